@@ -1,0 +1,92 @@
+// Package batch gathers small writes that nobody waits for and hands them on together, now and then.
+package batch
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Options describes a writer.
+type Options struct {
+	// Name is used in the log, for example "traces".
+	Name string
+	// Every is the time between two writes.
+	Every time.Duration
+	// Max bounds what waits in memory while the writing fails or does not keep up; what comes beyond it is dropped.
+	Max int
+	Log *slog.Logger
+}
+
+// Writer gathers items. What has not been written when the process dies is lost.
+type Writer[T any] struct {
+	write   func(context.Context, []T) error
+	options Options
+
+	mu      sync.Mutex
+	waiting []T
+	dropped int
+
+	writing sync.Mutex // held while a batch is being written, so that Flush returns after it
+	stop    chan struct{}
+	done    chan struct{}
+}
+
+// NewWriter returns a writer that works until Close.
+func NewWriter[T any](write func(context.Context, []T) error, options Options) *Writer[T] {
+	w := &Writer[T]{write: write, options: options, stop: make(chan struct{}), done: make(chan struct{})}
+	go w.run()
+	return w
+}
+
+// Add takes an item. It never blocks.
+func (w *Writer[T]) Add(item T) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.waiting) >= w.options.Max {
+		w.dropped++
+		return
+	}
+	w.waiting = append(w.waiting, item)
+}
+
+// Flush writes what was added before it was called.
+func (w *Writer[T]) Flush(ctx context.Context) {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	w.mu.Lock()
+	items, dropped := w.waiting, w.dropped
+	w.waiting, w.dropped = nil, 0
+	w.mu.Unlock()
+	if dropped > 0 {
+		w.options.Log.Warn("dropped: storage does not keep up", "what", w.options.Name, "count", dropped)
+	}
+	if len(items) == 0 {
+		return
+	}
+	if err := w.write(ctx, items); err != nil {
+		w.options.Log.Debug("lost", "what", w.options.Name, "count", len(items), "error", err)
+	}
+}
+
+// Close writes what waits and stops.
+func (w *Writer[T]) Close() {
+	close(w.stop)
+	<-w.done
+}
+
+func (w *Writer[T]) run() {
+	defer close(w.done)
+	ticker := time.NewTicker(w.options.Every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			w.Flush(context.Background())
+		case <-w.stop:
+			w.Flush(context.Background())
+			return
+		}
+	}
+}

@@ -1,0 +1,145 @@
+// Package breaker is the circuit breaker that every part that can be away is wrapped in: sony/gobreaker, with the
+// reason remembered and one log line a change of state.
+package breaker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+)
+
+// State is the state of a breaker.
+type State string
+
+// The states.
+const (
+	Closed   State = "closed"
+	Open     State = "open"
+	HalfOpen State = "half-open"
+)
+
+// Status is how a breaker stands.
+type Status struct {
+	State  State
+	Reason string // the last failure, empty when closed
+	Since  time.Time
+}
+
+// Config describes a breaker.
+type Config struct {
+	// Name is used in logs and errors, for example "storage".
+	Name string
+	// FailureThreshold is how many failures in a row open it, at least 1.
+	FailureThreshold uint32
+	// OpenFor is how long it refuses calls before it lets one through as a probe.
+	OpenFor time.Duration
+	// IsFailure reports whether an error says that the thing behind the breaker is away. Other errors are neither
+	// failures nor successes.
+	IsFailure func(error) bool
+	// OnChange is called after each change of state, from the goroutine that caused it. Optional.
+	OnChange func(Status)
+	Log      *slog.Logger
+}
+
+// OpenError is the answer while the breaker is open.
+type OpenError struct {
+	Name   string
+	Reason string // the failure that opened it
+}
+
+// Error names the breaker and the failure that opened it.
+func (e *OpenError) Error() string {
+	return fmt.Sprintf("%s is unavailable (circuit breaker open): %s", e.Name, e.Reason)
+}
+
+// Breaker lets calls through while what is behind it works, and refuses them at once while it does not. It is safe for
+// concurrent use.
+type Breaker struct {
+	config Config
+	cb     *gobreaker.CircuitBreaker[struct{}]
+
+	mu      sync.Mutex
+	status  Status
+	failure string // the last failure
+}
+
+// New returns a closed breaker.
+func New(config Config) *Breaker {
+	b := &Breaker{config: config, status: Status{State: Closed, Since: time.Now()}}
+	b.cb = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+		Name:          config.Name,
+		Timeout:       config.OpenFor,
+		ReadyToTrip:   func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= config.FailureThreshold },
+		IsSuccessful:  func(err error) bool { return err == nil },
+		IsExcluded:    func(err error) bool { return err != nil && !config.IsFailure(err) },
+		OnStateChange: func(_ string, from, to gobreaker.State) { b.changed(stateOf(from), stateOf(to)) },
+	})
+	return b
+}
+
+// Do calls fn unless the breaker is open; then it returns an *OpenError without calling it.
+func (b *Breaker) Do(fn func() error) error {
+	_, err := b.cb.Execute(func() (struct{}, error) {
+		err := fn()
+		if err != nil && b.config.IsFailure(err) {
+			b.mu.Lock()
+			b.failure = err.Error()
+			b.mu.Unlock()
+		}
+		return struct{}{}, err
+	})
+	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return &OpenError{Name: b.config.Name, Reason: b.failure}
+	}
+	return err
+}
+
+// Status says how the breaker stands.
+func (b *Breaker) Status() Status {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.status
+}
+
+// changed runs under gobreaker's lock, so it must not call the breaker. A probe that failed is no news: only leaving
+// and regaining the closed state is logged and restarts Since.
+func (b *Breaker) changed(from, to State) {
+	b.mu.Lock()
+	b.status.State = to
+	if to == Closed || from == Closed {
+		b.status.Since = time.Now()
+	}
+	if to == Closed {
+		b.failure = ""
+	}
+	b.status.Reason = b.failure
+	status := b.status
+	b.mu.Unlock()
+
+	switch {
+	case from == Closed:
+		b.config.Log.Warn("circuit breaker opened", "component", b.config.Name, "reason", status.Reason)
+	case to == Closed:
+		b.config.Log.Info("circuit breaker closed", "component", b.config.Name)
+	}
+	if b.config.OnChange != nil {
+		b.config.OnChange(status)
+	}
+}
+
+func stateOf(s gobreaker.State) State {
+	switch s {
+	case gobreaker.StateOpen:
+		return Open
+	case gobreaker.StateHalfOpen:
+		return HalfOpen
+	default:
+		return Closed
+	}
+}

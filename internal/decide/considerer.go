@@ -1,0 +1,287 @@
+package decide
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/memsidecar/memsidecar/internal/embed"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+)
+
+// Settings reads users' settings.
+type Settings interface {
+	Get(ctx context.Context, user memory.User) (memory.Settings, error)
+}
+
+// Memories stores what was decided.
+type Memories interface {
+	Apply(ctx context.Context, user memory.User, entries []vectorstore.Entry) ([]vectorstore.Applied, error)
+}
+
+// Parts is what a Considerer works with.
+type Parts struct {
+	Queue      queue.Store
+	Memories   Memories
+	Settings   Settings
+	Embedder   embed.Embedder
+	Decider    Decider
+	Summarizer Summarizer
+}
+
+// Options describes a Considerer.
+type Options struct {
+	MaxPending int            // considerations of one user that may wait
+	MaxWait    time.Duration  // cap of Request.Wait
+	Location   *time.Location // of users who set no time zone
+	Pool       queue.Options
+}
+
+// Considerer accepts dialogues and considers them in the background.
+type Considerer struct {
+	Parts
+	options Options
+	pool    *queue.Pool
+}
+
+// NewConsiderer returns a Considerer; Start sets its workers going.
+func NewConsiderer(parts Parts, options Options) *Considerer {
+	c := &Considerer{Parts: parts, options: options}
+	c.pool = queue.NewPool(parts.Queue, c.handle, options.Pool)
+	return c
+}
+
+// Start begins to consider what was accepted, by earlier processes too.
+func (c *Considerer) Start() { c.pool.Start() }
+
+// Stop lets running considerations finish until the context ends.
+func (c *Considerer) Stop(ctx context.Context) { c.pool.Stop(ctx) }
+
+// Wake makes the workers look for jobs now, for when storage is back.
+func (c *Considerer) Wake() { c.pool.Wake() }
+
+// Bar keeps jobs that hold the user's words from running until release is called; those that run are cancelled.
+func (c *Considerer) Bar(ctx context.Context, user memory.User) (release func(), err error) {
+	return c.pool.Bar(ctx, user)
+}
+
+// Request is a dialogue to consider.
+type Request struct {
+	Dialogue  memory.Dialogue // valid, with speakers and times filled in
+	RequestID string
+	// PayloadHash is over what the caller sent, before anything was filled in.
+	PayloadHash []byte
+	Wait        time.Duration // 0: return once durable
+}
+
+const pausedReason = "remembering is paused for this user"
+
+// Consider makes the dialogue durable and returns the consideration of the scope's user: at once, or when it is final,
+// or when the time to wait is over.
+func (c *Considerer) Consider(ctx context.Context, r Request) (memory.Consideration, error) {
+	skip := map[string]string{}
+	user := r.Dialogue.Scope.User()
+	dialogue := r.Dialogue
+	for _, speaker := range r.Dialogue.Speakers() {
+		settings, err := c.Settings.Get(ctx, memory.User{Namespace: user.Namespace, ID: speaker})
+		if err != nil {
+			return memory.Consideration{}, err
+		}
+		if settings.Paused {
+			skip[speaker] = pausedReason
+			dialogue, _ = dialogue.Without(speaker) // paused also means that the words are not kept
+		}
+	}
+	acceptance := queue.Acceptance{
+		ID: "con_" + uuid.Must(uuid.NewV7()).String(), Dialogue: dialogue, RequestID: r.RequestID,
+		PayloadHash: r.PayloadHash, At: time.Now(), Skip: skip, MaxPending: c.options.MaxPending,
+		Speakers: r.Dialogue.Speakers(),
+	}
+	accepted, err := c.Queue.Accept(ctx, acceptance)
+	if err != nil {
+		return accepted, err
+	}
+	c.pool.Wake()
+	if r.Wait <= 0 || accepted.State.Final() {
+		return accepted, nil
+	}
+	return c.await(ctx, accepted, min(r.Wait, c.options.MaxWait))
+}
+
+// await returns the consideration when it is final or the time is over.
+func (c *Considerer) await(ctx context.Context, accepted memory.Consideration, wait time.Duration) (memory.Consideration, error) {
+	user := accepted.Scope.User()
+	final, stop := c.pool.Watch(user, accepted.ID)
+	defer stop()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	now, err := c.Queue.Get(ctx, user, accepted.ID, memory.Everything())
+	if err != nil || now.State.Final() {
+		return now, err
+	}
+	select {
+	case <-final:
+	case <-timer.C:
+	case <-ctx.Done():
+		return accepted, ctx.Err()
+	}
+	return c.Queue.Get(ctx, user, accepted.ID, memory.Everything())
+}
+
+// Retry makes a failed consideration pending again.
+func (c *Considerer) Retry(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Consideration, error) {
+	retried, err := c.Queue.Retry(ctx, user, id, audience, time.Now())
+	if err == nil {
+		c.pool.Wake()
+	}
+	return retried, err
+}
+
+// plan is what was decided, saved before it is applied: a crash in between must not decide anew, since a model might
+// then say something else about what is half done.
+type plan struct {
+	Statements []memory.Statement `json:"statements"`
+	Reason     string             `json:"reason"`
+	DecidedBy  string             `json:"decided_by"`
+}
+
+// handle considers one speaker's words.
+func (c *Considerer) handle(ctx context.Context, job queue.Job) (memory.State, memory.Outcome, error) {
+	user := job.User()
+	settings, err := c.Settings.Get(ctx, user)
+	if err != nil {
+		return "", memory.Outcome{}, err
+	}
+	if settings.Paused {
+		return skipped(pausedReason, "")
+	}
+	var p plan
+	if job.Checkpoint != nil {
+		err = json.Unmarshal(job.Checkpoint, &p)
+	} else {
+		p, err = c.decide(ctx, job, c.location(settings))
+	}
+	if err != nil {
+		return "", memory.Outcome{}, err
+	}
+	if len(p.Statements) == 0 {
+		return skipped(p.Reason, p.DecidedBy)
+	}
+	changes, err := c.apply(ctx, job, p)
+	if err != nil {
+		return "", memory.Outcome{}, err
+	}
+	return memory.StateRemembered, memory.Outcome{Reason: p.Reason, Changes: changes, DecidedBy: p.DecidedBy}, nil
+}
+
+func skipped(reason, decidedBy string) (memory.State, memory.Outcome, error) {
+	return memory.StateSkipped, memory.Outcome{Reason: reason, DecidedBy: decidedBy}, nil
+}
+
+func (c *Considerer) location(settings memory.Settings) *time.Location {
+	if settings.TimeZone != "" {
+		if location, err := time.LoadLocation(settings.TimeZone); err == nil {
+			return location
+		}
+	}
+	return c.options.Location
+}
+
+// decide asks the models, and saves what they said when there is something to apply.
+func (c *Considerer) decide(ctx context.Context, job queue.Job, location *time.Location) (plan, error) {
+	t := Transcript{Dialogue: job.Dialogue, Speaker: job.Consideration.Scope.UserID, Location: location}
+	if !t.spoken() {
+		return plan{Reason: "the dialogue holds no words of this user"}, nil
+	}
+	verdict, err := c.Decider.Decide(ctx, t)
+	if err != nil {
+		return plan{}, fmt.Errorf("deciding: %w", err)
+	}
+	p := plan{Reason: verdict.Reason, DecidedBy: c.Decider.Name()}
+	if !verdict.Remember {
+		return p, nil
+	}
+	if p.Statements, err = c.Summarizer.Summarize(ctx, t, verdict); err != nil {
+		return plan{}, fmt.Errorf("summarising: %w", err)
+	}
+	if len(p.Statements) == 0 {
+		p.Reason += "; but no statement could be made of it"
+		return p, nil
+	}
+	data, err := json.Marshal(p)
+	if err != nil {
+		return plan{}, err
+	}
+	return p, c.Queue.Checkpoint(ctx, job.Seq, data)
+}
+
+// spoken reports whether the speaker said anything.
+func (t Transcript) spoken() bool {
+	for _, m := range t.Dialogue.Messages {
+		if m.Role == memory.RoleUser && m.Speaker == t.Speaker && strings.TrimSpace(m.Content) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// apply stores the plan's statements. It may be called again for the same plan and then changes nothing.
+func (c *Considerer) apply(ctx context.Context, job queue.Job, p plan) ([]memory.MemoryChange, error) {
+	texts := make([]string, len(p.Statements))
+	for i, s := range p.Statements {
+		texts[i] = s.Text
+	}
+	vectors, err := c.Embedder.Embed(ctx, embed.ForDocument, texts)
+	if err != nil {
+		return nil, fmt.Errorf("embedding: %w", err)
+	}
+	fingerprint := c.Embedder.Fingerprint().String()
+	entries := make([]vectorstore.Entry, len(p.Statements))
+	now := time.Now()
+	for i, s := range p.Statements {
+		entries[i] = vectorstore.Entry{
+			StatementID: job.Consideration.ID + "/" + strconv.Itoa(i),
+			Memory:      newMemory(job, s, p.DecidedBy, i, now),
+			Embedding:   vectorstore.Embedding{Fingerprint: fingerprint, Chunks: vectors[i : i+1]},
+			Reinforce:   true,
+		}
+	}
+	applied, err := c.Memories.Apply(ctx, job.User(), entries)
+	if err != nil {
+		return nil, err
+	}
+	changes := make([]memory.MemoryChange, len(applied))
+	for i, a := range applied {
+		changes[i] = memory.MemoryChange{MemoryID: a.Memory.ID, Action: a.Action, Text: p.Statements[i].Text}
+	}
+	return changes, nil
+}
+
+func newMemory(job queue.Job, s memory.Statement, decidedBy string, number int, now time.Time) memory.Memory {
+	scope := job.Consideration.Scope
+	return memory.Memory{
+		ID:      MemoryID(job.Consideration.ID, scope.UserID, strconv.Itoa(number)),
+		AgentID: scope.AgentID, Channel: scope.Channel, SessionID: scope.SessionID,
+		Text: s.Text, Language: s.Language, Kind: s.Kind, Importance: s.Importance, Explicit: s.Explicit,
+		Provenance: memory.Provenance{
+			Source: memory.SourceDialogue, ConsiderationID: job.Consideration.ID, SpeakerID: scope.UserID,
+			MessageIDs: s.MessageIDs, Quote: s.Quote, Reason: s.Reason, DecidedBy: decidedBy,
+		},
+		CreatedAt: now, UpdatedAt: now, ObservedAt: s.ObservedAt, Mentions: 1, LastSaidAt: s.ObservedAt,
+	}
+}
+
+// MemoryID derives a memory's id from what caused it, so that doing it twice stores it once.
+func MemoryID(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return "mem_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
+}

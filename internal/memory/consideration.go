@@ -1,0 +1,57 @@
+package memory
+
+import "time"
+
+// State is where a consideration stands.
+type State string
+
+// The states. "Nothing worth remembering" is StateSkipped; "could not decide" is StatePending or StateFailed.
+const (
+	StatePending    State = "pending"
+	StateRunning    State = "running"
+	StateRemembered State = "remembered"
+	StateSkipped    State = "skipped"
+	StateFailed     State = "failed"
+)
+
+// Final reports whether the state changes no more by itself.
+func (s State) Final() bool { return s == StateRemembered || s == StateSkipped || s == StateFailed }
+
+// Consideration is the durable job that ConsiderMemorizing creates, as one speaker sees it.
+type Consideration struct {
+	ID            string // of the dialogue: the same for every speaker
+	Scope         Scope  // Scope.UserID is the speaker whose words are considered
+	State         State
+	Outcome       Outcome
+	Attempts      int
+	NextAttemptAt time.Time // zero unless pending and due at a known time
+	MessageCount  int
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+}
+
+// Outcome is how a consideration ended, or how its last attempt did.
+type Outcome struct {
+	Reason    string         `json:"reason,omitempty"`     // why skipped, or why remembered
+	Error     string         `json:"error,omitempty"`      // of the last failed attempt
+	Changes   []MemoryChange `json:"changes,omitempty"`    // when remembered
+	DecidedBy string         `json:"decided_by,omitempty"` // "rules" or "provider/model"
+}
+
+// MemoryChange is what a consideration did to one memory.
+type MemoryChange struct {
+	MemoryID string `json:"memory"`
+	Action   Action `json:"action"`
+	Text     string `json:"text"`
+}
+
+// Action is what was done to a memory.
+type Action string
+
+// The actions.
+const (
+	ActionAdded       Action = "added"
+	ActionReinforced  Action = "reinforced"
+	ActionLeftDeleted Action = "left_deleted" // deleted since; not brought back
+	ActionUnchanged   Action = "unchanged"    // already known; left as it is
+)

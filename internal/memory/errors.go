@@ -1,0 +1,89 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The errors that adapters turn their own into. Wrap them; compare with errors.Is.
+var (
+	// ErrNotFound: there is no such thing, or the request may not see it.
+	ErrNotFound = errors.New("not found")
+	// ErrUnavailable: storage is down and is being retried.
+	ErrUnavailable = errors.New("storage is unavailable")
+	// ErrPrecondition: the thing is not in the state the call needs.
+	ErrPrecondition = errors.New("failed precondition")
+)
+
+// Violation is one wrong field of a request.
+type Violation struct {
+	Field   string // path in the request, for example "messages[2].role"
+	Problem string // completes a sentence that begins with the field
+}
+
+// Violations collects everything that is wrong with a request.
+type Violations []Violation
+
+// Add notes a problem.
+func (v *Violations) Add(field, format string, args ...any) {
+	*v = append(*v, Violation{Field: field, Problem: fmt.Sprintf(format, args...)})
+}
+
+// Check notes a problem unless it is empty.
+func (v *Violations) Check(field, problem string) {
+	if problem != "" {
+		v.Add(field, "%s", problem)
+	}
+}
+
+// Err is nil when nothing is wrong, and an *InvalidError otherwise.
+func (v Violations) Err() error {
+	if len(v) == 0 {
+		return nil
+	}
+	return &InvalidError{Violations: v}
+}
+
+// InvalidError is a request with wrong fields, all of them named.
+type InvalidError struct{ Violations Violations }
+
+// Invalid is an InvalidError about one field.
+func Invalid(field, format string, args ...any) error {
+	var v Violations
+	v.Add(field, format, args...)
+	return v.Err()
+}
+
+// Error names every wrong field.
+func (e *InvalidError) Error() string {
+	parts := make([]string, len(e.Violations))
+	for i, v := range e.Violations {
+		parts[i] = v.Field + " " + v.Problem
+	}
+	return "invalid request: " + strings.Join(parts, "; ")
+}
+
+// OverloadError says that a limit is reached and trying later helps.
+type OverloadError struct {
+	Limit      string // what is full, in words
+	RetryAfter time.Duration
+}
+
+// Error says what is full and when to try again.
+func (e *OverloadError) Error() string {
+	return fmt.Sprintf("%s; try again in %s", e.Limit, e.RetryAfter)
+}
+
+// TransientError is a failure that trying again may cure: a network error, a rate limit, a provider that is down.
+type TransientError struct {
+	Err        error
+	RetryAfter time.Duration // how long the provider asked to wait; 0 when it did not say
+}
+
+// Error is the cause's text.
+func (e *TransientError) Error() string { return e.Err.Error() }
+
+// Unwrap is the cause.
+func (e *TransientError) Unwrap() error { return e.Err }

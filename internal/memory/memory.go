@@ -1,0 +1,113 @@
+package memory
+
+import (
+	"slices"
+	"time"
+	"unicode/utf8"
+)
+
+// Kind is what a memory is about.
+type Kind string
+
+// The kinds.
+const (
+	KindFact         Kind = "fact"
+	KindPreference   Kind = "preference"
+	KindRelationship Kind = "relationship"
+	KindPlan         Kind = "plan"
+	KindAppointment  Kind = "appointment"
+	KindDecision     Kind = "decision"
+	KindExperience   Kind = "experience"
+	KindTask         Kind = "task"
+	KindProblem      Kind = "problem"
+	KindRequest      Kind = "request"
+)
+
+// Kinds lists every kind, in the order in which people want to read them.
+func Kinds() []Kind {
+	return []Kind{KindFact, KindPreference, KindRelationship, KindPlan, KindAppointment, KindDecision, KindExperience,
+		KindTask, KindProblem, KindRequest}
+}
+
+// Valid reports whether the kind is one of Kinds.
+func (k Kind) Valid() bool { return slices.Contains(Kinds(), k) }
+
+// MaxTextRunes is the longest text of a memory, in characters.
+const MaxTextRunes = 4000
+
+// Source is how a memory entered.
+type Source string
+
+// The sources.
+const (
+	SourceDialogue Source = "dialogue"
+	SourceAPI      Source = "api"
+	SourceImport   Source = "import"
+)
+
+// Memory is one statement about a user, in the third person and in the language of its dialogue.
+type Memory struct {
+	ID         string
+	User       User
+	AgentID    string
+	Channel    Channel
+	SessionID  string
+	Text       string
+	Language   string // BCP 47 base language, "und" when it cannot be told
+	Kind       Kind
+	Importance float64 // 0 to 1
+	Explicit   bool    // the user or the bot asked for it to be remembered
+	Provenance Provenance
+	CreatedAt  time.Time // stored
+	UpdatedAt  time.Time // text, kind or importance changed
+	ObservedAt time.Time // said
+	Mentions   int       // how often it was said, at least 1
+	LastSaidAt time.Time
+	UseCount   int64 // how often Retrieve returned it; may lag
+	LastUsedAt time.Time
+}
+
+// Provenance says where a memory comes from and why it was kept.
+type Provenance struct {
+	Source          Source   `json:"source"`
+	ConsiderationID string   `json:"consideration,omitempty"`
+	SpeakerID       string   `json:"speaker,omitempty"`
+	MessageIDs      []string `json:"messages,omitempty"`
+	Quote           string   `json:"quote,omitempty"`
+	Reason          string   `json:"reason,omitempty"`
+	DecidedBy       string   `json:"decided_by,omitempty"`
+}
+
+// TextProblem says what is wrong with a memory's text, or "".
+func TextProblem(text string) string {
+	switch {
+	case text == "":
+		return "is required: give the statement to remember"
+	case !utf8.ValidString(text):
+		return "is not valid UTF-8"
+	case utf8.RuneCountInString(text) > MaxTextRunes:
+		return "is longer than 4000 characters: split it into several memories"
+	}
+	return ""
+}
+
+// Statement is what deciding and summarising a dialogue yields: a memory to be, before it has an id.
+type Statement struct {
+	Text       string    `json:"text"`
+	Language   string    `json:"language"`
+	Kind       Kind      `json:"kind"`
+	Importance float64   `json:"importance"`
+	Explicit   bool      `json:"explicit,omitempty"`
+	MessageIDs []string  `json:"messages"` // as Dialogue.MessageRef names them
+	Quote      string    `json:"quote"`
+	Reason     string    `json:"reason"`
+	ObservedAt time.Time `json:"observed_at"`
+}
+
+// Settings are one user's settings. The zero value is the default.
+type Settings struct {
+	TimeZone  string // IANA name; empty: the configured one
+	Language  string // BCP 47; empty: the memories' own
+	Paused    bool   // nothing of this user is remembered
+	UpdatedAt time.Time
+}

@@ -1,0 +1,315 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// Handler does a job. It may be called again for a job that it did before: after a crash, or when the result could not
+// be stored. It returns a final state with its outcome; or an error: a *memory.TransientError is tried again later,
+// memory.ErrUnavailable when storage is back, any other fails the job.
+type Handler func(ctx context.Context, job Job) (memory.State, memory.Outcome, error)
+
+// Options describes a pool.
+type Options struct {
+	Workers int // how many jobs run at once
+	// MaxAge is how long a job is tried again; then it fails.
+	MaxAge time.Duration
+	// BackoffMin and BackoffMax bound the pauses between attempts.
+	BackoffMin, BackoffMax time.Duration
+	Log                    *slog.Logger
+}
+
+// storagePoll is how often an unavailable store is asked again, should nobody call Wake.
+const storagePoll = 5 * time.Second
+
+// Pool runs the jobs of a store.
+type Pool struct {
+	store   Store
+	handler Handler
+	options Options
+
+	wake   chan struct{}
+	cancel context.CancelFunc
+	ctx    context.Context
+	loop   chan struct{} // closed when the loop has ended
+	jobs   sync.WaitGroup
+
+	mu       sync.Mutex
+	running  map[int64]*runningJob
+	barred   []memory.User                // whose words no job may touch now
+	watchers map[watchKey][]chan struct{} // closed when the consideration is final
+	recover  bool                         // running rows may have no job in this process
+}
+
+type runningJob struct {
+	job    Job
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+}
+
+type watchKey struct {
+	id   string
+	user memory.User
+}
+
+var errBarred = errors.New("the user is being forgotten")
+
+// NewPool returns a pool that Start sets going.
+func NewPool(store Store, handler Handler, options Options) *Pool {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Pool{
+		store: store, handler: handler, options: options,
+		wake: make(chan struct{}, 1), ctx: ctx, cancel: cancel, loop: make(chan struct{}),
+		running: map[int64]*runningJob{}, watchers: map[watchKey][]chan struct{}{},
+		recover: true, // what an earlier process left running
+	}
+}
+
+// Start begins to run jobs.
+func (p *Pool) Start() { go p.run() }
+
+// Stop takes no more jobs, lets the running ones go on until the context ends, then cancels them, and waits. A job that
+// was cancelled is taken up again by the next Start on the same store.
+func (p *Pool) Stop(ctx context.Context) {
+	p.cancel()
+	<-p.loop
+	finished := make(chan struct{})
+	go func() {
+		p.jobs.Wait()
+		close(finished)
+	}()
+	select {
+	case <-finished:
+	case <-ctx.Done():
+		p.mu.Lock()
+		for _, r := range p.running {
+			r.cancel(ctx.Err())
+		}
+		p.mu.Unlock()
+		<-finished
+	}
+}
+
+// Wake makes the pool look for jobs now: one was accepted, or storage is back.
+func (p *Pool) Wake() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Watch returns a channel that is closed when the user's view of the consideration becomes final in this process. The
+// caller must ask the store after calling Watch, and must call stop.
+func (p *Pool) Watch(user memory.User, id string) (final <-chan struct{}, stop func()) {
+	key := watchKey{id, user}
+	c := make(chan struct{})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watchers[key] = append(p.watchers[key], c)
+	return c, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.watchers[key] = slices.DeleteFunc(p.watchers[key], func(other chan struct{}) bool { return other == c })
+		if len(p.watchers[key]) == 0 {
+			delete(p.watchers, key)
+		}
+	}
+}
+
+// Bar cancels the running jobs that hold the user's words, waits for them, and keeps such jobs from starting until
+// release is called.
+func (p *Pool) Bar(ctx context.Context, user memory.User) (release func(), err error) {
+	p.mu.Lock()
+	p.barred = append(p.barred, user)
+	var waitFor []*runningJob
+	for _, r := range p.running {
+		if holds(&r.job, user) {
+			r.cancel(errBarred)
+			waitFor = append(waitFor, r)
+		}
+	}
+	p.mu.Unlock()
+	release = func() {
+		p.mu.Lock()
+		i := slices.Index(p.barred, user)
+		p.barred = slices.Delete(p.barred, i, i+1)
+		p.recover = true
+		p.mu.Unlock()
+		p.Wake()
+	}
+	for _, r := range waitFor {
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			release()
+			return nil, ctx.Err()
+		}
+	}
+	return release, nil
+}
+
+// holds reports whether the job's dialogue has words of the user.
+func holds(job *Job, user memory.User) bool {
+	return job.Dialogue.Scope.Namespace == user.Namespace &&
+		(job.Consideration.Scope.UserID == user.ID || slices.Contains(job.Dialogue.Speakers(), user.ID))
+}
+
+// run claims jobs whenever there is room for one, until it is stopped.
+func (p *Pool) run() {
+	defer close(p.loop)
+	for {
+		pause := p.claim()
+		var timer <-chan time.Time
+		if pause >= 0 {
+			timer = time.After(pause)
+		}
+		select {
+		case <-p.wake:
+		case <-timer:
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}
+
+// claim starts what is due and returns how long to wait for the next, negative when only a Wake can bring one.
+func (p *Pool) claim() time.Duration {
+	p.mu.Lock()
+	free := p.options.Workers - len(p.running)
+	recovering := p.recover && len(p.barred) == 0
+	if recovering {
+		p.recover = false
+	}
+	mine := slices.Collect(maps.Keys(p.running))
+	p.mu.Unlock()
+
+	if recovering {
+		if err := p.store.Recover(p.ctx, mine, time.Now()); err != nil {
+			return p.storageFailed("recovering jobs", err)
+		}
+	}
+	if free == 0 {
+		return -1 // the end of a job wakes the pool
+	}
+	jobs, next, err := p.store.Claim(p.ctx, time.Now(), free)
+	if err != nil {
+		return p.storageFailed("claiming jobs", err)
+	}
+	for _, job := range jobs {
+		p.start(job)
+	}
+	switch {
+	case next.IsZero():
+		return -1
+	default:
+		return max(0, time.Until(next))
+	}
+}
+
+// storageFailed notes that the rows and this process may disagree now.
+func (p *Pool) storageFailed(doing string, err error) time.Duration {
+	p.mu.Lock()
+	p.recover = true
+	p.mu.Unlock()
+	if p.ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) {
+		p.options.Log.Error(doing, "error", err)
+	}
+	return storagePoll
+}
+
+func (p *Pool) start(job Job) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(p.ctx))
+	r := &runningJob{job: job, cancel: cancel, done: make(chan struct{})}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, user := range p.barred {
+		if holds(&job, user) {
+			cancel(nil)
+			return // it stays marked as running; the release recovers it, unless it is gone by then
+		}
+	}
+	p.running[job.Seq] = r
+	p.jobs.Go(func() {
+		final := p.attempt(ctx, job)
+		cancel(nil)
+		p.mu.Lock()
+		delete(p.running, job.Seq)
+		if final {
+			key := watchKey{job.Consideration.ID, job.User()}
+			for _, c := range p.watchers[key] {
+				close(c)
+			}
+			delete(p.watchers, key)
+		}
+		p.mu.Unlock()
+		close(r.done)
+		p.Wake()
+	})
+}
+
+// attempt does the job once and stores what came of it. It reports whether the job is final.
+func (p *Pool) attempt(ctx context.Context, job Job) bool {
+	log := p.options.Log.With("consideration", job.Consideration.ID, "namespace", job.Dialogue.Scope.Namespace)
+	state, outcome, err := p.handle(ctx, job)
+	if ctx.Err() != nil {
+		return false // barred or stopping: the job is taken up again
+	}
+	now := time.Now()
+	var transient *memory.TransientError
+	switch {
+	case err == nil:
+	case errors.Is(err, memory.ErrUnavailable):
+		p.storageFailed("doing a job", err)
+		return false
+	case errors.As(err, &transient) && now.Before(job.AcceptedAt.Add(p.options.MaxAge)):
+		due := now.Add(max(transient.RetryAfter, p.pause(job.Consideration.Attempts)))
+		log.Warn("consideration postponed", "error", err, "attempts", job.Consideration.Attempts, "until", due)
+		if err := p.store.Postpone(ctx, job.Seq, due, memory.Outcome{Error: err.Error()}, now); err != nil {
+			p.storageFailed("postponing a job", err)
+		}
+		return false
+	default:
+		log.Error("consideration failed", "error", err, "attempts", job.Consideration.Attempts)
+		state, outcome = memory.StateFailed, memory.Outcome{Error: err.Error()}
+	}
+	if err := p.store.Finish(ctx, job.Seq, state, outcome, now); err != nil {
+		p.storageFailed("finishing a job", err)
+		return false
+	}
+	return true
+}
+
+// handle calls the handler. A panic is a bug that would come again with every attempt, so it fails the job.
+func (p *Pool) handle(ctx context.Context, job Job) (state memory.State, outcome memory.Outcome, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			p.options.Log.Error("panic while considering", "panic", v, "stack", string(debug.Stack()))
+			err = fmt.Errorf("internal error while considering: %v", v)
+		}
+	}()
+	return p.handler(ctx, job)
+}
+
+// pause is exponential in the number of attempts, with jitter.
+func (p *Pool) pause(attempts int) time.Duration {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval = p.options.BackoffMin, p.options.BackoffMax
+	b.Multiplier = 2
+	pause := b.NextBackOff()
+	for range min(attempts-1, 60) {
+		pause = b.NextBackOff()
+	}
+	return pause
+}

@@ -1,0 +1,178 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
+
+	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// Access is the database as its users see it. Every error that means that storage is down wraps memory.ErrUnavailable.
+type Access interface {
+	// Read calls fn with a pooled connection, outside of any transaction: each query sees what was committed before it.
+	Read(ctx context.Context, fn func(q Querier) error) error
+	// Write calls fn inside a transaction and returns when it is durable. Calls from several goroutines may share one
+	// commit; an error from fn undoes only what this fn did. fn must be quick, must use nothing but tx, and may run
+	// again for a caller that retries.
+	Write(ctx context.Context, fn func(tx *Tx) error) error
+	// Purge removes deleted bytes from the write-ahead log and reports whether it could: a reader that still needs the
+	// log prevents it. Then it is tried again in the background.
+	Purge(ctx context.Context) (bool, error)
+}
+
+// Querier is what reads: a connection or a transaction.
+type Querier interface {
+	Query(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRow(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// Tx is the writer's transaction. Statements are prepared once in the life of the connection. The contexts are not
+// followed when they are cancelled: interrupting a statement would roll back everybody's part of the transaction.
+type Tx struct {
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+}
+
+// Query reads inside the transaction.
+func (t *Tx) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	s, err := t.prepare(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return s.QueryContext(context.WithoutCancel(ctx), args...)
+}
+
+// QueryRow reads one row inside the transaction.
+func (t *Tx) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
+	s, err := t.prepare(ctx, query)
+	if err != nil {
+		// Let the connection report the same error through the row.
+		return t.conn.QueryRowContext(context.WithoutCancel(ctx), query, args...)
+	}
+	return s.QueryRowContext(context.WithoutCancel(ctx), args...)
+}
+
+// Exec writes.
+func (t *Tx) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	s, err := t.prepare(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return s.ExecContext(context.WithoutCancel(ctx), args...)
+}
+
+// Insert writes a row and returns its row id.
+func (t *Tx) Insert(ctx context.Context, query string, args ...any) (int64, error) {
+	res, err := t.Exec(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.LastInsertId()
+}
+
+// Affect writes and returns how many rows it changed.
+func (t *Tx) Affect(ctx context.Context, query string, args ...any) (int64, error) {
+	res, err := t.Exec(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+func (t *Tx) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+	if s, ok := t.stmts[query]; ok {
+		return s, nil
+	}
+	s, err := t.conn.PrepareContext(context.WithoutCancel(ctx), query)
+	if err != nil {
+		return nil, err
+	}
+	t.stmts[query] = s
+	return s, nil
+}
+
+// UserRow finds the row of a user; 0 when nothing was ever stored about them.
+func UserRow(ctx context.Context, q Querier, user memory.User) (int64, error) {
+	var row int64
+	err := q.QueryRow(ctx, `SELECT id FROM users WHERE namespace = ? AND user_id = ?`, user.Namespace, user.ID).Scan(&row)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return row, err
+}
+
+// EnsureUserRow finds the row of a user, or makes it.
+func EnsureUserRow(ctx context.Context, tx *Tx, user memory.User) (int64, error) {
+	row, err := UserRow(ctx, tx, user)
+	if err != nil || row != 0 {
+		return row, err
+	}
+	return tx.Insert(ctx, `INSERT INTO users (namespace, user_id) VALUES (?, ?)`, user.Namespace, user.ID)
+}
+
+// DropUserRow deletes the row of a user of whom nothing else is stored any more.
+func DropUserRow(ctx context.Context, tx *Tx, row int64) error {
+	_, err := tx.Exec(ctx, `DELETE FROM users WHERE id = ?1
+		AND NOT EXISTS (SELECT 1 FROM memories WHERE user_row = ?1)
+		AND NOT EXISTS (SELECT 1 FROM settings WHERE user_row = ?1)`, row)
+	return err
+}
+
+// Micros is a time as the database keeps it; a zero time is null.
+func Micros(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UnixMicro()
+}
+
+// Time reads what Micros wrote.
+func Time(micros sql.NullInt64) time.Time {
+	if !micros.Valid {
+		return time.Time{}
+	}
+	return time.UnixMicro(micros.Int64).UTC()
+}
+
+// errClosed answers calls that come while the database is being closed or replaced.
+var errClosed = errors.New("the database is closed")
+
+// openError is the failure to open the database, whatever its cause.
+type openError struct{ err error }
+
+func (e *openError) Error() string { return "cannot open the database: " + e.err.Error() }
+func (e *openError) Unwrap() error { return e.err }
+
+// outage reports whether the error says that the database is away or broken, as opposed to a caller's mistake.
+func outage(err error) bool {
+	if open := (*openError)(nil); errors.As(err, &open) {
+		return true
+	}
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code() & 0xff { // the low byte is the primary code
+	case sqlitelib.SQLITE_IOERR, sqlitelib.SQLITE_CORRUPT, sqlitelib.SQLITE_NOTADB, sqlitelib.SQLITE_FULL,
+		sqlitelib.SQLITE_CANTOPEN, sqlitelib.SQLITE_READONLY, sqlitelib.SQLITE_PERM, sqlitelib.SQLITE_AUTH,
+		sqlitelib.SQLITE_NOMEM, sqlitelib.SQLITE_PROTOCOL, sqlitelib.SQLITE_BUSY, sqlitelib.SQLITE_LOCKED:
+		return true
+	}
+	return false
+}
+
+// classify wraps an outage as memory.ErrUnavailable and leaves other errors as they are.
+func classify(err error) error {
+	refused := (*breaker.OpenError)(nil)
+	if outage(err) || errors.Is(err, errClosed) || errors.As(err, &refused) {
+		return fmt.Errorf("%w: %w", memory.ErrUnavailable, err)
+	}
+	return err
+}

@@ -1,0 +1,319 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pressly/goose/v3"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+const (
+	fileName = "memsidecar.db"
+	// maxBatch bounds how many writes share a commit, so that the first of them does not wait for ever.
+	maxBatch = 512
+)
+
+// ErrNewer: the database was written by a newer version of this program.
+var ErrNewer = errors.New("the database was written by a newer version of memsidecar: run that version")
+
+// database is one opened file. It is never reopened; Storage replaces it.
+type database struct {
+	log     *slog.Logger
+	readers *sql.DB
+	writer  *sql.DB
+	conn    *sql.Conn
+	tx      Tx
+
+	writes  chan *writeRequest
+	stop    chan struct{}
+	stopped chan struct{}
+	once    sync.Once
+}
+
+type writeRequest struct {
+	ctx   context.Context
+	fn    func(*Tx) error
+	purge func(context.Context) error // instead of fn: outside of any transaction
+	state atomic.Int32
+	done  chan error
+}
+
+const (
+	waiting int32 = iota
+	taken
+	abandoned
+)
+
+// dsn sets the pragmas in the connection string, because they belong to a connection and pools open several.
+func dsn(path string, readOnly bool) string {
+	q := url.Values{}
+	for _, p := range []string{
+		"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)", "secure_delete(ON)",
+		"temp_store(MEMORY)", "cache_size(-8192)", "wal_autocheckpoint(1000)", "journal_size_limit(67108864)",
+	} {
+		q.Add("_pragma", p)
+	}
+	if readOnly {
+		q.Add("_pragma", "query_only(ON)")
+	}
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
+}
+
+// openDatabase opens the file in the folder, making it when it is missing, and migrates it.
+func openDatabase(ctx context.Context, dir string, log *slog.Logger) (_ *database, err error) {
+	path := filepath.Join(dir, fileName)
+	// SQLite would create the file with the umask's permissions; texts in it are nobody else's business.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+
+	d := &database{log: log, writes: make(chan *writeRequest, maxBatch), stop: make(chan struct{}), stopped: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			d.closeFiles()
+		}
+	}()
+	if d.writer, err = sql.Open("sqlite", dsn(path, false)); err != nil {
+		return nil, err
+	}
+	d.writer.SetMaxOpenConns(1)
+	if err := migrate(ctx, d.writer); err != nil {
+		return nil, err
+	}
+	if d.conn, err = d.writer.Conn(ctx); err != nil {
+		return nil, err
+	}
+	d.tx = Tx{conn: d.conn, stmts: map[string]*sql.Stmt{}}
+	if d.readers, err = sql.Open("sqlite", dsn(path, true)); err != nil {
+		return nil, err
+	}
+	readers := max(4, runtime.GOMAXPROCS(0))
+	d.readers.SetMaxOpenConns(readers)
+	d.readers.SetMaxIdleConns(readers)
+	if err := d.readers.PingContext(ctx); err != nil {
+		return nil, err
+	}
+	go d.write()
+	return d, nil
+}
+
+func migrate(ctx context.Context, db *sql.DB) error {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithSlog(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return err
+	}
+	current, target, err := p.GetVersions(ctx)
+	if err != nil {
+		return err
+	}
+	if current > target {
+		return fmt.Errorf("%w (its schema is %d, this one knows %d)", ErrNewer, current, target)
+	}
+	_, err = p.Up(ctx)
+	return err
+}
+
+// close lets writes that were taken finish, refuses others, and closes the files.
+func (d *database) close() {
+	d.once.Do(func() {
+		close(d.stop)
+		<-d.stopped
+		d.closeFiles()
+	})
+}
+
+func (d *database) closeFiles() {
+	var err error
+	for _, s := range d.tx.stmts {
+		err = errors.Join(err, s.Close())
+	}
+	if d.conn != nil {
+		err = errors.Join(err, d.conn.Close())
+	}
+	// The readers go first: the last connection to close checkpoints the log, which a query_only one cannot.
+	if d.readers != nil {
+		err = errors.Join(err, d.readers.Close())
+	}
+	if d.writer != nil {
+		err = errors.Join(err, d.writer.Close())
+	}
+	if err != nil {
+		d.log.Warn("closing the database", "error", err)
+	}
+}
+
+type pool struct{ db *sql.DB }
+
+func (p pool) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return p.db.QueryContext(ctx, query, args...)
+}
+
+func (p pool) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
+	return p.db.QueryRowContext(ctx, query, args...)
+}
+
+func (d *database) read(fn func(Querier) error) error { return fn(pool{d.readers}) }
+
+func (d *database) submit(ctx context.Context, r *writeRequest) error {
+	r.ctx, r.done = ctx, make(chan error, 1)
+	select {
+	case <-d.stop:
+		return errClosed
+	default:
+	}
+	select {
+	case d.writes <- r:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-d.stop:
+		return errClosed
+	}
+	select {
+	case err := <-r.done:
+		return err
+	case <-ctx.Done():
+		if r.state.CompareAndSwap(waiting, abandoned) {
+			return ctx.Err()
+		}
+		// It is being committed: the caller must learn whether it is durable.
+		return <-r.done
+	case <-d.stopped:
+		// The writer answers all it took before it stops; this one may have been left in the channel.
+		select {
+		case err := <-r.done:
+			return err
+		default:
+			return errClosed
+		}
+	}
+}
+
+// write is the single writer: it takes whatever waits and commits it together.
+func (d *database) write() {
+	defer close(d.stopped)
+	for {
+		var first *writeRequest
+		select {
+		case first = <-d.writes:
+		case <-d.stop:
+			return
+		}
+		batch := []*writeRequest{first}
+	drain:
+		for len(batch) < maxBatch {
+			select {
+			case r := <-d.writes:
+				batch = append(batch, r)
+			default:
+				break drain
+			}
+		}
+		d.commit(batch)
+	}
+}
+
+// commit runs the batch in one transaction. What one request did is undone alone when it fails.
+func (d *database) commit(batch []*writeRequest) {
+	ctx := context.Background() // the batch belongs to no single caller
+	var accepted []*writeRequest
+	for _, r := range batch {
+		switch {
+		case !r.state.CompareAndSwap(waiting, taken):
+		case r.purge != nil:
+			r.done <- r.purge(ctx)
+		default:
+			accepted = append(accepted, r)
+		}
+	}
+	if len(accepted) == 0 {
+		return
+	}
+	results := make([]error, len(accepted))
+	err := d.transact(ctx, accepted, results)
+	for i, r := range accepted {
+		if err != nil {
+			r.done <- err
+		} else {
+			r.done <- results[i]
+		}
+	}
+}
+
+// transact fills results and returns an error when nothing was committed.
+func (d *database) transact(ctx context.Context, batch []*writeRequest, results []error) (err error) {
+	if _, err := d.tx.Exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			if _, rerr := d.tx.Exec(ctx, "ROLLBACK"); rerr != nil {
+				// SQLite has rolled back by itself after some errors; then this one says so and is no news.
+				d.log.Debug("rolling back", "error", rerr)
+			}
+		}
+	}()
+	for i, r := range batch {
+		if _, err := d.tx.Exec(ctx, "SAVEPOINT request"); err != nil {
+			return err
+		}
+		results[i] = call(r.fn, &d.tx)
+		if results[i] != nil {
+			if outage(results[i]) {
+				return results[i] // the whole transaction is in doubt, not only this request
+			}
+			if _, err := d.tx.Exec(ctx, "ROLLBACK TO request"); err != nil {
+				return err
+			}
+		}
+		if _, err := d.tx.Exec(ctx, "RELEASE request"); err != nil {
+			return err
+		}
+	}
+	_, err = d.tx.Exec(ctx, "COMMIT")
+	return err
+}
+
+// call keeps a panic of one request from ending the writer.
+func call(fn func(*Tx) error, tx *Tx) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic in a database write: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return fn(tx)
+}
+
+// purge copies the write-ahead log into the database and empties it. A reader in the middle of a query makes SQLite
+// answer "busy" in the result row and not as an error.
+func (d *database) purge(ctx context.Context) (done bool, err error) {
+	err = d.submit(ctx, &writeRequest{purge: func(ctx context.Context) error {
+		var busy, inLog, copied int
+		err := d.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &inLog, &copied)
+		done = err == nil && busy == 0
+		return err
+	}})
+	return done, err
+}

@@ -1,0 +1,449 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+)
+
+// Queue implements queue.Store.
+type Queue struct{ db Access }
+
+var _ queue.Store = (*Queue)(nil)
+
+// NewQueue returns the queue in the database.
+func NewQueue(db Access) *Queue { return &Queue{db} }
+
+// overloadRetry is how long a caller is asked to wait when too much of one user waits.
+const overloadRetry = 30 * time.Second
+
+// Accept implements queue.Store.
+func (s *Queue) Accept(ctx context.Context, a queue.Acceptance) (c memory.Consideration, err error) {
+	messages, err := json.Marshal(a.Dialogue.Messages)
+	if err != nil {
+		return c, err
+	}
+	scope := a.Dialogue.Scope
+	err = s.db.Write(ctx, func(tx *Tx) error {
+		id, err := acceptedBefore(ctx, tx, a)
+		if err != nil {
+			return err
+		}
+		if id != "" {
+			job, err := getJob(ctx, tx, scope.User(), id, memory.Everything())
+			c = job.Consideration
+			return err
+		}
+		c = memory.Consideration{
+			ID: a.ID, Scope: scope, State: memory.StatePending, MessageCount: len(a.Dialogue.Messages),
+			CreatedAt: a.At, UpdatedAt: a.At,
+		}
+		if reason, skip := a.Skip[scope.UserID]; skip {
+			c.State, c.Outcome.Reason = memory.StateSkipped, reason
+		}
+		return accept(ctx, tx, a, string(messages))
+	})
+	return c, err
+}
+
+// acceptedBefore finds the consideration that was made for the same request id, or "".
+func acceptedBefore(ctx context.Context, tx *Tx, a queue.Acceptance) (id string, err error) {
+	if a.RequestID == "" {
+		return "", nil
+	}
+	var payload []byte
+	err = tx.QueryRow(ctx, `SELECT id, payload_hash FROM dialogues WHERE namespace = ? AND user_id = ? AND request_id = ?`,
+		a.Dialogue.Scope.Namespace, a.Dialogue.Scope.UserID, a.RequestID).Scan(&id, &payload)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return "", nil
+	case err == nil && !bytes.Equal(payload, a.PayloadHash):
+		return "", memory.Invalid("request_id", "was used before for another dialogue: use a new one")
+	}
+	return id, err
+}
+
+func accept(ctx context.Context, tx *Tx, a queue.Acceptance, messages string) error {
+	scope, at := a.Dialogue.Scope, Micros(a.At)
+	var requestID any
+	if a.RequestID != "" {
+		requestID = a.RequestID
+	}
+	dialogue, err := tx.Insert(ctx, `INSERT INTO dialogues (id, namespace, user_id, agent_id, channel_kind, channel_id,
+		session_id, visibility, request_id, payload_hash, messages, message_count, created_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		a.ID, scope.Namespace, scope.UserID, scope.AgentID, string(scope.Channel.Kind), scope.Channel.ID, scope.SessionID,
+		scope.Channel.VisibilityKey(), requestID, a.PayloadHash, messages, len(a.Dialogue.Messages), at)
+	if err != nil {
+		return err
+	}
+	for _, speaker := range a.Speakers {
+		var waiting int
+		err := tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT 1 FROM considerations
+			WHERE namespace = ? AND user_id = ? AND state IN ('pending', 'running') LIMIT ?)`,
+			scope.Namespace, speaker, a.MaxPending).Scan(&waiting)
+		if err != nil {
+			return err
+		}
+		if waiting >= a.MaxPending {
+			return &memory.OverloadError{
+				Limit:      fmt.Sprintf("%d considerations of user %q are waiting already", waiting, speaker),
+				RetryAfter: overloadRetry,
+			}
+		}
+		state, outcome := memory.StatePending, memory.Outcome{}
+		var due any
+		switch reason, skip := a.Skip[speaker]; {
+		case skip:
+			state, outcome.Reason = memory.StateSkipped, reason
+		case waiting == 0:
+			due = at // only the first of a line is due
+		}
+		text, err := json.Marshal(outcome)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO considerations (dialogue_row, namespace, user_id, state, due_at, attempts, outcome,
+			accepted_at, updated_at) VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?)`,
+			dialogue, scope.Namespace, speaker, string(state), due, string(text), at, at)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Claim implements queue.Store.
+func (s *Queue) Claim(ctx context.Context, now time.Time, limit int) (jobs []queue.Job, next time.Time, err error) {
+	err = s.db.Write(ctx, func(tx *Tx) error {
+		jobs, next = nil, time.Time{}
+		found, err := queryJobs(ctx, tx, `WHERE c.due_at <= ? AND c.state = 'pending' ORDER BY c.due_at, c.seq LIMIT ?`,
+			Micros(now), limit)
+		if err != nil {
+			return err
+		}
+		for _, job := range found {
+			job.Consideration.State = memory.StateRunning
+			job.Consideration.Attempts++
+			_, err := tx.Exec(ctx, `UPDATE considerations SET state = 'running', due_at = NULL, attempts = attempts + 1,
+				updated_at = ? WHERE seq = ?`, Micros(now), job.Seq)
+			if err != nil {
+				return err
+			}
+			jobs = append(jobs, job)
+		}
+		var due sql.NullInt64
+		err = tx.QueryRow(ctx, `SELECT min(due_at) FROM considerations WHERE due_at IS NOT NULL`).Scan(&due)
+		next = Time(due)
+		return err
+	})
+	return jobs, next, err
+}
+
+// Checkpoint implements queue.Store.
+func (s *Queue) Checkpoint(ctx context.Context, seq int64, data []byte) error {
+	return s.db.Write(ctx, func(tx *Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE considerations SET checkpoint = ? WHERE seq = ?`, string(data), seq)
+		return err
+	})
+}
+
+// Finish implements queue.Store.
+func (s *Queue) Finish(ctx context.Context, seq int64, state memory.State, outcome memory.Outcome, at time.Time) error {
+	text, err := json.Marshal(outcome)
+	if err != nil {
+		return err
+	}
+	return s.db.Write(ctx, func(tx *Tx) error {
+		// A failed job keeps its checkpoint: a retry goes on from there.
+		var namespace, user string
+		err := tx.QueryRow(ctx, `UPDATE considerations SET state = ?1, due_at = NULL, outcome = ?2, updated_at = ?3,
+			checkpoint = CASE ?1 WHEN 'failed' THEN checkpoint END WHERE seq = ?4 RETURNING namespace, user_id`,
+			string(state), string(text), Micros(at), seq).Scan(&namespace, &user)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil // its user was forgotten
+		}
+		if err != nil {
+			return err
+		}
+		return advance(ctx, tx, memory.User{Namespace: namespace, ID: user}, at)
+	})
+}
+
+// advance makes the first of a user's line due, if it is not yet and none of the line is running.
+func advance(ctx context.Context, tx *Tx, user memory.User, at time.Time) error {
+	_, err := tx.Exec(ctx, `UPDATE considerations SET due_at = ?3 WHERE state = 'pending' AND due_at IS NULL AND seq =
+		(SELECT min(seq) FROM considerations WHERE namespace = ?1 AND user_id = ?2 AND state IN ('pending', 'running'))`,
+		user.Namespace, user.ID, Micros(at))
+	return err
+}
+
+// Postpone implements queue.Store.
+func (s *Queue) Postpone(ctx context.Context, seq int64, due time.Time, outcome memory.Outcome, at time.Time) error {
+	text, err := json.Marshal(outcome)
+	if err != nil {
+		return err
+	}
+	return s.db.Write(ctx, func(tx *Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE considerations SET state = 'pending', due_at = ?, outcome = ?, updated_at = ?
+			WHERE seq = ?`, Micros(due), string(text), Micros(at), seq)
+		return err
+	})
+}
+
+// Recover implements queue.Store.
+func (s *Queue) Recover(ctx context.Context, except []int64, at time.Time) error {
+	return s.db.Write(ctx, func(tx *Tx) error {
+		rows, err := tx.Query(ctx, `SELECT seq FROM considerations WHERE state = 'running'`)
+		if err != nil {
+			return err
+		}
+		seqs, err := collect(rows, func(scan func(...any) error) (seq int64, err error) { return seq, scan(&seq) })
+		if err != nil {
+			return err
+		}
+		for _, seq := range seqs {
+			if slices.Contains(except, seq) {
+				continue
+			}
+			_, err := tx.Exec(ctx, `UPDATE considerations SET state = 'pending', due_at = ?1, updated_at = ?1 WHERE seq = ?2`,
+				Micros(at), seq)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Retry implements queue.Store.
+func (s *Queue) Retry(ctx context.Context, user memory.User, id string, audience memory.Audience, at time.Time) (c memory.Consideration, err error) {
+	err = s.db.Write(ctx, func(tx *Tx) error {
+		job, err := getJob(ctx, tx, user, id, audience)
+		if err != nil {
+			return err
+		}
+		if job.Consideration.State != memory.StateFailed {
+			return fmt.Errorf("%w: consideration %q is %s; only a failed one can be retried", memory.ErrPrecondition, id,
+				job.Consideration.State)
+		}
+		// A line has at most one due job: if another of this user's waits or runs, that one stays the due one, and this
+		// one has its turn by its place in the line.
+		_, err = tx.Exec(ctx, `UPDATE considerations SET state = 'pending', due_at = NULL, attempts = 0, accepted_at = ?1,
+			updated_at = ?1 WHERE seq = ?2`, Micros(at), job.Seq)
+		if err != nil {
+			return err
+		}
+		var busy bool
+		err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM considerations WHERE namespace = ? AND user_id = ?
+			AND state IN ('pending', 'running') AND seq <> ? AND (state = 'running' OR due_at IS NOT NULL))`,
+			user.Namespace, user.ID, job.Seq).Scan(&busy)
+		if err != nil {
+			return err
+		}
+		if !busy {
+			if err := advance(ctx, tx, user, at); err != nil {
+				return err
+			}
+		}
+		job, err = getJob(ctx, tx, user, id, audience)
+		c = job.Consideration
+		return err
+	})
+	return c, err
+}
+
+// Get implements queue.Store.
+func (s *Queue) Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Consideration, error) {
+	var job queue.Job
+	err := s.db.Read(ctx, func(q Querier) (err error) {
+		job, err = getJob(ctx, q, user, id, audience)
+		return err
+	})
+	return job.Consideration, err
+}
+
+// List implements queue.Store.
+func (s *Queue) List(ctx context.Context, user memory.User, l queue.ListQuery) (jobs []queue.Job, next string, err error) {
+	order, compare, start := "DESC", "<", int64(math.MaxInt64)
+	if l.OldestFirst {
+		order, compare, start = "ASC", ">", 0
+	}
+	if l.After != "" {
+		if start, err = strconv.ParseInt(l.After, 10, 64); err != nil {
+			return nil, "", memory.Invalid("page_token", "is not one this server gave out: start again without it")
+		}
+	}
+	keys, all := l.Audience.Keys()
+	visible, err := json.Marshal(keys)
+	if err != nil {
+		return nil, "", err
+	}
+	states, err := json.Marshal(l.States)
+	if err != nil {
+		return nil, "", err
+	}
+	err = s.db.Read(ctx, func(q Querier) (err error) {
+		jobs, err = queryJobs(ctx, q, `WHERE c.namespace = ?1 AND c.user_id = ?2 AND c.seq `+compare+` ?3
+			AND (?4 OR d.visibility IN (SELECT value FROM json_each(?5)))
+			AND (?6 OR c.state IN (SELECT value FROM json_each(?7))) ORDER BY c.seq `+order+` LIMIT ?8`,
+			user.Namespace, user.ID, start, all, string(visible), len(l.States) == 0, string(states), l.Limit+1)
+		return err
+	})
+	if len(jobs) > l.Limit {
+		jobs = jobs[:l.Limit]
+		next = strconv.FormatInt(jobs[l.Limit-1].Seq, 10)
+	}
+	return jobs, next, err
+}
+
+// Forget implements queue.Store. A message of the user in other people's dialogues leaves an empty one behind, so that
+// the positions by which their memories cite messages stay true.
+func (s *Queue) Forget(ctx context.Context, user memory.User) (forgotten queue.Forgotten, err error) {
+	err = s.db.Write(ctx, func(tx *Tx) error {
+		forgotten = queue.Forgotten{}
+		rows, err := tx.Query(ctx, `SELECT d.row, d.messages FROM considerations c JOIN dialogues d ON d.row = c.dialogue_row
+			WHERE c.namespace = ? AND c.user_id = ?`, user.Namespace, user.ID)
+		if err != nil {
+			return err
+		}
+		type dialogue struct {
+			row      int64
+			messages []byte
+		}
+		dialogues, err := collect(rows, func(scan func(...any) error) (d dialogue, err error) {
+			return d, scan(&d.row, &d.messages)
+		})
+		if err != nil {
+			return err
+		}
+		forgotten.Considerations, err = tx.Affect(ctx, `DELETE FROM considerations WHERE namespace = ? AND user_id = ?`,
+			user.Namespace, user.ID)
+		if err != nil {
+			return err
+		}
+		for _, d := range dialogues {
+			removed, err := forgetSpeaker(ctx, tx, d.row, d.messages, user.ID)
+			if err != nil {
+				return err
+			}
+			forgotten.Messages += removed
+		}
+		return nil
+	})
+	return forgotten, err
+}
+
+// forgetSpeaker deletes a dialogue that nobody considers any more, or takes the speaker's words out of it.
+func forgetSpeaker(ctx context.Context, tx *Tx, row int64, text []byte, speaker string) (removed int64, err error) {
+	deleted, err := tx.Affect(ctx, `DELETE FROM dialogues WHERE row = ?1
+		AND NOT EXISTS (SELECT 1 FROM considerations WHERE dialogue_row = ?1)`, row)
+	if err != nil || deleted > 0 {
+		return 0, err
+	}
+	var d memory.Dialogue
+	if err := json.Unmarshal(text, &d.Messages); err != nil {
+		return 0, err
+	}
+	d, count := d.Without(speaker)
+	rest, err := json.Marshal(d.Messages)
+	if err != nil {
+		return 0, err
+	}
+	_, err = tx.Exec(ctx, `UPDATE dialogues SET messages = ?1, payload_hash = x'', request_id = CASE user_id WHEN ?2 THEN NULL
+		ELSE request_id END, user_id = CASE user_id WHEN ?2 THEN '' ELSE user_id END WHERE row = ?3`,
+		string(rest), speaker, row)
+	if err != nil {
+		return 0, err
+	}
+	// What others' considerations had decided may rest on those words.
+	_, err = tx.Exec(ctx, `UPDATE considerations SET checkpoint = NULL WHERE dialogue_row = ?`, row)
+	return int64(count), err
+}
+
+// Stats implements queue.Store.
+func (s *Queue) Stats(ctx context.Context, namespace string) (stats queue.Stats, err error) {
+	err = s.db.Read(ctx, func(q Querier) error {
+		var oldest sql.NullInt64
+		err := q.QueryRow(ctx, `SELECT count(*), min(accepted_at) FROM considerations
+			WHERE namespace = ? AND state IN ('pending', 'running')`, namespace).Scan(&stats.Pending, &oldest)
+		if err != nil {
+			return err
+		}
+		stats.OldestPending = Time(oldest)
+		return q.QueryRow(ctx, `SELECT count(*) FROM considerations WHERE namespace = ? AND state = 'failed'`, namespace).
+			Scan(&stats.Failed)
+	})
+	return stats, err
+}
+
+const jobColumns = `c.seq, c.state, c.due_at, c.attempts, c.checkpoint, c.outcome, c.accepted_at, c.updated_at, c.user_id,
+	d.id, d.namespace, d.user_id, d.agent_id, d.channel_kind, d.channel_id, d.session_id, d.messages, d.created_at`
+
+func queryJobs(ctx context.Context, q Querier, where string, args ...any) ([]queue.Job, error) {
+	rows, err := q.Query(ctx, `SELECT `+jobColumns+` FROM considerations c JOIN dialogues d ON d.row = c.dialogue_row `+where,
+		args...)
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, scanJob)
+}
+
+func getJob(ctx context.Context, q Querier, user memory.User, id string, audience memory.Audience) (queue.Job, error) {
+	jobs, err := queryJobs(ctx, q, `WHERE d.id = ? AND c.namespace = ? AND c.user_id = ?`, id, user.Namespace, user.ID)
+	if err != nil {
+		return queue.Job{}, err
+	}
+	if len(jobs) == 0 || !audience.Sees(jobs[0].Consideration.Scope.Channel) {
+		return queue.Job{}, fmt.Errorf("consideration %q: %w", id, memory.ErrNotFound)
+	}
+	return jobs[0], nil
+}
+
+func scanJob(scan func(...any) error) (job queue.Job, err error) {
+	var due, accepted, updated, created sql.NullInt64
+	var checkpoint, outcome, messages []byte
+	var speaker string
+	c, scope := &job.Consideration, &job.Dialogue.Scope
+	err = scan(&job.Seq, &c.State, &due, &c.Attempts, &checkpoint, &outcome, &accepted, &updated, &speaker,
+		&c.ID, &scope.Namespace, &scope.UserID, &scope.AgentID, &scope.Channel.Kind, &scope.Channel.ID, &scope.SessionID,
+		&messages, &created)
+	if err != nil {
+		return job, err
+	}
+	if checkpoint != nil {
+		job.Checkpoint = checkpoint
+	}
+	job.AcceptedAt = Time(accepted)
+	c.Scope = scope.WithUser(speaker)
+	c.NextAttemptAt, c.CreatedAt, c.UpdatedAt = Time(due), Time(created), Time(updated)
+	if err := json.Unmarshal(outcome, &c.Outcome); err != nil {
+		return job, err
+	}
+	err = json.Unmarshal(messages, &job.Dialogue.Messages)
+	c.MessageCount = len(job.Dialogue.Messages)
+	return job, err
+}
+
+// collect reads all rows and closes them.
+func collect[T any](rows *sql.Rows, scanRow func(scan func(...any) error) (T, error)) (all []T, err error) {
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		v, err := scanRow(rows.Scan)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, rows.Err()
+}

@@ -1,0 +1,296 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/gofrs/flock"
+
+	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+const lockName = "memsidecar.lock"
+
+// ErrLocked: another sidecar uses the data folder.
+var ErrLocked = errors.New("another memsidecar uses this data folder: stop it, or give this one another data_dir")
+
+// Options describes the storage.
+type Options struct {
+	// Dir is the data folder; it is made with mode 0700 when it is missing.
+	Dir string
+	Log *slog.Logger
+	// RetryMin and RetryMax bound the time between attempts to open the database again. 0 means 1 s and 1 min.
+	RetryMin, RetryMax time.Duration
+	// OnChange is called after each change of the breaker's state. Optional; it must not call Storage.
+	OnChange func(breaker.Status)
+}
+
+// Storage is the database behind its circuit breaker. It is usable at once, also when the database cannot be opened:
+// then every call answers memory.ErrUnavailable, and it is tried again until it can.
+type Storage struct {
+	options Options
+	lock    *flock.Flock
+	breaker *breaker.Breaker
+
+	mu     sync.RWMutex // held for reading while a call uses db, so that it is not closed under it
+	db     *database    // nil while not open
+	hooks  []func()
+	opened int // how many times it was opened
+
+	wake  chan struct{} // the breaker opened
+	purge chan struct{} // a purge is still to be done
+	stop  context.CancelFunc
+	tasks sync.WaitGroup
+}
+
+var _ Access = (*Storage)(nil)
+
+// Open locks the folder and opens the database. The error is ErrLocked and nothing else: a database that cannot be
+// opened is reported by Status and tried again.
+func Open(ctx context.Context, options Options) (*Storage, error) {
+	if options.RetryMin <= 0 {
+		options.RetryMin = time.Second
+	}
+	if options.RetryMax <= 0 {
+		options.RetryMax = time.Minute
+	}
+	s := &Storage{
+		options: options,
+		lock:    flock.New(filepath.Join(options.Dir, lockName), flock.SetPermissions(0o600)),
+		wake:    make(chan struct{}, 1),
+		purge:   make(chan struct{}, 1),
+	}
+	s.breaker = breaker.New(breaker.Config{
+		Name:             "storage",
+		FailureThreshold: 1,                    // a broken database answers nobody; there is nothing to be gained by asking twice
+		OpenFor:          options.RetryMin / 4, // less than the shortest pause between probes
+		IsFailure:        outage,
+		Log:              options.Log,
+		OnChange: func(status breaker.Status) {
+			if status.State == breaker.Open {
+				signal(s.wake)
+			}
+			if options.OnChange != nil {
+				options.OnChange(status)
+			}
+		},
+	})
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.stop = cancel
+	if err := s.probe(ctx); errors.Is(err, ErrLocked) {
+		cancel()
+		return nil, err
+	}
+	s.tasks.Go(func() { s.recover(background) })
+	s.tasks.Go(func() { s.purgeLater(background) })
+	return s, nil
+}
+
+// signal wakes whoever waits on the channel, once.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// OnOpen registers a function that is called whenever the database has been opened, the first time excluded: what was
+// cached of it may no longer be true.
+func (s *Storage) OnOpen(fn func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hooks = append(s.hooks, fn)
+}
+
+// Status says how the breaker stands.
+func (s *Storage) Status() breaker.Status { return s.breaker.Status() }
+
+// Close finishes what was taken, closes the file and gives up the lock.
+func (s *Storage) Close() error {
+	s.stop()
+	s.tasks.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.db != nil {
+		s.db.close()
+		s.db = nil
+	}
+	return s.lock.Close()
+}
+
+// Read implements Access.
+func (s *Storage) Read(ctx context.Context, fn func(Querier) error) error {
+	return s.do(func(db *database) error { return db.read(fn) })
+}
+
+// Write implements Access.
+func (s *Storage) Write(ctx context.Context, fn func(*Tx) error) error {
+	return s.do(func(db *database) error { return db.submit(ctx, &writeRequest{fn: fn}) })
+}
+
+// Purge implements Access.
+func (s *Storage) Purge(ctx context.Context) (done bool, err error) {
+	// Reads take microseconds to milliseconds: a few short pauses outlast them.
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval, pauses.MaxInterval = 5*time.Millisecond, 200*time.Millisecond
+	done, err = backoff.Retry(ctx, func() (bool, error) {
+		done, err := s.purgeOnce(ctx)
+		switch {
+		case err != nil:
+			return false, backoff.Permanent(err)
+		case !done:
+			return false, errLogInUse
+		}
+		return true, nil
+	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(2*time.Second))
+	if !done {
+		signal(s.purge)
+	}
+	if errors.Is(err, errLogInUse) {
+		err = nil
+	}
+	return done, err
+}
+
+var errLogInUse = errors.New("a reader uses the write-ahead log")
+
+func (s *Storage) purgeOnce(ctx context.Context) (done bool, err error) {
+	err = s.do(func(db *database) (err error) {
+		done, err = db.purge(ctx)
+		return err
+	})
+	return done, err
+}
+
+// purgeLater goes on with purges that a reader or an outage prevented.
+func (s *Storage) purgeLater(ctx context.Context) {
+	for {
+		select {
+		case <-s.purge:
+		case <-ctx.Done():
+			return
+		}
+		for done := false; !done; {
+			if !sleep(ctx, s.options.RetryMin) {
+				return
+			}
+			done, _ = s.purgeOnce(ctx) // an outage has its own log line
+		}
+		s.options.Log.Info("deleted data is purged from the write-ahead log")
+	}
+}
+
+// sleep waits, and reports false when the context ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// do runs fn behind the breaker and turns an outage into memory.ErrUnavailable. Callers never probe: recover does, so
+// that a call during an outage costs nothing.
+func (s *Storage) do(fn func(*database) error) error {
+	if status := s.breaker.Status(); status.State != breaker.Closed {
+		return fmt.Errorf("%w: %s", memory.ErrUnavailable, status.Reason)
+	}
+	err := s.breaker.Do(func() error {
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		if s.db == nil {
+			return errClosed
+		}
+		return fn(s.db)
+	})
+	return classify(err)
+}
+
+// recover opens the database again, with growing pauses, whenever the breaker is open.
+func (s *Storage) recover(ctx context.Context) {
+	for {
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return
+		}
+		pauses := backoff.NewExponentialBackOff()
+		pauses.InitialInterval, pauses.MaxInterval = s.options.RetryMin, s.options.RetryMax
+		for s.Status().State != breaker.Closed {
+			if !sleep(ctx, pauses.NextBackOff()) {
+				return
+			}
+			if err := s.probe(ctx); err != nil {
+				s.options.Log.Debug("storage is still unavailable", "error", err)
+			}
+		}
+	}
+}
+
+// probe opens the database if it is not open, or anew if it broke.
+func (s *Storage) probe(ctx context.Context) error {
+	return s.breaker.Do(func() error {
+		if err := s.reopen(ctx); err != nil {
+			return &openError{err}
+		}
+		return nil
+	})
+}
+
+func (s *Storage) reopen(ctx context.Context) error {
+	s.mu.Lock()
+	if s.db != nil {
+		s.db.close()
+		s.db = nil
+	}
+	err := func() error {
+		if err := os.MkdirAll(s.options.Dir, 0o700); err != nil {
+			return err
+		}
+		if !s.lock.Locked() {
+			got, err := s.lock.TryLock()
+			if err != nil {
+				return err
+			}
+			if !got {
+				return ErrLocked
+			}
+		}
+		db, err := openDatabase(ctx, s.options.Dir, s.options.Log)
+		if err != nil {
+			return err
+		}
+		// Opening reads little; ask for a write before anybody relies on it, since a full disk or a read-only file
+		// shows only then.
+		if err := db.submit(ctx, &writeRequest{fn: func(tx *Tx) error {
+			_, err := tx.Exec(ctx, "PRAGMA user_version = 0")
+			return err
+		}}); err != nil {
+			db.close()
+			return err
+		}
+		s.db = db
+		s.opened++
+		return nil
+	}()
+	again := err == nil && s.opened > 1
+	hooks := s.hooks
+	s.mu.Unlock()
+	if again {
+		for _, hook := range hooks {
+			hook()
+		}
+	}
+	return err
+}

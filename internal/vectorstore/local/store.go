@@ -1,0 +1,271 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+)
+
+// Store implements vectorstore.Store.
+type Store struct {
+	db          sqlite.Access
+	fingerprint string
+	cache       *cache
+	writers     userLocks
+}
+
+var _ vectorstore.Store = (*Store)(nil)
+
+// Options describes the store.
+type Options struct {
+	// Fingerprint is the embedder's whose vectors are searched.
+	Fingerprint string
+	// IndexBudget is how many bytes all users' indexes may occupy together; the one in use stays whatever its size.
+	IndexBudget int64
+}
+
+// New returns a store over the database.
+func New(db sqlite.Access, options Options) *Store {
+	return &Store{db: db, fingerprint: options.Fingerprint, cache: newCache(options.IndexBudget)}
+}
+
+// Reset drops all indexes; they are loaded again when they are needed. For when the database was opened anew.
+func (s *Store) Reset() { s.cache.clear() }
+
+// Apply implements vectorstore.Store.
+func (s *Store) Apply(ctx context.Context, user memory.User, entries []vectorstore.Entry) ([]vectorstore.Applied, error) {
+	defer s.writers.lock(user)()
+	var applied []vectorstore.Applied
+	var stored []*vectorstore.Embedding // beside applied: set when the memory is new
+	err := s.db.Write(ctx, func(tx *sqlite.Tx) error {
+		applied, stored = nil, nil
+		userRow, err := sqlite.EnsureUserRow(ctx, tx, user)
+		if err != nil {
+			return err
+		}
+		for i := range entries {
+			a, isNew, err := apply(ctx, tx, userRow, user, &entries[i])
+			if err != nil {
+				return err
+			}
+			applied = append(applied, a)
+			if isNew {
+				stored = append(stored, &entries[i].Embedding)
+			} else {
+				stored = append(stored, nil)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.cache.change(user, func(x *index) error {
+		for i, a := range applied {
+			if a.Action == memory.ActionLeftDeleted {
+				continue
+			}
+			if err := x.put(ctx, a.Memory, stored[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return applied, nil
+}
+
+// Get implements vectorstore.Store.
+func (s *Store) Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Memory, error) {
+	var m memory.Memory
+	err := s.db.Read(ctx, func(q sqlite.Querier) error {
+		var err error
+		_, m, err = find(ctx, q, user, id, audience)
+		return err
+	})
+	return m, err
+}
+
+// List implements vectorstore.Store.
+func (s *Store) List(ctx context.Context, user memory.User, query vectorstore.ListQuery) (vectorstore.Page, error) {
+	after, err := parseCursor(query.After)
+	if err != nil {
+		return vectorstore.Page{}, err
+	}
+	var page vectorstore.Page
+	err = s.db.Read(ctx, func(q sqlite.Querier) error {
+		page, err = list(ctx, q, user, query, after)
+		return err
+	})
+	return page, err
+}
+
+// Update implements vectorstore.Store.
+func (s *Store) Update(ctx context.Context, user memory.User, id string, audience memory.Audience, patch vectorstore.Patch) (memory.Memory, error) {
+	defer s.writers.lock(user)()
+	var m memory.Memory
+	err := s.db.Write(ctx, func(tx *sqlite.Tx) error {
+		var err error
+		m, err = update(ctx, tx, user, id, audience, &patch)
+		return err
+	})
+	if err != nil {
+		return memory.Memory{}, err
+	}
+	s.cache.change(user, func(x *index) error {
+		if patch.Text == nil {
+			return x.put(ctx, m, nil)
+		}
+		return x.put(ctx, m, &patch.Embedding)
+	})
+	return m, nil
+}
+
+// Delete implements vectorstore.Store.
+func (s *Store) Delete(ctx context.Context, user memory.User, id string, audience memory.Audience) error {
+	defer s.writers.lock(user)()
+	err := s.db.Write(ctx, func(tx *sqlite.Tx) error {
+		row, _, err := find(ctx, tx, user, id, audience)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `DELETE FROM memories WHERE row = ?`, row)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.cache.change(user, func(x *index) error { return x.remove(ctx, id) })
+	return nil
+}
+
+// Forget implements vectorstore.Store.
+func (s *Store) Forget(ctx context.Context, user memory.User) (count int64, err error) {
+	defer s.writers.lock(user)()
+	err = s.db.Write(ctx, func(tx *sqlite.Tx) error {
+		userRow, err := sqlite.UserRow(ctx, tx, user)
+		if err != nil || userRow == 0 {
+			return err
+		}
+		if count, err = tx.Affect(ctx, `DELETE FROM memories WHERE user_row = ?`, userRow); err != nil {
+			return err
+		}
+		if _, err = tx.Exec(ctx, `DELETE FROM applied_statements WHERE user_row = ?`, userRow); err != nil {
+			return err
+		}
+		return sqlite.DropUserRow(ctx, tx, userRow)
+	})
+	if err != nil {
+		return 0, err
+	}
+	s.cache.forget(user)
+	return count, nil
+}
+
+// MarkUsed implements vectorstore.Store.
+func (s *Store) MarkUsed(ctx context.Context, uses []vectorstore.Use) error {
+	return s.db.Write(ctx, func(tx *sqlite.Tx) error {
+		for _, use := range uses {
+			_, err := tx.Exec(ctx, `UPDATE memories SET use_count = use_count + ?, last_used_at = ?
+				WHERE user_row = (SELECT id FROM users WHERE namespace = ? AND user_id = ?) AND id = ?`,
+				use.Count, sqlite.Micros(use.At), use.User.Namespace, use.User.ID, use.MemoryID)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// SearchVector implements vectorstore.Store.
+func (s *Store) SearchVector(ctx context.Context, user memory.User, fingerprint string, vector []float32, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error) {
+	if fingerprint != s.fingerprint {
+		return nil, fmt.Errorf("the index holds vectors of %s, not of %s", s.fingerprint, fingerprint)
+	}
+	x, err := s.index(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	return x.searchVector(ctx, vector, filter, limit)
+}
+
+// SearchKeyword implements vectorstore.Store.
+func (s *Store) SearchKeyword(ctx context.Context, user memory.User, query string, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error) {
+	x, err := s.index(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	return x.searchKeyword(query, filter, limit), nil
+}
+
+func (s *Store) index(ctx context.Context, user memory.User) (*index, error) {
+	return s.cache.get(ctx, user, func(ctx context.Context) (*index, error) {
+		x, err := newIndex(s.fingerprint)
+		if err != nil {
+			return nil, err
+		}
+		err = s.db.Read(ctx, func(q sqlite.Querier) error { return load(ctx, q, user, x) })
+		return x, err
+	})
+}
+
+// cursor is the place of a memory in a list.
+type cursor struct{ createdAt, row int64 }
+
+func (c cursor) String() string { return fmt.Sprintf("%d.%d", c.createdAt, c.row) }
+
+func parseCursor(s string) (*cursor, error) {
+	if s == "" {
+		return nil, nil
+	}
+	created, row, ok := strings.Cut(s, ".")
+	c := &cursor{}
+	var err1, err2 error
+	c.createdAt, err1 = strconv.ParseInt(created, 10, 64)
+	c.row, err2 = strconv.ParseInt(row, 10, 64)
+	if !ok || err1 != nil || err2 != nil {
+		return nil, memory.Invalid("page_token", "is not one this server gave out: start again without it")
+	}
+	return c, nil
+}
+
+// userLocks serialises the writers of one user, so that the index changes in the order of the commits.
+type userLocks struct {
+	mu    sync.Mutex
+	users map[memory.User]*userLock
+}
+
+type userLock struct {
+	sync.Mutex
+	holders int // waiting ones included
+}
+
+// lock waits for the user's lock and returns what releases it.
+func (l *userLocks) lock(user memory.User) (unlock func()) {
+	l.mu.Lock()
+	if l.users == nil {
+		l.users = map[memory.User]*userLock{}
+	}
+	u := l.users[user]
+	if u == nil {
+		u = &userLock{}
+		l.users[user] = u
+	}
+	u.holders++
+	l.mu.Unlock()
+
+	u.Lock()
+	return func() {
+		u.Unlock()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if u.holders--; u.holders == 0 {
+			delete(l.users, user)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+// Package vectorstore declares the store of memories: rows that are the truth, and the vector and keyword search over
+// one user's rows. vectorstoretest holds what every implementation must keep to; local/ is SQLite with a chromem index.
+package vectorstore
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// Store keeps memories. All methods are safe for concurrent use. Every method takes one user and touches nobody
+// else's data: there is no query across users. An error wraps memory.ErrUnavailable when storage is down.
+type Store interface {
+	// Apply stores the entries of one user, all or none, and returns what was done to each, in order. It is durable when
+	// it returns, and a search started afterwards sees it. An entry whose StatementID was applied before changes
+	// nothing: its first result is returned, with ActionLeftDeleted when that memory was deleted since. A text that is
+	// already known with the same visibility (see TextKey) is not stored twice.
+	Apply(ctx context.Context, user memory.User, entries []Entry) ([]Applied, error)
+	// Get returns a memory that the audience sees, else memory.ErrNotFound.
+	Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Memory, error)
+	// List returns a page of the memories that match.
+	List(ctx context.Context, user memory.User, query ListQuery) (Page, error)
+	// Update changes a memory that the audience sees, else memory.ErrNotFound, and returns it. The embedding replaces
+	// the memory's; it is required when the text changes.
+	Update(ctx context.Context, user memory.User, id string, audience memory.Audience, patch Patch) (memory.Memory, error)
+	// Delete deletes a memory that the audience sees, else memory.ErrNotFound.
+	Delete(ctx context.Context, user memory.User, id string, audience memory.Audience) error
+	// Forget deletes everything of a user and returns how many memories that were.
+	Forget(ctx context.Context, user memory.User) (int64, error)
+	// SearchVector returns up to limit matching memories, most similar first, at most one hit a memory (its best
+	// chunk). Memories without a vector of this fingerprint are not found. Scores are cosine similarities, -1 to 1.
+	SearchVector(ctx context.Context, user memory.User, fingerprint string, vector []float32, filter Filter, limit int) ([]Hit, error)
+	// SearchKeyword returns up to limit matching memories that share a term with the query, best first. Scores are 0 to
+	// 1: the share of the query's terms, weighted by their rarity among this user's memories, that the memory holds.
+	SearchKeyword(ctx context.Context, user memory.User, query string, filter Filter, limit int) ([]Hit, error)
+	// MarkUsed counts that memories were retrieved. Those that are gone are passed over.
+	MarkUsed(ctx context.Context, uses []Use) error
+}
+
+// Embedding is a text's vectors by one model: one for a text embedded whole, else one a chunk. The zero value is no
+// embedding.
+type Embedding struct {
+	Fingerprint string
+	Chunks      [][]float32
+}
+
+// Entry is one memory to store.
+type Entry struct {
+	// StatementID makes the effect happen once. It is derived from what caused the entry, never random.
+	StatementID string
+	// PayloadHash, when not empty, must be the same whenever the StatementID is used again; else Apply returns a
+	// *memory.InvalidError about request_id.
+	PayloadHash []byte
+	// Memory is complete, its ID included.
+	Memory    memory.Memory
+	Embedding Embedding
+	// Reinforce counts a mention when the text is already known. Without it a known text is left as it is.
+	Reinforce bool
+}
+
+// Applied is what was done with an entry.
+type Applied struct {
+	Action memory.Action
+	Memory memory.Memory // as stored; only the ID for memory.ActionLeftDeleted
+}
+
+// Patch is a change of a memory; nil fields stay as they are.
+type Patch struct {
+	Text       *string
+	Language   *string // of the new text
+	Kind       *memory.Kind
+	Importance *float64
+	Embedding  Embedding
+	At         time.Time
+}
+
+// Hit is a memory found by a search. The memory is shared: it must not be modified.
+type Hit struct {
+	Memory *memory.Memory
+	Score  float64
+}
+
+// Use says that a memory was retrieved.
+type Use struct {
+	User     memory.User
+	MemoryID string
+	Count    int64
+	At       time.Time
+}
+
+// ListQuery asks for a page.
+type ListQuery struct {
+	Filter      Filter
+	OldestFirst bool   // by the time they were stored; else newest first
+	After       string // Page.Next of the page before, empty for the first
+	Limit       int    // at least 1
+}
+
+// Page is a page of memories. Next is empty on the last one.
+type Page struct {
+	Memories []memory.Memory
+	Next     string
+}
+
+// Filter says which of a user's memories count. The audience has no default: the zero Filter matches nothing.
+type Filter struct {
+	Audience   memory.Audience
+	Kinds      []memory.Kind // empty: all
+	AgentID    *string       // nil: all
+	Language   *string       // nil: all
+	Explicit   *bool         // nil: all
+	Importance Range         // zero value: all
+	Created    Period
+	Observed   Period
+}
+
+// Range is a closed interval; a nil bound is open.
+type Range struct{ Min, Max *float64 }
+
+// Period is the time from From (inclusive) to Before (exclusive); a zero bound is open.
+type Period struct{ From, Before time.Time }
+
+// Matches reports whether the filter lets the memory through.
+func (f *Filter) Matches(m *memory.Memory) bool {
+	return f.Audience.Sees(m.Channel) &&
+		(len(f.Kinds) == 0 || slices.Contains(f.Kinds, m.Kind)) &&
+		(f.AgentID == nil || *f.AgentID == m.AgentID) &&
+		(f.Language == nil || *f.Language == m.Language) &&
+		(f.Explicit == nil || *f.Explicit == m.Explicit) &&
+		f.Importance.contains(m.Importance) && f.Created.contains(m.CreatedAt) && f.Observed.contains(m.ObservedAt)
+}
+
+func (r Range) contains(v float64) bool {
+	return (r.Min == nil || v >= *r.Min) && (r.Max == nil || v <= *r.Max) && !math.IsNaN(v)
+}
+
+func (p Period) contains(t time.Time) bool {
+	return (p.From.IsZero() || !t.Before(p.From)) && (p.Before.IsZero() || t.Before(p.Before))
+}
+
+// TextKey is equal for texts that say the same to the letter: case, surrounding punctuation and the width of white space
+// aside. Nothing inside a text is dropped, so that "1.5" and "15", or a negation, stay apart.
+func TextKey(text string) string {
+	text = strings.Join(strings.Fields(strings.ToLower(text)), " ")
+	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsPunct(r) || unicode.IsSpace(r) })
+}
