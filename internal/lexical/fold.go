@@ -31,7 +31,7 @@ func fold(text string) string {
 	b.WriteString(text[:first])
 	for i, r := range text[first:] {
 		if r < utf8.RuneSelf {
-			b.WriteByte(lowerASCII(byte(r)))
+			b.WriteByte(lowerASCII(text[first+i]))
 			continue
 		}
 		foldRune(&b, r, text[first+i:])

@@ -69,8 +69,8 @@ func isGram(r rune) bool {
 		return unicode.IsLetter(r) || unicode.IsMark(r)
 	case 0x3005 <= r && r <= 0x3007: // 々〆〇
 		return true
-	case 0x3041 <= r && r <= 0x30FF: // kana, with ー but without ・ and ゠
-		return r != '・' && r != '゠' && r != '゛' && r != '゜'
+	case 0x3041 <= r && r <= 0x30FF: // kana, with ー but without ・, ゠ and stray voicing marks
+		return r != '・' && r != '゠' && (r < 0x3099 || r > 0x309C)
 	case 0x3105 <= r && r <= 0x312F: // bopomofo
 		return true
 	case 0x3400 <= r && r <= 0x4DBF, 0xF900 <= r && r <= 0xFAFF, 0x20000 <= r && r <= 0x323AF: // more Han

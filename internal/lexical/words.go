@@ -54,7 +54,7 @@ func (s *scanner) cut(segments []segment, start, end int) []segment {
 
 func isWordRune(r rune) bool {
 	if r < 0x80 {
-		return isASCIILetter(byte(r)) || isASCIIDigit(byte(r))
+		return 'a' <= r && r <= 'z' || '0' <= r && r <= '9'
 	}
 	return unicode.IsLetter(r) || unicode.IsDigit(r)
 }
@@ -93,7 +93,7 @@ func (s *scanner) chain(i int) int {
 // afterJoiner is the word behind the joiner at segment i, or -1.
 func (s *scanner) afterJoiner(i int) int {
 	joiner := s.at(i)
-	if len(joiner) != 1 || !strings.Contains("-.@:/+#&=?%~", joiner) {
+	if len(joiner) != 1 || strings.IndexByte("-.@:/+#&=?%~", joiner[0]) < 0 {
 		return -1
 	}
 	i++

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -77,6 +78,9 @@ type Provenance struct {
 	Reason          string   `json:"reason,omitempty"`
 	DecidedBy       string   `json:"decided_by,omitempty"`
 }
+
+// CleanText makes a text one line without surrounding space.
+func CleanText(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // TextProblem says what is wrong with a memory's text, or "".
 func TextProblem(text string) string {

@@ -144,7 +144,7 @@ func (m *Message) validate(v *Violations, at string) (size int) {
 	if m.Role != RoleUser && m.Speaker != "" {
 		v.Add(at+".speaker_id", "is for ROLE_USER only: it names the person who spoke")
 	}
-	v.Check(at+".time", timeProblem(m.Time))
+	v.Check(at+".time", TimeProblem(m.Time))
 	v.Check(at+".content", bytesProblem(m.Content))
 	v.Check(at+".metadata_json", bytesProblem(m.Metadata))
 	if m.Metadata != "" && !isJSONObject(m.Metadata) {
@@ -169,7 +169,7 @@ func (m *Message) validate(v *Violations, at string) (size int) {
 			v.Add(in+".duration", "is negative")
 		}
 		if !call.Time.IsZero() {
-			v.Check(in+".time", timeProblem(call.Time))
+			v.Check(in+".time", TimeProblem(call.Time))
 		}
 		size += len(call.Arguments) + len(call.Result)
 	}
@@ -186,8 +186,9 @@ func bytesProblem(s string) string {
 	return ""
 }
 
-// timeProblem refuses times that no calendar or database can be expected to handle.
-func timeProblem(t time.Time) string {
+// TimeProblem says what is wrong with a time that a caller gave, or "": no calendar or database can be expected to handle
+// any year.
+func TimeProblem(t time.Time) string {
 	if year := t.UTC().Year(); year < 1900 || year > 9999 {
 		return fmt.Sprintf("is in the year %d: times are between 1900 and 9999", year)
 	}

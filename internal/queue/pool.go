@@ -26,7 +26,7 @@ type Options struct {
 	Workers int // how many jobs run at once
 	// MaxAge is how long a job is tried again; then it fails.
 	MaxAge time.Duration
-	// BackoffMin and BackoffMax bound the pauses between attempts.
+	// BackoffMin and BackoffMax bound the pauses between attempts, before a jitter of up to half of the pause.
 	BackoffMin, BackoffMax time.Duration
 	Log                    *slog.Logger
 }
@@ -43,14 +43,14 @@ type Pool struct {
 	wake   chan struct{}
 	cancel context.CancelFunc
 	ctx    context.Context
-	loop   chan struct{} // closed when the loop has ended
+	loop   sync.WaitGroup
 	jobs   sync.WaitGroup
 
 	mu       sync.Mutex
 	running  map[int64]*runningJob
 	barred   []memory.User                // whose words no job may touch now
 	watchers map[watchKey][]chan struct{} // closed when the consideration is final
-	recover  bool                         // running rows may have no job in this process
+	recover  bool                         // rows may be marked as running that have no job in this process
 }
 
 type runningJob struct {
@@ -71,20 +71,20 @@ func NewPool(store Store, handler Handler, options Options) *Pool {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Pool{
 		store: store, handler: handler, options: options,
-		wake: make(chan struct{}, 1), ctx: ctx, cancel: cancel, loop: make(chan struct{}),
+		wake: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
 		running: map[int64]*runningJob{}, watchers: map[watchKey][]chan struct{}{},
 		recover: true, // what an earlier process left running
 	}
 }
 
 // Start begins to run jobs.
-func (p *Pool) Start() { go p.run() }
+func (p *Pool) Start() { p.loop.Go(p.run) }
 
 // Stop takes no more jobs, lets the running ones go on until the context ends, then cancels them, and waits. A job that
 // was cancelled is taken up again by the next Start on the same store.
 func (p *Pool) Stop(ctx context.Context) {
 	p.cancel()
-	<-p.loop
+	p.loop.Wait()
 	finished := make(chan struct{})
 	go func() {
 		p.jobs.Wait()
@@ -145,7 +145,6 @@ func (p *Pool) Bar(ctx context.Context, user memory.User) (release func(), err e
 		p.mu.Lock()
 		i := slices.Index(p.barred, user)
 		p.barred = slices.Delete(p.barred, i, i+1)
-		p.recover = true
 		p.mu.Unlock()
 		p.Wake()
 	}
@@ -168,7 +167,6 @@ func holds(job *Job, user memory.User) bool {
 
 // run claims jobs whenever there is room for one, until it is stopped.
 func (p *Pool) run() {
-	defer close(p.loop)
 	for {
 		pause := p.claim()
 		var timer <-chan time.Time
@@ -197,7 +195,7 @@ func (p *Pool) claim() time.Duration {
 
 	if recovering {
 		if err := p.store.Recover(p.ctx, mine, time.Now()); err != nil {
-			return p.storageFailed("recovering jobs", err)
+			return p.claimFailed("recovering jobs", err)
 		}
 	}
 	if free == 0 {
@@ -205,7 +203,7 @@ func (p *Pool) claim() time.Duration {
 	}
 	jobs, next, err := p.store.Claim(p.ctx, time.Now(), free)
 	if err != nil {
-		return p.storageFailed("claiming jobs", err)
+		return p.claimFailed("claiming jobs", err)
 	}
 	for _, job := range jobs {
 		p.start(job)
@@ -218,15 +216,21 @@ func (p *Pool) claim() time.Duration {
 	}
 }
 
-// storageFailed notes that the rows and this process may disagree now.
-func (p *Pool) storageFailed(doing string, err error) time.Duration {
+// claimFailed returns how long to wait before the store is asked again.
+func (p *Pool) claimFailed(doing string, err error) time.Duration {
 	p.mu.Lock()
-	p.recover = true
+	p.recover = true // it may have been done in spite of the error
 	p.mu.Unlock()
-	if p.ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) {
-		p.options.Log.Error(doing, "error", err)
-	}
+	p.logFailure(p.ctx, doing, err)
 	return storagePoll
+}
+
+// logFailure logs an error of the store, unless it only says that storage is down, which has a log line of its own, or
+// that the context has ended.
+func (p *Pool) logFailure(ctx context.Context, doing string, err error) {
+	if ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) {
+		p.options.Log.Error("the queue's storage failed", "doing", doing, "error", err)
+	}
 }
 
 func (p *Pool) start(job Job) {
@@ -237,15 +241,19 @@ func (p *Pool) start(job Job) {
 	for _, user := range p.barred {
 		if holds(&job, user) {
 			cancel(nil)
-			return // it stays marked as running; the release recovers it, unless it is gone by then
+			p.recover = true // for when the user is not barred any more
+			return
 		}
 	}
 	p.running[job.Seq] = r
 	p.jobs.Go(func() {
-		final := p.attempt(ctx, job)
+		final, err := p.attempt(ctx, job)
 		cancel(nil)
 		p.mu.Lock()
 		delete(p.running, job.Seq)
+		if err != nil {
+			p.recover = true // together with the deletion: as long as the job is among the running it is not recovered
+		}
 		if final {
 			key := watchKey{job.Consideration.ID, job.User()}
 			for _, c := range p.watchers[key] {
@@ -259,36 +267,38 @@ func (p *Pool) start(job Job) {
 	})
 }
 
-// attempt does the job once and stores what came of it. It reports whether the job is final.
-func (p *Pool) attempt(ctx context.Context, job Job) bool {
+// attempt does the job once and stores what came of it, and reports whether that is final. An error means that nothing
+// was stored: the job is still marked as running.
+func (p *Pool) attempt(ctx context.Context, job Job) (final bool, err error) {
 	log := p.options.Log.With("consideration", job.Consideration.ID, "namespace", job.Dialogue.Scope.Namespace)
+	attempts := job.Consideration.Attempts
 	state, outcome, err := p.handle(ctx, job)
 	if ctx.Err() != nil {
-		return false // barred or stopping: the job is taken up again
+		return false, ctx.Err() // barred or stopping: the job is taken up again
 	}
 	now := time.Now()
+	var due time.Time // of the next attempt
 	var transient *memory.TransientError
 	switch {
 	case err == nil:
 	case errors.Is(err, memory.ErrUnavailable):
-		p.storageFailed("doing a job", err)
-		return false
+		due = now.Add(storagePoll) // whatever the job's age: it is not the job's fault
 	case errors.As(err, &transient) && now.Before(job.AcceptedAt.Add(p.options.MaxAge)):
-		due := now.Add(max(transient.RetryAfter, p.pause(job.Consideration.Attempts)))
-		log.Warn("consideration postponed", "error", err, "attempts", job.Consideration.Attempts, "until", due)
-		if err := p.store.Postpone(ctx, job.Seq, due, memory.Outcome{Error: err.Error()}, now); err != nil {
-			p.storageFailed("postponing a job", err)
-		}
-		return false
+		due = now.Add(max(transient.RetryAfter, p.pause(attempts)))
+		log.Warn("consideration postponed", "error", err, "attempts", attempts, "until", due)
 	default:
-		log.Error("consideration failed", "error", err, "attempts", job.Consideration.Attempts)
+		log.Error("consideration failed", "error", err, "attempts", attempts)
 		state, outcome = memory.StateFailed, memory.Outcome{Error: err.Error()}
 	}
-	if err := p.store.Finish(ctx, job.Seq, state, outcome, now); err != nil {
-		p.storageFailed("finishing a job", err)
-		return false
+	if !due.IsZero() {
+		err = p.store.Postpone(ctx, job.Seq, due, memory.Outcome{Error: err.Error()}, now)
+	} else {
+		err = p.store.Finish(ctx, job.Seq, state, outcome, now)
 	}
-	return true
+	if err != nil {
+		p.logFailure(ctx, "storing what came of a job", err)
+	}
+	return err == nil && due.IsZero(), err
 }
 
 // handle calls the handler. A panic is a bug that would come again with every attempt, so it fails the job.

@@ -38,6 +38,7 @@ type Querier interface {
 type Tx struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
+	open  []*sql.Rows // of the request that is being carried out, closed ones included
 }
 
 // Query reads inside the transaction.
@@ -46,7 +47,21 @@ func (t *Tx) Query(ctx context.Context, query string, args ...any) (*sql.Rows, e
 	if err != nil {
 		return nil, err
 	}
-	return s.QueryContext(context.WithoutCancel(ctx), args...)
+	rows, err := s.QueryContext(context.WithoutCancel(ctx), args...)
+	if err != nil {
+		return nil, err
+	}
+	t.open = append(t.open, rows)
+	return rows, nil
+}
+
+// closeRows closes what a request left open, for example because it panicked: it would keep the connection locked.
+func (t *Tx) closeRows() {
+	for _, rows := range t.open {
+		_ = rows.Close() // the request has seen every error that concerns it
+	}
+	clear(t.open)
+	t.open = t.open[:0]
 }
 
 // QueryRow reads one row inside the transaction.

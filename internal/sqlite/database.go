@@ -15,6 +15,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pressly/goose/v3"
 )
@@ -26,6 +27,8 @@ const (
 	fileName = "memsidecar.db"
 	// maxBatch bounds how many writes share a commit, so that the first of them does not wait for ever.
 	maxBatch = 512
+	// busyTimeout is how long a connection waits for a lock that another program holds, such as a backup.
+	busyTimeout = 5 * time.Second
 )
 
 // ErrNewer: the database was written by a newer version of this program.
@@ -46,7 +49,6 @@ type database struct {
 }
 
 type writeRequest struct {
-	ctx   context.Context
 	fn    func(*Tx) error
 	purge func(context.Context) error // instead of fn: outside of any transaction
 	state atomic.Int32
@@ -63,7 +65,7 @@ const (
 func dsn(path string, readOnly bool) string {
 	q := url.Values{}
 	for _, p := range []string{
-		"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)", "secure_delete(ON)",
+		fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)", "secure_delete(ON)",
 		"temp_store(MEMORY)", "cache_size(-8192)", "wal_autocheckpoint(1000)", "journal_size_limit(67108864)",
 	} {
 		q.Add("_pragma", p)
@@ -178,7 +180,10 @@ func (p pool) QueryRow(ctx context.Context, query string, args ...any) *sql.Row 
 func (d *database) read(fn func(Querier) error) error { return fn(pool{d.readers}) }
 
 func (d *database) submit(ctx context.Context, r *writeRequest) error {
-	r.ctx, r.done = ctx, make(chan error, 1)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r.done = make(chan error, 1)
 	select {
 	case <-d.stop:
 		return errClosed
@@ -280,6 +285,7 @@ func (d *database) transact(ctx context.Context, batch []*writeRequest, results 
 			return err
 		}
 		results[i] = call(r.fn, &d.tx)
+		d.tx.closeRows()
 		if results[i] != nil {
 			if outage(results[i]) {
 				return results[i] // the whole transaction is in doubt, not only this request
@@ -310,10 +316,15 @@ func call(fn func(*Tx) error, tx *Tx) (err error) {
 // answer "busy" in the result row and not as an error.
 func (d *database) purge(ctx context.Context) (done bool, err error) {
 	err = d.submit(ctx, &writeRequest{purge: func(ctx context.Context) error {
+		// It must not wait for the reader: every write would wait with it.
+		if _, err := d.conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil {
+			return err
+		}
 		var busy, inLog, copied int
 		err := d.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &inLog, &copied)
 		done = err == nil && busy == 0
-		return err
+		_, restored := d.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds()))
+		return errors.Join(err, restored)
 	}})
 	return done, err
 }

@@ -33,30 +33,24 @@ func (s *Queue) Accept(ctx context.Context, a queue.Acceptance) (c memory.Consid
 	if err != nil {
 		return c, err
 	}
-	scope := a.Dialogue.Scope
 	err = s.db.Write(ctx, func(tx *Tx) error {
 		id, err := acceptedBefore(ctx, tx, a)
 		if err != nil {
 			return err
 		}
 		if id != "" {
-			job, err := getJob(ctx, tx, scope.User(), id, memory.Everything())
+			job, err := getJob(ctx, tx, a.Dialogue.Scope.User(), id, memory.Everything())
 			c = job.Consideration
 			return err
 		}
-		c = memory.Consideration{
-			ID: a.ID, Scope: scope, State: memory.StatePending, MessageCount: len(a.Dialogue.Messages),
-			CreatedAt: a.At, UpdatedAt: a.At,
-		}
-		if reason, skip := a.Skip[scope.UserID]; skip {
-			c.State, c.Outcome.Reason = memory.StateSkipped, reason
-		}
-		return accept(ctx, tx, a, string(messages))
+		c, err = accept(ctx, tx, a, string(messages))
+		return err
 	})
 	return c, err
 }
 
-// acceptedBefore finds the consideration that was made for the same request id, or "".
+// acceptedBefore finds the consideration that was made for the same request id, or "". The payload is unknown when one of
+// its speakers was forgotten since: then it counts as the same, because the caller must not add it again.
 func acceptedBefore(ctx context.Context, tx *Tx, a queue.Acceptance) (id string, err error) {
 	if a.RequestID == "" {
 		return "", nil
@@ -67,60 +61,74 @@ func acceptedBefore(ctx context.Context, tx *Tx, a queue.Acceptance) (id string,
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return "", nil
-	case err == nil && !bytes.Equal(payload, a.PayloadHash):
+	case err == nil && len(payload) > 0 && !bytes.Equal(payload, a.PayloadHash):
 		return "", memory.Invalid("request_id", "was used before for another dialogue: use a new one")
 	}
 	return id, err
 }
 
-func accept(ctx context.Context, tx *Tx, a queue.Acceptance, messages string) error {
-	scope, at := a.Dialogue.Scope, Micros(a.At)
+// accept stores the dialogue and returns the consideration of the scope's user.
+func accept(ctx context.Context, tx *Tx, a queue.Acceptance, messages string) (own memory.Consideration, err error) {
+	scope, at := a.Dialogue.Scope, a.At.Truncate(time.Microsecond).UTC() // as the database keeps it
 	var requestID any
+	payload := []byte{}
 	if a.RequestID != "" {
-		requestID = a.RequestID
+		requestID, payload = a.RequestID, append(payload, a.PayloadHash...)
 	}
 	dialogue, err := tx.Insert(ctx, `INSERT INTO dialogues (id, namespace, user_id, agent_id, channel_kind, channel_id,
 		session_id, visibility, request_id, payload_hash, messages, message_count, created_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		a.ID, scope.Namespace, scope.UserID, scope.AgentID, string(scope.Channel.Kind), scope.Channel.ID, scope.SessionID,
-		scope.Channel.VisibilityKey(), requestID, a.PayloadHash, messages, len(a.Dialogue.Messages), at)
+		scope.Channel.VisibilityKey(), requestID, payload, messages, len(a.Dialogue.Messages), Micros(at))
 	if err != nil {
-		return err
+		return own, err
 	}
 	for _, speaker := range a.Speakers {
-		var waiting int
-		err := tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT 1 FROM considerations
-			WHERE namespace = ? AND user_id = ? AND state IN ('pending', 'running') LIMIT ?)`,
-			scope.Namespace, speaker, a.MaxPending).Scan(&waiting)
-		if err != nil {
-			return err
+		c := memory.Consideration{
+			ID: a.ID, Scope: scope.WithUser(speaker), State: memory.StatePending, MessageCount: len(a.Dialogue.Messages),
+			CreatedAt: at, UpdatedAt: at,
 		}
-		if waiting >= a.MaxPending {
-			return &memory.OverloadError{
-				Limit:      fmt.Sprintf("%d considerations of user %q are waiting already", waiting, speaker),
-				RetryAfter: overloadRetry,
+		if reason, skip := a.Skip[speaker]; skip {
+			c.State, c.Outcome.Reason = memory.StateSkipped, reason
+		} else {
+			first, err := hasRoom(ctx, tx, c.Scope.User(), a.MaxPending)
+			if err != nil {
+				return own, err
+			}
+			if first {
+				c.NextAttemptAt = at // only the first of a line is due
 			}
 		}
-		state, outcome := memory.StatePending, memory.Outcome{}
-		var due any
-		switch reason, skip := a.Skip[speaker]; {
-		case skip:
-			state, outcome.Reason = memory.StateSkipped, reason
-		case waiting == 0:
-			due = at // only the first of a line is due
-		}
-		text, err := json.Marshal(outcome)
+		outcome, err := json.Marshal(c.Outcome)
 		if err != nil {
-			return err
+			return own, err
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO considerations (dialogue_row, namespace, user_id, state, due_at, attempts, outcome,
-			accepted_at, updated_at) VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?)`,
-			dialogue, scope.Namespace, speaker, string(state), due, string(text), at, at)
+			accepted_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?7)`,
+			dialogue, scope.Namespace, speaker, string(c.State), Micros(c.NextAttemptAt), string(outcome), Micros(at))
 		if err != nil {
-			return err
+			return own, err
+		}
+		if speaker == scope.UserID {
+			own = c
 		}
 	}
-	return nil
+	return own, nil
+}
+
+// hasRoom reports whether the next of the user's line would be its first; a *memory.OverloadError when the line is full.
+func hasRoom(ctx context.Context, tx *Tx, user memory.User, maxPending int) (first bool, err error) {
+	var waiting int
+	err = tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT 1 FROM considerations
+		WHERE namespace = ? AND user_id = ? AND state IN ('pending', 'running') LIMIT ?)`,
+		user.Namespace, user.ID, maxPending).Scan(&waiting)
+	if err == nil && waiting >= maxPending {
+		err = &memory.OverloadError{
+			Limit:      fmt.Sprintf("%d considerations of user %q are waiting already", waiting, user.ID),
+			RetryAfter: overloadRetry,
+		}
+	}
+	return waiting == 0, err
 }
 
 // Claim implements queue.Store.
@@ -208,7 +216,10 @@ func (s *Queue) Recover(ctx context.Context, except []int64, at time.Time) error
 		if err != nil {
 			return err
 		}
-		seqs, err := collect(rows, func(scan func(...any) error) (seq int64, err error) { return seq, scan(&seq) })
+		seqs, err := collect(rows, func(scan func(...any) error) (seq int64, err error) {
+			err = scan(&seq)
+			return seq, err
+		})
 		if err != nil {
 			return err
 		}
@@ -322,7 +333,8 @@ func (s *Queue) Forget(ctx context.Context, user memory.User) (forgotten queue.F
 			messages []byte
 		}
 		dialogues, err := collect(rows, func(scan func(...any) error) (d dialogue, err error) {
-			return d, scan(&d.row, &d.messages)
+			err = scan(&d.row, &d.messages)
+			return d, err
 		})
 		if err != nil {
 			return err

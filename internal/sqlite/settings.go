@@ -4,23 +4,69 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
+// cachedSettings is how many users' settings are kept in memory: they are read with every call and hardly ever change.
+const cachedSettings = 10_000
+
 // Settings keeps the users' settings.
-type Settings struct{ db Access }
+type Settings struct {
+	db Access
+
+	mu      sync.Mutex
+	cache   *lru.Cache[memory.User, memory.Settings]
+	changes int64 // counts changes, so that what was read before one is not cached after it
+}
 
 // NewSettings returns the settings in the database.
-func NewSettings(db Access) *Settings { return &Settings{db} }
+func NewSettings(db Access) *Settings {
+	cache, err := lru.New[memory.User, memory.Settings](cachedSettings)
+	if err != nil {
+		panic(err) // only for a size that is not positive
+	}
+	return &Settings{db: db, cache: cache}
+}
+
+// Reset drops what is cached, for when the database was opened anew.
+func (s *Settings) Reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changes++
+	s.cache.Purge()
+}
 
 // Get returns a user's settings, the defaults when there are none.
 func (s *Settings) Get(ctx context.Context, user memory.User) (settings memory.Settings, err error) {
+	s.mu.Lock()
+	settings, ok := s.cache.Get(user)
+	changes := s.changes
+	s.mu.Unlock()
+	if ok {
+		return settings, nil
+	}
 	err = s.db.Read(ctx, func(q Querier) error {
 		settings, err = getSettings(ctx, q, user)
 		return err
 	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && s.changes == changes {
+		s.cache.Add(user, settings)
+	}
 	return settings, err
+}
+
+// changed drops what is cached of a user whose settings were written.
+func (s *Settings) changed(user memory.User) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changes++
+	s.cache.Remove(user)
 }
 
 // Update lets change modify the user's settings and stores the result.
@@ -39,6 +85,7 @@ func (s *Settings) Update(ctx context.Context, user memory.User, change func(*me
 			row, settings.TimeZone, settings.Language, settings.Paused, Micros(settings.UpdatedAt))
 		return err
 	})
+	s.changed(user)
 	return settings, err
 }
 
@@ -56,6 +103,7 @@ func (s *Settings) Forget(ctx context.Context, user memory.User) (had bool, err 
 		had = deleted > 0
 		return DropUserRow(ctx, tx, row)
 	})
+	s.changed(user)
 	return had, err
 }
 

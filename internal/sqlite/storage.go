@@ -40,10 +40,9 @@ type Storage struct {
 	lock    *flock.Flock
 	breaker *breaker.Breaker
 
-	mu     sync.RWMutex // held for reading while a call uses db, so that it is not closed under it
-	db     *database    // nil while not open
-	hooks  []func()
-	opened int // how many times it was opened
+	mu    sync.RWMutex // held for reading while a call uses db, so that it is not closed under it
+	db    *database    // nil while not open
+	hooks []func()
 
 	wake  chan struct{} // the breaker opened
 	purge chan struct{} // a purge is still to be done
@@ -102,8 +101,8 @@ func signal(c chan struct{}) {
 	}
 }
 
-// OnOpen registers a function that is called whenever the database has been opened, the first time excluded: what was
-// cached of it may no longer be true.
+// OnOpen registers a function that is called whenever the database has been opened again, or at last, before calls are
+// let through: what was cached of it may no longer be true. The function must not call Storage.
 func (s *Storage) OnOpen(fn func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,6 +180,10 @@ func (s *Storage) purgeLater(ctx context.Context) {
 		for done := false; !done; {
 			if !sleep(ctx, s.options.RetryMin) {
 				return
+			}
+			select {
+			case <-s.purge: // asked for meanwhile; this attempt serves that as well
+			default:
 			}
 			done, _ = s.purgeOnce(ctx) // an outage has its own log line
 		}
@@ -280,14 +283,21 @@ func (s *Storage) reopen(ctx context.Context) error {
 			db.close()
 			return err
 		}
+		// What a process that was killed had deleted may still be in the log.
+		purged, err := db.purge(ctx)
+		if err != nil {
+			db.close()
+			return err
+		}
+		if !purged {
+			signal(s.purge)
+		}
 		s.db = db
-		s.opened++
 		return nil
 	}()
-	again := err == nil && s.opened > 1
-	hooks := s.hooks
+	hooks := s.hooks // none yet when Open calls
 	s.mu.Unlock()
-	if again {
+	if err == nil {
 		for _, hook := range hooks {
 			hook()
 		}

@@ -51,7 +51,8 @@ type Embedding struct {
 
 // Entry is one memory to store.
 type Entry struct {
-	// StatementID makes the effect happen once. It is derived from what caused the entry, never random.
+	// StatementID makes the effect happen once. It is derived from what caused the entry, never random. Without one the
+	// entry is applied whenever it is given.
 	StatementID string
 	// PayloadHash, when not empty, must be the same whenever the StatementID is used again; else Apply returns a
 	// *memory.InvalidError about request_id.

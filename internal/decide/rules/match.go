@@ -219,14 +219,9 @@ func (x *index) find(t piece) []hit {
 		}
 	}
 	for i := range t.words {
-		if e, end, ok := x.wordsAt(t, i, nil); ok {
+		x.wordsAt(t, i, func(e entry, end int) {
 			out = append(out, hit{e.tag, e.phrase, t.words[i].start, end})
-			x.wordsAt(t, i, func(e entry, end int) {
-				if last := out[len(out)-1]; last.phrase != e.phrase || last.tag != e.tag {
-					out = append(out, hit{e.tag, e.phrase, t.words[i].start, end})
-				}
-			})
-		}
+		})
 	}
 	slices.SortStableFunc(out, func(a, b hit) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
@@ -234,8 +229,8 @@ func (x *index) find(t piece) []hit {
 	return out
 }
 
-// wordsAt finds the longest phrase that begins at the i-th word, or calls each for every phrase that does.
-func (x *index) wordsAt(t piece, i int, each func(entry, int)) (entry, int, bool) {
+// wordsAt calls yield for every phrase that begins at the i-th word, longest first.
+func (x *index) wordsAt(t piece, i int, yield func(e entry, end int)) {
 	for _, e := range x.words[t.words[i].norm] {
 		if i+len(e.words) > len(t.words) {
 			continue
@@ -249,16 +244,10 @@ func (x *index) wordsAt(t piece, i int, each func(entry, int)) (entry, int, bool
 				break
 			}
 		}
-		if !same {
-			continue
+		if same {
+			yield(e, t.words[i+len(e.words)-1].end)
 		}
-		end := t.words[i+len(e.words)-1].end
-		if each == nil {
-			return e, end, true
-		}
-		each(e, end)
 	}
-	return entry{}, 0, false
 }
 
 // prefix is the length of the longest phrase at the beginning of a text, or 0.
@@ -272,9 +261,7 @@ func (x *index) prefix(t piece) int {
 		}
 	}
 	if len(t.words) > 0 && t.words[0].start == 0 {
-		if _, end, ok := x.wordsAt(t, 0, nil); ok {
-			best = max(best, end)
-		}
+		x.wordsAt(t, 0, func(_ entry, end int) { best = max(best, end) })
 	}
 	return best
 }

@@ -2,6 +2,7 @@ package local
 
 import (
 	"math"
+	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/lexical"
 )
@@ -34,7 +35,7 @@ func (p *postings) add(id, text string) (bytes int64) {
 		docs := p.terms[term]
 		if docs == nil {
 			docs = map[string]int32{}
-			p.terms[term] = docs
+			p.terms[strings.Clone(term)] = docs // a term is a part of its text, and would keep all of it in memory
 			bytes += int64(len(term))
 		}
 		if docs[id] == 0 {

@@ -86,6 +86,9 @@ func apply(ctx context.Context, tx *sqlite.Tx, userRow int64, user memory.User, 
 	if err != nil {
 		return vectorstore.Applied{}, false, err
 	}
+	if entry.StatementID == "" {
+		return *a, isNew, nil
+	}
 	payload := entry.PayloadHash
 	if payload == nil {
 		payload = []byte{}
@@ -97,6 +100,9 @@ func apply(ctx context.Context, tx *sqlite.Tx, userRow int64, user memory.User, 
 
 // appliedBefore returns the result of an entry that was applied before, or nil.
 func appliedBefore(ctx context.Context, tx *sqlite.Tx, userRow int64, user memory.User, entry *vectorstore.Entry) (*vectorstore.Applied, error) {
+	if entry.StatementID == "" {
+		return nil, nil
+	}
 	var id string
 	var action memory.Action
 	var payload []byte
@@ -195,9 +201,9 @@ func update(ctx context.Context, tx *sqlite.Tx, user memory.User, id string, aud
 	return m, err
 }
 
-// list reads rows in order until the page is full. The filter is applied here and not in SQL, so that a search and a
+// listRows reads rows in order until the page is full. The filter is applied here and not in SQL, so that a search and a
 // list can never disagree about what matches; a user's rows are few enough for that.
-func list(ctx context.Context, q sqlite.Querier, user memory.User, query vectorstore.ListQuery, after *cursor) (page vectorstore.Page, err error) {
+func listRows(ctx context.Context, q sqlite.Querier, user memory.User, query vectorstore.ListQuery, after *cursor) (page vectorstore.Page, err error) {
 	order, start := "DESC", cursor{math.MaxInt64, math.MaxInt64}
 	compare := "<"
 	if query.OldestFirst {

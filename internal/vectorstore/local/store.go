@@ -99,7 +99,7 @@ func (s *Store) List(ctx context.Context, user memory.User, query vectorstore.Li
 	}
 	var page vectorstore.Page
 	err = s.db.Read(ctx, func(q sqlite.Querier) error {
-		page, err = list(ctx, q, user, query, after)
+		page, err = listRows(ctx, q, user, query, after)
 		return err
 	})
 	return page, err

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/config"
+)
+
+type configCommand struct {
+	Check     configCheck     `cmd:"" help:"Check the configuration and name every wrong key."`
+	Print     configPrint     `cmd:"" help:"Print the configuration as it is used, with where each value comes from."`
+	Reference configReference `cmd:"" help:"Explain every key, as a Markdown table."`
+}
+
+type (
+	configCheck     struct{}
+	configPrint     struct{}
+	configReference struct{}
+)
+
+// Run reads the configuration and reports what is wrong with it.
+func (configCheck) Run(m *Main, c *commands) error {
+	if _, err := m.load(c); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(m.Stdout, "the configuration is valid")
+	return err
+}
+
+// Run prints the configuration as YAML.
+func (configPrint) Run(m *Main, c *commands) error {
+	loaded, err := m.load(c)
+	if err != nil {
+		return err
+	}
+	return loaded.WriteYAML(m.Stdout)
+}
+
+// Run prints every key.
+func (configReference) Run(m *Main) error {
+	w := &strings.Builder{}
+	fmt.Fprint(w, "| key | environment | type | default | allowed | meaning |\n|---|---|---|---|---|---|\n")
+	for _, key := range config.Reference() {
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", cell(key.Key), cell(key.Env), cell(key.Type), cell(key.Default), cell(key.Allowed), cell(key.Doc))
+	}
+	_, err := io.WriteString(m.Stdout, w.String())
+	return err
+}
+
+// cell keeps a text inside its cell of a Markdown table.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "\n", "<br>").Replace(text)
+}

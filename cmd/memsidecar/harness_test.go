@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// running is a sidecar in this process, on a free port of loopback and a folder of its own.
+type running struct {
+	memsidecarv1.MemoryServiceClient
+	conn *grpc.ClientConn
+	addr string
+	dir  string
+	log  *syncBuffer
+	stop func()
+}
+
+// serve runs `memsidecar serve` in this process until the test ends. Settings are KEY=VALUE pairs.
+func serve(t *testing.T, settings ...string) *running {
+	t.Helper()
+	return serveIn(t, t.TempDir(), settings...)
+}
+
+func serveIn(t *testing.T, dir string, settings ...string) *running {
+	t.Helper()
+	r := &running{dir: dir, log: &syncBuffer{}}
+	args := []string{"--listen", "127.0.0.1:0", "--data-dir", dir, "serve"}
+	for _, s := range settings {
+		args = append([]string{"--set", s}, args...)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, done := make(chan *Sidecar, 1), make(chan int, 1)
+	go func() {
+		done <- Main{Args: args, Stdout: r.log, Stderr: r.log, Started: func(s *Sidecar) { ready <- s }}.Run(ctx)
+	}()
+	select {
+	case s := <-ready:
+		r.addr = s.Addr.String()
+	case code := <-done:
+		cancel()
+		t.Fatalf("serve ended with %d:\n%s", code, r.log)
+	}
+	r.conn = dial(t, r.addr)
+	r.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(r.conn)
+	r.stop = sync.OnceFunc(func() {
+		_ = r.conn.Close() // so that stopping need not wait for it
+		cancel()
+		if code := <-done; code != 0 {
+			t.Errorf("serve ended with %d:\n%s", code, r.log)
+		}
+	})
+	t.Cleanup(r.stop)
+	return r
+}
+
+func dial(t *testing.T, addr string) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// syncBuffer collects output that several goroutines write.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// direct is the scope of a direct chat with the user.
+func direct(user string) *memsidecarv1.Scope {
+	return &memsidecarv1.Scope{UserId: user, ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT}
+}
+
+func group(user, id string) *memsidecarv1.Scope {
+	return &memsidecarv1.Scope{UserId: user, ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_GROUP, ChannelId: id}
+}
+
+// said is a message of the scope's user.
+func said(text string) *memsidecarv1.Message {
+	return &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_USER, Content: text}
+}
+
+// answered is a message of the bot.
+func answered(text string) *memsidecarv1.Message {
+	return &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_ASSISTANT, Content: text}
+}
+
+// consider hands over a dialogue and waits for its outcome.
+func (r *running) consider(t *testing.T, scope *memsidecarv1.Scope, messages ...*memsidecarv1.Message) *memsidecarv1.Consideration {
+	t.Helper()
+	resp, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
+		Scope: scope, Messages: messages, Wait: durationpb.New(30 * time.Second),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.GetConsideration()
+}
+
+// retrieve returns the texts that are retrieved for a query.
+func (r *running) retrieve(t *testing.T, scope *memsidecarv1.Scope, query string) []string {
+	t.Helper()
+	resp, err := r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: scope, Query: query})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for _, m := range resp.GetMemories() {
+		texts = append(texts, m.GetMemory().GetText())
+	}
+	return texts
+}
+
+// binary builds the program once for all tests and returns its path.
+func binary(t *testing.T) string {
+	t.Helper()
+	path, err := buildOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// buildDir is removed by TestMain.
+var buildDir string
+
+var buildOnce = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "memsidecar-test-")
+	if err != nil {
+		return "", err
+	}
+	buildDir = dir
+	path := filepath.Join(dir, "memsidecar")
+	if runtime.GOOS == "windows" {
+		path += ".exe"
+	}
+	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		return "", &buildError{err, strings.TrimSpace(string(out))}
+	}
+	return path, nil
+})
+
+type buildError struct {
+	err    error
+	output string
+}
+
+func (e *buildError) Error() string { return "go build: " + e.err.Error() + "\n" + e.output }
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if buildDir != "" {
+		_ = os.RemoveAll(buildDir)
+	}
+	os.Exit(code)
+}

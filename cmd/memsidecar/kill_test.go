@@ -1,0 +1,195 @@
+//go:build !race && unix
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// process is `memsidecar serve` in a process of its own.
+type process struct {
+	memsidecarv1.MemoryServiceClient
+	command *exec.Cmd
+	log     *syncBuffer
+}
+
+var readyLine = regexp.MustCompile(`memsidecar is ready.* address=(\S+)`)
+
+// spawn starts the real binary on the folder and returns when it answers.
+func spawn(t *testing.T, dir string) *process {
+	t.Helper()
+	p := &process{command: exec.Command(binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir), log: &syncBuffer{}}
+	stderr, err := p.command.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.command.Process.Kill() })
+	address := make(chan string, 1)
+	go func() {
+		lines := bufio.NewScanner(stderr)
+		for lines.Scan() {
+			fmt.Fprintln(p.log, lines.Text())
+			if found := readyLine.FindStringSubmatch(lines.Text()); found != nil {
+				address <- found[1]
+			}
+		}
+		close(address)
+	}()
+	addr, ok := <-address
+	if !ok {
+		t.Fatalf("serve ended before it was ready:\n%s", p.log)
+	}
+	p.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(dial(t, addr))
+	return p
+}
+
+// kill ends the process as kill -9 does: it can neither flush nor close anything.
+func (p *process) kill(t *testing.T) {
+	t.Helper()
+	if err := p.command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.command.Wait() // reports the signal
+}
+
+// ledger is what was sent, and what of it was acknowledged under which id.
+type ledger struct {
+	mu    sync.Mutex
+	sent  []*memsidecarv1.ConsiderMemorizingRequest
+	acked map[string]string // request id → consideration id
+}
+
+func (l *ledger) acknowledge(requestID, considerationID string) (count int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.acked[requestID] = considerationID
+	return len(l.acked)
+}
+
+// send hands dialogues over, without waiting for outcomes, until the process is killed.
+func (l *ledger) send(p *process, round, caller int, enough func(acked int)) {
+	for n := 0; ; n++ {
+		id := fmt.Sprintf("r%d-c%d-n%d", round, caller, n)
+		request := &memsidecarv1.ConsiderMemorizingRequest{
+			Scope: direct(fmt.Sprintf("user-%d", caller)), RequestId: id,
+			Messages: []*memsidecarv1.Message{said("请记住：我的暗号是" + id + "号")},
+		}
+		l.mu.Lock()
+		l.sent = append(l.sent, request)
+		l.mu.Unlock()
+		resp, err := p.ConsiderMemorizing(context.Background(), request)
+		if err != nil {
+			return
+		}
+		enough(l.acknowledge(id, resp.GetConsideration().GetId()))
+	}
+}
+
+// TestKilledWhileAcknowledging kills serve with SIGKILL again and again while it acknowledges dialogues. Every dialogue
+// that was acknowledged must be processed, and every one, acknowledged or not, at most once. The page cache survives a
+// SIGKILL, so this says nothing about a loss of power.
+func TestKilledWhileAcknowledging(t *testing.T) {
+	const (
+		rounds      = 8
+		callers     = 6
+		acksARound  = 60
+		finalUserID = callers
+	)
+	dir := t.TempDir()
+	l := &ledger{acked: map[string]string{}}
+	for round := range rounds {
+		p := spawn(t, dir)
+		target := len(l.acked) + acksARound + 7*round // not always at the same place
+		reached := make(chan struct{})
+		once := sync.OnceFunc(func() { close(reached) })
+		var callersDone sync.WaitGroup
+		for caller := range callers {
+			callersDone.Go(func() {
+				l.send(p, round, caller, func(acked int) {
+					if acked >= target {
+						once()
+					}
+				})
+			})
+		}
+		<-reached
+		p.kill(t)
+		callersDone.Wait()
+	}
+
+	p := spawn(t, dir)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	// The same request with the same id returns the same consideration, now with its outcome.
+	for _, request := range l.sent {
+		acked, ok := l.acked[request.GetRequestId()]
+		if !ok {
+			continue
+		}
+		request.Wait = durationpb.New(30 * time.Second)
+		resp, err := p.ConsiderMemorizing(ctx, request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := resp.GetConsideration(); got.GetId() != acked {
+			t.Errorf("%s was acknowledged as %s and is now %s", request.GetRequestId(), acked, got.GetId())
+		} else if got.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
+			t.Errorf("%s is %s: %s %s", request.GetRequestId(), got.GetState(), got.GetReason(), got.GetError())
+		}
+	}
+	found := map[string]int{}
+	for caller := range finalUserID {
+		for _, m := range allMemories(ctx, t, p, direct(fmt.Sprintf("user-%d", caller))) {
+			id := m.GetText()
+			if i := strings.Index(id, "暗号是"); i >= 0 {
+				id = strings.TrimSuffix(id[i+len("暗号是"):], "号")
+			}
+			found[id]++
+			if m.GetMentionCount() != 1 {
+				t.Errorf("%q is counted %d times", m.GetText(), m.GetMentionCount())
+			}
+		}
+	}
+	for id := range l.acked {
+		if found[id] != 1 {
+			t.Errorf("%s was acknowledged and is stored %d times", id, found[id])
+		}
+	}
+	for id, n := range found {
+		if n > 1 {
+			t.Errorf("%s is stored %d times", id, n)
+		}
+	}
+	t.Logf("%d dialogues sent, %d acknowledged, %d memories after %d kills", len(l.sent), len(l.acked), len(found), rounds)
+}
+
+func allMemories(ctx context.Context, t *testing.T, client memsidecarv1.MemoryServiceClient, scope *memsidecarv1.Scope) []*memsidecarv1.Memory {
+	t.Helper()
+	var all []*memsidecarv1.Memory
+	request := &memsidecarv1.ListMemoriesRequest{Scope: scope, PageSize: 1000}
+	for {
+		resp, err := client.ListMemories(ctx, request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, resp.GetMemories()...)
+		if request.PageToken = resp.GetNextPageToken(); request.PageToken == "" {
+			return all
+		}
+	}
+}

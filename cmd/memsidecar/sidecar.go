@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/decide/rules"
+	"github.com/memsidecar/memsidecar/internal/embed"
+	embedlocal "github.com/memsidecar/memsidecar/internal/embed/local"
+	"github.com/memsidecar/memsidecar/internal/memories"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/retrieve"
+	"github.com/memsidecar/memsidecar/internal/server"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/trace"
+	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// Sidecar is the running program: every part, and how they are put together.
+type Sidecar struct {
+	// Addr is where it listens.
+	Addr net.Addr
+
+	server  *server.Server
+	failed  chan error // the listener's end, when it was not asked to stop
+	closers []func(context.Context)
+}
+
+// Start opens the storage, starts the workers and answers calls until Stop.
+func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Sidecar, err error) {
+	s := &Sidecar{failed: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			s.Stop(ctx)
+		}
+	}()
+	location, err := time.LoadLocation(cfg.TimeZone)
+	if err != nil {
+		return nil, err
+	}
+	// The listener comes first: a second sidecar on the same port should say so, and not that the folder is locked.
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w; choose another address with --listen", cfg.Listen, err)
+	}
+	s.Addr = listener.Addr()
+	s.onStop(func(context.Context) { _ = listener.Close() }) // closed already, unless something below failed
+
+	changed := make(chan struct{}, 1)
+	storage, err := sqlite.Open(ctx, sqlite.Options{Dir: cfg.DataDir, Log: log, OnChange: func(breaker.Status) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", cfg.DataDir, err)
+	}
+	s.onStop(func(context.Context) {
+		if err := storage.Close(); err != nil {
+			log.Warn("closing storage", "error", err)
+		}
+	})
+	storageProblem := func() string {
+		if status := storage.Status(); status.State != breaker.Closed {
+			return status.Reason
+		}
+		return ""
+	}
+
+	embedder, err := embedlocal.New(cfg.Embedding.Dimensions)
+	if err != nil {
+		return nil, err
+	}
+	ruleset, err := rules.New(cfg.Decision.Rules)
+	if err != nil {
+		return nil, err
+	}
+	fingerprint := embedder.Fingerprint().String()
+	store := storelocal.New(storage, storelocal.Options{
+		Fingerprint: fingerprint, IndexBudget: int64(cfg.Index.BudgetMiB) << 20,
+	})
+	jobs := sqlite.NewQueue(storage)
+	settings := sqlite.NewSettings(storage)
+
+	traces := trace.NewRecorder(sqlite.NewTraces(storage), trace.Options{Retention: cfg.Trace.Retention, Log: log})
+	s.onStop(func(context.Context) { traces.Close() })
+
+	retriever := retrieve.New(retrieve.Parts{
+		Store: store, Settings: settings, Embedder: embed.WithCache(embedder, cfg.Embedding.CacheEntries), Traces: traces,
+		StorageProblem: storageProblem,
+	}, retrieve.Options{
+		Budget: cfg.Retrieval.Budget, VectorWeight: cfg.Retrieval.VectorWeight,
+		RecencyHalfLife: cfg.Retrieval.RecencyHalfLife, Prompts: cfg.Retrieval.Prompts, Location: location, Log: log,
+	})
+	s.onStop(func(context.Context) { retriever.Close() })
+
+	considerer := decide.NewConsiderer(decide.Parts{
+		Queue: jobs, Memories: store, Settings: settings, Embedder: embedder, Decider: ruleset, Summarizer: ruleset,
+	}, decide.Options{
+		MaxPending: cfg.Queue.MaxPendingPerUser, MaxWait: cfg.Queue.MaxWait, Location: location,
+		Pool: queue.Options{
+			Workers: cfg.Queue.Workers, MaxAge: cfg.Queue.MaxAge,
+			BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: log,
+		},
+	})
+	storage.OnOpen(func() {
+		store.Reset()
+		settings.Reset()
+		considerer.Wake()
+	})
+	considerer.Start()
+	s.onStop(considerer.Stop)
+
+	s.server = server.New(server.Parts{
+		Retriever: retriever, Considerer: considerer, Store: store, Queue: jobs, Settings: settings,
+		Keeper: memories.NewKeeper(memories.Parts{
+			Store: store, Embedder: embedder, Considerations: considerer, Queue: jobs, Settings: settings, Traces: traces,
+			Purger: storage,
+		}),
+		StorageProblem: storageProblem,
+		Components: func() []server.Component {
+			return []server.Component{
+				breakerComponent("storage", "sqlite", storage.Status()),
+				{Name: "embedding", Implementation: fingerprint},
+				{Name: "decision", Implementation: ruleset.Name()},
+				{Name: "summary", Implementation: ruleset.Name()},
+			}
+		},
+	}, server.Options{
+		Version: version(), MaxRequestBytes: cfg.MaxRequestBytes, Visibility: memory.VisibilityRule(cfg.Visibility),
+		Fingerprint: fingerprint, TopK: cfg.Retrieval.TopK, MinScore: cfg.Retrieval.MinScore,
+		MaxContextChars: cfg.Retrieval.MaxContextChars, Log: log,
+	})
+	go func() { s.failed <- s.server.Serve(listener) }()
+	s.onStop(s.server.Stop)
+
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	s.onStop(func(context.Context) { stopWatching() })
+	go s.watchStorage(watching, changed, storageProblem)
+	return s, nil
+}
+
+// watchStorage tells health checks how storage is. The breaker's own callback must not wait, so it only signals.
+func (s *Sidecar) watchStorage(ctx context.Context, changed <-chan struct{}, problem func() string) {
+	for {
+		select {
+		case <-changed:
+			s.server.SetStorageServing(problem() == "")
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func breakerComponent(name, implementation string, status breaker.Status) server.Component {
+	states := map[breaker.State]memsidecarv1.BreakerState{
+		breaker.Closed:   memsidecarv1.BreakerState_BREAKER_STATE_CLOSED,
+		breaker.Open:     memsidecarv1.BreakerState_BREAKER_STATE_OPEN,
+		breaker.HalfOpen: memsidecarv1.BreakerState_BREAKER_STATE_HALF_OPEN,
+	}
+	return server.Component{
+		Name: name, Implementation: implementation, Breaker: states[status.State], Reason: status.Reason, Since: status.Since,
+	}
+}
+
+func (s *Sidecar) onStop(closer func(context.Context)) { s.closers = append(s.closers, closer) }
+
+// Wait returns when the context ends, or with an error when the sidecar ended by itself.
+func (s *Sidecar) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-s.failed:
+		return errors.Join(errors.New("the server stopped"), err)
+	}
+}
+
+// Stop closes everything in reverse order of opening: gracefully until the context ends, then hard.
+func (s *Sidecar) Stop(ctx context.Context) {
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		s.closers[i](ctx)
+	}
+	s.closers = nil
+}

@@ -1,0 +1,134 @@
+// Package config is what an operator may set: defaults, below a YAML file, below MEMSIDECAR_* environment variables,
+// below flags. It is strict, and names everything that is wrong at once.
+//
+// A field's tags are the single source of its key (koanf), of what is checked (min, max, oneof) and of the reference
+// (doc). A field of type map of structs has one key for each entry; the tag "each" says what the entries are. The tag
+// "secret" keeps a value out of everything that is printed. The tag "default" replaces, in the reference, a default
+// that depends on the machine.
+package config
+
+import (
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/decide/rules"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/retrieve"
+)
+
+// Config is the whole configuration. One that Load returned is valid.
+type Config struct {
+	Listen          string                `koanf:"listen" doc:"host:port to serve on; port 0 takes any free one"`
+	DataDir         string                `koanf:"data_dir" default:"memsidecar, in the user's data folder" doc:"folder of the database, made when it is missing"`
+	Log             Log                   `koanf:"log"`
+	TimeZone        string                `koanf:"time_zone" doc:"IANA name, such as Asia/Shanghai, of the zone of users who set none; Local is the machine's"`
+	Visibility      memory.VisibilityRule `koanf:"visibility" oneof:"channel user" doc:"channel: a group sees what was learned in it; user: every channel sees all of its user's memories"`
+	MaxRequestBytes int                   `koanf:"max_request_bytes" min:"65536" max:"1073741824" doc:"largest request accepted, in bytes"`
+	Embedding       Embedding             `koanf:"embedding"`
+	Decision        Decision              `koanf:"decision"`
+	Index           Index                 `koanf:"index"`
+	Retrieval       Retrieval             `koanf:"retrieval"`
+	Queue           Queue                 `koanf:"queue"`
+	Trace           Trace                 `koanf:"trace"`
+	ShutdownGrace   time.Duration         `koanf:"shutdown_grace" min:"0" max:"10m" doc:"how long calls and considerations under way may go on after the signal to stop"`
+}
+
+// Log is how the sidecar logs.
+type Log struct {
+	Level  string `koanf:"level" oneof:"debug info warn error" doc:"least severe messages to log"`
+	Format string `koanf:"format" oneof:"text json" doc:"form of the log lines"`
+}
+
+// Embedding is how texts become vectors.
+type Embedding struct {
+	Dimensions   int `koanf:"dimensions" min:"64" max:"4096" doc:"numbers in a vector of the local embedder; a change embeds everything again"`
+	CacheEntries int `koanf:"cache_entries" min:"0" max:"1000000" doc:"embeddings of recent texts kept in memory; 0 keeps none"`
+}
+
+// Decision is what is worth remembering.
+type Decision struct {
+	Rules rules.Config `koanf:"rules"`
+}
+
+// Index is the search index in memory.
+type Index struct {
+	BudgetMiB int `koanf:"budget_mib" min:"1" max:"1048576" doc:"memory for the indexes of all users together, in MiB; the least recently used are dropped first"`
+}
+
+// Retrieval is the read path. What a request says itself comes before top_k, min_score and max_context_chars.
+type Retrieval struct {
+	Budget          time.Duration    `koanf:"budget" min:"1ms" max:"1m" doc:"time for a whole Retrieve; what is not there by then is left out of the answer"`
+	TopK            int              `koanf:"top_k" min:"1" max:"100" doc:"how many memories at most"`
+	MinScore        float64          `koanf:"min_score" min:"0" max:"1" doc:"relevance below which a memory is left out"`
+	MaxContextChars int              `koanf:"max_context_chars" min:"200" max:"100000" doc:"longest prompt_context, in characters, wording included"`
+	VectorWeight    float64          `koanf:"vector_weight" min:"0" max:"1" doc:"how far a cosine similarity of 1 is evidence of relevance; belongs to the embedder"`
+	RecencyHalfLife time.Duration    `koanf:"recency_half_life" min:"1m" max:"876000h" doc:"age at which recency counts half"`
+	Prompts         retrieve.Prompts `koanf:"prompts" each:"language"`
+}
+
+// Queue is how accepted dialogues are considered.
+type Queue struct {
+	Workers           int           `koanf:"workers" min:"1" max:"256" doc:"considerations at once; those of one user take turns"`
+	MaxPendingPerUser int           `koanf:"max_pending_per_user" min:"1" max:"1000000" doc:"waiting considerations of one user, beyond which new ones are refused"`
+	MaxAge            time.Duration `koanf:"max_age" min:"1m" max:"8760h" doc:"how long a consideration is tried again before it fails"`
+	MaxWait           time.Duration `koanf:"max_wait" min:"0" max:"1h" doc:"longest that a caller may wait for an outcome"`
+	BackoffMin        time.Duration `koanf:"backoff_min" min:"1ms" max:"24h" doc:"first pause between two attempts; doubles with every further one"`
+	BackoffMax        time.Duration `koanf:"backoff_max" min:"1ms" max:"24h" doc:"longest pause between two attempts"`
+}
+
+// Trace is the record of calls.
+type Trace struct {
+	Retention time.Duration `koanf:"retention" min:"0" max:"8760h" doc:"how long the records of calls are kept; 0 records none"`
+}
+
+// defaults is what is not set otherwise.
+func defaults(dataDir string) Config {
+	return Config{
+		Listen:          "127.0.0.1:7420",
+		DataDir:         dataDir,
+		Log:             Log{Level: "info", Format: "text"},
+		TimeZone:        "Local",
+		Visibility:      memory.VisibilityChannel,
+		MaxRequestBytes: 8 << 20,
+		Embedding:       Embedding{Dimensions: 256, CacheEntries: 1024},
+		Decision: Decision{Rules: rules.Config{
+			Threshold:         rules.DefaultThreshold,
+			MaxStatements:     rules.DefaultMaxStatements,
+			MaxStatementRunes: rules.DefaultMaxStatementRunes,
+		}},
+		Index: Index{BudgetMiB: 256},
+		Retrieval: Retrieval{
+			Budget:          800 * time.Millisecond,
+			TopK:            3,
+			MinScore:        0.05,
+			MaxContextChars: 2000,
+			VectorWeight:    0.3,
+			RecencyHalfLife: 720 * time.Hour,
+			Prompts:         retrieve.DefaultPrompts(),
+		},
+		Queue: Queue{
+			Workers:           4,
+			MaxPendingPerUser: 1000,
+			MaxAge:            168 * time.Hour,
+			MaxWait:           30 * time.Second,
+			BackoffMin:        time.Second,
+			BackoffMax:        5 * time.Minute,
+		},
+		Trace:         Trace{Retention: 168 * time.Hour},
+		ShutdownGrace: 10 * time.Second,
+	}
+}
+
+// rulesDoc describes the keys below decision.rules, whose Go type belongs to another package.
+func rulesDoc(key string) string {
+	switch key {
+	case "decision.rules.threshold":
+		return "points from which something is remembered, 1 to 100"
+	case "decision.rules.max_statements":
+		return "statements that one dialogue may yield about one speaker, 1 to 1000"
+	case "decision.rules.max_statement_runes":
+		return "longest statement, in characters, 50 to 4000"
+	case "decision.rules.signals":
+		return "changes and additions to the built-in signals, by name: weight (-100 to 100), off, kind, phrases by language"
+	}
+	return ""
+}

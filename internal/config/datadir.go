@@ -1,0 +1,40 @@
+package config
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// dataDir is where the platform keeps a user's data, for this program, or "" when the environment does not say whose:
+// a service may have no home. On Linux as in https://specifications.freedesktop.org/basedir-spec.
+func dataDir(goos string, environ []string) string {
+	var base string
+	switch goos {
+	case "windows":
+		base = lookup(environ, "LOCALAPPDATA")
+	case "darwin":
+		if home := lookup(environ, "HOME"); home != "" {
+			base = filepath.Join(home, "Library", "Application Support")
+		}
+	default:
+		if xdg := lookup(environ, "XDG_DATA_HOME"); filepath.IsAbs(xdg) {
+			base = xdg
+		} else if home := lookup(environ, "HOME"); home != "" {
+			base = filepath.Join(home, ".local", "share")
+		}
+	}
+	if base == "" {
+		return ""
+	}
+	return filepath.Join(base, "memsidecar")
+}
+
+func lookup(environ []string, name string) string {
+	value := ""
+	for _, v := range environ {
+		if rest, ok := strings.CutPrefix(v, name+"="); ok {
+			value = rest
+		}
+	}
+	return value
+}

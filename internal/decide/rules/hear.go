@@ -1,0 +1,224 @@
+package rules
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// joinRunes is how long a statement may grow by joining clauses, in characters.
+const joinRunes = 300
+
+// hear reads one message of the speaker; earlier are the speaker's messages before it, to which "remember that" may refer.
+func (r *Rules) hear(src *source, fallback string, earlier []*heard, classes map[class]int) *heard {
+	h := &heard{source: src}
+	explicitRest, first := false, true
+	for _, s := range src.sentences() {
+		lang := languageOf(s.piece, fallback)
+		clauses := s.clauses()
+		asked, before, content := r.request(s, clauses, lang)
+		switch asked {
+		case forgetAround:
+			h.forgotten = true
+			if first && len(earlier) > 0 && src.piece(s.end, len(src.raw)).empty() {
+				earlier[len(earlier)-1].forgotten = true
+			}
+		case forgetThis:
+		case remember:
+			r.hearClauses(h, sentence{piece: s.piece}, before, lang, classes)
+			h.units = append(h.units, r.explicitUnit(content, lang))
+		case rememberNext:
+			explicitRest = true
+		case rememberBack:
+			r.rememberBack(h, earlier)
+		default:
+			if explicitRest && !s.question {
+				h.units = append(h.units, r.explicitUnit(s.piece, lang))
+				break
+			}
+			if r.hearClauses(h, s, clauses, lang, classes) {
+				return h // the rest is material for a task: a text to translate, code to explain
+			}
+		}
+		first = false
+	}
+	return h
+}
+
+func (r *Rules) explicitUnit(content piece, lang string) *unit {
+	return &unit{assessment: r.assess(content, lang, SignalExplicit), pieces: []piece{content}, lang: lang, explicit: true,
+		messages: []int{content.src.index}}
+}
+
+// rememberBack marks what was said just before: in this message, or else in the speaker's previous one.
+func (r *Rules) rememberBack(h *heard, earlier []*heard) {
+	mark := func(units []*unit) bool {
+		found := false
+		for _, u := range units {
+			if u.class == statement || u.class == treatment {
+				u.explicit = true
+				u.assessment = r.assess(u.pieces[0], u.lang, SignalExplicit)
+				found = true
+			}
+		}
+		return found
+	}
+	if mark(h.units) || len(earlier) == 0 {
+		return
+	}
+	previous := earlier[len(earlier)-1]
+	if mark(previous.units) {
+		return
+	}
+	if p := previous.source.piece(0, len(previous.source.raw)); !p.empty() && !previous.forgotten {
+		previous.units = append(previous.units, r.explicitUnit(p, languageOf(p, english)))
+	}
+}
+
+// hearClauses groups the clauses of a sentence into units. It reports whether what follows in the message is material for a
+// task of the bot.
+func (r *Rules) hearClauses(h *heard, s sentence, clauses []piece, lang string, classes map[class]int) (material bool) {
+	g := r.grammarOf(lang)
+	var current *unit
+	flush := func() {
+		if current != nil {
+			r.settle(h, current)
+		}
+		current = nil
+	}
+	for i, c := range clauses {
+		class := g.classify(c, lang, s.question && i == len(clauses)-1)
+		// A clause that only says when or why takes the next one's class.
+		if class == treatment && current != nil && (current.class == treatment || g.dangling(current.pieces[0], lang) || r.standing(current.pieces[0])) {
+			current.class = treatment
+			r.extend(current, c)
+			continue
+		}
+		classes[class]++
+		switch class {
+		case statement:
+			if current != nil && r.joins(g, current, c, lang) {
+				r.extend(current, c)
+				continue
+			}
+			flush()
+			current = &unit{pieces: []piece{c}, lang: lang, messages: []int{c.src.index}}
+		case treatment:
+			flush()
+			current = &unit{pieces: []piece{c}, lang: lang, messages: []int{c.src.index}, class: treatment}
+		case hypothetical:
+			flush()
+			if !strings.Contains(c.norm, "就好了") && c.word(1) != "wish" {
+				return false // what follows is hypothetical too
+			}
+		case command:
+			flush()
+			if takesMaterial.MatchString(c.norm) && (strings.ContainsAny(c.norm, ":") || strings.Contains(c.norm, "：") || strings.HasPrefix(strings.TrimLeft(c.src.raw[s.end:], " \r。.，,"), "\n") && i == len(clauses)-1) {
+				return true
+			}
+		default:
+			flush()
+		}
+	}
+	flush()
+	return false
+}
+
+var takesMaterial = regexp.MustCompile(`翻译|润色|改写|总结|概括|校对|修改|优化|续写|分析|解释|检查|看看|[:：]\s*$|translate|proofread|summari[sz]e|rewrite|rephrase|paraphrase|correct|improve|explain|analy[sz]e|review|edit|debug|fix`)
+
+func (r *Rules) extend(u *unit, c piece) {
+	u.pieces[0] = c.src.piece(u.pieces[0].start, c.end)
+}
+
+// standing reports whether a clause is only "from now on" and the like.
+func (r *Rules) standing(p piece) bool {
+	return p.runes() < 24 && (standingZH.MatchString(p.norm) || standingEN.MatchString(p.norm))
+}
+
+// settle judges a unit and adds it to what was heard, or to the sentence before it when it goes on about the same person.
+func (r *Rules) settle(h *heard, u *unit) {
+	p := u.pieces[0]
+	if p.runes() > r.maxRunes {
+		return // nobody says so much in one breath: pasted text
+	}
+	if u.class == treatment {
+		u.assessment = r.assess(p, u.lang, SignalTreatment)
+	} else {
+		u.assessment = r.assess(p, u.lang)
+	}
+	if n := len(h.units); n > 0 && followUp.MatchString(r.grammarOf(u.lang).stripLead(p).norm) && !u.self {
+		last := h.units[n-1]
+		if i, ok := r.byName[SignalRelation]; ok && r.passes(last) && last.fires(i) && len(last.pieces) < 4 && len(u.findings) > 0 {
+			last.pieces = append(last.pieces, p)
+			return
+		}
+	}
+	h.units = append(h.units, u)
+}
+
+var followUp = regexp.MustCompile(`^(他|她|它|叫|名字叫|今年|he\b|she\b|they\b|it is\b|it's\b|his name|her name|its name|their names?)`)
+
+func (a assessment) fires(signal int) bool {
+	for _, f := range a.findings {
+		if f.signal == signal {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	ownSubjectZH = regexp.MustCompile(`^(我|俺|本人|咱|他|她|它)`)
+	tiedZH       = regexp.MustCompile(`^(但|可是|不过|所以|因此|就|才|也|却|因为|而|否则|不然|结果|只是|反而|于是|可我|更|还)`)
+	tiedEN       = regexp.MustCompile(`^(but|so|because|since|although|though|which|who|where|or|then|except|whereas|while|when|if|unless|yet|not|especially|plus)\b`)
+	ownSubjectEN = regexp.MustCompile(`^(i\b|i'|im\b|ive\b|my\b|we\b|we'|our\b)`)
+	danglingZH   = regexp.MustCompile(`(后|时|之后|以后|之前|以前|以来|的时候|期间|开始|起)[，,]?$`)
+)
+
+// joins reports whether a clause continues a unit rather than standing on its own.
+func (r *Rules) joins(g *grammar, u *unit, c piece, lang string) bool {
+	p := u.pieces[0]
+	if u.class != statement || p.runes()+c.runes() > joinRunes {
+		return false
+	}
+	if g.dangling(p, lang) {
+		return true
+	}
+	body := c
+	if lang == chinese {
+		if tiedZH.MatchString(c.norm) {
+			return true
+		}
+		body = skipTimeZH(g.stripLead(c))
+		if ownSubjectZH.MatchString(body.norm) && (r.self(c, lang) || !r.self(p, lang)) {
+			return false
+		}
+	} else {
+		if tiedEN.MatchString(c.norm) {
+			return true
+		}
+		body = g.stripLead(c)
+		if ownSubjectEN.MatchString(body.norm) {
+			return false
+		}
+	}
+	return r.self(p, lang) || !r.self(c, lang)
+}
+
+// dangling reports whether a clause only says when, where or why, so that it belongs to the next one.
+func (g *grammar) dangling(p piece, lang string) bool {
+	if lang == chinese {
+		if strings.ContainsAny(strings.TrimRight(p.norm, ","), ",") || strings.Contains(strings.TrimRight(p.norm, "，"), "，") {
+			return false
+		}
+		body := g.stripLead(p)
+		if at := leadTimeZH.FindStringIndex(body.norm); at != nil && utf8.RuneCountInString(strings.TrimRight(body.norm[at[1]:], "，, ")) < 2 {
+			return true
+		}
+		return g.asOf.prefix(p) > 0 || danglingZH.MatchString(p.norm) && p.runes() < 24
+	}
+	if strings.Contains(strings.TrimRight(p.norm, ", "), ",") {
+		return false
+	}
+	return g.asOf.prefix(p) > 0 && !set1(p.word(1), "is", "was", "are", "were", "'s")
+}

@@ -1,0 +1,172 @@
+package rules
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// kinZH are the kin whose one-character name people double when they speak of others': 我妈 is 用户的妈妈.
+const kinZH = "妈爸哥姐弟妹爷奶叔舅姑"
+
+// ownedZH follow 我 without 的 and belong to the speaker.
+var ownedZH = indexOf(strings.Fields(`妈妈 爸爸 妈 爸 父亲 母亲 父母 爹 娘 老婆 老公 妻子 丈夫 太太 先生 媳妇 爱人 对象 男朋友 女朋友 男友 女友 未婚夫 未婚妻 前任 前男友 前女友 前妻 前夫 儿子 女儿 闺女 孩子 宝宝 娃 小孩
+	哥哥 哥 姐姐 姐 弟弟 弟 妹妹 妹 表弟 表妹 表哥 表姐 堂弟 堂妹 堂哥 堂姐 爷爷 奶奶 爷 奶 外公 外婆 姥姥 姥爷 叔叔 叔 舅舅 舅 阿姨 姑姑 姑 姨妈 侄子 侄女 外甥 孙子 孙女 岳父 岳母 公公 婆婆 家人 亲戚 朋友 好朋友 最好的朋友 闺蜜 哥们 兄弟 死党 发小
+	同学 室友 舍友 同事 老板 领导 上司 老师 导师 学生 邻居 房东 公司 单位 学校 部门 团队 小组 班 班级 宿舍 小区 老家 家乡 生日 名字 网名 昵称 邮箱 手机 手机号 电话 电脑 微信 车 猫 狗 英文名 宠物 偶像 星座 血型 身高 体重 职业 专业 爱好 口味 梦想 目标`)...)
+
+// keptZH hold 我 without meaning the speaker.
+var keptZH = indexOf("自我", "我国", "忘我", "大我", "小我", "我行我素", "敌我", "唯我独尊", "你我", "我的世界")
+
+var (
+	reciprocalZH = regexp.MustCompile(`^(们|们俩|俩|们两个)[^，,]{0,4}(认识|相识|互相|彼此|在一起|吵架|分手|约好|一见|同居|恋爱)`)
+	ownSubject   = regexp.MustCompile(`^(我|俺|他|她|它|你|您|大家|咱)`)
+	trailingZH   = regexp.MustCompile(`(哈哈+|呵呵|嘿嘿|嘻嘻|呜呜+|哎|啦|呀|哦|噢|哈|嘛|喔|哟|lol|hh+|233+)+$`)
+	quotedZH     = regexp.MustCompile(`(说|道|问|：|:)[^，。]{0,2}$`)
+)
+
+// rewriteZH retells a Chinese piece: 我 becomes 用户. It reports false when the speaker is not named in it, or when
+// replacing would be doubtful.
+func rewriteZH(p piece) (string, bool) {
+	var b strings.Builder
+	named := false
+	kept := keptZH.find(p)
+	clauseHasUser := false // 用户 stands earlier in this clause
+	for i := 0; i < len(p.norm); {
+		c, n := utf8.DecodeRuneInString(p.norm[i:])
+		rest := p.norm[i+n:]
+		switch {
+		case strings.ContainsRune("，,。；", c):
+			clauseHasUser = false
+			b.WriteString(p.raw[i : i+n])
+		case c == '我' && within(hit{start: i, end: i + n}, kept):
+			b.WriteString(p.raw[i : i+n])
+		case c == '俺' || c == '咱' || c == '我':
+			if reciprocalZH.MatchString(rest) {
+				return "", false
+			}
+			named = true
+			word, skip := userZH(p.src.piece(p.start+i+n, p.end), clauseHasUser, strings.HasSuffix(p.norm[:i], "自己的") || clauseHasUser && endsWithAny(p.norm[:i], "觉得", "发现", "感觉", "认为", "希望", "知道", "以为", "怕", "相信"))
+			b.WriteString(word)
+			n += skip
+			clauseHasUser = true
+		case strings.HasPrefix(p.norm[i:], "本人") || strings.HasPrefix(p.norm[i:], "鄙人"):
+			named = true
+			b.WriteString("用户")
+			n = len("本人")
+			clauseHasUser = true
+		case c == '你' || c == '您':
+			b.WriteString("助手")
+			if strings.HasPrefix(rest, "们") {
+				b.WriteString("们")
+				n += len("们")
+			}
+		default:
+			b.WriteString(p.raw[i : i+n])
+		}
+		i += n
+	}
+	if !named || strings.ContainsAny(p.raw, "?？") {
+		return "", false
+	}
+	return tidyZH(b.String()), true
+}
+
+// userZH is what stands for 我 before the given rest, and how many bytes of the rest it replaces too.
+func userZH(rest piece, again, reflexive bool) (string, int) {
+	norm := rest.norm
+	many := 0
+	for _, plural := range []string{"们大家", "们俩", "们"} {
+		if strings.HasPrefix(norm, plural) {
+			many = len(plural)
+			break
+		}
+	}
+	tail := norm[many:]
+	switch {
+	case reflexive && many == 0 && !strings.HasPrefix(tail, "的"):
+		if strings.HasPrefix(tail, "自己") {
+			return "自己", len("自己")
+		}
+		return "自己", 0
+	case strings.HasPrefix(tail, "的"), strings.HasPrefix(tail, "自己"), strings.HasPrefix(tail, "家"):
+		if many > 0 && again {
+			return "他们", many
+		}
+		return "用户", many
+	}
+	owned := ownedZH.prefix(rest.src.piece(rest.start+many, rest.end))
+	if owned > 0 && !verbAfterZH(tail, owned) {
+		first, n := utf8.DecodeRuneInString(tail)
+		if owned == n && strings.ContainsRune(kinZH, first) {
+			return "用户的" + string(first) + string(first), many + n
+		}
+		return "用户的", many
+	}
+	if many > 0 && again {
+		return "他们", many
+	}
+	return "用户", many
+}
+
+// verbAfterZH: 我对象 is the speaker's partner, 我车 is colloquial, but 我姐 is kin and 我生日在… a birthday; only words that
+// begin a verb are not owned, such as 我目标是 (owned) against 我学生物 (studies biology).
+func verbAfterZH(tail string, owned int) bool {
+	switch tail[:owned] {
+	case "学生":
+		return strings.HasPrefix(tail, "学生物")
+	case "班":
+		return strings.HasPrefix(tail, "班门")
+	case "车":
+		return strings.HasPrefix(tail, "车祸")
+	case "娘":
+		return strings.HasPrefix(tail, "娘家")
+	}
+	return false
+}
+
+func endsWithAny(s string, suffixes ...string) bool {
+	for _, x := range suffixes {
+		if strings.HasSuffix(s, x) {
+			return true
+		}
+	}
+	return false
+}
+
+// tidyZH drops what a note needs not: spaces, laughter and particles at the end.
+func tidyZH(s string) string {
+	s = ending(s, chinese)
+	if at := trailingZH.FindStringIndex(s); at != nil && at[0] > len("用户我") {
+		s = ending(s[:at[0]], chinese)
+	}
+	return s
+}
+
+var (
+	politeHeadZH = regexp.MustCompile(`^(请你|请您|请|麻烦你|麻烦|希望你能|希望你|你可以|你能不能|能不能|你|您|那|就)+`)
+	wishesZH     = regexp.MustCompile(`^我(希望|想让|想|要|更希望|需要)(你|您)`)
+)
+
+// treatmentZH words how the bot is to treat the speaker: 以后叫我老王 is 用户希望助手以后叫用户老王.
+func (r *Rules) treatmentZH(p piece) string {
+	if at := wishesZH.FindStringIndex(p.norm); at != nil {
+		if text, ok := rewriteZH(p); ok {
+			return text
+		}
+	}
+	if at := politeHeadZH.FindStringIndex(p.norm); at != nil && at[1] < len(p.norm) {
+		p = p.from(at[1])
+	}
+	raw := p.raw
+	for _, polite := range []string{"请你", "请您", "请", "你", "您"} { // "以后请叫我": the politeness stands inside
+		for _, after := range []string{"以后", "今后", "往后", "从现在起", "从现在开始", "从今以后", "以后就"} {
+			raw = strings.Replace(raw, after+polite, after, 1)
+		}
+	}
+	q := newSource(p.src.index, raw)
+	text, ok := rewriteZH(q.piece(0, len(q.raw)))
+	if !ok {
+		text = tidyZH(raw)
+	}
+	return "用户希望助手" + strings.TrimLeft(text, "，, ")
+}

@@ -1,0 +1,270 @@
+package rules
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// Rules decides and summarises without a model. It is safe for concurrent use and deterministic.
+type Rules struct {
+	threshold, maxStatements, maxRunes int
+
+	signals  []Signal
+	byName   map[string]int  // into signals
+	custom   map[string]bool // names of the operator's own signals
+	index    *index          // phrases of all signals; a hit's tag is an index into signals
+	explicit *index          // phrases of SignalExplicit
+	requests *requests
+	zh, en   *grammar
+}
+
+var (
+	_ decide.Decider    = (*Rules)(nil)
+	_ decide.Summarizer = (*Rules)(nil)
+)
+
+// New builds the rules; its error names every wrong field of the configuration.
+func New(cfg Config) (*Rules, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("rules: %w", err)
+	}
+	known := map[string]bool{}
+	for _, s := range defaultSignals() {
+		known[s.Name] = true
+	}
+	cfg = cfg.resolved()
+	r := &Rules{
+		threshold: cfg.Threshold, maxStatements: cfg.MaxStatements, maxRunes: cfg.MaxStatementRunes,
+		signals: cfg.Signals, byName: map[string]int{}, custom: map[string]bool{}, index: newIndex(), explicit: newIndex(),
+		requests: newRequests(), zh: chineseGrammar(), en: englishGrammar(),
+	}
+	for i, s := range r.signals {
+		r.byName[s.Name] = i
+		r.custom[s.Name] = !known[s.Name]
+		for _, phrases := range s.Phrases {
+			for _, p := range phrases {
+				r.index.add(p, i)
+				if s.Name == SignalExplicit {
+					r.explicit.add(p, i)
+				}
+			}
+		}
+	}
+	r.index.sorted()
+	r.explicit.sorted()
+	return r, nil
+}
+
+// Name is "rules".
+func (r *Rules) Name() string { return "rules" }
+
+func (r *Rules) grammarOf(lang string) *grammar {
+	if lang == english || lang == unknown {
+		return r.en
+	}
+	return r.zh
+}
+
+// Decide reports whether anything that the speaker said reaches the threshold. Its only error is the context's.
+func (r *Rules) Decide(ctx context.Context, t decide.Transcript) (decide.Verdict, error) {
+	if err := ctx.Err(); err != nil {
+		return decide.Verdict{}, err
+	}
+	kept, why := r.read(t)
+	if len(kept) == 0 {
+		return decide.Verdict{Reason: why}, nil
+	}
+	best := kept[0]
+	v := decide.Verdict{Remember: true}
+	for _, u := range kept {
+		v.Explicit = v.Explicit || u.explicit
+		if u.stronger(best) {
+			best = u
+		}
+	}
+	v.Reason = best.reason
+	if n := len(kept) - 1; n > 0 {
+		v.Reason += fmt.Sprintf("; and %d more", n)
+	}
+	return v, nil
+}
+
+// Summarize returns what reaches the threshold, retold in the third person; nothing when the verdict is not to remember.
+// Its only error is the context's.
+func (r *Rules) Summarize(ctx context.Context, t decide.Transcript, v decide.Verdict) ([]memory.Statement, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if !v.Remember {
+		return nil, nil
+	}
+	kept, _ := r.read(t)
+	var out []memory.Statement
+	for _, u := range kept {
+		s := memory.Statement{
+			Text: u.text, Language: u.lang, Kind: u.kind, Importance: r.importance(u.assessment, u.explicit),
+			Explicit: u.explicit, Quote: u.quote, Reason: u.reason, ObservedAt: t.Dialogue.Messages[u.messages[len(u.messages)-1]].Time,
+		}
+		for _, i := range u.messages {
+			s.MessageIDs = append(s.MessageIDs, t.Dialogue.MessageRef(i))
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// unit is something the speaker said, as large as it takes to stand on its own.
+type unit struct {
+	assessment
+	pieces   []piece // the statement, then the sentences about the same person that follow it
+	class    class
+	lang     string
+	explicit bool
+	ask      string // the request's words when the content is something to do, "to buy milk"
+	messages []int
+	text     string
+	quote    string
+	reason   string
+	kind     memory.Kind
+}
+
+func (u *unit) stronger(than *unit) bool {
+	if u.explicit != than.explicit {
+		return u.explicit
+	}
+	return u.score > than.score
+}
+
+// heard is what the reading of one message yields.
+type heard struct {
+	source    *source
+	units     []*unit
+	forgotten bool // the speaker asked not to keep this message
+}
+
+// read lists what is to be remembered, in the order in which it was said, or why nothing is.
+func (r *Rules) read(t decide.Transcript) (kept []*unit, why string) {
+	lang := dialogueLanguage(t.Dialogue)
+	var all []*heard
+	classes := map[class]int{}
+	spoke := false
+	for i, m := range t.Dialogue.Messages {
+		if m.Role != memory.RoleUser || m.Speaker != t.Speaker {
+			continue
+		}
+		spoke = true
+		h := r.hear(newSource(i, m.Content), lang, all, classes)
+		if !slices.ContainsFunc(h.units, r.passes) && !h.forgotten {
+			if u := r.confirmed(t.Dialogue, i, h.source, lang); u != nil {
+				h.units = append(h.units, u)
+			}
+		}
+		all = append(all, h)
+	}
+	var best *unit
+	for _, h := range all {
+		for _, u := range h.units {
+			switch {
+			case h.forgotten && !u.explicit:
+			case r.passes(u):
+				kept = append(kept, u)
+			case best == nil || u.stronger(best):
+				best = u
+			}
+		}
+	}
+	if len(kept) == 0 {
+		return nil, r.whyNot(spoke, all, best, classes)
+	}
+	return r.finish(kept), ""
+}
+
+func (r *Rules) passes(u *unit) bool { return u.explicit || u.score >= r.threshold }
+
+// finish words the units, drops repetitions and keeps the strongest.
+func (r *Rules) finish(kept []*unit) []*unit {
+	seen := map[string]bool{}
+	var out []*unit
+	for _, u := range kept {
+		r.word(u)
+		if u.text == "" || seen[u.text] {
+			continue
+		}
+		seen[u.text] = true
+		out = append(out, u)
+	}
+	if len(out) > r.maxStatements {
+		ranked := slices.Clone(out)
+		slices.SortStableFunc(ranked, func(a, b *unit) int {
+			switch {
+			case a.stronger(b):
+				return -1
+			case b.stronger(a):
+				return 1
+			}
+			return 0
+		})
+		strongest := map[*unit]bool{}
+		for _, u := range ranked[:r.maxStatements] {
+			strongest[u] = true
+		}
+		out = slices.DeleteFunc(out, func(u *unit) bool { return !strongest[u] })
+	}
+	return out
+}
+
+func (r *Rules) whyNot(spoke bool, all []*heard, best *unit, classes map[class]int) string {
+	if !spoke {
+		return "no message of this user"
+	}
+	for _, h := range all {
+		if h.forgotten {
+			return "the user asked not to remember this"
+		}
+	}
+	if best != nil && best.score > 0 {
+		quote := []rune(best.pieces[0].raw)
+		if len(quote) > 60 {
+			quote = append(quote[:60], '…')
+		}
+		return fmt.Sprintf("nothing the user said reaches the threshold %d: best was %d for %q (%s)", r.threshold, best.score, string(quote), r.reason(best.assessment))
+	}
+	var only []string
+	for c := statement; c <= hearsay; c++ {
+		if classes[c] > 0 {
+			only = append(only, c.String())
+		}
+	}
+	switch {
+	case best != nil:
+		return fmt.Sprintf("nothing the user said reaches the threshold %d: nothing about the user in it", r.threshold)
+	case len(only) == 0:
+		return "the user said nothing in words"
+	case len(only) == 1:
+		return "only " + only[0]
+	}
+	return "only " + strings.Join(only[:len(only)-1], ", ") + " and " + only[len(only)-1]
+}
+
+// dialogueLanguage is the language of most of what people said.
+func dialogueLanguage(d memory.Dialogue) string {
+	count := map[string]int{}
+	for _, m := range d.Messages {
+		if m.Role == memory.RoleUser || m.Role == memory.RoleAssistant {
+			head := newSource(0, m.Content[:min(len(m.Content), 2000)])
+			count[languageOf(head.piece(0, len(head.raw)), "")]++
+		}
+	}
+	best := english
+	for _, lang := range []string{chinese, english, japanese, korean} {
+		if count[lang] > count[best] {
+			best = lang
+		}
+	}
+	return best
+}

@@ -1,0 +1,221 @@
+package rules
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// finding is a signal that fired, and on which words.
+type finding struct {
+	signal int // index into Rules.signals
+	words  string
+}
+
+// assessment is what was found in a unit.
+type assessment struct {
+	score    int
+	findings []finding
+	self     bool // the speaker is its subject, owner or object
+}
+
+func (r *Rules) weight(name string) int {
+	if i, ok := r.byName[name]; ok {
+		return r.signals[i].Weight
+	}
+	return 0
+}
+
+// assess sums the signals of a text. Each signal counts once. asked holds signals that count whether or not their phrases
+// occur, such as an explicit request found in the sentence around it.
+func (r *Rules) assess(p piece, lang string, forced ...string) assessment {
+	g := r.grammarOf(lang)
+	var a assessment
+	at := map[int]string{}
+	aside := g.neutral.find(p)
+	timed := hasTime(p)
+	for _, h := range r.index.find(p) {
+		name := r.signals[h.tag].Name
+		if at[h.tag] != "" || within(h, aside) || name == SignalExplicit || name == SignalTreatment || name == SignalAppointment && !timed {
+			continue
+		}
+		at[h.tag] = `"` + p.raw[h.start:h.end] + `"`
+	}
+	for _, name := range forced {
+		if i, ok := r.byName[name]; ok && at[i] == "" {
+			at[i] = " "
+		}
+	}
+	a.self = r.self(p, lang)
+	if i, ok := r.byName[SignalAboutUser]; ok && a.self {
+		at[i] = " "
+	}
+	if i, ok := r.byName[SignalDetail]; ok {
+		if d := detail(p, lang); d != "" && !strings.ContainsRune(d, masked) {
+			at[i] = `"` + d + `"`
+		}
+	}
+	r.disregardMoments(g, p, at)
+	strong := 0
+	for i, s := range r.signals {
+		if at[i] == "" {
+			continue
+		}
+		a.score += s.Weight
+		a.findings = append(a.findings, finding{i, strings.TrimSpace(at[i])})
+		if r.custom[s.Name] || s.Name == SignalConfiguration || s.Name == SignalProblemSolution || s.Name == SignalAppointment || s.Name == SignalTreatment {
+			strong += s.Weight
+		}
+	}
+	// What is not about the speaker counts only when it is a technical fact, an appointment or something the operator
+	// asked for, and then only when it is concrete.
+	if !a.self && len(forced) == 0 {
+		a.score = min(a.score, strong)
+		if strong > 0 && !r.impersonal(p, at) {
+			a.score = min(a.score, 1)
+		}
+	}
+	return a
+}
+
+var thirdPersonSubject = regexp.MustCompile(`^(他|她|它|he\b|she\b|they\b|it\b)`)
+
+// impersonal reports whether a sentence that does not name the speaker may still be worth keeping.
+func (r *Rules) impersonal(p piece, at map[int]string) bool {
+	for i := range at {
+		if r.custom[r.signals[i].Name] {
+			return true
+		}
+	}
+	if thirdPersonSubject.MatchString(p.norm) || p.runes() > 120 {
+		return false
+	}
+	return concreteZH.MatchString(p.norm) || concreteEN.MatchString(p.norm) || hasTime(p)
+}
+
+// disregardMoments drops troubles and pleasures of the moment.
+func (r *Rules) disregardMoments(g *grammar, p piece, at map[int]string) {
+	trouble, ok := r.byName[SignalLastingProblem]
+	if !ok || at[trouble] == "" {
+		return
+	}
+	for i := range at {
+		if name := r.signals[i].Name; i != trouble && name != SignalAboutUser {
+			return
+		}
+	}
+	_, brief := g.brief.any(p)
+	_, lasting := g.lasting.any(p)
+	if brief && !lasting {
+		delete(at, trouble)
+	}
+}
+
+func within(h hit, spans []hit) bool {
+	for _, s := range spans {
+		if s.start <= h.start && h.end <= s.end && s.end-s.start > h.end-h.start {
+			return true
+		}
+	}
+	return false
+}
+
+var selfZH = indexOf("我", "俺", "本人", "咱", "鄙人", "在下")
+
+// self reports whether a text speaks of its speaker.
+func (r *Rules) self(p piece, lang string) bool {
+	g := r.grammarOf(lang)
+	weak := g.weakSelf.find(p)
+	strong := g.strongSelf.find(p)
+	spoken := func(start, end int) bool {
+		h := hit{start: start, end: end}
+		for _, s := range strong {
+			if s.start <= start && end <= s.end {
+				return true
+			}
+		}
+		for _, w := range weak {
+			if w.start <= h.start && h.end <= w.end {
+				return false
+			}
+		}
+		return true
+	}
+	for _, h := range selfZH.find(p) {
+		if spoken(h.start, h.end) {
+			return true
+		}
+	}
+	for _, w := range p.words {
+		if set1(w.norm, "i", "my", "me", "mine", "myself", "we", "our", "us", "ours") && spoken(w.start, w.start+len("i")) {
+			return true
+		}
+	}
+	if lang == chinese {
+		return impliedZH.MatchString(skipTimeZH(g.stripLead(p)).norm)
+	}
+	return impliedEN.MatchString(g.stripLead(p).norm)
+}
+
+var (
+	leadTimeZH = regexp.MustCompile(`^(([0-9一二三四五六七八九十两]+(月|日|号|点|半|分|年|天|周|个月|岁)半?)|大?[前昨今明后]天|(上|下|本|这)+个?(周|星期|礼拜|月)[一二三四五六日天末]?|(周|星期|礼拜)[一二三四五六日天末]|[上中下]午|早上|晚上|今晚|明晚|昨晚|明早|凌晨|傍晚|去年|今年|明年|前年|最近|一直|平时|每天|每周|每晚|从小|小时候|刚刚|刚|已经|目前|现在|也|还|又|就|特别|非常|很|超级|超|比较|最|真的|有点|不太|从来不|从来没|从不|一般|通常|经常|偶尔|周末|月底|年底|春节|国庆|元旦|暑假|寒假|过年|的时候|，|,| )+`)
+	// A clause without a subject, in a chat, is about its speaker when it begins with what people say of themselves.
+	impliedZH = regexp.MustCompile(`^(喜欢|爱吃|爱喝|爱看|爱听|讨厌|偏爱|不喜欢|不爱|不吃|不喝|吃不了|吃素|住在|住的|住|来自|坐标|要去|得去|要考|要参加|要交|打算|计划|准备|想去|想学|想换|想买|想当|养了|有[一两三]?(只|条|个|辆)|对.{1,8}过敏|过敏|毕业于|毕业|刚毕业|搬到|搬来|搬家|结婚|离婚|怀孕|失眠|去了|看了|读了|玩了|参加了|约了|预约了|要见|去见|要开会|要面试|要出差|出差|辞职|跳槽|入职|买了|报名|决定|生日|属[鼠牛虎兔龙蛇马羊猴鸡狗猪]|做.{1,8}年|当了|学了|考上|考了|被裁|失业|戒|没结婚|单身|已婚|从事|负责|是.{1,8}人$|在.{1,16}(工作|上班|上学|读书|念书|读研|读博|读大|实习|生活|长大|租房|定居|准备|学|写|做)|在(写|学|做|准备|找|备考|减肥|装修)|[0-9]+岁|叫我)`)
+	impliedEN = regexp.MustCompile(`^(allergic to|just (moved|started|got|bought|adopted|finished|came back|turned|quit)|moved to|(was )?born (in|on)|grew up in|got (married|engaged|divorced|promoted|laid off|a new)|currently (living|working|studying)|been (working|living|learning|struggling|studying)|can't stand|don't (like|eat|drink)|love to|hate when|planning to|living in|working (on|as|at)|studying|started (a|learning|working)|bought a|adopted a|have a (dog|cat)|have (two|three) |mom of|dad of|father of|mother of|married with|thinking of (moving|buying|quitting))`)
+)
+
+// skipTimeZH drops the adverbs that a Chinese clause begins with.
+func skipTimeZH(p piece) piece {
+	if at := leadTimeZH.FindStringIndex(p.norm); at != nil && at[1] < len(p.norm) {
+		return p.from(at[1])
+	}
+	return p
+}
+
+// importance maps a score to 0..1: the threshold gives 0.4 and every further point 0.1, up to 0.8; what the speaker asked to
+// remember gives 0.9, and 1 when another signal than a mere mention fires too.
+func (r *Rules) importance(a assessment, explicit bool) float64 {
+	points := min(max(a.score-r.threshold, 0), 4)
+	if explicit {
+		if a.score >= r.weight(SignalExplicit)+2 {
+			return 1
+		}
+		return 0.9
+	}
+	return float64(4+points) / 10
+}
+
+// kind is that of the strongest signal; explicit requests and mere mentions name none when another does.
+func (r *Rules) kind(a assessment) memory.Kind {
+	best, kind := 0, memory.KindFact
+	for _, f := range a.findings {
+		s := r.signals[f.signal]
+		if s.Name == SignalExplicit || s.Name == SignalAboutUser || s.Name == SignalDetail {
+			continue
+		}
+		if s.Weight > best {
+			best, kind = s.Weight, s.Kind
+		}
+	}
+	return kind
+}
+
+// reason names the signals of an assessment, strongest first in the order of the signals.
+func (r *Rules) reason(a assessment) string {
+	parts := make([]string, len(a.findings))
+	for i, f := range a.findings {
+		s := r.signals[f.signal]
+		name := strings.ReplaceAll(s.Name, "_", " ")
+		if s.Name == SignalAboutUser {
+			name = "about the user"
+		}
+		if f.words != "" {
+			parts[i] = fmt.Sprintf("%s: %s(%+d)", name, f.words, s.Weight)
+		} else {
+			parts[i] = fmt.Sprintf("%s (%+d)", name, s.Weight)
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,318 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// source is one message, prepared for matching.
+type source struct {
+	index int    // position in the dialogue
+	raw   string // verbatim, valid UTF-8
+	norm  string // normalized; inside of quotations and titles masked; as long as raw
+}
+
+// piece is a part of a message: raw and norm are the same bytes of both.
+type piece struct {
+	src        *source
+	start, end int // byte positions in the message
+	raw, norm  string
+	words      []word // positions within the piece
+}
+
+func newSource(index int, content string) *source {
+	raw := strings.ToValidUTF8(content, "\uFFFD")
+	return &source{index: index, raw: raw, norm: maskQuotes(normalize(raw))}
+}
+
+func (s *source) piece(start, end int) piece {
+	for start < end {
+		r, n := utf8.DecodeRuneInString(s.raw[start:end])
+		if !unicode.IsSpace(r) {
+			break
+		}
+		start += n
+	}
+	for start < end {
+		r, n := utf8.DecodeLastRuneInString(s.raw[start:end])
+		if !unicode.IsSpace(r) {
+			break
+		}
+		end -= n
+	}
+	norm := s.norm[start:end]
+	return piece{src: s, start: start, end: end, raw: s.raw[start:end], norm: norm, words: wordsOf(norm)}
+}
+
+// from is the rest of a piece, without the punctuation that it begins with.
+func (p piece) from(at int) piece {
+	rest := p.norm[at:]
+	trimmed := strings.TrimLeftFunc(rest, func(r rune) bool {
+		return unicode.IsSpace(r) || strings.ContainsRune(",，、:：;；.。!！~～—-…", r)
+	})
+	return p.src.piece(p.start+at+len(rest)-len(trimmed), p.end)
+}
+
+func (p piece) empty() bool { return strings.TrimFunc(p.norm, notWord) == "" }
+
+// has reports whether one of the substrings, simplified Chinese, is in the piece.
+func (p piece) has(subs ...string) bool {
+	return slices.ContainsFunc(subs, func(s string) bool { return strings.Contains(p.norm, s) })
+}
+
+// word is the i-th word, or "".
+func (p piece) word(i int) string {
+	if i < len(p.words) {
+		return p.words[i].norm
+	}
+	return ""
+}
+
+// hasWord reports whether one of the words, lower case, is in the piece.
+func (p piece) hasWord(words ...string) bool {
+	return slices.ContainsFunc(p.words, func(w word) bool { return slices.Contains(words, w.norm) })
+}
+
+func (p piece) runes() int { return utf8.RuneCountInString(p.raw) }
+
+// maxQuoteBytes is how far the end of a quotation is looked for.
+const maxQuoteBytes = 600
+
+// maskQuotes replaces what stands between quotation or title marks, so that a film's title or another's words are not
+// taken for the speaker's own. An opening mark without its closing one on the same line masks nothing.
+func maskQuotes(norm string) string {
+	closing := map[rune]string{'“': "”", '「': "」", '『': "』", '《': "》", '"': "\"", '‘': "’"}
+	var b strings.Builder
+	b.Grow(len(norm))
+	for i := 0; i < len(norm); {
+		r, n := utf8.DecodeRuneInString(norm[i:])
+		b.WriteString(norm[i : i+n])
+		i += n
+		end, opens := closing[r]
+		if !opens {
+			continue
+		}
+		window := norm[i:min(len(norm), i+maxQuoteBytes)]
+		if nl := strings.IndexByte(window, '\n'); nl >= 0 {
+			window = window[:nl]
+		}
+		if at := strings.Index(window, end); at > 0 {
+			b.WriteString(strings.Repeat(string(masked), at))
+			b.WriteString(end)
+			i += at + len(end)
+		}
+	}
+	return b.String()
+}
+
+// sentence is a sentence of prose and how it ends.
+type sentence struct {
+	piece
+	question bool // ends with a question mark
+	colon    bool // ends with a colon: what follows belongs to it
+}
+
+// sentences cuts the prose of a message into sentences. Code, logs and quoted lines are left out.
+func (s *source) sentences() []sentence {
+	var out []sentence
+	fenced := false
+	for pos := 0; pos < len(s.raw); {
+		end := len(s.raw)
+		if nl := strings.IndexByte(s.raw[pos:], '\n'); nl >= 0 {
+			end = pos + nl
+		}
+		line := strings.TrimSpace(s.raw[pos:end])
+		switch {
+		case strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~"):
+			if strings.Count(line, "```") != 2 { // not opened and closed on one line
+				fenced = !fenced
+			}
+		case fenced, line == "", notProse(line):
+		default:
+			out = s.lineSentences(out, pos, end)
+		}
+		pos = end + 1
+	}
+	return out
+}
+
+func (s *source) lineSentences(out []sentence, pos, end int) []sentence {
+	emit := func(from, to int, question bool) {
+		if p := s.piece(from, to); !p.empty() {
+			out = append(out, sentence{p, question, strings.HasSuffix(p.norm, ":") || strings.HasSuffix(p.norm, "：")})
+		}
+	}
+	from := pos + listMarker(s.raw[pos:end])
+	for i := from; i < end; {
+		r, n := utf8.DecodeRuneInString(s.norm[i:])
+		i += n
+		if !strings.ContainsRune("。！？!?；;…", r) && (r != '.' || !s.fullStop(i-n, end)) {
+			continue
+		}
+		question := r == '?' || r == '？'
+		for i < end { // "?!", "...", "。”"
+			r, n = utf8.DecodeRuneInString(s.norm[i:])
+			if !strings.ContainsRune("。！？!?；;….”」』", r) {
+				break
+			}
+			question = question || r == '?' || r == '？'
+			i += n
+		}
+		emit(from, i, question)
+		from = i
+	}
+	emit(from, end, false)
+	return out
+}
+
+// listMarker is the length of "- ", "* ", "1. " or "(2) " at the beginning of a line.
+func listMarker(line string) int {
+	trimmed := strings.TrimLeft(line, " \t")
+	lead := len(line) - len(trimmed)
+	rest := strings.TrimLeft(trimmed, "(（0123456789")
+	digits := len(trimmed) - len(rest)
+	for _, mark := range []string{"- ", "* ", "• ", "· "} {
+		if digits == 0 && strings.HasPrefix(rest, mark) {
+			return lead + len(mark)
+		}
+	}
+	for _, mark := range []string{". ", "、", ") ", "）"} {
+		if digits > 0 && digits < 5 && strings.HasPrefix(rest, mark) {
+			return lead + digits + len(mark)
+		}
+	}
+	return 0
+}
+
+var abbreviations = set("mr mrs ms dr prof st vs etc e.g i.e a.m p.m u.s u.k no approx jan feb mar apr jun jul aug sep sept oct nov dec mt inc ltd jr sr")
+
+// fullStop reports whether the dot at a position ends a sentence.
+func (s *source) fullStop(at, end int) bool {
+	if at+1 < end && !strings.ContainsRune(" \t\r\"'”)", rune(s.norm[at+1])) {
+		next, _ := utf8.DecodeRuneInString(s.norm[at+1:])
+		before, _ := utf8.DecodeLastRuneInString(s.norm[:at])
+		return cjk(next) && cjk(before)
+	}
+	begin := at
+	for begin > 0 && at-begin < 8 && s.norm[begin-1] != ' ' && s.norm[begin-1] < 0x80 {
+		begin--
+	}
+	last := strings.Trim(s.norm[begin:at], "(\"'")
+	if !abbreviations[last] && (len(last) != 1 || last == "i") {
+		return true
+	}
+	// "at 4 p.m. It was" ends; "at 4 p.m. on Friday" does not.
+	rest := strings.TrimLeft(s.raw[min(at+1, end):end], " ")
+	return rest == "" || last != "dr" && last != "mr" && last != "mrs" && last != "ms" && len(last) > 1 && rest[0] >= 'A' && rest[0] <= 'Z' && strings.Contains(last, ".")
+}
+
+var codeStarts = []string{"func ", "def ", "class ", "import ", "from ", "#include", "public ", "private ", "const ", "let ", "var ", "return ", "package ",
+	"select ", "insert ", "if (", "for (", "while (", "else", "try", "catch", "print(", "console.", "$ ", "# ", "<?", "<!", "//", "/*", "at ", "file \""}
+
+var logWords = []string{"traceback (most recent", "exception:", "exception in", " error:", "error ", "[error", "[info", "[warn", "[debug", " info ", " warn ", " debug ", "stack trace:", "fatal:", "panic:", "goroutine ", "segmentation fault"}
+
+// notProse reports whether a line is code, a log, or a quotation of an earlier message.
+func notProse(line string) bool {
+	if line[0] == '>' || strings.HasPrefix(line, "＞") {
+		return true
+	}
+	head := line[:min(len(line), 2000)] // the beginning of a long line tells
+	lower := strings.ToLower(head)
+	symbols, total, han := 0, 0, 0
+	for _, r := range head {
+		total++
+		switch {
+		case strings.ContainsRune("{}[]=<>;|\\&$", r):
+			symbols++
+		case cjk(r):
+			han++
+		}
+	}
+	dense := total > 6 && symbols*100 > total*8
+	if han*5 > total {
+		return total > 6 && symbols*100 > total*20
+	}
+	if dense {
+		return true
+	}
+	for _, start := range codeStarts {
+		if strings.HasPrefix(lower, start) && (symbols > 0 || strings.ContainsAny(lower, "(_") && strings.HasSuffix(lower, ")") || strings.HasPrefix(start, "#inc")) {
+			return true
+		}
+	}
+	dated := len(lower) > 16 && lower[0] >= '0' && lower[0] <= '9' && strings.Count(lower[:16], "-")+strings.Count(lower[:16], "/") == 2 && strings.Contains(lower[:16], ":")
+	for _, w := range logWords {
+		if at := strings.Index(lower, w); at >= 0 && (dated || at < 3 && w[0] != ' ' && w != "error " || strings.HasPrefix(w, "traceback")) {
+			return true
+		}
+	}
+	return false
+}
+
+// clauses cuts a sentence at its commas, at spaces between Chinese characters, and before a question that "and", "but" or
+// "so" ties on. Whether the parts stand on their own is decided later.
+func (s sentence) clauses() []piece {
+	var cuts []int
+	runes := 0
+	var before rune
+	for i, r := range s.norm {
+		runes++
+		switch {
+		case r == '，' || r == '～' || r == '~':
+			cuts = append(cuts, i+utf8.RuneLen(r))
+		case r == ',' && !(i+1 < len(s.norm) && s.norm[i+1] >= '0' && s.norm[i+1] <= '9' && before >= '0' && before <= '9'):
+			cuts = append(cuts, i+1)
+		case r == ' ' || r == '　':
+			next, _ := utf8.DecodeRuneInString(s.norm[i+utf8.RuneLen(r):])
+			if cjk(before) && cjk(next) {
+				cuts = append(cuts, i+utf8.RuneLen(r))
+			}
+		case r == '—' && before == '—':
+			cuts = append(cuts, i+utf8.RuneLen(r))
+		}
+		before = r
+	}
+	for i := 1; i+1 < len(s.words); i++ {
+		if w := s.words[i].norm; (w == "and" || w == "but" || w == "so") && questionStart(s.words[i+1:]) {
+			cuts = append(cuts, s.words[i].start)
+		}
+	}
+	for _, tie := range []string{"怎么办", "该怎么", "应该怎么", "该如何", "有什么推荐", "有什么建议", "有什么办法", "有没有推荐", "有没有什么", "能推荐", "可以推荐"} {
+		if at := strings.Index(s.norm, tie); at > 0 && (s.question || tie == "怎么办") {
+			cuts = append(cuts, at)
+		}
+	}
+	slices.Sort(cuts)
+	var out []piece
+	from := 0
+	for _, cut := range append(cuts, len(s.norm)) {
+		if p := s.src.piece(s.start+from, s.start+cut); !p.empty() {
+			out = append(out, p)
+			from = cut
+		}
+	}
+	return out
+}
+
+// questionStart reports whether English words begin a question or a request to the bot.
+func questionStart(words []word) bool {
+	if len(words) < 2 {
+		return false
+	}
+	a, b := words[0].norm, words[1].norm
+	switch a {
+	case "what", "where", "when", "why", "how", "who", "which", "whose":
+		return !set1(b, "i", "my", "we")
+	case "can", "could", "would", "will", "should", "do", "does", "did", "is", "are", "have", "has", "may", "shall", "am", "was", "were":
+		return set1(b, "i", "you", "we", "it", "they", "he", "she", "there", "this", "that", "these", "anyone", "anybody", "the", "my", "someone", "your", "not")
+	case "any":
+		return true
+	case "i":
+		return set1(b, "wonder", "wondered") || (b == "am" || b == "was") && len(words) > 2 && set1(words[2].norm, "wondering", "just", "curious")
+	}
+	return false
+}
+
+func set1(s string, options ...string) bool { return slices.Contains(options, s) }

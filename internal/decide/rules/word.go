@@ -1,0 +1,171 @@
+package rules
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// word puts a unit into words: its text in the third person, its quotation, its reason and kind.
+func (r *Rules) word(u *unit) {
+	if u.reason == "" {
+		u.reason = r.reason(u.assessment)
+	}
+	if u.kind == "" {
+		u.kind = r.kind(u.assessment)
+	}
+	if u.quote == "" {
+		u.quote = r.cap(u.pieces[0].raw, u.lang)
+		for _, p := range u.pieces[1:] {
+			u.quote += gap(u.lang) + p.raw
+		}
+	}
+	if u.text != "" {
+		return
+	}
+	u.text = r.tell(u)
+	for _, p := range u.pieces[1:] {
+		// "He is three." is in the third person already; it may still speak of "me".
+		text, ok := plain(p, u.lang), true
+		if r.self(p, u.lang) {
+			text, ok = rewrite(p, u.lang, true)
+		}
+		if ok && utf8.RuneCountInString(u.text)+utf8.RuneCountInString(text) < r.maxRunes {
+			u.text += gap(u.lang) + text
+		}
+	}
+}
+
+func gap(lang string) string {
+	if lang == chinese || lang == japanese {
+		return ""
+	}
+	return " "
+}
+
+// tell retells the first piece of a unit.
+func (r *Rules) tell(u *unit) string {
+	g := r.grammarOf(u.lang)
+	p := g.stripLead(u.pieces[0])
+	if p.runes() > r.maxRunes-20 {
+		return r.said(p, u.lang)
+	}
+	switch u.lang {
+	case chinese:
+		if u.class == treatment {
+			return r.treatmentZH(p)
+		}
+		if text, ok := rewrite(p, u.lang, false); ok {
+			return text
+		}
+		switch {
+		case r.self(p, u.lang) && impliedZH.MatchString(skipTimeZH(p).norm), u.explicit && leadTimeZH.MatchString(p.norm) && !ownSubject.MatchString(p.norm):
+			return "用户" + plain(p, u.lang)
+		case u.explicit && u.class == statement:
+			return "用户要求记住：" + plain(p, u.lang)
+		case !r.self(p, u.lang):
+			return plain(p, u.lang)
+		}
+	case english:
+		if u.class == treatment {
+			return r.treatmentEN(p)
+		}
+		if u.explicit && p.word(0) == "to" {
+			if text, ok := rewrite(p, u.lang, true); ok {
+				return "The user wants to remember " + lowerFirst(text)
+			}
+		}
+		if text, ok := rewrite(p, u.lang, false); ok {
+			return text
+		}
+		if text, ok := impliedSubject(p); ok {
+			return text
+		}
+		if !r.self(p, u.lang) && !p.hasWord("you", "your") && len(p.words) > 2 {
+			return plain(p, u.lang)
+		}
+	}
+	return r.said(u.pieces[0], u.lang)
+}
+
+// said quotes what was said when retelling it would be doubtful.
+func (r *Rules) said(p piece, lang string) string {
+	quote := strings.TrimSpace(p.raw)
+	switch lang {
+	case chinese:
+		return "用户说：“" + r.cap(quote, lang) + "”"
+	case japanese:
+		return "ユーザーは「" + r.cap(quote, lang) + "」と言った。"
+	case korean:
+		return `사용자가 "` + r.cap(quote, lang) + `"라고 말했다.`
+	}
+	return `The user said: "` + r.cap(quote, lang) + `"`
+}
+
+// cap shortens a text to the longest statement, at a word's end where there is one near.
+func (r *Rules) cap(s, lang string) string {
+	limit := r.maxRunes - 30 // leaves room for what is put around it
+	if len(s) <= limit || utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	end := 0
+	for i := range s {
+		if limit == 0 {
+			end = i
+			break
+		}
+		limit--
+	}
+	s = s[:end]
+	if at := strings.LastIndexByte(s, ' '); lang != chinese && at > end-40 && at > 0 {
+		s = s[:at]
+	}
+	return s + "…"
+}
+
+// plain is a statement that needs no retelling: trimmed, with an end.
+func plain(p piece, lang string) string {
+	s := strings.TrimFunc(p.raw, func(c rune) bool {
+		return unicode.IsSpace(c) || strings.ContainsRune(",，、;；:：~～—-…", c)
+	})
+	return ending(s, lang)
+}
+
+// ending gives a sentence its first capital and full stop. Chinese statements go without one, as notes do.
+func ending(s, lang string) string {
+	s = strings.TrimRightFunc(s, func(c rune) bool {
+		return unicode.IsSpace(c) || unicode.Is(unicode.So, c) || strings.ContainsRune(",，、;；:：~～—!！。", c) || c == '\u200d' || c == '\ufe0f'
+	})
+	if lang != english {
+		return strings.TrimRight(s, ".…")
+	}
+	for strings.HasSuffix(s, ".") {
+		s = strings.TrimSuffix(s, ".")
+	}
+	if s == "" {
+		return s
+	}
+	c, n := utf8.DecodeRuneInString(s)
+	s = string(unicode.ToUpper(c)) + s[n:]
+	if last, _ := utf8.DecodeLastRuneInString(s); last != '?' && last != '…' {
+		s += "."
+	}
+	return s
+}
+
+func lowerFirst(s string) string {
+	c, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToLower(c)) + s[n:]
+}
+
+// rewrite retells a piece in the third person; mentioned is true when the user has been named before. It reports false when
+// that would be doubtful.
+func rewrite(p piece, lang string, mentioned bool) (string, bool) {
+	switch lang {
+	case chinese:
+		return rewriteZH(p)
+	case english:
+		return rewriteEN(p, mentioned)
+	}
+	return "", false
+}

@@ -1,0 +1,188 @@
+// Package memories holds the commands on stored memories that need no considering: storing one as it is, changing it,
+// moving a user's memories in and out, and forgetting a user.
+package memories
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/embed"
+	"github.com/memsidecar/memsidecar/internal/lexical"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+)
+
+// Considerations is what must be stopped and deleted to forget a user.
+type Considerations interface {
+	// Bar keeps jobs that hold the user's words from running until release is called.
+	Bar(ctx context.Context, user memory.User) (release func(), err error)
+}
+
+// Queue is the part of queue.Store that moving out and forgetting need.
+type Queue interface {
+	List(ctx context.Context, user memory.User, q queue.ListQuery) (jobs []queue.Job, next string, err error)
+	Forget(ctx context.Context, user memory.User) (queue.Forgotten, error)
+}
+
+// Settings is the part of the settings' storage that moving out and forgetting need.
+type Settings interface {
+	Get(ctx context.Context, user memory.User) (memory.Settings, error)
+	Forget(ctx context.Context, user memory.User) (bool, error)
+}
+
+// Traces is the part of the traces that forgetting needs.
+type Traces interface {
+	Forget(ctx context.Context, user memory.User) (int64, error)
+}
+
+// Purger removes deleted bytes from the disk, see sqlite.Access.
+type Purger interface {
+	Purge(ctx context.Context) (bool, error)
+}
+
+// Parts is what a Keeper works with.
+type Parts struct {
+	Store          vectorstore.Store
+	Embedder       embed.Embedder
+	Considerations Considerations
+	Queue          Queue
+	Settings       Settings
+	Traces         Traces
+	Purger         Purger
+}
+
+// Keeper carries out the commands.
+type Keeper struct{ Parts }
+
+// NewKeeper returns a Keeper.
+func NewKeeper(parts Parts) *Keeper { return &Keeper{parts} }
+
+// Draft is a memory as a caller states it.
+type Draft struct {
+	Text       string
+	Kind       memory.Kind
+	Importance float64
+	ObservedAt time.Time // zero: now
+}
+
+// Validate reports what is wrong with a draft; fields are named below prefix.
+func (d Draft) Validate(prefix string) memory.Violations {
+	var v memory.Violations
+	v.Check(prefix+".text", memory.TextProblem(d.Text))
+	v.Check(prefix+".importance", importanceProblem(d.Importance))
+	if !d.Kind.Valid() {
+		v.Add(prefix+".kind", "is not a known kind")
+	}
+	if !d.ObservedAt.IsZero() {
+		v.Check(prefix+".observe_time", memory.TimeProblem(d.ObservedAt))
+	}
+	return v
+}
+
+func importanceProblem(importance float64) string {
+	if math.IsNaN(importance) || importance < 0 || importance > 1 {
+		return "is not between 0 and 1"
+	}
+	return ""
+}
+
+// Create stores a valid draft. With a request id the call is repeatable: payloadHash must then be the same.
+func (k *Keeper) Create(ctx context.Context, scope memory.Scope, d Draft, requestID string, payloadHash []byte) (memory.Memory, error) {
+	now := time.Now()
+	if d.ObservedAt.IsZero() {
+		d.ObservedAt = now
+	}
+	entry := vectorstore.Entry{Reinforce: true, Memory: memory.Memory{
+		AgentID: scope.AgentID, Channel: scope.Channel, SessionID: scope.SessionID,
+		Text: d.Text, Language: lexical.Language(d.Text), Kind: d.Kind, Importance: d.Importance, Explicit: true,
+		Provenance: memory.Provenance{Source: memory.SourceAPI, SpeakerID: scope.UserID, Reason: "stored with CreateMemory"},
+		CreatedAt:  now, UpdatedAt: now, ObservedAt: d.ObservedAt, Mentions: 1, LastSaidAt: d.ObservedAt,
+	}}
+	if requestID == "" {
+		entry.Memory.ID = decide.MemoryID(uuid.NewString())
+	} else {
+		entry.StatementID, entry.PayloadHash = "request:"+requestID, payloadHash
+		entry.Memory.ID = decide.MemoryID(scope.Namespace, scope.UserID, requestID)
+	}
+	applied, err := k.apply(ctx, scope.User(), []vectorstore.Entry{entry})
+	if err != nil {
+		return memory.Memory{}, err
+	}
+	if applied[0].Action == memory.ActionLeftDeleted {
+		return memory.Memory{}, fmt.Errorf("the memory that request_id %q created was deleted since: %w", requestID, memory.ErrNotFound)
+	}
+	return applied[0].Memory, nil
+}
+
+// apply embeds the entries and stores them.
+func (k *Keeper) apply(ctx context.Context, user memory.User, entries []vectorstore.Entry) ([]vectorstore.Applied, error) {
+	texts := make([]string, len(entries))
+	for i := range entries {
+		texts[i] = entries[i].Memory.Text
+	}
+	vectors, err := k.Embedder.Embed(ctx, embed.ForDocument, texts)
+	if err != nil {
+		return nil, fmt.Errorf("embedding: %w", err)
+	}
+	for i := range entries {
+		entries[i].Embedding = vectorstore.Embedding{Fingerprint: k.Embedder.Fingerprint().String(), Chunks: vectors[i : i+1]}
+	}
+	return k.Store.Apply(ctx, user, entries)
+}
+
+// Update changes a memory; nil fields stay as they are, the others are valid.
+func (k *Keeper) Update(ctx context.Context, user memory.User, id string, audience memory.Audience, text *string, kind *memory.Kind, importance *float64) (memory.Memory, error) {
+	patch := vectorstore.Patch{Text: text, Kind: kind, Importance: importance, At: time.Now()}
+	if text != nil {
+		vectors, err := k.Embedder.Embed(ctx, embed.ForDocument, []string{*text})
+		if err != nil {
+			return memory.Memory{}, fmt.Errorf("embedding: %w", err)
+		}
+		language := lexical.Language(*text)
+		patch.Language = &language
+		patch.Embedding = vectorstore.Embedding{Fingerprint: k.Embedder.Fingerprint().String(), Chunks: vectors}
+	}
+	return k.Store.Update(ctx, user, id, audience, patch)
+}
+
+// Receipt says what forgetting a user deleted.
+type Receipt struct {
+	Memories       int64
+	Considerations int64
+	Messages       int64 // of the user, in other people's dialogues
+	Traces         int64
+	Settings       bool
+	Purged         bool // the bytes are gone from the files
+}
+
+// Forget deletes everything of a user. Jobs come first and are barred meanwhile, so that none stores anything after the
+// deletion. When it fails in the middle, what was deleted stays deleted, and calling it again completes it.
+func (k *Keeper) Forget(ctx context.Context, user memory.User) (r Receipt, err error) {
+	release, err := k.Considerations.Bar(ctx, user)
+	if err != nil {
+		return r, err
+	}
+	defer release()
+	forgotten, err := k.Queue.Forget(ctx, user)
+	if err != nil {
+		return r, err
+	}
+	r.Considerations, r.Messages = forgotten.Considerations, forgotten.Messages
+	if r.Traces, err = k.Traces.Forget(ctx, user); err != nil {
+		return r, err
+	}
+	if r.Settings, err = k.Settings.Forget(ctx, user); err != nil {
+		return r, err
+	}
+	if r.Memories, err = k.Store.Forget(ctx, user); err != nil {
+		return r, err
+	}
+	r.Purged, err = k.Purger.Purge(ctx)
+	return r, err
+}

@@ -1,0 +1,139 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+const maxRequestIDBytes = 128
+
+// ConsiderMemorizing implements memsidecarv1.MemoryServiceServer.
+func (s *memoryService) ConsiderMemorizing(ctx context.Context, r *memsidecarv1.ConsiderMemorizingRequest) (*memsidecarv1.ConsiderMemorizingResponse, error) {
+	var v memory.Violations
+	d := memory.Dialogue{Scope: scopeOf(r.GetScope(), true, &v), Messages: toMessages(r.GetMessages(), &v)}
+	wait := toDuration(r.GetWait(), "wait", &v)
+	if wait < 0 {
+		v.Add("wait", "is negative")
+	}
+	checkRequestID(r.GetRequestId(), &v)
+	hash, err := payloadHash(d)
+	if err != nil {
+		return nil, err
+	}
+	complete(&d)
+	v = append(v, d.Validate()...)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	c, err := s.Considerer.Consider(ctx, decide.Request{Dialogue: d, RequestID: r.GetRequestId(), PayloadHash: hash, Wait: wait})
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.ConsiderMemorizingResponse{Consideration: fromConsideration(c)}, nil
+}
+
+func checkRequestID(id string, v *memory.Violations) {
+	v.Check("request_id", memory.IDProblem(id))
+	if len(id) > maxRequestIDBytes {
+		v.Add("request_id", "is longer than %d bytes: use a random UUID", maxRequestIDBytes)
+	}
+}
+
+// payloadHash is over what the caller sent, before anything is filled in. Two requests with the same id must agree in it.
+func payloadHash(payload any) ([]byte, error) {
+	data, err := json.Marshal(payload)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(data)
+	return sum[:16], nil
+}
+
+// complete fills in the speakers and times that messages leave out.
+func complete(d *memory.Dialogue) {
+	now := time.Now()
+	for i := range d.Messages {
+		m := &d.Messages[i]
+		if m.Time.IsZero() {
+			m.Time = now
+		}
+		if m.Role == memory.RoleUser && m.Speaker == "" {
+			m.Speaker = d.Scope.UserID
+		}
+		if m.Role == memory.RoleAssistant && m.AgentID == "" {
+			m.AgentID = d.Scope.AgentID
+		}
+	}
+}
+
+// GetConsideration implements memsidecarv1.MemoryServiceServer.
+func (s *memoryService) GetConsideration(ctx context.Context, r *memsidecarv1.GetConsiderationRequest) (*memsidecarv1.GetConsiderationResponse, error) {
+	scope, err := named(r.GetScope(), "consideration_id", r.GetConsiderationId())
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.Queue.Get(ctx, scope.User(), r.GetConsiderationId(), s.audience(scope))
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.GetConsiderationResponse{Consideration: fromConsideration(c)}, nil
+}
+
+// named checks a request that names one thing of a user.
+func named(p *memsidecarv1.Scope, field, id string) (memory.Scope, error) {
+	var v memory.Violations
+	scope := scopeOf(p, true, &v)
+	if id == "" {
+		v.Add(field, "is required")
+	}
+	v.Check(field, memory.IDProblem(id))
+	return scope, v.Err()
+}
+
+// ListConsiderations implements memsidecarv1.MemoryServiceServer.
+func (s *memoryService) ListConsiderations(ctx context.Context, r *memsidecarv1.ListConsiderationsRequest) (*memsidecarv1.ListConsiderationsResponse, error) {
+	var v memory.Violations
+	scope := scopeOf(r.GetScope(), true, &v)
+	q := queue.ListQuery{Audience: s.audience(scope)}
+	q.Limit, q.After = page(r, &v)
+	for i, p := range r.GetStates() {
+		state, ok := states.toDomain[p]
+		if !ok {
+			v.Add("states", "[%d] is not a known state", i)
+		}
+		q.States = append(q.States, state)
+	}
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	jobs, next, err := s.Queue.List(ctx, scope.User(), q)
+	if err != nil {
+		return nil, err
+	}
+	resp := &memsidecarv1.ListConsiderationsResponse{}
+	for _, job := range jobs {
+		resp.Considerations = append(resp.Considerations, fromConsideration(job.Consideration))
+	}
+	resp.NextPageToken, err = nextPageToken(r, next)
+	return resp, err
+}
+
+// RetryConsideration implements memsidecarv1.MemoryServiceServer.
+func (s *memoryService) RetryConsideration(ctx context.Context, r *memsidecarv1.RetryConsiderationRequest) (*memsidecarv1.RetryConsiderationResponse, error) {
+	scope, err := named(r.GetScope(), "consideration_id", r.GetConsiderationId())
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.Considerer.Retry(ctx, scope.User(), r.GetConsiderationId(), s.audience(scope))
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.RetryConsiderationResponse{Consideration: fromConsideration(c)}, nil
+}

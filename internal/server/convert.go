@@ -1,0 +1,246 @@
+package server
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// names pairs the values of an enum with the domain's.
+type names[P, D comparable] struct {
+	toProto  map[D]P
+	toDomain map[P]D
+}
+
+func newNames[P, D comparable](pairs map[P]D) names[P, D] {
+	n := names[P, D]{toProto: map[D]P{}, toDomain: pairs}
+	for p, d := range pairs {
+		n.toProto[d] = p
+	}
+	return n
+}
+
+var (
+	channelKinds = newNames(map[memsidecarv1.ChannelKind]memory.ChannelKind{
+		memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED: memory.ChannelUnspecified,
+		memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT:      memory.ChannelDirect,
+		memsidecarv1.ChannelKind_CHANNEL_KIND_GROUP:       memory.ChannelGroup,
+	})
+	roles = newNames(map[memsidecarv1.Role]memory.Role{
+		memsidecarv1.Role_ROLE_USER:      memory.RoleUser,
+		memsidecarv1.Role_ROLE_ASSISTANT: memory.RoleAssistant,
+		memsidecarv1.Role_ROLE_SYSTEM:    memory.RoleSystem,
+		memsidecarv1.Role_ROLE_TOOL:      memory.RoleTool,
+	})
+	kinds = newNames(map[memsidecarv1.MemoryKind]memory.Kind{
+		memsidecarv1.MemoryKind_MEMORY_KIND_FACT:         memory.KindFact,
+		memsidecarv1.MemoryKind_MEMORY_KIND_PREFERENCE:   memory.KindPreference,
+		memsidecarv1.MemoryKind_MEMORY_KIND_RELATIONSHIP: memory.KindRelationship,
+		memsidecarv1.MemoryKind_MEMORY_KIND_PLAN:         memory.KindPlan,
+		memsidecarv1.MemoryKind_MEMORY_KIND_APPOINTMENT:  memory.KindAppointment,
+		memsidecarv1.MemoryKind_MEMORY_KIND_DECISION:     memory.KindDecision,
+		memsidecarv1.MemoryKind_MEMORY_KIND_EXPERIENCE:   memory.KindExperience,
+		memsidecarv1.MemoryKind_MEMORY_KIND_TASK:         memory.KindTask,
+		memsidecarv1.MemoryKind_MEMORY_KIND_PROBLEM:      memory.KindProblem,
+		memsidecarv1.MemoryKind_MEMORY_KIND_REQUEST:      memory.KindRequest,
+	})
+	sources = newNames(map[memsidecarv1.MemorySource]memory.Source{
+		memsidecarv1.MemorySource_MEMORY_SOURCE_DIALOGUE: memory.SourceDialogue,
+		memsidecarv1.MemorySource_MEMORY_SOURCE_API:      memory.SourceAPI,
+		memsidecarv1.MemorySource_MEMORY_SOURCE_IMPORT:   memory.SourceImport,
+	})
+	states = newNames(map[memsidecarv1.ConsiderationState]memory.State{
+		memsidecarv1.ConsiderationState_CONSIDERATION_STATE_PENDING:    memory.StatePending,
+		memsidecarv1.ConsiderationState_CONSIDERATION_STATE_RUNNING:    memory.StateRunning,
+		memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED: memory.StateRemembered,
+		memsidecarv1.ConsiderationState_CONSIDERATION_STATE_SKIPPED:    memory.StateSkipped,
+		memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED:     memory.StateFailed,
+	})
+	actions = newNames(map[memsidecarv1.MemoryAction]memory.Action{
+		memsidecarv1.MemoryAction_MEMORY_ACTION_ADDED:        memory.ActionAdded,
+		memsidecarv1.MemoryAction_MEMORY_ACTION_REINFORCED:   memory.ActionReinforced,
+		memsidecarv1.MemoryAction_MEMORY_ACTION_LEFT_DELETED: memory.ActionLeftDeleted,
+	})
+)
+
+// scopeOf reads a request's scope and checks it.
+func scopeOf(p *memsidecarv1.Scope, needsUser bool, v *memory.Violations) memory.Scope {
+	s := toScope(p)
+	*v = append(*v, s.Validate("scope", needsUser)...)
+	return s
+}
+
+func toScope(p *memsidecarv1.Scope) memory.Scope {
+	kind, ok := channelKinds.toDomain[p.GetChannelKind()]
+	if !ok {
+		kind = memory.ChannelKind(p.GetChannelKind().String()) // unknown, and refused by Validate
+	}
+	return memory.Scope{
+		Namespace: p.GetNamespace(), UserID: p.GetUserId(), AgentID: p.GetAgentId(),
+		Channel: memory.Channel{Kind: kind, ID: p.GetChannelId()}, SessionID: p.GetSessionId(),
+	}.Normalize()
+}
+
+func fromScope(s memory.Scope) *memsidecarv1.Scope {
+	return &memsidecarv1.Scope{
+		Namespace: s.Namespace, UserId: s.UserID, AgentId: s.AgentID, ChannelId: s.Channel.ID,
+		ChannelKind: channelKinds.toProto[s.Channel.Kind], SessionId: s.SessionID,
+	}
+}
+
+// toTime reads a time; unset is the zero time.
+func toTime(p *timestamppb.Timestamp, field string, v *memory.Violations) time.Time {
+	if p == nil {
+		return time.Time{}
+	}
+	if !p.IsValid() {
+		v.Add(field, "is not a valid time")
+		return time.Time{}
+	}
+	return p.AsTime()
+}
+
+func fromTime(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+func toDuration(p *durationpb.Duration, field string, v *memory.Violations) time.Duration {
+	if p == nil {
+		return 0
+	}
+	if !p.IsValid() {
+		v.Add(field, "is not a valid duration")
+		return 0
+	}
+	return p.AsDuration()
+}
+
+func toMessages(list []*memsidecarv1.Message, v *memory.Violations) []memory.Message {
+	messages := make([]memory.Message, len(list))
+	for i, p := range list {
+		at := fmt.Sprintf("messages[%d]", i)
+		messages[i] = memory.Message{
+			ID: p.GetId(), Role: roles.toDomain[p.GetRole()], Speaker: p.GetSpeakerId(), AgentID: p.GetAgentId(),
+			Content: p.GetContent(), Time: toTime(p.GetTime(), at+".time", v), Metadata: p.GetMetadataJson(),
+		}
+		for j, call := range p.GetToolCalls() {
+			in := fmt.Sprintf("%s.tool_calls[%d]", at, j)
+			messages[i].Tools = append(messages[i].Tools, memory.ToolCall{
+				ID: call.GetId(), Name: call.GetName(), Arguments: call.GetArgumentsJson(), Result: call.GetResult(),
+				Status: call.GetStatus(), Duration: toDuration(call.GetDuration(), in+".duration", v),
+				Time: toTime(call.GetTime(), in+".time", v),
+			})
+		}
+	}
+	return messages
+}
+
+func fromMessages(messages []memory.Message) []*memsidecarv1.Message {
+	list := make([]*memsidecarv1.Message, len(messages))
+	for i, m := range messages {
+		list[i] = &memsidecarv1.Message{
+			Id: m.ID, Role: roles.toProto[m.Role], SpeakerId: m.Speaker, AgentId: m.AgentID, Content: m.Content,
+			Time: fromTime(m.Time), MetadataJson: m.Metadata,
+		}
+		for _, call := range m.Tools {
+			list[i].ToolCalls = append(list[i].ToolCalls, &memsidecarv1.ToolCall{
+				Id: call.ID, Name: call.Name, ArgumentsJson: call.Arguments, Result: call.Result, Status: call.Status,
+				Duration: durationpb.New(call.Duration), Time: fromTime(call.Time),
+			})
+		}
+	}
+	return list
+}
+
+func fromMemory(m *memory.Memory) *memsidecarv1.Memory {
+	return &memsidecarv1.Memory{
+		Id: m.ID, Text: m.Text, Kind: kinds.toProto[m.Kind], Importance: &m.Importance, Explicit: m.Explicit,
+		Language: m.Language,
+		Scope: fromScope(memory.Scope{
+			Namespace: m.User.Namespace, UserID: m.User.ID, AgentID: m.AgentID, Channel: m.Channel, SessionID: m.SessionID,
+		}),
+		Provenance: &memsidecarv1.Provenance{
+			Source: sources.toProto[m.Provenance.Source], ConsiderationId: m.Provenance.ConsiderationID,
+			SpeakerId: m.Provenance.SpeakerID, MessageIds: m.Provenance.MessageIDs, Quote: m.Provenance.Quote,
+			Reason: m.Provenance.Reason, DecidedBy: m.Provenance.DecidedBy,
+		},
+		CreateTime: fromTime(m.CreatedAt), UpdateTime: fromTime(m.UpdatedAt), ObserveTime: fromTime(m.ObservedAt),
+		MentionCount: int32(min(m.Mentions, 1<<31-1)), LastMentionTime: fromTime(m.LastSaidAt),
+		UseCount: m.UseCount, LastUseTime: fromTime(m.LastUsedAt),
+	}
+}
+
+// toMemory reads an imported memory; field names begin with at.
+func toMemory(p *memsidecarv1.Memory, at string, v *memory.Violations) memory.Memory {
+	scope := toScope(p.GetScope())
+	source := p.GetProvenance()
+	return memory.Memory{
+		ID: p.GetId(), AgentID: scope.AgentID, Channel: scope.Channel, SessionID: scope.SessionID,
+		Text: p.GetText(), Kind: toKind(p.GetKind(), at+".kind", v), Importance: importance(p),
+		Explicit: p.GetExplicit(), Language: p.GetLanguage(),
+		Provenance: memory.Provenance{
+			Source: sources.toDomain[source.GetSource()], ConsiderationID: source.GetConsiderationId(),
+			SpeakerID: source.GetSpeakerId(), MessageIDs: source.GetMessageIds(), Quote: source.GetQuote(),
+			Reason: source.GetReason(), DecidedBy: source.GetDecidedBy(),
+		},
+		CreatedAt:  toTime(p.GetCreateTime(), at+".create_time", v),
+		UpdatedAt:  toTime(p.GetUpdateTime(), at+".update_time", v),
+		ObservedAt: toTime(p.GetObserveTime(), at+".observe_time", v),
+		Mentions:   int(p.GetMentionCount()),
+		LastSaidAt: toTime(p.GetLastMentionTime(), at+".last_mention_time", v),
+	}
+}
+
+const (
+	defaultKind       = memory.KindFact
+	defaultImportance = 0.5
+)
+
+func importance(p *memsidecarv1.Memory) float64 {
+	if p == nil || p.Importance == nil {
+		return defaultImportance
+	}
+	return p.GetImportance()
+}
+
+// toKind reads a kind; unset is the default.
+func toKind(p memsidecarv1.MemoryKind, field string, v *memory.Violations) memory.Kind {
+	if p == memsidecarv1.MemoryKind_MEMORY_KIND_UNSPECIFIED {
+		return defaultKind
+	}
+	kind, ok := kinds.toDomain[p]
+	if !ok {
+		v.Add(field, "is %d, which is not a known kind", p)
+		return defaultKind
+	}
+	return kind
+}
+
+func fromConsideration(c memory.Consideration) *memsidecarv1.Consideration {
+	p := &memsidecarv1.Consideration{
+		Id: c.ID, Scope: fromScope(c.Scope), State: states.toProto[c.State], Reason: c.Outcome.Reason,
+		Error: c.Outcome.Error, AttemptCount: int32(min(c.Attempts, 1<<31-1)), NextAttemptTime: fromTime(c.NextAttemptAt),
+		MessageCount: int32(c.MessageCount), CreateTime: fromTime(c.CreatedAt), UpdateTime: fromTime(c.UpdatedAt),
+		DecidedBy: c.Outcome.DecidedBy,
+	}
+	for _, change := range c.Outcome.Changes {
+		p.Changes = append(p.Changes, &memsidecarv1.MemoryChange{
+			MemoryId: change.MemoryID, Action: actions.toProto[change.Action], Text: change.Text,
+		})
+	}
+	return p
+}
+
+func fromSettings(s memory.Settings) *memsidecarv1.UserSettings {
+	return &memsidecarv1.UserSettings{
+		TimeZone: s.TimeZone, Language: s.Language, Paused: s.Paused, UpdateTime: fromTime(s.UpdatedAt),
+	}
+}

@@ -1,0 +1,155 @@
+package server
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"go.einride.tech/aip/filtering"
+	expr "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+)
+
+// parseFilter reads an AIP-160 filter into f. It takes comparisons joined by AND, which is what a store can promise.
+func parseFilter(text string, f *vectorstore.Filter) error {
+	if text == "" {
+		return nil
+	}
+	declarations, err := filtering.NewDeclarations(
+		filtering.DeclareStandardFunctions(),
+		filtering.DeclareIdent("kind", filtering.TypeString),
+		filtering.DeclareIdent("agent_id", filtering.TypeString),
+		filtering.DeclareIdent("language", filtering.TypeString),
+		filtering.DeclareIdent("importance", filtering.TypeFloat),
+		filtering.DeclareIdent("explicit", filtering.TypeBool),
+		filtering.DeclareIdent("create_time", filtering.TypeTimestamp),
+		filtering.DeclareIdent("observe_time", filtering.TypeTimestamp),
+		filtering.DeclareIdent("true", filtering.TypeBool),
+		filtering.DeclareIdent("false", filtering.TypeBool),
+	)
+	if err != nil {
+		return err
+	}
+	parsed, err := filtering.ParseFilterString(text, declarations)
+	if err != nil {
+		return memory.Invalid("filter", "cannot be understood: %s", err)
+	}
+	if err := addCondition(parsed.CheckedExpr.GetExpr(), f); err != nil {
+		return memory.Invalid("filter", "cannot be used: %s", err)
+	}
+	return nil
+}
+
+// addCondition adds a comparison, or several joined by AND.
+func addCondition(e *expr.Expr, f *vectorstore.Filter) error {
+	call := e.GetCallExpr()
+	switch call.GetFunction() {
+	case filtering.FunctionAnd, filtering.FunctionFuzzyAnd:
+		for _, arg := range call.GetArgs() {
+			if err := addCondition(arg, f); err != nil {
+				return err
+			}
+		}
+		return nil
+	case filtering.FunctionEquals, filtering.FunctionLessThan, filtering.FunctionLessEquals,
+		filtering.FunctionGreaterThan, filtering.FunctionGreaterEquals:
+		return addComparison(call.GetFunction(), call.GetArgs()[0].GetIdentExpr().GetName(), call.GetArgs()[1], f)
+	}
+	return fmt.Errorf("use comparisons (=, <, <=, >, >=) joined by AND")
+}
+
+func addComparison(op, field string, value *expr.Expr, f *vectorstore.Filter) error {
+	switch field {
+	case "importance":
+		return addImportance(op, value.GetConstExpr(), f)
+	case "create_time":
+		return addTime(op, field, value, &f.Created)
+	case "observe_time":
+		return addTime(op, field, value, &f.Observed)
+	}
+	if op != filtering.FunctionEquals {
+		return fmt.Errorf("%s can only be compared with =", field)
+	}
+	text := value.GetConstExpr().GetStringValue()
+	switch field {
+	case "kind":
+		kind := memory.Kind(text)
+		if !kind.Valid() {
+			return fmt.Errorf("%q is not a kind: use one of %v", text, memory.Kinds())
+		}
+		if len(f.Kinds) > 0 && f.Kinds[0] != kind {
+			return fmt.Errorf("a memory has one kind: nothing is both %s and %s", f.Kinds[0], kind)
+		}
+		f.Kinds = []memory.Kind{kind}
+	case "agent_id":
+		f.AgentID = &text
+	case "language":
+		f.Language = &text
+	case "explicit":
+		explicit := value.GetIdentExpr().GetName() == "true"
+		f.Explicit = &explicit
+	default:
+		return fmt.Errorf("use kind, agent_id, language, importance, explicit, create_time or observe_time on the left side")
+	}
+	return nil
+}
+
+func addImportance(op string, value *expr.Constant, f *vectorstore.Filter) error {
+	v := value.GetDoubleValue()
+	if i, ok := value.GetConstantKind().(*expr.Constant_Int64Value); ok {
+		v = float64(i.Int64Value)
+	}
+	lowest, highest := v, v
+	switch op {
+	case filtering.FunctionLessThan:
+		lowest, highest = math.Inf(-1), math.Nextafter(v, math.Inf(-1))
+	case filtering.FunctionLessEquals:
+		lowest = math.Inf(-1)
+	case filtering.FunctionGreaterThan:
+		lowest, highest = math.Nextafter(v, math.Inf(1)), math.Inf(1)
+	case filtering.FunctionGreaterEquals:
+		highest = math.Inf(1)
+	}
+	if f.Importance.Min == nil || lowest > *f.Importance.Min {
+		f.Importance.Min = &lowest
+	}
+	if f.Importance.Max == nil || highest < *f.Importance.Max {
+		f.Importance.Max = &highest
+	}
+	return nil
+}
+
+// addTime narrows a period. Times are kept in microseconds, so "after t" begins one later.
+func addTime(op, field string, value *expr.Expr, p *vectorstore.Period) error {
+	text := value.GetConstExpr().GetStringValue()
+	if call := value.GetCallExpr(); call.GetFunction() == filtering.FunctionTimestamp {
+		text = call.GetArgs()[0].GetConstExpr().GetStringValue()
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return fmt.Errorf("%s is compared with %q, which is not a time such as \"2026-01-31T12:00:00Z\"", field, text)
+	}
+	const instant = time.Microsecond
+	var from, before time.Time
+	switch op {
+	case filtering.FunctionEquals:
+		from, before = t, t.Add(instant)
+	case filtering.FunctionLessThan:
+		before = t
+	case filtering.FunctionLessEquals:
+		before = t.Add(instant)
+	case filtering.FunctionGreaterThan:
+		from = t.Add(instant)
+	case filtering.FunctionGreaterEquals:
+		from = t
+	}
+	if from.After(p.From) {
+		p.From = from
+	}
+	if !before.IsZero() && (p.Before.IsZero() || before.Before(p.Before)) {
+		p.Before = before
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package server
+
+import (
+	"context"
+
+	"github.com/memsidecar/memsidecar/internal/memories"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// CreateMemory implements memsidecarv1.MemoryServiceServer.
+func (s *memoryService) CreateMemory(ctx context.Context, r *memsidecarv1.CreateMemoryRequest) (*memsidecarv1.CreateMemoryResponse, error) {
+	var v memory.Violations
+	scope := scopeOf(r.GetScope(), true, &v)
+	d := memories.Draft{
+		Text: memory.CleanText(r.GetMemory().GetText()), Kind: toKind(r.GetMemory().GetKind(), "memory.kind", &v),
+		Importance: importance(r.GetMemory()), ObservedAt: toTime(r.GetMemory().GetObserveTime(), "memory.observe_time", &v),
+	}
+	checkRequestID(r.GetRequestId(), &v)
+	v = append(v, d.Validate("memory")...)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	hash, err := payloadHash(struct {
+		Scope memory.Scope
+		Draft memories.Draft
+	}{scope, d})
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.Keeper.Create(ctx, scope, d, r.GetRequestId(), hash)
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.CreateMemoryResponse{Memory: fromMemory(&m)}, nil
+}
+
+// GetMemory implements memsidecarv1.MemoryServiceServer.
+func (s *memoryService) GetMemory(ctx context.Context, r *memsidecarv1.GetMemoryRequest) (*memsidecarv1.GetMemoryResponse, error) {
+	scope, err := named(r.GetScope(), "memory_id", r.GetMemoryId())
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.Store.Get(ctx, scope.User(), r.GetMemoryId(), s.audience(scope))
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.GetMemoryResponse{Memory: fromMemory(&m)}, nil
+}
+
+// ListMemories implements memsidecarv1.MemoryServiceServer.
+func (s *memoryService) ListMemories(ctx context.Context, r *memsidecarv1.ListMemoriesRequest) (*memsidecarv1.ListMemoriesResponse, error) {
+	var v memory.Violations
+	scope := scopeOf(r.GetScope(), true, &v)
+	q := vectorstore.ListQuery{Filter: vectorstore.Filter{Audience: s.audience(scope)}}
+	q.Limit, q.After = page(r, &v)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	if err := parseFilter(r.GetFilter(), &q.Filter); err != nil {
+		return nil, err
+	}
+	found, err := s.Store.List(ctx, scope.User(), q)
+	if err != nil {
+		return nil, err
+	}
+	resp := &memsidecarv1.ListMemoriesResponse{}
+	for i := range found.Memories {
+		resp.Memories = append(resp.Memories, fromMemory(&found.Memories[i]))
+	}
+	resp.NextPageToken, err = nextPageToken(r, found.Next)
+	return resp, err
+}
+
+// UpdateMemory implements memsidecarv1.MemoryServiceServer.
+func (s *memoryService) UpdateMemory(ctx context.Context, r *memsidecarv1.UpdateMemoryRequest) (*memsidecarv1.UpdateMemoryResponse, error) {
+	var v memory.Violations
+	scope := scopeOf(r.GetScope(), true, &v)
+	p := r.GetMemory()
+	if p.GetId() == "" {
+		v.Add("memory.id", "is required")
+	}
+	v.Check("memory.id", memory.IDProblem(p.GetId()))
+	var text *string
+	var kind *memory.Kind
+	var weight *float64
+	d := memories.Draft{Text: "unchanged", Kind: defaultKind} // what is not changed is not checked
+	for _, field := range maskedFields(r.GetUpdateMask(), p, []string{"text", "kind", "importance"}, "memory", &v) {
+		switch field {
+		case "text":
+			d.Text = memory.CleanText(p.GetText())
+			text = &d.Text
+		case "kind":
+			d.Kind = toKind(p.GetKind(), "memory.kind", &v)
+			kind = &d.Kind
+		case "importance":
+			d.Importance = importance(p)
+			weight = &d.Importance
+		}
+	}
+	v = append(v, d.Validate("memory")...)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	m, err := s.Keeper.Update(ctx, scope.User(), p.GetId(), s.audience(scope), text, kind, weight)
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.UpdateMemoryResponse{Memory: fromMemory(&m)}, nil
+}
+
+// DeleteMemory implements memsidecarv1.MemoryServiceServer.
+func (s *memoryService) DeleteMemory(ctx context.Context, r *memsidecarv1.DeleteMemoryRequest) (*memsidecarv1.DeleteMemoryResponse, error) {
+	scope, err := named(r.GetScope(), "memory_id", r.GetMemoryId())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Store.Delete(ctx, scope.User(), r.GetMemoryId(), s.audience(scope)); err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.DeleteMemoryResponse{}, nil
+}

@@ -1,0 +1,105 @@
+package server
+
+import (
+	"context"
+	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/retrieve"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// Limits of RetrieveRequest.
+const (
+	maxQueryRunes      = 32_000
+	maxTopK            = 100
+	minContextChars    = 200
+	maxMaxContextChars = 100_000
+)
+
+var components = newNames(map[memsidecarv1.DegradedComponent]retrieve.Component{
+	memsidecarv1.DegradedComponent_DEGRADED_COMPONENT_EMBEDDING: retrieve.Embedding,
+	memsidecarv1.DegradedComponent_DEGRADED_COMPONENT_STORAGE:   retrieve.Storage,
+})
+
+// Retrieve implements memsidecarv1.MemoryServiceServer.
+func (s *memoryService) Retrieve(ctx context.Context, r *memsidecarv1.RetrieveRequest) (*memsidecarv1.RetrieveResponse, error) {
+	q, err := s.query(r)
+	if err != nil {
+		return nil, err
+	}
+	result, err := s.Retriever.Retrieve(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	resp := &memsidecarv1.RetrieveResponse{PromptContext: result.PromptContext, TraceId: result.TraceID}
+	for _, h := range result.Hits {
+		resp.Memories = append(resp.Memories, &memsidecarv1.RetrievedMemory{
+			Memory: fromMemory(h.Memory), Score: h.Score,
+			Parts: &memsidecarv1.ScoreParts{
+				Relevance: h.Parts.Relevance, Similarity: h.Parts.Similarity, Keyword: h.Parts.Keyword,
+				Recency: h.Parts.Recency, Importance: h.Parts.Importance,
+			},
+		})
+	}
+	for _, d := range result.Degraded {
+		resp.Degraded = append(resp.Degraded, &memsidecarv1.Degradation{Component: components.toProto[d.Component], Reason: d.Reason})
+	}
+	return resp, nil
+}
+
+// query checks the request and fills in the defaults.
+func (s *memoryService) query(r *memsidecarv1.RetrieveRequest) (retrieve.Query, error) {
+	var v memory.Violations
+	scope := scopeOf(r.GetScope(), true, &v)
+	q := retrieve.Query{
+		Scope: scope, Text: r.GetQuery(), TopK: s.options.TopK, MinRelevance: s.options.MinScore,
+		MaxContextRunes: s.options.MaxContextChars,
+		Filter: vectorstore.Filter{Audience: s.audience(scope), Created: vectorstore.Period{
+			From: toTime(r.GetCreatedAfter(), "created_after", &v), Before: toTime(r.GetCreatedBefore(), "created_before", &v),
+		}},
+	}
+	switch n := utf8.RuneCountInString(q.Text); {
+	case n == 0:
+		v.Add("query", "is required: give what the user just said")
+	case n > maxQueryRunes:
+		v.Add("query", "is %d characters, more than %d", n, maxQueryRunes)
+	}
+	if r.TopK != nil {
+		q.TopK = int(r.GetTopK())
+		if q.TopK < 1 || q.TopK > maxTopK {
+			v.Add("top_k", "is not between 1 and %d", maxTopK)
+		}
+	}
+	if r.MinScore != nil {
+		q.MinRelevance = r.GetMinScore()
+		if !(q.MinRelevance >= 0 && q.MinRelevance <= 1) { // NaN included
+			v.Add("min_score", "is not between 0 and 1")
+		}
+	}
+	if r.MaxContextChars != nil {
+		q.MaxContextRunes = int(r.GetMaxContextChars())
+		if q.MaxContextRunes < minContextChars || q.MaxContextRunes > maxMaxContextChars {
+			v.Add("max_context_chars", "is not between %d and %d", minContextChars, maxMaxContextChars)
+		}
+	}
+	for i, p := range r.GetKinds() {
+		kind, ok := kinds.toDomain[p]
+		if !ok {
+			v.Add("kinds", "[%d] is not a known kind", i)
+		}
+		q.Filter.Kinds = append(q.Filter.Kinds, kind)
+	}
+	switch r.GetAgent() {
+	case memsidecarv1.AgentFilter_AGENT_FILTER_UNSPECIFIED, memsidecarv1.AgentFilter_AGENT_FILTER_ANY:
+	case memsidecarv1.AgentFilter_AGENT_FILTER_THIS:
+		q.Filter.AgentID = &scope.AgentID
+		if scope.AgentID == "" {
+			v.Add("scope.agent_id", "is required with AGENT_FILTER_THIS")
+		}
+	default:
+		v.Add("agent", "is not a known filter")
+	}
+	return q, v.Err()
+}

@@ -1,0 +1,142 @@
+// Package server is the gRPC surface: it translates between the protocol and the commands behind it, and is, with cmd,
+// the only package that knows either. One file a group of calls; errors.go alone knows status codes.
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/memories"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/retrieve"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// StorageService is the name under which the health service reports storage. The overall status, "", is SERVING while
+// the process can answer, because Retrieve degrades and never fails with storage.
+const StorageService = "storage"
+
+// Settings keeps users' settings.
+type Settings interface {
+	Get(ctx context.Context, user memory.User) (memory.Settings, error)
+	Update(ctx context.Context, user memory.User, change func(*memory.Settings)) (memory.Settings, error)
+}
+
+// Parts is what the server serves.
+type Parts struct {
+	Retriever  *retrieve.Retriever
+	Considerer *decide.Considerer
+	Keeper     *memories.Keeper
+	Store      vectorstore.Store
+	Queue      queue.Store
+	Settings   Settings
+	// StorageProblem says why storage is down, or "".
+	StorageProblem func() string
+	// Components says how the parts are.
+	Components func() []Component
+}
+
+// Component is how one part is.
+type Component struct {
+	Name, Implementation string
+	Breaker              memsidecarv1.BreakerState
+	Reason               string
+	Since                time.Time
+}
+
+// Options describes a Server.
+type Options struct {
+	Version         string
+	MaxRequestBytes int // larger requests are answered INVALID_ARGUMENT
+	Visibility      memory.VisibilityRule
+	Fingerprint     string
+	// Defaults of Retrieve.
+	TopK            int
+	MinScore        float64
+	MaxContextChars int
+	Log             *slog.Logger
+}
+
+// Server answers gRPC calls.
+type Server struct {
+	grpc   *grpc.Server
+	health *health.Server
+}
+
+// transportLimit is what the transport takes into memory before MaxRequestBytes is checked: beyond it grpc answers
+// RESOURCE_EXHAUSTED by itself, and below it the caller gets an error that says what to do.
+const transportLimit = 64 << 20
+
+// New returns a server that Serve sets going.
+func New(parts Parts, options Options) *Server {
+	s := &Server{health: health.NewServer()}
+	s.grpc = grpc.NewServer(
+		grpc.MaxRecvMsgSize(max(transportLimit, options.MaxRequestBytes)),
+		grpc.ForceServerCodecV2(newCodec(options.MaxRequestBytes)),
+		grpc.ChainUnaryInterceptor(logUnary(options.Log), mapUnary(options.Log), gateUnary(parts.StorageProblem)),
+		grpc.ChainStreamInterceptor(logStream(options.Log), mapStream(options.Log), gateStream(parts.StorageProblem)),
+		// Bots keep one connection for days, through containers and proxies that drop idle ones silently.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
+	)
+	service := &memoryService{Parts: parts, options: options, started: time.Now()}
+	s.grpc.RegisterService(withDecodeErrors(&memsidecarv1.MemoryService_ServiceDesc), service)
+	healthpb.RegisterHealthServer(s.grpc, s.health)
+	reflection.Register(s.grpc)
+	s.health.SetServingStatus(memsidecarv1.MemoryService_ServiceDesc.ServiceName, healthpb.HealthCheckResponse_SERVING)
+	s.SetStorageServing(parts.StorageProblem() == "")
+	return s
+}
+
+// SetStorageServing reports storage as up or down to health checks.
+func (s *Server) SetStorageServing(up bool) {
+	status := healthpb.HealthCheckResponse_NOT_SERVING
+	if up {
+		status = healthpb.HealthCheckResponse_SERVING
+	}
+	s.health.SetServingStatus(StorageService, status)
+}
+
+// Serve answers calls on the listener until Stop; then it returns nil.
+func (s *Server) Serve(listener net.Listener) error { return s.grpc.Serve(listener) }
+
+// Stop reports NOT_SERVING, takes no more calls and lets the running ones finish until the context ends; then it cuts
+// them off.
+func (s *Server) Stop(ctx context.Context) {
+	s.health.Shutdown()
+	stopped := make(chan struct{})
+	go func() {
+		s.grpc.GracefulStop()
+		close(stopped)
+	}()
+	select {
+	case <-stopped:
+	case <-ctx.Done():
+		s.grpc.Stop()
+		<-stopped
+	}
+}
+
+// memoryService implements memsidecarv1.MemoryServiceServer, in the files named after its calls.
+type memoryService struct {
+	memsidecarv1.UnimplementedMemoryServiceServer
+	Parts
+	options Options
+	started time.Time
+}
+
+// audience is what a request with this scope may see.
+func (s *memoryService) audience(scope memory.Scope) memory.Audience {
+	return s.options.Visibility.AudienceOf(scope.Channel)
+}

@@ -1,0 +1,172 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/text/language"
+	"google.golang.org/grpc"
+
+	"github.com/memsidecar/memsidecar/internal/memories"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// wholeUser reads the scope of a call that concerns everything of a user. A channel would suggest that only a part is
+// meant, so it is refused.
+func wholeUser(p *memsidecarv1.Scope) (memory.User, error) {
+	var v memory.Violations
+	scope := scopeOf(p, true, &v)
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"agent_id", scope.AgentID != ""}, {"channel_id", scope.Channel.ID != ""},
+		{"channel_kind", scope.Channel.Kind != memory.ChannelUnspecified}, {"session_id", scope.SessionID != ""},
+	} {
+		if field.set {
+			v.Add("scope."+field.name, "must be unset: this call concerns everything of the user, whatever the channel")
+		}
+	}
+	return scope.User(), v.Err()
+}
+
+// ForgetUser implements memsidecarv1.MemoryServiceServer.
+func (s *memoryService) ForgetUser(ctx context.Context, r *memsidecarv1.ForgetUserRequest) (*memsidecarv1.ForgetUserResponse, error) {
+	user, err := wholeUser(r.GetScope())
+	if err != nil {
+		return nil, err
+	}
+	receipt, err := s.Keeper.Forget(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.ForgetUserResponse{
+		MemoryCount: receipt.Memories, ConsiderationCount: receipt.Considerations, MessageCount: receipt.Messages,
+		TraceCount: receipt.Traces, SettingsDeleted: receipt.Settings, PurgedFromDisk: receipt.Purged,
+	}, nil
+}
+
+// ExportUser implements memsidecarv1.MemoryServiceServer.
+func (s *memoryService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grpc.ServerStreamingServer[memsidecarv1.ExportUserResponse]) error {
+	user, err := wholeUser(r.GetScope())
+	if err != nil {
+		return err
+	}
+	return s.Keeper.Export(stream.Context(), user, memories.Visitor{
+		Settings: func(settings memory.Settings) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{
+				Record: &memsidecarv1.ExportUserResponse_Settings{Settings: fromSettings(settings)},
+			})
+		},
+		Memory: func(m memory.Memory) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{
+				Record: &memsidecarv1.ExportUserResponse_Memory{Memory: fromMemory(&m)},
+			})
+		},
+		Consideration: func(job queue.Job) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{
+				Record: &memsidecarv1.ExportUserResponse_Consideration{Consideration: &memsidecarv1.ExportedConsideration{
+					Consideration: fromConsideration(job.Consideration), Messages: fromMessages(job.Dialogue.Messages),
+				}},
+			})
+		},
+	})
+}
+
+// ImportMemories implements memsidecarv1.MemoryServiceServer.
+func (s *memoryService) ImportMemories(stream grpc.ClientStreamingServer[memsidecarv1.ImportMemoriesRequest, memsidecarv1.ImportMemoriesResponse]) error {
+	ctx := stream.Context()
+	first, err := stream.Recv()
+	if errors.Is(err, io.EOF) || err == nil && first.GetScope() == nil {
+		return memory.Invalid("scope", "is required in the first message of the stream")
+	}
+	if err != nil {
+		return err
+	}
+	var v memory.Violations
+	scope := scopeOf(first.GetScope(), true, &v)
+	if err := v.Err(); err != nil {
+		return err
+	}
+	importer := s.Keeper.Import(scope)
+	for i := 0; ; i++ {
+		item, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return errors.Join(err, importer.Flush(ctx))
+		}
+		at := fmt.Sprintf("memory[%d]", i)
+		var v memory.Violations
+		if item.GetMemory() == nil {
+			v.Add(at, "is missing: each message after the first has a memory")
+		}
+		m := toMemory(item.GetMemory(), at, &v)
+		if err := v.Err(); err != nil {
+			return errors.Join(err, importer.Flush(ctx))
+		}
+		if err := importer.Add(ctx, m); err != nil {
+			return err
+		}
+	}
+	if err := importer.Flush(ctx); err != nil {
+		return err
+	}
+	return stream.SendAndClose(&memsidecarv1.ImportMemoriesResponse{AddedCount: importer.Added, SkippedCount: importer.Skipped})
+}
+
+// GetUserSettings implements memsidecarv1.MemoryServiceServer.
+func (s *memoryService) GetUserSettings(ctx context.Context, r *memsidecarv1.GetUserSettingsRequest) (*memsidecarv1.GetUserSettingsResponse, error) {
+	var v memory.Violations
+	scope := scopeOf(r.GetScope(), true, &v)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	settings, err := s.Settings.Get(ctx, scope.User())
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.GetUserSettingsResponse{Settings: fromSettings(settings)}, nil
+}
+
+// UpdateUserSettings implements memsidecarv1.MemoryServiceServer.
+func (s *memoryService) UpdateUserSettings(ctx context.Context, r *memsidecarv1.UpdateUserSettingsRequest) (*memsidecarv1.UpdateUserSettingsResponse, error) {
+	var v memory.Violations
+	scope := scopeOf(r.GetScope(), true, &v)
+	p := r.GetSettings()
+	fields := maskedFields(r.GetUpdateMask(), p, []string{"time_zone", "language", "paused"}, "settings", &v)
+	if _, err := time.LoadLocation(p.GetTimeZone()); err != nil {
+		v.Add("settings.time_zone", "is not an IANA time zone such as \"Asia/Shanghai\"")
+	}
+	if p.GetLanguage() != "" {
+		if _, err := language.Parse(p.GetLanguage()); err != nil {
+			v.Add("settings.language", "is not a BCP 47 language such as \"zh\" or \"en\"")
+		}
+	}
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	settings, err := s.Settings.Update(ctx, scope.User(), func(settings *memory.Settings) {
+		for _, field := range fields {
+			switch field {
+			case "time_zone":
+				settings.TimeZone = p.GetTimeZone()
+			case "language":
+				settings.Language = p.GetLanguage()
+			case "paused":
+				settings.Paused = p.GetPaused()
+			}
+		}
+		settings.UpdatedAt = time.Now().Truncate(time.Microsecond)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.UpdateUserSettingsResponse{Settings: fromSettings(settings)}, nil
+}

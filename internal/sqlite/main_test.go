@@ -1,0 +1,92 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// open opens the storage in the folder and closes it with the test.
+func open(t *testing.T, options sqlite.Options) *sqlite.Storage {
+	t.Helper()
+	if options.Log == nil {
+		options.Log = discard
+	}
+	s, err := sqlite.Open(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// exec runs statements in one write.
+func exec(ctx context.Context, s *sqlite.Storage, statements ...string) error {
+	return s.Write(ctx, func(tx *sqlite.Tx) error {
+		for _, statement := range statements {
+			if _, err := tx.Exec(ctx, statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func mustExec(t *testing.T, s *sqlite.Storage, statements ...string) {
+	t.Helper()
+	if err := exec(t.Context(), s, statements...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// value reads one value.
+func value[T any](t *testing.T, s *sqlite.Storage, query string, args ...any) (v T) {
+	t.Helper()
+	err := s.Read(t.Context(), func(q sqlite.Querier) error { return q.QueryRow(t.Context(), query, args...).Scan(&v) })
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return v
+}
+
+// logbook is a log whose lines can be looked at.
+type logbook struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// logger leaves debugging out, as the default configuration does.
+func (l *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// about returns the lines that hold the text.
+func (l *logbook) about(text string) (lines []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if strings.Contains(line, text) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+var discard = slog.New(slog.DiscardHandler)

@@ -1,0 +1,163 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+)
+
+const secret = "allergic to xylophone music"
+
+// holders names the files in the folder whose bytes contain the secret.
+func holders(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(data, []byte(secret)) {
+			names = append(names, filepath.Base(path))
+		}
+	}
+	return names
+}
+
+// deleteSecrets stores rows in which the secret is found, short ones and some that need several pages, and deletes them.
+func deleteSecrets(t *testing.T, s *sqlite.Storage, dir string) {
+	t.Helper()
+	mustExec(t, s, `CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, text TEXT, padding BLOB)`,
+		`CREATE INDEX IF NOT EXISTS notes_by_text ON notes (text)`)
+	for i := range 20 {
+		mustExec(t, s, fmt.Sprintf(`INSERT INTO notes (text, padding) VALUES ('%d %s', zeroblob(%d))`, i, secret, i*1000))
+	}
+	if names := holders(t, dir); len(names) == 0 {
+		t.Fatal("the secret is nowhere: this test would find nothing")
+	}
+	mustExec(t, s, `DELETE FROM notes`)
+	if names := holders(t, dir); len(names) == 0 {
+		t.Fatal("the secret is gone before the purge: this test shows nothing")
+	}
+}
+
+func TestPurgeLeavesNoTrace(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, sqlite.Options{Dir: dir})
+	deleteSecrets(t, s, dir)
+	if done, err := s.Purge(t.Context()); !done || err != nil {
+		t.Fatalf("got %t, %v", done, err)
+	}
+	if names := holders(t, dir); names != nil {
+		t.Errorf("the secret is still in %v", names)
+	}
+}
+
+// TestPurgeWithReader: a reader in the middle of a query keeps the log alive. The purge says so, delays nobody, and is
+// completed when the reader is done.
+func TestPurgeWithReader(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var log logbook
+		s := open(t, sqlite.Options{Dir: dir, Log: log.logger()})
+		deleteSecrets(t, s, dir)
+		mustExec(t, s, `INSERT INTO notes (text) VALUES ('a'), ('b')`)
+
+		release, reading, ended := make(chan struct{}), make(chan struct{}), make(chan error)
+		go func() {
+			ended <- s.Read(t.Context(), func(q sqlite.Querier) error {
+				rows, err := q.Query(t.Context(), `SELECT text FROM notes`)
+				if err != nil {
+					return err
+				}
+				defer rows.Close()
+				rows.Next()
+				close(reading)
+				<-release
+				return rows.Err()
+			})
+		}()
+		<-reading
+
+		begin := time.Now()
+		purged := make(chan bool)
+		go func() {
+			done, err := s.Purge(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			purged <- done
+		}()
+		slowest := time.Duration(0)
+		for range 300 {
+			before := time.Now()
+			mustExec(t, s, `UPDATE notes SET text = 'c' WHERE text = 'b'`)
+			slowest = max(slowest, time.Since(before))
+			time.Sleep(10 * time.Millisecond)
+		}
+		if slowest > 50*time.Millisecond {
+			t.Errorf("the purge held up a write for %s", slowest)
+		}
+		if <-purged {
+			t.Error("the purge was reported as done in spite of the reader")
+		}
+		if d := time.Since(begin); d > 5*time.Second {
+			t.Errorf("the purge took %s", d)
+		}
+		if names := holders(t, dir); names == nil {
+			t.Error("the secret is gone: the reader did not read")
+		}
+		if _, err := s.Purge(t.Context()); err != nil { // asked for again: once done, both are
+			t.Error(err)
+		}
+		time.Sleep(10 * time.Second)
+		if status := s.Status(); status.State != breaker.Closed {
+			t.Errorf("a busy reader is no outage: %+v", status)
+		}
+
+		close(release)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if names := holders(t, dir); names != nil {
+			t.Errorf("the secret is still in %v", names)
+		}
+		if lines := log.about("purged"); len(lines) != 1 {
+			t.Errorf("want one line in the log, got %q", lines)
+		}
+	})
+}
+
+// TestPurgeAfterCrash: what was deleted and not purged when the process died is purged by the next one.
+func TestPurgeAfterCrash(t *testing.T) {
+	dir, crashed := t.TempDir(), t.TempDir()
+	s := open(t, sqlite.Options{Dir: dir})
+	deleteSecrets(t, s, dir)
+	for _, name := range []string{databaseName, databaseName + "-wal"} { // as a kill leaves them
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(crashed, name), data)
+	}
+
+	s = open(t, sqlite.Options{Dir: crashed})
+	if got := value[int](t, s, `SELECT count(*) FROM notes`); got != 0 {
+		t.Errorf("%d rows", got)
+	}
+	if names := holders(t, crashed); names != nil {
+		t.Errorf("the secret is still in %v", names)
+	}
+}

@@ -1,0 +1,371 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+)
+
+const databaseName = "memsidecar.db"
+
+func TestReopenKeepsData(t *testing.T) {
+	// SQLite is given the path as a URI: what means something there must be escaped.
+	dir := filepath.Join(t.TempDir(), "用户 50%20?a=b#c&d", "data")
+	s := open(t, sqlite.Options{Dir: dir})
+	mustExec(t, s, `CREATE TABLE notes (text TEXT)`, `INSERT INTO notes VALUES ('likes tea')`)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, databaseName)); err != nil {
+		t.Error(err)
+	}
+
+	s = open(t, sqlite.Options{Dir: dir})
+	if got := value[string](t, s, `SELECT text FROM notes`); got != "likes tea" {
+		t.Errorf("got %q", got)
+	}
+	if got := s.Status(); got.State != breaker.Closed || got.Reason != "" {
+		t.Errorf("status %+v", got)
+	}
+}
+
+func TestFilesAreThePersonsOwn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	s := open(t, sqlite.Options{Dir: dir})
+	mustExec(t, s, `CREATE TABLE notes (text TEXT)`)
+	count := 0
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		want := fs.FileMode(0o600)
+		if d.IsDir() {
+			want = 0o700
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has mode %o, want %o", d.Name(), got, want)
+		}
+		count++
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if count < 5 { // the folder, the lock, the database, its log and the log's index
+		t.Errorf("%d files", count)
+	}
+}
+
+func TestOneProcessAFolder(t *testing.T) {
+	dir := t.TempDir()
+	first := open(t, sqlite.Options{Dir: dir})
+	var log logbook
+	second, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: log.logger()})
+	if !errors.Is(err, sqlite.ErrLocked) || second != nil {
+		t.Fatalf("got %v, %v; want ErrLocked", second, err)
+	}
+	mustExec(t, first, `CREATE TABLE notes (text TEXT)`) // is not disturbed
+
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, sqlite.Options{Dir: dir})
+}
+
+// TestCannotOpen: whatever keeps the database from being opened, the process goes on, calls are refused at once, it is
+// told once, and when the cause is gone the storage works by itself.
+func TestCannotOpen(t *testing.T) {
+	garbage := []byte(strings.Repeat("this is no database. ", 1000))
+	for _, c := range []struct {
+		name   string
+		spoil  func(t *testing.T, dir string)
+		mend   func(t *testing.T, dir string)
+		reason string
+	}{
+		{
+			"corrupt file",
+			func(t *testing.T, dir string) { write(t, filepath.Join(dir, databaseName), garbage) },
+			func(t *testing.T, dir string) { remove(t, filepath.Join(dir, databaseName)) },
+			"not a database",
+		},
+		{
+			"newer version",
+			func(t *testing.T, dir string) {
+				raw(t, dir, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, 1)`)
+			},
+			func(t *testing.T, dir string) { raw(t, dir, `DELETE FROM goose_db_version WHERE version_id = 9999`) },
+			"newer version of memsidecar",
+		},
+		{
+			"folder in place of the file",
+			func(t *testing.T, dir string) { mkdir(t, filepath.Join(dir, databaseName)) },
+			func(t *testing.T, dir string) { remove(t, filepath.Join(dir, databaseName)) },
+			"is a directory",
+		},
+		{
+			"file in place of the folder",
+			func(t *testing.T, dir string) { remove(t, dir); write(t, dir, garbage) },
+			func(t *testing.T, dir string) { remove(t, dir) },
+			"not a directory",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			mkdir(t, dir)
+			c.spoil(t, dir)
+			synctest.Test(t, func(t *testing.T) {
+				var log logbook
+				var changes []breaker.State
+				s := open(t, sqlite.Options{Dir: dir, Log: log.logger(), OnChange: func(status breaker.Status) {
+					changes = append(changes, status.State)
+				}})
+				var opened atomic.Int32
+				s.OnOpen(func() { opened.Add(1) })
+				since := time.Now()
+
+				for range 100 {
+					before := time.Now()
+					refused(t, s)
+					if d := time.Since(before); d != 0 {
+						t.Fatalf("refusing took %s", d)
+					}
+					time.Sleep(7 * time.Second) // past several attempts to open it
+				}
+				status := s.Status()
+				if status.State == breaker.Closed || !strings.Contains(status.Reason, c.reason) || !status.Since.Equal(since) {
+					t.Errorf("status %+v, want one that says %q since %s", status, c.reason, since)
+				}
+				if lines := log.about("circuit breaker"); len(lines) != 1 || !strings.Contains(lines[0], c.reason) {
+					t.Errorf("want one line in the log, got %q", lines)
+				}
+				if opened.Load() != 0 {
+					t.Error("the hook was called before it could be opened")
+				}
+
+				c.mend(t, dir)
+				time.Sleep(90 * time.Second) // the longest pause with its jitter
+				synctest.Wait()
+				if status := s.Status(); status.State != breaker.Closed || status.Reason != "" {
+					t.Fatalf("status %+v after the cause was removed", status)
+				}
+				mustExec(t, s, `CREATE TABLE notes (text TEXT)`)
+				if opened.Load() != 1 {
+					t.Errorf("the hook was called %d times", opened.Load())
+				}
+				if lines := log.about("circuit breaker"); len(lines) != 2 {
+					t.Errorf("want two lines in the log, got %q", lines)
+				}
+				if first, last := changes[0], changes[len(changes)-1]; first != breaker.Open || last != breaker.Closed {
+					t.Errorf("OnChange told %v", changes)
+				}
+			})
+		})
+	}
+}
+
+// refused checks that every call answers memory.ErrUnavailable.
+func refused(t *testing.T, s *sqlite.Storage) {
+	t.Helper()
+	read := s.Read(t.Context(), func(sqlite.Querier) error { return errors.New("was called") })
+	write := s.Write(t.Context(), func(*sqlite.Tx) error { return errors.New("was called") })
+	_, purge := s.Purge(t.Context())
+	for _, err := range []error{read, write, purge} {
+		if !errors.Is(err, memory.ErrUnavailable) {
+			t.Fatalf("got %v, want ErrUnavailable", err)
+		}
+	}
+}
+
+// TestCorruptionWhileOpen: pages that were not read yet are overwritten under an open database.
+func TestCorruptionWhileOpen(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, sqlite.Options{Dir: dir})
+	mustExec(t, s, `CREATE TABLE notes (text TEXT)`,
+		`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
+		INSERT INTO notes SELECT hex(randomblob(1000)) FROM n`)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, databaseName)
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	synctest.Test(t, func(t *testing.T) {
+		var log logbook
+		s := open(t, sqlite.Options{Dir: dir, Log: log.logger()})
+		var opened atomic.Int32
+		s.OnOpen(func() { opened.Add(1) })
+		bad := append([]byte(nil), good...)
+		for i := 40 * 4096; i < len(bad); i++ { // the schema stays readable, the table's pages do not
+			bad[i] = 0xAA
+		}
+		overwrite(t, path, bad)
+
+		var count int
+		err := s.Read(t.Context(), func(q sqlite.Querier) error {
+			return q.QueryRow(t.Context(), `SELECT sum(length(text)) FROM notes`).Scan(&count)
+		})
+		if !errors.Is(err, memory.ErrUnavailable) || !strings.Contains(err.Error(), "malformed") {
+			t.Fatalf("reading a broken page: %v", err)
+		}
+		if status := s.Status(); status.State != breaker.Open || !strings.Contains(status.Reason, "malformed") {
+			t.Fatalf("status %+v", status)
+		}
+		refused(t, s)
+
+		overwrite(t, path, good)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := value[int](t, s, `SELECT sum(length(text)) FROM notes`); got != 200*2000 {
+			t.Errorf("after mending the sum is %d", got)
+		}
+		if opened.Load() == 0 {
+			t.Error("the hook was not called")
+		}
+		if lines := log.about("circuit breaker"); len(lines) != 2 {
+			t.Errorf("want two lines in the log, got %q", lines)
+		}
+	})
+}
+
+// TestCallersMistakesAreNoOutage: a wrong query, a violated constraint, a cancelled call or a panic of one caller is
+// nobody else's trouble.
+func TestCallersMistakesAreNoOutage(t *testing.T) {
+	s := open(t, sqlite.Options{Dir: t.TempDir()})
+	mustExec(t, s, `CREATE TABLE notes (text TEXT UNIQUE)`, `INSERT INTO notes VALUES ('a')`)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, err := range map[string]error{
+		"constraint":      exec(t.Context(), s, `INSERT INTO notes VALUES ('a')`),
+		"syntax":          exec(t.Context(), s, `INSERT INTO nowhere`),
+		"cancelled write": exec(cancelled, s, `INSERT INTO notes VALUES ('b')`),
+		"cancelled read": s.Read(cancelled, func(q sqlite.Querier) error {
+			_, err := q.Query(cancelled, `SELECT 1`)
+			return err
+		}),
+		"no rows": s.Read(t.Context(), func(q sqlite.Querier) error {
+			return q.QueryRow(t.Context(), `SELECT text FROM notes WHERE text = 'z'`).Scan(new(string))
+		}),
+	} {
+		if err == nil || errors.Is(err, memory.ErrUnavailable) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic of a read was swallowed")
+			}
+		}()
+		_ = s.Read(t.Context(), func(sqlite.Querier) error { panic("oops") })
+	}()
+	if status := s.Status(); status.State != breaker.Closed {
+		t.Errorf("status %+v", status)
+	}
+	if got := value[int](t, s, `SELECT count(*) FROM notes`); got != 1 {
+		t.Errorf("%d rows", got)
+	}
+}
+
+// TestDeadlineKeepsItsError: a caller that ran out of time is told so, not that storage is down.
+func TestDeadlineKeepsItsError(t *testing.T) {
+	s := open(t, sqlite.Options{Dir: t.TempDir()})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	err := s.Read(ctx, func(q sqlite.Querier) error {
+		return q.QueryRow(ctx, `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n`).Scan(new(int))
+	})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want DeadlineExceeded", err)
+	}
+	if status := s.Status(); status.State != breaker.Closed {
+		t.Errorf("status %+v", status)
+	}
+}
+
+func TestAfterClose(t *testing.T) {
+	s := open(t, sqlite.Options{Dir: t.TempDir()})
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, s)
+	}
+}
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// overwrite changes a file in place, under those who have it open.
+func overwrite(t *testing.T, path string, data []byte) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteAt(data, 0)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mkdir(t *testing.T, path string) {
+	t.Helper()
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// raw changes the database behind the storage's back. It makes one first if there is none.
+func raw(t *testing.T, dir, statement string) {
+	t.Helper()
+	path := filepath.Join(dir, databaseName)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		s, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: discard})
+		if err == nil {
+			err = s.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.ExecContext(t.Context(), statement)
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
