@@ -56,7 +56,7 @@ func demoActs() []act {
 }
 
 // Run plays the demo through real gRPC, on a folder that is gone afterwards.
-func (demoCommand) Run(ctx context.Context, m *Main, c *commands) (err error) {
+func (demoCommand) Run(ctx context.Context, m *Main) (err error) {
 	dir, err := os.MkdirTemp("", "memsidecar-demo-")
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"strings"
@@ -25,8 +26,9 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(Main{Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr}.Run(ctx))
+	code := Main{Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr}.Run(ctx)
+	stop()
+	os.Exit(code)
 }
 
 // Main is the program with everything it takes from outside, so that a test can run it.
@@ -101,9 +103,7 @@ func (m Main) fail(err error) int {
 // load reads the configuration from everything that was given.
 func (m *Main) load(c *commands) (*config.Loaded, error) {
 	flags := map[string]string{}
-	for key, value := range c.Set {
-		flags[key] = value
-	}
+	maps.Copy(flags, c.Set)
 	for key, value := range map[string]string{"listen": c.Listen, "data_dir": c.DataDir, "log.level": c.LogLevel} {
 		if value != "" {
 			flags[key] = value

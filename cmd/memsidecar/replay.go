@@ -150,7 +150,7 @@ func (r replayCommand) message(line replayedLine) (*memsidecarv1.Message, *memsi
 		return nil, nil, errors.New("user is missing")
 	}
 	message := &memsidecarv1.Message{Id: line.ID, Role: memsidecarv1.Role(role), Content: line.Content}
-	if message.Role == memsidecarv1.Role_ROLE_USER {
+	if message.GetRole() == memsidecarv1.Role_ROLE_USER {
 		message.SpeakerId = line.Speaker
 	}
 	if !line.Time.IsZero() {

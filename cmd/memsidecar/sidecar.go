@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
@@ -15,7 +16,6 @@ import (
 	"github.com/memsidecar/memsidecar/internal/embed"
 	embedlocal "github.com/memsidecar/memsidecar/internal/embed/local"
 	"github.com/memsidecar/memsidecar/internal/memories"
-	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/server"
@@ -137,7 +137,7 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Sidecar
 			}
 		},
 	}, server.Options{
-		Version: version(), MaxRequestBytes: cfg.MaxRequestBytes, Visibility: memory.VisibilityRule(cfg.Visibility),
+		Version: version(), MaxRequestBytes: cfg.MaxRequestBytes, Visibility: cfg.Visibility,
 		Fingerprint: fingerprint, TopK: cfg.Retrieval.TopK, MinScore: cfg.Retrieval.MinScore,
 		MaxContextChars: cfg.Retrieval.MaxContextChars, Log: log,
 	})
@@ -187,8 +187,8 @@ func (s *Sidecar) Wait(ctx context.Context) error {
 
 // Stop closes everything in reverse order of opening: gracefully until the context ends, then hard.
 func (s *Sidecar) Stop(ctx context.Context) {
-	for i := len(s.closers) - 1; i >= 0; i-- {
-		s.closers[i](ctx)
+	for _, closer := range slices.Backward(s.closers) {
+		closer(ctx)
 	}
 	s.closers = nil
 }

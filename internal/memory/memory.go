@@ -26,8 +26,10 @@ const (
 
 // Kinds lists every kind, in the order in which people want to read them.
 func Kinds() []Kind {
-	return []Kind{KindFact, KindPreference, KindRelationship, KindPlan, KindAppointment, KindDecision, KindExperience,
-		KindTask, KindProblem, KindRequest}
+	return []Kind{
+		KindFact, KindPreference, KindRelationship, KindPlan, KindAppointment, KindDecision, KindExperience,
+		KindTask, KindProblem, KindRequest,
+	}
 }
 
 // Valid reports whether the kind is one of Kinds.

@@ -63,22 +63,33 @@ func (p Prompts) render(hits []Hit, settings memory.Settings, location *time.Loc
 			location = l
 		}
 	}
-	var b strings.Builder
-	b.WriteString(prompt.Header + "\n" + prompt.Note + "\n\n")
-	left := maxRunes - utf8.RuneCountInString(b.String()) - utf8.RuneCountInString("\n"+prompt.Footer)
-	written := 0
+	var lines []string
 	for _, h := range hits {
-		line := "- [" + h.Memory.ObservedAt.In(location).Format(time.DateOnly) + "] " + prompt.inert(h.Memory.Text) + "\n"
+		lines = append(lines, "- ["+h.Memory.ObservedAt.In(location).Format(time.DateOnly)+"] "+prompt.inert(h.Memory.Text)+"\n")
+	}
+	block := prompt.block(prompt.Header+"\n"+prompt.Note+"\n\n", lines, maxRunes)
+	if block == "" { // little room: the header alone says what the block is
+		block = prompt.block(prompt.Header+"\n\n", lines, maxRunes)
+	}
+	return block
+}
+
+// block puts as many lines between the opening and the footer as there is room for, and is empty when that is none.
+func (p Prompt) block(opening string, lines []string, maxRunes int) string {
+	ending := "\n" + p.Footer
+	left := maxRunes - utf8.RuneCountInString(opening) - utf8.RuneCountInString(ending)
+	var b strings.Builder
+	b.WriteString(opening)
+	for i, line := range lines {
 		if left -= utf8.RuneCountInString(line); left < 0 {
+			if i == 0 {
+				return ""
+			}
 			break
 		}
 		b.WriteString(line)
-		written++
 	}
-	if written == 0 {
-		return ""
-	}
-	b.WriteString("\n" + prompt.Footer)
+	b.WriteString(ending)
 	return b.String()
 }
 

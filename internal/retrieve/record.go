@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
@@ -52,13 +51,15 @@ func (r *Retriever) note(q Query, ranked []Hit, result Result, started time.Time
 		Degraded: result.Degraded, DurationUsec: time.Since(started).Microseconds(),
 	}
 	for _, h := range ranked[:min(tracedCandidates, len(ranked))] {
-		rec.Candidates = append(rec.Candidates, candidate{h.Memory.ID, h.Score, h.Parts.Relevance, h.Parts.Similarity,
-			h.Parts.Keyword, h.Parts.Recency, h.Parts.Importance})
+		rec.Candidates = append(rec.Candidates, candidate{
+			h.Memory.ID, h.Score, h.Parts.Relevance, h.Parts.Similarity,
+			h.Parts.Keyword, h.Parts.Recency, h.Parts.Importance,
+		})
 	}
 	data, err := json.Marshal(rec)
 	if err != nil {
 		r.options.Log.Error("recording a trace", "error", err)
 		return
 	}
-	r.Traces.Record(trace.Record{ID: result.TraceID, User: memory.User(user), Kind: trace.KindRetrieve, At: started, Data: data})
+	r.Traces.Record(trace.Record{ID: result.TraceID, User: user, Kind: trace.KindRetrieve, At: started, Data: data})
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -173,7 +174,7 @@ func fromMemory(m *memory.Memory) *memsidecarv1.Memory {
 			Reason: m.Provenance.Reason, DecidedBy: m.Provenance.DecidedBy,
 		},
 		CreateTime: fromTime(m.CreatedAt), UpdateTime: fromTime(m.UpdatedAt), ObserveTime: fromTime(m.ObservedAt),
-		MentionCount: int32(min(m.Mentions, 1<<31-1)), LastMentionTime: fromTime(m.LastSaidAt),
+		MentionCount: clamped(m.Mentions), LastMentionTime: fromTime(m.LastSaidAt),
 		UseCount: m.UseCount, LastUseTime: fromTime(m.LastUsedAt),
 	}
 }
@@ -198,6 +199,9 @@ func toMemory(p *memsidecarv1.Memory, at string, v *memory.Violations) memory.Me
 		LastSaidAt: toTime(p.GetLastMentionTime(), at+".last_mention_time", v),
 	}
 }
+
+// clamped is a count as an int32.
+func clamped(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) } //nolint:gosec // it fits
 
 const (
 	defaultKind       = memory.KindFact
@@ -227,8 +231,8 @@ func toKind(p memsidecarv1.MemoryKind, field string, v *memory.Violations) memor
 func fromConsideration(c memory.Consideration) *memsidecarv1.Consideration {
 	p := &memsidecarv1.Consideration{
 		Id: c.ID, Scope: fromScope(c.Scope), State: states.toProto[c.State], Reason: c.Outcome.Reason,
-		Error: c.Outcome.Error, AttemptCount: int32(min(c.Attempts, 1<<31-1)), NextAttemptTime: fromTime(c.NextAttemptAt),
-		MessageCount: int32(c.MessageCount), CreateTime: fromTime(c.CreatedAt), UpdateTime: fromTime(c.UpdatedAt),
+		Error: c.Outcome.Error, AttemptCount: clamped(c.Attempts), NextAttemptTime: fromTime(c.NextAttemptAt),
+		MessageCount: clamped(c.MessageCount), CreateTime: fromTime(c.CreatedAt), UpdateTime: fromTime(c.UpdatedAt),
 		DecidedBy: c.Outcome.DecidedBy,
 	}
 	for _, change := range c.Outcome.Changes {

@@ -25,8 +25,10 @@ func wholeUser(p *memsidecarv1.Scope) (memory.User, error) {
 		name string
 		set  bool
 	}{
-		{"agent_id", scope.AgentID != ""}, {"channel_id", scope.Channel.ID != ""},
-		{"channel_kind", scope.Channel.Kind != memory.ChannelUnspecified}, {"session_id", scope.SessionID != ""},
+		{"agent_id", scope.AgentID != ""},
+		{"channel_id", scope.Channel.ID != ""},
+		{"channel_kind", scope.Channel.Kind != memory.ChannelUnspecified},
+		{"session_id", scope.SessionID != ""},
 	} {
 		if field.set {
 			v.Add("scope."+field.name, "must be unset: this call concerns everything of the user, whatever the channel")

@@ -31,7 +31,7 @@ const (
 	busyTimeout = 5 * time.Second
 )
 
-// ErrNewer: the database was written by a newer version of this program.
+// ErrNewer means that the database was written by a newer version of this program.
 var ErrNewer = errors.New("the database was written by a newer version of memsidecar: run that version")
 
 // database is one opened file. It is never reopened; Storage replaces it.

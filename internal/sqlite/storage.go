@@ -19,7 +19,7 @@ import (
 
 const lockName = "memsidecar.lock"
 
-// ErrLocked: another sidecar uses the data folder.
+// ErrLocked means that another sidecar uses the data folder.
 var ErrLocked = errors.New("another memsidecar uses this data folder: stop it, or give this one another data_dir")
 
 // Options describes the storage.

@@ -87,6 +87,7 @@ var (
 	indefiniteZH = regexp.MustCompile(`(没|没有|不知道|忘了|无论|不管|不|不太|想不起)(什么|怎么|怎样|谁|哪|多少|啥)|(什么|谁|哪[里儿]?|怎么|啥|多少)[^，,]{0,6}(都|也)|好几|不知道[^，,]*|多少(有点|有些)|什么的`)
 	treatZH      = regexp.MustCompile(`^(请|麻烦|希望|你|您|可以|就|直接|那|以后|今后|往后|从现在起|从现在开始|从今以后|每次|请你|都|也|跟我|和我|对我|回答|回复|说话|聊天|的时候|时|，|,|能不能|能否)*(叫我|称呼我|喊我|别叫我|不要叫我|用[^，]{1,6}(回答|回复|跟我|和我|说|聊|交流|写)|说(中文|英文|英语|粤语)|讲(中文|英文|粤语)|别|不要|不用|少用|多用|尽量|简短|简洁|记得|先|都|每次|一直)`)
 	standingZH   = regexp.MustCompile(`以后|今后|往后|从现在|从今|每次|一直|永远|总是|都要|别再|不要再|不用再|叫我|称呼我|喊我|中文|英文|英语|粤语|尽量|简短|简洁|表情|回答|回复`)
+	reactionZH   = regexp.MustCompile(`^我?(也|很|超|真|好|太|非常|挺|特别|真的)*(喜欢|爱|讨厌)(你|它|你的.{0,6}|这个|那个|(这|那)(个|首|篇|段|种|句)?(主意|建议|想法|回答|故事|诗|歌|笑话|答案|方案|名字|点子|推荐|解释|说法|话|比喻))(了|啊|呀|哈|！|!|。|～|~)*$`)
 	plannedZH    = regexp.MustCompile(`^(我|咱|俺)`)
 	treatEN      = regexp.MustCompile(`^(please |you can |you could |you may |just |from now on,? |in the future,? |going forward,? |next time,? |whenever you [a-z ]+, |when you (answer|reply|respond|talk|speak|write)[a-z ]*, )*(call me|refer to me|address me|always |never |don't |do not |stop |only |be |keep |use |answer|reply|respond|speak|talk|write|avoid )`)
 	standingEN   = regexp.MustCompile(`\b(from now on|in the future|going forward|next time|always|never|call me|refer to me as|address me|whenever you|every time|stop (calling|using|saying|asking)|(answer|reply|respond|speak|talk|write)( to me)? in [a-z]+|your (answers|replies|responses|messages)|(don't|do not) (call me|use|ever)|when you (answer|reply|respond|talk))\b`)
@@ -163,6 +164,8 @@ func (g *grammar) classifyZH(p piece, asked bool) class {
 		return hypothetical
 	case !plannedZH.MatchString(p.norm) && treatZH.MatchString(p.norm) && standingZH.MatchString(p.norm) && !p.has("吗") && !p.has("这个问题", "这道题", "下面", "以下", "这段", "这首", "这篇", "介绍", "翻译", "解释", "写一", "写个"):
 		return treatment
+	case reactionZH.MatchString(p.norm):
+		return smallTalk
 	case g.momentary.prefix(p) > 0 && !p.has("明天", "下周", "每天", "一直") || p.runes() < 16 && g.mood(p):
 		return smallTalk
 	case g.command.prefix(p) > 0 && !p.has("是我", "我是"):

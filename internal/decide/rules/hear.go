@@ -24,6 +24,7 @@ func (r *Rules) hear(src *source, fallback string, earlier []*heard, classes map
 				earlier[len(earlier)-1].forgotten = true
 			}
 		case forgetThis:
+			h.withheld = true
 		case remember:
 			r.hearClauses(h, sentence{piece: s.piece}, before, lang, classes)
 			h.units = append(h.units, r.explicitUnit(content, lang))
@@ -63,13 +64,22 @@ func (r *Rules) rememberBack(h *heard, earlier []*heard) {
 		}
 		return found
 	}
-	if mark(h.units) || len(earlier) == 0 {
+	if mark(h.units) {
+		return
+	}
+	for i := len(earlier) - 1; i >= 0; i-- { // past thanks and greetings
+		if len(earlier[i].units) > 0 || earlier[i].forgotten {
+			if earlier[i].forgotten || mark(earlier[i].units) {
+				return
+			}
+			break
+		}
+	}
+	if len(earlier) == 0 {
+		h.unclear = true
 		return
 	}
 	previous := earlier[len(earlier)-1]
-	if mark(previous.units) {
-		return
-	}
 	if p := previous.source.piece(0, len(previous.source.raw)); !p.empty() && !previous.forgotten {
 		previous.units = append(previous.units, r.explicitUnit(p, languageOf(p, english)))
 	}
@@ -190,7 +200,7 @@ func (r *Rules) joins(g *grammar, u *unit, c piece, lang string) bool {
 			return true
 		}
 		body = skipTimeZH(g.stripLead(c))
-		if ownSubjectZH.MatchString(body.norm) && (r.self(c, lang) || !r.self(p, lang)) {
+		if ownSubjectZH.MatchString(body.norm) && !strings.HasPrefix(body.norm, "我、") && (r.self(c, lang) || !r.self(p, lang)) {
 			return false
 		}
 	} else {

@@ -144,13 +144,13 @@ func (t *retelling) mention(first, later string) {
 func (t *retelling) coordinated(i int) int {
 	var names []string
 	j := i
-	for range 5 {
+	for range 4 {
 		k := t.next(j)
 		if !t.adjacent(j, k) {
 			return 0
 		}
 		if t.low(k) == "and" {
-			if me := t.next(k); t.low(me) == "i" && t.adjacent(k, me) && len(names) > 0 {
+			if me := t.next(k); t.low(me) == "i" && t.adjacent(k, me) && (len(names) == 1 || len(names) == 2 && beforeKin[strings.ToLower(names[0])]) {
 				owner := "the user and their "
 				if t.mentioned {
 					owner = "they and their "
@@ -166,6 +166,8 @@ func (t *retelling) coordinated(i int) int {
 	}
 	return 0
 }
+
+var beforeKin = set("best old older oldest younger youngest little big close baby twin new ex good dear whole")
 
 // subject retells "I" or "we" and its verb, and returns the position after the verb.
 func (t *retelling) subject(i int) int {
@@ -399,7 +401,7 @@ func (r *Rules) treatmentEN(p piece) string {
 		wants = "The user wants the assistant not to "
 		raw = raw[strings.IndexByte(raw, ' ')+1:]
 		raw = strings.TrimPrefix(raw, "not ")
-	case strings.HasPrefix(lower, "i "):
+	case strings.HasPrefix(lower, "i "), strings.HasPrefix(lower, "i'd "), strings.HasPrefix(lower, "i’d "):
 		return r.wish(p)
 	}
 	src := newSource(p.src.index, lowerFirst(raw))

@@ -12,7 +12,7 @@ const kinZH = "妈爸哥姐弟妹爷奶叔舅姑"
 // ownedZH follow 我 without 的 and belong to the speaker.
 var ownedZH = indexOf(strings.Fields(`妈妈 爸爸 妈 爸 父亲 母亲 父母 爹 娘 老婆 老公 妻子 丈夫 太太 先生 媳妇 爱人 对象 男朋友 女朋友 男友 女友 未婚夫 未婚妻 前任 前男友 前女友 前妻 前夫 儿子 女儿 闺女 孩子 宝宝 娃 小孩
 	哥哥 哥 姐姐 姐 弟弟 弟 妹妹 妹 表弟 表妹 表哥 表姐 堂弟 堂妹 堂哥 堂姐 爷爷 奶奶 爷 奶 外公 外婆 姥姥 姥爷 叔叔 叔 舅舅 舅 阿姨 姑姑 姑 姨妈 侄子 侄女 外甥 孙子 孙女 岳父 岳母 公公 婆婆 家人 亲戚 朋友 好朋友 最好的朋友 闺蜜 哥们 兄弟 死党 发小
-	同学 室友 舍友 同事 老板 领导 上司 老师 导师 学生 邻居 房东 公司 单位 学校 部门 团队 小组 班 班级 宿舍 小区 老家 家乡 生日 名字 网名 昵称 邮箱 手机 手机号 电话 电脑 微信 车 猫 狗 英文名 宠物 偶像 星座 血型 身高 体重 职业 专业 爱好 口味 梦想 目标`)...)
+	同学 室友 舍友 同事 老板 领导 上司 老师 导师 学生 邻居 房东 公司 单位 学校 部门 团队 小组 班 班级 宿舍 小区 老家 家乡 生日 名字 网名 昵称 邮箱 手机 手机号 电话 电脑 微信 车 猫 狗 英文名 宠物 偶像 爱好 梦想`)...)
 
 // keptZH hold 我 without meaning the speaker.
 var keptZH = indexOf("自我", "我国", "忘我", "大我", "小我", "我行我素", "敌我", "唯我独尊", "你我", "我的世界")
@@ -45,7 +45,7 @@ func rewriteZH(p piece) (string, bool) {
 				return "", false
 			}
 			named = true
-			word, skip := userZH(p.src.piece(p.start+i+n, p.end), clauseHasUser, strings.HasSuffix(p.norm[:i], "自己的") || clauseHasUser && endsWithAny(p.norm[:i], "觉得", "发现", "感觉", "认为", "希望", "知道", "以为", "怕", "相信"))
+			word, skip := userZH(p.src.piece(p.start+i+n, p.end), clauseHasUser, strings.HasSuffix(p.norm[:i], "自己的") || clauseHasUser && endsWithAny(p.norm[:i], "觉得", "发现", "感觉", "认为", "希望", "知道", "以为", "怕", "相信"), endsWithAny(p.norm[:i], "叫", "称呼", "喊"))
 			b.WriteString(word)
 			n += skip
 			clauseHasUser = true
@@ -72,7 +72,7 @@ func rewriteZH(p piece) (string, bool) {
 }
 
 // userZH is what stands for 我 before the given rest, and how many bytes of the rest it replaces too.
-func userZH(rest piece, again, reflexive bool) (string, int) {
+func userZH(rest piece, again, reflexive, object bool) (string, int) {
 	norm := rest.norm
 	many := 0
 	for _, plural := range []string{"们大家", "们俩", "们"} {
@@ -92,6 +92,9 @@ func userZH(rest piece, again, reflexive bool) (string, int) {
 		if many > 0 && again {
 			return "他们", many
 		}
+		return "用户", many
+	}
+	if object {
 		return "用户", many
 	}
 	owned := ownedZH.prefix(rest.src.piece(rest.start+many, rest.end))

@@ -145,6 +145,8 @@ type heard struct {
 	source    *source
 	units     []*unit
 	forgotten bool // the speaker asked not to keep this message
+	withheld  bool // the speaker asked not to keep a sentence of it
+	unclear   bool // the speaker asked to remember, but not what
 }
 
 // read lists what is to be remembered, in the order in which it was said, or why nothing is.
@@ -223,8 +225,11 @@ func (r *Rules) whyNot(spoke bool, all []*heard, best *unit, classes map[class]i
 		return "no message of this user"
 	}
 	for _, h := range all {
-		if h.forgotten {
+		switch {
+		case h.forgotten, h.withheld:
 			return "the user asked not to remember this"
+		case h.unclear:
+			return "the user asked to remember something, but had said nothing that could be meant"
 		}
 	}
 	if best != nil && best.score > 0 {

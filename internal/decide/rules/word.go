@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -15,7 +16,7 @@ func (r *Rules) word(u *unit) {
 		u.kind = r.kind(u.assessment)
 	}
 	if u.quote == "" {
-		u.quote = r.cap(u.pieces[0].raw, u.lang)
+		u.quote = r.cap(strings.TrimRight(u.pieces[0].raw, "，,、 "), u.lang)
 		for _, p := range u.pieces[1:] {
 			u.quote += gap(u.lang) + p.raw
 		}
@@ -31,9 +32,25 @@ func (r *Rules) word(u *unit) {
 			text, ok = rewrite(p, u.lang, true)
 		}
 		if ok && utf8.RuneCountInString(u.text)+utf8.RuneCountInString(text) < r.maxRunes {
+			if u.lang == chinese {
+				u.text += "。"
+			}
 			u.text += gap(u.lang) + text
 		}
 	}
+}
+
+// doThisZH begins what the bot is asked to remember to do.
+var doThisZH = regexp.MustCompile(`^.{0,8}(提醒|叫醒|通知|告诉|叫)我`)
+
+var sinceEN = regexp.MustCompile(`^(since|because|as|although|though) (i|i'm|i've|my|we)\b`)
+
+// dropSince drops the conjunction of a subordinate clause whose main clause, a question, is not part of the piece.
+func dropSince(p piece) piece {
+	if !strings.Contains(p.norm, ",") && sinceEN.MatchString(p.norm) {
+		return p.from(strings.IndexByte(p.norm, ' '))
+	}
+	return p
 }
 
 func gap(lang string) string {
@@ -46,12 +63,19 @@ func gap(lang string) string {
 // tell retells the first piece of a unit.
 func (r *Rules) tell(u *unit) string {
 	g := r.grammarOf(u.lang)
-	p := g.stripLead(u.pieces[0])
+	p := dropSince(g.stripLead(u.pieces[0]))
 	if p.runes() > r.maxRunes-20 {
 		return r.said(p, u.lang)
 	}
 	switch u.lang {
 	case chinese:
+		if u.explicit && doThisZH.MatchString(p.norm) {
+			text, ok := rewrite(p, u.lang, true)
+			if !ok {
+				text = plain(p, u.lang)
+			}
+			return "用户要求助手" + text
+		}
 		if u.class == treatment {
 			return r.treatmentZH(p)
 		}
@@ -71,9 +95,11 @@ func (r *Rules) tell(u *unit) string {
 			return r.treatmentEN(p)
 		}
 		if u.explicit && p.word(0) == "to" {
-			if text, ok := rewrite(p, u.lang, true); ok {
-				return "The user wants to remember " + lowerFirst(text)
+			text, ok := rewrite(p, u.lang, true)
+			if !ok {
+				text = plain(p, u.lang)
 			}
+			return "The user wants to remember " + lowerFirst(text)
 		}
 		if text, ok := rewrite(p, u.lang, false); ok {
 			return text
@@ -139,8 +165,9 @@ func ending(s, lang string) string {
 	if lang != english {
 		return strings.TrimRight(s, ".…")
 	}
-	for strings.HasSuffix(s, ".") {
-		s = strings.TrimSuffix(s, ".")
+	s = strings.TrimRight(s, ".")
+	if at := trailingEN.FindStringIndex(s); at != nil && at[0] > 8 {
+		s = strings.TrimRight(s[:at[0]], " ,.!")
 	}
 	if s == "" {
 		return s
@@ -152,6 +179,8 @@ func ending(s, lang string) string {
 	}
 	return s
 }
+
+var trailingEN = regexp.MustCompile(`(?i)([ ,.!]+(btw|by the way|lol|lmao|haha+|hehe|tbh|fyi|you know|xd|:\)|:d))+$`)
 
 func lowerFirst(s string) string {
 	c, n := utf8.DecodeRuneInString(s)

@@ -140,7 +140,7 @@ func (c *cache) account(e *cached) {
 	c.bytes += size - e.bytes
 	e.bytes = size
 	for c.bytes > c.budget && c.recent.Len() > 1 {
-		oldest := c.recent.Back().Value.(*cached)
+		oldest, _ := c.recent.Back().Value.(*cached)
 		if oldest.bytes == 0 {
 			break // still loading; it is accounted for when it is done
 		}

@@ -16,16 +16,16 @@ const (
 // postings is a keyword index over one user's memories: small enough to hold in memory, so that a search costs what
 // that user's memories cost and never what all users' do.
 type postings struct {
-	terms   map[string]map[string]int32 // term → memory id → how often it occurs there
-	lengths map[string]int32            // memory id → its number of terms
-	total   int64                       // of all lengths
+	terms   map[string]map[string]int // term → memory id → how often it occurs there
+	lengths map[string]int            // memory id → its number of terms
+	total   int64                     // of all lengths
 }
 
 // postingOverhead estimates the bytes of one posting: its map entry, and a share of the term's.
 const postingOverhead = 60
 
 func newPostings() *postings {
-	return &postings{terms: map[string]map[string]int32{}, lengths: map[string]int32{}}
+	return &postings{terms: map[string]map[string]int{}, lengths: map[string]int{}}
 }
 
 // add indexes a text that is not in the index and estimates the bytes this took.
@@ -34,7 +34,7 @@ func (p *postings) add(id, text string) (bytes int64) {
 	for _, term := range terms {
 		docs := p.terms[term]
 		if docs == nil {
-			docs = map[string]int32{}
+			docs = map[string]int{}
 			p.terms[strings.Clone(term)] = docs // a term is a part of its text, and would keep all of it in memory
 			bytes += int64(len(term))
 		}
@@ -43,7 +43,7 @@ func (p *postings) add(id, text string) (bytes int64) {
 		}
 		docs[id]++
 	}
-	p.lengths[id] = int32(len(terms))
+	p.lengths[id] = len(terms)
 	p.total += int64(len(terms))
 	return bytes
 }

@@ -26,9 +26,11 @@ func scanMemory(scan func(...any) error, user memory.User, extra ...any) (row in
 	var provenance []byte
 	var created, updated, observed, lastSaid, lastUsed sql.NullInt64
 	m.User = user
-	err = scan(append([]any{&row, &m.ID, &m.AgentID, &m.Channel.Kind, &m.Channel.ID, &m.SessionID, &m.Text, &m.Language,
+	err = scan(append([]any{
+		&row, &m.ID, &m.AgentID, &m.Channel.Kind, &m.Channel.ID, &m.SessionID, &m.Text, &m.Language,
 		&m.Kind, &m.Importance, &m.Explicit, &provenance, &created, &updated, &observed, &m.Mentions, &lastSaid,
-		&m.UseCount, &lastUsed}, extra...)...)
+		&m.UseCount, &lastUsed,
+	}, extra...)...)
 	if err != nil {
 		return 0, m, err
 	}
