@@ -99,7 +99,7 @@ func defaults(dataDir string) Config {
 		Retrieval: Retrieval{
 			Budget:          800 * time.Millisecond,
 			TopK:            3,
-			MinScore:        0.05,
+			MinScore:        0.02,
 			MaxContextChars: 2000,
 			VectorWeight:    0.3,
 			RecencyHalfLife: 720 * time.Hour,

@@ -91,11 +91,11 @@ queue: # all of it commented out
 		minScore float64
 		budget   time.Duration
 	}{
-		{"defaults", Sources{Environ: environ()}, 3, 0.05, 800 * time.Millisecond},
+		{"defaults", Sources{Environ: environ()}, 3, 0.02, 800 * time.Millisecond},
 		{"file", Sources{File: file, Environ: environ()}, 4, 0.1, 100 * time.Millisecond},
 		{"environment", Sources{File: file, Environ: env}, 5, 0.2, 100 * time.Millisecond},
 		{"flags", Sources{File: file, Environ: env, Flags: flags}, 6, 0.2, 100 * time.Millisecond},
-		{"flags alone", Sources{Environ: environ(), Flags: flags}, 6, 0.05, 800 * time.Millisecond},
+		{"flags alone", Sources{Environ: environ(), Flags: flags}, 6, 0.02, 800 * time.Millisecond},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -201,7 +201,7 @@ func toMemory(p *memsidecarv1.Memory, at string, v *memory.Violations) memory.Me
 }
 
 // clamped is a count as an int32.
-func clamped(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) } //nolint:gosec // it fits
+func clamped(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }
 
 const (
 	defaultKind       = memory.KindFact

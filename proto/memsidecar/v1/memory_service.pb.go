@@ -197,7 +197,7 @@ type RetrieveRequest struct {
 	// At most this many memories, 1 to 100. Unset means the configured number (3).
 	TopK *int32 `protobuf:"varint,3,opt,name=top_k,json=topK,proto3,oneof" json:"top_k,omitempty"`
 	// Leave out memories whose relevance is below this, 0 to 1. Relevance is absolute: it does not depend on the other
-	// hits. Unset means the configured one (0.05).
+	// hits. Unset means the configured one (0.02).
 	MinScore *float64 `protobuf:"fixed64,4,opt,name=min_score,json=minScore,proto3,oneof" json:"min_score,omitempty"`
 	// Only these kinds. Empty means all.
 	Kinds []MemoryKind `protobuf:"varint,5,rep,packed,name=kinds,proto3,enum=memsidecar.v1.MemoryKind" json:"kinds,omitempty"`
