@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/trace"
+	"github.com/memsidecar/memsidecar/internal/vectorize"
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -77,11 +79,11 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Sidecar
 		return ""
 	}
 
-	embedder, err := embedlocal.New(cfg.Embedding.Dimensions)
+	embedder, err := embedlocal.New(cmp.Or(cfg.Embedding.Dimensions, embedlocal.DefaultDimensions))
 	if err != nil {
 		return nil, err
 	}
-	ruleset, err := rules.New(cfg.Decision.Rules)
+	ruleset, err := rules.New(cfg.Rules)
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +91,12 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Sidecar
 	store := storelocal.New(storage, storelocal.Options{
 		Fingerprint: fingerprint, IndexBudget: int64(cfg.Index.BudgetMiB) << 20,
 	})
+	vectorizer := vectorize.New(embedder, store, vectorize.Options{
+		ChunkSize: cfg.Embedding.ChunkSize, BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: log,
+	})
+	vectorizer.Start()
+	s.onStop(func(context.Context) { vectorizer.Stop() })
+	models := sqlite.NewModels(storage)
 	jobs := sqlite.NewQueue(storage)
 	settings := sqlite.NewSettings(storage)
 
@@ -105,7 +113,7 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Sidecar
 	s.onStop(func(context.Context) { retriever.Close() })
 
 	considerer := decide.NewConsiderer(decide.Parts{
-		Queue: jobs, Memories: store, Settings: settings, Embedder: embedder, Decider: ruleset, Summarizer: ruleset,
+		Queue: jobs, Memories: store, Settings: settings, Vectors: vectorizer, Decider: ruleset, Summarizer: ruleset,
 	}, decide.Options{
 		MaxPending: cfg.Queue.MaxPendingPerUser, MaxWait: cfg.Queue.MaxWait, Location: location,
 		Pool: queue.Options{
@@ -124,10 +132,13 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Sidecar
 	s.server = server.New(server.Parts{
 		Retriever: retriever, Considerer: considerer, Store: store, Queue: jobs, Settings: settings,
 		Keeper: memories.NewKeeper(memories.Parts{
-			Store: store, Embedder: embedder, Considerations: considerer, Queue: jobs, Settings: settings, Traces: traces,
+			Store: store, Vectors: vectorizer, Considerations: considerer, Queue: jobs, Settings: settings, Traces: traces,
 			Purger: storage,
 		}),
 		StorageProblem: storageProblem,
+		Fingerprint:    func() string { return fingerprint },
+		Vectorizing:    vectorizer.Progress,
+		Usage:          models.Usage,
 		Components: func() []server.Component {
 			return []server.Component{
 				breakerComponent("storage", "sqlite", storage.Status()),
@@ -138,7 +149,7 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Sidecar
 		},
 	}, server.Options{
 		Version: version(), MaxRequestBytes: cfg.MaxRequestBytes, Visibility: cfg.Visibility,
-		Fingerprint: fingerprint, TopK: cfg.Retrieval.TopK, MinScore: cfg.Retrieval.MinScore,
+		TopK: cfg.Retrieval.TopK, MinScore: cfg.Retrieval.MinScore,
 		MaxContextChars: cfg.Retrieval.MaxContextChars, Log: log,
 	})
 	go func() { s.failed <- s.server.Serve(listener) }()

@@ -13,6 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/decide/rules"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
+	"github.com/memsidecar/memsidecar/internal/secret"
 )
 
 // Config is the whole configuration. One that Load returned is valid.
@@ -24,7 +25,10 @@ type Config struct {
 	Visibility      memory.VisibilityRule `koanf:"visibility" oneof:"channel user" doc:"channel: a group sees what was learned in it; user: every channel sees all of its user's memories"`
 	MaxRequestBytes int                   `koanf:"max_request_bytes" min:"65536" max:"1073741824" doc:"largest request accepted, in bytes"`
 	Embedding       Embedding             `koanf:"embedding"`
-	Decision        Decision              `koanf:"decision"`
+	Decision        Model                 `koanf:"decision"`
+	Summary         Model                 `koanf:"summary"`
+	Rules           rules.Config          `koanf:"rules"`
+	Breaker         Breaker               `koanf:"breaker"`
 	Index           Index                 `koanf:"index"`
 	Retrieval       Retrieval             `koanf:"retrieval"`
 	Queue           Queue                 `koanf:"queue"`
@@ -40,13 +44,40 @@ type Log struct {
 
 // Embedding is how texts become vectors.
 type Embedding struct {
-	Dimensions   int `koanf:"dimensions" min:"64" max:"4096" doc:"numbers in a vector of the local embedder; a change embeds everything again"`
-	CacheEntries int `koanf:"cache_entries" min:"0" max:"1000000" doc:"embeddings of recent texts kept in memory; 0 keeps none"`
+	Provider     string        `koanf:"provider" doc:"auto, local, or a provider such as gemini, openai or ollama; auto stays with what the database has, and on a new one takes gemini when GEMINI_API_KEY is set, else local"`
+	Model        string        `koanf:"model" doc:"model of the provider, or provider/model; empty is the provider's usual one"`
+	Endpoint     string        `koanf:"endpoint" doc:"base URL of the provider, or a full Gemini URL; empty is the provider's own"`
+	APIKey       secret.Value  `koanf:"api_key" secret:"true" doc:"key of the provider; empty reads the provider's own variable, such as GEMINI_API_KEY"`
+	APIKeyFile   string        `koanf:"api_key_file" doc:"file that holds the key, instead of api_key"`
+	Dimensions   int           `koanf:"dimensions" min:"0" max:"4096" doc:"numbers in a vector; 0 is 256 for local and 768 for others; a change embeds everything again"`
+	ChunkSize    int           `koanf:"chunk_size" min:"50" max:"8000" doc:"characters embedded together; a longer text matches by its best part"`
+	Timeout      time.Duration `koanf:"timeout" min:"100ms" max:"10m" doc:"longest wait for one call of the provider"`
+	CacheEntries int           `koanf:"cache_entries" min:"0" max:"1000000" doc:"embeddings of recent queries kept in memory; 0 keeps none"`
 }
 
-// Decision is what is worth remembering.
-type Decision struct {
-	Rules rules.Config `koanf:"rules"`
+// Model is a text model that does one part of the work.
+type Model struct {
+	Provider   string        `koanf:"provider" doc:"auto, rules, or a provider such as gemini, openai, deepseek or ollama; auto as for embedding, with rules in the place of local"`
+	Model      string        `koanf:"model" doc:"model of the provider, or provider/model; empty is the provider's usual one"`
+	Endpoint   string        `koanf:"endpoint" doc:"base URL of the provider, or a full Gemini URL; empty is the provider's own"`
+	APIKey     secret.Value  `koanf:"api_key" secret:"true" doc:"key of the provider; empty reads the provider's own variable, such as GEMINI_API_KEY"`
+	APIKeyFile string        `koanf:"api_key_file" doc:"file that holds the key, instead of api_key"`
+	Prompt     string        `koanf:"prompt" doc:"prompt with the placeholder {conversation}; empty is the built-in one"`
+	Generation Generation    `koanf:"generation"`
+	Timeout    time.Duration `koanf:"timeout" min:"100ms" max:"10m" doc:"longest wait for one call of the model"`
+}
+
+// Generation are the settings of a model's sampling.
+type Generation struct {
+	Temperature     float64 `koanf:"temperature" min:"-1" max:"2" doc:"randomness of the answer; -1 is the provider's default"`
+	TopP            float64 `koanf:"top_p" min:"-1" max:"1" doc:"share of the likeliest words considered; -1 is the provider's default"`
+	MaxOutputTokens int     `koanf:"max_output_tokens" min:"0" max:"1000000" doc:"longest answer, in the model's tokens; 0 is the provider's default"`
+}
+
+// Breaker is when a model that fails is left alone.
+type Breaker struct {
+	Failures int           `koanf:"failures" min:"1" max:"1000" doc:"failures in a row after which a model is left alone"`
+	OpenFor  time.Duration `koanf:"open_for" min:"100ms" max:"1h" doc:"how long it is left alone before one call tries it again"`
 }
 
 // Index is the search index in memory.
@@ -60,7 +91,7 @@ type Retrieval struct {
 	TopK            int              `koanf:"top_k" min:"1" max:"100" doc:"how many memories at most"`
 	MinScore        float64          `koanf:"min_score" min:"0" max:"1" doc:"relevance below which a memory is left out"`
 	MaxContextChars int              `koanf:"max_context_chars" min:"200" max:"100000" doc:"longest prompt_context, in characters, wording included"`
-	VectorWeight    float64          `koanf:"vector_weight" min:"0" max:"1" doc:"how far a cosine similarity of 1 is evidence of relevance; belongs to the embedder"`
+	VectorWeight    float64          `koanf:"vector_weight" min:"0" max:"1" doc:"how far a cosine similarity of 1 is evidence of relevance; 0 is 0.3 for the local embedder and 0.8 for others"`
 	RecencyHalfLife time.Duration    `koanf:"recency_half_life" min:"1m" max:"876000h" doc:"age at which recency counts half"`
 	Prompts         retrieve.Prompts `koanf:"prompts" each:"language"`
 }
@@ -82,6 +113,7 @@ type Trace struct {
 
 // defaults is what is not set otherwise.
 func defaults(dataDir string) Config {
+	model := Model{Provider: "auto", Generation: Generation{Temperature: -1, TopP: -1}, Timeout: time.Minute}
 	return Config{
 		Listen:          "127.0.0.1:7420",
 		DataDir:         dataDir,
@@ -89,19 +121,21 @@ func defaults(dataDir string) Config {
 		TimeZone:        "Local",
 		Visibility:      memory.VisibilityChannel,
 		MaxRequestBytes: 8 << 20,
-		Embedding:       Embedding{Dimensions: 256, CacheEntries: 1024},
-		Decision: Decision{Rules: rules.Config{
+		Embedding:       Embedding{Provider: "auto", ChunkSize: 300, Timeout: 10 * time.Second, CacheEntries: 1024},
+		Decision:        model,
+		Summary:         model,
+		Rules: rules.Config{
 			Threshold:         rules.DefaultThreshold,
 			MaxStatements:     rules.DefaultMaxStatements,
 			MaxStatementRunes: rules.DefaultMaxStatementRunes,
-		}},
-		Index: Index{BudgetMiB: 256},
+		},
+		Breaker: Breaker{Failures: 5, OpenFor: 30 * time.Second},
+		Index:   Index{BudgetMiB: 256},
 		Retrieval: Retrieval{
 			Budget:          800 * time.Millisecond,
 			TopK:            3,
 			MinScore:        0.02,
 			MaxContextChars: 2000,
-			VectorWeight:    0.3,
 			RecencyHalfLife: 720 * time.Hour,
 			Prompts:         retrieve.DefaultPrompts(),
 		},
@@ -118,16 +152,16 @@ func defaults(dataDir string) Config {
 	}
 }
 
-// rulesDoc describes the keys below decision.rules, whose Go type belongs to another package.
+// rulesDoc describes the keys below rules, whose Go type belongs to another package.
 func rulesDoc(key string) string {
 	switch key {
-	case "decision.rules.threshold":
+	case "rules.threshold":
 		return "points from which something is remembered, 1 to 100"
-	case "decision.rules.max_statements":
+	case "rules.max_statements":
 		return "statements that one dialogue may yield about one speaker, 1 to 1000"
-	case "decision.rules.max_statement_runes":
+	case "rules.max_statement_runes":
 		return "longest statement, in characters, 50 to 4000"
-	case "decision.rules.signals":
+	case "rules.signals":
 		return "changes and additions to the built-in signals, by name: weight (-100 to 100), off, kind, phrases by language"
 	}
 	return ""

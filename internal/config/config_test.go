@@ -63,11 +63,11 @@ func wrong(t *testing.T, sources Sources) []string {
 func TestDefaults(t *testing.T) {
 	c := mustLoad(t, Sources{Environ: environ()}).Config
 	want := defaults(dataDir("linux", environ()))
-	want.Decision.Rules.Signals = c.Decision.Rules.Signals
+	want.Rules.Signals = c.Rules.Signals
 	if c.DataDir = want.DataDir; !reflect.DeepEqual(c, want) {
 		t.Errorf("got %+v, want %+v", c, want)
 	}
-	if len(c.Decision.Rules.Signals) != 0 {
+	if len(c.Rules.Signals) != 0 {
 		t.Error("signals are set")
 	}
 	for _, s := range settingsOf(reflect.ValueOf(want)) {
@@ -133,30 +133,29 @@ retrieval:
   prompts:
     en: {header: "[notes]"}
     de: {header: "[Notizen]", footer: "[Ende]"}
-decision:
-  rules:
-    threshold: 5
-    signals:
-      - {name: place, weight: 3}
-      - name: crew
-        weight: 2
-        kind: fact
-        phrases: {en: [my crew, sail~ with], zh: [船员]}
+rules:
+  threshold: 5
+  signals:
+    - {name: place, weight: 3}
+    - name: crew
+      weight: 2
+      kind: fact
+      phrases: {en: [my crew, sail~ with], zh: [船员]}
 `)},
 		"environment": {Environ: environ(
 			"MEMSIDECAR_LISTEN=[::1]:0", "MEMSIDECAR_DATA_DIR=/srv/memory", "MEMSIDECAR_TIME_ZONE=Asia/Shanghai",
 			"MEMSIDECAR_VISIBILITY=user", "MEMSIDECAR_TRACE_RETENTION=0", "MEMSIDECAR_SHUTDOWN_GRACE= 1m30s ",
 			"MEMSIDECAR_RETRIEVAL_VECTOR_WEIGHT=1", "MEMSIDECAR_RETRIEVAL_PROMPTS_EN_HEADER=[notes]",
 			"MEMSIDECAR_RETRIEVAL_PROMPTS_DE_HEADER=[Notizen]", "MEMSIDECAR_RETRIEVAL_PROMPTS_DE_FOOTER=[Ende]",
-			"MEMSIDECAR_DECISION_RULES_THRESHOLD= 5", "MEMSIDECAR_DECISION_RULES_SIGNALS=[{name: place, weight: 3}, "+
+			"MEMSIDECAR_RULES_THRESHOLD= 5", "MEMSIDECAR_RULES_SIGNALS=[{name: place, weight: 3}, "+
 				"{name: crew, weight: 2, kind: fact, phrases: {en: [my crew, sail~ with], zh: [船员]}}]",
 		)},
 		"flags": {Environ: environ(), Flags: map[string]string{
 			"listen": "[::1]:0", "data_dir": "/srv/memory", "time_zone": "Asia/Shanghai", "visibility": "user",
 			"trace.retention": "0s", "shutdown_grace": "90s", "retrieval.vector_weight": "1.0",
 			"retrieval.prompts.en.header": "[notes]", "retrieval.prompts.de.header": "[Notizen]",
-			"retrieval.prompts.de.footer": "[Ende]", "retrieval.prompts.de.note": "", "decision.rules.threshold": "5",
-			"decision.rules.signals": `[{"name": "place", "weight": 3}, {"name": "crew", "weight": 2, "kind": "fact",
+			"retrieval.prompts.de.footer": "[Ende]", "retrieval.prompts.de.note": "", "rules.threshold": "5",
+			"rules.signals": `[{"name": "place", "weight": 3}, {"name": "crew", "weight": 2, "kind": "fact",
 				"phrases": {"en": ["my crew", "sail~ with"], "zh": ["船员"]}}]`,
 		}},
 	}
@@ -164,7 +163,7 @@ decision:
 	want.Listen, want.TimeZone, want.Visibility = "[::1]:0", "Asia/Shanghai", "user"
 	want.Trace.Retention, want.ShutdownGrace = 0, 90*time.Second
 	want.Retrieval.VectorWeight, want.Retrieval.Prompts = 1, prompts
-	want.Decision.Rules.Threshold, want.Decision.Rules.Signals = 5, signals
+	want.Rules.Threshold, want.Rules.Signals = 5, signals
 	for name, sources := range sources {
 		t.Run(name, func(t *testing.T) {
 			l := mustLoad(t, sources)
@@ -226,17 +225,16 @@ retrieval:
     zh-TW: {header: a, footer: b}
     fr: {note: only}
 queue: 5
-decision:
-  rules:
-    threshold: 500
-    signals:
-      - {name: place, weigth: 3}
-      - {name: place, phrases: {en: foo}}
-      - 5
+rules:
+  threshold: 500
+  signals:
+    - {name: place, weigth: 3}
+    - {name: place, phrases: {en: foo}}
+    - 5
 `),
 		Environ: environ("MEMSIDECAR_FOO=", "MEMSIDECAR_RETREIVAL_TOP_K=7", "MEMSIDECAR_TOP_K=7", "MEMSIDECAR_RETRIEVAL_TOP_K=abc",
 			"MEMSIDECAR_RETRIEVAL_PROMPTS_EN_FOTER=x", "MEMSIDECAR_QUEUE_BACKOFF_MIN=10m", "MEMSIDECAR_INDEX_BUDGET_MIB=1.5",
-			"MEMSIDECAR_DECISION_RULES_SIGNALS=[{name: new}, {name: new", "MEMSIDECAR_RETRIEVAL_PROMPTS_EN_NOTE=\xff"),
+			"MEMSIDECAR_RULES_SIGNALS=[{name: new}, {name: new", "MEMSIDECAR_RETRIEVAL_PROMPTS_EN_NOTE=\xff"),
 		Flags: map[string]string{"queue.max_age": "48", "retrieval": "x", "trace.retention": "-1h", "visibility": "everyone"},
 	}
 	want := []string{
@@ -245,11 +243,6 @@ decision:
 		"MEMSIDECAR_RETRIEVAL_PROMPTS_EN_FOTER (from environment): is not a known variable: did you mean MEMSIDECAR_RETRIEVAL_PROMPTS_EN_FOOTER?",
 		"MEMSIDECAR_TOP_K (from environment): is not a known variable: did you mean MEMSIDECAR_RETRIEVAL_TOP_K?",
 		"data_dir (from FILE): begins with ~, which only a shell knows: write the home folder out",
-		`decision.rules.signals (from MEMSIDECAR_DECISION_RULES_SIGNALS): is "[{name: new}, {name: new": use a list`,
-		"decision.rules.signals[0].weigth (from FILE): is not a known key: did you mean decision.rules.signals[0].weight?",
-		`decision.rules.signals[1].phrases.en (from FILE): is "foo": use a list`,
-		"decision.rules.signals[2] (from FILE): is 5: use a mapping",
-		"decision.rules.threshold (from FILE): is 500: use 1 to 100, or 0 for the default",
 		`index.budget_mib (from MEMSIDECAR_INDEX_BUDGET_MIB): is "1.5": use a whole number`,
 		"listen (from FILE): is 7420: use text, in quotation marks where it looks like something else",
 		"log.format (from FILE): is a key with a dot: write log: { format: … }",
@@ -270,6 +263,11 @@ decision:
 		"retrieval.top_k (from FILE): is 0: use 1 to 100",
 		`retrieval.top_k (from MEMSIDECAR_RETRIEVAL_TOP_K): is "abc": use a whole number`,
 		"retrival (from FILE): is not a known key: did you mean retrieval?",
+		`rules.signals (from MEMSIDECAR_RULES_SIGNALS): is "[{name: new}, {name: new": use a list`,
+		"rules.signals[0].weigth (from FILE): is not a known key: did you mean rules.signals[0].weight?",
+		`rules.signals[1].phrases.en (from FILE): is "foo": use a list`,
+		"rules.signals[2] (from FILE): is 5: use a mapping",
+		"rules.threshold (from FILE): is 500: use 1 to 100, or 0 for the default",
 		"shutdown_grace (from FILE): has no value: give it one, or remove it",
 		`time_zone (from FILE): is "Mars", which is not a known time zone: use an IANA name, such as Asia/Shanghai, UTC or Local`,
 		"top_k (from FILE): is not a known key: did you mean retrieval.top_k?",
@@ -315,7 +313,7 @@ func TestOneProblem(t *testing.T) {
 		{"overridden", Sources{File: write(t, "retrieval: {top_k: x}"), Flags: map[string]string{"retrieval.top_k": "5"}}, `retrieval.top_k (from FILE): is "x": use a whole number`},
 		{"infinite", Sources{Flags: map[string]string{"retrieval.vector_weight": "+Inf"}}, `retrieval.vector_weight (from --set): is +Inf: use 0 to 1`},
 		{"too large", Sources{File: write(t, "queue: {workers: 99999999999999999999}")}, "queue.workers (from FILE): is "},
-		{"wrong by a rule of rules", Sources{Flags: map[string]string{"decision.rules.signals": "[{name: new, phrases: {en: [a b]}}]"}}, `decision.rules.signals[0].weight (from --set): is required for the new signal "new": `},
+		{"wrong by a rule of rules", Sources{Flags: map[string]string{"rules.signals": "[{name: new, phrases: {en: [a b]}}]"}}, `rules.signals[0].weight (from --set): is required for the new signal "new": `},
 		{"empty wording", Sources{Flags: map[string]string{"retrieval.prompts.en.footer": " "}}, "retrieval.prompts.en (from --set): for en needs a header and a footer"},
 		{"backoff_max", Sources{Flags: map[string]string{"queue.backoff_max": "500ms"}}, "queue.backoff_min (from default): is 1s, longer than queue.backoff_max, 500ms (from --set): "},
 		{"backoff_max that is wrong itself", Sources{Flags: map[string]string{"queue.backoff_max": "x", "queue.backoff_min": "1h"}}, `queue.backoff_max (from --set): is "x": `},

@@ -14,14 +14,13 @@ retrieval:
   prompts:
     en: {header: "【Notes】", note: "", footer: "123"}
     zh: {header: "【关于】", note: "一\n# 二", footer: "【结束】"}
-decision:
-  rules:
-    threshold: 3
-    max_statements: 7
-    max_statement_runes: 300
-    signals:
-      - {name: place, off: true}
-      - {name: crew, weight: 2, phrases: {zh: [船员], en: [my crew]}}
+rules:
+  threshold: 3
+  max_statements: 7
+  max_statement_runes: 300
+  signals:
+    - {name: place, off: true}
+    - {name: crew, weight: 2, phrases: {zh: [船员], en: [my crew]}}
 `)
 	l := mustLoad(t, Sources{
 		File: file, Environ: environ("MEMSIDECAR_QUEUE_WORKERS=8"), Flags: map[string]string{"log.level": "debug", "data_dir": "/d"},

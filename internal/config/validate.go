@@ -91,13 +91,13 @@ func validate(c Config, from origins, bad *problems) {
 		check("queue.backoff_min", fmt.Sprintf("is %s, longer than queue.backoff_max, %s (from %s)", durationText(q.BackoffMin),
 			durationText(q.BackoffMax), from.of("queue.backoff_max")), "make it shorter, or that longer")
 	}
-	for _, err := range unjoined(c.Decision.Rules.Validate()) {
+	for _, err := range unjoined(c.Rules.Validate()) {
 		field, problem, _ := strings.Cut(err.Error(), " ")
 		problem, fix, ok := strings.Cut(problem, ": ")
 		if !ok {
 			fix = "correct it"
 		}
-		check("decision.rules."+field, problem, fix)
+		check("rules."+field, problem, fix)
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/memsidecar/memsidecar/internal/embed"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
@@ -28,12 +28,18 @@ type Memories interface {
 	Apply(ctx context.Context, user memory.User, entries []vectorstore.Entry) ([]vectorstore.Applied, error)
 }
 
+// Vectors embeds texts for storage.
+type Vectors interface {
+	// Embeddings returns the vectors of each text, empty ones while the embedder is away: then they are made later.
+	Embeddings(ctx context.Context, texts []string) ([]vectorstore.Embedding, error)
+}
+
 // Parts is what a Considerer works with.
 type Parts struct {
 	Queue      queue.Store
 	Memories   Memories
 	Settings   Settings
-	Embedder   embed.Embedder
+	Vectors    Vectors
 	Decider    Decider
 	Summarizer Summarizer
 }
@@ -157,6 +163,7 @@ type plan struct {
 // handle considers one speaker's words.
 func (c *Considerer) handle(ctx context.Context, job queue.Job) (memory.State, memory.Outcome, error) {
 	user := job.User()
+	ctx = usage.WithNamespace(ctx, user.Namespace)
 	settings, err := c.Settings.Get(ctx, user)
 	if err != nil {
 		return "", memory.Outcome{}, err
@@ -240,18 +247,17 @@ func (c *Considerer) apply(ctx context.Context, job queue.Job, p plan) ([]memory
 	for i, s := range p.Statements {
 		texts[i] = s.Text
 	}
-	vectors, err := c.Embedder.Embed(ctx, embed.ForDocument, texts)
+	embeddings, err := c.Vectors.Embeddings(ctx, texts)
 	if err != nil {
-		return nil, fmt.Errorf("embedding: %w", err)
+		return nil, err
 	}
-	fingerprint := c.Embedder.Fingerprint().String()
 	entries := make([]vectorstore.Entry, len(p.Statements))
 	now := time.Now()
 	for i, s := range p.Statements {
 		entries[i] = vectorstore.Entry{
 			StatementID: job.Consideration.ID + "/" + strconv.Itoa(i),
 			Memory:      newMemory(job, s, p.DecidedBy, i, now),
-			Embedding:   vectorstore.Embedding{Fingerprint: fingerprint, Chunks: vectors[i : i+1]},
+			Embedding:   embeddings[i],
 			Reinforce:   true,
 		}
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
-	"github.com/memsidecar/memsidecar/internal/embed"
 	"github.com/memsidecar/memsidecar/internal/lexical"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
@@ -49,7 +49,7 @@ type Purger interface {
 // Parts is what a Keeper works with.
 type Parts struct {
 	Store          vectorstore.Store
-	Embedder       embed.Embedder
+	Vectors        decide.Vectors
 	Considerations Considerations
 	Queue          Queue
 	Settings       Settings
@@ -126,12 +126,12 @@ func (k *Keeper) apply(ctx context.Context, user memory.User, entries []vectorst
 	for i := range entries {
 		texts[i] = entries[i].Memory.Text
 	}
-	vectors, err := k.Embedder.Embed(ctx, embed.ForDocument, texts)
+	embeddings, err := k.Vectors.Embeddings(usage.WithNamespace(ctx, user.Namespace), texts)
 	if err != nil {
-		return nil, fmt.Errorf("embedding: %w", err)
+		return nil, err
 	}
 	for i := range entries {
-		entries[i].Embedding = vectorstore.Embedding{Fingerprint: k.Embedder.Fingerprint().String(), Chunks: vectors[i : i+1]}
+		entries[i].Embedding = embeddings[i]
 	}
 	return k.Store.Apply(ctx, user, entries)
 }
@@ -140,13 +140,12 @@ func (k *Keeper) apply(ctx context.Context, user memory.User, entries []vectorst
 func (k *Keeper) Update(ctx context.Context, user memory.User, id string, audience memory.Audience, text *string, kind *memory.Kind, importance *float64) (memory.Memory, error) {
 	patch := vectorstore.Patch{Text: text, Kind: kind, Importance: importance, At: time.Now()}
 	if text != nil {
-		vectors, err := k.Embedder.Embed(ctx, embed.ForDocument, []string{*text})
+		embeddings, err := k.Vectors.Embeddings(usage.WithNamespace(ctx, user.Namespace), []string{*text})
 		if err != nil {
-			return memory.Memory{}, fmt.Errorf("embedding: %w", err)
+			return memory.Memory{}, err
 		}
 		language := lexical.Language(*text)
-		patch.Language = &language
-		patch.Embedding = vectorstore.Embedding{Fingerprint: k.Embedder.Fingerprint().String(), Chunks: vectors}
+		patch.Language, patch.Embedding = &language, embeddings[0]
 	}
 	return k.Store.Update(ctx, user, id, audience, patch)
 }

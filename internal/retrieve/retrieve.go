@@ -50,7 +50,7 @@ type Parts struct {
 // Options describes a Retriever.
 type Options struct {
 	Budget time.Duration // for the whole of a call
-	// VectorWeight is how far a cosine similarity of 1 is evidence of relevance, 0 to 1: it belongs to the embedder.
+	// VectorWeight is how far a cosine similarity of 1 is evidence of relevance, 0 to 1; 0 is what suits the embedder.
 	VectorWeight    float64
 	RecencyHalfLife time.Duration
 	Prompts         Prompts
@@ -250,10 +250,11 @@ func (r *Retriever) rank(byKeyword, byVector []vectorstore.Hit, now time.Time) [
 	for _, h := range byVector {
 		hit(h.Memory).Parts.Similarity = min(1, max(0, h.Score))
 	}
+	evidence := r.vectorEvidence()
 	ranked := make([]Hit, 0, len(fused))
 	for _, h := range fused {
 		p := &h.Parts
-		p.Relevance = 1 - (1-p.Keyword)*(1-r.options.VectorWeight*p.Similarity)
+		p.Relevance = 1 - (1-p.Keyword)*(1-evidence(p.Similarity))
 		p.Recency = r.recency(h.Memory, now)
 		p.Importance = h.Memory.Importance
 		h.Score = p.Relevance * (0.8 + 0.1*p.Recency + 0.1*p.Importance)
@@ -264,6 +265,26 @@ func (r *Retriever) rank(byKeyword, byVector []vectorstore.Hit, now time.Time) [
 			cmp.Compare(a.Memory.ID, b.Memory.ID))
 	})
 	return ranked
+}
+
+// How far a cosine similarity is evidence of relevance belongs to the embedder. Hashed n-grams repeat much of what the
+// keywords say, and texts that have nothing in common still collide up to about localNoise.
+const (
+	localVectorWeight = 0.3
+	localNoise        = 0.1
+	modelVectorWeight = 0.8
+)
+
+// vectorEvidence turns a similarity into evidence, both 0 to 1.
+func (r *Retriever) vectorEvidence() func(similarity float64) float64 {
+	weight, noise := modelVectorWeight, 0.0
+	if r.Embedder.Fingerprint().Provider == "local" {
+		weight, noise = localVectorWeight, localNoise
+	}
+	if r.options.VectorWeight > 0 {
+		weight = r.options.VectorWeight
+	}
+	return func(similarity float64) float64 { return weight * max(0, similarity-noise) / (1 - noise) }
 }
 
 // recency is 1 for what was said just now and halves with every half-life.

@@ -19,6 +19,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
+	"github.com/memsidecar/memsidecar/internal/usage"
+	"github.com/memsidecar/memsidecar/internal/vectorize"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -45,6 +47,12 @@ type Parts struct {
 	StorageProblem func() string
 	// Components says how the parts are.
 	Components func() []Component
+	// Fingerprint is that of the embedder in use, "" until it is known.
+	Fingerprint func() string
+	// Vectorizing says how far the background embedding is.
+	Vectorizing func() vectorize.Progress
+	// Usage is what a day's calls of models cost.
+	Usage func(ctx context.Context, namespace string, day time.Time) ([]usage.Sum, error)
 }
 
 // Component is how one part is.
@@ -53,6 +61,8 @@ type Component struct {
 	Breaker              memsidecarv1.BreakerState
 	Reason               string
 	Since                time.Time
+	Remote               bool   // texts are handed to another machine
+	Choice               string // why this implementation
 }
 
 // Options describes a Server.
@@ -60,7 +70,6 @@ type Options struct {
 	Version         string
 	MaxRequestBytes int // larger requests are answered INVALID_ARGUMENT
 	Visibility      memory.VisibilityRule
-	Fingerprint     string
 	// Defaults of Retrieve.
 	TopK            int
 	MinScore        float64

@@ -25,15 +25,16 @@ type Store interface {
 	Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Memory, error)
 	// List returns a page of the memories that match.
 	List(ctx context.Context, user memory.User, query ListQuery) (Page, error)
-	// Update changes a memory that the audience sees, else memory.ErrNotFound, and returns it. The embedding replaces
-	// the memory's; it is required when the text changes.
+	// Update changes a memory that the audience sees, else memory.ErrNotFound, and returns it. An embedding replaces the
+	// memory's; a text without one is found by its words only.
 	Update(ctx context.Context, user memory.User, id string, audience memory.Audience, patch Patch) (memory.Memory, error)
 	// Delete deletes a memory that the audience sees, else memory.ErrNotFound.
 	Delete(ctx context.Context, user memory.User, id string, audience memory.Audience) error
 	// Forget deletes everything of a user and returns how many memories that were.
 	Forget(ctx context.Context, user memory.User) (int64, error)
 	// SearchVector returns up to limit matching memories, most similar first, at most one hit a memory (its best
-	// chunk). Memories without a vector of this fingerprint are not found. Scores are cosine similarities, -1 to 1.
+	// chunk). Memories without a vector of this fingerprint are not found; a store that does not index the fingerprint at
+	// all says so with an error. Scores are cosine similarities, -1 to 1.
 	SearchVector(ctx context.Context, user memory.User, fingerprint string, vector []float32, filter Filter, limit int) ([]Hit, error)
 	// SearchKeyword returns up to limit matching memories that share a term with the query, best first. Scores are 0 to
 	// 1: the share of the query's terms, weighted by their rarity among this user's memories, that the memory holds.
@@ -73,7 +74,7 @@ type Applied struct {
 // Patch is a change of a memory; nil fields stay as they are.
 type Patch struct {
 	Text       *string
-	Language   *string // of the new text
+	Language   *string
 	Kind       *memory.Kind
 	Importance *float64
 	Embedding  Embedding

@@ -3,12 +3,13 @@ package rules
 import (
 	"context"
 	"fmt"
-	"github.com/memsidecar/memsidecar/internal/decide"
-	"github.com/memsidecar/memsidecar/internal/memory"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
 func TestAdhoc(t *testing.T) {

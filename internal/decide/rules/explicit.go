@@ -3,6 +3,7 @@ package rules
 import (
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // request is what a sentence asks about remembering.
@@ -57,7 +58,10 @@ func (r *Rules) request(s sentence, clauses []piece, lang string) (asked request
 		return r.forgetScope(s), nil, piece{}
 	}
 	if lang != chinese && lang != english {
-		if _, ok := r.explicit.any(s.piece); ok && !s.question {
+		if phrase, ok := r.explicit.any(s.piece); ok && !s.question {
+			if s.runes() < utf8.RuneCountInString(phrase)+8 { // little but the request: it speaks of what was said before
+				return remember, nil, s.src.piece(0, s.end)
+			}
 			return remember, nil, s.piece
 		}
 		return noRequest, nil, piece{}

@@ -37,6 +37,9 @@ func (r *Rules) hear(src *source, fallback string, earlier []*heard, classes map
 				h.units = append(h.units, r.explicitUnit(s.piece, lang))
 				break
 			}
+			if lang != chinese && lang != english {
+				break // only requests are understood in other languages
+			}
 			if r.hearClauses(h, s, clauses, lang, classes) {
 				return h // the rest is material for a task: a text to translate, code to explain
 			}
@@ -47,8 +50,10 @@ func (r *Rules) hear(src *source, fallback string, earlier []*heard, classes map
 }
 
 func (r *Rules) explicitUnit(content piece, lang string) *unit {
-	return &unit{assessment: r.assess(content, lang, SignalExplicit), pieces: []piece{content}, lang: lang, explicit: true,
-		messages: []int{content.src.index}}
+	return &unit{
+		assessment: r.assess(content, lang, SignalExplicit), pieces: []piece{content}, lang: lang, explicit: true,
+		messages: []int{content.src.index},
+	}
 }
 
 // rememberBack marks what was said just before: in this message, or else in the speaker's previous one.
@@ -158,7 +163,7 @@ func (r *Rules) settle(h *heard, u *unit) {
 	}
 	if n := len(h.units); n > 0 && followUp.MatchString(r.grammarOf(u.lang).stripLead(p).norm) && !u.self {
 		last := h.units[n-1]
-		if i, ok := r.byName[SignalRelation]; ok && r.passes(last) && last.fires(i) && len(last.pieces) < 4 && len(u.findings) > 0 {
+		if i, ok := r.byName[SignalRelation]; ok && r.passes(last) && last.fires(i) && len(last.pieces) < 4 && (len(u.findings) > 0 || isSomething.MatchString(p.norm)) {
 			last.pieces = append(last.pieces, p)
 			return
 		}
@@ -167,6 +172,8 @@ func (r *Rules) settle(h *heard, u *unit) {
 }
 
 var followUp = regexp.MustCompile(`^(他|她|它|叫|名字叫|今年|he\b|she\b|they\b|it is\b|it's\b|his name|her name|its name|their names?)`)
+
+var isSomething = regexp.MustCompile(`\b(is|are) (an?|my)\b|\b(he|she|it)'s (an?|my)\b|^(他|她|它)是`)
 
 func (a assessment) fires(signal int) bool {
 	for _, f := range a.findings {

@@ -208,8 +208,10 @@ func (s *source) fullStop(at, end int) bool {
 	return rest == "" || last != "dr" && last != "mr" && last != "mrs" && last != "ms" && len(last) > 1 && rest[0] >= 'A' && rest[0] <= 'Z' && strings.Contains(last, ".")
 }
 
-var codeStarts = []string{"func ", "def ", "class ", "import ", "from ", "#include", "public ", "private ", "const ", "let ", "var ", "return ", "package ",
-	"select ", "insert ", "if (", "for (", "while (", "else", "try", "catch", "print(", "console.", "$ ", "# ", "<?", "<!", "//", "/*", "at ", "file \""}
+var codeStarts = []string{
+	"func ", "def ", "class ", "import ", "from ", "#include", "public ", "private ", "const ", "let ", "var ", "return ", "package ",
+	"select ", "insert ", "if (", "for (", "while (", "else", "try", "catch", "print(", "console.", "$ ", "# ", "<?", "<!", "//", "/*", "at ", "file \"",
+}
 
 var logWords = []string{"traceback (most recent", "exception:", "exception in", " error:", "error ", "[error", "[info", "[warn", "[debug", " info ", " warn ", " debug ", "stack trace:", "fatal:", "panic:", "goroutine ", "segmentation fault"}
 
@@ -217,6 +219,11 @@ var logWords = []string{"traceback (most recent", "exception:", "exception in", 
 func notProse(line string) bool {
 	if line[0] == '>' || strings.HasPrefix(line, "＞") {
 		return true
+	}
+	for _, level := range []string{"ERROR", "WARN", "WARNING", "INFO", "DEBUG", "FATAL", "TRACE"} {
+		if rest, ok := strings.CutPrefix(line, level); ok && rest != "" && strings.ContainsRune(" :]|\t", rune(rest[0])) && strings.ContainsAny(rest, "0123456789:") {
+			return true
+		}
 	}
 	head := line[:min(len(line), 2000)] // the beginning of a long line tells
 	lower := strings.ToLower(head)

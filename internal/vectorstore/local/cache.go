@@ -3,6 +3,8 @@ package local
 import (
 	"container/list"
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -56,22 +58,33 @@ func (c *cache) get(ctx context.Context, user memory.User, load func(context.Con
 	}
 }
 
-// load loads an entry, again if a write was committed meanwhile that it may have missed.
+// load loads an entry, again if a write was committed meanwhile that it may have missed. An entry that failed is dropped
+// before its callers hear of it, so that whoever tries again does not find it.
 func (c *cache) load(ctx context.Context, e *cached, load func(context.Context) (*index, error)) {
 	for loading := true; loading; {
-		e.index, e.err = load(ctx)
+		e.index, e.err = call(ctx, load)
 		c.mu.Lock()
 		loading = e.stale && e.err == nil
 		e.stale = false
 		e.ready = !loading
 		c.mu.Unlock()
 	}
-	close(e.loaded)
 	if e.err != nil {
 		c.drop(e)
 	} else {
 		c.account(e)
 	}
+	close(e.loaded)
+}
+
+// call keeps a panic from ending the process: a load has a goroutine of its own, where nobody else would catch it.
+func call(ctx context.Context, load func(context.Context) (*index, error)) (x *index, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			x, err = nil, fmt.Errorf("panic while loading an index: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return load(ctx)
 }
 
 // change applies a committed write to the user's index if there is one. When fn fails the index is dropped, to be loaded

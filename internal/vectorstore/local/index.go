@@ -126,7 +126,7 @@ func (x *index) searchVector(ctx context.Context, vector []float32, filter vecto
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	count := x.vectors.Count()
-	if count == 0 || isZero(vector) {
+	if count == 0 || limit <= 0 || isZero(vector) {
 		return nil, nil
 	}
 	// chromem cannot express the filter, and a memory may have several chunks, so the cut to limit comes after.
@@ -143,7 +143,7 @@ func (x *index) searchVector(ctx context.Context, vector []float32, filter vecto
 			continue
 		}
 		seen[id] = true
-		hits = append(hits, vectorstore.Hit{Memory: doc.memory, Score: float64(r.Similarity)})
+		hits = append(hits, vectorstore.Hit{Memory: doc.memory, Score: min(1, max(-1, float64(r.Similarity)))}) // rounding
 		if len(hits) == limit {
 			break
 		}
@@ -164,7 +164,7 @@ func (x *index) searchKeyword(query string, filter vectorstore.Filter, limit int
 		return cmp.Or(cmp.Compare(b.Score, a.Score), b.Memory.ObservedAt.Compare(a.Memory.ObservedAt),
 			cmp.Compare(a.Memory.ID, b.Memory.ID))
 	})
-	return hits[:min(limit, len(hits))]
+	return hits[:max(0, min(limit, len(hits)))]
 }
 
 func chunkID(memoryID string, chunk int) string { return memoryID + "#" + strconv.Itoa(chunk) }

@@ -74,14 +74,17 @@ func apply(ctx context.Context, tx *sqlite.Tx, userRow int64, user memory.User, 
 		err = insert(ctx, tx, userRow, &m, entry.Embedding)
 	case entry.Reinforce:
 		known.Mentions++
-		known.Importance = max(known.Importance, m.Importance)
+		if m.Importance > known.Importance {
+			known.Importance, known.UpdatedAt = m.Importance, m.UpdatedAt
+		}
 		known.Explicit = known.Explicit || m.Explicit
 		if m.LastSaidAt.After(known.LastSaidAt) {
 			known.LastSaidAt = m.LastSaidAt
 		}
 		a = &vectorstore.Applied{Action: memory.ActionReinforced, Memory: known}
-		_, err = tx.Exec(ctx, `UPDATE memories SET mentions = ?, importance = ?, explicit = ?, last_said_at = ? WHERE row = ?`,
-			known.Mentions, known.Importance, known.Explicit, sqlite.Micros(known.LastSaidAt), row)
+		_, err = tx.Exec(ctx, `UPDATE memories SET mentions = ?, importance = ?, explicit = ?, updated_at = ?, last_said_at = ?
+			WHERE row = ?`, known.Mentions, known.Importance, known.Explicit, sqlite.Micros(known.UpdatedAt),
+			sqlite.Micros(known.LastSaidAt), row)
 	default:
 		a = &vectorstore.Applied{Action: memory.ActionUnchanged, Memory: known}
 	}
@@ -160,10 +163,13 @@ func insert(ctx context.Context, tx *sqlite.Tx, userRow int64, m *memory.Memory,
 }
 
 func insertEmbedding(ctx context.Context, tx *sqlite.Tx, memoryRow int64, e vectorstore.Embedding) error {
-	if e.Fingerprint == "" {
-		return nil
+	// Without vectors of the fingerprint in use the memory is one for the backfill.
+	_, err := tx.Exec(ctx, `UPDATE fingerprints SET complete = ?1 WHERE complete <> ?1 AND name <> ?2
+		AND name = (SELECT choice FROM model_choices WHERE part = ?3)`, incomplete, e.Fingerprint, embeddingPart)
+	if err != nil || e.Fingerprint == "" {
+		return err
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO fingerprints (name) VALUES (?) ON CONFLICT DO NOTHING`, e.Fingerprint)
+	_, err = tx.Exec(ctx, `INSERT INTO fingerprints (name) VALUES (?) ON CONFLICT DO NOTHING`, e.Fingerprint)
 	if err != nil {
 		return err
 	}
@@ -183,7 +189,12 @@ func update(ctx context.Context, tx *sqlite.Tx, user memory.User, id string, aud
 		return m, err
 	}
 	if patch.Text != nil {
-		m.Text, m.Language = *patch.Text, *patch.Language
+		m.Text = *patch.Text
+	}
+	if patch.Language != nil {
+		m.Language = *patch.Language
+	}
+	if patch.Text != nil || patch.Embedding.Fingerprint != "" {
 		if _, err := tx.Exec(ctx, `DELETE FROM embeddings WHERE memory_row = ?`, row); err != nil {
 			return m, err
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
@@ -15,7 +16,7 @@ import (
 // Store implements vectorstore.Store.
 type Store struct {
 	db          sqlite.Access
-	fingerprint string
+	fingerprint atomic.Pointer[string] // of the vectors that are searched
 	cache       *cache
 	writers     userLocks
 }
@@ -24,7 +25,7 @@ var _ vectorstore.Store = (*Store)(nil)
 
 // Options describes the store.
 type Options struct {
-	// Fingerprint is the embedder's whose vectors are searched.
+	// Fingerprint is the embedder's whose vectors are searched; empty until UseFingerprint says.
 	Fingerprint string
 	// IndexBudget is how many bytes all users' indexes may occupy together; the one in use stays whatever its size.
 	IndexBudget int64
@@ -32,7 +33,11 @@ type Options struct {
 
 // New returns a store over the database.
 func New(db sqlite.Access, options Options) *Store {
-	return &Store{db: db, fingerprint: options.Fingerprint, cache: newCache(options.IndexBudget)}
+	s := &Store{db: db, cache: newCache(options.IndexBudget)}
+	if options.Fingerprint != "" {
+		s.fingerprint.Store(&options.Fingerprint)
+	}
+	return s
 }
 
 // Reset drops all indexes; they are loaded again when they are needed. For when the database was opened anew.
@@ -118,7 +123,7 @@ func (s *Store) Update(ctx context.Context, user memory.User, id string, audienc
 		return memory.Memory{}, err
 	}
 	s.cache.change(user, func(x *index) error {
-		if patch.Text == nil {
+		if patch.Text == nil && patch.Embedding.Fingerprint == "" {
 			return x.put(ctx, m, nil)
 		}
 		return x.put(ctx, m, &patch.Embedding)
@@ -184,12 +189,12 @@ func (s *Store) MarkUsed(ctx context.Context, uses []vectorstore.Use) error {
 
 // SearchVector implements vectorstore.Store.
 func (s *Store) SearchVector(ctx context.Context, user memory.User, fingerprint string, vector []float32, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error) {
-	if fingerprint != s.fingerprint {
-		return nil, fmt.Errorf("the index holds vectors of %s, not of %s", s.fingerprint, fingerprint)
-	}
 	x, err := s.index(ctx, user)
 	if err != nil {
 		return nil, err
+	}
+	if fingerprint != x.fingerprint {
+		return nil, fmt.Errorf("the index holds vectors of %q, not of %q", x.fingerprint, fingerprint)
 	}
 	return x.searchVector(ctx, vector, filter, limit)
 }
@@ -205,7 +210,11 @@ func (s *Store) SearchKeyword(ctx context.Context, user memory.User, query strin
 
 func (s *Store) index(ctx context.Context, user memory.User) (*index, error) {
 	return s.cache.get(ctx, user, func(ctx context.Context) (*index, error) {
-		x, err := newIndex(s.fingerprint)
+		fingerprint := ""
+		if f := s.fingerprint.Load(); f != nil {
+			fingerprint = *f
+		}
+		x, err := newIndex(fingerprint)
 		if err != nil {
 			return nil, err
 		}

@@ -448,9 +448,9 @@ func (x *RetrievedMemory) GetParts() *ScoreParts {
 // ScoreParts is what a score is made of. Each part is 0 to 1.
 type ScoreParts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The weighted mean of similarity and keyword; the part that min_score is compared with.
+	// Similarity and keyword combined as independent evidence; the part that min_score is compared with.
 	Relevance float64 `protobuf:"fixed64,1,opt,name=relevance,proto3" json:"relevance,omitempty"`
-	// Cosine similarity of query and memory, negative ones counted as 0. 0 when the vector half did not answer.
+	// Cosine similarity of query and memory, negative ones counted as 0. 0 when the vector half did not find the memory.
 	Similarity float64 `protobuf:"fixed64,2,opt,name=similarity,proto3" json:"similarity,omitempty"`
 	// The share of the query's terms, weighted by rarity (BM25), that the memory holds. 0 when it holds none.
 	Keyword float64 `protobuf:"fixed64,3,opt,name=keyword,proto3" json:"keyword,omitempty"`
@@ -2321,7 +2321,9 @@ type GetStatusResponse struct {
 	// What makes embeddings.
 	Embedding *EmbeddingStatus `protobuf:"bytes,4,opt,name=embedding,proto3" json:"embedding,omitempty"`
 	// How many considerations of the namespace wait. Unset while storage is down.
-	Queue         *QueueStatus `protobuf:"bytes,5,opt,name=queue,proto3" json:"queue,omitempty"`
+	Queue *QueueStatus `protobuf:"bytes,5,opt,name=queue,proto3" json:"queue,omitempty"`
+	// What models cost in the namespace since midnight UTC. Counted in the background: the last second may be missing.
+	UsageToday    []*ModelUsage `protobuf:"bytes,6,rep,name=usage_today,json=usageToday,proto3" json:"usage_today,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2391,6 +2393,13 @@ func (x *GetStatusResponse) GetQueue() *QueueStatus {
 	return nil
 }
 
+func (x *GetStatusResponse) GetUsageToday() []*ModelUsage {
+	if x != nil {
+		return x.UsageToday
+	}
+	return nil
+}
+
 // ComponentStatus is how one part is.
 type ComponentStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2403,7 +2412,11 @@ type ComponentStatus struct {
 	// Why it is not closed.
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Since when it is in this state.
-	SinceTime     *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since_time,json=sinceTime,proto3" json:"since_time,omitempty"`
+	SinceTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since_time,json=sinceTime,proto3" json:"since_time,omitempty"`
+	// Whether texts are handed to another machine.
+	Remote bool `protobuf:"varint,6,opt,name=remote,proto3" json:"remote,omitempty"`
+	// Why this implementation was chosen.
+	Choice        string `protobuf:"bytes,7,opt,name=choice,proto3" json:"choice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2473,11 +2486,28 @@ func (x *ComponentStatus) GetSinceTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ComponentStatus) GetRemote() bool {
+	if x != nil {
+		return x.Remote
+	}
+	return false
+}
+
+func (x *ComponentStatus) GetChoice() string {
+	if x != nil {
+		return x.Choice
+	}
+	return ""
+}
+
 // EmbeddingStatus says what makes embeddings.
 type EmbeddingStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Provider, model, dimensions and version: vectors of two fingerprints are never compared.
-	Fingerprint   string `protobuf:"bytes,1,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
+	// Provider, model, dimensions and version: vectors of two fingerprints are never compared. Empty until it is known.
+	Fingerprint string `protobuf:"bytes,1,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
+	// Memories that are given vectors in the background, because the model changed or was away when they were stored. They
+	// are found by keywords meanwhile. Unset when there is nothing to do.
+	Progress      *EmbeddingProgress `protobuf:"bytes,2,opt,name=progress,proto3" json:"progress,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2519,6 +2549,186 @@ func (x *EmbeddingStatus) GetFingerprint() string {
 	return ""
 }
 
+func (x *EmbeddingStatus) GetProgress() *EmbeddingProgress {
+	if x != nil {
+		return x.Progress
+	}
+	return nil
+}
+
+// EmbeddingProgress is how far the background embedding is.
+type EmbeddingProgress struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Memories that lacked vectors when it began.
+	TotalCount int64 `protobuf:"varint,1,opt,name=total_count,json=totalCount,proto3" json:"total_count,omitempty"`
+	// Those that have them now.
+	DoneCount int64 `protobuf:"varint,2,opt,name=done_count,json=doneCount,proto3" json:"done_count,omitempty"`
+	// Those that the model refuses; they are tried again now and then.
+	RefusedCount int64 `protobuf:"varint,3,opt,name=refused_count,json=refusedCount,proto3" json:"refused_count,omitempty"`
+	// Why it does not get on, empty when it does.
+	Problem       string `protobuf:"bytes,4,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EmbeddingProgress) Reset() {
+	*x = EmbeddingProgress{}
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EmbeddingProgress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EmbeddingProgress) ProtoMessage() {}
+
+func (x *EmbeddingProgress) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EmbeddingProgress.ProtoReflect.Descriptor instead.
+func (*EmbeddingProgress) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *EmbeddingProgress) GetTotalCount() int64 {
+	if x != nil {
+		return x.TotalCount
+	}
+	return 0
+}
+
+func (x *EmbeddingProgress) GetDoneCount() int64 {
+	if x != nil {
+		return x.DoneCount
+	}
+	return 0
+}
+
+func (x *EmbeddingProgress) GetRefusedCount() int64 {
+	if x != nil {
+		return x.RefusedCount
+	}
+	return 0
+}
+
+func (x *EmbeddingProgress) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+// ModelUsage is what the calls of one model for one part cost.
+type ModelUsage struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "embedding", "decision" or "summary".
+	Part string `protobuf:"bytes,1,opt,name=part,proto3" json:"part,omitempty"`
+	// "provider/model".
+	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
+	// Calls, failed ones included.
+	CallCount int64 `protobuf:"varint,3,opt,name=call_count,json=callCount,proto3" json:"call_count,omitempty"`
+	// Calls that failed.
+	FailureCount int64 `protobuf:"varint,4,opt,name=failure_count,json=failureCount,proto3" json:"failure_count,omitempty"`
+	// Tokens in, as the provider counts them; 0 when it does not say.
+	InputTokenCount int64 `protobuf:"varint,5,opt,name=input_token_count,json=inputTokenCount,proto3" json:"input_token_count,omitempty"`
+	// Tokens out, likewise.
+	OutputTokenCount int64 `protobuf:"varint,6,opt,name=output_token_count,json=outputTokenCount,proto3" json:"output_token_count,omitempty"`
+	// Mean time of a call.
+	MeanLatency   *durationpb.Duration `protobuf:"bytes,7,opt,name=mean_latency,json=meanLatency,proto3" json:"mean_latency,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelUsage) Reset() {
+	*x = ModelUsage{}
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelUsage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelUsage) ProtoMessage() {}
+
+func (x *ModelUsage) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelUsage.ProtoReflect.Descriptor instead.
+func (*ModelUsage) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *ModelUsage) GetPart() string {
+	if x != nil {
+		return x.Part
+	}
+	return ""
+}
+
+func (x *ModelUsage) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *ModelUsage) GetCallCount() int64 {
+	if x != nil {
+		return x.CallCount
+	}
+	return 0
+}
+
+func (x *ModelUsage) GetFailureCount() int64 {
+	if x != nil {
+		return x.FailureCount
+	}
+	return 0
+}
+
+func (x *ModelUsage) GetInputTokenCount() int64 {
+	if x != nil {
+		return x.InputTokenCount
+	}
+	return 0
+}
+
+func (x *ModelUsage) GetOutputTokenCount() int64 {
+	if x != nil {
+		return x.OutputTokenCount
+	}
+	return 0
+}
+
+func (x *ModelUsage) GetMeanLatency() *durationpb.Duration {
+	if x != nil {
+		return x.MeanLatency
+	}
+	return nil
+}
+
 // QueueStatus says how much waits.
 type QueueStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2534,7 +2744,7 @@ type QueueStatus struct {
 
 func (x *QueueStatus) Reset() {
 	*x = QueueStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2546,7 +2756,7 @@ func (x *QueueStatus) String() string {
 func (*QueueStatus) ProtoMessage() {}
 
 func (x *QueueStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2559,7 +2769,7 @@ func (x *QueueStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueStatus.ProtoReflect.Descriptor instead.
 func (*QueueStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{38}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *QueueStatus) GetPendingCount() int64 {
@@ -2724,7 +2934,7 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x1aUpdateUserSettingsResponse\x127\n" +
 	"\bsettings\x18\x01 \x01(\v2\x1b.memsidecar.v1.UserSettingsR\bsettings\">\n" +
 	"\x10GetStatusRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\x98\x02\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xd4\x02\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x129\n" +
 	"\n" +
@@ -2733,16 +2943,38 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"components\x18\x03 \x03(\v2\x1e.memsidecar.v1.ComponentStatusR\n" +
 	"components\x12<\n" +
 	"\tembedding\x18\x04 \x01(\v2\x1e.memsidecar.v1.EmbeddingStatusR\tembedding\x120\n" +
-	"\x05queue\x18\x05 \x01(\v2\x1a.memsidecar.v1.QueueStatusR\x05queue\"\xd7\x01\n" +
+	"\x05queue\x18\x05 \x01(\v2\x1a.memsidecar.v1.QueueStatusR\x05queue\x12:\n" +
+	"\vusage_today\x18\x06 \x03(\v2\x19.memsidecar.v1.ModelUsageR\n" +
+	"usageToday\"\x87\x02\n" +
 	"\x0fComponentStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x0eimplementation\x18\x02 \x01(\tR\x0eimplementation\x125\n" +
 	"\abreaker\x18\x03 \x01(\x0e2\x1b.memsidecar.v1.BreakerStateR\abreaker\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x129\n" +
 	"\n" +
-	"since_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tsinceTime\"3\n" +
+	"since_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tsinceTime\x12\x16\n" +
+	"\x06remote\x18\x06 \x01(\bR\x06remote\x12\x16\n" +
+	"\x06choice\x18\a \x01(\tR\x06choice\"q\n" +
 	"\x0fEmbeddingStatus\x12 \n" +
-	"\vfingerprint\x18\x01 \x01(\tR\vfingerprint\"\xa1\x01\n" +
+	"\vfingerprint\x18\x01 \x01(\tR\vfingerprint\x12<\n" +
+	"\bprogress\x18\x02 \x01(\v2 .memsidecar.v1.EmbeddingProgressR\bprogress\"\x92\x01\n" +
+	"\x11EmbeddingProgress\x12\x1f\n" +
+	"\vtotal_count\x18\x01 \x01(\x03R\n" +
+	"totalCount\x12\x1d\n" +
+	"\n" +
+	"done_count\x18\x02 \x01(\x03R\tdoneCount\x12#\n" +
+	"\rrefused_count\x18\x03 \x01(\x03R\frefusedCount\x12\x18\n" +
+	"\aproblem\x18\x04 \x01(\tR\aproblem\"\x92\x02\n" +
+	"\n" +
+	"ModelUsage\x12\x12\n" +
+	"\x04part\x18\x01 \x01(\tR\x04part\x12\x14\n" +
+	"\x05model\x18\x02 \x01(\tR\x05model\x12\x1d\n" +
+	"\n" +
+	"call_count\x18\x03 \x01(\x03R\tcallCount\x12#\n" +
+	"\rfailure_count\x18\x04 \x01(\x03R\ffailureCount\x12*\n" +
+	"\x11input_token_count\x18\x05 \x01(\x03R\x0finputTokenCount\x12,\n" +
+	"\x12output_token_count\x18\x06 \x01(\x03R\x10outputTokenCount\x12<\n" +
+	"\fmean_latency\x18\a \x01(\v2\x19.google.protobuf.DurationR\vmeanLatency\"\xa1\x01\n" +
 	"\vQueueStatus\x12#\n" +
 	"\rpending_count\x18\x01 \x01(\x03R\fpendingCount\x12!\n" +
 	"\ffailed_count\x18\x02 \x01(\x03R\vfailedCount\x12J\n" +
@@ -2794,7 +3026,7 @@ func file_memsidecar_v1_memory_service_proto_rawDescGZIP() []byte {
 }
 
 var file_memsidecar_v1_memory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_memsidecar_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_memsidecar_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_memsidecar_v1_memory_service_proto_goTypes = []any{
 	(AgentFilter)(0),                   // 0: memsidecar.v1.AgentFilter
 	(DegradedComponent)(0),             // 1: memsidecar.v1.DegradedComponent
@@ -2837,112 +3069,117 @@ var file_memsidecar_v1_memory_service_proto_goTypes = []any{
 	(*GetStatusResponse)(nil),          // 38: memsidecar.v1.GetStatusResponse
 	(*ComponentStatus)(nil),            // 39: memsidecar.v1.ComponentStatus
 	(*EmbeddingStatus)(nil),            // 40: memsidecar.v1.EmbeddingStatus
-	(*QueueStatus)(nil),                // 41: memsidecar.v1.QueueStatus
-	(*Scope)(nil),                      // 42: memsidecar.v1.Scope
-	(MemoryKind)(0),                    // 43: memsidecar.v1.MemoryKind
-	(*timestamppb.Timestamp)(nil),      // 44: google.protobuf.Timestamp
-	(*Memory)(nil),                     // 45: memsidecar.v1.Memory
-	(*Message)(nil),                    // 46: memsidecar.v1.Message
-	(*durationpb.Duration)(nil),        // 47: google.protobuf.Duration
-	(*Consideration)(nil),              // 48: memsidecar.v1.Consideration
-	(ConsiderationState)(0),            // 49: memsidecar.v1.ConsiderationState
-	(*fieldmaskpb.FieldMask)(nil),      // 50: google.protobuf.FieldMask
-	(*UserSettings)(nil),               // 51: memsidecar.v1.UserSettings
+	(*EmbeddingProgress)(nil),          // 41: memsidecar.v1.EmbeddingProgress
+	(*ModelUsage)(nil),                 // 42: memsidecar.v1.ModelUsage
+	(*QueueStatus)(nil),                // 43: memsidecar.v1.QueueStatus
+	(*Scope)(nil),                      // 44: memsidecar.v1.Scope
+	(MemoryKind)(0),                    // 45: memsidecar.v1.MemoryKind
+	(*timestamppb.Timestamp)(nil),      // 46: google.protobuf.Timestamp
+	(*Memory)(nil),                     // 47: memsidecar.v1.Memory
+	(*Message)(nil),                    // 48: memsidecar.v1.Message
+	(*durationpb.Duration)(nil),        // 49: google.protobuf.Duration
+	(*Consideration)(nil),              // 50: memsidecar.v1.Consideration
+	(ConsiderationState)(0),            // 51: memsidecar.v1.ConsiderationState
+	(*fieldmaskpb.FieldMask)(nil),      // 52: google.protobuf.FieldMask
+	(*UserSettings)(nil),               // 53: memsidecar.v1.UserSettings
 }
 var file_memsidecar_v1_memory_service_proto_depIdxs = []int32{
-	42, // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
-	43, // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
-	44, // 2: memsidecar.v1.RetrieveRequest.created_after:type_name -> google.protobuf.Timestamp
-	44, // 3: memsidecar.v1.RetrieveRequest.created_before:type_name -> google.protobuf.Timestamp
+	44, // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
+	45, // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
+	46, // 2: memsidecar.v1.RetrieveRequest.created_after:type_name -> google.protobuf.Timestamp
+	46, // 3: memsidecar.v1.RetrieveRequest.created_before:type_name -> google.protobuf.Timestamp
 	0,  // 4: memsidecar.v1.RetrieveRequest.agent:type_name -> memsidecar.v1.AgentFilter
 	5,  // 5: memsidecar.v1.RetrieveResponse.memories:type_name -> memsidecar.v1.RetrievedMemory
 	7,  // 6: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
-	45, // 7: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
+	47, // 7: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
 	6,  // 8: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
 	1,  // 9: memsidecar.v1.Degradation.component:type_name -> memsidecar.v1.DegradedComponent
-	42, // 10: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
-	46, // 11: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
-	47, // 12: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
-	48, // 13: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
-	42, // 14: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	48, // 15: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	42, // 16: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
-	49, // 17: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
-	48, // 18: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
-	42, // 19: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	48, // 20: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	42, // 21: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	45, // 22: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	45, // 23: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	42, // 24: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	45, // 25: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	42, // 26: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	45, // 27: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
-	42, // 28: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	45, // 29: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	50, // 30: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
-	45, // 31: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	42, // 32: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	42, // 33: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
-	42, // 34: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
-	51, // 35: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
-	45, // 36: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
+	44, // 10: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
+	48, // 11: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
+	49, // 12: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
+	50, // 13: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
+	44, // 14: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	50, // 15: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	44, // 16: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
+	51, // 17: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
+	50, // 18: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
+	44, // 19: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	50, // 20: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	44, // 21: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	47, // 22: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	47, // 23: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	44, // 24: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	47, // 25: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	44, // 26: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	47, // 27: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
+	44, // 28: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	47, // 29: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	52, // 30: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
+	47, // 31: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	44, // 32: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	44, // 33: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
+	44, // 34: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
+	53, // 35: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
+	47, // 36: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
 	30, // 37: memsidecar.v1.ExportUserResponse.consideration:type_name -> memsidecar.v1.ExportedConsideration
-	48, // 38: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
-	46, // 39: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
-	42, // 40: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	45, // 41: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
-	42, // 42: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	51, // 43: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	42, // 44: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	51, // 45: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
-	50, // 46: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
-	51, // 47: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	42, // 48: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
-	44, // 49: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	50, // 38: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
+	48, // 39: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
+	44, // 40: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	47, // 41: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
+	44, // 42: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	53, // 43: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	44, // 44: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	53, // 45: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
+	52, // 46: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
+	53, // 47: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	44, // 48: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
+	46, // 49: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
 	39, // 50: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
 	40, // 51: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
-	41, // 52: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
-	2,  // 53: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
-	44, // 54: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
-	44, // 55: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
-	3,  // 56: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
-	8,  // 57: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
-	10, // 58: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
-	12, // 59: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
-	14, // 60: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
-	16, // 61: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
-	18, // 62: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
-	20, // 63: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
-	22, // 64: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
-	24, // 65: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
-	26, // 66: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
-	28, // 67: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
-	31, // 68: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
-	33, // 69: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
-	35, // 70: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
-	37, // 71: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
-	4,  // 72: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
-	9,  // 73: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
-	11, // 74: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
-	13, // 75: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
-	15, // 76: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
-	17, // 77: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
-	19, // 78: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
-	21, // 79: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
-	23, // 80: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
-	25, // 81: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
-	27, // 82: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
-	29, // 83: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
-	32, // 84: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
-	34, // 85: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
-	36, // 86: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
-	38, // 87: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
-	72, // [72:88] is the sub-list for method output_type
-	56, // [56:72] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	43, // 52: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
+	42, // 53: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
+	2,  // 54: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
+	46, // 55: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
+	41, // 56: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
+	49, // 57: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
+	46, // 58: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
+	3,  // 59: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
+	8,  // 60: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
+	10, // 61: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
+	12, // 62: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
+	14, // 63: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
+	16, // 64: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
+	18, // 65: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
+	20, // 66: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
+	22, // 67: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
+	24, // 68: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
+	26, // 69: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
+	28, // 70: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
+	31, // 71: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
+	33, // 72: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
+	35, // 73: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
+	37, // 74: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
+	4,  // 75: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
+	9,  // 76: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
+	11, // 77: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
+	13, // 78: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
+	15, // 79: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
+	17, // 80: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
+	19, // 81: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
+	21, // 82: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
+	23, // 83: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
+	25, // 84: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
+	27, // 85: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
+	29, // 86: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
+	32, // 87: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
+	34, // 88: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
+	36, // 89: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
+	38, // 90: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
+	75, // [75:91] is the sub-list for method output_type
+	59, // [59:75] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_memory_service_proto_init() }
@@ -2969,7 +3206,7 @@ func file_memsidecar_v1_memory_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_memsidecar_v1_memory_service_proto_rawDesc), len(file_memsidecar_v1_memory_service_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   39,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

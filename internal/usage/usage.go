@@ -1,0 +1,62 @@
+// Package usage records what calls of models cost: tokens and time, by day, namespace, part and model.
+package usage
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/batch"
+)
+
+// Call is one call of a model.
+type Call struct {
+	At        time.Time
+	Namespace string // empty for work that concerns several, such as embedding after a change of model
+	Part      string // "embedding", "decision" or "summary"
+	Model     string // "provider/model"
+	Failed    bool
+	Latency   time.Duration
+	// Tokens as the provider counts them, 0 when it does not say.
+	InputTokens, OutputTokens int64
+}
+
+// Sum is the calls of a day by one part and model.
+type Sum struct {
+	Part, Model               string
+	Calls, Failures           int64
+	InputTokens, OutputTokens int64
+	Latency                   time.Duration // of all calls together
+}
+
+// Store keeps the sums.
+type Store interface {
+	AddUsage(ctx context.Context, calls []Call) error
+}
+
+// Recorder adds calls to the sums in the background. A crash may lose the last second of them.
+type Recorder struct{ writer *batch.Writer[Call] }
+
+// NewRecorder returns a recorder that works until Close.
+func NewRecorder(store Store, log *slog.Logger) *Recorder {
+	return &Recorder{batch.NewWriter(store.AddUsage, batch.Options{Name: "model usage", Every: time.Second, Max: 100_000, Log: log})}
+}
+
+// Record takes a call. It never blocks.
+func (r *Recorder) Record(c Call) { r.writer.Add(c) }
+
+// Close writes what waits.
+func (r *Recorder) Close() { r.writer.Close() }
+
+type namespaceKey struct{}
+
+// WithNamespace says for whose namespace the calls made with the context are.
+func WithNamespace(ctx context.Context, namespace string) context.Context {
+	return context.WithValue(ctx, namespaceKey{}, namespace)
+}
+
+// Namespace is what WithNamespace said, or "".
+func Namespace(ctx context.Context) string {
+	namespace, _ := ctx.Value(namespaceKey{}).(string)
+	return namespace
+}
