@@ -124,10 +124,10 @@ func TestEviction(t *testing.T) {
 		t.Errorf("loaded %v", loads)
 	}
 
-	c.change(person(4), func(x *index) error { // grows beyond everything: then it is alone, but stays
-		return x.put(ctx, memory.Memory{ID: "a", Text: "tea"}, &vectorstore.Embedding{Fingerprint: testFingerprint, Chunks: [][]float32{make([]float32, 0), oneHot(4000)}})
-	})
 	use(4)
+	c.change(person(4), func(x *index) error { // grows beyond everything: then it is alone, but stays
+		return x.put(ctx, memory.Memory{ID: "a", Text: "tea"}, &vectorstore.Embedding{Fingerprint: testFingerprint, Chunks: [][]float32{oneHot(4000)}})
+	})
 	holds(4)
 	c.change(person(4), func(x *index) error { return x.remove(ctx, "a") })
 	use(1)

@@ -117,13 +117,13 @@ func TestWriteWhileLoading(t *testing.T) {
 	db, s := newTapped(t)
 	add(t, s, "tea")
 	haveRead, goOn := make(chan struct{}), make(chan struct{})
-	var once sync.Once
+	var held atomic.Bool
 	db.read = func(read func() error) error {
 		err := read()
-		once.Do(func() {
+		if held.CompareAndSwap(false, true) {
 			close(haveRead)
 			<-goOn
-		})
+		}
 		return err
 	}
 	early := make(chan []string)
@@ -153,13 +153,13 @@ func TestForgetWhileLoading(t *testing.T) {
 	db, s := newTapped(t)
 	add(t, s, "tea")
 	haveRead, goOn := make(chan struct{}), make(chan struct{})
-	var once sync.Once
+	var held atomic.Bool
 	db.read = func(read func() error) error {
 		err := read()
-		once.Do(func() {
+		if held.CompareAndSwap(false, true) {
 			close(haveRead)
 			<-goOn
-		})
+		}
 		return err
 	}
 	ended := make(chan struct{})
