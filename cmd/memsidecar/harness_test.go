@@ -184,3 +184,15 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
+
+// methodNames lists every call of a service.
+func methodNames(service *grpc.ServiceDesc) []string {
+	var names []string
+	for _, m := range service.Methods {
+		names = append(names, m.MethodName)
+	}
+	for _, s := range service.Streams {
+		names = append(names, s.StreamName)
+	}
+	return names
+}

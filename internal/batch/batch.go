@@ -14,12 +14,12 @@ type Options struct {
 	Name string
 	// Every is the time between two writes.
 	Every time.Duration
-	// Max bounds what waits in memory while the writing fails or does not keep up; what comes beyond it is dropped.
+	// Max bounds what waits in memory while the writing does not keep up; what comes beyond it is dropped.
 	Max int
 	Log *slog.Logger
 }
 
-// Writer gathers items. What has not been written when the process dies is lost.
+// Writer gathers items. What could not be written, or has not been when the process dies, is lost.
 type Writer[T any] struct {
 	write   func(context.Context, []T) error
 	options Options
@@ -28,14 +28,16 @@ type Writer[T any] struct {
 	waiting []T
 	dropped int
 
-	writing sync.Mutex // held while a batch is being written, so that Flush returns after it
+	writing chan struct{} // holds one token while a batch is being written, so that Flush returns after it
 	stop    chan struct{}
 	done    chan struct{}
 }
 
 // NewWriter returns a writer that works until Close.
 func NewWriter[T any](write func(context.Context, []T) error, options Options) *Writer[T] {
-	w := &Writer[T]{write: write, options: options, stop: make(chan struct{}), done: make(chan struct{})}
+	w := &Writer[T]{
+		write: write, options: options, writing: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+	}
 	go w.run()
 	return w
 }
@@ -51,10 +53,14 @@ func (w *Writer[T]) Add(item T) {
 	w.waiting = append(w.waiting, item)
 }
 
-// Flush writes what was added before it was called.
+// Flush writes what was added before it was called, unless the context ends first.
 func (w *Writer[T]) Flush(ctx context.Context) {
-	w.writing.Lock()
-	defer w.writing.Unlock()
+	select {
+	case w.writing <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-w.writing }()
 	w.mu.Lock()
 	items, dropped := w.waiting, w.dropped
 	w.waiting, w.dropped = nil, 0

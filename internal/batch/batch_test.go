@@ -84,6 +84,16 @@ func TestFlush(t *testing.T) {
 		if got, d := s.all(), time.Since(begin); !slices.Equal(got, []int{1}) || d != 2500*time.Millisecond {
 			t.Errorf("flushed %v after %s", got, d)
 		}
+
+		w.Add(2)
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begin = time.Now()
+		w.Flush(ctx)
+		if d := time.Since(begin); d != time.Second {
+			t.Errorf("the caller who gave up waited %s", d)
+		}
 	})
 }
 

@@ -134,7 +134,8 @@ func TestAnotherStorageAway(t *testing.T) {
 		defer b.stop(pool)
 		id := b.accept("ann")
 		pool.Wake()
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour + time.Second)
+		synctest.Wait()
 		b.is(id, "ann", memory.StatePending)
 		if n := runs.Load(); n < 10 || n > 3600/5+1 {
 			b.Errorf("it ran %d times in an hour", n)

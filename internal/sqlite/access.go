@@ -136,6 +136,7 @@ func EnsureUserRow(ctx context.Context, tx *Tx, user memory.User) (int64, error)
 func DropUserRow(ctx context.Context, tx *Tx, row int64) error {
 	_, err := tx.Exec(ctx, `DELETE FROM users WHERE id = ?1
 		AND NOT EXISTS (SELECT 1 FROM memories WHERE user_row = ?1)
+		AND NOT EXISTS (SELECT 1 FROM applied_statements WHERE user_row = ?1)
 		AND NOT EXISTS (SELECT 1 FROM settings WHERE user_row = ?1)`, row)
 	return err
 }
