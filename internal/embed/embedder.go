@@ -3,6 +3,8 @@ package embed
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 )
 
 // Fingerprint names what made a vector. Vectors of two fingerprints are never compared.
@@ -16,6 +18,24 @@ type Fingerprint struct {
 // String is the stored form, for example "local/hashed-ngrams@256#1".
 func (f Fingerprint) String() string {
 	return fmt.Sprintf("%s/%s@%d#%d", f.Provider, f.Model, f.Dimensions, f.Version)
+}
+
+// ParseFingerprint reads what String wrote.
+func ParseFingerprint(s string) (Fingerprint, error) {
+	var f Fingerprint
+	provider, rest, _ := strings.Cut(s, "/")
+	at, hash := strings.LastIndexByte(rest, '@'), strings.LastIndexByte(rest, '#')
+	if provider == "" || at <= 0 || hash < at {
+		return f, fmt.Errorf("%q is not the fingerprint of an embedder", s)
+	}
+	var err1, err2 error
+	f.Provider, f.Model = provider, rest[:at]
+	f.Dimensions, err1 = strconv.Atoi(rest[at+1 : hash])
+	f.Version, err2 = strconv.Atoi(rest[hash+1:])
+	if err1 != nil || err2 != nil || f.Dimensions < 1 {
+		return f, fmt.Errorf("%q is not the fingerprint of an embedder", s)
+	}
+	return f, nil
 }
 
 // Purpose is what a vector is for; some models embed questions and documents differently.

@@ -398,10 +398,40 @@ func TestBar(t *testing.T) {
 		release()
 		synctest.Wait()
 		for _, person := range []string{"ann", "ben"} {
-			b.is(group, person, memory.StateRemembered)
+			if c := b.is(group, person, memory.StateRemembered); c.Attempts != 2 {
+				b.Errorf("%s of %s took %d attempts", group, person, c.Attempts)
+			}
 			b.is(meanwhile, person, memory.StateRemembered)
 		}
 		b.is(own, "ben", memory.StateRemembered)
+	})
+}
+
+// TestBarBeforeTheJob: a job that comes while its user is barred has its turn afterwards.
+func TestBarBeforeTheJob(t *testing.T) {
+	bubble(t, func(b *bench) {
+		pool := b.start(func(context.Context, queue.Job) (memory.State, memory.Outcome, error) { return remembered() })
+		defer b.stop(pool)
+		synctest.Wait()
+		var releases []func()
+		for range 2 { // two calls that forget the same user
+			release, err := pool.Bar(b.Context(), user("ann"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			releases = append(releases, release)
+		}
+		id := b.accept("ann")
+		for _, release := range releases {
+			pool.Wake()
+			synctest.Wait()
+			if c := b.get(id, "ann"); c.State.Final() {
+				b.Errorf("it is %s while the user is barred", c.State)
+			}
+			release()
+		}
+		synctest.Wait()
+		b.is(id, "ann", memory.StateRemembered)
 	})
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"go.einride.tech/aip/filtering"
@@ -12,10 +13,16 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
+// maxFilterBytes bounds a filter: the parser calls itself for each parenthesis, and a stack that overflows ends the process.
+const maxFilterBytes = 2000
+
 // parseFilter reads an AIP-160 filter into f. It takes comparisons joined by AND, which is what a store can promise.
 func parseFilter(text string, f *vectorstore.Filter) error {
 	if text == "" {
 		return nil
+	}
+	if len(text) > maxFilterBytes {
+		return memory.Invalid("filter", "is longer than %d bytes", maxFilterBytes)
 	}
 	declarations, err := filtering.NewDeclarations(
 		filtering.DeclareStandardFunctions(),
@@ -34,12 +41,18 @@ func parseFilter(text string, f *vectorstore.Filter) error {
 	}
 	parsed, err := filtering.ParseFilterString(text, declarations)
 	if err != nil {
-		return memory.Invalid("filter", "cannot be understood: %s", err)
+		return memory.Invalid("filter", "cannot be understood: %s", innermost(err))
 	}
 	if err := addCondition(parsed.CheckedExpr.GetExpr(), f); err != nil {
 		return memory.Invalid("filter", "cannot be used: %s", err)
 	}
 	return nil
+}
+
+// innermost is the last line of a parser's error; those before repeat the filter for each rule of the grammar.
+func innermost(err error) string {
+	text := strings.TrimSpace(err.Error())
+	return strings.TrimLeft(text[strings.LastIndexByte(text, '\n')+1:], " ^")
 }
 
 // addCondition adds a comparison, or several joined by AND.
@@ -62,37 +75,57 @@ func addCondition(e *expr.Expr, f *vectorstore.Filter) error {
 
 func addComparison(op, field string, value *expr.Expr, f *vectorstore.Filter) error {
 	switch field {
+	case "kind", "agent_id", "language", "explicit":
 	case "importance":
+		if value.GetConstExpr() == nil {
+			return fmt.Errorf("importance is compared with what is not a number such as 0.5")
+		}
 		return addImportance(op, value.GetConstExpr(), f)
 	case "create_time":
 		return addTime(op, field, value, &f.Created)
 	case "observe_time":
 		return addTime(op, field, value, &f.Observed)
+	default:
+		return fmt.Errorf("use kind, agent_id, language, importance, explicit, create_time or observe_time on the left side")
 	}
 	if op != filtering.FunctionEquals {
 		return fmt.Errorf("%s can only be compared with =", field)
 	}
+	if field == "explicit" {
+		name := value.GetIdentExpr().GetName()
+		if name != "true" && name != "false" {
+			return fmt.Errorf("explicit is compared with what is neither true nor false")
+		}
+		return setOnce(&f.Explicit, field, name == "true")
+	}
+	if value.GetConstExpr() == nil {
+		return fmt.Errorf("%s is compared with what is not a text in quotes", field)
+	}
 	text := value.GetConstExpr().GetStringValue()
 	switch field {
-	case "kind":
-		kind := memory.Kind(text)
-		if !kind.Valid() {
-			return fmt.Errorf("%q is not a kind: use one of %v", text, memory.Kinds())
-		}
-		if len(f.Kinds) > 0 && f.Kinds[0] != kind {
-			return fmt.Errorf("a memory has one kind: nothing is both %s and %s", f.Kinds[0], kind)
-		}
-		f.Kinds = []memory.Kind{kind}
 	case "agent_id":
-		f.AgentID = &text
+		return setOnce(&f.AgentID, field, text)
 	case "language":
-		f.Language = &text
-	case "explicit":
-		explicit := value.GetIdentExpr().GetName() == "true"
-		f.Explicit = &explicit
-	default:
-		return fmt.Errorf("use kind, agent_id, language, importance, explicit, create_time or observe_time on the left side")
+		return setOnce(&f.Language, field, text)
 	}
+	kind := memory.Kind(text)
+	if !kind.Valid() {
+		return fmt.Errorf("%q is not a kind: use one of %v", text, memory.Kinds())
+	}
+	var wanted *memory.Kind
+	if len(f.Kinds) > 0 {
+		wanted = &f.Kinds[0]
+	}
+	f.Kinds = []memory.Kind{kind}
+	return setOnce(&wanted, field, kind)
+}
+
+// setOnce sets what a field must be equal to.
+func setOnce[T comparable](to **T, field string, value T) error {
+	if *to != nil && **to != value {
+		return fmt.Errorf("a memory has one %s: nothing is both %v and %v", field, **to, value)
+	}
+	*to = &value
 	return nil
 }
 

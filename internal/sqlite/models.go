@@ -36,14 +36,6 @@ func (s *Models) Choose(ctx context.Context, part, choice string) error {
 	})
 }
 
-// Used reports whether anything was ever stored: then what was chosen before choices were kept is what is built in.
-func (s *Models) Used(ctx context.Context) (used bool, err error) {
-	err = s.db.Read(ctx, func(q Querier) error {
-		return q.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM dialogues) OR EXISTS (SELECT 1 FROM memories)`).Scan(&used)
-	})
-	return used, err
-}
-
 // AddUsage implements usage.Store.
 func (s *Models) AddUsage(ctx context.Context, calls []usage.Call) error {
 	return s.db.Write(ctx, func(tx *Tx) error {

@@ -30,8 +30,8 @@ func TestReopenKeepsData(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, databaseName)); err != nil {
-		t.Error(err)
+	if info, err := os.Stat(filepath.Join(dir, databaseName)); err != nil || info.Size() == 0 {
+		t.Errorf("the data is elsewhere: %+v, %v", info, err)
 	}
 
 	s = open(t, sqlite.Options{Dir: dir})
@@ -231,6 +231,7 @@ func TestCorruptionWhileOpen(t *testing.T) {
 		if status := s.Status(); status.State != breaker.Open || !strings.Contains(status.Reason, "malformed") {
 			t.Fatalf("status %+v", status)
 		}
+		time.Sleep(300 * time.Millisecond) // when the breaker would let a probe through
 		refused(t, s)
 
 		overwrite(t, path, good)

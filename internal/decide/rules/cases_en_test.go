@@ -75,7 +75,7 @@ var englishKept = []said{
 	{"I'd like you to call me Captain", []string{"The user wants the assistant to call them Captain."}},
 	{"Never call me dude", []string{"The user wants the assistant to never call them dude."}},
 	{"ok so I teach math and coach soccer at a high school", []string{"The user teaches math and coach soccer at a high school."}},
-	{"I'm a morning person; my partner isn't.", []string{"The user is a morning person."}},
+	{"I'm a morning person; my partner is a night owl.", []string{"The user is a morning person.", "The user's partner is a night owl."}},
 	{"I love hiking. I hate running! I can't swim.", []string{"The user loves hiking.", "The user hates running.", "The user can't swim."}},
 	{"I taught myself to code", []string{"The user taught themselves to code."}},
 	{"The API key is stored in /etc/bot/key.txt", []string{"The API key is stored in /etc/bot/key.txt."}},

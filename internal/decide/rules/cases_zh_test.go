@@ -89,7 +89,7 @@ var chineseKept = []said{
 	{"我有高血压，能喝咖啡吗？", []string{"用户有高血压"}},
 	{"嗯嗯，其实我有两个孩子", []string{"用户有两个孩子"}},
 	{"10月25日是我的生日", []string{"10月25日是用户的生日"}},
-	{"I mean，我在Google工作", []string{"用户在Google工作"}},
+	{"actually，我在Google工作", []string{"用户在Google工作"}},
 }
 
 var chineseExplicit = []said{

@@ -34,7 +34,7 @@ func newRequests() *requests {
 	with := func(zh, en string) *index { return indexOf(append(fields(zh), lines(en)...)...) }
 	return &requests{
 		polite: with(`请 请你 请您 麻烦 麻烦你 麻烦您 帮我 帮忙 帮我把 替我 给我 你 您 你们 能不能 能 能否 可以 可不可以 要 一定 一定要 务必 千万 千万要 必须 得 我想让你 我想请你 我希望你 我要你 我需要你 希望你 拜托 拜托你 那 就 也 也要 还要 还有 顺便 好好 永远 先 都 再 要是能`,
-			`please, hey, ok, okay, so, also, and, just, you should, you must, you can, you need to, you have to, can you, could you, would you, will you, can you please, could you please, would you please, i want you to, i need you to, i would like you to, i would like you, make sure to, make sure you, be sure to, always, now, kindly, try to, let us, for future reference, oh, oh and, btw, by the way, but, do, you`),
+			`please, hey, ok, okay, so, also, and, just, you should, you must, you can, you need to, you have to, can you, could you, would you, will you, can you please, could you please, would you please, i want you to, i need you to, i would like you to, i would like you, make sure to, make sure you, be sure to, always, now, kindly, try to, let us, for future reference, oh, oh and, btw, by the way, but`),
 		asking: with(`能不能 能 能否 可以 可不可以 请 麻烦`, `can you, could you, would you, will you, please, would you mind`),
 		after: with(`一下 下 了 哦 哈 啊 呀 吧 住 着 这个 这一点 这点 这件事 以下 以下内容 下面`,
 			`that, this, it, the following, these, the fact that, about me, for me, for later, please, down`),

@@ -261,7 +261,12 @@ func (x *index) prefix(t piece) int {
 		}
 	}
 	if len(t.words) > 0 && t.words[0].start == 0 {
-		x.wordsAt(t, 0, func(_ entry, end int) { best = max(best, end) })
+		x.wordsAt(t, 0, func(e entry, end int) {
+			// "do" is no prefix of "don't", which is two words at one position.
+			if n := len(e.words); n == len(t.words) || t.words[n].start >= end {
+				best = max(best, end)
+			}
+		})
 	}
 	return best
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -200,13 +201,15 @@ func (s *source) fullStop(at, end int) bool {
 		begin--
 	}
 	last := strings.Trim(s.norm[begin:at], "(\"'")
-	if !abbreviations[last] && (len(last) != 1 || last == "i") {
+	if !abbreviations[last] && (len(last) != 1 || last == "i" || last[0] < 'a' || last[0] > 'z') {
 		return true
 	}
 	// "at 4 p.m. It was" ends; "at 4 p.m. on Friday" does not.
 	rest := strings.TrimLeft(s.raw[min(at+1, end):end], " ")
 	return rest == "" || last != "dr" && last != "mr" && last != "mrs" && last != "ms" && len(last) > 1 && rest[0] >= 'A' && rest[0] <= 'Z' && strings.Contains(last, ".")
 }
+
+var datedLog = regexp.MustCompile(`^\[?[0-9]{2,4}[-/][0-9]{2}[-/][0-9]{2,4}[T ][0-9:.,+Z-]+\]? *[\[(|]?(ERROR|WARN|WARNING|INFO|DEBUG|FATAL|TRACE|error|warn|info|debug)\b`)
 
 var codeStarts = []string{
 	"func ", "def ", "class ", "import ", "from ", "#include", "public ", "private ", "const ", "let ", "var ", "return ", "package ",
@@ -238,6 +241,9 @@ func notProse(line string) bool {
 		}
 	}
 	dense := total > 6 && symbols*100 > total*8
+	if dated := datedLog.MatchString(head); dated {
+		return true
+	}
 	if han*5 > total {
 		return total > 6 && symbols*100 > total*20
 	}
@@ -313,7 +319,7 @@ func questionStart(words []word) bool {
 	case "what", "where", "when", "why", "how", "who", "which", "whose":
 		return !set1(b, "i", "my", "we")
 	case "can", "could", "would", "will", "should", "do", "does", "did", "is", "are", "have", "has", "may", "shall", "am", "was", "were":
-		return set1(b, "i", "you", "we", "it", "they", "he", "she", "there", "this", "that", "these", "anyone", "anybody", "the", "my", "someone", "your", "not")
+		return set1(b, "i", "you", "we", "it", "they", "he", "she", "there", "this", "that", "these", "anyone", "anybody", "the", "my", "someone", "your")
 	case "any":
 		return true
 	case "i":

@@ -47,7 +47,7 @@ var sinceEN = regexp.MustCompile(`^(since|because|as|although|though) (i|i'm|i'v
 
 // dropSince drops the conjunction of a subordinate clause whose main clause, a question, is not part of the piece.
 func dropSince(p piece) piece {
-	if !strings.Contains(p.norm, ",") && sinceEN.MatchString(p.norm) {
+	if !strings.Contains(strings.TrimRight(p.norm, ", "), ",") && sinceEN.MatchString(p.norm) {
 		return p.from(strings.IndexByte(p.norm, ' '))
 	}
 	return p

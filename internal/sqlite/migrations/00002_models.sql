@@ -7,6 +7,11 @@ CREATE TABLE model_choices (
     choice TEXT NOT NULL     -- a fingerprint, "rules", or "provider/model"
 ) STRICT;
 
+-- A database from before this table worked with what is built in.
+INSERT INTO model_choices SELECT 'embedding', name FROM fingerprints ORDER BY id DESC LIMIT 1;
+INSERT INTO model_choices SELECT part, 'rules' FROM (SELECT 'decision' AS part UNION SELECT 'summary')
+    WHERE EXISTS (SELECT 1 FROM dialogues) OR EXISTS (SELECT 1 FROM memories);
+
 -- A fingerprint is complete when every memory has its vectors. While it is not, the missing ones are made in the
 -- background.
 ALTER TABLE fingerprints ADD COLUMN complete INTEGER NOT NULL DEFAULT 1;

@@ -20,11 +20,7 @@ func (s *Store) UseFingerprint(ctx context.Context, fingerprint string) (whole, 
 	err = s.db.Write(ctx, func(tx *sqlite.Tx) error {
 		var before string
 		err := tx.QueryRow(ctx, `SELECT choice FROM model_choices WHERE part = ?`, embeddingPart).Scan(&before)
-		if errors.Is(err, sql.ErrNoRows) {
-			// A database from before choices were kept: its one fingerprint is what was used.
-			err = tx.QueryRow(ctx, `SELECT coalesce((SELECT name FROM fingerprints ORDER BY id DESC LIMIT 1), '')`).Scan(&before)
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
 		changed = before != "" && before != fingerprint

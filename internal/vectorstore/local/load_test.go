@@ -3,6 +3,7 @@ package local_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,16 @@ type tapped struct {
 	reads atomic.Int64
 	// read is called in place of each read. Nil reads.
 	read func(read func() error) error
+	// written is called after each commit, before the writer learns of it. Nil does nothing.
+	written func()
+}
+
+func (a *tapped) Write(ctx context.Context, fn func(*sqlite.Tx) error) error {
+	err := a.Access.Write(ctx, fn)
+	if a.written != nil {
+		a.written()
+	}
+	return err
 }
 
 func (a *tapped) Read(ctx context.Context, fn func(sqlite.Querier) error) error {
@@ -177,6 +188,51 @@ func TestForgetWhileLoading(t *testing.T) {
 	close(goOn)
 	<-ended
 	finds(t, s)
+}
+
+// TestWritesReachTheIndexInOrder: a writer that is slow to come back from its commit must not put what it wrote over what
+// was written after it.
+func TestWritesReachTheIndexInOrder(t *testing.T) {
+	db, s := newTapped(t)
+	add(t, s, "tea")
+	finds(t, s, "tea")
+	mention := func() {
+		_, err := s.Apply(t.Context(), user, []vectorstore.Entry{{Memory: memory.Memory{ID: "tea", Text: "tea"}, Reinforce: true}})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for range 5 {
+		var first, second sync.WaitGroup
+		var held, secondDone atomic.Bool
+		committed, goOn := make(chan struct{}), make(chan struct{})
+		db.written = func() {
+			if held.CompareAndSwap(false, true) {
+				close(committed)
+				<-goOn
+			}
+		}
+		first.Go(mention)
+		<-committed
+		second.Go(func() {
+			mention()
+			secondDone.Store(true)
+		})
+		for i := 0; i < 50_000 && !secondDone.Load(); i++ { // it waits for the first; if it did not, this is time enough
+			runtime.Gosched()
+		}
+		close(goOn)
+		first.Wait()
+		second.Wait()
+		stored, err := s.Get(t.Context(), user, "tea", memory.Everything())
+		if err != nil {
+			t.Fatal(err)
+		}
+		hits, err := s.SearchKeyword(t.Context(), user, "tea", vectorstore.Filter{Audience: memory.Everything()}, 1)
+		if err != nil || len(hits) != 1 || hits[0].Memory.Mentions != stored.Mentions {
+			t.Fatalf("found %+v, %v, want %d mentions", hits, err, stored.Mentions)
+		}
+	}
 }
 
 // TestSharedLoad: callers that come at once share one load, and it goes on when one of them gives up.

@@ -91,7 +91,7 @@ func testApplyOnce(s *suite) {
 	}
 
 	// What became of the memory since is told.
-	if _, err := s.store.Update(s.Context(), ann, added.Memory.ID, memory.Everything(), vectorstore.Patch{Importance: ptr(1.0), At: t0}); err != nil {
+	if _, err := s.store.Update(s.Context(), ann, added.Memory.ID, memory.Everything(), vectorstore.Patch{Importance: new(1.0), At: t0}); err != nil {
 		s.Fatal(err)
 	}
 	if again := s.apply(ann, added)[0]; again.Action != memory.ActionAdded || again.Memory.Importance != 1 {

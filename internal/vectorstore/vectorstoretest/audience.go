@@ -78,7 +78,7 @@ func testAudience(s *suite) {
 				}
 				_, err := s.store.Get(s.Context(), ann, m.ID, c.audience)
 				check("Get", err)
-				_, err = s.store.Update(s.Context(), ann, m.ID, c.audience, vectorstore.Patch{Importance: ptr(0.75), At: t0})
+				_, err = s.store.Update(s.Context(), ann, m.ID, c.audience, vectorstore.Patch{Importance: new(0.75), At: t0})
 				check("Update", err)
 				if !visible && !reflect.DeepEqual(s.get(ann, m.ID), m) {
 					s.Errorf("%s was changed", names[m.ID])

@@ -32,11 +32,11 @@ func testUpdate(s *suite) {
 			patch vectorstore.Patch
 			apply func(*memory.Memory)
 		}{
-			"kind":       {vectorstore.Patch{Kind: ptr(memory.KindPlan)}, func(m *memory.Memory) { m.Kind = memory.KindPlan }},
-			"importance": {vectorstore.Patch{Importance: ptr(0.0)}, func(m *memory.Memory) { m.Importance = 0 }},
+			"kind":       {vectorstore.Patch{Kind: new(memory.KindPlan)}, func(m *memory.Memory) { m.Kind = memory.KindPlan }},
+			"importance": {vectorstore.Patch{Importance: new(0.0)}, func(m *memory.Memory) { m.Importance = 0 }},
 			"nothing":    {vectorstore.Patch{}, func(*memory.Memory) {}},
-			"language":   {vectorstore.Patch{Language: ptr("fr")}, func(m *memory.Memory) { m.Language = "fr" }},
-			"text":       {vectorstore.Patch{Text: ptr("likes black tea"), Embedding: embedding([]float32{1, 0, 0})}, func(m *memory.Memory) { m.Text = "likes black tea" }},
+			"language":   {vectorstore.Patch{Language: new("fr")}, func(m *memory.Memory) { m.Language = "fr" }},
+			"text":       {vectorstore.Patch{Text: new("likes black tea"), Embedding: embedding([]float32{1, 0, 0})}, func(m *memory.Memory) { m.Text = "likes black tea" }},
 			"embedding":  {vectorstore.Patch{Embedding: embedding([]float32{0, 1, 0})}, func(*memory.Memory) {}},
 		} {
 			c.patch.At = s.memory("").CreatedAt
@@ -67,7 +67,7 @@ func testUpdate(s *suite) {
 func testUpdateText(s *suite) {
 	m := s.add(ann, s.memory("likes green tea"), 1, 0, 0)
 	_, err := s.store.Update(s.Context(), ann, m.ID, memory.Everything(), vectorstore.Patch{
-		Text: ptr("likes black tea"), Language: ptr("en"), Embedding: embedding([]float32{0, 1, 0}), At: t0,
+		Text: new("likes black tea"), Language: new("en"), Embedding: embedding([]float32{0, 1, 0}), At: t0,
 	})
 	if err != nil {
 		s.Fatal(err)

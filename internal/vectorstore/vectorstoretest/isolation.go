@@ -64,11 +64,23 @@ func testIsolation(s *suite) {
 	})
 	only("Update", func() error {
 		_, err := s.store.Update(s.Context(), ann, id, memory.Everything(), vectorstore.Patch{
-			Text: ptr("has a dog"), Language: ptr("en"), Embedding: embedding([]float32{0, 0, 1}), At: t0,
+			Text: new("has a dog"), Language: new("en"), Embedding: embedding([]float32{0, 0, 1}), At: t0,
 		})
 		return err
 	})
 	only("Delete", func() error { return s.store.Delete(s.Context(), ann, id, memory.Everything()) })
+	only("Changing what is deleted", func() error {
+		_, get := s.store.Get(s.Context(), ann, id, memory.Everything())
+		_, update := s.store.Update(s.Context(), ann, id, memory.Everything(), vectorstore.Patch{Importance: new(1.0), At: t0})
+		for method, err := range map[string]error{
+			"Get": get, "Update": update, "Delete": s.store.Delete(s.Context(), ann, id, memory.Everything()),
+		} {
+			if !isNotFound(err) {
+				s.Errorf("%s of what others still have: %v", method, err)
+			}
+		}
+		return nil
+	})
 	only("Forget", func() error {
 		if n, err := s.store.Forget(s.Context(), ann); n != 1 {
 			s.Errorf("forgot %d, want 1", n)

@@ -52,7 +52,7 @@ func testSearchSeesWrites(s *suite) {
 		check("the first", "tea", x, tea.ID)
 
 		_, err := s.store.Update(s.Context(), user, tea.ID, memory.Everything(), vectorstore.Patch{
-			Text: ptr("has a dog"), Language: ptr("en"), Embedding: embedding(z), At: t0,
+			Text: new("has a dog"), Language: new("en"), Embedding: embedding(z), At: t0,
 		})
 		if err != nil {
 			s.Fatal(err)
@@ -120,7 +120,7 @@ func testChunks(s *suite) {
 			s.Errorf("the best chunk counts, once: %+v", hits)
 		}
 		_, err := s.store.Update(s.Context(), user, long.Memory.ID, memory.Everything(), vectorstore.Patch{
-			Text: ptr("now short"), Language: ptr("en"), Embedding: embedding([]float32{0, 0, 1}), At: t0,
+			Text: new("now short"), Language: new("en"), Embedding: embedding([]float32{0, 0, 1}), At: t0,
 		})
 		if err != nil {
 			s.Fatal(err)

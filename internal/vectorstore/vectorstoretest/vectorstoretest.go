@@ -262,5 +262,3 @@ func isInvalid(err error, field string) bool {
 	var invalid *memory.InvalidError
 	return errors.As(err, &invalid) && len(invalid.Violations) == 1 && invalid.Violations[0].Field == field
 }
-
-func ptr[T any](v T) *T { return &v }
