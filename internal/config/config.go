@@ -140,7 +140,7 @@ func defaults(dataDir string) Config {
 			Prompts:         retrieve.DefaultPrompts(),
 		},
 		Queue: Queue{
-			Workers:           4,
+			Workers:           8,
 			MaxPendingPerUser: 1000,
 			MaxAge:            168 * time.Hour,
 			MaxWait:           30 * time.Second,

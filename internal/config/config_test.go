@@ -104,7 +104,7 @@ queue: # all of it commented out
 			if r.TopK != test.topK || r.MinScore != test.minScore || r.Budget != test.budget {
 				t.Errorf("got %d, %g, %s; want %d, %g, %s", r.TopK, r.MinScore, r.Budget, test.topK, test.minScore, test.budget)
 			}
-			if r.MaxContextChars != 2000 || c.Queue.Workers != 4 {
+			if r.MaxContextChars != 2000 || c.Queue.Workers != 8 {
 				t.Errorf("what nobody set has changed: %+v", c)
 			}
 		})

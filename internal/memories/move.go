@@ -81,11 +81,11 @@ type Importer struct {
 // Import begins to take memories in. The scope's channel is used for memories that name none.
 func (k *Keeper) Import(scope memory.Scope) *Importer { return &Importer{keeper: k, scope: scope} }
 
-// Add takes a memory. The error names its fields by its position.
-func (i *Importer) Add(ctx context.Context, m memory.Memory) error {
+// Add takes a memory. The error names its fields by its position; wrong is what is known to be wrong with them already.
+func (i *Importer) Add(ctx context.Context, m memory.Memory, wrong memory.Violations) error {
 	position := fmt.Sprintf("memory[%d]", i.taken)
 	i.taken++
-	if err := i.complete(&m, position); err != nil {
+	if err := i.complete(&m, position, wrong); err != nil {
 		return errors.Join(err, i.Flush(ctx)) // what came before is good
 	}
 	i.batch = append(i.batch, vectorstore.Entry{Memory: m})
@@ -96,11 +96,11 @@ func (i *Importer) Add(ctx context.Context, m memory.Memory) error {
 }
 
 // complete fills in what the memory lacks and checks the rest.
-func (i *Importer) complete(m *memory.Memory, position string) error {
+func (i *Importer) complete(m *memory.Memory, position string, v memory.Violations) error {
 	now := time.Now()
 	m.Text = memory.CleanText(m.Text)
 	d := Draft{Text: m.Text, Kind: m.Kind, Importance: m.Importance, ObservedAt: m.ObservedAt}
-	v := d.Validate(position)
+	v = append(v, d.Validate(position)...)
 	v.Check(position+".id", memory.IDProblem(m.ID))
 	if m.Channel.Kind == memory.ChannelUnspecified && m.Channel.ID == "" {
 		m.Channel = i.scope.Channel

@@ -203,10 +203,10 @@ func TestUnreliableStorage(t *testing.T) {
 			}
 			chance := func(percent int) bool { return number(100) < percent }
 			b.store = &faulty{Store: b.store, fault: func(string) (before, after error) {
-				switch {
-				case chance(15):
+				switch n := number(100); {
+				case n < 15:
 					return errAway, nil
-				case chance(15):
+				case n < 30:
 					return nil, errAway
 				}
 				return nil, nil

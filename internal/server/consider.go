@@ -27,11 +27,12 @@ func (s *memoryService) ConsiderMemorizing(ctx context.Context, r *memsidecarv1.
 	if err != nil {
 		return nil, err
 	}
-	complete(&d)
+	completeTimes(&d)
 	v = append(v, d.Validate()...)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
+	completeSpeakers(&d) // not before: what is wrong with the scope is not the messages' fault
 	c, err := s.Considerer.Consider(ctx, decide.Request{Dialogue: d, RequestID: r.GetRequestId(), PayloadHash: hash, Wait: wait})
 	if err != nil {
 		return nil, err
@@ -56,14 +57,20 @@ func payloadHash(payload any) ([]byte, error) {
 	return sum[:16], nil
 }
 
-// complete fills in the speakers and times that messages leave out.
-func complete(d *memory.Dialogue) {
+// completeTimes fills in the times that messages leave out.
+func completeTimes(d *memory.Dialogue) {
 	now := time.Now()
 	for i := range d.Messages {
-		m := &d.Messages[i]
-		if m.Time.IsZero() {
-			m.Time = now
+		if d.Messages[i].Time.IsZero() {
+			d.Messages[i].Time = now
 		}
+	}
+}
+
+// completeSpeakers fills in who spoke, in messages that leave it out.
+func completeSpeakers(d *memory.Dialogue) {
+	for i := range d.Messages {
+		m := &d.Messages[i]
 		if m.Role == memory.RoleUser && m.Speaker == "" {
 			m.Speaker = d.Scope.UserID
 		}

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -21,12 +22,13 @@ func toStatus(err error) *status.Status {
 	var transient *memory.TransientError
 	switch {
 	case errors.As(err, &invalid):
+		bounded := bound(invalid.Violations)
 		details := &errdetails.BadRequest{}
-		for _, v := range invalid.Violations {
+		for _, v := range bounded {
 			details.FieldViolations = append(details.FieldViolations,
 				&errdetails.BadRequest_FieldViolation{Field: v.Field, Description: v.Field + " " + v.Problem})
 		}
-		return withDetails(codes.InvalidArgument, invalid.Error(), details)
+		return withDetails(codes.InvalidArgument, bounded.Err().Error(), details)
 	case errors.As(err, &overload):
 		return withDetails(codes.ResourceExhausted, overload.Error(),
 			&errdetails.RetryInfo{RetryDelay: durationpb.New(overload.RetryAfter)})
@@ -45,6 +47,34 @@ func toStatus(err error) *status.Status {
 		return s
 	}
 	return status.New(codes.Internal, "internal error; the server's log has the details")
+}
+
+// An error travels in HTTP/2 headers, twice: as text and as details. Clients of other languages than Go refuse headers of
+// more than 8 KiB, and their callers would learn nothing at all.
+const (
+	maxViolationBytes  = 300  // of a field's name or problem, which may quote the request
+	maxViolationsBytes = 1200 // of all together
+)
+
+// bound is as much of the violations as fits, and how many do not.
+func bound(all memory.Violations) (kept memory.Violations) {
+	left := maxViolationsBytes
+	for i, v := range all {
+		v.Field, v.Problem = shortened(v.Field), shortened(v.Problem)
+		if left -= len(v.Field) + len(v.Problem); left < 0 {
+			kept.Add("request", "has %d more wrong fields than fit into this answer", len(all)-i)
+			break
+		}
+		kept = append(kept, v)
+	}
+	return kept
+}
+
+func shortened(text string) string {
+	if len(text) <= maxViolationBytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxViolationBytes], "") + "…"
 }
 
 func withDetails(code codes.Code, message string, details protoadapt.MessageV1) *status.Status {

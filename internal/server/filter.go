@@ -16,13 +16,15 @@ import (
 // maxFilterBytes bounds a filter: the parser calls itself for each parenthesis, and a stack that overflows ends the process.
 const maxFilterBytes = 2000
 
-// parseFilter reads an AIP-160 filter into f. It takes comparisons joined by AND, which is what a store can promise.
-func parseFilter(text string, f *vectorstore.Filter) error {
+// parseFilter reads an AIP-160 filter into f. It takes comparisons joined by AND, which is what a store can promise. What is
+// wrong with the filter is noted; an error is a bug.
+func parseFilter(text string, f *vectorstore.Filter, v *memory.Violations) error {
 	if text == "" {
 		return nil
 	}
 	if len(text) > maxFilterBytes {
-		return memory.Invalid("filter", "is longer than %d bytes", maxFilterBytes)
+		v.Add("filter", "is longer than %d bytes", maxFilterBytes)
+		return nil
 	}
 	declarations, err := filtering.NewDeclarations(
 		filtering.DeclareStandardFunctions(),
@@ -41,10 +43,9 @@ func parseFilter(text string, f *vectorstore.Filter) error {
 	}
 	parsed, err := filtering.ParseFilterString(text, declarations)
 	if err != nil {
-		return memory.Invalid("filter", "cannot be understood: %s", innermost(err))
-	}
-	if err := addCondition(parsed.CheckedExpr.GetExpr(), f); err != nil {
-		return memory.Invalid("filter", "cannot be used: %s", err)
+		v.Add("filter", "cannot be understood: %s", innermost(err))
+	} else if err := addCondition(parsed.CheckedExpr.GetExpr(), f); err != nil {
+		v.Add("filter", "cannot be used: %s", err)
 	}
 	return nil
 }
@@ -59,7 +60,7 @@ func innermost(err error) string {
 func addCondition(e *expr.Expr, f *vectorstore.Filter) error {
 	call := e.GetCallExpr()
 	switch call.GetFunction() {
-	case filtering.FunctionAnd, filtering.FunctionFuzzyAnd:
+	case filtering.FunctionAnd:
 		for _, arg := range call.GetArgs() {
 			if err := addCondition(arg, f); err != nil {
 				return err

@@ -55,10 +55,10 @@ func (s *memoryService) ListMemories(ctx context.Context, r *memsidecarv1.ListMe
 	scope := scopeOf(r.GetScope(), true, &v)
 	q := vectorstore.ListQuery{Filter: vectorstore.Filter{Audience: s.audience(scope)}}
 	q.Limit, q.After = page(r, &v)
-	if err := v.Err(); err != nil {
+	if err := parseFilter(r.GetFilter(), &q.Filter, &v); err != nil {
 		return nil, err
 	}
-	if err := parseFilter(r.GetFilter(), &q.Filter); err != nil {
+	if err := v.Err(); err != nil {
 		return nil, err
 	}
 	found, err := s.Store.List(ctx, scope.User(), q)

@@ -105,15 +105,13 @@ func (s *memoryService) ImportMemories(stream grpc.ClientStreamingServer[memside
 			return errors.Join(err, importer.Flush(ctx))
 		}
 		at := fmt.Sprintf("memory[%d]", i)
-		var v memory.Violations
 		if item.GetMemory() == nil {
-			v.Add(at, "is missing: each message after the first has a memory")
-		}
-		m := toMemory(item.GetMemory(), at, &v)
-		if err := v.Err(); err != nil {
+			err := memory.Invalid(at, "is missing: each message after the first has a memory")
 			return errors.Join(err, importer.Flush(ctx))
 		}
-		if err := importer.Add(ctx, m); err != nil {
+		var v memory.Violations
+		m := toMemory(item.GetMemory(), at, &v)
+		if err := importer.Add(ctx, m, v); err != nil {
 			return err
 		}
 	}
@@ -143,12 +141,23 @@ func (s *memoryService) UpdateUserSettings(ctx context.Context, r *memsidecarv1.
 	scope := scopeOf(r.GetScope(), true, &v)
 	p := r.GetSettings()
 	fields := maskedFields(r.GetUpdateMask(), p, []string{"time_zone", "language", "paused"}, "settings", &v)
-	if _, err := time.LoadLocation(p.GetTimeZone()); err != nil {
-		v.Add("settings.time_zone", "is not an IANA time zone such as \"Asia/Shanghai\"")
-	}
-	if p.GetLanguage() != "" {
-		if _, err := language.Parse(p.GetLanguage()); err != nil {
-			v.Add("settings.language", "is not a BCP 47 language such as \"zh\" or \"en\"")
+	spoken := ""
+	for _, field := range fields { // what is not changed is not checked
+		switch field {
+		case "time_zone":
+			// Local is Go's name for the machine's zone, which is none of a user's.
+			if _, err := time.LoadLocation(p.GetTimeZone()); err != nil || p.GetTimeZone() == "Local" {
+				v.Add("settings.time_zone", "is not an IANA time zone such as \"Asia/Shanghai\"")
+			}
+		case "language":
+			if p.GetLanguage() == "" {
+				continue
+			}
+			tag, err := language.Parse(p.GetLanguage())
+			if err != nil {
+				v.Add("settings.language", "is not a BCP 47 language such as \"zh\" or \"en\"")
+			}
+			spoken = tag.String() // zh_CN is understood and becomes zh-CN
 		}
 	}
 	if err := v.Err(); err != nil {
@@ -160,7 +169,7 @@ func (s *memoryService) UpdateUserSettings(ctx context.Context, r *memsidecarv1.
 			case "time_zone":
 				settings.TimeZone = p.GetTimeZone()
 			case "language":
-				settings.Language = p.GetLanguage()
+				settings.Language = spoken
 			case "paused":
 				settings.Paused = p.GetPaused()
 			}

@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -75,12 +76,12 @@ func TestPurgeWithReader(t *testing.T) {
 
 		release, reading, ended := make(chan struct{}), make(chan struct{}), make(chan error)
 		go func() {
-			ended <- s.Read(t.Context(), func(q sqlite.Querier) error {
+			ended <- s.Read(t.Context(), func(q sqlite.Querier) (err error) {
 				rows, err := q.Query(t.Context(), `SELECT text FROM notes`)
 				if err != nil {
 					return err
 				}
-				defer rows.Close()
+				defer func() { err = errors.Join(err, rows.Close()) }()
 				rows.Next()
 				close(reading)
 				<-release

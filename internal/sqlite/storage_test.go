@@ -261,8 +261,7 @@ func TestCallersMistakesAreNoOutage(t *testing.T) {
 		"syntax":          exec(t.Context(), s, `INSERT INTO nowhere`),
 		"cancelled write": exec(cancelled, s, `INSERT INTO notes VALUES ('b')`),
 		"cancelled read": s.Read(cancelled, func(q sqlite.Querier) error {
-			_, err := q.Query(cancelled, `SELECT 1`)
-			return err
+			return q.QueryRow(cancelled, `SELECT 1`).Scan(new(int))
 		}),
 		"no rows": s.Read(t.Context(), func(q sqlite.Querier) error {
 			return q.QueryRow(t.Context(), `SELECT text FROM notes WHERE text = 'z'`).Scan(new(string))

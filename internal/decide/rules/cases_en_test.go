@@ -83,6 +83,11 @@ var englishKept = []said{
 	{"I always carry an inhaler because I have asthma", []string{"The user always carries an inhaler because they have asthma."}},
 	{"I just moved to Oslo and do you know any good cafes?", []string{"The user just moved to Oslo."}},
 	{"A friend of mine is visiting me in April", []string{"A friend of the user's is visiting them in April."}},
+	{"so my landlord raised the rent again and now I'm paying $2400 a month", []string{"The user's landlord raised the rent again and now they are paying $2400 a month."}},
+	{"Me and my roommate are starting a podcast about true crime", []string{"The user and their roommate are starting a podcast about true crime."}},
+	{"I run a small bakery in Lyon with my husband", []string{"The user runs a small bakery in Lyon with their husband."}},
+	{"Any book suggestions? I mostly read sci-fi.", []string{"The user mostly reads sci-fi."}},
+	{"It's my birthday today!", []string{"It's the user's birthday today."}},
 	{"I grew up in Kenya, but my parents are from India", []string{"The user grew up in Kenya, but their parents are from India."}},
 	{"I try to eat healthy and I watch my sugar because I'm diabetic", []string{"The user tries to eat healthy and they watch their sugar because they are diabetic."}},
 }
@@ -114,4 +119,5 @@ var englishSkipped = []string{
 	"Don't remember this: my PIN is 1234", "Forget what I just said.", "Off the record, I hate my boss", "Don't save this, but I was fired", "I live in Rome. Forget that.", "please don't remember my address, it's 5 Elm St",
 	`"I love you" is a song`, "```go\nI like this\n```", "> I like tea", "ERROR 2024-01-02 something failed: bug", "2024-05-06 12:00:01 INFO my service likes restarting", "if (x == 1) { return my_value; }", "import os", "Traceback (most recent call last):",
 	"...", "???", "🙂", "123", "US GDP grew 3% in 2023",
+	"I am a bit confused", "I meant the second one", "I want a shorter version", "I'd like option 3", "I'll take the second one", "I got an error", "I'd love to hear more", "I always wondered why the sky is blue", "That worked, thanks", "I have no idea what that means",
 }

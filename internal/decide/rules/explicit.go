@@ -48,11 +48,11 @@ func newRequests() *requests {
 	}
 }
 
-var notForgetting = regexp.MustCompile(`(别|不要|不用|不必)记(错|恨|仇|混|反|岔)`)
+var notForgetting = regexp.MustCompile(`^(别|不要|不用|不必)记(错|恨|仇|混|反|岔)`)
 
 // request finds an explicit request in a sentence: what is asked, the clauses before it, which are judged as usual, and
-// what is to be remembered.
-func (r *Rules) request(s sentence, clauses []piece, lang string) (asked request, before []piece, content piece) {
+// what is to be remembered. What stands before heardUpTo in the message belongs to an earlier request.
+func (r *Rules) request(s sentence, clauses []piece, lang string, heardUpTo int) (asked request, before []piece, content piece) {
 	g := r.grammarOf(lang)
 	if r.forgets(s) {
 		return r.forgetScope(s), nil, piece{}
@@ -60,7 +60,7 @@ func (r *Rules) request(s sentence, clauses []piece, lang string) (asked request
 	if lang != chinese && lang != english {
 		if phrase, ok := r.explicit.any(s.piece); ok && !s.question {
 			if s.runes() < utf8.RuneCountInString(phrase)+8 { // little but the request: it speaks of what was said before
-				return remember, nil, s.src.piece(0, s.end)
+				return remember, nil, s.src.piece(max(heardUpTo, runeStart(s.src.raw, s.end-maxSentenceBytes/2)), s.end)
 			}
 			return remember, nil, s.piece
 		}
@@ -169,6 +169,15 @@ func (r *Rules) forgets(s sentence) bool {
 		}
 	}
 	return false
+}
+
+// runeStart is the first position at or after at where a character begins, at least 0.
+func runeStart(text string, at int) int {
+	at = max(at, 0)
+	for at < len(text) && !utf8.RuneStart(text[at]) {
+		at++
+	}
+	return at
 }
 
 func lastWord(words []word, before int) string {

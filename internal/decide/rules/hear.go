@@ -12,11 +12,11 @@ const joinRunes = 300
 // hear reads one message of the speaker; earlier are the speaker's messages before it, to which "remember that" may refer.
 func (r *Rules) hear(src *source, fallback string, earlier []*heard, classes map[class]int) *heard {
 	h := &heard{source: src}
-	explicitRest, first := false, true
+	explicitRest, first, heardUpTo := false, true, 0
 	for _, s := range src.sentences() {
 		lang := languageOf(s.piece, fallback)
 		clauses := s.clauses()
-		asked, before, content := r.request(s, clauses, lang)
+		asked, before, content := r.request(s, clauses, lang, heardUpTo)
 		switch asked {
 		case forgetAround:
 			h.forgotten = true
@@ -28,6 +28,7 @@ func (r *Rules) hear(src *source, fallback string, earlier []*heard, classes map
 		case remember:
 			r.hearClauses(h, sentence{piece: s.piece}, before, lang, classes)
 			h.units = append(h.units, r.explicitUnit(content, lang))
+			heardUpTo = s.end
 		case rememberNext:
 			explicitRest = true
 		case rememberBack:
@@ -62,8 +63,10 @@ func (r *Rules) rememberBack(h *heard, earlier []*heard) {
 		found := false
 		for _, u := range units {
 			if u.class == statement || u.class == treatment {
-				u.explicit = true
-				u.assessment = r.assess(u.pieces[0], u.lang, SignalExplicit)
+				if !u.explicit {
+					u.explicit = true
+					u.assessment = r.assess(u.pieces[0], u.lang, SignalExplicit)
+				}
 				found = true
 			}
 		}

@@ -45,7 +45,7 @@ type retelling struct {
 
 var (
 	reciprocalEN = regexp.MustCompile(`\bwe('ve|'re| have| are| were)? (first |both |finally )?(met|meet|dated|dating|married|broke|each|together|talked|fought|argued|got together|know each)\b|\beach other\b|\bone another\b`)
-	habitualEN   = regexp.MustCompile(`\b(every|always|often|usually|daily|a lot|never|sometimes|rarely|before bed|regularly|most days|on weekends)\b`)
+	habitualEN   = regexp.MustCompile(`\b(every|always|often|usually|daily|a lot|mostly|mainly|generally|typically|normally|never|sometimes|rarely|before bed|regularly|most days|on weekends)\b`)
 	youEN        = regexp.MustCompile(`\b(you|your|yours|you're|you've|you'll|yourself)\b`)
 )
 

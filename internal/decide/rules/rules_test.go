@@ -274,6 +274,13 @@ func TestLongInput(t *testing.T) {
 		"lines":          strings.Repeat("\n", 256<<10),
 		"times":          strings.Repeat("明天", 256<<10/6),
 		"dots":           strings.Repeat("a.", 128<<10),
+		"neutral":        strings.Repeat("我喜欢这个问题", 256<<10/21),
+		"not to forget":  strings.Repeat("别记错", 256<<10/9),
+		"hearsay":        strings.Repeat("he says ", 256<<10/8),
+		"remember that":  strings.Repeat("I like tea. Remember that. ", 256<<10/27),
+		"Japanese":       strings.Repeat("覚えて。", 256<<10/12),
+		"forget":         strings.Repeat("forget that. ", 256<<10/13),
+		"commands":       strings.Repeat("translate\n", 256<<10/10),
 	} {
 		start := time.Now()
 		_, s := consider(t, r, talk(text))

@@ -115,6 +115,10 @@ type sentence struct {
 	colon    bool // ends with a colon: what follows belongs to it
 }
 
+// maxSentenceBytes bounds what is looked at together: work inside a sentence may grow faster than its length. It is far
+// more than a statement may have.
+const maxSentenceBytes = 4000
+
 // sentences cuts the prose of a message into sentences. Code, logs and quoted lines are left out.
 func (s *source) sentences() []sentence {
 	var out []sentence
@@ -140,7 +144,12 @@ func (s *source) sentences() []sentence {
 }
 
 func (s *source) lineSentences(out []sentence, pos, end int) []sentence {
+	broken := false // the text before was cut in the middle of a clause: the rest of it is no sentence
 	emit := func(from, to int, question bool) {
+		if broken {
+			broken = false
+			return
+		}
 		if p := s.piece(from, to); !p.empty() {
 			out = append(out, sentence{p, question, strings.HasSuffix(p.norm, ":") || strings.HasSuffix(p.norm, "：")})
 		}
@@ -149,6 +158,12 @@ func (s *source) lineSentences(out []sentence, pos, end int) []sentence {
 	for i := from; i < end; {
 		r, n := utf8.DecodeRuneInString(s.norm[i:])
 		i += n
+		if length := i - from; length > maxSentenceBytes || length > maxSentenceBytes*3/4 && strings.ContainsRune(",，、 ", r) {
+			emit(from, i, false)
+			broken = length > maxSentenceBytes
+			from = i
+			continue
+		}
 		if !strings.ContainsRune("。！？!?；;…", r) && (r != '.' || !s.fullStop(i-n, end)) {
 			continue
 		}

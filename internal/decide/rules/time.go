@@ -10,8 +10,8 @@ var (
 		`|(january|february|march|april|june|july|august|september|october|november|december)|(in|on|by|until|this|next|late|early) may|may [0-9]` +
 		`|at [0-9]{1,2}|[0-9]{1,2}(:[0-9]{2})? ?(am|pm|a\.m|p\.m|o'clock)|[0-9]{1,2}(st|nd|rd|th)|[0-9]{1,2}/[0-9]{1,2}|[0-9]{4}-[0-9]{2}|in (a|two|three|four|five|six|[0-9]+) (days?|weeks?|months?)|christmas|easter|thanksgiving|this (afternoon|evening))\b`)
 
-	detailZH = regexp.MustCompile(`[0-9][0-9.,:/%-]*[0-9%]|[0-9]|[一二两三四五六七八九十百千万半]+(只|条|岁|年|个月|个孩|口人|斤|公斤|块|元|号|月|小时|公里|本|台|辆|套|门|级|楼|次|周|倍|平米|平方|胎)|《[^》]*》?|「|“`)
-	detailEN = regexp.MustCompile(`[$€£¥]?[0-9][0-9.,:/-]*[0-9%]|[$€£¥]?[0-9]|"[^"]*"|\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand)\b`)
+	detailZH = regexp.MustCompile(`[0-9][0-9.,:/%-]*[0-9%]|[0-9]|[一二两三四五六七八九十百千万半]+几?(只|条|岁|年|个月|个孩|口人|斤|公斤|块|元|号|月|小时|公里|本|台|辆|套|门|级|楼|次|周|倍|平米|平方|胎)|《[^》]*》?|「|“`)
+	detailEN = regexp.MustCompile(`[$€£¥]?[0-9][0-9.,:/-]*[0-9%]|[$€£¥]?[0-9]|"[^"]*"|\b(two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand)\b`)
 	latinZH  = regexp.MustCompile(`[a-z][a-z+#.]+`)
 
 	concreteZH = regexp.MustCompile(`了|[0-9]|[a-z0-9][/_=][a-z0-9]|\.[a-z]|改成|设为|换成|改为`)

@@ -37,16 +37,16 @@ func testAccept(s *suite) {
 }
 
 func testAcceptFansOut(s *suite) {
-	id := s.add(group("ann", "lobby"), "ben", "eve")
+	id := s.add(lobby("ann"), "ben", "eve")
 	for _, speaker := range []string{"ann", "ben", "eve"} {
 		c := s.get(user(speaker), id)
-		if c.ID != id || c.Scope != group(speaker, "lobby") || c.State != memory.StatePending || c.MessageCount != 4 {
+		if c.ID != id || c.Scope != lobby(speaker) || c.State != memory.StatePending || c.MessageCount != 4 {
 			s.Errorf("%s sees %+v", speaker, c)
 		}
 	}
 	jobs := s.expect("ann "+id, "ben "+id, "eve "+id)
 	for _, job := range jobs {
-		if job.Dialogue.Scope != group("ann", "lobby") || len(job.Dialogue.Messages) != 4 || job.Consideration.State != memory.StateRunning ||
+		if job.Dialogue.Scope != lobby("ann") || len(job.Dialogue.Messages) != 4 || job.Consideration.State != memory.StateRunning ||
 			job.Consideration.Attempts != 1 || !job.AcceptedAt.Equal(t0) || job.Checkpoint != nil {
 			s.Errorf("claimed %+v", job)
 		}
@@ -93,11 +93,11 @@ func requestIDProblem(err error) bool {
 }
 
 func testRequestID(s *suite) {
-	first := s.acceptance(group("ann", "lobby"), "ben")
+	first := s.acceptance(lobby("ann"), "ben")
 	first.RequestID, first.PayloadHash = "r1", []byte{1, 2}
 	s.accept(first)
 
-	again := s.acceptance(group("ann", "lobby"), "ben")
+	again := s.acceptance(lobby("ann"), "ben")
 	again.RequestID, again.PayloadHash = "r1", []byte{1, 2}
 	if c := s.accept(again); c.ID != first.ID || c.State != memory.StatePending {
 		s.Errorf("repeated: %+v, want that of %s", c, first.ID)
@@ -164,7 +164,7 @@ func testRequestIDConcurrently(s *suite) {
 }
 
 func testSkip(s *suite) {
-	a := s.acceptance(group("ann", "lobby"), "ben", "eve")
+	a := s.acceptance(lobby("ann"), "ben", "eve")
 	a.Skip = map[string]string{"ann": "paused", "eve": "asleep"}
 	c := s.accept(a)
 	if c.State != memory.StateSkipped || c.Outcome.Reason != "paused" || !c.NextAttemptAt.IsZero() {
@@ -203,7 +203,7 @@ func testMaxPending(s *suite) {
 	if _, err := limited(direct("ann")); !overloaded(err) { // one runs and one waits
 		s.Fatalf("got %v, want an OverloadError", err)
 	}
-	refused, err := limited(group("ben", "lobby"), "ann")
+	refused, err := limited(lobby("ben"), "ann")
 	if !overloaded(err) {
 		s.Fatalf("got %v, want an OverloadError for the other speaker", err)
 	}
@@ -211,7 +211,7 @@ func testMaxPending(s *suite) {
 		s.Errorf("part of a refused dialogue is stored: %v", err)
 	}
 
-	paused := s.acceptance(group("eve", "lobby"), "ann") // who is skipped does not wait
+	paused := s.acceptance(lobby("eve"), "ann") // who is skipped does not wait
 	paused.MaxPending, paused.Skip = 2, map[string]string{"ann": "paused"}
 	if _, err := s.store.Accept(s.Context(), paused); err != nil {
 		s.Errorf("with the other speaker skipped: %v", err)

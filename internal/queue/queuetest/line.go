@@ -3,7 +3,6 @@ package queuetest
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"sync"
@@ -16,7 +15,7 @@ import (
 // testOrder: a user's line is served one at a time and in order, several users' lines at once.
 func testOrder(s *suite) {
 	a1, a2 := s.add(direct("ann")), s.add(direct("ann"))
-	both := s.add(group("ben", "lobby"), "ann")
+	both := s.add(lobby("ben"), "ann")
 	b2 := s.add(direct("ben"))
 	elsewhere := s.add(memory.Scope{Namespace: "elsewhere", UserID: "ann"}) // another person
 	jobs := s.expect("ann "+a1, "ben "+both, "ann "+elsewhere)
@@ -196,7 +195,7 @@ func testRecover(s *suite) {
 }
 
 func testRetry(s *suite) {
-	id := s.add(group("ann", "lobby"), "ben")
+	id := s.add(lobby("ann"), "ben")
 	ann := s.expect("ann "+id, "ben "+id)[0]
 	everything := memory.Everything()
 	retry := func(u memory.User, audience memory.Audience) error {
@@ -207,7 +206,7 @@ func testRetry(s *suite) {
 		s.Errorf("retrying a running one: %v", err)
 	}
 	s.finish(ann, memory.StateFailed)
-	lobby := memory.VisibilityChannel.AudienceOf(memory.Channel{Kind: memory.ChannelGroup, ID: "lobby"})
+	inside := memory.VisibilityChannel.AudienceOf(memory.Channel{Kind: memory.ChannelGroup, ID: "lobby"})
 	elsewhere := memory.VisibilityChannel.AudienceOf(memory.Channel{Kind: memory.ChannelGroup, ID: "elsewhere"})
 	for name, err := range map[string]error{
 		"another group":     retry(user("ann"), elsewhere),
@@ -225,7 +224,7 @@ func testRetry(s *suite) {
 	s.expect()
 
 	at := s.later(time.Hour)
-	c, err := s.store.Retry(s.Context(), user("ann"), id, lobby, at)
+	c, err := s.store.Retry(s.Context(), user("ann"), id, inside, at)
 	if err != nil || c.State != memory.StatePending || c.Attempts != 0 || !c.UpdatedAt.Equal(at) || !c.NextAttemptAt.Equal(at) {
 		s.Errorf("retried %+v, %v", c, err)
 	}
@@ -269,135 +268,4 @@ func testRetryKeepsItsPlace(s *suite) {
 		s.finish(s.expect("ann " + id)[0], memory.StateRemembered)
 	}
 	s.expect()
-}
-
-// testLines does what comes to its mind, and then checks that no line is ever served out of order or stands still.
-func testLines(s *suite) {
-	const steps, seed = 250, 7
-	random := rand.New(rand.NewPCG(seed, seed))
-	people := []string{"ann", "ben", "eve"}
-	running := map[string]queue.Job{} // by user
-	accepted := map[string]int{}
-	ended := map[string]bool{}
-	fails := []string{} // "user id"
-	claim := func() {
-		jobs, _ := s.claim(1 + random.IntN(3))
-		for _, job := range jobs {
-			u := job.User().ID
-			if before, ok := running[u]; ok {
-				s.Fatalf("%q was claimed while %q runs", names([]queue.Job{job}), names([]queue.Job{before}))
-			}
-			if ended[names([]queue.Job{job})[0]] {
-				s.Fatalf("%q was claimed after its end", names([]queue.Job{job}))
-			}
-			running[u] = job
-		}
-	}
-	pick := func() (job queue.Job, ok bool) {
-		u := people[random.IntN(len(people))]
-		job, ok = running[u]
-		return job, ok
-	}
-	end := func(job queue.Job, state memory.State) {
-		s.finish(job, state)
-		delete(running, job.User().ID)
-		name := names([]queue.Job{job})[0]
-		if state == memory.StateFailed {
-			fails = append(fails, name)
-		} else {
-			ended[name] = true
-		}
-	}
-	for range steps {
-		s.later(time.Second)
-		switch random.IntN(8) {
-		case 0, 1:
-			first := random.IntN(len(people))
-			others := slices.Delete(slices.Clone(people), first, first+1)[:random.IntN(3)]
-			s.add(group(people[first], "lobby"), others...)
-			for _, u := range append(others, people[first]) {
-				accepted[u]++
-			}
-		case 2, 3:
-			claim()
-		case 4:
-			if job, ok := pick(); ok {
-				end(job, memory.StateRemembered)
-			}
-		case 5:
-			if job, ok := pick(); ok {
-				end(job, memory.StateFailed)
-			}
-		case 6:
-			if job, ok := pick(); ok {
-				due := s.now.Add(time.Duration(random.IntN(5)) * time.Second)
-				if err := s.store.Postpone(s.Context(), job.Seq, due, memory.Outcome{}, s.now); err != nil {
-					s.Fatal(err)
-				}
-				delete(running, job.User().ID)
-			}
-		case 7:
-			if len(fails) > 0 && random.IntN(2) == 0 {
-				s.retryNamed(fails[0])
-				fails = fails[1:]
-				break
-			}
-			var except []int64
-			for u, job := range running {
-				if random.IntN(2) == 0 {
-					except = append(except, job.Seq)
-				} else {
-					delete(running, u)
-				}
-			}
-			if err := s.store.Recover(s.Context(), except, s.now); err != nil {
-				s.Fatal(err)
-			}
-		}
-	}
-
-	for _, name := range fails {
-		s.retryNamed(name)
-	}
-	for _, job := range running {
-		end(job, memory.StateSkipped)
-	}
-	served := map[string][]int64{}
-	for s.later(time.Minute); ; {
-		claim()
-		if len(running) == 0 {
-			break
-		}
-		for u, job := range running {
-			served[u] = append(served[u], job.Seq)
-			end(job, memory.StateRemembered)
-		}
-	}
-	total := 0
-	for _, u := range people {
-		total += accepted[u]
-		// Only the first may be younger than the next: it was due when an older one was retried.
-		if order := served[u]; len(order) > 1 && !slices.IsSorted(order[1:]) {
-			s.Errorf("%s was served in the order %v", u, order)
-		}
-		for _, job := range s.all(user(u)) {
-			if !job.Consideration.State.Final() {
-				s.Errorf("%q is left %s", names([]queue.Job{job}), job.Consideration.State)
-			}
-		}
-	}
-	if len(ended) != total {
-		s.Errorf("%d of %d ended", len(ended), total)
-	}
-}
-
-func (s *suite) retryNamed(name string) {
-	s.Helper()
-	var u, id string
-	if _, err := fmt.Sscan(name, &u, &id); err != nil {
-		s.Fatal(err)
-	}
-	if _, err := s.store.Retry(s.Context(), user(u), id, memory.Everything(), s.now); err != nil {
-		s.Fatal(err)
-	}
 }

@@ -69,8 +69,9 @@ func direct(userID string) memory.Scope {
 	return memory.Scope{Namespace: namespace, UserID: userID, Channel: memory.Channel{Kind: memory.ChannelDirect, ID: "dm"}}
 }
 
-func group(userID, channel string) memory.Scope {
-	return memory.Scope{Namespace: namespace, UserID: userID, Channel: memory.Channel{Kind: memory.ChannelGroup, ID: channel}}
+// lobby is a group in which the user speaks.
+func lobby(userID string) memory.Scope {
+	return memory.Scope{Namespace: namespace, UserID: userID, Channel: memory.Channel{Kind: memory.ChannelGroup, ID: "lobby"}}
 }
 
 // acceptance is a dialogue in which every speaker says one thing and the bot answers.

@@ -113,6 +113,26 @@ func testList(s *suite) {
 	}
 }
 
+// pages reads all pages of ann's.
+func (s *suite) pages(q queue.ListQuery) (all []string) {
+	s.Helper()
+	for {
+		jobs, next, err := s.store.List(s.Context(), user("ann"), q)
+		if err != nil {
+			s.Fatal(err)
+		}
+		if len(jobs) == 0 || len(jobs) > q.Limit || len(jobs) < q.Limit && next != "" {
+			s.Fatalf("a page of %d with limit %d and next %q", len(jobs), q.Limit, next)
+		}
+		for _, job := range jobs {
+			all = append(all, job.Consideration.ID)
+		}
+		if q.After = next; next == "" {
+			return all
+		}
+	}
+}
+
 func testListPages(s *suite) {
 	const count = 7
 	want := make([]string, count)
@@ -125,23 +145,7 @@ func testListPages(s *suite) {
 			slices.Reverse(want)
 		}
 		for limit := 1; limit <= count+1; limit++ {
-			var got []string
-			q := queue.ListQuery{Audience: memory.Everything(), OldestFirst: oldestFirst, Limit: limit}
-			for {
-				jobs, next, err := s.store.List(s.Context(), user("ann"), q)
-				if err != nil {
-					s.Fatal(err)
-				}
-				if len(jobs) == 0 || len(jobs) > limit || len(jobs) < limit && next != "" {
-					s.Fatalf("a page of %d with limit %d and next %q", len(jobs), limit, next)
-				}
-				for _, job := range jobs {
-					got = append(got, job.Consideration.ID)
-				}
-				if q.After = next; next == "" {
-					break
-				}
-			}
+			got := s.pages(queue.ListQuery{Audience: memory.Everything(), OldestFirst: oldestFirst, Limit: limit})
 			if !slices.Equal(got, want) {
 				s.Errorf("oldest first %t, limit %d: %q, want %q", oldestFirst, limit, got, want)
 			}
@@ -168,7 +172,7 @@ func testStats(s *suite) {
 	}
 	first := s.add(direct("ann"))
 	second := s.now
-	s.add(group("ben", "lobby"), "ann")
+	s.add(lobby("ben"), "ann")
 	s.add(memory.Scope{Namespace: "elsewhere", UserID: "ann"})
 	if got, want := stats(namespace), (queue.Stats{Pending: 3, OldestPending: t0}); got != want {
 		s.Errorf("got %+v, want %+v", got, want)
@@ -232,7 +236,7 @@ func testForget(s *suite) {
 
 // testForgetInGroups: of a dialogue that others considered too, the user's words go and the others' stay in their places.
 func testForgetInGroups(s *suite) {
-	a := s.acceptance(group("ann", "lobby"), "ben")
+	a := s.acceptance(lobby("ann"), "ben")
 	a.RequestID, a.PayloadHash = "r1", []byte{1}
 	a.Dialogue.Messages = append(a.Dialogue.Messages, a.Dialogue.Messages[1]) // ben speaks twice
 	s.accept(a)
@@ -273,7 +277,7 @@ func testForgetInGroups(s *suite) {
 	}
 
 	// When the scope's own user is forgotten, the others' views stay.
-	b := s.add(group("ann", "lobby"), "eve")
+	b := s.add(lobby("ann"), "eve")
 	if got, want := s.forget(user("ann")), (queue.Forgotten{Considerations: 2, Messages: 1}); got != want {
 		s.Errorf("got %+v, want %+v", got, want)
 	}

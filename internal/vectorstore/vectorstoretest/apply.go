@@ -266,7 +266,7 @@ func testPayloadHash(s *suite) {
 		if a := s.apply(ben, other)[0]; a.Action == memory.ActionLeftDeleted { // a StatementID is its user's own
 			s.Errorf("for another person: %+v", a)
 		}
-		s.store.Forget(s.Context(), ben) //nolint:errcheck // for the next round
+		s.forget(ben)
 	}
 	s.remove(ann, e.Memory.ID)
 	other := e

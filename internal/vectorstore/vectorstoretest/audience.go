@@ -51,7 +51,7 @@ func testAudience(s *suite) {
 				names[m.ID] = name
 				all = append(all, s.add(ann, m, 1, 1, 0))
 			}
-			defer s.store.Forget(s.Context(), ann) //nolint:errcheck // for the next round
+			defer s.forget(ann) // for the next round
 			seen := func(list []string) []string {
 				for i, id := range list {
 					list[i] = names[id]
@@ -69,25 +69,30 @@ func testAudience(s *suite) {
 			}
 
 			for _, m := range all {
-				visible := slices.Contains(c.sees, names[m.ID])
-				check := func(method string, err error) {
-					s.Helper()
-					if visible && err != nil || !visible && !isNotFound(err) {
-						s.Errorf("%s of %s: %v", method, names[m.ID], err)
-					}
-				}
-				_, err := s.store.Get(s.Context(), ann, m.ID, c.audience)
-				check("Get", err)
-				_, err = s.store.Update(s.Context(), ann, m.ID, c.audience, vectorstore.Patch{Importance: new(0.75), At: t0})
-				check("Update", err)
-				if !visible && !reflect.DeepEqual(s.get(ann, m.ID), m) {
-					s.Errorf("%s was changed", names[m.ID])
-				}
-				check("Delete", s.store.Delete(s.Context(), ann, m.ID, c.audience))
-				if left := len(s.list(ann, everything())); visible == slices.Contains(ids(s.list(ann, everything())), m.ID) {
-					s.Errorf("after Delete of %s, %d are left", names[m.ID], left)
-				}
+				s.touch(m, c.audience, slices.Contains(c.sees, names[m.ID]))
 			}
 		})
+	}
+}
+
+// touch gets, changes and deletes one of ann's memories, which the audience may do or not.
+func (s *suite) touch(m memory.Memory, audience memory.Audience, visible bool) {
+	s.Helper()
+	check := func(method string, err error) {
+		s.Helper()
+		if visible && err != nil || !visible && !isNotFound(err) {
+			s.Errorf("%s of %q: %v", method, m.Text, err)
+		}
+	}
+	_, err := s.store.Get(s.Context(), ann, m.ID, audience)
+	check("Get", err)
+	_, err = s.store.Update(s.Context(), ann, m.ID, audience, vectorstore.Patch{Importance: new(0.75), At: t0})
+	check("Update", err)
+	if !visible && !reflect.DeepEqual(s.get(ann, m.ID), m) {
+		s.Errorf("%q was changed", m.Text)
+	}
+	check("Delete", s.store.Delete(s.Context(), ann, m.ID, audience))
+	if left := ids(s.list(ann, everything())); visible == slices.Contains(left, m.ID) {
+		s.Errorf("after Delete of %q: %q", m.Text, left)
 	}
 }

@@ -26,6 +26,32 @@ func testIsolation(s *suite) {
 			}
 		}
 	}
+	snapshots := s.separate(people)
+	s.changesOfAnn(shared, people[1:], snapshots)
+
+	if seen := s.snapshot(ann); len(seen) != 0 {
+		s.Errorf("ann still sees %+v", seen)
+	}
+	stranger := memory.User{Namespace: "tenant/site", ID: "eve"}
+	if seen := s.snapshot(stranger); len(seen) != 0 {
+		s.Errorf("a stranger sees %+v", seen)
+	}
+	for what, err := range map[string]error{
+		"Get": func() error {
+			_, err := s.store.Get(s.Context(), stranger, shared[0].Memory.ID, memory.Everything())
+			return err
+		}(),
+		"Delete": s.store.Delete(s.Context(), stranger, shared[0].Memory.ID, memory.Everything()),
+	} {
+		if !isNotFound(err) {
+			s.Errorf("%s by a stranger: %v", what, err)
+		}
+	}
+}
+
+// separate checks that each of the people sees two memories, their own, and returns them.
+func (s *suite) separate(people []memory.User) map[memory.User][]memory.Memory {
+	s.Helper()
 	snapshots := map[memory.User][]memory.Memory{}
 	for _, user := range people {
 		seen := s.snapshot(user)
@@ -39,14 +65,19 @@ func testIsolation(s *suite) {
 		}
 		snapshots[user] = seen
 	}
+	return snapshots
+}
 
+// changesOfAnn changes, one after the other, all that is stored of ann, and checks that it stays as it was for the others.
+func (s *suite) changesOfAnn(shared []vectorstore.Entry, others []memory.User, snapshots map[memory.User][]memory.Memory) {
+	s.Helper()
 	id := shared[0].Memory.ID
 	only := func(what string, change func() error) {
 		s.Helper()
 		if err := change(); err != nil {
 			s.Errorf("%s: %v", what, err)
 		}
-		for _, user := range people[1:] {
+		for _, user := range others {
 			if d := diff(s.snapshot(user), snapshots[user]); d != "" {
 				s.Errorf("%s changed what %v sees: %s", what, user, d)
 			}
@@ -88,21 +119,6 @@ func testIsolation(s *suite) {
 		}
 		return nil
 	})
-	if seen := s.snapshot(ann); len(seen) != 0 {
-		s.Errorf("ann still sees %+v", seen)
-	}
-	stranger := memory.User{Namespace: "tenant/site", ID: "eve"}
-	if seen := s.snapshot(stranger); len(seen) != 0 {
-		s.Errorf("a stranger sees %+v", seen)
-	}
-	for what, err := range map[string]error{
-		"Get":    func() error { _, err := s.store.Get(s.Context(), stranger, id, memory.Everything()); return err }(),
-		"Delete": s.store.Delete(s.Context(), stranger, id, memory.Everything()),
-	} {
-		if !isNotFound(err) {
-			s.Errorf("%s by a stranger: %v", what, err)
-		}
-	}
 }
 
 // testLookAlikes: ids that are equal to a person's eye, or to a careless query, are different people.

@@ -135,6 +135,13 @@ func (s *suite) remove(user memory.User, id string) {
 	}
 }
 
+func (s *suite) forget(user memory.User) {
+	s.Helper()
+	if _, err := s.store.Forget(s.Context(), user); err != nil {
+		s.Fatal(err)
+	}
+}
+
 func everything() vectorstore.Filter { return vectorstore.Filter{Audience: memory.Everything()} }
 
 // list returns all that match, oldest first.

@@ -1,0 +1,212 @@
+package model
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// How much of a message's tool calls a transcript shows. They are context.
+const (
+	maxToolCalls = 10
+	maxToolChars = 200 // of a call's arguments, and of its result
+)
+
+// page is a dialogue as a model sees it.
+type page struct {
+	text     string // the lines between their marks
+	mark     string // in the first and the last line of text
+	shown    []bool // by message: it can be cited
+	left     int    // messages that are not shown because they did not fit
+	messages int    // messages that hold anything
+	date     string // of the newest message
+	language string // what the speaker writes, as lexical.Language names it
+	speaker  string
+}
+
+// render writes the dialogue down, one line a message. When that is longer than max characters, what is long in it is
+// shortened and then the oldest messages are left out, but never the speaker's newest one.
+//
+// No content can look like a line or a mark: it is a JSON string, so it has no line ends and no bare quotation marks, and
+// the marks bear a hash of all of it, which nobody can know who writes a part of it. The hash makes equal dialogues equal
+// prompts, so that they can be cached and compared.
+func render(t decide.Transcript, maxChars int) page {
+	location := t.Location
+	if location == nil {
+		location = time.UTC
+	}
+	d := t.Dialogue
+	p := page{shown: make([]bool, len(d.Messages)), speaker: t.Speaker, language: dominantLanguage(t)}
+	lines := make([]string, len(d.Messages))
+	total, newest := 0, -1
+	for i, m := range d.Messages {
+		p.date = m.Time.In(location).Format("2006-01-02, Monday")
+		if lines[i] = line(i, m, t.Speaker, location, 0); lines[i] == "" {
+			continue
+		}
+		p.messages++
+		total += utf8.RuneCountInString(lines[i]) + 1
+		if spokenBy(m, t.Speaker) {
+			newest = i
+		}
+	}
+	whole := total <= maxChars
+	if !whole {
+		for i, m := range d.Messages {
+			limit := maxChars / 8
+			if i == newest {
+				limit = maxChars / 2
+			}
+			if lines[i] != "" && utf8.RuneCountInString(lines[i]) > limit {
+				lines[i] = line(i, m, t.Speaker, location, limit)
+			}
+		}
+	}
+	room := maxChars
+	if newest >= 0 {
+		p.shown[newest] = true
+		room -= utf8.RuneCountInString(lines[newest]) + 1
+	}
+	for i := len(lines) - 1; i >= 0; i-- {
+		if lines[i] == "" || i == newest {
+			continue
+		}
+		if room -= utf8.RuneCountInString(lines[i]) + 1; room < 0 && !whole {
+			break
+		}
+		p.shown[i] = true
+	}
+	p.assemble(lines)
+	return p
+}
+
+// assemble puts the shown lines between their marks.
+func (p *page) assemble(lines []string) {
+	var kept []string
+	for i, l := range lines {
+		if p.shown[i] {
+			kept = append(kept, l)
+		}
+	}
+	if p.left = p.messages - len(kept); p.left > 0 {
+		kept = slices.Insert(kept, 0, fmt.Sprintf("(the transcript is cut: %d of %d messages, the oldest ones, are left out)", p.left, p.messages))
+	}
+	body := strings.Join(kept, "\n")
+	sum := sha256.Sum256([]byte(body))
+	p.mark = hex.EncodeToString(sum[:8])
+	p.text = fmt.Sprintf("===== transcript %[1]s begins =====\n%[2]s\n===== transcript %[1]s ends =====", p.mark, body)
+}
+
+// cutNote says in words what was not read, to be added to a reason; or "".
+func (p *page) cutNote() string {
+	if p.left == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d of %d messages, the oldest ones, were too much for one prompt and were not read", p.left, p.messages)
+}
+
+// refsOf names those of the messages that are shown: "m1, m4".
+func (p *page) refsOf(messages []int) string {
+	var refs []string
+	for _, i := range messages {
+		if ref := "m" + strconv.Itoa(i); p.shown[i] && !slices.Contains(refs, ref) {
+			refs = append(refs, ref)
+		}
+	}
+	return strings.Join(refs, ", ")
+}
+
+// line is one message, or "" when it holds nothing. A positive limit shortens its content to about so many characters.
+func line(i int, m memory.Message, speaker string, location *time.Location, limit int) string {
+	if strings.TrimSpace(m.Content) == "" && len(m.Tools) == 0 {
+		return ""
+	}
+	content := quoted(m.Content)
+	if limit > 0 {
+		content = shortened(m.Content, limit)
+	}
+	return fmt.Sprintf("[m%d] %s %s: %s%s", i, m.Time.In(location).Format("2006-01-02 Mon 15:04"), who(m, speaker), content, tools(m.Tools, limit))
+}
+
+// who said a message, in a word that only the role decides, and an id.
+func who(m memory.Message, speaker string) string {
+	name, id := string(m.Role), m.AgentID
+	if m.Role == memory.RoleUser {
+		name, id = "person", m.Speaker
+		if m.Speaker == speaker {
+			name = "user"
+		}
+	}
+	if id == "" {
+		return name
+	}
+	return name + " " + quoted(id)
+}
+
+// tools is what a message's calls of tools show: what was asked and what came of it.
+func tools(calls []memory.ToolCall, limit int) string {
+	if len(calls) == 0 {
+		return ""
+	}
+	show, chars := maxToolCalls, maxToolChars
+	if limit > 0 {
+		show, chars = 1, maxToolChars/2
+	}
+	var parts []string
+	for _, c := range calls[:min(show, len(calls))] {
+		status := ""
+		if c.Status != "" {
+			status = " " + c.Status
+		}
+		parts = append(parts, fmt.Sprintf("%s %s gave%s %s", quoted(c.Name), shortened(c.Arguments, chars), status, shortened(c.Result, chars)))
+	}
+	more := ""
+	if n := len(calls) - show; n > 0 {
+		more = fmt.Sprintf("; and %d more calls", n)
+	}
+	return " (called " + strings.Join(parts, "; ") + more + ")"
+}
+
+// quoted is the text as a JSON string, on one line.
+func quoted(text string) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(text); err != nil {
+		return `""` // a string can always be encoded
+	}
+	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\u0085", `\u0085`) // the line end that JSON does not know
+}
+
+// shortened is the text as a JSON string or, when that is longer than limit characters, its beginning and its end as two
+// with a note between them, which a text cannot imitate because it stands outside the quotation marks.
+func shortened(text string, limit int) string {
+	whole := quoted(text)
+	if utf8.RuneCountInString(whole) <= limit {
+		return whole
+	}
+	runes := []rune(text)
+	for keep := min(limit, len(runes)); ; {
+		head, tail := keep*2/3, keep-keep*2/3
+		s := fmt.Sprintf("%s (%d characters left out) %s", quoted(string(runes[:head])), len(runes)-keep, quoted(string(runes[len(runes)-tail:])))
+		n := utf8.RuneCountInString(s)
+		if n <= limit || keep == 0 {
+			return s
+		}
+		keep = min(keep-1, keep*limit/n) // escapes make the JSON string longer than the text
+	}
+}
+
+func spokenBy(m memory.Message, speaker string) bool {
+	return m.Role == memory.RoleUser && m.Speaker == speaker && strings.TrimSpace(m.Content) != ""
+}

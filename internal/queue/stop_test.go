@@ -1,0 +1,212 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+)
+
+// TestStop: jobs are given the time that there is; one that is cut off is done by the next pool, from its checkpoint.
+func TestStop(t *testing.T) {
+	bubble(t, func(b *bench) {
+		quick, slow, late := b.accept("ann"), b.accept("ben"), b.accept("ann")
+		pool := b.start(func(ctx context.Context, job queue.Job) (memory.State, memory.Outcome, error) {
+			if job.Consideration.ID == quick {
+				time.Sleep(time.Second)
+				return remembered()
+			}
+			if err := b.store.Checkpoint(ctx, job.Seq, []byte(`{"half":"done"}`)); err != nil {
+				b.Error(err)
+			}
+			<-ctx.Done()
+			return "", memory.Outcome{}, ctx.Err()
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(b.Context(), 10*time.Second)
+		defer cancel()
+		begin := time.Now()
+		pool.Stop(ctx)
+		if d := time.Since(begin); d != 10*time.Second {
+			b.Errorf("stopping took %s", d)
+		}
+		b.is(quick, "ann", memory.StateRemembered)
+		b.is(slow, "ben", memory.StateRunning)
+		b.is(late, "ann", memory.StatePending)
+
+		var again diary
+		pool = b.start(func(_ context.Context, job queue.Job) (memory.State, memory.Outcome, error) {
+			again.note(name(job) + " " + string(job.Checkpoint))
+			return remembered()
+		})
+		defer b.stop(pool)
+		synctest.Wait()
+		lines, _ := again.read()
+		slices.Sort(lines)
+		if want := []string{"ann " + late + " ", "ben " + slow + ` {"half":"done"}`}; !slices.Equal(lines, want) {
+			b.Errorf("the next pool did %q, want %q", lines, want)
+		}
+	})
+	bubble(t, func(b *bench) {
+		b.stop(queue.NewPool(b.store, nil, b.options)) // never started: returns
+	})
+}
+
+// TestBar: while a user is being forgotten no job touches their words, not even as another speaker; other jobs go on.
+func TestBar(t *testing.T) {
+	bubble(t, func(b *bench) {
+		group, own, others := b.accept("ann", "ben"), b.accept("ben"), b.accept("eve")
+		var cancelled diary
+		proceed := make(chan struct{})
+		pool := b.start(func(ctx context.Context, job queue.Job) (memory.State, memory.Outcome, error) {
+			select {
+			case <-ctx.Done():
+				cancelled.note(name(job))
+				time.Sleep(time.Second) // takes its time to notice
+				return "", memory.Outcome{}, ctx.Err()
+			case <-proceed:
+				return remembered()
+			}
+		})
+		defer b.stop(pool)
+		synctest.Wait()
+		begin := time.Now()
+		release, err := pool.Bar(b.Context(), user("ben"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if d := time.Since(begin); d != time.Second {
+			b.Errorf("Bar returned after %s, want it to wait for the jobs", d)
+		}
+		lines, _ := cancelled.read()
+		slices.Sort(lines)
+		if want := []string{"ann " + group, "ben " + group}; !slices.Equal(lines, want) {
+			b.Errorf("cancelled %q, want %q", lines, want)
+		}
+		close(proceed)
+		meanwhile := b.accept("ben", "ann")
+		pool.Wake()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		b.is(others, "eve", memory.StateRemembered)
+		for _, c := range []memory.Consideration{b.get(group, "ann"), b.get(group, "ben"), b.get(own, "ben"), b.get(meanwhile, "ann")} {
+			if c.State.Final() {
+				b.Errorf("%s of %s was done while the user is barred", c.ID, c.Scope.UserID)
+			}
+		}
+		release()
+		synctest.Wait()
+		for _, person := range []string{"ann", "ben"} {
+			if c := b.is(group, person, memory.StateRemembered); c.Attempts != 2 {
+				b.Errorf("%s of %s took %d attempts", group, person, c.Attempts)
+			}
+			b.is(meanwhile, person, memory.StateRemembered)
+		}
+		b.is(own, "ben", memory.StateRemembered)
+	})
+}
+
+// TestBarBeforeTheJob: a job that comes while its user is barred has its turn afterwards.
+func TestBarBeforeTheJob(t *testing.T) {
+	bubble(t, func(b *bench) {
+		pool := b.start(func(context.Context, queue.Job) (memory.State, memory.Outcome, error) { return remembered() })
+		defer b.stop(pool)
+		synctest.Wait()
+		var releases []func()
+		for range 2 { // two calls that forget the same user
+			release, err := pool.Bar(b.Context(), user("ann"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			releases = append(releases, release)
+		}
+		id := b.accept("ann")
+		for _, release := range releases {
+			pool.Wake()
+			synctest.Wait()
+			if c := b.get(id, "ann"); c.State.Final() {
+				b.Errorf("it is %s while the user is barred", c.State)
+			}
+			release()
+		}
+		synctest.Wait()
+		b.is(id, "ann", memory.StateRemembered)
+	})
+}
+
+// TestBarGivesUp: a job that does not notice its cancellation in time is not lost when the caller gives up.
+func TestBarGivesUp(t *testing.T) {
+	bubble(t, func(b *bench) {
+		id := b.accept("ann")
+		pool := b.start(func(ctx context.Context, job queue.Job) (memory.State, memory.Outcome, error) {
+			if job.Consideration.Attempts == 1 {
+				<-ctx.Done()
+				time.Sleep(time.Minute)
+			}
+			return remembered()
+		})
+		defer b.stop(pool)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		if _, err := pool.Bar(ctx, user("ann")); !errors.Is(err, context.DeadlineExceeded) {
+			b.Errorf("got %v", err)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		b.is(id, "ann", memory.StateRemembered)
+	})
+}
+
+func TestWatch(t *testing.T) {
+	bubble(t, func(b *bench) {
+		pool := b.start(func(_ context.Context, job queue.Job) (memory.State, memory.Outcome, error) {
+			time.Sleep(time.Second)
+			switch {
+			case job.User().ID == "ben":
+				return "", memory.Outcome{}, errors.New("cannot")
+			case job.Consideration.Attempts == 1:
+				return "", memory.Outcome{}, &memory.TransientError{Err: errors.New("busy"), RetryAfter: time.Minute}
+			}
+			return remembered()
+		})
+		defer b.stop(pool)
+		id := b.accept("ann", "ben")
+		closed := func(c <-chan struct{}) bool {
+			synctest.Wait()
+			select {
+			case <-c:
+				return true
+			default:
+				return false
+			}
+		}
+		ann, stopAnn := pool.Watch(user("ann"), id)
+		defer stopAnn()
+		annToo, stopAnnToo := pool.Watch(user("ann"), id)
+		defer stopAnnToo()
+		ben, stopBen := pool.Watch(user("ben"), id)
+		defer stopBen()
+		gone, stopGone := pool.Watch(user("ann"), id)
+		stopGone()
+		other, stopOther := pool.Watch(memory.User{Namespace: "elsewhere", ID: "ann"}, id)
+		defer stopOther()
+		pool.Wake()
+		time.Sleep(2 * time.Second)
+		if closed(ann) || !closed(ben) {
+			b.Error("only the view that has failed is final")
+		}
+		b.is(id, "ben", memory.StateFailed)
+		time.Sleep(90 * time.Second)
+		if !closed(ann) || !closed(annToo) || closed(gone) || closed(other) {
+			b.Errorf("closed: %t, %t, stopped %t, another's %t", closed(ann), closed(annToo), closed(gone), closed(other))
+		}
+		b.is(id, "ann", memory.StateRemembered)
+		stopAnn() // also after it was closed
+	})
+}
