@@ -124,7 +124,6 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Sidecar
 	storage.OnOpen(func() {
 		store.Reset()
 		settings.Reset()
-		considerer.Wake()
 	})
 	considerer.Start()
 	s.onStop(considerer.Stop)
@@ -157,16 +156,24 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Sidecar
 
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	s.onStop(func(context.Context) { stopWatching() })
-	go s.watchStorage(watching, changed, storageProblem)
+	go s.watchStorage(watching, changed, storageProblem, func() {
+		considerer.Wake()
+		vectorizer.Wake()
+	})
 	return s, nil
 }
 
-// watchStorage tells health checks how storage is. The breaker's own callback must not wait, so it only signals.
-func (s *Sidecar) watchStorage(ctx context.Context, changed <-chan struct{}, problem func() string) {
+// watchStorage tells health checks how storage is, and those that wait for it when it is back. The breaker's own callback
+// must not wait, so it only signals.
+func (s *Sidecar) watchStorage(ctx context.Context, changed <-chan struct{}, problem func() string, back func()) {
 	for {
 		select {
 		case <-changed:
-			s.server.SetStorageServing(problem() == "")
+			up := problem() == ""
+			s.server.SetStorageServing(up)
+			if up {
+				back()
+			}
 		case <-ctx.Done():
 			return
 		}

@@ -31,7 +31,7 @@ type Acceptance struct {
 	PayloadHash []byte   // of scope and messages
 	At          time.Time
 	Skip        map[string]string // speakers whose consideration is skipped from the start, and why
-	MaxPending  int               // refuse when this many of one speaker's considerations wait
+	MaxPending  int               // refuse when this many of the scope's user's considerations wait
 }
 
 // Forgotten counts what Forget deleted.
@@ -60,8 +60,8 @@ type ListQuery struct {
 type Store interface {
 	// Accept makes a dialogue durable, with a consideration for each of its speakers, and returns the scope's user's.
 	// When the request id was used before with the same payload hash, the earlier one is returned and nothing is added;
-	// with another hash it is a *memory.InvalidError about request_id. A *memory.OverloadError refuses a speaker of whom
-	// too many wait.
+	// with another hash it is a *memory.InvalidError about request_id. A *memory.OverloadError refuses a scope's
+	// user of whom too many wait; of other speakers any number may, so that nobody can keep a group from being heard.
 	Accept(ctx context.Context, a Acceptance) (memory.Consideration, error)
 	// Claim marks up to limit jobs that are due as running, each the first of its user's line, oldest first, and returns
 	// them. next is when another becomes due, zero when none is waiting for a time.

@@ -1,26 +1,27 @@
 package server
 
 import (
-	"context"
+	"encoding/json"
 	"fmt"
-	"strings"
+	"unicode/utf8"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // registers the codec that is wrapped here
 	"google.golang.org/grpc/mem"
-	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// A request that cannot be decoded never reaches an interceptor: grpc answers INTERNAL by itself, which blames the server
-// for a caller's mistake. So the codec marks what is wrong, and the decoding step of each method turns it into an
-// INVALID_ARGUMENT.
+// A request that cannot be decoded is a caller's mistake, but grpc answers INTERNAL and sends that off before any handler or
+// interceptor runs. So the codec never fails: it leaves the message empty, but for what is wrong, and the interceptors ask
+// every message for that before they hand it on.
 
-// decodeMark begins the text of every decoding error; grpc puts its own words before it.
-const decodeMark = "memsidecar cannot decode the request: "
+// problemsField is where the codec notes what is wrong: an unknown field, with a number that no message may declare.
+const problemsField protowire.Number = 19_000
 
 type codec struct {
 	encoding.CodecV2
@@ -33,48 +34,101 @@ func newCodec(maxBytes int) encoding.CodecV2 {
 
 // Unmarshal refuses requests that are too large before it takes them apart.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
-	if data.Len() > c.maxBytes {
-		return fmt.Errorf("%sit is %d bytes, more than %d; hand it over in parts", decodeMark, data.Len(), c.maxBytes)
+	var wrong memory.Violations
+	message, ok := v.(proto.Message)
+	switch {
+	case !ok:
+		return fmt.Errorf("a %T is no message", v)
+	case data.Len() > c.maxBytes:
+		wrong.Add("request", "is %d bytes, more than %d: hand it over in parts", data.Len(), c.maxBytes)
+	default:
+		err := c.CodecV2.Unmarshal(data, v)
+		if err == nil {
+			return nil
+		}
+		if addInvalidTexts(data.Materialize(), message.ProtoReflect().Descriptor(), "", &wrong); len(wrong) == 0 {
+			wrong.Add("request", "cannot be decoded: %s", err)
+		}
 	}
-	if err := c.CodecV2.Unmarshal(data, v); err != nil {
-		return fmt.Errorf("%s%w", decodeMark, err)
+	problems, err := json.Marshal(wrong)
+	if err != nil {
+		return err
+	}
+	proto.Reset(message)
+	message.ProtoReflect().SetUnknown(problem(problems))
+	return nil
+}
+
+// problem is the unknown field that says what is wrong.
+func problem(text []byte) protoreflect.RawFields {
+	return protowire.AppendBytes(protowire.AppendTag(nil, problemsField, protowire.BytesType), text)
+}
+
+// decodingProblem is what was wrong with a message that could not be decoded.
+func decodingProblem(v any) error {
+	message, ok := v.(proto.Message)
+	if !ok {
+		return nil
+	}
+	for unknown := message.ProtoReflect().GetUnknown(); len(unknown) > 0; {
+		number, kind, n := protowire.ConsumeField(unknown)
+		if n < 0 {
+			return nil
+		}
+		if number == problemsField && kind == protowire.BytesType {
+			_, _, tag := protowire.ConsumeTag(unknown)
+			problems, _ := protowire.ConsumeBytes(unknown[tag:])
+			var wrong memory.Violations
+			if err := json.Unmarshal(problems, &wrong); err != nil {
+				return memory.Invalid("request", "cannot be decoded: it has the field %d", problemsField) // a caller's doing
+			}
+			return wrong.Err()
+		}
+		unknown = unknown[n:]
 	}
 	return nil
 }
 
-// decodeProblem turns grpc's answer to a request that could not be decoded into an invalid request; other errors stay.
-func decodeProblem(err error) error {
-	if status.Code(err) != codes.Internal {
-		return err
+// addInvalidTexts names the fields of an encoded message whose texts are not valid UTF-8. It stops where the encoding is
+// broken. None of this API's messages holds itself, so the depth is bounded.
+func addInvalidTexts(data []byte, d protoreflect.MessageDescriptor, at string, v *memory.Violations) {
+	counts := map[protowire.Number]int{}
+	for len(data) > 0 {
+		number, kind, tag := protowire.ConsumeTag(data)
+		if tag < 0 {
+			return
+		}
+		size := protowire.ConsumeFieldValue(number, kind, data[tag:])
+		if size < 0 {
+			return
+		}
+		value := data[tag : tag+size]
+		data = data[tag+size:]
+		field := d.Fields().ByNumber(number)
+		if field == nil || kind != protowire.BytesType {
+			continue
+		}
+		name := at + string(field.Name())
+		if field.IsList() {
+			name = fmt.Sprintf("%s[%d]", name, counts[number])
+			counts[number]++
+		}
+		text, _ := protowire.ConsumeBytes(value)
+		switch {
+		case field.Kind() == protoreflect.StringKind && !utf8.Valid(text):
+			v.Add(name, "is not valid UTF-8")
+		case field.Kind() == protoreflect.MessageKind:
+			addInvalidTexts(text, field.Message(), name+".", v)
+		}
 	}
-	_, problem, marked := strings.Cut(status.Convert(err).Message(), decodeMark)
-	if !marked {
-		return err
-	}
-	if _, rest, ok := strings.Cut(problem, "field memsidecar.v1."); ok && strings.HasSuffix(rest, "contains invalid UTF-8") {
-		name, _, _ := strings.Cut(rest, " ") // Message.field
-		_, field, _ := strings.Cut(name, ".")
-		return memory.Invalid(field, "is not valid UTF-8 (in %s)", name)
-	}
-	return memory.Invalid("request", "%s", problem)
 }
 
-// withDecodeErrors is the service with every unary method's decoding step wrapped. Streams are wrapped by mapStream.
-func withDecodeErrors(service *grpc.ServiceDesc) *grpc.ServiceDesc {
-	wrapped := *service
-	wrapped.Methods = make([]grpc.MethodDesc, len(service.Methods))
-	for i, method := range service.Methods {
-		handler := method.Handler
-		method.Handler = func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
-			return handler(srv, ctx, func(v any) error {
-				err := decodeProblem(decode(v))
-				if err != nil {
-					return toStatus(err).Err() // no interceptor runs after a failed decoding
-				}
-				return nil
-			}, interceptor)
-		}
-		wrapped.Methods[i] = method
+// decodingStream reports messages that could not be decoded as invalid.
+type decodingStream struct{ grpc.ServerStream }
+
+func (s decodingStream) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
 	}
-	return &wrapped
+	return decodingProblem(m)
 }

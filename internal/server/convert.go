@@ -124,6 +124,13 @@ func toDuration(p *durationpb.Duration, field string, v *memory.Violations) time
 	return p.AsDuration()
 }
 
+func fromDuration(d time.Duration) *durationpb.Duration {
+	if d == 0 {
+		return nil
+	}
+	return durationpb.New(d)
+}
+
 func toMessages(list []*memsidecarv1.Message, v *memory.Violations) []memory.Message {
 	messages := make([]memory.Message, len(list))
 	for i, p := range list {
@@ -154,7 +161,7 @@ func fromMessages(messages []memory.Message) []*memsidecarv1.Message {
 		for _, call := range m.Tools {
 			list[i].ToolCalls = append(list[i].ToolCalls, &memsidecarv1.ToolCall{
 				Id: call.ID, Name: call.Name, ArgumentsJson: call.Arguments, Result: call.Result, Status: call.Status,
-				Duration: durationpb.New(call.Duration), Time: fromTime(call.Time),
+				Duration: fromDuration(call.Duration), Time: fromTime(call.Time),
 			})
 		}
 	}

@@ -39,10 +39,13 @@ func logCall(ctx context.Context, log *slog.Logger, method string, started time.
 	log.DebugContext(ctx, "call", "method", path.Base(method), "code", status.Code(err).String(), "duration", time.Since(started))
 }
 
-// mapUnary turns errors into statuses and panics into INTERNAL.
+// mapUnary turns errors into statuses and panics into INTERNAL, and refuses what could not be decoded.
 func mapUnary(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 		defer func() { err = mapped(ctx, log, info.FullMethod, recover(), err) }()
+		if err := decodingProblem(req); err != nil {
+			return nil, err
+		}
 		return handler(ctx, req)
 	}
 }
@@ -53,11 +56,6 @@ func mapStream(log *slog.Logger) grpc.StreamServerInterceptor {
 		return handler(srv, decodingStream{stream})
 	}
 }
-
-// decodingStream reports requests that could not be decoded as invalid.
-type decodingStream struct{ grpc.ServerStream }
-
-func (s decodingStream) RecvMsg(m any) error { return decodeProblem(s.ServerStream.RecvMsg(m)) }
 
 func mapped(ctx context.Context, log *slog.Logger, method string, panicked any, err error) error {
 	if panicked != nil {

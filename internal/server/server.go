@@ -100,7 +100,7 @@ func New(parts Parts, options Options) *Server {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 	)
 	service := &memoryService{Parts: parts, options: options, started: time.Now()}
-	s.grpc.RegisterService(withDecodeErrors(&memsidecarv1.MemoryService_ServiceDesc), service)
+	memsidecarv1.RegisterMemoryServiceServer(s.grpc, service)
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	s.health.SetServingStatus(memsidecarv1.MemoryService_ServiceDesc.ServiceName, healthpb.HealthCheckResponse_SERVING)

@@ -91,7 +91,7 @@ func accept(ctx context.Context, tx *Tx, a queue.Acceptance, messages string) (o
 		if reason, skip := a.Skip[speaker]; skip {
 			c.State, c.Outcome.Reason = memory.StateSkipped, reason
 		} else {
-			first, err := hasRoom(ctx, tx, c.Scope.User(), a.MaxPending)
+			first, err := hasRoom(ctx, tx, c.Scope.User(), speaker == scope.UserID, a.MaxPending)
 			if err != nil {
 				return own, err
 			}
@@ -117,12 +117,12 @@ func accept(ctx context.Context, tx *Tx, a queue.Acceptance, messages string) (o
 }
 
 // hasRoom reports whether the next of the user's line would be its first; a *memory.OverloadError when the line is full.
-func hasRoom(ctx context.Context, tx *Tx, user memory.User, maxPending int) (first bool, err error) {
+func hasRoom(ctx context.Context, tx *Tx, user memory.User, limited bool, maxPending int) (first bool, err error) {
 	var waiting int
 	err = tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT 1 FROM considerations
 		WHERE namespace = ? AND user_id = ? AND state IN ('pending', 'running') LIMIT ?)`,
 		user.Namespace, user.ID, maxPending).Scan(&waiting)
-	if err == nil && waiting >= maxPending {
+	if err == nil && limited && waiting >= maxPending {
 		err = &memory.OverloadError{
 			Limit:      fmt.Sprintf("%d considerations of user %q are waiting already", waiting, user.ID),
 			RetryAfter: overloadRetry,

@@ -166,7 +166,7 @@ func tools(calls []memory.ToolCall, limit int) string {
 	for _, c := range calls[:min(show, len(calls))] {
 		status := ""
 		if c.Status != "" {
-			status = " " + c.Status
+			status = " " + quoted(c.Status)
 		}
 		parts = append(parts, fmt.Sprintf("%s %s gave%s %s", quoted(c.Name), shortened(c.Arguments, chars), status, shortened(c.Result, chars)))
 	}

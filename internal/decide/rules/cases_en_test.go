@@ -88,6 +88,7 @@ var englishKept = []said{
 	{"I run a small bakery in Lyon with my husband", []string{"The user runs a small bakery in Lyon with their husband."}},
 	{"Any book suggestions? I mostly read sci-fi.", []string{"The user mostly reads sci-fi."}},
 	{"It's my birthday today!", []string{"It's the user's birthday today."}},
+	{"My sister, who lives in Oslo, is a vet", []string{"The user's sister, who lives in Oslo, is a vet."}},
 	{"I grew up in Kenya, but my parents are from India", []string{"The user grew up in Kenya, but their parents are from India."}},
 	{"I try to eat healthy and I watch my sugar because I'm diabetic", []string{"The user tries to eat healthy and they watch their sugar because they are diabetic."}},
 }

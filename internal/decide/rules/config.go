@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -156,10 +157,7 @@ func (c Config) Validate() error {
 	between("threshold", c.Threshold, 1, 100)
 	between("max_statements", c.MaxStatements, 1, 1000)
 	between("max_statement_runes", c.MaxStatementRunes, 50, memory.MaxTextRunes)
-	known := map[string]bool{}
-	for _, s := range defaultSignals() {
-		known[s.Name] = true
-	}
+	known := defaultNames()
 	seen := map[string]bool{}
 	for i, s := range c.Signals {
 		field := fmt.Sprintf("signals[%d]", i)
@@ -170,79 +168,76 @@ func (c Config) Validate() error {
 			bad("%s.name %q is listed twice", field, s.Name)
 		}
 		seen[s.Name] = true
-		if s.Weight < -100 || s.Weight > 100 {
-			bad("%s.weight is %d: use -100 to 100", field, s.Weight)
-		}
-		if s.Kind != "" && !s.Kind.Valid() {
-			bad("%s.kind %q is not a kind of memory", field, s.Kind)
-		}
-		if !known[s.Name] && !s.Off {
-			if s.Weight == 0 {
-				bad("%s.weight is required for the new signal %q", field, s.Name)
-			}
-			if len(s.Phrases) == 0 {
-				bad("%s.phrases are required for the new signal %q", field, s.Name)
-			}
-		}
-		for _, lang := range slices.Sorted(maps.Keys(s.Phrases)) {
-			for j, p := range s.Phrases[lang] {
-				at := fmt.Sprintf("%s.phrases.%s[%d]", field, lang, j)
-				switch {
-				case !utf8.ValidString(p):
-					bad("%s is not valid UTF-8", at)
-				case utf8.RuneCountInString(p) > maxPhraseRunes:
-					bad("%s is longer than %d characters", at, maxPhraseRunes)
-				case len(phraseForms(p)) == 0:
-					bad("%s %q has no letter or digit, or more than two words with ~", at, p)
-				}
-			}
-		}
+		s.check(field, known[s.Name] || s.Off, bad)
 	}
 	return errors.Join(errs...)
 }
 
+func defaultNames() map[string]bool {
+	known := map[string]bool{}
+	for _, s := range defaultSignals() {
+		known[s.Name] = true
+	}
+	return known
+}
+
+// check names what is wrong with a signal; known is true when a default fills in what it leaves out.
+func (s Signal) check(field string, known bool, bad func(format string, args ...any)) {
+	if s.Weight < -100 || s.Weight > 100 {
+		bad("%s.weight is %d: use -100 to 100", field, s.Weight)
+	}
+	if s.Kind != "" && !s.Kind.Valid() {
+		bad("%s.kind %q is not a kind of memory", field, s.Kind)
+	}
+	if !known && s.Weight == 0 {
+		bad("%s.weight is required for the new signal %q", field, s.Name)
+	}
+	if !known && len(s.Phrases) == 0 {
+		bad("%s.phrases are required for the new signal %q", field, s.Name)
+	}
+	for _, lang := range slices.Sorted(maps.Keys(s.Phrases)) {
+		for j, p := range s.Phrases[lang] {
+			at := fmt.Sprintf("%s.phrases.%s[%d]", field, lang, j)
+			switch {
+			case !utf8.ValidString(p):
+				bad("%s is not valid UTF-8", at)
+			case utf8.RuneCountInString(p) > maxPhraseRunes:
+				bad("%s is longer than %d characters", at, maxPhraseRunes)
+			case len(phraseForms(p)) == 0:
+				bad("%s %q has no letter or digit, or more than two words with ~", at, p)
+			}
+		}
+	}
+}
+
 // resolved fills in the defaults; c is valid.
 func (c Config) resolved() Config {
-	out := Config{Threshold: c.Threshold, MaxStatements: c.MaxStatements, MaxStatementRunes: c.MaxStatementRunes}
-	if out.Threshold == 0 {
-		out.Threshold = DefaultThreshold
-	}
-	if out.MaxStatements == 0 {
-		out.MaxStatements = DefaultMaxStatements
-	}
-	if out.MaxStatementRunes == 0 {
-		out.MaxStatementRunes = DefaultMaxStatementRunes
+	out := Config{
+		Threshold:         cmp.Or(c.Threshold, DefaultThreshold),
+		MaxStatements:     cmp.Or(c.MaxStatements, DefaultMaxStatements),
+		MaxStatementRunes: cmp.Or(c.MaxStatementRunes, DefaultMaxStatementRunes),
 	}
 	changes := map[string]Signal{}
 	for _, s := range c.Signals {
 		changes[s.Name] = s
 	}
-	for _, def := range defaultSignals() {
-		s, changed := changes[def.Name]
-		delete(changes, def.Name)
-		switch {
-		case !changed:
-			out.Signals = append(out.Signals, def)
-		case !s.Off:
-			if s.Weight != 0 {
-				def.Weight = s.Weight
-			}
-			if s.Kind != "" {
-				def.Kind = s.Kind
-			}
-			for lang, phrases := range s.Phrases {
-				if len(phrases) > 0 {
-					def.Phrases[lang] = phrases
-				}
-			}
-			out.Signals = append(out.Signals, def)
+	for _, s := range defaultSignals() {
+		change := changes[s.Name]
+		if change.Off {
+			continue
 		}
-	}
-	for _, s := range c.Signals {
-		if _, isNew := changes[s.Name]; isNew && !s.Off {
-			if s.Kind == "" {
-				s.Kind = memory.KindFact
+		s.Weight, s.Kind = cmp.Or(change.Weight, s.Weight), cmp.Or(change.Kind, s.Kind)
+		for lang, phrases := range change.Phrases {
+			if len(phrases) > 0 {
+				s.Phrases[lang] = phrases
 			}
+		}
+		out.Signals = append(out.Signals, s)
+	}
+	known := defaultNames()
+	for _, s := range c.Signals {
+		if !known[s.Name] && !s.Off {
+			s.Kind = cmp.Or(s.Kind, memory.KindFact)
 			out.Signals = append(out.Signals, s)
 		}
 	}

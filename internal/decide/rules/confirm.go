@@ -161,8 +161,8 @@ func asOwnWords(q piece, lang string) (piece, bool) {
 		return piece{}, false
 	}
 	s := strings.ReplaceAll(q.raw, "’", "'")
-	if at := tagEN.FindStringIndex(strings.ToLower(s)); at != nil && at[0] > 8 {
-		s = s[:at[0]]
+	if at := matchStart(tagEN, strings.ToLower(s)); at > 8 && at <= len(s) {
+		s = s[:at]
 	}
 	s = strings.TrimRight(s, "?!. ")
 	p, ok := own(s)

@@ -30,8 +30,7 @@ type requests struct {
 }
 
 func newRequests() *requests {
-	fields := func(s string) []string { return strings.Fields(s) }
-	with := func(zh, en string) *index { return indexOf(append(fields(zh), lines(en)...)...) }
+	with := func(zh, en string) *index { return indexOf(append(strings.Fields(zh), lines(en)...)...) }
 	return &requests{
 		polite: with(`请 请你 请您 麻烦 麻烦你 麻烦您 帮我 帮忙 帮我把 替我 给我 你 您 你们 能不能 能 能否 可以 可不可以 要 一定 一定要 务必 千万 千万要 必须 得 我想让你 我想请你 我希望你 我要你 我需要你 希望你 拜托 拜托你 那 就 也 也要 还要 还有 顺便 好好 永远 先 都 再 要是能`,
 			`please, hey, ok, okay, so, also, and, just, you should, you must, you can, you need to, you have to, can you, could you, would you, will you, can you please, could you please, would you please, i want you to, i need you to, i would like you to, i would like you, make sure to, make sure you, be sure to, always, now, kindly, try to, let us, for future reference, oh, oh and, btw, by the way, but`),
@@ -72,47 +71,62 @@ func (r *Rules) request(s sentence, clauses []piece, lang string, heardUpTo int)
 		if n == 0 {
 			continue
 		}
-		isQuestion := s.question || strings.HasSuffix(strings.TrimRight(s.norm, "？?。 "), "吗") || strings.HasSuffix(strings.TrimRight(s.norm, "？?。 "), "么")
 		rest := s.src.piece(body.start+n, s.end).from(0)
-		if isQuestion { // "can you remember that I'm vegan?": the mark belongs to the request
+		if s.asks() { // "can you remember that I'm vegan?": the mark belongs to the request
 			end := strings.TrimRight(rest.norm, "？?。.!！ ")
-			end = strings.TrimSuffix(end, "吗")
-			rest = s.src.piece(rest.start, rest.start+len(end))
+			rest = s.src.piece(rest.start, rest.start+len(strings.TrimSuffix(end, "吗")))
 		}
 		rest = r.cutQuestions(g, rest, s, lang)
-		if r.requests.reminisce.prefix(rest) > 0 || isQuestion && !politely || isQuestion && questionWordZH.MatchString(rest.norm) && !rest.has("可不可以", "能不能") {
+		if r.requests.reminisce.prefix(rest) > 0 || s.asks() && !r.asksToRemember(politely, rest, lang) {
 			return noRequest, nil, piece{}
 		}
-		if isQuestion && lang == english && !rest.hasWord("i", "is", "am", "are", "that", "have", "this", "it") {
-			return noRequest, nil, piece{}
+		if !rest.empty() && !r.requests.deictic.whole(rest) {
+			return remember, clauses[:k], r.contentOf(rest, lang)
 		}
-		colon := strings.HasSuffix(s.norm, ":") || strings.HasSuffix(s.norm, "：")
-		if rest.empty() || r.requests.deictic.whole(rest) {
-			switch {
-			case colon:
-				return rememberNext, nil, piece{}
-			case k > 0 && !g.filler.whole(clauses[0]):
-				return remember, nil, s.src.piece(clauses[0].start, clauses[k-1].end)
-			}
-			return rememberBack, nil, piece{}
-		}
-		for range 3 {
-			m := r.requests.after.prefix(rest)
-			if m == 0 || m >= len(rest.norm) || lang == english && rest.norm[:m] == "it" {
-				break
-			}
-			// "this is …" and "that dog" belong to the content; "this:" and "that I …" do not.
-			if next := rest.from(m); lang == english && (strings.HasPrefix(rest.norm, "this ") || set1(next.word(0), "is", "was", "are", "one")) {
-				break
-			}
-			rest = rest.from(m)
-		}
-		if colon && rest.empty() {
+		switch {
+		case s.colon:
 			return rememberNext, nil, piece{}
+		case k > 0 && !g.filler.whole(clauses[0]):
+			return remember, nil, s.src.piece(clauses[0].start, clauses[k-1].end)
 		}
-		return remember, clauses[:k], rest
+		return rememberBack, nil, piece{}
 	}
 	return noRequest, nil, piece{}
+}
+
+// asks reports whether a sentence is a question in form.
+func (s sentence) asks() bool {
+	body := strings.TrimRight(s.norm, "？?。 ")
+	return s.question || strings.HasSuffix(body, "吗") || strings.HasSuffix(body, "么")
+}
+
+// asksToRemember tells a polite request in the form of a question from a question about what the bot remembers.
+func (r *Rules) asksToRemember(politely bool, content piece, lang string) bool {
+	switch {
+	case !politely:
+		return false
+	case questionWordZH.MatchString(content.norm):
+		return content.has("可不可以", "能不能")
+	case lang == english:
+		return content.hasWord("i", "is", "am", "are", "that", "have", "this", "it")
+	}
+	return true
+}
+
+// contentOf drops what stands between the verb of a request and its content.
+func (r *Rules) contentOf(rest piece, lang string) piece {
+	for range 3 {
+		n := r.requests.after.prefix(rest)
+		if n == 0 || n >= len(rest.norm) || lang == english && rest.norm[:n] == "it" {
+			break
+		}
+		// "this is …" and "that dog" belong to the content; "this:" and "that I …" do not.
+		if next := rest.from(n); lang == english && (strings.HasPrefix(rest.norm, "this ") || set1(next.word(0), "is", "was", "are", "one")) {
+			break
+		}
+		rest = rest.from(n)
+	}
+	return rest
 }
 
 // politely drops what may stand before the verb of a request, and tells whether it makes a question a request.

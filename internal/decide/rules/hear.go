@@ -2,6 +2,7 @@ package rules
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -75,9 +76,9 @@ func (r *Rules) rememberBack(h *heard, earlier []*heard) {
 	if mark(h.units) {
 		return
 	}
-	for i := len(earlier) - 1; i >= 0; i-- { // past thanks and greetings
-		if len(earlier[i].units) > 0 || earlier[i].forgotten {
-			if earlier[i].forgotten || mark(earlier[i].units) {
+	for _, e := range slices.Backward(earlier) { // past thanks and greetings
+		if len(e.units) > 0 || e.forgotten {
+			if e.forgotten || mark(e.units) {
 				return
 			}
 			break
@@ -106,6 +107,9 @@ func (r *Rules) hearClauses(h *heard, s sentence, clauses []piece, lang string, 
 	}
 	for i, c := range clauses {
 		class := g.classify(c, lang, s.question && i == len(clauses)-1)
+		if class == question && !s.question && current != nil && set1(c.word(0), "who", "which", "where", "whose") {
+			class = statement // "my sister, who lives in Oslo, …"
+		}
 		// A clause that only says when or why takes the next one's class.
 		if class == treatment && current != nil && (current.class == treatment || g.dangling(current.pieces[0], lang) || r.standing(current.pieces[0])) {
 			current.class = treatment
@@ -131,7 +135,7 @@ func (r *Rules) hearClauses(h *heard, s sentence, clauses []piece, lang string, 
 			}
 		case command:
 			flush()
-			if takesMaterial.MatchString(c.norm) && (strings.ContainsAny(c.norm, ":") || strings.Contains(c.norm, "：") || strings.HasPrefix(strings.TrimLeft(c.src.raw[s.end:], " \r。.，,"), "\n") && i == len(clauses)-1) {
+			if takesMaterialBelow(s, c, i == len(clauses)-1) {
 				return true
 			}
 		default:
@@ -140,6 +144,15 @@ func (r *Rules) hearClauses(h *heard, s sentence, clauses []piece, lang string, 
 	}
 	flush()
 	return false
+}
+
+// takesMaterialBelow reports whether a command, such as to translate, is about the lines that follow.
+func takesMaterialBelow(s sentence, c piece, last bool) bool {
+	if !takesMaterial.MatchString(c.norm) {
+		return false
+	}
+	below := strings.HasPrefix(strings.TrimLeft(c.src.raw[s.end:], " \r。.，,"), "\n")
+	return last && below || strings.Contains(c.norm, ":") || strings.Contains(c.norm, "：")
 }
 
 var takesMaterial = regexp.MustCompile(`翻译|润色|改写|总结|概括|校对|修改|优化|续写|分析|解释|检查|看看|[:：]\s*$|translate|proofread|summari[sz]e|rewrite|rephrase|paraphrase|correct|improve|explain|analy[sz]e|review|edit|debug|fix`)
@@ -204,12 +217,11 @@ func (r *Rules) joins(g *grammar, u *unit, c piece, lang string) bool {
 	if g.dangling(p, lang) {
 		return true
 	}
-	body := c
 	if lang == chinese {
 		if tiedZH.MatchString(c.norm) {
 			return true
 		}
-		body = skipTimeZH(g.stripLead(c))
+		body := skipTimeZH(g.stripLead(c))
 		if ownSubjectZH.MatchString(body.norm) && !strings.HasPrefix(body.norm, "我、") && (r.self(c, lang) || !r.self(p, lang)) {
 			return false
 		}
@@ -217,8 +229,7 @@ func (r *Rules) joins(g *grammar, u *unit, c piece, lang string) bool {
 		if tiedEN.MatchString(c.norm) {
 			return true
 		}
-		body = g.stripLead(c)
-		if ownSubjectEN.MatchString(body.norm) {
+		if ownSubjectEN.MatchString(g.stripLead(c).norm) {
 			return false
 		}
 	}
@@ -232,7 +243,7 @@ func (g *grammar) dangling(p piece, lang string) bool {
 			return false
 		}
 		body := g.stripLead(p)
-		if at := leadTimeZH.FindStringIndex(body.norm); at != nil && utf8.RuneCountInString(strings.TrimRight(body.norm[at[1]:], "，, ")) < 2 {
+		if end := matchEnd(leadTimeZH, body.norm); end > 0 && utf8.RuneCountInString(strings.TrimRight(body.norm[end:], "，, ")) < 2 {
 			return true
 		}
 		return g.asOf.prefix(p) > 0 || danglingZH.MatchString(p.norm) && p.runes() < 24

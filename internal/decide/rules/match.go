@@ -129,7 +129,7 @@ func phraseForms(phrase string) []string {
 		return nil
 	}
 	forms := []string{""}
-	for _, f := range strings.Fields(norm) {
+	for f := range strings.FieldsSeq(norm) {
 		alternatives := []string{f}
 		if verb, ok := strings.CutSuffix(f, "~"); ok {
 			alternatives = verbForms(verb)

@@ -354,9 +354,8 @@ func (t *retelling) coordinate(i int) int {
 }
 
 var (
-	impliedBeEN  = regexp.MustCompile(`^(allergic|born|married|currently|living in|working|studying|planning|thinking of|mom of|dad of|father of|mother of)`)
-	impliedIsEN  = regexp.MustCompile(`^been `)
-	impliedHasEN = regexp.MustCompile(`^(love|hate|have|don't|can't)\b`)
+	impliedBeEN = regexp.MustCompile(`^(allergic|born|married|currently|living in|working|studying|planning|thinking of|mom of|dad of|father of|mother of)`)
+	impliedIsEN = regexp.MustCompile(`^been `)
 )
 
 // impliedSubject retells a clause that leaves "I" or "I am" out.
@@ -421,15 +420,15 @@ func (r *Rules) treatmentEN(p piece) string {
 	return text + "."
 }
 
-var wishEN = regexp.MustCompile(`^i('d| would)? (want|prefer|like) (you|it if you) (to )?`)
+var wishEN = regexp.MustCompile(`^i('d| would)? (want|prefer|like) (you|it if you) to `)
 
 // wish words "I'd like you to …".
 func (r *Rules) wish(p piece) string {
-	at := wishEN.FindStringSubmatchIndex(p.norm)
-	if at == nil || at[8] < 0 {
+	end := matchEnd(wishEN, p.norm)
+	if end == 0 {
 		return r.said(p, english)
 	}
-	src := newSource(p.src.index, p.raw[at[1]:])
+	src := newSource(p.src.index, p.raw[end:])
 	q := src.piece(0, len(src.raw))
 	if youEN.MatchString(q.norm) {
 		return r.said(p, english)

@@ -21,7 +21,6 @@ var (
 	reciprocalZH = regexp.MustCompile(`^(们|们俩|俩|们两个)[^，,]{0,4}(认识|相识|互相|彼此|在一起|吵架|分手|约好|一见|同居|恋爱)`)
 	ownSubject   = regexp.MustCompile(`^(我|俺|他|她|它|你|您|大家|咱)`)
 	trailingZH   = regexp.MustCompile(`(哈哈+|呵呵|嘿嘿|嘻嘻|呜呜+|哎|啦|呀|哦|噢|哈|嘛|喔|哟|lol|hh+|233+)+$`)
-	quotedZH     = regexp.MustCompile(`(说|道|问|：|:)[^，。]{0,2}$`)
 )
 
 // rewriteZH retells a Chinese piece: 我 becomes 用户. It reports false when the speaker is not named in it, or when
@@ -139,8 +138,8 @@ func endsWithAny(s string, suffixes ...string) bool {
 // tidyZH drops what a note needs not: spaces, laughter and particles at the end.
 func tidyZH(s string) string {
 	s = ending(s, chinese)
-	if at := trailingZH.FindStringIndex(s); at != nil && at[0] > len("用户我") {
-		s = ending(s[:at[0]], chinese)
+	if at := matchStart(trailingZH, s); at > len("用户我") {
+		s = ending(s[:at], chinese)
 	}
 	return s
 }
@@ -152,13 +151,13 @@ var (
 
 // treatmentZH words how the bot is to treat the speaker: 以后叫我老王 is 用户希望助手以后叫用户老王.
 func (r *Rules) treatmentZH(p piece) string {
-	if at := wishesZH.FindStringIndex(p.norm); at != nil {
+	if wishesZH.MatchString(p.norm) {
 		if text, ok := rewriteZH(p); ok {
 			return text
 		}
 	}
-	if at := politeHeadZH.FindStringIndex(p.norm); at != nil && at[1] < len(p.norm) {
-		p = p.from(at[1])
+	if end := matchEnd(politeHeadZH, p.norm); end < len(p.norm) {
+		p = p.from(end)
 	}
 	raw := p.raw
 	for _, polite := range []string{"请你", "请您", "请", "你", "您"} { // "以后请叫我": the politeness stands inside

@@ -33,10 +33,7 @@ func New(cfg Config) (*Rules, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("rules: %w", err)
 	}
-	known := map[string]bool{}
-	for _, s := range defaultSignals() {
-		known[s.Name] = true
-	}
+	known := defaultNames()
 	cfg = cfg.resolved()
 	r := &Rules{
 		threshold: cfg.Threshold, maxStatements: cfg.MaxStatements, maxRunes: cfg.MaxStatementRunes,
@@ -125,7 +122,6 @@ type unit struct {
 	class    class
 	lang     string
 	explicit bool
-	ask      string // the request's words when the content is something to do, "to buy milk"
 	messages []int
 	text     string
 	quote    string

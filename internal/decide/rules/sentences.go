@@ -238,11 +238,6 @@ func notProse(line string) bool {
 	if line[0] == '>' || strings.HasPrefix(line, "＞") {
 		return true
 	}
-	for _, level := range []string{"ERROR", "WARN", "WARNING", "INFO", "DEBUG", "FATAL", "TRACE"} {
-		if rest, ok := strings.CutPrefix(line, level); ok && rest != "" && strings.ContainsRune(" :]|\t", rune(rest[0])) && strings.ContainsAny(rest, "0123456789:") {
-			return true
-		}
-	}
 	head := line[:min(len(line), 2000)] // the beginning of a long line tells
 	lower := strings.ToLower(head)
 	symbols, total, han := 0, 0, 0
@@ -256,7 +251,7 @@ func notProse(line string) bool {
 		}
 	}
 	dense := total > 6 && symbols*100 > total*8
-	if dated := datedLog.MatchString(head); dated {
+	if logged(line, head, lower) {
 		return true
 	}
 	if han*5 > total {
@@ -269,6 +264,19 @@ func notProse(line string) bool {
 		if strings.HasPrefix(lower, start) && (symbols > 0 || strings.ContainsAny(lower, "(_") && strings.HasSuffix(lower, ")") || strings.HasPrefix(start, "#inc")) {
 			return true
 		}
+	}
+	return false
+}
+
+// logged reports whether a line is a program's log or stack trace.
+func logged(line, head, lower string) bool {
+	for _, level := range []string{"ERROR", "WARN", "WARNING", "INFO", "DEBUG", "FATAL", "TRACE"} {
+		if rest, ok := strings.CutPrefix(line, level); ok && rest != "" && strings.ContainsRune(" :]|\t", rune(rest[0])) && strings.ContainsAny(rest, "0123456789:") {
+			return true
+		}
+	}
+	if datedLog.MatchString(head) {
+		return true
 	}
 	dated := len(lower) > 16 && lower[0] >= '0' && lower[0] <= '9' && strings.Count(lower[:16], "-")+strings.Count(lower[:16], "/") == 2 && strings.Contains(lower[:16], ":")
 	for _, w := range logWords {
@@ -290,7 +298,10 @@ func (s sentence) clauses() []piece {
 		switch {
 		case r == '，' || r == '～' || r == '~':
 			cuts = append(cuts, i+utf8.RuneLen(r))
-		case r == ',' && !(i+1 < len(s.norm) && s.norm[i+1] >= '0' && s.norm[i+1] <= '9' && before >= '0' && before <= '9'):
+		case r == ',':
+			if digit(before) && i+1 < len(s.norm) && digit(rune(s.norm[i+1])) { // 1,000
+				break
+			}
 			cuts = append(cuts, i+1)
 		case r == ' ' || r == '　':
 			next, _ := utf8.DecodeRuneInString(s.norm[i+utf8.RuneLen(r):])
@@ -302,16 +313,7 @@ func (s sentence) clauses() []piece {
 		}
 		before = r
 	}
-	for i := 1; i+1 < len(s.words); i++ {
-		if w := s.words[i].norm; (w == "and" || w == "but" || w == "so") && questionStart(s.words[i+1:]) {
-			cuts = append(cuts, s.words[i].start)
-		}
-	}
-	for _, tie := range []string{"怎么办", "该怎么", "应该怎么", "该如何", "有什么推荐", "有什么建议", "有什么办法", "有没有推荐", "有没有什么", "能推荐", "可以推荐"} {
-		if at := strings.Index(s.norm, tie); at > 0 && (s.question || tie == "怎么办") {
-			cuts = append(cuts, at)
-		}
-	}
+	cuts = append(cuts, s.questionCuts()...)
 	slices.Sort(cuts)
 	var out []piece
 	from := 0
@@ -323,6 +325,24 @@ func (s sentence) clauses() []piece {
 	}
 	return out
 }
+
+// questionCuts are the places before a question that is tied on without a comma.
+func (s sentence) questionCuts() []int {
+	var cuts []int
+	for i := 1; i+1 < len(s.words); i++ {
+		if w := s.words[i].norm; (w == "and" || w == "but" || w == "so") && questionStart(s.words[i+1:]) {
+			cuts = append(cuts, s.words[i].start)
+		}
+	}
+	for _, tie := range []string{"怎么办", "该怎么", "应该怎么", "该如何", "有什么推荐", "有什么建议", "有什么办法", "有没有推荐", "有没有什么", "能推荐", "可以推荐"} {
+		if at := strings.Index(s.norm, tie); at > 0 && (s.question || tie == "怎么办") {
+			cuts = append(cuts, at)
+		}
+	}
+	return cuts
+}
+
+func digit(r rune) bool { return r >= '0' && r <= '9' }
 
 // questionStart reports whether English words begin a question or a request to the bot.
 func questionStart(words []word) bool {

@@ -18,6 +18,22 @@ var (
 	concreteEN = regexp.MustCompile(`[0-9]|[a-z][/_=]|\b(fixed|solved|resolved|set to|changed|fix was|root cause was|was caused|turned out)\b`)
 )
 
+// matchStart is where a pattern is first found in a text, or -1.
+func matchStart(re *regexp.Regexp, s string) int {
+	if at := re.FindStringIndex(s); at != nil {
+		return at[0]
+	}
+	return -1
+}
+
+// matchEnd is where the first match of a pattern in a text ends, or 0.
+func matchEnd(re *regexp.Regexp, s string) int {
+	if at := re.FindStringIndex(s); at != nil {
+		return at[1]
+	}
+	return 0
+}
+
 // hasTime reports whether a clock time, day or date is named.
 func hasTime(p piece) bool { return timeZH.MatchString(p.norm) || timeEN.MatchString(p.norm) }
 

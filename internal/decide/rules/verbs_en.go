@@ -80,7 +80,7 @@ var adverbs = set("also just really always never usually often still currently r
 // commonVerbs are base forms that are hardly anything but verbs, so that "and" before them continues a predicate.
 var commonVerbs = set("have live go love like hate enjoy prefer need want speak teach own eat know think believe feel " +
 	"keep wear take make write sing cook bake read listen watch wake sleep swim attend suffer follow collect raise " +
-	"grow drive ride commute volunteer manage lead do get buy sell see spend try hope wish consider avoid drink am take come come " +
+	"grow drive ride commute volunteer manage lead do get buy sell see spend try hope wish consider avoid drink am come " +
 	"become bring give tell say ask run meditate practice practise learn earn rent share look use add adore dislike " +
 	"can't dont don't haven't cannot hike climb jog paint draw dance train code program")
 
@@ -109,7 +109,7 @@ var baseVerbs = func() map[string]bool {
 
 func set(s string) map[string]bool {
 	out := map[string]bool{}
-	for _, f := range strings.Fields(s) {
+	for f := range strings.FieldsSeq(s) {
 		out[f] = true
 	}
 	return out

@@ -67,51 +67,65 @@ func (r *Rules) tell(u *unit) string {
 	if p.runes() > r.maxRunes-20 {
 		return r.said(p, u.lang)
 	}
-	switch u.lang {
-	case chinese:
-		if u.explicit && doThisZH.MatchString(p.norm) {
-			text, ok := rewrite(p, u.lang, true)
-			if !ok {
-				text = plain(p, u.lang)
-			}
-			return "用户要求助手" + text
-		}
-		if u.class == treatment {
-			return r.treatmentZH(p)
-		}
-		if text, ok := rewrite(p, u.lang, false); ok {
-			return text
-		}
-		switch {
-		case r.self(p, u.lang) && impliedZH.MatchString(skipTimeZH(p).norm), u.explicit && leadTimeZH.MatchString(p.norm) && !ownSubject.MatchString(p.norm):
-			return "用户" + plain(p, u.lang)
-		case u.explicit && u.class == statement:
-			return "用户要求记住：" + plain(p, u.lang)
-		case !r.self(p, u.lang):
-			return plain(p, u.lang)
-		}
-	case english:
-		if u.class == treatment {
-			return r.treatmentEN(p)
-		}
-		if u.explicit && p.word(0) == "to" {
-			text, ok := rewrite(p, u.lang, true)
-			if !ok {
-				text = plain(p, u.lang)
-			}
-			return "The user wants to remember " + lowerFirst(text)
-		}
-		if text, ok := rewrite(p, u.lang, false); ok {
-			return text
-		}
-		if text, ok := impliedSubject(p); ok {
-			return text
-		}
-		if !r.self(p, u.lang) && !p.hasWord("you", "your") && len(p.words) > 2 {
-			return plain(p, u.lang)
-		}
+	text := ""
+	switch {
+	case u.lang == chinese && u.class == treatment:
+		text = r.treatmentZH(p)
+	case u.lang == chinese:
+		text = r.tellZH(u, p)
+	case u.lang == english && u.class == treatment:
+		text = r.treatmentEN(p)
+	case u.lang == english:
+		text = r.tellEN(u, p)
 	}
-	return r.said(u.pieces[0], u.lang)
+	if text == "" {
+		return r.said(u.pieces[0], u.lang)
+	}
+	return text
+}
+
+// tellZH retells a Chinese statement, or returns "".
+func (r *Rules) tellZH(u *unit, p piece) string {
+	text, ok := rewriteZH(p)
+	if u.explicit && doThisZH.MatchString(p.norm) {
+		if !ok {
+			text = plain(p, u.lang)
+		}
+		return "用户要求助手" + text
+	}
+	self := r.self(p, u.lang)
+	switch {
+	case ok:
+		return text
+	case self && impliedZH.MatchString(skipTimeZH(p).norm), u.explicit && leadTimeZH.MatchString(p.norm) && !ownSubject.MatchString(p.norm):
+		return "用户" + plain(p, u.lang)
+	case u.explicit:
+		return "用户要求记住：" + plain(p, u.lang)
+	case !self:
+		return plain(p, u.lang)
+	}
+	return ""
+}
+
+// tellEN retells an English statement, or returns "".
+func (r *Rules) tellEN(u *unit, p piece) string {
+	if u.explicit && p.word(0) == "to" { // "remember to buy milk"
+		text, ok := rewriteEN(p, true)
+		if !ok {
+			text = plain(p, u.lang)
+		}
+		return "The user wants to remember " + lowerFirst(text)
+	}
+	if text, ok := rewriteEN(p, false); ok {
+		return text
+	}
+	if text, ok := impliedSubject(p); ok {
+		return text
+	}
+	if !r.self(p, u.lang) && !p.hasWord("you", "your") && len(p.words) > 2 {
+		return plain(p, u.lang)
+	}
+	return ""
 }
 
 // said quotes what was said when retelling it would be doubtful.
@@ -166,8 +180,8 @@ func ending(s, lang string) string {
 		return strings.TrimRight(s, ".…")
 	}
 	s = strings.TrimRight(s, ".")
-	if at := trailingEN.FindStringIndex(s); at != nil && at[0] > 8 {
-		s = strings.TrimRight(s[:at[0]], " ,.!")
+	if at := matchStart(trailingEN, s); at > 8 {
+		s = strings.TrimRight(s[:at], " ,.!")
 	}
 	if s == "" {
 		return s

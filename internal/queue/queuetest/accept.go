@@ -203,11 +203,11 @@ func testMaxPending(s *suite) {
 	if _, err := limited(direct("ann")); !overloaded(err) { // one runs and one waits
 		s.Fatalf("got %v, want an OverloadError", err)
 	}
-	refused, err := limited(lobby("ben"), "ann")
+	refused, err := limited(lobby("ann"), "eve")
 	if !overloaded(err) {
-		s.Fatalf("got %v, want an OverloadError for the other speaker", err)
+		s.Fatalf("got %v, want an OverloadError", err)
 	}
-	if _, err := s.store.Get(s.Context(), user("ben"), refused, memory.Everything()); !errors.Is(err, memory.ErrNotFound) {
+	if _, err := s.store.Get(s.Context(), user("eve"), refused, memory.Everything()); !errors.Is(err, memory.ErrNotFound) {
 		s.Errorf("part of a refused dialogue is stored: %v", err)
 	}
 
@@ -228,5 +228,8 @@ func testMaxPending(s *suite) {
 	s.finish(s.all(user("ann"))[0], memory.StateRemembered)
 	if _, err := limited(direct("ann")); err != nil {
 		s.Errorf("after one had ended: %v", err)
+	}
+	if _, err := limited(lobby("dan"), "ann"); err != nil {
+		s.Errorf("somebody of whom much waits keeps the others from being heard: %v", err)
 	}
 }

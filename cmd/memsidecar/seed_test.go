@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// fate is what has become of a consideration that is seeded.
+type fate func(t *testing.T, q *sqlite.Queue, job queue.Job)
+
+// stuck: an attempt failed, and the next one is far away.
+func stuck(t *testing.T, q *sqlite.Queue, job queue.Job) {
+	t.Helper()
+	now := time.Now()
+	if err := q.Postpone(t.Context(), job.Seq, now.Add(time.Hour), memory.Outcome{Error: "the model is away"}, now); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// failed: it was given up.
+func failed(t *testing.T, q *sqlite.Queue, job queue.Job) {
+	t.Helper()
+	if err := q.Finish(t.Context(), job.Seq, memory.StateFailed, memory.Outcome{Error: "the model refused"}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// crashed: the process died in the middle of it.
+func crashed(*testing.T, *sqlite.Queue, queue.Job) {}
+
+// withStorage opens the data folder while no sidecar does.
+func withStorage(t *testing.T, dir string, do func(*sqlite.Storage)) {
+	t.Helper()
+	storage := must(sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler)}))(t)
+	do(storage)
+	if err := storage.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// seedConsideration puts a consideration into the data folder that no model of today would leave behind. Rules never fail.
+func seedConsideration(t *testing.T, dir string, scope *memsidecarv1.Scope, text string, become fate) (id string) {
+	t.Helper()
+	kinds := map[memsidecarv1.ChannelKind]memory.ChannelKind{
+		memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT: memory.ChannelDirect, memsidecarv1.ChannelKind_CHANNEL_KIND_GROUP: memory.ChannelGroup,
+	}
+	dialogue := memory.Dialogue{
+		Scope: memory.Scope{
+			Namespace: scope.GetNamespace(), UserID: scope.GetUserId(),
+			Channel: memory.Channel{Kind: kinds[scope.GetChannelKind()], ID: scope.GetChannelId()},
+		}.Normalize(),
+		Messages: []memory.Message{{Role: memory.RoleUser, Speaker: scope.GetUserId(), Content: text, Time: time.Now()}},
+	}
+	id = "con_seeded_" + scope.GetUserId()
+	withStorage(t, dir, func(storage *sqlite.Storage) {
+		q := sqlite.NewQueue(storage)
+		must(q.Accept(t.Context(), queue.Acceptance{
+			ID: id, Dialogue: dialogue, Speakers: dialogue.Speakers(), At: time.Now(), MaxPending: 10,
+		}))(t)
+		jobs, _, err := q.Claim(t.Context(), time.Now().Add(time.Second), 1)
+		if err != nil || len(jobs) != 1 {
+			t.Fatal(jobs, err)
+		}
+		become(t, q, jobs[0])
+	})
+	return id
+}
+
+// holdsBytes reports which files of a folder hold a text.
+func holdsBytes(t *testing.T, dir, text string) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if bytes.Contains(data, []byte(text)) {
+			files = append(files, d.Name())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func wantNoBytes(t *testing.T, dir, text string) {
+	t.Helper()
+	if files := holdsBytes(t, dir, text); len(files) > 0 {
+		t.Errorf("%q is in %q", text, files)
+	}
+}

@@ -1,0 +1,142 @@
+package model
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/lexical"
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+const (
+	chinese = "zh"
+	english = "en"
+)
+
+// Weights of languages are in words.
+const (
+	maxVote  = 30 // what one message counts at most: a pasted article is one utterance
+	tellsOwn = 3  // from how many words on a line shows that the speaker writes its language: "ok" shows nothing
+)
+
+// languageNames are the names of the languages that lexical.Language tells apart.
+var languageNames = map[string]string{
+	chinese: "Chinese (中文)", english: "English", "ja": "Japanese (日本語)", "ko": "Korean (한국어)", "ru": "Russian", "uk": "Ukrainian",
+	"th": "Thai", "ar": "Arabic", "fa": "Persian", "he": "Hebrew", "el": "Greek", "hi": "Hindi", "fr": "French", "es": "Spanish",
+	"pt": "Portuguese", "de": "German", "it": "Italian", "nl": "Dutch", "vi": "Vietnamese",
+}
+
+func languageName(language string) string {
+	if name, ok := languageNames[language]; ok {
+		return name
+	}
+	return "the language that the user writes"
+}
+
+// subject is how a statement begins.
+func subject(language string) string {
+	switch language {
+	case chinese:
+		return `"用户"`
+	case english:
+		return `"The user"`
+	}
+	return `the words for "the user" in that language`
+}
+
+// dominantLanguage is the language of most of what the speaker said or, when that tells none ("666"), of most of what
+// everybody said; lexical.Undetermined when that tells none either. A message counts by its first line that tells: what
+// follows is often code or a text that somebody else wrote.
+func dominantLanguage(t decide.Transcript) string {
+	own := func(m memory.Message) bool { return spokenBy(m, t.Speaker) }
+	anybody := func(m memory.Message) bool { return m.Role == memory.RoleUser || m.Role == memory.RoleAssistant }
+	for _, counts := range []func(memory.Message) bool{own, anybody} {
+		votes := map[string]int{}
+		best := lexical.Undetermined
+		for _, m := range t.Dialogue.Messages {
+			if !counts(m) {
+				continue
+			}
+			for l := range prose(m.Content) {
+				language, weight := lexical.Language(l), words(l)
+				if language == lexical.Undetermined || weight == 0 {
+					continue
+				}
+				votes[language] += min(weight, maxVote)
+				if best == lexical.Undetermined || votes[language] >= votes[best] { // the newer one of two equals
+					best = language
+				}
+				break
+			}
+		}
+		if best != lexical.Undetermined {
+			return best
+		}
+	}
+	return lexical.Undetermined
+}
+
+// wrongLanguage reports whether a statement is in another language than the dialogue, where that can be told for certain:
+// in English although the dialogue is in a language of another script, or the other way round. Where one of the cited
+// messages has a line in the statement's language, its language is right.
+func wrongLanguage(statement, dialogue string, cited []string) bool {
+	certain := statement == english && ownScript(dialogue) || dialogue == english && ownScript(statement)
+	if !certain {
+		return false
+	}
+	for _, content := range cited {
+		for l := range prose(content) {
+			if lexical.Language(l) == statement && words(l) >= tellsOwn {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// ownScript reports whether a language is written in another script than the Latin one.
+func ownScript(language string) bool {
+	switch language {
+	case chinese, "ja", "ko", "ru", "uk", "th", "ar", "fa", "he", "el", "hi":
+		return true
+	}
+	return false
+}
+
+// prose yields the lines of a message that are not fenced code. A long line counts by its beginning.
+func prose(content string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		fenced := false
+		for l := range strings.Lines(content) {
+			l = strings.TrimSpace(l)
+			if strings.HasPrefix(l, "```") {
+				fenced = !fenced
+				continue
+			}
+			if !fenced && l != "" && !yield(cutText(l, 300)) {
+				return
+			}
+		}
+	}
+}
+
+// words counts a text's words; two characters of a script without spaces are one.
+func words(text string) int {
+	count, characters, inside := 0, 0, false
+	for _, r := range text {
+		switch {
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai):
+			characters++
+			inside = false
+		case unicode.IsLetter(r) || inside && (unicode.IsMark(r) || r == '\'' || r == '’'):
+			if !inside {
+				count++
+			}
+			inside = true
+		default:
+			inside = false
+		}
+	}
+	return count + (characters+1)/2
+}

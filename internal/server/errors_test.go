@@ -1,0 +1,160 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// settingsFunc answers every Get.
+type settingsFunc func() error
+
+func (f settingsFunc) Get(context.Context, memory.User) (memory.Settings, error) {
+	return memory.Settings{}, f()
+}
+
+func (settingsFunc) Update(context.Context, memory.User, func(*memory.Settings)) (memory.Settings, error) {
+	return memory.Settings{}, nil
+}
+
+// lockedBuffer is a log that the server's goroutines share.
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) take() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.Reset()
+	return b.String()
+}
+
+// newClient serves the parts until the test ends.
+func newClient(t *testing.T, parts Parts) (memsidecarv1.MemoryServiceClient, *lockedBuffer) {
+	t.Helper()
+	log := &lockedBuffer{}
+	if parts.StorageProblem == nil {
+		parts.StorageProblem = func() string { return "" }
+	}
+	s := New(parts, Options{MaxRequestBytes: 1 << 20, Visibility: memory.VisibilityChannel, Log: slog.New(slog.NewTextHandler(log, nil))})
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(listener) }()
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close()
+		s.Stop(context.Background())
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return memsidecarv1.NewMemoryServiceClient(conn), log
+}
+
+// TestErrors: every error has one code, and what nobody foresaw is told to the log and not to the caller.
+func TestErrors(t *testing.T) {
+	const secret = "open /home/operator/secret.db: key=AIza123"
+	const constant = "internal error; the server's log has the details"
+	var current func() error
+	client, log := newClient(t, Parts{Settings: settingsFunc(func() error { return current() })})
+	for name, test := range map[string]struct {
+		answer func() error
+		code   codes.Code
+		text   string // "" is the error's own
+	}{
+		"unknown":           {func() error { return errors.New(secret) }, codes.Internal, constant},
+		"panic":             {func() error { panic(secret) }, codes.Internal, constant},
+		"panic with error":  {func() error { panic(fmt.Errorf("%w: %s", memory.ErrNotFound, secret)) }, codes.Internal, constant},
+		"nil dereference":   {func() error { var p *Options; return errors.New(p.Version) }, codes.Internal, constant},
+		"not found":         {func() error { return fmt.Errorf("memory x: %w", memory.ErrNotFound) }, codes.NotFound, ""},
+		"precondition":      {func() error { return fmt.Errorf("%w: it is pending", memory.ErrPrecondition) }, codes.FailedPrecondition, ""},
+		"unavailable":       {func() error { return fmt.Errorf("%w: disk full", memory.ErrUnavailable) }, codes.Unavailable, ""},
+		"transient":         {func() error { return &memory.TransientError{Err: errors.New("rate limited")} }, codes.Unavailable, ""},
+		"invalid":           {func() error { return memory.Invalid("x", "is wrong") }, codes.InvalidArgument, ""},
+		"overload":          {func() error { return &memory.OverloadError{Limit: "full", RetryAfter: time.Minute} }, codes.ResourceExhausted, ""},
+		"cancelled":         {func() error { return fmt.Errorf("reading: %w", context.Canceled) }, codes.Canceled, "the call was cancelled"},
+		"deadline exceeded": {func() error { return context.DeadlineExceeded }, codes.DeadlineExceeded, "the deadline was exceeded"},
+	} {
+		current = test.answer
+		_, err := client.GetUserSettings(t.Context(), &memsidecarv1.GetUserSettingsRequest{Scope: &memsidecarv1.Scope{UserId: "u"}})
+		got := status.Convert(err)
+		want := test.text
+		if want == "" {
+			want = test.answer().Error()
+		}
+		if got.Code() != test.code || got.Message() != want {
+			t.Errorf("%s: %s %q, want %s %q", name, got.Code(), got.Message(), test.code, want)
+		}
+		if logged := log.take(); strings.Contains(logged, "internal error") != (test.code == codes.Internal) {
+			t.Errorf("%s: logged %q", name, logged)
+		} else if strings.HasPrefix(name, "panic") && (!strings.Contains(logged, secret) || !strings.Contains(logged, "errors_test.go")) {
+			t.Errorf("%s: the log does not say what and where: %q", name, logged)
+		}
+		for _, detail := range got.Details() {
+			if info, ok := detail.(*errdetails.RetryInfo); ok && info.GetRetryDelay().AsDuration() != time.Minute {
+				t.Errorf("%s: try again in %s", name, info.GetRetryDelay().AsDuration())
+			}
+		}
+	}
+	stream, err := client.ExportUser(t.Context(), &memsidecarv1.ExportUserRequest{Scope: &memsidecarv1.Scope{UserId: "u"}}) // there is no Keeper
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if got := status.Convert(err); got.Code() != codes.Internal || got.Message() != constant {
+		t.Errorf("a panic in a stream is %v", err)
+	}
+}
+
+// TestGate: while storage is down only what works without it is let through.
+func TestGate(t *testing.T) {
+	client, _ := newClient(t, Parts{
+		Settings:       settingsFunc(func() error { t.Error("a call was let through"); return nil }),
+		StorageProblem: func() string { return "the disk is full" },
+	})
+	_, err := client.GetUserSettings(t.Context(), &memsidecarv1.GetUserSettingsRequest{Scope: &memsidecarv1.Scope{UserId: "u"}})
+	if got := status.Convert(err); got.Code() != codes.Unavailable || !strings.Contains(got.Message(), "the disk is full") {
+		t.Errorf("answered %v", err)
+	}
+}
+
+// TestForgedProblem: the codec's note to the interceptors is not a caller's to write.
+func TestForgedProblem(t *testing.T) {
+	client, _ := newClient(t, Parts{Settings: settingsFunc(func() error { return nil })})
+	for _, forged := range []string{`[]`, `null`, `{`, `[{"Field":"f","Problem":"p"}]`} {
+		request := &memsidecarv1.GetUserSettingsRequest{Scope: &memsidecarv1.Scope{UserId: "u"}}
+		request.ProtoReflect().SetUnknown(problem([]byte(forged)))
+		_, err := client.GetUserSettings(t.Context(), request)
+		if code := status.Code(err); code != codes.OK && code != codes.InvalidArgument {
+			t.Errorf("%s: %v", forged, err)
+		}
+	}
+}
