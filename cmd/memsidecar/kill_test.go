@@ -30,7 +30,7 @@ var readyLine = regexp.MustCompile(`memsidecar is ready.* address=(\S+)`)
 // spawn starts the real binary on the folder and returns when it answers.
 func spawn(t *testing.T, dir string) *process {
 	t.Helper()
-	p := &process{command: exec.Command(binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir), log: &syncBuffer{}}
+	p := &process{command: exec.CommandContext(context.Background(), binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir), log: &syncBuffer{}}
 	stderr, err := p.command.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +188,8 @@ func allMemories(ctx context.Context, t *testing.T, client memsidecarv1.MemorySe
 			t.Fatal(err)
 		}
 		all = append(all, resp.GetMemories()...)
-		if request.PageToken = resp.GetNextPageToken(); request.PageToken == "" {
+		request.PageToken = resp.GetNextPageToken()
+		if request.GetPageToken() == "" {
 			return all
 		}
 	}

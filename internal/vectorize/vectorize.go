@@ -271,8 +271,7 @@ func (v *Vectorizer) eventually(fn func() error) bool {
 		}
 		v.update(func(p *Progress) { p.Problem = err.Error() })
 		pause := pauses.NextBackOff()
-		var transient *memory.TransientError
-		if errors.As(err, &transient) {
+		if transient, ok := errors.AsType[*memory.TransientError](err); ok {
 			pause = max(pause, transient.RetryAfter)
 		}
 		timer := time.NewTimer(pause)

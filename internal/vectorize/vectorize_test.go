@@ -68,6 +68,13 @@ func open(t *testing.T, dir string) (*sqlite.Storage, *storelocal.Store) {
 	return storage, storelocal.New(storage, storelocal.Options{IndexBudget: 1 << 20})
 }
 
+func closed(t *testing.T, storage *sqlite.Storage) {
+	t.Helper()
+	if err := storage.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func start(e embed.Embedder, store *storelocal.Store) *vectorize.Vectorizer {
 	v := vectorize.New(e, store, vectorize.Options{
 		ChunkSize: 300, BackoffMin: time.Second, BackoffMax: time.Minute, Log: slog.New(slog.DiscardHandler),
@@ -131,7 +138,7 @@ func TestEmbedderAway(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		storage, store := open(t, dir)
-		defer storage.Close()
+		defer closed(t, storage)
 		e := newFlaky(t, 64)
 		use(t, store, e, true, false)
 		v := start(e, store)
@@ -191,7 +198,7 @@ func TestModelChanged(t *testing.T) {
 		}
 
 		storage, store = open(t, dir)
-		defer storage.Close()
+		defer closed(t, storage)
 		next.fail(nil)
 		use(t, store, next, false, false)
 		v = start(next, store)
@@ -213,7 +220,7 @@ func TestRefusedText(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		storage, store := open(t, dir)
-		defer storage.Close()
+		defer closed(t, storage)
 		e := newFlaky(t, 64)
 		use(t, store, e, true, false)
 		v := start(e, store)
@@ -243,7 +250,7 @@ func TestRefusedText(t *testing.T) {
 // TestChunks: a long text matches by its best part.
 func TestChunks(t *testing.T) {
 	storage, store := open(t, t.TempDir())
-	defer storage.Close()
+	defer closed(t, storage)
 	e := newFlaky(t, 256)
 	use(t, store, e, true, false)
 	v := vectorize.New(e, store, vectorize.Options{ChunkSize: 70, Log: slog.New(slog.DiscardHandler)})
