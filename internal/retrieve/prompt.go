@@ -51,8 +51,8 @@ func (p Prompts) Problem() string {
 	return ""
 }
 
-// render writes the block: header, note, a line a memory, footer. Memories that do not fit are left out whole, from the
-// first that does not. It is empty when there is nothing to say.
+// render writes the block: header, note, a line a memory, footer. A memory that does not fit is left out whole. It is empty
+// when there is nothing to say.
 func (p Prompts) render(hits []Hit, settings memory.Settings, location *time.Location, maxRunes int) string {
 	if len(hits) == 0 {
 		return ""
@@ -80,14 +80,16 @@ func (p Prompt) block(opening string, lines []string, maxRunes int) string {
 	left := maxRunes - utf8.RuneCountInString(opening) - utf8.RuneCountInString(ending)
 	var b strings.Builder
 	b.WriteString(opening)
-	for i, line := range lines {
-		if left -= utf8.RuneCountInString(line); left < 0 {
-			if i == 0 {
-				return ""
-			}
-			break
+	empty := true
+	for _, line := range lines {
+		if n := utf8.RuneCountInString(line); n <= left {
+			left -= n
+			b.WriteString(line)
+			empty = false
 		}
-		b.WriteString(line)
+	}
+	if empty {
+		return ""
 	}
 	b.WriteString(ending)
 	return b.String()
@@ -111,11 +113,21 @@ func (p Prompts) choose(hits []Hit, language string) Prompt {
 	return p["en"]
 }
 
+// invisible reports whether a character shows nothing, or changes the direction of others. Such characters hide text from
+// people and not from models. Those that hold emoji together, or choose between emoji and text, are no such.
+func invisible(r rune) bool {
+	const zeroWidthJoiner, textStyle, emojiStyle = '\u200d', '\ufe0e', '\ufe0f'
+	switch r {
+	case zeroWidthJoiner, textStyle, emojiStyle:
+		return false
+	}
+	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}
+
 // inert makes stored text harmless in the block: one line, without the characters that hide or reverse text, and
 // without anything that reads as the block's own delimiters.
 func (p Prompt) inert(text string) string {
 	text = strings.Map(func(r rune) rune {
-		const zeroWidthJoiner = '\u200d' // holds emoji together
 		switch {
 		case unicode.IsSpace(r):
 			return ' '
@@ -123,7 +135,7 @@ func (p Prompt) inert(text string) string {
 			return '〔'
 		case r == '】':
 			return '〕'
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r) && r != zeroWidthJoiner:
+		case unicode.IsControl(r), invisible(r):
 			return -1
 		}
 		return r

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/batch"
@@ -135,7 +136,8 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 	budget, cancel := context.WithTimeout(ctx, r.options.Budget)
 	defer cancel()
 
-	keyword, vector := r.search(budget, q)
+	var embedded atomic.Bool
+	keyword, vector := r.search(budget, q, &embedded)
 	settings := make(chan memory.Settings, 1)
 	go func() {
 		s, _ := r.Settings.Get(budget, q.Scope.User()) // an outage shows in the search; the defaults do
@@ -159,6 +161,9 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
+	if errors.Is(byVector.err, errLate) && !embedded.Load() {
+		byVector.err = &embeddingError{errLate}
+	}
 	result := Result{TraceID: trace.NewID(), Degraded: r.degraded(byKeyword.err, byVector.err)}
 	ranked := r.rank(byKeyword.hits, byVector.hits, started)
 	result.Hits = cut(ranked, q)
@@ -166,6 +171,11 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 	select {
 	case s = <-settings:
 	case <-budget.Done():
+		// What is there counts, also when something else has spent the budget.
+		select {
+		case s = <-settings:
+		default:
+		}
 	}
 	result.PromptContext = r.options.Prompts.render(result.Hits, s, r.options.Location, q.MaxContextRunes)
 	r.note(q, ranked, result, started)
@@ -174,8 +184,9 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 
 var errLate = errors.New("no answer within the budget")
 
-// search starts both halves at once. Each answers on its channel, within the budget or not at all.
-func (r *Retriever) search(ctx context.Context, q Query) (keyword, vector <-chan half) {
+// search starts both halves at once. Each answers on its channel, within the budget or not at all. embedded is set when the
+// query is.
+func (r *Retriever) search(ctx context.Context, q Query, embedded *atomic.Bool) (keyword, vector <-chan half) {
 	limit := max(candidates, 5*q.TopK)
 	user := q.Scope.User()
 	k, v := make(chan half, 1), make(chan half, 1)
@@ -189,6 +200,7 @@ func (r *Retriever) search(ctx context.Context, q Query) (keyword, vector <-chan
 			v <- half{err: &embeddingError{err}}
 			return
 		}
+		embedded.Store(true)
 		hits, err := r.Store.SearchVector(ctx, user, r.Embedder.Fingerprint().String(), vectors[0], q.Filter, limit)
 		v <- half{hits, err}
 	}()

@@ -126,7 +126,7 @@ func honour(t decide.Transcript, v decide.Verdict, drafts []draft, requests []re
 		for i := range said {
 			if r.answeredBy(t, said[i]) {
 				answered = true
-				drafts[i].Explicit, drafts[i].Importance = true, 1
+				drafts[i].Explicit, drafts[i].Importance, drafts[i].Reason = true, 1, r.reason(v)
 			}
 		}
 		if !answered {
@@ -218,11 +218,16 @@ func (r request) verbatim(t decide.Transcript, v decide.Verdict) draft {
 	d.Language = lexical.Language(d.Text)
 	d.Kind, d.Importance, d.Explicit = r.kind, 1, true
 	d.Quote = cutText(strings.TrimSpace(words), maxQuoteRunes)
-	d.Reason = v.Reason
-	if !v.Explicit {
-		d.Reason = requestReason([]request{r})
-	}
+	d.Reason = r.reason(v)
 	return d
+}
+
+// reason is why a statement that answers this request is kept: the verdict's may name another request.
+func (r request) reason(v decide.Verdict) string {
+	if r.words == "" && v.Reason != "" {
+		return v.Reason
+	}
+	return requestReason([]request{r})
 }
 
 // saidBy quotes words in the third person.

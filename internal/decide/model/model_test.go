@@ -37,10 +37,14 @@ func (s *script) Generate(_ context.Context, r llm.Request) (llm.Response, error
 	if len(s.prompts) > len(s.answers) {
 		return llm.Response{}, errors.New("asked more often than scripted")
 	}
-	if err, ok := s.answers[len(s.prompts)-1].(error); ok {
-		return llm.Response{}, err
+	switch answer := s.answers[len(s.prompts)-1].(type) {
+	case error:
+		return llm.Response{}, answer
+	case string:
+		return llm.Response{Text: answer}, nil
+	default:
+		panic("the script has neither a text nor an error")
 	}
-	return llm.Response{Text: s.answers[len(s.prompts)-1].(string)}, nil
 }
 
 func answers(a ...any) *script { return &script{answers: a} }
@@ -67,7 +71,9 @@ func talk(lines ...string) decide.Transcript {
 // requests is a detector that finds these.
 type requests []memory.Statement
 
-func (r requests) Explicit(context.Context, decide.Transcript) ([]memory.Statement, error) { return r, nil }
+func (r requests) Explicit(context.Context, decide.Transcript) ([]memory.Statement, error) {
+	return r, nil
+}
 
 // asked is a request to remember the words of a message.
 func asked(ref, words string) requests {

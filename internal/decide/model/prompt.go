@@ -37,7 +37,7 @@ const DefaultSummaryPrompt = `Summarize what the following conversation tells ab
 - Only about the user, with the people, animals and things in the user's life. What other people in the chat say about themselves is not about the user.
 - Only what the user said, or what the assistant said and the user then confirmed. Add nothing: no guesses, no conclusions, no advice. What the user denied or corrected is not so; take the correction.
 - Keep names, titles, numbers, amounts, addresses and codes exactly as they are written.
-- Make dates absolute. "Tomorrow", "next Friday" or "last year" is reckoned from the date of the message that says it. Where a date cannot be reckoned, keep the user's words and add when they were said.
+- Make dates absolute. "Tomorrow", "next Friday" or "last year" is reckoned from the date of the message that says it; weeks begin on Monday. Where a date cannot be reckoned, keep the user's words and add when they were said.
 - Leave out greetings, moods, questions about the world, one-off requests and the text handed over for them, fiction and role play, and whatever the user asks not to remember.
 - When nothing is worth remembering, give no statement.
 

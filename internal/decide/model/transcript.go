@@ -60,8 +60,7 @@ func render(t decide.Transcript, maxChars int) page {
 			newest = i
 		}
 	}
-	whole := total <= maxChars
-	if !whole {
+	if total > maxChars {
 		for i, m := range d.Messages {
 			limit := maxChars / 8
 			if i == newest {
@@ -81,7 +80,7 @@ func render(t decide.Transcript, maxChars int) page {
 		if lines[i] == "" || i == newest {
 			continue
 		}
-		if room -= utf8.RuneCountInString(lines[i]) + 1; room < 0 && !whole {
+		if room -= utf8.RuneCountInString(lines[i]) + 1; room < 0 {
 			break
 		}
 		p.shown[i] = true

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+func TestUserSettings(t *testing.T) {
+	r := serve(t)
+	get := func() *memsidecarv1.UserSettings {
+		t.Helper()
+		return must(r.GetUserSettings(t.Context(), &memsidecarv1.GetUserSettingsRequest{Scope: direct("u")}))(t).GetSettings()
+	}
+	update := func(s *memsidecarv1.UserSettings, paths ...string) *memsidecarv1.UserSettings {
+		t.Helper()
+		request := &memsidecarv1.UpdateUserSettingsRequest{Scope: group("u", "g"), Settings: s} // settings are the user's, wherever
+		if paths != nil {
+			request.UpdateMask = mask(paths...)
+		}
+		resp := must(r.UpdateUserSettings(t.Context(), request))(t)
+		wantSame(t, get(), resp.GetSettings())
+		return resp.GetSettings()
+	}
+	wantSame(t, get(), &memsidecarv1.UserSettings{})
+	s := update(&memsidecarv1.UserSettings{TimeZone: "Asia/Shanghai", Language: "zh_CN", Paused: true})
+	wantSame(t, s, &memsidecarv1.UserSettings{TimeZone: "Asia/Shanghai", Language: "zh-CN", Paused: true, UpdateTime: s.GetUpdateTime()})
+	if age := time.Since(s.GetUpdateTime().AsTime()); age < 0 || age > time.Minute {
+		t.Errorf("updated at %s", s.GetUpdateTime().AsTime())
+	}
+	s = update(&memsidecarv1.UserSettings{Language: "en"}) // what is not set stays
+	wantSame(t, s, &memsidecarv1.UserSettings{TimeZone: "Asia/Shanghai", Language: "en", Paused: true, UpdateTime: s.GetUpdateTime()})
+	s = update(&memsidecarv1.UserSettings{TimeZone: "Mars/Olympus", Language: "not one"}, "paused") // the others are not looked at
+	wantSame(t, s, &memsidecarv1.UserSettings{TimeZone: "Asia/Shanghai", Language: "en", UpdateTime: s.GetUpdateTime()})
+	s = update(&memsidecarv1.UserSettings{}, "*")
+	wantSame(t, s, &memsidecarv1.UserSettings{UpdateTime: s.GetUpdateTime()})
+	for _, wrong := range []string{"Mars/Olympus", "Local", "../../etc/passwd", "UTC+8"} {
+		_, err := r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{Scope: direct("u"), Settings: &memsidecarv1.UserSettings{TimeZone: wrong}})
+		wantInvalid(t, err, "settings.time_zone")
+	}
+}
+
+// TestSettingsShapeThePrompt: the language and the dates of prompt_context are the user's.
+func TestSettingsShapeThePrompt(t *testing.T) {
+	r := serve(t, "time_zone=UTC")
+	late := &memsidecarv1.Memory{Text: "喜欢吃辣", CreateTime: spring, Scope: direct("u")}
+	late.ObserveTime = spring // 09:46 UTC
+	must(r.load(t, direct("u"), late))(t)
+	for _, test := range []struct{ language, zone, header, date string }{
+		{"", "", "【关于用户的记忆", "[2026-03-20]"},
+		{"en", "Pacific/Kiritimati", "【Memories of the user", "[2026-03-20]"},
+		{"zh-Hant-TW", "Pacific/Pago_Pago", "【关于用户的记忆", "[2026-03-19]"},
+		{"zh_CN", "", "【关于用户的记忆", "[2026-03-20]"},
+		{"ja", "", "【Memories of the user", "[2026-03-20]"}, // en serves what has no wording of its own
+	} {
+		must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{
+			Scope: direct("u"), Settings: &memsidecarv1.UserSettings{Language: test.language, TimeZone: test.zone}, UpdateMask: mask("*"),
+		}))(t)
+		got := must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "吃辣"}))(t).GetPromptContext()
+		if !strings.HasPrefix(got, test.header) || !strings.Contains(got, "\n- "+test.date+" 喜欢吃辣\n") {
+			t.Errorf("in %q and %q:\n%s", test.language, test.zone, got)
+		}
+	}
+}
+
+func TestStatus(t *testing.T) {
+	dir := t.TempDir()
+	seedConsideration(t, dir, direct("u"), "stuck", stuck)
+	r := serveIn(t, dir)
+	s := must(r.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t)
+	if s.GetVersion() == "" || time.Since(s.GetStartTime().AsTime()) > time.Minute || !strings.HasPrefix(s.GetEmbedding().GetFingerprint(), "local/") ||
+		s.GetEmbedding().GetProgress() != nil {
+		t.Errorf("the status is %s", s)
+	}
+	if q := s.GetQueue(); q.GetPendingCount() != 1 || q.GetFailedCount() != 0 || time.Since(q.GetOldestPendingTime().AsTime()) > time.Minute {
+		t.Errorf("the queue is %s", q)
+	}
+	parts := map[string]*memsidecarv1.ComponentStatus{}
+	for _, c := range s.GetComponents() {
+		parts[c.GetName()] = c
+	}
+	for name, implementation := range map[string]string{"storage": "sqlite", "embedding": "local/", "decision": "rules", "summary": "rules"} {
+		c := parts[name]
+		if !strings.HasPrefix(c.GetImplementation(), implementation) || c.GetRemote() || c.GetReason() != "" {
+			t.Errorf("%s is %s", name, c)
+		}
+	}
+	if got := parts["storage"].GetBreaker(); got != memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || len(parts) != 4 {
+		t.Errorf("the components are %s", s.GetComponents())
+	}
+	other := must(r.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: "elsewhere"}}))(t)
+	if q := other.GetQueue(); q == nil || q.GetPendingCount() != 0 || q.GetOldestPendingTime() != nil {
+		t.Errorf("another namespace's queue is %s", q)
+	}
+}
+
+// TestForgetUser: the receipt counts what is gone, other people's keep theirs, and no byte is left.
+func TestForgetUser(t *testing.T) {
+	r := serve(t)
+	const mark = "Zyxwvutsrq" // unmistakable
+	r.consider(t, direct("alice"), said("My name is "+mark+"."), answered("Hello "+mark+"!"))
+	r.consider(t, group("alice", "g"), by("alice", "I am allergic to "+mark+"."), by("bob", "My name is Bob."))
+	r.consider(t, group("bob", "g"), by("bob", "I am allergic to peanuts."), by("alice", "My name is "+mark+"."), by("alice", mark+"?"), answered("Both."))
+	r.consider(t, direct("alice"), said("ok"))
+	must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: direct("alice"), Memory: &memsidecarv1.Memory{Text: mark + " likes tea"}, RequestId: mark}))(t)
+	must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{Scope: direct("alice"), Settings: &memsidecarv1.UserSettings{Language: "en"}}))(t)
+	must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("alice"), Query: "who is " + mark}))(t)
+	must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("bob"), Query: "peanuts"}))(t)
+	memories := int64(len(r.list(t, direct("alice"))))
+	bob := r.export(t, direct("bob"))
+	if memories == 0 || !r.export(t, direct("alice")).holds(mark) || len(holdsBytes(t, r.dir, mark)) == 0 {
+		t.Fatal("nothing was stored, so nothing can be forgotten")
+	}
+
+	receipt := must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: anywhere("alice")}))(t)
+	wantSame(t, receipt, &memsidecarv1.ForgetUserResponse{
+		MemoryCount: memories, ConsiderationCount: 4, MessageCount: 3, TraceCount: 1, SettingsDeleted: true, PurgedFromDisk: true,
+	})
+	wantNoBytes(t, r.dir, mark)
+	wantNoBytes(t, r.dir, "alice")
+	gone := r.export(t, direct("alice"))
+	if len(gone.records) != 1 || gone.settings.GetUpdateTime() != nil || len(r.retrieve(t, direct("alice"), mark)) != 0 {
+		t.Errorf("after forgetting there is %s", gone.records)
+	}
+	after := r.export(t, direct("bob"))
+	if len(after.memories) != len(bob.memories) || len(after.considerations) != len(bob.considerations) || !after.holds("peanuts") || !after.holds("Both.") || after.holds(mark) {
+		t.Errorf("bob had %s and now has %s", bob.records, after.records)
+	}
+	again := must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: anywhere("alice")}))(t)
+	wantSame(t, again, &memsidecarv1.ForgetUserResponse{TraceCount: 1, PurgedFromDisk: true}) // of the question just asked
+	r.stop()
+	wantNoBytes(t, r.dir, mark)
+	r = serveIn(t, r.dir) // nothing comes back with a new process
+	if e := r.export(t, direct("alice")); len(e.records) != 1 {
+		t.Errorf("after a restart there is %s", e.records)
+	}
+	if c := r.consider(t, direct("alice"), said("My name is Anna.")); c.GetState() != remembered {
+		t.Errorf("a forgotten user can begin anew: %s", c)
+	}
+}

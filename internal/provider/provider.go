@@ -1,0 +1,170 @@
+// Package provider knows the model providers: their names, base URLs and key variables, and what their failures mean.
+package provider
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Protocol is the API a provider speaks.
+type Protocol string
+
+// The protocols.
+const (
+	Gemini Protocol = "gemini" // Google's own REST
+	OpenAI Protocol = "openai" // the OpenAI-compatible API
+)
+
+// Provider is where a model runs.
+type Provider struct {
+	Name     string
+	Protocol Protocol
+	BaseURL  string   // empty: it has no usual one, and must be configured
+	KeyVars  []string // environment variables that hold its key, the usual one first; none: it needs no key
+	// Usual models, empty where there is none to recommend.
+	TextModel, EmbeddingModel string
+	// Local: it usually runs on this machine.
+	Local bool
+}
+
+func known() map[string]Provider {
+	list := []Provider{
+		{Name: "gemini", Protocol: Gemini, KeyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
+			BaseURL: "https://generativelanguage.googleapis.com", TextModel: "gemini-flash-latest", EmbeddingModel: "gemini-embedding-001"},
+		{Name: "openai", Protocol: OpenAI, KeyVars: []string{"OPENAI_API_KEY"},
+			BaseURL: "https://api.openai.com/v1", TextModel: "gpt-4o-mini", EmbeddingModel: "text-embedding-3-small"},
+		{Name: "deepseek", Protocol: OpenAI, KeyVars: []string{"DEEPSEEK_API_KEY"},
+			BaseURL: "https://api.deepseek.com/v1", TextModel: "deepseek-chat"},
+		{Name: "anthropic", Protocol: OpenAI, KeyVars: []string{"ANTHROPIC_API_KEY"}, BaseURL: "https://api.anthropic.com/v1"},
+		{Name: "openrouter", Protocol: OpenAI, KeyVars: []string{"OPENROUTER_API_KEY"}, BaseURL: "https://openrouter.ai/api/v1"},
+		{Name: "mistral", Protocol: OpenAI, KeyVars: []string{"MISTRAL_API_KEY"},
+			BaseURL: "https://api.mistral.ai/v1", TextModel: "mistral-small-latest", EmbeddingModel: "mistral-embed"},
+		{Name: "groq", Protocol: OpenAI, KeyVars: []string{"GROQ_API_KEY"}, BaseURL: "https://api.groq.com/openai/v1"},
+		{Name: "moonshot", Protocol: OpenAI, KeyVars: []string{"MOONSHOT_API_KEY"}, BaseURL: "https://api.moonshot.cn/v1"},
+		{Name: "qwen", Protocol: OpenAI, KeyVars: []string{"DASHSCOPE_API_KEY"},
+			BaseURL: "https://dashscope.aliyuncs.com/compatible-mode/v1", TextModel: "qwen-plus", EmbeddingModel: "text-embedding-v4"},
+		{Name: "zhipu", Protocol: OpenAI, KeyVars: []string{"ZHIPU_API_KEY"}, BaseURL: "https://open.bigmodel.cn/api/paas/v4"},
+		{Name: "siliconflow", Protocol: OpenAI, KeyVars: []string{"SILICONFLOW_API_KEY"}, BaseURL: "https://api.siliconflow.cn/v1"},
+		{Name: "ollama", Protocol: OpenAI, BaseURL: "http://127.0.0.1:11434/v1", Local: true},
+		{Name: "lmstudio", Protocol: OpenAI, BaseURL: "http://127.0.0.1:1234/v1", Local: true},
+		{Name: "vllm", Protocol: OpenAI, BaseURL: "http://127.0.0.1:8000/v1", Local: true},
+	}
+	byName := map[string]Provider{}
+	for _, p := range list {
+		byName[p.Name] = p
+	}
+	byName["google"] = byName["gemini"]
+	return byName
+}
+
+// Find returns a provider by name; "google" is another name of gemini. The error lists the known ones.
+func Find(name string) (Provider, error) {
+	all := known()
+	if p, ok := all[name]; ok {
+		return p, nil
+	}
+	return Provider{}, fmt.Errorf("is %q, which is not a known provider: use one of %s", name,
+		strings.Join(slices.Sorted(maps.Keys(all)), ", "))
+}
+
+// Target is a model at a provider.
+type Target struct {
+	Provider Provider
+	Model    string
+	BaseURL  string
+}
+
+// Name is "provider/model".
+func (t Target) Name() string { return t.Provider.Name + "/" + t.Model }
+
+// Remote reports whether texts leave this machine.
+func (t Target) Remote() bool {
+	u, err := url.Parse(t.BaseURL)
+	if err != nil {
+		return true
+	}
+	host := u.Hostname()
+	return host != "localhost" && host != "::1" && !strings.HasPrefix(host, "127.")
+}
+
+// Resolve finds the model: by the provider's name and the model's, which may also be "provider/model" when no provider is
+// named, and by the endpoint: a base URL, or a full Gemini URL such as …/v1beta/models/NAME:generateContent. usual picks
+// the provider's usual model.
+func Resolve(name, model, endpoint string, usual func(Provider) string) (Target, error) {
+	if before, after, ok := strings.Cut(model, "/"); ok && name == "" {
+		name, model = before, after
+	}
+	p, err := Find(name)
+	if err != nil {
+		return Target{}, fmt.Errorf("provider %w", err)
+	}
+	model = strings.TrimPrefix(model, p.Name+"/")
+	t := Target{Provider: p, Model: model, BaseURL: p.BaseURL}
+	if endpoint != "" {
+		named, err := t.at(endpoint)
+		if err != nil {
+			return Target{}, err
+		}
+		if named != "" && t.Model != "" && named != t.Model {
+			return Target{}, fmt.Errorf("endpoint names the model %q and model is %q: leave one of them out", named, t.Model)
+		}
+		if named != "" {
+			t.Model = named
+		}
+	}
+	if t.Model == "" {
+		t.Model = usual(p)
+	}
+	switch {
+	case t.Model == "":
+		return Target{}, fmt.Errorf("model is required for %s: name one", p.Name)
+	case t.BaseURL == "":
+		return Target{}, fmt.Errorf("endpoint is required for %s: give its base URL", p.Name)
+	}
+	return t, nil
+}
+
+// at takes the endpoint apart and returns the model it names, if it does.
+func (t *Target) at(endpoint string) (model string, err error) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "", fmt.Errorf("endpoint is %q: use an http or https URL", endpoint)
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("endpoint holds a user, a query or a fragment: give the URL alone, and the key as api_key")
+	}
+	path := strings.TrimRight(u.Path, "/")
+	if t.Provider.Protocol != Gemini {
+		for _, method := range []string{"/chat/completions", "/embeddings"} {
+			path = strings.TrimSuffix(path, method)
+		}
+		if strings.Contains(path[strings.LastIndexByte(path, '/')+1:], ":") {
+			return "", fmt.Errorf("endpoint ends in a method, as Gemini's do, and the provider is %s: give its base URL", t.Provider.Name)
+		}
+		t.BaseURL = u.Scheme + "://" + u.Host + path
+		return "", nil
+	}
+	before, rest, ok := strings.Cut(path, "/models/")
+	if ok {
+		var method string
+		model, method, _ = strings.Cut(rest, ":")
+		switch method {
+		case "", "embedContent", "batchEmbedContents", "generateContent":
+		default:
+			return "", fmt.Errorf("endpoint ends in the method %q: use generateContent or embedContent, or give the base URL alone", method)
+		}
+		path = before
+	}
+	// The SDK adds the version and the path by itself.
+	for _, version := range []string{"/v1beta", "/v1"} {
+		path = strings.TrimSuffix(path, version)
+	}
+	if path != "" {
+		return "", fmt.Errorf("endpoint has the path %q: Gemini's is the host alone, …/v1beta, or …/v1beta/models/NAME:generateContent", path)
+	}
+	t.BaseURL = u.Scheme + "://" + u.Host
+	return model, nil
+}
