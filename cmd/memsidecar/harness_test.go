@@ -26,7 +26,8 @@ type running struct {
 	addr string
 	dir  string
 	log  *syncBuffer
-	stop func()
+	// cancel is what SIGTERM does; stop also waits for the end, with the connection closed.
+	cancel, stop func()
 }
 
 // serve runs `memsidecar serve` in this process until the test ends. Settings are KEY=VALUE pairs.
@@ -54,6 +55,7 @@ func serveIn(t *testing.T, dir string, settings ...string) *running {
 		cancel()
 		t.Fatalf("serve ended with %d:\n%s", code, r.log)
 	}
+	r.cancel = cancel
 	r.conn = dial(t, r.addr)
 	r.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(r.conn)
 	r.stop = sync.OnceFunc(func() {

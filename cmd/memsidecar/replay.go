@@ -49,8 +49,8 @@ type replayedLine struct {
 	ChannelKind string    `json:"channel_kind"`
 }
 
-// maxLineBytes bounds a line of the file, twice the largest message the sidecar takes.
-const maxLineBytes = 512 << 10
+// maxLineBytes bounds a line of the file. JSON may write each of the 256 KiB of a message's content as six characters.
+const maxLineBytes = 2 << 20
 
 // Run sends the file's dialogues, each user's in order and several users' at once.
 func (r replayCommand) Run(ctx context.Context, m *Main) (err error) {
@@ -94,14 +94,16 @@ func (r replayCommand) Run(ctx context.Context, m *Main) (err error) {
 	return p.report(m.Stdout, len(byUser), total, time.Since(started))
 }
 
-// read groups the messages into dialogues: a session of a user is one.
+// read groups the messages into dialogues: a session of a user in one channel is one. What is said in one channel must not
+// count as said in another, because others may see it there.
 func (r replayCommand) read(in io.Reader) (map[string][]*memsidecarv1.ConsiderMemorizingRequest, error) {
 	byUser := map[string][]*memsidecarv1.ConsiderMemorizingRequest{}
-	type key struct{ user, session string }
+	type key struct{ user, session, channel, kind string }
 	dialogues := map[key]*memsidecarv1.ConsiderMemorizingRequest{}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLineBytes)
-	for n := 1; lines.Scan(); n++ {
+	n := 1
+	for ; lines.Scan(); n++ {
 		if strings.TrimSpace(lines.Text()) == "" {
 			continue
 		}
@@ -111,11 +113,14 @@ func (r replayCommand) read(in io.Reader) (map[string][]*memsidecarv1.ConsiderMe
 		if err := decoder.Decode(&line); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
+		if decoder.More() {
+			return nil, fmt.Errorf("line %d: there is more after the message: write one message a line", n)
+		}
 		message, scope, err := r.message(line)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-		k := key{line.User, line.Session}
+		k := key{line.User, line.Session, line.Channel, strings.ToLower(line.ChannelKind)}
 		if dialogues[k] == nil {
 			dialogues[k] = &memsidecarv1.ConsiderMemorizingRequest{Scope: scope, Wait: durationpb.New(r.Wait)}
 			byUser[line.User] = append(byUser[line.User], dialogues[k])
@@ -123,7 +128,7 @@ func (r replayCommand) read(in io.Reader) (map[string][]*memsidecarv1.ConsiderMe
 		dialogues[k].Messages = append(dialogues[k].Messages, message)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("line %d: %w", n, err)
 	}
 	for _, requests := range byUser {
 		for _, request := range requests {
@@ -164,9 +169,10 @@ func (r replayCommand) message(line replayedLine) (*memsidecarv1.Message, *memsi
 // requestID is derived from the dialogue, so that replaying a file twice adds nothing.
 func requestID(request *memsidecarv1.ConsiderMemorizingRequest) string {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%s\x00%s\x00", request.GetScope().GetUserId(), request.GetScope().GetSessionId())
+	scope := request.GetScope()
+	fmt.Fprintf(sum, "%s\x00%s\x00%d\x00%s\x00", scope.GetUserId(), scope.GetSessionId(), scope.GetChannelKind(), scope.GetChannelId())
 	for _, m := range request.GetMessages() {
-		fmt.Fprintf(sum, "%d\x00%s\x00%s\x00%s\x00", m.GetRole(), m.GetSpeakerId(), m.GetContent(), m.GetTime().AsTime())
+		fmt.Fprintf(sum, "%s\x00%d\x00%s\x00%s\x00%s\x00", m.GetId(), m.GetRole(), m.GetSpeakerId(), m.GetContent(), m.GetTime().AsTime())
 	}
 	return "replay-" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
@@ -189,7 +195,7 @@ func (p *replay) user(ctx context.Context, requests []*memsidecarv1.ConsiderMemo
 		resp, err := p.client.ConsiderMemorizing(ctx, request)
 		switch {
 		case status.Code(err) == codes.Unavailable:
-			return fmt.Errorf("no sidecar answers at %s (%w); start one with: memsidecar serve", p.addr, err)
+			return fmt.Errorf("the sidecar at %s is not available (%w); if none runs there, start one with: memsidecar serve", p.addr, err)
 		case ctx.Err() != nil:
 			return fmt.Errorf("interrupted; run it again to complete it, what is done is not done twice: %w", ctx.Err())
 		}

@@ -153,6 +153,7 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Sidecar
 	})
 	go func() { s.failed <- s.server.Serve(listener) }()
 	s.onStop(s.server.Stop)
+	s.onStop(func(context.Context) { considerer.EndWaits() })
 
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	s.onStop(func(context.Context) { stopWatching() })

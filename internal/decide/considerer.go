@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -55,13 +56,16 @@ type Options struct {
 // Considerer accepts dialogues and considers them in the background.
 type Considerer struct {
 	Parts
-	options Options
-	pool    *queue.Pool
+	options  Options
+	pool     *queue.Pool
+	ending   chan struct{} // closed when nobody may wait any more
+	endWaits func()
 }
 
 // NewConsiderer returns a Considerer; Start sets its workers going.
 func NewConsiderer(parts Parts, options Options) *Considerer {
-	c := &Considerer{Parts: parts, options: options}
+	c := &Considerer{Parts: parts, options: options, ending: make(chan struct{})}
+	c.endWaits = sync.OnceFunc(func() { close(c.ending) })
 	c.pool = queue.NewPool(parts.Queue, c.handle, options.Pool)
 	return c
 }
@@ -71,6 +75,10 @@ func (c *Considerer) Start() { c.pool.Start() }
 
 // Stop lets running considerations finish until the context ends.
 func (c *Considerer) Stop(ctx context.Context) { c.pool.Stop(ctx) }
+
+// EndWaits gives those who wait for an outcome what there is, now and from now on: for when the process is about to stop,
+// which must not take as long as they would wait.
+func (c *Considerer) EndWaits() { c.endWaits() }
 
 // Wake makes the workers look for jobs now, for when storage is back.
 func (c *Considerer) Wake() { c.pool.Wake() }
@@ -137,6 +145,7 @@ func (c *Considerer) await(ctx context.Context, accepted memory.Consideration, w
 	select {
 	case <-final:
 	case <-timer.C:
+	case <-c.ending:
 	case <-ctx.Done():
 		return accepted, ctx.Err()
 	}

@@ -83,3 +83,6 @@ func IsFailure(err error) bool {
 	transient, ok := errors.AsType[*memory.TransientError](err)
 	return ok && transient != nil
 }
+
+// Unusable is an answer that came and cannot be used.
+func Unusable(t Target, err error) error { return fmt.Errorf("%s: %w", t.Name(), err) }

@@ -36,8 +36,16 @@ func (a answer) wait(ctx context.Context) error {
 	if a.deaf {
 		done = nil
 	}
+	// Not time.After: under the race detector Go 1.26's runtime crashes now and then on a timer's channel that is ready
+	// when select looks at it inside a bubble.
+	elapsed := make(chan struct{})
+	if a.after > 0 {
+		defer time.AfterFunc(a.after, func() { close(elapsed) }).Stop()
+	} else {
+		close(elapsed)
+	}
 	select {
-	case <-time.After(a.after):
+	case <-elapsed:
 		return a.err
 	case <-done:
 		return ctx.Err()

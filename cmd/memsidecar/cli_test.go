@@ -1,0 +1,240 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// runMain runs the program to its end and returns its exit code and output.
+func runMain(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	home := t.TempDir()
+	environ := []string{"HOME=" + home, "LocalAppData=" + home}
+	code = Main{Args: args, Environ: environ, Stdout: &out, Stderr: &errs}.Run(t.Context())
+	return code, out.String(), errs.String()
+}
+
+func TestDemo(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	code, out, errs := runMain(t, "demo")
+	if code != 0 || errs != "" {
+		t.Fatalf("exit code %d:\n%s", code, errs)
+	}
+	for _, shown := range []string{
+		"→ remembered:", "→ skipped:", "because:", "said as:", "similarity", "The block for the bot's system prompt:",
+		"【关于用户的记忆 - 仅供上下文参考，不作为事实依据】", "【End of the memories of the user】", "finds nothing of xiaolin's: 0 memories", "memsidecar serve",
+	} {
+		if !strings.Contains(out, shown) {
+			t.Errorf("does not show %q:\n%s", shown, out)
+		}
+	}
+	// Each question finds something, and each act's first dialogue is remembered.
+	if answers := regexp.MustCompile(`(?m)^Retrieve "[^"]*":\n  0\.\d\d  `).FindAllString(out, -1); len(answers) != 6 {
+		t.Errorf("%d of 6 questions find something:\n%s", len(answers), out)
+	}
+	if left := must(os.ReadDir(temporary))(t); len(left) != 0 {
+		t.Errorf("leaves %v behind", left)
+	}
+}
+
+func TestConfigCommand(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "memsidecar.yaml")
+	mustDo(t, os.WriteFile(file, []byte("retrieval:\n  top_k: 500\n  colour: red\nlisten: nowhere\n"), 0o600))
+	code, out, errs := runMain(t, "config", "check", "-c", file, "--set", "queue.workers=0", "--set", "log.level=loud")
+	if code != exitUsage || out != "" {
+		t.Errorf("with wrong keys: exit code %d, %q", code, out)
+	}
+	for _, key := range []string{"retrieval.top_k", "retrieval.colour", "listen", "queue.workers", "log.level", file} {
+		if !strings.Contains(errs, key) {
+			t.Errorf("does not name %s:\n%s", key, errs)
+		}
+	}
+	if code, _, again := runMain(t, "serve", "-c", file, "--set", "queue.workers=0", "--set", "log.level=loud"); code != exitUsage || again != errs {
+		t.Errorf("serve: exit code %d:\n%s", code, again)
+	}
+	if code, out, errs := runMain(t, "config", "check"); code != 0 || !strings.Contains(out, "valid") || errs != "" {
+		t.Errorf("the defaults: exit code %d, %q and %q", code, out, errs)
+	}
+	code, out, errs = runMain(t, "config", "print", "--set", "retrieval.top_k=7", "--set", "embedding.api_key=sk-secret")
+	if code != 0 || errs != "" || !strings.Contains(out, "top_k: 7") || !strings.Contains(out, "--set") || strings.Contains(out, "sk-secret") {
+		t.Errorf("print: exit code %d\n%s%s", code, out, errs)
+	}
+	_, out, _ = runMain(t, "config", "print", "--set", "retrieval.top_k=7")
+	mustDo(t, os.WriteFile(file, []byte(out), 0o600))
+	if code, _, errs := runMain(t, "config", "check", "-c", file); code != 0 {
+		t.Errorf("what is printed cannot be read: exit code %d\n%s", code, errs)
+	}
+	code, out, _ = runMain(t, "config", "reference")
+	for _, cell := range []string{"| listen |", "| retrieval.top_k |", "MEMSIDECAR_RETRIEVAL_TOP_K", "| visibility |", "127.0.0.1:7420"} {
+		if !strings.Contains(out, cell) {
+			t.Errorf("reference: exit code %d, %q is missing", code, cell)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{{"--colour"}, {"serve", "--colour"}, {"paint"}, {"config"}, {"replay"}, {"--set", "x"}, {"config", "check", "--set", "no.such.key=1"}} {
+		if code, _, errs := runMain(t, args...); code != exitUsage || !strings.HasPrefix(errs, "memsidecar: ") {
+			t.Errorf("%q: exit code %d, %q", args, code, errs)
+		}
+	}
+	if code, out, _ := runMain(t, "--version"); code != 0 || strings.TrimSpace(out) != version() || out == "\n" {
+		t.Errorf("--version: exit code %d, %q", code, out)
+	}
+	if code, out, _ := runMain(t, "--help"); code != 0 || !strings.Contains(out, "serve") || !strings.Contains(out, "replay") {
+		t.Errorf("--help: exit code %d, %q", code, out)
+	}
+}
+
+// replayFile writes messages as a file to replay.
+func replayFile(t *testing.T, messages ...map[string]string) string {
+	t.Helper()
+	var lines []byte
+	for _, m := range messages {
+		lines = append(append(lines, must(json.Marshal(m))(t)...), '\n')
+	}
+	path := filepath.Join(t.TempDir(), "messages.jsonl")
+	mustDo(t, os.WriteFile(path, lines, 0o600))
+	return path
+}
+
+func TestReplay(t *testing.T) {
+	r := serve(t)
+	path := replayFile(t,
+		map[string]string{"user": "anna", "session": "1", "role": "user", "content": "My name is Anna.", "time": "2026-03-20T10:00:00Z", "id": "m1"},
+		map[string]string{"user": "anna", "session": "1", "role": "assistant", "content": "Hello Anna!", "time": "2026-03-20T10:00:01Z"},
+		map[string]string{"user": "小林", "session": "1", "role": "user", "content": "我喜欢吃辣", "channel_kind": "direct"},
+		map[string]string{"user": "anna", "session": "2", "role": "user", "content": "I am allergic to peanuts."},
+		map[string]string{"user": "anna", "session": "3", "role": "user", "content": "ok"},
+		map[string]string{"user": "anna", "session": "4", "role": "user", "content": "My name is Anna."},
+		// The same session in two channels is two dialogues: what is said to the bot alone is not said in the group.
+		map[string]string{"user": "otto", "role": "user", "content": "请记住：我的暗号是海棠", "channel_kind": "direct"},
+		map[string]string{"user": "otto", "role": "user", "content": "My name is Otto.", "channel_kind": "group", "channel": "g"},
+	)
+	want := map[string]string{
+		"first":  `^users +3\ndialogues +7 +in \S+\n  remembered +6\n  skipped +1\nmemories added +5\nmemories reinforced +1\n$`,
+		"second": `^users +3\ndialogues +7 +in \S+\n  remembered +6\n  skipped +1\nmemories added +5\nmemories reinforced +1\n$`,
+	}
+	var before map[string][]string
+	for _, run := range []string{"first", "second"} {
+		code, out, errs := runMain(t, "replay", path, "--addr", r.addr)
+		if code != 0 || !regexp.MustCompile(want[run]).MatchString(out) {
+			t.Errorf("the %s time: exit code %d, %q\n%s", run, code, errs, out)
+		}
+		now := map[string][]string{}
+		for _, user := range []string{"anna", "小林", "otto"} {
+			e := r.export(t, anywhere(user))
+			for _, c := range e.considerations {
+				now[user] = append(now[user], c.GetConsideration().GetId())
+			}
+			for _, m := range e.memories {
+				now[user] = append(now[user], m.String())
+			}
+		}
+		if before != nil && !equalMaps(before, now) {
+			t.Errorf("the second time changes\n%v\ninto\n%v", before, now)
+		}
+		before = now
+	}
+	anna := r.export(t, anywhere("anna"))
+	if len(anna.considerations) != 4 || anna.memories[0].GetObserveTime().AsTime() != time.Date(2026, 3, 20, 10, 0, 0, 0, time.UTC) ||
+		anna.memories[0].GetProvenance().GetMessageIds()[0] != "m1" || anna.memories[0].GetScope().GetSessionId() != "1" {
+		t.Errorf("stored of anna: %s", anna.records)
+	}
+	if got := texts(r.list(t, group("otto", "g"))); len(got) != 1 || !strings.Contains(got[0], "Otto") {
+		t.Errorf("the group sees %q", got)
+	}
+	code, _, errs := runMain(t, "replay", path, "--addr", r.addr, "--namespace", "else/where")
+	if stored := r.list(t, in("else/where", direct("otto"))); code != 0 || len(stored) != 2 {
+		t.Errorf("into a namespace: exit code %d, %q, %s", code, errs, stored)
+	}
+}
+
+func equalMaps(a, b map[string][]string) bool {
+	x, err1 := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && bytes.Equal(x, y)
+}
+
+func TestReplayMistakes(t *testing.T) {
+	r := serve(t)
+	good := `{"user":"u","role":"user","content":"My name is Anna."}`
+	for name, test := range map[string]struct{ text, says string }{
+		"no JSON":       {good + "\n\n{\"user\":\"u\",\n", "line 3"},
+		"unknown field": {good + "\n" + `{"user":"u","role":"user","colour":"red"}`, `line 2: json: unknown field "colour"`},
+		"two in a line": {good + good, "line 1: there is more"},
+		"rubbish after": {good + " rubbish", "line 1: there is more"},
+		"role":          {`{"user":"u","role":"boss"}`, `line 1: role "boss"`},
+		"channel kind":  {`{"user":"u","role":"user","channel_kind":"cave"}`, `line 1: channel_kind "cave"`},
+		"no user":       {good + "\n" + `{"role":"user"}`, "line 2: user is missing"},
+		"time":          {`{"user":"u","role":"user","time":"yesterday"}`, "line 1"},
+		"endless line":  {good + "\n" + strings.Repeat("x", maxLineBytes+1), "line 2"},
+		"refused":       {`{"user":"u","role":"user","content":"x","channel_kind":"group"}`, "1 dialogues were refused"},
+	} {
+		path := filepath.Join(t.TempDir(), "messages.jsonl")
+		mustDo(t, os.WriteFile(path, []byte(test.text), 0o600))
+		if code, out, errs := runMain(t, "replay", path, "--addr", r.addr); code != exitFailure || !strings.Contains(errs, test.says) {
+			t.Errorf("%s: exit code %d, %q %q, want %q", name, code, out, errs, test.says)
+		} else if name == "refused" && !strings.Contains(out, "scope.channel_id is required") {
+			t.Errorf("%s: %q does not say what is wrong", name, out)
+		}
+	}
+	if stored := r.considerations(t, anywhere("u")); len(stored) != 0 {
+		t.Errorf("a file with mistakes is begun: %s", stored)
+	}
+	path := replayFile(t, map[string]string{"user": "u", "role": "user", "content": "hi"})
+	r.stop()
+	if code, _, errs := runMain(t, "replay", path, "--addr", r.addr); code != exitFailure || !strings.Contains(errs, r.addr) || !strings.Contains(errs, "memsidecar serve") {
+		t.Errorf("without a sidecar: exit code %d, %q", code, errs)
+	}
+	if code, _, errs := runMain(t, "replay", "/no/such/file"); code != exitFailure || !strings.Contains(errs, "/no/such/file") {
+		t.Errorf("without a file: exit code %d, %q", code, errs)
+	}
+}
+
+// TestStopWhileACallWaits: the caller gets the answer that there is, and the process does not take as long as it would wait.
+func TestStopWhileACallWaits(t *testing.T) {
+	dir := t.TempDir()
+	seedConsideration(t, dir, direct("u"), "stuck", stuck)
+	r := serveIn(t, dir, "shutdown_grace=1m", "queue.max_wait=1h")
+	type answer struct {
+		resp *memsidecarv1.ConsiderMemorizingResponse
+		err  error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		resp, err := r.ConsiderMemorizing(context.WithoutCancel(t.Context()), &memsidecarv1.ConsiderMemorizingRequest{
+			Scope: direct("u"), Messages: []*memsidecarv1.Message{said("My name is Anna.")}, Wait: durationpb.New(time.Hour),
+		})
+		answers <- answer{resp, err}
+	}()
+	for len(r.considerations(t, direct("u"))) < 2 { // until it is accepted; then the call waits
+	}
+	r.cancel()
+	a := <-answers
+	if a.err != nil || a.resp.GetConsideration().GetState() != pending {
+		t.Errorf("the call that waits is answered %s, %v", a.resp, a.err)
+	}
+	started := time.Now()
+	r.stop()
+	if took := time.Since(started); took > 30*time.Second || !strings.Contains(r.log.String(), "stopped") {
+		t.Errorf("stopping takes %s:\n%s", took, r.log)
+	}
+	again := serveIn(t, dir)
+	if c := again.consideration(t, direct("u"), a.resp.GetConsideration().GetId()); c.GetState() != pending {
+		t.Errorf("what was acknowledged is %s", c)
+	}
+}

@@ -1,0 +1,66 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// WithTimeout ends calls that take longer, with a *memory.TransientError. The caller's own deadline stays the context's
+// error.
+func WithTimeout(inner Model, limit time.Duration) Model { return timed{inner, limit} }
+
+type timed struct {
+	Model
+	limit time.Duration
+}
+
+func (m timed) Generate(ctx context.Context, r Request) (Response, error) {
+	limited, cancel := context.WithTimeout(ctx, m.limit)
+	defer cancel()
+	resp, err := m.Model.Generate(limited, r)
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		return resp, &memory.TransientError{Err: fmt.Errorf("%s: no answer within %s", m.Name(), m.limit)}
+	}
+	return resp, err
+}
+
+// WithBreaker refuses calls while the breaker is open, with a *memory.TransientError.
+func WithBreaker(inner Model, b *breaker.Breaker) Model { return broken{inner, b} }
+
+type broken struct {
+	Model
+	breaker *breaker.Breaker
+}
+
+func (m broken) Generate(ctx context.Context, r Request) (resp Response, err error) {
+	err = m.breaker.Do(func() error {
+		resp, err = m.Model.Generate(ctx, r)
+		return err
+	})
+	if open, ok := errors.AsType[*breaker.OpenError](err); ok {
+		return resp, &memory.TransientError{Err: open}
+	}
+	return resp, err
+}
+
+// WithObserver tells of every call that reached the provider.
+func WithObserver(inner Model, observe func(ctx context.Context, started time.Time, u Usage, err error)) Model {
+	return observed{inner, observe}
+}
+
+type observed struct {
+	Model
+	observe func(context.Context, time.Time, Usage, error)
+}
+
+func (m observed) Generate(ctx context.Context, r Request) (Response, error) {
+	started := time.Now()
+	resp, err := m.Model.Generate(ctx, r)
+	m.observe(ctx, started, resp.Usage, err)
+	return resp, err
+}
