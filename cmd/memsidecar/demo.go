@@ -66,7 +66,7 @@ func (demoCommand) Run(ctx context.Context, m *Main) (err error) {
 	if err != nil {
 		return err
 	}
-	sidecar, err := Start(ctx, loaded.Config, slog.New(slog.DiscardHandler))
+	sidecar, err := Start(ctx, loaded.Config, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

@@ -111,13 +111,13 @@ func (m *Main) load(c *commands) (*config.Loaded, error) {
 	}
 	file := c.Config
 	if file == "" {
-		file = m.getenv("MEMSIDECAR_CONFIG")
+		file = getenv(m.Environ, "MEMSIDECAR_CONFIG")
 	}
 	return config.Load(config.Sources{File: file, Environ: m.Environ, Flags: flags})
 }
 
-func (m *Main) getenv(name string) string {
-	for _, e := range m.Environ {
+func getenv(environ []string, name string) string {
+	for _, e := range environ {
 		if key, value, _ := strings.Cut(e, "="); key == name {
 			return value
 		}

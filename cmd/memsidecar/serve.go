@@ -20,7 +20,7 @@ func (serveCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	}
 	cfg := loaded.Config
 	log := m.logger(cfg)
-	sidecar, err := Start(ctx, cfg, log)
+	sidecar, err := Start(ctx, cfg, m.Environ, log)
 	if err != nil {
 		return err
 	}
@@ -28,8 +28,7 @@ func (serveCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if err != nil {
 		dir = cfg.DataDir
 	}
-	log.Info("memsidecar is ready", "address", sidecar.Addr.String(), "data_dir", dir, "version", version(),
-		"embedding", "local", "decision", "rules")
+	log.Info("memsidecar is ready", "address", sidecar.Addr.String(), "data_dir", dir, "version", version())
 	if !loopback(sidecar.Addr) {
 		log.Warn("listening outside of loopback without TLS and without authentication: anybody who reaches this address can "+
 			"read and delete all memories", "address", sidecar.Addr.String())

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,13 +14,13 @@ import (
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/decide/rules"
 	"github.com/memsidecar/memsidecar/internal/embed"
-	embedlocal "github.com/memsidecar/memsidecar/internal/embed/local"
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/trace"
+	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/vectorize"
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -37,8 +36,8 @@ type Sidecar struct {
 	closers []func(context.Context)
 }
 
-// Start opens the storage, starts the workers and answers calls until Stop.
-func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Sidecar, err error) {
+// Start opens the storage, starts the workers and answers calls until Stop. The environment is where providers' keys are.
+func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.Logger) (_ *Sidecar, err error) {
 	s := &Sidecar{failed: make(chan error, 1)}
 	defer func() {
 		if err != nil {
@@ -79,24 +78,24 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Sidecar
 		return ""
 	}
 
-	embedder, err := embedlocal.New(cmp.Or(cfg.Embedding.Dimensions, embedlocal.DefaultDimensions))
-	if err != nil {
-		return nil, err
-	}
 	ruleset, err := rules.New(cfg.Rules)
 	if err != nil {
 		return nil, err
 	}
-	fingerprint := embedder.Fingerprint().String()
-	store := storelocal.New(storage, storelocal.Options{
-		Fingerprint: fingerprint, IndexBudget: int64(cfg.Index.BudgetMiB) << 20,
-	})
-	vectorizer := vectorize.New(embedder, store, vectorize.Options{
+	store := storelocal.New(storage, storelocal.Options{IndexBudget: int64(cfg.Index.BudgetMiB) << 20})
+	records := sqlite.NewModels(storage)
+	calls := usage.NewRecorder(records, log)
+	s.onStop(func(context.Context) { calls.Close() })
+	models, err := newModels(cfg, environ, ruleset, records, store, calls, log)
+	if err != nil {
+		return nil, err
+	}
+	vectorizer := vectorize.New(&models.embedder, store, vectorize.Options{
 		ChunkSize: cfg.Embedding.ChunkSize, BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: log,
 	})
+	models.incomplete = vectorizer.Wake
 	vectorizer.Start()
 	s.onStop(func(context.Context) { vectorizer.Stop() })
-	models := sqlite.NewModels(storage)
 	jobs := sqlite.NewQueue(storage)
 	settings := sqlite.NewSettings(storage)
 
@@ -104,7 +103,7 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Sidecar
 	s.onStop(func(context.Context) { traces.Close() })
 
 	retriever := retrieve.New(retrieve.Parts{
-		Store: store, Settings: settings, Embedder: embed.WithCache(embedder, cfg.Embedding.CacheEntries), Traces: traces,
+		Store: store, Settings: settings, Embedder: embed.WithCache(&models.embedder, cfg.Embedding.CacheEntries), Traces: traces,
 		StorageProblem: storageProblem,
 	}, retrieve.Options{
 		Budget: cfg.Retrieval.Budget, VectorWeight: cfg.Retrieval.VectorWeight,
@@ -113,7 +112,8 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Sidecar
 	s.onStop(func(context.Context) { retriever.Close() })
 
 	considerer := decide.NewConsiderer(decide.Parts{
-		Queue: jobs, Memories: store, Settings: settings, Vectors: vectorizer, Decider: ruleset, Summarizer: ruleset,
+		Queue: jobs, Memories: store, Settings: settings, Vectors: vectorizer,
+		Decider: models.deciding.Decider(), Summarizer: models.deciding.Summarizer(),
 	}, decide.Options{
 		MaxPending: cfg.Queue.MaxPendingPerUser, MaxWait: cfg.Queue.MaxWait, Location: location,
 		Pool: queue.Options{
@@ -135,32 +135,42 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *Sidecar
 			Purger: storage,
 		}),
 		StorageProblem: storageProblem,
-		Fingerprint:    func() string { return fingerprint },
+		Fingerprint:    models.fingerprint,
 		Vectorizing:    vectorizer.Progress,
-		Usage:          models.Usage,
+		Usage:          records.Usage,
 		Components: func() []server.Component {
-			return []server.Component{
-				breakerComponent("storage", "sqlite", storage.Status()),
-				{Name: "embedding", Implementation: fingerprint},
-				{Name: "decision", Implementation: ruleset.Name()},
-				{Name: "summary", Implementation: ruleset.Name()},
-			}
+			return append([]server.Component{breakerComponent("storage", "sqlite", storage.Status())}, models.components()...)
 		},
 	}, server.Options{
 		Version: version(), MaxRequestBytes: cfg.MaxRequestBytes, Visibility: cfg.Visibility,
 		TopK: cfg.Retrieval.TopK, MinScore: cfg.Retrieval.MinScore,
 		MaxContextChars: cfg.Retrieval.MaxContextChars, Log: log,
 	})
+	unsettled := models.settleAtStart(ctx)
 	go func() { s.failed <- s.server.Serve(listener) }()
 	s.onStop(s.server.Stop)
 	s.onStop(func(context.Context) { considerer.EndWaits() })
 
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	s.onStop(func(context.Context) { stopWatching() })
+	again := make(chan struct{}, 1)
 	go s.watchStorage(watching, changed, storageProblem, func() {
 		considerer.Wake()
 		vectorizer.Wake()
+		select {
+		case again <- struct{}{}:
+		default:
+		}
 	})
+	settling := make(chan struct{})
+	s.onStop(func(context.Context) {
+		stopWatching()
+		<-settling
+	})
+	go func() {
+		defer close(settling)
+		models.settleEventually(watching, unsettled, again, considerer.Wake)
+	}()
 	return s, nil
 }
 

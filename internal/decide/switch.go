@@ -3,22 +3,45 @@ package decide
 import (
 	"context"
 	"errors"
-	"sync/atomic"
+	"sync"
+	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Switch is a decider and a summariser that are chosen later: which ones depends on what the database says was used before,
-// and that may not be readable yet. Until Use they answer with a *memory.TransientError, so that dialogues wait.
-type Switch struct{ current atomic.Pointer[chosen] }
+// patience is how long a dialogue waits for the choice before it is postponed: usually that comes right after storage.
+const patience = 5 * time.Second
 
-type chosen struct {
+// Switch is a decider and a summariser that are chosen later: which ones depends on what the database says was used before,
+// and that may not be readable yet. Until Use they answer, after a moment, with a *memory.TransientError, so that
+// dialogues wait.
+type Switch struct {
+	chosen     chan struct{} // closed by Use
+	once       sync.Once
 	decider    Decider
 	summarizer Summarizer
 }
 
-// Use chooses.
-func (s *Switch) Use(d Decider, m Summarizer) { s.current.Store(&chosen{d, m}) }
+// NewSwitch returns a Switch of which nothing is chosen.
+func NewSwitch() *Switch { return &Switch{chosen: make(chan struct{})} }
+
+// Use chooses, once.
+func (s *Switch) Use(d Decider, m Summarizer) {
+	s.once.Do(func() {
+		s.decider, s.summarizer = d, m
+		close(s.chosen)
+	})
+}
+
+// Chosen reports whether Use was called.
+func (s *Switch) Chosen() bool {
+	select {
+	case <-s.chosen:
+		return true
+	default:
+		return false
+	}
+}
 
 // Decider is the decider that will have been chosen.
 func (s *Switch) Decider() Decider { return switchedDecider{s} }
@@ -26,38 +49,47 @@ func (s *Switch) Decider() Decider { return switchedDecider{s} }
 // Summarizer is the summariser that will have been chosen.
 func (s *Switch) Summarizer() Summarizer { return switchedSummarizer{s} }
 
-func notChosen() error {
-	return &memory.TransientError{Err: errors.New("the model is not chosen yet: that needs the database")}
+func (s *Switch) wait(ctx context.Context) error {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-s.chosen:
+		return nil
+	case <-timer.C:
+		return &memory.TransientError{Err: errors.New("no model is chosen yet; the log says why")}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 type switchedDecider struct{ s *Switch }
 
 func (d switchedDecider) Name() string {
-	if c := d.s.current.Load(); c != nil {
-		return c.decider.Name()
+	if !d.s.Chosen() {
+		return ""
 	}
-	return ""
+	return d.s.decider.Name()
 }
 
 func (d switchedDecider) Decide(ctx context.Context, t Transcript) (Verdict, error) {
-	if c := d.s.current.Load(); c != nil {
-		return c.decider.Decide(ctx, t)
+	if err := d.s.wait(ctx); err != nil {
+		return Verdict{}, err
 	}
-	return Verdict{}, notChosen()
+	return d.s.decider.Decide(ctx, t)
 }
 
 type switchedSummarizer struct{ s *Switch }
 
 func (m switchedSummarizer) Name() string {
-	if c := m.s.current.Load(); c != nil {
-		return c.summarizer.Name()
+	if !m.s.Chosen() {
+		return ""
 	}
-	return ""
+	return m.s.summarizer.Name()
 }
 
 func (m switchedSummarizer) Summarize(ctx context.Context, t Transcript, v Verdict) ([]memory.Statement, error) {
-	if c := m.s.current.Load(); c != nil {
-		return c.summarizer.Summarize(ctx, t, v)
+	if err := m.s.wait(ctx); err != nil {
+		return nil, err
 	}
-	return nil, notChosen()
+	return m.s.summarizer.Summarize(ctx, t, v)
 }

@@ -5,6 +5,14 @@ import (
 	"math"
 )
 
+// ShortError says that a model's vectors have fewer numbers than were asked for.
+type ShortError struct{ Numbers, Wanted int }
+
+// Error says what to do.
+func (e *ShortError) Error() string {
+	return fmt.Sprintf("the model's vectors have %d numbers, fewer than the %d of embedding.dimensions", e.Numbers, e.Wanted)
+}
+
 // Fit checks what a provider returned for the texts and makes it what the contract promises: one vector a text, of the
 // given size, of length 1. Longer vectors are cut to their first numbers, which models of the Matryoshka kind are trained
 // for (Kusupati et al., Matryoshka Representation Learning, 2022). dimensions 0 takes the size as it comes.
@@ -17,7 +25,7 @@ func Fit(vectors [][]float32, texts []string, dimensions int) ([][]float32, erro
 		case len(v) == 0:
 			return nil, fmt.Errorf("the vector of text %d is empty", i)
 		case dimensions > 0 && len(v) < dimensions:
-			return nil, fmt.Errorf("the model's vectors have %d numbers, fewer than the %d of embedding.dimensions", len(v), dimensions)
+			return nil, &ShortError{Numbers: len(v), Wanted: dimensions}
 		case dimensions > 0:
 			v = v[:dimensions]
 		}

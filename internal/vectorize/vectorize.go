@@ -142,6 +142,9 @@ func (v *Vectorizer) run() {
 
 // pass goes over all memories that lack vectors until none does, and reports whether some were refused.
 func (v *Vectorizer) pass() (refused bool) {
+	if v.embedder.Fingerprint() == (embed.Fingerprint{}) {
+		return false // not chosen yet; whoever chooses wakes
+	}
 	fingerprint := v.embedder.Fingerprint().String()
 	for v.ctx.Err() == nil {
 		if !v.eventually(func() error { return v.store.Begin(v.ctx, fingerprint) }) {

@@ -1,0 +1,442 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/decide/model"
+	"github.com/memsidecar/memsidecar/internal/decide/rules"
+	"github.com/memsidecar/memsidecar/internal/embed"
+	embedgemini "github.com/memsidecar/memsidecar/internal/embed/gemini"
+	embedlocal "github.com/memsidecar/memsidecar/internal/embed/local"
+	embedopenai "github.com/memsidecar/memsidecar/internal/embed/openai"
+	"github.com/memsidecar/memsidecar/internal/llm"
+	llmgemini "github.com/memsidecar/memsidecar/internal/llm/gemini"
+	llmopenai "github.com/memsidecar/memsidecar/internal/llm/openai"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/provider"
+	"github.com/memsidecar/memsidecar/internal/secret"
+	"github.com/memsidecar/memsidecar/internal/server"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/usage"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+)
+
+// The parts that a model can do.
+const (
+	partEmbedding = "embedding"
+	partDecision  = "decision"
+	partSummary   = "summary"
+)
+
+const (
+	auto         = "auto"
+	providerNone = "local" // the embedded embedder
+	ruleBased    = "rules" // the embedded decider and summariser
+	// modelDimensions is how many numbers of a model's vectors are used unless the configuration says otherwise, or the
+	// model has fewer.
+	modelDimensions = 768
+)
+
+// models chooses who embeds, decides and summarises, once the database says what was used before, and puts each together.
+type models struct {
+	cfg      config.Config
+	environ  []string
+	log      *slog.Logger
+	rules    *rules.Rules
+	records  *sqlite.Models
+	vectors  vectorstore.Backfill
+	calls    *usage.Recorder
+	breakers map[string]*breaker.Breaker
+	// incomplete is called when memories lack vectors of the embedder chosen.
+	incomplete func()
+
+	embedder embed.Switch
+	deciding *decide.Switch
+
+	mu     sync.Mutex
+	chosen map[string]server.Component // without the breaker's state
+}
+
+func newModels(cfg config.Config, environ []string, ruleset *rules.Rules, records *sqlite.Models, vectors vectorstore.Backfill, calls *usage.Recorder, log *slog.Logger) (*models, error) {
+	m := &models{
+		cfg: cfg, environ: environ, log: log, rules: ruleset, records: records, vectors: vectors, calls: calls,
+		breakers: map[string]*breaker.Breaker{}, chosen: map[string]server.Component{},
+		deciding: decide.NewSwitch(),
+	}
+	for _, part := range []string{partEmbedding, partDecision, partSummary} {
+		m.breakers[part] = breaker.New(breaker.Config{
+			Name: part, FailureThreshold: uint32(cfg.Breaker.Failures), OpenFor: cfg.Breaker.OpenFor, //nolint:gosec // 1 to 1000
+			IsFailure: provider.IsFailure, Log: log,
+		})
+	}
+	return m, m.check()
+}
+
+// check reports what is wrong with the configured models, as far as it can be told without asking them.
+func (m *models) check() error {
+	var errs []error
+	e := m.cfg.Embedding
+	if e.Provider != auto && e.Provider != providerNone || strings.Contains(e.Model, "/") {
+		_, _, err := m.locate(partEmbedding, named(e.Provider), e.Model)
+		errs = append(errs, inPart(partEmbedding, err))
+	}
+	for part, c := range map[string]config.Model{partDecision: m.cfg.Decision, partSummary: m.cfg.Summary} {
+		if problem := model.ValidatePrompt(c.Prompt); problem != "" {
+			errs = append(errs, fmt.Errorf("%s.prompt %s", part, problem))
+		}
+		if c.Provider != auto && c.Provider != ruleBased || strings.Contains(c.Model, "/") {
+			_, _, err := m.locate(part, named(c.Provider), c.Model)
+			errs = append(errs, inPart(part, err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return usageError{fmt.Errorf("the configuration of the models is wrong:\n%w", err)}
+	}
+	return nil
+}
+
+func inPart(part string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s.%w", part, err)
+}
+
+// named is the provider the configuration names, "" when it leaves it to the model's name.
+func named(name string) string {
+	if name == auto {
+		return ""
+	}
+	return name
+}
+
+// locate finds a model and its key. A provider that wants a key and has none is an error, unless the endpoint is the
+// operator's own.
+func (m *models) locate(part, name, modelName string) (provider.Target, secret.Value, error) {
+	endpoint, key, file := m.cfg.Embedding.Endpoint, m.cfg.Embedding.APIKey, m.cfg.Embedding.APIKeyFile
+	usual := func(p provider.Provider) string { return p.EmbeddingModel }
+	if part != partEmbedding {
+		c := m.cfg.Decision
+		if part == partSummary {
+			c = m.cfg.Summary
+		}
+		endpoint, key, file = c.Endpoint, c.APIKey, c.APIKeyFile
+		usual = func(p provider.Provider) string { return p.TextModel }
+	}
+	target, err := provider.Resolve(name, modelName, endpoint, usual)
+	if err != nil {
+		return target, "", err
+	}
+	if file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return target, "", fmt.Errorf("api_key_file cannot be read: %w", err)
+		}
+		key = secret.Value(strings.TrimSpace(string(text)))
+	}
+	for _, variable := range target.Provider.KeyVars {
+		if key == "" {
+			key = secret.Value(getenv(m.environ, variable))
+		}
+	}
+	if key == "" && len(target.Provider.KeyVars) > 0 && endpoint == "" {
+		return target, "", fmt.Errorf("api_key is missing for %s: set %s", target.Provider.Name, target.Provider.KeyVars[0])
+	}
+	return target, key, nil
+}
+
+// decision is which provider and model does a part, and why. An empty provider is the embedded one.
+type decision struct{ provider, model, why string }
+
+// choose follows the configuration when it names a provider. "auto" stays with what the database recorded; only on a new
+// one it takes Gemini when there is a key, else what is embedded.
+func (m *models) choose(configured, modelName, embedded, recorded string) decision {
+	switch {
+	case configured == embedded:
+		return decision{why: "the configuration says so"}
+	case configured != auto || strings.Contains(modelName, "/"):
+		return decision{named(configured), modelName, "the configuration says so"}
+	case recorded == embedded || strings.HasPrefix(recorded, embedded+"/"):
+		return decision{why: "auto: the database was made with it"}
+	case recorded != "":
+		name, rest, _ := strings.Cut(recorded, "/")
+		return decision{name, rest, "auto: the database was made with it"}
+	case getenv(m.environ, "GEMINI_API_KEY") != "":
+		return decision{"gemini", modelName, "auto: the database is new and GEMINI_API_KEY is set"}
+	}
+	return decision{why: "auto: the database is new and GEMINI_API_KEY is not set"}
+}
+
+// settle chooses whatever is not chosen yet. It may be called again after an error.
+func (m *models) settle(ctx context.Context) error {
+	var errs []error
+	if m.embedder.Fingerprint() == (embed.Fingerprint{}) {
+		errs = append(errs, m.settleEmbedding(ctx))
+	}
+	if !m.deciding.Chosen() {
+		errs = append(errs, m.settleDeciding(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+func (m *models) settleEmbedding(ctx context.Context) error {
+	recorded, err := m.records.Choice(ctx, partEmbedding)
+	if err != nil {
+		return err
+	}
+	before, _ := embed.ParseFingerprint(recorded) // the zero value when nothing is recorded
+	d := m.choose(m.cfg.Embedding.Provider, m.cfg.Embedding.Model, providerNone, strings.TrimSuffix(recorded, suffix(recorded)))
+	var embedder embed.Embedder
+	remote := false
+	if d.provider == "" && d.model == "" {
+		embedder, err = embedlocal.New(firstPositive(m.cfg.Embedding.Dimensions, sizeOf(before, providerNone, ""), embedlocal.DefaultDimensions))
+	} else {
+		embedder, remote, err = m.openEmbedder(ctx, d, before)
+	}
+	if err != nil {
+		return fmt.Errorf("embedding: %w", err)
+	}
+	fingerprint := embedder.Fingerprint()
+	complete, changed, err := m.vectors.UseFingerprint(ctx, fingerprint.String())
+	if err != nil {
+		return err
+	}
+	m.embedder.Use(embedder)
+	m.settled(partEmbedding, fingerprint.String(), d.why, remote)
+	if changed {
+		m.log.Warn("the embedding model changed: keywords serve while memories are embedded anew in the background",
+			"from", recorded, "to", fingerprint.String())
+	}
+	if !complete {
+		m.incomplete()
+	}
+	return nil
+}
+
+// suffix is what a fingerprint has after "provider/model".
+func suffix(fingerprint string) string {
+	if i := strings.LastIndexByte(fingerprint, '@'); i >= 0 {
+		return fingerprint[i:]
+	}
+	return ""
+}
+
+// sizeOf is the number of dimensions that is remembered for a model, or 0.
+func sizeOf(f embed.Fingerprint, providerName, modelName string) int {
+	if f.Provider != providerName || modelName != "" && f.Model != modelName {
+		return 0
+	}
+	return f.Dimensions
+}
+
+func firstPositive(numbers ...int) int {
+	for _, n := range numbers {
+		if n > 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// openEmbedder puts a provider's embedder together. Its size is what is configured, or remembered, or found out by asking.
+func (m *models) openEmbedder(ctx context.Context, d decision, before embed.Fingerprint) (embed.Embedder, bool, error) {
+	target, key, err := m.locate(partEmbedding, d.provider, d.model)
+	if err != nil {
+		return nil, false, err
+	}
+	dimensions := firstPositive(m.cfg.Embedding.Dimensions, sizeOf(before, target.Provider.Name, target.Model))
+	if dimensions == 0 {
+		probe, err := m.stackEmbedder(target, key, modelDimensions)
+		if err != nil {
+			return nil, false, err
+		}
+		dimensions = modelDimensions
+		_, err = probe.Embed(ctx, embed.ForDocument, []string{"memsidecar"})
+		if short, ok := errors.AsType[*embed.ShortError](err); ok {
+			dimensions, err = short.Numbers, nil
+		}
+		if err != nil {
+			return nil, false, fmt.Errorf("finding out the size of its vectors: %w", err)
+		}
+	}
+	e, err := m.stackEmbedder(target, key, dimensions)
+	return e, target.Remote(), err
+}
+
+// stackEmbedder is the adapter below its decorators, from the inside to the outside.
+func (m *models) stackEmbedder(target provider.Target, key secret.Value, dimensions int) (e embed.Embedder, err error) {
+	if target.Provider.Protocol == provider.Gemini {
+		e, err = embedgemini.New(target, key, dimensions)
+	} else {
+		e = embedopenai.New(target, key, dimensions)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e = embed.WithTimeout(e, m.cfg.Embedding.Timeout)
+	e = embed.WithObserver(e, func(ctx context.Context, started time.Time, err error) {
+		m.record(ctx, partEmbedding, target.Name(), started, llm.Usage{}, err)
+	})
+	e = embed.WithBreaker(e, m.breakers[partEmbedding])
+	return e, nil
+}
+
+func (m *models) settleDeciding(ctx context.Context) error {
+	decider, err := m.settleText(ctx, partDecision, m.cfg.Decision)
+	if err != nil {
+		return fmt.Errorf("decision: %w", err)
+	}
+	summarizer, err := m.settleText(ctx, partSummary, m.cfg.Summary)
+	if err != nil {
+		return fmt.Errorf("summary: %w", err)
+	}
+	explicit := model.ExplicitBy(m.rules, m.rules)
+	var d decide.Decider = m.rules
+	var s decide.Summarizer = m.rules
+	if decider != nil {
+		if d, err = model.NewDecider(decider, options(m.cfg.Decision, explicit)); err != nil {
+			return err
+		}
+	}
+	if summarizer != nil {
+		if s, err = model.NewSummarizer(summarizer, options(m.cfg.Summary, explicit)); err != nil {
+			return err
+		}
+	}
+	m.deciding.Use(d, s)
+	return nil
+}
+
+// settleText chooses the text model of a part; nil are the rules.
+func (m *models) settleText(ctx context.Context, part string, c config.Model) (llm.Model, error) {
+	recorded, err := m.records.Choice(ctx, part)
+	if err != nil {
+		return nil, err
+	}
+	d := m.choose(c.Provider, c.Model, ruleBased, recorded)
+	if d.provider == "" && d.model == "" {
+		m.settled(part, ruleBased, d.why, false)
+		return nil, m.records.Choose(ctx, part, ruleBased)
+	}
+	target, key, err := m.locate(part, d.provider, d.model)
+	if err != nil {
+		return nil, err
+	}
+	text, err := m.stackText(part, target, key, c.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	m.settled(part, text.Name(), d.why, target.Remote())
+	return text, m.records.Choose(ctx, part, text.Name())
+}
+
+// stackText is the adapter below its decorators, from the inside to the outside.
+func (m *models) stackText(part string, target provider.Target, key secret.Value, timeout time.Duration) (t llm.Model, err error) {
+	if target.Provider.Protocol == provider.Gemini {
+		t, err = llmgemini.New(target, key)
+	} else {
+		t = llmopenai.New(target, key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t = llm.WithTimeout(t, timeout)
+	t = llm.WithObserver(t, func(ctx context.Context, started time.Time, u llm.Usage, err error) {
+		m.record(ctx, part, target.Name(), started, u, err)
+	})
+	t = llm.WithBreaker(t, m.breakers[part])
+	return t, nil
+}
+
+func options(c config.Model, explicit model.ExplicitDetector) model.Options {
+	o := model.Options{Prompt: c.Prompt, Explicit: explicit, Generation: llm.Generation{MaxOutputTokens: c.Generation.MaxOutputTokens}}
+	if c.Generation.Temperature >= 0 {
+		o.Generation.Temperature = &c.Generation.Temperature
+	}
+	if c.Generation.TopP >= 0 {
+		o.Generation.TopP = &c.Generation.TopP
+	}
+	return o
+}
+
+func (m *models) record(ctx context.Context, part, name string, started time.Time, u llm.Usage, err error) {
+	m.calls.Record(usage.Call{
+		At: started, Namespace: usage.Namespace(ctx), Part: part, Model: name, Failed: err != nil,
+		Latency: time.Since(started), InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+	})
+}
+
+// settled notes who does a part, and says so.
+func (m *models) settled(part, implementation, why string, remote bool) {
+	m.mu.Lock()
+	m.chosen[part] = server.Component{Name: part, Implementation: implementation, Choice: why, Remote: remote}
+	m.mu.Unlock()
+	m.log.Info("chosen", "part", part, "by", implementation, "because", why)
+	if remote {
+		m.log.Warn("texts of users will be sent to another machine", "part", part, "to", implementation)
+	}
+}
+
+// fingerprint is that of the embedder in use, "" until it is chosen.
+func (m *models) fingerprint() string {
+	if f := m.embedder.Fingerprint(); f != (embed.Fingerprint{}) {
+		return f.String()
+	}
+	return ""
+}
+
+// components says how the parts are.
+func (m *models) components() []server.Component {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var list []server.Component
+	for _, part := range []string{partEmbedding, partDecision, partSummary} {
+		c, ok := m.chosen[part]
+		switch {
+		case !ok:
+			c = server.Component{Name: part, Reason: "not chosen yet"}
+		case c.Implementation == ruleBased || strings.HasPrefix(c.Implementation, providerNone+"/"):
+		default:
+			status := breakerComponent(part, c.Implementation, m.breakers[part].Status())
+			status.Choice, status.Remote = c.Choice, c.Remote
+			c = status
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// settleAtStart gives the first choice a moment: nothing should be answered degraded for want of a choice that is made in
+// no time.
+func (m *models) settleAtStart(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return m.settle(ctx)
+}
+
+// settleEventually repeats settle after an error until everything is chosen. chosen is called then.
+func (m *models) settleEventually(ctx context.Context, err error, again <-chan struct{}, chosen func()) {
+	for ; err != nil && ctx.Err() == nil; err = m.settle(ctx) {
+		if !errors.Is(err, memory.ErrUnavailable) {
+			m.log.Warn("a model cannot be used yet; it is tried again", "error", err)
+		}
+		timer := time.NewTimer(m.cfg.Breaker.OpenFor)
+		select {
+		case <-again:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+	chosen()
+}

@@ -1,0 +1,201 @@
+package memories_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memories"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+)
+
+// world is everything that a Keeper works with. It notes what is done, and fails at one step.
+type world struct {
+	vectorstore.Store // of which only Apply, Forget and List are called
+	failAt            string
+	steps             []string
+	applied           [][]vectorstore.Entry
+}
+
+var errFailed = errors.New("failed on purpose")
+
+func (w *world) step(name string) error {
+	w.steps = append(w.steps, name)
+	if name == w.failAt {
+		return errFailed
+	}
+	return nil
+}
+
+func (w *world) Bar(context.Context, memory.User) (func(), error) {
+	return func() { w.steps = append(w.steps, "release") }, w.step("bar")
+}
+
+func (w *world) Apply(_ context.Context, _ memory.User, entries []vectorstore.Entry) ([]vectorstore.Applied, error) {
+	if err := w.step("apply"); err != nil {
+		return nil, err
+	}
+	w.applied = append(w.applied, entries)
+	return slices.Repeat([]vectorstore.Applied{{Action: memory.ActionAdded}}, len(entries)), nil
+}
+
+func (w *world) Embeddings(_ context.Context, texts []string) ([]vectorstore.Embedding, error) {
+	return make([]vectorstore.Embedding, len(texts)), w.step("embed")
+}
+
+func (w *world) Forget(context.Context, memory.User) (int64, error) { return 3, w.step("memories") }
+
+func (w *world) List(context.Context, memory.User, vectorstore.ListQuery) (vectorstore.Page, error) {
+	return vectorstore.Page{Memories: []memory.Memory{{ID: "a"}, {ID: "b"}}}, w.step("list")
+}
+
+// Forget has another result in each part, so each has a type of its own.
+type (
+	jobs     struct{ *world }
+	settings struct{ *world }
+	traces   struct{ *world }
+	disk     struct{ *world }
+)
+
+func (j jobs) Forget(context.Context, memory.User) (queue.Forgotten, error) {
+	return queue.Forgotten{Considerations: 1, Messages: 2}, j.step("jobs")
+}
+
+func (j jobs) List(context.Context, memory.User, queue.ListQuery) ([]queue.Job, string, error) {
+	return []queue.Job{{Seq: 1}}, "", j.step("jobs")
+}
+
+func (s settings) Forget(context.Context, memory.User) (bool, error) { return true, s.step("settings") }
+
+func (s settings) Get(context.Context, memory.User) (memory.Settings, error) {
+	return memory.Settings{}, s.step("settings")
+}
+
+func (t traces) Forget(context.Context, memory.User) (int64, error) { return 4, t.step("traces") }
+
+func (d disk) Purge(context.Context) (bool, error) { return true, d.step("purge") }
+
+func keeper(w *world) *memories.Keeper {
+	return memories.NewKeeper(memories.Parts{
+		Store: w, Vectors: w, Considerations: w, Queue: jobs{w}, Settings: settings{w}, Traces: traces{w}, Purger: disk{w},
+	})
+}
+
+// TestForgetOrder: jobs are barred first and until the end, so that none stores anything after the deletion; whatever
+// fails, they are let go on.
+func TestForgetOrder(t *testing.T) {
+	whole := []string{"bar", "jobs", "traces", "settings", "memories", "purge", "release"}
+	for _, failAt := range append(whole[:6:6], "") {
+		w := &world{failAt: failAt}
+		receipt, err := keeper(w).Forget(t.Context(), memory.User{})
+		want := whole
+		switch i := slices.Index(whole, failAt); {
+		case failAt == "bar":
+			want = whole[:1]
+		case i >= 0:
+			want = append(slices.Clone(whole[:i+1]), "release")
+		}
+		if !slices.Equal(w.steps, want) {
+			t.Errorf("failing at %q: did %q, want %q", failAt, w.steps, want)
+		}
+		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
+			t.Errorf("failing at %q: %v", failAt, err)
+		}
+		if full := (memories.Receipt{Memories: 3, Considerations: 1, Messages: 2, Traces: 4, Settings: true, Purged: true}); failAt == "" && receipt != full {
+			t.Errorf("the receipt is %+v", receipt)
+		}
+	}
+}
+
+// TestExportStops: at what fails first, the caller's own errors included.
+func TestExportStops(t *testing.T) {
+	for _, failAt := range []string{"settings", "list", "jobs", "visit settings", "visit memory", "visit consideration", ""} {
+		w := &world{failAt: failAt}
+		visited := 0
+		visit := func(name string) error {
+			visited++
+			return w.step("visit " + name)
+		}
+		err := keeper(w).Export(t.Context(), memory.User{ID: "u"}, memories.Visitor{
+			Settings:      func(memory.Settings) error { return visit("settings") },
+			Memory:        func(memory.Memory) error { return visit("memory") },
+			Consideration: func(queue.Job) error { return visit("consideration") },
+		})
+		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
+			t.Errorf("failing at %q: %v", failAt, err)
+		}
+		if failAt == "" && visited != 4 {
+			t.Errorf("visited %d records", visited)
+		}
+		if last := w.steps[len(w.steps)-1]; failAt != "" && last != failAt {
+			t.Errorf("failing at %q: goes on to %q", failAt, last)
+		}
+	}
+}
+
+// TestImportBatches: what came before a wrong memory is stored, and the error names it by its place.
+func TestImportBatches(t *testing.T) {
+	w := &world{}
+	importer := keeper(w).Import(memory.Scope{Namespace: "n", UserID: "u"})
+	good := memory.Memory{Text: "Likes tea", Kind: memory.KindFact}
+	for range 101 {
+		if err := importer.Add(t.Context(), good, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var known memory.Violations
+	known.Add("memory[101].kind", "is wrong as well")
+	err := importer.Add(t.Context(), memory.Memory{Kind: memory.KindFact}, known)
+	if err == nil || !strings.Contains(err.Error(), "memory[101].text is required") || !strings.Contains(err.Error(), "memory[101].kind is wrong as well") {
+		t.Errorf("the error is %v", err)
+	}
+	if len(w.applied) != 2 || len(w.applied[0]) != 100 || len(w.applied[1]) != 1 || importer.Added != 101 {
+		t.Errorf("stored %d batches, %d memories", len(w.applied), importer.Added)
+	}
+	if err := importer.Flush(t.Context()); err != nil || len(w.applied) != 2 {
+		t.Errorf("flushing nothing: %v, %d batches", err, len(w.applied))
+	}
+	w.failAt = "apply"
+	if err := importer.Add(t.Context(), good, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := importer.Flush(t.Context()); !errors.Is(err, errFailed) || importer.Added != 101 {
+		t.Errorf("while storage fails: %v, %d added", err, importer.Added)
+	}
+	w.failAt = ""
+	if err := importer.Flush(t.Context()); err != nil || importer.Added != 102 {
+		t.Errorf("after that: %v, %d added", err, importer.Added)
+	}
+}
+
+func TestDraft(t *testing.T) {
+	good := memories.Draft{Text: "x", Kind: memory.KindFact}
+	for name, test := range map[string]struct {
+		change func(*memories.Draft)
+		wrong  string
+	}{
+		"good":           {func(*memories.Draft) {}, ""},
+		"no text":        {func(d *memories.Draft) { d.Text = "" }, "m.text"},
+		"longest text":   {func(d *memories.Draft) { d.Text = strings.Repeat("字", memory.MaxTextRunes) }, ""},
+		"longer":         {func(d *memories.Draft) { d.Text = strings.Repeat("字", memory.MaxTextRunes+1) }, "m.text"},
+		"no kind":        {func(d *memories.Draft) { d.Kind = "" }, "m.kind"},
+		"all importance": {func(d *memories.Draft) { d.Importance = 1 }, ""},
+		"more":           {func(d *memories.Draft) { d.Importance = 1.001 }, "m.importance"},
+		"less":           {func(d *memories.Draft) { d.Importance = -0.001 }, "m.importance"},
+		"NaN":            {func(d *memories.Draft) { d.Importance = math.NaN() }, "m.importance"},
+		"long ago":       {func(d *memories.Draft) { d.ObservedAt = time.Date(1899, 12, 31, 0, 0, 0, 0, time.UTC) }, "m.observe_time"},
+	} {
+		d := good
+		test.change(&d)
+		v := d.Validate("m")
+		if test.wrong == "" && len(v) != 0 || test.wrong != "" && (len(v) != 1 || v[0].Field != test.wrong) {
+			t.Errorf("%s: %v, want %q", name, v, test.wrong)
+		}
+	}
+}
