@@ -53,11 +53,11 @@ func TestEveryWrongFieldIsNamed(t *testing.T) {
 		wrong   []string
 	}{
 		{&memsidecarv1.RetrieveRequest{
-			Scope: wrongScope(), TopK: proto.Int32(0), MinScore: proto.Float64(1.5), MaxContextChars: proto.Int32(199),
+			Scope: wrongScope(), TopK: proto.Int32(0), MinScore: new(1.5), MaxContextChars: proto.Int32(199),
 			Kinds: []memsidecarv1.MemoryKind{99}, CreatedAfter: noTime, CreatedBefore: noTime, Agent: 9,
 		}, wrongInScope("query", "top_k", "min_score", "max_context_chars", "kinds", "created_after", "created_before", "agent")},
 		{&memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "q", Agent: memsidecarv1.AgentFilter_AGENT_FILTER_THIS}, []string{"scope.agent_id"}},
-		{&memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: strings.Repeat("问", 32_001), TopK: proto.Int32(101), MinScore: proto.Float64(-0.1), MaxContextChars: proto.Int32(100_001)}, []string{"query", "top_k", "min_score", "max_context_chars"}},
+		{&memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: strings.Repeat("问", 32_001), TopK: proto.Int32(101), MinScore: new(-0.1), MaxContextChars: proto.Int32(100_001)}, []string{"query", "top_k", "min_score", "max_context_chars"}},
 		{&memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "q", TopK: proto.Int32(-1), Kinds: []memsidecarv1.MemoryKind{0}}, []string{"top_k", "kinds"}},
 		{&memsidecarv1.ConsiderMemorizingRequest{
 			Scope: wrongScope(), RequestId: strings.Repeat("x", 129), Wait: durationpb.New(-1), Messages: []*memsidecarv1.Message{

@@ -38,6 +38,12 @@ func serve(t *testing.T, settings ...string) *running {
 
 func serveIn(t *testing.T, dir string, settings ...string) *running {
 	t.Helper()
+	return serveWith(t, dir, nil, settings...)
+}
+
+// serveWith has an environment, too.
+func serveWith(t *testing.T, dir string, environ []string, settings ...string) *running {
+	t.Helper()
 	r := &running{dir: dir, log: &syncBuffer{}}
 	args := []string{"--listen", "127.0.0.1:0", "--data-dir", dir, "serve"}
 	for _, s := range settings {
@@ -46,7 +52,7 @@ func serveIn(t *testing.T, dir string, settings ...string) *running {
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan *Sidecar, 1), make(chan int, 1)
 	go func() {
-		done <- Main{Args: args, Stdout: r.log, Stderr: r.log, Started: func(s *Sidecar) { ready <- s }}.Run(ctx)
+		done <- Main{Args: args, Environ: environ, Stdout: r.log, Stderr: r.log, Started: func(s *Sidecar) { ready <- s }}.Run(ctx)
 	}()
 	select {
 	case s := <-ready:

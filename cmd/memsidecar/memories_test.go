@@ -95,7 +95,7 @@ func TestListMemories(t *testing.T) {
 			kind = kindPlan
 		}
 		m := must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: direct("u"), Memory: &memsidecarv1.Memory{
-			Text: fmt.Sprint("Number ", i), Kind: kind, Importance: proto.Float64(float64(i) / 10),
+			Text: fmt.Sprint("Number ", i), Kind: kind, Importance: new(float64(i) / 10),
 		}}))(t)
 		newest = append([]string{m.GetMemory().GetId()}, newest...)
 	}
@@ -108,7 +108,8 @@ func TestListMemories(t *testing.T) {
 				got = append(got, m.GetId())
 			}
 			full := size > 0 && len(resp.GetMemories()) == int(size)
-			if request.PageToken = resp.GetNextPageToken(); request.PageToken == "" {
+			request.PageToken = resp.GetNextPageToken()
+			if request.GetPageToken() == "" {
 				break
 			}
 			if !full || pages > count {
@@ -170,7 +171,7 @@ func TestUpdateMemory(t *testing.T) {
 	}
 	_, err := r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{Scope: direct("u"), Memory: &memsidecarv1.Memory{Id: m.GetId()}, UpdateMask: mask("text")})
 	wantInvalid(t, err, "memory.text")
-	_, err = r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{Scope: direct("u"), Memory: &memsidecarv1.Memory{Id: m.GetId(), Importance: proto.Float64(math.NaN())}})
+	_, err = r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{Scope: direct("u"), Memory: &memsidecarv1.Memory{Id: m.GetId(), Importance: new(math.NaN())}})
 	wantInvalid(t, err, "memory.importance")
 }
 

@@ -129,7 +129,7 @@ func wantDegraded(t *testing.T, r *running, reason string) {
 	}
 	status := must(r.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t)
 	c := component(status, "storage")
-	if c.GetBreaker() == memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || !strings.Contains(c.GetReason(), reason) || c.GetSinceTime() == nil || status.Queue != nil {
+	if c.GetBreaker() == memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || !strings.Contains(c.GetReason(), reason) || c.GetSinceTime() == nil || status.GetQueue() != nil {
 		t.Errorf("the status is %s", status)
 	}
 	for _, method := range methods() {

@@ -85,7 +85,7 @@ func TestRetrieveFilters(t *testing.T) {
 		"any agent":      {&memsidecarv1.RetrieveRequest{Scope: thisAgent, Agent: memsidecarv1.AgentFilter_AGENT_FILTER_ANY}, []string{"Tea one", "Tea three", "Tea two"}},
 		"an agent alone": {&memsidecarv1.RetrieveRequest{Scope: thisAgent}, []string{"Tea one", "Tea three", "Tea two"}},
 	} {
-		if test.request.Scope == nil {
+		if test.request.GetScope() == nil {
 			test.request.Scope = direct("u")
 		}
 		test.request.Query, test.request.TopK = "tea", proto.Int32(100)
@@ -104,8 +104,10 @@ func TestScoresAreExplained(t *testing.T) {
 	r := serve(t)
 	r.create(t, direct("u"), "The user likes green tea and old books")
 	r.create(t, direct("u"), "The user plays chess")
-	imported := &memsidecarv1.Memory{Text: "Green tea long ago", Importance: proto.Float64(1), Scope: direct("u"),
-		CreateTime: timestamppb.New(time.Now().Add(-720 * time.Hour)), LastMentionTime: timestamppb.New(time.Now().Add(-720 * time.Hour))}
+	imported := &memsidecarv1.Memory{
+		Text: "Green tea long ago", Importance: proto.Float64(1), Scope: direct("u"),
+		CreateTime: timestamppb.New(time.Now().Add(-720 * time.Hour)), LastMentionTime: timestamppb.New(time.Now().Add(-720 * time.Hour)),
+	}
 	must(r.load(t, direct("u"), imported))(t)
 	request := &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "green tea", TopK: proto.Int32(100), MinScore: proto.Float64(0)}
 	all := r.recalled(t, request).GetMemories()
@@ -128,13 +130,13 @@ func TestScoresAreExplained(t *testing.T) {
 	}
 	// The threshold is on relevance, inclusive, and absolute: it keeps what is above it whatever else is found.
 	for _, h := range all {
-		request.MinScore = proto.Float64(h.GetParts().GetRelevance())
+		request.MinScore = new(h.GetParts().GetRelevance())
 		for _, kept := range r.recalled(t, request).GetMemories() {
 			if kept.GetParts().GetRelevance() < request.GetMinScore() {
 				t.Errorf("%s is below %v", kept.GetParts(), request.GetMinScore())
 			}
 		}
-		request.MinScore = proto.Float64(math.Nextafter(request.GetMinScore(), 2))
+		request.MinScore = new(math.Nextafter(request.GetMinScore(), 2))
 		if slices.ContainsFunc(r.recalled(t, request).GetMemories(), func(k *memsidecarv1.RetrievedMemory) bool {
 			return k.GetMemory().GetId() == h.GetMemory().GetId()
 		}) {

@@ -35,9 +35,6 @@ func failed(t *testing.T, q *sqlite.Queue, job queue.Job) {
 	}
 }
 
-// crashed: the process died in the middle of it.
-func crashed(*testing.T, *sqlite.Queue, queue.Job) {}
-
 // withStorage opens the data folder while no sidecar does.
 func withStorage(t *testing.T, dir string, do func(*sqlite.Storage)) {
 	t.Helper()

@@ -46,14 +46,11 @@ type told struct{ memory, consideration string }
 // seen reports whether a call that names something found it; anything but yes or NOT_FOUND fails the test.
 func seen(t *testing.T, err error, yes codes.Code) bool {
 	t.Helper()
-	switch status.Code(err) {
-	case yes:
-		return true
-	case codes.NotFound:
-		return false
+	code := status.Code(err)
+	if code != yes && code != codes.NotFound {
+		t.Errorf("answered %v", err)
 	}
-	t.Errorf("answered %v", err)
-	return false
+	return code == yes
 }
 
 // looks are the ways to get at what was told; each reports whether it is visible from a place.
@@ -72,7 +69,7 @@ func looks() map[string]func(t *testing.T, r *running, from *memsidecarv1.Scope,
 		},
 		"UpdateMemory": func(t *testing.T, r *running, from *memsidecarv1.Scope, what told) bool {
 			_, err := r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{
-				Scope: from, Memory: &memsidecarv1.Memory{Id: what.memory, Importance: proto.Float64(0.7)},
+				Scope: from, Memory: &memsidecarv1.Memory{Id: what.memory, Importance: new(0.7)},
 			})
 			return seen(t, err, codes.OK)
 		},

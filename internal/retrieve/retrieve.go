@@ -233,12 +233,12 @@ func (r *Retriever) degraded(keyword, vector error) []Degradation {
 
 // explain turns an error into words for a caller. What nobody expected is logged, not told.
 func (r *Retriever) explain(err error) string {
-	var transient *memory.TransientError
+	var embedding *embeddingError
 	switch {
 	case errors.Is(err, errLate), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("%s (%s)", errLate, r.options.Budget)
-	case errors.Is(err, memory.ErrUnavailable), errors.As(err, &transient):
-		return err.Error()
+	case errors.Is(err, memory.ErrUnavailable), errors.As(err, &embedding):
+		return err.Error() // a provider's words, without its key
 	}
 	r.options.Log.Error("retrieving", "error", err)
 	return "internal error"

@@ -284,8 +284,12 @@ func TestScores(t *testing.T) {
 			got, score := result.Hits[0].Parts, result.Hits[0].Score
 			want := ScoreParts{Relevance: test.relevance, Similarity: min(1, max(0, test.similarity)), Keyword: test.keyword, Recency: test.recency, Importance: test.importance}
 			for _, pair := range [][2]float64{
-				{got.Relevance, want.Relevance}, {got.Similarity, want.Similarity}, {got.Keyword, want.Keyword}, {got.Recency, want.Recency},
-				{got.Importance, want.Importance}, {score, want.Relevance * (0.8 + 0.1*want.Recency + 0.1*want.Importance)},
+				{got.Relevance, want.Relevance},
+				{got.Similarity, want.Similarity},
+				{got.Keyword, want.Keyword},
+				{got.Recency, want.Recency},
+				{got.Importance, want.Importance},
+				{score, want.Relevance * (0.8 + 0.1*want.Recency + 0.1*want.Importance)},
 			} {
 				if math.Abs(pair[0]-pair[1]) > 1e-9 {
 					t.Errorf("%s: %+v with score %v, want %+v", name, got, score, want)

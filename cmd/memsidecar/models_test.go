@@ -1,0 +1,382 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/memsidecar/memsidecar/internal/provider/providertest"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+const providerKey = "sk-never-to-be-shown"
+
+// protocols are the ways to reach a provider.
+func protocols() []string { return []string{"gemini", "openai"} }
+
+// useProvider are the settings that let the provider do every part, impatiently.
+func useProvider(protocol string, p *providertest.Server) []string {
+	settings := []string{
+		"queue.backoff_min=10ms", "queue.backoff_max=20ms", "breaker.failures=2", "breaker.open_for=100ms", "log.level=debug",
+	}
+	for _, part := range []string{"embedding", "decision", "summary"} {
+		settings = append(settings, part+".provider="+protocol, part+".endpoint="+p.URL, part+".api_key="+providerKey,
+			part+".model=model-of-"+part, part+".timeout=200ms")
+	}
+	return settings
+}
+
+// eventually asks again and again until something is true.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("after 20 s still not: %s", what)
+		}
+	}
+}
+
+func (r *running) status(t *testing.T) *memsidecarv1.GetStatusResponse {
+	t.Helper()
+	return must(r.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t)
+}
+
+func (r *running) component(t *testing.T, name string) *memsidecarv1.ComponentStatus {
+	t.Helper()
+	for _, c := range r.status(t).GetComponents() {
+		if c.GetName() == name {
+			return c
+		}
+	}
+	t.Fatalf("GetStatus does not name %s", name)
+	return nil
+}
+
+// TestModels: embedding, decision and summary by a provider, over each protocol through the real SDKs.
+func TestModels(t *testing.T) {
+	for _, protocol := range protocols() {
+		t.Run(protocol, func(t *testing.T) {
+			p := providertest.Start(t, 1000)
+			r := serve(t, useProvider(protocol, p)...)
+			c := r.consider(t, direct("u"), said("我平时爱喝点茶。"), answered("好的。"))
+			if c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED || c.GetDecidedBy() != protocol+"/model-of-decision" {
+				t.Fatalf("%v", c)
+			}
+			m := r.get(t, direct("u"), c.GetChanges()[0].GetMemoryId())
+			if m.GetText() != "用户喜欢喝茶" || m.GetKind() != memsidecarv1.MemoryKind_MEMORY_KIND_PREFERENCE || m.GetImportance() != 0.7 {
+				t.Errorf("remembered %v", m)
+			}
+			resp := must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "喝什么茶"}))(t)
+			if len(resp.GetDegraded()) > 0 || len(resp.GetMemories()) != 1 || resp.GetMemories()[0].GetParts().GetSimilarity() < 0.3 {
+				t.Errorf("retrieved %v", resp)
+			}
+			if got := r.status(t).GetEmbedding().GetFingerprint(); got != protocol+"/model-of-embedding@768#1" {
+				t.Errorf("the fingerprint is %s", got)
+			}
+			for _, part := range []string{"decision", "summary", "embedding"} {
+				c := r.component(t, part)
+				if c.GetBreaker() != memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || c.GetRemote() || c.GetChoice() == "" {
+					t.Errorf("%s: %v", part, c)
+				}
+			}
+			eventually(t, "the tokens are counted", func() bool {
+				for _, u := range r.status(t).GetUsageToday() {
+					if u.GetPart() == "summary" {
+						return u.GetInputTokenCount() == 100 && u.GetOutputTokenCount() == 10 && u.GetCallCount() == 1 && u.GetFailureCount() == 0
+					}
+				}
+				return false
+			})
+			checkRequests(t, protocol, p)
+		})
+	}
+}
+
+// checkRequests looks at what the provider was sent.
+func checkRequests(t *testing.T, protocol string, p *providertest.Server) {
+	t.Helper()
+	for _, part := range []providertest.Part{providertest.Embedding, providertest.Decision, providertest.Summary} {
+		for _, request := range p.Requests(part) {
+			keyed := request.Header.Get("Authorization") == "Bearer "+providerKey
+			if protocol == "gemini" {
+				keyed = request.Header.Get("X-Goog-Api-Key") == providerKey || strings.Contains(request.Query, "key="+providerKey)
+			}
+			if !keyed {
+				t.Errorf("%s has no key: %v %s", part, request.Header, request.Query)
+			}
+		}
+	}
+	if protocol != "gemini" {
+		return
+	}
+	var tasks []string
+	for _, request := range p.Requests(providertest.Embedding) {
+		if request.Path != "/v1beta/models/model-of-embedding:batchEmbedContents" {
+			t.Errorf("embedding asks %s", request.Path)
+		}
+		for _, task := range []string{"RETRIEVAL_DOCUMENT", "RETRIEVAL_QUERY"} {
+			if strings.Contains(request.Body, task) || task == "RETRIEVAL_DOCUMENT" && strings.Contains(request.Body, `"taskType":2`) ||
+				task == "RETRIEVAL_QUERY" && strings.Contains(request.Body, `"taskType":1`) {
+				tasks = append(tasks, task)
+			}
+		}
+	}
+	if s := fmt.Sprint(tasks); !strings.Contains(s, "RETRIEVAL_DOCUMENT") || !strings.Contains(s, "RETRIEVAL_QUERY") {
+		t.Errorf("embeds for the tasks %s", s)
+	}
+}
+
+// TestTextModelFaults: for everything that can go wrong with a decision, what becomes of the dialogue, of the breaker and
+// of Retrieve; and that it is remembered once the provider is well.
+func TestTextModelFaults(t *testing.T) {
+	for _, protocol := range protocols() {
+		for fault, want := range map[providertest.Fault]struct {
+			waits, fails bool
+			words        string
+		}{
+			providertest.RateLimit:     {waits: true, words: "429"},
+			providertest.ServerError:   {waits: true, words: "500"},
+			providertest.Hang:          {waits: true, words: "no answer within 200ms"},
+			providertest.Reset:         {waits: true, words: "EOF"},
+			providertest.BadKey:        {waits: true, words: "401"},
+			providertest.BadRequest:    {fails: true, words: "400"},
+			providertest.BrokenJSON:    {fails: true, words: "JSON"},
+			providertest.NoCandidates:  {fails: true, words: "no answer"},
+			providertest.Blocked:       {fails: true, words: "refused to answer"},
+			providertest.UnknownFinish: {},
+		} {
+			t.Run(protocol+" "+string(fault), func(t *testing.T) {
+				t.Parallel()
+				p := providertest.Start(t, 1000)
+				r := serve(t, useProvider(protocol, p)...)
+				p.Fail(fault, providertest.Decision)
+				request := &memsidecarv1.ConsiderMemorizingRequest{
+					Scope: direct("u"), RequestId: "once", Messages: []*memsidecarv1.Message{said("我平时爱喝点茶。")},
+				}
+				id := must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration().GetId()
+				get := func() *memsidecarv1.Consideration {
+					return must(r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: direct("u"), ConsiderationId: id}))(t).GetConsideration()
+				}
+				open := func() bool {
+					return r.component(t, "decision").GetBreaker() != memsidecarv1.BreakerState_BREAKER_STATE_CLOSED
+				}
+				switch {
+				case want.waits:
+					eventually(t, "it waits with the error", func() bool { return strings.Contains(get().GetError(), want.words) })
+					if c := get(); fault == providertest.RateLimit && c.GetState() == memsidecarv1.ConsiderationState_CONSIDERATION_STATE_PENDING &&
+						c.GetNextAttemptTime().AsTime().Sub(c.GetUpdateTime().AsTime()) < time.Second {
+						t.Errorf("tried again before the provider's delay: %v", c)
+					}
+					eventually(t, "the breaker opens", open)
+				case want.fails:
+					eventually(t, "it fails", func() bool { return get().GetState() == memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED })
+					if c := get(); !strings.Contains(c.GetError(), want.words) {
+						t.Errorf("the error is %q, want %q in it", c.GetError(), want.words)
+					}
+					if open() {
+						t.Error("an answer that cannot be used opened the breaker")
+					}
+				}
+				if resp := must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "茶"}))(t); len(resp.GetDegraded()) > 0 {
+					t.Errorf("Retrieve is degraded by the decision: %v", resp.GetDegraded())
+				}
+				p.Fail(providertest.NoFault, providertest.Decision)
+				if want.fails {
+					must(r.RetryConsideration(t.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: direct("u"), ConsiderationId: id}))(t)
+				}
+				request.Wait = durationpb.New(20 * time.Second)
+				if c := must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration(); c.GetId() != id || c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
+					t.Errorf("once the provider is well: %v", c)
+				}
+				if open() {
+					t.Error("the breaker is still open")
+				}
+				r.showsNoKey(t)
+			})
+		}
+	}
+}
+
+// TestEmbeddingFaults: with the embedder away dialogues are remembered all the same, keywords recall, and the vectors
+// follow.
+func TestEmbeddingFaults(t *testing.T) {
+	for _, protocol := range protocols() {
+		for fault, words := range map[providertest.Fault]string{
+			providertest.RateLimit: "429", providertest.ServerError: "500", providertest.Hang: "no answer within",
+			providertest.Reset: "EOF", providertest.BadKey: "401", providertest.BadRequest: "400",
+			providertest.FewerDimensions: "fewer than the 768",
+		} {
+			t.Run(protocol+" "+string(fault), func(t *testing.T) {
+				t.Parallel()
+				p := providertest.Start(t, 1000)
+				dir := t.TempDir()
+				r := serveIn(t, dir, useProvider(protocol, p)...)
+				p.Fail(fault, providertest.Embedding)
+				c := r.consider(t, direct("u"), said("我平时爱喝点茶。"))
+				if c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
+					t.Fatalf("with the embedder away: %v", c)
+				}
+				var degraded string
+				retrieve := func() *memsidecarv1.RetrieveResponse {
+					resp := must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "喝什么茶"}))(t)
+					degraded = ""
+					for _, d := range resp.GetDegraded() {
+						degraded += d.GetComponent().String() + ": " + d.GetReason()
+					}
+					return resp
+				}
+				resp := retrieve()
+				if len(resp.GetMemories()) != 1 || !strings.Contains(degraded, "EMBEDDING") || !strings.Contains(degraded, words) {
+					t.Errorf("retrieved %d, degraded %q; want the keyword hit and %q", len(resp.GetMemories()), degraded, words)
+				}
+				p.Fail(providertest.NoFault, providertest.Embedding)
+				if fault == providertest.BadRequest || fault == providertest.FewerDimensions { // refused texts are tried again after a restart
+					r.stop()
+					r = serveIn(t, dir, useProvider(protocol, p)...)
+				}
+				eventually(t, "the vectors are made", func() bool {
+					resp := retrieve()
+					return degraded == "" && len(resp.GetMemories()) == 1 && resp.GetMemories()[0].GetParts().GetSimilarity() > 0.3
+				})
+				r.showsNoKey(t)
+			})
+		}
+	}
+}
+
+// showsNoKey looks for the key wherever people look.
+func (r *running) showsNoKey(t *testing.T) {
+	t.Helper()
+	shown := r.log.String() + protojson.Format(r.status(t))
+	for _, c := range r.considerations(t, direct("u")) {
+		shown += protojson.Format(c)
+	}
+	if strings.Contains(shown, providerKey) {
+		t.Errorf("the key shows:\n%s", shown)
+	}
+}
+
+// TestEverythingAwayAndTwoRestarts: what is acknowledged while every provider is down is remembered when they are back.
+func TestEverythingAwayAndTwoRestarts(t *testing.T) {
+	for _, protocol := range protocols() {
+		t.Run(protocol, func(t *testing.T) {
+			p := providertest.Start(t, 1000)
+			dir, settings := t.TempDir(), useProvider(protocol, p)
+			r := serveIn(t, dir, settings...)
+			all := []providertest.Part{providertest.Embedding, providertest.Decision, providertest.Summary}
+			p.Fail(providertest.ServerError, all...)
+			request := &memsidecarv1.ConsiderMemorizingRequest{
+				Scope: direct("u"), RequestId: "once", Messages: []*memsidecarv1.Message{said("我平时爱喝点茶。")},
+			}
+			id := must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration().GetId()
+			for range 2 {
+				<-p.Arrived() // it was tried
+				r.stop()
+				r = serveIn(t, dir, settings...)
+			}
+			p.Fail(providertest.NoFault, all...)
+			request.Wait = durationpb.New(20 * time.Second)
+			c := must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
+			if c.GetId() != id || c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
+				t.Errorf("%v", c)
+			}
+			if n := len(r.list(t, direct("u"))); n != 1 {
+				t.Errorf("%d memories", n)
+			}
+		})
+	}
+}
+
+// TestAutoStays: what the database was made with is kept, when a key appears and when it is missing.
+func TestAutoStays(t *testing.T) {
+	p := providertest.Start(t, 1000)
+	impatient := []string{"embedding.endpoint=" + p.URL, "decision.endpoint=" + p.URL, "summary.endpoint=" + p.URL}
+	key := []string{"GEMINI_API_KEY=" + providerKey}
+	uses := func(r *running, want string) {
+		t.Helper()
+		for _, part := range []string{"embedding", "decision", "summary"} {
+			if got := r.component(t, part).GetImplementation(); !strings.HasPrefix(got, want) && !(want == "local" && got == "rules") {
+				t.Errorf("%s is done by %s, want %s", part, got, want)
+			}
+		}
+		r.stop()
+	}
+	with, without := t.TempDir(), t.TempDir()
+	uses(serveWith(t, with, key, impatient...), "gemini/")
+	uses(serveWith(t, with, nil, impatient...), "gemini/")
+	uses(serveWith(t, without, nil), "local")
+	uses(serveWith(t, without, key, impatient...), "local")
+
+	// Without an endpoint of one's own a missing key is said, and nothing is sent or made anew.
+	r := serveWith(t, with, nil, "breaker.open_for=100ms")
+	eventually(t, "the log names the missing key", func() bool { return strings.Contains(r.log.String(), "set GEMINI_API_KEY") })
+	resp := must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "茶"}))(t)
+	if len(resp.GetDegraded()) != 1 || resp.GetDegraded()[0].GetComponent() != memsidecarv1.DegradedComponent_DEGRADED_COMPONENT_EMBEDDING {
+		t.Errorf("degraded: %v", resp.GetDegraded())
+	}
+}
+
+// TestModelChanged: naming another model embeds everything anew, and keywords serve meanwhile.
+func TestModelChanged(t *testing.T) {
+	dir := t.TempDir()
+	r := serveIn(t, dir)
+	r.create(t, direct("u"), "用户喜欢喝茶")
+	r.stop()
+	p := providertest.Start(t, 500) // fewer than 768: found out by asking
+	p.Fail(providertest.Hang, providertest.Embedding)
+	settings := []string{
+		"embedding.provider=openai", "embedding.model=e", "embedding.endpoint=" + p.URL, "embedding.timeout=100ms",
+		"breaker.open_for=100ms", "queue.backoff_min=10ms", "queue.backoff_max=20ms",
+	}
+	r = serveIn(t, dir, settings...)
+	if got := r.retrieve(t, direct("u"), "喝茶"); len(got) != 1 {
+		t.Errorf("keywords find %q while the new model is away", got)
+	}
+	p.Fail(providertest.NoFault, providertest.Embedding)
+	eventually(t, "it is embedded anew", func() bool {
+		resp := must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "喝什么茶"}))(t)
+		return len(resp.GetDegraded()) == 0 && len(resp.GetMemories()) == 1 && resp.GetMemories()[0].GetParts().GetSimilarity() > 0.3
+	})
+	if got := r.status(t).GetEmbedding().GetFingerprint(); got != "openai/e@500#1" {
+		t.Errorf("the fingerprint is %s", got)
+	}
+	if !strings.Contains(r.log.String(), "the embedding model changed") {
+		t.Errorf("the log does not say that the model changed:\n%s", r.log)
+	}
+}
+
+// TestWrongModels: what can be told to be wrong at start is, all at once.
+func TestWrongModels(t *testing.T) {
+	out := &syncBuffer{}
+	code := Main{Args: []string{
+		"--set", "embedding.provider=gogle", "--set", "decision.provider=openai", "--set", "decision.prompt=no placeholder",
+		"--set", "summary.model=ollama/", "--data-dir", t.TempDir(), "serve",
+	}, Stdout: out, Stderr: out}.Run(t.Context())
+	if code != exitUsage {
+		t.Errorf("ended with %d", code)
+	}
+	for _, want := range []string{"embedding.provider", `"gogle"`, "deepseek", "set OPENAI_API_KEY", "decision.prompt", "{conversation}", "summary.model is required"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("does not say %q:\n%s", want, out)
+		}
+	}
+}
+
+// TestLive asks the real Gemini; it runs where there is a key.
+func TestLive(t *testing.T) {
+	key := os.Getenv("GEMINI_API_KEY")
+	if key == "" {
+		t.Skip("GEMINI_API_KEY is not set")
+	}
+	r := serveWith(t, t.TempDir(), []string{"GEMINI_API_KEY=" + key})
+	c := r.consider(t, direct("u"), said("我对花生过敏，下周五要去上海出差。"))
+	if c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
+		t.Fatalf("%v", c)
+	}
+	t.Logf("%v; recalled %q", c.GetChanges(), r.retrieve(t, direct("u"), "我能吃什么？"))
+}

@@ -1,0 +1,296 @@
+// Package providertest is a local HTTP server that speaks the providers' protocols, Gemini's REST and the OpenAI-compatible
+// API, and fails in all the ways in which they do.
+package providertest
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Part is what a request is for.
+type Part string
+
+// The parts.
+const (
+	Embedding Part = "embedding"
+	Decision  Part = "decision"
+	Summary   Part = "summary"
+)
+
+// Fault is how requests are answered.
+type Fault string
+
+// The faults. NoFault answers well.
+const (
+	NoFault         Fault = ""
+	RateLimit       Fault = "429 with a delay of RetryDelay"
+	ServerError     Fault = "500"
+	Hang            Fault = "no answer"
+	Reset           Fault = "connection reset"
+	BadKey          Fault = "401"
+	BadRequest      Fault = "400"
+	BrokenJSON      Fault = "an answer that is no JSON"
+	NoCandidates    Fault = "no candidates"
+	Blocked         Fault = "blocked for safety"
+	UnknownFinish   Fault = "a finish reason that nobody knows"
+	FewerDimensions Fault = "vectors of another size"
+)
+
+// RetryDelay is what RateLimit asks for.
+const RetryDelay = "1s"
+
+// Request is a request that came.
+type Request struct {
+	Part   Part
+	Path   string
+	Query  string
+	Header http.Header
+	Body   string
+}
+
+// Server answers as a provider does: every dialogue is worth remembering, as Statement, and vectors are derived from the
+// texts' words.
+type Server struct {
+	URL string
+
+	mu         sync.Mutex
+	faults     map[Part]Fault
+	requests   []Request
+	dimensions int
+	statement  string
+	arrived    chan Request
+	closed     chan struct{}
+}
+
+// Start returns a server that runs until the test ends.
+func Start(t testing.TB, dimensions int) *Server {
+	s := &Server{
+		faults: map[Part]Fault{}, dimensions: dimensions, statement: "用户喜欢喝茶",
+		arrived: make(chan Request, 10_000), closed: make(chan struct{}),
+	}
+	server := httptest.NewServer(http.HandlerFunc(s.serve))
+	s.URL = server.URL
+	t.Cleanup(func() {
+		close(s.closed)
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return s
+}
+
+// Fail makes requests for the parts end with the fault from now on.
+func (s *Server) Fail(fault Fault, parts ...Part) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, part := range parts {
+		s.faults[part] = fault
+	}
+}
+
+// Say is the statement that the summary makes of every dialogue.
+func (s *Server) Say(statement string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.statement = statement
+}
+
+// Arrived delivers the requests as they come.
+func (s *Server) Arrived() <-chan Request { return s.arrived }
+
+// Requests are those that came so far, for a part.
+func (s *Server) Requests(part Part) (list []Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.requests {
+		if r.Part == part {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	request := Request{Path: r.URL.Path, Query: r.URL.RawQuery, Header: r.Header, Body: string(body), Part: Summary}
+	switch {
+	case strings.Contains(r.URL.Path, "mbed"): // batchEmbedContents, embeddings
+		request.Part = Embedding
+	case strings.Contains(request.Body, "should_remember"):
+		request.Part = Decision
+	}
+	gemini := strings.HasPrefix(r.URL.Path, "/v1beta/")
+	s.mu.Lock()
+	s.requests = append(s.requests, request)
+	fault, dimensions, statement := s.faults[request.Part], s.dimensions, s.statement
+	s.mu.Unlock()
+	s.arrived <- request
+
+	switch fault {
+	case Hang:
+		select {
+		case <-r.Context().Done():
+		case <-s.closed:
+		}
+		return
+	case Reset:
+		if hijacker, ok := w.(http.Hijacker); ok {
+			if conn, _, err := hijacker.Hijack(); err == nil {
+				_ = conn.Close()
+			}
+		}
+		return
+	case RateLimit, ServerError, BadKey, BadRequest:
+		refuse(w, gemini, fault)
+		return
+	case FewerDimensions:
+		dimensions = 3
+	}
+	w.Header().Set("Content-Type", "application/json")
+	answer := any(nil)
+	switch {
+	case request.Part == Embedding && gemini:
+		answer = geminiEmbeddings(request.Body, dimensions)
+	case request.Part == Embedding:
+		answer = openAIEmbeddings(request.Body, dimensions)
+	case gemini:
+		answer = geminiText(textFor(request.Part, statement, fault), fault)
+	default:
+		answer = openAIText(textFor(request.Part, statement, fault), fault)
+	}
+	_ = json.NewEncoder(w).Encode(answer) // the client may be gone
+}
+
+func refuse(w http.ResponseWriter, gemini bool, fault Fault) {
+	status := map[Fault]int{RateLimit: 429, ServerError: 500, BadKey: 401, BadRequest: 400}[fault]
+	w.Header().Set("Content-Type", "application/json")
+	failure := map[string]any{"code": status, "message": "the provider says " + string(fault), "status": "FAILED"}
+	if fault == RateLimit {
+		if gemini {
+			failure["status"] = "RESOURCE_EXHAUSTED"
+			failure["details"] = []any{map[string]any{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": RetryDelay}}
+		} else {
+			w.Header().Set("Retry-After", strings.TrimSuffix(RetryDelay, "s"))
+		}
+	}
+	if !gemini {
+		failure["code"] = fmt.Sprint(status)
+		failure["type"] = "error"
+	}
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": failure})
+}
+
+func textFor(part Part, statement string, fault Fault) string {
+	switch {
+	case fault == BrokenJSON:
+		return "Certainly! Here is what I think: {"
+	case part == Decision:
+		return "```json\n{\"should_remember\": true, \"reason\": \"a lasting preference\"}\n```"
+	}
+	text, err := json.Marshal(map[string]any{"statements": []any{map[string]any{
+		"text": statement, "kind": "preference", "importance": 0.7, "messages": []string{"m0"}, "quote": "",
+	}}})
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+func geminiText(text string, fault Fault) any {
+	candidate := map[string]any{
+		"content": map[string]any{"role": "model", "parts": []any{map[string]any{"text": text}}}, "finishReason": "STOP", "index": 0,
+	}
+	answer := map[string]any{
+		"candidates":    []any{candidate},
+		"usageMetadata": map[string]any{"promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110},
+		"modelVersion":  "a field that the SDK does not know",
+	}
+	switch fault {
+	case NoCandidates:
+		answer["candidates"] = []any{}
+	case Blocked:
+		delete(answer, "candidates")
+		answer["promptFeedback"] = map[string]any{"blockReason": "SAFETY"}
+	case UnknownFinish:
+		candidate["finishReason"] = "A_REASON_OF_NEXT_YEAR"
+	}
+	return answer
+}
+
+func openAIText(text string, fault Fault) any {
+	choice := map[string]any{
+		"index": 0, "message": map[string]any{"role": "assistant", "content": text}, "finish_reason": "stop",
+	}
+	answer := map[string]any{
+		"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": []any{choice},
+		"usage": map[string]any{"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
+	}
+	switch fault {
+	case NoCandidates:
+		answer["choices"] = []any{}
+	case Blocked:
+		choice["finish_reason"] = "content_filter"
+	case UnknownFinish:
+		choice["finish_reason"] = "a_reason_of_next_year"
+	}
+	return answer
+}
+
+func geminiEmbeddings(body string, dimensions int) any {
+	var request struct {
+		Requests []struct {
+			Content struct {
+				Parts []struct {
+					Text string `json:"text"`
+				} `json:"parts"`
+			} `json:"content"`
+		} `json:"requests"`
+	}
+	if json.Unmarshal([]byte(body), &request) != nil {
+		return nil
+	}
+	embeddings := []any{}
+	for _, r := range request.Requests {
+		text := ""
+		for _, part := range r.Content.Parts {
+			text += part.Text
+		}
+		embeddings = append(embeddings, map[string]any{"values": Vector(text, dimensions)})
+	}
+	return map[string]any{"embeddings": embeddings}
+}
+
+func openAIEmbeddings(body string, dimensions int) any {
+	var request struct {
+		Input []string `json:"input"`
+	}
+	if json.Unmarshal([]byte(body), &request) != nil {
+		return nil
+	}
+	data := []any{}
+	for i, text := range request.Input {
+		data = append(data, map[string]any{"object": "embedding", "index": i, "embedding": Vector(text, dimensions)})
+	}
+	return map[string]any{"object": "list", "model": "m", "data": data, "usage": map[string]any{"prompt_tokens": 1, "total_tokens": 1}}
+}
+
+// Vector is derived from a text's characters: texts that share some are similar.
+func Vector(text string, dimensions int) []float64 {
+	vector := make([]float64, dimensions)
+	vector[0] = 0.01 // never all zeros
+	for _, r := range text {
+		sum := sha256.Sum256([]byte(string(r)))
+		vector[(int(sum[0])<<8+int(sum[1]))%dimensions]++
+	}
+	return vector
+}
