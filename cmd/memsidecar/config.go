@@ -22,10 +22,14 @@ type (
 
 // Run reads the configuration and reports what is wrong with it.
 func (configCheck) Run(m *Main, c *commands) error {
-	if _, err := m.load(c); err != nil {
+	loaded, err := m.load(c)
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(m.Stdout, "the configuration is valid")
+	if err := (&models{cfg: loaded.Config, environ: m.Environ}).check(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(m.Stdout, "the configuration is valid")
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -28,9 +29,10 @@ type process struct {
 var readyLine = regexp.MustCompile(`memsidecar is ready.* address=(\S+)`)
 
 // spawn starts the real binary on the folder and returns when it answers.
-func spawn(t *testing.T, dir string) *process {
+func spawn(t *testing.T, dir string, environ ...string) *process {
 	t.Helper()
 	p := &process{command: exec.CommandContext(context.Background(), binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir), log: &syncBuffer{}}
+	p.command.Env = append(os.Environ(), environ...)
 	stderr, err := p.command.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -367,6 +367,34 @@ func TestWrongModels(t *testing.T) {
 	}
 }
 
+// TestGeneration: the settings of the sampling reach the provider, and the schema of the answer with them.
+func TestGeneration(t *testing.T) {
+	for protocol, want := range map[string]map[string][]string{
+		"gemini": {"decision": {"emperature", "0.5", "opP", "0.9", "axOutputTokens", "77", "application/json"}},
+		"openai": {"decision": {`"temperature":0.5`, `"top_p":0.9`, `"max_tokens":77`, `"response_format"`}},
+	} {
+		p := providertest.Start(t, 1000)
+		settings := useProvider(protocol, p)
+		for _, part := range []string{"decision", "summary"} {
+			settings = append(settings, part+".generation.temperature=0.5", part+".generation.top_p=0.9", part+".generation.max_output_tokens=77",
+				part+".prompt=A prompt of my own for "+part+": {conversation}")
+		}
+		r := serve(t, settings...)
+		r.consider(t, direct("u"), said("我平时爱喝点茶。"))
+		for _, part := range []providertest.Part{providertest.Decision, providertest.Summary} {
+			requests := p.Requests(part)
+			if len(requests) != 1 {
+				t.Fatalf("%s: %d requests for the %s", protocol, len(requests), part)
+			}
+			for _, words := range append(want["decision"], "A prompt of my own for "+string(part)) {
+				if !strings.Contains(requests[0].Body, words) {
+					t.Errorf("%s: the request for the %s does not hold %s:\n%s", protocol, part, words, requests[0].Body)
+				}
+			}
+		}
+	}
+}
+
 // TestLive asks the real Gemini; it runs where there is a key.
 func TestLive(t *testing.T) {
 	key := os.Getenv("GEMINI_API_KEY")

@@ -1,0 +1,49 @@
+//go:build !race && unix
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/memsidecar/memsidecar/internal/provider/providertest"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// TestFromEnvironment runs the real binary against a provider by environment variables alone, as README tells: each part
+// with a provider of its own.
+func TestFromEnvironment(t *testing.T) {
+	p := providertest.Start(t, 1000)
+	process := spawn(t, t.TempDir(),
+		"GEMINI_API_KEY="+providerKey, "DEEPSEEK_API_KEY="+providerKey,
+		"MEMSIDECAR_EMBEDDING_PROVIDER=gemini", "MEMSIDECAR_EMBEDDING_ENDPOINT="+p.URL+"/v1beta/models/embedding-001:embedContent",
+		"MEMSIDECAR_DECISION_MODEL=deepseek/deepseek-chat", "MEMSIDECAR_DECISION_ENDPOINT="+p.URL,
+		"MEMSIDECAR_SUMMARY_PROVIDER=ollama", "MEMSIDECAR_SUMMARY_MODEL=qwen3", "MEMSIDECAR_SUMMARY_ENDPOINT="+p.URL,
+	)
+	resp, err := process.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
+		Scope: direct("u"), Messages: []*memsidecarv1.Message{said("我平时爱喝点茶。")}, Wait: durationpb.New(20 * time.Second),
+	})
+	if err != nil || resp.GetConsideration().GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
+		t.Fatalf("%v, %v\n%s", resp, err, process.log)
+	}
+	for part, want := range map[providertest.Part]string{
+		providertest.Embedding: "/v1beta/models/embedding-001:batchEmbedContents",
+		providertest.Decision:  "/chat/completions", providertest.Summary: "/chat/completions",
+	} {
+		requests := p.Requests(part)
+		if len(requests) == 0 || requests[0].Path != want {
+			t.Errorf("%s: %+v, want a call of %s", part, requests, want)
+		}
+	}
+	for _, want := range []string{"by=gemini/embedding-001@768#1", "by=deepseek/deepseek-chat", "by=ollama/qwen3"} {
+		if !strings.Contains(process.log.String(), want) {
+			t.Errorf("the log does not say %s:\n%s", want, process.log)
+		}
+	}
+	if strings.Contains(process.log.String(), providerKey) {
+		t.Errorf("the log shows the key:\n%s", process.log)
+	}
+}
