@@ -79,7 +79,10 @@ func newModels(cfg config.Config, environ []string, ruleset *rules.Rules, record
 			IsFailure: provider.IsFailure, Log: log,
 		})
 	}
-	return m, m.check()
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // check reports what is wrong with the configured models, as far as it can be told without asking them.

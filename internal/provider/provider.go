@@ -32,20 +32,30 @@ type Provider struct {
 
 func known() map[string]Provider {
 	list := []Provider{
-		{Name: "gemini", Protocol: Gemini, KeyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
-			BaseURL: "https://generativelanguage.googleapis.com", TextModel: "gemini-flash-latest", EmbeddingModel: "gemini-embedding-001"},
-		{Name: "openai", Protocol: OpenAI, KeyVars: []string{"OPENAI_API_KEY"},
-			BaseURL: "https://api.openai.com/v1", TextModel: "gpt-4o-mini", EmbeddingModel: "text-embedding-3-small"},
-		{Name: "deepseek", Protocol: OpenAI, KeyVars: []string{"DEEPSEEK_API_KEY"},
-			BaseURL: "https://api.deepseek.com/v1", TextModel: "deepseek-chat"},
+		{
+			Name: "gemini", Protocol: Gemini, KeyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
+			BaseURL: "https://generativelanguage.googleapis.com", TextModel: "gemini-flash-latest", EmbeddingModel: "gemini-embedding-001",
+		},
+		{
+			Name: "openai", Protocol: OpenAI, KeyVars: []string{"OPENAI_API_KEY"},
+			BaseURL: "https://api.openai.com/v1", TextModel: "gpt-4o-mini", EmbeddingModel: "text-embedding-3-small",
+		},
+		{
+			Name: "deepseek", Protocol: OpenAI, KeyVars: []string{"DEEPSEEK_API_KEY"},
+			BaseURL: "https://api.deepseek.com/v1", TextModel: "deepseek-chat",
+		},
 		{Name: "anthropic", Protocol: OpenAI, KeyVars: []string{"ANTHROPIC_API_KEY"}, BaseURL: "https://api.anthropic.com/v1"},
 		{Name: "openrouter", Protocol: OpenAI, KeyVars: []string{"OPENROUTER_API_KEY"}, BaseURL: "https://openrouter.ai/api/v1"},
-		{Name: "mistral", Protocol: OpenAI, KeyVars: []string{"MISTRAL_API_KEY"},
-			BaseURL: "https://api.mistral.ai/v1", TextModel: "mistral-small-latest", EmbeddingModel: "mistral-embed"},
+		{
+			Name: "mistral", Protocol: OpenAI, KeyVars: []string{"MISTRAL_API_KEY"},
+			BaseURL: "https://api.mistral.ai/v1", TextModel: "mistral-small-latest", EmbeddingModel: "mistral-embed",
+		},
 		{Name: "groq", Protocol: OpenAI, KeyVars: []string{"GROQ_API_KEY"}, BaseURL: "https://api.groq.com/openai/v1"},
 		{Name: "moonshot", Protocol: OpenAI, KeyVars: []string{"MOONSHOT_API_KEY"}, BaseURL: "https://api.moonshot.cn/v1"},
-		{Name: "qwen", Protocol: OpenAI, KeyVars: []string{"DASHSCOPE_API_KEY"},
-			BaseURL: "https://dashscope.aliyuncs.com/compatible-mode/v1", TextModel: "qwen-plus", EmbeddingModel: "text-embedding-v4"},
+		{
+			Name: "qwen", Protocol: OpenAI, KeyVars: []string{"DASHSCOPE_API_KEY"},
+			BaseURL: "https://dashscope.aliyuncs.com/compatible-mode/v1", TextModel: "qwen-plus", EmbeddingModel: "text-embedding-v4",
+		},
 		{Name: "zhipu", Protocol: OpenAI, KeyVars: []string{"ZHIPU_API_KEY"}, BaseURL: "https://open.bigmodel.cn/api/paas/v4"},
 		{Name: "siliconflow", Protocol: OpenAI, KeyVars: []string{"SILICONFLOW_API_KEY"}, BaseURL: "https://api.siliconflow.cn/v1"},
 		{Name: "ollama", Protocol: OpenAI, BaseURL: "http://127.0.0.1:11434/v1", Local: true},

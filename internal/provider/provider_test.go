@@ -26,10 +26,14 @@ func TestResolve(t *testing.T) {
 		{"ollama", "qwen3:8b", "", "ollama/qwen3:8b at http://127.0.0.1:11434/v1"},
 		{"openai", "m", "http://10.0.0.1:8000/v1/", "openai/m at http://10.0.0.1:8000/v1"},
 		{"openai", "m", "http://h/v1/chat/completions", "openai/m at http://h/v1"},
-		{"gemini", "", "https://generativelanguage.googleapis.com/v1beta/models/gemini-1.5-flash:generateContent",
-			"gemini/gemini-1.5-flash at https://generativelanguage.googleapis.com"},
-		{"gemini", "embedding-001", "https://generativelanguage.googleapis.com/v1beta/models/embedding-001:embedContent",
-			"gemini/embedding-001 at https://generativelanguage.googleapis.com"},
+		{
+			"gemini", "", "https://generativelanguage.googleapis.com/v1beta/models/gemini-1.5-flash:generateContent",
+			"gemini/gemini-1.5-flash at https://generativelanguage.googleapis.com",
+		},
+		{
+			"gemini", "embedding-001", "https://generativelanguage.googleapis.com/v1beta/models/embedding-001:embedContent",
+			"gemini/embedding-001 at https://generativelanguage.googleapis.com",
+		},
 		{"gemini", "m", "http://127.0.0.1:9/v1beta", "gemini/m at http://127.0.0.1:9"},
 	} {
 		got, err := provider.Resolve(test.name, test.model, test.endpoint, text)

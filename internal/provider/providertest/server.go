@@ -154,9 +154,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	case FewerDimensions:
 		dimensions = 3
+	default:
 	}
 	w.Header().Set("Content-Type", "application/json")
-	answer := any(nil)
+	var answer any
 	switch {
 	case request.Part == Embedding && gemini:
 		answer = geminiEmbeddings(request.Body, dimensions)
@@ -215,7 +216,7 @@ func geminiText(text string, fault Fault) any {
 		"usageMetadata": map[string]any{"promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110},
 		"modelVersion":  "a field that the SDK does not know",
 	}
-	switch fault {
+	switch fault { //nolint:exhaustive // the others are no matter of the answer's form
 	case NoCandidates:
 		answer["candidates"] = []any{}
 	case Blocked:
@@ -235,7 +236,7 @@ func openAIText(text string, fault Fault) any {
 		"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": []any{choice},
 		"usage": map[string]any{"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
 	}
-	switch fault {
+	switch fault { //nolint:exhaustive // the others are no matter of the answer's form
 	case NoCandidates:
 		answer["choices"] = []any{}
 	case Blocked:
@@ -261,11 +262,11 @@ func geminiEmbeddings(body string, dimensions int) any {
 	}
 	embeddings := []any{}
 	for _, r := range request.Requests {
-		text := ""
+		var text strings.Builder
 		for _, part := range r.Content.Parts {
-			text += part.Text
+			text.WriteString(part.Text)
 		}
-		embeddings = append(embeddings, map[string]any{"values": Vector(text, dimensions)})
+		embeddings = append(embeddings, map[string]any{"values": Vector(text.String(), dimensions)})
 	}
 	return map[string]any{"embeddings": embeddings}
 }
