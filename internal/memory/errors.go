@@ -87,3 +87,12 @@ func (e *TransientError) Error() string { return e.Err.Error() }
 
 // Unwrap is the cause.
 func (e *TransientError) Unwrap() error { return e.Err }
+
+// RefusedError is a failure of a model's provider that does not pass by waiting, in words that are fit to be shown.
+type RefusedError struct{ Err error }
+
+// Error is the cause's text.
+func (e *RefusedError) Error() string { return e.Err.Error() }
+
+// Unwrap is the cause.
+func (e *RefusedError) Unwrap() error { return e.Err }

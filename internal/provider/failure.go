@@ -28,7 +28,7 @@ type Failure struct {
 }
 
 // Error says what the failure means: the context's error when the caller gave up, a *memory.TransientError for what may
-// pass, a plain error for what will not. No text holds the key, and nothing that does is wrapped.
+// pass, a *memory.RefusedError for what will not. No text holds the key, and nothing that does is wrapped.
 func (f Failure) Error(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (f Failure) Error(ctx context.Context) error {
 	}
 	err := fmt.Errorf("%s: %s", f.Target, text)
 	if !f.passes() {
-		return err
+		return &memory.RefusedError{Err: err}
 	}
 	return &memory.TransientError{Err: err, RetryAfter: max(f.RetryAfter, retryAfter(f.Header))}
 }
@@ -85,4 +85,6 @@ func IsFailure(err error) bool {
 }
 
 // Unusable is an answer that came and cannot be used.
-func Unusable(t Target, err error) error { return fmt.Errorf("%s: %w", t.Name(), err) }
+func Unusable(t Target, err error) error {
+	return &memory.RefusedError{Err: fmt.Errorf("%s: %w", t.Name(), err)}
+}

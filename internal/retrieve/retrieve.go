@@ -222,7 +222,8 @@ func (r *Retriever) degraded(keyword, vector error) []Degradation {
 		// The keyword half needs nothing but the store.
 		missing = append(missing, Degradation{Storage, r.explain(keyword)})
 	}
-	var embedding *embeddingError
+	var transient *memory.TransientError
+	var refused *memory.RefusedError
 	switch {
 	case vector == nil, len(missing) > 0 && !errors.As(vector, &embedding):
 	default:
@@ -233,12 +234,13 @@ func (r *Retriever) degraded(keyword, vector error) []Degradation {
 
 // explain turns an error into words for a caller. What nobody expected is logged, not told.
 func (r *Retriever) explain(err error) string {
-	var embedding *embeddingError
+	var transient *memory.TransientError
+	var refused *memory.RefusedError
 	switch {
 	case errors.Is(err, errLate), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("%s (%s)", errLate, r.options.Budget)
-	case errors.Is(err, memory.ErrUnavailable), errors.As(err, &embedding):
-		return err.Error() // a provider's words, without its key
+	case errors.Is(err, memory.ErrUnavailable), errors.As(err, &transient), errors.As(err, &refused):
+		return err.Error()
 	}
 	r.options.Log.Error("retrieving", "error", err)
 	return "internal error"
