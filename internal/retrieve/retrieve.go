@@ -222,8 +222,7 @@ func (r *Retriever) degraded(keyword, vector error) []Degradation {
 		// The keyword half needs nothing but the store.
 		missing = append(missing, Degradation{Storage, r.explain(keyword)})
 	}
-	var transient *memory.TransientError
-	var refused *memory.RefusedError
+	var embedding *embeddingError
 	switch {
 	case vector == nil, len(missing) > 0 && !errors.As(vector, &embedding):
 	default:
