@@ -288,7 +288,7 @@ func (m *models) stackEmbedder(target provider.Target, key secret.Value, dimensi
 	}
 	e = embed.WithTimeout(e, m.cfg.Embedding.Timeout)
 	e = embed.WithObserver(e, func(ctx context.Context, started time.Time, err error) {
-		m.record(ctx, partEmbedding, target.Name(), started, llm.Usage{}, err)
+		m.record(ctx, partEmbedding, target.Name(), started, llm.Usage{InputTokens: embed.Tokens(ctx)}, err)
 	})
 	e = embed.WithBreaker(e, m.breakers[partEmbedding])
 	return e, nil

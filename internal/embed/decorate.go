@@ -49,7 +49,7 @@ func (e broken) Embed(ctx context.Context, purpose Purpose, texts []string) (vec
 	return vectors, err
 }
 
-// WithObserver tells of every call that reached the provider.
+// WithObserver tells of every call that reached the provider. Tokens of the context it gives is what the call cost.
 func WithObserver(inner Embedder, observe func(ctx context.Context, started time.Time, err error)) Embedder {
 	return observed{inner, observe}
 }
@@ -61,6 +61,7 @@ type observed struct {
 
 func (e observed) Embed(ctx context.Context, purpose Purpose, texts []string) ([][]float32, error) {
 	started := time.Now()
+	ctx = context.WithValue(ctx, tokensKey{}, new(int64))
 	vectors, err := e.Embedder.Embed(ctx, purpose, texts)
 	e.observe(ctx, started, err)
 	return vectors, err

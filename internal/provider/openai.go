@@ -1,42 +1,21 @@
 package provider
 
 import (
-	"errors"
-	"net/http"
-
-	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
 	"github.com/memsidecar/memsidecar/internal/secret"
 )
 
-// OpenAIOptions are the options of a client of the target. Retrying is left to those who know how long there is: the queue
-// for dialogues, and nobody for a query.
+// OpenAIOptions are the options of the SDK's services for the target. They are for openai.NewEmbeddingService and the
+// like: openai.NewClient also reads the environment, which would be for another account. Retrying is left to those who
+// know how long there is: the queue for dialogues, and nobody for a query. Without a key none is sent, as local servers
+// like it.
 func OpenAIOptions(t Target, key secret.Value) []option.RequestOption {
-	token := key.Reveal()
-	if token == "" {
-		token = "none" // the SDK wants one, and local servers ignore it
+	options := []option.RequestOption{
+		option.WithBaseURL(t.BaseURL), option.WithMaxRetries(0), option.WithHTTPClient(newHTTPClient("", "")),
 	}
-	return []option.RequestOption{
-		option.WithBaseURL(t.BaseURL), option.WithAPIKey(token), option.WithMaxRetries(0),
-		// The SDK reads these from the environment, where they would be for another account.
-		option.WithHeaderDel("OpenAI-Organization"), option.WithHeaderDel("OpenAI-Project"),
+	if key == "" {
+		return append(options, option.WithHeaderDel("Authorization"))
 	}
-}
-
-// OpenAIFailure is what an error of the SDK means.
-func OpenAIFailure(t Target, key secret.Value, err error) Failure {
-	f := Failure{Target: t.Name(), Err: err, Key: key}
-	if e, ok := errors.AsType[*openai.Error](err); ok {
-		f.Status, f.Message = e.StatusCode, e.Message
-		if f.Message == "" {
-			f.Message = e.RawJSON()
-		}
-		if e.Response != nil {
-			f.Header = e.Response.Header
-		} else {
-			f.Header = http.Header{}
-		}
-	}
-	return f
+	return append(options, option.WithAPIKey(key.Reveal()))
 }

@@ -2,8 +2,10 @@
 package provider
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -57,6 +59,7 @@ func known() map[string]Provider {
 			BaseURL: "https://dashscope.aliyuncs.com/compatible-mode/v1", TextModel: "qwen-plus", EmbeddingModel: "text-embedding-v4",
 		},
 		{Name: "zhipu", Protocol: OpenAI, KeyVars: []string{"ZHIPU_API_KEY"}, BaseURL: "https://open.bigmodel.cn/api/paas/v4"},
+		{Name: "together", Protocol: OpenAI, KeyVars: []string{"TOGETHER_API_KEY"}, BaseURL: "https://api.together.xyz/v1"},
 		{Name: "siliconflow", Protocol: OpenAI, KeyVars: []string{"SILICONFLOW_API_KEY"}, BaseURL: "https://api.siliconflow.cn/v1"},
 		{Name: "ollama", Protocol: OpenAI, BaseURL: "http://127.0.0.1:11434/v1", Local: true},
 		{Name: "lmstudio", Protocol: OpenAI, BaseURL: "http://127.0.0.1:1234/v1", Local: true},
@@ -67,13 +70,15 @@ func known() map[string]Provider {
 		byName[p.Name] = p
 	}
 	byName["google"] = byName["gemini"]
+	byName["dashscope"] = byName["qwen"]
 	return byName
 }
 
-// Find returns a provider by name; "google" is another name of gemini. The error lists the known ones.
+// Find returns a provider by name, in upper or lower case; "google" is another name of gemini, and "dashscope" of qwen.
+// The error lists the known ones.
 func Find(name string) (Provider, error) {
 	all := known()
-	if p, ok := all[name]; ok {
+	if p, ok := all[strings.ToLower(name)]; ok {
 		return p, nil
 	}
 	return Provider{}, fmt.Errorf("is %q, which is not a known provider: use one of %s", name,
@@ -96,22 +101,30 @@ func (t Target) Remote() bool {
 	if err != nil {
 		return true
 	}
-	host := u.Hostname()
-	return host != "localhost" && host != "::1" && !strings.HasPrefix(host, "127.")
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() != "localhost" && (err != nil || !ip.Unmap().IsLoopback())
 }
 
 // Resolve finds the model: by the provider's name and the model's, which may also be "provider/model" when no provider is
 // named, and by the endpoint: a base URL, or a full Gemini URL such as …/v1beta/models/NAME:generateContent. usual picks
 // the provider's usual model.
 func Resolve(name, model, endpoint string, usual func(Provider) string) (Target, error) {
-	if before, after, ok := strings.Cut(model, "/"); ok && name == "" {
-		name, model = before, after
+	before, after, slash := strings.Cut(model, "/")
+	if name == "" && !slash {
+		return Target{}, fmt.Errorf("provider is required for the model %q: name one, or write provider/model", model)
 	}
-	p, err := Find(name)
+	named := name
+	if named == "" {
+		named = before
+	}
+	p, err := Find(named)
 	if err != nil {
 		return Target{}, fmt.Errorf("provider %w", err)
 	}
-	model = strings.TrimPrefix(model, p.Name+"/")
+	// With a provider named, the model may name it once more. OpenRouter's own models begin with its name.
+	if again, err := Find(before); slash && (name == "" || err == nil && again.Name == p.Name && p.Name != "openrouter") {
+		model = after
+	}
 	t := Target{Provider: p, Model: model, BaseURL: p.BaseURL}
 	if endpoint != "" {
 		named, err := t.at(endpoint)
@@ -140,11 +153,11 @@ func Resolve(name, model, endpoint string, usual func(Provider) string) (Target,
 // at takes the endpoint apart and returns the model it names, if it does.
 func (t *Target) at(endpoint string) (model string, err error) {
 	u, err := url.Parse(endpoint)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return "", fmt.Errorf("endpoint is %q: use an http or https URL", endpoint)
+	if err == nil && (u.User != nil || u.RawQuery != "" || u.Fragment != "") { // which may be a key, so they are not shown
+		return "", errors.New("endpoint holds a user, a query or a fragment: give the URL alone, and the key as api_key")
 	}
-	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("endpoint holds a user, a query or a fragment: give the URL alone, and the key as api_key")
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "", fmt.Errorf("endpoint is no http or https URL (%.8s…): use an http or https URL such as https://host/v1", endpoint)
 	}
 	path := strings.TrimRight(u.Path, "/")
 	if t.Provider.Protocol != Gemini {

@@ -42,7 +42,7 @@ func TestResolve(t *testing.T) {
 		}
 	}
 	for _, test := range []struct{ name, model, endpoint, want string }{
-		{"gogle", "", "", "use one of anthropic, deepseek, gemini, google,"},
+		{"gogle", "", "", "use one of anthropic, dashscope, deepseek, gemini, google,"},
 		{"", "nobody/m", "", `"nobody", which is not a known provider`},
 		{"ollama", "", "", "model is required"},
 		{"openai", "", "ftp://h", "use an http or https URL"},

@@ -1,5 +1,5 @@
 // Package gemini is Google's embedder, through generative-ai-go. That SDK is no longer maintained, so it stays inside this
-// package and its text counterpart.
+// package, its text counterpart and the client that both get from internal/provider.
 package gemini
 
 import (
@@ -22,19 +22,20 @@ const batchSize = 100
 type Embedder struct {
 	target     provider.Target
 	dimensions int
-	key        secret.Value
 	client     *genai.Client
+	failure    func(context.Context, error) error
 }
 
 var _ embed.Embedder = (*Embedder)(nil)
 
-// New returns the embedder at the target. Its models return 3,072 numbers; the first so many dimensions are used.
+// New returns the embedder at the target. Its models return 3,072 numbers, and the SDK has no way to ask for fewer: the
+// first so many dimensions are used, which these models are trained for. It asks nobody.
 func New(target provider.Target, key secret.Value, dimensions int) (*Embedder, error) {
 	client, err := provider.GeminiClient(target, key)
 	if err != nil {
 		return nil, err
 	}
-	return &Embedder{target: target, dimensions: dimensions, key: key, client: client}, nil
+	return &Embedder{target: target, dimensions: dimensions, client: client, failure: provider.Failures(target, key)}, nil
 }
 
 // Fingerprint implements embed.Embedder.
@@ -42,35 +43,35 @@ func (e *Embedder) Fingerprint() embed.Fingerprint {
 	return embed.Fingerprint{Provider: e.target.Provider.Name, Model: e.target.Model, Dimensions: e.dimensions, Version: version}
 }
 
-// Embed implements embed.Embedder.
+// Embed implements embed.Embedder, with one call for 100 texts. An answer that cannot be used is an error that waiting
+// does not cure; vectors that are too short make it an *embed.ShortError.
 func (e *Embedder) Embed(ctx context.Context, purpose embed.Purpose, texts []string) ([][]float32, error) {
-	model := e.client.EmbeddingModel(e.target.Model)
-	model.TaskType = genai.TaskTypeRetrievalDocument
+	task := genai.TaskTypeRetrievalDocument
 	if purpose == embed.ForQuery {
-		model.TaskType = genai.TaskTypeRetrievalQuery
+		task = genai.TaskTypeRetrievalQuery
 	}
-	var vectors [][]float32
-	for start := 0; start < len(texts); start += batchSize {
-		batch := model.NewBatch()
-		part := texts[start:min(start+batchSize, len(texts))]
-		for _, text := range part {
-			batch.AddContent(genai.Text(text))
+	return embed.InBatches(ctx, texts, embed.Batches{
+		Size: batchSize, Dimensions: e.dimensions, Unusable: func(err error) error { return provider.Unusable(e.target, err) },
+		Call: func(ctx context.Context, texts []string) ([][]float32, error) { return e.call(ctx, task, texts) },
+	})
+}
+
+func (e *Embedder) call(ctx context.Context, task genai.TaskType, texts []string) ([][]float32, error) {
+	model := e.client.EmbeddingModel(e.target.Model)
+	model.TaskType = task
+	batch := model.NewBatch()
+	for _, text := range texts {
+		batch.AddContent(genai.Text(text))
+	}
+	resp, err := model.BatchEmbedContents(ctx, batch)
+	if err != nil {
+		return nil, e.failure(ctx, err)
+	}
+	vectors := make([][]float32, len(resp.Embeddings))
+	for i, embedding := range resp.Embeddings {
+		if embedding != nil {
+			vectors[i] = embedding.Values
 		}
-		resp, err := model.BatchEmbedContents(ctx, batch)
-		if err != nil {
-			return nil, provider.GeminiFailure(e.target, e.key, err).Error(ctx)
-		}
-		some := make([][]float32, len(resp.Embeddings))
-		for i, embedding := range resp.Embeddings {
-			if embedding != nil {
-				some[i] = embedding.Values
-			}
-		}
-		fitted, err := embed.Fit(some, part, e.dimensions)
-		if err != nil {
-			return nil, provider.Unusable(e.target, err)
-		}
-		vectors = append(vectors, fitted...)
 	}
 	return vectors, nil
 }

@@ -3,9 +3,7 @@ package openai
 
 import (
 	"context"
-	"errors"
-	"net/http"
-	"strings"
+	"slices"
 	"sync/atomic"
 
 	"github.com/openai/openai-go/v3"
@@ -18,25 +16,31 @@ import (
 // version of the procedure: raise it when the same model begins to give other vectors here.
 const version = 1
 
-// batchSize is how many texts go into one call; some endpoints take no more.
-const batchSize = 32
+// batchSize is how many texts go into one call: what SiliconFlow and Hugging Face's server take at most; OpenAI takes
+// 2,048. DashScope takes no more than smallBatchSize, and after its refusal of more that is used.
+const (
+	batchSize      = 32
+	smallBatchSize = 10
+)
 
 // Embedder implements embed.Embedder.
 type Embedder struct {
 	target     provider.Target
 	dimensions int
-	key        secret.Value
-	client     openai.Client
-	// plain: the endpoint does not take the dimensions, and the vectors are cut here.
-	plain atomic.Bool
+	service    openai.EmbeddingService
+	failure    func(context.Context, error) error
+	// plain: the endpoint does not take the dimensions, and the vectors are cut here. small: it does not take batchSize.
+	plain, small atomic.Bool
 }
 
 var _ embed.Embedder = (*Embedder)(nil)
 
-// New returns the embedder at the target, with vectors of so many dimensions.
+// New returns the embedder at the target, with vectors of so many dimensions. An endpoint that does not take that number
+// is not asked for it again, and the first so many numbers of what it returns are used. It asks nobody.
 func New(target provider.Target, key secret.Value, dimensions int) *Embedder {
 	return &Embedder{
-		target: target, dimensions: dimensions, key: key, client: openai.NewClient(provider.OpenAIOptions(target, key)...),
+		target: target, dimensions: dimensions, service: openai.NewEmbeddingService(provider.OpenAIOptions(target, key)...),
+		failure: provider.Failures(target, key),
 	}
 }
 
@@ -45,14 +49,28 @@ func (e *Embedder) Fingerprint() embed.Fingerprint {
 	return embed.Fingerprint{Provider: e.target.Provider.Name, Model: e.target.Model, Dimensions: e.dimensions, Version: version}
 }
 
-// Embed implements embed.Embedder.
+// Embed implements embed.Embedder; the API knows no purposes. An answer that cannot be used is an error that waiting does
+// not cure; vectors that are too short make it an *embed.ShortError.
 func (e *Embedder) Embed(ctx context.Context, _ embed.Purpose, texts []string) ([][]float32, error) {
+	return embed.InBatches(ctx, texts, embed.Batches{
+		Size: batchSize, Dimensions: e.dimensions, Call: e.split,
+		Unusable: func(err error) error { return provider.Unusable(e.target, err) },
+	})
+}
+
+// split calls with a batch, or with its parts when the endpoint has refused so many at once.
+func (e *Embedder) split(ctx context.Context, texts []string) ([][]float32, error) {
+	if !e.small.Load() || len(texts) <= smallBatchSize {
+		return e.call(ctx, texts)
+	}
 	var vectors [][]float32
-	for start := 0; start < len(texts); start += batchSize {
-		batch := texts[start:min(start+batchSize, len(texts))]
-		some, err := e.call(ctx, batch)
+	for part := range slices.Chunk(texts, smallBatchSize) {
+		some, err := e.call(ctx, part)
 		if err != nil {
 			return nil, err
+		}
+		if len(some) != len(part) {
+			return some, nil // which is not what was asked for, and is found
 		}
 		vectors = append(vectors, some...)
 	}
@@ -60,26 +78,31 @@ func (e *Embedder) Embed(ctx context.Context, _ embed.Purpose, texts []string) (
 }
 
 func (e *Embedder) call(ctx context.Context, texts []string) ([][]float32, error) {
-	plain := e.plain.Load()
 	params := openai.EmbeddingNewParams{
 		Model: e.target.Model, Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: texts},
 		EncodingFormat: openai.EmbeddingNewParamsEncodingFormatFloat,
 	}
+	plain := e.plain.Load()
 	if !plain {
 		params.Dimensions = openai.Int(int64(e.dimensions))
 	}
-	resp, err := e.client.Embeddings.New(ctx, params)
-	if err != nil {
-		if !plain && refusesDimensions(err) {
-			e.plain.Store(true)
-			return e.call(ctx, texts)
-		}
-		return nil, provider.OpenAIFailure(e.target, e.key, err).Error(ctx)
+	resp, err := e.service.New(ctx, params)
+	if status, ok := provider.StatusOf(err); ok && !plain && status.Rejects("dimension", "matryoshka") {
+		e.plain.Store(true)
+		return e.call(ctx, texts)
 	}
+	if status, ok := provider.StatusOf(err); ok && len(texts) > smallBatchSize && status.Rejects("batch", "array length") {
+		e.small.Store(true)
+		return e.split(ctx, texts)
+	}
+	if err != nil {
+		return nil, e.failure(ctx, err)
+	}
+	embed.AddTokens(ctx, resp.Usage.PromptTokens)
 	vectors := make([][]float32, len(resp.Data))
 	for _, d := range resp.Data {
 		if d.Index < 0 || d.Index >= int64(len(vectors)) {
-			continue // then another place stays empty, and Fit says so
+			continue // then another place stays empty, and that is found
 		}
 		v := make([]float32, len(d.Embedding))
 		for i, x := range d.Embedding {
@@ -87,17 +110,5 @@ func (e *Embedder) call(ctx context.Context, texts []string) ([][]float32, error
 		}
 		vectors[d.Index] = v
 	}
-	fitted, err := embed.Fit(vectors, texts, e.dimensions)
-	if err != nil {
-		return nil, provider.Unusable(e.target, err)
-	}
-	return fitted, nil
-}
-
-func refusesDimensions(err error) bool {
-	e, ok := errors.AsType[*openai.Error](err)
-	if !ok || e.StatusCode != http.StatusBadRequest && e.StatusCode != http.StatusUnprocessableEntity {
-		return false
-	}
-	return strings.Contains(strings.ToLower(e.Message+e.Param+e.RawJSON()), "dimension")
+	return vectors, nil
 }

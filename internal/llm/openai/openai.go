@@ -3,9 +3,7 @@ package openai
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync/atomic"
 
@@ -19,11 +17,13 @@ import (
 
 // Model implements llm.Model.
 type Model struct {
-	target provider.Target
-	key    secret.Value
-	client openai.Client
+	target  provider.Target
+	service openai.ChatCompletionService
+	failure func(context.Context, error) error
 	// format is how JSON is asked for. Endpoints differ in what they take; what one refuses is not asked of it again.
 	format atomic.Int32
+	// renamed: the endpoint wants the limit of an answer as max_completion_tokens, as OpenAI's reasoning models do.
+	renamed atomic.Bool
 }
 
 var _ llm.Model = (*Model)(nil)
@@ -34,45 +34,62 @@ const (
 	formatNone
 )
 
-// New returns the model at the target.
+// New returns the model at the target. It asks nobody.
 func New(target provider.Target, key secret.Value) *Model {
-	return &Model{target: target, key: key, client: openai.NewClient(provider.OpenAIOptions(target, key)...)}
+	return &Model{
+		target: target, service: openai.NewChatCompletionService(provider.OpenAIOptions(target, key)...),
+		failure: provider.Failures(target, key),
+	}
 }
 
 // Name implements llm.Model.
 func (m *Model) Name() string { return m.target.Name() }
 
-// Generate implements llm.Model.
+// Generate implements llm.Model. What an endpoint refuses of how it is asked is left out and the call repeated at once,
+// and it is not asked that way again.
 func (m *Model) Generate(ctx context.Context, r llm.Request) (llm.Response, error) {
 	for {
-		format := m.format.Load()
-		completion, err := m.client.Chat.Completions.New(ctx, m.params(r, format))
+		format, renamed := m.format.Load(), m.renamed.Load()
+		completion, err := m.service.New(ctx, m.params(r, format, renamed))
 		if err == nil {
 			return m.read(completion)
 		}
-		if r.Schema != nil && format < formatNone && refusesFormat(err) {
+		status, answered := provider.StatusOf(err)
+		switch {
+		case !answered:
+		case status.Blocked():
+			return llm.Response{}, fmt.Errorf("%s: %w", m.Name(), llm.ErrBlocked)
+		case status.Rejects("json_validate_failed"): // Groq's words for an answer that does not keep to the schema
+			return llm.Response{}, fmt.Errorf("%s: %w: it does not keep to the schema", m.Name(), llm.ErrNoAnswer)
+		case !renamed && r.Generation.MaxOutputTokens > 0 && status.Rejects("max_completion_tokens"):
+			m.renamed.Store(true)
+			continue
+		case r.Schema != nil && format < formatNone && status.Rejects("response_format", "json_schema", "json_object"):
 			m.format.CompareAndSwap(format, format+1)
 			continue
 		}
-		return llm.Response{}, provider.OpenAIFailure(m.target, m.key, err).Error(ctx)
+		return llm.Response{}, m.failure(ctx, err)
 	}
 }
 
-func (m *Model) params(r llm.Request, format int32) openai.ChatCompletionNewParams {
+func (m *Model) params(r llm.Request, format int32, renamed bool) openai.ChatCompletionNewParams {
 	p := openai.ChatCompletionNewParams{
 		Model:    m.target.Model,
-		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(r.Prompt)},
+		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(strings.ToValidUTF8(r.Prompt, "\uFFFD"))},
 	}
-	if g := r.Generation; true {
-		if g.Temperature != nil {
-			p.Temperature = openai.Float(*g.Temperature)
-		}
-		if g.TopP != nil {
-			p.TopP = openai.Float(*g.TopP)
-		}
-		if g.MaxOutputTokens > 0 {
-			p.MaxTokens = openai.Int(int64(g.MaxOutputTokens)) // the name that all endpoints know
-		}
+	g := r.Generation
+	if g.Temperature != nil {
+		p.Temperature = openai.Float(*g.Temperature)
+	}
+	if g.TopP != nil {
+		p.TopP = openai.Float(*g.TopP)
+	}
+	switch limit := openai.Int(int64(g.MaxOutputTokens)); {
+	case g.MaxOutputTokens <= 0:
+	case renamed:
+		p.MaxCompletionTokens = limit
+	default:
+		p.MaxTokens = limit // the name that most endpoints know
 	}
 	switch {
 	case r.Schema == nil || format == formatNone:
@@ -86,20 +103,10 @@ func (m *Model) params(r llm.Request, format int32) openai.ChatCompletionNewPara
 	return p
 }
 
-// refusesFormat reports whether the endpoint does not take the response format it was asked for.
-func refusesFormat(err error) bool {
-	e, ok := errors.AsType[*openai.Error](err)
-	if !ok || e.StatusCode != http.StatusBadRequest && e.StatusCode != http.StatusUnprocessableEntity {
-		return false
-	}
-	text := strings.ToLower(e.Message + " " + e.Param + " " + e.RawJSON())
-	return strings.Contains(text, "response_format") || strings.Contains(text, "json_schema") || strings.Contains(text, "json_object")
-}
-
 func (m *Model) read(c *openai.ChatCompletion) (llm.Response, error) {
 	resp := llm.Response{Usage: llm.Usage{InputTokens: c.Usage.PromptTokens, OutputTokens: c.Usage.CompletionTokens}}
 	if len(c.Choices) == 0 {
-		return resp, fmt.Errorf("%s: %w", m.Name(), llm.ErrNoAnswer)
+		return resp, fmt.Errorf("%s: %w (it holds no choice)", m.Name(), llm.ErrNoAnswer)
 	}
 	choice := c.Choices[0]
 	resp.Text = choice.Message.Content
