@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
@@ -55,11 +56,7 @@ func (k *Keeper) Export(ctx context.Context, user memory.User, visit Visitor) er
 			return err
 		}
 		for _, job := range page {
-			for _, speaker := range job.Dialogue.Speakers() {
-				if speaker != user.ID {
-					job.Dialogue, _ = job.Dialogue.Without(speaker)
-				}
-			}
+			job.Dialogue = ownPart(job.Dialogue, user.ID)
 			if err := visit.Consideration(job); err != nil {
 				return err
 			}
@@ -67,6 +64,28 @@ func (k *Keeper) Export(ctx context.Context, user memory.User, visit Visitor) er
 		jobs.After = next
 	}
 	return nil
+}
+
+// ownPart is what a dialogue shows of one speaker: their own messages and the bot's. In a group the other people's words
+// are left out, and with them what the system prompt and the tools may say of those people.
+func ownPart(d memory.Dialogue, speaker string) memory.Dialogue {
+	group := false
+	for _, other := range d.Speakers() {
+		if other != speaker {
+			group = true
+			d, _ = d.Without(other)
+		}
+	}
+	if !group {
+		return d
+	}
+	d.Messages = slices.Clone(d.Messages)
+	for i, m := range d.Messages {
+		if m.Role == memory.RoleSystem || m.Role == memory.RoleTool {
+			d.Messages[i] = memory.Message{ID: m.ID, Role: m.Role, Time: m.Time}
+		}
+	}
+	return d
 }
 
 // Importer takes memories in, in batches.

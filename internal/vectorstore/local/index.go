@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/philippgille/chromem-go"
 
@@ -87,6 +88,18 @@ func (x *index) put(ctx context.Context, m memory.Memory, embedding *vectorstore
 	x.memories[m.ID] = doc
 	x.bytes += doc.bytes
 	return nil
+}
+
+// used counts that a memory was retrieved.
+func (x *index) used(use vectorstore.Use) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if doc := x.memories[use.MemoryID]; doc != nil {
+		m := *doc.memory // shared with callers
+		m.UseCount += use.Count
+		m.LastUsedAt = use.At.Truncate(time.Microsecond).UTC()
+		doc.memory = &m
+	}
 }
 
 func (x *index) remove(ctx context.Context, id string) error {

@@ -174,7 +174,7 @@ func (s *Store) Forget(ctx context.Context, user memory.User) (count int64, err 
 
 // MarkUsed implements vectorstore.Store.
 func (s *Store) MarkUsed(ctx context.Context, uses []vectorstore.Use) error {
-	return s.db.Write(ctx, func(tx *sqlite.Tx) error {
+	err := s.db.Write(ctx, func(tx *sqlite.Tx) error {
 		for _, use := range uses {
 			_, err := tx.Exec(ctx, `UPDATE memories SET use_count = use_count + ?, last_used_at = ?
 				WHERE user_row = (SELECT id FROM users WHERE namespace = ? AND user_id = ?) AND id = ?`,
@@ -185,6 +185,16 @@ func (s *Store) MarkUsed(ctx context.Context, uses []vectorstore.Use) error {
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	for _, use := range uses {
+		s.cache.change(use.User, func(x *index) error {
+			x.used(use)
+			return nil
+		})
+	}
+	return nil
 }
 
 // SearchVector implements vectorstore.Store.

@@ -810,7 +810,7 @@ type ListConsiderationsRequest struct {
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	// Only in these states. Empty means all.
 	States []ConsiderationState `protobuf:"varint,2,rep,packed,name=states,proto3,enum=memsidecar.v1.ConsiderationState" json:"states,omitempty"`
-	// At most this many, 1 to 1,000. 0 means 50.
+	// At most this many. 0 means 50; more than 1,000 is taken as 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The next_page_token of the page before, with the same other fields.
 	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
@@ -1249,12 +1249,12 @@ type ListMemoriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whose; user_id is required.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// At most this many, 1 to 1,000. 0 means 50.
+	// At most this many. 0 means 50; more than 1,000 is taken as 1,000.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The next_page_token of the page before, with the same other fields.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// An AIP-160 filter: comparisons joined by AND, over kind, importance, explicit, agent_id, language, create_time and
-	// observe_time. Example: kind = "preference" AND importance >= 0.5 AND create_time > "2026-01-01T00:00:00Z".
+	// observe_time, at most 2,000 bytes. Example: kind = "preference" AND importance >= 0.5 AND create_time > "2026-01-01T00:00:00Z".
 	Filter        string `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -44,7 +44,8 @@ const (
 // MemoryService is a bot's long-term memory. A bot calls Retrieve before it answers and ConsiderMemorizing after each
 // dialogue; everything else is optional.
 //
-// Errors: INVALID_ARGUMENT carries a google.rpc.BadRequest that lists every wrong field. NOT_FOUND is also the answer
+// Errors: INVALID_ARGUMENT carries a google.rpc.BadRequest that lists every wrong field; beyond some 1,200 bytes it says
+// how many more there are. NOT_FOUND is also the answer
 // for what the request's scope may not see. RESOURCE_EXHAUSTED carries a google.rpc.RetryInfo when trying later helps.
 // UNAVAILABLE means that storage is down; it is being retried. Retrieve and GetStatus never answer UNAVAILABLE for that.
 type MemoryServiceClient interface {
@@ -273,7 +274,8 @@ func (c *memoryServiceClient) GetStatus(ctx context.Context, in *GetStatusReques
 // MemoryService is a bot's long-term memory. A bot calls Retrieve before it answers and ConsiderMemorizing after each
 // dialogue; everything else is optional.
 //
-// Errors: INVALID_ARGUMENT carries a google.rpc.BadRequest that lists every wrong field. NOT_FOUND is also the answer
+// Errors: INVALID_ARGUMENT carries a google.rpc.BadRequest that lists every wrong field; beyond some 1,200 bytes it says
+// how many more there are. NOT_FOUND is also the answer
 // for what the request's scope may not see. RESOURCE_EXHAUSTED carries a google.rpc.RetryInfo when trying later helps.
 // UNAVAILABLE means that storage is down; it is being retried. Retrieve and GetStatus never answer UNAVAILABLE for that.
 type MemoryServiceServer interface {
