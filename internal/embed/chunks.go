@@ -32,12 +32,12 @@ func Chunks(text string, size int) []string {
 		chunk.WriteString(piece)
 		length += n
 	}
-	for _, sentence := range split(text, uniseg.FirstSentenceInString) {
+	for _, sentence := range split(text, uniseg.MaskSentence) {
 		if utf8.RuneCountInString(sentence) <= size {
 			add(sentence)
 			continue
 		}
-		for _, word := range split(sentence, uniseg.FirstWordInString) {
+		for _, word := range split(sentence, uniseg.MaskWord) {
 			if utf8.RuneCountInString(word) <= size {
 				add(word)
 				continue
@@ -51,13 +51,17 @@ func Chunks(text string, size int) []string {
 	return chunks
 }
 
-// split cuts a text with one of uniseg's segmenters.
-func split(text string, first func(string, int) (segment, rest string, state int)) []string {
+// split cuts a text at the boundaries of uniseg's mask. A boundary inside what people see as one character is none: those
+// of words have some, as between U+0600 and a space.
+func split(text string, mask int) []string {
 	var parts []string
-	for state := -1; text != ""; {
-		var part string
-		part, text, state = first(text, state)
-		parts = append(parts, part)
+	for rest, state, length := text, -1, 0; rest != ""; {
+		var character string
+		var boundaries int
+		character, rest, boundaries, state = uniseg.StepString(rest, state)
+		if length += len(character); boundaries&mask != 0 || rest == "" {
+			parts, text, length = append(parts, text[:length]), text[length:], 0
+		}
 	}
 	return parts
 }

@@ -265,3 +265,18 @@ func TestEveryProviderIsComplete(t *testing.T) {
 		}
 	}
 }
+
+// TestOneGeminiClient: the SDK's clients cannot be closed completely, so putting a model together again makes no more.
+func TestOneGeminiClient(t *testing.T) {
+	get := func(baseURL string, key secret.Value) any {
+		c, err := provider.GeminiClient(provider.Target{BaseURL: baseURL}, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	one := get("http://127.0.0.1:1", "a")
+	if get("http://127.0.0.1:1", "a") != one || get("http://127.0.0.1:1", "b") == one || get("http://127.0.0.1:2", "a") == one {
+		t.Error("a client is not the one of its endpoint and key")
+	}
+}
