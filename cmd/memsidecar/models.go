@@ -214,6 +214,9 @@ func (m *models) settleEmbedding(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if changed {
+		d.why += "; until now it was " + recorded
+	}
 	m.embedder.Use(embedder)
 	m.settled(partEmbedding, fingerprint.String(), d.why, remote)
 	if changed {

@@ -346,6 +346,9 @@ func TestModelChanged(t *testing.T) {
 	if got := r.status(t).GetEmbedding().GetFingerprint(); got != "openai/e@500#1" {
 		t.Errorf("the fingerprint is %s", got)
 	}
+	if got := r.component(t, "embedding").GetChoice(); !strings.Contains(got, "until now it was local/hashed-ngrams@256#1") {
+		t.Errorf("GetStatus does not name the model before: %s", got)
+	}
 	if !strings.Contains(r.log.String(), "the embedding model changed") {
 		t.Errorf("the log does not say that the model changed:\n%s", r.log)
 	}
