@@ -26,7 +26,7 @@ func useProvider(protocol string, p *providertest.Server) []string {
 	}
 	for _, part := range []string{"embedding", "decision", "summary"} {
 		settings = append(settings, part+".provider="+protocol, part+".endpoint="+p.URL, part+".api_key="+providerKey,
-			part+".model=model-of-"+part, part+".timeout=200ms")
+			part+".model=model-of-"+part, part+".timeout=1s")
 	}
 	return settings
 }
@@ -141,7 +141,7 @@ func TestTextModelFaults(t *testing.T) {
 		}{
 			providertest.RateLimit:     {waits: true, words: "429"},
 			providertest.ServerError:   {waits: true, words: "500"},
-			providertest.Hang:          {waits: true, words: "no answer within 200ms"},
+			providertest.Hang:          {waits: true, words: "no answer within 1s"},
 			providertest.Reset:         {waits: true, words: "EOF"},
 			providertest.BadKey:        {waits: true, words: "401"},
 			providertest.BadRequest:    {fails: true, words: "400"},

@@ -102,7 +102,7 @@ func (t Target) Remote() bool {
 		return true
 	}
 	ip, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() != "localhost" && (err != nil || !ip.Unmap().IsLoopback())
+	return u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback())
 }
 
 // Resolve finds the model: by the provider's name and the model's, which may also be "provider/model" when no provider is
