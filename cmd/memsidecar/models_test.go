@@ -131,7 +131,7 @@ func checkRequests(t *testing.T, protocol string, p *providertest.Server) {
 	}
 }
 
-// TestTextModelFaults: for everything that can go wrong with a decision, what becomes of the dialogue, of the breaker and
+// TestTextModelFaults: for everything that can go wrong with a decision or a summary, what becomes of the dialogue, of the breaker and
 // of Retrieve; and that it is remembered once the provider is well.
 func TestTextModelFaults(t *testing.T) {
 	for _, protocol := range protocols() {
@@ -150,54 +150,56 @@ func TestTextModelFaults(t *testing.T) {
 			providertest.Blocked:       {fails: true, words: "refused to answer"},
 			providertest.UnknownFinish: {},
 		} {
-			t.Run(protocol+" "+string(fault), func(t *testing.T) {
-				t.Parallel()
-				p := providertest.Start(t, 1000)
-				r := serve(t, useProvider(protocol, p)...)
-				p.Fail(fault, providertest.Decision)
-				request := &memsidecarv1.ConsiderMemorizingRequest{
-					Scope: direct("u"), RequestId: "once", Messages: []*memsidecarv1.Message{said("我平时爱喝点茶。")},
-				}
-				id := must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration().GetId()
-				get := func() *memsidecarv1.Consideration {
-					return must(r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: direct("u"), ConsiderationId: id}))(t).GetConsideration()
-				}
-				open := func() bool {
-					return r.component(t, "decision").GetBreaker() != memsidecarv1.BreakerState_BREAKER_STATE_CLOSED
-				}
-				switch {
-				case want.waits:
-					eventually(t, "it waits with the error", func() bool { return strings.Contains(get().GetError(), want.words) })
-					if c := get(); fault == providertest.RateLimit && c.GetState() == memsidecarv1.ConsiderationState_CONSIDERATION_STATE_PENDING &&
-						c.GetNextAttemptTime().AsTime().Sub(c.GetUpdateTime().AsTime()) < time.Second {
-						t.Errorf("tried again before the provider's delay: %v", c)
+			for _, part := range []providertest.Part{providertest.Decision, providertest.Summary} {
+				t.Run(protocol+" "+string(part)+" "+string(fault), func(t *testing.T) {
+					t.Parallel()
+					p := providertest.Start(t, 1000)
+					r := serve(t, useProvider(protocol, p)...)
+					p.Fail(fault, part)
+					request := &memsidecarv1.ConsiderMemorizingRequest{
+						Scope: direct("u"), RequestId: "once", Messages: []*memsidecarv1.Message{said("我平时爱喝点茶。")},
 					}
-					eventually(t, "the breaker opens", open)
-				case want.fails:
-					eventually(t, "it fails", func() bool { return get().GetState() == memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED })
-					if c := get(); !strings.Contains(c.GetError(), want.words) {
-						t.Errorf("the error is %q, want %q in it", c.GetError(), want.words)
+					id := must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration().GetId()
+					get := func() *memsidecarv1.Consideration {
+						return must(r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: direct("u"), ConsiderationId: id}))(t).GetConsideration()
+					}
+					open := func() bool {
+						return r.component(t, string(part)).GetBreaker() != memsidecarv1.BreakerState_BREAKER_STATE_CLOSED
+					}
+					switch {
+					case want.waits:
+						eventually(t, "it waits with the error", func() bool { return strings.Contains(get().GetError(), want.words) })
+						if c := get(); fault == providertest.RateLimit && c.GetState() == memsidecarv1.ConsiderationState_CONSIDERATION_STATE_PENDING &&
+							c.GetNextAttemptTime().AsTime().Sub(c.GetUpdateTime().AsTime()) < time.Second {
+							t.Errorf("tried again before the provider's delay: %v", c)
+						}
+						eventually(t, "the breaker opens", open)
+					case want.fails:
+						eventually(t, "it fails", func() bool { return get().GetState() == memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED })
+						if c := get(); !strings.Contains(c.GetError(), want.words) {
+							t.Errorf("the error is %q, want %q in it", c.GetError(), want.words)
+						}
+						if open() {
+							t.Error("an answer that cannot be used opened the breaker")
+						}
+					}
+					if resp := must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "茶"}))(t); len(resp.GetDegraded()) > 0 {
+						t.Errorf("Retrieve is degraded by it: %v", resp.GetDegraded())
+					}
+					p.Fail(providertest.NoFault, part)
+					if want.fails {
+						must(r.RetryConsideration(t.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: direct("u"), ConsiderationId: id}))(t)
+					}
+					request.Wait = durationpb.New(20 * time.Second)
+					if c := must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration(); c.GetId() != id || c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
+						t.Errorf("once the provider is well: %v", c)
 					}
 					if open() {
-						t.Error("an answer that cannot be used opened the breaker")
+						t.Error("the breaker is still open")
 					}
-				}
-				if resp := must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "茶"}))(t); len(resp.GetDegraded()) > 0 {
-					t.Errorf("Retrieve is degraded by the decision: %v", resp.GetDegraded())
-				}
-				p.Fail(providertest.NoFault, providertest.Decision)
-				if want.fails {
-					must(r.RetryConsideration(t.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: direct("u"), ConsiderationId: id}))(t)
-				}
-				request.Wait = durationpb.New(20 * time.Second)
-				if c := must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration(); c.GetId() != id || c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
-					t.Errorf("once the provider is well: %v", c)
-				}
-				if open() {
-					t.Error("the breaker is still open")
-				}
-				r.showsNoKey(t)
-			})
+					r.showsNoKey(t)
+				})
+			}
 		}
 	}
 }
