@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,7 +90,7 @@ func newModels(cfg config.Config, environ []string, ruleset *rules.Rules, record
 func (m *models) check() error {
 	var errs []error
 	e := m.cfg.Embedding
-	if e.Provider != auto && e.Provider != providerNone || strings.Contains(e.Model, "/") {
+	if namesModel(e.Provider, e.Model, providerNone) {
 		_, _, err := m.locate(partEmbedding, named(e.Provider), e.Model)
 		errs = append(errs, inPart(partEmbedding, err))
 	}
@@ -97,7 +98,7 @@ func (m *models) check() error {
 		if problem := model.ValidatePrompt(c.Prompt); problem != "" {
 			errs = append(errs, fmt.Errorf("%s.prompt %s", part, problem))
 		}
-		if c.Provider != auto && c.Provider != ruleBased || strings.Contains(c.Model, "/") {
+		if namesModel(c.Provider, c.Model, ruleBased) {
 			_, _, err := m.locate(part, named(c.Provider), c.Model)
 			errs = append(errs, inPart(part, err))
 		}
@@ -113,6 +114,11 @@ func inPart(part string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("%s.%w", part, err)
+}
+
+// namesModel reports whether the configuration names a model itself, instead of what is embedded or "auto".
+func namesModel(name, modelName, embedded string) bool {
+	return name != auto && name != embedded || strings.Contains(modelName, "/")
 }
 
 // named is the provider the configuration names, "" when it leaves it to the model's name.
@@ -161,13 +167,15 @@ func (m *models) locate(part, name, modelName string) (provider.Target, secret.V
 // decision is which provider and model does a part, and why. An empty provider is the embedded one.
 type decision struct{ provider, model, why string }
 
+func (d decision) embedded() bool { return d.provider == "" && d.model == "" }
+
 // choose follows the configuration when it names a provider. "auto" stays with what the database recorded; only on a new
 // one it takes Gemini when there is a key, else what is embedded.
 func (m *models) choose(configured, modelName, embedded, recorded string) decision {
 	switch {
 	case configured == embedded:
 		return decision{why: "the configuration says so"}
-	case configured != auto || strings.Contains(modelName, "/"):
+	case namesModel(configured, modelName, embedded):
 		return decision{named(configured), modelName, "the configuration says so"}
 	case recorded == embedded || strings.HasPrefix(recorded, embedded+"/"):
 		return decision{why: "auto: the database was made with it"}
@@ -201,8 +209,8 @@ func (m *models) settleEmbedding(ctx context.Context) error {
 	d := m.choose(m.cfg.Embedding.Provider, m.cfg.Embedding.Model, providerNone, strings.TrimSuffix(recorded, suffix(recorded)))
 	var embedder embed.Embedder
 	remote := false
-	if d.provider == "" && d.model == "" {
-		embedder, err = embedlocal.New(firstPositive(m.cfg.Embedding.Dimensions, sizeOf(before, providerNone, ""), embedlocal.DefaultDimensions))
+	if d.embedded() {
+		embedder, err = embedlocal.New(cmp.Or(m.cfg.Embedding.Dimensions, sizeOf(before, providerNone, ""), embedlocal.DefaultDimensions))
 	} else {
 		embedder, remote, err = m.openEmbedder(ctx, d, before)
 	}
@@ -245,22 +253,13 @@ func sizeOf(f embed.Fingerprint, providerName, modelName string) int {
 	return f.Dimensions
 }
 
-func firstPositive(numbers ...int) int {
-	for _, n := range numbers {
-		if n > 0 {
-			return n
-		}
-	}
-	return 0
-}
-
 // openEmbedder puts a provider's embedder together. Its size is what is configured, or remembered, or found out by asking.
 func (m *models) openEmbedder(ctx context.Context, d decision, before embed.Fingerprint) (embed.Embedder, bool, error) {
 	target, key, err := m.locate(partEmbedding, d.provider, d.model)
 	if err != nil {
 		return nil, false, err
 	}
-	dimensions := firstPositive(m.cfg.Embedding.Dimensions, sizeOf(before, target.Provider.Name, target.Model))
+	dimensions := cmp.Or(m.cfg.Embedding.Dimensions, sizeOf(before, target.Provider.Name, target.Model))
 	if dimensions == 0 {
 		probe, err := m.stackEmbedder(target, key, modelDimensions)
 		if err != nil {
@@ -330,7 +329,7 @@ func (m *models) settleText(ctx context.Context, part string, c config.Model) (l
 		return nil, err
 	}
 	d := m.choose(c.Provider, c.Model, ruleBased, recorded)
-	if d.provider == "" && d.model == "" {
+	if d.embedded() {
 		m.settled(part, ruleBased, d.why, false)
 		return nil, m.records.Choose(ctx, part, ruleBased)
 	}
