@@ -779,7 +779,10 @@ type UserSettings struct {
 	// While true nothing of this user is remembered: considerations end skipped. Retrieve goes on working.
 	Paused bool `protobuf:"varint,3,opt,name=paused,proto3" json:"paused,omitempty"`
 	// When they last changed. Output only; unset when they never have.
-	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	// After how many of this user's messages in a session what was said is considered by itself; 0 is never. Unset means what
+	// is configured. In a group, 0 means that this user's words are not considered by themselves.
+	MemorizeEvery *int32 `protobuf:"varint,5,opt,name=memorize_every,json=memorizeEvery,proto3,oneof" json:"memorize_every,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -840,6 +843,13 @@ func (x *UserSettings) GetUpdateTime() *timestamppb.Timestamp {
 		return x.UpdateTime
 	}
 	return nil
+}
+
+func (x *UserSettings) GetMemorizeEvery() int32 {
+	if x != nil && x.MemorizeEvery != nil {
+		return *x.MemorizeEvery
+	}
+	return 0
 }
 
 var File_memsidecar_v1_memory_proto protoreflect.FileDescriptor
@@ -903,13 +913,15 @@ const file_memsidecar_v1_memory_proto_rawDesc = "" +
 	"\fMemoryChange\x12\x1b\n" +
 	"\tmemory_id\x18\x01 \x01(\tR\bmemoryId\x123\n" +
 	"\x06action\x18\x02 \x01(\x0e2\x1b.memsidecar.v1.MemoryActionR\x06action\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\tR\x04text\"\x9c\x01\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\"\xdb\x01\n" +
 	"\fUserSettings\x12\x1b\n" +
 	"\ttime_zone\x18\x01 \x01(\tR\btimeZone\x12\x1a\n" +
 	"\blanguage\x18\x02 \x01(\tR\blanguage\x12\x16\n" +
 	"\x06paused\x18\x03 \x01(\bR\x06paused\x12;\n" +
 	"\vupdate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"updateTime*\xaa\x02\n" +
+	"updateTime\x12*\n" +
+	"\x0ememorize_every\x18\x05 \x01(\x05H\x00R\rmemorizeEvery\x88\x01\x01B\x11\n" +
+	"\x0f_memorize_every*\xaa\x02\n" +
 	"\n" +
 	"MemoryKind\x12\x1b\n" +
 	"\x17MEMORY_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
@@ -1002,6 +1014,7 @@ func file_memsidecar_v1_memory_proto_init() {
 	}
 	file_memsidecar_v1_scope_proto_init()
 	file_memsidecar_v1_memory_proto_msgTypes[0].OneofWrappers = []any{}
+	file_memsidecar_v1_memory_proto_msgTypes[4].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

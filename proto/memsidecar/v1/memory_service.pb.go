@@ -24,110 +24,58 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// AgentFilter says whose experience counts.
-type AgentFilter int32
+// RetrieveSource is where Retrieve looks.
+type RetrieveSource int32
 
 const (
-	// The same as AGENT_FILTER_ANY.
-	AgentFilter_AGENT_FILTER_UNSPECIFIED AgentFilter = 0
-	// Memories learned by any agent.
-	AgentFilter_AGENT_FILTER_ANY AgentFilter = 1
-	// Only memories learned by the scope's agent.
-	AgentFilter_AGENT_FILTER_THIS AgentFilter = 2
+	// Not allowed.
+	RetrieveSource_RETRIEVE_SOURCE_UNSPECIFIED RetrieveSource = 0
+	// The user's memories.
+	RetrieveSource_RETRIEVE_SOURCE_MEMORIES RetrieveSource = 1
+	// What the user said, and what the bot answered, in the sessions that the channel may see. Filters by kind do not
+	// apply; times are those at which it was said.
+	RetrieveSource_RETRIEVE_SOURCE_MESSAGES RetrieveSource = 2
 )
 
-// Enum value maps for AgentFilter.
+// Enum value maps for RetrieveSource.
 var (
-	AgentFilter_name = map[int32]string{
-		0: "AGENT_FILTER_UNSPECIFIED",
-		1: "AGENT_FILTER_ANY",
-		2: "AGENT_FILTER_THIS",
+	RetrieveSource_name = map[int32]string{
+		0: "RETRIEVE_SOURCE_UNSPECIFIED",
+		1: "RETRIEVE_SOURCE_MEMORIES",
+		2: "RETRIEVE_SOURCE_MESSAGES",
 	}
-	AgentFilter_value = map[string]int32{
-		"AGENT_FILTER_UNSPECIFIED": 0,
-		"AGENT_FILTER_ANY":         1,
-		"AGENT_FILTER_THIS":        2,
+	RetrieveSource_value = map[string]int32{
+		"RETRIEVE_SOURCE_UNSPECIFIED": 0,
+		"RETRIEVE_SOURCE_MEMORIES":    1,
+		"RETRIEVE_SOURCE_MESSAGES":    2,
 	}
 )
 
-func (x AgentFilter) Enum() *AgentFilter {
-	p := new(AgentFilter)
+func (x RetrieveSource) Enum() *RetrieveSource {
+	p := new(RetrieveSource)
 	*p = x
 	return p
 }
 
-func (x AgentFilter) String() string {
+func (x RetrieveSource) String() string {
 	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
 }
 
-func (AgentFilter) Descriptor() protoreflect.EnumDescriptor {
+func (RetrieveSource) Descriptor() protoreflect.EnumDescriptor {
 	return file_memsidecar_v1_memory_service_proto_enumTypes[0].Descriptor()
 }
 
-func (AgentFilter) Type() protoreflect.EnumType {
+func (RetrieveSource) Type() protoreflect.EnumType {
 	return &file_memsidecar_v1_memory_service_proto_enumTypes[0]
 }
 
-func (x AgentFilter) Number() protoreflect.EnumNumber {
+func (x RetrieveSource) Number() protoreflect.EnumNumber {
 	return protoreflect.EnumNumber(x)
 }
 
-// Deprecated: Use AgentFilter.Descriptor instead.
-func (AgentFilter) EnumDescriptor() ([]byte, []int) {
+// Deprecated: Use RetrieveSource.Descriptor instead.
+func (RetrieveSource) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{0}
-}
-
-// DegradedComponent names a part of the sidecar that can be missing while the rest works.
-type DegradedComponent int32
-
-const (
-	// Not used.
-	DegradedComponent_DEGRADED_COMPONENT_UNSPECIFIED DegradedComponent = 0
-	// The query could not be embedded (in time): keyword hits only.
-	DegradedComponent_DEGRADED_COMPONENT_EMBEDDING DegradedComponent = 1
-	// Storage is down: nothing, or only what was in memory.
-	DegradedComponent_DEGRADED_COMPONENT_STORAGE DegradedComponent = 2
-)
-
-// Enum value maps for DegradedComponent.
-var (
-	DegradedComponent_name = map[int32]string{
-		0: "DEGRADED_COMPONENT_UNSPECIFIED",
-		1: "DEGRADED_COMPONENT_EMBEDDING",
-		2: "DEGRADED_COMPONENT_STORAGE",
-	}
-	DegradedComponent_value = map[string]int32{
-		"DEGRADED_COMPONENT_UNSPECIFIED": 0,
-		"DEGRADED_COMPONENT_EMBEDDING":   1,
-		"DEGRADED_COMPONENT_STORAGE":     2,
-	}
-)
-
-func (x DegradedComponent) Enum() *DegradedComponent {
-	p := new(DegradedComponent)
-	*p = x
-	return p
-}
-
-func (x DegradedComponent) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (DegradedComponent) Descriptor() protoreflect.EnumDescriptor {
-	return file_memsidecar_v1_memory_service_proto_enumTypes[1].Descriptor()
-}
-
-func (DegradedComponent) Type() protoreflect.EnumType {
-	return &file_memsidecar_v1_memory_service_proto_enumTypes[1]
-}
-
-func (x DegradedComponent) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use DegradedComponent.Descriptor instead.
-func (DegradedComponent) EnumDescriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{1}
 }
 
 // BreakerState is the state of a circuit breaker.
@@ -171,11 +119,11 @@ func (x BreakerState) String() string {
 }
 
 func (BreakerState) Descriptor() protoreflect.EnumDescriptor {
-	return file_memsidecar_v1_memory_service_proto_enumTypes[2].Descriptor()
+	return file_memsidecar_v1_memory_service_proto_enumTypes[1].Descriptor()
 }
 
 func (BreakerState) Type() protoreflect.EnumType {
-	return &file_memsidecar_v1_memory_service_proto_enumTypes[2]
+	return &file_memsidecar_v1_memory_service_proto_enumTypes[1]
 }
 
 func (x BreakerState) Number() protoreflect.EnumNumber {
@@ -184,7 +132,7 @@ func (x BreakerState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BreakerState.Descriptor instead.
 func (BreakerState) EnumDescriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{2}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{1}
 }
 
 // RetrieveRequest asks for the memories that help to answer a query.
@@ -210,8 +158,14 @@ type RetrieveRequest struct {
 	// prompt_context holds at most this many characters (not bytes), header and footer included; a memory that does not
 	// fit is left out whole. 200 to 100,000. Unset means the configured number (2,000).
 	MaxContextChars *int32 `protobuf:"varint,9,opt,name=max_context_chars,json=maxContextChars,proto3,oneof" json:"max_context_chars,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Where to look. Empty means memories only.
+	Sources []RetrieveSource `protobuf:"varint,10,rep,packed,name=sources,proto3,enum=memsidecar.v1.RetrieveSource" json:"sources,omitempty"`
+	// How many messages of the same session come along before and after each message found, 0 to 20. Unset means 1.
+	NeighborCount *int32 `protobuf:"varint,11,opt,name=neighbor_count,json=neighborCount,proto3,oneof" json:"neighbor_count,omitempty"`
+	// Joins the calls that belong to one turn of the bot in their traces. Optional, at most 256 bytes.
+	TurnId        string `protobuf:"bytes,12,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RetrieveRequest) Reset() {
@@ -307,6 +261,27 @@ func (x *RetrieveRequest) GetMaxContextChars() int32 {
 	return 0
 }
 
+func (x *RetrieveRequest) GetSources() []RetrieveSource {
+	if x != nil {
+		return x.Sources
+	}
+	return nil
+}
+
+func (x *RetrieveRequest) GetNeighborCount() int32 {
+	if x != nil && x.NeighborCount != nil {
+		return *x.NeighborCount
+	}
+	return 0
+}
+
+func (x *RetrieveRequest) GetTurnId() string {
+	if x != nil {
+		return x.TurnId
+	}
+	return ""
+}
+
 // RetrieveResponse has the memories, best first, also as a block for the prompt.
 type RetrieveResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -318,7 +293,9 @@ type RetrieveResponse struct {
 	// What was missing while answering, empty when nothing was.
 	Degraded []*Degradation `protobuf:"bytes,3,rep,name=degraded,proto3" json:"degraded,omitempty"`
 	// Names the record of this call.
-	TraceId       string `protobuf:"bytes,4,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
+	TraceId string `protobuf:"bytes,4,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
+	// Messages found, best first; at most top_k, besides the memories.
+	Messages      []*RetrievedMessage `protobuf:"bytes,5,rep,name=messages,proto3" json:"messages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -381,6 +358,95 @@ func (x *RetrieveResponse) GetTraceId() string {
 	return ""
 }
 
+func (x *RetrieveResponse) GetMessages() []*RetrievedMessage {
+	if x != nil {
+		return x.Messages
+	}
+	return nil
+}
+
+// RetrievedMessage is a message of the past with the reasons for its rank.
+type RetrievedMessage struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The message.
+	Message *SessionMessage `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
+	// What it was ranked by, as for a memory; a message's importance is 0.5.
+	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
+	// What the score is made of.
+	Parts *ScoreParts `protobuf:"bytes,3,opt,name=parts,proto3" json:"parts,omitempty"`
+	// The messages just before it in its session, oldest first.
+	Before []*SessionMessage `protobuf:"bytes,4,rep,name=before,proto3" json:"before,omitempty"`
+	// The messages just after it, oldest first.
+	After         []*SessionMessage `protobuf:"bytes,5,rep,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetrievedMessage) Reset() {
+	*x = RetrievedMessage{}
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetrievedMessage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetrievedMessage) ProtoMessage() {}
+
+func (x *RetrievedMessage) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetrievedMessage.ProtoReflect.Descriptor instead.
+func (*RetrievedMessage) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *RetrievedMessage) GetMessage() *SessionMessage {
+	if x != nil {
+		return x.Message
+	}
+	return nil
+}
+
+func (x *RetrievedMessage) GetScore() float64 {
+	if x != nil {
+		return x.Score
+	}
+	return 0
+}
+
+func (x *RetrievedMessage) GetParts() *ScoreParts {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+func (x *RetrievedMessage) GetBefore() []*SessionMessage {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+func (x *RetrievedMessage) GetAfter() []*SessionMessage {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
 // RetrievedMemory is a memory with the reasons for its rank.
 type RetrievedMemory struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -396,7 +462,7 @@ type RetrievedMemory struct {
 
 func (x *RetrievedMemory) Reset() {
 	*x = RetrievedMemory{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[2]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -408,7 +474,7 @@ func (x *RetrievedMemory) String() string {
 func (*RetrievedMemory) ProtoMessage() {}
 
 func (x *RetrievedMemory) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[2]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -421,7 +487,7 @@ func (x *RetrievedMemory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetrievedMemory.ProtoReflect.Descriptor instead.
 func (*RetrievedMemory) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{2}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *RetrievedMemory) GetMemory() *Memory {
@@ -445,162 +511,29 @@ func (x *RetrievedMemory) GetParts() *ScoreParts {
 	return nil
 }
 
-// ScoreParts is what a score is made of. Each part is 0 to 1.
-type ScoreParts struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Similarity and keyword combined as independent evidence; the part that min_score is compared with.
-	Relevance float64 `protobuf:"fixed64,1,opt,name=relevance,proto3" json:"relevance,omitempty"`
-	// Cosine similarity of query and memory, negative ones counted as 0. 0 when the vector half did not find the memory.
-	Similarity float64 `protobuf:"fixed64,2,opt,name=similarity,proto3" json:"similarity,omitempty"`
-	// The share of the query's terms, weighted by rarity (BM25), that the memory holds. 0 when it holds none.
-	Keyword float64 `protobuf:"fixed64,3,opt,name=keyword,proto3" json:"keyword,omitempty"`
-	// 1 for now, halving every `retrieval.recency_half_life` since the memory was last mentioned.
-	Recency float64 `protobuf:"fixed64,4,opt,name=recency,proto3" json:"recency,omitempty"`
-	// The memory's importance.
-	Importance    float64 `protobuf:"fixed64,5,opt,name=importance,proto3" json:"importance,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ScoreParts) Reset() {
-	*x = ScoreParts{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ScoreParts) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ScoreParts) ProtoMessage() {}
-
-func (x *ScoreParts) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ScoreParts.ProtoReflect.Descriptor instead.
-func (*ScoreParts) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *ScoreParts) GetRelevance() float64 {
-	if x != nil {
-		return x.Relevance
-	}
-	return 0
-}
-
-func (x *ScoreParts) GetSimilarity() float64 {
-	if x != nil {
-		return x.Similarity
-	}
-	return 0
-}
-
-func (x *ScoreParts) GetKeyword() float64 {
-	if x != nil {
-		return x.Keyword
-	}
-	return 0
-}
-
-func (x *ScoreParts) GetRecency() float64 {
-	if x != nil {
-		return x.Recency
-	}
-	return 0
-}
-
-func (x *ScoreParts) GetImportance() float64 {
-	if x != nil {
-		return x.Importance
-	}
-	return 0
-}
-
-// Degradation is one thing that was missing while answering.
-type Degradation struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// What was missing.
-	Component DegradedComponent `protobuf:"varint,1,opt,name=component,proto3,enum=memsidecar.v1.DegradedComponent" json:"component,omitempty"`
-	// Why, in words.
-	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Degradation) Reset() {
-	*x = Degradation{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Degradation) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Degradation) ProtoMessage() {}
-
-func (x *Degradation) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Degradation.ProtoReflect.Descriptor instead.
-func (*Degradation) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *Degradation) GetComponent() DegradedComponent {
-	if x != nil {
-		return x.Component
-	}
-	return DegradedComponent_DEGRADED_COMPONENT_UNSPECIFIED
-}
-
-func (x *Degradation) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
 // ConsiderMemorizingRequest hands over a dialogue.
 type ConsiderMemorizingRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Where the dialogue happened; user_id is required and is the speaker of messages that name none.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// The dialogue in order, 1 to 1,000 messages.
+	// The dialogue in order, 1 to 1,000 messages. They are recorded in the scope's session, or the user's current one, as
+	// AppendMessages would, unless `session.record_considered` is off; those that were considered before are not considered
+	// again. Without messages, what is unconsidered of the session is considered.
 	Messages []*Message `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
 	// Makes the call repeatable (an idempotency key, best a random UUID; per namespace and user): the same id with the
 	// same scope and messages returns the same consideration, with others it is INVALID_ARGUMENT. At most 128 bytes.
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Wait up to this long for the outcome. The server caps it (30 s by default). Unset: answer as soon as it is durable.
-	Wait          *durationpb.Duration `protobuf:"bytes,4,opt,name=wait,proto3" json:"wait,omitempty"`
+	Wait *durationpb.Duration `protobuf:"bytes,4,opt,name=wait,proto3" json:"wait,omitempty"`
+	// Joins the calls that belong to one turn of the bot in their traces. Optional, at most 256 bytes.
+	TurnId        string `protobuf:"bytes,5,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ConsiderMemorizingRequest) Reset() {
 	*x = ConsiderMemorizingRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[5]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -612,7 +545,7 @@ func (x *ConsiderMemorizingRequest) String() string {
 func (*ConsiderMemorizingRequest) ProtoMessage() {}
 
 func (x *ConsiderMemorizingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[5]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -625,7 +558,7 @@ func (x *ConsiderMemorizingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsiderMemorizingRequest.ProtoReflect.Descriptor instead.
 func (*ConsiderMemorizingRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{5}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ConsiderMemorizingRequest) GetScope() *Scope {
@@ -656,18 +589,28 @@ func (x *ConsiderMemorizingRequest) GetWait() *durationpb.Duration {
 	return nil
 }
 
+func (x *ConsiderMemorizingRequest) GetTurnId() string {
+	if x != nil {
+		return x.TurnId
+	}
+	return ""
+}
+
 // ConsiderMemorizingResponse says where the consideration stands.
 type ConsiderMemorizingResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Durable when this is returned.
+	// Durable when this is returned. Its scope names the session in which the messages were recorded.
 	Consideration *Consideration `protobuf:"bytes,1,opt,name=consideration,proto3" json:"consideration,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Why the messages were not recorded in a session although they would be by the configuration, for example because the
+	// session belongs to other people. Empty otherwise. They are considered all the same.
+	NotRecordedReason string `protobuf:"bytes,2,opt,name=not_recorded_reason,json=notRecordedReason,proto3" json:"not_recorded_reason,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *ConsiderMemorizingResponse) Reset() {
 	*x = ConsiderMemorizingResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[6]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -679,7 +622,7 @@ func (x *ConsiderMemorizingResponse) String() string {
 func (*ConsiderMemorizingResponse) ProtoMessage() {}
 
 func (x *ConsiderMemorizingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[6]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -692,7 +635,7 @@ func (x *ConsiderMemorizingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsiderMemorizingResponse.ProtoReflect.Descriptor instead.
 func (*ConsiderMemorizingResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{6}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ConsiderMemorizingResponse) GetConsideration() *Consideration {
@@ -700,6 +643,13 @@ func (x *ConsiderMemorizingResponse) GetConsideration() *Consideration {
 		return x.Consideration
 	}
 	return nil
+}
+
+func (x *ConsiderMemorizingResponse) GetNotRecordedReason() string {
+	if x != nil {
+		return x.NotRecordedReason
+	}
+	return ""
 }
 
 // GetConsiderationRequest names a consideration.
@@ -715,7 +665,7 @@ type GetConsiderationRequest struct {
 
 func (x *GetConsiderationRequest) Reset() {
 	*x = GetConsiderationRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[7]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -727,7 +677,7 @@ func (x *GetConsiderationRequest) String() string {
 func (*GetConsiderationRequest) ProtoMessage() {}
 
 func (x *GetConsiderationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[7]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -740,7 +690,7 @@ func (x *GetConsiderationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConsiderationRequest.ProtoReflect.Descriptor instead.
 func (*GetConsiderationRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{7}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetConsiderationRequest) GetScope() *Scope {
@@ -768,7 +718,7 @@ type GetConsiderationResponse struct {
 
 func (x *GetConsiderationResponse) Reset() {
 	*x = GetConsiderationResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[8]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -780,7 +730,7 @@ func (x *GetConsiderationResponse) String() string {
 func (*GetConsiderationResponse) ProtoMessage() {}
 
 func (x *GetConsiderationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[8]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -793,7 +743,7 @@ func (x *GetConsiderationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConsiderationResponse.ProtoReflect.Descriptor instead.
 func (*GetConsiderationResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{8}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetConsiderationResponse) GetConsideration() *Consideration {
@@ -820,7 +770,7 @@ type ListConsiderationsRequest struct {
 
 func (x *ListConsiderationsRequest) Reset() {
 	*x = ListConsiderationsRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[9]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -832,7 +782,7 @@ func (x *ListConsiderationsRequest) String() string {
 func (*ListConsiderationsRequest) ProtoMessage() {}
 
 func (x *ListConsiderationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[9]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -845,7 +795,7 @@ func (x *ListConsiderationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsiderationsRequest.ProtoReflect.Descriptor instead.
 func (*ListConsiderationsRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{9}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListConsiderationsRequest) GetScope() *Scope {
@@ -889,7 +839,7 @@ type ListConsiderationsResponse struct {
 
 func (x *ListConsiderationsResponse) Reset() {
 	*x = ListConsiderationsResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[10]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -901,7 +851,7 @@ func (x *ListConsiderationsResponse) String() string {
 func (*ListConsiderationsResponse) ProtoMessage() {}
 
 func (x *ListConsiderationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[10]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -914,7 +864,7 @@ func (x *ListConsiderationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsiderationsResponse.ProtoReflect.Descriptor instead.
 func (*ListConsiderationsResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{10}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListConsiderationsResponse) GetConsiderations() []*Consideration {
@@ -944,7 +894,7 @@ type RetryConsiderationRequest struct {
 
 func (x *RetryConsiderationRequest) Reset() {
 	*x = RetryConsiderationRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[11]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -956,7 +906,7 @@ func (x *RetryConsiderationRequest) String() string {
 func (*RetryConsiderationRequest) ProtoMessage() {}
 
 func (x *RetryConsiderationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[11]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -969,7 +919,7 @@ func (x *RetryConsiderationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryConsiderationRequest.ProtoReflect.Descriptor instead.
 func (*RetryConsiderationRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{11}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RetryConsiderationRequest) GetScope() *Scope {
@@ -997,7 +947,7 @@ type RetryConsiderationResponse struct {
 
 func (x *RetryConsiderationResponse) Reset() {
 	*x = RetryConsiderationResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[12]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1009,7 +959,7 @@ func (x *RetryConsiderationResponse) String() string {
 func (*RetryConsiderationResponse) ProtoMessage() {}
 
 func (x *RetryConsiderationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[12]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1022,7 +972,7 @@ func (x *RetryConsiderationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryConsiderationResponse.ProtoReflect.Descriptor instead.
 func (*RetryConsiderationResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{12}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RetryConsiderationResponse) GetConsideration() *Consideration {
@@ -1048,7 +998,7 @@ type CreateMemoryRequest struct {
 
 func (x *CreateMemoryRequest) Reset() {
 	*x = CreateMemoryRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[13]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1060,7 +1010,7 @@ func (x *CreateMemoryRequest) String() string {
 func (*CreateMemoryRequest) ProtoMessage() {}
 
 func (x *CreateMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[13]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1073,7 +1023,7 @@ func (x *CreateMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateMemoryRequest.ProtoReflect.Descriptor instead.
 func (*CreateMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{13}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CreateMemoryRequest) GetScope() *Scope {
@@ -1108,7 +1058,7 @@ type CreateMemoryResponse struct {
 
 func (x *CreateMemoryResponse) Reset() {
 	*x = CreateMemoryResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[14]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1120,7 +1070,7 @@ func (x *CreateMemoryResponse) String() string {
 func (*CreateMemoryResponse) ProtoMessage() {}
 
 func (x *CreateMemoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[14]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1133,7 +1083,7 @@ func (x *CreateMemoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateMemoryResponse.ProtoReflect.Descriptor instead.
 func (*CreateMemoryResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{14}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CreateMemoryResponse) GetMemory() *Memory {
@@ -1156,7 +1106,7 @@ type GetMemoryRequest struct {
 
 func (x *GetMemoryRequest) Reset() {
 	*x = GetMemoryRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[15]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1168,7 +1118,7 @@ func (x *GetMemoryRequest) String() string {
 func (*GetMemoryRequest) ProtoMessage() {}
 
 func (x *GetMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[15]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1181,7 +1131,7 @@ func (x *GetMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryRequest.ProtoReflect.Descriptor instead.
 func (*GetMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{15}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetMemoryRequest) GetScope() *Scope {
@@ -1209,7 +1159,7 @@ type GetMemoryResponse struct {
 
 func (x *GetMemoryResponse) Reset() {
 	*x = GetMemoryResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[16]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1221,7 +1171,7 @@ func (x *GetMemoryResponse) String() string {
 func (*GetMemoryResponse) ProtoMessage() {}
 
 func (x *GetMemoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[16]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1234,7 +1184,7 @@ func (x *GetMemoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryResponse.ProtoReflect.Descriptor instead.
 func (*GetMemoryResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{16}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetMemoryResponse) GetMemory() *Memory {
@@ -1262,7 +1212,7 @@ type ListMemoriesRequest struct {
 
 func (x *ListMemoriesRequest) Reset() {
 	*x = ListMemoriesRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[17]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1274,7 +1224,7 @@ func (x *ListMemoriesRequest) String() string {
 func (*ListMemoriesRequest) ProtoMessage() {}
 
 func (x *ListMemoriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[17]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1287,7 +1237,7 @@ func (x *ListMemoriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMemoriesRequest.ProtoReflect.Descriptor instead.
 func (*ListMemoriesRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{17}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListMemoriesRequest) GetScope() *Scope {
@@ -1331,7 +1281,7 @@ type ListMemoriesResponse struct {
 
 func (x *ListMemoriesResponse) Reset() {
 	*x = ListMemoriesResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[18]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1343,7 +1293,7 @@ func (x *ListMemoriesResponse) String() string {
 func (*ListMemoriesResponse) ProtoMessage() {}
 
 func (x *ListMemoriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[18]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1356,7 +1306,7 @@ func (x *ListMemoriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMemoriesResponse.ProtoReflect.Descriptor instead.
 func (*ListMemoriesResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{18}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListMemoriesResponse) GetMemories() []*Memory {
@@ -1388,7 +1338,7 @@ type UpdateMemoryRequest struct {
 
 func (x *UpdateMemoryRequest) Reset() {
 	*x = UpdateMemoryRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[19]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1400,7 +1350,7 @@ func (x *UpdateMemoryRequest) String() string {
 func (*UpdateMemoryRequest) ProtoMessage() {}
 
 func (x *UpdateMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[19]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1413,7 +1363,7 @@ func (x *UpdateMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateMemoryRequest.ProtoReflect.Descriptor instead.
 func (*UpdateMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{19}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *UpdateMemoryRequest) GetScope() *Scope {
@@ -1448,7 +1398,7 @@ type UpdateMemoryResponse struct {
 
 func (x *UpdateMemoryResponse) Reset() {
 	*x = UpdateMemoryResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[20]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1460,7 +1410,7 @@ func (x *UpdateMemoryResponse) String() string {
 func (*UpdateMemoryResponse) ProtoMessage() {}
 
 func (x *UpdateMemoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[20]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1473,7 +1423,7 @@ func (x *UpdateMemoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateMemoryResponse.ProtoReflect.Descriptor instead.
 func (*UpdateMemoryResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{20}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *UpdateMemoryResponse) GetMemory() *Memory {
@@ -1496,7 +1446,7 @@ type DeleteMemoryRequest struct {
 
 func (x *DeleteMemoryRequest) Reset() {
 	*x = DeleteMemoryRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[21]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1508,7 +1458,7 @@ func (x *DeleteMemoryRequest) String() string {
 func (*DeleteMemoryRequest) ProtoMessage() {}
 
 func (x *DeleteMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[21]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1521,7 +1471,7 @@ func (x *DeleteMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteMemoryRequest.ProtoReflect.Descriptor instead.
 func (*DeleteMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{21}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DeleteMemoryRequest) GetScope() *Scope {
@@ -1547,7 +1497,7 @@ type DeleteMemoryResponse struct {
 
 func (x *DeleteMemoryResponse) Reset() {
 	*x = DeleteMemoryResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[22]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1559,7 +1509,7 @@ func (x *DeleteMemoryResponse) String() string {
 func (*DeleteMemoryResponse) ProtoMessage() {}
 
 func (x *DeleteMemoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[22]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1572,7 +1522,7 @@ func (x *DeleteMemoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteMemoryResponse.ProtoReflect.Descriptor instead.
 func (*DeleteMemoryResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{22}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{21}
 }
 
 // ForgetUserRequest names the user to forget.
@@ -1586,7 +1536,7 @@ type ForgetUserRequest struct {
 
 func (x *ForgetUserRequest) Reset() {
 	*x = ForgetUserRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[23]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1598,7 +1548,7 @@ func (x *ForgetUserRequest) String() string {
 func (*ForgetUserRequest) ProtoMessage() {}
 
 func (x *ForgetUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[23]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1611,7 +1561,7 @@ func (x *ForgetUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetUserRequest.ProtoReflect.Descriptor instead.
 func (*ForgetUserRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{23}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ForgetUserRequest) GetScope() *Scope {
@@ -1637,13 +1587,17 @@ type ForgetUserResponse struct {
 	// Whether the bytes are gone from the database files. False when a reader kept the write-ahead log in use: the data
 	// is deleted and unreachable, and its bytes go with the next checkpoint, which is tried in the background.
 	PurgedFromDisk bool `protobuf:"varint,6,opt,name=purged_from_disk,json=purgedFromDisk,proto3" json:"purged_from_disk,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Messages deleted from sessions: what the user said anywhere, and what the bot answered to this user.
+	SessionMessageCount int64 `protobuf:"varint,7,opt,name=session_message_count,json=sessionMessageCount,proto3" json:"session_message_count,omitempty"`
+	// Sessions deleted, because nobody else takes part in them.
+	SessionCount  int64 `protobuf:"varint,8,opt,name=session_count,json=sessionCount,proto3" json:"session_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ForgetUserResponse) Reset() {
 	*x = ForgetUserResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[24]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1655,7 +1609,7 @@ func (x *ForgetUserResponse) String() string {
 func (*ForgetUserResponse) ProtoMessage() {}
 
 func (x *ForgetUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[24]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1668,7 +1622,7 @@ func (x *ForgetUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetUserResponse.ProtoReflect.Descriptor instead.
 func (*ForgetUserResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{24}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ForgetUserResponse) GetMemoryCount() int64 {
@@ -1713,6 +1667,20 @@ func (x *ForgetUserResponse) GetPurgedFromDisk() bool {
 	return false
 }
 
+func (x *ForgetUserResponse) GetSessionMessageCount() int64 {
+	if x != nil {
+		return x.SessionMessageCount
+	}
+	return 0
+}
+
+func (x *ForgetUserResponse) GetSessionCount() int64 {
+	if x != nil {
+		return x.SessionCount
+	}
+	return 0
+}
+
 // ExportUserRequest names the user to export.
 type ExportUserRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1724,7 +1692,7 @@ type ExportUserRequest struct {
 
 func (x *ExportUserRequest) Reset() {
 	*x = ExportUserRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[25]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1736,7 +1704,7 @@ func (x *ExportUserRequest) String() string {
 func (*ExportUserRequest) ProtoMessage() {}
 
 func (x *ExportUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[25]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1749,7 +1717,7 @@ func (x *ExportUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportUserRequest.ProtoReflect.Descriptor instead.
 func (*ExportUserRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{25}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ExportUserRequest) GetScope() *Scope {
@@ -1769,6 +1737,9 @@ type ExportUserResponse struct {
 	//	*ExportUserResponse_Settings
 	//	*ExportUserResponse_Memory
 	//	*ExportUserResponse_Consideration
+	//	*ExportUserResponse_Session
+	//	*ExportUserResponse_Message
+	//	*ExportUserResponse_Trace
 	Record        isExportUserResponse_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1776,7 +1747,7 @@ type ExportUserResponse struct {
 
 func (x *ExportUserResponse) Reset() {
 	*x = ExportUserResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[26]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1788,7 +1759,7 @@ func (x *ExportUserResponse) String() string {
 func (*ExportUserResponse) ProtoMessage() {}
 
 func (x *ExportUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[26]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1801,7 +1772,7 @@ func (x *ExportUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportUserResponse.ProtoReflect.Descriptor instead.
 func (*ExportUserResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{26}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ExportUserResponse) GetRecord() isExportUserResponse_Record {
@@ -1838,6 +1809,33 @@ func (x *ExportUserResponse) GetConsideration() *ExportedConsideration {
 	return nil
 }
 
+func (x *ExportUserResponse) GetSession() *ExportedSession {
+	if x != nil {
+		if x, ok := x.Record.(*ExportUserResponse_Session); ok {
+			return x.Session
+		}
+	}
+	return nil
+}
+
+func (x *ExportUserResponse) GetMessage() *SessionMessage {
+	if x != nil {
+		if x, ok := x.Record.(*ExportUserResponse_Message); ok {
+			return x.Message
+		}
+	}
+	return nil
+}
+
+func (x *ExportUserResponse) GetTrace() *Trace {
+	if x != nil {
+		if x, ok := x.Record.(*ExportUserResponse_Trace); ok {
+			return x.Trace
+		}
+	}
+	return nil
+}
+
 type isExportUserResponse_Record interface {
 	isExportUserResponse_Record()
 }
@@ -1857,11 +1855,87 @@ type ExportUserResponse_Consideration struct {
 	Consideration *ExportedConsideration `protobuf:"bytes,3,opt,name=consideration,proto3,oneof"`
 }
 
+type ExportUserResponse_Session struct {
+	// Then the sessions in which the user takes part, with their summaries.
+	Session *ExportedSession `protobuf:"bytes,4,opt,name=session,proto3,oneof"`
+}
+
+type ExportUserResponse_Message struct {
+	// After each session its messages: in a group only what the user said and was answered.
+	Message *SessionMessage `protobuf:"bytes,5,opt,name=message,proto3,oneof"`
+}
+
+type ExportUserResponse_Trace struct {
+	// Then the traces, oldest first.
+	Trace *Trace `protobuf:"bytes,6,opt,name=trace,proto3,oneof"`
+}
+
 func (*ExportUserResponse_Settings) isExportUserResponse_Record() {}
 
 func (*ExportUserResponse_Memory) isExportUserResponse_Record() {}
 
 func (*ExportUserResponse_Consideration) isExportUserResponse_Record() {}
+
+func (*ExportUserResponse_Session) isExportUserResponse_Record() {}
+
+func (*ExportUserResponse_Message) isExportUserResponse_Record() {}
+
+func (*ExportUserResponse_Trace) isExportUserResponse_Record() {}
+
+// ExportedSession is a session with its summary.
+type ExportedSession struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session. Of a group's only this user is named as taking part.
+	Session *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	// The summary, if there is one. Left out for groups, because it tells what others said.
+	Summary       *SessionSummary `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportedSession) Reset() {
+	*x = ExportedSession{}
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportedSession) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportedSession) ProtoMessage() {}
+
+func (x *ExportedSession) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportedSession.ProtoReflect.Descriptor instead.
+func (*ExportedSession) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ExportedSession) GetSession() *Session {
+	if x != nil {
+		return x.Session
+	}
+	return nil
+}
+
+func (x *ExportedSession) GetSummary() *SessionSummary {
+	if x != nil {
+		return x.Summary
+	}
+	return nil
+}
 
 // ExportedConsideration is a consideration with the dialogue it considered.
 type ExportedConsideration struct {
@@ -2160,7 +2234,8 @@ type UpdateUserSettingsRequest struct {
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	// The fields named by update_mask.
 	Settings *UserSettings `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`
-	// Which of time_zone, language and paused to change. Unset means those that are set (not empty, not false).
+	// Which of time_zone, language, paused and memorize_every to change. Unset means those that are set (not empty, not
+	// false).
 	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2797,7 +2872,7 @@ var File_memsidecar_v1_memory_service_proto protoreflect.FileDescriptor
 
 const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
-	"\"memsidecar/v1/memory_service.proto\x12\rmemsidecar.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1amemsidecar/v1/memory.proto\x1a\x1bmemsidecar/v1/message.proto\x1a\x19memsidecar/v1/scope.proto\"\xd5\x03\n" +
+	"\"memsidecar/v1/memory_service.proto\x12\rmemsidecar.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1amemsidecar/v1/common.proto\x1a\x1amemsidecar/v1/memory.proto\x1a\x1bmemsidecar/v1/message.proto\x1a\x19memsidecar/v1/scope.proto\x1a\x1bmemsidecar/v1/session.proto\x1a\x19memsidecar/v1/trace.proto\"\xe6\x04\n" +
 	"\x0fRetrieveRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12\x18\n" +
@@ -2807,42 +2882,42 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\rcreated_after\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\fcreatedAfter\x12A\n" +
 	"\x0ecreated_before\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\rcreatedBefore\x120\n" +
 	"\x05agent\x18\b \x01(\x0e2\x1a.memsidecar.v1.AgentFilterR\x05agent\x12/\n" +
-	"\x11max_context_chars\x18\t \x01(\x05H\x02R\x0fmaxContextChars\x88\x01\x01B\b\n" +
+	"\x11max_context_chars\x18\t \x01(\x05H\x02R\x0fmaxContextChars\x88\x01\x01\x127\n" +
+	"\asources\x18\n" +
+	" \x03(\x0e2\x1d.memsidecar.v1.RetrieveSourceR\asources\x12*\n" +
+	"\x0eneighbor_count\x18\v \x01(\x05H\x03R\rneighborCount\x88\x01\x01\x12\x17\n" +
+	"\aturn_id\x18\f \x01(\tR\x06turnIdB\b\n" +
 	"\x06_top_kB\f\n" +
 	"\n" +
 	"_min_scoreB\x14\n" +
-	"\x12_max_context_chars\"\xc8\x01\n" +
+	"\x12_max_context_charsB\x11\n" +
+	"\x0f_neighbor_count\"\x85\x02\n" +
 	"\x10RetrieveResponse\x12:\n" +
 	"\bmemories\x18\x01 \x03(\v2\x1e.memsidecar.v1.RetrievedMemoryR\bmemories\x12%\n" +
 	"\x0eprompt_context\x18\x02 \x01(\tR\rpromptContext\x126\n" +
 	"\bdegraded\x18\x03 \x03(\v2\x1a.memsidecar.v1.DegradationR\bdegraded\x12\x19\n" +
-	"\btrace_id\x18\x04 \x01(\tR\atraceId\"\x87\x01\n" +
+	"\btrace_id\x18\x04 \x01(\tR\atraceId\x12;\n" +
+	"\bmessages\x18\x05 \x03(\v2\x1f.memsidecar.v1.RetrievedMessageR\bmessages\"\xfe\x01\n" +
+	"\x10RetrievedMessage\x127\n" +
+	"\amessage\x18\x01 \x01(\v2\x1d.memsidecar.v1.SessionMessageR\amessage\x12\x14\n" +
+	"\x05score\x18\x02 \x01(\x01R\x05score\x12/\n" +
+	"\x05parts\x18\x03 \x01(\v2\x19.memsidecar.v1.ScorePartsR\x05parts\x125\n" +
+	"\x06before\x18\x04 \x03(\v2\x1d.memsidecar.v1.SessionMessageR\x06before\x123\n" +
+	"\x05after\x18\x05 \x03(\v2\x1d.memsidecar.v1.SessionMessageR\x05after\"\x87\x01\n" +
 	"\x0fRetrievedMemory\x12-\n" +
 	"\x06memory\x18\x01 \x01(\v2\x15.memsidecar.v1.MemoryR\x06memory\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12/\n" +
-	"\x05parts\x18\x03 \x01(\v2\x19.memsidecar.v1.ScorePartsR\x05parts\"\x9e\x01\n" +
-	"\n" +
-	"ScoreParts\x12\x1c\n" +
-	"\trelevance\x18\x01 \x01(\x01R\trelevance\x12\x1e\n" +
-	"\n" +
-	"similarity\x18\x02 \x01(\x01R\n" +
-	"similarity\x12\x18\n" +
-	"\akeyword\x18\x03 \x01(\x01R\akeyword\x12\x18\n" +
-	"\arecency\x18\x04 \x01(\x01R\arecency\x12\x1e\n" +
-	"\n" +
-	"importance\x18\x05 \x01(\x01R\n" +
-	"importance\"e\n" +
-	"\vDegradation\x12>\n" +
-	"\tcomponent\x18\x01 \x01(\x0e2 .memsidecar.v1.DegradedComponentR\tcomponent\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xc9\x01\n" +
+	"\x05parts\x18\x03 \x01(\v2\x19.memsidecar.v1.ScorePartsR\x05parts\"\xe2\x01\n" +
 	"\x19ConsiderMemorizingRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x122\n" +
 	"\bmessages\x18\x02 \x03(\v2\x16.memsidecar.v1.MessageR\bmessages\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tR\trequestId\x12-\n" +
-	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"`\n" +
+	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x17\n" +
+	"\aturn_id\x18\x05 \x01(\tR\x06turnId\"\x90\x01\n" +
 	"\x1aConsiderMemorizingResponse\x12B\n" +
-	"\rconsideration\x18\x01 \x01(\v2\x1c.memsidecar.v1.ConsiderationR\rconsideration\"p\n" +
+	"\rconsideration\x18\x01 \x01(\v2\x1c.memsidecar.v1.ConsiderationR\rconsideration\x12.\n" +
+	"\x13not_recorded_reason\x18\x02 \x01(\tR\x11notRecordedReason\"p\n" +
 	"\x17GetConsiderationRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12)\n" +
 	"\x10consideration_id\x18\x02 \x01(\tR\x0fconsiderationId\"^\n" +
@@ -2895,7 +2970,7 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\"\x16\n" +
 	"\x14DeleteMemoryResponse\"?\n" +
 	"\x11ForgetUserRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\x83\x02\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xdc\x02\n" +
 	"\x12ForgetUserResponse\x12!\n" +
 	"\fmemory_count\x18\x01 \x01(\x03R\vmemoryCount\x12/\n" +
 	"\x13consideration_count\x18\x02 \x01(\x03R\x12considerationCount\x12#\n" +
@@ -2903,14 +2978,22 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\vtrace_count\x18\x04 \x01(\x03R\n" +
 	"traceCount\x12)\n" +
 	"\x10settings_deleted\x18\x05 \x01(\bR\x0fsettingsDeleted\x12(\n" +
-	"\x10purged_from_disk\x18\x06 \x01(\bR\x0epurgedFromDisk\"?\n" +
+	"\x10purged_from_disk\x18\x06 \x01(\bR\x0epurgedFromDisk\x122\n" +
+	"\x15session_message_count\x18\a \x01(\x03R\x13sessionMessageCount\x12#\n" +
+	"\rsession_count\x18\b \x01(\x03R\fsessionCount\"?\n" +
 	"\x11ExportUserRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xd8\x01\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xfd\x02\n" +
 	"\x12ExportUserResponse\x129\n" +
 	"\bsettings\x18\x01 \x01(\v2\x1b.memsidecar.v1.UserSettingsH\x00R\bsettings\x12/\n" +
 	"\x06memory\x18\x02 \x01(\v2\x15.memsidecar.v1.MemoryH\x00R\x06memory\x12L\n" +
-	"\rconsideration\x18\x03 \x01(\v2$.memsidecar.v1.ExportedConsiderationH\x00R\rconsiderationB\b\n" +
-	"\x06record\"\x8f\x01\n" +
+	"\rconsideration\x18\x03 \x01(\v2$.memsidecar.v1.ExportedConsiderationH\x00R\rconsideration\x12:\n" +
+	"\asession\x18\x04 \x01(\v2\x1e.memsidecar.v1.ExportedSessionH\x00R\asession\x129\n" +
+	"\amessage\x18\x05 \x01(\v2\x1d.memsidecar.v1.SessionMessageH\x00R\amessage\x12,\n" +
+	"\x05trace\x18\x06 \x01(\v2\x14.memsidecar.v1.TraceH\x00R\x05traceB\b\n" +
+	"\x06record\"|\n" +
+	"\x0fExportedSession\x120\n" +
+	"\asession\x18\x01 \x01(\v2\x16.memsidecar.v1.SessionR\asession\x127\n" +
+	"\asummary\x18\x02 \x01(\v2\x1d.memsidecar.v1.SessionSummaryR\asummary\"\x8f\x01\n" +
 	"\x15ExportedConsideration\x12B\n" +
 	"\rconsideration\x18\x01 \x01(\v2\x1c.memsidecar.v1.ConsiderationR\rconsideration\x122\n" +
 	"\bmessages\x18\x02 \x03(\v2\x16.memsidecar.v1.MessageR\bmessages\"~\n" +
@@ -2978,15 +3061,11 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\vQueueStatus\x12#\n" +
 	"\rpending_count\x18\x01 \x01(\x03R\fpendingCount\x12!\n" +
 	"\ffailed_count\x18\x02 \x01(\x03R\vfailedCount\x12J\n" +
-	"\x13oldest_pending_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x11oldestPendingTime*X\n" +
-	"\vAgentFilter\x12\x1c\n" +
-	"\x18AGENT_FILTER_UNSPECIFIED\x10\x00\x12\x14\n" +
-	"\x10AGENT_FILTER_ANY\x10\x01\x12\x15\n" +
-	"\x11AGENT_FILTER_THIS\x10\x02*y\n" +
-	"\x11DegradedComponent\x12\"\n" +
-	"\x1eDEGRADED_COMPONENT_UNSPECIFIED\x10\x00\x12 \n" +
-	"\x1cDEGRADED_COMPONENT_EMBEDDING\x10\x01\x12\x1e\n" +
-	"\x1aDEGRADED_COMPONENT_STORAGE\x10\x02*|\n" +
+	"\x13oldest_pending_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x11oldestPendingTime*m\n" +
+	"\x0eRetrieveSource\x12\x1f\n" +
+	"\x1bRETRIEVE_SOURCE_UNSPECIFIED\x10\x00\x12\x1c\n" +
+	"\x18RETRIEVE_SOURCE_MEMORIES\x10\x01\x12\x1c\n" +
+	"\x18RETRIEVE_SOURCE_MESSAGES\x10\x02*|\n" +
 	"\fBreakerState\x12\x1d\n" +
 	"\x19BREAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BREAKER_STATE_CLOSED\x10\x01\x12\x16\n" +
@@ -3025,161 +3104,177 @@ func file_memsidecar_v1_memory_service_proto_rawDescGZIP() []byte {
 	return file_memsidecar_v1_memory_service_proto_rawDescData
 }
 
-var file_memsidecar_v1_memory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_memsidecar_v1_memory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_memsidecar_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_memsidecar_v1_memory_service_proto_goTypes = []any{
-	(AgentFilter)(0),                   // 0: memsidecar.v1.AgentFilter
-	(DegradedComponent)(0),             // 1: memsidecar.v1.DegradedComponent
-	(BreakerState)(0),                  // 2: memsidecar.v1.BreakerState
-	(*RetrieveRequest)(nil),            // 3: memsidecar.v1.RetrieveRequest
-	(*RetrieveResponse)(nil),           // 4: memsidecar.v1.RetrieveResponse
+	(RetrieveSource)(0),                // 0: memsidecar.v1.RetrieveSource
+	(BreakerState)(0),                  // 1: memsidecar.v1.BreakerState
+	(*RetrieveRequest)(nil),            // 2: memsidecar.v1.RetrieveRequest
+	(*RetrieveResponse)(nil),           // 3: memsidecar.v1.RetrieveResponse
+	(*RetrievedMessage)(nil),           // 4: memsidecar.v1.RetrievedMessage
 	(*RetrievedMemory)(nil),            // 5: memsidecar.v1.RetrievedMemory
-	(*ScoreParts)(nil),                 // 6: memsidecar.v1.ScoreParts
-	(*Degradation)(nil),                // 7: memsidecar.v1.Degradation
-	(*ConsiderMemorizingRequest)(nil),  // 8: memsidecar.v1.ConsiderMemorizingRequest
-	(*ConsiderMemorizingResponse)(nil), // 9: memsidecar.v1.ConsiderMemorizingResponse
-	(*GetConsiderationRequest)(nil),    // 10: memsidecar.v1.GetConsiderationRequest
-	(*GetConsiderationResponse)(nil),   // 11: memsidecar.v1.GetConsiderationResponse
-	(*ListConsiderationsRequest)(nil),  // 12: memsidecar.v1.ListConsiderationsRequest
-	(*ListConsiderationsResponse)(nil), // 13: memsidecar.v1.ListConsiderationsResponse
-	(*RetryConsiderationRequest)(nil),  // 14: memsidecar.v1.RetryConsiderationRequest
-	(*RetryConsiderationResponse)(nil), // 15: memsidecar.v1.RetryConsiderationResponse
-	(*CreateMemoryRequest)(nil),        // 16: memsidecar.v1.CreateMemoryRequest
-	(*CreateMemoryResponse)(nil),       // 17: memsidecar.v1.CreateMemoryResponse
-	(*GetMemoryRequest)(nil),           // 18: memsidecar.v1.GetMemoryRequest
-	(*GetMemoryResponse)(nil),          // 19: memsidecar.v1.GetMemoryResponse
-	(*ListMemoriesRequest)(nil),        // 20: memsidecar.v1.ListMemoriesRequest
-	(*ListMemoriesResponse)(nil),       // 21: memsidecar.v1.ListMemoriesResponse
-	(*UpdateMemoryRequest)(nil),        // 22: memsidecar.v1.UpdateMemoryRequest
-	(*UpdateMemoryResponse)(nil),       // 23: memsidecar.v1.UpdateMemoryResponse
-	(*DeleteMemoryRequest)(nil),        // 24: memsidecar.v1.DeleteMemoryRequest
-	(*DeleteMemoryResponse)(nil),       // 25: memsidecar.v1.DeleteMemoryResponse
-	(*ForgetUserRequest)(nil),          // 26: memsidecar.v1.ForgetUserRequest
-	(*ForgetUserResponse)(nil),         // 27: memsidecar.v1.ForgetUserResponse
-	(*ExportUserRequest)(nil),          // 28: memsidecar.v1.ExportUserRequest
-	(*ExportUserResponse)(nil),         // 29: memsidecar.v1.ExportUserResponse
-	(*ExportedConsideration)(nil),      // 30: memsidecar.v1.ExportedConsideration
-	(*ImportMemoriesRequest)(nil),      // 31: memsidecar.v1.ImportMemoriesRequest
-	(*ImportMemoriesResponse)(nil),     // 32: memsidecar.v1.ImportMemoriesResponse
-	(*GetUserSettingsRequest)(nil),     // 33: memsidecar.v1.GetUserSettingsRequest
-	(*GetUserSettingsResponse)(nil),    // 34: memsidecar.v1.GetUserSettingsResponse
-	(*UpdateUserSettingsRequest)(nil),  // 35: memsidecar.v1.UpdateUserSettingsRequest
-	(*UpdateUserSettingsResponse)(nil), // 36: memsidecar.v1.UpdateUserSettingsResponse
-	(*GetStatusRequest)(nil),           // 37: memsidecar.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),          // 38: memsidecar.v1.GetStatusResponse
-	(*ComponentStatus)(nil),            // 39: memsidecar.v1.ComponentStatus
-	(*EmbeddingStatus)(nil),            // 40: memsidecar.v1.EmbeddingStatus
-	(*EmbeddingProgress)(nil),          // 41: memsidecar.v1.EmbeddingProgress
-	(*ModelUsage)(nil),                 // 42: memsidecar.v1.ModelUsage
-	(*QueueStatus)(nil),                // 43: memsidecar.v1.QueueStatus
-	(*Scope)(nil),                      // 44: memsidecar.v1.Scope
-	(MemoryKind)(0),                    // 45: memsidecar.v1.MemoryKind
-	(*timestamppb.Timestamp)(nil),      // 46: google.protobuf.Timestamp
-	(*Memory)(nil),                     // 47: memsidecar.v1.Memory
-	(*Message)(nil),                    // 48: memsidecar.v1.Message
-	(*durationpb.Duration)(nil),        // 49: google.protobuf.Duration
-	(*Consideration)(nil),              // 50: memsidecar.v1.Consideration
-	(ConsiderationState)(0),            // 51: memsidecar.v1.ConsiderationState
-	(*fieldmaskpb.FieldMask)(nil),      // 52: google.protobuf.FieldMask
-	(*UserSettings)(nil),               // 53: memsidecar.v1.UserSettings
+	(*ConsiderMemorizingRequest)(nil),  // 6: memsidecar.v1.ConsiderMemorizingRequest
+	(*ConsiderMemorizingResponse)(nil), // 7: memsidecar.v1.ConsiderMemorizingResponse
+	(*GetConsiderationRequest)(nil),    // 8: memsidecar.v1.GetConsiderationRequest
+	(*GetConsiderationResponse)(nil),   // 9: memsidecar.v1.GetConsiderationResponse
+	(*ListConsiderationsRequest)(nil),  // 10: memsidecar.v1.ListConsiderationsRequest
+	(*ListConsiderationsResponse)(nil), // 11: memsidecar.v1.ListConsiderationsResponse
+	(*RetryConsiderationRequest)(nil),  // 12: memsidecar.v1.RetryConsiderationRequest
+	(*RetryConsiderationResponse)(nil), // 13: memsidecar.v1.RetryConsiderationResponse
+	(*CreateMemoryRequest)(nil),        // 14: memsidecar.v1.CreateMemoryRequest
+	(*CreateMemoryResponse)(nil),       // 15: memsidecar.v1.CreateMemoryResponse
+	(*GetMemoryRequest)(nil),           // 16: memsidecar.v1.GetMemoryRequest
+	(*GetMemoryResponse)(nil),          // 17: memsidecar.v1.GetMemoryResponse
+	(*ListMemoriesRequest)(nil),        // 18: memsidecar.v1.ListMemoriesRequest
+	(*ListMemoriesResponse)(nil),       // 19: memsidecar.v1.ListMemoriesResponse
+	(*UpdateMemoryRequest)(nil),        // 20: memsidecar.v1.UpdateMemoryRequest
+	(*UpdateMemoryResponse)(nil),       // 21: memsidecar.v1.UpdateMemoryResponse
+	(*DeleteMemoryRequest)(nil),        // 22: memsidecar.v1.DeleteMemoryRequest
+	(*DeleteMemoryResponse)(nil),       // 23: memsidecar.v1.DeleteMemoryResponse
+	(*ForgetUserRequest)(nil),          // 24: memsidecar.v1.ForgetUserRequest
+	(*ForgetUserResponse)(nil),         // 25: memsidecar.v1.ForgetUserResponse
+	(*ExportUserRequest)(nil),          // 26: memsidecar.v1.ExportUserRequest
+	(*ExportUserResponse)(nil),         // 27: memsidecar.v1.ExportUserResponse
+	(*ExportedSession)(nil),            // 28: memsidecar.v1.ExportedSession
+	(*ExportedConsideration)(nil),      // 29: memsidecar.v1.ExportedConsideration
+	(*ImportMemoriesRequest)(nil),      // 30: memsidecar.v1.ImportMemoriesRequest
+	(*ImportMemoriesResponse)(nil),     // 31: memsidecar.v1.ImportMemoriesResponse
+	(*GetUserSettingsRequest)(nil),     // 32: memsidecar.v1.GetUserSettingsRequest
+	(*GetUserSettingsResponse)(nil),    // 33: memsidecar.v1.GetUserSettingsResponse
+	(*UpdateUserSettingsRequest)(nil),  // 34: memsidecar.v1.UpdateUserSettingsRequest
+	(*UpdateUserSettingsResponse)(nil), // 35: memsidecar.v1.UpdateUserSettingsResponse
+	(*GetStatusRequest)(nil),           // 36: memsidecar.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),          // 37: memsidecar.v1.GetStatusResponse
+	(*ComponentStatus)(nil),            // 38: memsidecar.v1.ComponentStatus
+	(*EmbeddingStatus)(nil),            // 39: memsidecar.v1.EmbeddingStatus
+	(*EmbeddingProgress)(nil),          // 40: memsidecar.v1.EmbeddingProgress
+	(*ModelUsage)(nil),                 // 41: memsidecar.v1.ModelUsage
+	(*QueueStatus)(nil),                // 42: memsidecar.v1.QueueStatus
+	(*Scope)(nil),                      // 43: memsidecar.v1.Scope
+	(MemoryKind)(0),                    // 44: memsidecar.v1.MemoryKind
+	(*timestamppb.Timestamp)(nil),      // 45: google.protobuf.Timestamp
+	(AgentFilter)(0),                   // 46: memsidecar.v1.AgentFilter
+	(*Degradation)(nil),                // 47: memsidecar.v1.Degradation
+	(*SessionMessage)(nil),             // 48: memsidecar.v1.SessionMessage
+	(*ScoreParts)(nil),                 // 49: memsidecar.v1.ScoreParts
+	(*Memory)(nil),                     // 50: memsidecar.v1.Memory
+	(*Message)(nil),                    // 51: memsidecar.v1.Message
+	(*durationpb.Duration)(nil),        // 52: google.protobuf.Duration
+	(*Consideration)(nil),              // 53: memsidecar.v1.Consideration
+	(ConsiderationState)(0),            // 54: memsidecar.v1.ConsiderationState
+	(*fieldmaskpb.FieldMask)(nil),      // 55: google.protobuf.FieldMask
+	(*UserSettings)(nil),               // 56: memsidecar.v1.UserSettings
+	(*Trace)(nil),                      // 57: memsidecar.v1.Trace
+	(*Session)(nil),                    // 58: memsidecar.v1.Session
+	(*SessionSummary)(nil),             // 59: memsidecar.v1.SessionSummary
 }
 var file_memsidecar_v1_memory_service_proto_depIdxs = []int32{
-	44, // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
-	45, // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
-	46, // 2: memsidecar.v1.RetrieveRequest.created_after:type_name -> google.protobuf.Timestamp
-	46, // 3: memsidecar.v1.RetrieveRequest.created_before:type_name -> google.protobuf.Timestamp
-	0,  // 4: memsidecar.v1.RetrieveRequest.agent:type_name -> memsidecar.v1.AgentFilter
-	5,  // 5: memsidecar.v1.RetrieveResponse.memories:type_name -> memsidecar.v1.RetrievedMemory
-	7,  // 6: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
-	47, // 7: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
-	6,  // 8: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
-	1,  // 9: memsidecar.v1.Degradation.component:type_name -> memsidecar.v1.DegradedComponent
-	44, // 10: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
-	48, // 11: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
-	49, // 12: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
-	50, // 13: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
-	44, // 14: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	50, // 15: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	44, // 16: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
-	51, // 17: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
-	50, // 18: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
-	44, // 19: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	50, // 20: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	44, // 21: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	47, // 22: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	47, // 23: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	44, // 24: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	47, // 25: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	44, // 26: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	47, // 27: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
-	44, // 28: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	47, // 29: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	52, // 30: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
-	47, // 31: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	44, // 32: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	44, // 33: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
-	44, // 34: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
-	53, // 35: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
-	47, // 36: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
-	30, // 37: memsidecar.v1.ExportUserResponse.consideration:type_name -> memsidecar.v1.ExportedConsideration
-	50, // 38: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
-	48, // 39: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
-	44, // 40: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	47, // 41: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
-	44, // 42: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	53, // 43: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	44, // 44: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	53, // 45: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
-	52, // 46: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
-	53, // 47: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	44, // 48: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
-	46, // 49: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	39, // 50: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
-	40, // 51: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
-	43, // 52: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
-	42, // 53: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
-	2,  // 54: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
-	46, // 55: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
-	41, // 56: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
-	49, // 57: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
-	46, // 58: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
-	3,  // 59: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
-	8,  // 60: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
-	10, // 61: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
-	12, // 62: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
-	14, // 63: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
-	16, // 64: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
-	18, // 65: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
-	20, // 66: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
-	22, // 67: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
-	24, // 68: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
-	26, // 69: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
-	28, // 70: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
-	31, // 71: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
-	33, // 72: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
-	35, // 73: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
-	37, // 74: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
-	4,  // 75: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
-	9,  // 76: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
-	11, // 77: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
-	13, // 78: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
-	15, // 79: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
-	17, // 80: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
-	19, // 81: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
-	21, // 82: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
-	23, // 83: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
-	25, // 84: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
-	27, // 85: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
-	29, // 86: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
-	32, // 87: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
-	34, // 88: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
-	36, // 89: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
-	38, // 90: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
-	75, // [75:91] is the sub-list for method output_type
-	59, // [59:75] is the sub-list for method input_type
-	59, // [59:59] is the sub-list for extension type_name
-	59, // [59:59] is the sub-list for extension extendee
-	0,  // [0:59] is the sub-list for field type_name
+	43, // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
+	44, // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
+	45, // 2: memsidecar.v1.RetrieveRequest.created_after:type_name -> google.protobuf.Timestamp
+	45, // 3: memsidecar.v1.RetrieveRequest.created_before:type_name -> google.protobuf.Timestamp
+	46, // 4: memsidecar.v1.RetrieveRequest.agent:type_name -> memsidecar.v1.AgentFilter
+	0,  // 5: memsidecar.v1.RetrieveRequest.sources:type_name -> memsidecar.v1.RetrieveSource
+	5,  // 6: memsidecar.v1.RetrieveResponse.memories:type_name -> memsidecar.v1.RetrievedMemory
+	47, // 7: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
+	4,  // 8: memsidecar.v1.RetrieveResponse.messages:type_name -> memsidecar.v1.RetrievedMessage
+	48, // 9: memsidecar.v1.RetrievedMessage.message:type_name -> memsidecar.v1.SessionMessage
+	49, // 10: memsidecar.v1.RetrievedMessage.parts:type_name -> memsidecar.v1.ScoreParts
+	48, // 11: memsidecar.v1.RetrievedMessage.before:type_name -> memsidecar.v1.SessionMessage
+	48, // 12: memsidecar.v1.RetrievedMessage.after:type_name -> memsidecar.v1.SessionMessage
+	50, // 13: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
+	49, // 14: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
+	43, // 15: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
+	51, // 16: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
+	52, // 17: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
+	53, // 18: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
+	43, // 19: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	53, // 20: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	43, // 21: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
+	54, // 22: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
+	53, // 23: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
+	43, // 24: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	53, // 25: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	43, // 26: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	50, // 27: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	50, // 28: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	43, // 29: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	50, // 30: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	43, // 31: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	50, // 32: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
+	43, // 33: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	50, // 34: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	55, // 35: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
+	50, // 36: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	43, // 37: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	43, // 38: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
+	43, // 39: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
+	56, // 40: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
+	50, // 41: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
+	29, // 42: memsidecar.v1.ExportUserResponse.consideration:type_name -> memsidecar.v1.ExportedConsideration
+	28, // 43: memsidecar.v1.ExportUserResponse.session:type_name -> memsidecar.v1.ExportedSession
+	48, // 44: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
+	57, // 45: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
+	58, // 46: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
+	59, // 47: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
+	53, // 48: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
+	51, // 49: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
+	43, // 50: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	50, // 51: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
+	43, // 52: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	56, // 53: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	43, // 54: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	56, // 55: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
+	55, // 56: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
+	56, // 57: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	43, // 58: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
+	45, // 59: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	38, // 60: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
+	39, // 61: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
+	42, // 62: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
+	41, // 63: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
+	1,  // 64: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
+	45, // 65: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
+	40, // 66: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
+	52, // 67: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
+	45, // 68: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
+	2,  // 69: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
+	6,  // 70: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
+	8,  // 71: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
+	10, // 72: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
+	12, // 73: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
+	14, // 74: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
+	16, // 75: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
+	18, // 76: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
+	20, // 77: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
+	22, // 78: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
+	24, // 79: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
+	26, // 80: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
+	30, // 81: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
+	32, // 82: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
+	34, // 83: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
+	36, // 84: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
+	3,  // 85: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
+	7,  // 86: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
+	9,  // 87: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
+	11, // 88: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
+	13, // 89: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
+	15, // 90: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
+	17, // 91: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
+	19, // 92: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
+	21, // 93: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
+	23, // 94: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
+	25, // 95: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
+	27, // 96: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
+	31, // 97: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
+	33, // 98: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
+	35, // 99: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
+	37, // 100: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
+	85, // [85:101] is the sub-list for method output_type
+	69, // [69:85] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_memory_service_proto_init() }
@@ -3187,14 +3282,20 @@ func file_memsidecar_v1_memory_service_proto_init() {
 	if File_memsidecar_v1_memory_service_proto != nil {
 		return
 	}
+	file_memsidecar_v1_common_proto_init()
 	file_memsidecar_v1_memory_proto_init()
 	file_memsidecar_v1_message_proto_init()
 	file_memsidecar_v1_scope_proto_init()
+	file_memsidecar_v1_session_proto_init()
+	file_memsidecar_v1_trace_proto_init()
 	file_memsidecar_v1_memory_service_proto_msgTypes[0].OneofWrappers = []any{}
-	file_memsidecar_v1_memory_service_proto_msgTypes[26].OneofWrappers = []any{
+	file_memsidecar_v1_memory_service_proto_msgTypes[25].OneofWrappers = []any{
 		(*ExportUserResponse_Settings)(nil),
 		(*ExportUserResponse_Memory)(nil),
 		(*ExportUserResponse_Consideration)(nil),
+		(*ExportUserResponse_Session)(nil),
+		(*ExportUserResponse_Message)(nil),
+		(*ExportUserResponse_Trace)(nil),
 	}
 	file_memsidecar_v1_memory_service_proto_msgTypes[28].OneofWrappers = []any{
 		(*ImportMemoriesRequest_Scope)(nil),
@@ -3205,7 +3306,7 @@ func file_memsidecar_v1_memory_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_memsidecar_v1_memory_service_proto_rawDesc), len(file_memsidecar_v1_memory_service_proto_rawDesc)),
-			NumEnums:      3,
+			NumEnums:      2,
 			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -94,7 +94,7 @@ type Message struct {
 	Role Role `protobuf:"varint,2,opt,name=role,proto3,enum=memsidecar.v1.Role" json:"role,omitempty"`
 	// The user id of the person who spoke, for ROLE_USER only. Empty means the scope's user.
 	SpeakerId string `protobuf:"bytes,3,opt,name=speaker_id,json=speakerId,proto3" json:"speaker_id,omitempty"`
-	// The bot or persona that spoke, for ROLE_ASSISTANT. Empty means the scope's agent.
+	// The bot or persona that spoke, or for other roles was spoken to. Empty means the scope's agent.
 	AgentId string `protobuf:"bytes,4,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// What was said. May be empty when there are tool calls. At most 256 KiB.
 	Content string `protobuf:"bytes,5,opt,name=content,proto3" json:"content,omitempty"`
