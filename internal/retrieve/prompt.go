@@ -3,10 +3,10 @@ package retrieve
 import (
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
+	texts "github.com/memsidecar/memsidecar/internal/prompt"
 )
 
 // Prompt is the wording around the memories in prompt_context.
@@ -65,7 +65,7 @@ func (p Prompts) render(hits []Hit, settings memory.Settings, location *time.Loc
 	}
 	var lines []string
 	for _, h := range hits {
-		lines = append(lines, "- ["+h.Memory.ObservedAt.In(location).Format(time.DateOnly)+"] "+prompt.inert(h.Memory.Text)+"\n")
+		lines = append(lines, "- ["+h.Memory.ObservedAt.In(location).Format(time.DateOnly)+"] "+texts.Line(h.Memory.Text, prompt.Header, prompt.Footer)+"\n")
 	}
 	block := prompt.block(prompt.Header+"\n"+prompt.Note+"\n\n", lines, maxRunes)
 	if block == "" { // little room: the header alone says what the block is
@@ -111,38 +111,4 @@ func (p Prompts) choose(hits []Hit, language string) Prompt {
 		return prompt
 	}
 	return p["en"]
-}
-
-// invisible reports whether a character shows nothing, or changes the direction of others. Such characters hide text from
-// people and not from models. Those that hold emoji together, or choose between emoji and text, are no such.
-func invisible(r rune) bool {
-	const zeroWidthJoiner, textStyle, emojiStyle = '\u200d', '\ufe0e', '\ufe0f'
-	switch r {
-	case zeroWidthJoiner, textStyle, emojiStyle:
-		return false
-	}
-	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
-}
-
-// inert makes stored text harmless in the block: one line, without the characters that hide or reverse text, and
-// without anything that reads as the block's own delimiters.
-func (p Prompt) inert(text string) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case r == '【':
-			return '〔'
-		case r == '】':
-			return '〕'
-		case unicode.IsControl(r), invisible(r):
-			return -1
-		}
-		return r
-	}, text)
-	text = strings.Join(strings.Fields(text), " ")
-	for _, delimiter := range []string{p.Header, p.Footer} {
-		text = strings.ReplaceAll(text, strings.TrimSpace(delimiter), "…")
-	}
-	return text
 }

@@ -1,0 +1,22 @@
+package prompt
+
+import "testing"
+
+// TestLine: what is harmless stays as it is, what hides or forges does not. The blocks' own tests try to forge them.
+func TestLine(t *testing.T) {
+	for _, text := range []string{"一家👩‍👩‍👧‍👦五口 ❤️ 🏳️‍🌈", "עברית", "naïve café", "a ≠ b — “quoted”", "𠮷野家"} {
+		if got := Line(text, "<end>"); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+	for text, want := range map[string]string{
+		"a\nb\u2028c":      "a b c",
+		"【x】":              "〔x〕",
+		"<e\u200bnd>":      "…",
+		"\x1b[31mred\u202e": "[31mred",
+	} {
+		if got := Line(text, " <end> ", ""); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+// Package session keeps conversations: what is said is appended to a session, the window for the next prompt is cut from
+// its end, what the window drops is summarised, and what was not considered is handed to the long-term memory. Store
+// declares what the storage must do; sessiontest holds what every implementation must keep to.
+package session
+
+import (
+	"slices"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// Limits of a session's own fields.
+const (
+	MaxTitleRunes    = 1000
+	MaxMetadataBytes = memory.MaxContentBytes
+	// MaxNamed is how many participants, and how many agents, a Session names.
+	MaxNamed = 1000
+)
+
+// Session is one running conversation.
+type Session struct {
+	Namespace string
+	ID        string
+	// Channel is where it happens; it never changes.
+	Channel       memory.Channel
+	Participants  []string // user ids, in the order in which they came in, at most MaxNamed
+	Agents        []string // likewise
+	Title         string
+	Metadata      string // a JSON object as it was sent, or ""
+	MemorizeEvery *int   // nil: as the user or the configuration says
+
+	Messages     int64
+	UserMessages int64
+	Unconsidered int64 // of people, not withheld
+	FirstSaidAt  time.Time
+	LastSaidAt   time.Time
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+	ActiveAt     time.Time // when the last message was received; the zero time before the first
+
+	WindowStart int64 // position of the first message since the window last expired
+	Last        int64 // position of the last message ever appended; 0 before the first
+}
+
+// Message is a message with its place in a session.
+type Message struct {
+	memory.Message
+	SessionID       string
+	Channel         memory.Channel // of the session
+	Position        int64          // from 1, rising; places of deleted messages stay empty
+	ReceivedAt      time.Time
+	ConsiderationID string // that took it, or ""
+	Withheld        bool   // kept out of windows and considerations
+}
+
+// Summary stands for the older messages of a window.
+type Summary struct {
+	// AgentID is set when it covers only what was said with that agent.
+	AgentID  string
+	Text     string
+	Last     int64 // it covers the messages up to this position
+	Messages int64 // how many it covers
+	MadeBy   string
+	At       time.Time
+}
+
+// Viewer is who asks, and from where. The user may be empty: then only sessions in which nobody is named are seen.
+type Viewer struct {
+	Namespace string
+	UserID    string
+	Channel   memory.Channel
+	Audience  memory.Audience
+}
+
+// Sees reports whether the session may be shown. A group's session is everybody's in that group; other sessions belong to
+// those who take part in them, also when asked for from elsewhere.
+func (v Viewer) Sees(s *Session) bool {
+	switch {
+	case v.Namespace != s.Namespace || !v.Audience.Sees(s.Channel):
+		return false
+	case v.inItsGroup(s):
+		return true
+	case v.UserID == "":
+		return len(s.Participants) == 0
+	}
+	return slices.Contains(s.Participants, v.UserID)
+}
+
+// MayWrite says why the viewer may not add to a session, or "".
+func (v Viewer) MayWrite(s *Session) string {
+	switch {
+	case v.Channel.VisibilityKey() != s.Channel.VisibilityKey():
+		return "it was begun in another channel: use a session of its own for each channel"
+	case v.inItsGroup(s):
+		return ""
+	case v.UserID == "" && len(s.Participants) > 0:
+		return "people take part in it by name: name the user"
+	case v.UserID != "" && !slices.Contains(s.Participants, v.UserID) && s.Last > 0:
+		return "it was begun by somebody else: use another session_id, or say that the channel is a group"
+	}
+	return ""
+}
+
+func (v Viewer) inItsGroup(s *Session) bool {
+	return s.Channel.Kind == memory.ChannelGroup && v.Channel.VisibilityKey() == s.Channel.VisibilityKey()
+}
+
+// Owner is the user to whom a message belongs when the user of the scope hears it: who said it, or whom the bot answered.
+// Messages without an owner are found in their session only.
+func Owner(m *memory.Message, scopeUser string) string {
+	if m.Role == memory.RoleUser {
+		return m.Speaker
+	}
+	return scopeUser
+}

@@ -1,0 +1,229 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+)
+
+// Store keeps sessions. All methods are safe for concurrent use; what writes is durable when it returns. Errors wrap
+// memory.ErrUnavailable when storage is down, memory.ErrNotFound when there is no such session or the viewer does not see
+// it, and memory.ErrPrecondition when the viewer may not write to it (Viewer.MayWrite says why).
+type Store interface {
+	// Append adds messages at the end of a session, all or none; those whose id the session has are not added again. The
+	// same id with another hash is a *memory.InvalidError about "messages[i].id".
+	Append(ctx context.Context, a Append) (Appended, error)
+	// Record is Append and queue.Store.Accept in one: what the session lacks of r.Acceptance.Dialogue is appended, and of
+	// its messages those not considered before are accepted for considering. When the request id was used before,
+	// nothing is appended and the earlier consideration returned. When all messages were considered before, a skipped
+	// consideration says so.
+	Record(ctx context.Context, r Record) (memory.Consideration, Appended, error)
+	// Unconsidered returns what Take would take, or ErrNotFound.
+	Unconsidered(ctx context.Context, namespace, sessionID string) (Pending, error)
+	// Take accepts for considering what no consideration took yet, up to and including t.Last, oldest first, at most
+	// memory.MaxMessages and memory.MaxDialogueBytes of it. The acceptance's dialogue has a scope and no messages. ok is
+	// false when nothing was left to take.
+	Take(ctx context.Context, t Take) (c memory.Consideration, ok bool, err error)
+
+	// Get returns a session that the viewer sees.
+	Get(ctx context.Context, v Viewer, sessionID string) (Session, error)
+	// List returns a page of the sessions that the viewer sees, the one that changed last first; from a group those of
+	// the group. next is empty on the last page.
+	List(ctx context.Context, v Viewer, after string, limit int) (sessions []Session, next string, err error)
+	// Update changes a session that the viewer may write to.
+	Update(ctx context.Context, v Viewer, sessionID string, p Patch) (Session, error)
+	// Current returns the id of the user's current session in the viewer's channel, in a group else that of the group;
+	// "" when there is none.
+	Current(ctx context.Context, v Viewer) (string, error)
+	// Switch makes a session the user's current one in the viewer's channel, and creates it when there is none of that
+	// id. An empty id leaves the user without.
+	Switch(ctx context.Context, v Viewer, sessionID string, at time.Time) (s Session, created bool, err error)
+	// Delete deletes a session. It is gone, and its id free, when Delete returns, also when it returns because the
+	// context ended; then Sweep completes it. Considerations that have not ended are deleted, of others the messages.
+	Delete(ctx context.Context, v Viewer, sessionID string) (Deleted, error)
+
+	// Messages returns a page of a session's messages and how many all pages have.
+	Messages(ctx context.Context, v Viewer, sessionID string, q MessageQuery) (Page, error)
+	// Window returns the session, its newest messages that count, and its summary; ErrNotFound when there is none.
+	Window(ctx context.Context, v Viewer, sessionID string, q WindowQuery) (Window, error)
+	// SaveSummary stores a summary unless the session was deleted, somebody's words were taken out of it or its window
+	// expired since the Window at revision was read.
+	SaveSummary(ctx context.Context, namespace, sessionID string, revision int64, s Summary) error
+	// Older returns the session's messages of the present window after a position, oldest first, at most limit, for a
+	// summary; with the agents that took part and the session's revision.
+	Older(ctx context.Context, namespace, sessionID string, after int64, agentID string, limit int) (Older, error)
+	// SummaryDone says that the session needs no summary for now.
+	SummaryDone(ctx context.Context, namespace, sessionID string, last int64) error
+
+	// Due returns sessions for which something is to be done, the longest due first, and when the next will be.
+	Due(ctx context.Context, now time.Time, limit int) (due []Due, next time.Time, err error)
+	// Postpone puts off what is due.
+	Postpone(ctx context.Context, d Due, until time.Time) error
+
+	// Export calls fn for each session in which the user takes part, oldest first.
+	Sessions(ctx context.Context, user memory.User, after string, limit int) (sessions []Session, next string, err error)
+	// OwnMessages returns the user's messages in a session (see Owner), oldest first, after a position.
+	OwnMessages(ctx context.Context, user memory.User, sessionID string, after int64, limit int) ([]Message, error)
+	// Forget deletes what a user said anywhere and what was answered to this user; sessions in which nobody else takes
+	// part go with their summaries, summaries of others are made anew from what is left.
+	Forget(ctx context.Context, user memory.User) (Forgotten, error)
+	// Expire deletes messages of the namespaces received before the time, and sessions left without any, in steps, and
+	// returns how many messages it deleted. A nil list means all namespaces but those excepted.
+	Expire(ctx context.Context, e Expiry) (int64, error)
+	// Sweep completes deletions that were interrupted.
+	Sweep(ctx context.Context) error
+}
+
+// Append is what is to be added to a session.
+type Append struct {
+	Scope    memory.Scope // SessionID "" is the current session, or a new one, which then is the current one
+	Audience memory.Audience
+	NewID    string // of the session, should one without a name be made
+	Messages []memory.Message
+	// Hashes are over the messages as they were sent; compared for messages with an id.
+	Hashes   [][]byte
+	Withheld []bool // by message; nil: none
+	At       time.Time
+	Rules    Rules
+	// Settled messages are history only: never considered.
+	Settled bool
+	// Import gives a new session these fields, and knows messages without an id by their place: the i-th of all that the
+	// import has handed over (From + i, from 1) is there when the message at that position has the same hash.
+	Import *Import
+}
+
+// Import is what an import gives to a session beside its messages.
+type Import struct {
+	Title         string
+	Metadata      string
+	MemorizeEvery *int
+	CreatedAt     time.Time // zero: Append.At
+	UpdatedAt     time.Time // zero: Append.At; set again after every batch
+	From          int64     // how many messages of the import came before this batch
+}
+
+// Rules are what the configuration and the user's settings say about a session.
+type Rules struct {
+	TTL time.Duration // the window expires after this long without a message; 0 never
+	// MemorizeEvery is after how many messages of people what was said is considered, unless the session has a number of
+	// its own; 0 is never, also not after Idle.
+	MemorizeEvery int
+	Idle          time.Duration // after this long without a message, too; never later than TTL
+	// SummarizeAfter is how many messages of the window no summary covers when a summary becomes due; 0 is never.
+	SummarizeAfter int64
+}
+
+// Appended is what Append did.
+type Appended struct {
+	Session   Session
+	Created   bool
+	Added     int
+	Positions []int64 // of the messages, in order, those that were there included
+}
+
+// Record is an Append whose messages are those of the acceptance's dialogue.
+type Record struct {
+	Append
+	Acceptance queue.Acceptance
+}
+
+// Pending is what waits in a session to be considered.
+type Pending struct {
+	Session  Session
+	Scope    memory.Scope // of the oldest message that waits: its speaker, its agent
+	Speakers []string     // of all that wait; the scope's user first
+	Last     int64        // the position of the last
+}
+
+// Take is a part of a session to be considered.
+type Take struct {
+	Namespace, SessionID string
+	Last                 int64
+	Acceptance           queue.Acceptance
+	Rules                Rules // for what is left
+}
+
+// Patch is a change of a session; nil fields stay as they are.
+type Patch struct {
+	Title, Metadata *string
+	MemorizeEvery   **int // the inner nil removes it
+	At              time.Time
+}
+
+// Deleted counts what Delete deleted.
+type Deleted struct {
+	Messages       int64
+	Considerations int64 // that had not ended
+}
+
+// Forgotten counts what Forget deleted.
+type Forgotten struct {
+	Messages int64
+	Sessions int64
+}
+
+// MessageQuery asks for a page of messages.
+type MessageQuery struct {
+	NewestFirst bool
+	Start       int64  // the first position, 0 is either end
+	After       string // the next of the page before
+	AgentID     *string
+	Limit       int
+}
+
+// Page is a page of messages.
+type Page struct {
+	Session  Session
+	Messages []Message
+	Next     string
+	Total    int64
+}
+
+// WindowQuery says which messages of a window count. Withheld ones never do.
+type WindowQuery struct {
+	Limit   int
+	AgentID *string
+	Tools   bool // with those of tools
+	System  bool // with system messages
+}
+
+// Window is the end of a session.
+type Window struct {
+	Session  Session
+	Messages []Message // oldest first, none from before Session.WindowStart
+	Summary  *Summary  // of the agent asked for, or of all
+}
+
+// Older is what a summary is made of.
+type Older struct {
+	Session   Session
+	Messages  []Message // no withheld, system or tool ones
+	Summaries []Summary
+	Revision  int64
+}
+
+// DueKind is what is due.
+type DueKind string
+
+// What may be due.
+const (
+	DueConsider  DueKind = "consider"
+	DueSummarize DueKind = "summarize"
+)
+
+// Due is a session for which something is to be done.
+type Due struct {
+	Namespace, SessionID string
+	Kind                 DueKind
+	At                   time.Time
+}
+
+// Expiry says whose messages are deleted.
+type Expiry struct {
+	Namespace string   // only this one
+	Except    []string // when Namespace is empty: all but these
+	Before    time.Time
+	Limit     int // messages deleted in one step
+}
