@@ -10,9 +10,9 @@ func TestLine(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"a\nb\u2028c":      "a b c",
-		"【x】":              "〔x〕",
-		"<e\u200bnd>":      "…",
+		"a\nb\u2028c":       "a b c",
+		"【x】":               "〔x〕",
+		"<e\u200bnd>":       "…",
 		"\x1b[31mred\u202e": "[31mred",
 	} {
 		if got := Line(text, " <end> ", ""); got != want {
