@@ -8,12 +8,14 @@
 package config
 
 import (
+	"strings"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/decide/rules"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/secret"
+	"github.com/memsidecar/memsidecar/internal/session"
 )
 
 // Config is the whole configuration. One that Load returned is valid.
@@ -32,6 +34,9 @@ type Config struct {
 	Index           Index                 `koanf:"index"`
 	Retrieval       Retrieval             `koanf:"retrieval"`
 	Queue           Queue                 `koanf:"queue"`
+	Session         Session               `koanf:"session"`
+	History         History               `koanf:"history"`
+	Namespaces      []Namespace           `koanf:"namespaces" doc:"what holds for some namespaces only, a mapping each: name (or a/b/* for all below a/b; the first that fits counts), session_enabled, memorize_every, history_retention"`
 	Trace           Trace                 `koanf:"trace"`
 	ShutdownGrace   time.Duration         `koanf:"shutdown_grace" min:"0" max:"10m" doc:"how long calls and considerations under way may go on after the signal to stop"`
 }
@@ -106,9 +111,49 @@ type Queue struct {
 	BackoffMax        time.Duration `koanf:"backoff_max" min:"1ms" max:"24h" doc:"longest pause between two attempts"`
 }
 
+// Session is how conversations are kept. What a request says itself comes before max_messages, max_turns and max_chars.
+type Session struct {
+	Enabled          bool              `koanf:"enabled" doc:"whether conversations are kept at all"`
+	RecordConsidered bool              `koanf:"record_considered" doc:"whether dialogues handed to ConsiderMemorizing are recorded in their session, too"`
+	MemorizeEvery    int               `koanf:"memorize_every" min:"0" max:"1000" doc:"user messages in a session after which what was said is considered by itself; 0 never does"`
+	Idle             time.Duration     `koanf:"idle" min:"1s" max:"720h" doc:"pause in a session after which what is left is considered, when memorize_every is not 0"`
+	TTL              time.Duration     `koanf:"ttl" min:"1s" max:"87600h" doc:"pause after which the window expires and the next message begins a fresh one"`
+	MaxMessages      int               `koanf:"max_messages" min:"1" max:"1000" doc:"messages in the window at most"`
+	MaxTurns         int               `koanf:"max_turns" min:"1" max:"1000" doc:"turns in the window at most: what people say until they are answered, and the answer"`
+	MaxChars         int               `koanf:"max_chars" min:"1" max:"1000000" doc:"characters said in the window at most"`
+	FailureMaxChars  int               `koanf:"failure_max_chars" min:"0" max:"10000" doc:"longest reply without a tool call that is left out of window and consideration when it looks like a failure; 0 leaves none out"`
+	FailurePhrases   []string          `koanf:"failure_phrases" doc:"what a failure looks like, besides the built-in phrases"`
+	SummaryMaxChars  int               `koanf:"summary_max_chars" min:"0" max:"100000" doc:"longest summary of what the window dropped, in characters; 0 makes none"`
+	Labels           map[string]string `koanf:"labels" doc:"names of agents and users in the block for the prompt, by id, such as {ancestor_yan: 严氏先祖}"`
+	Wordings         session.Wordings  `koanf:"wordings" each:"language"`
+}
+
+// History is what is kept of conversations beyond the window.
+type History struct {
+	Retention time.Duration `koanf:"retention" min:"0" max:"876000h" doc:"how long messages are kept; 0 keeps them for ever"`
+	Vectors   int           `koanf:"vectors" min:"0" max:"100000" doc:"newest messages of a user that are embedded, so that they are also found by meaning"`
+}
+
+// Namespace is what holds for some namespaces only. What is nil is as for all.
+type Namespace struct {
+	Name             string         `koanf:"name"`
+	SessionEnabled   *bool          `koanf:"session_enabled"`
+	MemorizeEvery    *int           `koanf:"memorize_every"`
+	HistoryRetention *time.Duration `koanf:"history_retention"`
+}
+
+// Fits reports whether this is about the namespace.
+func (n Namespace) Fits(namespace string) bool {
+	if below, ok := strings.CutSuffix(n.Name, "*"); ok {
+		return strings.HasPrefix(namespace, below)
+	}
+	return n.Name == namespace
+}
+
 // Trace is the record of calls.
 type Trace struct {
-	Retention time.Duration `koanf:"retention" min:"0" max:"8760h" doc:"how long the records of calls are kept; 0 records none"`
+	Retention  time.Duration `koanf:"retention" min:"0" max:"8760h" doc:"how long the records of calls are kept; 0 records none"`
+	MaxRecords int           `koanf:"max_records" min:"1" max:"100000000" doc:"how many records of calls are kept at most"`
 }
 
 // defaults is what is not set otherwise.
@@ -147,7 +192,14 @@ func defaults(dataDir string) Config {
 			BackoffMin:        time.Second,
 			BackoffMax:        5 * time.Minute,
 		},
-		Trace:         Trace{Retention: 168 * time.Hour},
+		Session: Session{
+			Enabled: true, RecordConsidered: true, MemorizeEvery: 10, Idle: 30 * time.Minute, TTL: 24 * time.Hour,
+			MaxMessages: 10, MaxTurns: 5, MaxChars: 4000, FailurePhrases: []string{}, SummaryMaxChars: 1000,
+			Labels: map[string]string{}, Wordings: session.DefaultWordings(),
+		},
+		History:       History{Vectors: 1000},
+		Namespaces:    []Namespace{},
+		Trace:         Trace{Retention: 168 * time.Hour, MaxRecords: 100_000},
 		ShutdownGrace: 10 * time.Second,
 	}
 }

@@ -71,6 +71,13 @@ func (c converter) convert(key string, raw any, t reflect.Type) (reflect.Value, 
 	case raw == nil:
 		c.problems.add(key, c.source, "has no value", "give it one, or remove it")
 		return v, false
+	case t.Kind() == reflect.Pointer: // a value that may be left out
+		e, good := c.convert(key, raw, t.Elem())
+		if good {
+			v.Set(reflect.New(t.Elem()))
+			v.Elem().Set(e)
+		}
+		return v, good
 	case t == reflect.TypeFor[time.Duration]():
 		return v, c.duration(key, raw, v)
 	case t.Kind() == reflect.String:

@@ -60,6 +60,8 @@ func yamlNode(v reflect.Value) *yaml.Node {
 		n.Content = append(n.Content, yamlNode(reflect.ValueOf(name)), yamlNode(v))
 	}
 	switch {
+	case v.Kind() == reflect.Pointer: // set, or structures leave it out
+		return yamlNode(v.Elem())
 	case v.Type() == reflect.TypeFor[time.Duration]():
 		n.SetString(durationText(time.Duration(v.Int())))
 	case v.Kind() == reflect.Slice:

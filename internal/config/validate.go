@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
+	"github.com/memsidecar/memsidecar/internal/session"
 )
 
 // outside says what to do about a value that its field's tags do not allow, or "".
@@ -56,6 +58,13 @@ func allowedBy(tags reflect.StructTag) string {
 	return ""
 }
 
+var baseLanguage = regexp.MustCompile(`^[a-z]{2,8}$`)
+
+const (
+	notBaseLanguage = "is not a base language"
+	baseLanguageFix = `use the code alone, in small letters, such as "zh"`
+)
+
 // validate notes what no tag can say. What is known to be wrong already is left alone.
 func validate(c Config, from origins, bad *problems) {
 	known := slices.Clone(*bad)
@@ -79,13 +88,36 @@ func validate(c Config, from origins, bad *problems) {
 	}
 	for _, language := range slices.Sorted(maps.Keys(c.Retrieval.Prompts)) {
 		key := "retrieval.prompts." + language
-		if !regexp.MustCompile(`^[a-z]{2,8}$`).MatchString(language) {
-			check(key, "is not a base language", `use the code alone, in small letters, such as "zh"`)
+		if !baseLanguage.MatchString(language) {
+			check(key, notBaseLanguage, baseLanguageFix)
 			continue
 		}
 		alone := retrieve.DefaultPrompts()
 		alone[language] = c.Retrieval.Prompts[language]
 		check(key, alone.Problem(), "write them")
+	}
+	for _, language := range slices.Sorted(maps.Keys(c.Session.Wordings)) {
+		key := "session.wordings." + language
+		if !baseLanguage.MatchString(language) {
+			check(key, notBaseLanguage, baseLanguageFix)
+			continue
+		}
+		alone := session.DefaultWordings()
+		alone[language] = c.Session.Wordings[language]
+		check(key, alone.Problem(), "write them")
+	}
+	for i, n := range c.Namespaces {
+		key := fmt.Sprintf("namespaces[%d]", i)
+		name, _ := strings.CutSuffix(n.Name, "/*")
+		if problems := (memory.Scope{Namespace: name}).Validate("name", false); n.Name != "*" && len(problems) > 0 {
+			check(key+".name", problems[0].Problem, "name a namespace, or all below one as a/b/*")
+		}
+		if every := n.MemorizeEvery; every != nil && (*every < 0 || *every > 1000) {
+			check(key+".memorize_every", fmt.Sprintf("is %d", *every), "use 0 to 1000")
+		}
+		if retention := n.HistoryRetention; retention != nil && *retention < 0 {
+			check(key+".history_retention", "is negative", "use 0 to keep messages for ever, or a duration")
+		}
 	}
 	if q := c.Queue; q.BackoffMin > q.BackoffMax && !known.about("queue.backoff_max") {
 		check("queue.backoff_min", fmt.Sprintf("is %s, longer than queue.backoff_max, %s (from %s)", durationText(q.BackoffMin),

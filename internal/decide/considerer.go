@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/usage"
@@ -38,6 +36,7 @@ type Vectors interface {
 // Parts is what a Considerer works with.
 type Parts struct {
 	Queue      queue.Store
+	Sessions   Sessions
 	Memories   Memories
 	Settings   Settings
 	Vectors    Vectors
@@ -95,6 +94,8 @@ type Request struct {
 	// PayloadHash is over what the caller sent, before anything was filled in.
 	PayloadHash []byte
 	Wait        time.Duration // 0: return once durable
+	// Accept is used in place of the queue's, to record the dialogue in its session as well. Optional.
+	Accept func(context.Context, queue.Acceptance) (memory.Consideration, error)
 }
 
 const pausedReason = "remembering is paused for this user"
@@ -102,33 +103,36 @@ const pausedReason = "remembering is paused for this user"
 // Consider makes the dialogue durable and returns the consideration of the scope's user: at once, or when it is final,
 // or when the time to wait is over.
 func (c *Considerer) Consider(ctx context.Context, r Request) (memory.Consideration, error) {
-	skip := map[string]string{}
-	user := r.Dialogue.Scope.User()
+	speakers := r.Dialogue.Speakers()
+	skip, err := c.paused(ctx, r.Dialogue.Scope.Namespace, speakers)
+	if err != nil {
+		return memory.Consideration{}, err
+	}
 	dialogue := r.Dialogue
-	for _, speaker := range r.Dialogue.Speakers() {
-		settings, err := c.Settings.Get(ctx, memory.User{Namespace: user.Namespace, ID: speaker})
-		if err != nil {
-			return memory.Consideration{}, err
-		}
-		if settings.Paused {
-			skip[speaker] = pausedReason
-			dialogue, _ = dialogue.Without(speaker) // paused also means that the words are not kept
-		}
+	for speaker := range skip {
+		dialogue, _ = dialogue.Without(speaker) // paused also means that the words are not kept
 	}
-	acceptance := queue.Acceptance{
-		ID: "con_" + uuid.Must(uuid.NewV7()).String(), Dialogue: dialogue, RequestID: r.RequestID,
-		PayloadHash: r.PayloadHash, At: time.Now(), Skip: skip, MaxPending: c.options.MaxPending,
-		Speakers: r.Dialogue.Speakers(),
+	accept := c.Queue.Accept
+	if r.Accept != nil {
+		accept = r.Accept
 	}
-	accepted, err := c.Queue.Accept(ctx, acceptance)
+	accepted, err := accept(ctx, queue.Acceptance{
+		ID: newConsiderationID(), Dialogue: dialogue, RequestID: r.RequestID, PayloadHash: r.PayloadHash, At: time.Now(),
+		Skip: skip, MaxPending: c.options.MaxPending, Speakers: speakers,
+	})
 	if err != nil {
 		return accepted, err
 	}
+	return c.settled(ctx, accepted, r.Wait)
+}
+
+// settled sets the workers going, and waits for the outcome as long as is asked for and allowed.
+func (c *Considerer) settled(ctx context.Context, accepted memory.Consideration, wait time.Duration) (memory.Consideration, error) {
 	c.pool.Wake()
-	if r.Wait <= 0 || accepted.State.Final() {
+	if wait <= 0 || accepted.State.Final() {
 		return accepted, nil
 	}
-	return c.await(ctx, accepted, min(r.Wait, c.options.MaxWait))
+	return c.await(ctx, accepted, min(wait, c.options.MaxWait))
 }
 
 // await returns the consideration when it is final or the time is over.
