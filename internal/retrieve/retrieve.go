@@ -16,6 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/batch"
 	"github.com/memsidecar/memsidecar/internal/embed"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
@@ -77,11 +78,12 @@ type Result struct {
 	TraceID       string
 }
 
-// Hit is a memory with its score. The memory is shared: it must not be modified.
+// Hit is a memory, or a message of the past, with its score. What it points to is shared: it must not be modified.
 type Hit struct {
-	Memory *memory.Memory
-	Score  float64
-	Parts  ScoreParts
+	Memory  *memory.Memory   // nil for a message
+	Message *session.Message // nil for a memory
+	Score   float64
+	Parts   ScoreParts
 }
 
 // ScoreParts is what a score is made of, each 0 to 1.
