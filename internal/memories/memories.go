@@ -14,6 +14,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lexical"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
@@ -36,8 +38,17 @@ type Settings interface {
 	Forget(ctx context.Context, user memory.User) (bool, error)
 }
 
-// Traces is the part of the traces that forgetting needs.
+// Sessions is the part of session.Store that moving out and forgetting need.
+type Sessions interface {
+	Sessions(ctx context.Context, user memory.User, after string, limit int) (sessions []session.Session, next string, err error)
+	OwnMessages(ctx context.Context, user memory.User, sessionID string, after int64, limit int) ([]session.Message, error)
+	Window(ctx context.Context, v session.Viewer, sessionID string, q session.WindowQuery) (session.Window, error)
+	Forget(ctx context.Context, user memory.User) (session.Forgotten, error)
+}
+
+// Traces is the part of the traces that moving out and forgetting need.
 type Traces interface {
+	List(ctx context.Context, q trace.ListQuery) (records []trace.Record, next string, err error)
 	Forget(ctx context.Context, user memory.User) (int64, error)
 }
 
@@ -52,6 +63,7 @@ type Parts struct {
 	Vectors        decide.Vectors
 	Considerations Considerations
 	Queue          Queue
+	Sessions       Sessions
 	Settings       Settings
 	Traces         Traces
 	Purger         Purger
@@ -152,12 +164,14 @@ func (k *Keeper) Update(ctx context.Context, user memory.User, id string, audien
 
 // Receipt says what forgetting a user deleted.
 type Receipt struct {
-	Memories       int64
-	Considerations int64
-	Messages       int64 // of the user, in other people's dialogues
-	Traces         int64
-	Settings       bool
-	Purged         bool // the bytes are gone from the files
+	Memories        int64
+	Considerations  int64
+	Messages        int64 // of the user, in other people's dialogues
+	SessionMessages int64 // of the user, and to the user, in sessions
+	Sessions        int64 // in which nobody else takes part
+	Traces          int64
+	Settings        bool
+	Purged          bool // the bytes are gone from the files
 }
 
 // Forget deletes everything of a user. Jobs come first and are barred meanwhile, so that none stores anything after the
@@ -173,6 +187,11 @@ func (k *Keeper) Forget(ctx context.Context, user memory.User) (r Receipt, err e
 		return r, err
 	}
 	r.Considerations, r.Messages = forgotten.Considerations, forgotten.Messages
+	said, err := k.Sessions.Forget(ctx, user)
+	if err != nil {
+		return r, err
+	}
+	r.SessionMessages, r.Sessions = said.Messages, said.Sessions
 	if r.Traces, err = k.Traces.Forget(ctx, user); err != nil {
 		return r, err
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lexical"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
@@ -22,10 +24,15 @@ type Visitor struct {
 	Settings      func(memory.Settings) error
 	Memory        func(memory.Memory) error
 	Consideration func(queue.Job) error
+	// Session is given a session with the summary of it, if there is one that tells of nobody else.
+	Session func(session.Session, *session.Summary) error
+	Message func(session.Message) error // of the session before
+	Trace   func(trace.Record) error
 }
 
-// Export visits everything of a user: the settings, then the memories and the considerations, oldest first. Of a group's
-// dialogue only the user's own messages and the bot's are shown. Memories stored meanwhile may or may not be visited.
+// Export visits everything of a user: the settings, then the memories, the considerations, the sessions and the traces, each
+// oldest first. Of a group's dialogue only the user's own messages and the bot's are shown, of a group's session what the
+// user said and was answered. What is stored meanwhile may or may not be visited.
 func (k *Keeper) Export(ctx context.Context, user memory.User, visit Visitor) error {
 	settings, err := k.Settings.Get(ctx, user)
 	if err != nil {
@@ -34,6 +41,17 @@ func (k *Keeper) Export(ctx context.Context, user memory.User, visit Visitor) er
 	if err := visit.Settings(settings); err != nil {
 		return err
 	}
+	for _, export := range []func(context.Context, memory.User, Visitor) error{
+		k.exportMemories, k.exportConsiderations, k.exportSessions, k.exportTraces,
+	} {
+		if err := export(ctx, user, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *Keeper) exportMemories(ctx context.Context, user memory.User, visit Visitor) error {
 	query := vectorstore.ListQuery{
 		Filter: vectorstore.Filter{Audience: memory.Everything()}, OldestFirst: true, Limit: pageSize,
 	}
@@ -49,9 +67,13 @@ func (k *Keeper) Export(ctx context.Context, user memory.User, visit Visitor) er
 		}
 		query.After = page.Next
 	}
-	jobs := queue.ListQuery{Audience: memory.Everything(), OldestFirst: true, Limit: pageSize}
-	for more := true; more; more = jobs.After != "" {
-		page, next, err := k.Queue.List(ctx, user, jobs)
+	return nil
+}
+
+func (k *Keeper) exportConsiderations(ctx context.Context, user memory.User, visit Visitor) error {
+	query := queue.ListQuery{Audience: memory.Everything(), OldestFirst: true, Limit: pageSize}
+	for more := true; more; more = query.After != "" {
+		page, next, err := k.Queue.List(ctx, user, query)
 		if err != nil {
 			return err
 		}
@@ -61,7 +83,74 @@ func (k *Keeper) Export(ctx context.Context, user memory.User, visit Visitor) er
 				return err
 			}
 		}
-		jobs.After = next
+		query.After = next
+	}
+	return nil
+}
+
+func (k *Keeper) exportSessions(ctx context.Context, user memory.User, visit Visitor) error {
+	for after, more := "", true; more; more = after != "" {
+		page, next, err := k.Sessions.Sessions(ctx, user, after, pageSize)
+		if err != nil {
+			return err
+		}
+		for _, s := range page {
+			if err := k.exportSession(ctx, user, s, visit); err != nil {
+				return err
+			}
+		}
+		after = next
+	}
+	return nil
+}
+
+func (k *Keeper) exportSession(ctx context.Context, user memory.User, s session.Session, visit Visitor) error {
+	var summary *session.Summary
+	if alone := len(s.Participants) == 1; alone && s.Channel.Kind != memory.ChannelGroup {
+		viewer := session.Viewer{Namespace: user.Namespace, UserID: user.ID, Channel: s.Channel, Audience: memory.Everything()}
+		window, err := k.Sessions.Window(ctx, viewer, s.ID, session.WindowQuery{Limit: 1})
+		if errors.Is(err, memory.ErrNotFound) {
+			return nil // deleted meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		summary = window.Summary
+	}
+	s.Participants = []string{user.ID} // who else takes part is their business
+	if err := visit.Session(s, summary); err != nil {
+		return err
+	}
+	for last := int64(0); ; {
+		messages, err := k.Sessions.OwnMessages(ctx, user, s.ID, last, pageSize)
+		if err != nil {
+			return err
+		}
+		for _, m := range messages {
+			if err := visit.Message(m); err != nil {
+				return err
+			}
+			last = m.Position
+		}
+		if len(messages) < pageSize {
+			return nil
+		}
+	}
+}
+
+func (k *Keeper) exportTraces(ctx context.Context, user memory.User, visit Visitor) error {
+	query := trace.ListQuery{User: user, Audience: memory.Everything(), OldestFirst: true, Limit: pageSize}
+	for more := true; more; more = query.After != "" {
+		page, next, err := k.Traces.List(ctx, query)
+		if err != nil {
+			return err
+		}
+		for _, r := range page {
+			if err := visit.Trace(r); err != nil {
+				return err
+			}
+		}
+		query.After = next
 	}
 	return nil
 }

@@ -1,0 +1,489 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// sessions is the running sidecar's session service.
+func (r *running) sessions() memsidecarv1.SessionServiceClient {
+	return memsidecarv1.NewSessionServiceClient(r.conn)
+}
+
+// in is the scope in a session.
+func in(scope *memsidecarv1.Scope, session string) *memsidecarv1.Scope {
+	scope = proto.CloneOf(scope)
+	scope.SessionId = session
+	return scope
+}
+
+// appendTo appends messages to a session and returns the answer.
+func (r *running) appendTo(t *testing.T, scope *memsidecarv1.Scope, messages ...*memsidecarv1.Message) *memsidecarv1.AppendMessagesResponse {
+	t.Helper()
+	resp, err := r.sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: messages})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}
+
+// history returns the contents of a session's messages, oldest first.
+func (r *running) history(t *testing.T, scope *memsidecarv1.Scope) []string {
+	t.Helper()
+	var contents []string
+	request := &memsidecarv1.ListMessagesRequest{Scope: scope}
+	for {
+		page, err := r.sessions().ListMessages(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range page.GetMessages() {
+			contents = append(contents, m.GetMessage().GetContent())
+		}
+		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
+			return contents
+		}
+	}
+}
+
+// TestThreeTurns is the dialogue by which the first design explains its conversation memory: without a user, an id made by
+// the first call, and the block for the prompt of the third.
+func TestThreeTurns(t *testing.T) {
+	r := serve(t, "session.labels={ancestor_yan: 严氏先祖}")
+	scope := &memsidecarv1.Scope{Namespace: "yantian/yantian-main", AgentId: "ancestor_yan"}
+	turns := [][2]string{
+		{"请问严氏家训有哪些？", "后生问得好。老夫当年定下家训十则：一曰孝悌为本，二曰耕读传家..."},
+		{"第一条孝悌为本是什么意思？", "孝悌为本，乃是说孝顺父母、敬爱兄长是做人的根本..."},
+		{"有什么具体的故事吗？", "说起孝悌，老夫想起一个故事..."},
+	}
+	var block string
+	for i, turn := range turns {
+		window, err := r.sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: scope})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 && window.GetPromptContext() != "" {
+			t.Errorf("before anything was said there is %q", window.GetPromptContext())
+		}
+		block = window.GetPromptContext()
+		resp := r.appendTo(t, scope, said(turn[0]), answered(turn[1]))
+		if resp.GetCreated() != (i == 0) || resp.GetSession().GetId() == "" {
+			t.Errorf("turn %d: %v", i, resp)
+		}
+		scope = in(scope, resp.GetSession().GetId())
+	}
+	want := `【对话历史 - 仅供上下文参考，不作为事实依据】
+以下是与用户的近期对话，帮助你理解用户的兴趣和问题背景。
+注意：任何历史事实、人物、事件的信息必须从证据库中检索验证，不能仅凭对话历史回答。
+
+用户: 请问严氏家训有哪些？
+严氏先祖: 后生问得好。老夫当年定下家训十则：一曰孝悌为本，二曰耕读传家...
+用户: 第一条孝悌为本是什么意思？
+严氏先祖: 孝悌为本，乃是说孝顺父母、敬爱兄长是做人的根本...
+
+【对话历史结束】`
+	if block != want {
+		t.Errorf("the block of the third turn is\n%s\nwant\n%s", block, want)
+	}
+	got, err := r.sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: scope})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := got.GetSession()
+	if s.GetMessageCount() != 6 || s.GetUserMessageCount() != 3 || len(got.GetRecentMessages()) != 6 ||
+		s.GetFirstMessageTime().AsTime().After(s.GetLastMessageTime().AsTime()) || len(s.GetParticipantIds()) != 0 ||
+		!slices.Equal(s.GetAgentIds(), []string{"ancestor_yan"}) {
+		t.Errorf("the session is %v", got)
+	}
+	// Another site has nothing of it, whatever it names.
+	other := proto.CloneOf(scope)
+	other.Namespace = "yantian/another"
+	if _, err := r.sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: other}); status.Code(err) != codes.NotFound {
+		t.Errorf("another namespace gets %v", err)
+	}
+	if _, err := r.sessions().DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: scope}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: scope}); status.Code(err) != codes.NotFound {
+		t.Errorf("after its deletion there is %v", err)
+	}
+	if again := r.appendTo(t, scope, said("还在吗？")); !again.GetCreated() || again.GetSession().GetMessageCount() != 1 {
+		t.Errorf("the id cannot be used again: %v", again)
+	}
+}
+
+// TestFullFidelity: whatever a message holds comes back as it was sent, over a restart, page by page and in an export.
+func TestFullFidelity(t *testing.T) {
+	dir := t.TempDir()
+	r := serveIn(t, dir)
+	at := time.Date(2025, 12, 31, 10, 0, 1, 123456789, time.UTC)
+	sent := []*memsidecarv1.Message{
+		{Id: "m1", Role: memsidecarv1.Role_ROLE_USER, SpeakerId: "ann", AgentId: "monitor", Content: "帮我查看CPU使用率", Time: timestamppb.New(at)},
+		{
+			Id: "m2", Role: memsidecarv1.Role_ROLE_ASSISTANT, AgentId: "monitor", Content: "让我查看一下系统资源使用情况\n\t\"引号\" \u2028 </tag> 👩‍👩‍👧", Time: timestamppb.New(at.Add(time.Nanosecond)),
+			ToolCalls: []*memsidecarv1.ToolCall{{
+				Id: "call-1", Name: "sys_monitor", ArgumentsJson: `{"metric": "cpu",  "big":9007199254740993, "f": 1.0, "e":1e2}`,
+				Result: "CPU 使用率: 3.0%\n", Status: "success", Duration: durationpb.New(500 * time.Millisecond), Time: timestamppb.New(at.Add(time.Second)),
+			}},
+			MetadataJson: `{ "b": 1, "a": 123456789012345678901234567890, "a": 2 }`,
+		},
+		{Id: "m3", Role: memsidecarv1.Role_ROLE_TOOL, AgentId: "monitor", Content: "raw", Time: timestamppb.New(at)},
+		{Id: "m4", Role: memsidecarv1.Role_ROLE_SYSTEM, AgentId: "monitor", Content: "be brief", Time: timestamppb.New(at.Add(-time.Hour))},
+	}
+	scope := in(direct("ann"), "s")
+	scope.AgentId = "monitor"
+	r.appendTo(t, scope, sent...)
+	if again := r.appendTo(t, scope, sent[1], sent[3]); again.GetAddedCount() != 0 || !slices.Equal(again.GetPositions(), []int64{2, 4}) {
+		t.Errorf("sent again: %v", again)
+	}
+	changed := proto.CloneOf(sent[0])
+	changed.Content = "something else"
+	_, err := r.sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: []*memsidecarv1.Message{changed}})
+	if status.Code(err) != codes.InvalidArgument {
+		t.Errorf("the same id with other content: %v", err)
+	}
+	r.stop()
+
+	r = serveIn(t, dir)
+	page, err := r.sessions().ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: scope, PageSize: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, err := r.sessions().ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: scope, PageSize: 3, PageToken: page.GetNextPageToken()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := r.sessions().ExportSession(t.Context(), &memsidecarv1.ExportSessionRequest{Scope: scope})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var exported []*memsidecarv1.SessionMessage
+	for {
+		record, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := record.GetMessage(); m != nil {
+			exported = append(exported, m)
+		} else if record.GetSession().GetMessageCount() != 4 {
+			t.Errorf("exported %v", record)
+		}
+	}
+	for name, got := range map[string][]*memsidecarv1.SessionMessage{"listed": append(page.GetMessages(), rest.GetMessages()...), "exported": exported} {
+		if len(got) != len(sent) {
+			t.Fatalf("%s %d messages of %d", name, len(got), len(sent))
+		}
+		for i, m := range got {
+			if !proto.Equal(m.GetMessage(), sent[i]) || m.GetPosition() != int64(i+1) {
+				t.Errorf("%s\n%v\nwant\n%v", name, m, sent[i])
+			}
+		}
+	}
+	if page.GetTotalSize() != 4 || rest.GetNextPageToken() != "" {
+		t.Errorf("%d in all; after the second page: %q", page.GetTotalSize(), rest.GetNextPageToken())
+	}
+	text, err := r.sessions().ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: scope, NewestFirst: true, RenderText: true, Language: "zh"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"=== 对话历史 ===", "用户: 帮我查看CPU使用率", "sys_monitor", "CPU 使用率: 3.0%"} {
+		if !strings.Contains(text.GetText(), part) {
+			t.Errorf("%q is missing in the text:\n%s", part, text.GetText())
+		}
+	}
+	if first := text.GetMessages()[0].GetMessage().GetId(); first != "m4" {
+		t.Errorf("newest first begins with %s", first)
+	}
+}
+
+// TestTwoBots: two bots write to one session at once; nothing is lost, and each one's messages keep their order.
+func TestTwoBots(t *testing.T) {
+	r := serve(t, "session.memorize_every=0")
+	const each = 60
+	var both sync.WaitGroup
+	for _, bot := range []string{"a", "b"} {
+		both.Go(func() {
+			scope := in(group("ann", "g"), "s")
+			scope.AgentId = bot
+			for i := range each {
+				m := answered(fmt.Sprintf("%s %d", bot, i))
+				m.Id = m.GetContent()
+				for range 2 { // each is sent twice, as after a lost answer
+					if _, err := r.sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: []*memsidecarv1.Message{m}}); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	both.Wait()
+	next := map[string]int{}
+	for _, content := range r.history(t, in(group("ann", "g"), "s")) {
+		var i int
+		var bot string
+		if _, err := fmt.Sscanf(content, "%s %d", &bot, &i); err != nil || i != next[bot] {
+			t.Fatalf("%q where %d of %q was to come", content, next[bot], bot)
+		}
+		next[bot]++
+	}
+	if next["a"] != each || next["b"] != each {
+		t.Errorf("there are %v", next)
+	}
+}
+
+// TestSessionsKeepPeopleApart: a session is seen by those who take part in it, in its channel.
+func TestSessionsKeepPeopleApart(t *testing.T) {
+	r := serve(t)
+	r.appendTo(t, in(direct("ann"), "private"), said("my secret is blue"), answered("noted"))
+	r.appendTo(t, in(group("ann", "g"), "public"), said("hello all"))
+	r.appendTo(t, in(group("ben", "g"), "public"), said("hello ann"))
+	r.appendTo(t, in(&memsidecarv1.Scope{}, "nobody"), said("who am I"))
+	sees := func(scope *memsidecarv1.Scope, session string) bool {
+		t.Helper()
+		_, err := r.sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: in(scope, session)})
+		if code := status.Code(err); code != codes.OK && code != codes.NotFound {
+			t.Fatal(err)
+		}
+		window, contextErr := r.sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: in(scope, session)})
+		if contextErr != nil || (len(window.GetMessages()) > 0) != (err == nil) {
+			t.Errorf("%v sees %s: GetSession %v, GetContext %v (%v)", scope, session, err, window, contextErr)
+		}
+		return err == nil
+	}
+	for _, test := range []struct {
+		scope   *memsidecarv1.Scope
+		session string
+		want    bool
+	}{
+		{direct("ann"), "private", true},
+		{direct("ben"), "private", false},
+		{group("ann", "g"), "private", false},
+		{&memsidecarv1.Scope{UserId: "ann"}, "private", false},
+		{&memsidecarv1.Scope{}, "private", false},
+		{direct("ann"), "public", true},
+		{direct("eve"), "public", false},
+		{group("eve", "g"), "public", true}, // she reads along
+		{group("ann", "h"), "public", false},
+		{&memsidecarv1.Scope{}, "nobody", true},
+		{&memsidecarv1.Scope{UserId: "ann"}, "nobody", false},
+	} {
+		if got := sees(test.scope, test.session); got != test.want {
+			t.Errorf("%v sees %s: %t", test.scope, test.session, got)
+		}
+	}
+	for name, scope := range map[string]*memsidecarv1.Scope{
+		"somebody else": in(direct("ben"), "private"), "another channel": in(group("ann", "g"), "private"), "nobody named": in(&memsidecarv1.Scope{}, "private"),
+	} {
+		_, err := r.sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: []*memsidecarv1.Message{said("x")}})
+		if status.Code(err) != codes.FailedPrecondition {
+			t.Errorf("%s writes: %v", name, err)
+		}
+	}
+	list, err := r.sessions().ListSessions(t.Context(), &memsidecarv1.ListSessionsRequest{Scope: direct("ann")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, s := range list.GetSessions() {
+		ids = append(ids, s.GetId())
+	}
+	if !slices.Equal(ids, []string{"public", "private"}) {
+		t.Errorf("ann's sessions are %v", ids)
+	}
+	// Considering a dialogue under the id of somebody else's session is not refused: what is said is not lost.
+	resp, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
+		Scope: in(direct("ben"), "private"), Messages: []*memsidecarv1.Message{said("My name is Ben.")}, Wait: durationpb.New(30 * time.Second),
+	})
+	if err != nil || resp.GetNotRecordedReason() == "" || resp.GetConsideration().GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
+		t.Errorf("considered: %v, %v", resp, err)
+	}
+	if got := r.history(t, in(direct("ann"), "private")); len(got) != 2 {
+		t.Errorf("ann's session became %q", got)
+	}
+}
+
+// TestCurrentSession: without a session id the user's current one of the channel is meant.
+func TestCurrentSession(t *testing.T) {
+	r := serve(t)
+	first := r.appendTo(t, direct("ann"), said("one")).GetSession().GetId()
+	if again := r.appendTo(t, direct("ann"), said("two")).GetSession().GetId(); again != first {
+		t.Errorf("the second message is in %s, the first in %s", again, first)
+	}
+	if other := r.appendTo(t, direct("ben"), said("one")).GetSession().GetId(); other == first {
+		t.Error("another user is in the same session")
+	}
+	inGroup := r.appendTo(t, group("ann", "g"), said("hello")).GetSession().GetId()
+	if together := r.appendTo(t, group("ben", "g"), said("hi")).GetSession().GetId(); together != inGroup || together == first {
+		t.Errorf("in a group they are in %s and %s", together, inGroup)
+	}
+	switched, err := r.sessions().SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: in(direct("ann"), "holiday")})
+	if err != nil || !switched.GetCreated() {
+		t.Fatalf("%v, %v", switched, err)
+	}
+	if now := r.appendTo(t, direct("ann"), said("three")).GetSession().GetId(); now != "holiday" {
+		t.Errorf("after the switch it is %s", now)
+	}
+	back, err := r.sessions().SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: in(direct("ann"), first)})
+	if err != nil || back.GetCreated() || back.GetSession().GetMessageCount() != 2 {
+		t.Errorf("back: %v, %v", back, err)
+	}
+	if got := r.history(t, direct("ann")); !slices.Equal(got, []string{"one", "two"}) {
+		t.Errorf("the current session has %q", got)
+	}
+	if _, err := r.sessions().SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: direct("ann")}); err != nil {
+		t.Fatal(err)
+	}
+	if fresh := r.appendTo(t, direct("ann"), said("four")); !fresh.GetCreated() {
+		t.Errorf("without a current session: %v", fresh)
+	}
+}
+
+// TestConsideredByItself: a bot that only appends has what was said remembered, once, also over a restart.
+func TestConsideredByItself(t *testing.T) {
+	dir := t.TempDir()
+	r := serveIn(t, dir, "session.memorize_every=3")
+	scope := in(direct("ann"), "s")
+	r.appendTo(t, scope, said("My name is Ann."), answered("Hello Ann."))
+	waiting := r.appendTo(t, scope, said("I live in Lisbon."), answered("Nice.")).GetSession().GetUnconsideredCount()
+	if waiting != 2 {
+		t.Errorf("%d wait", waiting)
+	}
+	r.stop()
+	r = serveIn(t, dir, "session.memorize_every=3")
+	r.appendTo(t, scope, said("I am allergic to peanuts."), answered("I will remember that."))
+	texts := r.eventually(t, scope, 3)
+	for _, word := range []string{"Ann", "Lisbon", "peanuts"} {
+		if !strings.Contains(strings.Join(texts, "\n"), word) {
+			t.Errorf("%s is not remembered: %q", word, texts)
+		}
+	}
+	considerations, err := r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: scope})
+	if err != nil || len(considerations.GetConsiderations()) != 1 || considerations.GetConsiderations()[0].GetMessageCount() != 6 {
+		t.Errorf("%v, %v", considerations, err)
+	}
+	// What was considered is not considered again when the bot asks.
+	c := r.consider(t, scope)
+	if c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_SKIPPED {
+		t.Errorf("asked again: %v", c)
+	}
+	r.appendTo(t, scope, said("My birthday is on May 5th."))
+	if c := r.consider(t, scope); c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED || c.GetMessageCount() != 1 {
+		t.Errorf("what was left: %v", c)
+	}
+}
+
+// eventually waits until the user has as many memories.
+func (r *running) eventually(t *testing.T, scope *memsidecarv1.Scope, count int) []string {
+	t.Helper()
+	for t.Context().Err() == nil {
+		considerations, err := r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: scope})
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := r.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: scope})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(resp.GetMemories()) >= count || len(considerations.GetConsiderations()) > 100 {
+			var texts []string
+			for _, m := range resp.GetMemories() {
+				texts = append(texts, m.GetText())
+			}
+			return texts
+		}
+	}
+	return nil
+}
+
+// TestTwoCallsAreEnough: a bot that only considers its dialogues has history, window and recall of messages as well, and
+// a dialogue that overlaps with the one before is neither recorded nor considered twice.
+func TestTwoCallsAreEnough(t *testing.T) {
+	r := serve(t)
+	scope := in(direct("小明"), "s")
+	one, two, three, four := said("我叫小明，我喜欢吃辣"), answered("好的，小明"), said("我下周要去成都出差"), answered("一路顺风")
+	for i, m := range []*memsidecarv1.Message{one, two, three, four} {
+		m.Id = fmt.Sprint("m", i)
+	}
+	first := r.consider(t, scope, one, two)
+	second := r.consider(t, scope, one, two, three, four)
+	if first.GetMessageCount() != 2 || second.GetMessageCount() != 2 || second.GetScope().GetSessionId() != "s" {
+		t.Errorf("considered %v and %v", first, second)
+	}
+	if third := r.consider(t, scope, three, four); third.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_SKIPPED {
+		t.Errorf("all of it again: %v", third)
+	}
+	if got := r.history(t, scope); len(got) != 4 {
+		t.Errorf("the history is %q", got)
+	}
+	window, err := r.sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: scope})
+	if err != nil || len(window.GetMessages()) != 4 {
+		t.Errorf("the window is %v, %v", window, err)
+	}
+	// Without a session id they are in the user's current one.
+	c := r.consider(t, direct("小红"), said("我在上海工作"))
+	if c.GetScope().GetSessionId() == "" {
+		t.Errorf("recorded nowhere: %v", c)
+	}
+	recalled, err := r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{
+		Scope: direct("小明"), Query: "成都出差", Sources: []memsidecarv1.RetrieveSource{memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES},
+	})
+	if err != nil || len(recalled.GetMessages()) == 0 || len(recalled.GetMemories()) != 0 {
+		t.Fatalf("recalled %v, %v", recalled, err)
+	}
+	best := recalled.GetMessages()[0]
+	if best.GetMessage().GetMessage().GetContent() != three.GetContent() || len(best.GetBefore()) != 1 || len(best.GetAfter()) != 1 ||
+		best.GetBefore()[0].GetMessage().GetContent() != two.GetContent() {
+		t.Errorf("the best is %v", best)
+	}
+	if !strings.Contains(recalled.GetPromptContext(), "我下周要去成都出差") {
+		t.Errorf("the block is\n%s", recalled.GetPromptContext())
+	}
+	for _, scope := range []*memsidecarv1.Scope{direct("小红"), group("小明", "g"), {UserId: "小明"}} {
+		other, err := r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{
+			Scope: scope, Query: "成都出差", Sources: []memsidecarv1.RetrieveSource{memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES},
+		})
+		if err != nil || len(other.GetMessages()) != 0 {
+			t.Errorf("%v recalls %v, %v", scope, other, err)
+		}
+	}
+}
+
+// TestNotRecorded: recording can be switched off, and so can the whole of it, for a namespace.
+func TestNotRecorded(t *testing.T) {
+	r := serve(t, "session.record_considered=false", "namespaces=[{name: quiet/*, session_enabled: false}]")
+	r.consider(t, in(direct("ann"), "s"), said("My name is Ann."))
+	if _, err := r.sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: in(direct("ann"), "s")}); status.Code(err) != codes.NotFound {
+		t.Errorf("recorded: %v", err)
+	}
+	quiet := in(direct("ann"), "s")
+	quiet.Namespace = "quiet/site"
+	_, err := r.sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: quiet, Messages: []*memsidecarv1.Message{said("x")}})
+	if status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("where sessions are off: %v", err)
+	}
+	window, err := r.sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: quiet})
+	if err != nil || len(window.GetMessages()) != 0 {
+		t.Errorf("where sessions are off: %v, %v", window, err)
+	}
+	if c := r.consider(t, quiet, said("My name is Ann.")); c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
+		t.Errorf("where sessions are off, considering gives %v", c)
+	}
+}
