@@ -375,10 +375,14 @@ func options(c config.Model, explicit model.ExplicitDetector) model.Options {
 }
 
 func (m *models) record(ctx context.Context, part, name string, started time.Time, u llm.Usage, err error) {
-	m.calls.Record(usage.Call{
-		At: started, Namespace: usage.Namespace(ctx), Part: part, Model: name, Failed: err != nil,
-		Latency: time.Since(started), InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
-	})
+	call := usage.Call{
+		At: started, Part: part, Model: name, Latency: time.Since(started),
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+	}
+	if err != nil {
+		call.Error = err.Error()
+	}
+	m.calls.Record(ctx, call)
 }
 
 // settled notes who does a part, and says so.

@@ -41,7 +41,7 @@ func (s *Models) AddUsage(ctx context.Context, calls []usage.Call) error {
 	return s.db.Write(ctx, func(tx *Tx) error {
 		for _, c := range calls {
 			failed := 0
-			if c.Failed {
+			if c.Error != "" {
 				failed = 1
 			}
 			_, err := tx.Exec(ctx, `INSERT INTO model_usage (day, namespace, part, model, calls, failures, input_tokens,

@@ -11,14 +11,15 @@ import (
 
 // Call is one call of a model.
 type Call struct {
-	At        time.Time
-	Namespace string // empty for work that concerns several, such as embedding after a change of model
-	Part      string // "embedding", "decision" or "summary"
-	Model     string // "provider/model"
-	Failed    bool
-	Latency   time.Duration
+	At        time.Time     `json:"at"`
+	Namespace string        `json:"-"`               // empty for work that concerns several, such as embedding after a change of model
+	Part      string        `json:"part"`            // "embedding", "decision" or "summary"
+	Model     string        `json:"model"`           // "provider/model"
+	Error     string        `json:"error,omitempty"` // why it failed, or ""; adapters keep keys out of their errors
+	Latency   time.Duration `json:"latency"`
 	// Tokens as the provider counts them, 0 when it does not say.
-	InputTokens, OutputTokens int64
+	InputTokens  int64 `json:"input,omitempty"`
+	OutputTokens int64 `json:"output,omitempty"`
 }
 
 // Sum is the calls of a day by one part and model.
@@ -42,8 +43,14 @@ func NewRecorder(store Store, log *slog.Logger) *Recorder {
 	return &Recorder{batch.NewWriter(store.AddUsage, batch.Options{Name: "model usage", Every: time.Second, Max: 100_000, Log: log})}
 }
 
-// Record takes a call. It never blocks.
-func (r *Recorder) Record(c Call) { r.writer.Add(c) }
+// Record takes a call that was made with the context. It never blocks.
+func (r *Recorder) Record(ctx context.Context, c Call) {
+	c.Namespace = Namespace(ctx)
+	if collector, ok := ctx.Value(collectorKey{}).(*Collector); ok {
+		collector.add(c)
+	}
+	r.writer.Add(c)
+}
 
 // Close writes what waits.
 func (r *Recorder) Close() { r.writer.Close() }
