@@ -78,7 +78,7 @@ func message(content string) memory.Message {
 
 func TestDialogueNamesEveryWrongField(t *testing.T) {
 	bad := memory.Message{ID: "same", Role: "boss", Speaker: "u", Content: "\xff", Metadata: "[1]", Tools: []memory.ToolCall{
-		{Arguments: "{", Duration: -1},
+		{Arguments: "{", Duration: new(time.Duration(-1))},
 	}}
 	first := message("hi")
 	first.ID = "same"

@@ -42,13 +42,13 @@ type Message struct {
 
 // ToolCall is one call of a tool made while a message was being answered.
 type ToolCall struct {
-	ID        string        `json:"id,omitempty"`
-	Name      string        `json:"name,omitempty"`
-	Arguments string        `json:"arguments,omitempty"` // JSON, byte for byte as sent
-	Result    string        `json:"result,omitempty"`
-	Status    string        `json:"status,omitempty"`
-	Duration  time.Duration `json:"duration,omitempty"`
-	Time      time.Time     `json:"time,omitzero"`
+	ID        string         `json:"id,omitempty"`
+	Name      string         `json:"name,omitempty"`
+	Arguments string         `json:"arguments,omitempty"` // JSON, byte for byte as sent
+	Result    string         `json:"result,omitempty"`
+	Status    string         `json:"status,omitempty"`
+	Duration  *time.Duration `json:"duration,omitempty"` // nil: not said
+	Time      time.Time      `json:"time,omitzero"`
 }
 
 // Dialogue is what is handed to ConsiderMemorizing.
@@ -165,7 +165,7 @@ func (m *Message) validate(v *Violations, at string) (size int) {
 		if call.Arguments != "" && !json.Valid([]byte(call.Arguments)) {
 			v.Add(in+".arguments_json", "is not JSON")
 		}
-		if call.Duration < 0 {
+		if call.Duration != nil && *call.Duration < 0 {
 			v.Add(in+".duration", "is negative")
 		}
 		if !call.Time.IsZero() {

@@ -68,7 +68,7 @@ func testAcceptKeepsEveryByte(s *suite) {
 		{
 			Role: memory.RoleAssistant, AgentID: "nora", Time: t0.Add(time.Minute),
 			Tools: []memory.ToolCall{{
-				ID: "t1", Name: "search", Arguments: `{"q": 1e3}`, Result: "ok\n", Status: "done", Duration: 1500 * time.Millisecond,
+				ID: "t1", Name: "search", Arguments: `{"q": 1e3}`, Result: "ok\n", Status: "done", Duration: new(1500 * time.Millisecond),
 				Time: t0.Add(time.Second),
 			}, {}},
 		},
