@@ -38,8 +38,10 @@ type Settings interface {
 	Forget(ctx context.Context, user memory.User) (bool, error)
 }
 
-// Sessions is the part of session.Store that moving out and forgetting need.
+// Sessions is the part of session.Store that moving out, deleting and forgetting need.
 type Sessions interface {
+	Get(ctx context.Context, v session.Viewer, sessionID string) (session.Session, error)
+	Delete(ctx context.Context, v session.Viewer, sessionID string) (session.Deleted, error)
 	Sessions(ctx context.Context, user memory.User, after string, limit int) (sessions []session.Session, next string, err error)
 	OwnMessages(ctx context.Context, user memory.User, sessionID string, after int64, limit int) ([]session.Message, error)
 	Window(ctx context.Context, v session.Viewer, sessionID string, q session.WindowQuery) (session.Window, error)
@@ -50,6 +52,7 @@ type Sessions interface {
 type Traces interface {
 	List(ctx context.Context, q trace.ListQuery) (records []trace.Record, next string, err error)
 	Forget(ctx context.Context, user memory.User) (int64, error)
+	ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel) (int64, error)
 }
 
 // Purger removes deleted bytes from the disk, see sqlite.Access.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/session"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -17,13 +19,25 @@ const maxRequestIDBytes = 128
 // ConsiderMemorizing implements memsidecarv1.MemoryServiceServer.
 func (s *memoryService) ConsiderMemorizing(ctx context.Context, r *memsidecarv1.ConsiderMemorizingRequest) (*memsidecarv1.ConsiderMemorizingResponse, error) {
 	var v memory.Violations
-	d := memory.Dialogue{Scope: scopeOf(r.GetScope(), true, &v), Messages: toMessages(r.GetMessages(), &v)}
+	scope := scopeOf(r.GetScope(), true, &v)
 	wait := toDuration(r.GetWait(), "wait", &v)
 	if wait < 0 {
 		v.Add("wait", "is negative")
 	}
 	checkRequestID(r.GetRequestId(), &v)
-	hash, err := payloadHash(d)
+	v.Check("turn_id", memory.IDProblem(r.GetTurnId()))
+	if len(r.GetMessages()) == 0 && s.enabled(scope.Namespace) == nil {
+		if err := v.Err(); err != nil {
+			return nil, err
+		}
+		return s.considerSession(ctx, r, scope, wait)
+	}
+	d := memory.Dialogue{Scope: scope, Messages: toMessages(r.GetMessages(), &v)}
+	payload, err := payloadHash(d)
+	if err != nil {
+		return nil, err
+	}
+	hashes, err := messageHashes(d.Messages)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +47,49 @@ func (s *memoryService) ConsiderMemorizing(ctx context.Context, r *memsidecarv1.
 		return nil, err
 	}
 	completeSpeakers(&d) // not before: what is wrong with the scope is not the messages' fault
-	c, err := s.Considerer.Consider(ctx, decide.Request{Dialogue: d, RequestID: r.GetRequestId(), PayloadHash: hash, Wait: wait})
+	request := decide.Request{Dialogue: d, RequestID: r.GetRequestId(), PayloadHash: payload, Wait: wait}
+	if s.options.RecordConsidered && s.enabled(scope.Namespace) == nil {
+		request.Accept = func(ctx context.Context, a queue.Acceptance) (memory.Consideration, error) {
+			return s.Conversations.Record(ctx, session.RecordRequest{
+				AppendRequest: session.AppendRequest{Scope: scope, Audience: s.options.audience(scope), Messages: d.Messages, Hashes: hashes},
+				Acceptance:    a,
+			})
+		}
+	}
+	c, err := s.Considerer.Consider(ctx, request)
+	notRecorded := ""
+	if request.Accept != nil && errors.Is(err, memory.ErrPrecondition) {
+		// The session is none that this dialogue may be written to. The dialogue must not be lost for its label.
+		notRecorded, request.Accept = err.Error(), nil
+		c, err = s.Considerer.Consider(ctx, request)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.ConsiderMemorizingResponse{Consideration: fromConsideration(c), NotRecordedReason: notRecorded}, nil
+}
+
+// considerSession considers what waits in a session.
+func (s *memoryService) considerSession(ctx context.Context, r *memsidecarv1.ConsiderMemorizingRequest, scope memory.Scope, wait time.Duration) (*memsidecarv1.ConsiderMemorizingResponse, error) {
+	payload, err := payloadHash(scope)
+	if err != nil {
+		return nil, err
+	}
+	viewer := s.options.viewer(scope)
+	if scope.SessionID == "" {
+		if scope.SessionID, err = s.Sessions.Current(ctx, viewer); err != nil {
+			return nil, err
+		}
+	}
+	if scope.SessionID == "" {
+		return nil, memory.Invalid("messages", "is required: hand over at least one message, or name a session whose messages wait")
+	}
+	if _, err := s.Sessions.Get(ctx, viewer, scope.SessionID); err != nil {
+		return nil, err
+	}
+	c, err := s.Considerer.ConsiderSession(ctx, decide.SessionRequest{
+		Scope: scope, RequestID: r.GetRequestId(), PayloadHash: payload, Wait: wait,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +142,7 @@ func (s *memoryService) GetConsideration(ctx context.Context, r *memsidecarv1.Ge
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.Queue.Get(ctx, scope.User(), r.GetConsiderationId(), s.audience(scope))
+	c, err := s.Queue.Get(ctx, scope.User(), r.GetConsiderationId(), s.options.audience(scope))
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +164,8 @@ func named(p *memsidecarv1.Scope, field, id string) (memory.Scope, error) {
 func (s *memoryService) ListConsiderations(ctx context.Context, r *memsidecarv1.ListConsiderationsRequest) (*memsidecarv1.ListConsiderationsResponse, error) {
 	var v memory.Violations
 	scope := scopeOf(r.GetScope(), true, &v)
-	q := queue.ListQuery{Audience: s.audience(scope)}
-	q.Limit, q.After = page(r, &v)
+	q := queue.ListQuery{Audience: s.options.audience(scope)}
+	q.Limit, q.After = page(r, defaultPageSize, &v)
 	for i, p := range r.GetStates() {
 		state, ok := states.toDomain[p]
 		if !ok {
@@ -138,7 +194,7 @@ func (s *memoryService) RetryConsideration(ctx context.Context, r *memsidecarv1.
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.Considerer.Retry(ctx, scope.User(), r.GetConsiderationId(), s.audience(scope))
+	c, err := s.Considerer.Retry(ctx, scope.User(), r.GetConsiderationId(), s.options.audience(scope))
 	if err != nil {
 		return nil, err
 	}

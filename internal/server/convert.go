@@ -131,39 +131,68 @@ func fromDuration(d time.Duration) *durationpb.Duration {
 	return durationpb.New(d)
 }
 
+// toDurationPointer reads a duration that may be unset, which is not 0.
+func toDurationPointer(p *durationpb.Duration, field string, v *memory.Violations) *time.Duration {
+	if p == nil {
+		return nil
+	}
+	d := toDuration(p, field, v)
+	return &d
+}
+
+func fromDurationPointer(d *time.Duration) *durationpb.Duration {
+	if d == nil {
+		return nil
+	}
+	return durationpb.New(*d)
+}
+
 func toMessages(list []*memsidecarv1.Message, v *memory.Violations) []memory.Message {
 	messages := make([]memory.Message, len(list))
 	for i, p := range list {
-		at := fmt.Sprintf("messages[%d]", i)
-		messages[i] = memory.Message{
-			ID: p.GetId(), Role: roles.toDomain[p.GetRole()], Speaker: p.GetSpeakerId(), AgentID: p.GetAgentId(),
-			Content: p.GetContent(), Time: toTime(p.GetTime(), at+".time", v), Metadata: p.GetMetadataJson(),
-		}
-		for j, call := range p.GetToolCalls() {
-			in := fmt.Sprintf("%s.tool_calls[%d]", at, j)
-			messages[i].Tools = append(messages[i].Tools, memory.ToolCall{
-				ID: call.GetId(), Name: call.GetName(), Arguments: call.GetArgumentsJson(), Result: call.GetResult(),
-				Status: call.GetStatus(), Duration: toDuration(call.GetDuration(), in+".duration", v),
-				Time: toTime(call.GetTime(), in+".time", v),
-			})
-		}
+		messages[i] = toMessage(p, fmt.Sprintf("messages[%d]", i), v)
 	}
 	return messages
 }
 
+func toMessage(p *memsidecarv1.Message, at string, v *memory.Violations) memory.Message {
+	m := memory.Message{
+		ID: p.GetId(), Role: roles.toDomain[p.GetRole()], Speaker: p.GetSpeakerId(), AgentID: p.GetAgentId(),
+		Content: p.GetContent(), Time: toTime(p.GetTime(), at+".time", v), Metadata: p.GetMetadataJson(),
+	}
+	for j, call := range p.GetToolCalls() {
+		in := fmt.Sprintf("%s.tool_calls[%d]", at, j)
+		m.Tools = append(m.Tools, memory.ToolCall{
+			ID: call.GetId(), Name: call.GetName(), Arguments: call.GetArgumentsJson(), Result: call.GetResult(),
+			Status: call.GetStatus(), Duration: toDurationPointer(call.GetDuration(), in+".duration", v),
+			Time: toTime(call.GetTime(), in+".time", v),
+		})
+	}
+	return m
+}
+
 func fromMessages(messages []memory.Message) []*memsidecarv1.Message {
 	list := make([]*memsidecarv1.Message, len(messages))
-	for i, m := range messages {
-		list[i] = &memsidecarv1.Message{
-			Id: m.ID, Role: roles.toProto[m.Role], SpeakerId: m.Speaker, AgentId: m.AgentID, Content: m.Content,
-			Time: fromTime(m.Time), MetadataJson: m.Metadata,
-		}
-		for _, call := range m.Tools {
-			list[i].ToolCalls = append(list[i].ToolCalls, &memsidecarv1.ToolCall{
-				Id: call.ID, Name: call.Name, ArgumentsJson: call.Arguments, Result: call.Result, Status: call.Status,
-				Duration: fromDuration(call.Duration), Time: fromTime(call.Time),
-			})
-		}
+	for i := range messages {
+		list[i] = fromMessage(&messages[i])
+	}
+	return list
+}
+
+func fromMessage(m *memory.Message) *memsidecarv1.Message {
+	return &memsidecarv1.Message{
+		Id: m.ID, Role: roles.toProto[m.Role], SpeakerId: m.Speaker, AgentId: m.AgentID, Content: m.Content,
+		Time: fromTime(m.Time), MetadataJson: m.Metadata, ToolCalls: fromToolCalls(m.Tools),
+	}
+}
+
+func fromToolCalls(calls []memory.ToolCall) []*memsidecarv1.ToolCall {
+	var list []*memsidecarv1.ToolCall
+	for _, call := range calls {
+		list = append(list, &memsidecarv1.ToolCall{
+			Id: call.ID, Name: call.Name, ArgumentsJson: call.Arguments, Result: call.Result, Status: call.Status,
+			Duration: fromDurationPointer(call.Duration), Time: fromTime(call.Time),
+		})
 	}
 	return list
 }
@@ -252,6 +281,29 @@ func fromConsideration(c memory.Consideration) *memsidecarv1.Consideration {
 
 func fromSettings(s memory.Settings) *memsidecarv1.UserSettings {
 	return &memsidecarv1.UserSettings{
-		TimeZone: s.TimeZone, Language: s.Language, Paused: s.Paused, UpdateTime: fromTime(s.UpdatedAt),
+		TimeZone: s.TimeZone, Language: s.Language, Paused: s.Paused, MemorizeEvery: fromEvery(s.MemorizeEvery),
+		UpdateTime: fromTime(s.UpdatedAt),
 	}
 }
+
+// fromEvery is a number of messages that may be unset.
+func fromEvery(every *int) *int32 {
+	if every == nil {
+		return nil
+	}
+	n := clamped(*every)
+	return &n
+}
+
+func toEvery(p *int32, field string, v *memory.Violations) *int {
+	if p == nil {
+		return nil
+	}
+	if *p < 0 || *p > maxMemorizeEvery {
+		v.Add(field, "is not between 0 and %d; 0 is never", maxMemorizeEvery)
+	}
+	every := int(*p)
+	return &every
+}
+
+const maxMemorizeEvery = 1000

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"path"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -71,7 +73,7 @@ func mapped(ctx context.Context, log *slog.Logger, method string, panicked any, 
 	return s.Err()
 }
 
-// gateUnary answers UNAVAILABLE while storage is down, to every call of the memory service but those that work without.
+// gateUnary answers UNAVAILABLE while storage is down, to every call but those that work without.
 func gateUnary(problem func() string) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		if err := gate(info.FullMethod, problem); err != nil {
@@ -92,10 +94,11 @@ func gateStream(problem func() string) grpc.StreamServerInterceptor {
 
 func gate(method string, problem func() string) error {
 	switch method {
-	case memsidecarv1.MemoryService_Retrieve_FullMethodName, memsidecarv1.MemoryService_GetStatus_FullMethodName:
+	case memsidecarv1.MemoryService_Retrieve_FullMethodName, memsidecarv1.MemoryService_GetStatus_FullMethodName,
+		memsidecarv1.SessionService_GetContext_FullMethodName:
 		return nil
 	}
-	if path.Dir(method) != "/"+memsidecarv1.MemoryService_ServiceDesc.ServiceName {
+	if !slices.Contains(services, strings.TrimPrefix(path.Dir(method), "/")) {
 		return nil // health and reflection
 	}
 	if reason := problem(); reason != "" {

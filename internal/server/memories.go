@@ -42,7 +42,7 @@ func (s *memoryService) GetMemory(ctx context.Context, r *memsidecarv1.GetMemory
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.Store.Get(ctx, scope.User(), r.GetMemoryId(), s.audience(scope))
+	m, err := s.Store.Get(ctx, scope.User(), r.GetMemoryId(), s.options.audience(scope))
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +53,8 @@ func (s *memoryService) GetMemory(ctx context.Context, r *memsidecarv1.GetMemory
 func (s *memoryService) ListMemories(ctx context.Context, r *memsidecarv1.ListMemoriesRequest) (*memsidecarv1.ListMemoriesResponse, error) {
 	var v memory.Violations
 	scope := scopeOf(r.GetScope(), true, &v)
-	q := vectorstore.ListQuery{Filter: vectorstore.Filter{Audience: s.audience(scope)}}
-	q.Limit, q.After = page(r, &v)
+	q := vectorstore.ListQuery{Filter: vectorstore.Filter{Audience: s.options.audience(scope)}}
+	q.Limit, q.After = page(r, defaultPageSize, &v)
 	if err := parseFilter(r.GetFilter(), &q.Filter, &v); err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (s *memoryService) UpdateMemory(ctx context.Context, r *memsidecarv1.Update
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	m, err := s.Keeper.Update(ctx, scope.User(), p.GetId(), s.audience(scope), text, kind, weight)
+	m, err := s.Keeper.Update(ctx, scope.User(), p.GetId(), s.options.audience(scope), text, kind, weight)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (s *memoryService) DeleteMemory(ctx context.Context, r *memsidecarv1.Delete
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Store.Delete(ctx, scope.User(), r.GetMemoryId(), s.audience(scope)); err != nil {
+	if err := s.Store.Delete(ctx, scope.User(), r.GetMemoryId(), s.options.audience(scope)); err != nil {
 		return nil, err
 	}
 	return &memsidecarv1.DeleteMemoryResponse{}, nil

@@ -12,6 +12,7 @@ import (
 
 const (
 	defaultPageSize = 50
+	messagePageSize = 20 // of ListMessages
 	maxPageSize     = 1000
 )
 
@@ -29,12 +30,12 @@ type pagedRequest interface {
 	GetPageToken() string
 }
 
-// page reads the size and the place of the page that is asked for.
-func page(r pagedRequest, v *memory.Violations) (size int, after string) {
+// page reads the size, if there is one, and the place of the page that is asked for.
+func page(r pagedRequest, usual int, v *memory.Violations) (size int, after string) {
 	size = int(r.GetPageSize())
 	switch {
 	case size == 0:
-		size = defaultPageSize
+		size = usual
 	case size < 0:
 		v.Add("page_size", "is negative")
 	case size > maxPageSize:

@@ -43,10 +43,19 @@ func (s *memoryService) Retrieve(ctx context.Context, r *memsidecarv1.RetrieveRe
 			},
 		})
 	}
-	for _, d := range result.Degraded {
-		resp.Degraded = append(resp.Degraded, &memsidecarv1.Degradation{Component: components.toProto[d.Component], Reason: d.Reason})
+	for _, m := range result.Messages {
+		resp.Messages = append(resp.Messages, &memsidecarv1.RetrievedMessage{
+			Message: fromSessionMessage(&m.Message), Score: m.Score, Parts: fromParts(m.Parts),
+			Before: fromSessionMessages(m.Before), After: fromSessionMessages(m.After),
+		})
 	}
 	return resp, nil
+}
+
+func fromParts(p retrieve.Parts) *memsidecarv1.ScoreParts {
+	return &memsidecarv1.ScoreParts{
+		Relevance: p.Relevance, Similarity: p.Similarity, Keyword: p.Keyword, Recency: p.Recency, Importance: p.Importance,
+	}
 }
 
 // query checks the request and fills in the defaults.
@@ -56,7 +65,7 @@ func (s *memoryService) query(r *memsidecarv1.RetrieveRequest) (retrieve.Query, 
 	q := retrieve.Query{
 		Scope: scope, Text: r.GetQuery(), TopK: s.options.TopK, MinRelevance: s.options.MinScore,
 		MaxContextRunes: s.options.MaxContextChars,
-		Filter: vectorstore.Filter{Audience: s.audience(scope), Created: vectorstore.Period{
+		Filter: vectorstore.Filter{Audience: s.options.audience(scope), Created: vectorstore.Period{
 			From: toTime(r.GetCreatedAfter(), "created_after", &v), Before: toTime(r.GetCreatedBefore(), "created_before", &v),
 		}},
 	}

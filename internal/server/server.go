@@ -19,6 +19,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
+	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/topics"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/vectorize"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -43,6 +45,11 @@ type Parts struct {
 	Store      vectorstore.Store
 	Queue      queue.Store
 	Settings   Settings
+	// Sessions are the conversations, Conversations what is done with them.
+	Sessions      session.Store
+	Conversations *session.Keeper
+	Topics        *topics.Counter
+	Traces        Traces
 	// StorageProblem says why storage is down, or "".
 	StorageProblem func() string
 	// Components says how the parts are.
@@ -70,12 +77,25 @@ type Options struct {
 	Version         string
 	MaxRequestBytes int // larger requests are answered INVALID_ARGUMENT
 	Visibility      memory.VisibilityRule
+	// RecordConsidered records dialogues that are considered in their session, too.
+	RecordConsidered bool
+	// Window are the defaults of GetContext.
+	Window Window
 	// Defaults of Retrieve.
 	TopK            int
 	MinScore        float64
 	MaxContextChars int
 	Log             *slog.Logger
 }
+
+// services are the names of the services with data behind them.
+var services = []string{
+	memsidecarv1.MemoryService_ServiceDesc.ServiceName, memsidecarv1.SessionService_ServiceDesc.ServiceName,
+	memsidecarv1.TraceService_ServiceDesc.ServiceName,
+}
+
+// Window is how long the window of a conversation may be.
+type Window struct{ MaxMessages, MaxTurns, MaxChars int }
 
 // Server answers gRPC calls.
 type Server struct {
@@ -100,10 +120,15 @@ func New(parts Parts, options Options) *Server {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 	)
 	service := &memoryService{Parts: parts, options: options, started: time.Now()}
+	sessions := &sessionService{Parts: parts, options: options}
 	memsidecarv1.RegisterMemoryServiceServer(s.grpc, service)
+	memsidecarv1.RegisterSessionServiceServer(s.grpc, sessions)
+	memsidecarv1.RegisterTraceServiceServer(s.grpc, &traceService{Parts: parts, options: options, describe: sessions.describe})
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
-	s.health.SetServingStatus(memsidecarv1.MemoryService_ServiceDesc.ServiceName, healthpb.HealthCheckResponse_SERVING)
+	for _, service := range services {
+		s.health.SetServingStatus(service, healthpb.HealthCheckResponse_SERVING)
+	}
 	s.SetStorageServing(parts.StorageProblem() == "")
 	return s
 }
@@ -146,6 +171,11 @@ type memoryService struct {
 }
 
 // audience is what a request with this scope may see.
-func (s *memoryService) audience(scope memory.Scope) memory.Audience {
-	return s.options.Visibility.AudienceOf(scope.Channel)
+func (o *Options) audience(scope memory.Scope) memory.Audience {
+	return o.Visibility.AudienceOf(scope.Channel)
+}
+
+// viewer is who asks, for what is shared by several people.
+func (o *Options) viewer(scope memory.Scope) session.Viewer {
+	return session.Viewer{Namespace: scope.Namespace, UserID: scope.UserID, Channel: scope.Channel, Audience: o.audience(scope)}
 }

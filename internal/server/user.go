@@ -13,6 +13,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/trace"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -49,6 +51,7 @@ func (s *memoryService) ForgetUser(ctx context.Context, r *memsidecarv1.ForgetUs
 	}
 	return &memsidecarv1.ForgetUserResponse{
 		MemoryCount: receipt.Memories, ConsiderationCount: receipt.Considerations, MessageCount: receipt.Messages,
+		SessionMessageCount: receipt.SessionMessages, SessionCount: receipt.Sessions,
 		TraceCount: receipt.Traces, SettingsDeleted: receipt.Settings, PurgedFromDisk: receipt.Purged,
 	}, nil
 }
@@ -76,6 +79,21 @@ func (s *memoryService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grp
 					Consideration: fromConsideration(job.Consideration), Messages: fromMessages(job.Dialogue.Messages),
 				}},
 			})
+		},
+		Session: func(said session.Session, summary *session.Summary) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{
+				Record: &memsidecarv1.ExportUserResponse_Session{Session: &memsidecarv1.ExportedSession{
+					Session: s.fromSession(&said), Summary: fromSummary(summary),
+				}},
+			})
+		},
+		Message: func(m session.Message) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{
+				Record: &memsidecarv1.ExportUserResponse_Message{Message: fromSessionMessage(&m)},
+			})
+		},
+		Trace: func(r trace.Record) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{Record: &memsidecarv1.ExportUserResponse_Trace{Trace: fromTrace(r)}})
 		},
 	})
 }
@@ -140,8 +158,9 @@ func (s *memoryService) UpdateUserSettings(ctx context.Context, r *memsidecarv1.
 	var v memory.Violations
 	scope := scopeOf(r.GetScope(), true, &v)
 	p := r.GetSettings()
-	fields := maskedFields(r.GetUpdateMask(), p, []string{"time_zone", "language", "paused"}, "settings", &v)
+	fields := maskedFields(r.GetUpdateMask(), p, []string{"time_zone", "language", "paused", "memorize_every"}, "settings", &v)
 	spoken := ""
+	var every *int
 	for _, field := range fields { // what is not changed is not checked
 		switch field {
 		case "time_zone":
@@ -158,6 +177,8 @@ func (s *memoryService) UpdateUserSettings(ctx context.Context, r *memsidecarv1.
 				v.Add("settings.language", "is not a BCP 47 language such as \"zh\" or \"en\"")
 			}
 			spoken = tag.String() // zh_CN is understood and becomes zh-CN
+		case "memorize_every":
+			every = toEvery(p.MemorizeEvery, "settings.memorize_every", &v)
 		}
 	}
 	if err := v.Err(); err != nil {
@@ -172,6 +193,8 @@ func (s *memoryService) UpdateUserSettings(ctx context.Context, r *memsidecarv1.
 				settings.Language = spoken
 			case "paused":
 				settings.Paused = p.GetPaused()
+			case "memorize_every":
+				settings.MemorizeEvery = every
 			}
 		}
 		settings.UpdatedAt = time.Now().Truncate(time.Microsecond)

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/session"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// fromSession needs the namespace's policy to say when the window expires.
+func fromSession(s *session.Session, ttl time.Duration, now time.Time) *memsidecarv1.Session {
+	p := &memsidecarv1.Session{
+		Id: s.ID, Namespace: s.Namespace, ChannelId: s.Channel.ID, ChannelKind: channelKinds.toProto[s.Channel.Kind],
+		ParticipantIds: s.Participants, AgentIds: s.Agents, Title: s.Title, MetadataJson: s.Metadata,
+		MemorizeEvery: fromEvery(s.MemorizeEvery), MessageCount: s.Messages, UserMessageCount: s.UserMessages,
+		UnconsideredCount: s.Unconsidered, FirstMessageTime: fromTime(s.FirstSaidAt), LastMessageTime: fromTime(s.LastSaidAt),
+		CreateTime: fromTime(s.CreatedAt), UpdateTime: fromTime(s.UpdatedAt),
+	}
+	if expiry := s.ActiveAt.Add(ttl); !s.ActiveAt.IsZero() && ttl > 0 && expiry.After(now) {
+		p.WindowExpireTime = fromTime(expiry)
+	}
+	return p
+}
+
+func fromSessionMessages(messages []session.Message) []*memsidecarv1.SessionMessage {
+	list := make([]*memsidecarv1.SessionMessage, len(messages))
+	for i := range messages {
+		list[i] = fromSessionMessage(&messages[i])
+	}
+	return list
+}
+
+func fromSessionMessage(m *session.Message) *memsidecarv1.SessionMessage {
+	return &memsidecarv1.SessionMessage{
+		Message: fromMessage(&m.Message), SessionId: m.SessionID, Position: m.Position, ReceiveTime: fromTime(m.ReceivedAt),
+		ConsiderationId: m.ConsiderationID, Withheld: m.Withheld,
+	}
+}
+
+func fromSummary(s *session.Summary) *memsidecarv1.SessionSummary {
+	if s == nil {
+		return nil
+	}
+	return &memsidecarv1.SessionSummary{
+		Text: s.Text, LastPosition: s.Last, MessageCount: s.Messages, MadeBy: s.MadeBy, UpdateTime: fromTime(s.At),
+	}
+}
+
+// agentFilter reads whose experience counts: nil is everybody's.
+func agentFilter(p memsidecarv1.AgentFilter, scope memory.Scope, v *memory.Violations) *string {
+	switch p {
+	case memsidecarv1.AgentFilter_AGENT_FILTER_UNSPECIFIED, memsidecarv1.AgentFilter_AGENT_FILTER_ANY:
+	case memsidecarv1.AgentFilter_AGENT_FILTER_THIS:
+		if scope.AgentID == "" {
+			v.Add("scope.agent_id", "is required with AGENT_FILTER_THIS")
+		}
+		return &scope.AgentID
+	default:
+		v.Add("agent", "is not a known filter")
+	}
+	return nil
+}
+
+// limit reads a number that may be unset.
+func limit(p *int32, usual, lowest, highest int, field string, v *memory.Violations) int {
+	if p == nil {
+		return usual
+	}
+	n := int(*p)
+	if n < lowest || n > highest {
+		v.Add(field, "is not between %d and %d", lowest, highest)
+	}
+	return n
+}

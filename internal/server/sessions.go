@@ -1,0 +1,352 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/text/language"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/session"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// Limits of the requests about sessions.
+const (
+	maxWindowMessages = 1000
+	maxWindowChars    = 1_000_000
+	maxRecentMessages = 1000
+	recentMessages    = 10
+	maxLabels         = 1000
+	maxLabelBytes     = 256
+)
+
+// sessionService implements memsidecarv1.SessionServiceServer, in the files named after its calls.
+type sessionService struct {
+	memsidecarv1.UnimplementedSessionServiceServer
+	Parts
+	options Options
+}
+
+// sessionScope reads the scope of a call of this service, where a user is optional.
+func (s *sessionService) sessionScope(p *memsidecarv1.Scope, v *memory.Violations) (memory.Scope, session.Viewer) {
+	scope := scopeOf(p, false, v)
+	return scope, s.options.viewer(scope)
+}
+
+func (p *Parts) enabled(namespace string) error {
+	if !p.Conversations.Policy(namespace).Enabled {
+		return fmt.Errorf("%w: sessions are switched off for the namespace %q (session.enabled)", memory.ErrPrecondition, namespace)
+	}
+	return nil
+}
+
+// here names the session that a scope means: its own, or the user's current one. It is "" when there is none, which
+// required turns into an error.
+func (s *sessionService) here(ctx context.Context, scope memory.Scope, viewer session.Viewer, required bool) (string, error) {
+	if err := s.enabled(scope.Namespace); err != nil {
+		return "", err
+	}
+	id := scope.SessionID
+	if id == "" {
+		var err error
+		if id, err = s.Sessions.Current(ctx, viewer); err != nil {
+			return "", err
+		}
+	}
+	if id == "" && required {
+		return "", fmt.Errorf("%w: the scope names no session, and there is no current one in this channel", memory.ErrNotFound)
+	}
+	return id, nil
+}
+
+func (s *sessionService) session(p *session.Session) *memsidecarv1.Session {
+	return fromSession(p, s.Conversations.Policy(p.Namespace).TTL, time.Now())
+}
+
+// AppendMessages implements memsidecarv1.SessionServiceServer.
+func (s *sessionService) AppendMessages(ctx context.Context, r *memsidecarv1.AppendMessagesRequest) (*memsidecarv1.AppendMessagesResponse, error) {
+	var v memory.Violations
+	scope, viewer := s.sessionScope(r.GetScope(), &v)
+	d := memory.Dialogue{Scope: scope, Messages: toMessages(r.GetMessages(), &v)}
+	v.Check("turn_id", memory.IDProblem(r.GetTurnId()))
+	hashes, err := messageHashes(d.Messages)
+	if err != nil {
+		return nil, err
+	}
+	completeTimes(&d)
+	v = append(v, d.Validate()...)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	if err := s.enabled(scope.Namespace); err != nil {
+		return nil, err
+	}
+	completeSpeakers(&d)
+	appended, err := s.Conversations.Append(ctx, session.AppendRequest{
+		Scope: scope, Audience: viewer.Audience, Messages: d.Messages, Hashes: hashes,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.AppendMessagesResponse{
+		Session: s.session(&appended.Session), Created: appended.Created, AddedCount: clamped(appended.Added),
+		Positions: appended.Positions,
+	}, nil
+}
+
+// messageHashes are over the messages as they were sent.
+func messageHashes(messages []memory.Message) ([][]byte, error) {
+	hashes := make([][]byte, len(messages))
+	for i, m := range messages {
+		hash, err := payloadHash(m)
+		if err != nil {
+			return nil, err
+		}
+		hashes[i] = hash
+	}
+	return hashes, nil
+}
+
+// GetContext implements memsidecarv1.SessionServiceServer.
+func (s *sessionService) GetContext(ctx context.Context, r *memsidecarv1.GetContextRequest) (*memsidecarv1.GetContextResponse, error) {
+	var v memory.Violations
+	scope, viewer := s.sessionScope(r.GetScope(), &v)
+	v.Check("turn_id", memory.IDProblem(r.GetTurnId()))
+	request := session.ContextRequest{
+		Scope: scope, Viewer: viewer, AgentID: agentFilter(r.GetAgent(), scope, &v),
+		MaxMessages: limit(r.MaxMessages, s.options.Window.MaxMessages, 1, maxWindowMessages, "max_messages", &v),
+		MaxTurns:    limit(r.MaxTurns, s.options.Window.MaxTurns, 1, maxWindowMessages, "max_turns", &v),
+		MaxChars:    limit(r.MaxChars, s.options.Window.MaxChars, 1, maxWindowChars, "max_chars", &v),
+		Tools:       r.GetIncludeTools(), System: r.GetIncludeSystem(),
+		Language: languageOf(r.GetLanguage(), &v), Labels: labels(r.GetLabels(), &v),
+	}
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	window := s.Conversations.Context(ctx, request)
+	return &memsidecarv1.GetContextResponse{
+		SessionId: window.SessionID, Messages: fromSessionMessages(window.Messages), PromptContext: window.PromptContext,
+		Summary: fromSummary(window.Summary), DroppedCount: window.Dropped, NewestTooLong: window.NewestTooLong,
+		Expired: window.Expired, Degraded: fromDegraded(window.Degraded), TraceId: window.TraceID,
+	}, nil
+}
+
+// languageOf reads a BCP 47 language, which may be empty.
+func languageOf(p string, v *memory.Violations) string {
+	if p == "" {
+		return ""
+	}
+	tag, err := language.Parse(p)
+	if err != nil {
+		v.Add("language", "is not a BCP 47 language such as \"zh\" or \"en\"")
+	}
+	return tag.String()
+}
+
+func labels(p map[string]string, v *memory.Violations) map[string]string {
+	if len(p) > maxLabels {
+		v.Add("labels", "has more than %d entries", maxLabels)
+	}
+	for id, label := range p {
+		v.Check("labels", memory.IDProblem(id))
+		if problem := memory.IDProblem(label); problem != "" || len(label) > maxLabelBytes {
+			v.Add("labels", "for %q is longer than %d bytes or holds a control character", id, maxLabelBytes)
+		}
+	}
+	return p
+}
+
+// ListMessages implements memsidecarv1.SessionServiceServer.
+func (s *sessionService) ListMessages(ctx context.Context, r *memsidecarv1.ListMessagesRequest) (*memsidecarv1.ListMessagesResponse, error) {
+	var v memory.Violations
+	scope, viewer := s.sessionScope(r.GetScope(), &v)
+	q := session.MessageQuery{
+		NewestFirst: r.GetNewestFirst(), Start: r.GetStartPosition(), AgentID: agentFilter(r.GetAgent(), scope, &v),
+	}
+	q.Limit, q.After = page(r, messagePageSize, &v)
+	if q.Start < 0 {
+		v.Add("start_position", "is negative: 0 is either end")
+	}
+	spoken, names := languageOf(r.GetLanguage(), &v), labels(r.GetLabels(), &v)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	id, err := s.here(ctx, scope, viewer, true)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.Sessions.Messages(ctx, viewer, id, q)
+	if err != nil {
+		return nil, err
+	}
+	resp := &memsidecarv1.ListMessagesResponse{Messages: fromSessionMessages(found.Messages), TotalSize: found.Total}
+	if r.GetRenderText() {
+		resp.Text = s.Conversations.RenderText(found, q.NewestFirst, spoken, names)
+	}
+	resp.NextPageToken, err = nextPageToken(r, found.Next)
+	return resp, err
+}
+
+// GetSession implements memsidecarv1.SessionServiceServer.
+func (s *sessionService) GetSession(ctx context.Context, r *memsidecarv1.GetSessionRequest) (*memsidecarv1.GetSessionResponse, error) {
+	var v memory.Violations
+	scope, viewer := s.sessionScope(r.GetScope(), &v)
+	recent := limit(r.RecentMessages, recentMessages, 0, maxRecentMessages, "recent_messages", &v)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	id, err := s.here(ctx, scope, viewer, true)
+	if err != nil {
+		return nil, err
+	}
+	return s.describe(ctx, viewer, id, recent)
+}
+
+// describe is a session with its newest messages and its summary.
+func (s *sessionService) describe(ctx context.Context, viewer session.Viewer, id string, recent int) (*memsidecarv1.GetSessionResponse, error) {
+	window, err := s.Sessions.Window(ctx, viewer, id, session.WindowQuery{Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	resp := &memsidecarv1.GetSessionResponse{Session: s.session(&window.Session), Summary: fromSummary(window.Summary)}
+	if recent > 0 {
+		newest, err := s.Sessions.Messages(ctx, viewer, id, session.MessageQuery{NewestFirst: true, Limit: recent})
+		if err != nil {
+			return nil, err
+		}
+		for i := len(newest.Messages) - 1; i >= 0; i-- {
+			resp.RecentMessages = append(resp.RecentMessages, fromSessionMessage(&newest.Messages[i]))
+		}
+	}
+	return resp, nil
+}
+
+// ListSessions implements memsidecarv1.SessionServiceServer.
+func (s *sessionService) ListSessions(ctx context.Context, r *memsidecarv1.ListSessionsRequest) (*memsidecarv1.ListSessionsResponse, error) {
+	var v memory.Violations
+	scope, viewer := s.sessionScope(r.GetScope(), &v)
+	if scope.SessionID != "" {
+		v.Add("scope.session_id", "must be unset: this call lists sessions")
+	}
+	size, after := page(r, defaultPageSize, &v)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	current, err := s.here(ctx, scope, viewer, false)
+	if err != nil {
+		return nil, err
+	}
+	found, next, err := s.Sessions.List(ctx, viewer, after, size)
+	if err != nil {
+		return nil, err
+	}
+	resp := &memsidecarv1.ListSessionsResponse{CurrentSessionId: current}
+	for i := range found {
+		resp.Sessions = append(resp.Sessions, s.session(&found[i]))
+	}
+	resp.NextPageToken, err = nextPageToken(r, next)
+	return resp, err
+}
+
+// UpdateSession implements memsidecarv1.SessionServiceServer.
+func (s *sessionService) UpdateSession(ctx context.Context, r *memsidecarv1.UpdateSessionRequest) (*memsidecarv1.UpdateSessionResponse, error) {
+	var v memory.Violations
+	scope, viewer := s.sessionScope(r.GetScope(), &v)
+	p := r.GetSession()
+	patch := session.Patch{At: time.Now()}
+	for _, field := range maskedFields(r.GetUpdateMask(), p, []string{"title", "metadata_json", "memorize_every"}, "session", &v) {
+		switch field {
+		case "title":
+			title := p.GetTitle()
+			v.Check("session.title", titleProblem(title))
+			patch.Title = &title
+		case "metadata_json":
+			metadata := p.GetMetadataJson()
+			v.Check("session.metadata_json", metadataProblem(metadata))
+			patch.Metadata = &metadata
+		case "memorize_every":
+			every := toEvery(p.MemorizeEvery, "session.memorize_every", &v)
+			patch.MemorizeEvery = &every
+		}
+	}
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	id, err := s.here(ctx, scope, viewer, true)
+	if err != nil {
+		return nil, err
+	}
+	updated, err := s.Sessions.Update(ctx, viewer, id, patch)
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.UpdateSessionResponse{Session: s.session(&updated)}, nil
+}
+
+func titleProblem(title string) string {
+	if n := utf8.RuneCountInString(title); n > session.MaxTitleRunes {
+		return fmt.Sprintf("is %d characters, more than %d", n, session.MaxTitleRunes)
+	}
+	return ""
+}
+
+func metadataProblem(metadata string) string {
+	if metadata == "" {
+		return ""
+	}
+	if len(metadata) > session.MaxMetadataBytes {
+		return fmt.Sprintf("is %d bytes, more than %d", len(metadata), session.MaxMetadataBytes)
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(metadata), &object) != nil || object == nil {
+		return "is not a JSON object"
+	}
+	return ""
+}
+
+// SwitchSession implements memsidecarv1.SessionServiceServer.
+func (s *sessionService) SwitchSession(ctx context.Context, r *memsidecarv1.SwitchSessionRequest) (*memsidecarv1.SwitchSessionResponse, error) {
+	var v memory.Violations
+	scope := scopeOf(r.GetScope(), true, &v)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	if err := s.enabled(scope.Namespace); err != nil {
+		return nil, err
+	}
+	switched, created, err := s.Sessions.Switch(ctx, s.options.viewer(scope), scope.SessionID, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	resp := &memsidecarv1.SwitchSessionResponse{Created: created}
+	if scope.SessionID != "" {
+		resp.Session = s.session(&switched)
+	}
+	return resp, nil
+}
+
+// DeleteSession implements memsidecarv1.SessionServiceServer.
+func (s *sessionService) DeleteSession(ctx context.Context, r *memsidecarv1.DeleteSessionRequest) (*memsidecarv1.DeleteSessionResponse, error) {
+	var v memory.Violations
+	scope, viewer := s.sessionScope(r.GetScope(), &v)
+	if scope.SessionID == "" {
+		v.Add("scope.session_id", "is required: name the session to delete")
+	}
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	if err := s.enabled(scope.Namespace); err != nil {
+		return nil, err
+	}
+	receipt, err := s.Keeper.DeleteSession(ctx, viewer, scope.SessionID, r.GetDeleteMemories())
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.DeleteSessionResponse{
+		MessageCount: receipt.Messages, ConsiderationCount: receipt.Considerations, MemoryCount: receipt.Memories,
+	}, nil
+}
