@@ -99,7 +99,9 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	jobs := sqlite.NewQueue(storage)
 	settings := sqlite.NewSettings(storage)
 
-	traces := trace.NewRecorder(sqlite.NewTraces(storage), trace.Options{Retention: cfg.Trace.Retention, Log: log})
+	traces := trace.NewRecorder(sqlite.NewTraces(storage), trace.Options{
+		Retention: cfg.Trace.Retention, MaxRecords: cfg.Trace.MaxRecords, Log: log,
+	})
 	s.onStop(func(context.Context) { traces.Close() })
 
 	retriever := retrieve.New(retrieve.Parts{
@@ -113,7 +115,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 
 	considerer := decide.NewConsiderer(decide.Parts{
 		Queue: jobs, Memories: store, Settings: settings, Vectors: vectorizer,
-		Decider: models.deciding.Decider(), Summarizer: models.deciding.Summarizer(),
+		Decider: models.deciding.Decider(), Summarizer: models.deciding.Summarizer(), Traces: traces,
 	}, decide.Options{
 		MaxPending: cfg.Queue.MaxPendingPerUser, MaxWait: cfg.Queue.MaxWait, Location: location,
 		Pool: queue.Options{

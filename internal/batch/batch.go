@@ -19,6 +19,9 @@ type Options struct {
 	Log *slog.Logger
 }
 
+// dropsEvery is how often the log says that items were dropped, however many there are.
+const dropsEvery = time.Minute
+
 // Writer gathers items. What could not be written, or has not been when the process dies, is lost.
 type Writer[T any] struct {
 	write   func(context.Context, []T) error
@@ -26,7 +29,8 @@ type Writer[T any] struct {
 
 	mu      sync.Mutex
 	waiting []T
-	dropped int
+	dropped int       // since the log said so
+	warned  time.Time // when it did
 
 	writing chan struct{} // holds one token while a batch is being written, so that Flush returns after it
 	stop    chan struct{}
@@ -62,24 +66,35 @@ func (w *Writer[T]) Flush(ctx context.Context) {
 	}
 	defer func() { <-w.writing }()
 	w.mu.Lock()
-	items, dropped := w.waiting, w.dropped
-	w.waiting, w.dropped = nil, 0
+	items := w.waiting
+	w.waiting = nil
 	w.mu.Unlock()
-	if dropped > 0 {
-		w.options.Log.Warn("dropped: storage does not keep up", "what", w.options.Name, "count", dropped)
-	}
+	w.warn(dropsEvery)
 	if len(items) == 0 {
 		return
 	}
-	if err := w.write(ctx, items); err != nil {
+	// What was taken is written also when the one who asked for it does not wait any more.
+	if err := w.write(context.WithoutCancel(ctx), items); err != nil {
 		w.options.Log.Debug("lost", "what", w.options.Name, "count", len(items), "error", err)
 	}
+}
+
+// warn says how many items were dropped, if any were and it has not said so for a while.
+func (w *Writer[T]) warn(every time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dropped == 0 || time.Since(w.warned) < every {
+		return
+	}
+	w.options.Log.Warn("dropped: storage does not keep up", "what", w.options.Name, "count", w.dropped)
+	w.dropped, w.warned = 0, time.Now()
 }
 
 // Close writes what waits and stops.
 func (w *Writer[T]) Close() {
 	close(w.stop)
 	<-w.done
+	w.warn(0)
 }
 
 func (w *Writer[T]) run() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
@@ -42,6 +43,7 @@ type Parts struct {
 	Vectors    Vectors
 	Decider    Decider
 	Summarizer Summarizer
+	Traces     Traces
 }
 
 // Options describes a Considerer.
@@ -65,7 +67,7 @@ type Considerer struct {
 func NewConsiderer(parts Parts, options Options) *Considerer {
 	c := &Considerer{Parts: parts, options: options, ending: make(chan struct{})}
 	c.endWaits = sync.OnceFunc(func() { close(c.ending) })
-	c.pool = queue.NewPool(parts.Queue, c.handle, options.Pool)
+	c.pool = queue.NewPool(parts.Queue, c.attempt, options.Pool)
 	return c
 }
 
@@ -118,7 +120,7 @@ func (c *Considerer) Consider(ctx context.Context, r Request) (memory.Considerat
 	}
 	accepted, err := accept(ctx, queue.Acceptance{
 		ID: newConsiderationID(), Dialogue: dialogue, RequestID: r.RequestID, PayloadHash: r.PayloadHash, At: time.Now(),
-		Skip: skip, MaxPending: c.options.MaxPending, Speakers: speakers,
+		Call: trace.CallOf(ctx), Skip: skip, MaxPending: c.options.MaxPending, Speakers: speakers,
 	})
 	if err != nil {
 		return accepted, err

@@ -98,6 +98,7 @@ type system struct {
 	queue    *sqlite.Queue
 	settings *sqlite.Settings
 	keeper   *memories.Keeper
+	traces   *trace.Recorder
 }
 
 func newSystem(t *testing.T, j *judge) *system {
@@ -109,12 +110,13 @@ func newSystem(t *testing.T, j *judge) *system {
 	}
 	s := &system{judge: j, store: storelocal.New(storage, storelocal.Options{IndexBudget: 1 << 20}), queue: sqlite.NewQueue(storage), settings: sqlite.NewSettings(storage)}
 	s.memories = &flaky{Memories: s.store}
+	traces := trace.NewRecorder(sqlite.NewTraces(storage), trace.Options{Retention: time.Hour, Log: log})
+	s.traces = traces
 	s.Considerer = decide.NewConsiderer(decide.Parts{
-		Queue: s.queue, Memories: s.memories, Settings: s.settings, Vectors: noVectors{}, Decider: j, Summarizer: j,
+		Queue: s.queue, Memories: s.memories, Settings: s.settings, Vectors: noVectors{}, Decider: j, Summarizer: j, Traces: traces,
 	}, decide.Options{MaxPending: 100, MaxWait: time.Minute, Location: time.UTC, Pool: queue.Options{
 		Workers: 4, MaxAge: time.Hour, BackoffMin: time.Millisecond, BackoffMax: time.Millisecond, Log: log,
 	}})
-	traces := trace.NewRecorder(sqlite.NewTraces(storage), trace.Options{Log: log})
 	s.keeper = memories.NewKeeper(memories.Parts{
 		Store: s.store, Vectors: noVectors{}, Considerations: s.Considerer, Queue: s.queue, Settings: s.settings, Traces: traces, Purger: storage,
 	})

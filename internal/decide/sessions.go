@@ -11,6 +11,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
 // Sessions knows what of the conversations was not considered yet.
@@ -82,7 +83,7 @@ func (c *Considerer) ConsiderSession(ctx context.Context, r SessionRequest) (mem
 	if err == nil && !taken {
 		accepted, err = c.Queue.Accept(ctx, queue.Acceptance{
 			ID: newConsiderationID(), Dialogue: memory.Dialogue{Scope: r.Scope}, Speakers: speakers[:1], At: time.Now(),
-			RequestID: r.RequestID, PayloadHash: r.PayloadHash,
+			Call: trace.CallOf(ctx), RequestID: r.RequestID, PayloadHash: r.PayloadHash,
 			Skip: map[string]string{r.Scope.UserID: "nothing in this session waits to be considered"}, MaxPending: c.options.MaxPending,
 		})
 	}
@@ -98,7 +99,7 @@ func (c *Considerer) take(ctx context.Context, pending session.Pending, scope me
 		Namespace: scope.Namespace, SessionID: scope.SessionID, Last: pending.Last,
 		Acceptance: queue.Acceptance{
 			ID: newConsiderationID(), Dialogue: memory.Dialogue{Scope: scope}, Speakers: speakers, Skip: skip, At: time.Now(),
-			RequestID: requestID, PayloadHash: payloadHash, MaxPending: c.options.MaxPending,
+			Call: trace.CallOf(ctx), RequestID: requestID, PayloadHash: payloadHash, MaxPending: c.options.MaxPending,
 		},
 	})
 }

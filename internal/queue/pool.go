@@ -31,6 +31,13 @@ type Options struct {
 	Log                    *slog.Logger
 }
 
+// Postpones reports whether a job that ended an attempt with the error is tried again: when the error may pass and the job
+// is not too old. That storage is away is not the job's fault, whatever its age.
+func (o Options) Postpones(job Job, err error, now time.Time) bool {
+	var transient *memory.TransientError
+	return errors.Is(err, memory.ErrUnavailable) || errors.As(err, &transient) && now.Before(job.AcceptedAt.Add(o.MaxAge))
+}
+
 // storagePoll is how often an unavailable store is asked again, should nobody call Wake.
 const storagePoll = 5 * time.Second
 
@@ -282,8 +289,8 @@ func (p *Pool) attempt(ctx context.Context, job Job) (final bool, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, memory.ErrUnavailable):
-		due = now.Add(storagePoll) // whatever the job's age: it is not the job's fault
-	case errors.As(err, &transient) && now.Before(job.AcceptedAt.Add(p.options.MaxAge)):
+		due = now.Add(storagePoll)
+	case errors.As(err, &transient) && p.options.Postpones(job, err, now):
 		due = now.Add(max(transient.RetryAfter, p.pause(attempts)))
 		log.Warn("consideration postponed", "error", err, "attempts", attempts, "until", due)
 	default:

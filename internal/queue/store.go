@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
 // Job is a consideration with what is needed to run it.
@@ -15,8 +16,9 @@ type Job struct {
 	Seq           int64 // position in the queue, unique
 	Consideration memory.Consideration
 	Dialogue      memory.Dialogue
-	Checkpoint    []byte    // what an earlier attempt saved, or nil
-	AcceptedAt    time.Time // start of the age limit
+	Call          trace.Call // that handed the dialogue over
+	Checkpoint    []byte     // what an earlier attempt saved, or nil
+	AcceptedAt    time.Time  // start of the age limit
 }
 
 // User is the person whose words the job considers.
@@ -30,6 +32,7 @@ type Acceptance struct {
 	RequestID   string   // idempotency key, or empty
 	PayloadHash []byte   // of scope and messages
 	At          time.Time
+	Call        trace.Call        // what the request was a part of
 	Skip        map[string]string // speakers whose consideration is skipped from the start, and why
 	MaxPending  int               // refuse when this many of the scope's user's considerations wait
 }

@@ -1,65 +1,77 @@
 package retrieve
 
 import (
-	"encoding/json"
-	"time"
-
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// tracedCandidates is how many candidates a trace shows: those returned, and the next ones, which show what just missed.
-const tracedCandidates = 20
+// Of memories and of messages a trace shows the candidates that were returned, and the next ones, which show what just
+// missed: those that are left of leastTraced, and at least missed.
+const (
+	leastTraced = 20
+	missed      = 5
+)
 
-// record is the trace of a call of Retrieve.
-type record struct {
-	Query        string        `json:"query"`
-	AgentID      string        `json:"agent_id,omitempty"`
-	ChannelKind  string        `json:"channel_kind,omitempty"`
-	ChannelID    string        `json:"channel_id,omitempty"`
-	SessionID    string        `json:"session_id,omitempty"`
-	TopK         int           `json:"top_k"`
-	MinScore     float64       `json:"min_score"`
-	Candidates   []candidate   `json:"candidates"`
-	Returned     int           `json:"returned"`
-	Degraded     []Degradation `json:"degraded,omitempty"`
-	DurationUsec int64         `json:"duration_us"`
-}
-
-type candidate struct {
-	MemoryID   string  `json:"memory_id"`
-	Score      float64 `json:"score"`
-	Relevance  float64 `json:"relevance"`
-	Similarity float64 `json:"similarity"`
-	Keyword    float64 `json:"keyword"`
-	Recency    float64 `json:"recency"`
-	Importance float64 `json:"importance"`
-}
-
-// note writes down, in the background, what was retrieved and why.
-func (r *Retriever) note(q Query, ranked []Hit, result Result, started time.Time) {
-	user := q.Scope.User()
-	for _, h := range result.Hits {
-		r.uses.Add(vectorstore.Use{User: user, MemoryID: h.Memory.ID, Count: 1, At: started})
+// note writes down, in the background, what was retrieved and why. ranked are the candidates of both kinds, best first,
+// returned those of them that were.
+func (r *Retriever) note(q Query, ranked, returned []Hit, degraded []Degradation, recording *trace.Recording) {
+	detail := trace.RetrieveDetail{Query: q.Text, TopK: q.TopK, MinRelevance: q.MinRelevance}
+	isReturned := map[hitKey]bool{}
+	for _, h := range returned {
+		isReturned[keyOf(h)] = true
+		if h.Memory == nil {
+			detail.Messages++
+			continue
+		}
+		detail.Memories++
+		r.uses.Add(vectorstore.Use{User: q.Scope.User(), MemoryID: h.Memory.ID, Count: 1, At: recording.At()})
 	}
 	if !r.Traces.Enabled() {
 		return
 	}
-	rec := record{
-		Query: q.Text, AgentID: q.Scope.AgentID, ChannelKind: string(q.Scope.Channel.Kind), ChannelID: q.Scope.Channel.ID,
-		SessionID: q.Scope.SessionID, TopK: q.TopK, MinScore: q.MinRelevance, Returned: len(result.Hits),
-		Degraded: result.Degraded, DurationUsec: time.Since(started).Microseconds(),
+	var memories, messages []trace.Candidate
+	moreMemories, moreMessages := max(missed, leastTraced-detail.Memories), max(missed, leastTraced-detail.Messages)
+	for _, h := range ranked {
+		list, more := &memories, &moreMemories
+		if h.Memory == nil {
+			list, more = &messages, &moreMessages
+		}
+		c := candidateOf(h)
+		if c.Returned = isReturned[keyOf(h)]; !c.Returned {
+			if *more == 0 {
+				continue
+			}
+			*more--
+		}
+		*list = append(*list, c)
 	}
-	for _, h := range ranked[:min(tracedCandidates, len(ranked))] {
-		rec.Candidates = append(rec.Candidates, candidate{
-			h.Memory.ID, h.Score, h.Parts.Relevance, h.Parts.Similarity,
-			h.Parts.Keyword, h.Parts.Recency, h.Parts.Importance,
-		})
+	detail.Candidates = append(memories, messages...)
+	record := recording.End(nil)
+	for _, d := range degraded {
+		record.Degraded = append(record.Degraded, trace.Degradation{Component: string(d.Component), Reason: d.Reason})
 	}
-	data, err := json.Marshal(rec)
-	if err != nil {
-		r.options.Log.Error("recording a trace", "error", err)
-		return
+	record.Retrieve = &detail
+	r.Traces.Record(record)
+}
+
+// hitKey names what was hit.
+type hitKey struct {
+	memory, session string
+	position        int64
+}
+
+func keyOf(h Hit) hitKey {
+	if h.Memory != nil {
+		return hitKey{memory: h.Memory.ID}
 	}
-	r.Traces.Record(trace.Record{ID: result.TraceID, User: user, Kind: trace.KindRetrieve, At: started, Data: data})
+	return hitKey{session: h.Message.SessionID, position: h.Message.Position}
+}
+
+func candidateOf(h Hit) trace.Candidate {
+	key := keyOf(h)
+	return trace.Candidate{
+		MemoryID: key.memory, SessionID: key.session, Position: key.position, Score: h.Score,
+		Relevance: h.Parts.Relevance, Similarity: h.Parts.Similarity, Keyword: h.Parts.Keyword,
+		Recency: h.Parts.Recency, Importance: h.Parts.Importance,
+	}
 }

@@ -134,7 +134,8 @@ type half struct {
 
 // Retrieve answers a query. It returns an error only when the caller gave up.
 func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
-	started := time.Now()
+	ctx, recording := trace.Begin(ctx, q.Scope)
+	started := recording.At()
 	budget, cancel := context.WithTimeout(ctx, r.options.Budget)
 	defer cancel()
 
@@ -166,7 +167,7 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 	if errors.Is(byVector.err, errLate) && !embedded.Load() {
 		byVector.err = &embeddingError{errLate}
 	}
-	result := Result{TraceID: trace.NewID(), Degraded: r.degraded(byKeyword.err, byVector.err)}
+	result := Result{TraceID: recording.ID(), Degraded: r.degraded(byKeyword.err, byVector.err)}
 	ranked := r.rank(byKeyword.hits, byVector.hits, started)
 	result.Hits = cut(ranked, q)
 	s := memory.Settings{}
@@ -180,7 +181,7 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 		}
 	}
 	result.PromptContext = r.options.Prompts.render(result.Hits, s, r.options.Location, q.MaxContextRunes)
-	r.note(q, ranked, result, started)
+	r.note(q, ranked, result.Hits, result.Degraded, recording)
 	return result, nil
 }
 

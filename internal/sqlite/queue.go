@@ -76,10 +76,11 @@ func accept(ctx context.Context, tx *Tx, a queue.Acceptance, messages string) (o
 		requestID, payload = a.RequestID, append(payload, a.PayloadHash...)
 	}
 	dialogue, err := tx.Insert(ctx, `INSERT INTO dialogues (id, namespace, user_id, agent_id, channel_kind, channel_id,
-		session_id, visibility, request_id, payload_hash, messages, message_count, created_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		session_id, visibility, request_id, payload_hash, messages, message_count, created_at, turn_id, otel_trace_id)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		a.ID, scope.Namespace, scope.UserID, scope.AgentID, string(scope.Channel.Kind), scope.Channel.ID, scope.SessionID,
-		scope.Channel.VisibilityKey(), requestID, payload, messages, len(a.Dialogue.Messages), Micros(at))
+		scope.Channel.VisibilityKey(), requestID, payload, messages, len(a.Dialogue.Messages), Micros(at),
+		a.Call.TurnID, a.Call.OTelTraceID)
 	if err != nil {
 		return own, err
 	}
@@ -373,7 +374,8 @@ func forgetSpeaker(ctx context.Context, tx *Tx, row int64, text []byte, speaker 
 		return 0, err
 	}
 	_, err = tx.Exec(ctx, `UPDATE dialogues SET messages = ?1, payload_hash = x'', request_id = CASE user_id WHEN ?2 THEN NULL
-		ELSE request_id END, user_id = CASE user_id WHEN ?2 THEN '' ELSE user_id END WHERE row = ?3`,
+		ELSE request_id END, turn_id = CASE user_id WHEN ?2 THEN '' ELSE turn_id END,
+		user_id = CASE user_id WHEN ?2 THEN '' ELSE user_id END WHERE row = ?3`,
 		string(rest), speaker, row)
 	if err != nil {
 		return 0, err
@@ -400,7 +402,8 @@ func (s *Queue) Stats(ctx context.Context, namespace string) (stats queue.Stats,
 }
 
 const jobColumns = `c.seq, c.state, c.due_at, c.attempts, c.checkpoint, c.outcome, c.accepted_at, c.updated_at, c.user_id,
-	d.id, d.namespace, d.user_id, d.agent_id, d.channel_kind, d.channel_id, d.session_id, d.messages, d.created_at`
+	d.id, d.namespace, d.user_id, d.agent_id, d.channel_kind, d.channel_id, d.session_id, d.messages, d.created_at,
+	d.turn_id, d.otel_trace_id`
 
 func queryJobs(ctx context.Context, q Querier, where string, args ...any) ([]queue.Job, error) {
 	rows, err := q.Query(ctx, `SELECT `+jobColumns+` FROM considerations c JOIN dialogues d ON d.row = c.dialogue_row `+where,
@@ -429,7 +432,7 @@ func scanJob(scan func(...any) error) (job queue.Job, err error) {
 	c, scope := &job.Consideration, &job.Dialogue.Scope
 	err = scan(&job.Seq, &c.State, &due, &c.Attempts, &checkpoint, &outcome, &accepted, &updated, &speaker,
 		&c.ID, &scope.Namespace, &scope.UserID, &scope.AgentID, &scope.Channel.Kind, &scope.Channel.ID, &scope.SessionID,
-		&messages, &created)
+		&messages, &created, &job.Call.TurnID, &job.Call.OTelTraceID)
 	if err != nil {
 		return job, err
 	}

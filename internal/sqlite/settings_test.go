@@ -10,7 +10,6 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
-	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
 var (
@@ -120,37 +119,4 @@ func TestSettingsAreNotStale(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestTraces(t *testing.T) {
-	db := open(t, sqlite.Options{Dir: t.TempDir()})
-	s := sqlite.NewTraces(db)
-	record := func(id string, user memory.User, age time.Duration) trace.Record {
-		return trace.Record{ID: id, User: user, Kind: trace.KindRetrieve, At: at.Add(-age), Data: []byte(`{"q":"茶"}`)}
-	}
-	err := s.Append(t.Context(), []trace.Record{
-		record("1", ann, 0), record("2", ann, 2*time.Hour), record("3", ben, time.Hour), record("4", elsewhere, 3*time.Hour),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	left := func(want string) {
-		t.Helper()
-		if got := value[string](t, db, `SELECT group_concat(id, '' ORDER BY id) FROM traces`); got != want {
-			t.Errorf("left %q, want %q", got, want)
-		}
-	}
-	left("1234")
-	if err := s.Append(t.Context(), []trace.Record{record("5", ann, 0), record("1", ben, 0)}); err == nil {
-		t.Error("an id was taken twice")
-	}
-	left("1234")
-	if err := s.Prune(t.Context(), at.Add(-2*time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	left("123")
-	if n, err := s.Forget(t.Context(), ann); n != 2 || err != nil {
-		t.Errorf("forgot %d, %v", n, err)
-	}
-	left("3")
 }

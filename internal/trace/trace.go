@@ -1,108 +1,150 @@
-// Package trace records what the sidecar did for a call: what was asked, what was found and why it ranked so. Recording
-// is asynchronous and never on a caller's path; a crash may lose the last records.
+// Package trace records what the sidecar did and why: what was asked, what was found, which models were called, and what
+// came of it. Recording is asynchronous and never on a caller's path; a crash may lose the last records. Store declares
+// what the storage must do; tracetest holds what every implementation must keep to.
 package trace
 
 import (
 	"context"
-	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/memsidecar/memsidecar/internal/batch"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
-// Kind is what kind of call a trace records.
+// Kind is what a record is about.
 type Kind string
 
-// KindRetrieve is a call of Retrieve.
-const KindRetrieve Kind = "retrieve"
+// The kinds.
+const (
+	KindRetrieve Kind = "retrieve" // a call of Retrieve
+	KindConsider Kind = "consider" // an attempt to consider what one person said in a dialogue
+	KindContext  Kind = "context"  // a call of GetContext
+)
 
-// Record is the trace of one call.
+// Record is the trace of one call, or of one attempt of a job. Beside the query, the texts of the user's own memories and
+// the tool calls of dialogues that are the user's alone it holds nobody's words: ForgetUser deletes records by their user,
+// and must not leave others' words behind. See ToolCalls.
 type Record struct {
-	ID   string
-	User memory.User
-	Kind Kind
-	At   time.Time
-	Data []byte // what happened, as JSON
+	ID          string       `json:"-"` // what has a column of its own is not in the JSON that the database keeps
+	Scope       memory.Scope `json:"-"` // the user may be empty
+	TurnID      string       `json:"-"`
+	OTelTraceID string       `json:"otel,omitempty"`
+	At          time.Time    `json:"-"` // when it began, to the microsecond
+
+	Duration   time.Duration     `json:"duration"`
+	Error      string            `json:"error,omitempty"` // why it failed
+	Degraded   []Degradation     `json:"degraded,omitempty"`
+	ModelCalls []usage.Call      `json:"models,omitempty"`
+	ToolCalls  []memory.ToolCall `json:"tools,omitempty"`
+
+	// One of these is set; it says what kind of record it is.
+	Retrieve *RetrieveDetail `json:"retrieve,omitempty"`
+	Consider *ConsiderDetail `json:"consider,omitempty"`
+	Context  *ContextDetail  `json:"context,omitempty"`
+}
+
+// Kind is what the record is about.
+func (r *Record) Kind() Kind {
+	switch {
+	case r.Retrieve != nil:
+		return KindRetrieve
+	case r.Consider != nil:
+		return KindConsider
+	case r.Context != nil:
+		return KindContext
+	}
+	return ""
+}
+
+// Degradation is one thing that was missing.
+type Degradation struct {
+	Component string `json:"component"` // as retrieve.Component
+	Reason    string `json:"reason"`
+}
+
+// RetrieveDetail is what a call of Retrieve did.
+type RetrieveDetail struct {
+	Query        string      `json:"query"`
+	TopK         int         `json:"top_k"`
+	MinRelevance float64     `json:"min_relevance"`
+	Candidates   []Candidate `json:"candidates,omitempty"` // memories, best first; then messages, best first
+	Memories     int         `json:"memories"`             // how many were returned
+	Messages     int         `json:"messages,omitempty"`
+}
+
+// Candidate is a memory or a message that was ranked, and what by.
+type Candidate struct {
+	MemoryID  string `json:"memory,omitempty"`
+	SessionID string `json:"session,omitempty"`  // of a message
+	Position  int64  `json:"position,omitempty"` // of a message
+
+	Score      float64 `json:"score"`
+	Relevance  float64 `json:"relevance"`
+	Similarity float64 `json:"similarity"`
+	Keyword    float64 `json:"keyword"`
+	Recency    float64 `json:"recency"`
+	Importance float64 `json:"importance"`
+	Returned   bool    `json:"returned,omitempty"`
+}
+
+// ConsiderDetail is what an attempt of a consideration did.
+type ConsiderDetail struct {
+	ConsiderationID string                `json:"consideration"`
+	Attempt         int                   `json:"attempt"` // from 1
+	Messages        int                   `json:"messages"`
+	State           memory.State          `json:"state"` // afterwards
+	Reason          string                `json:"reason,omitempty"`
+	DecidedBy       string                `json:"decided_by,omitempty"`
+	Changes         []memory.MemoryChange `json:"changes,omitempty"`
+}
+
+// ContextDetail is what a call of GetContext returned.
+type ContextDetail struct {
+	// The limits that held.
+	MaxMessages int `json:"max_messages"`
+	MaxTurns    int `json:"max_turns"`
+	MaxRunes    int `json:"max_runes"`
+
+	First       int64 `json:"first,omitempty"` // position of the first message, 0 when there is none
+	Last        int64 `json:"last,omitempty"`
+	Messages    int   `json:"messages"`
+	Dropped     int64 `json:"dropped,omitempty"`      // how many came before the window
+	SummaryLast int64 `json:"summary_last,omitempty"` // up to where the summary goes, 0 when there is none
 }
 
 // NewID returns an id for a record.
 func NewID() string { return "trc_" + uuid.Must(uuid.NewV7()).String() }
 
-// Store keeps records.
+// Store keeps records. All methods are safe for concurrent use; errors wrap memory.ErrUnavailable when storage is down.
 type Store interface {
-	// Append stores records.
+	// Append stores records. When it fails, some may be stored.
 	Append(ctx context.Context, records []Record) error
-	// Prune deletes records older than the time.
-	Prune(ctx context.Context, before time.Time) error
+	// Get returns a user's record that the audience sees, else memory.ErrNotFound. Records of calls that named no user
+	// belong to the user without an id.
+	Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (Record, error)
+	// List returns a page of a user's records. next is empty on the last page.
+	List(ctx context.Context, q ListQuery) (records []Record, next string, err error)
+	// Prune deletes up to limit of the oldest records: of those that began before the time, or beyond the newest keep. It
+	// returns how many it deleted; fewer than limit means that nothing is left to delete.
+	Prune(ctx context.Context, before time.Time, keep, limit int) (int64, error)
 	// Forget deletes a user's records and returns how many there were.
 	Forget(ctx context.Context, user memory.User) (int64, error)
+	// ForgetSession deletes the records of what happened in a session of the channel.
+	ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel) (int64, error)
 }
 
-// Options describes a recorder.
-type Options struct {
-	Retention time.Duration // how long records are kept; 0 records nothing
-	Log       *slog.Logger
-}
-
-const pruneEvery = time.Hour
-
-// Recorder writes records to a store in the background.
-type Recorder struct {
-	store   Store
-	options Options
-	writer  *batch.Writer[Record]
-	stop    context.CancelFunc
-	tasks   sync.WaitGroup
-}
-
-// NewRecorder returns a recorder that works until Close.
-func NewRecorder(store Store, options Options) *Recorder {
-	ctx, stop := context.WithCancel(context.Background())
-	r := &Recorder{store: store, options: options, stop: stop, writer: batch.NewWriter(store.Append, batch.Options{
-		Name: "traces", Every: time.Second, Max: 10_000, Log: options.Log,
-	})}
-	r.tasks.Go(func() { r.prune(ctx) })
-	return r
-}
-
-// Enabled reports whether records are kept at all.
-func (r *Recorder) Enabled() bool { return r.options.Retention > 0 }
-
-// Record takes a record. It never blocks.
-func (r *Recorder) Record(record Record) {
-	if r.Enabled() {
-		r.writer.Add(record)
-	}
-}
-
-// Forget deletes a user's records, those that wait included, and returns how many there were.
-func (r *Recorder) Forget(ctx context.Context, user memory.User) (int64, error) {
-	r.writer.Flush(ctx) // so that none is written after the deletion
-	return r.store.Forget(ctx, user)
-}
-
-// Close writes what waits and stops.
-func (r *Recorder) Close() {
-	r.stop()
-	r.tasks.Wait()
-	r.writer.Close()
-}
-
-func (r *Recorder) prune(ctx context.Context) {
-	ticker := time.NewTicker(pruneEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case now := <-ticker.C:
-			if err := r.store.Prune(ctx, now.Add(-r.options.Retention)); err != nil {
-				r.options.Log.Debug("pruning traces", "error", err)
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
+// ListQuery asks for a page of records, newest first unless OldestFirst.
+type ListQuery struct {
+	User      memory.User // without an id: calls that named nobody
+	Audience  memory.Audience
+	SessionID string // empty: any
+	TurnID    string // empty: any
+	Kind      Kind   // empty: any
+	// Calls that began at or after From and before Before; a zero time sets no limit.
+	From, Before time.Time
+	OldestFirst  bool
+	After        string // the next of the page before
+	Limit        int
 }

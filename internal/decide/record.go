@@ -1,0 +1,49 @@
+package decide
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/trace"
+)
+
+// Traces records what was done.
+type Traces interface {
+	Enabled() bool
+	Record(record trace.Record)
+}
+
+var errPanicked = errors.New("internal error while considering")
+
+// attempt considers one speaker's words and leaves a record of it.
+func (c *Considerer) attempt(ctx context.Context, job queue.Job) (state memory.State, outcome memory.Outcome, err error) {
+	ctx, recording := trace.Begin(trace.WithCall(ctx, job.Call), job.Consideration.Scope)
+	err = errPanicked // unless handle returns
+	defer func() {
+		// What was cancelled is taken up again, or its user is being forgotten.
+		if c.Traces.Enabled() && ctx.Err() == nil {
+			c.Traces.Record(c.record(job, recording, state, outcome, err))
+		}
+	}()
+	return c.handle(ctx, job)
+}
+
+func (c *Considerer) record(job queue.Job, recording *trace.Recording, state memory.State, outcome memory.Outcome, err error) trace.Record {
+	record := recording.End(err)
+	switch {
+	case err == nil:
+	case c.options.Pool.Postpones(job, err, time.Now()):
+		state = memory.StatePending
+	default:
+		state = memory.StateFailed
+	}
+	record.ToolCalls = trace.ToolCalls(job.Dialogue.Messages, trace.Alone(job.Dialogue))
+	record.Consider = &trace.ConsiderDetail{
+		ConsiderationID: job.Consideration.ID, Attempt: job.Consideration.Attempts, Messages: len(job.Dialogue.Messages),
+		State: state, Reason: outcome.Reason, DecidedBy: outcome.DecidedBy, Changes: outcome.Changes,
+	}
+	return record
+}

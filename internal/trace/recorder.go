@@ -1,0 +1,115 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/batch"
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// Options describes a recorder.
+type Options struct {
+	Retention  time.Duration // how long records are kept; 0 records nothing
+	MaxRecords int           // how many are kept, the newest; 0 is any number
+	Log        *slog.Logger
+}
+
+const (
+	pruneEvery = time.Minute
+	// pruneStep is how many records one write deletes: other writes wait meanwhile.
+	pruneStep = 500
+)
+
+// Recorder writes records to a store in the background.
+type Recorder struct {
+	store   Store
+	options Options
+	writer  *batch.Writer[Record]
+	stop    context.CancelFunc
+	tasks   sync.WaitGroup
+}
+
+// NewRecorder returns a recorder that works until Close.
+func NewRecorder(store Store, options Options) *Recorder {
+	ctx, stop := context.WithCancel(context.Background())
+	r := &Recorder{store: store, options: options, stop: stop, writer: batch.NewWriter(store.Append, batch.Options{
+		Name: "traces", Every: time.Second, Max: 10_000, Log: options.Log,
+	})}
+	r.tasks.Go(func() { r.pruneRegularly(ctx) })
+	return r
+}
+
+// Enabled reports whether records are kept at all.
+func (r *Recorder) Enabled() bool { return r.options.Retention > 0 }
+
+// Record takes a record. It never blocks.
+func (r *Recorder) Record(record Record) {
+	if r.Enabled() {
+		r.writer.Add(record)
+	}
+}
+
+// Get is Store.Get, of records that wait to be written, too.
+func (r *Recorder) Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (Record, error) {
+	r.writer.Flush(ctx)
+	return r.store.Get(ctx, user, id, audience)
+}
+
+// List is Store.List, of records that wait to be written, too.
+func (r *Recorder) List(ctx context.Context, q ListQuery) (records []Record, next string, err error) {
+	r.writer.Flush(ctx)
+	return r.store.List(ctx, q)
+}
+
+// Forget deletes a user's records, those that wait included, and returns how many there were.
+func (r *Recorder) Forget(ctx context.Context, user memory.User) (int64, error) {
+	r.writer.Flush(ctx) // so that none is written after the deletion
+	return r.store.Forget(ctx, user)
+}
+
+// ForgetSession deletes the records of what happened in a session of the channel, those that wait included.
+func (r *Recorder) ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel) (int64, error) {
+	r.writer.Flush(ctx)
+	return r.store.ForgetSession(ctx, namespace, sessionID, channel)
+}
+
+// Close writes what waits and stops.
+func (r *Recorder) Close() {
+	r.stop()
+	r.tasks.Wait()
+	r.writer.Close()
+}
+
+func (r *Recorder) pruneRegularly(ctx context.Context) {
+	ticker := time.NewTicker(pruneEvery)
+	defer ticker.Stop()
+	for {
+		if err := r.prune(ctx); err != nil && !errors.Is(err, memory.ErrUnavailable) && ctx.Err() == nil {
+			r.options.Log.Warn("pruning traces", "error", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// prune deletes what is too old, or too much, in steps. With a retention of 0 that is everything.
+func (r *Recorder) prune(ctx context.Context) error {
+	keep := r.options.MaxRecords
+	if keep == 0 {
+		keep = math.MaxInt
+	}
+	for {
+		deleted, err := r.store.Prune(ctx, time.Now().Add(-r.options.Retention), keep, pruneStep)
+		if err != nil || deleted < pruneStep {
+			return err
+		}
+	}
+}
