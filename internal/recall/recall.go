@@ -1,0 +1,89 @@
+// Package recall finds past messages: what a user said, and what the bot answered to that user. Store declares the search,
+// Index what the background work needs; internal/sqlite implements both. Worker does the background work.
+package recall
+
+import (
+	"context"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/session"
+)
+
+// Query says among which messages to search. A message is a user's when session.Owner says so.
+type Query struct {
+	User   memory.User
+	Filter Filter
+	Limit  int
+}
+
+// Filter says which of a user's messages count. The audience has no default: the zero Filter matches nothing.
+type Filter struct {
+	Audience   memory.Audience
+	AgentID    *string   // nil: all
+	SaidFrom   time.Time // inclusive; zero: open
+	SaidBefore time.Time // exclusive; zero: open
+}
+
+// Matches reports whether the filter lets a message through that was said in the channel.
+func (f *Filter) Matches(channel memory.Channel, agentID string, saidAt time.Time) bool {
+	return f.Audience.Sees(channel) &&
+		(f.AgentID == nil || *f.AgentID == agentID) &&
+		(f.SaidFrom.IsZero() || !saidAt.Before(f.SaidFrom)) &&
+		(f.SaidBefore.IsZero() || saidAt.Before(f.SaidBefore))
+}
+
+// Hit is a message found by a search.
+type Hit struct {
+	Message session.Message
+	Score   float64
+}
+
+// Neighbors are the messages around a hit, each list oldest first.
+type Neighbors struct{ Before, After []session.Message }
+
+// Store searches past messages of people and of the bot that are not withheld. All methods are safe for concurrent use and
+// touch one user's messages only; the neighbours of those may be another's in the same session. An error wraps
+// memory.ErrUnavailable when storage is down.
+type Store interface {
+	// SearchKeyword returns up to q.Limit messages that share a term with the text, best first, those of the same score
+	// newest first. Scores are 0 to 1, as those of vectorstore.Store.SearchKeyword. A message is found as soon as it is
+	// stored. Of words that occur very often only the newest messages are looked at.
+	SearchKeyword(ctx context.Context, q Query, text string) ([]Hit, error)
+	// SearchVector returns up to q.Limit messages, most similar first. Only messages with a vector of this fingerprint are
+	// found. Scores are cosine similarities, -1 to 1.
+	SearchVector(ctx context.Context, q Query, fingerprint string, vector []float32) ([]Hit, error)
+	// Neighbors returns, for each of the user's messages, up to count messages before and after it in its session.
+	Neighbors(ctx context.Context, q Query, of []session.Message, count int) ([]Neighbors, error)
+}
+
+// Index is what the background work does its work on.
+type Index interface {
+	// IndexNext brings the keyword index of some users nearer to what is stored. more is false when nothing is left to do
+	// until messages are added. What is not indexed yet is found all the same.
+	IndexNext(ctx context.Context) (more bool, err error)
+
+	// Progress returns the row up to which messages have the vectors of this fingerprint that they are to have. For a
+	// fingerprint that was not the last one used it begins anew.
+	Progress(ctx context.Context, fingerprint string) (row int64, err error)
+	// Missing returns messages after a row that are to have vectors, at most limit, and the row up to which it looked;
+	// next == after when there are no messages beyond it. Each user's newest keep messages are to have vectors.
+	Missing(ctx context.Context, after int64, keep, limit int) (missing []Missing, next int64, err error)
+	// SetVectors stores vectors, notes that all is done up to a row, and drops the vectors of these users' older messages.
+	// Messages that are gone are passed over.
+	SetVectors(ctx context.Context, fingerprint string, vectors []Vector, upto int64, keep int) error
+	// DropOthers deletes up to limit vectors of other fingerprints. more is false when there are none left.
+	DropOthers(ctx context.Context, fingerprint string, limit int) (more bool, err error)
+}
+
+// Missing is a message without a vector.
+type Missing struct {
+	Row, UserRow int64
+	Text         string
+}
+
+// Vector is a message's vector.
+type Vector struct {
+	Row, UserRow int64
+	Vector       []float32
+}
