@@ -119,7 +119,8 @@ func (d Dialogue) Validate() Violations {
 	ids := map[string]int{}
 	for i, m := range d.Messages {
 		at := fmt.Sprintf("messages[%d]", i)
-		total += m.validate(&v, at)
+		m.validate(&v, at)
+		total += m.Size()
 		if first, ok := ids[m.ID]; ok && m.ID != "" {
 			v.Add(at+".id", "is the same as that of messages[%d]: ids are unique in a dialogue", first)
 		}
@@ -131,8 +132,16 @@ func (d Dialogue) Validate() Violations {
 	return v
 }
 
-// validate returns the size of the message's texts in bytes.
-func (m *Message) validate(v *Violations, at string) (size int) {
+// Size is that of the message's texts in bytes.
+func (m *Message) Size() int {
+	size := len(m.Content) + len(m.Metadata)
+	for _, call := range m.Tools {
+		size += len(call.Arguments) + len(call.Result)
+	}
+	return size
+}
+
+func (m *Message) validate(v *Violations, at string) {
 	v.Check(at+".id", IDProblem(m.ID))
 	v.Check(at+".speaker_id", IDProblem(m.Speaker))
 	v.Check(at+".agent_id", IDProblem(m.AgentID))
@@ -150,10 +159,9 @@ func (m *Message) validate(v *Violations, at string) (size int) {
 	if m.Metadata != "" && !isJSONObject(m.Metadata) {
 		v.Add(at+".metadata_json", "is not a JSON object")
 	}
-	size = len(m.Content) + len(m.Metadata)
 	if len(m.Tools) > MaxToolCalls {
 		v.Add(at+".tool_calls", "has more than %d calls", MaxToolCalls)
-		return size
+		return
 	}
 	for j, call := range m.Tools {
 		in := fmt.Sprintf("%s.tool_calls[%d]", at, j)
@@ -171,9 +179,7 @@ func (m *Message) validate(v *Violations, at string) (size int) {
 		if !call.Time.IsZero() {
 			v.Check(in+".time", TimeProblem(call.Time))
 		}
-		size += len(call.Arguments) + len(call.Result)
 	}
-	return size
 }
 
 func bytesProblem(s string) string {
