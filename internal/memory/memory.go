@@ -112,8 +112,10 @@ type Statement struct {
 
 // Settings are one user's settings. The zero value is the default.
 type Settings struct {
-	TimeZone  string // IANA name; empty: the configured one
-	Language  string // BCP 47; empty: the memories' own
-	Paused    bool   // nothing of this user is remembered
-	UpdatedAt time.Time
+	TimeZone string // IANA name; empty: the configured one
+	Language string // BCP 47; empty: the memories' own
+	Paused   bool   // nothing of this user is remembered
+	// MemorizeEvery is after how many messages of people a conversation is considered, 0 is never; nil: as configured.
+	MemorizeEvery *int
+	UpdatedAt     time.Time
 }

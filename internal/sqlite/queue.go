@@ -43,7 +43,7 @@ func (s *Queue) Accept(ctx context.Context, a queue.Acceptance) (c memory.Consid
 			c = job.Consideration
 			return err
 		}
-		c, err = accept(ctx, tx, a, string(messages))
+		c, err = accept(ctx, tx, a, string(messages), 0)
 		return err
 	})
 	return c, err
@@ -67,8 +67,9 @@ func acceptedBefore(ctx context.Context, tx *Tx, a queue.Acceptance) (id string,
 	return id, err
 }
 
-// accept stores the dialogue and returns the consideration of the scope's user.
-func accept(ctx context.Context, tx *Tx, a queue.Acceptance, messages string) (own memory.Consideration, err error) {
+// accept stores the dialogue and returns the consideration of the scope's user. session is the row of the session from
+// which it was taken, or 0.
+func accept(ctx context.Context, tx *Tx, a queue.Acceptance, messages string, session int64) (own memory.Consideration, err error) {
 	scope, at := a.Dialogue.Scope, a.At.Truncate(time.Microsecond).UTC() // as the database keeps it
 	var requestID any
 	payload := []byte{}
@@ -76,11 +77,11 @@ func accept(ctx context.Context, tx *Tx, a queue.Acceptance, messages string) (o
 		requestID, payload = a.RequestID, append(payload, a.PayloadHash...)
 	}
 	dialogue, err := tx.Insert(ctx, `INSERT INTO dialogues (id, namespace, user_id, agent_id, channel_kind, channel_id,
-		session_id, visibility, request_id, payload_hash, messages, message_count, created_at, turn_id, otel_trace_id)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		session_id, visibility, request_id, payload_hash, messages, message_count, created_at, turn_id, otel_trace_id,
+		session_row) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0))`,
 		a.ID, scope.Namespace, scope.UserID, scope.AgentID, string(scope.Channel.Kind), scope.Channel.ID, scope.SessionID,
 		scope.Channel.VisibilityKey(), requestID, payload, messages, len(a.Dialogue.Messages), Micros(at),
-		a.Call.TurnID, a.Call.OTelTraceID)
+		a.Call.TurnID, a.Call.OTelTraceID, session)
 	if err != nil {
 		return own, err
 	}
@@ -105,8 +106,8 @@ func accept(ctx context.Context, tx *Tx, a queue.Acceptance, messages string) (o
 			return own, err
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO considerations (dialogue_row, namespace, user_id, state, due_at, attempts, outcome,
-			accepted_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?7)`,
-			dialogue, scope.Namespace, speaker, string(c.State), Micros(c.NextAttemptAt), string(outcome), Micros(at))
+			accepted_at, updated_at, session_row) VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?7, nullif(?8, 0))`,
+			dialogue, scope.Namespace, speaker, string(c.State), Micros(c.NextAttemptAt), string(outcome), Micros(at), session)
 		if err != nil {
 			return own, err
 		}

@@ -80,9 +80,10 @@ func (s *Settings) Update(ctx context.Context, user memory.User, change func(*me
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `INSERT INTO settings (user_row, time_zone, language, paused, updated_at) VALUES (?1, ?2, ?3, ?4, ?5)
-			ON CONFLICT DO UPDATE SET time_zone = ?2, language = ?3, paused = ?4, updated_at = ?5`,
-			row, settings.TimeZone, settings.Language, settings.Paused, Micros(settings.UpdatedAt))
+		_, err = tx.Exec(ctx, `INSERT INTO settings (user_row, time_zone, language, paused, updated_at, memorize_every)
+			VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+			ON CONFLICT DO UPDATE SET time_zone = ?2, language = ?3, paused = ?4, updated_at = ?5, memorize_every = ?6`,
+			row, settings.TimeZone, settings.Language, settings.Paused, Micros(settings.UpdatedAt), settings.MemorizeEvery)
 		return err
 	})
 	s.changed(user)
@@ -109,9 +110,9 @@ func (s *Settings) Forget(ctx context.Context, user memory.User) (had bool, err 
 
 func getSettings(ctx context.Context, q Querier, user memory.User) (settings memory.Settings, err error) {
 	var updated sql.NullInt64
-	err = q.QueryRow(ctx, `SELECT s.time_zone, s.language, s.paused, s.updated_at FROM settings s JOIN users u ON u.id = s.user_row
-		WHERE u.namespace = ? AND u.user_id = ?`, user.Namespace, user.ID).
-		Scan(&settings.TimeZone, &settings.Language, &settings.Paused, &updated)
+	err = q.QueryRow(ctx, `SELECT s.time_zone, s.language, s.paused, s.updated_at, s.memorize_every
+		FROM settings s JOIN users u ON u.id = s.user_row WHERE u.namespace = ? AND u.user_id = ?`, user.Namespace, user.ID).
+		Scan(&settings.TimeZone, &settings.Language, &settings.Paused, &updated, &settings.MemorizeEvery)
 	if errors.Is(err, sql.ErrNoRows) {
 		return memory.Settings{}, nil
 	}

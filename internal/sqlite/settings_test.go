@@ -32,7 +32,7 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	check(ann, memory.Settings{})
-	paused := memory.Settings{TimeZone: "Asia/Shanghai", Language: "zh", Paused: true, UpdatedAt: at}
+	paused := memory.Settings{TimeZone: "Asia/Shanghai", Language: "zh", Paused: true, MemorizeEvery: new(int), UpdatedAt: at}
 	got, err := s.Update(t.Context(), ann, func(x *memory.Settings) { *x = paused })
 	if err != nil || !reflect.DeepEqual(got, paused) {
 		t.Errorf("updated %+v, %v", got, err)

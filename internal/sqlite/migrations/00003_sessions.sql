@@ -1,8 +1,9 @@
 -- +goose Up
 
 -- A session is one running conversation. Its counters are kept with every message, so that nothing needs to be counted.
+-- Rows are never used again: dialogues that came from a session refer to it also when it is gone.
 CREATE TABLE sessions (
-    row             INTEGER PRIMARY KEY,
+    row             INTEGER PRIMARY KEY AUTOINCREMENT,
     namespace       TEXT    NOT NULL,
     id              TEXT,             -- null while it is being deleted: then the id is free
     channel_kind    TEXT    NOT NULL,
@@ -19,10 +20,14 @@ CREATE TABLE sessions (
     created_at      INTEGER NOT NULL,
     updated_at      INTEGER NOT NULL,
     active_at       INTEGER,          -- when the last message was received
+    oldest_at       INTEGER NOT NULL, -- when the oldest message that is left was received, or the session was made
     window_start    INTEGER NOT NULL, -- position
     last_position   INTEGER NOT NULL,
     revision        INTEGER NOT NULL, -- rises when words are taken out or the window expires: a summary read before is void
+    default_every   INTEGER NOT NULL, -- Rules.MemorizeEvery when the last message came
+    idle            INTEGER NOT NULL, -- microseconds without a message after which what waits is considered; 0 is never
     consider_at     INTEGER,          -- when what waits is to be considered
+    consider_after  INTEGER,          -- considering was put off until then
     summarize_at    INTEGER,
     participants    INTEGER NOT NULL, -- how many
     UNIQUE (namespace, id)
@@ -33,15 +38,16 @@ CREATE INDEX sessions_anonymous ON sessions (namespace, updated_at, row) WHERE p
 CREATE INDEX sessions_consider ON sessions (consider_at) WHERE consider_at IS NOT NULL;
 CREATE INDEX sessions_summarize ON sessions (summarize_at) WHERE summarize_at IS NOT NULL;
 CREATE INDEX sessions_deleting ON sessions (row) WHERE id IS NULL;
+CREATE INDEX sessions_by_age ON sessions (namespace, oldest_at) WHERE id IS NOT NULL;
 
 CREATE TABLE session_participants (
     session_row INTEGER NOT NULL REFERENCES sessions (row) ON DELETE CASCADE,
     number      INTEGER NOT NULL, -- in the order in which they came in
     user_row    INTEGER NOT NULL REFERENCES users (id) ON DELETE CASCADE,
-    PRIMARY KEY (session_row, user_row)
+    PRIMARY KEY (session_row, number)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX session_participants_by_user ON session_participants (user_row, session_row);
+CREATE UNIQUE INDEX session_participants_by_user ON session_participants (user_row, session_row);
 
 CREATE TABLE session_agents (
     session_row INTEGER NOT NULL REFERENCES sessions (row) ON DELETE CASCADE,
@@ -96,5 +102,13 @@ CREATE TABLE current_sessions (
 ) STRICT;
 
 CREATE INDEX current_sessions_by_session ON current_sessions (session_row);
+
+-- Which session a dialogue was taken from: session_id is a label that callers may give to any dialogue.
+ALTER TABLE dialogues ADD COLUMN session_row INTEGER;
+CREATE INDEX dialogues_by_session ON dialogues (session_row) WHERE session_row IS NOT NULL;
+
+ALTER TABLE considerations ADD COLUMN session_row INTEGER; -- the dialogue's
+CREATE INDEX considerations_by_session ON considerations (session_row)
+    WHERE session_row IS NOT NULL AND state IN ('pending', 'running');
 
 ALTER TABLE settings ADD COLUMN memorize_every INTEGER;
