@@ -265,18 +265,22 @@ func toKind(p memsidecarv1.MemoryKind, field string, v *memory.Violations) memor
 }
 
 func fromConsideration(c memory.Consideration) *memsidecarv1.Consideration {
-	p := &memsidecarv1.Consideration{
+	return &memsidecarv1.Consideration{
 		Id: c.ID, Scope: fromScope(c.Scope), State: states.toProto[c.State], Reason: c.Outcome.Reason,
 		Error: c.Outcome.Error, AttemptCount: clamped(c.Attempts), NextAttemptTime: fromTime(c.NextAttemptAt),
 		MessageCount: clamped(c.MessageCount), CreateTime: fromTime(c.CreatedAt), UpdateTime: fromTime(c.UpdatedAt),
-		DecidedBy: c.Outcome.DecidedBy,
+		DecidedBy: c.Outcome.DecidedBy, Changes: fromChanges(c.Outcome.Changes),
 	}
-	for _, change := range c.Outcome.Changes {
-		p.Changes = append(p.Changes, &memsidecarv1.MemoryChange{
+}
+
+func fromChanges(changes []memory.MemoryChange) []*memsidecarv1.MemoryChange {
+	var list []*memsidecarv1.MemoryChange
+	for _, change := range changes {
+		list = append(list, &memsidecarv1.MemoryChange{
 			MemoryId: change.MemoryID, Action: actions.toProto[change.Action], Text: change.Text,
 		})
 	}
-	return p
+	return list
 }
 
 func fromSettings(s memory.Settings) *memsidecarv1.UserSettings {

@@ -113,7 +113,7 @@ func New(parts Parts, options Options) *Server {
 	s.grpc = grpc.NewServer(
 		grpc.MaxRecvMsgSize(max(transportLimit, options.MaxRequestBytes)),
 		grpc.ForceServerCodecV2(newCodec(options.MaxRequestBytes)),
-		grpc.ChainUnaryInterceptor(logUnary(options.Log), mapUnary(options.Log), gateUnary(parts.StorageProblem)),
+		grpc.ChainUnaryInterceptor(logUnary(options.Log), mapUnary(options.Log), gateUnary(parts.StorageProblem), callUnary()),
 		grpc.ChainStreamInterceptor(logStream(options.Log), mapStream(options.Log), gateStream(parts.StorageProblem)),
 		// Bots keep one connection for days, through containers and proxies that drop idle ones silently.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),

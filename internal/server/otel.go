@@ -1,0 +1,39 @@
+package server
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/propagation"
+	oteltrace "go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/memsidecar/memsidecar/internal/trace"
+)
+
+// callUnary notes what a call is a part of: the bot's turn that its request names, and the OpenTelemetry trace of its
+// caller.
+func callUnary() grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		call := trace.Call{OTelTraceID: otelTraceID(ctx)}
+		if r, ok := req.(interface{ GetTurnId() string }); ok {
+			call.TurnID = r.GetTurnId()
+		}
+		return handler(trace.WithCall(ctx, call), req)
+	}
+}
+
+// otelTraceID is the id of the trace that the call is a part of, or "": that of this process, if it takes part in tracing,
+// else that of the caller's W3C traceparent header.
+func otelTraceID(ctx context.Context) string {
+	const header = "traceparent"
+	span := oteltrace.SpanContextFromContext(ctx)
+	if values := metadata.ValueFromIncomingContext(ctx, header); !span.HasTraceID() && len(values) == 1 {
+		ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{header: values[0]})
+		span = oteltrace.SpanContextFromContext(ctx)
+	}
+	if !span.HasTraceID() {
+		return ""
+	}
+	return span.TraceID().String()
+}
