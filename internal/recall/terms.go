@@ -22,3 +22,12 @@ func Terms(m *memory.Message) []string {
 	day := m.Time.UTC()
 	return append(terms, day.Format(time.DateOnly), day.Format("2006-01"))
 }
+
+// maxQueryTerms bounds the work of a search; a pasted page is recognised by its first terms.
+const maxQueryTerms = 256
+
+// QueryTerms lists a question's terms, each once.
+func QueryTerms(text string) []string {
+	terms := lexical.QueryTerms(text)
+	return terms[:min(maxQueryTerms, len(terms))]
+}

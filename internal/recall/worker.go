@@ -1,0 +1,232 @@
+package recall
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/memsidecar/memsidecar/internal/embed"
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// Options describes a Worker.
+type Options struct {
+	// Vectors is how many of each user's newest messages get vectors; 0 is none.
+	Vectors int
+	// ChunkSize is how much of a message its vector is made of, in characters: what comes first.
+	ChunkSize int
+	// Pause is between a message's arrival and the work on it, so that messages are worked on together. 0 means 1 s.
+	Pause time.Duration
+	// BackoffMin and BackoffMax bound the pauses while storage or the embedder is away.
+	BackoffMin, BackoffMax time.Duration
+	Log                    *slog.Logger
+}
+
+const (
+	batchSize = 64  // messages embedded and stored at once
+	dropSize  = 500 // vectors of an old model deleted at once
+)
+
+// Worker keeps the keyword index and the vectors of past messages up to date in the background. Both are derived from the
+// messages: what a stop or a crash leaves undone is done after the next start.
+type Worker struct {
+	index    Index
+	embedder embed.Embedder
+	options  Options
+
+	wakes []chan struct{} // of each task
+	ctx   context.Context
+	stop  context.CancelFunc
+	tasks sync.WaitGroup
+}
+
+// NewWorker returns a worker; Start sets it going.
+func NewWorker(index Index, embedder embed.Embedder, options Options) *Worker {
+	if options.Pause <= 0 {
+		options.Pause = time.Second
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	return &Worker{index: index, embedder: embedder, options: options, ctx: ctx, stop: stop}
+}
+
+// Start begins the work, with what was left undone.
+func (w *Worker) Start() {
+	passes := []func(){w.keywords}
+	if w.options.Vectors > 0 {
+		passes = append(passes, w.vectors)
+	}
+	for _, pass := range passes {
+		wake := make(chan struct{}, 1)
+		wake <- struct{}{}
+		w.wakes = append(w.wakes, wake)
+		// Each on its own: keywords must not wait for an embedder that is away.
+		w.tasks.Go(func() {
+			for {
+				select {
+				case <-wake:
+				case <-w.ctx.Done():
+					return
+				}
+				pass()
+				if !w.sleep(w.options.Pause) {
+					return
+				}
+			}
+		})
+	}
+}
+
+// Stop ends the work.
+func (w *Worker) Stop() {
+	w.stop()
+	w.tasks.Wait()
+}
+
+// Wake says that messages were added, or that the embedder is another one. It must not be called before Start.
+func (w *Worker) Wake() {
+	for _, wake := range w.wakes {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// keywords indexes until nothing is left to index.
+func (w *Worker) keywords() {
+	for more := true; more; {
+		if !w.eventually("indexing past messages", func() (err error) {
+			more, err = w.index.IndexNext(w.ctx)
+			return err
+		}) {
+			return
+		}
+	}
+}
+
+// vectors embeds until nothing is left to embed.
+func (w *Worker) vectors() {
+	if w.embedder.Fingerprint() == (embed.Fingerprint{}) {
+		return // not chosen yet; whoever chooses wakes
+	}
+	fingerprint := w.embedder.Fingerprint().String()
+	var after int64
+	if !w.eventually("embedding past messages", func() (err error) {
+		after, err = w.index.Progress(w.ctx, fingerprint)
+		return err
+	}) {
+		return
+	}
+	for {
+		var missing []Missing
+		var next int64
+		if !w.eventually("embedding past messages", func() (err error) {
+			missing, next, err = w.index.Missing(w.ctx, after, w.options.Vectors, batchSize)
+			return err
+		}) {
+			return
+		}
+		if next == after {
+			break
+		}
+		vectors, ok := w.embed(missing)
+		if !ok || !w.eventually("embedding past messages", func() error {
+			return w.index.SetVectors(w.ctx, fingerprint, vectors, next, w.options.Vectors)
+		}) {
+			return
+		}
+		after = next
+	}
+	for more := true; more; {
+		if !w.eventually("deleting vectors of a model that is no longer used", func() (err error) {
+			more, err = w.index.DropOthers(w.ctx, fingerprint, dropSize)
+			return err
+		}) {
+			return
+		}
+	}
+}
+
+// embed embeds a batch; when the embedder refuses it, each message alone. Those that it refuses are found by keywords.
+func (w *Worker) embed(missing []Missing) (vectors []Vector, ok bool) {
+	if len(missing) == 0 {
+		return nil, true
+	}
+	texts := make([]string, len(missing))
+	for i, m := range missing {
+		texts[i] = embed.Chunks(m.Text, w.options.ChunkSize)[0]
+	}
+	var embedded [][]float32
+	var refusal error
+	ok = w.eventually("embedding past messages", func() (err error) {
+		embedded, err = w.embedder.Embed(w.ctx, embed.ForDocument, texts)
+		var transient *memory.TransientError
+		if err != nil && !errors.As(err, &transient) {
+			refusal, err = err, nil
+		}
+		return err
+	})
+	switch {
+	case !ok:
+		return nil, false
+	case refusal != nil && len(missing) == 1:
+		w.options.Log.Debug("refused by the embedder", "message_row", missing[0].Row, "error", refusal)
+		return nil, true
+	case refusal != nil:
+		for i := range missing {
+			some, ok := w.embed(missing[i : i+1])
+			if !ok {
+				return nil, false
+			}
+			vectors = append(vectors, some...)
+		}
+		return vectors, true
+	}
+	for i, v := range embedded {
+		vectors = append(vectors, Vector{Row: missing[i].Row, UserRow: missing[i].UserRow, Vector: v})
+	}
+	return vectors, true
+}
+
+// eventually repeats fn with growing pauses until it succeeds; false means that the worker was stopped first.
+func (w *Worker) eventually(what string, fn func() error) bool {
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval, pauses.MaxInterval = w.options.BackoffMin, w.options.BackoffMax
+	for told := false; ; {
+		err := fn()
+		if w.ctx.Err() != nil {
+			return false
+		}
+		if err == nil {
+			return true
+		}
+		pause := pauses.NextBackOff()
+		var transient *memory.TransientError
+		if errors.As(err, &transient) {
+			pause = max(pause, transient.RetryAfter)
+		}
+		// Outages have lines of their own.
+		if !told && transient == nil && !errors.Is(err, memory.ErrUnavailable) {
+			w.options.Log.Error(what, "error", err) //nolint:sloglint // one of three constants
+			told = true
+		}
+		if !w.sleep(pause) {
+			return false
+		}
+	}
+}
+
+func (w *Worker) sleep(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-w.ctx.Done():
+		return false
+	}
+}
