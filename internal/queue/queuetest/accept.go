@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
 func testAccept(s *suite) {
@@ -76,8 +77,12 @@ func testAcceptKeepsEveryByte(s *suite) {
 		{Role: memory.RoleSystem, Time: time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)},
 	}
 	want := slices.Clone(a.Dialogue.Messages)
+	a.Call = trace.Call{TurnID: "turn <1> 茶", OTelTraceID: "0af7651916cd43dd8448eb211c80319c"}
 	s.accept(a)
 	jobs, _ := s.claim(1)
+	if got := jobs[0].Call; got != a.Call {
+		s.Errorf("the call is %+v", got)
+	}
 	if got := jobs[0].Dialogue.Messages; !reflect.DeepEqual(got, want) {
 		s.Errorf("got  %+v\nwant %+v", got, want)
 	}

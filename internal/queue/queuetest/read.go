@@ -277,7 +277,9 @@ func testForgetInGroups(s *suite) {
 	}
 
 	// When the scope's own user is forgotten, the others' views stay.
-	b := s.add(lobby("ann"), "eve")
+	last := s.acceptance(lobby("ann"), "eve")
+	last.Call.TurnID = "ann-42"
+	b := s.accept(last).ID
 	if got, want := s.forget(user("ann")), (queue.Forgotten{Considerations: 2, Messages: 1}); got != want {
 		s.Errorf("got %+v, want %+v", got, want)
 	}

@@ -333,9 +333,11 @@ func testPruneWithGaps(s *suite) {
 }
 
 func testForget(s *suite) {
+	var many []trace.Record
 	for i := range 1200 { // more than fits into one step
-		s.append(record(fmt.Sprint(i), ann, i))
+		many = append(many, record(fmt.Sprint(i), ann, i))
 	}
+	s.append(many...)
 	s.append(record("a", ben, 0), record("b", elsewhere, 0), record("c", nobody, 0))
 	if n, err := s.store.Forget(s.Context(), ann); n != 1200 || err != nil {
 		s.Errorf("forgot %d, %v", n, err)
