@@ -245,7 +245,7 @@ func (c *counts) tallyPrevious(n int, at []gramID) {
 // together is decided by how often they stand together.
 func (c *counts) possible(t *text, n, i int) bool {
 	first, last := c.symbols[t.units[i]], c.symbols[t.units[i+n-1]]
-	if n > maxUnits || c.wordless(t.places[i], first) || c.wordless(t.places[i+n-1], last) || first.number {
+	if n > maxUnits || c.wordless(t.places[i], first) || c.wordless(t.places[i+n-1], last) || first.number || last.open && n > 1 {
 		return false
 	}
 	if n == 1 {
@@ -257,8 +257,12 @@ func (c *counts) possible(t *text, n, i int) bool {
 	}
 	words := 0
 	for j := i; j < i+n; j++ {
-		if !c.symbols[t.units[j]].char {
+		y := c.symbols[t.units[j]]
+		if !y.char {
 			words++
+		}
+		if y.joins && t.places[j]&function != 0 && j > i && j < i+n-1 {
+			return false
 		}
 	}
 	if words == 0 || words == n {
@@ -269,4 +273,4 @@ func (c *counts) possible(t *text, n, i int) bool {
 }
 
 // wordless holds for a word that carries no content.
-func (c *counts) wordless(p place, y symbol) bool { return !y.char && p&function != 0 }
+func (*counts) wordless(p place, y symbol) bool { return !y.char && p&function != 0 }

@@ -21,6 +21,9 @@ type symbol struct {
 	short  bool // a word of one letter
 	strong bool // in strongFunction
 	light  bool // in lightVerbs
+	open   bool // in neverLast
+	joins  bool // in joining, or an English function word that does not hold a name together
+	local  bool // in localizers
 }
 
 // place is what is known of a unit where it stands.
@@ -180,6 +183,7 @@ func (s *scanner) run(t *text, run string, afterDigit, spaces bool) {
 		}
 		t.add(s.unit(c.Term, symbol{
 			char: true, strong: strings.Contains(strongFunction, c.Term) || isHiragana(c.Term), light: strings.Contains(lightVerbs, c.Term),
+			open: strings.Contains(neverLast, c.Term), joins: strings.Contains(joining, c.Term), local: strings.Contains(localizers, c.Term),
 		}), p, s.surface(c.Surface))
 	}
 }
@@ -245,10 +249,16 @@ func (s *scanner) newWord(written string) word {
 	number := !strings.ContainsFunc(whole.Surface, unicode.IsLetter)
 	written, _ = strings.CutSuffix(written, "'s")
 	written, _ = strings.CutSuffix(written, "’s")
+	isFunction := whole.Function || stopWords[whole.Surface] || stopWords[whole.Term] || laughter.MatchString(whole.Surface)
+	term := whole.Term
+	if isFunction {
+		term = whole.Surface // "others" is none, though it has the stem of a word that may be one
+	}
 	return word{
-		unit:     s.unit(whole.Term, symbol{number: number, short: utf8.RuneCountInString(whole.Surface) == 1}),
-		surface:  s.surface(written),
-		function: whole.Function || stopWords[whole.Surface] || laughter.MatchString(whole.Surface),
+		unit: s.unit(term, symbol{
+			number: number, short: utf8.RuneCountInString(whole.Surface) == 1, joins: isFunction && whole.Surface != "of" && whole.Surface != "the",
+		}),
+		surface: s.surface(written), function: isFunction,
 	}
 }
 

@@ -113,6 +113,9 @@ func (c *counts) edgesHold(g *gram) bool {
 	if first.light && (g.units > 2 || closes) && c.grams[g.right].docs >= minDocs {
 		return false
 	}
+	if rest := &c.grams[g.left]; last.local && g.units > 2 && rest.docs >= minDocs && c.isWhole(rest) {
+		return false
+	}
 	if opens && !holds(g, &c.grams[g.right], first.strong) {
 		return false
 	}
@@ -120,7 +123,7 @@ func (c *counts) edgesHold(g *gram) bool {
 }
 
 func holds(g, rest *gram, strong bool) bool {
-	least, docs := 0.3, int32(minDocs)
+	least, docs := 0.4, int32(minDocs)
 	switch {
 	case g.units > 2 && strong:
 		least, docs = 0.9, 5
