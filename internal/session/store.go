@@ -17,14 +17,15 @@ type Store interface {
 	Append(ctx context.Context, a Append) (Appended, error)
 	// Record is Append and queue.Store.Accept in one: what the session lacks of r.Acceptance.Dialogue is appended, and of
 	// its messages those not considered before are accepted for considering. When the request id was used before,
-	// nothing is appended and the earlier consideration returned. When all messages were considered before, a skipped
-	// consideration says so.
+	// nothing is appended and the earlier consideration returned, with nothing of a session. When all messages were
+	// considered before, a skipped consideration says so. Words of those whom the acceptance skips are not kept.
 	Record(ctx context.Context, r Record) (memory.Consideration, Appended, error)
-	// Unconsidered returns what Take would take, or ErrNotFound.
+	// Unconsidered returns what Take would take: without speakers when nothing waits; ErrNotFound when there is no session.
 	Unconsidered(ctx context.Context, namespace, sessionID string) (Pending, error)
 	// Take accepts for considering what no consideration took yet, up to and including t.Last, oldest first, at most
-	// memory.MaxMessages and memory.MaxDialogueBytes of it. The acceptance's dialogue has a scope and no messages. ok is
-	// false when nothing was left to take.
+	// memory.MaxMessages and memory.MaxDialogueBytes of it. The acceptance's dialogue has a scope and no messages; its
+	// speakers are those who are found in them. Words of those whom it skips are settled and not kept with it. ok is
+	// false when nothing was left to take: what the bot says to nobody waits until somebody says something.
 	Take(ctx context.Context, t Take) (c memory.Consideration, ok bool, err error)
 
 	// Get returns a session that the viewer sees.
@@ -48,21 +49,23 @@ type Store interface {
 	Messages(ctx context.Context, v Viewer, sessionID string, q MessageQuery) (Page, error)
 	// Window returns the session, its newest messages that count, and its summary; ErrNotFound when there is none.
 	Window(ctx context.Context, v Viewer, sessionID string, q WindowQuery) (Window, error)
-	// SaveSummary stores a summary unless the session was deleted, somebody's words were taken out of it or its window
-	// expired since the Window at revision was read.
+	// SaveSummary stores a summary, unless the session was deleted, somebody's words were taken out of it or its window
+	// expired since Older returned the revision: then it does nothing.
 	SaveSummary(ctx context.Context, namespace, sessionID string, revision int64, s Summary) error
 	// Older returns the session's messages of the present window after a position, oldest first, at most limit, for a
 	// summary; with the agents that took part and the session's revision.
 	Older(ctx context.Context, namespace, sessionID string, after int64, agentID string, limit int) (Older, error)
-	// SummaryDone says that the session needs no summary for now.
+	// SummaryDone says that the session needs no summary for now. last is Session.Last as it was when that was found out: when
+	// more was appended since, it stays due.
 	SummaryDone(ctx context.Context, namespace, sessionID string, last int64) error
 
-	// Due returns sessions for which something is to be done, the longest due first, and when the next will be.
+	// Due returns sessions for which something is to be done, the longest due first, and when the next will be (before now
+	// when there are more than the limit).
 	Due(ctx context.Context, now time.Time, limit int) (due []Due, next time.Time, err error)
 	// Postpone puts off what is due.
 	Postpone(ctx context.Context, d Due, until time.Time) error
 
-	// Export calls fn for each session in which the user takes part, oldest first.
+	// Sessions returns a page of the sessions in which the user takes part, oldest first.
 	Sessions(ctx context.Context, user memory.User, after string, limit int) (sessions []Session, next string, err error)
 	// OwnMessages returns the user's messages in a session (see Owner), oldest first, after a position.
 	OwnMessages(ctx context.Context, user memory.User, sessionID string, after int64, limit int) ([]Message, error)
@@ -89,6 +92,8 @@ type Append struct {
 	Rules    Rules
 	// Settled messages are history only: never considered.
 	Settled bool
+	// Paused are people whose words are history only, because nothing of them is remembered for now.
+	Paused map[string]bool
 	// Import gives a new session these fields, and knows messages without an id by their place: the i-th of all that the
 	// import has handed over (From + i, from 1) is there when the message at that position has the same hash.
 	Import *Import
@@ -113,6 +118,14 @@ type Rules struct {
 	Idle          time.Duration // after this long without a message, too; never later than TTL
 	// SummarizeAfter is how many messages of the window no summary covers when a summary becomes due; 0 is never.
 	SummarizeAfter int64
+}
+
+// Pause is after how long without a message what waits is considered; 0 is never.
+func (r Rules) Pause() time.Duration {
+	if r.Idle <= 0 || r.TTL > 0 && r.TTL < r.Idle {
+		return max(r.TTL, 0)
+	}
+	return r.Idle
 }
 
 // Appended is what Append did.
@@ -142,7 +155,6 @@ type Take struct {
 	Namespace, SessionID string
 	Last                 int64
 	Acceptance           queue.Acceptance
-	Rules                Rules // for what is left
 }
 
 // Patch is a change of a session; nil fields stay as they are.

@@ -69,12 +69,12 @@ CREATE TABLE session_messages (
     withheld      INTEGER NOT NULL,
     settled       INTEGER NOT NULL, -- 1: considered, or never to be
     consideration TEXT,             -- that took it
-    message       TEXT    NOT NULL, -- JSON of memory.Message
     said_at       INTEGER NOT NULL,
     received_at   INTEGER NOT NULL,
-    UNIQUE (session_row, position)
+    message       TEXT    NOT NULL  -- JSON of memory.Message; last, so that what filters is read without it
 ) STRICT;
 
+CREATE UNIQUE INDEX session_messages_by_place ON session_messages (session_row, position);
 CREATE UNIQUE INDEX session_messages_by_id ON session_messages (session_row, id) WHERE id IS NOT NULL;
 CREATE INDEX session_messages_unsettled ON session_messages (session_row, position) WHERE settled = 0;
 CREATE INDEX session_messages_by_owner ON session_messages (owner_row, row) WHERE owner_row IS NOT NULL;

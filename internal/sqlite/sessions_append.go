@@ -1,0 +1,370 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/session"
+)
+
+// leadingContext is how many messages that wait for nobody are kept to go along with what a person says next.
+const leadingContext = 20
+
+// Append implements session.Store.
+func (s *Sessions) Append(ctx context.Context, a session.Append) (done session.Appended, err error) {
+	texts, err := encodeMessages(a.Messages)
+	if err != nil {
+		return done, err
+	}
+	err = s.db.Write(ctx, func(tx *Tx) error {
+		w, err := appendMessages(ctx, tx, a, texts, nil)
+		if err == nil {
+			done = w.done
+		}
+		return err
+	})
+	return done, err
+}
+
+func encodeMessages(messages []memory.Message) ([]string, error) {
+	texts := make([]string, len(messages))
+	for i := range messages {
+		text, err := json.Marshal(&messages[i])
+		if err != nil {
+			return nil, err
+		}
+		texts[i] = string(text)
+	}
+	return texts, nil
+}
+
+// appending is one call of Append.
+type appending struct {
+	*session.Append
+	at      time.Time
+	session *sessionRow
+	users   map[string]int64 // rows of the users met
+	agents  []string         // that were met
+	anybody bool             // there is somebody who can be considered
+	fates   []fate           // of the messages, in order
+	done    session.Appended
+	people  int64 // messages added that wait to be considered
+	joined  []int64
+}
+
+// fate is what became of a message.
+type fate struct {
+	position      int64
+	settled       bool
+	consideration string // that took it before
+}
+
+// appendMessages appends what the session lacks. Messages that are left out have the fate of no position.
+func appendMessages(ctx context.Context, tx *Tx, a session.Append, texts []string, leftOut []bool) (*appending, error) {
+	w := &appending{Append: &a, at: a.At.Truncate(time.Microsecond).UTC(), users: map[string]int64{}, fates: make([]fate, len(a.Messages))}
+	if err := w.resolve(ctx, tx); err != nil {
+		return nil, err
+	}
+	w.anybody = a.Scope.UserID != "" && !a.Paused[a.Scope.UserID]
+	for i := range a.Messages {
+		w.anybody = w.anybody || w.considerable(&a.Messages[i])
+	}
+	before := w.session.Last
+	for i := range a.Messages {
+		if leftOut != nil && leftOut[i] {
+			continue
+		}
+		known, err := w.known(ctx, tx, i)
+		if err == nil && !known {
+			err = w.add(ctx, tx, i, texts[i])
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if w.done.Created || w.done.Added > 0 {
+		if err := w.finish(ctx, tx, before); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range w.fates {
+		w.done.Positions = append(w.done.Positions, f.position)
+	}
+	w.done.Session = w.session.Session
+	return w, nil
+}
+
+// resolve finds the session, or creates it.
+func (w *appending) resolve(ctx context.Context, tx *Tx) (err error) {
+	scope := w.Scope
+	id := scope.SessionID
+	if id == "" {
+		if id, err = currentSession(ctx, tx, scope.Namespace, scope.UserID, scope.Channel); err != nil {
+			return err
+		}
+	}
+	if id != "" {
+		if w.session, err = findSession(ctx, tx, scope.Namespace, id, scope.UserID); err != nil {
+			return err
+		}
+	}
+	if w.session != nil {
+		viewer := session.Viewer{Namespace: scope.Namespace, UserID: scope.UserID, Channel: scope.Channel, Audience: w.Audience}
+		if err := w.session.refused(viewer); err != nil {
+			return err
+		}
+	} else {
+		if id == "" {
+			id = w.NewID
+		}
+		if w.session, err = newSession(ctx, tx, scope, id, w.Import, w.at); err != nil {
+			return err
+		}
+		w.done.Created = true
+	}
+	if !w.done.Created || scope.SessionID != "" {
+		return nil
+	}
+	if scope.Channel.Kind == memory.ChannelGroup {
+		return setCurrent(ctx, tx, w.session, everybody, scope.Channel)
+	}
+	user, err := w.user(ctx, tx, scope.UserID)
+	if err != nil || user == 0 {
+		return err
+	}
+	return setCurrent(ctx, tx, w.session, user, scope.Channel)
+}
+
+// user is the row of a user; 0 for nobody.
+func (w *appending) user(ctx context.Context, tx *Tx, id string) (row int64, err error) {
+	if id == "" {
+		return 0, nil
+	}
+	row, ok := w.users[id]
+	if !ok {
+		if row, err = EnsureUserRow(ctx, tx, memory.User{Namespace: w.Scope.Namespace, ID: id}); err != nil {
+			return 0, err
+		}
+		w.users[id] = row
+	}
+	return row, nil
+}
+
+// considerable reports whether the message is of a person who is remembered.
+func (w *appending) considerable(m *memory.Message) bool {
+	return m.Role == memory.RoleUser && m.Speaker != "" && !w.Paused[m.Speaker]
+}
+
+func (w *appending) hash(i int) []byte {
+	if i < len(w.Hashes) && w.Hashes[i] != nil {
+		return w.Hashes[i]
+	}
+	return []byte{}
+}
+
+// known reports whether the session has the i-th message, and notes its fate.
+func (w *appending) known(ctx context.Context, tx *Tx, i int) (bool, error) {
+	if w.session.Last == 0 {
+		return false, nil
+	}
+	id := w.Messages[i].ID
+	const columns = `SELECT position, hash, settled, coalesce(consideration, '') FROM session_messages WHERE session_row = ? AND `
+	var row *sql.Row
+	switch {
+	case id != "":
+		row = tx.QueryRow(ctx, columns+`id = ?`, w.session.row, id)
+	case w.Import != nil:
+		row = tx.QueryRow(ctx, columns+`position = ?`, w.session.row, w.Import.From+int64(i)+1)
+	default:
+		return false, nil
+	}
+	var f fate
+	var hash []byte
+	err := row.Scan(&f.position, &hash, &f.settled, &f.consideration)
+	switch same := bytes.Equal(hash, w.hash(i)); {
+	case errors.Is(err, sql.ErrNoRows), err == nil && !same && id == "":
+		return false, nil
+	case err == nil && !same:
+		err = memory.Invalid(fmt.Sprintf("messages[%d].id", i),
+			"is that of another message of this session (at position %d): give each message an id of its own", f.position)
+	}
+	w.fates[i] = f
+	return err == nil, err
+}
+
+// add appends the i-th message.
+func (w *appending) add(ctx context.Context, tx *Tx, i int, text string) error {
+	m, s := &w.Messages[i], w.session
+	owner, err := w.user(ctx, tx, session.Owner(m, w.Scope.UserID))
+	if err != nil {
+		return err
+	}
+	agent := m.AgentID
+	if agent == "" {
+		agent = w.Scope.AgentID // to whom it was said
+	}
+	withheld := i < len(w.Withheld) && w.Withheld[i]
+	settled := w.Settled || withheld
+	if m.Role == memory.RoleUser {
+		settled = settled || !w.considerable(m)
+	} else {
+		settled = settled || !w.anybody
+	}
+	s.Last++
+	w.fates[i] = fate{position: s.Last, settled: settled}
+	_, err = tx.Exec(ctx, `INSERT INTO session_messages (session_row, position, owner_row, id, hash, role, agent_id, withheld,
+		settled, message, said_at, received_at) VALUES (?, ?, nullif(?, 0), nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?)`,
+		s.row, s.Last, owner, m.ID, w.hash(i), string(m.Role), agent, withheld, settled, text, Micros(m.Time), Micros(w.at))
+	if err != nil {
+		return err
+	}
+	w.done.Added++
+	if agent != "" {
+		w.agents = append(w.agents, agent)
+	}
+	said := m.Time.Truncate(time.Microsecond).UTC()
+	if s.Messages == 0 || said.Before(s.FirstSaidAt) {
+		s.FirstSaidAt = said
+	}
+	if s.Messages == 0 || said.After(s.LastSaidAt) {
+		s.LastSaidAt = said
+	}
+	s.Messages++
+	if m.Role == memory.RoleUser {
+		s.UserMessages++
+		if owner != 0 {
+			w.joined = append(w.joined, owner)
+		}
+		if !settled {
+			w.people++
+		}
+	}
+	return nil
+}
+
+// finish brings the session up to date. before is its last position until now.
+func (w *appending) finish(ctx context.Context, tx *Tx, before int64) error {
+	s := w.session
+	if err := w.takePart(ctx, tx); err != nil {
+		return err
+	}
+	if w.done.Added > 0 {
+		if s.Messages == int64(w.done.Added) {
+			s.oldestAt = w.at
+		}
+		if err := w.renewWindow(ctx, tx, before); err != nil {
+			return err
+		}
+		if err := w.settleLeading(ctx, tx); err != nil {
+			return err
+		}
+		s.ActiveAt = w.at
+		s.Unconsidered += w.people
+	}
+	switch {
+	case w.Import != nil && !w.Import.UpdatedAt.IsZero():
+		if updated := w.Import.UpdatedAt.Truncate(time.Microsecond).UTC(); updated.After(s.UpdatedAt) {
+			s.UpdatedAt = updated
+		}
+	case w.done.Added > 0:
+		s.UpdatedAt = w.at
+	}
+	s.defaultEvery, s.idle = w.Rules.MemorizeEvery, w.Rules.Pause()
+	s.schedule(w.at)
+	if err := s.scheduleSummary(ctx, tx, w.Rules.SummarizeAfter, w.at); err != nil {
+		return err
+	}
+	if err := s.save(ctx, tx); err != nil {
+		return err
+	}
+	saved, err := findSession(ctx, tx, s.Namespace, s.ID, w.Scope.UserID)
+	if err == nil {
+		w.session = saved
+	}
+	return err
+}
+
+// takePart adds who takes part since now.
+func (w *appending) takePart(ctx context.Context, tx *Tx) error {
+	user, err := w.user(ctx, tx, w.Scope.UserID)
+	if err != nil {
+		return err
+	}
+	rows := w.joined
+	if user != 0 {
+		rows = append([]int64{user}, rows...)
+	}
+	seen := map[int64]bool{}
+	for _, row := range rows {
+		if seen[row] {
+			continue
+		}
+		seen[row] = true
+		if err := w.session.join(ctx, tx, row); err != nil {
+			return err
+		}
+	}
+	met := map[string]bool{}
+	for _, agent := range w.agents {
+		if met[agent] {
+			continue
+		}
+		met[agent] = true
+		_, err := tx.Exec(ctx, `INSERT INTO session_agents (session_row, number, agent_id)
+			SELECT ?1, (SELECT coalesce(max(number), 0) + 1 FROM session_agents WHERE session_row = ?1), ?2
+			WHERE NOT EXISTS (SELECT 1 FROM session_agents WHERE session_row = ?1 AND agent_id = ?2)`, w.session.row, agent)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renewWindow begins a fresh window when the one before expired.
+func (w *appending) renewWindow(ctx context.Context, tx *Tx, before int64) error {
+	s, ttl := w.session, w.Rules.TTL
+	if ttl <= 0 || s.ActiveAt.IsZero() || w.at.Before(s.ActiveAt.Add(ttl)) {
+		return nil
+	}
+	s.WindowStart = before + 1
+	s.summarizeAt = time.Time{}
+	s.revision++
+	_, err := tx.Exec(ctx, `DELETE FROM session_summaries WHERE session_row = ?`, s.row)
+	return err
+}
+
+// settleLeading keeps what the bot says to nobody from piling up: only the last of it is context for what a person says.
+func (w *appending) settleLeading(ctx context.Context, tx *Tx) error {
+	if w.session.Unconsidered > 0 || w.people > 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `UPDATE session_messages INDEXED BY session_messages_unsettled SET settled = 1
+		WHERE session_row = ? AND settled = 0 AND position <= ?`, w.session.row, w.session.Last-leadingContext)
+	return err
+}
+
+// scheduleSummary makes a summary due when enough of the window is not covered by the one of all.
+func (s *sessionRow) scheduleSummary(ctx context.Context, tx *Tx, after int64, at time.Time) error {
+	if after <= 0 {
+		s.summarizeAt = time.Time{}
+		return nil
+	}
+	if !s.summarizeAt.IsZero() {
+		return nil // due, or put off
+	}
+	var covered int64
+	err := tx.QueryRow(ctx, `SELECT last_position FROM session_summaries WHERE session_row = ? AND agent_id = ''`, s.row).Scan(&covered)
+	if err := optional(err); err != nil {
+		return err
+	}
+	if s.Last-max(covered, s.WindowStart-1) > after {
+		s.summarizeAt = at
+	}
+	return nil
+}

@@ -1,0 +1,325 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/session"
+)
+
+// Record implements session.Store.
+func (s *Sessions) Record(ctx context.Context, r session.Record) (c memory.Consideration, done session.Appended, err error) {
+	dialogue, leftOut := withoutSkipped(r.Acceptance)
+	r.Messages = dialogue.Messages
+	texts, err := encodeMessages(r.Messages)
+	if err != nil {
+		return c, done, err
+	}
+	err = s.db.Write(ctx, func(tx *Tx) error {
+		c, done = memory.Consideration{}, session.Appended{}
+		a := r.Acceptance
+		a.Dialogue = dialogue
+		id, err := acceptedBefore(ctx, tx, a)
+		if err != nil {
+			return err
+		}
+		if id != "" {
+			job, err := getJob(ctx, tx, a.Dialogue.Scope.User(), id, memory.Everything())
+			c = job.Consideration
+			return err
+		}
+		if !slices.Contains(leftOut, false) { // nothing of it is kept
+			c, err = accept(ctx, tx, a, jsonArray(texts), 0)
+			return err
+		}
+		w, err := appendMessages(ctx, tx, r.Append, texts, leftOut)
+		if err != nil {
+			return err
+		}
+		if c, err = w.consider(ctx, tx, a, texts); err != nil {
+			return err
+		}
+		done = w.done
+		return nil
+	})
+	return c, done, err
+}
+
+// withoutSkipped is the dialogue without the words of those who are not remembered, and which messages are left out of
+// the session for it: theirs, whoever emptied them.
+func withoutSkipped(a queue.Acceptance) (d memory.Dialogue, leftOut []bool) {
+	d = a.Dialogue
+	for speaker := range a.Skip {
+		d, _ = d.Without(speaker)
+	}
+	leftOut = make([]bool, len(d.Messages))
+	for i, m := range d.Messages {
+		leftOut[i] = len(a.Skip) > 0 && m.Role == memory.RoleSystem && m.ID == "" && m.AgentID == "" && m.Content == "" &&
+			m.Metadata == "" && len(m.Tools) == 0
+	}
+	return d, leftOut
+}
+
+func jsonArray(texts []string) string { return "[" + strings.Join(texts, ",") + "]" }
+
+// consider accepts those of the messages that were not considered before.
+func (w *appending) consider(ctx context.Context, tx *Tx, a queue.Acceptance, texts []string) (memory.Consideration, error) {
+	s := w.session
+	var rest []memory.Message
+	var restTexts, earlier []string
+	var taken []int64 // positions
+	people, heard, words := int64(0), map[string]bool{}, map[string]bool{}
+	for i, f := range w.fates {
+		m := a.Dialogue.Messages[i]
+		if f.settled {
+			if f.consideration != "" && !slices.Contains(earlier, f.consideration) {
+				earlier = append(earlier, f.consideration)
+			}
+			heard[m.Speaker] = true
+			continue
+		}
+		rest, restTexts = append(rest, m), append(restTexts, texts[i])
+		if f.position == 0 { // emptied
+			continue
+		}
+		taken = append(taken, f.position)
+		if m.Role == memory.RoleUser {
+			words[m.Speaker] = true
+			people++
+		}
+	}
+	reason := "these messages are part of the history already and were not to be considered"
+	if len(earlier) > 0 {
+		reason = "these messages were considered before, in " + strings.Join(earlier, ", ")
+	}
+	skip := maps.Clone(a.Skip)
+	if skip == nil {
+		skip = map[string]string{}
+	}
+	for _, speaker := range a.Speakers {
+		if _, ok := skip[speaker]; !ok && (len(taken) == 0 || heard[speaker] && !words[speaker]) {
+			skip[speaker] = reason
+		}
+	}
+	a.Skip, a.Dialogue.Messages = skip, rest
+	a.Dialogue.Scope.SessionID = s.ID
+	c, err := accept(ctx, tx, a, jsonArray(restTexts), s.row)
+	if err != nil {
+		return c, err
+	}
+	for _, position := range taken {
+		_, err := tx.Exec(ctx, `UPDATE session_messages SET settled = 1, consideration = ? WHERE session_row = ? AND position = ?`,
+			a.ID, s.row, position)
+		if err != nil {
+			return c, err
+		}
+	}
+	s.Unconsidered -= people
+	s.schedule(w.at)
+	w.done.Session = s.Session
+	return c, s.save(ctx, tx)
+}
+
+// stretch is a part of a session that waits to be considered.
+type stretch struct {
+	messages []memory.Message
+	agents   []string // to or by whom they were said
+	first    int64    // positions
+	last     int64
+	people   int64 // messages of people
+}
+
+// waitingMessages returns what waits, up to a position, oldest first, as much of it as fits a dialogue. It is empty when
+// no person's words are in it: what the bot said waits for a person to say something.
+func waitingMessages(ctx context.Context, q Querier, sessionRow, last int64) (found stretch, err error) {
+	var person int64
+	err = q.QueryRow(ctx, `SELECT position FROM session_messages INDEXED BY session_messages_unsettled
+		WHERE session_row = ? AND settled = 0 AND role = 'user' AND position <= ? ORDER BY position LIMIT 1`,
+		sessionRow, last).Scan(&person)
+	if err != nil {
+		return found, optional(err)
+	}
+	err = q.QueryRow(ctx, `SELECT min(position) FROM (SELECT position FROM session_messages INDEXED BY session_messages_unsettled
+		WHERE session_row = ? AND settled = 0 AND position <= ? ORDER BY position DESC LIMIT ?)`,
+		sessionRow, person, leadingContext+1).Scan(&found.first)
+	if err != nil {
+		return found, err
+	}
+	rows, err := q.Query(ctx, `SELECT position, agent_id, message FROM session_messages INDEXED BY session_messages_unsettled
+		WHERE session_row = ? AND settled = 0 AND position BETWEEN ? AND ? ORDER BY position LIMIT ?`,
+		sessionRow, found.first, last, memory.MaxMessages)
+	if err != nil {
+		return found, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	bytes := 0
+	for rows.Next() {
+		var position int64
+		var agent string
+		var text []byte
+		var m memory.Message
+		if err := rows.Scan(&position, &agent, &text); err != nil {
+			return found, err
+		}
+		if err := json.Unmarshal(text, &m); err != nil {
+			return found, err
+		}
+		if bytes += m.Size(); bytes > memory.MaxDialogueBytes && len(found.messages) > 0 {
+			break
+		}
+		found.messages, found.agents, found.last = append(found.messages, m), append(found.agents, agent), position
+		if m.Role == memory.RoleUser {
+			found.people++
+		}
+	}
+	return found, rows.Err()
+}
+
+// Unconsidered implements session.Store.
+func (s *Sessions) Unconsidered(ctx context.Context, namespace, sessionID string) (p session.Pending, err error) {
+	err = s.db.Read(ctx, func(q Querier) error {
+		p = session.Pending{}
+		found, err := findSession(ctx, q, namespace, sessionID, "")
+		if err != nil {
+			return err
+		}
+		if found == nil {
+			return errNoSession(sessionID)
+		}
+		p.Session = found.Session
+		w, err := waitingMessages(ctx, q, found.row, found.Last)
+		if err != nil || w.people == 0 {
+			return err
+		}
+		p.Last = w.last
+		p.Scope = memory.Scope{Namespace: namespace, Channel: found.Channel, SessionID: found.ID}
+		i := slices.IndexFunc(w.messages, func(m memory.Message) bool { return m.Role == memory.RoleUser })
+		p.Scope.UserID, p.Scope.AgentID = w.messages[i].Speaker, w.agents[i]
+		p.Speakers = memory.Dialogue{Scope: p.Scope, Messages: w.messages}.Speakers()
+		return nil
+	})
+	return p, err
+}
+
+// Take implements session.Store.
+func (s *Sessions) Take(ctx context.Context, t session.Take) (c memory.Consideration, ok bool, err error) {
+	err = s.db.Write(ctx, func(tx *Tx) error {
+		c, ok = memory.Consideration{}, false
+		a := t.Acceptance
+		id, err := acceptedBefore(ctx, tx, a)
+		if err != nil {
+			return err
+		}
+		if id != "" {
+			job, err := getJob(ctx, tx, a.Dialogue.Scope.User(), id, memory.Everything())
+			c, ok = job.Consideration, err == nil
+			return err
+		}
+		found, err := findSession(ctx, tx, t.Namespace, t.SessionID, "")
+		if err != nil {
+			return err
+		}
+		if found == nil {
+			return errNoSession(t.SessionID)
+		}
+		w, err := waitingMessages(ctx, tx, found.row, t.Last)
+		if err != nil || w.people == 0 {
+			return err
+		}
+		ok = true
+		c, err = found.take(ctx, tx, w, a)
+		return err
+	})
+	return c, ok && err == nil, err
+}
+
+// take accepts what waits.
+func (s *sessionRow) take(ctx context.Context, tx *Tx, w stretch, a queue.Acceptance) (c memory.Consideration, err error) {
+	a.Dialogue.Messages, a.Dialogue.Scope.SessionID = w.messages, s.ID
+	a.Speakers = a.Dialogue.Speakers() // others took what the rest had said
+	for speaker := range a.Skip {
+		a.Dialogue, _ = a.Dialogue.Without(speaker)
+	}
+	texts, err := encodeMessages(a.Dialogue.Messages)
+	if err != nil {
+		return c, err
+	}
+	if c, err = accept(ctx, tx, a, jsonArray(texts), s.row); err != nil {
+		return c, err
+	}
+	skipped, err := jsonList(slices.Collect(maps.Keys(a.Skip)))
+	if err != nil {
+		return c, err
+	}
+	// What the bot said long before a person said something is nobody's context.
+	_, err = tx.Exec(ctx, `UPDATE session_messages INDEXED BY session_messages_unsettled SET settled = 1
+		WHERE session_row = ? AND settled = 0 AND position < ?`, s.row, w.first)
+	if err != nil {
+		return c, err
+	}
+	_, err = tx.Exec(ctx, `UPDATE session_messages INDEXED BY session_messages_unsettled SET settled = 1,
+		consideration = CASE WHEN role = 'user' AND message ->> '$.speaker' IN (SELECT value FROM json_each(?)) THEN NULL ELSE ? END
+		WHERE session_row = ? AND settled = 0 AND position BETWEEN ? AND ?`,
+		skipped, a.ID, s.row, w.first, w.last)
+	if err != nil {
+		return c, err
+	}
+	s.Unconsidered = max(0, s.Unconsidered-w.people)
+	s.considerAfter = time.Time{}
+	at := a.At.Truncate(time.Microsecond).UTC()
+	s.considerAt = time.Time{}
+	s.schedule(at)
+	return c, s.save(ctx, tx)
+}
+
+// Due implements session.Store.
+func (s *Sessions) Due(ctx context.Context, now time.Time, limit int) (due []session.Due, next time.Time, err error) {
+	err = s.db.Read(ctx, func(q Querier) error {
+		rows, err := q.Query(ctx, `SELECT namespace, id, kind, at FROM (
+			SELECT namespace, id, 'consider' AS kind, consider_at AS at FROM (SELECT * FROM sessions
+				WHERE consider_at IS NOT NULL ORDER BY consider_at LIMIT ?1)
+			UNION ALL SELECT namespace, id, 'summarize', summarize_at FROM (SELECT * FROM sessions
+				WHERE summarize_at IS NOT NULL ORDER BY summarize_at LIMIT ?1)) ORDER BY at LIMIT ?1`, limit+1)
+		if err != nil {
+			return err
+		}
+		all, err := collect(rows, func(scan func(...any) error) (d session.Due, err error) {
+			var at sql.NullInt64
+			err = scan(&d.Namespace, &d.SessionID, &d.Kind, &at)
+			d.At = Time(at)
+			return d, err
+		})
+		due, next = nil, time.Time{}
+		for _, d := range all {
+			if len(due) == limit || d.At.After(now) {
+				next = d.At
+				break
+			}
+			due = append(due, d)
+		}
+		return err
+	})
+	return due, next, err
+}
+
+// Postpone implements session.Store.
+func (s *Sessions) Postpone(ctx context.Context, d session.Due, until time.Time) error {
+	return s.db.Write(ctx, func(tx *Tx) error {
+		query := `UPDATE sessions SET consider_at = max(consider_at, ?1), consider_after = ?1
+			WHERE namespace = ?2 AND id = ?3 AND consider_at IS NOT NULL`
+		if d.Kind == session.DueSummarize {
+			query = `UPDATE sessions SET summarize_at = max(summarize_at, ?1) WHERE namespace = ?2 AND id = ?3
+				AND summarize_at IS NOT NULL`
+		}
+		_, err := tx.Exec(ctx, query, Micros(until), d.Namespace, d.SessionID)
+		return err
+	})
+}

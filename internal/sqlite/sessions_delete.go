@@ -1,0 +1,202 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/session"
+)
+
+// How much is deleted in one transaction: everybody else's writes wait for it.
+const (
+	deletedMessages  = 1000
+	deletedDialogues = 200
+)
+
+// Delete implements session.Store.
+func (s *Sessions) Delete(ctx context.Context, v session.Viewer, sessionID string) (deleted session.Deleted, err error) {
+	var row int64
+	err = s.db.Write(ctx, func(tx *Tx) error {
+		found, err := writableSession(ctx, tx, v, sessionID)
+		if err != nil {
+			return err
+		}
+		row, deleted = found.row, session.Deleted{Messages: found.Messages}
+		deleted.Considerations, err = found.free(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return session.Deleted{}, err
+	}
+	return deleted, s.complete(ctx, row)
+}
+
+// free gives the session's id up, and deletes the considerations of it that have not ended.
+func (s *sessionRow) free(ctx context.Context, tx *Tx) (considerations int64, err error) {
+	for _, statement := range []string{
+		`UPDATE sessions SET id = NULL, consider_at = NULL, summarize_at = NULL WHERE row = ?`,
+		`DELETE FROM current_sessions WHERE session_row = ?`,
+		`DELETE FROM session_summaries WHERE session_row = ?`,
+	} {
+		if _, err := tx.Exec(ctx, statement, s.row); err != nil {
+			return 0, err
+		}
+	}
+	rows, err := tx.Query(ctx, `DELETE FROM considerations WHERE session_row = ? AND state IN ('pending', 'running')
+		RETURNING user_id`, s.row)
+	if err != nil {
+		return 0, err
+	}
+	users, err := collect(rows, func(scan func(...any) error) (id string, err error) {
+		err = scan(&id)
+		return id, err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range users {
+		if err := advance(ctx, tx, memory.User{Namespace: s.Namespace, ID: id}, time.Now()); err != nil {
+			return 0, err
+		}
+	}
+	return int64(len(users)), nil
+}
+
+// complete deletes what is left of a session whose id is free, in steps.
+func (s *Sessions) complete(ctx context.Context, row int64) error {
+	for _, step := range []func(context.Context, *Tx, int64) (more bool, err error){deleteMessages, emptyDialogues, deleteSession} {
+		for more := true; more; {
+			err := s.db.Write(ctx, func(tx *Tx) (err error) {
+				more, err = step(ctx, tx, row)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func deleteMessages(ctx context.Context, tx *Tx, sessionRow int64) (more bool, err error) {
+	removed, err := queryRemoved(ctx, tx, `session_row = ? ORDER BY position LIMIT ?`, sessionRow, deletedMessages)
+	if err != nil {
+		return false, err
+	}
+	return len(removed) == deletedMessages, removeMessages(ctx, tx, removed)
+}
+
+// emptyDialogues takes the messages out of the dialogues that came of a session. Outcomes stay readable, and the messages
+// keep their places; a dialogue that nobody considers any more goes.
+func emptyDialogues(ctx context.Context, tx *Tx, sessionRow int64) (more bool, err error) {
+	type dialogue struct {
+		row      int64
+		messages []byte
+	}
+	rows, err := tx.Query(ctx, `SELECT row, messages FROM dialogues WHERE session_row = ? LIMIT ?`, sessionRow, deletedDialogues)
+	if err != nil {
+		return false, err
+	}
+	found, err := collect(rows, func(scan func(...any) error) (d dialogue, err error) {
+		err = scan(&d.row, &d.messages)
+		return d, err
+	})
+	if err != nil {
+		return false, err
+	}
+	for _, f := range found {
+		deleted, err := tx.Affect(ctx, `DELETE FROM dialogues WHERE row = ?1
+			AND NOT EXISTS (SELECT 1 FROM considerations WHERE dialogue_row = ?1)`, f.row)
+		if err != nil {
+			return false, err
+		}
+		if deleted > 0 {
+			continue
+		}
+		var d memory.Dialogue
+		if err := json.Unmarshal(f.messages, &d.Messages); err != nil {
+			return false, err
+		}
+		for _, speaker := range d.Speakers() {
+			d, _ = d.Without(speaker) // when nobody's words are left, nothing is
+		}
+		texts, err := encodeMessages(d.Messages)
+		if err != nil {
+			return false, err
+		}
+		_, err = tx.Exec(ctx, `UPDATE dialogues SET messages = ?, payload_hash = x'', session_row = NULL WHERE row = ?`,
+			jsonArray(texts), f.row)
+		if err != nil {
+			return false, err
+		}
+		_, err = tx.Exec(ctx, `UPDATE considerations SET checkpoint = NULL, session_row = NULL WHERE dialogue_row = ?`, f.row)
+		if err != nil {
+			return false, err
+		}
+	}
+	return len(found) == deletedDialogues, nil
+}
+
+// deleteSession deletes the session itself, and users of whom nothing else is stored.
+func deleteSession(ctx context.Context, tx *Tx, sessionRow int64) (more bool, err error) {
+	rows, err := tx.Query(ctx, `SELECT user_row FROM session_participants WHERE session_row = ? LIMIT ?`, sessionRow, deletedMessages)
+	if err != nil {
+		return false, err
+	}
+	users, err := collectRows(rows)
+	if err != nil {
+		return false, err
+	}
+	if len(users) == deletedMessages {
+		for _, user := range users {
+			if err := leave(ctx, tx, sessionRow, user); err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	}
+	if _, err := tx.Exec(ctx, `DELETE FROM sessions WHERE row = ?`, sessionRow); err != nil {
+		return false, err
+	}
+	for _, user := range users {
+		if err := DropUserRow(ctx, tx, user); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// leave takes a user out of those who take part.
+func leave(ctx context.Context, tx *Tx, sessionRow, userRow int64) error {
+	left, err := tx.Affect(ctx, `DELETE FROM session_participants WHERE user_row = ? AND session_row = ?`, userRow, sessionRow)
+	if err != nil || left == 0 {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `UPDATE sessions SET participants = participants - 1 WHERE row = ?`, sessionRow); err != nil {
+		return err
+	}
+	return DropUserRow(ctx, tx, userRow)
+}
+
+// Sweep implements session.Store.
+func (s *Sessions) Sweep(ctx context.Context) error {
+	var left []int64
+	err := s.db.Read(ctx, func(q Querier) error {
+		rows, err := q.Query(ctx, `SELECT row FROM sessions WHERE id IS NULL`)
+		if err == nil {
+			left, err = collectRows(rows)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, row := range left {
+		if err := s.complete(ctx, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}

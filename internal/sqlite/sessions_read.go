@@ -1,0 +1,328 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/session"
+)
+
+// What decides whether a message counts stands before its text, which then is not read.
+const sessionMessageColumns = `position, withheld, coalesce(consideration, ''), received_at, message`
+
+func queryMessages(ctx context.Context, q Querier, s *sessionRow, where string, args ...any) ([]session.Message, error) {
+	rows, err := q.Query(ctx, `SELECT `+sessionMessageColumns+` FROM session_messages `+where, args...)
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, func(scan func(...any) error) (m session.Message, err error) {
+		m.SessionID, m.Channel = s.ID, s.Channel
+		var received sql.NullInt64
+		var text []byte
+		if err := scan(&m.Position, &m.Withheld, &m.ConsiderationID, &received, &text); err != nil {
+			return m, err
+		}
+		m.ReceivedAt = Time(received)
+		return m, json.Unmarshal(text, &m.Message)
+	})
+}
+
+// agentClause restricts messages to those of one agent. The index is named: either could serve, and one costs the session.
+func agentClause(agent *string) (index, clause string, value string) {
+	if agent == nil {
+		return "INDEXED BY session_messages_by_place", "?2 = ''", ""
+	}
+	return "INDEXED BY session_messages_by_agent", "agent_id = ?2", *agent
+}
+
+// Messages implements session.Store.
+func (s *Sessions) Messages(ctx context.Context, v session.Viewer, sessionID string, query session.MessageQuery) (page session.Page, err error) {
+	after := int64(0)
+	if query.After != "" {
+		if after, err = strconv.ParseInt(query.After, 10, 64); err != nil || after <= 0 {
+			return page, memory.Invalid("page_token", "is not one this server gave out: start again without it")
+		}
+	}
+	err = s.db.Read(ctx, func(q Querier) error {
+		page = session.Page{}
+		found, err := seenSession(ctx, q, v, sessionID)
+		if err != nil {
+			return err
+		}
+		// What is appended meanwhile is on a later page, or none: the numbers agree with the session.
+		first, last, order := max(query.Start, 1), found.Last, "ASC"
+		if query.NewestFirst {
+			first, order = 1, "DESC"
+			if query.Start > 0 {
+				last = min(last, query.Start)
+			}
+		}
+		page.Session = found.Session
+		if page.Total, err = found.count(ctx, q, query.AgentID, first, last); err != nil {
+			return err
+		}
+		switch {
+		case after > 0 && query.NewestFirst:
+			last = min(last, after-1)
+		case after > 0:
+			first = max(first, after+1)
+		}
+		index, clause, agent := agentClause(query.AgentID)
+		page.Messages, err = queryMessages(ctx, q, found, index+` WHERE session_row = ?1 AND `+clause+`
+			AND position BETWEEN ?3 AND ?4 ORDER BY position `+order+` LIMIT ?5`, found.row, agent, first, last, query.Limit+1)
+		if len(page.Messages) > query.Limit {
+			page.Messages = page.Messages[:query.Limit]
+			page.Next = strconv.FormatInt(page.Messages[query.Limit-1].Position, 10)
+		}
+		return err
+	})
+	return page, err
+}
+
+// count is how many messages lie between two places. Without gaps there is nothing to be counted.
+func (s *sessionRow) count(ctx context.Context, q Querier, agent *string, first, last int64) (n int64, err error) {
+	if agent == nil && s.Messages > 0 {
+		var oldest int64
+		err := q.QueryRow(ctx, `SELECT position FROM session_messages WHERE session_row = ? ORDER BY position LIMIT 1`, s.row).
+			Scan(&oldest)
+		if err := optional(err); err != nil {
+			return 0, err
+		}
+		switch {
+		case first <= oldest && last == s.Last:
+			return s.Messages, nil
+		case s.Messages == s.Last-oldest+1:
+			return max(0, last-max(first, oldest)+1), nil
+		}
+	}
+	index, clause, value := agentClause(agent)
+	err = q.QueryRow(ctx, `SELECT count(*) FROM session_messages `+index+` WHERE session_row = ?1 AND `+clause+`
+		AND position BETWEEN ?3 AND ?4`, s.row, value, first, last).Scan(&n)
+	return n, err
+}
+
+// Window implements session.Store.
+func (s *Sessions) Window(ctx context.Context, v session.Viewer, sessionID string, query session.WindowQuery) (w session.Window, err error) {
+	err = s.db.Read(ctx, func(q Querier) error {
+		w = session.Window{}
+		found, err := seenSession(ctx, q, v, sessionID)
+		if err != nil {
+			return err
+		}
+		w.Session = found.Session
+		index, clause, agent := agentClause(query.AgentID)
+		w.Messages, err = queryMessages(ctx, q, found, index+` WHERE session_row = ?1 AND `+clause+`
+			AND position BETWEEN ?3 AND ?4 AND withheld = 0 AND (?5 OR role <> 'tool') AND (?6 OR role <> 'system')
+			ORDER BY position DESC LIMIT ?7`,
+			found.row, agent, found.WindowStart, found.Last, query.Tools, query.System, query.Limit)
+		if err != nil {
+			return err
+		}
+		slices.Reverse(w.Messages)
+		summaries, err := found.summaries(ctx, q)
+		if err != nil {
+			return err
+		}
+		wanted := agent
+		if slices.Equal(found.Agents, []string{agent}) {
+			wanted = "" // there is no other: that of all is this agent's
+		}
+		if i := slices.IndexFunc(summaries, func(s session.Summary) bool { return s.AgentID == wanted }); i >= 0 {
+			w.Summary = &summaries[i]
+		}
+		return nil
+	})
+	return w, err
+}
+
+func (s *sessionRow) summaries(ctx context.Context, q Querier) ([]session.Summary, error) {
+	rows, err := q.Query(ctx, `SELECT agent_id, text, last_position, messages, made_by, updated_at FROM session_summaries
+		WHERE session_row = ? ORDER BY agent_id`, s.row)
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, func(scan func(...any) error) (m session.Summary, err error) {
+		var at sql.NullInt64
+		err = scan(&m.AgentID, &m.Text, &m.Last, &m.Messages, &m.MadeBy, &at)
+		m.At = Time(at)
+		return m, err
+	})
+}
+
+// Older implements session.Store.
+func (s *Sessions) Older(ctx context.Context, namespace, sessionID string, after int64, agentID string, limit int) (o session.Older, err error) {
+	err = s.db.Read(ctx, func(q Querier) error {
+		o = session.Older{}
+		found, err := findSession(ctx, q, namespace, sessionID, "")
+		if err != nil {
+			return err
+		}
+		if found == nil {
+			return errNoSession(sessionID)
+		}
+		o.Session, o.Revision = found.Session, found.revision
+		if o.Summaries, err = found.summaries(ctx, q); err != nil {
+			return err
+		}
+		var filter *string
+		if agentID != "" {
+			filter = &agentID
+		}
+		index, clause, agent := agentClause(filter)
+		o.Messages, err = queryMessages(ctx, q, found, index+` WHERE session_row = ?1 AND `+clause+`
+			AND position BETWEEN ?3 AND ?4 AND withheld = 0 AND role IN ('user', 'assistant') ORDER BY position LIMIT ?5`,
+			found.row, agent, max(after+1, found.WindowStart), found.Last, limit)
+		return err
+	})
+	return o, err
+}
+
+// SaveSummary implements session.Store.
+func (s *Sessions) SaveSummary(ctx context.Context, namespace, sessionID string, revision int64, summary session.Summary) error {
+	return s.db.Write(ctx, func(tx *Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO session_summaries (session_row, agent_id, text, last_position, messages, made_by, updated_at)
+			SELECT row, ?4, ?5, ?6, ?7, ?8, ?9 FROM sessions WHERE namespace = ?1 AND id = ?2 AND revision = ?3
+			ON CONFLICT DO UPDATE SET text = ?5, last_position = ?6, messages = ?7, made_by = ?8, updated_at = ?9`,
+			namespace, sessionID, revision, summary.AgentID, summary.Text, summary.Last, summary.Messages, summary.MadeBy,
+			Micros(summary.At))
+		return err
+	})
+}
+
+// SummaryDone implements session.Store.
+func (s *Sessions) SummaryDone(ctx context.Context, namespace, sessionID string, last int64) error {
+	return s.db.Write(ctx, func(tx *Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE sessions SET summarize_at = NULL WHERE namespace = ? AND id = ? AND last_position <= ?`,
+			namespace, sessionID, last)
+		return err
+	})
+}
+
+// Sessions implements session.Store.
+func (s *Sessions) Sessions(ctx context.Context, user memory.User, after string, limit int) (sessions []session.Session, next string, err error) {
+	start := int64(0)
+	if after != "" {
+		if start, err = strconv.ParseInt(after, 10, 64); err != nil {
+			return nil, "", memory.Invalid("page_token", "is not one this server gave out: start again without it")
+		}
+	}
+	err = s.db.Read(ctx, func(q Querier) error {
+		sessions, next = nil, ""
+		userRow, err := UserRow(ctx, q, user)
+		if err != nil || userRow == 0 {
+			return err
+		}
+		found, err := querySessions(ctx, q, `JOIN session_participants p ON p.session_row = s.row
+			WHERE p.user_row = ? AND p.session_row > ? AND s.id IS NOT NULL ORDER BY p.session_row LIMIT ?`,
+			userRow, start, limit+1)
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			if i == limit {
+				next = strconv.FormatInt(found[i-1].row, 10)
+				break
+			}
+			if err := found[i].name(ctx, q, user.ID); err != nil {
+				return err
+			}
+			sessions = append(sessions, found[i].Session)
+		}
+		return nil
+	})
+	return sessions, next, err
+}
+
+// OwnMessages implements session.Store. It reads along the session, not along all that the user ever said.
+func (s *Sessions) OwnMessages(ctx context.Context, user memory.User, sessionID string, after int64, limit int) (messages []session.Message, err error) {
+	err = s.db.Read(ctx, func(q Querier) error {
+		found, err := findSession(ctx, q, user.Namespace, sessionID, "")
+		if err != nil {
+			return err
+		}
+		if found == nil {
+			return errNoSession(sessionID)
+		}
+		userRow, err := UserRow(ctx, q, user)
+		if err != nil {
+			return err
+		}
+		messages, err = queryMessages(ctx, q, found, `INDEXED BY session_messages_by_place
+			WHERE session_row = ? AND position > ? AND owner_row = ? ORDER BY position LIMIT ?`, found.row, after, userRow, limit)
+		return err
+	})
+	return messages, err
+}
+
+// List implements session.Store.
+func (s *Sessions) List(ctx context.Context, v session.Viewer, after string, limit int) (sessions []session.Session, next string, err error) {
+	updated, row := int64(math.MaxInt64), int64(math.MaxInt64)
+	if after != "" {
+		if _, err := fmt.Sscanf(after, "%d.%d", &updated, &row); err != nil {
+			return nil, "", memory.Invalid("page_token", "is not one this server gave out: start again without it")
+		}
+	}
+	keys, all := v.Audience.Keys()
+	visible, err := jsonList(keys)
+	if err != nil {
+		return nil, "", err
+	}
+	err = s.db.Read(ctx, func(q Querier) error {
+		sessions, next = nil, ""
+		updated, row := updated, row
+		for {
+			where, args, err := narrowed(ctx, q, v, all, visible)
+			if err != nil || where == "" {
+				return err
+			}
+			found, err := querySessions(ctx, q, where+` AND s.id IS NOT NULL AND (s.updated_at, s.row) < (?1, ?2)
+				ORDER BY s.updated_at DESC, s.row DESC LIMIT ?3`, append([]any{updated, row, limit + 1}, args...)...)
+			if err != nil {
+				return err
+			}
+			for i := range found {
+				if err := found[i].name(ctx, q, v.UserID); err != nil {
+					return err
+				}
+				if !v.Sees(&found[i].Session) {
+					continue
+				}
+				if len(sessions) == limit {
+					next = fmt.Sprintf("%d.%d", updated, row)
+					return nil
+				}
+				sessions = append(sessions, found[i].Session)
+				updated, row = found[i].UpdatedAt.UnixMicro(), found[i].row
+			}
+			if len(found) <= limit {
+				return nil
+			}
+			end := found[len(found)-1]
+			updated, row = end.UpdatedAt.UnixMicro(), end.row
+		}
+	})
+	return sessions, next, err
+}
+
+// narrowed finds sessions that the viewer may see, so that few others need to be looked at. It is "" when there are none.
+func narrowed(ctx context.Context, q Querier, v session.Viewer, all bool, visible string) (where string, args []any, err error) {
+	const audience = ` AND (?5 OR s.visibility IN (SELECT value FROM json_each(?6)))`
+	switch {
+	case v.Channel.Kind == memory.ChannelGroup:
+		return `WHERE s.namespace = ?4 AND s.visibility = ?5`, []any{v.Namespace, v.Channel.VisibilityKey()}, nil
+	case v.UserID == "":
+		return `WHERE s.namespace = ?4 AND s.participants = 0` + audience, []any{v.Namespace, all, visible}, nil
+	}
+	userRow, err := UserRow(ctx, q, memory.User{Namespace: v.Namespace, ID: v.UserID})
+	if err != nil || userRow == 0 {
+		return "", nil, err
+	}
+	return `WHERE s.row IN (SELECT session_row FROM session_participants WHERE user_row = ?4)` + audience,
+		[]any{userRow, all, visible}, nil
+}

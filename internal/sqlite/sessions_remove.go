@@ -1,0 +1,321 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/session"
+)
+
+// removed is a message that is being deleted.
+type removed struct {
+	removedMessage
+	session int64
+	counted bool // among those that wait to be considered
+}
+
+func queryRemoved(ctx context.Context, tx *Tx, where string, args ...any) ([]removed, error) {
+	rows, err := tx.Query(ctx, `SELECT row, coalesce(owner_row, 0), session_row, role = 'user' AND settled = 0, message
+		FROM session_messages WHERE `+where, args...)
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, func(scan func(...any) error) (m removed, err error) {
+		var text []byte
+		if err := scan(&m.row, &m.owner, &m.session, &m.counted, &text); err != nil {
+			return m, err
+		}
+		return m, json.Unmarshal(text, &m.message)
+	})
+}
+
+// removeMessages deletes messages with what was derived from them. The sessions' counters are the caller's business.
+func removeMessages(ctx context.Context, tx *Tx, messages []removed) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	derived := make([]removedMessage, len(messages))
+	for i, m := range messages {
+		derived[i] = m.removedMessage
+	}
+	if err := unindexMessages(ctx, tx, derived); err != nil {
+		return err
+	}
+	owners := map[int64]bool{}
+	for _, m := range messages {
+		if _, err := tx.Exec(ctx, `DELETE FROM session_messages WHERE row = ?`, m.row); err != nil {
+			return err
+		}
+		owners[m.owner] = true
+	}
+	for owner := range owners {
+		if err := DropUserRow(ctx, tx, owner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collectRows reads row numbers.
+func collectRows(rows *sql.Rows) ([]int64, error) {
+	return collect(rows, func(scan func(...any) error) (row int64, err error) {
+		err = scan(&row)
+		return row, err
+	})
+}
+
+// shrink deletes messages and brings their sessions up to date. It returns the sessions.
+func shrink(ctx context.Context, tx *Tx, messages []removed) (sessions []int64, err error) {
+	if err := removeMessages(ctx, tx, messages); err != nil {
+		return nil, err
+	}
+	type loss struct{ messages, people, waiting int64 }
+	losses := map[int64]*loss{}
+	for _, m := range messages {
+		l := losses[m.session]
+		if l == nil {
+			l = &loss{}
+			losses[m.session] = l
+			sessions = append(sessions, m.session)
+		}
+		l.messages++
+		if m.message.Role == memory.RoleUser {
+			l.people++
+		}
+		if m.counted {
+			l.waiting++
+		}
+	}
+	for _, row := range sessions {
+		l := losses[row]
+		// When it began and ended is told by what is left at its ends; looking for the earliest would cost the session.
+		_, err := tx.Exec(ctx, `UPDATE sessions SET messages = messages - ?2, user_messages = user_messages - ?3,
+			unconsidered = unconsidered - ?4,
+			first_said_at = (SELECT said_at FROM session_messages WHERE session_row = ?1 ORDER BY position LIMIT 1),
+			last_said_at = (SELECT said_at FROM session_messages WHERE session_row = ?1 ORDER BY position DESC LIMIT 1),
+			oldest_at = coalesce((SELECT received_at FROM session_messages WHERE session_row = ?1 ORDER BY position LIMIT 1),
+				active_at, oldest_at) WHERE row = ?1`, row, l.messages, l.people, l.waiting)
+		if err != nil {
+			return nil, err
+		}
+		_, err = tx.Exec(ctx, `UPDATE sessions SET consider_at = NULL, consider_after = NULL WHERE row = ? AND unconsidered <= 0`, row)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return sessions, nil
+}
+
+// Forget implements session.Store. What it does is done in steps, each of which leaves everything consistent: calling it
+// again goes on.
+func (s *Sessions) Forget(ctx context.Context, user memory.User) (forgotten session.Forgotten, err error) {
+	var userRow int64
+	err = s.db.Read(ctx, func(q Querier) (err error) {
+		userRow, err = UserRow(ctx, q, user)
+		return err
+	})
+	if err != nil || userRow == 0 {
+		return forgotten, err
+	}
+	if err := s.forgetIndex(ctx, userRow); err != nil {
+		return forgotten, err
+	}
+	var touched []int64
+	for more := true; more; {
+		var messages []removed
+		var sessions []int64
+		err := s.db.Write(ctx, func(tx *Tx) (err error) {
+			messages, err = queryRemoved(ctx, tx, `owner_row = ? ORDER BY row LIMIT ?`, userRow, deletedMessages)
+			if err != nil {
+				return err
+			}
+			if sessions, err = shrink(ctx, tx, messages); err != nil {
+				return err
+			}
+			return voidSummaries(ctx, tx, sessions)
+		})
+		if err != nil {
+			return forgotten, err
+		}
+		touched = append(touched, sessions...)
+		forgotten.Messages += int64(len(messages))
+		more = len(messages) == deletedMessages
+	}
+	slices.Sort(touched)
+	if forgotten.Sessions, err = s.leaveAll(ctx, userRow, slices.Compact(touched)); err != nil {
+		return forgotten, err
+	}
+	if err := s.forgetIndex(ctx, userRow); err != nil {
+		return forgotten, err
+	}
+	return forgotten, s.db.Write(ctx, func(tx *Tx) error {
+		if _, err := tx.Exec(ctx, `DELETE FROM current_sessions WHERE namespace = ? AND user_row = ?`, user.Namespace, userRow); err != nil {
+			return err
+		}
+		return DropUserRow(ctx, tx, userRow)
+	})
+}
+
+func (s *Sessions) forgetIndex(ctx context.Context, userRow int64) error {
+	for done := false; !done; {
+		err := s.db.Write(ctx, func(tx *Tx) (err error) {
+			done, err = forgetIndex(ctx, tx, userRow)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// voidSummaries deletes the summaries of sessions out of which words were taken, also one that is being made, and asks
+// for new ones where there were any.
+func voidSummaries(ctx context.Context, tx *Tx, sessions []int64) error {
+	for _, row := range sessions {
+		_, err := tx.Exec(ctx, `UPDATE sessions SET revision = revision + 1, summarize_at = CASE
+			WHEN id IS NULL THEN NULL
+			WHEN EXISTS (SELECT 1 FROM session_summaries WHERE session_row = ?1) THEN ?2
+			ELSE summarize_at END WHERE row = ?1`, row, Micros(time.Now()))
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM session_summaries WHERE session_row = ?`, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaveAll takes the user out of every session, a few hundred in a transaction, and deletes those that have nobody and nothing
+// left. It returns how many those are.
+func (s *Sessions) leaveAll(ctx context.Context, userRow int64, touched []int64) (deleted int64, err error) {
+	for more := true; more || len(touched) > 0; {
+		var sessions, empty []int64
+		step := touched[:min(len(touched), deletedDialogues)]
+		touched = touched[len(step):]
+		err := s.db.Write(ctx, func(tx *Tx) error {
+			empty = nil
+			rows, err := tx.Query(ctx, `SELECT session_row FROM session_participants WHERE user_row = ? LIMIT ?`, userRow, deletedDialogues)
+			if err != nil {
+				return err
+			}
+			if sessions, err = collectRows(rows); err != nil {
+				return err
+			}
+			for _, row := range sessions {
+				_, err := tx.Exec(ctx, `DELETE FROM session_participants WHERE user_row = ? AND session_row = ?`, userRow, row)
+				if err != nil {
+					return err
+				}
+				if _, err := tx.Exec(ctx, `UPDATE sessions SET participants = participants - 1 WHERE row = ?`, row); err != nil {
+					return err
+				}
+			}
+			if err := voidSummaries(ctx, tx, sessions); err != nil {
+				return err
+			}
+			for _, row := range append(slices.Clone(sessions), step...) {
+				gone, err := freeEmpty(ctx, tx, row)
+				if err != nil {
+					return err
+				}
+				if gone {
+					empty = append(empty, row)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return deleted, err
+		}
+		deleted += int64(len(empty))
+		for _, row := range empty {
+			if err := s.complete(ctx, row); err != nil {
+				return deleted, err
+			}
+		}
+		more = len(sessions) == deletedDialogues
+	}
+	return deleted, nil
+}
+
+// freeEmpty gives up the id of a session in which nobody takes part and nothing is left, and reports whether it did.
+func freeEmpty(ctx context.Context, tx *Tx, row int64) (gone bool, err error) {
+	found, err := querySessions(ctx, tx, `WHERE s.row = ? AND s.id IS NOT NULL AND s.messages = 0 AND s.participants = 0`, row)
+	if err != nil || len(found) == 0 {
+		return false, err
+	}
+	_, err = found[0].free(ctx, tx)
+	return true, err
+}
+
+// Expire implements session.Store.
+func (s *Sessions) Expire(ctx context.Context, e session.Expiry) (deleted int64, err error) {
+	namespaces := []string{e.Namespace}
+	if e.Namespace == "" {
+		if namespaces, err = s.namespaces(ctx); err != nil {
+			return 0, err
+		}
+	}
+	for _, namespace := range namespaces {
+		if e.Namespace == "" && slices.Contains(e.Except, namespace) {
+			continue
+		}
+		for more := true; more; {
+			n := int64(0)
+			err := s.db.Write(ctx, func(tx *Tx) (err error) {
+				n, more, err = expire(ctx, tx, namespace, e.Before, e.Limit)
+				return err
+			})
+			if err != nil {
+				return deleted, err
+			}
+			deleted += n
+		}
+	}
+	return deleted, nil
+}
+
+// namespaces lists those that have sessions, jumping from one to the next.
+func (s *Sessions) namespaces(ctx context.Context) (all []string, err error) {
+	err = s.db.Read(ctx, func(q Querier) error {
+		all = nil
+		last := ""
+		for {
+			err := q.QueryRow(ctx, `SELECT namespace FROM sessions WHERE namespace > ? ORDER BY namespace LIMIT 1`, last).Scan(&last)
+			if err != nil {
+				return optional(err)
+			}
+			all = append(all, last)
+		}
+	})
+	return all, err
+}
+
+// expire deletes at most so many messages of the session that has the oldest, and the session when nothing is left of it.
+func expire(ctx context.Context, tx *Tx, namespace string, before time.Time, limit int) (n int64, more bool, err error) {
+	found, err := querySessions(ctx, tx, `WHERE s.namespace = ? AND s.oldest_at < ? AND s.id IS NOT NULL
+		ORDER BY s.oldest_at LIMIT 1`, namespace, Micros(before))
+	if err != nil || len(found) == 0 {
+		return 0, false, err
+	}
+	s := found[0]
+	messages, err := queryRemoved(ctx, tx, `row IN (SELECT row FROM session_messages WHERE session_row = ? ORDER BY position LIMIT ?)
+		AND received_at < ? ORDER BY position`, s.row, limit, Micros(before))
+	if err != nil {
+		return 0, false, err
+	}
+	if _, err := shrink(ctx, tx, messages); err != nil {
+		return 0, false, err
+	}
+	if n = int64(len(messages)); s.Messages > n {
+		return n, n > 0, nil
+	}
+	_, err = deleteSession(ctx, tx, s.row) // with very many who take part it takes another step
+	return n, true, err
+}
