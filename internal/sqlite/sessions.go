@@ -89,7 +89,10 @@ func findSession(ctx context.Context, q Querier, namespace, id, userID string) (
 		return nil, err
 	}
 	s := &found[0]
-	return s, s.name(ctx, q, userID)
+	if err := s.name(ctx, q, userID); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // name makes sure that a user who takes part is named.
@@ -124,7 +127,10 @@ func writableSession(ctx context.Context, q Querier, v session.Viewer, id string
 	if err != nil {
 		return nil, err
 	}
-	return s, s.refused(v)
+	if err := s.refused(v); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // refused is memory.ErrPrecondition when the viewer may not write to the session.

@@ -77,7 +77,7 @@ func appendMessages(ctx context.Context, tx *Tx, a session.Append, texts []strin
 	}
 	before := w.session.Last
 	for i := range a.Messages {
-		if leftOut != nil && leftOut[i] {
+		if len(leftOut) > i && leftOut[i] {
 			continue
 		}
 		known, err := w.known(ctx, tx, i)

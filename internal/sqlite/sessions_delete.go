@@ -154,6 +154,9 @@ func deleteSession(ctx context.Context, tx *Tx, sessionRow int64) (more bool, er
 			if err := leave(ctx, tx, sessionRow, user); err != nil {
 				return false, err
 			}
+			if err := DropUserRow(ctx, tx, user); err != nil {
+				return false, err
+			}
 		}
 		return true, nil
 	}
@@ -174,10 +177,8 @@ func leave(ctx context.Context, tx *Tx, sessionRow, userRow int64) error {
 	if err != nil || left == 0 {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `UPDATE sessions SET participants = participants - 1 WHERE row = ?`, sessionRow); err != nil {
-		return err
-	}
-	return DropUserRow(ctx, tx, userRow)
+	_, err = tx.Exec(ctx, `UPDATE sessions SET participants = participants - 1 WHERE row = ?`, sessionRow)
+	return err
 }
 
 // Sweep implements session.Store.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
@@ -258,71 +256,4 @@ func (s *Sessions) OwnMessages(ctx context.Context, user memory.User, sessionID 
 		return err
 	})
 	return messages, err
-}
-
-// List implements session.Store.
-func (s *Sessions) List(ctx context.Context, v session.Viewer, after string, limit int) (sessions []session.Session, next string, err error) {
-	updated, row := int64(math.MaxInt64), int64(math.MaxInt64)
-	if after != "" {
-		if _, err := fmt.Sscanf(after, "%d.%d", &updated, &row); err != nil {
-			return nil, "", memory.Invalid("page_token", "is not one this server gave out: start again without it")
-		}
-	}
-	keys, all := v.Audience.Keys()
-	visible, err := jsonList(keys)
-	if err != nil {
-		return nil, "", err
-	}
-	err = s.db.Read(ctx, func(q Querier) error {
-		sessions, next = nil, ""
-		updated, row := updated, row
-		for {
-			where, args, err := narrowed(ctx, q, v, all, visible)
-			if err != nil || where == "" {
-				return err
-			}
-			found, err := querySessions(ctx, q, where+` AND s.id IS NOT NULL AND (s.updated_at, s.row) < (?1, ?2)
-				ORDER BY s.updated_at DESC, s.row DESC LIMIT ?3`, append([]any{updated, row, limit + 1}, args...)...)
-			if err != nil {
-				return err
-			}
-			for i := range found {
-				if err := found[i].name(ctx, q, v.UserID); err != nil {
-					return err
-				}
-				if !v.Sees(&found[i].Session) {
-					continue
-				}
-				if len(sessions) == limit {
-					next = fmt.Sprintf("%d.%d", updated, row)
-					return nil
-				}
-				sessions = append(sessions, found[i].Session)
-				updated, row = found[i].UpdatedAt.UnixMicro(), found[i].row
-			}
-			if len(found) <= limit {
-				return nil
-			}
-			end := found[len(found)-1]
-			updated, row = end.UpdatedAt.UnixMicro(), end.row
-		}
-	})
-	return sessions, next, err
-}
-
-// narrowed finds sessions that the viewer may see, so that few others need to be looked at. It is "" when there are none.
-func narrowed(ctx context.Context, q Querier, v session.Viewer, all bool, visible string) (where string, args []any, err error) {
-	const audience = ` AND (?5 OR s.visibility IN (SELECT value FROM json_each(?6)))`
-	switch {
-	case v.Channel.Kind == memory.ChannelGroup:
-		return `WHERE s.namespace = ?4 AND s.visibility = ?5`, []any{v.Namespace, v.Channel.VisibilityKey()}, nil
-	case v.UserID == "":
-		return `WHERE s.namespace = ?4 AND s.participants = 0` + audience, []any{v.Namespace, all, visible}, nil
-	}
-	userRow, err := UserRow(ctx, q, memory.User{Namespace: v.Namespace, ID: v.UserID})
-	if err != nil || userRow == 0 {
-		return "", nil, err
-	}
-	return `WHERE s.row IN (SELECT session_row FROM session_participants WHERE user_row = ?4)` + audience,
-		[]any{userRow, all, visible}, nil
 }

@@ -45,15 +45,8 @@ func removeMessages(ctx context.Context, tx *Tx, messages []removed) error {
 	if err := unindexMessages(ctx, tx, derived); err != nil {
 		return err
 	}
-	owners := map[int64]bool{}
 	for _, m := range messages {
 		if _, err := tx.Exec(ctx, `DELETE FROM session_messages WHERE row = ?`, m.row); err != nil {
-			return err
-		}
-		owners[m.owner] = true
-	}
-	for owner := range owners {
-		if err := DropUserRow(ctx, tx, owner); err != nil {
 			return err
 		}
 	}
@@ -152,6 +145,7 @@ func (s *Sessions) Forget(ctx context.Context, user memory.User) (forgotten sess
 	if err := s.forgetIndex(ctx, userRow); err != nil {
 		return forgotten, err
 	}
+	// The row goes last: another user may get its number.
 	return forgotten, s.db.Write(ctx, func(tx *Tx) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM current_sessions WHERE namespace = ? AND user_row = ?`, user.Namespace, userRow); err != nil {
 			return err
@@ -191,44 +185,19 @@ func voidSummaries(ctx context.Context, tx *Tx, sessions []int64) error {
 	return nil
 }
 
-// leaveAll takes the user out of every session, a few hundred in a transaction, and deletes those that have nobody and nothing
-// left. It returns how many those are.
+// leaveAll takes the user out of every session, and deletes those that have nobody and nothing left, among them those that
+// lost messages before. It returns how many it deleted.
 func (s *Sessions) leaveAll(ctx context.Context, userRow int64, touched []int64) (deleted int64, err error) {
 	for more := true; more || len(touched) > 0; {
-		var sessions, empty []int64
+		var left, empty []int64
 		step := touched[:min(len(touched), deletedDialogues)]
 		touched = touched[len(step):]
-		err := s.db.Write(ctx, func(tx *Tx) error {
-			empty = nil
-			rows, err := tx.Query(ctx, `SELECT session_row FROM session_participants WHERE user_row = ? LIMIT ?`, userRow, deletedDialogues)
-			if err != nil {
+		err := s.db.Write(ctx, func(tx *Tx) (err error) {
+			if left, err = leaveSome(ctx, tx, userRow); err != nil {
 				return err
 			}
-			if sessions, err = collectRows(rows); err != nil {
-				return err
-			}
-			for _, row := range sessions {
-				_, err := tx.Exec(ctx, `DELETE FROM session_participants WHERE user_row = ? AND session_row = ?`, userRow, row)
-				if err != nil {
-					return err
-				}
-				if _, err := tx.Exec(ctx, `UPDATE sessions SET participants = participants - 1 WHERE row = ?`, row); err != nil {
-					return err
-				}
-			}
-			if err := voidSummaries(ctx, tx, sessions); err != nil {
-				return err
-			}
-			for _, row := range append(slices.Clone(sessions), step...) {
-				gone, err := freeEmpty(ctx, tx, row)
-				if err != nil {
-					return err
-				}
-				if gone {
-					empty = append(empty, row)
-				}
-			}
-			return nil
+			empty, err = freeEmpty(ctx, tx, append(slices.Clone(step), left...))
+			return err
 		})
 		if err != nil {
 			return deleted, err
@@ -239,19 +208,44 @@ func (s *Sessions) leaveAll(ctx context.Context, userRow int64, touched []int64)
 				return deleted, err
 			}
 		}
-		more = len(sessions) == deletedDialogues
+		more = len(left) == deletedDialogues
 	}
 	return deleted, nil
 }
 
-// freeEmpty gives up the id of a session in which nobody takes part and nothing is left, and reports whether it did.
-func freeEmpty(ctx context.Context, tx *Tx, row int64) (gone bool, err error) {
-	found, err := querySessions(ctx, tx, `WHERE s.row = ? AND s.id IS NOT NULL AND s.messages = 0 AND s.participants = 0`, row)
-	if err != nil || len(found) == 0 {
-		return false, err
+// leaveSome takes the user out of some sessions.
+func leaveSome(ctx context.Context, tx *Tx, userRow int64) (sessions []int64, err error) {
+	rows, err := tx.Query(ctx, `SELECT session_row FROM session_participants WHERE user_row = ? LIMIT ?`, userRow, deletedDialogues)
+	if err != nil {
+		return nil, err
 	}
-	_, err = found[0].free(ctx, tx)
-	return true, err
+	if sessions, err = collectRows(rows); err != nil {
+		return nil, err
+	}
+	for _, row := range sessions {
+		if err := leave(ctx, tx, row, userRow); err != nil {
+			return nil, err
+		}
+	}
+	return sessions, voidSummaries(ctx, tx, sessions)
+}
+
+// freeEmpty gives up the ids of those sessions in which nobody takes part and nothing is left, and returns them.
+func freeEmpty(ctx context.Context, tx *Tx, sessions []int64) (empty []int64, err error) {
+	for _, row := range sessions {
+		found, err := querySessions(ctx, tx, `WHERE s.row = ? AND s.id IS NOT NULL AND s.messages = 0 AND s.participants = 0`, row)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			continue
+		}
+		if _, err := found[0].free(ctx, tx); err != nil {
+			return nil, err
+		}
+		empty = append(empty, row)
+	}
+	return empty, nil
 }
 
 // Expire implements session.Store.
