@@ -1,6 +1,8 @@
 package retrieve
 
 import (
+	"math"
+
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
@@ -8,7 +10,7 @@ import (
 // Of memories and of messages a trace shows the candidates that were returned, and the next ones, which show what just
 // missed: those that are left of leastTraced, and at least missed.
 const (
-	leastTraced = 20
+	leastTraced = 10
 	missed      = 5
 )
 
@@ -70,8 +72,11 @@ func keyOf(h Hit) hitKey {
 func candidateOf(h Hit) trace.Candidate {
 	key := keyOf(h)
 	return trace.Candidate{
-		MemoryID: key.memory, SessionID: key.session, Position: key.position, Score: h.Score,
-		Relevance: h.Parts.Relevance, Similarity: h.Parts.Similarity, Keyword: h.Parts.Keyword,
-		Recency: h.Parts.Recency, Importance: h.Parts.Importance,
+		MemoryID: key.memory, SessionID: key.session, Position: key.position, Score: rounded(h.Score),
+		Relevance: rounded(h.Parts.Relevance), Similarity: rounded(h.Parts.Similarity), Keyword: rounded(h.Parts.Keyword),
+		Recency: rounded(h.Parts.Recency), Importance: rounded(h.Parts.Importance),
 	}
 }
+
+// rounded has as many digits as anybody reads: with all of them a trace takes twice the space.
+func rounded(score float64) float64 { return math.Round(score*1e6) / 1e6 }

@@ -74,19 +74,20 @@ type RetrieveDetail struct {
 	Messages     int         `json:"messages,omitempty"`
 }
 
-// Candidate is a memory or a message that was ranked, and what by.
+// Candidate is a memory or a message that was ranked, and what by. Candidates make up most of what is stored, so their
+// names in JSON are short.
 type Candidate struct {
-	MemoryID  string `json:"memory,omitempty"`
-	SessionID string `json:"session,omitempty"`  // of a message
-	Position  int64  `json:"position,omitempty"` // of a message
+	MemoryID  string `json:"id,omitempty"`
+	SessionID string `json:"session,omitempty"` // of a message
+	Position  int64  `json:"pos,omitempty"`     // of a message
 
-	Score      float64 `json:"score"`
-	Relevance  float64 `json:"relevance"`
-	Similarity float64 `json:"similarity"`
-	Keyword    float64 `json:"keyword"`
-	Recency    float64 `json:"recency"`
-	Importance float64 `json:"importance"`
-	Returned   bool    `json:"returned,omitempty"`
+	Score      float64 `json:"score,omitempty"`
+	Relevance  float64 `json:"rel,omitempty"`
+	Similarity float64 `json:"sim,omitempty"`
+	Keyword    float64 `json:"key,omitempty"`
+	Recency    float64 `json:"rec,omitempty"`
+	Importance float64 `json:"imp,omitempty"`
+	Returned   bool    `json:"ret,omitempty"`
 }
 
 // ConsiderDetail is what an attempt of a consideration did.
