@@ -1,5 +1,5 @@
-// Package retrieve is the read path: from a query to the memories that help to answer it, within a budget of time, and
-// with what it has when something behind it is down.
+// Package retrieve is the read path: from a query to the memories and the past messages that help to answer it, within a
+// budget of time, and with what it has when something behind it is down.
 package retrieve
 
 import (
@@ -10,12 +10,12 @@ import (
 	"log/slog"
 	"math"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/batch"
 	"github.com/memsidecar/memsidecar/internal/embed"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/recall"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -42,6 +42,7 @@ type Traces interface {
 // Parts is what a Retriever works with.
 type Parts struct {
 	Store    Store
+	Messages recall.Store // nil: no messages are found
 	Settings Settings
 	Embedder embed.Embedder
 	Traces   Traces
@@ -56,23 +57,27 @@ type Options struct {
 	VectorWeight    float64
 	RecencyHalfLife time.Duration
 	Prompts         Prompts
-	Location        *time.Location // for dates in the prompt, for users who set no time zone
+	Labels          map[string]string // what messages of agents and users are headed by in the prompt, by id
+	Location        *time.Location    // for dates in the prompt, for users who set no time zone
 	Log             *slog.Logger
 }
 
-// Query asks for memories.
+// Query asks for memories, for messages of the past, or for both.
 type Query struct {
 	Scope           memory.Scope
 	Text            string
-	Filter          vectorstore.Filter
-	TopK            int
+	Sources         []Source           // empty: memories
+	Filter          vectorstore.Filter // for messages: the audience, the agent, and Created as the time they were said
+	TopK            int                // of each source
+	Neighbors       int                // messages around each message found
 	MinRelevance    float64
 	MaxContextRunes int
 }
 
 // Result is what was found, best first.
 type Result struct {
-	Hits          []Hit
+	Hits          []Hit        // memories
+	Messages      []MessageHit // messages
 	PromptContext string
 	Degraded      []Degradation
 	TraceID       string
@@ -106,9 +111,6 @@ type Degradation struct {
 	Reason    string    `json:"reason"`
 }
 
-// candidates is how many memories each half of the search supplies at least.
-const candidates = 100
-
 // Retriever answers queries.
 type Retriever struct {
 	Parts
@@ -126,12 +128,6 @@ func New(parts Parts, options Options) *Retriever {
 // Close writes the use counts that wait.
 func (r *Retriever) Close() { r.uses.Close() }
 
-// half is what one of the two searches answered.
-type half struct {
-	hits []vectorstore.Hit
-	err  error
-}
-
 // Retrieve answers a query. It returns an error only when the caller gave up.
 func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 	ctx, recording := trace.Begin(ctx, q.Scope)
@@ -139,37 +135,25 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 	budget, cancel := context.WithTimeout(ctx, r.options.Budget)
 	defer cancel()
 
-	var embedded atomic.Bool
-	keyword, vector := r.search(budget, q, &embedded)
 	settings := make(chan memory.Settings, 1)
 	go func() {
 		s, _ := r.Settings.Get(budget, q.Scope.User()) // an outage shows in the search; the defaults do
 		settings <- s
 	}()
-	var byKeyword, byVector half
-	byKeyword.err, byVector.err = errLate, errLate
-	for range 2 {
-		select {
-		case byKeyword = <-keyword:
-		case byVector = <-vector:
-		case <-budget.Done():
-			// What arrived in the last moment counts: select chooses at random.
-			select {
-			case byKeyword = <-keyword:
-			case byVector = <-vector:
-			default:
-			}
-		}
-	}
+	found := r.search(budget, q)
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
-	if errors.Is(byVector.err, errLate) && !embedded.Load() {
-		byVector.err = &embeddingError{errLate}
+	result := Result{TraceID: recording.ID()}
+	memories, messages := r.rank(found, fromMemories, started), r.rank(found, fromMessages, started)
+	result.Hits = cut(memories, q)
+	messageHits := cut(messages, q)
+	var problem error
+	result.Messages, problem = r.withNeighbors(budget, q, messageHits)
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
 	}
-	result := Result{TraceID: recording.ID(), Degraded: r.degraded(byKeyword.err, byVector.err)}
-	ranked := r.rank(byKeyword.hits, byVector.hits, started)
-	result.Hits = cut(ranked, q)
+	result.Degraded = r.degraded(cmp.Or(found.err(byKeyword), problem), found.err(byVector))
 	s := memory.Settings{}
 	select {
 	case s = <-settings:
@@ -180,41 +164,10 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 		default:
 		}
 	}
-	result.PromptContext = r.options.Prompts.render(result.Hits, s, r.options.Location, q.MaxContextRunes)
-	r.note(q, ranked, result.Hits, result.Degraded, recording)
+	result.PromptContext = r.options.Prompts.render(result, q.Scope.UserID, r.options.Labels, s, r.options.Location, q.MaxContextRunes)
+	r.note(q, slices.Concat(memories, messages), slices.Concat(result.Hits, messageHits), result.Degraded, recording)
 	return result, nil
 }
-
-var errLate = errors.New("no answer within the budget")
-
-// search starts both halves at once. Each answers on its channel, within the budget or not at all. embedded is set when the
-// query is.
-func (r *Retriever) search(ctx context.Context, q Query, embedded *atomic.Bool) (keyword, vector <-chan half) {
-	limit := max(candidates, 5*q.TopK)
-	user := q.Scope.User()
-	k, v := make(chan half, 1), make(chan half, 1)
-	go func() {
-		hits, err := r.Store.SearchKeyword(ctx, user, q.Text, q.Filter, limit)
-		k <- half{hits, err}
-	}()
-	go func() {
-		vectors, err := r.Embedder.Embed(ctx, embed.ForQuery, []string{q.Text})
-		if err != nil {
-			v <- half{err: &embeddingError{err}}
-			return
-		}
-		embedded.Store(true)
-		hits, err := r.Store.SearchVector(ctx, user, r.Embedder.Fingerprint().String(), vectors[0], q.Filter, limit)
-		v <- half{hits, err}
-	}()
-	return k, v
-}
-
-// embeddingError tells a failure to embed from one to search.
-type embeddingError struct{ err error }
-
-func (e *embeddingError) Error() string { return e.err.Error() }
-func (e *embeddingError) Unwrap() error { return e.err }
 
 // degraded says what was missing, given how the two halves failed.
 func (r *Retriever) degraded(keyword, vector error) []Degradation {
@@ -250,37 +203,59 @@ func (r *Retriever) explain(err error) string {
 
 // rank fuses the candidates of both halves. Either half alone is evidence of relevance, so they are combined as
 // independent evidence is (noisy or), and a half that is missing takes nothing away from the other.
-func (r *Retriever) rank(byKeyword, byVector []vectorstore.Hit, now time.Time) []Hit {
-	fused := make(map[string]*Hit, len(byKeyword)+len(byVector))
-	hit := func(m *memory.Memory) *Hit {
-		h := fused[m.ID]
-		if h == nil {
-			h = &Hit{Memory: m}
-			fused[m.ID] = h
+func (r *Retriever) rank(found searched, from origin, now time.Time) []Hit {
+	fused := map[hitKey]*Hit{}
+	for _, half := range []half{byKeyword, byVector} {
+		for _, s := range found[search{from, half}].hits {
+			h := fused[keyOf(s.Hit)]
+			if h == nil {
+				h = &s.Hit
+				fused[keyOf(s.Hit)] = h
+			}
+			if half == byKeyword {
+				h.Parts.Keyword = s.score
+			} else {
+				h.Parts.Similarity = min(1, max(0, s.score))
+			}
 		}
-		return h
-	}
-	for _, h := range byKeyword {
-		hit(h.Memory).Parts.Keyword = h.Score
-	}
-	for _, h := range byVector {
-		hit(h.Memory).Parts.Similarity = min(1, max(0, h.Score))
 	}
 	evidence := r.vectorEvidence()
 	ranked := make([]Hit, 0, len(fused))
 	for _, h := range fused {
 		p := &h.Parts
 		p.Relevance = 1 - (1-p.Keyword)*(1-evidence(p.Similarity))
-		p.Recency = r.recency(h.Memory, now)
-		p.Importance = h.Memory.Importance
+		p.Recency = r.recency(h.saidAt(), now)
+		p.Importance = h.importance()
 		h.Score = p.Relevance * (0.8 + 0.1*p.Recency + 0.1*p.Importance)
 		ranked = append(ranked, *h)
 	}
 	slices.SortFunc(ranked, func(a, b Hit) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), b.Memory.LastSaidAt.Compare(a.Memory.LastSaidAt),
-			cmp.Compare(a.Memory.ID, b.Memory.ID))
+		return cmp.Or(cmp.Compare(b.Score, a.Score), b.saidAt().Compare(a.saidAt()), keyOf(a).compare(keyOf(b)))
 	})
 	return ranked
+}
+
+// saidAt is when the user last said it.
+func (h *Hit) saidAt() time.Time {
+	if h.Memory != nil {
+		return h.Memory.LastSaidAt
+	}
+	return h.Message.Time
+}
+
+// messageImportance is that of every message: nobody has weighed them.
+const messageImportance = 0.5
+
+func (h *Hit) importance() float64 {
+	if h.Memory != nil {
+		return h.Memory.Importance
+	}
+	return messageImportance
+}
+
+// compare orders what is otherwise equal, always in the same way.
+func (k hitKey) compare(other hitKey) int {
+	return cmp.Or(cmp.Compare(k.memory, other.memory), cmp.Compare(k.session, other.session), cmp.Compare(other.position, k.position))
 }
 
 // How far a cosine similarity is evidence of relevance belongs to the embedder. Hashed n-grams repeat much of what the
@@ -304,8 +279,8 @@ func (r *Retriever) vectorEvidence() func(similarity float64) float64 {
 }
 
 // recency is 1 for what was said just now and halves with every half-life.
-func (r *Retriever) recency(m *memory.Memory, now time.Time) float64 {
-	age := max(0, now.Sub(m.LastSaidAt))
+func (r *Retriever) recency(saidAt, now time.Time) float64 {
+	age := max(0, now.Sub(saidAt))
 	return math.Exp2(-float64(age) / float64(r.options.RecencyHalfLife))
 }
 

@@ -14,7 +14,6 @@ import (
 // removedMessage is a message whose row is being deleted.
 type removedMessage struct {
 	row, owner int64 // owner is 0 when nobody is named
-	withheld   bool
 	message    memory.Message
 }
 
@@ -45,14 +44,13 @@ func unindexMessages(ctx context.Context, tx *Tx, messages []removedMessage) err
 // unindex takes out one user's messages. Those after indexed_upto may be in postings, too, when it was interrupted.
 func unindex(ctx context.Context, tx *Tx, userRow int64, state indexState, messages []removedMessage) error {
 	slices.SortFunc(messages, func(a, b removedMessage) int { return int(a.row - b.row) })
-	rows := map[string][]int64{} // by term, rising
+	rows := map[string][]int64{}    // by term, rising
+	lengths := map[int64]int64{}    // by row
+	removed := map[int64]struct{}{} // rows
 	for i := range messages {
 		m := &messages[i]
 		terms := recall.Terms(&m.message)
-		if m.row <= state.upto && !m.withheld {
-			state.messages--
-			state.length -= int64(len(terms))
-		}
+		lengths[m.row] = int64(len(terms))
 		for _, term := range terms {
 			list, known := rows[term]
 			switch {
@@ -69,8 +67,14 @@ func unindex(ctx context.Context, tx *Tx, userRow int64, state indexState, messa
 	}
 	slices.Sort(terms) // neighbours share pages
 	for _, term := range terms {
-		if err := removePostings(ctx, tx, userRow, term, rows[term]); err != nil {
+		if err := removePostings(ctx, tx, userRow, term, rows[term], removed); err != nil {
 			return err
+		}
+	}
+	for row := range removed {
+		if row <= state.upto {
+			state.messages--
+			state.length -= lengths[row]
 		}
 	}
 	_, err := tx.Exec(ctx, `UPDATE message_indexes SET messages = ?, length = ? WHERE user_row = ?`,
@@ -78,56 +82,55 @@ func unindex(ctx context.Context, tx *Tx, userRow int64, state indexState, messa
 	return err
 }
 
-// removePostings takes messages, given by rising rows, out of a term's blocks.
-func removePostings(ctx context.Context, tx *Tx, userRow int64, term string, rows []int64) error {
-	var total, removed int64
-	for first := true; len(rows) > 0; first = false {
-		if first {
-			err := tx.QueryRow(ctx, `SELECT total FROM message_postings WHERE user_row = ? AND term = ? ORDER BY first_row DESC LIMIT 1`,
-				userRow, term).Scan(&total)
+// removePostings takes messages, given by rising rows, out of a term's blocks, and notes those that were there.
+func removePostings(ctx context.Context, tx *Tx, userRow int64, term string, rows []int64, removed map[int64]struct{}) error {
+	block, err := lastBlock(ctx, tx, userRow, term)
+	if err != nil || block == nil {
+		return err
+	}
+	total, found := block.total, int64(0)
+	for len(rows) > 0 {
+		if rows[len(rows)-1] < block.first {
+			block = &postingBlock{}
+			err := tx.QueryRow(ctx, `SELECT first_row, total, data FROM message_postings WHERE user_row = ? AND term = ? AND first_row <= ?
+				ORDER BY first_row DESC LIMIT 1`, userRow, term, rows[len(rows)-1]).Scan(&block.first, &block.total, &block.data)
 			if errors.Is(err, sql.ErrNoRows) {
-				return nil
+				break
+			}
+			if err == nil {
+				block.postings, err = decodePostings(nil, block.first, block.data)
 			}
 			if err != nil {
 				return err
 			}
 		}
-		var block postingBlock
-		err := tx.QueryRow(ctx, `SELECT first_row, total, data FROM message_postings WHERE user_row = ? AND term = ? AND first_row <= ?
-			ORDER BY first_row DESC LIMIT 1`, userRow, term, rows[len(rows)-1]).Scan(&block.first, &block.total, &block.data)
-		if errors.Is(err, sql.ErrNoRows) {
-			break
-		}
+		n, err := removeFromBlock(ctx, tx, userRow, term, block, rows, removed)
 		if err != nil {
 			return err
 		}
-		n, err := removeFromBlock(ctx, tx, userRow, term, &block, rows)
-		if err != nil {
-			return err
-		}
-		removed += n
-		before, _ := slices.BinarySearch(rows, block.first)
-		rows = rows[:before]
+		found, total = found+n, total-n
+		earlier, _ := slices.BinarySearch(rows, block.first)
+		rows = rows[:earlier]
 	}
-	if removed == 0 {
+	if found == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, `UPDATE message_postings SET total = ?3 WHERE user_row = ?1 AND term = ?2 AND first_row =
-		(SELECT max(first_row) FROM message_postings WHERE user_row = ?1 AND term = ?2)`, userRow, term, total-removed)
+	_, err = tx.Exec(ctx, `UPDATE message_postings SET total = ?3 WHERE user_row = ?1 AND term = ?2 AND first_row =
+		(SELECT max(first_row) FROM message_postings WHERE user_row = ?1 AND term = ?2)`, userRow, term, total)
 	return err
 }
 
 // removeFromBlock takes those messages out of a block that are in it.
-func removeFromBlock(ctx context.Context, tx *Tx, userRow int64, term string, block *postingBlock, rows []int64) (removed int64, err error) {
-	postings, err := decodePostings(nil, block.first, block.data)
-	if err != nil {
-		return 0, err
+func removeFromBlock(ctx context.Context, tx *Tx, userRow int64, term string, block *postingBlock, rows []int64, removed map[int64]struct{}) (n int64, err error) {
+	var left []posting
+	for _, p := range block.postings {
+		if _, found := slices.BinarySearch(rows, p.row); found {
+			removed[p.row] = struct{}{}
+		} else {
+			left = append(left, p)
+		}
 	}
-	left := slices.DeleteFunc(slices.Clone(postings), func(p posting) bool {
-		_, found := slices.BinarySearch(rows, p.row)
-		return found
-	})
-	if len(left) == len(postings) {
+	if len(left) == len(block.postings) {
 		return 0, nil
 	}
 	if len(left) == 0 || left[0].row != block.first { // which is in the key
@@ -140,7 +143,7 @@ func removeFromBlock(ctx context.Context, tx *Tx, userRow int64, term string, bl
 			return 0, err
 		}
 	}
-	return int64(len(postings) - len(left)), nil
+	return int64(len(block.postings) - len(left)), nil
 }
 
 // forgetStep is how many blocks of postings, or vectors, one transaction deletes: other writes wait meanwhile.
