@@ -208,6 +208,9 @@ func (s *sessionService) GetSession(ctx context.Context, r *memsidecarv1.GetSess
 
 // describe is a session with its newest messages and its summary.
 func (s *sessionService) describe(ctx context.Context, viewer session.Viewer, id string, recent int) (*memsidecarv1.GetSessionResponse, error) {
+	if err := s.enabled(viewer.Namespace); err != nil {
+		return nil, err
+	}
 	window, err := s.Sessions.Window(ctx, viewer, id, session.WindowQuery{Limit: 1})
 	if err != nil {
 		return nil, err

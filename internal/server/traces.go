@@ -49,9 +49,9 @@ func (s *traceService) GetTrace(ctx context.Context, r *memsidecarv1.GetTraceReq
 		return nil, err
 	}
 	resp := &memsidecarv1.GetTraceResponse{Trace: fromTrace(record)}
-	if r.GetIncludeSession() && record.Scope.SessionID != "" && s.enabled(scope.Namespace) == nil {
+	if r.GetIncludeSession() && record.Scope.SessionID != "" {
 		resp.Session, err = s.describe(ctx, s.options.viewer(scope), record.Scope.SessionID, recentMessages)
-		if errors.Is(err, memory.ErrNotFound) {
+		if errors.Is(err, memory.ErrNotFound) || errors.Is(err, memory.ErrPrecondition) {
 			err = nil // the trace is there all the same
 		}
 	}
