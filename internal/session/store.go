@@ -72,6 +72,8 @@ type Store interface {
 	// Forget deletes what a user said anywhere and what was answered to this user; sessions in which nobody else takes
 	// part go with their summaries, summaries of others are made anew from what is left.
 	Forget(ctx context.Context, user memory.User) (Forgotten, error)
+	// Namespaces lists those that have sessions.
+	Namespaces(ctx context.Context) ([]string, error)
 	// Expire deletes messages of the namespaces received before the time, and sessions left without any, in steps, and
 	// returns how many messages it deleted. A nil list means all namespaces but those excepted.
 	Expire(ctx context.Context, e Expiry) (int64, error)

@@ -252,7 +252,7 @@ func freeEmpty(ctx context.Context, tx *Tx, sessions []int64) (empty []int64, er
 func (s *Sessions) Expire(ctx context.Context, e session.Expiry) (deleted int64, err error) {
 	namespaces := []string{e.Namespace}
 	if e.Namespace == "" {
-		if namespaces, err = s.namespaces(ctx); err != nil {
+		if namespaces, err = s.Namespaces(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -275,8 +275,8 @@ func (s *Sessions) Expire(ctx context.Context, e session.Expiry) (deleted int64,
 	return deleted, nil
 }
 
-// namespaces lists those that have sessions, jumping from one to the next.
-func (s *Sessions) namespaces(ctx context.Context) (all []string, err error) {
+// Namespaces implements session.Store, jumping from one to the next.
+func (s *Sessions) Namespaces(ctx context.Context) (all []string, err error) {
 	err = s.db.Read(ctx, func(q Querier) error {
 		all = nil
 		last := ""
