@@ -14,16 +14,12 @@ type ContextRequest struct {
 	Scope   memory.Scope // SessionID "" is the current session
 	Viewer  Viewer
 	AgentID *string // only what was said with this agent; nil: with any
-	// The limits of the window.
-	MaxMessages, MaxTurns, MaxChars int
-
+	Limits
 	Tools    bool // with messages of tools, and what tools were called with and answered
 	System   bool // with system messages
 	Language string
 	Labels   map[string]string // names by the id of a user or an agent
 }
-
-func (r *ContextRequest) limits() Limits { return Limits{r.MaxMessages, r.MaxTurns, r.MaxChars} }
 
 // Context is what the next prompt needs of a conversation.
 type Context struct {
@@ -66,7 +62,7 @@ func (k *Keeper) Context(ctx context.Context, r ContextRequest) Context {
 
 func (r *ContextRequest) detail(c *Context) *trace.ContextDetail {
 	d := &trace.ContextDetail{
-		MaxMessages: r.MaxMessages, MaxTurns: r.MaxTurns, MaxRunes: r.MaxChars, Messages: len(c.Messages), Dropped: c.Dropped,
+		MaxMessages: r.MaxMessages, MaxTurns: r.MaxTurns, MaxRunes: r.MaxRunes, Messages: len(c.Messages), Dropped: c.Dropped,
 	}
 	if len(c.Messages) > 0 {
 		d.First, d.Last = c.Messages[0].Position, c.Messages[len(c.Messages)-1].Position
@@ -145,7 +141,7 @@ func (k *Keeper) look(ctx context.Context, r ContextRequest) (c Context, err err
 		withoutPayloads(w.Messages)
 	}
 	var start int
-	start, c.NewestTooLong = r.limits().cut(w.Messages)
+	start, c.NewestTooLong = r.cut(w.Messages)
 	c.Messages = w.Messages[start:]
 	c.Dropped = dropped(&w.Session, c.Messages)
 	if c.Dropped > 0 && w.Summary != nil && w.Summary.Text != "" {

@@ -62,6 +62,8 @@ type Parts struct {
 	Considerer Considerer
 	Summarizer Summarizer // nil: no summaries are made
 	Traces     Traces
+	// Appended is told when messages were added, so that what is derived from them can be made. Optional.
+	Appended func()
 	// StorageProblem says why storage is down, or "".
 	StorageProblem func() string
 }
@@ -151,8 +153,8 @@ func (k *Keeper) Append(ctx context.Context, r AppendRequest) (Appended, error) 
 		return Appended{}, err
 	}
 	appended, err := k.Store.Append(ctx, a)
-	if err == nil {
-		k.signal()
+	if err == nil && (appended.Added > 0 || appended.Created) {
+		k.added()
 	}
 	return appended, err
 }
@@ -171,9 +173,17 @@ func (k *Keeper) Record(ctx context.Context, r RecordRequest) (memory.Considerat
 	}
 	c, _, err := k.Store.Record(ctx, Record{Append: a, Acceptance: r.Acceptance})
 	if err == nil {
-		k.signal()
+		k.added()
 	}
 	return c, err
+}
+
+// added sets going what messages make due.
+func (k *Keeper) added() {
+	k.signal()
+	if k.Parts.Appended != nil {
+		k.Parts.Appended()
+	}
 }
 
 // append completes what is to be added by what the configuration and the settings of those who speak say.

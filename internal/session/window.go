@@ -10,7 +10,7 @@ import (
 type Limits struct {
 	MaxMessages int
 	MaxTurns    int // a turn is what people say until they are answered, and the answer
-	MaxChars    int // of what was said, and of the payloads of tools where they are part of it
+	MaxRunes    int // of what was said, and of the payloads of tools where they are part of it
 }
 
 // cut returns where the window begins: the longest end of the messages, which are oldest first, within the limits and
@@ -25,13 +25,13 @@ func (l Limits) cut(messages []Message) (start int, tooLong bool) {
 	runes, turns := 0, 1
 	for i := last; i >= 0; i-- {
 		m := &messages[i].Message
-		if runes += said(m); runes > l.MaxChars && i == last {
+		if runes += said(m); runes > l.MaxRunes && i == last {
 			return last, true
 		}
 		if i < last && m.Role == memory.RoleAssistant && askedAfter(messages, i) {
 			turns++
 		}
-		if runes > l.MaxChars || last-i >= l.MaxMessages || turns > l.MaxTurns {
+		if runes > l.MaxRunes || last-i >= l.MaxMessages || turns > l.MaxTurns {
 			break
 		}
 		if m.Role == memory.RoleUser {

@@ -254,9 +254,13 @@ func testList(s *suite) {
 		scope memory.Scope
 		who   string
 	}{
-		{direct("ann", "ann-direct"), "ann"}, {lobby("ann", "group-1"), "ann"}, {direct("ben", "ben-direct"), "ben"},
+		{direct("ann", "ann-direct"), "ann"},
+		{lobby("ann", "group-1"), "ann"},
+		{direct("ben", "ben-direct"), "ben"},
 		{memory.Scope{Namespace: namespace, UserID: "ann", SessionID: "ann-plain"}, "ann"},
-		{memory.Scope{Namespace: namespace, SessionID: "nobody"}, ""}, {lobby("ben", "group-2"), "ben"}, {lobby("", "group-3"), ""},
+		{memory.Scope{Namespace: namespace, SessionID: "nobody"}, ""},
+		{lobby("ben", "group-2"), "ben"},
+		{lobby("", "group-3"), ""},
 		{memory.Scope{Namespace: "elsewhere", UserID: "ann", SessionID: "elsewhere"}, "ann"},
 	} {
 		s.later(time.Second)
@@ -315,18 +319,7 @@ func testListPages(s *suite) {
 			v.Audience = memory.VisibilityUser.AudienceOf(scope.Channel)
 		}
 		for limit := 1; limit <= 6; limit++ {
-			var got []string
-			for after, pages := "", 0; pages == 0 || after != ""; pages++ {
-				list, next, err := s.store.List(s.Context(), v, after, limit)
-				if err != nil || len(list) > limit {
-					s.Fatal(len(list), err)
-				}
-				for _, found := range list {
-					got = append(got, found.ID)
-				}
-				after = next
-			}
-			if !slices.Equal(got, want) {
+			if got := s.listed(v, limit); !slices.Equal(got, want) {
 				s.Errorf("%d a page: %q, want %q", limit, got, want)
 			}
 		}
@@ -334,6 +327,22 @@ func testListPages(s *suite) {
 	if _, _, err := s.store.List(s.Context(), viewer(direct("ann", "")), "nonsense", 1); !invalid(err, "page_token") {
 		s.Errorf("a wrong token gives %v", err)
 	}
+}
+
+// listed reads all pages of the list of sessions.
+func (s *suite) listed(v session.Viewer, limit int) (ids []string) {
+	s.Helper()
+	for after, pages := "", 0; pages == 0 || after != ""; pages++ {
+		list, next, err := s.store.List(s.Context(), v, after, limit)
+		if err != nil || len(list) > limit {
+			s.Fatal(len(list), err)
+		}
+		for _, found := range list {
+			ids = append(ids, found.ID)
+		}
+		after = next
+	}
+	return ids
 }
 
 // testUnknown: what is not there, or not to be seen, is not found.
