@@ -295,10 +295,15 @@ type postingBlock struct {
 	data         []byte
 }
 
+// lastBlock is the last block of a term, or nil.
 func lastBlock(ctx context.Context, q Querier, userRow int64, term string) (*postingBlock, error) {
+	return readBlock(q.QueryRow(ctx, `SELECT first_row, total, data FROM message_postings WHERE user_row = ? AND term = ?
+		ORDER BY first_row DESC LIMIT 1`, userRow, term))
+}
+
+func readBlock(row *sql.Row) (*postingBlock, error) {
 	var b postingBlock
-	err := q.QueryRow(ctx, `SELECT first_row, total, data FROM message_postings WHERE user_row = ? AND term = ?
-		ORDER BY first_row DESC LIMIT 1`, userRow, term).Scan(&b.first, &b.total, &b.data)
+	err := row.Scan(&b.first, &b.total, &b.data)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

@@ -31,7 +31,6 @@ func newHistory(t *testing.T, db sqlite.Access) *history {
 	return &history{T: t, db: db, sessions: sqlite.NewSessions(db), recall: sqlite.NewRecall(db)}
 }
 
-
 // listener is the user whose messages are searched.
 var listener = memory.User{Namespace: "n", ID: "ann"}
 
