@@ -140,7 +140,9 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 		s, _ := r.Settings.Get(budget, q.Scope.User()) // an outage shows in the search; the defaults do
 		settings <- s
 	}()
-	found := r.search(budget, q)
+	searches, cancelSearches := r.searchBudget(budget, q, started)
+	defer cancelSearches()
+	found := r.search(searches, q)
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
