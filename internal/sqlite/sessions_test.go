@@ -177,7 +177,7 @@ func TestDeletedSessionsLeaveNoBytes(t *testing.T) {
 		"deleted":   func() error { _, err := s.Delete(t.Context(), viewerOf(chat("s")), "s"); return err },
 		"forgotten": func() error { _, err := s.Forget(t.Context(), ann); return err },
 		"expired": func() error {
-			_, err := s.Expire(t.Context(), session.Expiry{Before: at.Add(time.Second), Limit: 100})
+			_, err := s.Expire(t.Context(), session.Expiry{Namespace: ann.Namespace, Before: at.Add(time.Second), Limit: 100})
 			return err
 		},
 	} {

@@ -105,9 +105,12 @@ func testMessagesWithGaps(s *suite) {
 	scope := lobby("ben", "s1")
 	for i := range 9 {
 		speaker := []string{"ann", "ben", "eve"}[i%3]
-		s.add(lobby(speaker, "s1"), said(speaker, fmt.Sprint(i)))
+		scope := lobby(speaker, "s1")
+		scope.AgentID = []string{"nora", "olga"}[i%2]
+		s.add(scope, said(speaker, fmt.Sprint(i)))
 		s.later(time.Minute)
 	}
+	nora := "nora"
 	check := func(q session.MessageQuery, want string) {
 		s.Helper()
 		got, _, total := s.pages(scope, q)
@@ -129,6 +132,8 @@ func testMessagesWithGaps(s *suite) {
 	check(session.MessageQuery{Limit: 2, NewestFirst: true}, "[8 7 5 4 2]")
 	check(session.MessageQuery{Limit: 2, Start: 4}, "[4 5 7 8]")
 	check(session.MessageQuery{Limit: 2, Start: 7, NewestFirst: true}, "[5 4 2]")
+	check(session.MessageQuery{Limit: 2, AgentID: &nora}, "[2 4 8]")
+	check(session.MessageQuery{Limit: 2, AgentID: &nora, Start: 4}, "[4 8]")
 	if done := s.add(scope, said("ben", "9")); !slices.Equal(done.Positions, []int64{10}) {
 		s.Errorf("the next place is %v", done.Positions)
 	}

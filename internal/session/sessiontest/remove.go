@@ -260,8 +260,11 @@ func testExpire(s *suite) {
 	if got := s.get(scope); got.Messages != 2 || got.Unconsidered != 2 || got.UserMessages != 2 || got.Last != 5 {
 		s.Errorf("the session is %+v", got)
 	}
-	expire(session.Expiry{Except: []string{namespace, "kept"}, Before: s.now, Limit: 2}, 1)
-	expire(session.Expiry{Except: []string{"kept"}, Before: s.now, Limit: 2}, 2)
+	if got, err := s.store.Namespaces(s.Context()); err != nil || !slices.Equal(got, []string{"elsewhere", "kept", namespace}) {
+		s.Errorf("there are %q, %v", got, err)
+	}
+	expire(session.Expiry{Namespace: "elsewhere", Before: s.now, Limit: 2}, 1)
+	expire(session.Expiry{Namespace: namespace, Before: s.now, Limit: 2}, 2)
 	s.gone(scope)
 	s.expect(direct("ann", "young"), "young")
 	kept := scope
