@@ -237,7 +237,7 @@ func TestWorkerEmbedderAway(t *testing.T) {
 		e.fail(nil)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		want := append(texts("some", 70)[22:], "later tea")
+		want := slices.Concat(texts("some", 70)[22:], []string{"later tea"})
 		slices.Sort(want)
 		if got := p.similar("ann"); !slices.Equal(got, want) {
 			t.Errorf("%q\nwant %q", got, want)

@@ -169,7 +169,7 @@ func TestMessageScores(t *testing.T) {
 		if err != nil || found(result) != "s/1 s/19 s/18" { // of equals, the later one
 			t.Fatal(found(result), err)
 		}
-		want := ScoreParts{Relevance: 1 - 0.5*0.7, Similarity: 1, Keyword: 0.5, Recency: 0.25, Importance: 0.5}
+		want := ScoreParts{Relevance: 1 - 0.5*0.95, Similarity: 1, Keyword: 0.5, Recency: 0.25, Importance: 0.5}
 		best := result.Messages[0]
 		if best.Parts != want || math.Abs(best.Score-want.Relevance*(0.8+0.025+0.05)) > 1e-9 {
 			t.Errorf("%+v with score %v, want %+v", best.Parts, best.Score, want)
@@ -264,11 +264,18 @@ func TestMessagesPromptLength(t *testing.T) {
 		if hit && !memories || around && !hit || around != strings.Contains(got, "后后") || hit != strings.Contains(got, prompts["zh"].Messages) && !strings.Contains(got, "别处") {
 			t.Fatalf("at most %d: %q", limit, got)
 		}
-		seen[fmt.Sprint(memories, hit, around)] = true
+		switch {
+		case around:
+			seen["all"] = true
+		case hit:
+			seen["message"] = true
+		default:
+			seen["memory"] = true
+		}
 	}
-	for _, step := range []string{"true false false", "true true false", "true true true"} {
+	for _, step := range []string{"memory", "message", "all"} {
 		if !seen[step] {
-			t.Errorf("there is no step with memories, message, those around: %s (%v)", step, seen)
+			t.Errorf("there is no step up to %s: %v", step, seen)
 		}
 	}
 }

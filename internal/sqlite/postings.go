@@ -61,7 +61,7 @@ func decodePostings(list []posting, first int64, data []byte) ([]posting, error)
 		if len(data) == 0 {
 			return nil, errPostings
 		}
-		row += int64(head >> 1) //nolint:gosec // it was an int64
+		row += int64(head >> 1)
 		p.row, p.tag, data = row, postingTag(data[0]), data[1:]
 		list = append(list, p)
 	}

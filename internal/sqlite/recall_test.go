@@ -507,8 +507,8 @@ func (a *stopping) Write(ctx context.Context, fn func(*sqlite.Tx) error) error {
 }
 
 // manyWords are messages with so many different words that they are indexed in several transactions.
-func manyWords(n int) (messages []memory.Message) {
-	for i := range n {
+func manyWords() (messages []memory.Message) {
+	for i := range 80 {
 		var words []string
 		for j := range 10 {
 			words = append(words, fmt.Sprintf("%c%c%c%dz", 'a'+j, 'a'+i%26, 'a'+i/26, i*j%7))
@@ -524,10 +524,10 @@ func TestRecallAfterCrash(t *testing.T) {
 	crash := errors.New("killed")
 	s := open(t, sqlite.Options{Dir: t.TempDir()})
 	h := newHistory(t, s)
-	h.say(scope("ann", "s"), manyWords(80)...)
+	h.say(scope("ann", "s"), manyWords()...)
 	h.index()
 	for at := 1; ; at++ {
-		h.say(scope("ann", "s"), manyWords(80)...)
+		h.say(scope("ann", "s"), manyWords()...)
 		killed := sqlite.NewRecall(&stopping{Access: s, before: func(write int) error {
 			if write >= at {
 				return crash
@@ -558,7 +558,7 @@ func TestRecallAfterCrash(t *testing.T) {
 		}
 	}
 	// Deleted right after a crash, with only a part of the batch in the postings.
-	h.say(scope("ann", "y"), append(manyWords(80), by("ann", "aaa marimba"))...)
+	h.say(scope("ann", "y"), append(manyWords(), by("ann", "aaa marimba"))...)
 	killed := sqlite.NewRecall(&stopping{Access: s, before: func(write int) error {
 		if write > 1 {
 			return crash
@@ -582,7 +582,7 @@ func TestRecallDeletedMeanwhile(t *testing.T) {
 	s := open(t, sqlite.Options{Dir: t.TempDir()})
 	h := newHistory(t, s)
 	for at := 1; at <= 4; at++ {
-		h.say(scope("ann", "s"), manyWords(80)...)
+		h.say(scope("ann", "s"), manyWords()...)
 		h.say(scope("ann", "x"), by("ann", "aaa marimba zzz"))
 		h.recall = sqlite.NewRecall(&stopping{Access: s, before: func(write int) error {
 			if write != at {
