@@ -1,4 +1,4 @@
-package main
+package client
 
 import (
 	"bufio"
@@ -10,19 +10,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -30,10 +24,21 @@ import (
 )
 
 type replayCommand struct {
-	File      string        `arg:"" help:"JSONL, a message a line: user, session, speaker, role, content, time (RFC 3339); optionally id, channel, channel_kind. \"-\" is standard input."`
-	Addr      string        `default:"127.0.0.1:7420" help:"Address of the running sidecar."`
-	Namespace string        `help:"Namespace to remember in."`
-	Wait      time.Duration `default:"30s" help:"How long to wait for the outcome of each dialogue."`
+	File string        `arg:"" complete:"file" help:"JSONL, a message a line: user, session, speaker, role, content, time (RFC 3339); optionally id, channel, channel_kind. \"-\" is standard input."`
+	Wait time.Duration `default:"30s" placeholder:"DURATION" help:"How long to wait for the outcome of each dialogue (${default})."`
+
+	namespaceFlag
+	calls
+}
+
+// Help has examples.
+func (replayCommand) Help() string {
+	return `A user's messages of one session in one channel are one dialogue. Replaying a file twice adds nothing.
+
+Examples:
+
+    memsidecar replay messages.jsonl
+    echo '{"user": "小林", "role": "user", "content": "我喜欢吃辣"}' | memsidecar replay -`
 }
 
 // replayedLine is one message of the file.
@@ -53,50 +58,64 @@ type replayedLine struct {
 const maxLineBytes = 2 << 20
 
 // Run sends the file's dialogues, each user's in order and several users' at once.
-func (r replayCommand) Run(ctx context.Context, m *Main) (err error) {
-	in := io.ReadCloser(os.Stdin)
-	if r.File != "-" {
-		if in, err = os.Open(r.File); err != nil {
-			return err
-		}
-	}
-	defer func() { err = errors.Join(err, in.Close()) }()
-	byUser, err := r.read(in)
-	if err != nil {
-		return fmt.Errorf("%s: %w", r.File, err)
-	}
-	conn, err := grpc.NewClient(r.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+func (c replayCommand) Run(ctx context.Context, p *Program) error {
+	byUser, err := c.dialogues(ctx, p)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
+	conn, err := c.dial(p)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
 
 	total := 0
 	for _, requests := range byUser {
 		total += len(requests)
 	}
-	p := &replay{
-		client: memsidecarv1.NewMemoryServiceClient(conn), addr: r.Addr, wait: r.Wait,
-		bar: progressbar.NewOptions(total, progressbar.OptionSetWriter(m.Stderr), progressbar.OptionShowCount(),
-			progressbar.OptionSetDescription("dialogues"), progressbar.OptionThrottle(100*time.Millisecond),
-			progressbar.OptionOnCompletion(func() { fmt.Fprintln(m.Stderr) })),
+	r := &replay{
+		client: conn, bar: p.progress(total, "dialogues"),
 		states: map[memsidecarv1.ConsiderationState]int{}, actions: map[memsidecarv1.MemoryAction]int{},
 	}
 	started := time.Now()
-	group, ctx := errgroup.WithContext(ctx)
+	group, running := errgroup.WithContext(ctx)
 	group.SetLimit(8)
 	for _, user := range slices.Sorted(maps.Keys(byUser)) {
-		group.Go(func() error { return p.user(ctx, byUser[user]) })
+		group.Go(func() error { return r.user(running, byUser[user]) })
 	}
-	if err := group.Wait(); err != nil {
-		return err
+	err = group.Wait()
+	if barErr := r.bar.Finish(); err == nil {
+		err = barErr
 	}
-	return p.report(m.Stdout, len(byUser), total, time.Since(started))
+	switch {
+	case ctx.Err() != nil:
+		return interrupted(" after %d of %d dialogues; run it again to complete it, what is done is not done twice", r.done, total)
+	case err != nil:
+		return because(err, "stopped after %d of %d dialogues; run it again to complete it, what is done is not done twice", r.done, total)
+	}
+	return r.report((output{Color: "auto"}).screen(p), len(byUser), total, time.Since(started))
+}
+
+// dialogues reads the file.
+func (c replayCommand) dialogues(ctx context.Context, p *Program) (_ map[string][]*memsidecarv1.ConsiderMemorizingRequest, err error) {
+	in, err := p.open(ctx, c.File)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	byUser, err := c.read(in)
+	switch {
+	case ctx.Err() != nil:
+		return nil, interrupted("; nothing was sent")
+	case err != nil:
+		return nil, usage("%s: %s", c.File, line(err.Error()))
+	}
+	return byUser, nil
 }
 
 // read groups the messages into dialogues: a session of a user in one channel is one. What is said in one channel must not
 // count as said in another, because others may see it there.
-func (r replayCommand) read(in io.Reader) (map[string][]*memsidecarv1.ConsiderMemorizingRequest, error) {
+func (c replayCommand) read(in io.Reader) (map[string][]*memsidecarv1.ConsiderMemorizingRequest, error) {
 	byUser := map[string][]*memsidecarv1.ConsiderMemorizingRequest{}
 	type key struct{ user, session, channel, kind string }
 	dialogues := map[key]*memsidecarv1.ConsiderMemorizingRequest{}
@@ -107,23 +126,23 @@ func (r replayCommand) read(in io.Reader) (map[string][]*memsidecarv1.ConsiderMe
 		if strings.TrimSpace(lines.Text()) == "" {
 			continue
 		}
-		var line replayedLine
+		var replayed replayedLine
 		decoder := json.NewDecoder(strings.NewReader(lines.Text()))
 		decoder.DisallowUnknownFields()
-		if err := decoder.Decode(&line); err != nil {
+		if err := decoder.Decode(&replayed); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
 		if decoder.More() {
 			return nil, fmt.Errorf("line %d: there is more after the message: write one message a line", n)
 		}
-		message, scope, err := r.message(line)
+		message, scope, err := c.message(replayed)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-		k := key{line.User, line.Session, line.Channel, strings.ToLower(line.ChannelKind)}
+		k := key{replayed.User, replayed.Session, replayed.Channel, strings.ToLower(replayed.ChannelKind)}
 		if dialogues[k] == nil {
-			dialogues[k] = &memsidecarv1.ConsiderMemorizingRequest{Scope: scope, Wait: durationpb.New(r.Wait)}
-			byUser[line.User] = append(byUser[line.User], dialogues[k])
+			dialogues[k] = &memsidecarv1.ConsiderMemorizingRequest{Scope: scope, Wait: durationpb.New(c.Wait)}
+			byUser[replayed.User] = append(byUser[replayed.User], dialogues[k])
 		}
 		dialogues[k].Messages = append(dialogues[k].Messages, message)
 	}
@@ -138,7 +157,7 @@ func (r replayCommand) read(in io.Reader) (map[string][]*memsidecarv1.ConsiderMe
 	return byUser, nil
 }
 
-func (r replayCommand) message(line replayedLine) (*memsidecarv1.Message, *memsidecarv1.Scope, error) {
+func (c replayCommand) message(line replayedLine) (*memsidecarv1.Message, *memsidecarv1.Scope, error) {
 	role, ok := memsidecarv1.Role_value["ROLE_"+strings.ToUpper(line.Role)]
 	if !ok || role == 0 {
 		return nil, nil, fmt.Errorf("role %q: use user, assistant, system or tool", line.Role)
@@ -162,7 +181,7 @@ func (r replayCommand) message(line replayedLine) (*memsidecarv1.Message, *memsi
 		message.Time = timestamppb.New(line.Time)
 	}
 	return message, &memsidecarv1.Scope{
-		Namespace: r.Namespace, UserId: line.User, SessionId: line.Session, ChannelId: line.Channel, ChannelKind: kind,
+		Namespace: c.Namespace, UserId: line.User, SessionId: line.Session, ChannelId: line.Channel, ChannelKind: kind,
 	}, nil
 }
 
@@ -180,61 +199,58 @@ func requestID(request *memsidecarv1.ConsiderMemorizingRequest) string {
 // replay counts what became of the dialogues.
 type replay struct {
 	client memsidecarv1.MemoryServiceClient
-	addr   string
-	wait   time.Duration
 	bar    *progressbar.ProgressBar
 
 	mu      sync.Mutex
+	done    int
 	states  map[memsidecarv1.ConsiderationState]int
 	actions map[memsidecarv1.MemoryAction]int
-	errors  []string
+	refused []string
 }
 
-func (p *replay) user(ctx context.Context, requests []*memsidecarv1.ConsiderMemorizingRequest) error {
+func (r *replay) user(ctx context.Context, requests []*memsidecarv1.ConsiderMemorizingRequest) error {
 	for _, request := range requests {
-		resp, err := p.client.ConsiderMemorizing(ctx, request)
-		switch {
-		case status.Code(err) == codes.Unavailable:
-			return fmt.Errorf("the sidecar at %s is not available (%w); if none runs there, start one with: memsidecar serve", p.addr, err)
-		case ctx.Err() != nil:
-			return fmt.Errorf("interrupted; run it again to complete it, what is done is not done twice: %w", ctx.Err())
+		resp, err := r.client.ConsiderMemorizing(ctx, request)
+		if err != nil && forGood(err) {
+			return err
 		}
-		p.mu.Lock()
-		if err != nil {
-			p.errors = append(p.errors, fmt.Sprintf("%s/%s: %v", request.GetScope().GetUserId(), request.GetScope().GetSessionId(), err))
-		} else {
-			p.states[resp.GetConsideration().GetState()]++
-			for _, change := range resp.GetConsideration().GetChanges() {
-				p.actions[change.GetAction()]++
-			}
-		}
-		err = p.bar.Add(1)
-		p.mu.Unlock()
-		if err != nil {
+		if err := r.count(request, resp.GetConsideration(), err); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *replay) report(out io.Writer, users, dialogues int, took time.Duration) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "users\t%d\n", users)
-	fmt.Fprintf(w, "dialogues\t%d\tin %s\n", dialogues, took.Round(time.Millisecond))
-	for _, state := range slices.Sorted(maps.Keys(p.states)) {
-		name := strings.ToLower(strings.TrimPrefix(state.String(), "CONSIDERATION_STATE_"))
-		fmt.Fprintf(w, "  %s\t%d\n", name, p.states[state])
+func (r *replay) count(request *memsidecarv1.ConsiderMemorizingRequest, c *memsidecarv1.Consideration, err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.done++
+	if err != nil {
+		r.refused = append(r.refused, fmt.Sprintf("%s/%s: %v", request.GetScope().GetUserId(), request.GetScope().GetSessionId(), err))
+		return r.bar.Add(1)
 	}
-	fmt.Fprintf(w, "memories added\t%d\n", p.actions[memsidecarv1.MemoryAction_MEMORY_ACTION_ADDED])
-	fmt.Fprintf(w, "memories reinforced\t%d\n", p.actions[memsidecarv1.MemoryAction_MEMORY_ACTION_REINFORCED])
-	if err := w.Flush(); err != nil {
-		return err
+	r.states[c.GetState()]++
+	for _, change := range c.GetChanges() {
+		r.actions[change.GetAction()]++
 	}
-	for _, problem := range p.errors {
-		fmt.Fprintln(out, "refused:", problem)
+	return r.bar.Add(1)
+}
+
+func (r *replay) report(s *screen, users, dialogues int, took time.Duration) error {
+	t := &table{columns: []column{{}, {right: true}, {}}}
+	t.row("users", users, "")
+	t.row("dialogues", dialogues, "in "+took.Round(time.Millisecond).String())
+	for _, state := range slices.Sorted(maps.Keys(r.states)) {
+		t.row("  "+stateName(state), r.states[state], "")
 	}
-	if n := len(p.errors); n > 0 {
-		return fmt.Errorf("%d dialogues were refused", n)
+	t.row("memories added", r.actions[memsidecarv1.MemoryAction_MEMORY_ACTION_ADDED], "")
+	t.row("memories reinforced", r.actions[memsidecarv1.MemoryAction_MEMORY_ACTION_REINFORCED], "")
+	s.print(t)
+	for _, problem := range r.refused {
+		s.say("refused: %s\n", block(problem))
+	}
+	if n := len(r.refused); n > 0 {
+		return failure("%d dialogues were refused", n)
 	}
 	return nil
 }

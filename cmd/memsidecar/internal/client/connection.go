@@ -1,0 +1,148 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// connection is a sidecar as commands see it: each error is already in words.
+type connection struct {
+	memsidecarv1.MemoryServiceClient
+	*grpc.ClientConn
+	addr    string
+	timeout time.Duration // of each unary call; 0 is none
+
+	connected, answered atomic.Bool
+	dialing             atomic.Pointer[error] // why connecting failed last
+}
+
+// dial prepares the connection; it is made with the first call.
+func (f calls) dial(p *Program) (*connection, error) {
+	if f.Timeout <= 0 {
+		return nil, usage("--timeout %s: write a time above 0, for example 30s", f.Timeout)
+	}
+	return f.sidecarFlag.dial(p, f.Timeout)
+}
+
+func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error) {
+	addr, err := f.address(p)
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{addr: addr, timeout: timeout}
+	// The dialer resolves the name, so that a wrong one is its error, too; and it goes around the environment's proxies.
+	c.ClientConn, err = grpc.NewClient("passthrough:///"+addr,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(c.connect),
+		grpc.WithStatsHandler(answers{c}),
+		grpc.WithChainUnaryInterceptor(c.unary),
+		grpc.WithChainStreamInterceptor(c.stream),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), // an exported dialogue may be large
+	)
+	if err != nil {
+		return nil, err
+	}
+	c.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(c.ClientConn)
+	return c, nil
+}
+
+// close ends the connection; there is nothing to do about an error.
+func (c *connection) close() { _ = c.Close() }
+
+func (c *connection) connect(ctx context.Context, addr string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		c.dialing.Store(&err)
+		return nil, err
+	}
+	c.connected.Store(true)
+	return conn, nil
+}
+
+// obstacle is why there is no connection, unless simply nobody listens.
+func (c *connection) obstacle() string {
+	cause := c.dialing.Load()
+	if cause == nil || errors.Is(*cause, syscall.ECONNREFUSED) {
+		return ""
+	}
+	var dns *net.DNSError
+	if errors.As(*cause, &dns) {
+		return " (" + dns.Error() + ")"
+	}
+	return fmt.Sprintf(" (%v)", *cause)
+}
+
+func (c *connection) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	bounded := ctx
+	if c.timeout > 0 {
+		timeout := c.timeout
+		if waits, ok := req.(interface{ GetWait() *durationpb.Duration }); ok {
+			timeout += waits.GetWait().AsDuration()
+		}
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	return c.explain(ctx, invoke(bounded, method, req, reply, cc, opts...))
+}
+
+func (c *connection) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := open(ctx, desc, cc, method, opts...)
+	if err != nil {
+		return nil, c.explain(ctx, err)
+	}
+	return explained{s, c}, nil
+}
+
+// explained is a stream whose errors are in words.
+type explained struct {
+	grpc.ClientStream
+	connection *connection
+}
+
+// SendMsg implements grpc.ClientStream. io.EOF means that RecvMsg says why.
+func (s explained) SendMsg(m any) error { return s.explain(s.ClientStream.SendMsg(m)) }
+
+// RecvMsg implements grpc.ClientStream.
+func (s explained) RecvMsg(m any) error { return s.explain(s.ClientStream.RecvMsg(m)) }
+
+func (s explained) explain(err error) error {
+	if errors.Is(err, io.EOF) {
+		return err
+	}
+	return s.connection.explain(s.Context(), err)
+}
+
+// answers notes that something at the other end answers calls.
+type answers struct{ connection *connection }
+
+// HandleRPC implements stats.Handler.
+func (a answers) HandleRPC(_ context.Context, event stats.RPCStats) {
+	switch event.(type) {
+	case *stats.InHeader, *stats.InTrailer:
+		a.connection.answered.Store(true)
+	}
+}
+
+// TagRPC implements stats.Handler.
+func (answers) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// TagConn implements stats.Handler.
+func (answers) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (answers) HandleConn(context.Context, stats.ConnStats) {}
