@@ -187,7 +187,11 @@ func TestReplayMistakes(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "messages.jsonl")
 		mustDo(t, os.WriteFile(path, []byte(test.text), 0o600))
-		if code, out, errs := runMain(t, "replay", path, "--addr", r.addr); code != client.ExitFailure || !strings.Contains(errs, test.says) {
+		want := client.ExitUsage
+		if name == "refused" {
+			want = client.ExitFailure
+		}
+		if code, out, errs := runMain(t, "replay", path, "--addr", r.addr); code != want || !strings.Contains(errs, test.says) {
 			t.Errorf("%s: exit code %d, %q %q, want %q", name, code, out, errs, test.says)
 		} else if name == "refused" && !strings.Contains(out, "scope.channel_id is required") {
 			t.Errorf("%s: %q does not say what is wrong", name, out)
@@ -198,10 +202,10 @@ func TestReplayMistakes(t *testing.T) {
 	}
 	path := replayFile(t, map[string]string{"user": "u", "role": "user", "content": "hi"})
 	r.stop()
-	if code, _, errs := runMain(t, "replay", path, "--addr", r.addr); code != client.ExitFailure || !strings.Contains(errs, r.addr) || !strings.Contains(errs, "memsidecar serve") {
+	if code, _, errs := runMain(t, "replay", path, "--addr", r.addr); code != client.ExitUnavailable || !strings.Contains(errs, r.addr) || !strings.Contains(errs, "memsidecar serve") {
 		t.Errorf("without a sidecar: exit code %d, %q", code, errs)
 	}
-	if code, _, errs := runMain(t, "replay", "/no/such/file"); code != client.ExitFailure || !strings.Contains(errs, "/no/such/file") {
+	if code, _, errs := runMain(t, "replay", "/no/such/file"); code != client.ExitUsage || !strings.Contains(errs, "/no/such/file") {
 		t.Errorf("without a file: exit code %d, %q", code, errs)
 	}
 }

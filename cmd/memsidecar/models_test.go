@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/memsidecar/memsidecar/internal/provider/providertest"
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/client"
+	"github.com/memsidecar/memsidecar/internal/provider/providertest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 

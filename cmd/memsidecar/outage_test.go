@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
-	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/client"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 

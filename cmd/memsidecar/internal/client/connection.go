@@ -79,8 +79,7 @@ func (c *connection) obstacle() string {
 	if cause == nil || errors.Is(*cause, syscall.ECONNREFUSED) {
 		return ""
 	}
-	var dns *net.DNSError
-	if errors.As(*cause, &dns) {
+	if dns, ok := errors.AsType[*net.DNSError](*cause); ok {
 		return " (" + dns.Error() + ")"
 	}
 	return fmt.Sprintf(" (%v)", *cause)
@@ -105,26 +104,26 @@ func (c *connection) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc
 	if err != nil {
 		return nil, c.explain(ctx, err)
 	}
-	return explained{s, c}, nil
+	return explained{s, func(err error) error { return c.explain(ctx, err) }}, nil
 }
 
 // explained is a stream whose errors are in words.
 type explained struct {
 	grpc.ClientStream
-	connection *connection
+	explain func(error) error
 }
 
 // SendMsg implements grpc.ClientStream. io.EOF means that RecvMsg says why.
-func (s explained) SendMsg(m any) error { return s.explain(s.ClientStream.SendMsg(m)) }
+func (s explained) SendMsg(m any) error { return s.words(s.ClientStream.SendMsg(m)) }
 
 // RecvMsg implements grpc.ClientStream.
-func (s explained) RecvMsg(m any) error { return s.explain(s.ClientStream.RecvMsg(m)) }
+func (s explained) RecvMsg(m any) error { return s.words(s.ClientStream.RecvMsg(m)) }
 
-func (s explained) explain(err error) error {
+func (s explained) words(err error) error {
 	if errors.Is(err, io.EOF) {
 		return err
 	}
-	return s.connection.explain(s.Context(), err)
+	return s.explain(err)
 }
 
 // answers notes that something at the other end answers calls.

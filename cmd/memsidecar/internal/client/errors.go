@@ -166,6 +166,14 @@ func flagOf(field string) string {
 	return field
 }
 
+// answered is what the sidecar said itself: it names the fields of requests that were made from a file, not from flags.
+func answered(err error) string {
+	if e := (*Error)(nil); errors.As(err, &e) && e.cause != nil {
+		return status.Convert(e.cause).Message()
+	}
+	return err.Error()
+}
+
 // forGood reports whether an error will also meet what comes next, so that going on is useless.
 func forGood(err error) bool {
 	code := ExitCode(err)

@@ -196,10 +196,14 @@ func memoryOf(data []byte) (*memsidecarv1.Memory, error) {
 	}
 	m := &memsidecarv1.Memory{}
 	if err := protojson.Unmarshal(data, m); err != nil {
-		return nil, errors.New(strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\u00a0", " "), "proto: "))
+		text := strings.TrimSpace(strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\u00a0", " "), "proto:"))
+		return nil, errors.New(jsonPosition.ReplaceAllString(text, "column $1: "))
 	}
 	return m, nil
 }
+
+// jsonPosition is where in its one line protojson found a mistake.
+var jsonPosition = regexp.MustCompile(`^(?:syntax error )?\(line 1:(\d+)\): `)
 
 // sending is an import under way.
 type sending struct {
@@ -241,6 +245,9 @@ func (s *sending) explain(ctx context.Context, err error) error {
 	again := ""
 	if len(s.lines) > 0 {
 		again = "; what was stored before stays: run it again to complete it, nothing is stored twice"
+		if code == ExitUsage {
+			again = strings.Replace(again, "run it again", "correct this and run it again", 1)
+		}
 	}
 	return &Error{Code: code, Message: s.name + ": " + message + again, cause: err}
 }

@@ -40,7 +40,7 @@ func (f pages) each(next func(size int32, token string) (got int, after string, 
 		if !f.All {
 			size = min(left, maxPage)
 		}
-		got, after, err := next(int32(size), token) //nolint:gosec // at most maxPage
+		got, after, err := next(int32(size), token)
 		if err != nil {
 			return false, err
 		}

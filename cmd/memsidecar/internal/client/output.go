@@ -45,7 +45,7 @@ func terminal(stream any) (fd int, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	fd = int(file.Fd()) //nolint:gosec // file descriptors are small
+	fd = int(file.Fd())
 	return fd, term.IsTerminal(fd)
 }
 

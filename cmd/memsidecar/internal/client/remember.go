@@ -91,7 +91,8 @@ func (c rememberCommand) consider(ctx context.Context, p *Program, conn *connect
 	switch outcome.GetState() {
 	case memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED:
 		return failure("the consideration failed; try again with: memsidecar considerations retry %s", outcome.GetId())
-	case memsidecarv1.ConsiderationState_CONSIDERATION_STATE_PENDING, memsidecarv1.ConsiderationState_CONSIDERATION_STATE_RUNNING:
+	case memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED, memsidecarv1.ConsiderationState_CONSIDERATION_STATE_SKIPPED:
+	default:
 		p.note("not decided yet; it is safe on disk. See what became of it with: memsidecar considerations get %s", outcome.GetId())
 	}
 	return nil

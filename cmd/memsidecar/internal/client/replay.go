@@ -90,8 +90,10 @@ func (c replayCommand) Run(ctx context.Context, p *Program) error {
 	switch {
 	case ctx.Err() != nil:
 		return interrupted(" after %d of %d dialogues; run it again to complete it, what is done is not done twice", r.done, total)
-	case err != nil:
+	case err != nil && r.done > 0:
 		return because(err, "stopped after %d of %d dialogues; run it again to complete it, what is done is not done twice", r.done, total)
+	case err != nil:
+		return err
 	}
 	return r.report((output{Color: "auto"}).screen(p), len(byUser), total, time.Since(started))
 }
@@ -226,7 +228,7 @@ func (r *replay) count(request *memsidecarv1.ConsiderMemorizingRequest, c *memsi
 	defer r.mu.Unlock()
 	r.done++
 	if err != nil {
-		r.refused = append(r.refused, fmt.Sprintf("%s/%s: %v", request.GetScope().GetUserId(), request.GetScope().GetSessionId(), err))
+		r.refused = append(r.refused, fmt.Sprintf("%s/%s: %v", request.GetScope().GetUserId(), request.GetScope().GetSessionId(), answered(err)))
 		return r.bar.Add(1)
 	}
 	r.states[c.GetState()]++

@@ -82,8 +82,13 @@ func (s *screen) status(addr string, r *memsidecarv1.GetStatusResponse) {
 	}
 	s.say("\n")
 	t = &table{columns: []column{
-		{name: "today"}, {name: "model"}, {name: "calls", right: true}, {name: "failed", right: true},
-		{name: "tokens in", right: true}, {name: "tokens out", right: true}, {name: "mean time", right: true},
+		{name: "today"},
+		{name: "model"},
+		{name: "calls", right: true},
+		{name: "failed", right: true},
+		{name: "tokens in", right: true},
+		{name: "tokens out", right: true},
+		{name: "mean time", right: true},
 	}}
 	for _, u := range r.GetUsageToday() {
 		failed := cell{text: fmt.Sprint(u.GetFailureCount())}
