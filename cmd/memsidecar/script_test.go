@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -146,10 +147,8 @@ type scriptProcess struct {
 
 func start(ts *testscript.TestScript, name string, feed io.Reader, args []string) *scriptProcess {
 	p := &scriptProcess{stdout: &syncBuffer{}, stderr: &syncBuffer{}, wrote: make(chan struct{}, 1), done: make(chan struct{})}
-	p.command = exec.Command("memsidecar", args...)
-	path, err := exec.LookPath(filepath.Join(filepath.SplitList(ts.Getenv("PATH"))[0], "memsidecar"))
-	ts.Check(err)
-	p.command.Path, p.command.Err, p.command.Dir = path, nil, ts.MkAbs(".")
+	p.command = exec.CommandContext(context.Background(), filepath.Join(filepath.SplitList(ts.Getenv("PATH"))[0], "memsidecar"), args...)
+	p.command.Dir = ts.MkAbs(".")
 	p.command.Env = []string{"HOME=" + ts.Getenv("HOME"), "TZ=UTC", "MEMSIDECAR_ADDR=" + ts.Getenv("MEMSIDECAR_ADDR")}
 	p.command.Stdout, p.command.Stderr = p.stdout, noticed{p}
 	stdin, err := p.command.StdinPipe()

@@ -103,6 +103,6 @@ func (p *Program) progress(total int, what string) *progressbar.ProgressBar {
 	if _, ok := terminal(w); !ok {
 		w = io.Discard
 	}
-	return progressbar.NewOptions(total, progressbar.OptionSetWriter(w), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
+	return progressbar.NewOptions(total, progressbar.OptionSetWriter(w), progressbar.OptionShowCount(),
 		progressbar.OptionSetDescription(what), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
 }

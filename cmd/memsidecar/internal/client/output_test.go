@@ -46,7 +46,8 @@ func TestTableOnATerminal(t *testing.T) {
 		if len(got) != lines {
 			t.Errorf("in %d columns there are %d lines, want %d:\n%s", width, len(got), lines, &out)
 		}
-		column := uniseg.StringWidth(got[0][:strings.Index(got[0], "KIND")])
+		before, _, _ := strings.Cut(got[0], "KIND")
+		column := uniseg.StringWidth(before)
 		for _, l := range got {
 			if width > 0 && uniseg.StringWidth(l) > width {
 				t.Errorf("in %d columns %q is wider", width, l)
