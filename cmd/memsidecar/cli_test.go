@@ -183,7 +183,7 @@ func TestReplayMistakes(t *testing.T) {
 		"no user":       {good + "\n" + `{"role":"user"}`, "line 2: user is missing"},
 		"time":          {`{"user":"u","role":"user","time":"yesterday"}`, "line 1"},
 		"endless line":  {good + "\n" + strings.Repeat("x", 2<<20+1), "line 2"},
-		"refused":       {`{"user":"u","role":"user","content":"x","channel_kind":"group"}`, "1 dialogues were refused"},
+		"refused":       {`{"user":"u","role":"user","content":"x","channel_kind":"group"}`, "1 dialogue was refused"},
 	} {
 		path := filepath.Join(t.TempDir(), "messages.jsonl")
 		mustDo(t, os.WriteFile(path, []byte(test.text), 0o600))

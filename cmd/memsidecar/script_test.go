@@ -57,9 +57,9 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 			}
 			ts.Setenv("MEMSIDECAR_ADDR", addr)
 		},
-		// signal NAME SIGNAL sends STOP, CONT or TERM to what was started.
+		// signal NAME SIGNAL sends STOP, CONT or KILL to what was started.
 		"signal": func(ts *testscript.TestScript, _ bool, args []string) {
-			signals := map[string]syscall.Signal{"STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT, "TERM": syscall.SIGTERM}
+			signals := map[string]syscall.Signal{"STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT, "KILL": syscall.SIGKILL}
 			ts.Check(processesOf(ts)[args[0]].command.Process.Signal(signals[args[1]]))
 		},
 		// start NAME [-feed FILE] memsidecar ARG… runs a command in the background. Its standard input is fed the file and stays open.
@@ -77,8 +77,10 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 			ts.Check(p.command.Process.Signal(os.Interrupt))
 			p.end(ts, args[1])
 		},
-		// await GLOB returns when there is such a file.
-		"await": func(ts *testscript.TestScript, _ bool, args []string) {
+		// await NAME CODE waits until what was started ends by itself, and expects the exit code.
+		"await": func(ts *testscript.TestScript, _ bool, args []string) { processesOf(ts)[args[0]].end(ts, args[1]) },
+		// exists-soon GLOB returns when there is such a file.
+		"exists-soon": func(ts *testscript.TestScript, _ bool, args []string) {
 			eventually(t, "there is a file "+args[0], func() bool {
 				found, err := filepath.Glob(ts.MkAbs(args[0]))
 				ts.Check(err)

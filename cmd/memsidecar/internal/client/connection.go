@@ -26,9 +26,12 @@ type connection struct {
 	addr    string
 	timeout time.Duration // of each unary call; 0 is none
 
-	connected, answered atomic.Bool
-	dialing             atomic.Pointer[error] // why connecting failed last
+	connected atomic.Bool           // something listens
+	dialing   atomic.Pointer[error] // why connecting failed last
 }
+
+// call is how far a call got.
+type call struct{ sent, answered atomic.Bool }
 
 // dial prepares the connection; it is made with the first call.
 func (f calls) dial(p *Program) (*connection, error) {
@@ -48,7 +51,7 @@ func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error
 	c.ClientConn, err = grpc.NewClient("passthrough:///"+addr,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(c.connect),
-		grpc.WithStatsHandler(answers{c}),
+		grpc.WithStatsHandler(watch{}),
 		grpc.WithChainUnaryInterceptor(c.unary),
 		grpc.WithChainStreamInterceptor(c.stream),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), // an exported dialogue may be large
@@ -96,15 +99,19 @@ func (c *connection) unary(ctx context.Context, method string, req, reply any, c
 		bounded, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	return c.explain(ctx, invoke(bounded, method, req, reply, cc, opts...))
+	state := &call{}
+	err := invoke(context.WithValue(bounded, watch{}, state), method, req, reply, cc, opts...)
+	return c.explain(ctx, state, err)
 }
 
 func (c *connection) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	s, err := open(ctx, desc, cc, method, opts...)
+	state := &call{}
+	words := func(err error) error { return c.explain(ctx, state, err) }
+	s, err := open(context.WithValue(ctx, watch{}, state), desc, cc, method, opts...)
 	if err != nil {
-		return nil, c.explain(ctx, err)
+		return nil, words(err)
 	}
-	return explained{s, func(err error) error { return c.explain(ctx, err) }}, nil
+	return explained{s, words}, nil
 }
 
 // explained is a stream whose errors are in words.
@@ -126,22 +133,28 @@ func (s explained) words(err error) error {
 	return s.explain(err)
 }
 
-// answers notes that something at the other end answers calls.
-type answers struct{ connection *connection }
+// watch notes how far each call gets. grpc's own errors do not say whether they come from the other end.
+type watch struct{}
 
 // HandleRPC implements stats.Handler.
-func (a answers) HandleRPC(_ context.Context, event stats.RPCStats) {
+func (watch) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	state, ok := ctx.Value(watch{}).(*call)
+	if !ok {
+		return
+	}
 	switch event.(type) {
-	case *stats.InHeader, *stats.InTrailer:
-		a.connection.answered.Store(true)
+	case *stats.OutHeader: // only ever to a server that speaks the protocol
+		state.sent.Store(true)
+	case *stats.InTrailer: // it ended the call itself
+		state.answered.Store(true)
 	}
 }
 
 // TagRPC implements stats.Handler.
-func (answers) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+func (watch) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
 // TagConn implements stats.Handler.
-func (answers) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (watch) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
 // HandleConn implements stats.Handler.
-func (answers) HandleConn(context.Context, stats.ConnStats) {}
+func (watch) HandleConn(context.Context, stats.ConnStats) {}

@@ -3,7 +3,6 @@ package client
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -141,6 +140,7 @@ type considerationsRetry struct {
 
 	place
 	calls
+	output
 }
 
 // Help has examples.
@@ -167,7 +167,9 @@ func (c considerationsRetry) Run(ctx context.Context, p *Program) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(p.Stdout, line(id), "is", stateName(resp.GetConsideration().GetState()))
-		return err
+		return c.show(p, resp.GetConsideration(), func(s *screen) {
+			state := stateCell(resp.GetConsideration().GetState())
+			s.say("%s is %s\n", line(id), s.paint(state.text, state.look))
+		})
 	})
 }

@@ -71,7 +71,7 @@ func interrupted(format string, args ...any) error {
 func notThere(err error) bool { return status.Code(err) == codes.NotFound }
 
 // explain turns what grpc says into words. The context is the command's, without the deadline of the call.
-func (c *connection) explain(ctx context.Context, err error) error {
+func (c *connection) explain(ctx context.Context, state *call, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (c *connection) explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		code, message = ExitInterrupted, "interrupted"
 	case s.Code() == codes.Unavailable || s.Code() == codes.DeadlineExceeded:
-		code, message = ExitUnavailable, c.unavailable(s)
+		code, message = ExitUnavailable, c.unavailable(state, s)
 	case s.Code() == codes.InvalidArgument:
 		code, message = ExitUsage, violations(s)
 	case s.Code() == codes.NotFound:
@@ -95,23 +95,27 @@ func (c *connection) explain(ctx context.Context, err error) error {
 				message += fmt.Sprintf("; try again in %s", info.GetRetryDelay().AsDuration())
 			}
 		}
-	case s.Code() == codes.Unimplemented && c.answered.Load():
+	case s.Code() == codes.Unimplemented:
 		message = fmt.Sprintf("the sidecar at %s is of another version and cannot do that: %s", c.addr, message)
 	}
 	return &Error{Code: code, Message: message, cause: err}
 }
 
-// unavailable tells apart that nothing is there, that something else is there, and that the sidecar says it cannot.
-func (c *connection) unavailable(s *status.Status) string {
+// unavailable tells apart that nothing is there, that something else is there, that the sidecar went away, and that it says
+// itself that it cannot.
+func (c *connection) unavailable(state *call, s *status.Status) string {
+	late := s.Code() == codes.DeadlineExceeded
 	switch {
-	case c.answered.Load() && s.Code() == codes.DeadlineExceeded:
+	case state.sent.Load() && late:
 		return fmt.Sprintf("the sidecar at %s did not answer in time; give it more with --timeout", c.addr)
-	case c.answered.Load():
+	case state.answered.Load():
 		return fmt.Sprintf("the sidecar at %s cannot do that now: %s", c.addr, block(s.Message()))
-	case c.connected.Load() && s.Code() == codes.DeadlineExceeded:
+	case state.sent.Load():
+		return fmt.Sprintf("the connection to the sidecar at %s was lost", c.addr)
+	case c.connected.Load() && late:
 		return fmt.Sprintf("what listens at %s did not answer in time; give it more with --timeout, or name another with --addr", c.addr)
-	case c.connected.Load():
-		return fmt.Sprintf("what listens at %s is not a sidecar, or it ended; name another with --addr", c.addr)
+	case c.connected.Load() && c.dialing.Load() == nil:
+		return fmt.Sprintf("what listens at %s is not a sidecar; name another with --addr", c.addr)
 	}
 	advice := "is it running there? --addr names another"
 	if host, _, err := net.SplitHostPort(c.addr); err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback()) {

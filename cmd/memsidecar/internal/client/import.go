@@ -57,11 +57,6 @@ func (c memoriesImport) Run(ctx context.Context, p *Program) (err error) {
 		return err
 	}
 	defer conn.close()
-	in, err := p.open(ctx, c.File)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, in.Close()) }()
 
 	// Interrupting ends the reading, not the call: what was sent is stored, and the sidecar says how much that was.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -76,8 +71,21 @@ func (c memoriesImport) Run(ctx context.Context, p *Program) (err error) {
 	if err := s.stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: scope}}); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
+	// The answer is awaited meanwhile, so that a sidecar that goes away ends the reading, too.
+	reading, stopReading := context.WithCancel(ctx)
+	defer stopReading()
+	in, err := p.open(reading, c.File)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	resp, answer := &memsidecarv1.ImportMemoriesResponse{}, make(chan error, 1)
+	go func() {
+		answer <- s.stream.RecvMsg(resp)
+		stopReading()
+	}()
 	stopped := records(in, s.name, func(n int, m *memsidecarv1.Memory) error {
-		if err := ctx.Err(); err != nil {
+		if err := reading.Err(); err != nil {
 			return err
 		}
 		return s.send(n, m)
@@ -85,7 +93,10 @@ func (c memoriesImport) Run(ctx context.Context, p *Program) (err error) {
 	if errors.Is(stopped, io.EOF) { // the sidecar ended the call, and says why
 		stopped = nil
 	}
-	resp, err := s.stream.CloseAndRecv()
+	err = s.stream.CloseSend()
+	if answered := <-answer; answered != nil {
+		err = answered
+	}
 	if barErr := bar.Finish(); err == nil {
 		err = barErr
 	}

@@ -240,11 +240,12 @@ type memoriesDelete struct {
 
 	place
 	calls
+	output
 }
 
 // Help has examples.
 func (memoriesDelete) Help() string {
-	return `A consideration that made it does not bring it back.
+	return `A consideration that made it does not bring it back. With --json every line is a memory with its id alone.
 
 Examples:
 
@@ -266,7 +267,6 @@ func (c memoriesDelete) Run(ctx context.Context, p *Program) error {
 		if _, err := conn.DeleteMemory(ctx, &memsidecarv1.DeleteMemoryRequest{Scope: scope, MemoryId: id}); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(p.Stdout, "deleted", line(id))
-		return err
+		return c.show(p, &memsidecarv1.Memory{Id: id}, func(s *screen) { s.say("deleted %s\n", line(id)) })
 	})
 }

@@ -29,6 +29,7 @@ type replayCommand struct {
 
 	namespaceFlag
 	calls
+	output
 }
 
 // Help has examples.
@@ -95,7 +96,10 @@ func (c replayCommand) Run(ctx context.Context, p *Program) error {
 	case err != nil:
 		return err
 	}
-	return r.report((output{Color: "auto"}).screen(p), len(byUser), total, time.Since(started))
+	if c.JSON {
+		return r.json(p, len(byUser), total, time.Since(started))
+	}
+	return r.report(c.screen(p), len(byUser), total, time.Since(started))
 }
 
 // dialogues reads the file.
@@ -251,8 +255,29 @@ func (r *replay) report(s *screen, users, dialogues int, took time.Duration) err
 	for _, problem := range r.refused {
 		s.say("refused: %s\n", block(problem))
 	}
+	return r.failure()
+}
+
+// json says the same as report, for scripts.
+func (r *replay) json(p *Program, users, dialogues int, took time.Duration) error {
+	states := map[string]int{}
+	for state, n := range r.states {
+		states[state.String()] = n
+	}
+	err := json.NewEncoder(p.Stdout).Encode(map[string]any{
+		"users": users, "dialogues": dialogues, "seconds": took.Seconds(), "states": states, "refused": append([]string{}, r.refused...),
+		"memories_added":      r.actions[memsidecarv1.MemoryAction_MEMORY_ACTION_ADDED],
+		"memories_reinforced": r.actions[memsidecarv1.MemoryAction_MEMORY_ACTION_REINFORCED],
+	})
+	if err != nil {
+		return err
+	}
+	return r.failure()
+}
+
+func (r *replay) failure() error {
 	if n := len(r.refused); n > 0 {
-		return failure("%d dialogues were refused", n)
+		return failure("%s refused", count(n, "dialogue was", "dialogues were"))
 	}
 	return nil
 }
