@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +100,9 @@ func (m *Main) options(ctx context.Context, c *commands, exit *int) []kong.Optio
 		Stdin: m.Stdin, Stdout: m.Stdout, Stderr: m.Stderr,
 		Getenv: func(name string) string { return getenv(m.Environ, name) },
 		Listen: func() (string, error) {
-			loaded, err := m.load(c)
+			sources := *c
+			sources.DataDir = cmp.Or(c.DataDir, ".") // a client has none, and needs no home folder for it
+			loaded, err := m.load(&sources)
 			if err != nil {
 				return "", err
 			}
