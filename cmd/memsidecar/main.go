@@ -54,6 +54,7 @@ type commands struct {
 	Serve    serveCommand  `cmd:"" default:"1" help:"Run the sidecar (the default)."`
 	Demo     demoCommand   `cmd:"" help:"Start a sidecar on a temporary folder, play a short dialogue, and show what it remembers."`
 	Replay   replayCommand `cmd:"" help:"Feed a file of real messages to a running sidecar."`
+	Bench    benchCommand  `cmd:"" help:"Measure a running sidecar with made-up users."`
 	Settings configCommand `cmd:"" name:"config" help:"Check, print or explain the configuration."`
 }
 
