@@ -69,14 +69,16 @@ func language(n int) words {
 	return chinese()
 }
 
-// Statement is the n-th memory of a made-up user. No two numbers give the same text.
+// Statement is the n-th memory of a made-up user. No two numbers give the same text, and neighbours are about different
+// things and places.
 func Statement(n int) string {
 	w := language(n)
-	rest := n / 2
-	template, thing, place := rest%len(w.statement), rest/len(w.statement)%len(w.things), rest/len(w.statement)/len(w.things)
-	text := fmt.Sprintf(w.statement[template], w.things[thing], w.places[place%len(w.places)])
-	if round := place / len(w.places); round > 0 {
-		text += fmt.Sprintf(w.numbered, round+1)
+	template, rest := n/2%len(w.statement), n/2/len(w.statement)
+	thing, round := rest%len(w.things), rest/len(w.things)
+	place := w.places[(round+11*thing+3*template)%len(w.places)]
+	text := fmt.Sprintf(w.statement[template], w.things[(thing+7*template)%len(w.things)], place)
+	if again := round / len(w.places); again > 0 {
+		text += fmt.Sprintf(w.numbered, again+1)
 	}
 	return text
 }

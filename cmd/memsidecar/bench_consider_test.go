@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/load"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// dialogueUsers is how many users' dialogues are considered, so that they need not wait for each other.
+const dialogueUsers = 1000
+
+func considerRequest(n int64) *memsidecarv1.ConsiderMemorizingRequest {
+	return &memsidecarv1.ConsiderMemorizingRequest{Scope: direct(benchUser(int(n % dialogueUsers)).ID), Messages: load.Dialogue(n)}
+}
+
+// durableInserts is what a bot could do instead of calling the sidecar: a table, a row a dialogue, a commit a row, with the
+// same guarantee that it survives a loss of power.
+func durableInserts(b *testing.B) (insert func(payload []byte)) {
+	b.Helper()
+	const pragmas = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(b.TempDir(), "bare.db")+pragmas)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = db.Close() })
+	db.SetMaxOpenConns(1)
+	if _, err := db.ExecContext(b.Context(), `CREATE TABLE dialogues (row INTEGER PRIMARY KEY, payload BLOB NOT NULL)`); err != nil {
+		b.Fatal(err)
+	}
+	statement, err := db.PrepareContext(b.Context(), `INSERT INTO dialogues (payload) VALUES (?)`)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = statement.Close() })
+	return func(payload []byte) {
+		if _, err := statement.ExecContext(b.Context(), payload); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkAcknowledge is what a bot waits for in ConsiderMemorizing, over a bare durable insert of the same bytes. Each
+// side is measured while nothing else is under way: what was accepted is considered before the next turn.
+func BenchmarkAcknowledge(b *testing.B) {
+	s := startOn(b, b.TempDir(), nil)
+	client := memsidecarv1.NewMemoryServiceClient(dial(b, s.Addr.String()))
+	insert := durableInserts(b)
+	var acknowledged, inserted []time.Duration
+	for n := int64(0); b.Loop(); n++ {
+		request := considerRequest(n)
+		payload, err := proto.Marshal(request)
+		if err != nil {
+			b.Fatal(err)
+		}
+		started := time.Now()
+		resp, err := client.ConsiderMemorizing(b.Context(), request)
+		acknowledged = append(acknowledged, time.Since(started))
+		if err != nil {
+			b.Fatal(err)
+		}
+		untilFinal(b, client, request, resp.GetConsideration().GetId())
+		started = time.Now()
+		insert(payload)
+		inserted = append(inserted, time.Since(started))
+	}
+	report(b, "acknowledgement, 1 caller / bare durable insert", 3, median(acknowledged), median(inserted))
+}
+
+// untilFinal waits until a consideration is final.
+func untilFinal(b *testing.B, client memsidecarv1.MemoryServiceClient, request *memsidecarv1.ConsiderMemorizingRequest, id string) {
+	b.Helper()
+	for {
+		resp, err := client.GetConsideration(b.Context(), &memsidecarv1.GetConsiderationRequest{Scope: request.GetScope(), ConsiderationId: id})
+		if err != nil {
+			b.Fatal(err)
+		}
+		switch resp.GetConsideration().GetState() {
+		case memsidecarv1.ConsiderationState_CONSIDERATION_STATE_PENDING:
+			continue
+		case memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED:
+			b.Fatal(resp.GetConsideration().GetError())
+		}
+		return
+	}
+}
+
+// BenchmarkAcknowledge64 is how many dialogues a second 64 callers can hand over while earlier ones are being considered.
+func BenchmarkAcknowledge64(b *testing.B) {
+	s := startOn(b, b.TempDir(), nil)
+	client := memsidecarv1.NewMemoryServiceClient(dial(b, s.Addr.String()))
+	b.ReportAllocs()
+	b.ResetTimer()
+	reportLoad(b, "acknowledgements, 64 callers", 5000, load.Run(b.Context(), load.Limits{Callers: 64, Calls: int64(b.N)},
+		func(ctx context.Context, n int64) (load.Answer, error) {
+			_, err := client.ConsiderMemorizing(ctx, considerRequest(n))
+			return load.Answer{}, err
+		}))
+}
+
+// BenchmarkConsider is how many accepted dialogues a second are considered in the background: decided, summarised, embedded
+// and stored. They are accepted before the sidecar starts.
+func BenchmarkConsider(b *testing.B) {
+	dir := b.TempDir()
+	acceptDialogues(b, dir, b.N)
+	b.ReportAllocs()
+	b.ResetTimer()
+	started := time.Now()
+	s := startOn(b, dir, nil)
+	client := memsidecarv1.NewMemoryServiceClient(dial(b, s.Addr.String()))
+	for pendingCount(b, client) > 0 {
+		time.Sleep(5 * time.Millisecond)
+	}
+	b.StopTimer()
+	rate := float64(b.N) / time.Since(started).Seconds()
+	b.ReportMetric(rate, "considered/s")
+	benchmarks.add(benchRow{name: "considerations in the background", measured: fmt.Sprintf("%.0f/s", rate)})
+}
+
+func pendingCount(b *testing.B, client memsidecarv1.MemoryServiceClient) int64 {
+	b.Helper()
+	resp, err := client.GetStatus(b.Context(), &memsidecarv1.GetStatusRequest{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return resp.GetQueue().GetPendingCount()
+}
+
+// acceptDialogues makes dialogues durable that nobody considers yet.
+func acceptDialogues(b *testing.B, dir string, count int) {
+	b.Helper()
+	storage, err := sqlite.Open(b.Context(), sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	q := sqlite.NewQueue(storage)
+	stats := load.Run(b.Context(), load.Limits{Callers: 64, Calls: int64(count)}, func(ctx context.Context, n int64) (load.Answer, error) {
+		user, now := benchUser(int(n%dialogueUsers)), time.Now()
+		d := memory.Dialogue{Scope: memory.Scope{
+			Namespace: user.Namespace, UserID: user.ID, Channel: memory.Channel{Kind: memory.ChannelDirect},
+		}}
+		for _, m := range load.Dialogue(n) {
+			role, speaker := memory.RoleUser, user.ID
+			if m.GetRole() == memsidecarv1.Role_ROLE_ASSISTANT {
+				role, speaker = memory.RoleAssistant, ""
+			}
+			d.Messages = append(d.Messages, memory.Message{Role: role, Speaker: speaker, Content: m.GetContent(), Time: now})
+		}
+		_, err := q.Accept(ctx, queue.Acceptance{
+			ID: fmt.Sprintf("con_bench_%d", n), Dialogue: d, Speakers: []string{user.ID}, At: now, MaxPending: 1_000_000,
+		})
+		return load.Answer{}, err
+	})
+	if stats.Errors > 0 {
+		b.Fatal(stats.FirstError)
+	}
+	if err := storage.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
