@@ -26,7 +26,7 @@ import (
 )
 
 // benchDirVar names a folder in which fixtures are kept and found again; without it they are made anew in a temporary one.
-const benchDirVar = "MEMSIDECAR_BENCH_DIR"
+const benchDirVar = "BENCH_DIR"
 
 // fixture is a database of made-up users, who all have the same statements. The million memories of manyUsers take some
 // two minutes to make, and 2.5 GB.
