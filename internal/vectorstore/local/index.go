@@ -30,14 +30,15 @@ type index struct {
 type document struct {
 	memory *memory.Memory
 	chunks int // vectors in the collection
+	terms  int // of the text, with repetitions
 	bytes  int64
 }
 
-// Estimates of what Go and chromem spend beside the payload, in bytes, measured with many small users.
+// What Go and chromem spend beside the payload, in bytes, as TestSizeIsTrue measures it.
 const (
-	indexOverhead    = 1500 // an empty index with its collection and maps
-	documentOverhead = 900  // a memory with its map entries
-	vectorOverhead   = 350  // a chromem document with its id
+	indexOverhead    = 900 // an empty index with its collection, its maps and its place in the cache
+	documentOverhead = 650 // a memory with its map entries and the headers of its strings
+	vectorOverhead   = 250 // a chromem document with its id and its map entry
 )
 
 func newIndex(fingerprint string) (*index, error) {
@@ -64,7 +65,7 @@ func (x *index) put(ctx context.Context, m memory.Memory, embedding *vectorstore
 	defer x.mu.Unlock()
 	old := x.memories[m.ID]
 	if old != nil && embedding == nil && old.memory.Text == m.Text {
-		x.memories[m.ID] = &document{memory: &m, chunks: old.chunks, bytes: old.bytes}
+		old.memory = &m
 		return nil
 	}
 	if err := x.removeLocked(ctx, m.ID); err != nil {
@@ -84,7 +85,7 @@ func (x *index) put(ctx context.Context, m memory.Memory, embedding *vectorstore
 			doc.bytes += vectorOverhead + int64(4*len(vector))
 		}
 	}
-	doc.bytes += x.keywords.add(m.ID, m.Text)
+	doc.bytes += x.keywords.add(doc, m.Text)
 	x.memories[m.ID] = doc
 	x.bytes += doc.bytes
 	return nil
@@ -123,7 +124,7 @@ func (x *index) removeLocked(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	x.keywords.remove(id, doc.memory.Text)
+	x.keywords.remove(doc, doc.memory.Text)
 	delete(x.memories, id)
 	x.bytes -= doc.bytes
 	return nil
@@ -168,8 +169,8 @@ func (x *index) searchKeyword(query string, filter vectorstore.Filter, limit int
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	var hits []vectorstore.Hit
-	for id, score := range x.keywords.search(query) {
-		if m := x.memories[id].memory; filter.Matches(m) {
+	for doc, score := range x.keywords.search(query) {
+		if m := doc.memory; filter.Matches(m) {
 			hits = append(hits, vectorstore.Hit{Memory: m, Score: score})
 		}
 	}
