@@ -23,6 +23,7 @@ type index struct {
 	mu       sync.RWMutex
 	memories map[string]*document
 	vectors  *chromem.Collection // one document a chunk
+	embedded int                 // memories that have vectors
 	keywords *postings
 	bytes    int64 // estimate of what the index occupies
 }
@@ -85,6 +86,9 @@ func (x *index) put(ctx context.Context, m memory.Memory, embedding *vectorstore
 			doc.bytes += vectorOverhead + int64(4*len(vector))
 		}
 	}
+	if doc.chunks > 0 {
+		x.embedded++
+	}
 	doc.bytes += x.keywords.add(doc, m.Text)
 	x.memories[m.ID] = doc
 	x.bytes += doc.bytes
@@ -123,6 +127,7 @@ func (x *index) removeLocked(ctx context.Context, id string) error {
 		if err := x.vectors.Delete(ctx, nil, nil, chunks...); err != nil {
 			return err
 		}
+		x.embedded--
 	}
 	x.keywords.remove(doc, doc.memory.Text)
 	delete(x.memories, id)
@@ -143,8 +148,7 @@ func (x *index) searchVector(ctx context.Context, vector []float32, filter vecto
 	if count == 0 || limit <= 0 || isZero(vector) {
 		return nil, nil
 	}
-	// chromem cannot express the filter, and a memory may have several chunks, so the cut to limit comes after.
-	results, err := x.vectors.QueryEmbedding(ctx, vector, count, nil, nil)
+	results, err := x.vectors.QueryEmbedding(ctx, vector, min(count, limit+x.passedOver(&filter)), nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -163,6 +167,21 @@ func (x *index) searchVector(ctx context.Context, vector []float32, filter vecto
 		}
 	}
 	return hits, nil
+}
+
+// passedOver is how many of chromem's results may be no hits, at most: it cannot express the filter, and a memory may have
+// several chunks, of which the best one counts. To ask for no more than that and the limit spares it a heap of everything.
+func (x *index) passedOver(filter *vectorstore.Filter) int {
+	hits := x.embedded
+	if !filter.MatchesAll() {
+		hits = 0
+		for _, doc := range x.memories {
+			if doc.chunks > 0 && filter.Matches(doc.memory) {
+				hits++
+			}
+		}
+	}
+	return x.vectors.Count() - hits
 }
 
 func (x *index) searchKeyword(query string, filter vectorstore.Filter, limit int) []vectorstore.Hit {
