@@ -37,7 +37,7 @@ var ErrNewer = errors.New("the database was written by a newer version of memsid
 // database is one opened file. It is never reopened; Storage replaces it.
 type database struct {
 	log     *slog.Logger
-	readers *sql.DB
+	readers *pool
 	writer  *sql.DB
 	conn    *sql.Conn
 	tx      Tx
@@ -105,13 +105,15 @@ func openDatabase(ctx context.Context, dir string, log *slog.Logger) (_ *databas
 		return nil, err
 	}
 	d.tx = Tx{conn: d.conn, stmts: map[string]*sql.Stmt{}}
-	if d.readers, err = sql.Open("sqlite", dsn(path, true)); err != nil {
+	readers, err := sql.Open("sqlite", dsn(path, true))
+	if err != nil {
 		return nil, err
 	}
-	readers := max(4, runtime.GOMAXPROCS(0))
-	d.readers.SetMaxOpenConns(readers)
-	d.readers.SetMaxIdleConns(readers)
-	if err := d.readers.PingContext(ctx); err != nil {
+	d.readers = &pool{db: readers}
+	connections := max(4, runtime.GOMAXPROCS(0))
+	readers.SetMaxOpenConns(connections)
+	readers.SetMaxIdleConns(connections)
+	if err := readers.PingContext(ctx); err != nil {
 		return nil, err
 	}
 	go d.write()
@@ -157,7 +159,7 @@ func (d *database) closeFiles() {
 	}
 	// The readers go first: the last connection to close checkpoints the log, which a query_only one cannot.
 	if d.readers != nil {
-		err = errors.Join(err, d.readers.Close())
+		err = errors.Join(err, d.readers.close())
 	}
 	if d.writer != nil {
 		err = errors.Join(err, d.writer.Close())
@@ -167,17 +169,56 @@ func (d *database) closeFiles() {
 	}
 }
 
-type pool struct{ db *sql.DB }
-
-func (p pool) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	return p.db.QueryContext(ctx, query, args...)
+// pool reads with whatever connection is free. Statements are prepared once for each connection, which database/sql sees
+// to: preparing costs as much as reading a user's few rows.
+type pool struct {
+	db    *sql.DB
+	stmts sync.Map // query → *sql.Stmt; the program's queries are few
 }
 
-func (p pool) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
-	return p.db.QueryRowContext(ctx, query, args...)
+// Query implements Querier.
+func (p *pool) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	s, err := p.prepare(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return s.QueryContext(ctx, args...)
 }
 
-func (d *database) read(fn func(Querier) error) error { return fn(pool{d.readers}) }
+// QueryRow implements Querier.
+func (p *pool) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
+	s, err := p.prepare(ctx, query)
+	if err != nil {
+		return p.db.QueryRowContext(ctx, query, args...) // which reports the same error through the row
+	}
+	return s.QueryRowContext(ctx, args...)
+}
+
+func (p *pool) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+	if s, ok := p.stmts.Load(query); ok {
+		return s.(*sql.Stmt), nil //nolint:errcheck // nothing else is stored
+	}
+	s, err := p.db.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if first, raced := p.stmts.LoadOrStore(query, s); raced {
+		return first.(*sql.Stmt), s.Close() //nolint:errcheck // nothing else is stored
+	}
+	return s, nil
+}
+
+// close closes the statements and the connections.
+func (p *pool) close() error {
+	var errs []error
+	p.stmts.Range(func(_, s any) bool {
+		errs = append(errs, s.(*sql.Stmt).Close()) //nolint:errcheck // nothing else is stored
+		return true
+	})
+	return errors.Join(append(errs, p.db.Close())...)
+}
+
+func (d *database) read(fn func(Querier) error) error { return fn(d.readers) }
 
 func (d *database) submit(ctx context.Context, r *writeRequest) error {
 	if err := ctx.Err(); err != nil {
