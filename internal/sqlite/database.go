@@ -321,6 +321,21 @@ func (d *database) transact(ctx context.Context, batch []*writeRequest, results 
 			}
 		}
 	}()
+	if len(batch) == 1 { // nobody else's part is to be kept, so the transaction itself can be undone
+		err := call(batch[0].fn, &d.tx)
+		d.tx.closeRows()
+		if err != nil {
+			return err
+		}
+	} else if err := d.each(ctx, batch, results); err != nil {
+		return err
+	}
+	_, err = d.tx.Exec(ctx, "COMMIT")
+	return err
+}
+
+// each runs the requests, each inside a savepoint.
+func (d *database) each(ctx context.Context, batch []*writeRequest, results []error) error {
 	for i, r := range batch {
 		if _, err := d.tx.Exec(ctx, "SAVEPOINT request"); err != nil {
 			return err
@@ -339,8 +354,7 @@ func (d *database) transact(ctx context.Context, batch []*writeRequest, results 
 			return err
 		}
 	}
-	_, err = d.tx.Exec(ctx, "COMMIT")
-	return err
+	return nil
 }
 
 // call keeps a panic of one request from ending the writer.
