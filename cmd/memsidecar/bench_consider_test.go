@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/load"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -141,32 +142,69 @@ func acceptedID(n int64) string { return fmt.Sprintf("con_bench_%d", n) }
 // acceptDialogues makes dialogues durable that nobody considers yet.
 func acceptDialogues(b *testing.B, dir string, count int) {
 	b.Helper()
+	withQueue(b, dir, func(q *sqlite.Queue) load.Stats {
+		return load.Run(b.Context(), load.Limits{Callers: 64, Calls: int64(count)}, func(ctx context.Context, n int64) (load.Answer, error) {
+			_, err := q.Accept(ctx, acceptance(n, benchUser(int(n%dialogueUsers))))
+			return load.Answer{}, err
+		})
+	})
+}
+
+// withQueue puts load on the queue of a folder that no sidecar uses.
+func withQueue(b *testing.B, dir string, run func(*sqlite.Queue) load.Stats) {
+	b.Helper()
 	storage, err := sqlite.Open(b.Context(), sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
-	q := sqlite.NewQueue(storage)
-	stats := load.Run(b.Context(), load.Limits{Callers: 64, Calls: int64(count)}, func(ctx context.Context, n int64) (load.Answer, error) {
-		user, now := benchUser(int(n%dialogueUsers)), time.Now()
-		d := memory.Dialogue{Scope: memory.Scope{
-			Namespace: user.Namespace, UserID: user.ID, Channel: memory.Channel{Kind: memory.ChannelDirect},
-		}}
-		for _, m := range load.Dialogue(n) {
-			role, speaker := memory.RoleUser, user.ID
-			if m.GetRole() == memsidecarv1.Role_ROLE_ASSISTANT {
-				role, speaker = memory.RoleAssistant, ""
-			}
-			d.Messages = append(d.Messages, memory.Message{Role: role, Speaker: speaker, Content: m.GetContent(), Time: now})
-		}
-		_, err := q.Accept(ctx, queue.Acceptance{
-			ID: acceptedID(n), Dialogue: d, Speakers: []string{user.ID}, At: now, MaxPending: 1_000_000,
-		})
-		return load.Answer{}, err
-	})
-	if stats.Errors > 0 {
+	if stats := run(sqlite.NewQueue(storage)); stats.Errors > 0 {
 		b.Fatal(stats.FirstError)
 	}
 	if err := storage.Close(); err != nil {
 		b.Fatal(err)
 	}
+}
+
+// acceptance is the n-th dialogue, as ConsiderMemorizing hands it to the queue.
+func acceptance(n int64, user memory.User) queue.Acceptance {
+	now := time.Now()
+	d := memory.Dialogue{Scope: memory.Scope{
+		Namespace: user.Namespace, UserID: user.ID, Channel: memory.Channel{Kind: memory.ChannelDirect},
+	}}
+	for _, m := range load.Dialogue(n) {
+		role, speaker := memory.RoleUser, user.ID
+		if m.GetRole() == memsidecarv1.Role_ROLE_ASSISTANT {
+			role, speaker = memory.RoleAssistant, ""
+		}
+		d.Messages = append(d.Messages, memory.Message{Role: role, Speaker: speaker, Content: m.GetContent(), Time: now})
+	}
+	return queue.Acceptance{ID: acceptedID(n), Dialogue: d, Speakers: []string{user.ID}, At: now, MaxPending: 1_000_000}
+}
+
+// BenchmarkLongHistory is a whole consideration, from the call to its outcome, of a user of whom 20,000 were considered before
+// over that of a user who is new.
+func BenchmarkLongHistory(b *testing.B) {
+	dir := b.TempDir()
+	const veteran, novice = "veteran", "novice"
+	withQueue(b, dir, func(q *sqlite.Queue) load.Stats {
+		return load.Run(b.Context(), load.Limits{Callers: 64, Calls: 20_000}, func(ctx context.Context, n int64) (load.Answer, error) {
+			a := acceptance(n, memory.User{Namespace: memory.DefaultNamespace, ID: veteran})
+			a.Skip = map[string]string{veteran: "long ago"} // final from the start
+			_, err := q.Accept(ctx, a)
+			return load.Answer{}, err
+		})
+	})
+	s := startOn(b, dir, nil)
+	client := memsidecarv1.NewMemoryServiceClient(dial(b, s.Addr.String()))
+	consider := func(user string) side {
+		return func(n int) {
+			resp, err := client.ConsiderMemorizing(b.Context(), &memsidecarv1.ConsiderMemorizingRequest{
+				Scope: direct(user), Messages: load.Dialogue(int64(n)), Wait: durationpb.New(30 * time.Second),
+			})
+			if state := resp.GetConsideration().GetState(); err != nil || state != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
+				b.Fatal(state, err)
+			}
+		}
+	}
+	compare(b, "consideration, user with 20,000 before / new user", 1.2, consider(veteran), consider(novice))
 }
