@@ -181,8 +181,8 @@ func acceptance(n int64, user memory.User) queue.Acceptance {
 	return queue.Acceptance{ID: acceptedID(n), Dialogue: d, Speakers: []string{user.ID}, At: now, MaxPending: 1_000_000}
 }
 
-// BenchmarkLongHistory is a whole consideration, from the call to its outcome, of a user of whom 20,000 were considered before
-// over that of a user who is new.
+// BenchmarkLongHistory is a whole consideration, from the call to its outcome, of a user with 20,000 earlier considerations and
+// 5,000 memories over that of a user who is new.
 func BenchmarkLongHistory(b *testing.B) {
 	dir := b.TempDir()
 	const veteran, novice = "veteran", "novice"
@@ -196,6 +196,24 @@ func BenchmarkLongHistory(b *testing.B) {
 	})
 	s := startOn(b, dir, nil)
 	client := memsidecarv1.NewMemoryServiceClient(dial(b, s.Addr.String()))
+	stream, err := client.ImportMemories(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	items := []*memsidecarv1.ImportMemoriesRequest{{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: direct(veteran)}}}
+	for n := range 5000 {
+		items = append(items, &memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{
+			Memory: &memsidecarv1.Memory{Text: load.Statement(n), Kind: memsidecarv1.MemoryKind_MEMORY_KIND_FACT},
+		}})
+	}
+	for _, item := range items {
+		if err := stream.Send(item); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if resp, err := stream.CloseAndRecv(); err != nil || resp.GetAddedCount() != 5000 {
+		b.Fatal(resp, err)
+	}
 	consider := func(user string) side {
 		return func(n int) {
 			resp, err := client.ConsiderMemorizing(b.Context(), &memsidecarv1.ConsiderMemorizingRequest{
@@ -206,5 +224,5 @@ func BenchmarkLongHistory(b *testing.B) {
 			}
 		}
 	}
-	compare(b, "consideration, user with 20,000 before / new user", 1.2, consider(veteran), consider(novice))
+	compare(b, "consideration, user of long standing / new user", 1.2, consider(veteran), consider(novice))
 }
