@@ -92,6 +92,7 @@ func untilFinal(b *testing.B, client memsidecarv1.MemoryServiceClient, scope *me
 			b.Fatal(resp.GetConsideration().GetError())
 		case memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED, memsidecarv1.ConsiderationState_CONSIDERATION_STATE_SKIPPED:
 			return
+		default:
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

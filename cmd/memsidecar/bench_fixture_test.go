@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -166,15 +167,12 @@ func randomVector(random *rand.Rand, dimensions int) []float32 {
 func startOn(b *testing.B, dir string, settings map[string]string) *Sidecar {
 	b.Helper()
 	flags := map[string]string{"data_dir": dir, "listen": "127.0.0.1:0"}
-	for key, value := range settings {
-		flags[key] = value
-	}
+	maps.Copy(flags, settings)
 	loaded, err := config.Load(config.Sources{Flags: flags})
 	if err != nil {
 		b.Fatal(err)
 	}
-	log := slog.New(slog.NewTextHandler(io.Discard, nil)) // at the default level, as in earnest
-	s, err := Start(b.Context(), loaded.Config, nil, log)
+	s, err := Start(b.Context(), loaded.Config, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}

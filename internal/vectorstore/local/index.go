@@ -154,10 +154,11 @@ func (x *index) searchVector(ctx context.Context, vector []float32, filter vecto
 	}
 	hits := make([]vectorstore.Hit, 0, min(limit, count))
 	seen := make(map[string]bool, min(limit, count))
+	all := filter.MatchesAll()
 	for _, r := range results { // best first
 		id := memoryID(r.ID)
 		doc := x.memories[id]
-		if seen[id] || doc == nil || !filter.Matches(doc.memory) {
+		if seen[id] || doc == nil || !all && !filter.Matches(doc.memory) {
 			continue
 		}
 		seen[id] = true

@@ -21,10 +21,10 @@ func TestRunCountsWhatCallersSaw(t *testing.T) {
 			t.Errorf("call %d is made twice", n)
 		}
 		seen[n] = true
-		switch {
-		case n%10 == 0:
+		switch n % 10 {
+		case 0:
 			return load.Answer{}, broken
-		case n%10 == 1:
+		case 1:
 			return load.Answer{Degraded: true}, nil
 		}
 		return load.Answer{}, nil
@@ -85,7 +85,7 @@ func TestTexts(t *testing.T) {
 		}
 		seen[text] = n
 	}
-	if load.Question(7) != load.Question(7) || load.Said(8) == load.Said(9) {
-		t.Error("texts do not follow from their numbers")
+	if first, again := load.Question(7), load.Question(7); first != again {
+		t.Errorf("the same number gives %q and %q", first, again)
 	}
 }
