@@ -162,7 +162,7 @@ func BenchmarkRetrieveManyUsers(b *testing.B) {
 		compare(b, "Retrieve, 100,000 users / 100 users, hot", 1.2, at(many, manyUsers), at(few, fewUsers))
 	})
 	b.Run("cold", func(b *testing.B) {
-		dropping := map[string]string{"index.budget_mib": "1"} // holds some 50 users, so that one of 100 in turn is never there
+		dropping := map[string]string{"index.budget_mib": "1"} // holds some 30 users, so that one of 100 in turn is never there
 		few, many := startOn(b, fewUsers.dir(b), dropping), startOn(b, manyUsers.dir(b), dropping)
 		random := rand.New(rand.NewPCG(1, 1))
 		order := random.Perm(manyUsers.users)
