@@ -34,8 +34,11 @@ type benchCommand struct {
 	JSON        bool          `name:"json" help:"Print the result as JSON."`
 }
 
-// removeLimit is how long removing what was created may take, after an interruption too.
-const removeLimit = 5 * time.Minute
+// How long removing what was created may take, after an interruption too. Each user's data is purged from the disk.
+const (
+	removeLimit        = 2 * time.Minute
+	removeLimitPerUser = 50 * time.Millisecond
+)
 
 // validate says what is wrong with the flags.
 func (b *benchCommand) validate() error {
@@ -124,7 +127,7 @@ func (b *benchCommand) check(ctx context.Context, target *load.Target) error {
 
 // remove takes back what the command created, also after an interruption.
 func remove(ctx context.Context, target *load.Target, users string, out io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, removeLimit)
+	ctx, cancel := context.WithTimeout(ctx, removeLimit+time.Duration(target.Users)*removeLimitPerUser)
 	defer cancel()
 	memories, considerations, err := target.Remove(ctx)
 	if err != nil {
