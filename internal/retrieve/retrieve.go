@@ -248,30 +248,31 @@ func (r *Retriever) explain(err error) string {
 // rank fuses the candidates of both halves. Either half alone is evidence of relevance, so they are combined as
 // independent evidence is (noisy or), and a half that is missing takes nothing away from the other.
 func (r *Retriever) rank(byKeyword, byVector []vectorstore.Hit, now time.Time) []Hit {
-	fused := make(map[string]*Hit, len(byKeyword)+len(byVector))
-	hit := func(m *memory.Memory) *Hit {
-		h := fused[m.ID]
-		if h == nil {
-			h = &Hit{Memory: m}
-			fused[m.ID] = h
+	ranked := make([]Hit, 0, len(byKeyword)+len(byVector))
+	places := make(map[string]int, len(byKeyword)+len(byVector)) // of memories in ranked
+	parts := func(m *memory.Memory) *ScoreParts {
+		i, known := places[m.ID]
+		if !known {
+			i = len(ranked)
+			places[m.ID] = i
+			ranked = append(ranked, Hit{Memory: m})
 		}
-		return h
+		return &ranked[i].Parts
 	}
 	for _, h := range byKeyword {
-		hit(h.Memory).Parts.Keyword = h.Score
+		parts(h.Memory).Keyword = h.Score
 	}
 	for _, h := range byVector {
-		hit(h.Memory).Parts.Similarity = min(1, max(0, h.Score))
+		parts(h.Memory).Similarity = min(1, max(0, h.Score))
 	}
 	evidence := r.vectorEvidence()
-	ranked := make([]Hit, 0, len(fused))
-	for _, h := range fused {
+	for i := range ranked {
+		h := &ranked[i]
 		p := &h.Parts
 		p.Relevance = 1 - (1-p.Keyword)*(1-evidence(p.Similarity))
 		p.Recency = r.recency(h.Memory, now)
 		p.Importance = h.Memory.Importance
 		h.Score = p.Relevance * (0.8 + 0.1*p.Recency + 0.1*p.Importance)
-		ranked = append(ranked, *h)
 	}
 	slices.SortFunc(ranked, func(a, b Hit) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), b.Memory.LastSaidAt.Compare(a.Memory.LastSaidAt),
