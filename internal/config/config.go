@@ -199,7 +199,7 @@ func defaults(dataDir string) Config {
 		},
 		History:       History{Vectors: 1000},
 		Namespaces:    []Namespace{},
-		Trace:         Trace{Retention: 168 * time.Hour, MaxRecords: 100_000},
+		Trace:         Trace{Retention: 168 * time.Hour, MaxRecords: 50_000},
 		ShutdownGrace: 10 * time.Second,
 	}
 }
