@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,18 +16,14 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/client"
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/completion"
 	"github.com/memsidecar/memsidecar/internal/config"
-)
-
-// Exit codes.
-const (
-	exitFailure = 1 // it was tried and failed
-	exitUsage   = 2 // the command line or the configuration is wrong
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := Main{Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr}.Run(ctx)
+	code := Main{Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}.Run(ctx)
 	stop()
 	os.Exit(code)
 }
@@ -35,6 +32,7 @@ func main() {
 type Main struct {
 	Args           []string
 	Environ        []string
+	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	// Started, when set, is called by serve once calls are answered.
 	Started func(*Sidecar)
@@ -42,19 +40,38 @@ type Main struct {
 
 // commands is the command line.
 type commands struct {
-	Config string            `short:"c" placeholder:"FILE" help:"YAML configuration file; also MEMSIDECAR_CONFIG."`
-	Set    map[string]string `placeholder:"KEY=VALUE" help:"Set any configuration key, for example --set retrieval.top_k=5."`
+	Config string            `short:"c" group:"configuration" placeholder:"FILE" complete:"file" help:"YAML configuration file; also MEMSIDECAR_CONFIG."`
+	Set    map[string]string `group:"configuration" placeholder:"KEY=VALUE" help:"Set any configuration key, for example --set retrieval.top_k=5."`
 
-	Listen   string `placeholder:"ADDRESS" help:"Address to listen on; the same as --set listen=ADDRESS."`
-	DataDir  string `placeholder:"DIR" help:"Data folder; the same as --set data_dir=DIR."`
-	LogLevel string `placeholder:"LEVEL" help:"debug, info, warn or error; the same as --set log.level=LEVEL."`
+	Listen   string `group:"configuration" placeholder:"ADDRESS" help:"Address to listen on; the same as --set listen=ADDRESS."`
+	DataDir  string `group:"configuration" placeholder:"DIR" complete:"file" help:"Data folder; the same as --set data_dir=DIR."`
+	LogLevel string `group:"configuration" placeholder:"LEVEL" help:"debug, info, warn or error; the same as --set log.level=LEVEL."`
 
 	Version kong.VersionFlag `help:"Print the version."`
 
-	Serve    serveCommand  `cmd:"" default:"1" help:"Run the sidecar (the default)."`
-	Demo     demoCommand   `cmd:"" help:"Start a sidecar on a temporary folder, play a short dialogue, and show what it remembers."`
-	Replay   replayCommand `cmd:"" help:"Feed a file of real messages to a running sidecar."`
-	Settings configCommand `cmd:"" name:"config" help:"Check, print or explain the configuration."`
+	Serve serveCommand `cmd:"" default:"1" group:"run" help:"Run the sidecar (the default)."`
+	Demo  demoCommand  `cmd:"" group:"run" help:"Start a sidecar on a temporary folder, play a short dialogue, and show what it remembers."`
+	client.Commands
+	Configuration configCommand      `cmd:"" name:"config" group:"tend" help:"Check, print or explain the configuration."`
+	Completion    completion.Command `cmd:"" group:"tend" help:"Print a script that completes commands in a shell."`
+	Complete      completion.Words   `cmd:"" name:"__complete" hidden:""`
+}
+
+const description = `Long-term memory for chat bots, over gRPC.
+
+Exit codes: 0 done; 1 tried and failed; 2 the command line, the configuration or a file is wrong;
+3 no sidecar, or it cannot do that now; 4 not found; 130 interrupted.`
+
+func groups() []kong.Group {
+	return []kong.Group{
+		{Key: "run", Title: "Run a sidecar"},
+		{Key: "use", Title: "Use a running sidecar"},
+		{Key: "tend", Title: "Look after it"},
+		{Key: "scope", Title: "Whose memories"},
+		{Key: "output", Title: "Output"},
+		{Key: "sidecar", Title: "Which sidecar"},
+		{Key: "configuration", Title: "Configuration"},
+	}
 }
 
 // usageError is a mistake in how the program was called.
@@ -64,15 +81,7 @@ type usageError struct{ error }
 func (m Main) Run(ctx context.Context) int {
 	var c commands
 	exit := -1
-	parser, err := kong.New(&c,
-		kong.Name("memsidecar"),
-		kong.Description("Long-term memory for chat bots, over gRPC."),
-		kong.Vars{"version": version()},
-		kong.Writers(m.Stdout, m.Stderr),
-		kong.Exit(func(code int) { exit = code }),
-		kong.UsageOnError(),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-	)
+	parser, err := kong.New(&c, m.options(ctx, &c, &exit)...)
 	if err != nil {
 		return m.fail(err)
 	}
@@ -81,23 +90,61 @@ func (m Main) Run(ctx context.Context) int {
 		return exit // --help and --version
 	}
 	if err != nil {
-		return m.fail(usageError{err})
+		return m.fail(usageError{hinted(err)})
 	}
 	return m.fail(parsed.Run(&m, &c))
 }
 
+func (m *Main) options(ctx context.Context, c *commands, exit *int) []kong.Option {
+	program := &client.Program{
+		Stdin: m.Stdin, Stdout: m.Stdout, Stderr: m.Stderr,
+		Getenv: func(name string) string { return getenv(m.Environ, name) },
+		Listen: func() (string, error) {
+			sources := *c
+			sources.DataDir = cmp.Or(c.DataDir, ".") // a client has none, and needs no home folder for it
+			loaded, err := m.load(&sources)
+			if err != nil {
+				return "", err
+			}
+			return loaded.Config.Listen, nil
+		},
+	}
+	return append(program.Options(),
+		kong.Name("memsidecar"),
+		kong.Description(description),
+		kong.ExplicitGroups(groups()),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.Vars{"version": version()},
+		kong.Writers(m.Stdout, m.Stderr),
+		kong.Exit(func(code int) { *exit = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+	)
+}
+
+// hinted says where the help is.
+func hinted(err error) error {
+	command := "memsidecar"
+	if parsing := (*kong.ParseError)(nil); errors.As(err, &parsing) {
+		for _, step := range parsing.Context.Path {
+			if step.Command != nil && !step.Command.Hidden {
+				command = "memsidecar " + strings.TrimPrefix(step.Command.Path(), "memsidecar ")
+			}
+		}
+	}
+	return fmt.Errorf("%w; see %s --help", err, command)
+}
+
 func (m Main) fail(err error) int {
-	var usage usageError
-	var wrong *config.InvalidError
-	switch {
-	case err == nil:
+	if err == nil {
 		return 0
-	case errors.As(err, &usage), errors.As(err, &wrong):
-		fmt.Fprintln(m.Stderr, "memsidecar:", err)
-		return exitUsage
 	}
 	fmt.Fprintln(m.Stderr, "memsidecar:", err)
-	return exitFailure
+	var usage usageError
+	var wrong *config.InvalidError
+	if errors.As(err, &usage) || errors.As(err, &wrong) {
+		return client.ExitUsage
+	}
+	return client.ExitCode(err)
 }
 
 // load reads the configuration from everything that was given.

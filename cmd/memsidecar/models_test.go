@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/client"
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -363,7 +364,7 @@ func TestWrongModels(t *testing.T) {
 		"--set", "embedding.provider=gogle", "--set", "decision.provider=openai", "--set", "decision.prompt=no placeholder",
 		"--set", "summary.model=ollama/", "--data-dir", t.TempDir(), "serve",
 	}, Stdout: out, Stderr: out}.Run(t.Context())
-	if code != exitUsage {
+	if code != client.ExitUsage {
 		t.Errorf("ended with %d", code)
 	}
 	for _, want := range []string{"embedding.provider", `"gogle"`, "deepseek", "set OPENAI_API_KEY", "decision.prompt", "{conversation}", "summary.model is required"} {

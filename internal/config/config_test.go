@@ -332,7 +332,8 @@ func TestOneProblem(t *testing.T) {
 // TestVariablesOfOthers: what nobody chose to set is no mistake.
 func TestVariablesOfOthers(t *testing.T) {
 	mustLoad(t, Sources{Environ: environ(
-		"MEMSIDECAR_CONFIG=/etc/memsidecar.yaml", // read by cmd
+		"MEMSIDECAR_CONFIG=/etc/memsidecar.yaml",                                     // read by cmd
+		"MEMSIDECAR_ADDR=127.0.0.1:1", "MEMSIDECAR_NAMESPACE=n", "MEMSIDECAR_USER=u", // read by cmd's clients
 		// Kubernetes, about services called memsidecar and memsidecar-admin
 		"MEMSIDECAR_SERVICE_HOST=10.0.0.11", "MEMSIDECAR_SERVICE_PORT=7420", "MEMSIDECAR_SERVICE_PORT_GRPC=7420",
 		"MEMSIDECAR_PORT=tcp://10.0.0.11:7420", "MEMSIDECAR_PORT_7420_TCP=tcp://10.0.0.11:7420",

@@ -32,8 +32,8 @@ const (
 type Sources struct {
 	// File is the path of a YAML file, which must exist; "" reads none.
 	File string
-	// Environ is the environment as os.Environ gives it. Its MEMSIDECAR_* variables count, except MEMSIDECAR_CONFIG
-	// and those that are empty. A variable that names no key is an error.
+	// Environ is the environment as os.Environ gives it. Its MEMSIDECAR_* variables count, except those that the
+	// command line reads by itself (MEMSIDECAR_CONFIG, _ADDR, _NAMESPACE, _USER) and those that are empty. A variable that names no key is an error.
 	Environ []string
 	// Flags are values by key.
 	Flags map[string]string
@@ -168,7 +168,7 @@ func (l *layer) readEnviron(sources Sources) {
 		text, _ := vars[name].(string)
 		leaf, key, found := l.schema.findEnv(name)
 		switch {
-		case name == pathEnv:
+		case slices.Contains(notKeys, name):
 		case found && text != "":
 			l.set(leaf, key, fromText(text, leaf.typ), name)
 		case !found && !fromKubernetes(name, text):

@@ -8,11 +8,13 @@ import (
 )
 
 const (
-	tagKey  = "koanf"
-	delim   = "."
-	prefix  = "MEMSIDECAR_"
-	pathEnv = prefix + "CONFIG" // the file's own path, which cmd reads
+	tagKey = "koanf"
+	delim  = "."
+	prefix = "MEMSIDECAR_"
 )
+
+// notKeys are the variables that the command line reads: the file's own path, and what its clients need.
+var notKeys = []string{prefix + "CONFIG", prefix + "ADDR", prefix + "NAMESPACE", prefix + "USER"}
 
 // leaf is a key that has a value. Its key has a part in angle brackets where the entries of a map have their names.
 type leaf struct {

@@ -1,0 +1,56 @@
+// Package client is what people use against a running sidecar: one struct a command, with its flags and a Run method. What
+// commands share is here, too: which sidecar and whose memories, errors in words that say what to do, tables, JSON, progress.
+//
+// A new command is a struct that embeds the flags it needs (calls, output, person, place), a Run method, and a line in
+// Commands.
+package client
+
+import (
+	"io"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// Commands are the commands that talk to a running sidecar.
+type Commands struct {
+	Retrieve       retrieveCommand        `cmd:"" group:"use" help:"Find the memories that help to answer a question."`
+	Remember       rememberCommand        `cmd:"" group:"use" help:"Remember a statement, or let the sidecar consider it."`
+	Forget         forgetCommand          `cmd:"" group:"use" help:"Delete everything that is stored about a user."`
+	Memories       memoriesCommands       `cmd:"" group:"use" help:"List, change, delete, export and import memories."`
+	Considerations considerationsCommands `cmd:"" group:"use" help:"See what became of the dialogues that were handed over."`
+	Settings       settingsCommands       `cmd:"" group:"use" help:"Show and change a user's settings."`
+	Replay         replayCommand          `cmd:"" group:"use" help:"Feed a file of real messages to a running sidecar."`
+	Status         statusCommand          `cmd:"" group:"tend" help:"Show how the sidecar is: what works, what waits, what it costs."`
+	Health         healthCommand          `cmd:"" group:"tend" help:"Ask whether the sidecar serves, for probes: see the exit code."`
+}
+
+// Program is what the commands take from outside.
+type Program struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Getenv returns an environment variable, "" when it is not set.
+	Getenv func(name string) string
+	// Listen returns the address that the configuration gives to the sidecar.
+	Listen func() (string, error)
+}
+
+// Options are what the parser needs for the commands.
+func (p *Program) Options() []kong.Option {
+	return []kong.Option{
+		kong.Bind(p),
+		kong.Vars{
+			"kinds": strings.Join(names(kindNames), ","), "kindlist": strings.Join(names(kindNames), ", "),
+			"states": strings.Join(names(stateNames), ","), "statelist": strings.Join(names(stateNames), ", "),
+		},
+		// Not kong's own `env`, which reads the process's environment behind Program's back.
+		kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+			if name := flag.Tag.Get("variable"); name != "" {
+				if value := p.Getenv(name); value != "" {
+					return value, nil
+				}
+			}
+			return nil, nil //nolint:nilnil // kong's way to say that there is none
+		})),
+	}
+}

@@ -1,0 +1,160 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// connection is a sidecar as commands see it: each error is already in words.
+type connection struct {
+	memsidecarv1.MemoryServiceClient
+	*grpc.ClientConn
+	addr    string
+	timeout time.Duration // of each unary call; 0 is none
+
+	connected atomic.Bool           // something listens
+	dialing   atomic.Pointer[error] // why connecting failed last
+}
+
+// call is how far a call got.
+type call struct{ sent, answered atomic.Bool }
+
+// dial prepares the connection; it is made with the first call.
+func (f calls) dial(p *Program) (*connection, error) {
+	if f.Timeout <= 0 {
+		return nil, usage("--timeout %s: write a time above 0, for example 30s", f.Timeout)
+	}
+	return f.sidecarFlag.dial(p, f.Timeout)
+}
+
+func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error) {
+	addr, err := f.address(p)
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{addr: addr, timeout: timeout}
+	// The dialer resolves the name, so that a wrong one is its error, too; and it goes around the environment's proxies.
+	c.ClientConn, err = grpc.NewClient("passthrough:///"+addr,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(c.connect),
+		grpc.WithStatsHandler(watch{}),
+		grpc.WithChainUnaryInterceptor(c.unary),
+		grpc.WithChainStreamInterceptor(c.stream),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), // an exported dialogue may be large
+	)
+	if err != nil {
+		return nil, err
+	}
+	c.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(c.ClientConn)
+	return c, nil
+}
+
+// close ends the connection; there is nothing to do about an error.
+func (c *connection) close() { _ = c.Close() }
+
+func (c *connection) connect(ctx context.Context, addr string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		c.dialing.Store(&err)
+		return nil, err
+	}
+	c.connected.Store(true)
+	return conn, nil
+}
+
+// obstacle is why there is no connection, unless simply nobody listens.
+func (c *connection) obstacle() string {
+	cause := c.dialing.Load()
+	if cause == nil || errors.Is(*cause, syscall.ECONNREFUSED) {
+		return ""
+	}
+	if dns, ok := errors.AsType[*net.DNSError](*cause); ok {
+		return " (" + dns.Error() + ")"
+	}
+	return fmt.Sprintf(" (%v)", *cause)
+}
+
+func (c *connection) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	bounded := ctx
+	if c.timeout > 0 {
+		timeout := c.timeout
+		if waits, ok := req.(interface{ GetWait() *durationpb.Duration }); ok {
+			timeout += waits.GetWait().AsDuration()
+		}
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	state := &call{}
+	err := invoke(context.WithValue(bounded, watch{}, state), method, req, reply, cc, opts...)
+	return c.explain(ctx, state, err)
+}
+
+func (c *connection) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	state := &call{}
+	words := func(err error) error { return c.explain(ctx, state, err) }
+	s, err := open(context.WithValue(ctx, watch{}, state), desc, cc, method, opts...)
+	if err != nil {
+		return nil, words(err)
+	}
+	return explained{s, words}, nil
+}
+
+// explained is a stream whose errors are in words.
+type explained struct {
+	grpc.ClientStream
+	explain func(error) error
+}
+
+// SendMsg implements grpc.ClientStream. io.EOF means that RecvMsg says why.
+func (s explained) SendMsg(m any) error { return s.words(s.ClientStream.SendMsg(m)) }
+
+// RecvMsg implements grpc.ClientStream.
+func (s explained) RecvMsg(m any) error { return s.words(s.ClientStream.RecvMsg(m)) }
+
+func (s explained) words(err error) error {
+	if errors.Is(err, io.EOF) {
+		return err
+	}
+	return s.explain(err)
+}
+
+// watch notes how far each call gets. grpc's own errors do not say whether they come from the other end.
+type watch struct{}
+
+// HandleRPC implements stats.Handler.
+func (watch) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	state, ok := ctx.Value(watch{}).(*call)
+	if !ok {
+		return
+	}
+	switch event.(type) {
+	case *stats.OutHeader: // only ever to a server that speaks the protocol
+		state.sent.Store(true)
+	case *stats.InTrailer: // it ended the call itself
+		state.answered.Store(true)
+	}
+}
+
+// TagRPC implements stats.Handler.
+func (watch) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// TagConn implements stats.Handler.
+func (watch) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (watch) HandleConn(context.Context, stats.ConnStats) {}

@@ -1,0 +1,175 @@
+package client
+
+import (
+	"cmp"
+	"context"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+type considerationsCommands struct {
+	List  considerationsList  `cmd:"" help:"List a user's considerations, newest first."`
+	Get   considerationsGet   `cmd:"" help:"Show what became of one dialogue."`
+	Retry considerationsRetry `cmd:"" help:"Try failed considerations again."`
+}
+
+type considerationsList struct {
+	State []string `enum:"${states}" placeholder:"STATE" help:"Only in these states: ${statelist}."`
+
+	pages
+	place
+	calls
+	output
+}
+
+// Help has examples.
+func (considerationsList) Help() string {
+	return `With --json every line is one consideration.
+
+Examples:
+
+    memsidecar considerations list -u alice
+    memsidecar considerations list -u alice --state pending,failed`
+}
+
+// Run lists.
+func (c considerationsList) Run(ctx context.Context, p *Program) error {
+	scope, err := c.sees()
+	if err != nil {
+		return err
+	}
+	request := &memsidecarv1.ListConsiderationsRequest{Scope: scope}
+	for _, state := range c.State {
+		request.States = append(request.States, memsidecarv1.ConsiderationState(valueOf(memsidecarv1.ConsiderationState_value, statePrefix, state)))
+	}
+	conn, err := c.dial(p)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	t := &table{columns: []column{{name: "id"}, {name: "state"}, {name: "accepted"}, {name: "messages", right: true}, {name: "attempts", right: true}, {name: "why", wraps: true}}}
+	more, err := c.each(func(size int32, token string) (int, string, error) {
+		request.PageSize, request.PageToken = size, token
+		resp, err := conn.ListConsiderations(ctx, request)
+		if err != nil {
+			return 0, "", err
+		}
+		for _, one := range resp.GetConsiderations() {
+			if c.JSON {
+				if err := c.json(p, one); err != nil {
+					return 0, "", err
+				}
+				continue
+			}
+			t.row(one.GetId(), stateCell(one.GetState()), date(one.GetCreateTime()), one.GetMessageCount(), one.GetAttemptCount(),
+				cmp.Or(one.GetError(), one.GetReason()))
+		}
+		return len(resp.GetConsiderations()), resp.GetNextPageToken(), nil
+	})
+	if err != nil {
+		return err
+	}
+	c.list(p, t, more)
+	return nil
+}
+
+func stateCell(state memsidecarv1.ConsiderationState) cell {
+	looks := map[memsidecarv1.ConsiderationState]style{
+		memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED: green,
+		memsidecarv1.ConsiderationState_CONSIDERATION_STATE_SKIPPED:    dim,
+		memsidecarv1.ConsiderationState_CONSIDERATION_STATE_PENDING:    yellow,
+		memsidecarv1.ConsiderationState_CONSIDERATION_STATE_RUNNING:    yellow,
+		memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED:     red,
+	}
+	return cell{stateName(state), looks[state]}
+}
+
+type considerationsGet struct {
+	ID string `arg:"" help:"The consideration's id."`
+
+	place
+	calls
+	output
+}
+
+// Help has examples.
+func (considerationsGet) Help() string {
+	return `Examples:
+
+    memsidecar considerations get -u alice con_01a1faee-a5c8-7b54-bff9-33f04e555976`
+}
+
+// Run shows the consideration.
+func (c considerationsGet) Run(ctx context.Context, p *Program) error {
+	scope, err := c.sees()
+	if err != nil {
+		return err
+	}
+	conn, err := c.dial(p)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	resp, err := conn.GetConsideration(ctx, &memsidecarv1.GetConsiderationRequest{Scope: scope, ConsiderationId: c.ID})
+	if err != nil {
+		return err
+	}
+	return c.show(p, resp.GetConsideration(), func(s *screen) { s.consideration(resp.GetConsideration()) })
+}
+
+func (s *screen) consideration(c *memsidecarv1.Consideration) {
+	s.fields(
+		"id", c.GetId(), "state", stateCell(c.GetState()), "because", c.GetReason(), "error", cell{c.GetError(), red},
+		"channel", channelName(c.GetScope()), "agent", c.GetScope().GetAgentId(), "session", c.GetScope().GetSessionId(),
+		"messages", c.GetMessageCount(), "attempts", c.GetAttemptCount(), "next attempt", date(c.GetNextAttemptTime()),
+		"accepted", date(c.GetCreateTime()), "changed", date(c.GetUpdateTime()), "decided by", c.GetDecidedBy(),
+	)
+	if len(c.GetChanges()) == 0 {
+		return
+	}
+	s.say("\n")
+	t := &table{columns: []column{{name: "done"}, {name: "memory"}, {name: "text", wraps: true}}}
+	for _, change := range c.GetChanges() {
+		t.row(nameOf(change.GetAction().String(), "MEMORY_ACTION_"), change.GetMemoryId(), change.GetText())
+	}
+	s.print(t)
+}
+
+type considerationsRetry struct {
+	ID []string `arg:"" help:"The considerations' ids."`
+
+	place
+	calls
+	output
+}
+
+// Help has examples.
+func (considerationsRetry) Help() string {
+	return `Examples:
+
+    memsidecar considerations list -u alice --state failed --json | jq -r .id |
+      xargs memsidecar considerations retry -u alice`
+}
+
+// Run makes one after the other pending again.
+func (c considerationsRetry) Run(ctx context.Context, p *Program) error {
+	scope, err := c.sees()
+	if err != nil {
+		return err
+	}
+	conn, err := c.dial(p)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	return each(c.ID, func(id string) error {
+		resp, err := conn.RetryConsideration(ctx, &memsidecarv1.RetryConsiderationRequest{Scope: scope, ConsiderationId: id})
+		if err != nil {
+			return err
+		}
+		return c.show(p, resp.GetConsideration(), func(s *screen) {
+			state := stateCell(resp.GetConsideration().GetState())
+			s.say("%s is %s\n", line(id), s.paint(state.text, state.look))
+		})
+	})
+}

@@ -1,0 +1,316 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+const scripts = "testdata/script"
+
+// TestScripts runs the transcripts in testdata/script: the real binary against a real sidecar in a process of its own.
+// Beyond testscript's own commands they have those of scriptCommands.
+func TestScripts(t *testing.T) {
+	bin := filepath.Dir(binary(t))
+	testscript.Run(t, testscript.Params{
+		Dir: scripts,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("PATH", bin+string(os.PathListSeparator)+e.Getenv("PATH"))
+			e.Setenv("TZ", "UTC")
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("ESC", "\x1b")
+			e.Setenv("RLO", "\u202e")
+			e.Setenv("C1", "\u009b")
+			e.Values["processes"] = processes{}
+			return nil
+		},
+		Cmds:               scriptCommands(t),
+		RequireUniqueNames: true,
+		UpdateScripts:      os.Getenv("UPDATE_SCRIPTS") != "",
+	})
+}
+
+func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, []string) {
+	return map[string]func(*testscript.TestScript, bool, []string){
+		// sidecar [flag…] starts memsidecar serve on a free port and the folder "data"; the clients find it by MEMSIDECAR_ADDR.
+		"sidecar": func(ts *testscript.TestScript, _ bool, args []string) {
+			p := start(ts, "sidecar", nil, append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", "data"}, args...))
+			addr, ok := p.ready()
+			if !ok {
+				ts.Fatalf("serve ended before it was ready:\n%s", p.stderr)
+			}
+			ts.Setenv("MEMSIDECAR_ADDR", addr)
+		},
+		// signal NAME SIGNAL sends STOP, CONT or KILL to what was started.
+		"signal": func(ts *testscript.TestScript, _ bool, args []string) {
+			signals := map[string]syscall.Signal{"STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT, "KILL": syscall.SIGKILL}
+			ts.Check(processesOf(ts)[args[0]].command.Process.Signal(signals[args[1]]))
+		},
+		// start NAME [-feed FILE] memsidecar ARG… runs a command in the background. Its standard input is fed the file and stays open.
+		"start": func(ts *testscript.TestScript, _ bool, args []string) {
+			name, rest := args[0], args[1:]
+			var feed io.Reader
+			if rest[0] == "-feed" {
+				feed, rest = strings.NewReader(ts.ReadFile(rest[1])), rest[2:]
+			}
+			start(ts, name, feed, rest[1:])
+		},
+		// interrupt NAME CODE sends what Ctrl-C does, and expects the exit code.
+		"interrupt": func(ts *testscript.TestScript, _ bool, args []string) {
+			p := processesOf(ts)[args[0]]
+			ts.Check(p.command.Process.Signal(os.Interrupt))
+			p.end(ts, args[1])
+		},
+		// await NAME CODE waits until what was started ends by itself, and expects the exit code.
+		"await": func(ts *testscript.TestScript, _ bool, args []string) { processesOf(ts)[args[0]].end(ts, args[1]) },
+		// exists-soon GLOB returns when there is such a file.
+		"exists-soon": func(ts *testscript.TestScript, _ bool, args []string) {
+			eventually(t, "there is a file "+args[0], func() bool {
+				found, err := filepath.Glob(ts.MkAbs(args[0]))
+				ts.Check(err)
+				return len(found) > 0
+			})
+		},
+		// exits CODE PROGRAM ARG… expects an exit code.
+		"exits": func(ts *testscript.TestScript, _ bool, args []string) {
+			err := ts.Exec(args[1], args[2:]...)
+			if got := exitCode(err); strconv.Itoa(got) != args[0] {
+				ts.Fatalf("exit code %d, want %s (%v)", got, args[0], err)
+			}
+		},
+		// scrub replaces ids, times and the sidecar's address in the output by what is the same every time.
+		"scrub": func(ts *testscript.TestScript, _ bool, _ []string) {
+			out, errs := scrubbed(ts, ts.ReadFile("stdout")), scrubbed(ts, ts.ReadFile("stderr"))
+			_, err := io.WriteString(ts.Stdout(), out)
+			ts.Check(err)
+			_, err = io.WriteString(ts.Stderr(), errs)
+			ts.Check(err)
+		},
+		// [!] json PATH VALUE expects the field, of every line of the output; json PATH > VARIABLE keeps that of the first line.
+		"json": func(ts *testscript.TestScript, neg bool, args []string) {
+			out := ts.ReadFile("stdout")
+			values := fieldOf(ts, out, args[0])
+			if args[1] == ">" {
+				ts.Setenv(args[2], values[0])
+			} else if got := strings.Join(values, " "); (got == args[1]) == neg {
+				ts.Fatalf("%s is %q, want %q: %v", args[0], got, args[1], !neg)
+			}
+			_, err := io.WriteString(ts.Stdout(), out)
+			ts.Check(err)
+		},
+		// generate N FILE LINE writes lines with a number in each.
+		"generate": func(ts *testscript.TestScript, _ bool, args []string) {
+			n, err := strconv.Atoi(args[0])
+			ts.Check(err)
+			var b bytes.Buffer
+			for i := range n {
+				b.WriteString(strings.ReplaceAll(args[2], "NUMBER", strconv.Itoa(i)+strings.Repeat(" and others", 20)) + "\n")
+			}
+			ts.Check(os.WriteFile(ts.MkAbs(args[1]), b.Bytes(), 0o600))
+		},
+		// failed VARIABLE USER TEXT stores a consideration that failed, before the sidecar starts.
+		"failed": func(ts *testscript.TestScript, _ bool, args []string) {
+			ts.Setenv(args[0], seedConsideration(t, ts.MkAbs("data"), direct(args[1]), args[2], failed))
+		},
+	}
+}
+
+// processes are what a script started, by name.
+type processes map[string]*scriptProcess
+
+func processesOf(ts *testscript.TestScript) processes {
+	p, _ := ts.Value("processes").(processes)
+	return p
+}
+
+type scriptProcess struct {
+	command        *exec.Cmd
+	stdout, stderr *syncBuffer
+	wrote          chan struct{} // something to standard error
+	done           chan struct{} // closed at the end, when err is how it ended
+	err            error
+}
+
+func start(ts *testscript.TestScript, name string, feed io.Reader, args []string) *scriptProcess {
+	p := &scriptProcess{stdout: &syncBuffer{}, stderr: &syncBuffer{}, wrote: make(chan struct{}, 1), done: make(chan struct{})}
+	p.command = exec.CommandContext(context.Background(), filepath.Join(filepath.SplitList(ts.Getenv("PATH"))[0], "memsidecar"), args...)
+	p.command.Dir = ts.MkAbs(".")
+	p.command.Env = []string{"HOME=" + ts.Getenv("HOME"), "TZ=UTC", "MEMSIDECAR_ADDR=" + ts.Getenv("MEMSIDECAR_ADDR")}
+	p.command.Stdout, p.command.Stderr = p.stdout, noticed{p}
+	stdin, err := p.command.StdinPipe()
+	ts.Check(err)
+	ts.Check(p.command.Start())
+	go func() {
+		p.err = p.command.Wait()
+		close(p.done)
+	}()
+	ts.Defer(func() {
+		_ = p.command.Process.Kill() // it may have ended
+		<-p.done
+	})
+	processesOf(ts)[name] = p
+	if feed != nil {
+		_, err := io.Copy(stdin, feed) // more than fits into a pipe, so that some of it is read when this returns
+		ts.Check(err)
+	}
+	return p
+}
+
+// noticed keeps what is written and signals it.
+type noticed struct{ p *scriptProcess }
+
+func (n noticed) Write(b []byte) (int, error) {
+	defer func() {
+		select {
+		case n.p.wrote <- struct{}{}:
+		default:
+		}
+	}()
+	return n.p.stderr.Write(b)
+}
+
+var readyAddress = regexp.MustCompile(`memsidecar is ready.* address=(\S+)`)
+
+// ready waits for the line that says where serve listens.
+func (p *scriptProcess) ready() (addr string, ok bool) {
+	for {
+		if found := readyAddress.FindStringSubmatch(p.stderr.String()); found != nil {
+			return found[1], true
+		}
+		select {
+		case <-p.wrote:
+		case <-p.done:
+			return "", false
+		}
+	}
+}
+
+// end waits for the exit code and makes the output that of the script's last command.
+func (p *scriptProcess) end(ts *testscript.TestScript, want string) {
+	<-p.done
+	err := p.err
+	_, err1 := io.WriteString(ts.Stdout(), p.stdout.String())
+	_, err2 := io.WriteString(ts.Stderr(), p.stderr.String())
+	ts.Check(errors.Join(err1, err2))
+	if got := exitCode(err); strconv.Itoa(got) != want {
+		ts.Fatalf("exit code %d, want %s (%v)\n%s", got, want, err, p.stderr)
+	}
+}
+
+func exitCode(err error) int {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode()
+	}
+	if err != nil {
+		return -1
+	}
+	return 0
+}
+
+var changing = []struct {
+	pattern *regexp.Regexp
+	same    string
+}{
+	{regexp.MustCompile(`mem_[a-z2-7]{24}`), "mem_xxxxxxxxxxxxxxxxxxxxxxxx"},
+	{regexp.MustCompile(`con_[0-9a-f-]{36}`), "con_xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d`), "2026-xx-xx xx:xx"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z`), "TIME"},
+	{regexp.MustCompile(` in [\d.]+m?s`), " in TIME"},
+	{regexp.MustCompile(`(?m)^version .*$`), "version    VERSION"},
+}
+
+func scrubbed(ts *testscript.TestScript, text string) string {
+	for _, c := range changing {
+		text = c.pattern.ReplaceAllString(text, c.same)
+	}
+	if addr := ts.Getenv("MEMSIDECAR_ADDR"); addr != "" {
+		text = strings.ReplaceAll(text, addr, "ADDRESS")
+	}
+	return text
+}
+
+// fieldOf is a field of each line, by a path such as scope.user_id or memories.0.score.
+func fieldOf(ts *testscript.TestScript, lines, path string) []string {
+	var values []string
+	for text := range strings.Lines(lines) {
+		var at any
+		ts.Check(json.Unmarshal([]byte(text), &at))
+		for name := range strings.SplitSeq(path, ".") {
+			switch in := at.(type) {
+			case map[string]any:
+				at = in[name]
+			case []any:
+				i, err := strconv.Atoi(name)
+				ts.Check(err)
+				at = in[i]
+			}
+		}
+		values = append(values, fmt.Sprint(at))
+	}
+	if len(values) == 0 {
+		ts.Fatalf("there is no output")
+	}
+	return values
+}
+
+// TestEveryCommandHasATranscript: and so has every flag of its own.
+func TestEveryCommandHasATranscript(t *testing.T) {
+	files := must(filepath.Glob(filepath.Join(scripts, "*.txtar")))(t)
+	var lines []string
+	for _, file := range files {
+		script, _, _ := strings.Cut(string(must(os.ReadFile(file))(t)), "\n-- ")
+		script = strings.NewReplacer(" -u ", " --user ", " -n ", " --namespace ", " -k ", " --top-k ", " -c ", " --config ", " -y", " --yes").Replace(script)
+		for line := range strings.Lines(script) {
+			line = strings.TrimSpace(strings.ReplaceAll(line, "sidecar --", "memsidecar serve --"))
+			if !strings.HasPrefix(line, "#") {
+				lines = append(lines, line+" ")
+			}
+		}
+	}
+	var c commands
+	parser := must(kong.New(&c, Main{}.optionsFor(t, &c)...))(t)
+	mustDo(t, kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
+		command, ok := node.(*kong.Node)
+		if !ok || !command.Leaf() || command.Hidden {
+			return next(nil)
+		}
+		var own []string
+		for _, line := range lines {
+			if strings.Contains(line, "memsidecar "+command.Path()+" ") {
+				own = append(own, line)
+			}
+		}
+		if len(own) == 0 {
+			t.Errorf("memsidecar %s is in no transcript", command.Path())
+		}
+		for _, flag := range command.Flags {
+			if used := strings.Join(own, "\n"); !flag.Hidden && !strings.Contains(used, "--"+flag.Name) && len(own) > 0 && flag.Group == nil {
+				t.Errorf("memsidecar %s --%s is in no transcript", command.Path(), flag.Name)
+			}
+		}
+		return next(nil)
+	}))
+}
+
+// optionsFor are the parser's options.
+func (m Main) optionsFor(t *testing.T, c *commands) []kong.Option {
+	t.Helper()
+	exit := 0
+	return m.options(t.Context(), c, &exit)
+}
