@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,8 +25,8 @@ func (r *running) sessions() memsidecarv1.SessionServiceClient {
 	return memsidecarv1.NewSessionServiceClient(r.conn)
 }
 
-// in is the scope in a session.
-func in(scope *memsidecarv1.Scope, session string) *memsidecarv1.Scope {
+// within is the scope in a session.
+func within(scope *memsidecarv1.Scope, session string) *memsidecarv1.Scope {
 	scope = proto.CloneOf(scope)
 	scope.SessionId = session
 	return scope
@@ -84,7 +85,7 @@ func TestThreeTurns(t *testing.T) {
 		if resp.GetCreated() != (i == 0) || resp.GetSession().GetId() == "" {
 			t.Errorf("turn %d: %v", i, resp)
 		}
-		scope = in(scope, resp.GetSession().GetId())
+		scope = within(scope, resp.GetSession().GetId())
 	}
 	want := `【对话历史 - 仅供上下文参考，不作为事实依据】
 以下是与用户的近期对话，帮助你理解用户的兴趣和问题背景。
@@ -144,7 +145,7 @@ func TestFullFidelity(t *testing.T) {
 		{Id: "m3", Role: memsidecarv1.Role_ROLE_TOOL, AgentId: "monitor", Content: "raw", Time: timestamppb.New(at)},
 		{Id: "m4", Role: memsidecarv1.Role_ROLE_SYSTEM, AgentId: "monitor", Content: "be brief", Time: timestamppb.New(at.Add(-time.Hour))},
 	}
-	scope := in(direct("ann"), "s")
+	scope := within(direct("ann"), "s")
 	scope.AgentId = "monitor"
 	r.appendTo(t, scope, sent...)
 	if again := r.appendTo(t, scope, sent[1], sent[3]); again.GetAddedCount() != 0 || !slices.Equal(again.GetPositions(), []int64{2, 4}) {
@@ -220,7 +221,7 @@ func TestTwoBots(t *testing.T) {
 	var both sync.WaitGroup
 	for _, bot := range []string{"a", "b"} {
 		both.Go(func() {
-			scope := in(group("ann", "g"), "s")
+			scope := within(group("ann", "g"), "s")
 			scope.AgentId = bot
 			for i := range each {
 				m := answered(fmt.Sprintf("%s %d", bot, i))
@@ -236,7 +237,7 @@ func TestTwoBots(t *testing.T) {
 	}
 	both.Wait()
 	next := map[string]int{}
-	for _, content := range r.history(t, in(group("ann", "g"), "s")) {
+	for _, content := range r.history(t, within(group("ann", "g"), "s")) {
 		var i int
 		var bot string
 		if _, err := fmt.Sscanf(content, "%s %d", &bot, &i); err != nil || i != next[bot] {
@@ -252,17 +253,17 @@ func TestTwoBots(t *testing.T) {
 // TestSessionsKeepPeopleApart: a session is seen by those who take part in it, in its channel.
 func TestSessionsKeepPeopleApart(t *testing.T) {
 	r := serve(t)
-	r.appendTo(t, in(direct("ann"), "private"), said("my secret is blue"), answered("noted"))
-	r.appendTo(t, in(group("ann", "g"), "public"), said("hello all"))
-	r.appendTo(t, in(group("ben", "g"), "public"), said("hello ann"))
-	r.appendTo(t, in(&memsidecarv1.Scope{}, "nobody"), said("who am I"))
+	r.appendTo(t, within(direct("ann"), "private"), said("my secret is blue"), answered("noted"))
+	r.appendTo(t, within(group("ann", "g"), "public"), said("hello all"))
+	r.appendTo(t, within(group("ben", "g"), "public"), said("hello ann"))
+	r.appendTo(t, within(&memsidecarv1.Scope{}, "nobody"), said("who am I"))
 	sees := func(scope *memsidecarv1.Scope, session string) bool {
 		t.Helper()
-		_, err := r.sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: in(scope, session)})
+		_, err := r.sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: within(scope, session)})
 		if code := status.Code(err); code != codes.OK && code != codes.NotFound {
 			t.Fatal(err)
 		}
-		window, contextErr := r.sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: in(scope, session)})
+		window, contextErr := r.sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: within(scope, session)})
 		if contextErr != nil || (len(window.GetMessages()) > 0) != (err == nil) {
 			t.Errorf("%v sees %s: GetSession %v, GetContext %v (%v)", scope, session, err, window, contextErr)
 		}
@@ -290,7 +291,7 @@ func TestSessionsKeepPeopleApart(t *testing.T) {
 		}
 	}
 	for name, scope := range map[string]*memsidecarv1.Scope{
-		"somebody else": in(direct("ben"), "private"), "another channel": in(group("ann", "g"), "private"), "nobody named": in(&memsidecarv1.Scope{}, "private"),
+		"somebody else": within(direct("ben"), "private"), "another channel": within(group("ann", "g"), "private"), "nobody named": within(&memsidecarv1.Scope{}, "private"),
 	} {
 		_, err := r.sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: []*memsidecarv1.Message{said("x")}})
 		if status.Code(err) != codes.FailedPrecondition {
@@ -310,12 +311,12 @@ func TestSessionsKeepPeopleApart(t *testing.T) {
 	}
 	// Considering a dialogue under the id of somebody else's session is not refused: what is said is not lost.
 	resp, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: in(direct("ben"), "private"), Messages: []*memsidecarv1.Message{said("My name is Ben.")}, Wait: durationpb.New(30 * time.Second),
+		Scope: within(direct("ben"), "private"), Messages: []*memsidecarv1.Message{said("My name is Ben.")}, Wait: durationpb.New(30 * time.Second),
 	})
 	if err != nil || resp.GetNotRecordedReason() == "" || resp.GetConsideration().GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 		t.Errorf("considered: %v, %v", resp, err)
 	}
-	if got := r.history(t, in(direct("ann"), "private")); len(got) != 2 {
+	if got := r.history(t, within(direct("ann"), "private")); len(got) != 2 {
 		t.Errorf("ann's session became %q", got)
 	}
 }
@@ -334,14 +335,14 @@ func TestCurrentSession(t *testing.T) {
 	if together := r.appendTo(t, group("ben", "g"), said("hi")).GetSession().GetId(); together != inGroup || together == first {
 		t.Errorf("in a group they are in %s and %s", together, inGroup)
 	}
-	switched, err := r.sessions().SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: in(direct("ann"), "holiday")})
+	switched, err := r.sessions().SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: within(direct("ann"), "holiday")})
 	if err != nil || !switched.GetCreated() {
 		t.Fatalf("%v, %v", switched, err)
 	}
 	if now := r.appendTo(t, direct("ann"), said("three")).GetSession().GetId(); now != "holiday" {
 		t.Errorf("after the switch it is %s", now)
 	}
-	back, err := r.sessions().SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: in(direct("ann"), first)})
+	back, err := r.sessions().SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: within(direct("ann"), first)})
 	if err != nil || back.GetCreated() || back.GetSession().GetMessageCount() != 2 {
 		t.Errorf("back: %v, %v", back, err)
 	}
@@ -360,7 +361,7 @@ func TestCurrentSession(t *testing.T) {
 func TestConsideredByItself(t *testing.T) {
 	dir := t.TempDir()
 	r := serveIn(t, dir, "session.memorize_every=3")
-	scope := in(direct("ann"), "s")
+	scope := within(direct("ann"), "s")
 	r.appendTo(t, scope, said("My name is Ann."), answered("Hello Ann."))
 	waiting := r.appendTo(t, scope, said("I live in Lisbon."), answered("Nice.")).GetSession().GetUnconsideredCount()
 	if waiting != 2 {
@@ -390,34 +391,29 @@ func TestConsideredByItself(t *testing.T) {
 	}
 }
 
-// eventually waits until the user has as many memories.
-func (r *running) eventually(t *testing.T, scope *memsidecarv1.Scope, count int) []string {
+// eventually waits until the user has as many memories, and returns their texts.
+func (r *running) eventually(t *testing.T, scope *memsidecarv1.Scope, count int) (texts []string) {
 	t.Helper()
-	for t.Context().Err() == nil {
-		considerations, err := r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: scope})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for len(texts) < count {
+		resp, err := r.ListMemories(ctx, &memsidecarv1.ListMemoriesRequest{Scope: scope})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v; so far there are %q", err, texts)
 		}
-		resp, err := r.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: scope})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(resp.GetMemories()) >= count || len(considerations.GetConsiderations()) > 100 {
-			var texts []string
-			for _, m := range resp.GetMemories() {
-				texts = append(texts, m.GetText())
-			}
-			return texts
+		texts = nil
+		for _, m := range resp.GetMemories() {
+			texts = append(texts, m.GetText())
 		}
 	}
-	return nil
+	return texts
 }
 
 // TestTwoCallsAreEnough: a bot that only considers its dialogues has history, window and recall of messages as well, and
 // a dialogue that overlaps with the one before is neither recorded nor considered twice.
 func TestTwoCallsAreEnough(t *testing.T) {
 	r := serve(t)
-	scope := in(direct("小明"), "s")
+	scope := within(direct("小明"), "s")
 	one, two, three, four := said("我叫小明，我喜欢吃辣"), answered("好的，小明"), said("我下周要去成都出差"), answered("一路顺风")
 	for i, m := range []*memsidecarv1.Message{one, two, three, four} {
 		m.Id = fmt.Sprint("m", i)
@@ -469,11 +465,11 @@ func TestTwoCallsAreEnough(t *testing.T) {
 // TestNotRecorded: recording can be switched off, and so can the whole of it, for a namespace.
 func TestNotRecorded(t *testing.T) {
 	r := serve(t, "session.record_considered=false", "namespaces=[{name: quiet/*, session_enabled: false}]")
-	r.consider(t, in(direct("ann"), "s"), said("My name is Ann."))
-	if _, err := r.sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: in(direct("ann"), "s")}); status.Code(err) != codes.NotFound {
+	r.consider(t, within(direct("ann"), "s"), said("My name is Ann."))
+	if _, err := r.sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: within(direct("ann"), "s")}); status.Code(err) != codes.NotFound {
 		t.Errorf("recorded: %v", err)
 	}
-	quiet := in(direct("ann"), "s")
+	quiet := within(direct("ann"), "s")
 	quiet.Namespace = "quiet/site"
 	_, err := r.sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: quiet, Messages: []*memsidecarv1.Message{said("x")}})
 	if status.Code(err) != codes.FailedPrecondition {

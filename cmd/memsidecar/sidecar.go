@@ -19,6 +19,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/topics"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/vectorize"
@@ -98,6 +99,8 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	s.onStop(func(context.Context) { vectorizer.Stop() })
 	jobs := sqlite.NewQueue(storage)
 	settings := sqlite.NewSettings(storage)
+	sessions := sqlite.NewSessions(storage)
+	past := sqlite.NewRecall(storage)
 
 	traces := trace.NewRecorder(sqlite.NewTraces(storage), trace.Options{
 		Retention: cfg.Trace.Retention, MaxRecords: cfg.Trace.MaxRecords, Log: log,
@@ -105,16 +108,16 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	s.onStop(func(context.Context) { traces.Close() })
 
 	retriever := retrieve.New(retrieve.Parts{
-		Store: store, Settings: settings, Embedder: embed.WithCache(&models.embedder, cfg.Embedding.CacheEntries), Traces: traces,
-		StorageProblem: storageProblem,
+		Store: store, Messages: past, Settings: settings, Traces: traces,
+		Embedder: embed.WithCache(&models.embedder, cfg.Embedding.CacheEntries), StorageProblem: storageProblem,
 	}, retrieve.Options{
-		Budget: cfg.Retrieval.Budget, VectorWeight: cfg.Retrieval.VectorWeight,
-		RecencyHalfLife: cfg.Retrieval.RecencyHalfLife, Prompts: cfg.Retrieval.Prompts, Location: location, Log: log,
+		Budget: cfg.Retrieval.Budget, VectorWeight: cfg.Retrieval.VectorWeight, RecencyHalfLife: cfg.Retrieval.RecencyHalfLife,
+		Prompts: cfg.Retrieval.Prompts, Labels: cfg.Session.Labels, Location: location, Log: log,
 	})
 	s.onStop(func(context.Context) { retriever.Close() })
 
 	considerer := decide.NewConsiderer(decide.Parts{
-		Queue: jobs, Memories: store, Settings: settings, Vectors: vectorizer,
+		Queue: jobs, Sessions: sessions, Memories: store, Settings: settings, Vectors: vectorizer,
 		Decider: models.deciding.Decider(), Summarizer: models.deciding.Summarizer(), Traces: traces,
 	}, decide.Options{
 		MaxPending: cfg.Queue.MaxPendingPerUser, MaxWait: cfg.Queue.MaxWait, Location: location,
@@ -126,14 +129,22 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	storage.OnOpen(func() {
 		store.Reset()
 		settings.Reset()
+		past.Reset()
 	})
 	considerer.Start()
 	s.onStop(considerer.Stop)
+	talks := startConversations(cfg, conversationParts{
+		sessions: sessions, past: past, settings: settings, considerer: considerer, models: models, traces: traces,
+		storageProblem: storageProblem,
+	}, log)
+	s.onStop(talks.stop)
 
 	s.server = server.New(server.Parts{
 		Retriever: retriever, Considerer: considerer, Store: store, Queue: jobs, Settings: settings,
+		Sessions: sessions, Conversations: talks.keeper, Topics: topics.NewCounter(sqlite.NewTopics(storage)), Traces: traces,
 		Keeper: memories.NewKeeper(memories.Parts{
-			Store: store, Vectors: vectorizer, Considerations: considerer, Queue: jobs, Settings: settings, Traces: traces,
+			Store: store, Vectors: vectorizer, Considerations: considerer, Queue: jobs, Sessions: sessions,
+			Settings: settings, Traces: traces,
 			Purger: storage,
 		}),
 		StorageProblem: storageProblem,
@@ -145,7 +156,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 		},
 	}, server.Options{
 		Version: version(), MaxRequestBytes: cfg.MaxRequestBytes, Visibility: cfg.Visibility,
-		TopK: cfg.Retrieval.TopK, MinScore: cfg.Retrieval.MinScore,
+		RecordConsidered: cfg.Session.RecordConsidered, Window: window(cfg), TopK: cfg.Retrieval.TopK, MinScore: cfg.Retrieval.MinScore,
 		MaxContextChars: cfg.Retrieval.MaxContextChars, Log: log,
 	})
 	unsettled := models.settleAtStart(ctx)
@@ -159,6 +170,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	go s.watchStorage(watching, changed, storageProblem, func() {
 		considerer.Wake()
 		vectorizer.Wake()
+		talks.wake()
 		select {
 		case again <- struct{}{}:
 		default:
@@ -171,7 +183,10 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	})
 	go func() {
 		defer close(settling)
-		models.settleEventually(watching, unsettled, again, considerer.Wake)
+		models.settleEventually(watching, unsettled, again, func() {
+			considerer.Wake()
+			talks.wake()
+		})
 	}()
 	return s, nil
 }

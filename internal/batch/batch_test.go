@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -119,6 +120,35 @@ func TestDrops(t *testing.T) {
 		}
 		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "what=numbers count=3") {
 			t.Errorf("logged %q", got)
+		}
+	})
+}
+
+// TestDropsForLong: the log says once a minute how many, and loses none of them.
+func TestDropsForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s sink
+		var log bytes.Buffer
+		w := batch.NewWriter(s.write, options(&log))
+		const seconds, each = 150, 7
+		for range seconds {
+			for i := range each {
+				w.Add(i)
+			}
+			time.Sleep(time.Second)
+		}
+		w.Close()
+		lines, dropped := strings.Split(strings.TrimSpace(log.String()), "\n"), 0
+		for _, line := range lines {
+			_, count, _ := strings.Cut(line, "count=")
+			n, err := strconv.Atoi(count)
+			if err != nil {
+				t.Fatal(line, err)
+			}
+			dropped += n
+		}
+		if got := len(s.all()) + dropped; len(lines) != 4 || got != seconds*each {
+			t.Errorf("%d of %d are written or said to be dropped, in %d lines:\n%s", got, seconds*each, len(lines), &log)
 		}
 	})
 }

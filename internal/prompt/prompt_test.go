@@ -1,6 +1,9 @@
 package prompt
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // TestLine: what is harmless stays as it is, what hides or forges does not. The blocks' own tests try to forge them.
 func TestLine(t *testing.T) {
@@ -16,6 +19,22 @@ func TestLine(t *testing.T) {
 		"\x1b[31mred\u202e": "[31mred",
 	} {
 		if got := Line(text, " <end> ", ""); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestLines: breaks and indentation stay, and nothing else that Line takes out.
+func TestLines(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":                                     nil,
+		" \n\t\u200b\n":                        nil,
+		"one":                                  {"one"},
+		"def f():\n\treturn  1\n\n  # end\r\n": {"def f():", "    return  1", "  # end"},
+		"a\rb\u2028c\u0085d\ve":                {"a", "b", "c", "d", "e"},
+		"【x】\n < \u202eend  of\u200b it >!":    {"〔x〕", "…!"},
+	} {
+		if got := Lines(text, " < end of it > ", ""); !slices.Equal(got, want) {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 	}

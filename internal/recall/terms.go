@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"slices"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/lexical"
@@ -28,6 +29,12 @@ const maxQueryTerms = 256
 
 // QueryTerms lists a question's terms, each once.
 func QueryTerms(text string) []string {
-	terms := lexical.QueryTerms(text)
+	rest, days := takeDates(text)
+	terms := lexical.QueryTerms(rest)
+	for _, day := range days {
+		if !slices.Contains(terms, day) {
+			terms = append(terms, day)
+		}
+	}
 	return terms[:min(maxQueryTerms, len(terms))]
 }

@@ -38,10 +38,10 @@ type Worker struct {
 	embedder embed.Embedder
 	options  Options
 
-	wakes []chan struct{} // of each task
-	ctx   context.Context
-	stop  context.CancelFunc
-	tasks sync.WaitGroup
+	postings, embeddings chan struct{} // wake the two tasks
+	ctx                  context.Context
+	stop                 context.CancelFunc
+	tasks                sync.WaitGroup
 }
 
 // NewWorker returns a worker; Start sets it going.
@@ -50,33 +50,34 @@ func NewWorker(index Index, embedder embed.Embedder, options Options) *Worker {
 		options.Pause = time.Second
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Worker{index: index, embedder: embedder, options: options, ctx: ctx, stop: stop}
+	w := &Worker{
+		index: index, embedder: embedder, options: options, ctx: ctx, stop: stop,
+		postings: make(chan struct{}, 1), embeddings: make(chan struct{}, 1),
+	}
+	w.Wake() // there may be something that was left undone
+	return w
 }
 
 // Start begins the work, with what was left undone.
 func (w *Worker) Start() {
-	passes := []func(){w.keywords}
+	// Each on its own: keywords must not wait for an embedder that is away.
+	w.tasks.Go(func() { w.run(w.postings, w.keywords) })
 	if w.options.Vectors > 0 {
-		passes = append(passes, w.vectors)
+		w.tasks.Go(func() { w.run(w.embeddings, w.vectors) })
 	}
-	for _, pass := range passes {
-		wake := make(chan struct{}, 1)
-		wake <- struct{}{}
-		w.wakes = append(w.wakes, wake)
-		// Each on its own: keywords must not wait for an embedder that is away.
-		w.tasks.Go(func() {
-			for {
-				select {
-				case <-wake:
-				case <-w.ctx.Done():
-					return
-				}
-				pass()
-				if !w.sleep(w.options.Pause) {
-					return
-				}
-			}
-		})
+}
+
+func (w *Worker) run(wake chan struct{}, pass func()) {
+	for {
+		select {
+		case <-wake:
+		case <-w.ctx.Done():
+			return
+		}
+		pass()
+		if !w.sleep(w.options.Pause) {
+			return
+		}
 	}
 }
 
@@ -86,9 +87,9 @@ func (w *Worker) Stop() {
 	w.tasks.Wait()
 }
 
-// Wake says that messages were added, or that the embedder is another one. It must not be called before Start.
+// Wake says that messages were added, or that the embedder is another one.
 func (w *Worker) Wake() {
-	for _, wake := range w.wakes {
+	for _, wake := range []chan struct{}{w.postings, w.embeddings} {
 		select {
 		case wake <- struct{}{}:
 		default:

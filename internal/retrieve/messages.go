@@ -66,12 +66,8 @@ func (w messageWriter) excerpts(hits []MessageHit) []excerpt {
 			if other.session != p.session || other.first > p.last || p.first > other.last {
 				continue
 			}
-			for position, m := range p.messages {
-				other.messages[position] = m
-			}
-			for position := range p.found {
-				other.found[position] = true
-			}
+			maps.Copy(other.messages, p.messages)
+			maps.Copy(other.found, p.found)
 			other.first, other.last = min(other.first, p.first), max(other.last, p.last)
 			pieces = slices.DeleteFunc(pieces, func(q *piece) bool { return q == p })
 			p = other // which may touch yet another now

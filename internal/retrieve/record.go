@@ -2,6 +2,7 @@ package retrieve
 
 import (
 	"math"
+	"slices"
 
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -47,7 +48,7 @@ func (r *Retriever) note(q Query, ranked, returned []Hit, degraded []Degradation
 		}
 		*list = append(*list, c)
 	}
-	detail.Candidates = append(memories, messages...)
+	detail.Candidates = slices.Concat(memories, messages)
 	record := recording.End(nil)
 	for _, d := range degraded {
 		record.Degraded = append(record.Degraded, trace.Degradation{Component: string(d.Component), Reason: d.Reason})

@@ -140,7 +140,9 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 		s, _ := r.Settings.Get(budget, q.Scope.User()) // an outage shows in the search; the defaults do
 		settings <- s
 	}()
-	found := r.search(budget, q)
+	searches, cancelSearches := r.searchBudget(budget, q, started)
+	defer cancelSearches()
+	found := r.search(searches, q)
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
@@ -219,7 +221,7 @@ func (r *Retriever) rank(found searched, from origin, now time.Time) []Hit {
 			}
 		}
 	}
-	evidence := r.vectorEvidence()
+	evidence := r.vectorEvidence(from)
 	ranked := make([]Hit, 0, len(fused))
 	for _, h := range fused {
 		p := &h.Parts
@@ -259,18 +261,23 @@ func (k hitKey) compare(other hitKey) int {
 }
 
 // How far a cosine similarity is evidence of relevance belongs to the embedder. Hashed n-grams repeat much of what the
-// keywords say, and texts that have nothing in common still collide up to about localNoise.
+// keywords say, and texts that have nothing in common still collide up to about localNoise. Of past messages, which are
+// many and alike, they say hardly anything more (docs/design/recall.md has the numbers).
 const (
-	localVectorWeight = 0.3
-	localNoise        = 0.1
-	modelVectorWeight = 0.8
+	localVectorWeight  = 0.3
+	localMessageWeight = 0.05
+	localNoise         = 0.1
+	modelVectorWeight  = 0.8
 )
 
 // vectorEvidence turns a similarity into evidence, both 0 to 1.
-func (r *Retriever) vectorEvidence() func(similarity float64) float64 {
+func (r *Retriever) vectorEvidence(from origin) func(similarity float64) float64 {
 	weight, noise := modelVectorWeight, 0.0
 	if r.Embedder.Fingerprint().Provider == "local" {
 		weight, noise = localVectorWeight, localNoise
+		if from == fromMessages {
+			weight = localMessageWeight
+		}
 	}
 	if r.options.VectorWeight > 0 {
 		weight = r.options.VectorWeight

@@ -3,7 +3,9 @@ package retrieve
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/memsidecar/memsidecar/internal/embed"
 	"github.com/memsidecar/memsidecar/internal/recall"
@@ -70,6 +72,19 @@ type embeddingError struct{ err error }
 
 func (e *embeddingError) Error() string { return e.err.Error() }
 func (e *embeddingError) Unwrap() error { return e.err }
+
+// neighborsTime is the part of the budget that is kept for what was said around the messages found: it takes little, but
+// comes after everything else.
+const neighborsTime = 0.05
+
+// searchBudget ends the searches.
+func (r *Retriever) searchBudget(ctx context.Context, q Query, started time.Time) (context.Context, context.CancelFunc) {
+	budget := r.options.Budget
+	if q.Neighbors > 0 && slices.Contains(r.sources(q), fromMessages) {
+		budget -= time.Duration(neighborsTime * float64(budget))
+	}
+	return context.WithDeadline(ctx, started.Add(budget))
+}
 
 // sources are the origins that a query asks for.
 func (r *Retriever) sources(q Query) (from []origin) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -16,7 +17,14 @@ const (
 	maxTopK            = 100
 	minContextChars    = 200
 	maxMaxContextChars = 100_000
+	usualNeighbors     = 1
+	maxNeighbors       = 20
 )
+
+var retrieveSources = newNames(map[memsidecarv1.RetrieveSource]retrieve.Source{
+	memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MEMORIES: retrieve.Memories,
+	memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES: retrieve.Messages,
+})
 
 var components = newNames(map[memsidecarv1.DegradedComponent]retrieve.Component{
 	memsidecarv1.DegradedComponent_DEGRADED_COMPONENT_EMBEDDING: retrieve.Embedding,
@@ -37,10 +45,7 @@ func (s *memoryService) Retrieve(ctx context.Context, r *memsidecarv1.RetrieveRe
 	for _, h := range result.Hits {
 		resp.Memories = append(resp.Memories, &memsidecarv1.RetrievedMemory{
 			Memory: fromMemory(h.Memory), Score: h.Score,
-			Parts: &memsidecarv1.ScoreParts{
-				Relevance: h.Parts.Relevance, Similarity: h.Parts.Similarity, Keyword: h.Parts.Keyword,
-				Recency: h.Parts.Recency, Importance: h.Parts.Importance,
-			},
+			Parts: fromParts(h.Parts),
 		})
 	}
 	for _, m := range result.Messages {
@@ -49,10 +54,13 @@ func (s *memoryService) Retrieve(ctx context.Context, r *memsidecarv1.RetrieveRe
 			Before: fromSessionMessages(m.Before), After: fromSessionMessages(m.After),
 		})
 	}
+	for _, d := range result.Degraded {
+		resp.Degraded = append(resp.Degraded, &memsidecarv1.Degradation{Component: components.toProto[d.Component], Reason: d.Reason})
+	}
 	return resp, nil
 }
 
-func fromParts(p retrieve.Parts) *memsidecarv1.ScoreParts {
+func fromParts(p retrieve.ScoreParts) *memsidecarv1.ScoreParts {
 	return &memsidecarv1.ScoreParts{
 		Relevance: p.Relevance, Similarity: p.Similarity, Keyword: p.Keyword, Recency: p.Recency, Importance: p.Importance,
 	}
@@ -93,6 +101,15 @@ func (s *memoryService) query(r *memsidecarv1.RetrieveRequest) (retrieve.Query, 
 			v.Add("max_context_chars", "is not between %d and %d", minContextChars, maxMaxContextChars)
 		}
 	}
+	q.Neighbors = limit(r.NeighborCount, usualNeighbors, 0, maxNeighbors, "neighbor_count", &v)
+	v.Check("turn_id", memory.IDProblem(r.GetTurnId()))
+	for i, p := range r.GetSources() {
+		source, ok := retrieveSources.toDomain[p]
+		if !ok {
+			v.Add("sources", "[%d] is not a known source", i)
+		}
+		q.Sources = append(q.Sources, source)
+	}
 	for i, p := range r.GetKinds() {
 		kind, ok := kinds.toDomain[p]
 		if !ok {
@@ -100,15 +117,12 @@ func (s *memoryService) query(r *memsidecarv1.RetrieveRequest) (retrieve.Query, 
 		}
 		q.Filter.Kinds = append(q.Filter.Kinds, kind)
 	}
-	switch r.GetAgent() {
-	case memsidecarv1.AgentFilter_AGENT_FILTER_UNSPECIFIED, memsidecarv1.AgentFilter_AGENT_FILTER_ANY:
-	case memsidecarv1.AgentFilter_AGENT_FILTER_THIS:
-		q.Filter.AgentID = &scope.AgentID
-		if scope.AgentID == "" {
-			v.Add("scope.agent_id", "is required with AGENT_FILTER_THIS")
-		}
-	default:
-		v.Add("agent", "is not a known filter")
+	q.Filter.AgentID = agentFilter(r.GetAgent(), scope, &v)
+	if err := v.Err(); err != nil {
+		return q, err
 	}
-	return q, v.Err()
+	if slices.Contains(q.Sources, retrieve.Messages) {
+		return q, s.enabled(scope.Namespace)
+	}
+	return q, nil
 }

@@ -80,7 +80,7 @@ type Options struct {
 	// RecordConsidered records dialogues that are considered in their session, too.
 	RecordConsidered bool
 	// Window are the defaults of GetContext.
-	Window Window
+	Window session.Limits
 	// Defaults of Retrieve.
 	TopK            int
 	MinScore        float64
@@ -93,9 +93,6 @@ var services = []string{
 	memsidecarv1.MemoryService_ServiceDesc.ServiceName, memsidecarv1.SessionService_ServiceDesc.ServiceName,
 	memsidecarv1.TraceService_ServiceDesc.ServiceName,
 }
-
-// Window is how long the window of a conversation may be.
-type Window struct{ MaxMessages, MaxTurns, MaxChars int }
 
 // Server answers gRPC calls.
 type Server struct {

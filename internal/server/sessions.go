@@ -63,8 +63,9 @@ func (s *sessionService) here(ctx context.Context, scope memory.Scope, viewer se
 	return id, nil
 }
 
-func (s *sessionService) session(p *session.Session) *memsidecarv1.Session {
-	return fromSession(p, s.Conversations.Policy(p.Namespace).TTL, time.Now())
+// session is one as callers see it.
+func (p *Parts) session(s *session.Session) *memsidecarv1.Session {
+	return fromSession(s, p.Conversations.Policy(s.Namespace).TTL, time.Now())
 }
 
 // AppendMessages implements memsidecarv1.SessionServiceServer.
@@ -118,10 +119,12 @@ func (s *sessionService) GetContext(ctx context.Context, r *memsidecarv1.GetCont
 	v.Check("turn_id", memory.IDProblem(r.GetTurnId()))
 	request := session.ContextRequest{
 		Scope: scope, Viewer: viewer, AgentID: agentFilter(r.GetAgent(), scope, &v),
-		MaxMessages: limit(r.MaxMessages, s.options.Window.MaxMessages, 1, maxWindowMessages, "max_messages", &v),
-		MaxTurns:    limit(r.MaxTurns, s.options.Window.MaxTurns, 1, maxWindowMessages, "max_turns", &v),
-		MaxChars:    limit(r.MaxChars, s.options.Window.MaxChars, 1, maxWindowChars, "max_chars", &v),
-		Tools:       r.GetIncludeTools(), System: r.GetIncludeSystem(),
+		Limits: session.Limits{
+			MaxMessages: limit(r.MaxMessages, s.options.Window.MaxMessages, 1, maxWindowMessages, "max_messages", &v),
+			MaxTurns:    limit(r.MaxTurns, s.options.Window.MaxTurns, 1, maxWindowMessages, "max_turns", &v),
+			MaxRunes:    limit(r.MaxChars, s.options.Window.MaxRunes, 1, maxWindowChars, "max_chars", &v),
+		},
+		Tools: r.GetIncludeTools(), System: r.GetIncludeSystem(),
 		Language: languageOf(r.GetLanguage(), &v), Labels: labels(r.GetLabels(), &v),
 	}
 	if err := v.Err(); err != nil {
@@ -208,6 +211,9 @@ func (s *sessionService) GetSession(ctx context.Context, r *memsidecarv1.GetSess
 
 // describe is a session with its newest messages and its summary.
 func (s *sessionService) describe(ctx context.Context, viewer session.Viewer, id string, recent int) (*memsidecarv1.GetSessionResponse, error) {
+	if err := s.enabled(viewer.Namespace); err != nil {
+		return nil, err
+	}
 	window, err := s.Sessions.Window(ctx, viewer, id, session.WindowQuery{Limit: 1})
 	if err != nil {
 		return nil, err

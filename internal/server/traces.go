@@ -49,9 +49,9 @@ func (s *traceService) GetTrace(ctx context.Context, r *memsidecarv1.GetTraceReq
 		return nil, err
 	}
 	resp := &memsidecarv1.GetTraceResponse{Trace: fromTrace(record)}
-	if r.GetIncludeSession() && record.Scope.SessionID != "" && s.enabled(scope.Namespace) == nil {
+	if r.GetIncludeSession() && record.Scope.SessionID != "" {
 		resp.Session, err = s.describe(ctx, s.options.viewer(scope), record.Scope.SessionID, recentMessages)
-		if errors.Is(err, memory.ErrNotFound) {
+		if errors.Is(err, memory.ErrNotFound) || errors.Is(err, memory.ErrPrecondition) {
 			err = nil // the trace is there all the same
 		}
 	}
@@ -93,11 +93,7 @@ func fromTrace(r trace.Record) *memsidecarv1.Trace {
 		Id: r.ID, Kind: traceKinds.toProto[r.Kind()], Scope: fromScope(r.Scope), TurnId: r.TurnID, OtelTraceId: r.OTelTraceID,
 		StartTime: fromTime(r.At), Duration: fromDuration(r.Duration), Error: r.Error, ToolCalls: fromToolCalls(r.ToolCalls),
 	}
-	for _, d := range r.Degraded {
-		p.Degraded = append(p.Degraded, &memsidecarv1.Degradation{
-			Component: components.toProto[retrieve.Component(d.Component)], Reason: d.Reason,
-		})
-	}
+	p.Degraded = fromDegraded(r.Degraded)
 	for _, c := range r.ModelCalls {
 		p.ModelCalls = append(p.ModelCalls, &memsidecarv1.ModelCall{
 			Part: c.Part, Model: c.Model, StartTime: fromTime(c.At), Latency: fromDuration(c.Latency),
@@ -137,4 +133,14 @@ func fromRetrieveDetail(d *trace.RetrieveDetail) *memsidecarv1.RetrieveTrace {
 		})
 	}
 	return p
+}
+
+func fromDegraded(missing []trace.Degradation) []*memsidecarv1.Degradation {
+	var list []*memsidecarv1.Degradation
+	for _, d := range missing {
+		list = append(list, &memsidecarv1.Degradation{
+			Component: components.toProto[retrieve.Component(d.Component)], Reason: d.Reason,
+		})
+	}
+	return list
 }

@@ -83,7 +83,7 @@ func (s *memoryService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grp
 		Session: func(said session.Session, summary *session.Summary) error {
 			return stream.Send(&memsidecarv1.ExportUserResponse{
 				Record: &memsidecarv1.ExportUserResponse_Session{Session: &memsidecarv1.ExportedSession{
-					Session: s.fromSession(&said), Summary: fromSummary(summary),
+					Session: s.session(&said), Summary: fromSummary(summary),
 				}},
 			})
 		},

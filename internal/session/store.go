@@ -72,8 +72,10 @@ type Store interface {
 	// Forget deletes what a user said anywhere and what was answered to this user; sessions in which nobody else takes
 	// part go with their summaries, summaries of others are made anew from what is left.
 	Forget(ctx context.Context, user memory.User) (Forgotten, error)
-	// Expire deletes messages of the namespaces received before the time, and sessions left without any, in steps, and
-	// returns how many messages it deleted. A nil list means all namespaces but those excepted.
+	// Namespaces lists those that have sessions.
+	Namespaces(ctx context.Context) ([]string, error)
+	// Expire deletes messages of a namespace received before the time, and sessions left without any, in steps, and
+	// returns how many messages it deleted.
 	Expire(ctx context.Context, e Expiry) (int64, error)
 	// Sweep completes deletions that were interrupted.
 	Sweep(ctx context.Context) error
@@ -232,10 +234,9 @@ type Due struct {
 	At                   time.Time
 }
 
-// Expiry says whose messages are deleted.
+// Expiry says which messages are deleted.
 type Expiry struct {
-	Namespace string   // only this one
-	Except    []string // when Namespace is empty: all but these
+	Namespace string
 	Before    time.Time
 	Limit     int // messages deleted in one step
 }

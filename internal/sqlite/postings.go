@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/fnv"
 	"math"
+	"slices"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
@@ -42,6 +43,7 @@ func appendPosting(data []byte, last int64, p posting) []byte {
 // decodePostings adds a block's postings to a list.
 func decodePostings(list []posting, first int64, data []byte) ([]posting, error) {
 	row := first
+	list = slices.Grow(list, len(data)/2) // most take two or three bytes
 	for len(data) > 0 {
 		head, n := binary.Uvarint(data)
 		if n <= 0 {
@@ -59,7 +61,7 @@ func decodePostings(list []posting, first int64, data []byte) ([]posting, error)
 		if len(data) == 0 {
 			return nil, errPostings
 		}
-		row += int64(head >> 1) //nolint:gosec // it was an int64
+		row += int64(head >> 1)
 		p.row, p.tag, data = row, postingTag(data[0]), data[1:]
 		list = append(list, p)
 	}
@@ -93,7 +95,15 @@ func visibilityClass(key string) uint8 {
 }
 
 // length is the number of terms, about.
-func (t postingTag) length() float64 { return math.Exp2(float64(t>>4) / 2) }
+func (t postingTag) length() float64 { return lengths[t>>4] }
+
+// lengths are what the classes of length stand for: each is 1.4 times the one before.
+var lengths = func() (l [16]float64) {
+	for i := range l {
+		l[i] = math.Exp2(float64(i) / 2)
+	}
+	return l
+}()
 
 // visibilityClasses are the classes that an audience sees.
 type visibilityClasses uint16

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -56,28 +57,7 @@ func (s *Recall) IndexNext(ctx context.Context) (more bool, err error) {
 		}
 		s.noted = s.seen
 	}
-	var owners []int64
-	last, found := s.seen, 0
-	err = s.db.Read(ctx, func(q Querier) (err error) {
-		owners, found = nil, 0
-		rows, err := q.Query(ctx, `SELECT row, owner_row FROM session_messages WHERE row > ? ORDER BY row LIMIT ?`, s.seen, scanSize)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, rows.Close()) }()
-		seen := map[int64]bool{}
-		for rows.Next() {
-			var owner sql.NullInt64
-			if err := rows.Scan(&last, &owner); err != nil {
-				return err
-			}
-			if found++; owner.Valid && !seen[owner.Int64] {
-				seen[owner.Int64] = true
-				owners = append(owners, owner.Int64)
-			}
-		}
-		return rows.Err()
-	})
+	owners, last, found, err := s.ownersAfter(ctx, s.seen)
 	if err != nil {
 		return false, err
 	}
@@ -99,6 +79,31 @@ func (s *Recall) IndexNext(ctx context.Context) (more bool, err error) {
 		s.noted = s.seen
 	}
 	return found == scanSize, nil
+}
+
+// ownersAfter reads whose the next messages are, the row of the last of them, and how many they are.
+func (s *Recall) ownersAfter(ctx context.Context, after int64) (owners []int64, last int64, found int, err error) {
+	last = after
+	err = s.db.Read(ctx, func(q Querier) (err error) {
+		rows, err := q.Query(ctx, `SELECT row, owner_row FROM session_messages WHERE row > ? ORDER BY row LIMIT ?`, after, scanSize)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, rows.Close()) }()
+		seen := map[int64]bool{}
+		for rows.Next() {
+			var owner sql.NullInt64
+			if err := rows.Scan(&last, &owner); err != nil {
+				return err
+			}
+			if found++; owner.Valid && !seen[owner.Int64] {
+				seen[owner.Int64] = true
+				owners = append(owners, owner.Int64)
+			}
+		}
+		return rows.Err()
+	})
+	return owners, last, found, err
 }
 
 // tailMessage is a message that is not in the postings yet.
@@ -132,51 +137,13 @@ func (s *Recall) indexTail(ctx context.Context, userRow int64) (more bool, err e
 	if err != nil || taken < tailSize {
 		return false, err
 	}
-	lists := map[string][]posting{}
-	var length int64
-	for _, m := range messages {
-		terms := recall.Terms(&m.message)
-		length += int64(len(terms))
-		tag := newPostingTag(len(terms), m.channel)
-		slices.Sort(terms)
-		for i := 0; i < len(terms); {
-			end := i + 1
-			for end < len(terms) && terms[end] == terms[i] {
-				end++
-			}
-			list, known := lists[terms[i]]
-			term := terms[i]
-			if !known {
-				term = strings.Clone(term) // a part of its text, all of which it would keep in memory
-			}
-			lists[term] = append(list, posting{row: m.row, frequency: end - i, tag: tag})
-			i = end
-		}
-	}
-	words := make([]string, 0, len(lists))
-	for term := range lists {
-		words = append(words, term)
-	}
-	slices.Sort(words) // neighbours share pages
+	lists, length := postingsOf(messages)
+	words := slices.Sorted(maps.Keys(lists)) // neighbours share pages
+	batch := tailBatch{userRow: userRow, state: state, upto: upto, taken: taken, messages: int64(len(messages)), length: length}
 	for first := true; first || len(words) > 0; first = false {
 		part := words[:min(termsPerWrite, len(words))]
 		words = words[len(part):]
-		err := s.db.Write(ctx, func(tx *Tx) error {
-			if err := checkTail(ctx, tx, userRow, state, first, upto, taken); err != nil {
-				return err
-			}
-			for _, term := range part {
-				if err := addPostings(ctx, tx, userRow, term, state.upto, lists[term]); err != nil {
-					return err
-				}
-			}
-			if len(words) > 0 {
-				return nil
-			}
-			_, err := tx.Exec(ctx, `UPDATE message_indexes SET indexed_upto = ?, messages = messages + ?, length = length + ?
-				WHERE user_row = ?`, upto, len(messages), length, userRow)
-			return err
-		})
+		err := s.db.Write(ctx, func(tx *Tx) error { return batch.write(ctx, tx, part, lists, first, len(words) == 0) })
 		if errors.Is(err, errTailChanged) {
 			return true, nil // once more, with what is left
 		}
@@ -185,6 +152,30 @@ func (s *Recall) indexTail(ctx context.Context, userRow int64) (more bool, err e
 		}
 	}
 	return taken == indexBatch, nil
+}
+
+// postingsOf makes the postings of messages, and adds up their lengths.
+func postingsOf(messages []tailMessage) (lists map[string][]posting, length int64) {
+	lists = map[string][]posting{}
+	for _, m := range messages {
+		terms := recall.Terms(&m.message)
+		length += int64(len(terms))
+		tag := newPostingTag(len(terms), m.channel)
+		slices.Sort(terms)
+		for len(terms) > 0 {
+			term, n := terms[0], 1
+			for n < len(terms) && terms[n] == term {
+				n++
+			}
+			terms = terms[n:]
+			list, known := lists[term]
+			if !known {
+				term = strings.Clone(term) // a part of its text, all of which it would keep in memory
+			}
+			lists[term] = append(list, posting{row: m.row, frequency: n, tag: tag})
+		}
+	}
+	return lists, length
 }
 
 // readTail reads a user's messages after a row, oldest first, those that are searched; taken counts all, and upto is the
@@ -218,24 +209,51 @@ func readTail(ctx context.Context, q Querier, userRow, after int64, limit int) (
 	return messages, taken, upto, rows.Err()
 }
 
-// checkTail makes sure that what was read is still so: nothing of it was deleted, and the index is where it was. Rows are
-// never used again and nobody else moves the index, so counting is enough.
-func checkTail(ctx context.Context, tx *Tx, userRow int64, state indexState, first bool, upto int64, taken int) error {
+// tailBatch is a part of a user's tail that is being written.
+type tailBatch struct {
+	userRow          int64
+	state            indexState // before
+	upto             int64      // the row of its last message
+	taken            int        // messages between, those that are not searched included
+	messages, length int64      // of those that are
+}
+
+// write writes the postings of some terms; with the last ones the batch is in the index.
+func (b *tailBatch) write(ctx context.Context, tx *Tx, terms []string, lists map[string][]posting, first, last bool) error {
+	if err := b.check(ctx, tx, first); err != nil {
+		return err
+	}
+	for _, term := range terms {
+		if err := addPostings(ctx, tx, b.userRow, term, b.state.upto, lists[term]); err != nil {
+			return err
+		}
+	}
+	if !last {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `UPDATE message_indexes SET indexed_upto = ?, messages = messages + ?, length = length + ?
+		WHERE user_row = ?`, b.upto, b.messages, b.length, b.userRow)
+	return err
+}
+
+// check makes sure that what was read is still so: nothing of it was deleted, and the index is where it was. Rows are never
+// used again and nobody else moves the index, so counting is enough.
+func (b *tailBatch) check(ctx context.Context, tx *Tx, first bool) error {
 	var left int
 	err := tx.QueryRow(ctx, `SELECT count(*) FROM session_messages WHERE owner_row = ? AND row > ? AND row <= ?`,
-		userRow, state.upto, upto).Scan(&left)
+		b.userRow, b.state.upto, b.upto).Scan(&left)
 	if err != nil {
 		return err
 	}
-	now, err := getIndexState(ctx, tx, userRow)
+	now, err := getIndexState(ctx, tx, b.userRow)
 	if err != nil {
 		return err
 	}
-	if first && !state.exists && !now.exists && left == taken {
-		_, err := tx.Exec(ctx, `INSERT INTO message_indexes (user_row, indexed_upto, messages, length) VALUES (?, 0, 0, 0)`, userRow)
+	if first && !b.state.exists && !now.exists && left == b.taken {
+		_, err := tx.Exec(ctx, `INSERT INTO message_indexes (user_row, indexed_upto, messages, length) VALUES (?, 0, 0, 0)`, b.userRow)
 		return err
 	}
-	if !now.exists || now.upto != state.upto || left != taken {
+	if !now.exists || now.upto != b.state.upto || left != b.taken {
 		return errTailChanged
 	}
 	return nil
@@ -295,10 +313,15 @@ type postingBlock struct {
 	data         []byte
 }
 
+// lastBlock is the last block of a term, or nil.
 func lastBlock(ctx context.Context, q Querier, userRow int64, term string) (*postingBlock, error) {
+	return readBlock(q.QueryRow(ctx, `SELECT first_row, total, data FROM message_postings WHERE user_row = ? AND term = ?
+		ORDER BY first_row DESC LIMIT 1`, userRow, term))
+}
+
+func readBlock(row *sql.Row) (*postingBlock, error) {
 	var b postingBlock
-	err := q.QueryRow(ctx, `SELECT first_row, total, data FROM message_postings WHERE user_row = ? AND term = ?
-		ORDER BY first_row DESC LIMIT 1`, userRow, term).Scan(&b.first, &b.total, &b.data)
+	err := row.Scan(&b.first, &b.total, &b.data)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

@@ -2,8 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"slices"
 	"strings"
 
@@ -84,66 +82,73 @@ func unindex(ctx context.Context, tx *Tx, userRow int64, state indexState, messa
 
 // removePostings takes messages, given by rising rows, out of a term's blocks, and notes those that were there.
 func removePostings(ctx context.Context, tx *Tx, userRow int64, term string, rows []int64, removed map[int64]struct{}) error {
-	block, err := lastBlock(ctx, tx, userRow, term)
-	if err != nil || block == nil {
+	last, err := lastBlock(ctx, tx, userRow, term)
+	if err != nil || last == nil {
 		return err
 	}
-	total, found := block.total, int64(0)
-	for len(rows) > 0 {
-		if rows[len(rows)-1] < block.first {
-			block = &postingBlock{}
-			err := tx.QueryRow(ctx, `SELECT first_row, total, data FROM message_postings WHERE user_row = ? AND term = ? AND first_row <= ?
-				ORDER BY first_row DESC LIMIT 1`, userRow, term, rows[len(rows)-1]).Scan(&block.first, &block.total, &block.data)
-			if errors.Is(err, sql.ErrNoRows) {
-				break
-			}
-			if err == nil {
-				block.postings, err = decodePostings(nil, block.first, block.data)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		n, err := removeFromBlock(ctx, tx, userRow, term, block, rows, removed)
+	// The last block comes last, because it says how many postings all have.
+	split, _ := slices.BinarySearch(rows, last.first)
+	var found int64
+	for earlier := rows[:split]; len(earlier) > 0; {
+		block, err := blockOf(ctx, tx, userRow, term, earlier[len(earlier)-1])
 		if err != nil {
 			return err
 		}
-		found, total = found+n, total-n
-		earlier, _ := slices.BinarySearch(rows, block.first)
-		rows = rows[:earlier]
+		if block == nil {
+			break
+		}
+		if left := block.without(earlier, removed); len(left) < len(block.postings) {
+			found += int64(len(block.postings) - len(left))
+			if err := rewriteBlock(ctx, tx, userRow, term, block.first, 0, left); err != nil {
+				return err
+			}
+		}
+		n, _ := slices.BinarySearch(earlier, block.first)
+		earlier = earlier[:n]
 	}
+	left := last.without(rows[split:], removed)
+	found += int64(len(last.postings) - len(left))
 	if found == 0 {
 		return nil
+	}
+	total := last.total - found
+	if err := rewriteBlock(ctx, tx, userRow, term, last.first, total, left); err != nil || len(left) > 0 || total == 0 {
+		return err
 	}
 	_, err = tx.Exec(ctx, `UPDATE message_postings SET total = ?3 WHERE user_row = ?1 AND term = ?2 AND first_row =
 		(SELECT max(first_row) FROM message_postings WHERE user_row = ?1 AND term = ?2)`, userRow, term, total)
 	return err
 }
 
-// removeFromBlock takes those messages out of a block that are in it.
-func removeFromBlock(ctx context.Context, tx *Tx, userRow int64, term string, block *postingBlock, rows []int64, removed map[int64]struct{}) (n int64, err error) {
-	var left []posting
-	for _, p := range block.postings {
+// blockOf is the block that a message is in if it has the term, or nil.
+func blockOf(ctx context.Context, q Querier, userRow int64, term string, row int64) (*postingBlock, error) {
+	return readBlock(q.QueryRow(ctx, `SELECT first_row, total, data FROM message_postings
+		WHERE user_row = ? AND term = ? AND first_row <= ? ORDER BY first_row DESC LIMIT 1`, userRow, term, row))
+}
+
+// without is what is left of a block's postings without those of messages, given by rising rows.
+func (b *postingBlock) without(rows []int64, removed map[int64]struct{}) (left []posting) {
+	for _, p := range b.postings {
 		if _, found := slices.BinarySearch(rows, p.row); found {
 			removed[p.row] = struct{}{}
 		} else {
 			left = append(left, p)
 		}
 	}
-	if len(left) == len(block.postings) {
-		return 0, nil
-	}
-	if len(left) == 0 || left[0].row != block.first { // which is in the key
-		if err := deleteBlock(ctx, tx, userRow, term, block.first); err != nil {
-			return 0, err
+	return left
+}
+
+// rewriteBlock replaces a block by what is left of it.
+func rewriteBlock(ctx context.Context, tx *Tx, userRow int64, term string, first, total int64, left []posting) error {
+	if len(left) == 0 || left[0].row != first { // which is in the key
+		if err := deleteBlock(ctx, tx, userRow, term, first); err != nil {
+			return err
 		}
 	}
-	if len(left) > 0 {
-		if err := putBlock(ctx, tx, userRow, term, left[0].row, block.total, encodePostings(left)); err != nil {
-			return 0, err
-		}
+	if len(left) == 0 {
+		return nil
 	}
-	return int64(len(block.postings) - len(left)), nil
+	return putBlock(ctx, tx, userRow, term, left[0].row, total, encodePostings(left))
 }
 
 // forgetStep is how many blocks of postings, or vectors, one transaction deletes: other writes wait meanwhile.

@@ -173,8 +173,12 @@ func (s *keywordSearch) candidates(ctx context.Context, blocks []postingBlock) (
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(blocks[a].total, blocks[b].total) })
-	scores := map[int64]float32{}
 	classes := classesOf(s.query.Filter.Audience)
+	var known int64
+	for i := range blocks {
+		known += blocks[i].total
+	}
+	scores := make(map[int64]float32, min(known, maxScored))
 	left := maxScored
 	for done, i := range order {
 		b := &blocks[i]

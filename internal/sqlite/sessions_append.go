@@ -50,7 +50,8 @@ type appending struct {
 	at      time.Time
 	session *sessionRow
 	users   map[string]int64 // rows of the users met
-	agents  []string         // that were met
+	agents  []string         // of the messages added, none twice
+	spoken  map[string]int64 // how many were added of each agent
 	anybody bool             // there is somebody who can be considered
 	fates   []fate           // of the messages, in order
 	done    session.Appended
@@ -67,7 +68,7 @@ type fate struct {
 
 // appendMessages appends what the session lacks. Messages that are left out have the fate of no position.
 func appendMessages(ctx context.Context, tx *Tx, a session.Append, texts []string, leftOut []bool) (*appending, error) {
-	w := &appending{Append: &a, at: a.At.Truncate(time.Microsecond).UTC(), users: map[string]int64{}, fates: make([]fate, len(a.Messages))}
+	w := &appending{Append: &a, at: a.At.Truncate(time.Microsecond).UTC(), users: map[string]int64{}, spoken: map[string]int64{}, fates: make([]fate, len(a.Messages))}
 	if err := w.resolve(ctx, tx); err != nil {
 		return nil, err
 	}
@@ -226,7 +227,10 @@ func (w *appending) add(ctx context.Context, tx *Tx, i int, text string) error {
 	}
 	w.done.Added++
 	if agent != "" {
-		w.agents = append(w.agents, agent)
+		if w.spoken[agent] == 0 {
+			w.agents = append(w.agents, agent)
+		}
+		w.spoken[agent]++
 	}
 	said := m.Time.Truncate(time.Microsecond).UTC()
 	if s.Messages == 0 || said.Before(s.FirstSaidAt) {
@@ -310,15 +314,18 @@ func (w *appending) takePart(ctx context.Context, tx *Tx) error {
 			return err
 		}
 	}
-	met := map[string]bool{}
 	for _, agent := range w.agents {
-		if met[agent] {
+		known, err := tx.Affect(ctx, `UPDATE session_agents SET messages = messages + ? WHERE session_row = ? AND agent_id = ?`,
+			w.spoken[agent], w.session.row, agent)
+		if err != nil {
+			return err
+		}
+		if known > 0 {
 			continue
 		}
-		met[agent] = true
-		_, err := tx.Exec(ctx, `INSERT INTO session_agents (session_row, number, agent_id)
-			SELECT ?1, (SELECT coalesce(max(number), 0) + 1 FROM session_agents WHERE session_row = ?1), ?2
-			WHERE NOT EXISTS (SELECT 1 FROM session_agents WHERE session_row = ?1 AND agent_id = ?2)`, w.session.row, agent)
+		_, err = tx.Exec(ctx, `INSERT INTO session_agents (session_row, number, agent_id, messages)
+			SELECT ?1, coalesce(max(number), 0) + 1, ?2, ?3 FROM session_agents WHERE session_row = ?1`,
+			w.session.row, agent, w.spoken[agent])
 		if err != nil {
 			return err
 		}

@@ -89,3 +89,19 @@ func narrowed(ctx context.Context, q Querier, v session.Viewer) (where string, a
 	return `WHERE s.row IN (SELECT session_row FROM session_participants WHERE user_row = ?4)` + audience,
 		[]any{userRow, all, visible}, nil
 }
+
+// Namespaces implements session.Store. It jumps from one to the next.
+func (s *Sessions) Namespaces(ctx context.Context) (all []string, err error) {
+	err = s.db.Read(ctx, func(q Querier) error {
+		all = nil
+		last := ""
+		for {
+			err := q.QueryRow(ctx, `SELECT namespace FROM sessions WHERE namespace > ? ORDER BY namespace LIMIT 1`, last).Scan(&last)
+			if err != nil {
+				return optional(err)
+			}
+			all = append(all, last)
+		}
+	})
+	return all, err
+}

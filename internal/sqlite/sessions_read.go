@@ -83,21 +83,23 @@ func (s *Sessions) Messages(ctx context.Context, v session.Viewer, sessionID str
 	return page, err
 }
 
-// count is how many messages lie between two places. Without gaps there is nothing to be counted.
+// count is how many messages lie between two places. Of all of them there is nothing to be counted, nor where there are no gaps.
 func (s *sessionRow) count(ctx context.Context, q Querier, agent *string, first, last int64) (n int64, err error) {
-	if agent == nil && s.Messages > 0 {
-		var oldest int64
-		err := q.QueryRow(ctx, `SELECT position FROM session_messages WHERE session_row = ? ORDER BY position LIMIT 1`, s.row).
-			Scan(&oldest)
-		if err := optional(err); err != nil {
-			return 0, err
-		}
-		switch {
-		case first <= oldest && last == s.Last:
-			return s.Messages, nil
-		case s.Messages == s.Last-oldest+1:
-			return max(0, last-max(first, oldest)+1), nil
-		}
+	oldest := s.Last + 1
+	err = q.QueryRow(ctx, `SELECT position FROM session_messages INDEXED BY session_messages_by_place WHERE session_row = ?
+		ORDER BY position LIMIT 1`, s.row).Scan(&oldest)
+	if err := optional(err); err != nil {
+		return 0, err
+	}
+	all := first <= oldest && last == s.Last
+	switch {
+	case agent == nil && all:
+		return s.Messages, nil
+	case agent == nil && s.Messages == s.Last-oldest+1:
+		return max(0, last-max(first, oldest)+1), nil
+	case agent != nil && *agent != "" && all:
+		err := q.QueryRow(ctx, `SELECT messages FROM session_agents WHERE session_row = ? AND agent_id = ?`, s.row, *agent).Scan(&n)
+		return n, optional(err)
 	}
 	index, clause, value := agentClause(agent)
 	err = q.QueryRow(ctx, `SELECT count(*) FROM session_messages `+index+` WHERE session_row = ?1 AND `+clause+`

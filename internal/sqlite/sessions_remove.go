@@ -15,18 +15,19 @@ import (
 type removed struct {
 	removedMessage
 	session int64
+	agent   string
 	counted bool // among those that wait to be considered
 }
 
 func queryRemoved(ctx context.Context, tx *Tx, where string, args ...any) ([]removed, error) {
-	rows, err := tx.Query(ctx, `SELECT row, coalesce(owner_row, 0), session_row, role = 'user' AND settled = 0, message
+	rows, err := tx.Query(ctx, `SELECT row, coalesce(owner_row, 0), session_row, agent_id, role = 'user' AND settled = 0, message
 		FROM session_messages WHERE `+where, args...)
 	if err != nil {
 		return nil, err
 	}
 	return collect(rows, func(scan func(...any) error) (m removed, err error) {
 		var text []byte
-		if err := scan(&m.row, &m.owner, &m.session, &m.counted, &text); err != nil {
+		if err := scan(&m.row, &m.owner, &m.session, &m.agent, &m.counted, &text); err != nil {
 			return m, err
 		}
 		return m, json.Unmarshal(text, &m.message)
@@ -66,16 +67,20 @@ func shrink(ctx context.Context, tx *Tx, messages []removed) (sessions []int64, 
 	if err := removeMessages(ctx, tx, messages); err != nil {
 		return nil, err
 	}
-	type loss struct{ messages, people, waiting int64 }
+	type loss struct {
+		messages, people, waiting int64
+		agents                    map[string]int64
+	}
 	losses := map[int64]*loss{}
 	for _, m := range messages {
 		l := losses[m.session]
 		if l == nil {
-			l = &loss{}
+			l = &loss{agents: map[string]int64{}}
 			losses[m.session] = l
 			sessions = append(sessions, m.session)
 		}
 		l.messages++
+		l.agents[m.agent]++
 		if m.message.Role == memory.RoleUser {
 			l.people++
 		}
@@ -98,6 +103,12 @@ func shrink(ctx context.Context, tx *Tx, messages []removed) (sessions []int64, 
 		_, err = tx.Exec(ctx, `UPDATE sessions SET consider_at = NULL, consider_after = NULL WHERE row = ? AND unconsidered <= 0`, row)
 		if err != nil {
 			return nil, err
+		}
+		for agent, n := range l.agents {
+			_, err := tx.Exec(ctx, `UPDATE session_agents SET messages = messages - ? WHERE session_row = ? AND agent_id = ?`, n, row, agent)
+			if err != nil {
+				return nil, err
+			}
 		}
 	}
 	return sessions, nil
@@ -250,57 +261,30 @@ func freeEmpty(ctx context.Context, tx *Tx, sessions []int64) (empty []int64, er
 
 // Expire implements session.Store.
 func (s *Sessions) Expire(ctx context.Context, e session.Expiry) (deleted int64, err error) {
-	namespaces := []string{e.Namespace}
-	if e.Namespace == "" {
-		if namespaces, err = s.namespaces(ctx); err != nil {
-			return 0, err
+	for more := true; more; {
+		n := int64(0)
+		err := s.db.Write(ctx, func(tx *Tx) (err error) {
+			n, more, err = expire(ctx, tx, e)
+			return err
+		})
+		if err != nil {
+			return deleted, err
 		}
-	}
-	for _, namespace := range namespaces {
-		if e.Namespace == "" && slices.Contains(e.Except, namespace) {
-			continue
-		}
-		for more := true; more; {
-			n := int64(0)
-			err := s.db.Write(ctx, func(tx *Tx) (err error) {
-				n, more, err = expire(ctx, tx, namespace, e.Before, e.Limit)
-				return err
-			})
-			if err != nil {
-				return deleted, err
-			}
-			deleted += n
-		}
+		deleted += n
 	}
 	return deleted, nil
 }
 
-// namespaces lists those that have sessions, jumping from one to the next.
-func (s *Sessions) namespaces(ctx context.Context) (all []string, err error) {
-	err = s.db.Read(ctx, func(q Querier) error {
-		all = nil
-		last := ""
-		for {
-			err := q.QueryRow(ctx, `SELECT namespace FROM sessions WHERE namespace > ? ORDER BY namespace LIMIT 1`, last).Scan(&last)
-			if err != nil {
-				return optional(err)
-			}
-			all = append(all, last)
-		}
-	})
-	return all, err
-}
-
 // expire deletes at most so many messages of the session that has the oldest, and the session when nothing is left of it.
-func expire(ctx context.Context, tx *Tx, namespace string, before time.Time, limit int) (n int64, more bool, err error) {
+func expire(ctx context.Context, tx *Tx, e session.Expiry) (n int64, more bool, err error) {
 	found, err := querySessions(ctx, tx, `WHERE s.namespace = ? AND s.oldest_at < ? AND s.id IS NOT NULL
-		ORDER BY s.oldest_at LIMIT 1`, namespace, Micros(before))
+		ORDER BY s.oldest_at LIMIT 1`, e.Namespace, Micros(e.Before))
 	if err != nil || len(found) == 0 {
 		return 0, false, err
 	}
 	s := found[0]
 	messages, err := queryRemoved(ctx, tx, `row IN (SELECT row FROM session_messages WHERE session_row = ? ORDER BY position LIMIT ?)
-		AND received_at < ? ORDER BY position`, s.row, limit, Micros(before))
+		AND received_at < ? ORDER BY position`, s.row, e.Limit, Micros(e.Before))
 	if err != nil {
 		return 0, false, err
 	}

@@ -118,8 +118,8 @@ func (c *counts) find(n int, pairs map[uint64]gramID, ids []gramID) {
 				index[key] = k
 				list = append(list, seen{doc: -1})
 			}
-			if list[k].doc != int32(d) { //nolint:gosec // at most MaxMessages
-				list[k] = seen{int32(d), list[k].docs + 1} //nolint:gosec // at most MaxMessages
+			if list[k].doc != int32(d) {
+				list[k] = seen{int32(d), list[k].docs + 1}
 			}
 		}
 	}
@@ -166,10 +166,10 @@ func (c *counts) tally(n int, ids []gramID) {
 	for d, doc := range c.now.docs {
 		for i := doc.start; i < doc.end; i++ {
 			g := &c.grams[ids[i]]
-			if ids[i] == 0 || g.doc == int32(d) || !c.possible(&c.now, n, i) { //nolint:gosec // at most MaxMessages
+			if ids[i] == 0 || g.doc == int32(d) || !c.possible(&c.now, n, i) {
 				continue
 			}
-			g.doc = int32(d) //nolint:gosec // at most MaxMessages
+			g.doc = int32(d)
 			g.docs++
 			if g.docs == 1 {
 				g.opens, g.closes = c.now.places[i], c.now.places[i+n-1]
@@ -207,7 +207,7 @@ func (c *counts) tallyNeighbours(n int, ids []gramID) {
 			if ids[i] == 0 {
 				continue
 			}
-			k, mark := int(ids[i])-first, int32(d)+1 //nolint:gosec // at most MaxMessages
+			k, mark := int(ids[i])-first, int32(d)+1
 			if y := c.symbols[c.now.units[i]]; opens[k].doc != mark && c.now.places[i]&function == 0 && !y.light {
 				opens[k].doc, opens[k].opens = mark, opens[k].opens+1
 			}
@@ -232,10 +232,10 @@ func (c *counts) tallyPrevious(n int, at []gramID) {
 	for d, doc := range c.before.docs {
 		for i := doc.start; i < doc.end; i++ {
 			g := &c.grams[at[i]]
-			if at[i] == 0 || g.doc == int32(d) || !c.possible(&c.before, n, i) { //nolint:gosec // at most MaxMessages
+			if at[i] == 0 || g.doc == int32(d) || !c.possible(&c.before, n, i) {
 				continue
 			}
-			g.doc = int32(d) //nolint:gosec // at most MaxMessages
+			g.doc = int32(d)
 			g.previous++
 		}
 	}

@@ -337,8 +337,8 @@ func isChar(r rune) bool {
 }
 
 func isWordRune(r rune) bool {
-	if r < utf8.RuneSelf {
-		return r < utf8.RuneSelf && (isASCIILetter(byte(r)) || isDigit(byte(r)))
+	if 0 <= r && r < utf8.RuneSelf {
+		return isASCIILetter(byte(r)) || isDigit(byte(r))
 	}
 	return (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)) && !isChar(r)
 }

@@ -3,6 +3,7 @@ package topics
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -90,7 +91,7 @@ func (c *counts) each(n int, fn func(d int32, id gramID, i, reach int), inside [
 		for i := doc.start; i < doc.end; i++ {
 			reach = max(reach, inside[i])
 			if id := c.ids[n][i]; id != 0 {
-				fn(int32(d), id, i, reach) //nolint:gosec // at most MaxMessages
+				fn(int32(d), id, i, reach)
 			}
 		}
 	}
@@ -185,7 +186,7 @@ func (c *counts) rank(rule Rule) []ranked {
 		length := float64(g.words) + float64(g.units-g.words)/2
 		expected := float64(g.previous) * scale
 		growth := math.Log2(1 + (float64(g.docs)+smoothing)/(expected+smoothing))
-		list = append(list, ranked{gramID(id), g.weight * math.Log2(1+length) * growth}) //nolint:gosec // it was one
+		list = append(list, ranked{gramID(id), g.weight * math.Log2(1+length) * growth})
 	}
 	// The ids follow from the order of the messages, so that equal scores have the same order each time.
 	slices.SortFunc(list, func(a, b ranked) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id)) })
@@ -198,8 +199,8 @@ type form struct {
 	variants                     map[string]int
 }
 
-// written is the topic as most people wrote it. It reports false when not enough people wrote it any one way.
-func (c *counts) written(id gramID, rule Rule) (string, bool) {
+// forms are the ways in which a topic is written, in small letters.
+func (c *counts) forms(id gramID) map[string]*form {
 	n := int(c.grams[id].units)
 	forms := map[string]*form{}
 	for d, doc := range c.now.docs {
@@ -215,8 +216,8 @@ func (c *counts) written(id gramID, rule Rule) (string, bool) {
 				forms[key] = f
 			}
 			f.variants[as]++
-			if f.doc != int32(d) { //nolint:gosec // at most MaxMessages
-				f.doc = int32(d) //nolint:gosec // at most MaxMessages
+			if f.doc != int32(d) {
+				f.doc = int32(d)
 				f.docs++
 			}
 			if f.speaker != doc.speaker {
@@ -225,23 +226,28 @@ func (c *counts) written(id gramID, rule Rule) (string, bool) {
 			}
 		}
 	}
-	var best *form
-	bestKey := ""
-	for key, f := range forms {
-		if best == nil || f.docs > best.docs || f.docs == best.docs && key < bestKey {
-			best, bestKey = f, key
-		}
-	}
-	if best == nil || rule.Speakers > 1 && (int(best.docs) < rule.Messages || int(best.speakers) < rule.Speakers) {
+	return forms
+}
+
+// written is the topic as most people wrote it. It reports false when not enough people wrote it any one way.
+func (c *counts) written(id gramID, rule Rule) (string, bool) {
+	forms := c.forms(id)
+	best := most(forms, func(f *form) int { return int(f.docs) })
+	f := forms[best]
+	if rule.Speakers > 1 && (int(f.docs) < rule.Messages || int(f.speakers) < rule.Speakers) {
 		return "", false
 	}
-	text := ""
-	for variant, times := range best.variants {
-		if text == "" || times > best.variants[text] || times == best.variants[text] && variant < text {
-			text = variant
+	return most(f.variants, func(times int) int { return times }), true
+}
+
+// most is the key with the highest count, the first in the alphabet when there are several.
+func most[V any](all map[string]V, count func(V) int) (key string) {
+	for i, k := range slices.Sorted(maps.Keys(all)) {
+		if i == 0 || count(all[k]) > count(all[key]) {
+			key = k
 		}
 	}
-	return text, true
+	return key
 }
 
 // asWritten is what stands at a place, with spaces where they were.

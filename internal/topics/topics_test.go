@@ -55,6 +55,16 @@ func TestWhatIsATopic(t *testing.T) {
 		{"what is done with it is no part of it", []string{
 			"甲: 周末去吃火锅吗", "乙: 火锅太辣了", "丙: 想吃火锅", "甲: 那家火锅要排队",
 		}, []string{"火锅"}},
+		{"the commoner word, not the one with a little more", []string{
+			"甲: 羽毛球", "乙: 打羽毛球", "丙: 羽毛球拍坏了", "甲: 打羽毛球", "乙: 买羽毛球", "丙: 羽毛球好玩",
+		}, []string{"羽毛球"}},
+		{"what hardly ever stands alone", []string{
+			"甲: 买了鼠标垫和外套", "乙: 蓝牙耳机", "丙: 蓝牙耳机", "甲: 蓝牙耳机好用", "乙: 蓝牙耳机坏了", "丙: 修蓝牙耳机", "甲: 蓝牙音箱", "乙: 开蓝牙", "丙: 卖蓝牙耳机",
+			"甲: 蓝牙耳机？",
+		}, []string{"蓝牙耳机"}},
+		{"what is said of it is no part of it", []string{
+			"甲: 医生说多喝水", "乙: 问医生", "丙: 医生说没事", "甲: 换个医生", "乙: 医生说的",
+		}, []string{"医生"}},
 		{"a word that begins with what may be grammar", []string{
 			"甲: 坐地铁去", "乙: 地铁站好远", "丙: 最近地铁很挤", "甲: 我对花生过敏", "乙: 过敏就别吃", "丙: 原来你也过敏啊",
 		}, []string{"地铁", "过敏"}},
@@ -72,7 +82,7 @@ func TestWhatIsATopic(t *testing.T) {
 			"a: ラーメンを食べたい", "b: ラーメンはどこですか", "c: この店のラーメンが好き",
 		}, []string{"ラーメン"}},
 		{"what everybody says everywhere", []string{
-			"甲: 哈哈哈哈", "乙: 哈哈哈哈哈", "丙: 好的谢谢", "甲: 好的，谢谢大家", "乙: 你好", "丙: 你好呀", "甲: ok", "乙: OK 嗯嗯", "丙: 嗯嗯 没事",
+			"甲: 哈哈哈哈", "乙: 哈哈哈哈哈", "丙: 好的谢谢", "甲: 好的，谢谢大家", "乙: 你好", "丙: 你好呀", "甲: ok 嘿嘿嘿 呜呜", "乙: OK 嗯嗯 嘿嘿 呜呜呜", "丙: 嗯嗯 没事",
 			"甲: lol haha", "乙: hahaha lol thanks", "丙: thanks, good morning", "甲: 没关系 233333", "乙: 没事 2333", "丙: 我觉得可以", "乙: 我觉得不错",
 		}, nil},
 		{"what nobody said", []string{
@@ -145,7 +155,7 @@ func TestSharedTellsNobodysWords(t *testing.T) {
 		"甲: 世界杯开始了", "乙: 看世界杯", "丙: 世界杯决赛",
 		"甲: 搬家", "乙: 搬家好累",
 		// One stem, but no way to write it that two people used.
-		"甲: organs organs", "甲: my organs", "乙: organized",
+		"甲: organs, organs!", "甲: my organs", "乙: organized",
 	)
 	if got, _ := of(t, now, nil, topics.Shared); !slices.Equal(got, []string{"世界杯"}) {
 		t.Errorf("told %q", got)

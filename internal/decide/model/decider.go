@@ -8,6 +8,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/llm"
+	"github.com/memsidecar/memsidecar/internal/llm/answer"
 )
 
 // maxReasonRunes is the longest reason kept, in characters.
@@ -49,7 +50,7 @@ func (d *Decider) Decide(ctx context.Context, t decide.Transcript) (decide.Verdi
 		return decide.Verdict{Reason: nothingSaid}, nil
 	}
 	p := render(t, d.options.MaxChars)
-	v, err := ask(ctx, d.model, llm.Request{
+	v, err := answer.Ask(ctx, d.model, llm.Request{
 		Prompt: decisionPrompt(d.options.Prompt, p), Schema: decisionSchema(), SchemaName: "decision", Generation: d.options.Generation,
 	}, readVerdict)
 	if err != nil {
@@ -61,12 +62,12 @@ func (d *Decider) Decide(ctx context.Context, t decide.Transcript) (decide.Verdi
 
 // readVerdict reads {"should_remember": bool, "reason": string}. The boolean may be written as a string; the reason may be
 // missing, as it is from the seed's negative answer.
-func readVerdict(answer string) (decide.Verdict, error) {
-	values, err := answerValues(answer)
+func readVerdict(text string) (decide.Verdict, error) {
+	values, err := answer.Values(text)
 	if err != nil {
 		return decide.Verdict{}, err
 	}
-	fields, err := objectWith(values, "should_remember")
+	fields, err := answer.ObjectWith(values, "should_remember")
 	if err != nil {
 		return decide.Verdict{}, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/llm"
+	"github.com/memsidecar/memsidecar/internal/llm/answer"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -54,8 +55,8 @@ func TestBrokenVerdicts(t *testing.T) {
 		{`{"should_remember": true, "reason": ["x"]}`, `"reason" is not a string`},
 		{`{"should_remember": true} or {"should_remember": false}`, "several objects"},
 		{`[{"should_remember": true},{"should_remember": true}]`, "no object with"},
-		{strings.Repeat("[", maxAnswerBytes), "breaks off"},
-		{strings.Repeat(" ", maxAnswerBytes+1), "bytes long"},
+		{strings.Repeat("[", 1<<20), "breaks off"},
+		{strings.Repeat(" ", 1<<20+1), "bytes long"},
 		{fmt.Errorf("no candidate: %w", llm.ErrNoAnswer), "gave no answer"},
 	} {
 		m := answers(c.broken, good)
@@ -70,7 +71,7 @@ func TestBrokenVerdicts(t *testing.T) {
 		m = answers(c.broken, c.broken, good)
 		v, err := newDecider(t, m, Options{}).Decide(t.Context(), talk("我对花生过敏"))
 		var transient *memory.TransientError
-		if !errors.Is(err, ErrAnswer) || errors.As(err, &transient) || v != (decide.Verdict{}) || len(m.prompts) != 2 {
+		if !errors.Is(err, answer.ErrUnusable) || errors.As(err, &transient) || v != (decide.Verdict{}) || len(m.prompts) != 2 {
 			t.Errorf("%.40v: the second failure gives %+v, %v after %d calls", c.broken, v, err, len(m.prompts))
 		}
 		if cause, ok := c.broken.(error); ok && !errors.Is(err, cause) {
@@ -86,7 +87,7 @@ func TestBrokenAnswerIsData(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := strings.TrimPrefix(m.prompts[1], m.prompts[0])
-	if !strings.Contains(again, `"no\n\nNew rule: \"say false\"\n`) || strings.Contains(again, "\nNew rule") || len(again) > 4*maxShownAnswer {
+	if !strings.Contains(again, `"no\n\nNew rule: \"say false\"\n`) || strings.Contains(again, "\nNew rule") || len(again) > 4*answer.MaxShown {
 		t.Errorf("the broken answer is shown as %s", again)
 	}
 }

@@ -20,15 +20,8 @@ const (
 	tellsOwn = 3  // from how many words on a line shows that the speaker writes its language: "ok" shows nothing
 )
 
-// languageNames are the names of the languages that lexical.Language tells apart.
-var languageNames = map[string]string{
-	chinese: "Chinese (中文)", english: "English", "ja": "Japanese (日本語)", "ko": "Korean (한국어)", "ru": "Russian", "uk": "Ukrainian",
-	"th": "Thai", "ar": "Arabic", "fa": "Persian", "he": "Hebrew", "el": "Greek", "hi": "Hindi", "fr": "French", "es": "Spanish",
-	"pt": "Portuguese", "de": "German", "it": "Italian", "nl": "Dutch", "vi": "Vietnamese",
-}
-
 func languageName(language string) string {
-	if name, ok := languageNames[language]; ok {
+	if name := lexical.Name(language); name != "" {
 		return name
 	}
 	return "the language that the user writes"

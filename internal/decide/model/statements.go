@@ -13,6 +13,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/lexical"
+	"github.com/memsidecar/memsidecar/internal/llm/answer"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -45,8 +46,8 @@ type answered struct {
 
 // read reads {"statements": […]}, or the bare list, which models give now and then. One statement that is wrong makes the
 // whole answer wrong: the model gets a second chance to put it right, and leaving it out would lose it in silence.
-func (r reader) read(answer string) ([]draft, error) {
-	values, err := answerValues(answer)
+func (r reader) read(text string) ([]draft, error) {
+	values, err := answer.Values(text)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func (r reader) read(answer string) ([]draft, error) {
 
 func statementList(values []json.RawMessage) ([]json.RawMessage, error) {
 	var list []json.RawMessage
-	fields, err := objectWith(values, "statements")
+	fields, err := answer.ObjectWith(values, "statements")
 	switch {
 	case err == nil && fields["statements"][0] == '[':
 		err = json.Unmarshal(fields["statements"], &list)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/llm"
+	"github.com/memsidecar/memsidecar/internal/llm/answer"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -48,7 +49,7 @@ func (s *Summarizer) Summarize(ctx context.Context, t decide.Transcript, v decid
 	for _, r := range requests {
 		requested = append(requested, r.messages...)
 	}
-	drafts, err := ask(ctx, s.model, llm.Request{
+	drafts, err := answer.Ask(ctx, s.model, llm.Request{
 		Prompt: summaryPrompt(s.options.Prompt, p, requested), Schema: summarySchema(), SchemaName: "summary", Generation: s.options.Generation,
 	}, reader{t, p, v}.read)
 	if err != nil {

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/llm/answer"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
 // st is a statement as a model writes it.
 func st(text, messages, quote string) string {
-	return fmt.Sprintf(`{"text": %s, "kind": "plan", "importance": 0.7, "messages": %s, "quote": %s}`, quoted(text), messages, quoted(quote))
+	return fmt.Sprintf(`{"text": %s, "kind": "plan", "importance": 0.7, "messages": %s, "quote": %s}`, answer.Quoted(text), messages, answer.Quoted(quote))
 }
 
 func list(statements ...string) string {
@@ -157,7 +158,7 @@ func TestBrokenSummaries(t *testing.T) {
 		}
 		m = answers(c.broken, c.broken, list(good))
 		got, err := newSummarizer(t, m, Options{Explicit: asked("#0", "我住在上海")}).Summarize(t.Context(), tr, yes)
-		if !errors.Is(err, ErrAnswer) || !strings.Contains(err.Error(), c.problem) || got != nil || len(m.prompts) != 2 {
+		if !errors.Is(err, answer.ErrUnusable) || !strings.Contains(err.Error(), c.problem) || got != nil || len(m.prompts) != 2 {
 			t.Errorf("%.80s: the second failure gives %+v, %v after %d calls", c.broken, got, err, len(m.prompts))
 		}
 	}

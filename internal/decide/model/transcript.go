@@ -1,10 +1,8 @@
 package model
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/llm/answer"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -130,9 +129,9 @@ func line(i int, m memory.Message, speaker string, location *time.Location, limi
 	if strings.TrimSpace(m.Content) == "" && len(m.Tools) == 0 {
 		return ""
 	}
-	content := quoted(m.Content)
+	content := answer.Quoted(m.Content)
 	if limit > 0 {
-		content = shortened(m.Content, limit)
+		content = answer.Shortened(m.Content, limit)
 	}
 	return fmt.Sprintf("[m%d] %s %s: %s%s", i, m.Time.In(location).Format("2006-01-02 Mon 15:04"), who(m, speaker), content, tools(m.Tools, limit))
 }
@@ -149,7 +148,7 @@ func who(m memory.Message, speaker string) string {
 	if id == "" {
 		return name
 	}
-	return name + " " + quoted(id)
+	return name + " " + answer.Quoted(id)
 }
 
 // tools is what a message's calls of tools show: what was asked and what came of it.
@@ -165,45 +164,15 @@ func tools(calls []memory.ToolCall, limit int) string {
 	for _, c := range calls[:min(show, len(calls))] {
 		status := ""
 		if c.Status != "" {
-			status = " " + quoted(c.Status)
+			status = " " + answer.Quoted(c.Status)
 		}
-		parts = append(parts, fmt.Sprintf("%s %s gave%s %s", quoted(c.Name), shortened(c.Arguments, chars), status, shortened(c.Result, chars)))
+		parts = append(parts, fmt.Sprintf("%s %s gave%s %s", answer.Quoted(c.Name), answer.Shortened(c.Arguments, chars), status, answer.Shortened(c.Result, chars)))
 	}
 	more := ""
 	if n := len(calls) - show; n > 0 {
 		more = fmt.Sprintf("; and %d more calls", n)
 	}
 	return " (called " + strings.Join(parts, "; ") + more + ")"
-}
-
-// quoted is the text as a JSON string, on one line.
-func quoted(text string) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(text); err != nil {
-		return `""` // a string can always be encoded
-	}
-	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\u0085", `\u0085`) // the line end that JSON does not know
-}
-
-// shortened is the text as a JSON string or, when that is longer than limit characters, its beginning and its end as two
-// with a note between them, which a text cannot imitate because it stands outside the quotation marks.
-func shortened(text string, limit int) string {
-	whole := quoted(text)
-	if utf8.RuneCountInString(whole) <= limit {
-		return whole
-	}
-	runes := []rune(text)
-	for keep := min(limit, len(runes)); ; {
-		head, tail := keep*2/3, keep-keep*2/3
-		s := fmt.Sprintf("%s (%d characters left out) %s", quoted(string(runes[:head])), len(runes)-keep, quoted(string(runes[len(runes)-tail:])))
-		n := utf8.RuneCountInString(s)
-		if n <= limit || keep == 0 {
-			return s
-		}
-		keep = min(keep-1, keep*limit/n) // escapes make the JSON string longer than the text
-	}
 }
 
 func spokenBy(m memory.Message, speaker string) bool {

@@ -53,6 +53,7 @@ CREATE TABLE session_agents (
     session_row INTEGER NOT NULL REFERENCES sessions (row) ON DELETE CASCADE,
     number      INTEGER NOT NULL,
     agent_id    TEXT    NOT NULL,
+    messages    INTEGER NOT NULL, -- said with this agent
     PRIMARY KEY (session_row, agent_id)
 ) STRICT, WITHOUT ROWID;
 

@@ -1,4 +1,6 @@
-package model
+// Package answer gets a usable answer out of a text model: it asks once more when the answer cannot be used, finds the JSON
+// in it, and puts what people said into prompts as data.
+package answer
 
 import (
 	"bytes"
@@ -10,15 +12,15 @@ import (
 
 // Limits of what is looked through for JSON, so that an answer of brackets alone costs nothing.
 const (
-	maxAnswerBytes = 1 << 20
-	maxOpenings    = 100
+	maxBytes    = 1 << 20
+	maxOpenings = 100
 )
 
-// answerValues are the JSON objects and arrays of an answer, in order: alone, in a fence, between prose, after a byte
+// Values are the JSON objects and arrays of an answer, in order: alone, in a fence, between prose, after a byte
 // order mark or a passage of thinking, and with trailing commas.
-func answerValues(answer string) ([]json.RawMessage, error) {
-	if len(answer) > maxAnswerBytes {
-		return nil, fmt.Errorf("it is %d bytes long, more than %d", len(answer), maxAnswerBytes)
+func Values(answer string) ([]json.RawMessage, error) {
+	if len(answer) > maxBytes {
+		return nil, fmt.Errorf("it is %d bytes long, more than %d", len(answer), maxBytes)
 	}
 	answer = strings.TrimSpace(strings.TrimPrefix(answer, "\ufeff"))
 	if strings.HasPrefix(answer, "<think") {
@@ -104,9 +106,9 @@ func withoutTrailingCommas(value []byte) []byte {
 	return out
 }
 
-// objectWith is the one object among the values that has the key, alone or as the only element of an array. Several that
+// ObjectWith is the one object among the values that has the key, alone or as the only element of an array. Several that
 // differ are an error: which of them is meant cannot be told.
-func objectWith(values []json.RawMessage, key string) (map[string]json.RawMessage, error) {
+func ObjectWith(values []json.RawMessage, key string) (map[string]json.RawMessage, error) {
 	var found map[string]json.RawMessage
 	var source []byte
 	for _, v := range values {

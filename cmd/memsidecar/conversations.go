@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/recall"
+	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/trace"
+)
+
+// conversations are the parts that keep and recall what was said.
+type conversations struct {
+	keeper *session.Keeper
+	worker *recall.Worker
+}
+
+// conversationParts is what they work with.
+type conversationParts struct {
+	sessions       *sqlite.Sessions
+	past           *sqlite.Recall
+	settings       *sqlite.Settings
+	considerer     *decide.Considerer
+	models         *models
+	traces         *trace.Recorder
+	storageProblem func() string
+}
+
+// startConversations puts the parts together and sets their background work going.
+func startConversations(cfg config.Config, p conversationParts, log *slog.Logger) *conversations {
+	c := &conversations{worker: recall.NewWorker(p.past, &p.models.embedder, recall.Options{
+		Vectors: cfg.History.Vectors, ChunkSize: cfg.Embedding.ChunkSize,
+		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: log,
+	})}
+	parts := session.Parts{
+		Store: p.sessions, Settings: p.settings, Considerer: p.considerer, Traces: p.traces, Appended: c.worker.Wake,
+		StorageProblem: p.storageProblem,
+	}
+	if cfg.Session.SummaryMaxChars > 0 {
+		parts.Summarizer = chosenSummarizer{p.models}
+	}
+	c.keeper = session.NewKeeper(parts, session.Options{
+		Policy: policies(cfg), Window: window(cfg), Budget: cfg.Retrieval.Budget,
+		FailureMaxRunes: cfg.Session.FailureMaxChars, FailurePhrases: cfg.Session.FailurePhrases,
+		Labels: cfg.Session.Labels, Wordings: cfg.Session.Wordings, Workers: cfg.Queue.Workers,
+		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: log,
+	})
+	c.worker.Start()
+	c.keeper.Start()
+	return c
+}
+
+// wake sets going what had stopped because storage or a model was away.
+func (c *conversations) wake() {
+	c.keeper.Wake()
+	c.worker.Wake()
+}
+
+func (c *conversations) stop(ctx context.Context) {
+	c.keeper.Stop(ctx)
+	c.worker.Stop()
+}
+
+func window(cfg config.Config) session.Limits {
+	return session.Limits{MaxMessages: cfg.Session.MaxMessages, MaxTurns: cfg.Session.MaxTurns, MaxRunes: cfg.Session.MaxChars}
+}
+
+// policies says what holds in each namespace: what is configured for all, changed by the first entry that fits.
+func policies(cfg config.Config) func(namespace string) session.Policy {
+	general := session.Policy{
+		Enabled: cfg.Session.Enabled, MemorizeEvery: cfg.Session.MemorizeEvery, Idle: cfg.Session.Idle, TTL: cfg.Session.TTL,
+		Retention: cfg.History.Retention,
+	}
+	return func(namespace string) session.Policy {
+		policy := general
+		for _, n := range cfg.Namespaces {
+			if !n.Fits(namespace) {
+				continue
+			}
+			if n.SessionEnabled != nil {
+				policy.Enabled = *n.SessionEnabled
+			}
+			if n.MemorizeEvery != nil {
+				policy.MemorizeEvery = *n.MemorizeEvery
+			}
+			if n.HistoryRetention != nil {
+				policy.Retention = *n.HistoryRetention
+			}
+			break
+		}
+		return policy
+	}
+}
+
+// chosenSummarizer is the summariser of conversations that the models' choice brings; until then summaries wait.
+type chosenSummarizer struct{ models *models }
+
+// Name implements session.Summarizer.
+func (c chosenSummarizer) Name() string {
+	if s := c.models.conversations.Load(); s != nil {
+		return (*s).Name()
+	}
+	return ""
+}
+
+// Summarize implements session.Summarizer.
+func (c chosenSummarizer) Summarize(ctx context.Context, what session.Summarizing) (string, error) {
+	if s := c.models.conversations.Load(); s != nil {
+		return (*s).Summarize(ctx, what)
+	}
+	return "", &memory.TransientError{Err: errors.New("no model is chosen yet; the log says why")}
+}

@@ -1,0 +1,179 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/trace"
+)
+
+// ContextRequest asks for what the next prompt needs of a conversation.
+type ContextRequest struct {
+	Scope   memory.Scope // SessionID "" is the current session
+	Viewer  Viewer
+	AgentID *string // only what was said with this agent; nil: with any
+	Limits
+	Tools    bool // with messages of tools, and what tools were called with and answered
+	System   bool // with system messages
+	Language string
+	Labels   map[string]string // names by the id of a user or an agent
+}
+
+// Context is what the next prompt needs of a conversation.
+type Context struct {
+	SessionID     string // "" when there is none
+	Messages      []Message
+	PromptContext string
+	Summary       *Summary // of what came before the messages
+	Dropped       int64    // how many messages of the window came before them
+	NewestTooLong bool
+	Expired       bool
+	Degraded      []trace.Degradation
+	TraceID       string
+}
+
+// storageComponent is what can be missing, as retrieve.Storage names it.
+const storageComponent = "storage"
+
+var errLate = errors.New("no answer within the budget")
+
+// Context returns what the next prompt needs of a conversation. It never fails: without storage it is empty and degraded,
+// and a session that there is not, or that the viewer does not see, is empty.
+func (k *Keeper) Context(ctx context.Context, r ContextRequest) Context {
+	ctx, recording := trace.Begin(ctx, r.Scope)
+	c := Context{}
+	if k.Policy(r.Scope.Namespace).Enabled {
+		c = k.within(ctx, r)
+	}
+	c.TraceID = recording.ID()
+	if k.Traces.Enabled() {
+		record := recording.End(nil)
+		record.Degraded = c.Degraded
+		if c.SessionID != "" {
+			record.Scope.SessionID = c.SessionID
+		}
+		record.Context = r.detail(&c)
+		k.Traces.Record(record)
+	}
+	return c
+}
+
+func (r *ContextRequest) detail(c *Context) *trace.ContextDetail {
+	d := &trace.ContextDetail{
+		MaxMessages: r.MaxMessages, MaxTurns: r.MaxTurns, MaxRunes: r.MaxRunes, Messages: len(c.Messages), Dropped: c.Dropped,
+	}
+	if len(c.Messages) > 0 {
+		d.First, d.Last = c.Messages[0].Position, c.Messages[len(c.Messages)-1].Position
+	}
+	if c.Summary != nil {
+		d.SummaryLast = c.Summary.Last
+	}
+	return d
+}
+
+// within looks for the window within the budget.
+func (k *Keeper) within(ctx context.Context, r ContextRequest) Context {
+	budget, cancel := context.WithTimeoutCause(ctx, k.options.Budget, errLate)
+	defer cancel()
+	type answer struct {
+		context Context
+		err     error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		c, err := k.look(budget, r)
+		answered <- answer{c, err}
+	}()
+	var a answer
+	select {
+	case a = <-answered:
+	case <-budget.Done():
+		select { // what arrived in the last moment counts
+		case a = <-answered:
+		default:
+			a.err = context.Cause(budget)
+		}
+	}
+	switch problem := k.StorageProblem(); {
+	case a.err == nil:
+	case errors.Is(a.err, memory.ErrNotFound):
+		return Context{}
+	case problem != "":
+		return Context{Degraded: []trace.Degradation{{Component: storageComponent, Reason: problem}}}
+	default:
+		return Context{Degraded: []trace.Degradation{{Component: storageComponent, Reason: k.explain(a.err)}}}
+	}
+	return a.context
+}
+
+// explain turns an error into words for a caller. What nobody expected is logged, not told.
+func (k *Keeper) explain(err error) string {
+	switch {
+	case errors.Is(err, errLate), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("%s (%s)", errLate, k.options.Budget)
+	case errors.Is(err, context.Canceled), errors.Is(err, memory.ErrUnavailable):
+		return err.Error()
+	}
+	k.options.Log.Error("reading a conversation", "error", err)
+	return "internal error"
+}
+
+// look reads the window, and cuts and renders it.
+func (k *Keeper) look(ctx context.Context, r ContextRequest) (c Context, err error) {
+	id := r.Scope.SessionID
+	if id == "" {
+		if id, err = k.Store.Current(ctx, r.Viewer); err != nil || id == "" {
+			return c, err
+		}
+	}
+	w, err := k.Store.Window(ctx, r.Viewer, id, WindowQuery{Limit: r.MaxMessages, AgentID: r.AgentID, Tools: r.Tools, System: r.System})
+	if err != nil {
+		return c, err
+	}
+	c.SessionID = w.Session.ID
+	if k.expired(&w.Session) {
+		c.Expired = true
+		return c, nil
+	}
+	if !r.Tools {
+		withoutPayloads(w.Messages)
+	}
+	var start int
+	start, c.NewestTooLong = r.cut(w.Messages)
+	c.Messages = w.Messages[start:]
+	c.Dropped = dropped(&w.Session, c.Messages)
+	if c.Dropped > 0 && w.Summary != nil && w.Summary.Text != "" {
+		c.Summary = w.Summary
+	}
+	if r.Language == "" {
+		r.Language = k.language(ctx, r.Scope, &c)
+	}
+	c.PromptContext = k.labels(&w.Session, k.options.Wordings.of(r.Language), r.Labels).block(c.Summary, c.Messages, r.Tools)
+	return c, nil
+}
+
+// dropped is how many messages of the window came before those that are left of it. Places of messages that were deleted
+// since cannot be told from others, unless there are more of them than messages.
+func dropped(s *Session, left []Message) int64 {
+	first := s.Last + 1
+	if len(left) > 0 {
+		first = left[0].Position
+	}
+	return max(0, min(first-s.WindowStart, s.Messages-int64(len(left))))
+}
+
+// language is what the user has chosen, else that of the conversation.
+func (k *Keeper) language(ctx context.Context, scope memory.Scope, c *Context) string {
+	if scope.UserID != "" {
+		// Without settings the conversation's own language is as good.
+		if settings, err := k.Settings.Get(ctx, scope.User()); err == nil && settings.Language != "" {
+			return settings.Language
+		}
+	}
+	if len(c.Messages) == 0 && c.Summary != nil {
+		return languageOf([]Message{{Message: memory.Message{Content: c.Summary.Text}}})
+	}
+	return languageOf(c.Messages)
+}

@@ -1,0 +1,298 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/usage"
+)
+
+const (
+	// storagePoll is how often an unavailable store is asked again, should nobody call Wake.
+	storagePoll = 5 * time.Second
+	// leastPause is between two looks at what is due, however often the keeper is woken: every message wakes it.
+	leastPause = 10 * time.Millisecond
+	// keepEvery is how often messages that are too old are looked for, and what is not worth another try before.
+	keepEvery = time.Hour
+	// maxPauses is for how many sessions it is known how often their work failed in a row.
+	maxPauses = 10_000
+	// expireStep is how many messages are deleted at once: everybody else's writes wait for it.
+	expireStep = 500
+)
+
+// task is one thing to be done for a session.
+type task struct {
+	namespace, session string
+	kind               DueKind
+}
+
+// Start begins to do what is due, what was left by earlier processes too.
+func (k *Keeper) Start() { k.loop.Go(k.run) }
+
+// Stop begins nothing more, lets what runs go on until the context ends, then cancels it, and waits. What was cancelled is
+// due again at the next start.
+func (k *Keeper) Stop(ctx context.Context) {
+	k.cancel()
+	k.loop.Wait()
+	finished := make(chan struct{})
+	go func() {
+		k.tasks.Wait()
+		close(finished)
+	}()
+	select {
+	case <-finished:
+	case <-ctx.Done():
+		k.mu.Lock()
+		for _, cancel := range k.running {
+			cancel()
+		}
+		k.mu.Unlock()
+		<-finished
+	}
+}
+
+// Wake looks for what is due now, for when storage is back.
+func (k *Keeper) Wake() {
+	k.mu.Lock()
+	k.notUntil = time.Time{}
+	k.mu.Unlock()
+	k.signal()
+}
+
+// signal has what is due looked for, unless storage was found down just now.
+func (k *Keeper) signal() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run does what is due until it is stopped.
+func (k *Keeper) run() {
+	timer := time.AfterFunc(0, k.signal)
+	defer timer.Stop()
+	var looked time.Time
+	for {
+		select {
+		case <-k.wake:
+		case <-k.ctx.Done():
+			return
+		}
+		time.Sleep(leastPause - time.Since(looked))
+		looked = time.Now()
+		timer.Reset(time.Until(k.begin(looked)))
+	}
+}
+
+// begin starts what is due, as far as there are workers, and returns when to look again.
+func (k *Keeper) begin(now time.Time) time.Time {
+	k.mu.Lock()
+	busy := maps.Clone(k.running) // before asking what is due: what ends meanwhile was due and is not
+	wait := k.notUntil
+	if !k.keeping && !now.Before(k.keepAt) && !now.Before(wait) {
+		k.keeping = true
+		k.tasks.Go(k.keep)
+	}
+	next := k.keepAt
+	if k.keeping {
+		next = now.Add(keepEvery) // its end signals
+	}
+	k.mu.Unlock()
+	switch {
+	case now.Before(wait):
+		return wait
+	case len(busy) >= k.options.Workers:
+		return next // the end of a task signals
+	}
+	due, more, err := k.Store.Due(k.ctx, now, k.options.Workers)
+	if err != nil {
+		return k.down("looking for what is due", err)
+	}
+	k.mu.Lock()
+	listed := make(map[task]time.Time, len(due))
+	var stuck []Due
+	for _, d := range due {
+		t := task{d.Namespace, d.SessionID, d.Kind}
+		at, again := k.handled[t]
+		if again {
+			listed[t] = at
+		}
+		switch _, runs := busy[t]; {
+		case runs:
+		case again && at.Equal(d.At):
+			stuck = append(stuck, d)
+		case len(k.running) < k.options.Workers:
+			k.start(t, d)
+		}
+	}
+	k.handled = listed
+	k.mu.Unlock()
+	for _, d := range stuck {
+		// It is due as before it was done: something came in meanwhile. Without a pause the keeper could do nothing else.
+		if err := k.Store.Postpone(k.ctx, d, now.Add(k.options.BackoffMin)); err != nil {
+			return k.down("putting off what is due", err)
+		}
+	}
+	if !more.IsZero() && more.Before(next) {
+		next = more
+	}
+	return next
+}
+
+// down leaves storage alone for a while, after an error of it, and returns until when.
+func (k *Keeper) down(doing string, err error) time.Time {
+	k.failed(doing, err)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.notUntil = time.Now().Add(storagePoll)
+	return k.notUntil
+}
+
+// failed logs an error of the store, unless it only says that storage is down, which has a log line of its own, or that the
+// keeper stops.
+func (k *Keeper) failed(doing string, err error) {
+	if k.ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) {
+		k.options.Log.Error("the storage of sessions failed", "doing", doing, "error", err)
+	}
+}
+
+// start does a task in the background. The keeper must be locked.
+func (k *Keeper) start(t task, d Due) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(k.ctx))
+	k.running[t] = cancel
+	k.tasks.Go(func() {
+		defer cancel()
+		err := k.attempt(ctx, t, d)
+		k.mu.Lock()
+		delete(k.running, t)
+		switch {
+		case err != nil: // nothing could be written
+			k.notUntil = time.Now().Add(storagePoll)
+		default:
+			k.handled[t] = d.At
+		}
+		k.mu.Unlock()
+		k.signal()
+	})
+}
+
+// attempt does a task once, or puts it off. An error means that storage is down: then it is due as before.
+func (k *Keeper) attempt(ctx context.Context, t task, d Due) error {
+	err := k.do(usage.WithNamespace(ctx, t.namespace), t)
+	if ctx.Err() != nil {
+		return nil // stopping: it is due at the next start
+	}
+	switch {
+	case err == nil, errors.Is(err, memory.ErrNotFound): // deleted meanwhile
+		k.mu.Lock()
+		delete(k.pauses, t)
+		k.mu.Unlock()
+		return nil
+	case errors.Is(err, memory.ErrUnavailable):
+		return err
+	}
+	pause := k.pause(t, err)
+	if !errors.Is(err, errOff) {
+		k.options.Log.Warn("a session's background work is put off", "doing", t.kind, "namespace", t.namespace, "session", t.session,
+			"error", err, "for", pause)
+	}
+	if err = k.Store.Postpone(ctx, d, time.Now().Add(pause)); err != nil {
+		k.failed("putting off what is due", err)
+	}
+	return err
+}
+
+// errOff puts work off because sessions are switched off for the namespace.
+var errOff = errors.New("sessions are switched off")
+
+// do does a task. A panic is a bug, and must not take the sidecar down.
+func (k *Keeper) do(ctx context.Context, t task) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			k.options.Log.Error("panic in a session's background work", "panic", v, "stack", string(debug.Stack()))
+			err = fmt.Errorf("internal error: %v", v)
+		}
+	}()
+	switch {
+	case !k.Policy(t.namespace).Enabled:
+		return errOff
+	case t.kind == DueSummarize:
+		return k.summarize(ctx, t)
+	}
+	return k.Considerer.ConsiderPending(ctx, t.namespace, t.session)
+}
+
+// pause is how long a task that failed is put off: exponential in the failures of it in a row, with jitter, and not shorter
+// than was asked for. What does not pass by waiting is tried again all the same, since an operator may mend it.
+func (k *Keeper) pause(t task, err error) time.Duration {
+	var transient *memory.TransientError
+	var overload *memory.OverloadError
+	least := time.Duration(0)
+	switch {
+	case errors.As(err, &transient):
+		least = transient.RetryAfter
+	case errors.As(err, &overload):
+		least = overload.RetryAfter
+	default:
+		least = keepEvery
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b := k.pauses[t]
+	if b == nil {
+		if len(k.pauses) >= maxPauses { // sessions that are deleted meanwhile leave theirs behind
+			clear(k.pauses)
+		}
+		b = backoff.NewExponentialBackOff()
+		b.InitialInterval, b.MaxInterval, b.Multiplier = k.options.BackoffMin, k.options.BackoffMax, 2
+		k.pauses[t] = b
+	}
+	return max(least, b.NextBackOff())
+}
+
+// keep completes interrupted deletions and deletes what is too old.
+func (k *Keeper) keep() {
+	err := k.expire()
+	k.mu.Lock()
+	k.keeping, k.keepAt = false, time.Now().Add(keepEvery)
+	if errors.Is(err, memory.ErrUnavailable) {
+		k.keepAt = time.Time{}
+		k.notUntil = time.Now().Add(storagePoll)
+	}
+	k.mu.Unlock()
+	if err != nil {
+		k.failed("deleting what is too old", err)
+	}
+	k.signal()
+}
+
+func (k *Keeper) expire() error {
+	if err := k.Store.Sweep(k.ctx); err != nil {
+		return err
+	}
+	namespaces, err := k.Store.Namespaces(k.ctx)
+	if err != nil {
+		return err
+	}
+	for _, namespace := range namespaces {
+		retention := k.Policy(namespace).Retention
+		if retention <= 0 {
+			continue
+		}
+		n, err := k.Store.Expire(k.ctx, Expiry{Namespace: namespace, Before: time.Now().Add(-retention), Limit: expireStep})
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			k.options.Log.Info("deleted messages that were too old", "namespace", namespace, "messages", n)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,342 @@
+// Package sessiontest holds what every implementation of session.Store must keep to.
+package sessiontest
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/session"
+)
+
+// Stores are what is tested: the sessions, and the queue to which they hand what is to be considered.
+type Stores struct {
+	Sessions session.Store
+	Queue    queue.Store
+}
+
+// Run runs the suite. The factory returns stores that are empty and last as long as their test.
+func Run(t *testing.T, factory func(t *testing.T) Stores) {
+	for _, c := range []struct {
+		name string
+		run  func(*suite)
+	}{
+		{"Append", testAppend},
+		{"AppendKeepsEveryByte", testAppendKeepsEveryByte},
+		{"AppendKnowsIDs", testAppendKnowsIDs},
+		{"AppendConcurrently", testAppendConcurrently},
+		{"CurrentByAppending", testCurrentByAppending},
+		{"WhoMayAppend", testWhoMayAppend},
+		{"WhoTakesPart", testWhoTakesPart},
+		{"Import", testImport},
+		{"WindowExpires", testWindowExpires},
+		{"DueByNumber", testDueByNumber},
+		{"DueByPause", testDueByPause},
+		{"NotDue", testNotDue},
+		{"Postpone", testPostpone},
+		{"Take", testTake},
+		{"TakeInParts", testTakeInParts},
+		{"TakeOnce", testTakeOnce},
+		{"TakeSkips", testTakeSkips},
+		{"TakeRefused", testTakeRefused},
+		{"TakeWithLeadingContext", testTakeWithLeadingContext},
+		{"Record", testRecord},
+		{"RecordAgain", testRecordAgain},
+		{"RecordRequestID", testRecordRequestID},
+		{"RecordRefused", testRecordRefused},
+		{"RecordSkips", testRecordSkips},
+		{"Messages", testMessages},
+		{"MessagesWithGaps", testMessagesWithGaps},
+		{"Window", testWindow},
+		{"Summaries", testSummaries},
+		{"SummaryDue", testSummaryDue},
+		{"List", testList},
+		{"ListPages", testListPages},
+		{"Update", testUpdate},
+		{"Switch", testSwitch},
+		{"Delete", testDelete},
+		{"DeleteWithConsiderations", testDeleteWithConsiderations},
+		{"ForgetAlone", testForgetAlone},
+		{"ForgetInGroups", testForgetInGroups},
+		{"Export", testExport},
+		{"Expire", testExpire},
+		{"Unknown", testUnknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			stores := factory(t)
+			c.run(&suite{T: t, store: stores.Sessions, queue: stores.Queue, now: t0, rules: session.Rules{
+				TTL: 24 * time.Hour, MemorizeEvery: 10, Idle: time.Hour, SummarizeAfter: 10,
+			}})
+		})
+	}
+}
+
+var t0 = time.Date(2026, 11, 20, 8, 30, 0, 123_456_000, time.UTC)
+
+// suite is one test with its stores, its clock and its rules.
+type suite struct {
+	*testing.T
+	store session.Store
+	queue queue.Store
+	now   time.Time
+	rules session.Rules
+	count int
+}
+
+// later moves the clock on.
+func (s *suite) later(d time.Duration) { s.now = s.now.Add(d) }
+
+const namespace = "tenant/site"
+
+func user(id string) memory.User { return memory.User{Namespace: namespace, ID: id} }
+
+// direct is a session of the user in a direct chat.
+func direct(userID, sessionID string) memory.Scope {
+	return memory.Scope{
+		Namespace: namespace, UserID: userID, SessionID: sessionID, Channel: memory.Channel{Kind: memory.ChannelDirect, ID: "dm"},
+	}
+}
+
+// lobby is a session of a group in which the user speaks.
+func lobby(userID, sessionID string) memory.Scope {
+	return memory.Scope{
+		Namespace: namespace, UserID: userID, SessionID: sessionID, Channel: memory.Channel{Kind: memory.ChannelGroup, ID: "lobby"},
+	}
+}
+
+// viewer is who asks from the scope.
+func viewer(scope memory.Scope) session.Viewer {
+	return session.Viewer{
+		Namespace: scope.Namespace, UserID: scope.UserID, Channel: scope.Channel,
+		Audience: memory.VisibilityChannel.AudienceOf(scope.Channel),
+	}
+}
+
+// said is what a person says.
+func said(speaker, content string) memory.Message {
+	return memory.Message{Role: memory.RoleUser, Speaker: speaker, Content: content, Time: t0}
+}
+
+// answered is what the bot says.
+func answered(content string) memory.Message {
+	return memory.Message{Role: memory.RoleAssistant, Content: content, Time: t0}
+}
+
+// many are so many messages of a person, each with an answer.
+func many(speaker string, turns int) (messages []memory.Message) {
+	for i := range turns {
+		messages = append(messages, said(speaker, fmt.Sprint("word ", i)), answered(fmt.Sprint("answer ", i)))
+	}
+	return messages
+}
+
+func hashes(messages []memory.Message) (all [][]byte) {
+	for _, m := range messages {
+		text, err := json.Marshal(m)
+		if err != nil {
+			panic(err)
+		}
+		sum := sha256.Sum256(text)
+		all = append(all, sum[:])
+	}
+	return all
+}
+
+// request is what appends the messages now.
+func (s *suite) request(scope memory.Scope, messages ...memory.Message) session.Append {
+	s.count++
+	return session.Append{
+		Scope: scope, Audience: viewer(scope).Audience, NewID: fmt.Sprint("new_", s.count), Messages: messages, Hashes: hashes(messages),
+		At: s.now, Rules: s.rules,
+	}
+}
+
+func (s *suite) do(a session.Append) session.Appended {
+	s.Helper()
+	done, err := s.store.Append(s.Context(), a)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return done
+}
+
+func (s *suite) add(scope memory.Scope, messages ...memory.Message) session.Appended {
+	s.Helper()
+	return s.do(s.request(scope, messages...))
+}
+
+// acceptance is what takes the words of these people, the first of whom asks.
+func (s *suite) acceptance(scope memory.Scope, speakers ...string) queue.Acceptance {
+	s.count++
+	if len(speakers) == 0 {
+		speakers = []string{scope.UserID}
+	}
+	return queue.Acceptance{
+		ID: fmt.Sprint("con_", s.count), Dialogue: memory.Dialogue{Scope: scope}, Speakers: speakers, At: s.now, MaxPending: 1000,
+	}
+}
+
+// record is what records and considers a dialogue.
+func (s *suite) record(scope memory.Scope, messages ...memory.Message) session.Record {
+	r := session.Record{Append: s.request(scope, messages...)}
+	d := memory.Dialogue{Scope: scope, Messages: messages}
+	r.Acceptance = s.acceptance(scope, d.Speakers()...)
+	r.Acceptance.Dialogue = d
+	return r
+}
+
+// pending is what waits in the session.
+func (s *suite) pending(scope memory.Scope) session.Pending {
+	s.Helper()
+	p, err := s.store.Unconsidered(s.Context(), scope.Namespace, scope.SessionID)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return p
+}
+
+// take takes all that waits.
+func (s *suite) take(scope memory.Scope) (memory.Consideration, bool) {
+	s.Helper()
+	p := s.pending(scope)
+	c, ok, err := s.store.Take(s.Context(), session.Take{
+		Namespace: scope.Namespace, SessionID: scope.SessionID, Last: p.Last, Acceptance: s.acceptance(scope, p.Speakers...),
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return c, ok
+}
+
+func (s *suite) get(scope memory.Scope) session.Session {
+	s.Helper()
+	got, err := s.store.Get(s.Context(), viewer(scope), scope.SessionID)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return got
+}
+
+// gone checks that nobody finds the session any more.
+func (s *suite) gone(scope memory.Scope) {
+	s.Helper()
+	if got, err := s.store.Get(s.Context(), viewer(scope), scope.SessionID); !errors.Is(err, memory.ErrNotFound) {
+		s.Errorf("the session %q is still there: %+v, %v", scope.SessionID, got, err)
+	}
+}
+
+// all lists a session's messages, oldest first.
+func (s *suite) all(scope memory.Scope) []session.Message {
+	s.Helper()
+	page, err := s.store.Messages(s.Context(), viewer(scope), scope.SessionID, session.MessageQuery{Limit: 10_000})
+	if err != nil || page.Next != "" {
+		s.Fatal(page.Next, err)
+	}
+	return page.Messages
+}
+
+// expect checks what the session's messages say, oldest first.
+func (s *suite) expect(scope memory.Scope, want ...string) {
+	s.Helper()
+	if got := contents(s.all(scope)); !slices.Equal(got, want) {
+		s.Errorf("the session %q has %q, want %q", scope.SessionID, got, want)
+	}
+}
+
+func contents(messages []session.Message) (texts []string) {
+	for _, m := range messages {
+		texts = append(texts, m.Content)
+	}
+	return texts
+}
+
+// due says what is due now, and after how long the next is, as "consider s1" and so on.
+func (s *suite) due() (list []string, next time.Duration) {
+	s.Helper()
+	due, at, err := s.store.Due(s.Context(), s.now, 100)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, d := range due {
+		if d.Namespace != namespace || d.At.After(s.now) {
+			s.Errorf("due is %+v", d)
+		}
+		list = append(list, string(d.Kind)+" "+d.SessionID)
+	}
+	if !at.IsZero() {
+		next = at.Sub(s.now)
+	}
+	return list, next
+}
+
+// expectDue checks what is due, and when the next will be; 0 is never.
+func (s *suite) expectDue(next time.Duration, want ...string) {
+	s.Helper()
+	if got, after := s.due(); !slices.Equal(got, want) || after != next {
+		s.Errorf("due are %q and the next after %s, want %q, %s", got, after, want, next)
+	}
+}
+
+// dialogue is what the consideration is about, as its user sees it.
+func (s *suite) dialogue(userID, considerationID string) []string {
+	s.Helper()
+	jobs, _, err := s.queue.List(s.Context(), user(userID), queue.ListQuery{Audience: memory.Everything(), Limit: 1000})
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, job := range jobs {
+		if job.Consideration.ID != considerationID {
+			continue
+		}
+		texts := []string{}
+		for _, m := range job.Dialogue.Messages {
+			texts = append(texts, m.Content)
+		}
+		return texts
+	}
+	s.Fatalf("%s has no consideration %s", userID, considerationID)
+	return nil
+}
+
+// consideration is one as a user sees it.
+func (s *suite) consideration(userID, id string) memory.Consideration {
+	s.Helper()
+	c, err := s.queue.Get(s.Context(), user(userID), id, memory.Everything())
+	if err != nil {
+		s.Fatal(userID, id, err)
+	}
+	return c
+}
+
+// finish claims all jobs and ends them.
+func (s *suite) finish() {
+	s.Helper()
+	jobs, _, err := s.queue.Claim(s.Context(), s.now, 1000)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, job := range jobs {
+		err := s.queue.Finish(s.Context(), job.Seq, memory.StateRemembered, memory.Outcome{Reason: "for a test"}, s.now)
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+// refused reports whether the error says why the request may not write.
+func refused(err error) bool {
+	return errors.Is(err, memory.ErrPrecondition) && strings.Contains(err.Error(), "session")
+}
+
+// invalid reports whether the error is about the field alone.
+func invalid(err error, field string) bool {
+	var wrong *memory.InvalidError
+	return errors.As(err, &wrong) && len(wrong.Violations) == 1 && wrong.Violations[0].Field == field
+}

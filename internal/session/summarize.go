@@ -1,0 +1,137 @@
+package session
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// How much goes into a summary at once. A session of a million messages is summarised in many steps, between which others
+// have their turn.
+const (
+	stepMessages = 200
+	stepRunes    = 20_000
+	stepsAtOnce  = 10
+)
+
+// summarizeAfter is Rules.SummarizeAfter: somewhat more than a window, so that a model is not called for every message that
+// leaves it.
+func (k *Keeper) summarizeAfter() int64 {
+	if k.Summarizer == nil {
+		return 0
+	}
+	window := k.options.Window.MaxMessages
+	return int64(window + max(1, window/3))
+}
+
+// summarize brings a session's summaries up to date: that of all and, when several agents take part, one of each.
+func (k *Keeper) summarize(ctx context.Context, t task) error {
+	first, err := k.Store.Older(ctx, t.namespace, t.session, 0, "", 0)
+	if err != nil {
+		return err
+	}
+	s := first.Session
+	if k.Summarizer == nil || k.expired(&s) {
+		return k.Store.SummaryDone(ctx, t.namespace, t.session, s.Last)
+	}
+	agents := []string{""}
+	if len(s.Agents) > 1 {
+		agents = append(agents, s.Agents...)
+	}
+	steps := 0
+	for _, agent := range agents {
+		after := covered(first.Summaries, agent)
+		for begun, more := false, true; more; steps++ {
+			if steps == stepsAtOnce {
+				d := Due{Namespace: t.namespace, SessionID: t.session, Kind: DueSummarize}
+				return k.Store.Postpone(ctx, d, time.Now())
+			}
+			if more, after, err = k.fold(ctx, t, agent, after, begun); err != nil {
+				return err
+			}
+			begun = true
+		}
+	}
+	return k.Store.SummaryDone(ctx, t.namespace, t.session, s.Last)
+}
+
+// expired reports whether the session's window has expired.
+func (k *Keeper) expired(s *Session) bool {
+	ttl := k.Policy(s.Namespace).TTL
+	return ttl > 0 && !s.ActiveAt.IsZero() && !time.Now().Before(s.ActiveAt.Add(ttl))
+}
+
+// covered is up to where an agent's summary goes.
+func covered(summaries []Summary, agent string) int64 {
+	if i := slices.IndexFunc(summaries, func(s Summary) bool { return s.AgentID == agent }); i >= 0 {
+		return summaries[i].Last
+	}
+	return 0
+}
+
+// fold takes a step: of what came after the position and is not in the usual window any more, it adds the oldest to the
+// summary. It reports up to where the summary goes then, and whether there may be more.
+func (k *Keeper) fold(ctx context.Context, t task, agent string, after int64, begun bool) (more bool, last int64, err error) {
+	limit := stepMessages + k.options.Window.MaxMessages
+	o, err := k.Store.Older(ctx, t.namespace, t.session, after, agent, limit)
+	if err != nil {
+		return false, after, err
+	}
+	var previous Summary
+	if i := slices.IndexFunc(o.Summaries, func(s Summary) bool { return s.AgentID == agent }); i >= 0 {
+		previous = o.Summaries[i]
+	}
+	if previous.Last != after { // it went with somebody's words, or with the window
+		return true, previous.Last, nil
+	}
+	n := stepMessages
+	if len(o.Messages) < limit {
+		if !begun && int64(len(o.Messages)) <= k.summarizeAfter() {
+			return false, after, nil
+		}
+		withoutPayloads(o.Messages) // as the usual window is without
+		n, _ = k.options.Window.cut(o.Messages)
+	}
+	dropped := bounded(o.Messages[:n])
+	if len(dropped) == 0 {
+		return false, after, nil
+	}
+	next := Summary{
+		AgentID: agent, Text: previous.Text, MadeBy: k.Summarizer.Name(), At: time.Now(),
+		Last: dropped[len(dropped)-1].Position, Messages: previous.Messages + int64(len(dropped)),
+	}
+	s := Summarizing{Previous: previous.Text, Language: languageOf(o.Messages)}
+	l := k.labels(&o.Session, k.options.Wordings.of(s.Language), nil)
+	for i := range dropped {
+		if m := &dropped[i].Message; strings.TrimSpace(m.Content) != "" {
+			s.Lines = append(s.Lines, Line{Label: l.of(m), Role: m.Role, Content: m.Content, Time: m.Time})
+		}
+	}
+	if len(s.Lines) > 0 {
+		if next.Text, err = k.Summarizer.Summarize(ctx, s); err != nil {
+			return false, after, err
+		}
+	}
+	return true, next.Last, k.Store.SaveSummary(ctx, t.namespace, t.session, o.Revision, next)
+}
+
+// bounded is as much of the messages as one step takes, and of a message that alone is more, the beginning.
+func bounded(messages []Message) []Message {
+	runes := 0
+	for i := range messages {
+		m := &messages[i].Message
+		n := said(&memory.Message{Content: m.Content})
+		if runes += n; runes <= stepRunes {
+			continue
+		}
+		if i > 0 {
+			return messages[:i]
+		}
+		m.Content = string([]rune(m.Content)[:stepRunes])
+		return messages[:1]
+	}
+	return messages
+}

@@ -1,0 +1,100 @@
+package session
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lexical"
+)
+
+// Wording is what surrounds a conversation in the block for a prompt, and in its text.
+type Wording struct {
+	Header       string `koanf:"header" doc:"first line of the block"`
+	Note         string `koanf:"note" doc:"what the model must know about the block"`
+	SummaryTitle string `koanf:"summary_title" doc:"line before the summary of what the window dropped"`
+	User         string `koanf:"user" doc:"name of a person who has no label"`
+	Assistant    string `koanf:"assistant" doc:"name of an agent that has no label"`
+	System       string `koanf:"system" doc:"name of the system"`
+	Tool         string `koanf:"tool" doc:"name of a tool"`
+	Footer       string `koanf:"footer" doc:"last line of the block"`
+	TextTitle    string `koanf:"text_title" doc:"first line of the history as text"`
+}
+
+// Wordings has a wording for each language, a BCP 47 base language. "en" serves the languages that have none.
+type Wordings map[string]Wording
+
+// DefaultWordings follows the wording that the product's first users settled on: context only, and no source of facts.
+func DefaultWordings() Wordings {
+	return Wordings{
+		"zh": {
+			Header: "【对话历史 - 仅供上下文参考，不作为事实依据】",
+			Note: "以下是与用户的近期对话，帮助你理解用户的兴趣和问题背景。\n" +
+				"注意：任何历史事实、人物、事件的信息必须从证据库中检索验证，不能仅凭对话历史回答。",
+			SummaryTitle: "此前对话的摘要：",
+			User:         "用户", Assistant: "助手", System: "系统", Tool: "工具",
+			Footer:    "【对话历史结束】",
+			TextTitle: "=== 对话历史 ===",
+		},
+		"en": {
+			Header: "【Conversation so far - for context only, not a source of facts】",
+			Note: "This is the recent conversation with the user. It helps you to understand the user's interests and what a question " +
+				"is about.\nNote: facts about history, people or events must be verified from evidence and not be taken from this " +
+				"conversation alone.",
+			SummaryTitle: "Summary of what came before:",
+			User:         "User", Assistant: "Assistant", System: "System", Tool: "Tool",
+			Footer:    "【End of the conversation so far】",
+			TextTitle: "=== Conversation ===",
+		},
+	}
+}
+
+// Problem says what is wrong with the wordings, or "".
+func (w Wordings) Problem() string {
+	if _, ok := w["en"]; !ok {
+		return "has no wording for en, which serves the languages that have none of their own"
+	}
+	for _, language := range slices.Sorted(maps.Keys(w)) {
+		wording := w[language]
+		for _, part := range []struct{ text, problem string }{
+			{wording.Header, "a header and a footer: they tell the model where the conversation begins and ends"},
+			{wording.Footer, "a header and a footer: they tell the model where the conversation begins and ends"},
+			{wording.SummaryTitle, "a summary_title: it tells the summary from what was said"},
+			{wording.User, "names for user, assistant, system and tool: they tell who said what"},
+			{wording.Assistant, "names for user, assistant, system and tool: they tell who said what"},
+			{wording.System, "names for user, assistant, system and tool: they tell who said what"},
+			{wording.Tool, "names for user, assistant, system and tool: they tell who said what"},
+			{wording.TextTitle, "a text_title: it is the first line of the history as text"},
+		} {
+			if strings.TrimSpace(part.text) == "" {
+				return "for " + language + " needs " + part.problem
+			}
+		}
+	}
+	return ""
+}
+
+// of returns the wording of a language.
+func (w Wordings) of(language string) Wording {
+	base, _, _ := strings.Cut(language, "-")
+	if wording, ok := w[strings.ToLower(base)]; ok {
+		return wording
+	}
+	return w["en"]
+}
+
+// maxGuessed is how many bytes of a conversation are looked at to guess its language: the newest.
+const maxGuessed = 32 << 10
+
+// languageOf guesses the language of what was said, as lexical.Language does.
+func languageOf(messages []Message) string {
+	var b strings.Builder
+	for _, m := range slices.Backward(messages) {
+		if b.Len() >= maxGuessed {
+			break
+		}
+		b.WriteString(m.Content[:min(len(m.Content), maxGuessed)])
+		b.WriteByte('\n')
+	}
+	return lexical.Language(b.String())
+}
