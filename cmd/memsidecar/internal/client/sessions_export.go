@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -139,7 +138,9 @@ func fileName(id string) string {
 	var b strings.Builder
 	for _, r := range id {
 		if r < ' ' || strings.ContainsRune(`/\:*?"<>|%`, r) || dangerous(r) {
-			b.WriteString(url.PathEscape(string(r)))
+			for _, c := range []byte(string(r)) {
+				fmt.Fprintf(&b, "%%%02X", c)
+			}
 		} else {
 			b.WriteRune(r)
 		}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -50,7 +52,8 @@ func (c sessionsAppend) Run(ctx context.Context, p *Program) error {
 	}
 	scope.SessionId, scope.AgentId = c.Session, c.Agent
 	request := &memsidecarv1.AppendMessagesRequest{Scope: scope, TurnId: c.Turn}
-	if request.Messages, err = c.messages(ctx, p); err != nil {
+	var lines []int
+	if request.Messages, lines, err = c.messages(ctx, p); err != nil {
 		return err
 	}
 	conn, err := c.dial(p)
@@ -60,7 +63,7 @@ func (c sessionsAppend) Run(ctx context.Context, p *Program) error {
 	defer conn.close()
 	resp, err := conn.AppendMessages(ctx, request)
 	if err != nil && c.File != "" && ExitCode(err) == ExitUsage {
-		return usage("%s: %s", inputName(c.File), block(answered(err)))
+		return usage("%s: %s", inputName(c.File), linesFor(block(answered(err)), lines))
 	}
 	if err != nil {
 		return err
@@ -75,54 +78,72 @@ func (c sessionsAppend) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-func (c sessionsAppend) messages(ctx context.Context, p *Program) ([]*memsidecarv1.Message, error) {
+// messages are what to add; of a file with the lines on which they are.
+func (c sessionsAppend) messages(ctx context.Context, p *Program) (list []*memsidecarv1.Message, lines []int, err error) {
 	one := len(c.Text) > 0
 	if one == (c.File != "") {
-		return nil, usage("say what to add: a text, or --file")
+		return nil, nil, usage("say what to add: a text, or --file")
 	}
 	if one {
 		text, err := p.text(ctx, c.Text)
 		return []*memsidecarv1.Message{{
 			Id: c.ID, Role: memsidecarv1.Role(valueOf(memsidecarv1.Role_value, "ROLE_", c.Role)), SpeakerId: c.Speaker, Content: text,
 			Time: c.Time.timestamp(), MetadataJson: c.Metadata,
-		}}, err
+		}}, nil, err
 	}
 	if c.Role != "user" || c.Speaker != "" || c.ID != "" || !c.Time.IsZero() || c.Metadata != "" {
-		return nil, usage("with --file each line says role, speaker_id, id, time and metadata_json itself: leave the flags out")
+		return nil, nil, usage("with --file each line says role, speaker_id, id, time and metadata_json itself: leave the flags out")
 	}
-	return c.lines(ctx, p)
+	in, err := p.open(ctx, c.File)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	list, lines, err = readMessages(in)
+	switch {
+	case err != nil:
+		return nil, nil, because(err, "%s", inputName(c.File))
+	case len(list) == 0:
+		return nil, nil, usage("%s has no messages", inputName(c.File))
+	case len(list) > maxAppended:
+		return nil, nil, usage("%s has more than %d messages: take them in with memsidecar sessions import", inputName(c.File), maxAppended)
+	}
+	return list, lines, nil
 }
 
 // maxAppended is the most that one call takes.
 const maxAppended = 1000
 
-func (c sessionsAppend) lines(ctx context.Context, p *Program) (list []*memsidecarv1.Message, err error) {
-	in, err := p.open(ctx, c.File)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, in.Close()) }()
+// readMessages reads a message of the API a line.
+func readMessages(in io.Reader) (list []*memsidecarv1.Message, numbers []int, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxRecordBytes)
-	for n := 1; lines.Scan(); n++ {
+	for n := 1; lines.Scan() && len(list) <= maxAppended; n++ {
 		if strings.TrimSpace(lines.Text()) == "" {
 			continue
 		}
 		m := &memsidecarv1.Message{}
 		if err := protojson.Unmarshal(lines.Bytes(), m); err != nil {
-			return nil, usage("%s: line %d: %s", inputName(c.File), n, line(jsonMistake(err)))
+			return nil, nil, usage("line %d: %s", n, line(jsonMistake(err)))
 		}
-		if list = append(list, m); len(list) > maxAppended {
-			return nil, usage("%s has more than %d messages: take them in with memsidecar sessions import", inputName(c.File), maxAppended)
+		list, numbers = append(list, m), append(numbers, n)
+	}
+	return list, numbers, lines.Err()
+}
+
+// listed is how the sidecar names a message of a list.
+var listed = regexp.MustCompile(`messages\[(\d+)\]\.?`)
+
+// linesFor names lines instead of positions.
+func linesFor(message string, lines []int) string {
+	message = strings.TrimPrefix(message, "invalid request: ")
+	return listed.ReplaceAllStringFunc(message, func(found string) string {
+		i, err := strconv.Atoi(listed.FindStringSubmatch(found)[1])
+		if err != nil || i >= len(lines) {
+			return found
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, because(err, "%s", inputName(c.File))
-	}
-	if len(list) == 0 {
-		return nil, usage("%s has no messages", inputName(c.File))
-	}
-	return list, nil
+		return fmt.Sprintf("line %d: ", lines[i])
+	})
 }
 
 // inputName is what people know an input as.

@@ -26,7 +26,7 @@ const maxLineBytes = 32 << 20
 // zone given. An error names the line.
 func Read(r io.Reader, zone *time.Location) (*File, error) {
 	in := &counted{r: r}
-	p := &parser{in: in, decoder: json.NewDecoder(in), zone: zone, file: &File{Session: &memsidecarv1.Session{}}}
+	p := &parser{in: in, decoder: json.NewDecoder(in), zone: zone, file: &File{Session: &memsidecarv1.Session{}}, ids: map[string]int{}}
 	begin, err := p.decoder.Token()
 	switch {
 	case errors.Is(err, io.EOF):
@@ -52,6 +52,7 @@ type parser struct {
 	decoder *json.Decoder
 	zone    *time.Location
 	file    *File
+	ids     map[string]int // the lines of messages with an id
 }
 
 type fields map[string]json.RawMessage
@@ -195,6 +196,12 @@ func (p *parser) add(line int, f fields) error {
 		if err := t.done(); err != nil {
 			v.wrong("%s[%d]: %w", keyTools, i, err)
 		}
+	}
+	if id := m.GetId(); id != "" {
+		if first, ok := p.ids[id]; ok {
+			v.wrong("%s %q is that of line %d, too: give each message an id of its own", keyID, id, first)
+		}
+		p.ids[id] = line
 	}
 	p.file.Messages, p.file.Lines = append(p.file.Messages, m), append(p.file.Lines, line)
 	return v.done()

@@ -186,6 +186,7 @@ func TestMistakes(t *testing.T) {
 		"duration":          {whole(`{"role": "user", "content": "x", "tool_calls": [{"duration": -1}]}`), "line 4: tool_calls[0]: duration -1 is no time"},
 		"duration text":     {whole(`{"role": "user", "content": "x", "tool_calls": [{"duration": "1s"}]}`), "duration is not a number of seconds"},
 		"npc":               {whole(`{"role": "assistant", "content": "x", "npc_id": "a", "agent": "b"}`), "line 4: agent and npc_id differ"},
+		"id twice":          {"[" + `{"role": "user", "content": "x", "id": "1"}` + ",\n" + `{"role": "user", "content": "y", "id": "1"}]`, `line 2: id "1" is that of line 1, too`},
 		"no message":        {whole(`7`), "line 4: is not a message"},
 		"messages":          {`{"messages": {}}`, "line 1: messages is not a list"},
 		"count":             {`{"messages": [], "message_count": 2}`, "message_count is 2, but there are 0"},
