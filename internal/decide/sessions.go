@@ -51,6 +51,7 @@ func (c *Considerer) ConsiderPending(ctx context.Context, namespace, sessionID s
 		if err != nil || !taken {
 			return err
 		}
+		c.pool.Wake()
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/recall"
+	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
@@ -59,23 +60,14 @@ func fill(tb testing.TB, s *sqlite.Storage, v *vocabulary, n int) {
 	tb.Helper()
 	ctx := context.Background()
 	begin := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
-	err := s.Write(ctx, func(tx *sqlite.Tx) error {
-		for _, statement := range []string{
-			`INSERT INTO users (id, namespace, user_id) VALUES (1, 'n', 'ann')`,
-			`INSERT INTO sessions (row, namespace, id, channel_kind, channel_id, visibility, title, metadata, messages,
-				user_messages, unconsidered, created_at, updated_at, oldest_at, window_start, last_position, revision, default_every,
-				idle, participants) VALUES (1, 'n', 's', '', '', '', '', '', 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1)`,
-			`INSERT INTO session_participants VALUES (1, 1, 1)`,
-		} {
-			if _, err := tx.Exec(ctx, statement); err != nil {
-				return err
-			}
-		}
-		return nil
+	_, err := sqlite.NewSessions(s).Append(ctx, session.Append{
+		Scope: memory.Scope{Namespace: "n", UserID: "ann", SessionID: "s"}, Audience: memory.Everything(), At: begin,
+		Messages: []memory.Message{{Role: memory.RoleUser, Speaker: "ann", Content: v.text(), Time: begin}},
 	})
+	// The rest goes in as rows: appending a million messages is measured elsewhere.
 	for from := 0; from < n && err == nil; from += 5000 {
 		err = s.Write(ctx, func(tx *sqlite.Tx) error {
-			for i := from; i < min(n, from+5000); i++ {
+			for i := max(1, from); i < min(n, from+5000); i++ {
 				at := begin.Add(time.Duration(i) * time.Minute)
 				m := memory.Message{Role: memory.RoleUser, Speaker: "ann", Content: v.text(), Time: at}
 				if i%2 == 1 {
@@ -86,7 +78,8 @@ func fill(tb testing.TB, s *sqlite.Storage, v *vocabulary, n int) {
 					return err
 				}
 				_, err = tx.Exec(ctx, `INSERT INTO session_messages (session_row, position, owner_row, hash, role, agent_id, withheld,
-					settled, message, said_at, received_at) VALUES (1, ?, 1, x'', ?, ?, 0, 1, ?, ?, ?)`,
+					settled, message, said_at, received_at)
+					SELECT s.row, ?, u.id, x'', ?, ?, 0, 1, ?, ?, ? FROM sessions s JOIN users u`,
 					i+1, string(m.Role), m.AgentID, string(text), at.UnixMicro(), at.UnixMicro())
 				if err != nil {
 					return err

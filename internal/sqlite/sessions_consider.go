@@ -273,7 +273,6 @@ func (s *sessionRow) take(ctx context.Context, tx *Tx, w stretch, a queue.Accept
 		return c, err
 	}
 	s.Unconsidered = max(0, s.Unconsidered-w.people)
-	s.considerAfter = time.Time{}
 	at := a.At.Truncate(time.Microsecond).UTC()
 	s.considerAt = time.Time{}
 	s.schedule(at)

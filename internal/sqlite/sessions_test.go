@@ -71,7 +71,10 @@ func TestDeleteInterrupted(t *testing.T) {
 	s, q := sqlite.NewSessions(db), sqlite.NewQueue(db)
 	finished := false
 	for steps := 1; !finished; steps++ {
-		appendTexts(t, s, chat("s"), "one", "two")
+		if _, _, err := s.Switch(t.Context(), viewerOf(chat("s")), "s", at); err != nil {
+			t.Fatal(err)
+		}
+		appendTexts(t, s, chat(""), "one", "two")
 		pending, err := s.Unconsidered(t.Context(), ann.Namespace, "s")
 		if err != nil {
 			t.Fatal(err)
@@ -90,6 +93,12 @@ func TestDeleteInterrupted(t *testing.T) {
 		}
 		if _, err := s.Get(t.Context(), viewerOf(chat("s")), "s"); !errors.Is(err, memory.ErrNotFound) {
 			t.Errorf("after %d steps the session is there: %v", steps, err)
+		}
+		if id, err := s.Current(t.Context(), viewerOf(chat(""))); err != nil || id != "" {
+			t.Errorf("after %d steps the current session is %q, %v", steps, id, err)
+		}
+		if list, _, err := s.Sessions(t.Context(), ann, "", 10); err != nil || len(list) != 0 {
+			t.Errorf("after %d steps ann has %+v, %v", steps, list, err)
 		}
 		appendTexts(t, s, chat("s"), "three") // under the same id
 		if err := s.Sweep(t.Context()); err != nil {
@@ -266,4 +275,36 @@ func TestSessionsLast(t *testing.T) {
 	if err != nil || len(due) != 1 || !due[0].At.Equal(at.Add(time.Hour)) {
 		t.Errorf("due are %+v, %v", due, err)
 	}
+}
+
+// TestTalkToNobody: what a bot says while nobody answers does not pile up as waiting.
+func TestTalkToNobody(t *testing.T) {
+	db := open(t, sqlite.Options{Dir: t.TempDir()})
+	s := sqlite.NewSessions(db)
+	news := session.Append{Scope: chat("s"), At: at, Messages: slices.Repeat([]memory.Message{{Role: memory.RoleAssistant, Content: "news", Time: at}}, 30)}
+	waiting := func(most int) {
+		t.Helper()
+		if n := value[int](t, db, `SELECT count(*) FROM session_messages WHERE settled = 0`); n > most {
+			t.Errorf("%d messages wait", n)
+		}
+	}
+	if _, err := s.Append(t.Context(), news); err != nil {
+		t.Fatal(err)
+	}
+	waiting(20)
+	news.Messages = append(news.Messages, memory.Message{Role: memory.RoleUser, Speaker: ann.ID, Content: "stop", Time: at})
+	if _, err := s.Append(t.Context(), news); err != nil {
+		t.Fatal(err)
+	}
+	pending, err := s.Unconsidered(t.Context(), ann.Namespace, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = s.Take(t.Context(), session.Take{Namespace: ann.Namespace, SessionID: "s", Last: pending.Last, Acceptance: queue.Acceptance{
+		ID: "con_1", Dialogue: memory.Dialogue{Scope: pending.Scope}, At: at, MaxPending: 10,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting(0)
 }

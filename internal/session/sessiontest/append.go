@@ -286,6 +286,15 @@ func testImport(s *suite) {
 		s.Errorf("one more: %+v", done)
 	}
 	s.expect(scope, "one", "two", "three", "three", "three")
+	about.UpdatedAt = about.UpdatedAt.Add(-time.Hour)
+	if done := load(5, said("ann", "six")); !done.Session.UpdatedAt.Equal(about.UpdatedAt.Add(time.Hour)) || !done.Session.CreatedAt.Equal(about.CreatedAt) {
+		s.Errorf("an earlier time makes it %+v", done.Session)
+	}
+	s.later(time.Minute)
+	if done := s.add(scope, said("ann", "seven")); !done.Session.UpdatedAt.Equal(s.now) {
+		s.Errorf("appended to %+v", done.Session)
+	}
+	s.take(scope)
 	if p := s.pending(scope); len(p.Speakers) != 0 {
 		s.Errorf("what is history only waits: %+v", p)
 	}

@@ -275,8 +275,8 @@ func testList(s *suite) {
 	s.add(direct("ann", "ann-direct"), answered("again")) // the last to change
 	attic := lobby("ann", "")
 	attic.Channel.ID = "attic"
-	shared := viewer(direct("ann", ""))
-	shared.Audience = memory.Audience{}
+	blind, blindInGroup := viewer(direct("ann", "")), viewer(lobby("ann", ""))
+	blind.Audience, blindInGroup.Audience = memory.Audience{}, memory.Audience{}
 	for _, test := range []struct {
 		viewer session.Viewer
 		want   []string
@@ -289,7 +289,8 @@ func testList(s *suite) {
 		{viewer(attic), nil},
 		{viewer(memory.Scope{Namespace: namespace, UserID: "ann"}), []string{"ann-plain"}},
 		{viewer(memory.Scope{Namespace: namespace}), []string{"nobody"}},
-		{shared, nil}, // that sees nothing
+		{blind, nil},
+		{blindInGroup, nil},
 	} {
 		list, next, err := s.store.List(s.Context(), test.viewer, "", 100)
 		if err != nil || next != "" {

@@ -162,6 +162,15 @@ func testForgetInGroups(s *suite) {
 	if c, ok := s.take(scope); !ok || c.MessageCount != 2 {
 		s.Errorf("taken %+v, %t", c, ok)
 	}
+	// Who takes part without having said anything keeps the session.
+	s.add(lobby("ann", "joined"), said("ann", "come"))
+	if _, _, err := s.store.Switch(s.Context(), viewer(lobby("ben", "")), "joined", s.now); err != nil {
+		s.Fatal(err)
+	}
+	if forgotten, err := s.store.Forget(s.Context(), user("ann")); err != nil || forgotten != (session.Forgotten{Messages: 1}) {
+		s.Errorf("forgotten %+v, %v", forgotten, err)
+	}
+	s.expect(lobby("ben", "joined"))
 	// Nothing is left to be considered of whom nothing is left.
 	s.add(lobby("eve", "s3"), said("eve", "x"))
 	s.add(lobby("ben", "s3"), answered("y"))
@@ -270,9 +279,21 @@ func testExpire(s *suite) {
 	kept := scope
 	kept.Namespace = "kept"
 	s.expect(kept, "kept")
-	// A session into which something is said again is as old as that.
+	// A session that was begun long ago is as old as what is said in it, and keeps no other from expiring.
+	s.now = t0
+	if _, _, err := s.store.Switch(s.Context(), viewer(scope), "begun", s.now); err != nil {
+		s.Fatal(err)
+	}
+	s.later(time.Hour)
+	s.add(direct("ann", "other"), said("ann", "other"))
+	s.later(time.Hour)
+	s.add(direct("ann", "begun"), said("ann", "at last"))
+	expire(session.Expiry{Namespace: namespace, Before: s.now, Limit: 100}, 1)
+	s.expect(direct("ann", "begun"), "at last")
+	s.gone(direct("ann", "other"))
+	s.later(100 * time.Hour)
 	s.later(time.Hour)
 	s.add(scope, said("ann", "again"))
-	expire(session.Expiry{Namespace: namespace, Before: s.now, Limit: 100}, 1) // the young one
+	expire(session.Expiry{Namespace: namespace, Before: s.now, Limit: 100}, 2) // the others
 	s.expect(scope, "again")
 }

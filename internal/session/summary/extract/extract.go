@@ -1,0 +1,145 @@
+// Package extract summarises conversations without a model: it keeps the sentences that say most of what was talked about.
+//
+// Sentences are chosen by SumBasic (Nenkova and Vanderwende, The Impact of Frequency on Summarization, 2005): again and
+// again the one whose words are the most probable on average, after which the words it has count less. Four things are
+// added for conversations that go on and on. The lines of the summary until now compete with what is new, and a word of
+// theirs counts more, since a line stands for a longer talk than itself. What people say counts more than what they are
+// told, which is longer. A question counts less than what says something. And a sentence of hardly any content, such as a
+// greeting, is left out however much room there is.
+package extract
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/session"
+)
+
+// Name is what made these summaries.
+const Name = "extract"
+
+// DefaultMaxRunes is the longest summary unless the options say otherwise.
+const DefaultMaxRunes = 1000
+
+const (
+	// kept is how much more a word of an earlier summary's line counts.
+	kept = 2.0
+	// Weights of a sentence.
+	byBot    = 0.6
+	question = 0.5
+	// leastTerms is how many different words make a sentence worth keeping: fewer are a greeting or a consent.
+	leastTerms = 2
+	// maxSentence is the longest sentence kept whole, in characters, unless a quarter of the summary is less.
+	maxSentence = 200
+)
+
+// Summarizer chooses sentences.
+type Summarizer struct{ maxRunes int }
+
+var _ session.Summarizer = (*Summarizer)(nil)
+
+// New returns a Summarizer of summaries of at most so many characters; 0 is DefaultMaxRunes.
+func New(maxRunes int) *Summarizer {
+	if maxRunes <= 0 {
+		maxRunes = DefaultMaxRunes
+	}
+	return &Summarizer{maxRunes}
+}
+
+// Name implements session.Summarizer.
+func (*Summarizer) Name() string { return Name }
+
+// candidate is a sentence that may be kept.
+type candidate struct {
+	line   string // as it stands in the summary
+	runes  int    // of the line with its end
+	terms  []int  // different ones, by number
+	weight float64
+}
+
+// Summarize implements session.Summarizer. The same sentences always give the same summary, in the order in which they were
+// said.
+func (s *Summarizer) Summarize(ctx context.Context, r session.Summarizing) (string, error) {
+	v := vocabulary{numbers: map[string]int{}}
+	var all []candidate
+	seen := map[string]bool{}
+	add := func(label, sentence string, weight, times float64) {
+		sentence = clipped(sentence, min(maxSentence, s.maxRunes/4))
+		line := sentence
+		if label != "" {
+			line = label + ": " + sentence
+		}
+		terms := v.count(sentence, times)
+		if len(terms) < leastTerms || seen[line] {
+			return
+		}
+		seen[line] = true
+		all = append(all, candidate{line: line, runes: utf8.RuneCountInString(line) + 1, terms: terms, weight: weight})
+	}
+	for line := range strings.Lines(r.Previous) {
+		label, sentence, found := strings.Cut(strings.TrimSpace(line), ": ")
+		if !found {
+			label, sentence = "", label
+		}
+		weight := 1.0
+		if asks(sentence) {
+			weight = question
+		}
+		add(label, sentence, weight, kept)
+	}
+	for _, l := range r.Lines {
+		for _, sentence := range sentences(l.Content) {
+			weight := 1.0
+			if l.Role != memory.RoleUser {
+				weight = byBot
+			}
+			if asks(sentence) {
+				weight *= question
+			}
+			add(l.Label, sentence, weight, 1)
+		}
+	}
+	lines := v.choose(all, s.maxRunes)
+	return strings.Join(lines, "\n"), ctx.Err()
+}
+
+// choose picks candidates until there is no more room, and returns their lines in order.
+func (v *vocabulary) choose(all []candidate, room int) []string {
+	room++ // the last line has no end
+	probability := v.probabilities()
+	left := make([]int, len(all))
+	for i := range all {
+		left[i] = i
+	}
+	var chosen []int
+	for {
+		left = slices.DeleteFunc(left, func(i int) bool { return all[i].runes > room })
+		if len(left) == 0 {
+			break
+		}
+		score := func(i int) float64 {
+			sum := 0.0
+			for _, t := range all[i].terms {
+				sum += probability[t]
+			}
+			return all[i].weight * sum / float64(len(all[i].terms))
+		}
+		best := slices.MaxFunc(left, func(a, b int) int { return cmp.Or(cmp.Compare(score(a), score(b)), cmp.Compare(b, a)) })
+		chosen = append(chosen, best)
+		room -= all[best].runes
+		for _, t := range all[best].terms {
+			probability[t] *= probability[t]
+		}
+		left = slices.DeleteFunc(left, func(i int) bool { return i == best })
+	}
+	slices.Sort(chosen)
+	lines := make([]string, len(chosen))
+	for i, c := range chosen {
+		lines[i] = all[c].line
+	}
+	return lines
+}
