@@ -56,7 +56,7 @@ var roles = map[string]memsidecarv1.Role{
 	"system": memsidecarv1.Role_ROLE_SYSTEM, "tool": memsidecarv1.Role_ROLE_TOOL,
 }
 
-// naive is what Python's isoformat() writes, with as many digits as are needed.
+// naive is what Python's isoformat() writes, with six more digits where they are not zero.
 const naive = "2006-01-02T15:04:05"
 
 // parseTime reads a time; one without a zone is in the zone given.
@@ -70,15 +70,12 @@ func parseTime(text string, zone *time.Location) (*timestamppb.Timestamp, error)
 	return nil, fmt.Errorf("%q is not a time such as 2025-12-31T10:00:00", text)
 }
 
-// formatTime is the time in the zone, to the microsecond unless it is finer. What the zone's clock shows twice a year has
-// its offset, because nobody could tell which it was.
+// formatTime is the time in the zone, to the microsecond: Python knows no finer one, and before 3.11 reads none. What the
+// zone's clock shows twice a year has its offset, because nobody could tell which it was.
 func formatTime(stamp *timestamppb.Timestamp, zone *time.Location) string {
-	t := stamp.AsTime().In(zone)
+	t := stamp.AsTime().Truncate(time.Microsecond).In(zone)
 	layout := naive
-	switch ns := t.Nanosecond(); {
-	case ns%1000 != 0:
-		layout += ".000000000"
-	case ns != 0:
+	if t.Nanosecond() != 0 {
 		layout += ".000000"
 	}
 	text := t.Format(layout)

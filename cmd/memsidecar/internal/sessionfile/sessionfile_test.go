@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/sessionfile"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -118,6 +119,7 @@ func TestTimes(t *testing.T) {
 	}{
 		{"2025-12-31T10:00:00", "2025-12-31T02:00:00Z", "2025-12-31T10:00:00", shanghai},
 		{"2025-12-31 10:00:00.5", "2025-12-31T02:00:00.5Z", "2025-12-31T10:00:00.500000", shanghai},
+		{"2025-12-31T10:00:00.123456", "2025-12-31T02:00:00.123456Z", `2025-12-31T10:00:00.123456"`, shanghai},
 		{"2025-12-31T10:00:00Z", "2025-12-31T10:00:00Z", "2025-12-31T18:00:00", shanghai},
 		{"2025-12-31T10:00:00+0100", "2025-12-31T09:00:00Z", "2025-12-31T17:00:00", shanghai},
 		{"2025-12-31T10:00:00.25+01:00", "2025-12-31T09:00:00.25Z", "2025-12-31T17:00:00.250000", shanghai},
@@ -203,6 +205,16 @@ func TestMistakes(t *testing.T) {
 		if _, err := sessionfile.Read(strings.NewReader(test.text), time.UTC); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v, want %q", name, err, test.says)
 		}
+	}
+}
+
+// TestFinerTimes: there is nothing below a microsecond in the file.
+func TestFinerTimes(t *testing.T) {
+	file := &sessionfile.File{Session: &memsidecarv1.Session{}, Messages: []*memsidecarv1.Message{{
+		Role: memsidecarv1.Role_ROLE_USER, Time: timestamppb.New(time.Date(2025, 12, 31, 10, 0, 0, 1999, time.UTC)),
+	}}}
+	if got := write(t, file, sessionfile.JSON, time.UTC); !strings.Contains(got, `"2025-12-31T10:00:00.000001"`) {
+		t.Errorf("%s", got)
 	}
 }
 

@@ -106,7 +106,7 @@ func (f *Writer) message(m *memsidecarv1.Message) object {
 	if speaker == f.Speaker {
 		speaker = ""
 	}
-	if m.GetRole() == memsidecarv1.Role_ROLE_ASSISTANT && agent == f.Agent {
+	if agent == f.Agent {
 		agent = ""
 	}
 	for _, more := range []struct{ key, value string }{{keyID, m.GetId()}, {keySpeaker, speaker}, {keyAgent, agent}} {
