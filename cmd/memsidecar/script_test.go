@@ -228,10 +228,12 @@ var changing = []struct {
 	same    string
 }{
 	{regexp.MustCompile(`mem_[a-z2-7]{24}`), "mem_xxxxxxxxxxxxxxxxxxxxxxxx"},
-	{regexp.MustCompile(`con_[0-9a-f-]{36}`), "con_xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"},
+	{regexp.MustCompile(`(con|trc|ses)_[0-9a-f-]{36}`), "${1}_xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d`), "2026-xx-xx xx:xx"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z`), "TIME"},
+	{regexp.MustCompile(`:\d\d\.\d{3}\b`), ":xx.xxx"},
 	{regexp.MustCompile(` in [\d.]+m?s`), " in TIME"},
+	{regexp.MustCompile(` +[\d.]+[mµ]?s\b`), " TIME"}, // with what stands before it, which is as wide as the longest
 	{regexp.MustCompile(`(?m)^version .*$`), "version    VERSION"},
 }
 

@@ -19,6 +19,8 @@ type Commands struct {
 	Forget         forgetCommand          `cmd:"" group:"use" help:"Delete everything that is stored about a user."`
 	Memories       memoriesCommands       `cmd:"" group:"use" help:"List, change, delete, export and import memories."`
 	Considerations considerationsCommands `cmd:"" group:"use" help:"See what became of the dialogues that were handed over."`
+	Sessions       sessionsCommands       `cmd:"" group:"use" help:"Keep conversations: add to them, read, export and import them."`
+	Trace          traceCommands          `cmd:"" group:"use" help:"See what the sidecar did and why."`
 	Settings       settingsCommands       `cmd:"" group:"use" help:"Show and change a user's settings."`
 	Replay         replayCommand          `cmd:"" group:"use" help:"Feed a file of real messages to a running sidecar."`
 	Status         statusCommand          `cmd:"" group:"tend" help:"Show how the sidecar is: what works, what waits, what it costs."`
@@ -42,6 +44,8 @@ func (p *Program) Options() []kong.Option {
 		kong.Bind(p),
 		kong.Vars{
 			"kinds": strings.Join(names(kindNames), ","), "kindlist": strings.Join(names(kindNames), ", "),
+			"traces": strings.Join(names(traceNames), ","), "tracelist": strings.Join(names(traceNames), ", "),
+			"page":   "50",
 			"states": strings.Join(names(stateNames), ","), "statelist": strings.Join(names(stateNames), ", "),
 		},
 		// Not kong's own `env`, which reads the process's environment behind Program's back.

@@ -22,6 +22,8 @@ import (
 // connection is a sidecar as commands see it: each error is already in words.
 type connection struct {
 	memsidecarv1.MemoryServiceClient
+	memsidecarv1.SessionServiceClient
+	memsidecarv1.TraceServiceClient
 	*grpc.ClientConn
 	addr    string
 	timeout time.Duration // of each unary call; 0 is none
@@ -60,6 +62,8 @@ func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error
 		return nil, err
 	}
 	c.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(c.ClientConn)
+	c.SessionServiceClient = memsidecarv1.NewSessionServiceClient(c.ClientConn)
+	c.TraceServiceClient = memsidecarv1.NewTraceServiceClient(c.ClientConn)
 	return c, nil
 }
 

@@ -124,12 +124,17 @@ func (s *screen) consideration(c *memsidecarv1.Consideration) {
 		"messages", c.GetMessageCount(), "attempts", c.GetAttemptCount(), "next attempt", date(c.GetNextAttemptTime()),
 		"accepted", date(c.GetCreateTime()), "changed", date(c.GetUpdateTime()), "decided by", c.GetDecidedBy(),
 	)
-	if len(c.GetChanges()) == 0 {
+	s.changes(c.GetChanges())
+}
+
+// changes are what was done to memories.
+func (s *screen) changes(changes []*memsidecarv1.MemoryChange) {
+	if len(changes) == 0 {
 		return
 	}
 	s.say("\n")
 	t := &table{columns: []column{{name: "done"}, {name: "memory"}, {name: "text", wraps: true}}}
-	for _, change := range c.GetChanges() {
+	for _, change := range changes {
 		t.row(nameOf(change.GetAction().String(), "MEMORY_ACTION_"), change.GetMemoryId(), change.GetText())
 	}
 	s.print(t)

@@ -149,10 +149,11 @@ func flagOf(field string) string {
 	switch field {
 	case "scope.namespace", "scope.session_id", "scope.agent_id", "scope.user_id", "scope.channel_id":
 		return "--" + strings.TrimSuffix(strings.TrimPrefix(field, "scope."), "_id")
-	case "scope.channel_kind", "memory.kind", "memory.importance", "settings.time_zone", "settings.language":
+	case "scope.channel_kind", "memory.kind", "memory.importance", "settings.time_zone", "settings.language", "settings.memorize_every",
+		"session.title", "session.memorize_every":
 		_, name, _ := strings.Cut(field, ".")
 		return "--" + strings.ReplaceAll(name, "_", "-")
-	case "top_k", "min_score", "max_context_chars", "filter", "request_id", "wait":
+	case "top_k", "min_score", "max_context_chars", "filter", "request_id", "wait", "max_messages", "max_turns", "max_chars", "language":
 		return "--" + strings.ReplaceAll(field, "_", "-")
 	case "memory.observe_time", "messages[0].time":
 		return "--time"
@@ -160,11 +161,26 @@ func flagOf(field string) string {
 		return "--after"
 	case "created_before":
 		return "--before"
+	case "messages[0].id", "messages[0].speaker_id":
+		return "--" + strings.TrimSuffix(strings.TrimPrefix(field, "messages[0]."), "_id")
+	case "messages[0].metadata_json", "session.metadata_json":
+		return "--metadata"
+	case "start_position", "recent_messages", "turn_id":
+		name, _, _ := strings.Cut(field, "_")
+		return "--" + name
+	case "neighbor_count":
+		return "--neighbors"
+	case "labels":
+		return "--label"
+	case "max_topics":
+		return "--top"
+	case "after_time", "before_time":
+		return "--" + strings.TrimSuffix(field, "_time")
 	case "query":
 		return "the query"
 	case "memory.text", "messages[0].content":
 		return "the text"
-	case "memory_id", "memory.id", "consideration_id":
+	case "memory_id", "memory.id", "consideration_id", "trace_id":
 		return "the id"
 	}
 	return field

@@ -23,7 +23,8 @@ type memoriesExport struct {
 
 // Help has examples.
 func (memoriesExport) Help() string {
-	return `One record a line: the settings, then the memories, then the considerations with their dialogues, each oldest first.
+	return `One record a line: the settings, then the memories, the considerations with their dialogues, the sessions, each followed by
+its messages, and the traces, each oldest first. memsidecar sessions export writes one session alone.
 A file is complete or not there at all, and only its owner can read it.
 
 Examples:
@@ -58,16 +59,18 @@ func (c memoriesExport) Run(ctx context.Context, p *Program) error {
 	default:
 		return err
 	}
-	p.note("exported %s and %s", count(e.memories, "memory", "memories"), count(e.considerations, "consideration", "considerations"))
+	p.note("exported %s, %s, %s with %s, and %s", count(e.memories, "memory", "memories"), count(e.considerations, "consideration", "considerations"),
+		count(e.sessions, "session", "sessions"), count(e.messages, "message", "messages"), count(e.traces, "trace", "traces"))
 	return nil
 }
 
 // export is one export with its counts.
 type export struct {
-	p                        *Program
-	conn                     *connection
-	scope                    *memsidecarv1.Scope
-	memories, considerations int
+	p     *Program
+	conn  *connection
+	scope *memsidecarv1.Scope
+
+	memories, considerations, sessions, messages, traces int
 }
 
 func (e *export) write(ctx context.Context, w io.Writer) (err error) {
@@ -91,6 +94,12 @@ func (e *export) write(ctx context.Context, w io.Writer) (err error) {
 			e.memories++
 		case *memsidecarv1.ExportUserResponse_Consideration:
 			e.considerations++
+		case *memsidecarv1.ExportUserResponse_Session:
+			e.sessions++
+		case *memsidecarv1.ExportUserResponse_Message:
+			e.messages++
+		case *memsidecarv1.ExportUserResponse_Trace:
+			e.traces++
 		}
 		data, err := jsonLine(record, protojson.MarshalOptions{UseProtoNames: true})
 		if err != nil {

@@ -80,7 +80,12 @@ func (f person) whole() (*memsidecarv1.Scope, error) {
 	if f.User == "" {
 		return nil, usage("say whose memories with --user ID (or the variable MEMSIDECAR_USER)")
 	}
-	return &memsidecarv1.Scope{Namespace: f.Namespace, UserId: f.User}, nil
+	return f.anybody(), nil
+}
+
+// anybody is the scope of what may be nobody's by name.
+func (f person) anybody() *memsidecarv1.Scope {
+	return &memsidecarv1.Scope{Namespace: f.Namespace, UserId: f.User}
 }
 
 // sees is the scope of what shows or changes memories: everything of the user, unless a channel is given.
@@ -98,6 +103,11 @@ func (f place) scope(kind memsidecarv1.ChannelKind) (*memsidecarv1.Scope, error)
 	if err != nil {
 		return nil, err
 	}
+	return f.in(scope, kind)
+}
+
+// in adds the channel, of the kind given unless a flag says another.
+func (f place) in(scope *memsidecarv1.Scope, kind memsidecarv1.ChannelKind) (*memsidecarv1.Scope, error) {
 	if f.Channel != "" && f.ChannelKind == "" {
 		return nil, usage("say with --channel-kind whether channel %s is a direct chat or a group", f.Channel)
 	}

@@ -17,7 +17,7 @@ type forgetCommand struct {
 
 // Help has examples.
 func (forgetCommand) Help() string {
-	return `Memories, dialogues, traces and settings are gone for good, in all channels, and so are their bytes on disk.
+	return `Memories, dialogues, sessions, traces and settings are gone for good, in all channels, and so are their bytes on disk.
 On a terminal it asks for the user's id first.
 
 Examples:
@@ -53,7 +53,8 @@ func (c forgetCommand) Run(ctx context.Context, p *Program) error {
 			purged = cell{"not yet: a reader is using the file; it is tried again in the background", yellow}
 		}
 		s.fields("memories", resp.GetMemoryCount(), "considerations", resp.GetConsiderationCount(),
-			"messages to others", resp.GetMessageCount(), "traces", resp.GetTraceCount(),
+			"messages to others", resp.GetMessageCount(), "sessions", resp.GetSessionCount(),
+			"messages of sessions", resp.GetSessionMessageCount(), "traces", resp.GetTraceCount(),
 			"settings", yesNo(resp.GetSettingsDeleted()), "bytes gone from disk", purged)
 	})
 }

@@ -30,8 +30,8 @@ type memoriesImport struct {
 
 // Help has examples.
 func (memoriesImport) Help() string {
-	return `Memories that are there already, by id or by text, stay as they are, so importing twice adds nothing. Settings and
-considerations are not taken. A file is read once before anything is sent: one with a mistake stores nothing.
+	return `Memories that are there already, by id or by text, stay as they are, so importing twice adds nothing. Settings,
+considerations, sessions and traces are not taken; memsidecar sessions import takes in a session. A file is read once before anything is sent: one with a mistake stores nothing.
 Without --channel-kind memories that name no channel are stored unspecified.
 
 Examples:
@@ -109,7 +109,7 @@ func (c memoriesImport) Run(ctx context.Context, p *Program) (err error) {
 		return err
 	}
 	if n := s.others; n > 0 {
-		p.note("left out %s of settings and considerations: only memories are taken in", count(n, "line", "lines"))
+		p.note("left out %s of settings, considerations, sessions and traces: only memories are taken in", count(n, "line", "lines"))
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -197,7 +197,7 @@ func memoryOf(data []byte) (*memsidecarv1.Memory, error) {
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return nil, fmt.Errorf("is not a JSON object: %w", err)
 	}
-	for _, other := range []string{"settings", "consideration"} {
+	for _, other := range []string{"settings", "consideration", "session", "message", "trace"} {
 		if _, ok := fields[other]; ok {
 			return nil, nil
 		}
@@ -207,10 +207,15 @@ func memoryOf(data []byte) (*memsidecarv1.Memory, error) {
 	}
 	m := &memsidecarv1.Memory{}
 	if err := protojson.Unmarshal(data, m); err != nil {
-		text := strings.TrimSpace(strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\u00a0", " "), "proto:"))
-		return nil, errors.New(jsonPosition.ReplaceAllString(text, "column $1: "))
+		return nil, errors.New(jsonMistake(err))
 	}
 	return m, nil
+}
+
+// jsonMistake says what protojson found wrong, and in which column.
+func jsonMistake(err error) string {
+	text := strings.TrimSpace(strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\u00a0", " "), "proto:"))
+	return jsonPosition.ReplaceAllString(text, "column $1: ")
 }
 
 // jsonPosition is where in its one line protojson found a mistake.

@@ -21,7 +21,7 @@ type memoriesCommands struct {
 
 // pages are the flags of commands that list.
 type pages struct {
-	Limit int  `default:"50" placeholder:"N" help:"At most this many (${default})."`
+	Limit int  `default:"${page}" placeholder:"N" help:"At most this many (${default})."`
 	All   bool `help:"All, however many."`
 }
 

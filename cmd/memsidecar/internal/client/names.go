@@ -16,11 +16,13 @@ import (
 const (
 	kindPrefix  = "MEMORY_KIND_"
 	statePrefix = "CONSIDERATION_STATE_"
+	tracePrefix = "TRACE_KIND_"
 )
 
 var (
 	kindNames  = short(memsidecarv1.MemoryKind_name, kindPrefix)
 	stateNames = short(memsidecarv1.ConsiderationState_name, statePrefix)
+	traceNames = short(memsidecarv1.TraceKind_name, tracePrefix)
 )
 
 // short is the names of an enum without prefix, in lower case and without the zero.

@@ -85,11 +85,16 @@ func jsonLine(m proto.Message, options protojson.MarshalOptions) ([]byte, error)
 		return nil, err
 	}
 	b.WriteByte('\n')
-	if !bytes.ContainsFunc(b.Bytes()[:b.Len()-1], dangerous) {
-		return b.Bytes(), nil
+	return harmless(b.Bytes()), nil
+}
+
+// harmless is JSON that is safe to show. Only its strings can hold what is dangerous.
+func harmless(data []byte) []byte {
+	if !bytes.ContainsFunc(data, func(r rune) bool { return r != '\n' && dangerous(r) }) {
+		return data
 	}
 	var escaped bytes.Buffer
-	for _, r := range b.String() {
+	for _, r := range string(data) {
 		switch {
 		case r == '\n' || !dangerous(r):
 			escaped.WriteRune(r)
@@ -100,7 +105,7 @@ func jsonLine(m proto.Message, options protojson.MarshalOptions) ([]byte, error)
 			fmt.Fprintf(&escaped, `\u%04x`, r)
 		}
 	}
-	return escaped.Bytes(), nil
+	return escaped.Bytes()
 }
 
 // style is how a cell looks on a terminal: the parameters of its escape sequence.
@@ -309,7 +314,7 @@ func (p *Program) note(format string, args ...any) {
 }
 
 // count is a number of things, in words.
-func count[N int | int64](n N, one, many string) string {
+func count[N int | int32 | int64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

@@ -88,6 +88,7 @@ func (c rememberCommand) consider(ctx context.Context, p *Program, conn *connect
 	if err := c.show(p, outcome, func(s *screen) { s.consideration(outcome) }); err != nil {
 		return err
 	}
+	p.notRecorded(resp)
 	switch outcome.GetState() {
 	case memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED:
 		return failure("the consideration failed; try again with: memsidecar considerations retry %s", outcome.GetId())
@@ -96,4 +97,11 @@ func (c rememberCommand) consider(ctx context.Context, p *Program, conn *connect
 		p.note("not decided yet; it is safe on disk. See what became of it with: memsidecar considerations get %s", outcome.GetId())
 	}
 	return nil
+}
+
+// notRecorded says that a dialogue is considered and yet in no session.
+func (p *Program) notRecorded(r *memsidecarv1.ConsiderMemorizingResponse) {
+	if why := r.GetNotRecordedReason(); why != "" {
+		p.note("not recorded in a session: %s", why)
+	}
 }

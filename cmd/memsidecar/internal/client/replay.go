@@ -2,6 +2,7 @@ package client
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -95,6 +96,9 @@ func (c replayCommand) Run(ctx context.Context, p *Program) error {
 		return because(err, "stopped after %d of %d dialogues; run it again to complete it, what is done is not done twice", r.done, total)
 	case err != nil:
 		return err
+	}
+	if r.unrecorded > 0 {
+		p.note("%s considered, but not recorded in a session; %s", count(r.unrecorded, "dialogue was", "dialogues were"), r.because)
 	}
 	if c.JSON {
 		return r.json(p, len(byUser), total, time.Since(started))
@@ -212,6 +216,9 @@ type replay struct {
 	states  map[memsidecarv1.ConsiderationState]int
 	actions map[memsidecarv1.MemoryAction]int
 	refused []string
+	// of dialogues that are considered and yet in no session, with the first reason
+	unrecorded int
+	because    string
 }
 
 func (r *replay) user(ctx context.Context, requests []*memsidecarv1.ConsiderMemorizingRequest) error {
@@ -220,14 +227,14 @@ func (r *replay) user(ctx context.Context, requests []*memsidecarv1.ConsiderMemo
 		if err != nil && forGood(err) {
 			return err
 		}
-		if err := r.count(request, resp.GetConsideration(), err); err != nil {
+		if err := r.count(request, resp, err); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *replay) count(request *memsidecarv1.ConsiderMemorizingRequest, c *memsidecarv1.Consideration, err error) error {
+func (r *replay) count(request *memsidecarv1.ConsiderMemorizingRequest, resp *memsidecarv1.ConsiderMemorizingResponse, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.done++
@@ -235,8 +242,12 @@ func (r *replay) count(request *memsidecarv1.ConsiderMemorizingRequest, c *memsi
 		r.refused = append(r.refused, fmt.Sprintf("%s/%s: %v", request.GetScope().GetUserId(), request.GetScope().GetSessionId(), answered(err)))
 		return r.bar.Add(1)
 	}
-	r.states[c.GetState()]++
-	for _, change := range c.GetChanges() {
+	if why := resp.GetNotRecordedReason(); why != "" {
+		r.unrecorded++
+		r.because = cmp.Or(r.because, fmt.Sprintf("%s/%s: %s", request.GetScope().GetUserId(), request.GetScope().GetSessionId(), why))
+	}
+	r.states[resp.GetConsideration().GetState()]++
+	for _, change := range resp.GetConsideration().GetChanges() {
 		r.actions[change.GetAction()]++
 	}
 	return r.bar.Add(1)

@@ -18,6 +18,10 @@ type retrieveCommand struct {
 	Before          when     `placeholder:"TIME" help:"Only what was stored before this time."`
 	LearnedBy       string   `enum:"any,this" default:"any" placeholder:"WHO" help:"any, or this: only what --agent learned."`
 	MaxContextChars *int32   `placeholder:"N" help:"Longest block for the prompt, 200 to 100000. By default as configured."`
+	Messages        bool     `help:"Find messages of the past, with what was said around them; with --memories both."`
+	Memories        bool     `help:"Find memories, which is what it does without --messages."`
+	Neighbors       *int32   `placeholder:"N" help:"How many messages come along before and after each message found, 0 to 20 (1)."`
+	Turn            string   `placeholder:"ID" help:"The bot's turn, which joins the traces of its calls."`
 
 	place
 	agentFlag
@@ -32,6 +36,7 @@ func (retrieveCommand) Help() string {
 Examples:
 
     memsidecar retrieve -u alice What may I cook tonight?
+    memsidecar retrieve -u alice --messages --neighbors 2 soup
     memsidecar retrieve -u 小林 --kind preference,fact 今晚吃什么
     memsidecar retrieve -u alice --context "Any plans?" >> prompt.txt`
 }
@@ -52,11 +57,18 @@ func (c retrieveCommand) Run(ctx context.Context, p *Program) error {
 	scope.AgentId = c.Agent
 	request := &memsidecarv1.RetrieveRequest{
 		Scope: scope, Query: query, TopK: c.TopK, MinScore: c.MinScore, MaxContextChars: c.MaxContextChars,
+		NeighborCount: c.Neighbors, TurnId: c.Turn,
 		CreatedAfter: c.After.timestamp(), CreatedBefore: c.Before.timestamp(),
 		Agent: memsidecarv1.AgentFilter(valueOf(memsidecarv1.AgentFilter_value, "AGENT_FILTER_", c.LearnedBy)),
 	}
 	for _, kind := range c.Kind {
 		request.Kinds = append(request.Kinds, memsidecarv1.MemoryKind(valueOf(memsidecarv1.MemoryKind_value, kindPrefix, kind)))
+	}
+	if c.Memories {
+		request.Sources = append(request.Sources, memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MEMORIES)
+	}
+	if c.Messages {
+		request.Sources = append(request.Sources, memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES)
 	}
 	conn, err := c.dial(p)
 	if err != nil {
@@ -67,19 +79,21 @@ func (c retrieveCommand) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range resp.GetDegraded() {
-		p.note("degraded: %s: %s", nameOf(d.GetComponent().String(), "DEGRADED_COMPONENT_"), d.GetReason())
-	}
-	if len(resp.GetMemories()) == 0 {
+	p.degraded(resp.GetDegraded())
+	if len(resp.GetMemories())+len(resp.GetMessages()) == 0 {
 		p.note("nothing found")
 	}
 	return c.show(p, resp, func(s *screen) {
 		switch {
-		case len(resp.GetMemories()) == 0:
+		case len(resp.GetMemories())+len(resp.GetMessages()) == 0:
 		case c.Context:
 			s.promptBlock(p, resp.GetPromptContext())
 		default:
 			s.hits(resp.GetMemories())
+			if len(resp.GetMemories()) > 0 && len(resp.GetMessages()) > 0 {
+				s.say("\n")
+			}
+			s.messageHits(resp.GetMessages())
 		}
 	})
 }
@@ -93,20 +107,53 @@ func (s *screen) promptBlock(p *Program, text string) {
 }
 
 func (s *screen) hits(hits []*memsidecarv1.RetrievedMemory) {
+	if len(hits) == 0 {
+		return
+	}
 	t := &table{columns: []column{{name: "score", right: true}, {name: "text", wraps: true}, {name: "kind"}, {name: "when"}, {name: "why", wraps: true}}}
 	for _, hit := range hits {
-		m, parts := hit.GetMemory(), hit.GetParts()
-		var why []string
-		for _, part := range []struct {
-			name  string
-			value float64
-		}{{"similarity", parts.GetSimilarity()}, {"keyword", parts.GetKeyword()}, {"recency", parts.GetRecency()}, {"importance", parts.GetImportance()}} {
-			if part.value > 0 {
-				why = append(why, fmt.Sprintf("%s %.2f", part.name, part.value))
-			}
-		}
+		m := hit.GetMemory()
 		t.row(cell{fmt.Sprintf("%.2f", hit.GetScore()), green}, m.GetText(), kindName(m.GetKind()), date(m.GetObserveTime()),
-			cell{strings.Join(why, ", "), dim})
+			cell{why(hit.GetParts()), dim})
 	}
 	s.print(t)
 }
+
+// why is what a score is made of.
+func why(parts *memsidecarv1.ScoreParts) string {
+	var list []string
+	for _, part := range []struct {
+		name  string
+		value float64
+	}{{"similarity", parts.GetSimilarity()}, {"keyword", parts.GetKeyword()}, {"recency", parts.GetRecency()}, {"importance", parts.GetImportance()}} {
+		if part.value > 0 {
+			list = append(list, fmt.Sprintf("%s %.2f", part.name, part.value))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// messageHits shows messages between what was said around them, which has no score.
+func (s *screen) messageHits(hits []*memsidecarv1.RetrievedMessage) {
+	if len(hits) == 0 {
+		return
+	}
+	t := &table{columns: []column{{name: "score", right: true}, {name: "where"}, {name: "when"}, {name: "who"}, {name: "text", wraps: true}, {name: "why", wraps: true}}}
+	around := func(list []*memsidecarv1.SessionMessage) {
+		for _, m := range list {
+			t.row("", cell{spot(m.GetSessionId(), m.GetPosition()), dim}, cell{date(m.GetMessage().GetTime()), dim},
+				cell{who(m.GetMessage()), dim}, cell{m.GetMessage().GetContent(), dim}, "")
+		}
+	}
+	for _, hit := range hits {
+		around(hit.GetBefore())
+		m := hit.GetMessage()
+		t.row(cell{fmt.Sprintf("%.2f", hit.GetScore()), green}, spot(m.GetSessionId(), m.GetPosition()), date(m.GetMessage().GetTime()),
+			who(m.GetMessage()), cell{m.GetMessage().GetContent(), bold}, cell{why(hit.GetParts()), dim})
+		around(hit.GetAfter())
+	}
+	s.print(t)
+}
+
+// spot is the place of a message.
+func spot(session string, position int64) string { return fmt.Sprintf("%s #%d", session, position) }

@@ -51,13 +51,14 @@ func (s *screen) settings(settings *memsidecarv1.UserSettings) {
 		paused = cell{"yes: nothing is remembered", yellow}
 	}
 	s.fields("time zone", cmp.Or(settings.GetTimeZone(), "as configured"), "language", cmp.Or(settings.GetLanguage(), "the memories' own"),
-		"paused", paused, "changed", cmp.Or(date(settings.GetUpdateTime()), "never"))
+		"paused", paused, "considered", everyName(settings.MemorizeEvery, "as configured"), "changed", cmp.Or(date(settings.GetUpdateTime()), "never"))
 }
 
 type settingsSet struct {
-	TimeZone *string `placeholder:"ZONE" help:"IANA time zone, for example Asia/Shanghai; \"\" is the configured one."`
-	Language *string `placeholder:"LANGUAGE" help:"BCP 47 language of the block for the prompt, for example zh; \"\" is the memories' own."`
-	Paused   *bool   `negatable:"" help:"Whether to remember nothing of this user."`
+	TimeZone      *string `placeholder:"ZONE" help:"IANA time zone, for example Asia/Shanghai; \"\" is the configured one."`
+	Language      *string `placeholder:"LANGUAGE" help:"BCP 47 language of the block for the prompt, for example zh; \"\" is the memories' own."`
+	Paused        *bool   `negatable:"" help:"Whether to remember nothing of this user."`
+	MemorizeEvery every   `placeholder:"N" help:"After how many of this user's messages in a session what was said is considered by itself; 0 is never, default as configured."`
 
 	person
 	calls
@@ -94,8 +95,12 @@ func (c settingsSet) Run(ctx context.Context, p *Program) error {
 		request.Settings.Paused = *c.Paused
 		change("paused")
 	}
+	if c.MemorizeEvery.given {
+		request.Settings.MemorizeEvery = c.MemorizeEvery.n
+		change("memorize_every")
+	}
 	if len(request.GetUpdateMask().GetPaths()) == 0 {
-		return usage("say what to change with --time-zone, --language, --paused or --no-paused")
+		return usage("say what to change with --time-zone, --language, --paused, --no-paused or --memorize-every")
 	}
 	conn, err := c.dial(p)
 	if err != nil {

@@ -1,0 +1,106 @@
+// Package sessionfile reads and writes one conversation as a file that people and other programs know: an object with its
+// messages in it, or a message a line.
+//
+// Of an object with messages every field comes back byte for byte, in its order, with two spaces of indentation and text as
+// it is (no \u escapes). Arguments of tools and metadata are kept verbatim and never parsed into numbers. Times are written as
+// Python's isoformat() writes those without a zone; a zone in the file counts when it is read.
+package sessionfile
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// Format is how a conversation is written down.
+type Format string
+
+// The formats.
+const (
+	JSON  Format = "json"  // an object with its messages
+	JSONL Format = "jsonl" // a line about the session, then a message a line
+)
+
+// File is a conversation that was read.
+type File struct {
+	// Session has what the file says: id, title, metadata, memorize_every, the times of creation and change.
+	Session *memsidecarv1.Session
+	// Messages are in the order of the file.
+	Messages []*memsidecarv1.Message
+	// Lines are those on which the messages begin.
+	Lines []int
+}
+
+// The keys of a file. Those of the first line are in every file, null where nothing is known; the others only when set.
+const (
+	keySession, keyMessages, keyCreated, keyUpdated              = "session_id", "messages", "created_at", "updated_at"
+	keyTitle, keyMetadata, keyEvery, keyType, keyCount           = "title", "metadata", "memorize_every", "_type", "message_count"
+	keyRole, keyContent, keyTime, keyTools                       = "role", "content", "timestamp", "tool_calls"
+	keyID, keySpeaker, keyAgent, keyNPC                          = "id", "speaker", "agent", "npc_id"
+	keyTool, keyArguments, keyResult, keyStatus, keyDuration     = "tool_name", "arguments", "result", "status", "duration"
+	typeMetadata                                                 = "metadata"
+	nothing, emptyObject                                     raw = "null", "{}"
+)
+
+// raw is JSON, verbatim.
+type raw string
+
+var roles = map[string]memsidecarv1.Role{
+	"user": memsidecarv1.Role_ROLE_USER, "assistant": memsidecarv1.Role_ROLE_ASSISTANT,
+	"system": memsidecarv1.Role_ROLE_SYSTEM, "tool": memsidecarv1.Role_ROLE_TOOL,
+}
+
+// naive is what Python's isoformat() writes, with six more digits where they are not zero.
+const naive = "2006-01-02T15:04:05"
+
+// parseTime reads a time; one without a zone is in the zone given.
+func parseTime(text string, zone *time.Location) (*timestamppb.Timestamp, error) {
+	text = strings.Replace(text, " ", "T", 1)
+	for _, layout := range []string{naive, "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700"} { // fractions are read, too
+		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
+			return timestamppb.New(t), nil
+		}
+	}
+	return nil, fmt.Errorf("%q is not a time such as 2025-12-31T10:00:00", text)
+}
+
+// formatTime is the time in the zone, to the microsecond: Python knows no finer one, and before 3.11 reads none. What the
+// zone's clock shows twice a year has its offset, because nobody could tell which it was.
+func formatTime(stamp *timestamppb.Timestamp, zone *time.Location) string {
+	t := stamp.AsTime().Truncate(time.Microsecond).In(zone)
+	layout := naive
+	if t.Nanosecond() != 0 {
+		layout += ".000000"
+	}
+	text := t.Format(layout)
+	if back, err := time.ParseInLocation(layout, text, zone); err != nil || !back.Equal(t) {
+		text = t.Format(layout + "-07:00")
+	}
+	return text
+}
+
+// maxSeconds of a duration: no call of a tool takes thirty years.
+const maxSeconds = 1e9
+
+// formatDuration writes seconds as Python writes a float: 0.5, 1.0, 5e-05.
+func formatDuration(d *durationpb.Duration) string {
+	// By way of its decimals, which give the nearest float; a sum of two floats need not.
+	seconds, err := strconv.ParseFloat(fmt.Sprintf("%d.%09d", d.GetSeconds(), d.GetNanos()), 64)
+	if err != nil {
+		return string(nothing)
+	}
+	if seconds != 0 && seconds < 1e-4 {
+		return strconv.FormatFloat(seconds, 'e', -1, 64)
+	}
+	text := strconv.FormatFloat(seconds, 'f', -1, 64)
+	if !strings.Contains(text, ".") {
+		text += ".0"
+	}
+	return text
+}
