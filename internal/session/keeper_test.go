@@ -29,7 +29,8 @@ type world struct {
 	*session.Keeper
 	parts    session.Parts
 	options  session.Options
-	policies map[string]session.Policy // by namespace
+	mu       sync.Mutex
+	policies map[string]session.Policy // by namespace; change them with policy
 	store    *sqlite.Sessions
 	settings *sqlite.Settings
 	taker    *taker
@@ -60,13 +61,24 @@ func bubble(t *testing.T, run func(w *world)) {
 			Store: w.store, Settings: w.settings, Considerer: w.taker, Traces: w.traces, StorageProblem: func() string { return "" },
 		}
 		w.options = session.Options{
-			Policy: func(namespace string) session.Policy { return w.policies[namespace] },
+			Policy: func(namespace string) session.Policy {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				return w.policies[namespace]
+			},
 			Window: session.Limits{MaxMessages: 10, MaxTurns: 5, MaxRunes: 4000}, Budget: 800 * time.Millisecond,
 			Wordings: session.DefaultWordings(), Workers: 2, BackoffMin: time.Second, BackoffMax: time.Minute, Log: log,
 		}
 		w.Keeper = session.NewKeeper(w.parts, w.options)
 		run(w)
 	})
+}
+
+// policy sets what holds in a namespace.
+func (w *world) policy(namespace string, p session.Policy) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.policies[namespace] = p
 }
 
 // restart begins with a new keeper, as a new process does, and sets it going until the test ends.
@@ -356,7 +368,7 @@ func TestWindowOfRequest(t *testing.T) {
 				w.Errorf("%s sees %+v", name, c)
 			}
 		}
-		w.policies[namespace] = session.Policy{}
+		w.policy(namespace, session.Policy{})
 		if c := w.window(s); c.SessionID != "" || len(c.Messages) != 0 {
 			w.Errorf("switched off: %+v", c)
 		}

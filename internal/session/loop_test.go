@@ -47,7 +47,7 @@ func TestEvery(t *testing.T) {
 		three, never := 3, 0
 		w.set("ann", func(s *memory.Settings) { s.MemorizeEvery = &three })
 		w.set("eve", func(s *memory.Settings) { s.MemorizeEvery = &never })
-		w.policies["quiet"] = session.Policy{Enabled: true, Idle: time.Minute}
+		w.policy("quiet", session.Policy{Enabled: true, Idle: time.Minute})
 		group := func(userID string) memory.Scope {
 			return memory.Scope{Namespace: namespace, UserID: userID, SessionID: "g", Channel: memory.Channel{Kind: memory.ChannelGroup, ID: "g"}}
 		}
@@ -273,8 +273,8 @@ func TestStop(t *testing.T) {
 // TestRetention: messages go after each namespace's own time, and where there is none they stay.
 func TestRetention(t *testing.T) {
 	bubble(t, func(w *world) {
-		w.policies["day"] = session.Policy{Enabled: true, Retention: 24 * time.Hour}
-		w.policies["off"] = session.Policy{Retention: 48 * time.Hour} // was enabled once
+		w.policy("day", session.Policy{Enabled: true, Retention: 24 * time.Hour})
+		w.policy("off", session.Policy{Retention: 48 * time.Hour}) // was enabled once
 		w.restart()
 		defer w.stop()
 		left := func(namespace string) int64 {
@@ -323,12 +323,12 @@ func TestSwitchedOff(t *testing.T) {
 		defer w.stop()
 		w.say(scope("ann", "s"), "one")
 		on := w.policies[namespace]
-		w.policies[namespace] = session.Policy{}
+		w.policy(namespace, session.Policy{})
 		w.pass(3 * time.Hour)
 		if got := w.taker.words(); len(got) != 0 {
 			w.Errorf("considered %q", got)
 		}
-		w.policies[namespace] = on
+		w.policy(namespace, on)
 		w.pass(2 * time.Hour)
 		if got := w.taker.words(); len(got) != 1 {
 			w.Errorf("considered %q", got)
