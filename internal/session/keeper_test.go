@@ -348,7 +348,7 @@ func TestWindowOfRequest(t *testing.T) {
 		}
 		agent := "two"
 		r = w.request(s)
-		r.AgentID, r.Language = &agent, "zh-CN"
+		r.AgentID, r.Language = &agent, "ZH-cn"
 		c = w.Keeper.Context(w.Context(), r)
 		if got := contents(c.Messages); !slices.Equal(got, []string{"and you?", "black tea"}) || !strings.Contains(c.PromptContext, "用户: and you?") {
 			w.Errorf("with one agent: %q\n%s", got, c.PromptContext)

@@ -312,6 +312,9 @@ func TestRetention(t *testing.T) {
 			if got := [3]int64{left(namespace), left("day"), left("off")}; got != test.want {
 				w.Errorf("after another %s there are %v messages, want %v", test.after, got, test.want)
 			}
+			if c := w.window(day); c.Dropped != 0 { // what was deleted is nowhere
+				w.Errorf("%d are said to have been dropped", c.Dropped)
+			}
 		}
 	})
 }

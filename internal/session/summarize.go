@@ -44,15 +44,14 @@ func (k *Keeper) summarize(ctx context.Context, t task) error {
 	steps := 0
 	for _, agent := range agents {
 		after := covered(first.Summaries, agent)
-		for begun, more := false, true; more; steps++ {
+		for more := true; more; steps++ {
 			if steps == stepsAtOnce {
 				d := Due{Namespace: t.namespace, SessionID: t.session, Kind: DueSummarize}
 				return k.Store.Postpone(ctx, d, time.Now())
 			}
-			if more, after, err = k.fold(ctx, t, agent, after, begun); err != nil {
+			if more, after, err = k.fold(ctx, t, agent, after); err != nil {
 				return err
 			}
-			begun = true
 		}
 	}
 	return k.Store.SummaryDone(ctx, t.namespace, t.session, s.Last)
@@ -74,7 +73,7 @@ func covered(summaries []Summary, agent string) int64 {
 
 // fold takes a step: of what came after the position and is not in the usual window any more, it adds the oldest to the
 // summary. It reports up to where the summary goes then, and whether there may be more.
-func (k *Keeper) fold(ctx context.Context, t task, agent string, after int64, begun bool) (more bool, last int64, err error) {
+func (k *Keeper) fold(ctx context.Context, t task, agent string, after int64) (more bool, last int64, err error) {
 	limit := stepMessages + k.options.Window.MaxMessages
 	o, err := k.Store.Older(ctx, t.namespace, t.session, after, agent, limit)
 	if err != nil {
@@ -89,7 +88,7 @@ func (k *Keeper) fold(ctx context.Context, t task, agent string, after int64, be
 	}
 	n := stepMessages
 	if len(o.Messages) < limit {
-		if !begun && int64(len(o.Messages)) <= k.summarizeAfter() {
+		if int64(len(o.Messages)) <= k.summarizeAfter() {
 			return false, after, nil
 		}
 		withoutPayloads(o.Messages) // as the usual window is without

@@ -99,6 +99,11 @@ func TestRollingSummary(t *testing.T) {
 		if calls := len(j.asked); calls > 15 {
 			w.Errorf("the model was asked %d times in 30 turns", calls)
 		}
+		r := w.request(s)
+		r.Limits = session.Limits{MaxMessages: 100, MaxTurns: 100, MaxRunes: 10_000}
+		if c := w.Keeper.Context(w.Context(), r); len(c.Messages) != 60 || c.Summary != nil {
+			w.Errorf("when all of it is in the window: %d messages and %+v", len(c.Messages), c.Summary)
+		}
 		block := w.window(s).PromptContext
 		if !strings.Contains(block, "\n\nSummary of what came before:\n- User:q0|") || !strings.Contains(block, "\n\nUser: q25\n") {
 			w.Errorf("the block is\n%s", block)
@@ -211,6 +216,14 @@ func TestSummaryWaits(t *testing.T) {
 		}
 		if got := w.summary(s); got.Last != 4 {
 			w.Errorf("at last: %+v", got)
+		}
+		// Nobody needs the summary of a window that has expired.
+		j.errors = []error{&memory.TransientError{Err: errors.New("away"), RetryAfter: 25 * time.Hour}}
+		asked := len(j.asked)
+		w.exchange(s, 7, 20)
+		w.pass(72 * time.Hour)
+		if n := len(j.asked) - asked; n != 1 {
+			w.Errorf("asked %d times about the expired window", n)
 		}
 	})
 }

@@ -28,7 +28,7 @@ func (l Limits) cut(messages []Message) (start int, tooLong bool) {
 		if runes += said(m); runes > l.MaxRunes && i == last {
 			return last, true
 		}
-		if i < last && m.Role == memory.RoleAssistant && askedAfter(messages, i) {
+		if m.Role == memory.RoleAssistant && askedAfter(messages, i) {
 			turns++
 		}
 		if runes > l.MaxRunes || last-i >= l.MaxMessages || turns > l.MaxTurns {
