@@ -64,3 +64,35 @@ func (m observed) Generate(ctx context.Context, r Request) (Response, error) {
 	m.observe(ctx, started, resp.Usage, err)
 	return resp, err
 }
+
+// Budget limits the tokens that calls may take.
+type Budget interface {
+	// Reserve takes the tokens that a call is going to take at least, or returns a *memory.BudgetError when they are not
+	// there, or memory.ErrUnavailable when that cannot be told. settle is called once, with the tokens that it took.
+	Reserve(ctx context.Context, tokens int64) (settle func(tokens int64), err error)
+}
+
+// WithBudget refuses calls whose prompt does not fit into the budget any more, with a *memory.BudgetError. That is no
+// failure of the provider, so it belongs outside of the breaker.
+func WithBudget(inner Model, b Budget) Model { return budgeted{inner, b} }
+
+type budgeted struct {
+	Model
+	budget Budget
+}
+
+func (m budgeted) Generate(ctx context.Context, r Request) (Response, error) {
+	estimate := r.estimate()
+	settle, err := m.budget.Reserve(ctx, estimate)
+	if err != nil {
+		return Response{}, err
+	}
+	took := int64(0)
+	defer func() { settle(took) }() // also when the call panics: what is reserved must not stay so
+	resp, err := m.Model.Generate(ctx, r)
+	took = resp.Usage.InputTokens + resp.Usage.OutputTokens
+	if took == 0 && err == nil { // the provider does not say
+		took = estimate + EstimateTokens(resp.Text)
+	}
+	return resp, err
+}

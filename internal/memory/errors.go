@@ -96,3 +96,28 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 
 // Unwrap is the cause.
 func (e *RefusedError) Unwrap() error { return e.Err }
+
+// BudgetOf is whose a token budget is.
+type BudgetOf string
+
+// Whose budgets there are.
+const (
+	BudgetOfNamespace BudgetOf = "namespace"
+	BudgetOfUser      BudgetOf = "user"
+)
+
+// BudgetError means that a model is not asked because that would take more tokens than are allowed for the day. Who asks for
+// it goes on without a model; waiting is no help before the day is over.
+type BudgetError struct {
+	Of     BudgetOf
+	Limit  int64     // tokens a day
+	Used   int64     // taken, or about to be by calls under way
+	Needed int64     // by this call at least, estimated
+	Until  time.Time // when the day is over
+}
+
+// Error says which budget is used up, how far, and until when.
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("the daily token budget of the %s is used up until %s (%d of %d tokens are taken, and about %d more are needed)",
+		e.Of, e.Until.UTC().Format(time.RFC3339), e.Used, e.Limit, e.Needed)
+}

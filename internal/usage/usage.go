@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/batch"
+	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
 // Call is one call of a model.
@@ -55,15 +56,29 @@ func (r *Recorder) Record(ctx context.Context, c Call) {
 // Close writes what waits.
 func (r *Recorder) Close() { r.writer.Close() }
 
-type namespaceKey struct{}
+type userKey struct{}
 
-// WithNamespace says for whose namespace the calls made with the context are.
+// WithUser says for whom the calls made with the context are. Without an id they are the namespace's.
+func WithUser(ctx context.Context, user memory.User) context.Context {
+	return context.WithValue(ctx, userKey{}, user)
+}
+
+// WithNamespace says for whose namespace the calls made with the context are, and for none of its users.
 func WithNamespace(ctx context.Context, namespace string) context.Context {
-	return context.WithValue(ctx, namespaceKey{}, namespace)
+	return WithUser(ctx, memory.User{Namespace: namespace})
 }
 
-// Namespace is what WithNamespace said, or "".
-func Namespace(ctx context.Context) string {
-	namespace, _ := ctx.Value(namespaceKey{}).(string)
-	return namespace
+// User is what WithUser said.
+func User(ctx context.Context) memory.User {
+	user, _ := ctx.Value(userKey{}).(memory.User)
+	return user
 }
+
+// Namespace is that of User, or "".
+func Namespace(ctx context.Context) string { return User(ctx).Namespace }
+
+// Day names the day in which calls are counted: that of UTC, as YYYY-MM-DD.
+func Day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+
+// DayAfter is when the day of a time is over.
+func DayAfter(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour) }

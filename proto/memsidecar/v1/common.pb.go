@@ -84,6 +84,10 @@ const (
 	DegradedComponent_DEGRADED_COMPONENT_EMBEDDING DegradedComponent = 1
 	// Storage is down: nothing, or only what was in memory.
 	DegradedComponent_DEGRADED_COMPONENT_STORAGE DegradedComponent = 2
+	// The model that decides was not asked: the rules decided.
+	DegradedComponent_DEGRADED_COMPONENT_DECISION DegradedComponent = 3
+	// The model that summarises was not asked: the rules summarised.
+	DegradedComponent_DEGRADED_COMPONENT_SUMMARY DegradedComponent = 4
 )
 
 // Enum value maps for DegradedComponent.
@@ -92,11 +96,15 @@ var (
 		0: "DEGRADED_COMPONENT_UNSPECIFIED",
 		1: "DEGRADED_COMPONENT_EMBEDDING",
 		2: "DEGRADED_COMPONENT_STORAGE",
+		3: "DEGRADED_COMPONENT_DECISION",
+		4: "DEGRADED_COMPONENT_SUMMARY",
 	}
 	DegradedComponent_value = map[string]int32{
 		"DEGRADED_COMPONENT_UNSPECIFIED": 0,
 		"DEGRADED_COMPONENT_EMBEDDING":   1,
 		"DEGRADED_COMPONENT_STORAGE":     2,
+		"DEGRADED_COMPONENT_DECISION":    3,
+		"DEGRADED_COMPONENT_SUMMARY":     4,
 	}
 )
 
@@ -286,11 +294,13 @@ const file_memsidecar_v1_common_proto_rawDesc = "" +
 	"\vAgentFilter\x12\x1c\n" +
 	"\x18AGENT_FILTER_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10AGENT_FILTER_ANY\x10\x01\x12\x15\n" +
-	"\x11AGENT_FILTER_THIS\x10\x02*y\n" +
+	"\x11AGENT_FILTER_THIS\x10\x02*\xba\x01\n" +
 	"\x11DegradedComponent\x12\"\n" +
 	"\x1eDEGRADED_COMPONENT_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cDEGRADED_COMPONENT_EMBEDDING\x10\x01\x12\x1e\n" +
-	"\x1aDEGRADED_COMPONENT_STORAGE\x10\x02B\xb8\x01\n" +
+	"\x1aDEGRADED_COMPONENT_STORAGE\x10\x02\x12\x1f\n" +
+	"\x1bDEGRADED_COMPONENT_DECISION\x10\x03\x12\x1e\n" +
+	"\x1aDEGRADED_COMPONENT_SUMMARY\x10\x04B\xb8\x01\n" +
 	"\x11com.memsidecar.v1B\vCommonProtoP\x01ZAgithub.com/memsidecar/memsidecar/proto/memsidecar/v1;memsidecarv1\xa2\x02\x03MXX\xaa\x02\rMemsidecar.V1\xca\x02\rMemsidecar\\V1\xe2\x02\x19Memsidecar\\V1\\GPBMetadata\xea\x02\x0eMemsidecar::V1b\x06proto3"
 
 var (

@@ -1590,9 +1590,11 @@ type ForgetUserResponse struct {
 	// Messages deleted from sessions: what the user said anywhere, and what the bot answered to this user.
 	SessionMessageCount int64 `protobuf:"varint,7,opt,name=session_message_count,json=sessionMessageCount,proto3" json:"session_message_count,omitempty"`
 	// Sessions deleted, because nobody else takes part in them.
-	SessionCount  int64 `protobuf:"varint,8,opt,name=session_count,json=sessionCount,proto3" json:"session_count,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	SessionCount int64 `protobuf:"varint,8,opt,name=session_count,json=sessionCount,proto3" json:"session_count,omitempty"`
+	// Whether tokens that models took for the user today were counted, and the count deleted. The namespace's stays.
+	TokenCountDeleted bool `protobuf:"varint,9,opt,name=token_count_deleted,json=tokenCountDeleted,proto3" json:"token_count_deleted,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *ForgetUserResponse) Reset() {
@@ -1681,6 +1683,13 @@ func (x *ForgetUserResponse) GetSessionCount() int64 {
 	return 0
 }
 
+func (x *ForgetUserResponse) GetTokenCountDeleted() bool {
+	if x != nil {
+		return x.TokenCountDeleted
+	}
+	return false
+}
+
 // ExportUserRequest names the user to export.
 type ExportUserRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1740,6 +1749,7 @@ type ExportUserResponse struct {
 	//	*ExportUserResponse_Session
 	//	*ExportUserResponse_Message
 	//	*ExportUserResponse_Trace
+	//	*ExportUserResponse_TokenCount
 	Record        isExportUserResponse_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1836,6 +1846,15 @@ func (x *ExportUserResponse) GetTrace() *Trace {
 	return nil
 }
 
+func (x *ExportUserResponse) GetTokenCount() *ExportedTokenCount {
+	if x != nil {
+		if x, ok := x.Record.(*ExportUserResponse_TokenCount); ok {
+			return x.TokenCount
+		}
+	}
+	return nil
+}
+
 type isExportUserResponse_Record interface {
 	isExportUserResponse_Record()
 }
@@ -1870,6 +1889,11 @@ type ExportUserResponse_Trace struct {
 	Trace *Trace `protobuf:"bytes,6,opt,name=trace,proto3,oneof"`
 }
 
+type ExportUserResponse_TokenCount struct {
+	// Last, how many tokens models took for the user today, if any. Earlier days are counted by namespace only.
+	TokenCount *ExportedTokenCount `protobuf:"bytes,7,opt,name=token_count,json=tokenCount,proto3,oneof"`
+}
+
 func (*ExportUserResponse_Settings) isExportUserResponse_Record() {}
 
 func (*ExportUserResponse_Memory) isExportUserResponse_Record() {}
@@ -1881,6 +1905,72 @@ func (*ExportUserResponse_Session) isExportUserResponse_Record() {}
 func (*ExportUserResponse_Message) isExportUserResponse_Record() {}
 
 func (*ExportUserResponse_Trace) isExportUserResponse_Record() {}
+
+func (*ExportUserResponse_TokenCount) isExportUserResponse_Record() {}
+
+// ExportedTokenCount is how many tokens models took for a user in a day.
+type ExportedTokenCount struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The day in UTC, as YYYY-MM-DD.
+	Day string `protobuf:"bytes,1,opt,name=day,proto3" json:"day,omitempty"`
+	// Tokens in and out, estimated for models that do not say.
+	Tokens int64 `protobuf:"varint,2,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// Calls that were refused because the user's token budget was used up.
+	RefusedCallCount int64 `protobuf:"varint,3,opt,name=refused_call_count,json=refusedCallCount,proto3" json:"refused_call_count,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *ExportedTokenCount) Reset() {
+	*x = ExportedTokenCount{}
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportedTokenCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportedTokenCount) ProtoMessage() {}
+
+func (x *ExportedTokenCount) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportedTokenCount.ProtoReflect.Descriptor instead.
+func (*ExportedTokenCount) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ExportedTokenCount) GetDay() string {
+	if x != nil {
+		return x.Day
+	}
+	return ""
+}
+
+func (x *ExportedTokenCount) GetTokens() int64 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+func (x *ExportedTokenCount) GetRefusedCallCount() int64 {
+	if x != nil {
+		return x.RefusedCallCount
+	}
+	return 0
+}
 
 // ExportedSession is a session with its summary.
 type ExportedSession struct {
@@ -1895,7 +1985,7 @@ type ExportedSession struct {
 
 func (x *ExportedSession) Reset() {
 	*x = ExportedSession{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[26]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1907,7 +1997,7 @@ func (x *ExportedSession) String() string {
 func (*ExportedSession) ProtoMessage() {}
 
 func (x *ExportedSession) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[26]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1920,7 +2010,7 @@ func (x *ExportedSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedSession.ProtoReflect.Descriptor instead.
 func (*ExportedSession) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{26}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ExportedSession) GetSession() *Session {
@@ -1950,7 +2040,7 @@ type ExportedConsideration struct {
 
 func (x *ExportedConsideration) Reset() {
 	*x = ExportedConsideration{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[27]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1962,7 +2052,7 @@ func (x *ExportedConsideration) String() string {
 func (*ExportedConsideration) ProtoMessage() {}
 
 func (x *ExportedConsideration) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[27]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1975,7 +2065,7 @@ func (x *ExportedConsideration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedConsideration.ProtoReflect.Descriptor instead.
 func (*ExportedConsideration) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{27}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ExportedConsideration) GetConsideration() *Consideration {
@@ -2008,7 +2098,7 @@ type ImportMemoriesRequest struct {
 
 func (x *ImportMemoriesRequest) Reset() {
 	*x = ImportMemoriesRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2020,7 +2110,7 @@ func (x *ImportMemoriesRequest) String() string {
 func (*ImportMemoriesRequest) ProtoMessage() {}
 
 func (x *ImportMemoriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2033,7 +2123,7 @@ func (x *ImportMemoriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportMemoriesRequest.ProtoReflect.Descriptor instead.
 func (*ImportMemoriesRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{28}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ImportMemoriesRequest) GetItem() isImportMemoriesRequest_Item {
@@ -2093,7 +2183,7 @@ type ImportMemoriesResponse struct {
 
 func (x *ImportMemoriesResponse) Reset() {
 	*x = ImportMemoriesResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2105,7 +2195,7 @@ func (x *ImportMemoriesResponse) String() string {
 func (*ImportMemoriesResponse) ProtoMessage() {}
 
 func (x *ImportMemoriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2118,7 +2208,7 @@ func (x *ImportMemoriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportMemoriesResponse.ProtoReflect.Descriptor instead.
 func (*ImportMemoriesResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{29}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ImportMemoriesResponse) GetAddedCount() int64 {
@@ -2146,7 +2236,7 @@ type GetUserSettingsRequest struct {
 
 func (x *GetUserSettingsRequest) Reset() {
 	*x = GetUserSettingsRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[30]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2158,7 +2248,7 @@ func (x *GetUserSettingsRequest) String() string {
 func (*GetUserSettingsRequest) ProtoMessage() {}
 
 func (x *GetUserSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[30]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2171,7 +2261,7 @@ func (x *GetUserSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetUserSettingsRequest.ProtoReflect.Descriptor instead.
 func (*GetUserSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{30}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetUserSettingsRequest) GetScope() *Scope {
@@ -2192,7 +2282,7 @@ type GetUserSettingsResponse struct {
 
 func (x *GetUserSettingsResponse) Reset() {
 	*x = GetUserSettingsResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[31]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2204,7 +2294,7 @@ func (x *GetUserSettingsResponse) String() string {
 func (*GetUserSettingsResponse) ProtoMessage() {}
 
 func (x *GetUserSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[31]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2217,7 +2307,7 @@ func (x *GetUserSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetUserSettingsResponse.ProtoReflect.Descriptor instead.
 func (*GetUserSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{31}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetUserSettingsResponse) GetSettings() *UserSettings {
@@ -2243,7 +2333,7 @@ type UpdateUserSettingsRequest struct {
 
 func (x *UpdateUserSettingsRequest) Reset() {
 	*x = UpdateUserSettingsRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[32]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2255,7 +2345,7 @@ func (x *UpdateUserSettingsRequest) String() string {
 func (*UpdateUserSettingsRequest) ProtoMessage() {}
 
 func (x *UpdateUserSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[32]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2268,7 +2358,7 @@ func (x *UpdateUserSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserSettingsRequest.ProtoReflect.Descriptor instead.
 func (*UpdateUserSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{32}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *UpdateUserSettingsRequest) GetScope() *Scope {
@@ -2303,7 +2393,7 @@ type UpdateUserSettingsResponse struct {
 
 func (x *UpdateUserSettingsResponse) Reset() {
 	*x = UpdateUserSettingsResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[33]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2315,7 +2405,7 @@ func (x *UpdateUserSettingsResponse) String() string {
 func (*UpdateUserSettingsResponse) ProtoMessage() {}
 
 func (x *UpdateUserSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[33]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2328,7 +2418,7 @@ func (x *UpdateUserSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserSettingsResponse.ProtoReflect.Descriptor instead.
 func (*UpdateUserSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{33}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *UpdateUserSettingsResponse) GetSettings() *UserSettings {
@@ -2341,15 +2431,17 @@ func (x *UpdateUserSettingsResponse) GetSettings() *UserSettings {
 // GetStatusRequest asks how the sidecar is.
 type GetStatusRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The namespace to count in; no user is needed.
-	Scope         *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	// The namespace to count in; no user is needed. With a user the answer has that user's token budget, too.
+	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	// Of how many days to return what models cost, today included: 0 to 31. 0 returns none but usage_today.
+	UsageDays     int32 `protobuf:"varint,2,opt,name=usage_days,json=usageDays,proto3" json:"usage_days,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetStatusRequest) Reset() {
 	*x = GetStatusRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[34]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2361,7 +2453,7 @@ func (x *GetStatusRequest) String() string {
 func (*GetStatusRequest) ProtoMessage() {}
 
 func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[34]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2374,7 +2466,7 @@ func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{34}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GetStatusRequest) GetScope() *Scope {
@@ -2382,6 +2474,13 @@ func (x *GetStatusRequest) GetScope() *Scope {
 		return x.Scope
 	}
 	return nil
+}
+
+func (x *GetStatusRequest) GetUsageDays() int32 {
+	if x != nil {
+		return x.UsageDays
+	}
+	return 0
 }
 
 // GetStatusResponse says how the sidecar is.
@@ -2398,14 +2497,22 @@ type GetStatusResponse struct {
 	// How many considerations of the namespace wait. Unset while storage is down.
 	Queue *QueueStatus `protobuf:"bytes,5,opt,name=queue,proto3" json:"queue,omitempty"`
 	// What models cost in the namespace since midnight UTC. Counted in the background: the last second may be missing.
-	UsageToday    []*ModelUsage `protobuf:"bytes,6,rep,name=usage_today,json=usageToday,proto3" json:"usage_today,omitempty"`
+	UsageToday []*ModelUsage `protobuf:"bytes,6,rep,name=usage_today,json=usageToday,proto3" json:"usage_today,omitempty"`
+	// The estimated costs of usage_today together, one for each currency. Models without a price are left out.
+	CostsToday []*Cost `protobuf:"bytes,7,rep,name=costs_today,json=costsToday,proto3" json:"costs_today,omitempty"`
+	// What models cost in the namespace on the days asked for, the newest first. Days without calls are left out.
+	DailyUsage []*DailyUsage `protobuf:"bytes,8,rep,name=daily_usage,json=dailyUsage,proto3" json:"daily_usage,omitempty"`
+	// The estimated costs of daily_usage together, one for each currency.
+	DailyUsageCosts []*Cost `protobuf:"bytes,9,rep,name=daily_usage_costs,json=dailyUsageCosts,proto3" json:"daily_usage_costs,omitempty"`
+	// The token budgets that are set, the namespace's first, and how much of them is used today.
+	TokenBudgets  []*TokenBudget `protobuf:"bytes,10,rep,name=token_budgets,json=tokenBudgets,proto3" json:"token_budgets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetStatusResponse) Reset() {
 	*x = GetStatusResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[35]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2417,7 +2524,7 @@ func (x *GetStatusResponse) String() string {
 func (*GetStatusResponse) ProtoMessage() {}
 
 func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[35]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2430,7 +2537,7 @@ func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetStatusResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{35}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetStatusResponse) GetVersion() string {
@@ -2475,6 +2582,245 @@ func (x *GetStatusResponse) GetUsageToday() []*ModelUsage {
 	return nil
 }
 
+func (x *GetStatusResponse) GetCostsToday() []*Cost {
+	if x != nil {
+		return x.CostsToday
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetDailyUsage() []*DailyUsage {
+	if x != nil {
+		return x.DailyUsage
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetDailyUsageCosts() []*Cost {
+	if x != nil {
+		return x.DailyUsageCosts
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetTokenBudgets() []*TokenBudget {
+	if x != nil {
+		return x.TokenBudgets
+	}
+	return nil
+}
+
+// DailyUsage is what models cost in a namespace on a day.
+type DailyUsage struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The day in UTC, as YYYY-MM-DD.
+	Day string `protobuf:"bytes,1,opt,name=day,proto3" json:"day,omitempty"`
+	// By part and model.
+	Usage []*ModelUsage `protobuf:"bytes,2,rep,name=usage,proto3" json:"usage,omitempty"`
+	// The estimated costs together, one for each currency.
+	Costs         []*Cost `protobuf:"bytes,3,rep,name=costs,proto3" json:"costs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DailyUsage) Reset() {
+	*x = DailyUsage{}
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DailyUsage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DailyUsage) ProtoMessage() {}
+
+func (x *DailyUsage) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DailyUsage.ProtoReflect.Descriptor instead.
+func (*DailyUsage) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *DailyUsage) GetDay() string {
+	if x != nil {
+		return x.Day
+	}
+	return ""
+}
+
+func (x *DailyUsage) GetUsage() []*ModelUsage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+func (x *DailyUsage) GetCosts() []*Cost {
+	if x != nil {
+		return x.Costs
+	}
+	return nil
+}
+
+// Cost is an estimated price.
+type Cost struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How much.
+	Amount float64 `protobuf:"fixed64,1,opt,name=amount,proto3" json:"amount,omitempty"`
+	// Of what, as `llm.prices` names it, for example "USD".
+	Currency      string `protobuf:"bytes,2,opt,name=currency,proto3" json:"currency,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Cost) Reset() {
+	*x = Cost{}
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Cost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Cost) ProtoMessage() {}
+
+func (x *Cost) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Cost.ProtoReflect.Descriptor instead.
+func (*Cost) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *Cost) GetAmount() float64 {
+	if x != nil {
+		return x.Amount
+	}
+	return 0
+}
+
+func (x *Cost) GetCurrency() string {
+	if x != nil {
+		return x.Currency
+	}
+	return ""
+}
+
+// TokenBudget is how many tokens calls of models may take in a day (UTC), and how many they took. It is counted in the
+// background: a crash may lose the last second.
+type TokenBudget struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whose: empty is the whole namespace.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// How many tokens a day.
+	LimitTokens int64 `protobuf:"varint,2,opt,name=limit_tokens,json=limitTokens,proto3" json:"limit_tokens,omitempty"`
+	// How many were taken today, in and out, estimated for models that do not say. Embeddings count, and are never refused.
+	UsedTokens int64 `protobuf:"varint,3,opt,name=used_tokens,json=usedTokens,proto3" json:"used_tokens,omitempty"`
+	// How many calls of models were refused today; the rules did their work.
+	RefusedCallCount int64 `protobuf:"varint,4,opt,name=refused_call_count,json=refusedCallCount,proto3" json:"refused_call_count,omitempty"`
+	// The namespace's only: how many users had calls refused because of their own budgets.
+	RefusedUserCount int64 `protobuf:"varint,5,opt,name=refused_user_count,json=refusedUserCount,proto3" json:"refused_user_count,omitempty"`
+	// When the day is over.
+	ResetTime     *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=reset_time,json=resetTime,proto3" json:"reset_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TokenBudget) Reset() {
+	*x = TokenBudget{}
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TokenBudget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TokenBudget) ProtoMessage() {}
+
+func (x *TokenBudget) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TokenBudget.ProtoReflect.Descriptor instead.
+func (*TokenBudget) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *TokenBudget) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *TokenBudget) GetLimitTokens() int64 {
+	if x != nil {
+		return x.LimitTokens
+	}
+	return 0
+}
+
+func (x *TokenBudget) GetUsedTokens() int64 {
+	if x != nil {
+		return x.UsedTokens
+	}
+	return 0
+}
+
+func (x *TokenBudget) GetRefusedCallCount() int64 {
+	if x != nil {
+		return x.RefusedCallCount
+	}
+	return 0
+}
+
+func (x *TokenBudget) GetRefusedUserCount() int64 {
+	if x != nil {
+		return x.RefusedUserCount
+	}
+	return 0
+}
+
+func (x *TokenBudget) GetResetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ResetTime
+	}
+	return nil
+}
+
 // ComponentStatus is how one part is.
 type ComponentStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2491,14 +2837,17 @@ type ComponentStatus struct {
 	// Whether texts are handed to another machine.
 	Remote bool `protobuf:"varint,6,opt,name=remote,proto3" json:"remote,omitempty"`
 	// Why this implementation was chosen.
-	Choice        string `protobuf:"bytes,7,opt,name=choice,proto3" json:"choice,omitempty"`
+	Choice string `protobuf:"bytes,7,opt,name=choice,proto3" json:"choice,omitempty"`
+	// What did some of the work today instead of the implementation, in this namespace, and why: when a token budget is used
+	// up. Empty when nothing did.
+	Fallback      string `protobuf:"bytes,8,opt,name=fallback,proto3" json:"fallback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ComponentStatus) Reset() {
 	*x = ComponentStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[36]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2510,7 +2859,7 @@ func (x *ComponentStatus) String() string {
 func (*ComponentStatus) ProtoMessage() {}
 
 func (x *ComponentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[36]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2523,7 +2872,7 @@ func (x *ComponentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComponentStatus.ProtoReflect.Descriptor instead.
 func (*ComponentStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{36}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ComponentStatus) GetName() string {
@@ -2575,6 +2924,13 @@ func (x *ComponentStatus) GetChoice() string {
 	return ""
 }
 
+func (x *ComponentStatus) GetFallback() string {
+	if x != nil {
+		return x.Fallback
+	}
+	return ""
+}
+
 // EmbeddingStatus says what makes embeddings.
 type EmbeddingStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2589,7 +2945,7 @@ type EmbeddingStatus struct {
 
 func (x *EmbeddingStatus) Reset() {
 	*x = EmbeddingStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[37]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2601,7 +2957,7 @@ func (x *EmbeddingStatus) String() string {
 func (*EmbeddingStatus) ProtoMessage() {}
 
 func (x *EmbeddingStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[37]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2614,7 +2970,7 @@ func (x *EmbeddingStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingStatus.ProtoReflect.Descriptor instead.
 func (*EmbeddingStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{37}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *EmbeddingStatus) GetFingerprint() string {
@@ -2648,7 +3004,7 @@ type EmbeddingProgress struct {
 
 func (x *EmbeddingProgress) Reset() {
 	*x = EmbeddingProgress{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2660,7 +3016,7 @@ func (x *EmbeddingProgress) String() string {
 func (*EmbeddingProgress) ProtoMessage() {}
 
 func (x *EmbeddingProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2673,7 +3029,7 @@ func (x *EmbeddingProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingProgress.ProtoReflect.Descriptor instead.
 func (*EmbeddingProgress) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{38}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *EmbeddingProgress) GetTotalCount() int64 {
@@ -2720,14 +3076,16 @@ type ModelUsage struct {
 	// Tokens out, likewise.
 	OutputTokenCount int64 `protobuf:"varint,6,opt,name=output_token_count,json=outputTokenCount,proto3" json:"output_token_count,omitempty"`
 	// Mean time of a call.
-	MeanLatency   *durationpb.Duration `protobuf:"bytes,7,opt,name=mean_latency,json=meanLatency,proto3" json:"mean_latency,omitempty"`
+	MeanLatency *durationpb.Duration `protobuf:"bytes,7,opt,name=mean_latency,json=meanLatency,proto3" json:"mean_latency,omitempty"`
+	// What the tokens cost by the prices configured now. Unset for a model without a price.
+	EstimatedCost *Cost `protobuf:"bytes,8,opt,name=estimated_cost,json=estimatedCost,proto3" json:"estimated_cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ModelUsage) Reset() {
 	*x = ModelUsage{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2739,7 +3097,7 @@ func (x *ModelUsage) String() string {
 func (*ModelUsage) ProtoMessage() {}
 
 func (x *ModelUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2752,7 +3110,7 @@ func (x *ModelUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelUsage.ProtoReflect.Descriptor instead.
 func (*ModelUsage) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{39}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ModelUsage) GetPart() string {
@@ -2804,6 +3162,13 @@ func (x *ModelUsage) GetMeanLatency() *durationpb.Duration {
 	return nil
 }
 
+func (x *ModelUsage) GetEstimatedCost() *Cost {
+	if x != nil {
+		return x.EstimatedCost
+	}
+	return nil
+}
+
 // QueueStatus says how much waits.
 type QueueStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2819,7 +3184,7 @@ type QueueStatus struct {
 
 func (x *QueueStatus) Reset() {
 	*x = QueueStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2831,7 +3196,7 @@ func (x *QueueStatus) String() string {
 func (*QueueStatus) ProtoMessage() {}
 
 func (x *QueueStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2844,7 +3209,7 @@ func (x *QueueStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueStatus.ProtoReflect.Descriptor instead.
 func (*QueueStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{40}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *QueueStatus) GetPendingCount() int64 {
@@ -2970,7 +3335,7 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\"\x16\n" +
 	"\x14DeleteMemoryResponse\"?\n" +
 	"\x11ForgetUserRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xdc\x02\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\x8c\x03\n" +
 	"\x12ForgetUserResponse\x12!\n" +
 	"\fmemory_count\x18\x01 \x01(\x03R\vmemoryCount\x12/\n" +
 	"\x13consideration_count\x18\x02 \x01(\x03R\x12considerationCount\x12#\n" +
@@ -2980,17 +3345,24 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x10settings_deleted\x18\x05 \x01(\bR\x0fsettingsDeleted\x12(\n" +
 	"\x10purged_from_disk\x18\x06 \x01(\bR\x0epurgedFromDisk\x122\n" +
 	"\x15session_message_count\x18\a \x01(\x03R\x13sessionMessageCount\x12#\n" +
-	"\rsession_count\x18\b \x01(\x03R\fsessionCount\"?\n" +
+	"\rsession_count\x18\b \x01(\x03R\fsessionCount\x12.\n" +
+	"\x13token_count_deleted\x18\t \x01(\bR\x11tokenCountDeleted\"?\n" +
 	"\x11ExportUserRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xfd\x02\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xc3\x03\n" +
 	"\x12ExportUserResponse\x129\n" +
 	"\bsettings\x18\x01 \x01(\v2\x1b.memsidecar.v1.UserSettingsH\x00R\bsettings\x12/\n" +
 	"\x06memory\x18\x02 \x01(\v2\x15.memsidecar.v1.MemoryH\x00R\x06memory\x12L\n" +
 	"\rconsideration\x18\x03 \x01(\v2$.memsidecar.v1.ExportedConsiderationH\x00R\rconsideration\x12:\n" +
 	"\asession\x18\x04 \x01(\v2\x1e.memsidecar.v1.ExportedSessionH\x00R\asession\x129\n" +
 	"\amessage\x18\x05 \x01(\v2\x1d.memsidecar.v1.SessionMessageH\x00R\amessage\x12,\n" +
-	"\x05trace\x18\x06 \x01(\v2\x14.memsidecar.v1.TraceH\x00R\x05traceB\b\n" +
-	"\x06record\"|\n" +
+	"\x05trace\x18\x06 \x01(\v2\x14.memsidecar.v1.TraceH\x00R\x05trace\x12D\n" +
+	"\vtoken_count\x18\a \x01(\v2!.memsidecar.v1.ExportedTokenCountH\x00R\n" +
+	"tokenCountB\b\n" +
+	"\x06record\"l\n" +
+	"\x12ExportedTokenCount\x12\x10\n" +
+	"\x03day\x18\x01 \x01(\tR\x03day\x12\x16\n" +
+	"\x06tokens\x18\x02 \x01(\x03R\x06tokens\x12,\n" +
+	"\x12refused_call_count\x18\x03 \x01(\x03R\x10refusedCallCount\"|\n" +
 	"\x0fExportedSession\x120\n" +
 	"\asession\x18\x01 \x01(\v2\x16.memsidecar.v1.SessionR\asession\x127\n" +
 	"\asummary\x18\x02 \x01(\v2\x1d.memsidecar.v1.SessionSummaryR\asummary\"\x8f\x01\n" +
@@ -3015,9 +3387,11 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\vupdate_mask\x18\x03 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\"U\n" +
 	"\x1aUpdateUserSettingsResponse\x127\n" +
-	"\bsettings\x18\x01 \x01(\v2\x1b.memsidecar.v1.UserSettingsR\bsettings\">\n" +
+	"\bsettings\x18\x01 \x01(\v2\x1b.memsidecar.v1.UserSettingsR\bsettings\"]\n" +
 	"\x10GetStatusRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xd4\x02\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x1d\n" +
+	"\n" +
+	"usage_days\x18\x02 \x01(\x05R\tusageDays\"\xc8\x04\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x129\n" +
 	"\n" +
@@ -3028,7 +3402,31 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\tembedding\x18\x04 \x01(\v2\x1e.memsidecar.v1.EmbeddingStatusR\tembedding\x120\n" +
 	"\x05queue\x18\x05 \x01(\v2\x1a.memsidecar.v1.QueueStatusR\x05queue\x12:\n" +
 	"\vusage_today\x18\x06 \x03(\v2\x19.memsidecar.v1.ModelUsageR\n" +
-	"usageToday\"\x87\x02\n" +
+	"usageToday\x124\n" +
+	"\vcosts_today\x18\a \x03(\v2\x13.memsidecar.v1.CostR\n" +
+	"costsToday\x12:\n" +
+	"\vdaily_usage\x18\b \x03(\v2\x19.memsidecar.v1.DailyUsageR\n" +
+	"dailyUsage\x12?\n" +
+	"\x11daily_usage_costs\x18\t \x03(\v2\x13.memsidecar.v1.CostR\x0fdailyUsageCosts\x12?\n" +
+	"\rtoken_budgets\x18\n" +
+	" \x03(\v2\x1a.memsidecar.v1.TokenBudgetR\ftokenBudgets\"z\n" +
+	"\n" +
+	"DailyUsage\x12\x10\n" +
+	"\x03day\x18\x01 \x01(\tR\x03day\x12/\n" +
+	"\x05usage\x18\x02 \x03(\v2\x19.memsidecar.v1.ModelUsageR\x05usage\x12)\n" +
+	"\x05costs\x18\x03 \x03(\v2\x13.memsidecar.v1.CostR\x05costs\":\n" +
+	"\x04Cost\x12\x16\n" +
+	"\x06amount\x18\x01 \x01(\x01R\x06amount\x12\x1a\n" +
+	"\bcurrency\x18\x02 \x01(\tR\bcurrency\"\x81\x02\n" +
+	"\vTokenBudget\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12!\n" +
+	"\flimit_tokens\x18\x02 \x01(\x03R\vlimitTokens\x12\x1f\n" +
+	"\vused_tokens\x18\x03 \x01(\x03R\n" +
+	"usedTokens\x12,\n" +
+	"\x12refused_call_count\x18\x04 \x01(\x03R\x10refusedCallCount\x12,\n" +
+	"\x12refused_user_count\x18\x05 \x01(\x03R\x10refusedUserCount\x129\n" +
+	"\n" +
+	"reset_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tresetTime\"\xa3\x02\n" +
 	"\x0fComponentStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x0eimplementation\x18\x02 \x01(\tR\x0eimplementation\x125\n" +
@@ -3037,7 +3435,8 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
 	"since_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tsinceTime\x12\x16\n" +
 	"\x06remote\x18\x06 \x01(\bR\x06remote\x12\x16\n" +
-	"\x06choice\x18\a \x01(\tR\x06choice\"q\n" +
+	"\x06choice\x18\a \x01(\tR\x06choice\x12\x1a\n" +
+	"\bfallback\x18\b \x01(\tR\bfallback\"q\n" +
 	"\x0fEmbeddingStatus\x12 \n" +
 	"\vfingerprint\x18\x01 \x01(\tR\vfingerprint\x12<\n" +
 	"\bprogress\x18\x02 \x01(\v2 .memsidecar.v1.EmbeddingProgressR\bprogress\"\x92\x01\n" +
@@ -3047,7 +3446,7 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
 	"done_count\x18\x02 \x01(\x03R\tdoneCount\x12#\n" +
 	"\rrefused_count\x18\x03 \x01(\x03R\frefusedCount\x12\x18\n" +
-	"\aproblem\x18\x04 \x01(\tR\aproblem\"\x92\x02\n" +
+	"\aproblem\x18\x04 \x01(\tR\aproblem\"\xce\x02\n" +
 	"\n" +
 	"ModelUsage\x12\x12\n" +
 	"\x04part\x18\x01 \x01(\tR\x04part\x12\x14\n" +
@@ -3057,7 +3456,8 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\rfailure_count\x18\x04 \x01(\x03R\ffailureCount\x12*\n" +
 	"\x11input_token_count\x18\x05 \x01(\x03R\x0finputTokenCount\x12,\n" +
 	"\x12output_token_count\x18\x06 \x01(\x03R\x10outputTokenCount\x12<\n" +
-	"\fmean_latency\x18\a \x01(\v2\x19.google.protobuf.DurationR\vmeanLatency\"\xa1\x01\n" +
+	"\fmean_latency\x18\a \x01(\v2\x19.google.protobuf.DurationR\vmeanLatency\x12:\n" +
+	"\x0eestimated_cost\x18\b \x01(\v2\x13.memsidecar.v1.CostR\restimatedCost\"\xa1\x01\n" +
 	"\vQueueStatus\x12#\n" +
 	"\rpending_count\x18\x01 \x01(\x03R\fpendingCount\x12!\n" +
 	"\ffailed_count\x18\x02 \x01(\x03R\vfailedCount\x12J\n" +
@@ -3105,7 +3505,7 @@ func file_memsidecar_v1_memory_service_proto_rawDescGZIP() []byte {
 }
 
 var file_memsidecar_v1_memory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_memsidecar_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_memsidecar_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_memsidecar_v1_memory_service_proto_goTypes = []any{
 	(RetrieveSource)(0),                // 0: memsidecar.v1.RetrieveSource
 	(BreakerState)(0),                  // 1: memsidecar.v1.BreakerState
@@ -3135,146 +3535,159 @@ var file_memsidecar_v1_memory_service_proto_goTypes = []any{
 	(*ForgetUserResponse)(nil),         // 25: memsidecar.v1.ForgetUserResponse
 	(*ExportUserRequest)(nil),          // 26: memsidecar.v1.ExportUserRequest
 	(*ExportUserResponse)(nil),         // 27: memsidecar.v1.ExportUserResponse
-	(*ExportedSession)(nil),            // 28: memsidecar.v1.ExportedSession
-	(*ExportedConsideration)(nil),      // 29: memsidecar.v1.ExportedConsideration
-	(*ImportMemoriesRequest)(nil),      // 30: memsidecar.v1.ImportMemoriesRequest
-	(*ImportMemoriesResponse)(nil),     // 31: memsidecar.v1.ImportMemoriesResponse
-	(*GetUserSettingsRequest)(nil),     // 32: memsidecar.v1.GetUserSettingsRequest
-	(*GetUserSettingsResponse)(nil),    // 33: memsidecar.v1.GetUserSettingsResponse
-	(*UpdateUserSettingsRequest)(nil),  // 34: memsidecar.v1.UpdateUserSettingsRequest
-	(*UpdateUserSettingsResponse)(nil), // 35: memsidecar.v1.UpdateUserSettingsResponse
-	(*GetStatusRequest)(nil),           // 36: memsidecar.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),          // 37: memsidecar.v1.GetStatusResponse
-	(*ComponentStatus)(nil),            // 38: memsidecar.v1.ComponentStatus
-	(*EmbeddingStatus)(nil),            // 39: memsidecar.v1.EmbeddingStatus
-	(*EmbeddingProgress)(nil),          // 40: memsidecar.v1.EmbeddingProgress
-	(*ModelUsage)(nil),                 // 41: memsidecar.v1.ModelUsage
-	(*QueueStatus)(nil),                // 42: memsidecar.v1.QueueStatus
-	(*Scope)(nil),                      // 43: memsidecar.v1.Scope
-	(MemoryKind)(0),                    // 44: memsidecar.v1.MemoryKind
-	(*timestamppb.Timestamp)(nil),      // 45: google.protobuf.Timestamp
-	(AgentFilter)(0),                   // 46: memsidecar.v1.AgentFilter
-	(*Degradation)(nil),                // 47: memsidecar.v1.Degradation
-	(*SessionMessage)(nil),             // 48: memsidecar.v1.SessionMessage
-	(*ScoreParts)(nil),                 // 49: memsidecar.v1.ScoreParts
-	(*Memory)(nil),                     // 50: memsidecar.v1.Memory
-	(*Message)(nil),                    // 51: memsidecar.v1.Message
-	(*durationpb.Duration)(nil),        // 52: google.protobuf.Duration
-	(*Consideration)(nil),              // 53: memsidecar.v1.Consideration
-	(ConsiderationState)(0),            // 54: memsidecar.v1.ConsiderationState
-	(*fieldmaskpb.FieldMask)(nil),      // 55: google.protobuf.FieldMask
-	(*UserSettings)(nil),               // 56: memsidecar.v1.UserSettings
-	(*Trace)(nil),                      // 57: memsidecar.v1.Trace
-	(*Session)(nil),                    // 58: memsidecar.v1.Session
-	(*SessionSummary)(nil),             // 59: memsidecar.v1.SessionSummary
+	(*ExportedTokenCount)(nil),         // 28: memsidecar.v1.ExportedTokenCount
+	(*ExportedSession)(nil),            // 29: memsidecar.v1.ExportedSession
+	(*ExportedConsideration)(nil),      // 30: memsidecar.v1.ExportedConsideration
+	(*ImportMemoriesRequest)(nil),      // 31: memsidecar.v1.ImportMemoriesRequest
+	(*ImportMemoriesResponse)(nil),     // 32: memsidecar.v1.ImportMemoriesResponse
+	(*GetUserSettingsRequest)(nil),     // 33: memsidecar.v1.GetUserSettingsRequest
+	(*GetUserSettingsResponse)(nil),    // 34: memsidecar.v1.GetUserSettingsResponse
+	(*UpdateUserSettingsRequest)(nil),  // 35: memsidecar.v1.UpdateUserSettingsRequest
+	(*UpdateUserSettingsResponse)(nil), // 36: memsidecar.v1.UpdateUserSettingsResponse
+	(*GetStatusRequest)(nil),           // 37: memsidecar.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),          // 38: memsidecar.v1.GetStatusResponse
+	(*DailyUsage)(nil),                 // 39: memsidecar.v1.DailyUsage
+	(*Cost)(nil),                       // 40: memsidecar.v1.Cost
+	(*TokenBudget)(nil),                // 41: memsidecar.v1.TokenBudget
+	(*ComponentStatus)(nil),            // 42: memsidecar.v1.ComponentStatus
+	(*EmbeddingStatus)(nil),            // 43: memsidecar.v1.EmbeddingStatus
+	(*EmbeddingProgress)(nil),          // 44: memsidecar.v1.EmbeddingProgress
+	(*ModelUsage)(nil),                 // 45: memsidecar.v1.ModelUsage
+	(*QueueStatus)(nil),                // 46: memsidecar.v1.QueueStatus
+	(*Scope)(nil),                      // 47: memsidecar.v1.Scope
+	(MemoryKind)(0),                    // 48: memsidecar.v1.MemoryKind
+	(*timestamppb.Timestamp)(nil),      // 49: google.protobuf.Timestamp
+	(AgentFilter)(0),                   // 50: memsidecar.v1.AgentFilter
+	(*Degradation)(nil),                // 51: memsidecar.v1.Degradation
+	(*SessionMessage)(nil),             // 52: memsidecar.v1.SessionMessage
+	(*ScoreParts)(nil),                 // 53: memsidecar.v1.ScoreParts
+	(*Memory)(nil),                     // 54: memsidecar.v1.Memory
+	(*Message)(nil),                    // 55: memsidecar.v1.Message
+	(*durationpb.Duration)(nil),        // 56: google.protobuf.Duration
+	(*Consideration)(nil),              // 57: memsidecar.v1.Consideration
+	(ConsiderationState)(0),            // 58: memsidecar.v1.ConsiderationState
+	(*fieldmaskpb.FieldMask)(nil),      // 59: google.protobuf.FieldMask
+	(*UserSettings)(nil),               // 60: memsidecar.v1.UserSettings
+	(*Trace)(nil),                      // 61: memsidecar.v1.Trace
+	(*Session)(nil),                    // 62: memsidecar.v1.Session
+	(*SessionSummary)(nil),             // 63: memsidecar.v1.SessionSummary
 }
 var file_memsidecar_v1_memory_service_proto_depIdxs = []int32{
-	43, // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
-	44, // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
-	45, // 2: memsidecar.v1.RetrieveRequest.created_after:type_name -> google.protobuf.Timestamp
-	45, // 3: memsidecar.v1.RetrieveRequest.created_before:type_name -> google.protobuf.Timestamp
-	46, // 4: memsidecar.v1.RetrieveRequest.agent:type_name -> memsidecar.v1.AgentFilter
+	47, // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
+	48, // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
+	49, // 2: memsidecar.v1.RetrieveRequest.created_after:type_name -> google.protobuf.Timestamp
+	49, // 3: memsidecar.v1.RetrieveRequest.created_before:type_name -> google.protobuf.Timestamp
+	50, // 4: memsidecar.v1.RetrieveRequest.agent:type_name -> memsidecar.v1.AgentFilter
 	0,  // 5: memsidecar.v1.RetrieveRequest.sources:type_name -> memsidecar.v1.RetrieveSource
 	5,  // 6: memsidecar.v1.RetrieveResponse.memories:type_name -> memsidecar.v1.RetrievedMemory
-	47, // 7: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
+	51, // 7: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
 	4,  // 8: memsidecar.v1.RetrieveResponse.messages:type_name -> memsidecar.v1.RetrievedMessage
-	48, // 9: memsidecar.v1.RetrievedMessage.message:type_name -> memsidecar.v1.SessionMessage
-	49, // 10: memsidecar.v1.RetrievedMessage.parts:type_name -> memsidecar.v1.ScoreParts
-	48, // 11: memsidecar.v1.RetrievedMessage.before:type_name -> memsidecar.v1.SessionMessage
-	48, // 12: memsidecar.v1.RetrievedMessage.after:type_name -> memsidecar.v1.SessionMessage
-	50, // 13: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
-	49, // 14: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
-	43, // 15: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
-	51, // 16: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
-	52, // 17: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
-	53, // 18: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
-	43, // 19: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	53, // 20: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	43, // 21: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
-	54, // 22: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
-	53, // 23: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
-	43, // 24: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	53, // 25: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	43, // 26: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	50, // 27: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	50, // 28: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	43, // 29: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	50, // 30: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	43, // 31: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	50, // 32: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
-	43, // 33: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	50, // 34: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	55, // 35: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
-	50, // 36: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	43, // 37: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	43, // 38: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
-	43, // 39: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
-	56, // 40: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
-	50, // 41: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
-	29, // 42: memsidecar.v1.ExportUserResponse.consideration:type_name -> memsidecar.v1.ExportedConsideration
-	28, // 43: memsidecar.v1.ExportUserResponse.session:type_name -> memsidecar.v1.ExportedSession
-	48, // 44: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
-	57, // 45: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
-	58, // 46: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
-	59, // 47: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
-	53, // 48: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
-	51, // 49: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
-	43, // 50: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	50, // 51: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
-	43, // 52: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	56, // 53: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	43, // 54: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	56, // 55: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
-	55, // 56: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
-	56, // 57: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	43, // 58: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
-	45, // 59: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	38, // 60: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
-	39, // 61: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
-	42, // 62: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
-	41, // 63: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
-	1,  // 64: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
-	45, // 65: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
-	40, // 66: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
-	52, // 67: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
-	45, // 68: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
-	2,  // 69: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
-	6,  // 70: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
-	8,  // 71: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
-	10, // 72: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
-	12, // 73: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
-	14, // 74: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
-	16, // 75: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
-	18, // 76: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
-	20, // 77: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
-	22, // 78: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
-	24, // 79: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
-	26, // 80: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
-	30, // 81: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
-	32, // 82: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
-	34, // 83: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
-	36, // 84: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
-	3,  // 85: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
-	7,  // 86: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
-	9,  // 87: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
-	11, // 88: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
-	13, // 89: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
-	15, // 90: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
-	17, // 91: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
-	19, // 92: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
-	21, // 93: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
-	23, // 94: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
-	25, // 95: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
-	27, // 96: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
-	31, // 97: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
-	33, // 98: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
-	35, // 99: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
-	37, // 100: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
-	85, // [85:101] is the sub-list for method output_type
-	69, // [69:85] is the sub-list for method input_type
-	69, // [69:69] is the sub-list for extension type_name
-	69, // [69:69] is the sub-list for extension extendee
-	0,  // [0:69] is the sub-list for field type_name
+	52, // 9: memsidecar.v1.RetrievedMessage.message:type_name -> memsidecar.v1.SessionMessage
+	53, // 10: memsidecar.v1.RetrievedMessage.parts:type_name -> memsidecar.v1.ScoreParts
+	52, // 11: memsidecar.v1.RetrievedMessage.before:type_name -> memsidecar.v1.SessionMessage
+	52, // 12: memsidecar.v1.RetrievedMessage.after:type_name -> memsidecar.v1.SessionMessage
+	54, // 13: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
+	53, // 14: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
+	47, // 15: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
+	55, // 16: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
+	56, // 17: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
+	57, // 18: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
+	47, // 19: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	57, // 20: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	47, // 21: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
+	58, // 22: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
+	57, // 23: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
+	47, // 24: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	57, // 25: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	47, // 26: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	54, // 27: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	54, // 28: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	47, // 29: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	54, // 30: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	47, // 31: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	54, // 32: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
+	47, // 33: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	54, // 34: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	59, // 35: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
+	54, // 36: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	47, // 37: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	47, // 38: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
+	47, // 39: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
+	60, // 40: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
+	54, // 41: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
+	30, // 42: memsidecar.v1.ExportUserResponse.consideration:type_name -> memsidecar.v1.ExportedConsideration
+	29, // 43: memsidecar.v1.ExportUserResponse.session:type_name -> memsidecar.v1.ExportedSession
+	52, // 44: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
+	61, // 45: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
+	28, // 46: memsidecar.v1.ExportUserResponse.token_count:type_name -> memsidecar.v1.ExportedTokenCount
+	62, // 47: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
+	63, // 48: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
+	57, // 49: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
+	55, // 50: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
+	47, // 51: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	54, // 52: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
+	47, // 53: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	60, // 54: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	47, // 55: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	60, // 56: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
+	59, // 57: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
+	60, // 58: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	47, // 59: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
+	49, // 60: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	42, // 61: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
+	43, // 62: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
+	46, // 63: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
+	45, // 64: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
+	40, // 65: memsidecar.v1.GetStatusResponse.costs_today:type_name -> memsidecar.v1.Cost
+	39, // 66: memsidecar.v1.GetStatusResponse.daily_usage:type_name -> memsidecar.v1.DailyUsage
+	40, // 67: memsidecar.v1.GetStatusResponse.daily_usage_costs:type_name -> memsidecar.v1.Cost
+	41, // 68: memsidecar.v1.GetStatusResponse.token_budgets:type_name -> memsidecar.v1.TokenBudget
+	45, // 69: memsidecar.v1.DailyUsage.usage:type_name -> memsidecar.v1.ModelUsage
+	40, // 70: memsidecar.v1.DailyUsage.costs:type_name -> memsidecar.v1.Cost
+	49, // 71: memsidecar.v1.TokenBudget.reset_time:type_name -> google.protobuf.Timestamp
+	1,  // 72: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
+	49, // 73: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
+	44, // 74: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
+	56, // 75: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
+	40, // 76: memsidecar.v1.ModelUsage.estimated_cost:type_name -> memsidecar.v1.Cost
+	49, // 77: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
+	2,  // 78: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
+	6,  // 79: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
+	8,  // 80: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
+	10, // 81: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
+	12, // 82: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
+	14, // 83: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
+	16, // 84: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
+	18, // 85: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
+	20, // 86: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
+	22, // 87: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
+	24, // 88: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
+	26, // 89: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
+	31, // 90: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
+	33, // 91: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
+	35, // 92: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
+	37, // 93: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
+	3,  // 94: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
+	7,  // 95: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
+	9,  // 96: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
+	11, // 97: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
+	13, // 98: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
+	15, // 99: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
+	17, // 100: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
+	19, // 101: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
+	21, // 102: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
+	23, // 103: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
+	25, // 104: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
+	27, // 105: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
+	32, // 106: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
+	34, // 107: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
+	36, // 108: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
+	38, // 109: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
+	94, // [94:110] is the sub-list for method output_type
+	78, // [78:94] is the sub-list for method input_type
+	78, // [78:78] is the sub-list for extension type_name
+	78, // [78:78] is the sub-list for extension extendee
+	0,  // [0:78] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_memory_service_proto_init() }
@@ -3296,8 +3709,9 @@ func file_memsidecar_v1_memory_service_proto_init() {
 		(*ExportUserResponse_Session)(nil),
 		(*ExportUserResponse_Message)(nil),
 		(*ExportUserResponse_Trace)(nil),
+		(*ExportUserResponse_TokenCount)(nil),
 	}
-	file_memsidecar_v1_memory_service_proto_msgTypes[28].OneofWrappers = []any{
+	file_memsidecar_v1_memory_service_proto_msgTypes[29].OneofWrappers = []any{
 		(*ImportMemoriesRequest_Scope)(nil),
 		(*ImportMemoriesRequest_Memory)(nil),
 	}
@@ -3307,7 +3721,7 @@ func file_memsidecar_v1_memory_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_memsidecar_v1_memory_service_proto_rawDesc), len(file_memsidecar_v1_memory_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   41,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
