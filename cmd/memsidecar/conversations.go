@@ -10,6 +10,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/recall"
 	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
@@ -42,7 +43,7 @@ func startConversations(cfg config.Config, p conversationParts, log *slog.Logger
 		StorageProblem: p.storageProblem,
 	}
 	if cfg.Session.SummaryMaxChars > 0 {
-		parts.Summarizer = chosenSummarizer{p.models}
+		parts.Summarizer, parts.Extract = chosenSummarizer{p.models}, extract.New(cfg.Session.SummaryMaxChars)
 	}
 	c.keeper = session.NewKeeper(parts, session.Options{
 		Policy: policies(cfg), Window: window(cfg), Budget: cfg.Retrieval.Budget,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/config"
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/decide/model"
@@ -55,6 +56,7 @@ type models struct {
 	records  *sqlite.Models
 	vectors  vectorstore.Backfill
 	calls    *usage.Recorder
+	budget   *budget.Meter
 	breakers map[string]*breaker.Breaker
 	// incomplete is called when memories lack vectors of the embedder chosen.
 	incomplete func()
@@ -68,9 +70,9 @@ type models struct {
 	chosen map[string]server.Component // without the breaker's state
 }
 
-func newModels(cfg config.Config, environ []string, ruleset *rules.Rules, records *sqlite.Models, vectors vectorstore.Backfill, calls *usage.Recorder, log *slog.Logger) (*models, error) {
+func newModels(cfg config.Config, environ []string, ruleset *rules.Rules, records *sqlite.Models, vectors vectorstore.Backfill, calls *usage.Recorder, meter *budget.Meter, log *slog.Logger) (*models, error) {
 	m := &models{
-		cfg: cfg, environ: environ, log: log, rules: ruleset, records: records, vectors: vectors, calls: calls,
+		cfg: cfg, environ: environ, log: log, rules: ruleset, records: records, vectors: vectors, calls: calls, budget: meter,
 		breakers: map[string]*breaker.Breaker{}, chosen: map[string]server.Component{},
 		deciding: decide.NewSwitch(),
 	}
@@ -306,7 +308,7 @@ func (m *models) components() []server.Component {
 		case c.Implementation == ruleBased || strings.HasPrefix(c.Implementation, providerNone+"/"):
 		default:
 			status := breakerComponent(part, c.Implementation, m.breakers[part].Status())
-			status.Choice, status.Remote = c.Choice, c.Remote
+			status.Choice, status.Remote, status.Budgeted = c.Choice, c.Remote, part != partEmbedding
 			c = status
 		}
 		list = append(list, c)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/config"
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/decide/rules"
@@ -88,7 +89,9 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	records := sqlite.NewModels(storage)
 	calls := usage.NewRecorder(records, log)
 	s.onStop(func(context.Context) { calls.Close() })
-	models, err := newModels(cfg, environ, ruleset, records, store, calls, log)
+	meter := budget.NewMeter(sqlite.NewTokens(storage), budget.Options{Limits: tokenLimits(cfg), Log: log})
+	s.onStop(func(context.Context) { meter.Close() })
+	models, err := newModels(cfg, environ, ruleset, records, store, calls, meter, log)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +123,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 
 	considerer := decide.NewConsiderer(decide.Parts{
 		Queue: jobs, Sessions: sessions, Memories: store, Settings: settings, Vectors: vectorizer,
-		Decider: models.deciding.Decider(), Summarizer: models.deciding.Summarizer(), Traces: traces,
+		Decider: models.deciding.Decider(), Summarizer: models.deciding.Summarizer(), Rules: ruleset, Traces: traces,
 	}, decide.Options{
 		MaxPending: cfg.Queue.MaxPendingPerUser, MaxWait: cfg.Queue.MaxWait, Location: location,
 		Pool: queue.Options{
@@ -146,13 +149,15 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 		Sessions: sessions, Conversations: talks.keeper, Topics: topics.NewCounter(sqlite.NewTopics(storage)), Traces: traces,
 		Keeper: memories.NewKeeper(memories.Parts{
 			Store: store, Vectors: vectorizer, Considerations: considerer, Queue: jobs, Sessions: sessions,
-			Settings: settings, Traces: traces,
+			Settings: settings, Traces: traces, Tokens: meter,
 			Purger: storage,
 		}),
 		StorageProblem: storageProblem,
 		Fingerprint:    models.fingerprint,
 		Vectorizing:    vectorizer.Progress,
 		Usage:          records.Usage,
+		Prices:         cfg.LLM.Prices,
+		Budgets:        meter.Standings,
 		Components: func() []server.Component {
 			return append([]server.Component{breakerComponent("storage", "sqlite", storage.Status())}, models.components()...)
 		},

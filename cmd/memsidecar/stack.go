@@ -117,7 +117,7 @@ func (m *models) stackText(part string, target provider.Target, key secret.Value
 		m.record(ctx, part, target.Name(), started, u, err)
 	})
 	t = llm.WithBreaker(t, m.breakers[part])
-	return t, nil
+	return llm.WithBudget(t, m.budget), nil
 }
 
 func options(c config.Model, explicit model.ExplicitDetector) model.Options {
@@ -140,4 +140,7 @@ func (m *models) record(ctx context.Context, part, name string, started time.Tim
 		call.Error = err.Error()
 	}
 	m.calls.Record(ctx, call)
+	if part == partEmbedding { // text models are counted where they are limited
+		m.budget.Add(usage.User(ctx), u.InputTokens)
+	}
 }

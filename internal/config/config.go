@@ -16,6 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/secret"
 	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
 // Config is the whole configuration. One that Load returned is valid.
@@ -29,6 +30,7 @@ type Config struct {
 	Embedding       Embedding             `koanf:"embedding"`
 	Decision        Model                 `koanf:"decision"`
 	Summary         Model                 `koanf:"summary"`
+	LLM             LLM                   `koanf:"llm"`
 	Rules           rules.Config          `koanf:"rules"`
 	Breaker         Breaker               `koanf:"breaker"`
 	Index           Index                 `koanf:"index"`
@@ -36,7 +38,7 @@ type Config struct {
 	Queue           Queue                 `koanf:"queue"`
 	Session         Session               `koanf:"session"`
 	History         History               `koanf:"history"`
-	Namespaces      []Namespace           `koanf:"namespaces" doc:"what holds for some namespaces only, a mapping each: name (or a/b/* for all below a/b; the first that fits counts), session_enabled, memorize_every, history_retention"`
+	Namespaces      []Namespace           `koanf:"namespaces" doc:"what holds for some namespaces only, a mapping each: name (or a/b/* for all below a/b; the first that fits counts), session_enabled, memorize_every, history_retention, daily_token_budget, daily_user_token_budget"`
 	Trace           Trace                 `koanf:"trace"`
 	ShutdownGrace   time.Duration         `koanf:"shutdown_grace" min:"0" max:"10m" doc:"how long calls and considerations under way may go on after the signal to stop"`
 }
@@ -77,6 +79,13 @@ type Generation struct {
 	Temperature     float64 `koanf:"temperature" min:"-1" max:"2" doc:"randomness of the answer; -1 is the provider's default"`
 	TopP            float64 `koanf:"top_p" min:"-1" max:"1" doc:"share of the likeliest words considered; -1 is the provider's default"`
 	MaxOutputTokens int     `koanf:"max_output_tokens" min:"0" max:"1000000" doc:"longest answer, in the model's tokens; 0 is the provider's default"`
+}
+
+// LLM is what calls of models may cost.
+type LLM struct {
+	DailyTokenBudget     int64        `koanf:"daily_token_budget" min:"0" max:"1000000000000" doc:"tokens that models may take for a namespace in a day (UTC), in and out; then rules decide and summarise; 0 is any number"`
+	DailyUserTokenBudget int64        `koanf:"daily_user_token_budget" min:"0" max:"1000000000000" doc:"the same for each user"`
+	Prices               usage.Prices `koanf:"prices" doc:"what models cost, a mapping each: model (provider/model, or provider/*; the first that fits counts), input and output (a million tokens), currency"`
 }
 
 // Breaker is when a model that fails is left alone.
@@ -140,6 +149,9 @@ type Namespace struct {
 	SessionEnabled   *bool          `koanf:"session_enabled"`
 	MemorizeEvery    *int           `koanf:"memorize_every"`
 	HistoryRetention *time.Duration `koanf:"history_retention"`
+
+	DailyTokenBudget     *int64 `koanf:"daily_token_budget"`
+	DailyUserTokenBudget *int64 `koanf:"daily_user_token_budget"`
 }
 
 // Fits reports whether this is about the namespace.
@@ -174,6 +186,7 @@ func defaults(dataDir string) Config {
 			MaxStatements:     rules.DefaultMaxStatements,
 			MaxStatementRunes: rules.DefaultMaxStatementRunes,
 		},
+		LLM:     LLM{Prices: usage.Prices{}},
 		Breaker: Breaker{Failures: 5, OpenFor: 30 * time.Second},
 		Index:   Index{BudgetMiB: 256},
 		Retrieval: Retrieval{

@@ -115,10 +115,12 @@ func validate(c Config, from origins, bad *problems) {
 		if every := n.MemorizeEvery; every != nil && (*every < 0 || *every > 1000) {
 			check(key+".memorize_every", fmt.Sprintf("is %d", *every), "use 0 to 1000")
 		}
+		checkBudgets(n, key, check)
 		if retention := n.HistoryRetention; retention != nil && *retention < 0 {
 			check(key+".history_retention", "is negative", "use 0 to keep messages for ever, or a duration")
 		}
 	}
+	checkPrices(c.LLM.Prices, check)
 	if q := c.Queue; q.BackoffMin > q.BackoffMax && !known.about("queue.backoff_max") {
 		check("queue.backoff_min", fmt.Sprintf("is %s, longer than queue.backoff_max, %s (from %s)", durationText(q.BackoffMin),
 			durationText(q.BackoffMax), from.of("queue.backoff_max")), "make it shorter, or that longer")

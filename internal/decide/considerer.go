@@ -44,6 +44,8 @@ type Parts struct {
 	Decider    Decider
 	Summarizer Summarizer
 	Traces     Traces
+	// Rules do what the decider or the summariser may not, because a token budget is used up.
+	Rules Rules
 }
 
 // Options describes a Considerer.
@@ -178,7 +180,7 @@ type plan struct {
 // handle considers one speaker's words.
 func (c *Considerer) handle(ctx context.Context, job queue.Job) (memory.State, memory.Outcome, error) {
 	user := job.User()
-	ctx = usage.WithNamespace(ctx, user.Namespace)
+	ctx = usage.WithUser(ctx, user)
 	settings, err := c.Settings.Get(ctx, user)
 	if err != nil {
 		return "", memory.Outcome{}, err
@@ -224,17 +226,19 @@ func (c *Considerer) decide(ctx context.Context, job queue.Job, location *time.L
 	if !t.spoken() {
 		return plan{Reason: "the dialogue holds no words of this user"}, nil
 	}
-	verdict, err := c.Decider.Decide(ctx, t)
+	verdict, decidedBy, err := c.verdict(ctx, t)
 	if err != nil {
 		return plan{}, fmt.Errorf("deciding: %w", err)
 	}
-	p := plan{Reason: verdict.Reason, DecidedBy: c.Decider.Name()}
+	p := plan{Reason: verdict.Reason, DecidedBy: decidedBy}
 	if !verdict.Remember {
 		return p, nil
 	}
-	if p.Statements, err = c.Summarizer.Summarize(ctx, t, verdict); err != nil {
+	note := ""
+	if p.Statements, note, err = c.statements(ctx, t, verdict); err != nil {
 		return plan{}, fmt.Errorf("summarising: %w", err)
 	}
+	p.Reason += note
 	if len(p.Statements) == 0 {
 		p.Reason += "; but no statement could be made of it"
 		return p, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/lexical"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -60,6 +61,12 @@ type Purger interface {
 	Purge(ctx context.Context) (bool, error)
 }
 
+// Tokens is the part of the counting of tokens that moving out and forgetting need.
+type Tokens interface {
+	Today(ctx context.Context, user memory.User) (budget.Entry, error)
+	Forget(ctx context.Context, user memory.User) (bool, error)
+}
+
 // Parts is what a Keeper works with.
 type Parts struct {
 	Store          vectorstore.Store
@@ -69,6 +76,7 @@ type Parts struct {
 	Sessions       Sessions
 	Settings       Settings
 	Traces         Traces
+	Tokens         Tokens
 	Purger         Purger
 }
 
@@ -141,7 +149,7 @@ func (k *Keeper) apply(ctx context.Context, user memory.User, entries []vectorst
 	for i := range entries {
 		texts[i] = entries[i].Memory.Text
 	}
-	embeddings, err := k.Vectors.Embeddings(usage.WithNamespace(ctx, user.Namespace), texts)
+	embeddings, err := k.Vectors.Embeddings(usage.WithUser(ctx, user), texts)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +163,7 @@ func (k *Keeper) apply(ctx context.Context, user memory.User, entries []vectorst
 func (k *Keeper) Update(ctx context.Context, user memory.User, id string, audience memory.Audience, text *string, kind *memory.Kind, importance *float64) (memory.Memory, error) {
 	patch := vectorstore.Patch{Text: text, Kind: kind, Importance: importance, At: time.Now()}
 	if text != nil {
-		embeddings, err := k.Vectors.Embeddings(usage.WithNamespace(ctx, user.Namespace), []string{*text})
+		embeddings, err := k.Vectors.Embeddings(usage.WithUser(ctx, user), []string{*text})
 		if err != nil {
 			return memory.Memory{}, err
 		}
@@ -174,6 +182,7 @@ type Receipt struct {
 	Sessions        int64 // in which nobody else takes part
 	Traces          int64
 	Settings        bool
+	Tokens          bool // a count of the tokens that models took for the user
 	Purged          bool // the bytes are gone from the files
 }
 
@@ -199,6 +208,9 @@ func (k *Keeper) Forget(ctx context.Context, user memory.User) (r Receipt, err e
 		return r, err
 	}
 	if r.Settings, err = k.Settings.Forget(ctx, user); err != nil {
+		return r, err
+	}
+	if r.Tokens, err = k.Tokens.Forget(ctx, user); err != nil {
 		return r, err
 	}
 	if r.Memories, err = k.Store.Forget(ctx, user); err != nil {

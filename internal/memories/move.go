@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/lexical"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -28,10 +29,12 @@ type Visitor struct {
 	Session func(session.Session, *session.Summary) error
 	Message func(session.Message) error // of the session before
 	Trace   func(trace.Record) error
+	// Tokens is what models took for the user today, if anything.
+	Tokens func(budget.Entry) error
 }
 
-// Export visits everything of a user: the settings, then the memories, the considerations, the sessions and the traces, each
-// oldest first. Of a group's dialogue only the user's own messages and the bot's are shown, of a group's session what the
+// Export visits everything of a user: the settings, then the memories, the considerations, the sessions, the traces, each
+// oldest first, and the count of tokens. Of a group's dialogue only the user's own messages and the bot's are shown, of a group's session what the
 // user said and was answered. What is stored meanwhile may or may not be visited.
 func (k *Keeper) Export(ctx context.Context, user memory.User, visit Visitor) error {
 	settings, err := k.Settings.Get(ctx, user)
@@ -42,13 +45,21 @@ func (k *Keeper) Export(ctx context.Context, user memory.User, visit Visitor) er
 		return err
 	}
 	for _, export := range []func(context.Context, memory.User, Visitor) error{
-		k.exportMemories, k.exportConsiderations, k.exportSessions, k.exportTraces,
+		k.exportMemories, k.exportConsiderations, k.exportSessions, k.exportTraces, k.exportTokens,
 	} {
 		if err := export(ctx, user, visit); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (k *Keeper) exportTokens(ctx context.Context, user memory.User, visit Visitor) error {
+	today, err := k.Tokens.Today(ctx, user)
+	if err != nil || today.Count == (budget.Count{}) {
+		return err
+	}
+	return visit.Tokens(today)
 }
 
 func (k *Keeper) exportMemories(ctx context.Context, user memory.User, visit Visitor) error {

@@ -29,6 +29,8 @@ var retrieveSources = newNames(map[memsidecarv1.RetrieveSource]retrieve.Source{
 var components = newNames(map[memsidecarv1.DegradedComponent]retrieve.Component{
 	memsidecarv1.DegradedComponent_DEGRADED_COMPONENT_EMBEDDING: retrieve.Embedding,
 	memsidecarv1.DegradedComponent_DEGRADED_COMPONENT_STORAGE:   retrieve.Storage,
+	memsidecarv1.DegradedComponent_DEGRADED_COMPONENT_DECISION:  "decision", // in traces of considerations
+	memsidecarv1.DegradedComponent_DEGRADED_COMPONENT_SUMMARY:   "summary",
 })
 
 // Retrieve implements memsidecarv1.MemoryServiceServer.

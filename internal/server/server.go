@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -58,8 +59,12 @@ type Parts struct {
 	Fingerprint func() string
 	// Vectorizing says how far the background embedding is.
 	Vectorizing func() vectorize.Progress
-	// Usage is what a day's calls of models cost.
-	Usage func(ctx context.Context, namespace string, day time.Time) ([]usage.Sum, error)
+	// Usage is what the calls of models since a day cost, the newest day first.
+	Usage func(ctx context.Context, namespace string, since time.Time) ([]usage.Sum, error)
+	// Prices is what models cost.
+	Prices usage.Prices
+	// Budgets is how the token budgets of a namespace stand, its own first, and of its user if there is one.
+	Budgets func(ctx context.Context, user memory.User) ([]budget.Standing, error)
 }
 
 // Component is how one part is.
@@ -70,6 +75,7 @@ type Component struct {
 	Since                time.Time
 	Remote               bool   // texts are handed to another machine
 	Choice               string // why this implementation
+	Budgeted             bool   // rules do its work when a token budget is used up
 }
 
 // Options describes a Server.

@@ -3,9 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"time"
-
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -15,6 +12,9 @@ import (
 func (s *memoryService) GetStatus(ctx context.Context, r *memsidecarv1.GetStatusRequest) (*memsidecarv1.GetStatusResponse, error) {
 	var v memory.Violations
 	scope := scopeOf(r.GetScope(), false, &v)
+	if days := r.GetUsageDays(); days < 0 || days > maxUsageDays {
+		v.Add("usage_days", "is not between 0 and %d", maxUsageDays)
+	}
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
@@ -22,7 +22,8 @@ func (s *memoryService) GetStatus(ctx context.Context, r *memsidecarv1.GetStatus
 		Version: s.options.Version, StartTime: fromTime(s.started),
 		Embedding: s.embeddingStatus(),
 	}
-	for _, c := range s.Components() {
+	parts := s.Components()
+	for _, c := range parts {
 		resp.Components = append(resp.Components, &memsidecarv1.ComponentStatus{
 			Name: c.Name, Implementation: c.Implementation, Breaker: c.Breaker, Reason: c.Reason, SinceTime: fromTime(c.Since),
 			Remote: c.Remote, Choice: c.Choice,
@@ -38,15 +39,14 @@ func (s *memoryService) GetStatus(ctx context.Context, r *memsidecarv1.GetStatus
 	resp.Queue = &memsidecarv1.QueueStatus{
 		PendingCount: stats.Pending, FailedCount: stats.Failed, OldestPendingTime: fromTime(stats.OldestPending),
 	}
-	sums, err := s.Usage(ctx, scope.Namespace, time.Now())
+	note, err := s.cost(ctx, scope, int(r.GetUsageDays()), resp)
 	if err != nil && !errors.Is(err, memory.ErrUnavailable) {
 		return nil, err
 	}
-	for _, u := range sums {
-		resp.UsageToday = append(resp.UsageToday, &memsidecarv1.ModelUsage{
-			Part: u.Part, Model: u.Model, CallCount: u.Calls, FailureCount: u.Failures, InputTokenCount: u.InputTokens,
-			OutputTokenCount: u.OutputTokens, MeanLatency: durationpb.New(u.Latency / time.Duration(max(1, u.Calls))),
-		})
+	for i, c := range parts {
+		if c.Budgeted {
+			resp.Components[i].Fallback = note
+		}
 	}
 	return resp, nil
 }

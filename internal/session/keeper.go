@@ -61,6 +61,7 @@ type Parts struct {
 	Settings   Settings
 	Considerer Considerer
 	Summarizer Summarizer // nil: no summaries are made
+	Extract    Summarizer // summarises without a model when a token budget is used up; nil: those summaries fail
 	Traces     Traces
 	// Appended is told when messages were added, so that what is derived from them can be made. Optional.
 	Appended func()

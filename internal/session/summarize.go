@@ -1,12 +1,15 @@
 package session
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
 // How much goes into a summary at once. A session of a million messages is summarised in many steps, between which others
@@ -36,6 +39,9 @@ func (k *Keeper) summarize(ctx context.Context, t task) error {
 	s := first.Session
 	if k.Summarizer == nil || k.expired(&s) {
 		return k.Store.SummaryDone(ctx, t.namespace, t.session, s.Last)
+	}
+	if len(s.Participants) == 1 {
+		ctx = usage.WithUser(ctx, memory.User{Namespace: t.namespace, ID: s.Participants[0]})
 	}
 	agents := []string{""}
 	if len(s.Agents) > 1 {
@@ -99,7 +105,7 @@ func (k *Keeper) fold(ctx context.Context, t task, agent string, after int64) (m
 		return false, after, nil
 	}
 	next := Summary{
-		AgentID: agent, Text: previous.Text, MadeBy: k.Summarizer.Name(), At: time.Now(),
+		AgentID: agent, Text: previous.Text, MadeBy: cmp.Or(previous.MadeBy, k.Summarizer.Name()), At: time.Now(),
 		Last: dropped[len(dropped)-1].Position, Messages: previous.Messages + int64(len(dropped)),
 	}
 	s := Summarizing{Previous: previous.Text, Language: languageOf(o.Messages)}
@@ -110,11 +116,21 @@ func (k *Keeper) fold(ctx context.Context, t task, agent string, after int64) (m
 		}
 	}
 	if len(s.Lines) > 0 {
-		if next.Text, err = k.Summarizer.Summarize(ctx, s); err != nil {
+		if next.Text, next.MadeBy, err = k.fresh(ctx, s); err != nil {
 			return false, after, err
 		}
 	}
 	return true, next.Last, k.Store.SaveSummary(ctx, t.namespace, t.session, o.Revision, next)
+}
+
+// fresh is the new text and what made it: the summariser or, when that may not ask its model, the one that needs none.
+func (k *Keeper) fresh(ctx context.Context, s Summarizing) (text, madeBy string, err error) {
+	text, err = k.Summarizer.Summarize(ctx, s)
+	if _, over := errors.AsType[*memory.BudgetError](err); over && k.Extract != nil {
+		text, err = k.Extract.Summarize(ctx, s)
+		return text, k.Extract.Name(), err
+	}
+	return text, k.Summarizer.Name(), err
 }
 
 // bounded is as much of the messages as one step takes, and of a message that alone is more, the beginning.

@@ -48,7 +48,7 @@ func (s *Models) AddUsage(ctx context.Context, calls []usage.Call) error {
 				output_tokens, latency_us) VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6, ?7, ?8) ON CONFLICT DO UPDATE SET
 				calls = calls + 1, failures = failures + ?5, input_tokens = input_tokens + ?6,
 				output_tokens = output_tokens + ?7, latency_us = latency_us + ?8`,
-				c.At.UTC().Format(time.DateOnly), c.Namespace, c.Part, c.Model, failed, c.InputTokens, c.OutputTokens,
+				usage.Day(c.At), c.Namespace, c.Part, c.Model, failed, c.InputTokens, c.OutputTokens,
 				c.Latency.Microseconds())
 			if err != nil {
 				return err
@@ -58,17 +58,17 @@ func (s *Models) AddUsage(ctx context.Context, calls []usage.Call) error {
 	})
 }
 
-// Usage returns what a day's calls cost in a namespace, by part and model.
-func (s *Models) Usage(ctx context.Context, namespace string, day time.Time) (sums []usage.Sum, err error) {
+// Usage returns what the calls since a day cost in a namespace: the newest day first, by part and model.
+func (s *Models) Usage(ctx context.Context, namespace string, since time.Time) (sums []usage.Sum, err error) {
 	err = s.db.Read(ctx, func(q Querier) error {
-		rows, err := q.Query(ctx, `SELECT part, model, calls, failures, input_tokens, output_tokens, latency_us FROM model_usage
-			WHERE day = ? AND namespace = ? ORDER BY part, model`, day.UTC().Format(time.DateOnly), namespace)
+		rows, err := q.Query(ctx, `SELECT day, part, model, calls, failures, input_tokens, output_tokens, latency_us FROM model_usage
+			WHERE day >= ? AND namespace = ? ORDER BY day DESC, part, model`, usage.Day(since), namespace)
 		if err != nil {
 			return err
 		}
 		sums, err = collect(rows, func(scan func(...any) error) (s usage.Sum, err error) {
 			var latency int64
-			err = scan(&s.Part, &s.Model, &s.Calls, &s.Failures, &s.InputTokens, &s.OutputTokens, &latency)
+			err = scan(&s.Day, &s.Part, &s.Model, &s.Calls, &s.Failures, &s.InputTokens, &s.OutputTokens, &latency)
 			s.Latency = time.Duration(latency) * time.Microsecond
 			return s, err
 		})

@@ -3,6 +3,7 @@ package trace
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -35,15 +36,30 @@ func CallOf(ctx context.Context) Call {
 type Recording struct {
 	record Record
 	models *usage.Collector
+
+	mu       sync.Mutex
+	degraded []Degradation
+}
+
+type recordingKey struct{}
+
+// Degrade notes in the record that is being made, if there is one, that something was missing.
+func Degrade(ctx context.Context, component, reason string) {
+	if r, ok := ctx.Value(recordingKey{}).(*Recording); ok {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.degraded = append(r.degraded, Degradation{Component: component, Reason: reason})
+	}
 }
 
 // Begin begins a record. Calls of models that are made with the context it returns belong to it.
 func Begin(ctx context.Context, scope memory.Scope) (context.Context, *Recording) {
 	call := CallOf(ctx)
-	ctx, models := usage.Collect(usage.WithNamespace(ctx, scope.Namespace))
-	return ctx, &Recording{models: models, record: Record{
+	ctx, models := usage.Collect(usage.WithUser(ctx, scope.User()))
+	r := &Recording{models: models, record: Record{
 		ID: NewID(), Scope: scope, TurnID: call.TurnID, OTelTraceID: call.OTelTraceID, At: time.Now(),
 	}}
+	return context.WithValue(ctx, recordingKey{}, r), r
 }
 
 // ID is that of the record to come.
@@ -57,6 +73,9 @@ func (r *Recording) End(err error) Record {
 	record := r.record
 	record.Duration = time.Since(record.At)
 	record.ModelCalls = r.models.Calls()
+	r.mu.Lock()
+	record.Degraded = slices.Clone(r.degraded)
+	r.mu.Unlock()
 	if err != nil {
 		record.Error = err.Error()
 	}

@@ -14,6 +14,14 @@ type Price struct {
 	Currency string  `koanf:"currency"`
 }
 
+// Fits reports whether this is the price of the model.
+func (p Price) Fits(model string) bool {
+	if below, ok := strings.CutSuffix(p.Model, "*"); ok {
+		return strings.HasPrefix(model, below)
+	}
+	return p.Model == model
+}
+
 // Cost is an amount of money.
 type Cost struct {
 	Amount   float64
@@ -27,12 +35,7 @@ const million = 1_000_000
 
 // Of is what the calls cost, or false when their model has no price.
 func (p Prices) Of(s Sum) (Cost, bool) {
-	i := slices.IndexFunc(p, func(price Price) bool {
-		if below, ok := strings.CutSuffix(price.Model, "*"); ok {
-			return strings.HasPrefix(s.Model, below)
-		}
-		return price.Model == s.Model
-	})
+	i := slices.IndexFunc(p, func(price Price) bool { return price.Fits(s.Model) })
 	if i < 0 {
 		return Cost{}, false
 	}

@@ -25,6 +25,7 @@ type Call struct {
 
 // Sum is the calls of a day by one part and model.
 type Sum struct {
+	Day                       string // as Day names it
 	Part, Model               string
 	Calls, Failures           int64
 	InputTokens, OutputTokens int64

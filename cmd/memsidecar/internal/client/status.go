@@ -12,29 +12,35 @@ import (
 )
 
 type statusCommand struct {
-	namespaceFlag
+	Days int `placeholder:"N" help:"What models cost on the last N days (1 to 31), too, today included."`
+
+	person
 	calls
 	output
 }
 
 // Help has examples.
 func (statusCommand) Help() string {
-	return `The queue and the costs are those of the namespace.
+	return `The queue, the costs and the budgets are those of the namespace; with --user the budget of that user is shown, too.
 
 Examples:
 
     memsidecar status
+    memsidecar status --days 7
     memsidecar status --json | jq -e '.components | all(.breaker != "BREAKER_STATE_OPEN")'`
 }
 
 // Run shows the status.
 func (c statusCommand) Run(ctx context.Context, p *Program) error {
+	if c.Days < 0 || c.Days > 31 {
+		return usage("--days %d: use 1 to 31", c.Days)
+	}
 	conn, err := c.dial(p)
 	if err != nil {
 		return err
 	}
 	defer conn.close()
-	resp, err := conn.GetStatus(ctx, &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: c.Namespace}})
+	resp, err := conn.GetStatus(ctx, &memsidecarv1.GetStatusRequest{Scope: c.anybody(), UsageDays: int32(c.Days)}) //nolint:gosec // at most 31
 	if err != nil {
 		return err
 	}
@@ -73,32 +79,28 @@ func (s *screen) status(addr string, r *memsidecarv1.GetStatusResponse) {
 		if c.GetReason() != "" && c.GetSinceTime() != nil {
 			why = "since " + date(c.GetSinceTime()) + ": " + why
 		}
-		t.row(c.GetName(), c.GetImplementation(), breakerCell(c.GetBreaker()), yesNo(c.GetRemote()), why)
+		state := breakerCell(c.GetBreaker())
+		if c.GetFallback() != "" {
+			why = c.GetFallback()
+			if c.GetBreaker() == memsidecarv1.BreakerState_BREAKER_STATE_CLOSED {
+				state = cell{"budget", yellow}
+			}
+		}
+		t.row(c.GetName(), c.GetImplementation(), state, yesNo(c.GetRemote()), why)
 	}
 	s.print(t)
 
-	if len(r.GetUsageToday()) == 0 {
+	s.budgets(r.GetTokenBudgets())
+	if days := r.GetDailyUsage(); len(days) > 0 {
+		for _, day := range days {
+			s.usage(day.GetDay(), day.GetUsage(), day.GetCosts())
+		}
+		if costs := r.GetDailyUsageCosts(); len(costs) > 0 {
+			s.say("\nall these days together: %s\n", costText(costs))
+		}
 		return
 	}
-	s.say("\n")
-	t = &table{columns: []column{
-		{name: "today"},
-		{name: "model"},
-		{name: "calls", right: true},
-		{name: "failed", right: true},
-		{name: "tokens in", right: true},
-		{name: "tokens out", right: true},
-		{name: "mean time", right: true},
-	}}
-	for _, u := range r.GetUsageToday() {
-		failed := cell{text: fmt.Sprint(u.GetFailureCount())}
-		if u.GetFailureCount() > 0 {
-			failed.look = yellow
-		}
-		t.row(u.GetPart(), u.GetModel(), u.GetCallCount(), failed, u.GetInputTokenCount(), u.GetOutputTokenCount(),
-			u.GetMeanLatency().AsDuration().Round(time.Millisecond))
-	}
-	s.print(t)
+	s.usage("today", r.GetUsageToday(), r.GetCostsToday())
 }
 
 // breakerCell says how a part is, in a word.

@@ -1,0 +1,89 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/memsidecar/memsidecar/internal/budget"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/usage"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// maxUsageDays is of how many days GetStatus shows what models cost.
+const maxUsageDays = 31
+
+// cost adds to a status what models cost, today and on as many days as are asked for, and how the token budgets stand. The note is
+// what rules did in the place of models because a budget was used up, or "".
+func (s *memoryService) cost(ctx context.Context, scope memory.Scope, days int, resp *memsidecarv1.GetStatusResponse) (note string, err error) {
+	now := time.Now()
+	sums, err := s.Usage(ctx, scope.Namespace, now.AddDate(0, 0, 1-max(1, days)))
+	if err != nil {
+		return "", err
+	}
+	for from, to := 0, 0; from < len(sums); from = to {
+		for to = from; to < len(sums) && sums[to].Day == sums[from].Day; {
+			to++
+		}
+		day := &memsidecarv1.DailyUsage{Day: sums[from].Day, Costs: fromCosts(s.Prices.Total(sums[from:to]))}
+		for _, u := range sums[from:to] {
+			day.Usage = append(day.Usage, s.modelUsage(u))
+		}
+		if day.GetDay() == usage.Day(now) {
+			resp.UsageToday, resp.CostsToday = day.GetUsage(), day.GetCosts()
+		}
+		if days > 0 {
+			resp.DailyUsage = append(resp.DailyUsage, day)
+		}
+	}
+	if days > 0 {
+		resp.DailyUsageCosts = fromCosts(s.Prices.Total(sums))
+	}
+	standings, err := s.Budgets(ctx, scope.User())
+	if err != nil || len(standings) == 0 {
+		return "", err
+	}
+	for _, b := range standings {
+		if b.Limit > 0 {
+			resp.TokenBudgets = append(resp.TokenBudgets, &memsidecarv1.TokenBudget{
+				UserId: b.User.ID, LimitTokens: b.Limit, UsedTokens: b.Tokens, RefusedCallCount: b.Refused,
+				RefusedUserCount: b.RefusedUsers, ResetTime: fromTime(b.Until),
+			})
+		}
+	}
+	return fallback(standings[0]), nil
+}
+
+func (s *memoryService) modelUsage(u usage.Sum) *memsidecarv1.ModelUsage {
+	p := &memsidecarv1.ModelUsage{
+		Part: u.Part, Model: u.Model, CallCount: u.Calls, FailureCount: u.Failures, InputTokenCount: u.InputTokens,
+		OutputTokenCount: u.OutputTokens, MeanLatency: durationpb.New(u.Latency / time.Duration(max(1, u.Calls))),
+	}
+	if cost, ok := s.Prices.Of(u); ok {
+		p.EstimatedCost = &memsidecarv1.Cost{Amount: cost.Amount, Currency: cost.Currency}
+	}
+	return p
+}
+
+func fromCosts(costs []usage.Cost) []*memsidecarv1.Cost {
+	var list []*memsidecarv1.Cost
+	for _, c := range costs {
+		list = append(list, &memsidecarv1.Cost{Amount: c.Amount, Currency: c.Currency})
+	}
+	return list
+}
+
+// fallback says what the rules did today because budgets of a namespace were used up, or "".
+func fallback(b budget.Standing) string {
+	until := b.Until.Format(time.RFC3339)
+	switch {
+	case b.Refused > 0:
+		return fmt.Sprintf("rules, for %d calls today: the daily token budget of the namespace is used up until %s", b.Refused, until)
+	case b.RefusedUsers > 0:
+		return fmt.Sprintf("rules, for %d users today: their daily token budgets are used up until %s", b.RefusedUsers, until)
+	}
+	return ""
+}
