@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -117,9 +118,10 @@ func newSystem(t *testing.T, j *judge) *system {
 	}, decide.Options{MaxPending: 100, MaxWait: time.Minute, Location: time.UTC, Pool: queue.Options{
 		Workers: 4, MaxAge: time.Hour, BackoffMin: time.Millisecond, BackoffMax: time.Millisecond, Log: log,
 	}})
+	meter := budget.NewMeter(sqlite.NewTokens(storage), budget.Options{Limits: func(string) budget.Limits { return budget.Limits{} }, Log: log})
 	s.keeper = memories.NewKeeper(memories.Parts{
 		Store: s.store, Vectors: noVectors{}, Considerations: s.Considerer, Queue: s.queue, Settings: s.settings, Traces: traces, Purger: storage,
-		Sessions: sqlite.NewSessions(storage),
+		Sessions: sqlite.NewSessions(storage), Tokens: meter,
 	})
 	s.Start()
 	t.Cleanup(func() {
@@ -127,6 +129,7 @@ func newSystem(t *testing.T, j *judge) *system {
 		defer cancel()
 		s.Stop(ctx)
 		traces.Close()
+		meter.Close()
 		if err := storage.Close(); err != nil {
 			t.Error(err)
 		}

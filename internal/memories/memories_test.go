@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
@@ -63,6 +64,7 @@ type (
 	settings struct{ *world }
 	talks    struct{ *world }
 	traces   struct{ *world }
+	tokens   struct{ *world }
 	disk     struct{ *world }
 )
 
@@ -114,19 +116,25 @@ func (t talks) Forget(context.Context, memory.User) (session.Forgotten, error) {
 	return session.Forgotten{Messages: 7, Sessions: 8}, t.step("sessions")
 }
 
+func (t tokens) Today(context.Context, memory.User) (budget.Entry, error) {
+	return budget.Entry{Day: "2026-11-20", Count: budget.Count{Tokens: 9}}, t.step("tokens")
+}
+
+func (t tokens) Forget(context.Context, memory.User) (bool, error) { return true, t.step("tokens") }
+
 func (d disk) Purge(context.Context) (bool, error) { return true, d.step("purge") }
 
 func keeper(w *world) *memories.Keeper {
 	return memories.NewKeeper(memories.Parts{
-		Store: w, Vectors: w, Considerations: w, Queue: jobs{w}, Sessions: talks{w}, Settings: settings{w}, Traces: traces{w}, Purger: disk{w},
+		Store: w, Vectors: w, Considerations: w, Queue: jobs{w}, Sessions: talks{w}, Settings: settings{w}, Traces: traces{w}, Tokens: tokens{w}, Purger: disk{w},
 	})
 }
 
 // TestForgetOrder: jobs are barred first and until the end, so that none stores anything after the deletion; whatever
 // fails, they are let go on.
 func TestForgetOrder(t *testing.T) {
-	whole := []string{"bar", "jobs", "sessions", "traces", "settings", "memories", "purge", "release"}
-	for _, failAt := range append(whole[:7:7], "") {
+	whole := []string{"bar", "jobs", "sessions", "traces", "settings", "tokens", "memories", "purge", "release"}
+	for _, failAt := range append(whole[:8:8], "") {
 		w := &world{failAt: failAt}
 		receipt, err := keeper(w).Forget(t.Context(), memory.User{})
 		want := whole
@@ -142,7 +150,7 @@ func TestForgetOrder(t *testing.T) {
 		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
 			t.Errorf("failing at %q: %v", failAt, err)
 		}
-		if full := (memories.Receipt{Memories: 3, Considerations: 1, Messages: 2, SessionMessages: 7, Sessions: 8, Traces: 4, Settings: true, Purged: true}); failAt == "" && receipt != full {
+		if full := (memories.Receipt{Memories: 3, Considerations: 1, Messages: 2, SessionMessages: 7, Sessions: 8, Traces: 4, Settings: true, Tokens: true, Purged: true}); failAt == "" && receipt != full {
 			t.Errorf("the receipt is %+v", receipt)
 		}
 	}
@@ -150,7 +158,7 @@ func TestForgetOrder(t *testing.T) {
 
 // TestExportStops: at what fails first, the caller's own errors included.
 func TestExportStops(t *testing.T) {
-	for _, failAt := range []string{"settings", "list", "jobs", "visit settings", "visit memory", "visit consideration", "sessions", "window", "messages", "visit session", "visit message", "traces", "visit trace", ""} {
+	for _, failAt := range []string{"settings", "list", "jobs", "visit settings", "visit memory", "visit consideration", "sessions", "window", "messages", "visit session", "visit message", "traces", "visit trace", "tokens", "visit tokens", ""} {
 		w := &world{failAt: failAt}
 		visited := 0
 		visit := func(name string) error {
@@ -164,11 +172,12 @@ func TestExportStops(t *testing.T) {
 			Session:       func(session.Session, *session.Summary) error { return visit("session") },
 			Message:       func(session.Message) error { return visit("message") },
 			Trace:         func(trace.Record) error { return visit("trace") },
+			Tokens:        func(budget.Entry) error { return visit("tokens") },
 		})
 		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
 			t.Errorf("failing at %q: %v", failAt, err)
 		}
-		if failAt == "" && visited != 7 {
+		if failAt == "" && visited != 8 {
 			t.Errorf("visited %d records", visited)
 		}
 		if last := w.steps[len(w.steps)-1]; failAt != "" && last != failAt {

@@ -65,6 +65,8 @@ type Server struct {
 	requests   []Request
 	dimensions int
 	statement  string
+	input      int
+	output     int
 	arrived    chan Request
 	closed     chan struct{}
 }
@@ -72,7 +74,7 @@ type Server struct {
 // Start returns a server that runs until the test ends.
 func Start(t testing.TB, dimensions int) *Server {
 	s := &Server{
-		faults: map[Part]Fault{}, dimensions: dimensions, statement: "用户喜欢喝茶",
+		faults: map[Part]Fault{}, dimensions: dimensions, statement: "用户喜欢喝茶", input: 100, output: 10,
 		arrived: make(chan Request, 10_000), closed: make(chan struct{}),
 	}
 	server := httptest.NewServer(http.HandlerFunc(s.serve))
@@ -99,6 +101,13 @@ func (s *Server) Say(statement string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.statement = statement
+}
+
+// Take is how many tokens each call of a text model takes, in and out; both 0 says nothing about them.
+func (s *Server) Take(input, output int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.input, s.output = input, output
 }
 
 // Arrived delivers the requests as they come.
@@ -131,7 +140,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	gemini := strings.HasPrefix(r.URL.Path, "/v1beta/")
 	s.mu.Lock()
 	s.requests = append(s.requests, request)
-	fault, dimensions, statement := s.faults[request.Part], s.dimensions, s.statement
+	fault, dimensions, statement, input, output := s.faults[request.Part], s.dimensions, s.statement, s.input, s.output
 	s.mu.Unlock()
 	s.arrived <- request
 
@@ -164,9 +173,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case request.Part == Embedding:
 		answer = openAIEmbeddings(request.Body, dimensions)
 	case gemini:
-		answer = geminiText(textFor(request.Part, statement, fault), fault)
+		answer = geminiText(textFor(request.Part, statement, fault), fault, input, output)
 	default:
-		answer = openAIText(textFor(request.Part, statement, fault), fault)
+		answer = openAIText(textFor(request.Part, statement, fault), fault, input, output)
 	}
 	_ = json.NewEncoder(w).Encode(answer) // the client may be gone
 }
@@ -207,13 +216,13 @@ func textFor(part Part, statement string, fault Fault) string {
 	return string(text)
 }
 
-func geminiText(text string, fault Fault) any {
+func geminiText(text string, fault Fault, input, output int) any {
 	candidate := map[string]any{
 		"content": map[string]any{"role": "model", "parts": []any{map[string]any{"text": text}}}, "finishReason": "STOP", "index": 0,
 	}
 	answer := map[string]any{
 		"candidates":    []any{candidate},
-		"usageMetadata": map[string]any{"promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110},
+		"usageMetadata": map[string]any{"promptTokenCount": input, "candidatesTokenCount": output, "totalTokenCount": input + output},
 		"modelVersion":  "a field that the SDK does not know",
 	}
 	switch fault { //nolint:exhaustive // the others are no matter of the answer's form
@@ -228,13 +237,13 @@ func geminiText(text string, fault Fault) any {
 	return answer
 }
 
-func openAIText(text string, fault Fault) any {
+func openAIText(text string, fault Fault, input, output int) any {
 	choice := map[string]any{
 		"index": 0, "message": map[string]any{"role": "assistant", "content": text}, "finish_reason": "stop",
 	}
 	answer := map[string]any{
 		"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": []any{choice},
-		"usage": map[string]any{"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
+		"usage": map[string]any{"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output},
 	}
 	switch fault { //nolint:exhaustive // the others are no matter of the answer's form
 	case NoCandidates:

@@ -55,7 +55,8 @@ func (c forgetCommand) Run(ctx context.Context, p *Program) error {
 		s.fields("memories", resp.GetMemoryCount(), "considerations", resp.GetConsiderationCount(),
 			"messages to others", resp.GetMessageCount(), "sessions", resp.GetSessionCount(),
 			"messages of sessions", resp.GetSessionMessageCount(), "traces", resp.GetTraceCount(),
-			"settings", yesNo(resp.GetSettingsDeleted()), "bytes gone from disk", purged)
+			"settings", yesNo(resp.GetSettingsDeleted()), "token count", yesNo(resp.GetTokenCountDeleted()),
+			"bytes gone from disk", purged)
 	})
 }
 

@@ -1,0 +1,29 @@
+package sqlite_test
+
+import (
+	"testing"
+
+	"github.com/memsidecar/memsidecar/internal/budget"
+	"github.com/memsidecar/memsidecar/internal/budget/budgettest"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+)
+
+func TestTokens(t *testing.T) {
+	budgettest.Run(t, func(t *testing.T) budget.Store {
+		return sqlite.NewTokens(open(t, sqlite.Options{Dir: t.TempDir()}))
+	})
+}
+
+// TestTokensOfEarlierDays: they do not pile up.
+func TestTokensOfEarlierDays(t *testing.T) {
+	db := open(t, sqlite.Options{Dir: t.TempDir()})
+	s := sqlite.NewTokens(db)
+	for _, day := range []string{"2026-11-20", "2026-11-21", "2026-11-22"} {
+		if err := s.Add(t.Context(), []budget.Entry{{Day: day, User: ann, Count: budget.Count{Tokens: 1}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rows := value[int](t, db, `SELECT count(*) FROM token_counts`); rows != 1 {
+		t.Errorf("%d rows are left", rows)
+	}
+}
