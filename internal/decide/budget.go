@@ -20,31 +20,29 @@ const (
 	summaryComponent  = "summary"
 )
 
-// verdict asks the decider or, when that may not ask its model, the rules. Which of them it was is told.
-func (c *Considerer) verdict(ctx context.Context, t Transcript) (v Verdict, by string, err error) {
+// verdict asks the decider or, when its model may not be asked, the rules. Then it tells the budget that is used up.
+func (c *Considerer) verdict(ctx context.Context, t Transcript) (v Verdict, over *memory.BudgetError, err error) {
 	v, err = c.Decider.Decide(ctx, t)
 	over, ok := errors.AsType[*memory.BudgetError](err)
 	if !ok {
-		return v, c.Decider.Name(), err
-	}
-	if v, err = c.Rules.Decide(ctx, t); err != nil {
-		return v, "", err
+		return v, nil, err
 	}
 	trace.Degrade(ctx, decisionComponent, over.Error())
-	v.Reason += "; decided by rules: " + over.Error()
-	return v, c.Rules.Name(), nil
+	v, err = c.Rules.Decide(ctx, t)
+	return v, over, err
 }
 
-// statements asks the summariser or, when that may not ask its model, the rules. The note to add to the reason says so.
-func (c *Considerer) statements(ctx context.Context, t Transcript, v Verdict) (statements []memory.Statement, note string, err error) {
-	statements, err = c.Summarizer.Summarize(ctx, t, v)
-	over, ok := errors.AsType[*memory.BudgetError](err)
-	if !ok {
-		return statements, "", err
-	}
-	if statements, err = c.Rules.Summarize(ctx, t, v); err != nil {
-		return nil, "", err
+// statements asks the summariser or, when its model may not be asked, the rules. They also finish what they have begun: over
+// is why they decided, or nil.
+func (c *Considerer) statements(ctx context.Context, t Transcript, v Verdict, over *memory.BudgetError) ([]memory.Statement, *memory.BudgetError, error) {
+	if over == nil {
+		statements, err := c.Summarizer.Summarize(ctx, t, v)
+		var ok bool
+		if over, ok = errors.AsType[*memory.BudgetError](err); !ok {
+			return statements, nil, err
+		}
 	}
 	trace.Degrade(ctx, summaryComponent, over.Error())
-	return statements, "; summarised by rules: " + over.Error(), nil
+	statements, err := c.Rules.Summarize(ctx, t, v)
+	return statements, over, err
 }

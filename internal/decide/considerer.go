@@ -226,19 +226,25 @@ func (c *Considerer) decide(ctx context.Context, job queue.Job, location *time.L
 	if !t.spoken() {
 		return plan{Reason: "the dialogue holds no words of this user"}, nil
 	}
-	verdict, decidedBy, err := c.verdict(ctx, t)
+	verdict, over, err := c.verdict(ctx, t)
 	if err != nil {
 		return plan{}, fmt.Errorf("deciding: %w", err)
 	}
-	p := plan{Reason: verdict.Reason, DecidedBy: decidedBy}
+	p := plan{Reason: verdict.Reason, DecidedBy: c.Decider.Name()}
+	if over != nil {
+		p.Reason += "; decided by rules: " + over.Error()
+		p.DecidedBy = c.Rules.Name()
+	}
 	if !verdict.Remember {
 		return p, nil
 	}
-	note := ""
-	if p.Statements, note, err = c.statements(ctx, t, verdict); err != nil {
+	decided := over
+	if p.Statements, over, err = c.statements(ctx, t, verdict, over); err != nil {
 		return plan{}, fmt.Errorf("summarising: %w", err)
 	}
-	p.Reason += note
+	if over != nil && decided == nil {
+		p.Reason += "; summarised by rules: " + over.Error()
+	}
 	if len(p.Statements) == 0 {
 		p.Reason += "; but no statement could be made of it"
 		return p, nil

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/budget"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/provider/providertest"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/usage"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// cost is the status of a namespace, and of a user of it, with what so many days cost.
+func (r *running) cost(t *testing.T, scope *memsidecarv1.Scope, days int32) *memsidecarv1.GetStatusResponse {
+	t.Helper()
+	return must(r.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{Scope: scope, UsageDays: days}))(t)
+}
+
+// wantDecidedBy considers something that both the model and the rules remember.
+func (r *running) wantDecidedBy(t *testing.T, scope *memsidecarv1.Scope, by, reason string) *memsidecarv1.Consideration {
+	t.Helper()
+	c := r.consider(t, scope, said("我对花生过敏。"), answered("好的。"))
+	if c.GetState() != remembered || c.GetDecidedBy() != by || !strings.Contains(c.GetReason(), reason) || reason == "" && strings.Contains(c.GetReason(), "budget") {
+		t.Errorf("decided by %s because %q, want by %s because of %q: %v", c.GetDecidedBy(), c.GetReason(), by, reason, c)
+	}
+	return c
+}
+
+const usedUp = "the daily token budget of the namespace is used up until "
+
+// TestTokenBudget: with the namespace's budget used up the rules do the work of the models, and everything says so; other
+// namespaces, embeddings and the breakers are not concerned, and a restart does not forget.
+func TestTokenBudget(t *testing.T) {
+	for _, protocol := range protocols() {
+		t.Run(protocol, func(t *testing.T) {
+			p := providertest.Start(t, 1000)
+			p.Take(59_000, 1000)
+			dir, model := t.TempDir(), protocol+"/model-of-decision"
+			settings := append(useProvider(protocol, p), "llm.daily_token_budget=100000", "namespaces=[{name: big, daily_token_budget: 0}]")
+			r := serveIn(t, dir, settings...)
+			r.wantDecidedBy(t, direct("u"), model, "")
+			if b := r.cost(t, nil, 0).GetTokenBudgets(); len(b) != 1 || b[0].GetUsedTokens() < 120_000 || b[0].GetRefusedCallCount() != 0 {
+				t.Errorf("after one dialogue: %v", b)
+			}
+			asked := len(p.Requests(providertest.Decision))
+			r.wantDecidedBy(t, direct("v"), "rules", usedUp)
+			c := r.wantDecidedBy(t, direct("u"), "rules", usedUp)
+			if !strings.HasPrefix(c.GetReason(), "health:") {
+				t.Errorf("the rules' own reason is gone: %q", c.GetReason())
+			}
+			if m := r.get(t, direct("u"), c.GetChanges()[0].GetMemoryId()); m.GetProvenance().GetDecidedBy() != "rules" {
+				t.Errorf("where it comes from: %v", m.GetProvenance())
+			}
+			if n := len(p.Requests(providertest.Decision)); n != asked {
+				t.Errorf("the model was asked %d more times", n-asked)
+			}
+			r.wantDecidedBy(t, in("big", direct("u")), model, "")
+			r.wantDegradedTrace(t, direct("v"), memsidecarv1.DegradedComponent_DEGRADED_COMPONENT_DECISION)
+			if resp := must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "花生"}))(t); len(resp.GetDegraded()) != 0 {
+				t.Errorf("Retrieve is degraded: %v", resp.GetDegraded())
+			}
+			r.wantFallback(t, nil, "rules, for 2 calls today: "+usedUp)
+			r.wantFallback(t, &memsidecarv1.Scope{Namespace: "big"}, "")
+			if n := strings.Count(r.log.String(), "a daily token budget is used up"); n != 1 {
+				t.Errorf("%d lines in the log", n)
+			}
+			before := r.cost(t, nil, 0).GetTokenBudgets()[0]
+			r.stop()
+			r = serveIn(t, dir, settings...)
+			wantSame(t, r.cost(t, nil, 0).GetTokenBudgets()[0], before)
+			r.wantDecidedBy(t, direct("u"), "rules", usedUp)
+		})
+	}
+}
+
+// wantFallback looks at what the parts say about the rules that do their work.
+func (r *running) wantFallback(t *testing.T, scope *memsidecarv1.Scope, want string) {
+	t.Helper()
+	for _, c := range r.cost(t, scope, 0).GetComponents() {
+		expected := want
+		if c.GetName() == "storage" || c.GetName() == "embedding" {
+			expected = ""
+		}
+		if !strings.HasPrefix(c.GetFallback(), expected) || expected == "" && c.GetFallback() != "" {
+			t.Errorf("%s: %q, want %q", c.GetName(), c.GetFallback(), expected)
+		}
+		if c.GetBreaker() != memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || c.GetReason() != "" {
+			t.Errorf("%s is %v", c.GetName(), c)
+		}
+	}
+}
+
+// wantDegradedTrace looks for a component in the newest trace of a consideration.
+func (r *running) wantDegradedTrace(t *testing.T, scope *memsidecarv1.Scope, component memsidecarv1.DegradedComponent) {
+	t.Helper()
+	eventually(t, "there is a trace", func() bool {
+		list := must(memsidecarv1.NewTraceServiceClient(r.conn).ListTraces(t.Context(), &memsidecarv1.ListTracesRequest{
+			Scope: scope, Kind: memsidecarv1.TraceKind_TRACE_KIND_CONSIDER,
+		}))(t).GetTraces()
+		if len(list) == 0 {
+			return false
+		}
+		for _, d := range list[0].GetDegraded() {
+			if d.GetComponent() == component && strings.Contains(d.GetReason(), "daily token budget") {
+				return true
+			}
+		}
+		t.Fatalf("the trace does not say that %s was missing: %v", component, list[0])
+		return false
+	})
+}
+
+// TestUserTokenBudget: one user's is used up, another's is not; the rules also summarise when only that does not fit in any
+// more; export and forgetting have the count.
+func TestUserTokenBudget(t *testing.T) {
+	p := providertest.Start(t, 1000)
+	p.Take(60_000, 0)
+	r := serve(t, append(useProvider("openai", p), "llm.daily_user_token_budget=50000")...)
+	const own = "the daily token budget of the user is used up until "
+	c := r.wantDecidedBy(t, direct("u"), "openai/model-of-decision", "; summarised by rules: "+own)
+	if texts := texts(r.list(t, direct("u"))); len(texts) != 1 || texts[0] != "用户对花生过敏" {
+		t.Errorf("the rules remembered %q", texts)
+	}
+	if len(p.Requests(providertest.Summary)) != 0 {
+		t.Error("the model was asked for a summary")
+	}
+	r.wantDegradedTrace(t, direct("u"), memsidecarv1.DegradedComponent_DEGRADED_COMPONENT_SUMMARY)
+	r.wantDecidedBy(t, direct("u"), "rules", "; decided by rules: "+own)
+	r.wantDecidedBy(t, direct("v"), "openai/model-of-decision", own)
+	r.wantFallback(t, nil, "rules, for 2 users today: their daily token budgets are used up")
+
+	status := r.cost(t, direct("u"), 0)
+	if b := status.GetTokenBudgets(); len(b) != 1 || b[0].GetUserId() != "u" || b[0].GetLimitTokens() != 50_000 || b[0].GetUsedTokens() < 60_000 ||
+		b[0].GetRefusedCallCount() != 2 || !b[0].GetResetTime().AsTime().Equal(usage.DayAfter(time.Now())) {
+		t.Errorf("the user's budget is %v (%s)", b, c.GetId())
+	}
+	if b := r.cost(t, nil, 0).GetTokenBudgets(); len(b) != 0 {
+		t.Errorf("the namespace has no budget, and shows %v", b)
+	}
+	records := r.export(t, direct("u")).records
+	if last := records[len(records)-1].GetTokenCount(); last.GetTokens() < 60_000 || last.GetRefusedCallCount() != 2 || last.GetDay() != usage.Day(time.Now()) {
+		t.Errorf("exported at last: %v", records[len(records)-1])
+	}
+	if receipt := must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: anywhere("u")}))(t); !receipt.GetTokenCountDeleted() {
+		t.Errorf("the receipt is %v", receipt)
+	}
+	if len(r.export(t, direct("u")).records) != 1 {
+		t.Error("the count is not forgotten")
+	}
+	r.wantDecidedBy(t, direct("u"), "openai/model-of-decision", own)
+}
+
+// TestBudgetOfYesterday: what was taken the day before does not count, and a budget that is used up at the start does.
+func TestBudgetOfYesterday(t *testing.T) {
+	p := providertest.Start(t, 1000)
+	dir := t.TempDir()
+	taken := func(at time.Time) {
+		withStorage(t, dir, func(s *sqlite.Storage) {
+			mustDo(t, sqlite.NewTokens(s).Add(t.Context(), []budget.Entry{{
+				Day: usage.Day(at), User: memory.User{Namespace: "default"}, Count: budget.Count{Tokens: 1_000_000},
+			}}))
+		})
+	}
+	taken(time.Now().Add(-24 * time.Hour))
+	settings := append(useProvider("openai", p), "llm.daily_token_budget=100000")
+	r := serveIn(t, dir, settings...)
+	r.wantDecidedBy(t, direct("u"), "openai/model-of-decision", "")
+	r.stop()
+	taken(time.Now())
+	r = serveIn(t, dir, settings...)
+	r.wantDecidedBy(t, direct("u"), "rules", usedUp)
+}
+
+// TestConversationSummaryWithoutBudget: it is made without the model, and says so.
+func TestConversationSummaryWithoutBudget(t *testing.T) {
+	p := providertest.Start(t, 1000)
+	r := serve(t, append(useProvider("openai", p), "llm.daily_token_budget=10", "session.max_messages=2", "session.memorize_every=0")...)
+	session := r.appendTo(t, direct("u"), said("我对花生过敏，下周三要去成都出差。"), answered("好的。"), said("成都有什么好吃的？"), answered("成都有火锅。"),
+		said("火锅里有花生酱吗？"), answered("有的，可以不放。")).GetSession()
+	eventually(t, "there is a summary", func() bool {
+		window := must(r.sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: within(direct("u"), session.GetId())}))(t)
+		if window.GetSummary() == nil {
+			return false
+		}
+		if s := window.GetSummary(); s.GetMadeBy() != "extract" || !strings.Contains(s.GetText(), "花生过敏") {
+			t.Errorf("the summary is %v", s)
+		}
+		return true
+	})
+	if len(p.Requests(providertest.Summary)) != 0 {
+		t.Error("the model was asked")
+	}
+}
+
+// TestCosts: tokens and estimated prices, per model and day.
+func TestCosts(t *testing.T) {
+	p := providertest.Start(t, 1000)
+	p.Take(1_000_000, 100_000)
+	dir := t.TempDir()
+	withStorage(t, dir, func(s *sqlite.Storage) {
+		call := func(daysAgo int, model string) usage.Call {
+			return usage.Call{At: time.Now().AddDate(0, 0, -daysAgo), Namespace: "default", Part: "decision", Model: model, InputTokens: 2_000_000, OutputTokens: 1_000_000}
+		}
+		mustDo(t, sqlite.NewModels(s).AddUsage(t.Context(), []usage.Call{call(1, "openai/old"), call(6, "openai/old"), call(7, "openai/old"), call(6, "free/m")}))
+	})
+	r := serveIn(t, dir, append(useProvider("openai", p),
+		"llm.prices=[{model: openai/model-of-decision, input: 2, output: 10, currency: CNY}, {model: openai/old, input: 1, output: 3, currency: USD}, {model: openai/model-of-embedding, currency: USD}]")...)
+	r.wantDecidedBy(t, direct("u"), "openai/model-of-decision", "")
+	var status *memsidecarv1.GetStatusResponse
+	eventually(t, "all is counted", func() bool {
+		status = r.cost(t, nil, 7)
+		return len(status.GetUsageToday()) == 3
+	})
+	for _, u := range status.GetUsageToday() {
+		cost, want := u.GetEstimatedCost(), map[string]*memsidecarv1.Cost{"decision": {Amount: 3, Currency: "CNY"}, "embedding": {Currency: "USD"}}[u.GetPart()]
+		if (cost == nil) != (want == nil) || cost != nil && (math.Abs(cost.GetAmount()-want.GetAmount()) > 1e-9 || cost.GetCurrency() != want.GetCurrency()) {
+			t.Errorf("%s cost %v, want %v", u.GetPart(), cost, want)
+		}
+	}
+	wantCosts := func(name string, got []*memsidecarv1.Cost, cny, usd float64) {
+		t.Helper()
+		if len(got) != 2 || got[0].GetCurrency() != "CNY" || got[1].GetCurrency() != "USD" || math.Abs(got[0].GetAmount()-cny) > 1e-9 || math.Abs(got[1].GetAmount()-usd) > 1e-9 {
+			t.Errorf("%s cost %v, want %g CNY and %g USD", name, got, cny, usd)
+		}
+	}
+	wantCosts("today", status.GetCostsToday(), 3, 0)
+	wantCosts("seven days", status.GetDailyUsageCosts(), 3, 10)
+	days := status.GetDailyUsage()
+	if len(days) != 3 || days[0].GetDay() != usage.Day(time.Now()) || days[2].GetDay() != usage.Day(time.Now().AddDate(0, 0, -6)) || len(days[2].GetUsage()) != 2 ||
+		len(days[2].GetCosts()) != 1 || days[2].GetCosts()[0].GetAmount() != 5 {
+		t.Errorf("the days are %v", days)
+	}
+	if s := r.cost(t, nil, 0); len(s.GetDailyUsage()) != 0 || len(s.GetUsageToday()) != 3 {
+		t.Errorf("without days: %v", s)
+	}
+	for _, days := range []int32{-1, 32} {
+		_, err := r.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{UsageDays: days})
+		wantInvalid(t, err, "usage_days")
+	}
+}
