@@ -131,7 +131,7 @@ func TestUserTokenBudget(t *testing.T) {
 	r.wantDegradedTrace(t, direct("u"), memsidecarv1.DegradedComponent_DEGRADED_COMPONENT_SUMMARY)
 	r.wantDecidedBy(t, direct("u"), "rules", "; decided by rules: "+own)
 	r.wantDecidedBy(t, direct("v"), "openai/model-of-decision", own)
-	r.wantFallback(t, nil, "rules, for 2 users today: their daily token budgets are used up")
+	r.wantFallback(t, nil, "rules, for 2 users today: the daily token budget of a user is used up")
 
 	status := r.cost(t, direct("u"), 0)
 	if b := status.GetTokenBudgets(); len(b) != 1 || b[0].GetUserId() != "u" || b[0].GetLimitTokens() != 50_000 || b[0].GetUsedTokens() < 60_000 ||
@@ -196,17 +196,28 @@ func TestConversationSummaryWithoutBudget(t *testing.T) {
 	}
 }
 
+// spend counts a call of a model so many days ago.
+func spend(t *testing.T, dir string, daysAgo int, model string, input, output int) {
+	t.Helper()
+	withStorage(t, dir, func(s *sqlite.Storage) {
+		mustDo(t, sqlite.NewModels(s).AddUsage(t.Context(), []usage.Call{{
+			At: time.Now().AddDate(0, 0, -daysAgo), Namespace: "default", Part: "decision", Model: model,
+			InputTokens: int64(input), OutputTokens: int64(output), Latency: time.Second,
+		}}))
+	})
+}
+
 // TestCosts: tokens and estimated prices, per model and day.
 func TestCosts(t *testing.T) {
 	p := providertest.Start(t, 1000)
 	p.Take(1_000_000, 100_000)
 	dir := t.TempDir()
-	withStorage(t, dir, func(s *sqlite.Storage) {
-		call := func(daysAgo int, model string) usage.Call {
-			return usage.Call{At: time.Now().AddDate(0, 0, -daysAgo), Namespace: "default", Part: "decision", Model: model, InputTokens: 2_000_000, OutputTokens: 1_000_000}
-		}
-		mustDo(t, sqlite.NewModels(s).AddUsage(t.Context(), []usage.Call{call(1, "openai/old"), call(6, "openai/old"), call(7, "openai/old"), call(6, "free/m")}))
-	})
+	for _, call := range []struct {
+		daysAgo int
+		model   string
+	}{{1, "openai/old"}, {6, "openai/old"}, {7, "openai/old"}, {6, "free/m"}} {
+		spend(t, dir, call.daysAgo, call.model, 2_000_000, 1_000_000)
+	}
 	r := serveIn(t, dir, append(useProvider("openai", p),
 		"llm.prices=[{model: openai/model-of-decision, input: 2, output: 10, currency: CNY}, {model: openai/old, input: 1, output: 3, currency: USD}, {model: openai/model-of-embedding, currency: USD}]")...)
 	r.wantDecidedBy(t, direct("u"), "openai/model-of-decision", "")

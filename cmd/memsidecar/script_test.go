@@ -128,6 +128,16 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 		"failed": func(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Setenv(args[0], seedConsideration(t, ts.MkAbs("data"), direct(args[1]), args[2], failed))
 		},
+		// spent DAYS MODEL IN OUT counts a call of a model so many days ago, before the sidecar starts.
+		"spent": func(ts *testscript.TestScript, _ bool, args []string) {
+			var n [3]int
+			for i, arg := range []string{args[0], args[2], args[3]} {
+				var err error
+				n[i], err = strconv.Atoi(arg)
+				ts.Check(err)
+			}
+			spend(t, ts.MkAbs("data"), n[0], args[1], n[1], n[2])
+		},
 	}
 }
 
@@ -231,6 +241,7 @@ var changing = []struct {
 	{regexp.MustCompile(`(con|trc|ses)_[0-9a-f-]{36}`), "${1}_xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d`), "2026-xx-xx xx:xx"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z`), "TIME"},
+	{regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\d `), "2026-xx-xx "},
 	{regexp.MustCompile(`:\d\d\.\d{3}\b`), ":xx.xxx"},
 	{regexp.MustCompile(` in [\d.]+m?s`), " in TIME"},
 	{regexp.MustCompile(` +[\d.]+[mµ]?s\b`), " TIME"}, // with what stands before it, which is as wide as the longest

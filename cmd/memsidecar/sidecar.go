@@ -135,6 +135,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 		store.Reset()
 		settings.Reset()
 		past.Reset()
+		meter.Reset()
 	})
 	considerer.Start()
 	s.onStop(considerer.Stop)

@@ -67,6 +67,13 @@ func NewMeter(store Store, options Options) *Meter {
 // Close writes what waits.
 func (m *Meter) Close() { m.writer.Close() }
 
+// Reset drops what is in memory of the storage, for when that was opened anew: it may be another one.
+func (m *Meter) Reset() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.counts)
+}
+
 // allowance is a limit that a call is subject to.
 type allowance struct {
 	of    memory.BudgetOf

@@ -81,9 +81,16 @@ func fallback(b budget.Standing) string {
 	until := b.Until.Format(time.RFC3339)
 	switch {
 	case b.Refused > 0:
-		return fmt.Sprintf("rules, for %d calls today: the daily token budget of the namespace is used up until %s", b.Refused, until)
+		return fmt.Sprintf("rules, for %s today: the daily token budget of the namespace is used up until %s", counted(b.Refused, "call"), until)
 	case b.RefusedUsers > 0:
-		return fmt.Sprintf("rules, for %d users today: their daily token budgets are used up until %s", b.RefusedUsers, until)
+		return fmt.Sprintf("rules, for %s today: the daily token budget of a user is used up until %s", counted(b.RefusedUsers, "user"), until)
 	}
 	return ""
+}
+
+func counted(n int64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprint(n, " ", what)
 }
