@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -24,12 +25,13 @@ func (s *memoryService) cost(ctx context.Context, scope memory.Scope, days int, 
 	if err != nil {
 		return "", err
 	}
-	for from, to := 0, 0; from < len(sums); from = to {
-		for to = from; to < len(sums) && sums[to].Day == sums[from].Day; {
-			to++
+	for rest := sums; len(rest) > 0; {
+		n := slices.IndexFunc(rest, func(u usage.Sum) bool { return u.Day != rest[0].Day })
+		if n < 0 {
+			n = len(rest)
 		}
-		day := &memsidecarv1.DailyUsage{Day: sums[from].Day, Costs: fromCosts(s.Prices.Total(sums[from:to]))}
-		for _, u := range sums[from:to] {
+		day := &memsidecarv1.DailyUsage{Day: rest[0].Day, Costs: fromCosts(s.Prices.Total(rest[:n]))}
+		for _, u := range rest[:n] {
 			day.Usage = append(day.Usage, s.modelUsage(u))
 		}
 		if day.GetDay() == usage.Day(now) {
@@ -38,6 +40,7 @@ func (s *memoryService) cost(ctx context.Context, scope memory.Scope, days int, 
 		if days > 0 {
 			resp.DailyUsage = append(resp.DailyUsage, day)
 		}
+		rest = rest[n:]
 	}
 	if days > 0 {
 		resp.DailyUsageCosts = fromCosts(s.Prices.Total(sums))

@@ -40,7 +40,7 @@ func (c statusCommand) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	defer conn.close()
-	resp, err := conn.GetStatus(ctx, &memsidecarv1.GetStatusRequest{Scope: c.anybody(), UsageDays: int32(c.Days)}) //nolint:gosec // at most 31
+	resp, err := conn.GetStatus(ctx, &memsidecarv1.GetStatusRequest{Scope: c.anybody(), UsageDays: int32(c.Days)})
 	if err != nil {
 		return err
 	}
