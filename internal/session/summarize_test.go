@@ -150,6 +150,25 @@ func TestSummaryOfEachAgent(t *testing.T) {
 	})
 }
 
+// TestSummaryPassesToolsOver: what tools said neither is in a summary nor makes a model be asked more often.
+func TestSummaryPassesToolsOver(t *testing.T) {
+	bubble(t, func(w *world) {
+		j := &joiner{}
+		w.parts.Summarizer = j
+		w.restart()
+		defer w.stop()
+		s := scope("ann", "s")
+		for i := range 20 {
+			w.say(s, fmt.Sprint("q", i), "T: raw", "T: rawer", fmt.Sprint("A: a", i))
+			synctest.Wait()
+			w.pass(time.Second)
+		}
+		if got := w.summary(s); strings.Contains(got.Text, "raw") || got.Messages < 26 || len(j.asked) > 8 {
+			w.Errorf("asked %d times: %+v", len(j.asked), got)
+		}
+	})
+}
+
 // TestLongSession: a long session is summarised in bounded steps, and lets others have their turn.
 func TestLongSession(t *testing.T) {
 	bubble(t, func(w *world) {
