@@ -175,17 +175,17 @@ func (e *every) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// everyName says it in words.
-func everyName(n *int32, otherwise string) string {
+// everyName says in words what a session, or a user's settings, decide.
+func everyName(decided bool, n int32, otherwise string) string {
 	switch {
-	case n == nil:
+	case !decided:
 		return otherwise
-	case *n == 0:
+	case n == 0:
 		return "never by itself"
-	case *n == 1:
+	case n == 1:
 		return "after every message of people"
 	}
-	return fmt.Sprintf("after %d messages of people", *n)
+	return fmt.Sprintf("after %d messages of people", n)
 }
 
 type sessionsUpdate struct {
