@@ -1,6 +1,6 @@
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: build test race lint fmt generate tidy check
+.PHONY: build test race lint fmt generate tidy check bench
 
 build:
 	go build -o bin/ ./cmd/...
@@ -28,3 +28,7 @@ tidy: # -e: see .ci/run
 
 check: # all that CI runs
 	.ci/run
+
+BENCH ?= .
+bench: # two to four minutes and 2.1 GB of temporary disk; BENCH=Retrieve measures only what matches
+	go test -run '^$$' -bench '$(BENCH)' -benchtime 2s -timeout 20m ./cmd/memsidecar

@@ -31,18 +31,18 @@ type running struct {
 }
 
 // serve runs `memsidecar serve` in this process until the test ends. Settings are KEY=VALUE pairs.
-func serve(t *testing.T, settings ...string) *running {
+func serve(t testing.TB, settings ...string) *running {
 	t.Helper()
 	return serveIn(t, t.TempDir(), settings...)
 }
 
-func serveIn(t *testing.T, dir string, settings ...string) *running {
+func serveIn(t testing.TB, dir string, settings ...string) *running {
 	t.Helper()
 	return serveWith(t, dir, nil, settings...)
 }
 
 // serveWith has an environment, too.
-func serveWith(t *testing.T, dir string, environ []string, settings ...string) *running {
+func serveWith(t testing.TB, dir string, environ []string, settings ...string) *running {
 	t.Helper()
 	r := &running{dir: dir, log: &syncBuffer{}}
 	args := []string{"--listen", "127.0.0.1:0", "--data-dir", dir, "serve"}
@@ -75,7 +75,7 @@ func serveWith(t *testing.T, dir string, environ []string, settings ...string) *
 	return r
 }
 
-func dial(t *testing.T, addr string) *grpc.ClientConn {
+func dial(t testing.TB, addr string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -149,7 +149,7 @@ func (r *running) retrieve(t *testing.T, scope *memsidecarv1.Scope, query string
 }
 
 // binary builds the program once for all tests and returns its path.
-func binary(t *testing.T) string {
+func binary(t testing.TB) string {
 	t.Helper()
 	path, err := buildOnce()
 	if err != nil {
@@ -187,6 +187,8 @@ func (e *buildError) Error() string { return "go build: " + e.err.Error() + "\n"
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+	benchmarks.print(os.Stdout)
+	benchmarks.removeFixtures()
 	if buildDir != "" {
 		_ = os.RemoveAll(buildDir)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -23,13 +24,14 @@ import (
 type process struct {
 	memsidecarv1.MemoryServiceClient
 	command *exec.Cmd
+	conn    *grpc.ClientConn
 	log     *syncBuffer
 }
 
 var readyLine = regexp.MustCompile(`memsidecar is ready.* address=(\S+)`)
 
 // spawn starts the real binary on the folder and returns when it answers.
-func spawn(t *testing.T, dir string, environ ...string) *process {
+func spawn(t testing.TB, dir string, environ ...string) *process {
 	t.Helper()
 	p := &process{command: exec.CommandContext(context.Background(), binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir), log: &syncBuffer{}}
 	p.command.Env = append(os.Environ(), environ...)
@@ -56,12 +58,13 @@ func spawn(t *testing.T, dir string, environ ...string) *process {
 	if !ok {
 		t.Fatalf("serve ended before it was ready:\n%s", p.log)
 	}
-	p.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(dial(t, addr))
+	p.conn = dial(t, addr)
+	p.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(p.conn)
 	return p
 }
 
 // kill ends the process as kill -9 does: it can neither flush nor close anything.
-func (p *process) kill(t *testing.T) {
+func (p *process) kill(t testing.TB) {
 	t.Helper()
 	if err := p.command.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -24,6 +24,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
+	summarymodel "github.com/memsidecar/memsidecar/internal/session/summary/model"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -240,6 +241,11 @@ func (m *models) settleDeciding(ctx context.Context) error {
 		}
 	}
 	conversations := session.Summarizer(extract.New(m.cfg.Session.SummaryMaxChars))
+	if summarizer != nil && m.cfg.Session.SummaryMaxChars > 0 {
+		conversations = summarymodel.New(summarizer, summarymodel.Options{
+			MaxRunes: m.cfg.Session.SummaryMaxChars, Generation: options(m.cfg.Summary, nil).Generation,
+		})
+	}
 	m.conversations.Store(&conversations)
 	m.deciding.Use(d, s)
 	return nil

@@ -20,6 +20,7 @@ func (serveCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	}
 	cfg := loaded.Config
 	log := m.logger(cfg)
+	defer limitMemory(cfg, m.Environ, log)()
 	sidecar, err := Start(ctx, cfg, m.Environ, log)
 	if err != nil {
 		return err

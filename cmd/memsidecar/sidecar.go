@@ -32,9 +32,10 @@ type Sidecar struct {
 	// Addr is where it listens.
 	Addr net.Addr
 
-	server  *server.Server
-	failed  chan error // the listener's end, when it was not asked to stop
-	closers []func(context.Context)
+	server    *server.Server
+	retriever *retrieve.Retriever
+	failed    chan error // the listener's end, when it was not asked to stop
+	closers   []func(context.Context)
 }
 
 // Start opens the storage, starts the workers and answers calls until Stop. The environment is where providers' keys are.
@@ -114,6 +115,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 		Budget: cfg.Retrieval.Budget, VectorWeight: cfg.Retrieval.VectorWeight, RecencyHalfLife: cfg.Retrieval.RecencyHalfLife,
 		Prompts: cfg.Retrieval.Prompts, Labels: cfg.Session.Labels, Location: location, Log: log,
 	})
+	s.retriever = retriever
 	s.onStop(func(context.Context) { retriever.Close() })
 
 	considerer := decide.NewConsiderer(decide.Parts{

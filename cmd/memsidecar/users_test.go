@@ -116,7 +116,8 @@ func TestForgetUser(t *testing.T) {
 
 	receipt := must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: anywhere("alice")}))(t)
 	wantSame(t, receipt, &memsidecarv1.ForgetUserResponse{
-		MemoryCount: memories, ConsiderationCount: 4, MessageCount: 3, TraceCount: 1, SettingsDeleted: true, PurgedFromDisk: true,
+		MemoryCount: memories, ConsiderationCount: 4, MessageCount: 3, TraceCount: 5, SettingsDeleted: true, PurgedFromDisk: true,
+		SessionMessageCount: 6, SessionCount: 1,
 	})
 	wantNoBytes(t, r.dir, mark)
 	wantNoBytes(t, r.dir, "alice")

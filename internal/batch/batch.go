@@ -12,7 +12,7 @@ import (
 type Options struct {
 	// Name is used in the log, for example "traces".
 	Name string
-	// Every is the time between two writes.
+	// Every is the time between two writes; they come sooner when half of Max waits.
 	Every time.Duration
 	// Max bounds what waits in memory while the writing does not keep up; what comes beyond it is dropped.
 	Max int
@@ -32,6 +32,7 @@ type Writer[T any] struct {
 	dropped int       // since the log said so
 	warned  time.Time // when it did
 
+	full    chan struct{} // half of Max waits
 	writing chan struct{} // holds one token while a batch is being written, so that Flush returns after it
 	stop    chan struct{}
 	done    chan struct{}
@@ -40,7 +41,7 @@ type Writer[T any] struct {
 // NewWriter returns a writer that works until Close.
 func NewWriter[T any](write func(context.Context, []T) error, options Options) *Writer[T] {
 	w := &Writer[T]{
-		write: write, options: options, writing: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+		write: write, options: options, full: make(chan struct{}, 1), writing: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	go w.run()
 	return w
@@ -55,6 +56,12 @@ func (w *Writer[T]) Add(item T) {
 		return
 	}
 	w.waiting = append(w.waiting, item)
+	if len(w.waiting) == (w.options.Max+1)/2 {
+		select {
+		case w.full <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // Flush writes what was added before it was called, unless the context ends first.
@@ -104,6 +111,8 @@ func (w *Writer[T]) run() {
 	for {
 		select {
 		case <-ticker.C:
+			w.Flush(context.Background())
+		case <-w.full:
 			w.Flush(context.Background())
 		case <-w.stop:
 			w.Flush(context.Background())

@@ -49,7 +49,7 @@ func TestWritesTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sink
 		w := batch.NewWriter(s.write, options(new(bytes.Buffer)))
-		for i := range 3 {
+		for i := range 2 {
 			w.Add(i)
 		}
 		synctest.Wait()
@@ -58,16 +58,37 @@ func TestWritesTogether(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		w.Add(3)
+		w.Add(2)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if got := s.batches; len(got) != 2 || !slices.Equal(got[0], []int{0, 1, 2}) || !slices.Equal(got[1], []int{3}) {
+		if got := s.batches; len(got) != 2 || !slices.Equal(got[0], []int{0, 1}) || !slices.Equal(got[1], []int{2}) {
 			t.Errorf("written %v", got)
 		}
-		w.Add(4)
+		w.Add(3)
 		w.Close()
-		if got := s.all(); !slices.Equal(got, []int{0, 1, 2, 3, 4}) {
+		if got := s.all(); !slices.Equal(got, []int{0, 1, 2, 3}) {
 			t.Errorf("after Close %v", got)
+		}
+	})
+}
+
+// TestWritesSooner: while the writing keeps up nothing is dropped, however much comes in the time between two writes.
+func TestWritesSooner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s sink
+		var log bytes.Buffer
+		w := batch.NewWriter(s.write, options(&log))
+		begin := time.Now()
+		for i := range 100 {
+			w.Add(i)
+			synctest.Wait() // the writing keeps up
+		}
+		if d := time.Since(begin); d != 0 || len(s.all()) < 97 {
+			t.Errorf("after %s %v is written", d, s.all())
+		}
+		w.Close()
+		if len(s.all()) != 100 || log.Len() > 0 {
+			t.Errorf("written %v, logged %q", s.all(), log.String())
 		}
 	})
 }

@@ -87,7 +87,7 @@ type Breaker struct {
 
 // Index is the search index in memory.
 type Index struct {
-	BudgetMiB int `koanf:"budget_mib" min:"1" max:"1048576" doc:"memory for the indexes of all users together, in MiB; the least recently used are dropped first"`
+	BudgetMiB int `koanf:"budget_mib" min:"1" max:"1048576" doc:"memory for the indexes of all users together, in MiB; the least recently used are dropped first; the whole process is kept near 200 MiB more, unless GOMEMLIMIT is set"`
 }
 
 // Retrieval is the read path. What a request says itself comes before top_k, min_score and max_context_chars.
@@ -199,7 +199,7 @@ func defaults(dataDir string) Config {
 		},
 		History:       History{Vectors: 1000},
 		Namespaces:    []Namespace{},
-		Trace:         Trace{Retention: 168 * time.Hour, MaxRecords: 100_000},
+		Trace:         Trace{Retention: 168 * time.Hour, MaxRecords: 50_000},
 		ShutdownGrace: 10 * time.Second,
 	}
 }

@@ -118,7 +118,9 @@ func TestForms(t *testing.T) {
 		{Name: "crew", Weight: 2, Kind: "fact", Phrases: map[string][]string{"en": {"my crew", "sail~ with"}, "zh": {"船员"}}},
 	}
 	prompts := retrieve.DefaultPrompts()
-	prompts["en"] = retrieve.Prompt{Header: "[notes]", Note: prompts["en"].Note, Footer: prompts["en"].Footer}
+	english := prompts["en"]
+	english.Header = "[notes]"
+	prompts["en"] = english
 	prompts["de"] = retrieve.Prompt{Header: "[Notizen]", Footer: "[Ende]"}
 	sources := map[string]Sources{
 		"file": {Environ: environ(), File: write(t, `

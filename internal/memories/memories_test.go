@@ -12,6 +12,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
@@ -59,6 +61,7 @@ func (w *world) List(context.Context, memory.User, vectorstore.ListQuery) (vecto
 type (
 	jobs     struct{ *world }
 	settings struct{ *world }
+	talks    struct{ *world }
 	traces   struct{ *world }
 	disk     struct{ *world }
 )
@@ -79,19 +82,51 @@ func (s settings) Get(context.Context, memory.User) (memory.Settings, error) {
 
 func (t traces) Forget(context.Context, memory.User) (int64, error) { return 4, t.step("traces") }
 
+func (t traces) ForgetSession(context.Context, string, string, memory.Channel) (int64, error) {
+	return 1, t.step("traces")
+}
+
+func (t traces) List(context.Context, trace.ListQuery) ([]trace.Record, string, error) {
+	return []trace.Record{{ID: "t"}}, "", t.step("traces")
+}
+
+func (t talks) Get(context.Context, session.Viewer, string) (session.Session, error) {
+	return session.Session{ID: "s", Participants: []string{"u", "v"}}, t.step("session")
+}
+
+func (t talks) Delete(context.Context, session.Viewer, string) (session.Deleted, error) {
+	return session.Deleted{Messages: 5, Considerations: 6}, t.step("delete session")
+}
+
+func (t talks) Sessions(context.Context, memory.User, string, int) ([]session.Session, string, error) {
+	return []session.Session{{ID: "s", Participants: []string{"u"}}}, "", t.step("sessions")
+}
+
+func (t talks) OwnMessages(context.Context, memory.User, string, int64, int) ([]session.Message, error) {
+	return []session.Message{{Position: 1}}, t.step("messages")
+}
+
+func (t talks) Window(context.Context, session.Viewer, string, session.WindowQuery) (session.Window, error) {
+	return session.Window{}, t.step("window")
+}
+
+func (t talks) Forget(context.Context, memory.User) (session.Forgotten, error) {
+	return session.Forgotten{Messages: 7, Sessions: 8}, t.step("sessions")
+}
+
 func (d disk) Purge(context.Context) (bool, error) { return true, d.step("purge") }
 
 func keeper(w *world) *memories.Keeper {
 	return memories.NewKeeper(memories.Parts{
-		Store: w, Vectors: w, Considerations: w, Queue: jobs{w}, Settings: settings{w}, Traces: traces{w}, Purger: disk{w},
+		Store: w, Vectors: w, Considerations: w, Queue: jobs{w}, Sessions: talks{w}, Settings: settings{w}, Traces: traces{w}, Purger: disk{w},
 	})
 }
 
 // TestForgetOrder: jobs are barred first and until the end, so that none stores anything after the deletion; whatever
 // fails, they are let go on.
 func TestForgetOrder(t *testing.T) {
-	whole := []string{"bar", "jobs", "traces", "settings", "memories", "purge", "release"}
-	for _, failAt := range append(whole[:6:6], "") {
+	whole := []string{"bar", "jobs", "sessions", "traces", "settings", "memories", "purge", "release"}
+	for _, failAt := range append(whole[:7:7], "") {
 		w := &world{failAt: failAt}
 		receipt, err := keeper(w).Forget(t.Context(), memory.User{})
 		want := whole
@@ -107,7 +142,7 @@ func TestForgetOrder(t *testing.T) {
 		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
 			t.Errorf("failing at %q: %v", failAt, err)
 		}
-		if full := (memories.Receipt{Memories: 3, Considerations: 1, Messages: 2, Traces: 4, Settings: true, Purged: true}); failAt == "" && receipt != full {
+		if full := (memories.Receipt{Memories: 3, Considerations: 1, Messages: 2, SessionMessages: 7, Sessions: 8, Traces: 4, Settings: true, Purged: true}); failAt == "" && receipt != full {
 			t.Errorf("the receipt is %+v", receipt)
 		}
 	}
@@ -115,7 +150,7 @@ func TestForgetOrder(t *testing.T) {
 
 // TestExportStops: at what fails first, the caller's own errors included.
 func TestExportStops(t *testing.T) {
-	for _, failAt := range []string{"settings", "list", "jobs", "visit settings", "visit memory", "visit consideration", ""} {
+	for _, failAt := range []string{"settings", "list", "jobs", "visit settings", "visit memory", "visit consideration", "sessions", "window", "messages", "visit session", "visit message", "traces", "visit trace", ""} {
 		w := &world{failAt: failAt}
 		visited := 0
 		visit := func(name string) error {
@@ -126,11 +161,14 @@ func TestExportStops(t *testing.T) {
 			Settings:      func(memory.Settings) error { return visit("settings") },
 			Memory:        func(memory.Memory) error { return visit("memory") },
 			Consideration: func(queue.Job) error { return visit("consideration") },
+			Session:       func(session.Session, *session.Summary) error { return visit("session") },
+			Message:       func(session.Message) error { return visit("message") },
+			Trace:         func(trace.Record) error { return visit("trace") },
 		})
 		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
 			t.Errorf("failing at %q: %v", failAt, err)
 		}
-		if failAt == "" && visited != 4 {
+		if failAt == "" && visited != 7 {
 			t.Errorf("visited %d records", visited)
 		}
 		if last := w.steps[len(w.steps)-1]; failAt != "" && last != failAt {

@@ -23,7 +23,7 @@ type Handler func(ctx context.Context, job Job) (memory.State, memory.Outcome, e
 
 // Options describes a pool.
 type Options struct {
-	Workers int // how many jobs run at once
+	Workers int // how many jobs are handled at once; as many more may be claimed before, or be storing their results
 	// MaxAge is how long a job is tried again; then it fails.
 	MaxAge time.Duration
 	// BackoffMin and BackoffMax bound the pauses between attempts, before a jitter of up to half of the pause.
@@ -48,6 +48,7 @@ type Pool struct {
 	options Options
 
 	wake   chan struct{}
+	slots  chan struct{} // a token for each job in the handler
 	cancel context.CancelFunc
 	ctx    context.Context
 	loop   sync.WaitGroup
@@ -78,7 +79,7 @@ func NewPool(store Store, handler Handler, options Options) *Pool {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Pool{
 		store: store, handler: handler, options: options,
-		wake: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
+		wake: make(chan struct{}, 1), slots: make(chan struct{}, options.Workers), ctx: ctx, cancel: cancel,
 		running: map[int64]*runningJob{}, watchers: map[watchKey][]chan struct{}{},
 		recover: true, // what an earlier process left running
 	}
@@ -192,7 +193,9 @@ func (p *Pool) run() {
 // claim starts what is due and returns how long to wait for the next, negative when only a Wake can bring one.
 func (p *Pool) claim() time.Duration {
 	p.mu.Lock()
-	free := p.options.Workers - len(p.running)
+	// Claiming and storing take a commit each. A worker that waited for them would be idle, most of all while the storage is
+	// busy with acknowledging.
+	free := 2*p.options.Workers - len(p.running)
 	recovering := p.recover && len(p.barred) == 0
 	if recovering {
 		p.recover = false
@@ -279,7 +282,15 @@ func (p *Pool) start(job Job) {
 func (p *Pool) attempt(ctx context.Context, job Job) (final bool, err error) {
 	log := p.options.Log.With("consideration", job.Consideration.ID, "namespace", job.Dialogue.Scope.Namespace)
 	attempts := job.Consideration.Attempts
+	select {
+	case p.slots <- struct{}{}:
+	case <-ctx.Done(): // barred
+		return false, ctx.Err()
+	case <-p.ctx.Done(): // stopping before the job has begun
+		return false, p.ctx.Err()
+	}
 	state, outcome, err := p.handle(ctx, job)
+	<-p.slots
 	if ctx.Err() != nil {
 		return false, ctx.Err() // barred or stopping: the job is taken up again
 	}

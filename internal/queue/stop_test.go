@@ -57,6 +57,57 @@ func TestStop(t *testing.T) {
 	})
 }
 
+// TestClaimsAhead: a worker that is done finds the next job claimed. What was claimed and not begun when the pool stops is
+// not begun, holds nothing up, and is done by the next pool.
+func TestClaimsAhead(t *testing.T) {
+	bubble(t, func(b *bench) {
+		b.options.Workers = 2
+		ids := map[string]string{}
+		for _, person := range []string{"ann", "ben", "cleo", "dan", "eve"} {
+			ids[person] = b.accept(person)
+		}
+		proceed := make(chan struct{})
+		var begun diary
+		handler := func(_ context.Context, job queue.Job) (memory.State, memory.Outcome, error) {
+			begun.note(job.User().ID)
+			<-proceed
+			return remembered()
+		}
+		pool := b.start(handler)
+		synctest.Wait()
+		first, _ := begun.read()
+		claimed := 0
+		for person, id := range ids {
+			if b.get(id, person).State == memory.StateRunning {
+				claimed++
+			}
+		}
+		if len(first) != 2 || claimed != 4 {
+			t.Errorf("%d jobs are begun and %d claimed, want 2 and 4", len(first), claimed)
+		}
+		stopped := make(chan struct{})
+		go func() {
+			pool.Stop(b.Context())
+			close(stopped)
+		}()
+		synctest.Wait()
+		close(proceed)
+		<-stopped
+		if all, _ := begun.read(); len(all) != 2 {
+			t.Errorf("%q were begun, want only %q", all, first)
+		}
+		pool = b.start(handler)
+		defer b.stop(pool)
+		synctest.Wait()
+		for person, id := range ids {
+			b.is(id, person, memory.StateRemembered)
+		}
+		if all, _ := begun.read(); len(all) != 5 {
+			t.Errorf("%q were begun, want each once", all)
+		}
+	})
+}
+
 // TestBar: while a user is being forgotten no job touches their words, not even as another speaker; other jobs go on.
 func TestBar(t *testing.T) {
 	bubble(t, func(b *bench) {

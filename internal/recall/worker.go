@@ -29,6 +29,8 @@ type Options struct {
 const (
 	batchSize = 64  // messages embedded and stored at once
 	dropSize  = 500 // vectors of an old model deleted at once
+	// noteEvery is after how many messages that get no vectors it is written down how far the work is.
+	noteEvery = 1000
 )
 
 // Worker keeps the keyword index and the vectors of past messages up to date in the background. Both are derived from the
@@ -122,6 +124,7 @@ func (w *Worker) vectors() {
 	}) {
 		return
 	}
+	noted := after
 	for {
 		var missing []Missing
 		var next int64
@@ -134,13 +137,20 @@ func (w *Worker) vectors() {
 		if next == after {
 			break
 		}
+		after = next
 		vectors, ok := w.embed(missing)
-		if !ok || !w.eventually("embedding past messages", func() error {
-			return w.index.SetVectors(w.ctx, fingerprint, vectors, next, w.options.Vectors)
+		if !ok {
+			return
+		}
+		if len(vectors) == 0 && after-noted < noteEvery {
+			continue // writing it down would cost more than looking at these again
+		}
+		if !w.eventually("embedding past messages", func() error {
+			return w.index.SetVectors(w.ctx, fingerprint, vectors, after, w.options.Vectors)
 		}) {
 			return
 		}
-		after = next
+		noted = after
 	}
 	for more := true; more; {
 		if !w.eventually("deleting vectors of a model that is no longer used", func() (err error) {

@@ -206,30 +206,32 @@ func (r *Retriever) explain(err error) string {
 // rank fuses the candidates of both halves. Either half alone is evidence of relevance, so they are combined as
 // independent evidence is (noisy or), and a half that is missing takes nothing away from the other.
 func (r *Retriever) rank(found searched, from origin, now time.Time) []Hit {
-	fused := map[hitKey]*Hit{}
-	for _, half := range []half{byKeyword, byVector} {
-		for _, s := range found[search{from, half}].hits {
-			h := fused[keyOf(s.Hit)]
-			if h == nil {
-				h = &s.Hit
-				fused[keyOf(s.Hit)] = h
-			}
-			if half == byKeyword {
-				h.Parts.Keyword = s.score
-			} else {
-				h.Parts.Similarity = min(1, max(0, s.score))
-			}
+	keyword, vector := found[search{from, byKeyword}].hits, found[search{from, byVector}].hits
+	ranked := make([]Hit, 0, len(keyword)+len(vector))
+	places := make(map[hitKey]int, len(keyword)+len(vector)) // in ranked
+	parts := func(h Hit) *ScoreParts {
+		i, known := places[keyOf(h)]
+		if !known {
+			i = len(ranked)
+			places[keyOf(h)] = i
+			ranked = append(ranked, h)
 		}
+		return &ranked[i].Parts
+	}
+	for _, s := range keyword {
+		parts(s.Hit).Keyword = s.score
+	}
+	for _, s := range vector {
+		parts(s.Hit).Similarity = min(1, max(0, s.score))
 	}
 	evidence := r.vectorEvidence(from)
-	ranked := make([]Hit, 0, len(fused))
-	for _, h := range fused {
+	for i := range ranked {
+		h := &ranked[i]
 		p := &h.Parts
 		p.Relevance = 1 - (1-p.Keyword)*(1-evidence(p.Similarity))
 		p.Recency = r.recency(h.saidAt(), now)
 		p.Importance = h.importance()
 		h.Score = p.Relevance * (0.8 + 0.1*p.Recency + 0.1*p.Importance)
-		ranked = append(ranked, *h)
 	}
 	slices.SortFunc(ranked, func(a, b Hit) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), b.saidAt().Compare(a.saidAt()), keyOf(a).compare(keyOf(b)))

@@ -152,6 +152,7 @@ func (in *sessionImport) add(ctx context.Context, i int, p *memsidecarv1.Message
 	for _, wrong := range d.Validate() {
 		v = append(v, memory.Violation{Field: fmt.Sprintf("stream.%s (%s)", at, wrong.Field), Problem: wrong.Problem})
 	}
+	checkSpeakers(d, "stream.message", i, &v)
 	if err := v.Err(); err != nil {
 		return err
 	}

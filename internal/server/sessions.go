@@ -80,6 +80,7 @@ func (s *sessionService) AppendMessages(ctx context.Context, r *memsidecarv1.App
 	}
 	completeTimes(&d)
 	v = append(v, d.Validate()...)
+	checkSpeakers(d, "messages", 0, &v)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
@@ -97,6 +98,16 @@ func (s *sessionService) AppendMessages(ctx context.Context, r *memsidecarv1.App
 		Session: s.session(&appended.Session), Created: appended.Created, AddedCount: clamped(appended.Added),
 		Positions: appended.Positions,
 	}, nil
+}
+
+// checkSpeakers refuses names where nobody is: whoever speaks takes part, and what people take part in by name is seen by
+// them alone, unless it is a group's.
+func checkSpeakers(d memory.Dialogue, list string, first int, v *memory.Violations) {
+	for i, m := range d.Messages {
+		if m.Speaker != "" && d.Scope.UserID == "" && d.Scope.Channel.Kind != memory.ChannelGroup {
+			v.Add(fmt.Sprintf("%s[%d].speaker_id", list, first+i), "names somebody where the scope names nobody: set scope.user_id, or the group it was said in")
+		}
+	}
 }
 
 // messageHashes are over the messages as they were sent.

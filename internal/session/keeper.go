@@ -181,8 +181,8 @@ func (k *Keeper) Record(ctx context.Context, r RecordRequest) (memory.Considerat
 // added sets going what messages make due.
 func (k *Keeper) added() {
 	k.signal()
-	if k.Parts.Appended != nil {
-		k.Parts.Appended()
+	if k.Appended != nil {
+		k.Appended()
 	}
 }
 

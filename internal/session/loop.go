@@ -136,14 +136,23 @@ func (k *Keeper) begin(now time.Time) time.Time {
 	k.mu.Unlock()
 	for _, d := range stuck {
 		// It is due as before it was done: something came in meanwhile. Without a pause the keeper could do nothing else.
-		if err := k.Store.Postpone(k.ctx, d, now.Add(k.options.BackoffMin)); err != nil {
+		until := now.Add(k.options.BackoffMin)
+		if err := k.Store.Postpone(k.ctx, d, until); err != nil {
 			return k.down("putting off what is due", err)
 		}
+		next = earlier(next, until)
 	}
-	if !more.IsZero() && more.Before(next) {
-		next = more
+	if !more.IsZero() {
+		next = earlier(next, more)
 	}
 	return next
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // down leaves storage alone for a while, after an error of it, and returns until when.
@@ -169,34 +178,32 @@ func (k *Keeper) start(t task, d Due) {
 	k.running[t] = cancel
 	k.tasks.Go(func() {
 		defer cancel()
-		err := k.attempt(ctx, t, d)
+		available := k.attempt(ctx, t, d)
 		k.mu.Lock()
 		delete(k.running, t)
-		switch {
-		case err != nil: // nothing could be written
+		k.handled[t] = d.At
+		if !available {
+			delete(k.handled, t)
 			k.notUntil = time.Now().Add(storagePoll)
-		default:
-			k.handled[t] = d.At
 		}
 		k.mu.Unlock()
 		k.signal()
 	})
 }
 
-// attempt does a task once, or puts it off. An error means that storage is down: then it is due as before.
-func (k *Keeper) attempt(ctx context.Context, t task, d Due) error {
+// attempt does a task once, or puts it off, and reports whether storage was available: otherwise it is due as before.
+func (k *Keeper) attempt(ctx context.Context, t task, d Due) (available bool) {
 	err := k.do(usage.WithNamespace(ctx, t.namespace), t)
-	if ctx.Err() != nil {
-		return nil // stopping: it is due at the next start
-	}
 	switch {
+	case ctx.Err() != nil: // stopping: it is due at the next start
+		return true
 	case err == nil, errors.Is(err, memory.ErrNotFound): // deleted meanwhile
 		k.mu.Lock()
 		delete(k.pauses, t)
 		k.mu.Unlock()
-		return nil
+		return true
 	case errors.Is(err, memory.ErrUnavailable):
-		return err
+		return false
 	}
 	pause := k.pause(t, err)
 	if !errors.Is(err, errOff) {
@@ -206,7 +213,7 @@ func (k *Keeper) attempt(ctx context.Context, t task, d Due) error {
 	if err = k.Store.Postpone(ctx, d, time.Now().Add(pause)); err != nil {
 		k.failed("putting off what is due", err)
 	}
-	return err
+	return err == nil
 }
 
 // errOff puts work off because sessions are switched off for the namespace.
@@ -234,7 +241,7 @@ func (k *Keeper) do(ctx context.Context, t task) (err error) {
 func (k *Keeper) pause(t task, err error) time.Duration {
 	var transient *memory.TransientError
 	var overload *memory.OverloadError
-	least := time.Duration(0)
+	var least time.Duration
 	switch {
 	case errors.As(err, &transient):
 		least = transient.RetryAfter

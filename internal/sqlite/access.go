@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"modernc.org/sqlite"
@@ -111,6 +112,55 @@ func (t *Tx) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	}
 	t.stmts[query] = s
 	return s, nil
+}
+
+// pool reads with whatever connection is free. Statements are prepared once for each connection, which database/sql sees
+// to: preparing costs as much as reading a user's few rows.
+type pool struct {
+	db    *sql.DB
+	stmts sync.Map // query → *sql.Stmt; the program's queries are few
+}
+
+// Query implements Querier.
+func (p *pool) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	s, err := p.prepare(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return s.QueryContext(ctx, args...)
+}
+
+// QueryRow implements Querier.
+func (p *pool) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
+	s, err := p.prepare(ctx, query)
+	if err != nil {
+		return p.db.QueryRowContext(ctx, query, args...) // which reports the same error through the row
+	}
+	return s.QueryRowContext(ctx, args...)
+}
+
+func (p *pool) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+	if s, ok := p.stmts.Load(query); ok {
+		return s.(*sql.Stmt), nil //nolint:errcheck // nothing else is stored
+	}
+	s, err := p.db.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if first, raced := p.stmts.LoadOrStore(query, s); raced {
+		return first.(*sql.Stmt), s.Close() //nolint:errcheck // nothing else is stored
+	}
+	return s, nil
+}
+
+// close closes the statements and the connections.
+func (p *pool) close() error {
+	var errs []error
+	p.stmts.Range(func(_, s any) bool {
+		errs = append(errs, s.(*sql.Stmt).Close()) //nolint:errcheck // nothing else is stored
+		return true
+	})
+	return errors.Join(append(errs, p.db.Close())...)
 }
 
 // UserRow finds the row of a user; 0 when nothing was ever stored about them.

@@ -37,7 +37,7 @@ var ErrNewer = errors.New("the database was written by a newer version of memsid
 // database is one opened file. It is never reopened; Storage replaces it.
 type database struct {
 	log     *slog.Logger
-	readers *sql.DB
+	readers *pool
 	writer  *sql.DB
 	conn    *sql.Conn
 	tx      Tx
@@ -105,13 +105,15 @@ func openDatabase(ctx context.Context, dir string, log *slog.Logger) (_ *databas
 		return nil, err
 	}
 	d.tx = Tx{conn: d.conn, stmts: map[string]*sql.Stmt{}}
-	if d.readers, err = sql.Open("sqlite", dsn(path, true)); err != nil {
+	readers, err := sql.Open("sqlite", dsn(path, true))
+	if err != nil {
 		return nil, err
 	}
-	readers := max(4, runtime.GOMAXPROCS(0))
-	d.readers.SetMaxOpenConns(readers)
-	d.readers.SetMaxIdleConns(readers)
-	if err := d.readers.PingContext(ctx); err != nil {
+	d.readers = &pool{db: readers}
+	connections := max(4, runtime.GOMAXPROCS(0))
+	readers.SetMaxOpenConns(connections)
+	readers.SetMaxIdleConns(connections)
+	if err := readers.PingContext(ctx); err != nil {
 		return nil, err
 	}
 	go d.write()
@@ -157,7 +159,7 @@ func (d *database) closeFiles() {
 	}
 	// The readers go first: the last connection to close checkpoints the log, which a query_only one cannot.
 	if d.readers != nil {
-		err = errors.Join(err, d.readers.Close())
+		err = errors.Join(err, d.readers.close())
 	}
 	if d.writer != nil {
 		err = errors.Join(err, d.writer.Close())
@@ -167,17 +169,7 @@ func (d *database) closeFiles() {
 	}
 }
 
-type pool struct{ db *sql.DB }
-
-func (p pool) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	return p.db.QueryContext(ctx, query, args...)
-}
-
-func (p pool) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
-	return p.db.QueryRowContext(ctx, query, args...)
-}
-
-func (d *database) read(fn func(Querier) error) error { return fn(pool{d.readers}) }
+func (d *database) read(fn func(Querier) error) error { return fn(d.readers) }
 
 func (d *database) submit(ctx context.Context, r *writeRequest) error {
 	if err := ctx.Err(); err != nil {
@@ -280,6 +272,21 @@ func (d *database) transact(ctx context.Context, batch []*writeRequest, results 
 			}
 		}
 	}()
+	if len(batch) == 1 { // nobody else's part is to be kept, so the transaction itself can be undone
+		err := call(batch[0].fn, &d.tx)
+		d.tx.closeRows()
+		if err != nil {
+			return err
+		}
+	} else if err := d.each(ctx, batch, results); err != nil {
+		return err
+	}
+	_, err = d.tx.Exec(ctx, "COMMIT")
+	return err
+}
+
+// each runs the requests, each inside a savepoint.
+func (d *database) each(ctx context.Context, batch []*writeRequest, results []error) error {
 	for i, r := range batch {
 		if _, err := d.tx.Exec(ctx, "SAVEPOINT request"); err != nil {
 			return err
@@ -298,8 +305,7 @@ func (d *database) transact(ctx context.Context, batch []*writeRequest, results 
 			return err
 		}
 	}
-	_, err = d.tx.Exec(ctx, "COMMIT")
-	return err
+	return nil
 }
 
 // call keeps a panic of one request from ending the writer.

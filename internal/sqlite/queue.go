@@ -118,10 +118,13 @@ func accept(ctx context.Context, tx *Tx, a queue.Acceptance, messages string, se
 	return own, nil
 }
 
+// The queries over lines and failures name their index: left to itself SQLite goes by (namespace, user_id), over everything
+// that was ever considered of the user.
+
 // hasRoom reports whether the next of the user's line would be its first; a *memory.OverloadError when the line is full.
 func hasRoom(ctx context.Context, tx *Tx, user memory.User, limited bool, maxPending int) (first bool, err error) {
 	var waiting int
-	err = tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT 1 FROM considerations
+	err = tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT 1 FROM considerations INDEXED BY considerations_line
 		WHERE namespace = ? AND user_id = ? AND state IN ('pending', 'running') LIMIT ?)`,
 		user.Namespace, user.ID, maxPending).Scan(&waiting)
 	if err == nil && limited && waiting >= maxPending {
@@ -193,7 +196,8 @@ func (s *Queue) Finish(ctx context.Context, seq int64, state memory.State, outco
 // advance makes the first of a user's line due, if it is not yet and none of the line is running.
 func advance(ctx context.Context, tx *Tx, user memory.User, at time.Time) error {
 	_, err := tx.Exec(ctx, `UPDATE considerations SET due_at = ?3 WHERE state = 'pending' AND due_at IS NULL AND seq =
-		(SELECT min(seq) FROM considerations WHERE namespace = ?1 AND user_id = ?2 AND state IN ('pending', 'running'))`,
+		(SELECT min(seq) FROM considerations INDEXED BY considerations_line
+			WHERE namespace = ?1 AND user_id = ?2 AND state IN ('pending', 'running'))`,
 		user.Namespace, user.ID, Micros(at))
 	return err
 }
@@ -258,7 +262,7 @@ func (s *Queue) Retry(ctx context.Context, user memory.User, id string, audience
 			return err
 		}
 		var busy bool
-		err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM considerations WHERE namespace = ? AND user_id = ?
+		err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM considerations INDEXED BY considerations_line WHERE namespace = ? AND user_id = ?
 			AND state IN ('pending', 'running') AND seq <> ? AND (state = 'running' OR due_at IS NOT NULL))`,
 			user.Namespace, user.ID, job.Seq).Scan(&busy)
 		if err != nil {
@@ -390,13 +394,14 @@ func forgetSpeaker(ctx context.Context, tx *Tx, row int64, text []byte, speaker 
 func (s *Queue) Stats(ctx context.Context, namespace string) (stats queue.Stats, err error) {
 	err = s.db.Read(ctx, func(q Querier) error {
 		var oldest sql.NullInt64
-		err := q.QueryRow(ctx, `SELECT count(*), min(accepted_at) FROM considerations
+		err := q.QueryRow(ctx, `SELECT count(*), min(accepted_at) FROM considerations INDEXED BY considerations_line
 			WHERE namespace = ? AND state IN ('pending', 'running')`, namespace).Scan(&stats.Pending, &oldest)
 		if err != nil {
 			return err
 		}
 		stats.OldestPending = Time(oldest)
-		return q.QueryRow(ctx, `SELECT count(*) FROM considerations WHERE namespace = ? AND state = 'failed'`, namespace).
+		return q.QueryRow(ctx, `SELECT count(*) FROM considerations INDEXED BY considerations_failed
+			WHERE namespace = ? AND state = 'failed'`, namespace).
 			Scan(&stats.Failed)
 	})
 	return stats, err

@@ -161,6 +161,11 @@ func (s *keywordSearch) lastBlocks(ctx context.Context) (blocks []postingBlock, 
 		if b.postings, err = decodePostings(nil, b.first, b.data); err != nil {
 			return nil, err
 		}
+		// What an attempt to index that did not end left is in the tail.
+		for n := len(b.postings); n > 0 && b.postings[n-1].row > s.state.upto; n-- {
+			b.postings = b.postings[:n-1]
+			b.total--
+		}
 		blocks[i] = b
 	}
 	return blocks, rows.Err()

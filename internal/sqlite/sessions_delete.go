@@ -13,6 +13,7 @@ import (
 const (
 	deletedMessages  = 1000
 	deletedDialogues = 200
+	leftSessions     = 200
 )
 
 // Delete implements session.Store.

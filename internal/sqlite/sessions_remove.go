@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -128,30 +127,23 @@ func (s *Sessions) Forget(ctx context.Context, user memory.User) (forgotten sess
 	if err := s.forgetIndex(ctx, userRow); err != nil {
 		return forgotten, err
 	}
-	var touched []int64
 	for more := true; more; {
-		var messages []removed
-		var sessions []int64
+		var step forgetting
 		err := s.db.Write(ctx, func(tx *Tx) (err error) {
-			messages, err = queryRemoved(ctx, tx, `owner_row = ? ORDER BY row LIMIT ?`, userRow, deletedMessages)
-			if err != nil {
-				return err
-			}
-			if sessions, err = shrink(ctx, tx, messages); err != nil {
-				return err
-			}
-			return voidSummaries(ctx, tx, sessions)
+			step, err = forgetSome(ctx, tx, userRow)
+			return err
 		})
 		if err != nil {
 			return forgotten, err
 		}
-		touched = append(touched, sessions...)
-		forgotten.Messages += int64(len(messages))
-		more = len(messages) == deletedMessages
-	}
-	slices.Sort(touched)
-	if forgotten.Sessions, err = s.leaveAll(ctx, userRow, slices.Compact(touched)); err != nil {
-		return forgotten, err
+		forgotten.Messages += step.messages
+		forgotten.Sessions += int64(len(step.empty))
+		for _, row := range step.empty {
+			if err := s.complete(ctx, row); err != nil {
+				return forgotten, err
+			}
+		}
+		more = step.more
 	}
 	if err := s.forgetIndex(ctx, userRow); err != nil {
 		return forgotten, err
@@ -196,37 +188,44 @@ func voidSummaries(ctx context.Context, tx *Tx, sessions []int64) error {
 	return nil
 }
 
-// leaveAll takes the user out of every session, and deletes those that have nobody and nothing left, among them those that
-// lost messages before. It returns how many it deleted.
-func (s *Sessions) leaveAll(ctx context.Context, userRow int64, touched []int64) (deleted int64, err error) {
-	for more := true; more || len(touched) > 0; {
-		var left, empty []int64
-		step := touched[:min(len(touched), deletedDialogues)]
-		touched = touched[len(step):]
-		err := s.db.Write(ctx, func(tx *Tx) (err error) {
-			if left, err = leaveSome(ctx, tx, userRow); err != nil {
-				return err
-			}
-			empty, err = freeEmpty(ctx, tx, append(slices.Clone(step), left...))
-			return err
-		})
-		if err != nil {
-			return deleted, err
-		}
-		deleted += int64(len(empty))
-		for _, row := range empty {
-			if err := s.complete(ctx, row); err != nil {
-				return deleted, err
-			}
-		}
-		more = len(left) == deletedDialogues
+// forgetting is a step of Forget.
+type forgetting struct {
+	messages int64
+	empty    []int64 // sessions that were given up
+	more     bool
+}
+
+// forgetSome deletes some of the user's messages. When none is left, it takes the user out of some sessions: whoever has
+// messages in a session takes part in it, also while a bot goes on to append.
+func forgetSome(ctx context.Context, tx *Tx, userRow int64) (step forgetting, err error) {
+	messages, err := queryRemoved(ctx, tx, `owner_row = ? ORDER BY row LIMIT ?`, userRow, deletedMessages)
+	if err != nil {
+		return step, err
 	}
-	return deleted, nil
+	sessions, err := shrink(ctx, tx, messages)
+	if err != nil {
+		return step, err
+	}
+	if err := voidSummaries(ctx, tx, sessions); err != nil {
+		return step, err
+	}
+	step.messages = int64(len(messages))
+	if len(messages) == deletedMessages {
+		step.more = true
+		return step, nil
+	}
+	left, err := leaveSome(ctx, tx, userRow)
+	if err != nil {
+		return step, err
+	}
+	step.more = len(left) == leftSessions
+	step.empty, err = freeEmpty(ctx, tx, left)
+	return step, err
 }
 
 // leaveSome takes the user out of some sessions.
 func leaveSome(ctx context.Context, tx *Tx, userRow int64) (sessions []int64, err error) {
-	rows, err := tx.Query(ctx, `SELECT session_row FROM session_participants WHERE user_row = ? LIMIT ?`, userRow, deletedDialogues)
+	rows, err := tx.Query(ctx, `SELECT session_row FROM session_participants WHERE user_row = ? LIMIT ?`, userRow, leftSessions)
 	if err != nil {
 		return nil, err
 	}

@@ -157,6 +157,45 @@ func TestForgetInterrupted(t *testing.T) {
 	}
 }
 
+// TestForgetWhileAppending: whatever a bot appends meanwhile, nothing of the user is left behind that forgetting again does not
+// find, and the session is as usable as before.
+func TestForgetWhileAppending(t *testing.T) {
+	db := open(t, sqlite.Options{Dir: t.TempDir()})
+	s := sqlite.NewSessions(db)
+	appendTexts(t, s, chat("s"), "one")
+	meddling := &between{Access: db, then: func() { appendTexts(t, s, chat("s"), "meanwhile") }}
+	for range 3 {
+		if _, err := sqlite.NewSessions(meddling).Forget(t.Context(), ann); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Get(t.Context(), viewerOf(chat("s")), "s")
+		if err == nil && !slices.Contains(got.Participants, ann.ID) || err != nil && !errors.Is(err, memory.ErrNotFound) {
+			t.Errorf("the session is %+v, %v", got, err)
+		}
+		if err != nil && value[int](t, db, `SELECT count(*) FROM session_messages`) != 0 {
+			t.Error("words are left that nobody sees")
+		}
+	}
+	if _, err := s.Forget(t.Context(), ann); err != nil {
+		t.Fatal(err)
+	}
+	if n := value[int](t, db, `SELECT (SELECT count(*) FROM session_messages) + (SELECT count(*) FROM sessions)`); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
+}
+
+// between does something after each write.
+type between struct {
+	sqlite.Access
+	then func()
+}
+
+func (b *between) Write(ctx context.Context, fn func(*sqlite.Tx) error) error {
+	err := b.Access.Write(ctx, fn)
+	b.then()
+	return err
+}
+
 // TestDeletedSessionsLeaveNoBytes: what was said is gone from the files.
 func TestDeletedSessionsLeaveNoBytes(t *testing.T) {
 	dir := t.TempDir()

@@ -137,6 +137,13 @@ func (f *Filter) Matches(m *memory.Memory) bool {
 		f.Importance.contains(m.Importance) && f.Created.contains(m.CreatedAt) && f.Observed.contains(m.ObservedAt)
 }
 
+// MatchesAll reports whether the filter lets every memory through, so that there is no need to look.
+func (f *Filter) MatchesAll() bool {
+	_, everything := f.Audience.Keys()
+	return everything && len(f.Kinds) == 0 && f.AgentID == nil && f.Language == nil && f.Explicit == nil &&
+		f.Importance == Range{} && f.Created == Period{} && f.Observed == Period{}
+}
+
 func (r Range) contains(v float64) bool {
 	return (r.Min == nil || v >= *r.Min) && (r.Max == nil || v <= *r.Max) && !math.IsNaN(v)
 }

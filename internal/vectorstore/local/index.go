@@ -23,6 +23,7 @@ type index struct {
 	mu       sync.RWMutex
 	memories map[string]*document
 	vectors  *chromem.Collection // one document a chunk
+	embedded int                 // memories that have vectors
 	keywords *postings
 	bytes    int64 // estimate of what the index occupies
 }
@@ -30,14 +31,15 @@ type index struct {
 type document struct {
 	memory *memory.Memory
 	chunks int // vectors in the collection
+	terms  int // of the text, with repetitions
 	bytes  int64
 }
 
-// Estimates of what Go and chromem spend beside the payload, in bytes, measured with many small users.
+// What Go and chromem spend beside the payload, in bytes, as TestSizeIsTrue measures it.
 const (
-	indexOverhead    = 1500 // an empty index with its collection and maps
-	documentOverhead = 900  // a memory with its map entries
-	vectorOverhead   = 350  // a chromem document with its id
+	indexOverhead    = 900 // an empty index with its collection, its maps and its place in the cache
+	documentOverhead = 650 // a memory with its map entries and the headers of its strings
+	vectorOverhead   = 250 // a chromem document with its id and its map entry
 )
 
 func newIndex(fingerprint string) (*index, error) {
@@ -64,7 +66,7 @@ func (x *index) put(ctx context.Context, m memory.Memory, embedding *vectorstore
 	defer x.mu.Unlock()
 	old := x.memories[m.ID]
 	if old != nil && embedding == nil && old.memory.Text == m.Text {
-		x.memories[m.ID] = &document{memory: &m, chunks: old.chunks, bytes: old.bytes}
+		old.memory = &m
 		return nil
 	}
 	if err := x.removeLocked(ctx, m.ID); err != nil {
@@ -84,7 +86,10 @@ func (x *index) put(ctx context.Context, m memory.Memory, embedding *vectorstore
 			doc.bytes += vectorOverhead + int64(4*len(vector))
 		}
 	}
-	doc.bytes += x.keywords.add(m.ID, m.Text)
+	if doc.chunks > 0 {
+		x.embedded++
+	}
+	doc.bytes += x.keywords.add(doc, m.Text)
 	x.memories[m.ID] = doc
 	x.bytes += doc.bytes
 	return nil
@@ -122,8 +127,9 @@ func (x *index) removeLocked(ctx context.Context, id string) error {
 		if err := x.vectors.Delete(ctx, nil, nil, chunks...); err != nil {
 			return err
 		}
+		x.embedded--
 	}
-	x.keywords.remove(id, doc.memory.Text)
+	x.keywords.remove(doc, doc.memory.Text)
 	delete(x.memories, id)
 	x.bytes -= doc.bytes
 	return nil
@@ -142,17 +148,17 @@ func (x *index) searchVector(ctx context.Context, vector []float32, filter vecto
 	if count == 0 || limit <= 0 || isZero(vector) {
 		return nil, nil
 	}
-	// chromem cannot express the filter, and a memory may have several chunks, so the cut to limit comes after.
-	results, err := x.vectors.QueryEmbedding(ctx, vector, count, nil, nil)
+	results, err := x.vectors.QueryEmbedding(ctx, vector, min(count, limit+x.passedOver(&filter)), nil, nil)
 	if err != nil {
 		return nil, err
 	}
 	hits := make([]vectorstore.Hit, 0, min(limit, count))
 	seen := make(map[string]bool, min(limit, count))
+	all := filter.MatchesAll()
 	for _, r := range results { // best first
 		id := memoryID(r.ID)
 		doc := x.memories[id]
-		if seen[id] || doc == nil || !filter.Matches(doc.memory) {
+		if seen[id] || doc == nil || !all && !filter.Matches(doc.memory) {
 			continue
 		}
 		seen[id] = true
@@ -164,12 +170,27 @@ func (x *index) searchVector(ctx context.Context, vector []float32, filter vecto
 	return hits, nil
 }
 
+// passedOver is how many of chromem's results may be no hits, at most: it cannot express the filter, and a memory may have
+// several chunks, of which the best one counts. To ask for no more than that and the limit spares it a heap of everything.
+func (x *index) passedOver(filter *vectorstore.Filter) int {
+	hits := x.embedded
+	if !filter.MatchesAll() {
+		hits = 0
+		for _, doc := range x.memories {
+			if doc.chunks > 0 && filter.Matches(doc.memory) {
+				hits++
+			}
+		}
+	}
+	return x.vectors.Count() - hits
+}
+
 func (x *index) searchKeyword(query string, filter vectorstore.Filter, limit int) []vectorstore.Hit {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	var hits []vectorstore.Hit
-	for id, score := range x.keywords.search(query) {
-		if m := x.memories[id].memory; filter.Matches(m) {
+	for doc, score := range x.keywords.search(query) {
+		if m := doc.memory; filter.Matches(m) {
 			hits = append(hits, vectorstore.Hit{Memory: m, Score: score})
 		}
 	}

@@ -2,6 +2,7 @@ package local
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/lexical"
@@ -14,77 +15,89 @@ const (
 )
 
 // postings is a keyword index over one user's memories: small enough to hold in memory, so that a search costs what
-// that user's memories cost and never what all users' do.
+// that user's memories cost and never what all users' do. The lists are slices, because most terms of a user are in one
+// memory only, and a map for each such term would be the largest part of the index.
 type postings struct {
-	terms   map[string]map[string]int // term → memory id → how often it occurs there
-	lengths map[string]int            // memory id → its number of terms
-	total   int64                     // of all lengths
+	terms     map[string][]posting
+	documents int
+	total     int64 // terms of all documents, with repetitions
 }
 
-// postingOverhead estimates the bytes of one posting: its map entry, and a share of the term's.
-const postingOverhead = 60
-
-func newPostings() *postings {
-	return &postings{terms: map[string]map[string]int{}, lengths: map[string]int{}}
+// posting says how often a term occurs in a document.
+type posting struct {
+	document *document
+	count    int
 }
 
-// add indexes a text that is not in the index and estimates the bytes this took.
-func (p *postings) add(id, text string) (bytes int64) {
+// Bytes that postings occupy, measured: a term is an entry of a map that is full to three quarters on average, and its
+// list grows by doubling.
+const (
+	termOverhead    = 64
+	postingOverhead = 20
+)
+
+func newPostings() *postings { return &postings{terms: map[string][]posting{}} }
+
+// add indexes the text of a document that is not in the index and estimates the bytes this took.
+func (p *postings) add(d *document, text string) (bytes int64) {
 	terms := lexical.Terms(text)
 	for _, term := range terms {
-		docs := p.terms[term]
-		if docs == nil {
-			docs = map[string]int{}
-			p.terms[strings.Clone(term)] = docs // a term is a part of its text, and would keep all of it in memory
-			bytes += int64(len(term))
+		list, known := p.terms[term]
+		if last := len(list) - 1; last >= 0 && list[last].document == d {
+			list[last].count++
+			continue
 		}
-		if docs[id] == 0 {
-			bytes += postingOverhead
+		if !known {
+			term = strings.Clone(term) // it is a part of its text, and would keep all of it in memory
+			bytes += termOverhead + int64(len(term))
 		}
-		docs[id]++
+		p.terms[term] = append(list, posting{d, 1})
+		bytes += postingOverhead
 	}
-	p.lengths[id] = len(terms)
+	d.terms = len(terms)
+	p.documents++
 	p.total += int64(len(terms))
 	return bytes
 }
 
 // remove undoes add.
-func (p *postings) remove(id, text string) {
+func (p *postings) remove(d *document, text string) {
+	of := func(x posting) bool { return x.document == d }
 	for _, term := range lexical.Terms(text) {
-		if docs := p.terms[term]; docs != nil {
-			delete(docs, id)
-			if len(docs) == 0 {
-				delete(p.terms, term)
-			}
+		list := slices.DeleteFunc(p.terms[term], of)
+		if len(list) == 0 {
+			delete(p.terms, term)
+		} else {
+			p.terms[term] = list
 		}
 	}
-	p.total -= int64(p.lengths[id])
-	delete(p.lengths, id)
+	p.documents--
+	p.total -= int64(d.terms)
 }
 
-// search scores the memories that share a term with the query: BM25, divided by what a memory of average length would
+// search scores the documents that share a term with the query: BM25, divided by what a memory of average length would
 // score that holds each term of the query once, and capped at 1. So the score is absolute: it does not depend on the
 // other hits, and terms that no memory holds lower it.
-func (p *postings) search(query string) map[string]float64 {
-	if len(p.lengths) == 0 {
+func (p *postings) search(query string) map[*document]float64 {
+	if p.documents == 0 {
 		return nil
 	}
-	count, average := float64(len(p.lengths)), float64(p.total)/float64(len(p.lengths))
-	scores := map[string]float64{}
+	count, average := float64(p.documents), float64(p.total)/float64(p.documents)
+	scores := map[*document]float64{}
 	var best float64
 	for _, term := range lexical.QueryTerms(query) {
-		docs := p.terms[term]
-		n := float64(len(docs))
+		list := p.terms[term]
+		n := float64(len(list))
 		idf := math.Log(1 + (count-n+0.5)/(n+0.5))
 		best += idf
-		for id, frequency := range docs {
-			f := float64(frequency)
-			norm := 1 - bm25B + bm25B*float64(p.lengths[id])/average
-			scores[id] += idf * f * (bm25K1 + 1) / (f + bm25K1*norm)
+		for _, x := range list {
+			f := float64(x.count)
+			norm := 1 - bm25B + bm25B*float64(x.document.terms)/average
+			scores[x.document] += idf * f * (bm25K1 + 1) / (f + bm25K1*norm)
 		}
 	}
-	for id, score := range scores {
-		scores[id] = min(1, score/best)
+	for d, score := range scores {
+		scores[d] = min(1, score/best)
 	}
 	return scores
 }

@@ -128,10 +128,12 @@ func appliedBefore(ctx context.Context, tx *sqlite.Tx, userRow int64, user memor
 	return &vectorstore.Applied{Action: action, Memory: m}, err
 }
 
-// findKnown finds a memory with the same id, or with the same text and visibility.
+// findKnown finds a memory with the same id, or else with the same text and visibility. Two look-ups, because SQLite reads
+// all of the user's memories for one with an OR.
 func findKnown(ctx context.Context, tx *sqlite.Tx, userRow int64, user memory.User, m *memory.Memory) (int64, memory.Memory, error) {
-	row, known, err := scanMemory(tx.QueryRow(ctx, `SELECT `+memoryColumns+` FROM memories m
-		WHERE m.user_row = ?1 AND (m.id = ?2 OR m.text_key = ?3 AND m.visibility = ?4) ORDER BY m.id = ?2 DESC LIMIT 1`,
+	row, known, err := scanMemory(tx.QueryRow(ctx, `SELECT `+memoryColumns+` FROM memories m WHERE m.row = coalesce(
+		(SELECT row FROM memories WHERE user_row = ?1 AND id = ?2),
+		(SELECT row FROM memories WHERE user_row = ?1 AND text_key = ?3 AND visibility = ?4 LIMIT 1))`,
 		userRow, m.ID, textKey(m.Text), m.Channel.VisibilityKey()).Scan, user)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, memory.Memory{}, nil

@@ -174,6 +174,7 @@ func (s *Store) Forget(ctx context.Context, user memory.User) (count int64, err 
 
 // MarkUsed implements vectorstore.Store.
 func (s *Store) MarkUsed(ctx context.Context, uses []vectorstore.Use) error {
+	uses = together(uses)
 	err := s.db.Write(ctx, func(tx *sqlite.Tx) error {
 		for _, use := range uses {
 			_, err := tx.Exec(ctx, `UPDATE memories SET use_count = use_count + ?, last_used_at = ?
@@ -195,6 +196,30 @@ func (s *Store) MarkUsed(ctx context.Context, uses []vectorstore.Use) error {
 		})
 	}
 	return nil
+}
+
+// together makes one use of all uses of a memory: who talks much is reminded of the same things again and again.
+func together(uses []vectorstore.Use) []vectorstore.Use {
+	type key struct {
+		user memory.User
+		id   string
+	}
+	places := make(map[key]int, len(uses))
+	var sums []vectorstore.Use
+	for _, use := range uses {
+		k := key{use.User, use.MemoryID}
+		i, known := places[k]
+		if !known {
+			places[k] = len(sums)
+			sums = append(sums, use)
+			continue
+		}
+		sums[i].Count += use.Count
+		if use.At.After(sums[i].At) {
+			sums[i].At = use.At
+		}
+	}
+	return sums
 }
 
 // SearchVector implements vectorstore.Store.

@@ -26,7 +26,7 @@ const (
 // AppendMessagesRequest has messages for a session.
 type AppendMessagesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where it is said. Without a user_id nobody is remembered, and messages name their speakers themselves, if they do.
+	// Where it is said. Without a user_id nobody is remembered; only a group's messages may name their speakers then.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	// In order, 1 to 1,000. An id, where there is one, is unique in the session; the same id with other content is
 	// INVALID_ARGUMENT.

@@ -24,6 +24,7 @@ type Commands struct {
 	Settings       settingsCommands       `cmd:"" group:"use" help:"Show and change a user's settings."`
 	Replay         replayCommand          `cmd:"" group:"use" help:"Feed a file of real messages to a running sidecar."`
 	Status         statusCommand          `cmd:"" group:"tend" help:"Show how the sidecar is: what works, what waits, what it costs."`
+	Bench          benchCommand           `cmd:"" group:"tend" help:"Measure a running sidecar with made-up users."`
 	Health         healthCommand          `cmd:"" group:"tend" help:"Ask whether the sidecar serves, for probes: see the exit code."`
 }
 

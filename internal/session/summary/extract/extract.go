@@ -1,11 +1,12 @@
 // Package extract summarises conversations without a model: it keeps the sentences that say most of what was talked about.
 //
 // Sentences are chosen by SumBasic (Nenkova and Vanderwende, The Impact of Frequency on Summarization, 2005): again and
-// again the one whose words are the most probable on average, after which the words it has count less. Four things are
+// again the one whose words are the most probable on average, after which the words it has count less. Some things are
 // added for conversations that go on and on. The lines of the summary until now compete with what is new, and a word of
 // theirs counts more, since a line stands for a longer talk than itself. What people say counts more than what they are
-// told, which is longer. A question counts less than what says something. And a sentence of hardly any content, such as a
-// greeting, is left out however much room there is.
+// told, which is longer. A question counts less than what says something. And however much room there is, a sentence of
+// hardly any content, such as a greeting, is left out, and so is what the bot says that nothing else comes back to, unless
+// it names a number.
 package extract
 
 import (
@@ -13,6 +14,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -33,7 +35,7 @@ const (
 	question = 0.5
 	// leastTerms is how many different words make a sentence worth keeping: fewer are a greeting or a consent.
 	leastTerms = 2
-	// maxSentence is the longest sentence kept whole, in characters, unless a quarter of the summary is less.
+	// maxSentence is the longest sentence kept whole, in characters, unless a third of the summary is less.
 	maxSentence = 200
 )
 
@@ -59,6 +61,7 @@ type candidate struct {
 	runes  int    // of the line with its end
 	terms  []int  // different ones, by number
 	weight float64
+	aside  bool // unless something else comes back to it
 }
 
 // Summarize implements session.Summarizer. The same sentences always give the same summary, in the order in which they were
@@ -67,8 +70,8 @@ func (s *Summarizer) Summarize(ctx context.Context, r session.Summarizing) (stri
 	v := vocabulary{numbers: map[string]int{}}
 	var all []candidate
 	seen := map[string]bool{}
-	add := func(label, sentence string, weight, times float64) {
-		sentence = clipped(sentence, min(maxSentence, s.maxRunes/4))
+	add := func(label, sentence string, weight, times float64, aside bool) {
+		sentence = clipped(sentence, min(maxSentence, s.maxRunes/3))
 		line := sentence
 		if label != "" {
 			line = label + ": " + sentence
@@ -78,7 +81,7 @@ func (s *Summarizer) Summarize(ctx context.Context, r session.Summarizing) (stri
 			return
 		}
 		seen[line] = true
-		all = append(all, candidate{line: line, runes: utf8.RuneCountInString(line) + 1, terms: terms, weight: weight})
+		all = append(all, candidate{line: line, runes: utf8.RuneCountInString(line) + 1, terms: terms, weight: weight, aside: aside && !strings.ContainsFunc(sentence, unicode.IsNumber)})
 	}
 	for line := range strings.Lines(r.Previous) {
 		label, sentence, found := strings.Cut(strings.TrimSpace(line), ": ")
@@ -89,22 +92,36 @@ func (s *Summarizer) Summarize(ctx context.Context, r session.Summarizing) (stri
 		if asks(sentence) {
 			weight = question
 		}
-		add(label, sentence, weight, kept)
+		add(label, sentence, weight, kept, false)
 	}
 	for _, l := range r.Lines {
 		for _, sentence := range sentences(l.Content) {
 			weight := 1.0
-			if l.Role != memory.RoleUser {
+			told := l.Role != memory.RoleUser
+			if told {
 				weight = byBot
 			}
 			if asks(sentence) {
 				weight *= question
 			}
-			add(l.Label, sentence, weight, 1)
+			add(l.Label, sentence, weight, 1, told)
 		}
 	}
-	lines := v.choose(all, s.maxRunes)
+	lines := v.choose(withoutAsides(all), s.maxRunes)
 	return strings.Join(lines, "\n"), ctx.Err()
+}
+
+// withoutAsides leaves out the asides none of whose words another candidate has.
+func withoutAsides(all []candidate) []candidate {
+	in := map[int]int{} // how many candidates have a word
+	for _, c := range all {
+		for _, t := range c.terms {
+			in[t]++
+		}
+	}
+	return slices.DeleteFunc(all, func(c candidate) bool {
+		return c.aside && !slices.ContainsFunc(c.terms, func(t int) bool { return in[t] > 1 })
+	})
 }
 
 // choose picks candidates until there is no more room, and returns their lines in order.

@@ -161,7 +161,7 @@ Rules that hold whatever is said above:
 - Write in %[3]s, and at most %[4]d characters.
 
 Answer with one JSON object and nothing else:
-{"summary": "the summary"}`, mark, data, language, s.options.MaxRunes*4/5)
+{"summary": "the summary"}`, mark, data, language, max(1, s.options.MaxRunes*4/5))
 }
 
 // schema uses nothing but what every provider's structured output can do.

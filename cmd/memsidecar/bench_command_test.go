@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/client"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// bench runs `memsidecar bench` on the sidecar, with few users for a moment.
+func (r *running) bench(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return runMain(t, append([]string{
+		"bench", "--addr", r.addr, "--users", "3", "--memories", "4", "--callers", "2", "--duration", "50ms",
+	}, args...)...)
+}
+
+var createdUsers = regexp.MustCompile(`creating users (bench-\w+)-0 to bench-\w+-2 in namespace (\S+?)[,;]`)
+
+// madeUp is the scopes of the users that a run of bench says it created.
+func madeUp(t *testing.T, stderr string) (scopes []*memsidecarv1.Scope) {
+	t.Helper()
+	found := createdUsers.FindStringSubmatch(stderr)
+	if found == nil {
+		t.Fatalf("does not say what it created:\n%s", stderr)
+	}
+	for _, number := range []string{"-0", "-1", "-2"} {
+		scopes = append(scopes, &memsidecarv1.Scope{
+			Namespace: found[2], UserId: found[1] + number, ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT,
+		})
+	}
+	return scopes
+}
+
+func TestBenchMeasuresAndRemoves(t *testing.T) {
+	r := serve(t)
+	code, out, errs := r.bench(t)
+	if code != 0 {
+		t.Fatalf("exit code %d:\n%s", code, errs)
+	}
+	for _, line := range []string{`Retrieve +[1-9]\d* `, `ConsiderMemorizing +[1-9]\d* `, `P50 MS +P90 MS +P99 MS +MAX MS +ERRORS +DEGRADED`} {
+		if !regexp.MustCompile(line).MatchString(out) {
+			t.Errorf("no line like %q:\n%s", line, out)
+		}
+	}
+	if !strings.Contains(errs, "removed users") {
+		t.Errorf("does not say that it removed the users:\n%s", errs)
+	}
+	for _, scope := range madeUp(t, errs) {
+		if left := r.list(t, scope); len(left) != 0 {
+			t.Errorf("%s has %d memories left", scope.GetUserId(), len(left))
+		}
+		if left := r.considerations(t, scope); len(left) != 0 {
+			t.Errorf("%s has %d considerations left", scope.GetUserId(), len(left))
+		}
+	}
+}
+
+func TestBenchKeeps(t *testing.T) {
+	r := serve(t)
+	code, out, errs := r.bench(t, "--keep", "--json", "--namespace", "mine/load")
+	var report struct {
+		Users, Callers int
+		Measured       []struct {
+			Calls, Errors, Degraded int64
+			CallsPerSecond          float64 `json:"calls_per_second"`
+			P50                     float64 `json:"p50_ms"`
+			P90                     float64 `json:"p90_ms"`
+			P99                     float64 `json:"p99_ms"`
+			Max                     float64 `json:"max_ms"`
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &report); code != 0 || err != nil {
+		t.Fatalf("exit code %d, %v:\n%s%s", code, err, out, errs)
+	}
+	if len(report.Measured) != 2 || report.Callers != 2 || report.Users != 3 {
+		t.Fatalf("%+v", report)
+	}
+	for _, m := range report.Measured {
+		if m.Calls == 0 || m.Errors != 0 || m.Degraded != 0 || m.CallsPerSecond <= 0 || m.P50 <= 0 || m.P50 > m.P90 || m.P90 > m.P99 || m.P99 > m.Max {
+			t.Errorf("%+v", m)
+		}
+	}
+	for _, scope := range madeUp(t, errs) {
+		if scope.GetNamespace() != "mine/load" || len(r.list(t, scope)) < 4 {
+			t.Errorf("%v has %d memories", scope, len(r.list(t, scope)))
+		}
+	}
+}
+
+// TestBenchInterrupted: what was created is removed, too.
+func TestBenchInterrupted(t *testing.T) {
+	r := serve(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	var errs syncBuffer
+	begun := &trigger{to: &errs, at: "measuring Retrieve", fire: interrupt}
+	code := Main{
+		Args: []string{"bench", "--addr", r.addr, "--users", "3", "--memories", "4", "--duration", "1h"}, Stdout: io.Discard, Stderr: begun,
+	}.Run(ctx)
+	if code != client.ExitInterrupted || !strings.Contains(errs.String(), "interrupted") {
+		t.Errorf("exit code %d:\n%s", code, errs.String())
+	}
+	for _, scope := range madeUp(t, errs.String()) {
+		if left := r.list(t, scope); len(left) != 0 {
+			t.Errorf("%s has %d memories left", scope.GetUserId(), len(left))
+		}
+	}
+}
+
+// trigger fires once a text is written through it.
+type trigger struct {
+	to   io.Writer
+	at   string
+	fire func()
+}
+
+func (w *trigger) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(w.at)) {
+		w.fire()
+	}
+	return w.to.Write(p)
+}
+
+func TestBenchRefuses(t *testing.T) {
+	remote := serve(t, "decision.provider=ollama", "decision.endpoint=http://192.0.2.1:1/v1", "decision.model=m")
+	if code, _, errs := remote.bench(t); code != client.ExitFailure || !strings.Contains(errs, "--allow-remote") || strings.Contains(errs, "creating") {
+		t.Errorf("with a remote model: exit code %d:\n%s", code, errs)
+	}
+	for flag, value := range map[string]string{"--users": "0", "--callers": "5000", "--memories": "20000", "--duration": "0s"} {
+		if code, _, errs := remote.bench(t, flag, value); code != client.ExitUsage || !strings.Contains(errs, flag+" "+value) {
+			t.Errorf("does not refuse %s: exit code %d:\n%s", flag, code, errs)
+		}
+	}
+	code, _, errs := runMain(t, "bench", "--addr", "127.0.0.1:1", "--duration", "50ms")
+	if code != client.ExitUnavailable || !strings.Contains(errs, "memsidecar serve") {
+		t.Errorf("without a sidecar: exit code %d:\n%s", code, errs)
+	}
+}

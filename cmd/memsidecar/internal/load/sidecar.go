@@ -1,0 +1,145 @@
+package load
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// Target is a sidecar and the made-up users in it.
+type Target struct {
+	Client    memsidecarv1.MemoryServiceClient
+	Namespace string
+	// Prefix begins the ids of the users, so that they are nobody else's.
+	Prefix   string
+	Users    int
+	Memories int // of each user
+}
+
+// atOnce is how many users are prepared or removed at once.
+const atOnce = 8
+
+func (t *Target) scope(user int) *memsidecarv1.Scope {
+	return &memsidecarv1.Scope{
+		Namespace: t.Namespace, UserId: fmt.Sprintf("%s-%d", t.Prefix, user),
+		ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT,
+	}
+}
+
+// userOf spreads the calls over the users evenly.
+func (t *Target) userOf(n int64) int { return int(n % int64(t.Users)) }
+
+// Prepare stores the users' memories and calls progress after each user. It may be called again for the same target, and
+// then adds nothing.
+func (t *Target) Prepare(ctx context.Context, progress func()) error {
+	return t.each(ctx, func(ctx context.Context, user int) error {
+		if err := t.importUser(ctx, user); err != nil {
+			return fmt.Errorf("storing the memories of %s: %w", t.scope(user).GetUserId(), err)
+		}
+		progress()
+		return nil
+	})
+}
+
+func (t *Target) importUser(ctx context.Context, user int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := t.Client.ImportMemories(ctx)
+	if err != nil {
+		return err
+	}
+	items := []*memsidecarv1.ImportMemoriesRequest{{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: t.scope(user)}}}
+	for i := range t.Memories {
+		items = append(items, &memsidecarv1.ImportMemoriesRequest{
+			Item: &memsidecarv1.ImportMemoriesRequest_Memory{Memory: &memsidecarv1.Memory{Text: Statement(i), Kind: memsidecarv1.MemoryKind_MEMORY_KIND_FACT}},
+		})
+	}
+	for _, item := range items {
+		if err := stream.Send(item); err != nil {
+			break // CloseAndRecv says why
+		}
+	}
+	_, err = stream.CloseAndRecv()
+	return err
+}
+
+// Retrieve is a Call that asks for the memories of one user after the other.
+func (t *Target) Retrieve(ctx context.Context, n int64) (Answer, error) {
+	resp, err := t.Client.Retrieve(ctx, &memsidecarv1.RetrieveRequest{Scope: t.scope(t.userOf(n)), Query: Question(n)})
+	return Answer{Degraded: len(resp.GetDegraded()) > 0}, err
+}
+
+// Consider is a Call that hands over a short dialogue of one user after the other and does not wait for its outcome.
+func (t *Target) Consider(ctx context.Context, n int64) (Answer, error) {
+	_, err := t.Client.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{Scope: t.scope(t.userOf(n)), Messages: Dialogue(n)})
+	return Answer{}, err
+}
+
+// Dialogue is a short one that is worth remembering. Equal numbers give equal dialogues.
+func Dialogue(n int64) []*memsidecarv1.Message {
+	answer := "Thank you for telling me. I will keep that in mind when we talk about it again."
+	if n&1 == 1 {
+		answer = "谢谢你告诉我，下次聊到的时候我会记得的。"
+	}
+	return []*memsidecarv1.Message{
+		{Role: memsidecarv1.Role_ROLE_USER, Content: Said(n)},
+		{Role: memsidecarv1.Role_ROLE_ASSISTANT, Content: answer},
+	}
+}
+
+// Remove forgets the users and returns how many of their memories and considerations were deleted. It goes on after an
+// error, so that as little as possible is left behind.
+func (t *Target) Remove(ctx context.Context) (memories, considerations int64, err error) {
+	var m, c atomic.Int64
+	errs := make([]error, t.Users)
+	err = t.each(ctx, func(ctx context.Context, user int) error {
+		resp, err := t.Client.ForgetUser(ctx, &memsidecarv1.ForgetUserRequest{
+			Scope: &memsidecarv1.Scope{Namespace: t.Namespace, UserId: t.scope(user).GetUserId()},
+		})
+		m.Add(resp.GetMemoryCount())
+		c.Add(resp.GetConsiderationCount())
+		if err != nil {
+			errs[user] = fmt.Errorf("forgetting %s: %w", t.scope(user).GetUserId(), err)
+		}
+		return nil
+	})
+	return m.Load(), c.Load(), errors.Join(err, firstOf(errs))
+}
+
+// firstOf is one error for all of a kind: they tend to have one cause.
+func firstOf(errs []error) error {
+	var first error
+	count := 0
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		if first == nil {
+			first = err
+		}
+		count++
+	}
+	if count > 1 {
+		return fmt.Errorf("%w (and %d more)", first, count-1)
+	}
+	return first
+}
+
+// each calls fn for every user, a few at once, until one fails.
+func (t *Target) each(ctx context.Context, fn func(ctx context.Context, user int) error) error {
+	group, until := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for user := range t.Users {
+		if until.Err() != nil {
+			break
+		}
+		group.Go(func() error { return fn(until, user) })
+	}
+	return cmp.Or(group.Wait(), ctx.Err())
+}
