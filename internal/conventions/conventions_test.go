@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -55,6 +56,34 @@ func TestFileLength(t *testing.T) {
 		}
 		if n := bytes.Count(src, []byte("\n")); n > maxLines {
 			t.Errorf("%s has %d lines, more than %d", path, n, maxLines)
+		}
+	}
+}
+
+// TestNamedTestsExist: a test that the documentation names as the proof of something is there.
+func TestNamedTestsExist(t *testing.T) {
+	var source bytes.Buffer
+	for _, path := range goFiles(t) {
+		if strings.HasSuffix(path, "_test.go") {
+			src, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			source.Write(src)
+		}
+	}
+	const document = root + "/docs/seed-configuration.md"
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`\bTest[A-Z]\w*`).FindAllString(string(text), -1)
+	if len(names) == 0 {
+		t.Errorf("%s names no test", document)
+	}
+	for _, name := range names {
+		if !bytes.Contains(source.Bytes(), []byte("func "+name+"(")) {
+			t.Errorf("%s names %s, which is not there", document, name)
 		}
 	}
 }
