@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -175,17 +176,17 @@ func (e *every) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// everyName says it in words.
-func everyName(n *int32, otherwise string) string {
+// everyName says in words what a session, or a user's settings, decide.
+func everyName(decided bool, n int32, otherwise string) string {
 	switch {
-	case n == nil:
+	case !decided:
 		return otherwise
-	case *n == 0:
+	case n == 0:
 		return "never by itself"
-	case *n == 1:
+	case n == 1:
 		return "after every message of people"
 	}
-	return fmt.Sprintf("after %d messages of people", *n)
+	return fmt.Sprintf("after %d messages of people", n)
 }
 
 type sessionsUpdate struct {
@@ -254,12 +255,26 @@ type sessionsDelete struct {
 
 // Help has examples.
 func (sessionsDelete) Help() string {
-	return sessionsHelp + `Messages, summary and what waits to be considered go; memories that came of it stay, unless asked for.
+	return sessionsHelp + `With --json every line is what was deleted with one session. Messages, summary and what waits to be considered go; memories that came of it stay, unless asked for.
 
 Examples:
 
     memsidecar sessions export -u alice --session chat-1 chat-1.json    # what would be lost
     memsidecar sessions delete -u alice chat-1`
+}
+
+// deleted answers with what was deleted, and of which session: several may have been asked for.
+func (c sessionsDelete) deleted(p *Program, id string, resp *memsidecarv1.DeleteSessionResponse) error {
+	name, err := json.Marshal(id)
+	if err != nil {
+		return err
+	}
+	data, err := jsonLine(resp, protojson.MarshalOptions{UseProtoNames: true, EmitDefaultValues: true})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.Stdout, "{\"session_id\":%s,%s", harmless(name), data[1:])
+	return err
 }
 
 // Run deletes one after the other.
@@ -277,6 +292,9 @@ func (c sessionsDelete) Run(ctx context.Context, p *Program) error {
 		resp, err := conn.DeleteSession(ctx, &memsidecarv1.DeleteSessionRequest{Scope: scope, DeleteMemories: c.Memories})
 		if err != nil {
 			return err
+		}
+		if c.JSON {
+			return c.deleted(p, id, resp)
 		}
 		return c.show(p, resp, func(s *screen) {
 			parts := []string{count(resp.GetMessageCount(), "message", "messages")}
