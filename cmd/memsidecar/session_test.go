@@ -55,7 +55,7 @@ func (r *running) history(t *testing.T, scope *memsidecarv1.Scope) []string {
 		for _, m := range page.GetMessages() {
 			contents = append(contents, m.GetMessage().GetContent())
 		}
-		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
+		if request.PageToken = page.GetNextPageToken(); request.GetPageToken() == "" {
 			return contents
 		}
 	}
@@ -168,24 +168,9 @@ func TestFullFidelity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := r.sessions().ExportSession(t.Context(), &memsidecarv1.ExportSessionRequest{Scope: scope})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var exported []*memsidecarv1.SessionMessage
-	for {
-		record, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if m := record.GetMessage(); m != nil {
-			exported = append(exported, m)
-		} else if record.GetSession().GetMessageCount() != 4 {
-			t.Errorf("exported %v", record)
-		}
+	about, exported := r.exportSession(t, scope)
+	if about.GetMessageCount() != 4 {
+		t.Errorf("exported %v", about)
 	}
 	for name, got := range map[string][]*memsidecarv1.SessionMessage{"listed": append(page.GetMessages(), rest.GetMessages()...), "exported": exported} {
 		if len(got) != len(sent) {
@@ -481,5 +466,81 @@ func TestNotRecorded(t *testing.T) {
 	}
 	if c := r.consider(t, quiet, said("My name is Ann.")); c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 		t.Errorf("where sessions are off, considering gives %v", c)
+	}
+}
+
+// TestMovedSession: what is exported can be taken in: elsewhere it becomes the same session, where it came from nothing is
+// added.
+func TestMovedSession(t *testing.T) {
+	r := serve(t, "session.memorize_every=0")
+	scope := within(direct("ann"), "s")
+	scope.AgentId = "npc"
+	withID := said("with an id")
+	withID.Id = "m1"
+	r.appendTo(t, scope, said("哈哈"), answered("怎么了？"), said("哈哈"), withID)
+	if _, err := r.sessions().UpdateSession(t.Context(), &memsidecarv1.UpdateSessionRequest{
+		Scope: scope, Session: &memsidecarv1.Session{Title: "笑", MetadataJson: `{"n": 1.0}`, MemorizeEvery: proto.Int32(7)},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	about, messages := r.exportSession(t, scope)
+	for _, test := range []struct {
+		to             string
+		added, skipped int64
+	}{{"s", 0, 4}, {"copy", 4, 0}, {"copy", 0, 4}} {
+		stream, err := r.sessions().ImportSession(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		requests := []*memsidecarv1.ImportSessionRequest{{Item: &memsidecarv1.ImportSessionRequest_Session{
+			Session: &memsidecarv1.ImportedSession{Scope: within(direct("ann"), test.to), Session: about},
+		}}}
+		for _, m := range messages {
+			requests = append(requests, &memsidecarv1.ImportSessionRequest{Item: &memsidecarv1.ImportSessionRequest_Message{Message: m.GetMessage()}})
+		}
+		for _, request := range requests {
+			if err := stream.Send(request); err != nil {
+				t.Fatal(err)
+			}
+		}
+		resp, err := stream.CloseAndRecv()
+		if err != nil || resp.GetAddedCount() != test.added || resp.GetSkippedCount() != test.skipped {
+			t.Errorf("into %s: %v, %v", test.to, resp, err)
+		}
+	}
+	copied, same := r.exportSession(t, within(direct("ann"), "copy"))
+	if copied.GetTitle() != "笑" || copied.GetMetadataJson() != `{"n": 1.0}` || copied.GetMemorizeEvery() != 7 ||
+		!proto.Equal(copied.GetCreateTime(), about.GetCreateTime()) || !proto.Equal(copied.GetUpdateTime(), about.GetUpdateTime()) {
+		t.Errorf("the copy is %v, want %v", copied, about)
+	}
+	for i := range messages {
+		if !proto.Equal(same[i].GetMessage(), messages[i].GetMessage()) {
+			t.Errorf("%v became %v", messages[i], same[i])
+		}
+	}
+	if copied.GetUnconsideredCount() != 0 {
+		t.Errorf("what was taken in waits to be considered: %v", copied)
+	}
+}
+
+func (r *running) exportSession(t *testing.T, scope *memsidecarv1.Scope) (about *memsidecarv1.Session, messages []*memsidecarv1.SessionMessage) {
+	t.Helper()
+	stream, err := r.sessions().ExportSession(t.Context(), &memsidecarv1.ExportSessionRequest{Scope: scope})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		record, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return about, messages
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := record.GetMessage(); m != nil {
+			messages = append(messages, m)
+		} else {
+			about = record.GetSession()
+		}
 	}
 }

@@ -22,13 +22,11 @@ func (k *Keeper) DeleteSession(ctx context.Context, v session.Viewer, id string,
 	if err != nil {
 		return r, err
 	}
-	for _, participant := range s.Participants {
-		release, err := k.Considerations.Bar(ctx, memory.User{Namespace: s.Namespace, ID: participant})
-		if err != nil {
-			return r, err
-		}
-		defer release()
+	release, err := k.barAll(ctx, s.Namespace, s.Participants)
+	if err != nil {
+		return r, err
 	}
+	defer release()
 	if r.Deleted, err = k.Sessions.Delete(ctx, v, id); err != nil {
 		return r, err
 	}
@@ -46,6 +44,25 @@ func (k *Keeper) DeleteSession(ctx context.Context, v session.Viewer, id string,
 		}
 	}
 	return r, nil
+}
+
+// barAll keeps jobs that hold the words of any of these users from running until release is called.
+func (k *Keeper) barAll(ctx context.Context, namespace string, users []string) (release func(), err error) {
+	var releases []func()
+	release = func() {
+		for _, release := range releases {
+			release()
+		}
+	}
+	for _, id := range users {
+		one, err := k.Considerations.Bar(ctx, memory.User{Namespace: namespace, ID: id})
+		if err != nil {
+			release()
+			return nil, err
+		}
+		releases = append(releases, one)
+	}
+	return release, nil
 }
 
 // deleteLearned deletes what was learned about a user in a session.

@@ -115,7 +115,7 @@ func payloadHash(payload any) ([]byte, error) {
 
 // completeTimes fills in the times that messages leave out.
 func completeTimes(d *memory.Dialogue) {
-	now := time.Now()
+	now := time.Now().UTC().Truncate(time.Microsecond) // which any format keeps
 	for i := range d.Messages {
 		if d.Messages[i].Time.IsZero() {
 			d.Messages[i].Time = now
@@ -130,7 +130,7 @@ func completeSpeakers(d *memory.Dialogue) {
 		if m.Role == memory.RoleUser && m.Speaker == "" {
 			m.Speaker = d.Scope.UserID
 		}
-		if m.Role == memory.RoleAssistant && m.AgentID == "" {
+		if m.AgentID == "" {
 			m.AgentID = d.Scope.AgentID
 		}
 	}

@@ -125,7 +125,7 @@ func (s *sessionService) newImport(p *memsidecarv1.ImportedSession) (*sessionImp
 		service: s, scope: scope, audience: viewer.Audience, settled: !p.GetConsider(),
 		about: session.Import{
 			Title: about.GetTitle(), Metadata: about.GetMetadataJson(),
-			MemorizeEvery: toEvery(about.MemorizeEvery, "session.session.memorize_every", &v),
+			MemorizeEvery: toEvery(about.MemorizeEvery != nil, about.GetMemorizeEvery(), "session.session.memorize_every", &v),
 			CreatedAt:     toTime(about.GetCreateTime(), "session.session.create_time", &v),
 			UpdatedAt:     toTime(about.GetUpdateTime(), "session.session.update_time", &v),
 		},

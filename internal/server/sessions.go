@@ -131,9 +131,9 @@ func (s *sessionService) GetContext(ctx context.Context, r *memsidecarv1.GetCont
 	request := session.ContextRequest{
 		Scope: scope, Viewer: viewer, AgentID: agentFilter(r.GetAgent(), scope, &v),
 		Limits: session.Limits{
-			MaxMessages: limit(r.MaxMessages, s.options.Window.MaxMessages, 1, maxWindowMessages, "max_messages", &v),
-			MaxTurns:    limit(r.MaxTurns, s.options.Window.MaxTurns, 1, maxWindowMessages, "max_turns", &v),
-			MaxRunes:    limit(r.MaxChars, s.options.Window.MaxRunes, 1, maxWindowChars, "max_chars", &v),
+			MaxMessages: limit(r.MaxMessages != nil, r.GetMaxMessages(), s.options.Window.MaxMessages, 1, maxWindowMessages, "max_messages", &v),
+			MaxTurns:    limit(r.MaxTurns != nil, r.GetMaxTurns(), s.options.Window.MaxTurns, 1, maxWindowMessages, "max_turns", &v),
+			MaxRunes:    limit(r.MaxChars != nil, r.GetMaxChars(), s.options.Window.MaxRunes, 1, maxWindowChars, "max_chars", &v),
 		},
 		Tools: r.GetIncludeTools(), System: r.GetIncludeSystem(),
 		Language: languageOf(r.GetLanguage(), &v), Labels: labels(r.GetLabels(), &v),
@@ -209,7 +209,7 @@ func (s *sessionService) ListMessages(ctx context.Context, r *memsidecarv1.ListM
 func (s *sessionService) GetSession(ctx context.Context, r *memsidecarv1.GetSessionRequest) (*memsidecarv1.GetSessionResponse, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
-	recent := limit(r.RecentMessages, recentMessages, 0, maxRecentMessages, "recent_messages", &v)
+	recent := limit(r.RecentMessages != nil, r.GetRecentMessages(), recentMessages, 0, maxRecentMessages, "recent_messages", &v)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
@@ -286,7 +286,7 @@ func (s *sessionService) UpdateSession(ctx context.Context, r *memsidecarv1.Upda
 			v.Check("session.metadata_json", metadataProblem(metadata))
 			patch.Metadata = &metadata
 		case "memorize_every":
-			every := toEvery(p.MemorizeEvery, "session.memorize_every", &v)
+			every := toEvery(p.MemorizeEvery != nil, p.GetMemorizeEvery(), "session.memorize_every", &v)
 			patch.MemorizeEvery = &every
 		}
 	}

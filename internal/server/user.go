@@ -178,7 +178,7 @@ func (s *memoryService) UpdateUserSettings(ctx context.Context, r *memsidecarv1.
 			}
 			spoken = tag.String() // zh_CN is understood and becomes zh-CN
 		case "memorize_every":
-			every = toEvery(p.MemorizeEvery, "settings.memorize_every", &v)
+			every = toEvery(p.MemorizeEvery != nil, p.GetMemorizeEvery(), "settings.memorize_every", &v)
 		}
 	}
 	if err := v.Err(); err != nil {
