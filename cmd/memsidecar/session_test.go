@@ -416,3 +416,33 @@ func (r *running) exportSession(t *testing.T, scope *memsidecarv1.Scope) (about 
 		}
 	}
 }
+
+// TestToolsInWindow: calls of tools take no places in a window that does not show them.
+func TestToolsInWindow(t *testing.T) {
+	r := serve(t, "session.max_messages=4")
+	scope := within(direct("ann"), "s")
+	calling := &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_ASSISTANT, ToolCalls: []*memsidecarv1.ToolCall{{Name: "clock", ArgumentsJson: `{"zone":"x"}`}}}
+	result := &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_TOOL, Content: "12:00"}
+	for range 3 {
+		r.appendTo(t, scope, said("What time is it?"), calling, result, answered("It is noon."))
+	}
+	for _, test := range []struct {
+		tools bool
+		want  []string
+	}{
+		{false, []string{"What time is it?", "It is noon.", "What time is it?", "It is noon."}},
+		{true, []string{"What time is it?", "", "12:00", "It is noon."}},
+	} {
+		window, err := r.sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: scope, IncludeTools: test.tools})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range window.GetMessages() {
+			got = append(got, m.GetMessage().GetContent())
+		}
+		if !slices.Equal(got, test.want) || strings.Contains(window.GetPromptContext(), "zone") != test.tools {
+			t.Errorf("with tools %t: %q in\n%s", test.tools, got, window.GetPromptContext())
+		}
+	}
+}

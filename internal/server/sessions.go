@@ -199,6 +199,12 @@ func (s *sessionService) ListMessages(ctx context.Context, r *memsidecarv1.ListM
 	}
 	resp := &memsidecarv1.ListMessagesResponse{Messages: fromSessionMessages(found.Messages), TotalSize: found.Total}
 	if r.GetRenderText() {
+		if spoken == "" && scope.UserID != "" {
+			// Without settings the messages' own language is as good.
+			if settings, err := s.Settings.Get(ctx, scope.User()); err == nil {
+				spoken = settings.Language
+			}
+		}
 		resp.Text = s.Conversations.RenderText(found, q.NewestFirst, spoken, names)
 	}
 	resp.NextPageToken, err = nextPageToken(r, found.Next)

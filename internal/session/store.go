@@ -199,7 +199,7 @@ type Page struct {
 type WindowQuery struct {
 	Limit   int
 	AgentID *string
-	Tools   bool // with those of tools
+	Tools   bool // with those of tools, and those that say nothing but call tools
 	System  bool // with system messages
 }
 

@@ -118,8 +118,8 @@ func (s *Sessions) Window(ctx context.Context, v session.Viewer, sessionID strin
 		w.Session = found.Session
 		index, clause, agent := agentClause(query.AgentID)
 		w.Messages, err = queryMessages(ctx, q, found, index+` WHERE session_row = ?1 AND `+clause+`
-			AND position BETWEEN ?3 AND ?4 AND withheld = 0 AND (?5 OR role <> 'tool') AND (?6 OR role <> 'system')
-			ORDER BY position DESC LIMIT ?7`,
+			AND position BETWEEN ?3 AND ?4 AND withheld = 0 AND (?5 OR role <> 'tool' AND json_extract(message, '$.content') <> '')
+			AND (?6 OR role <> 'system') ORDER BY position DESC LIMIT ?7`,
 			found.row, agent, found.WindowStart, found.Last, query.Tools, query.System, query.Limit)
 		if err != nil {
 			return err

@@ -176,7 +176,8 @@ type GetContextRequest struct {
 	MaxChars *int32 `protobuf:"varint,4,opt,name=max_chars,json=maxChars,proto3,oneof" json:"max_chars,omitempty"`
 	// Whether only what was said with the scope's agent counts.
 	Agent AgentFilter `protobuf:"varint,5,opt,name=agent,proto3,enum=memsidecar.v1.AgentFilter" json:"agent,omitempty"`
-	// Whether messages of tools, and what tools were called with and answered, come along.
+	// Whether messages of tools, messages that say nothing but call tools, and what tools were called with and answered, come
+	// along.
 	IncludeTools bool `protobuf:"varint,6,opt,name=include_tools,json=includeTools,proto3" json:"include_tools,omitempty"`
 	// Whether system messages come along.
 	IncludeSystem bool `protobuf:"varint,7,opt,name=include_system,json=includeSystem,proto3" json:"include_system,omitempty"`
@@ -427,7 +428,7 @@ type ListMessagesRequest struct {
 	Agent AgentFilter `protobuf:"varint,6,opt,name=agent,proto3,enum=memsidecar.v1.AgentFilter" json:"agent,omitempty"`
 	// Whether to return the page as text, too.
 	RenderText bool `protobuf:"varint,7,opt,name=render_text,json=renderText,proto3" json:"render_text,omitempty"`
-	// BCP 47 language of the text's labels, see GetContextRequest.
+	// BCP 47 language of the text's labels, as for GetContextRequest.
 	Language string `protobuf:"bytes,8,opt,name=language,proto3" json:"language,omitempty"`
 	// Names for the text, see GetContextRequest.
 	Labels        map[string]string `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
