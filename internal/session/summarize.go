@@ -43,14 +43,16 @@ func (k *Keeper) summarize(ctx context.Context, t task) error {
 	}
 	steps := 0
 	for _, agent := range agents {
-		after := covered(first.Summaries, agent)
-		for more := true; more; steps++ {
+		for after, more := covered(first.Summaries, agent), true; more; {
 			if steps == stepsAtOnce {
 				d := Due{Namespace: t.namespace, SessionID: t.session, Kind: DueSummarize}
 				return k.Store.Postpone(ctx, d, time.Now())
 			}
 			if more, after, err = k.fold(ctx, t, agent, after); err != nil {
 				return err
+			}
+			if more { // those for whom there was nothing to do would leave no steps for the others, ever
+				steps++
 			}
 		}
 	}

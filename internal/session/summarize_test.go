@@ -300,3 +300,23 @@ func TestExtractedSummary(t *testing.T) {
 		}
 	})
 }
+
+// TestSummaryOfManyAgents: however many agents take part, the keeper comes to an end.
+func TestSummaryOfManyAgents(t *testing.T) {
+	bubble(t, func(w *world) {
+		j := &joiner{}
+		w.parts.Summarizer = j
+		w.restart()
+		defer w.stop()
+		s := scope("ann", "s")
+		for i := range 30 {
+			s.AgentID = fmt.Sprint("agent ", i)
+			w.say(s, "hello", "A: hi")
+		}
+		w.pass(time.Minute)
+		due, next, err := w.store.Due(w.Context(), time.Now(), 10)
+		if err != nil || slices.ContainsFunc(due, func(d session.Due) bool { return d.Kind == session.DueSummarize }) {
+			w.Errorf("after a minute there is still to be done %v, then %v, %v", due, next, err)
+		}
+	})
+}

@@ -219,8 +219,7 @@ func forgetSome(ctx context.Context, tx *Tx, userRow int64) (step forgetting, er
 		return step, err
 	}
 	step.more = len(left) == leftSessions
-	step.empty, err = freeEmpty(ctx, tx, left)
-	return step, err
+	return step, step.freeEmpty(ctx, tx, left)
 }
 
 // leaveSome takes the user out of some sessions.
@@ -240,22 +239,24 @@ func leaveSome(ctx context.Context, tx *Tx, userRow int64) (sessions []int64, er
 	return sessions, voidSummaries(ctx, tx, sessions)
 }
 
-// freeEmpty gives up the ids of those sessions in which nobody takes part and nothing is left, and returns them.
-func freeEmpty(ctx context.Context, tx *Tx, sessions []int64) (empty []int64, err error) {
+// freeEmpty gives up the ids of those sessions in which nobody takes part and no person's words are left. What is left of
+// the bot's was said to somebody who is not there any more.
+func (f *forgetting) freeEmpty(ctx context.Context, tx *Tx, sessions []int64) error {
 	for _, row := range sessions {
-		found, err := querySessions(ctx, tx, `WHERE s.row = ? AND s.id IS NOT NULL AND s.messages = 0 AND s.participants = 0`, row)
+		found, err := querySessions(ctx, tx, `WHERE s.row = ? AND s.id IS NOT NULL AND s.user_messages = 0 AND s.participants = 0`, row)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if len(found) == 0 {
 			continue
 		}
 		if _, err := found[0].free(ctx, tx); err != nil {
-			return nil, err
+			return err
 		}
-		empty = append(empty, row)
+		f.messages += found[0].Messages
+		f.empty = append(f.empty, row)
 	}
-	return empty, nil
+	return nil
 }
 
 // Expire implements session.Store.

@@ -350,6 +350,16 @@ func testTakeWithLeadingContext(s *suite) {
 	if got := s.dialogue("ann", c.ID); len(got) > 25 || got[len(got)-1] != "stop" {
 		s.Errorf("considered are %q", got)
 	}
+	// However much the bot said before, what a person says fits.
+	var long []memory.Message
+	for range 18 {
+		long = append(long, answered(strings.Repeat("x", memory.MaxContentBytes)))
+	}
+	s.add(direct("ann", "s3"), long[:9]...)
+	s.add(direct("ann", "s3"), append(long[9:], said("ann", "too long"))...)
+	if c, ok := s.take(direct("ann", "s3")); !ok || c.MessageCount < 10 || s.get(direct("ann", "s3")).Unconsidered != 0 {
+		s.Errorf("taken %+v, %t", c, ok)
+	}
 	// An answer that comes after its question was taken waits for the next.
 	s.add(scope, answered("all right"))
 	if _, ok := s.take(scope); ok {
