@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,7 +115,7 @@ type sessionImport struct {
 func (s *sessionService) newImport(p *memsidecarv1.ImportedSession) (*sessionImport, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(p.GetScope(), &v)
-	about := p.GetSession()
+	about := cmp.Or(p.GetSession(), &memsidecarv1.Session{}) // optional, and not nil where a field's absence counts
 	if scope.SessionID == "" {
 		scope.SessionID = about.GetId()
 		v.Check("session.session.id", memory.IDProblem(scope.SessionID))

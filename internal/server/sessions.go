@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -279,7 +280,7 @@ func (s *sessionService) ListSessions(ctx context.Context, r *memsidecarv1.ListS
 func (s *sessionService) UpdateSession(ctx context.Context, r *memsidecarv1.UpdateSessionRequest) (*memsidecarv1.UpdateSessionResponse, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
-	p := r.GetSession()
+	p := cmp.Or(r.GetSession(), &memsidecarv1.Session{}) // a mask alone empties fields
 	patch := session.Patch{At: time.Now()}
 	for _, field := range maskedFields(r.GetUpdateMask(), p, []string{"title", "metadata_json", "memorize_every"}, "session", &v) {
 		switch field {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,7 +158,7 @@ func (s *memoryService) GetUserSettings(ctx context.Context, r *memsidecarv1.Get
 func (s *memoryService) UpdateUserSettings(ctx context.Context, r *memsidecarv1.UpdateUserSettingsRequest) (*memsidecarv1.UpdateUserSettingsResponse, error) {
 	var v memory.Violations
 	scope := scopeOf(r.GetScope(), true, &v)
-	p := r.GetSettings()
+	p := cmp.Or(r.GetSettings(), &memsidecarv1.UserSettings{}) // a mask alone empties fields
 	fields := maskedFields(r.GetUpdateMask(), p, []string{"time_zone", "language", "paused", "memorize_every"}, "settings", &v)
 	spoken := ""
 	var every *int

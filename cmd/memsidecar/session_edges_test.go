@@ -1,0 +1,80 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// importInto hands over a session's messages; about may be nil.
+func (r *running) importInto(t *testing.T, scope *memsidecarv1.Scope, about *memsidecarv1.Session, messages ...*memsidecarv1.Message) *memsidecarv1.ImportSessionResponse {
+	t.Helper()
+	stream, err := r.sessions().ImportSession(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = stream.Send(&memsidecarv1.ImportSessionRequest{Item: &memsidecarv1.ImportSessionRequest_Session{
+		Session: &memsidecarv1.ImportedSession{Scope: scope, Session: about},
+	}})
+	for _, m := range messages {
+		if err == nil {
+			err = stream.Send(&memsidecarv1.ImportSessionRequest{Item: &memsidecarv1.ImportSessionRequest_Message{Message: m}})
+		}
+	}
+	resp, closed := stream.CloseAndRecv()
+	if closed != nil {
+		t.Fatal(err, closed)
+	}
+	return resp
+}
+
+// TestNothingSaidAbout: a session, or settings, that a request leaves out are empty ones.
+func TestNothingSaidAbout(t *testing.T) {
+	r := serve(t)
+	scope := within(direct("ann"), "s")
+	if resp := r.importInto(t, scope, nil, said("one")); resp.GetAddedCount() != 1 || resp.GetSession().GetId() != "s" {
+		t.Errorf("imported %v", resp)
+	}
+	mask := &fieldmaskpb.FieldMask{Paths: []string{"memorize_every"}}
+	for _, s := range []*memsidecarv1.Session{{MemorizeEvery: proto.Int32(3)}, nil} {
+		resp, err := r.sessions().UpdateSession(t.Context(), &memsidecarv1.UpdateSessionRequest{Scope: scope, Session: s, UpdateMask: mask})
+		if err != nil || (resp.GetSession().MemorizeEvery != nil) != (s != nil) {
+			t.Errorf("%v became %v, %v", s, resp, err)
+		}
+	}
+	for _, s := range []*memsidecarv1.UserSettings{{MemorizeEvery: proto.Int32(3)}, nil} {
+		resp, err := r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{Scope: direct("ann"), Settings: s, UpdateMask: mask})
+		if err != nil || (resp.GetSettings().MemorizeEvery != nil) != (s != nil) {
+			t.Errorf("%v became %v, %v", s, resp, err)
+		}
+	}
+}
+
+// TestPreparedSession: a session that somebody made, and in which nothing was said, is nobody else's.
+func TestPreparedSession(t *testing.T) {
+	r := serve(t)
+	if _, err := r.sessions().SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: within(direct("mallory"), "main")}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{
+		Scope: within(direct("alice"), "main"), Messages: []*memsidecarv1.Message{said("a secret")},
+	})
+	if status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("alice writes to mallory's session: %v", err)
+	}
+	resp, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
+		Scope: within(direct("alice"), "main"), Messages: []*memsidecarv1.Message{said("a secret")},
+	})
+	if err != nil || resp.GetNotRecordedReason() == "" {
+		t.Errorf("considered: %v, %v", resp, err)
+	}
+	if got := r.history(t, within(direct("mallory"), "main")); !slices.Equal(got, nil) {
+		t.Errorf("mallory reads %q", got)
+	}
+}
