@@ -78,3 +78,45 @@ func TestPreparedSession(t *testing.T) {
 		t.Errorf("mallory reads %q", got)
 	}
 }
+
+// TestNumberOfASession: how often a session is considered, where it says so itself, goes before what its user has set, and
+// counts at once.
+func TestNumberOfASession(t *testing.T) {
+	r := serve(t)
+	if _, err := r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{
+		Scope: direct("ann"), Settings: &memsidecarv1.UserSettings{MemorizeEvery: proto.Int32(0)},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	scope := within(direct("ann"), "s")
+	r.appendTo(t, scope, said("My name is Ann."))
+	if _, err := r.sessions().UpdateSession(t.Context(), &memsidecarv1.UpdateSessionRequest{
+		Scope: scope, Session: &memsidecarv1.Session{MemorizeEvery: proto.Int32(1)},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r.eventually(t, scope, 1)
+}
+
+// TestImportBehind: what an import adds behind a session's own messages is not taken for a later message of the import that
+// says the same.
+func TestImportBehind(t *testing.T) {
+	r := serve(t)
+	scope := within(direct("ann"), "s")
+	r.appendTo(t, scope, said("1"), said("2"), said("3"))
+	var messages []*memsidecarv1.Message
+	var want []string
+	for i := range 1100 { // more than are stored at once
+		text := "word"
+		if i%3 == 0 {
+			text = "哈哈"
+		}
+		messages, want = append(messages, said(text)), append(want, text)
+	}
+	if resp := r.importInto(t, scope, nil, messages...); resp.GetAddedCount() != 1100 {
+		t.Errorf("added %d, skipped %d", resp.GetAddedCount(), resp.GetSkippedCount())
+	}
+	if got := r.history(t, scope); !slices.Equal(got, append([]string{"1", "2", "3"}, want...)) {
+		t.Errorf("the session has %d messages", len(got))
+	}
+}

@@ -180,6 +180,9 @@ func (in *sessionImport) flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if in.about.From == 0 {
+		in.about.Before = appended.Session.Last - int64(appended.Added)
+	}
 	in.about.From += int64(len(in.batch))
 	in.added += int64(appended.Added)
 	in.skipped += int64(len(in.batch) - appended.Added)

@@ -308,6 +308,9 @@ func (s *sessionService) UpdateSession(ctx context.Context, r *memsidecarv1.Upda
 	if err != nil {
 		return nil, err
 	}
+	if patch.MemorizeEvery != nil {
+		s.Conversations.Wake() // what waits may be due now
+	}
 	return &memsidecarv1.UpdateSessionResponse{Session: s.session(&updated)}, nil
 }
 

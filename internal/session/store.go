@@ -97,7 +97,8 @@ type Append struct {
 	// Paused are people whose words are history only, because nothing of them is remembered for now.
 	Paused map[string]bool
 	// Import gives a new session these fields, and knows messages without an id by their place: the i-th of all that the
-	// import has handed over (From + i, from 1) is there when the message at that position has the same hash.
+	// import has handed over (From + i, from 1) is there when the message at that position has the same hash, and was there
+	// before the import.
 	Import *Import
 }
 
@@ -109,6 +110,7 @@ type Import struct {
 	CreatedAt     time.Time // zero: Append.At
 	UpdatedAt     time.Time // zero: Append.At; set again after every batch
 	From          int64     // how many messages of the import came before this batch
+	Before        int64     // Session.Last before the first batch; needed when From is not 0
 }
 
 // Rules are what the configuration and the user's settings say about a session.

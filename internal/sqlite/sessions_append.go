@@ -56,6 +56,7 @@ type appending struct {
 	fates   []fate           // of the messages, in order
 	done    session.Appended
 	people  int64 // messages added that wait to be considered
+	before  int64 // the last position before the import
 	joined  []int64
 }
 
@@ -77,6 +78,9 @@ func appendMessages(ctx context.Context, tx *Tx, a session.Append, texts []strin
 		w.anybody = w.anybody || w.considerable(&a.Messages[i])
 	}
 	before := w.session.Last
+	if w.before = before; a.Import != nil && a.Import.From > 0 {
+		w.before = a.Import.Before
+	}
 	for i := range a.Messages {
 		if len(leftOut) > i && leftOut[i] {
 			continue
@@ -181,7 +185,7 @@ func (w *appending) known(ctx context.Context, tx *Tx, i int, text string) (bool
 	switch {
 	case id != "":
 		row = tx.QueryRow(ctx, columns+`id = ?`, w.session.row, id)
-	case w.Import != nil:
+	case w.Import != nil && w.Import.From+int64(i) < w.before:
 		row = tx.QueryRow(ctx, columns+`position = ?`, w.session.row, w.Import.From+int64(i)+1)
 	default:
 		return false, nil

@@ -283,6 +283,7 @@ func testImport(s *suite) {
 	if !reflect.DeepEqual(got, want) {
 		s.Errorf("got %+v, want %+v", got, want)
 	}
+	about.Before = 4
 	for from, messages := range map[int64][]memory.Message{0: {one, two}, 1: {two, three, three}, 3: {three}} {
 		if done := load(from, messages...); done.Added != 0 {
 			s.Errorf("imported again from %d: %+v", from, done)
