@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -118,5 +119,31 @@ func TestImportBehind(t *testing.T) {
 	}
 	if got := r.history(t, scope); !slices.Equal(got, append([]string{"1", "2", "3"}, want...)) {
 		t.Errorf("the session has %d messages", len(got))
+	}
+}
+
+// TestLargeMessages: a page holds as many messages as any client takes by default, and all pages together hold all.
+func TestLargeMessages(t *testing.T) {
+	r := serve(t, "session.memorize_every=0")
+	scope := within(direct("ann"), "s")
+	var want []string
+	for i := range 20 {
+		text := strings.Repeat(string(rune('a'+i)), 256<<10)
+		r.appendTo(t, scope, said(text))
+		want = append(want, text)
+	}
+	if got := r.history(t, scope); !slices.Equal(got, want) {
+		t.Errorf("listed are %d messages", len(got))
+	}
+	if _, messages := r.exportSession(t, scope); len(messages) != 20 {
+		t.Errorf("exported are %d messages", len(messages))
+	}
+	resp, err := r.sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: scope, RecentMessages: proto.Int32(20)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recent := resp.GetRecentMessages()
+	if len(recent) < 5 || recent[len(recent)-1].GetMessage().GetContent() != want[19] {
+		t.Errorf("%d messages are the newest", len(recent))
 	}
 }

@@ -45,7 +45,8 @@ type Store interface {
 	// context ended; then Sweep completes it. Considerations that have not ended are deleted, of others the messages.
 	Delete(ctx context.Context, v Viewer, sessionID string) (Deleted, error)
 
-	// Messages returns a page of a session's messages and how many all pages have.
+	// Messages returns a page of a session's messages and how many all pages have. A page of very long ones has fewer than
+	// the limit.
 	Messages(ctx context.Context, v Viewer, sessionID string, q MessageQuery) (Page, error)
 	// Window returns the session, its newest messages that count, and its summary; ErrNotFound when there is none.
 	Window(ctx context.Context, v Viewer, sessionID string, q WindowQuery) (Window, error)
