@@ -1,6 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -145,5 +149,82 @@ func TestLargeMessages(t *testing.T) {
 	recent := resp.GetRecentMessages()
 	if len(recent) < 5 || recent[len(recent)-1].GetMessage().GetContent() != want[19] {
 		t.Errorf("%d messages are the newest", len(recent))
+	}
+}
+
+// onDisk lists the files of the folder that hold the text.
+func onDisk(t *testing.T, dir, text string) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if bytes.Contains(data, []byte(text)) {
+			files = append(files, filepath.Base(path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// TestForgottenAnswers: what the bot answered to somebody who was forgotten goes, also where it was considered together with
+// other people's words.
+func TestForgottenAnswers(t *testing.T) {
+	r := serve(t)
+	ann, ben := within(group("ann", "g"), "s"), within(group("ben", "g"), "s")
+	r.appendTo(t, ann, said("My number is sesame-4711."), answered("Thank you, sesame-4711 it is."))
+	r.appendTo(t, ben, said("My name is Ben."), answered("Hello Ben."))
+	c := r.consider(t, ben)
+	if len(onDisk(t, r.dir, "sesame-4711")) == 0 {
+		t.Error("the words are nowhere to begin with")
+	}
+	receipt, err := r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: "ann"}})
+	if err != nil || receipt.GetSessionMessageCount() != 2 {
+		t.Errorf("forgotten %v, %v", receipt, err)
+	}
+	eventually(t, "no file holds the words", func() bool { return onDisk(t, r.dir, "sesame-4711") == nil }) // a reader may hold them for a moment
+	left, err := r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: ben, ConsiderationId: c.GetId()})
+	if err != nil || left.GetConsideration().GetState() != c.GetState() || left.GetConsideration().GetMessageCount() != 4 {
+		t.Errorf("ben has %v, %v", left, err)
+	}
+	if got := r.history(t, ben); !slices.Equal(got, []string{"My name is Ben.", "Hello Ben."}) {
+		t.Errorf("the session has %q", got)
+	}
+}
+
+// TestDeletedWithMemories: nothing that was said in the session is left on the disk, and how it was considered is known still.
+func TestDeletedWithMemories(t *testing.T) {
+	r := serve(t)
+	scope := within(direct("ann"), "s")
+	c := r.consider(t, scope, said("Please remember: my number is sesame-4711."), answered("sesame-4711."))
+	if len(c.GetChanges()) == 0 {
+		t.Fatalf("nothing was remembered: %v", c)
+	}
+	deleted, err := r.sessions().DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: scope, DeleteMemories: true})
+	if err != nil || deleted.GetMessageCount() != 2 || deleted.GetMemoryCount() != int64(len(c.GetChanges())) {
+		t.Errorf("deleted %v, %v", deleted, err)
+	}
+	eventually(t, "no file holds the words", func() bool { return onDisk(t, r.dir, "sesame-4711") == nil }) // a reader may hold them for a moment
+	left, err := r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: scope, ConsiderationId: c.GetId()})
+	if err != nil || left.GetConsideration().GetState() != c.GetState() || left.GetConsideration().GetReason() == "" {
+		t.Errorf("of the consideration is left %v, %v", left, err)
+	}
+}
+
+// TestConsideredFromElsewhere: a group's session is considered from the group.
+func TestConsideredFromElsewhere(t *testing.T) {
+	r := serve(t)
+	r.appendTo(t, within(group("ann", "g"), "s"), said("My name is Ann."))
+	r.appendTo(t, within(group("ben", "g"), "s"), said("My name is Ben."))
+	_, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{Scope: within(direct("ann"), "s")})
+	if status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("from a direct chat: %v", err)
+	}
+	if c := r.consider(t, within(group("ann", "g"), "s")); c.GetMessageCount() != 2 {
+		t.Errorf("from the group: %v", c)
 	}
 }

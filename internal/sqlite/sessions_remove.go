@@ -13,23 +13,24 @@ import (
 // removed is a message that is being deleted.
 type removed struct {
 	removedMessage
-	session int64
-	agent   string
-	counted bool // among those that wait to be considered
+	session       int64
+	agent         string
+	counted       bool   // among those that wait to be considered
+	consideration string // that took it, or ""
+	text          string // as it is stored
 }
 
 func queryRemoved(ctx context.Context, tx *Tx, where string, args ...any) ([]removed, error) {
-	rows, err := tx.Query(ctx, `SELECT row, coalesce(owner_row, 0), session_row, agent_id, role = 'user' AND settled = 0, message
-		FROM session_messages WHERE `+where, args...)
+	rows, err := tx.Query(ctx, `SELECT row, coalesce(owner_row, 0), session_row, agent_id, role = 'user' AND settled = 0,
+		coalesce(consideration, ''), message FROM session_messages WHERE `+where, args...)
 	if err != nil {
 		return nil, err
 	}
 	return collect(rows, func(scan func(...any) error) (m removed, err error) {
-		var text []byte
-		if err := scan(&m.row, &m.owner, &m.session, &m.agent, &m.counted, &text); err != nil {
+		if err := scan(&m.row, &m.owner, &m.session, &m.agent, &m.counted, &m.consideration, &m.text); err != nil {
 			return m, err
 		}
-		return m, json.Unmarshal(text, &m.message)
+		return m, json.Unmarshal([]byte(m.text), &m.message)
 	})
 }
 
@@ -202,6 +203,9 @@ func forgetSome(ctx context.Context, tx *Tx, userRow int64) (step forgetting, er
 	if err != nil {
 		return step, err
 	}
+	if err := forgetAnswers(ctx, tx, messages); err != nil {
+		return step, err
+	}
 	sessions, err := shrink(ctx, tx, messages)
 	if err != nil {
 		return step, err
@@ -219,7 +223,62 @@ func forgetSome(ctx context.Context, tx *Tx, userRow int64) (step forgetting, er
 		return step, err
 	}
 	step.more = len(left) == leftSessions
-	return step, step.freeEmpty(ctx, tx, left)
+	err = step.freeEmpty(ctx, tx, left)
+	return step, err
+}
+
+// forgetAnswers takes what the bot answered to the user out of the dialogues that it became a part of, other people's
+// included. The user's own words in them are the queue's business. Dialogues hold messages as sessions do.
+func forgetAnswers(ctx context.Context, tx *Tx, messages []removed) error {
+	answers := map[string]map[string]bool{} // texts by consideration
+	for _, m := range messages {
+		if m.consideration == "" || m.message.Role == memory.RoleUser {
+			continue
+		}
+		if answers[m.consideration] == nil {
+			answers[m.consideration] = map[string]bool{}
+		}
+		answers[m.consideration][m.text] = true
+	}
+	for id, texts := range answers {
+		if err := emptyAnswers(ctx, tx, id, texts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// emptyAnswers takes messages, as they are stored, out of a dialogue; the others keep their places.
+func emptyAnswers(ctx context.Context, tx *Tx, consideration string, texts map[string]bool) error {
+	var row int64
+	var list []byte
+	err := tx.QueryRow(ctx, `SELECT row, messages FROM dialogues WHERE id = ?`, consideration).Scan(&row, &list)
+	if err != nil {
+		return optional(err)
+	}
+	var d memory.Dialogue
+	if err := json.Unmarshal(list, &d.Messages); err != nil {
+		return err
+	}
+	before, err := encodeMessages(d.Messages)
+	if err != nil {
+		return err
+	}
+	for i, text := range before {
+		if texts[text] {
+			d.Messages[i] = memory.Message{Role: memory.RoleSystem, Time: d.Messages[i].Time} // as Dialogue.Without
+		}
+	}
+	after, err := encodeMessages(d.Messages)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `UPDATE dialogues SET messages = ?, payload_hash = x'' WHERE row = ?`, jsonArray(after), row)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `UPDATE considerations SET checkpoint = NULL WHERE dialogue_row = ?`, row)
+	return err
 }
 
 // leaveSome takes the user out of some sessions.
