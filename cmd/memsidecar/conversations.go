@@ -10,6 +10,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/recall"
 	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
@@ -45,6 +46,7 @@ func startConversations(cfg config.Config, p conversationParts, log *slog.Logger
 	}
 	if cfg.Session.SummaryMaxChars > 0 {
 		parts.Summarizer = chosenSummarizer{p.models}
+		parts.Bridge = extract.New(max(1, cfg.Session.SummaryMaxChars/2))
 	}
 	c.keeper = session.NewKeeper(parts, session.Options{
 		Policy: policy, Window: window(cfg), Budget: cfg.Retrieval.Budget,

@@ -446,3 +446,30 @@ func TestToolsInWindow(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingBetweenWindowAndSummary: whatever window is asked for, what it drops is in the summary at once.
+func TestNothingBetweenWindowAndSummary(t *testing.T) {
+	r := serve(t, "session.memorize_every=0")
+	scope := within(direct("小林"), "s")
+	facts := []string{"我在杭州西湖边开了一家茶馆", "我每周三晚上去上海学小提琴", "我女儿明年要去成都读大学", "我养了一只叫年糕的橘猫", "我打算六月重新装修二楼", "我对花生和虾都过敏"}
+	for _, fact := range facts {
+		r.appendTo(t, scope, said(fact+"。"), answered("好的。"))
+	}
+	for _, limit := range []int32{1, 2, 3, 6, 10, 11} {
+		window, err := r.sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{
+			Scope: scope, MaxMessages: proto.Int32(limit), MaxTurns: proto.Int32(100),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := window.GetMessages()[0].GetPosition()
+		if got := window.GetSummary(); window.GetDroppedCount() > 0 && got.GetLastPosition() != first-1 {
+			t.Errorf("%d messages: they begin at %d, the summary ends at %d", limit, first, got.GetLastPosition())
+		}
+		for _, fact := range facts {
+			if !strings.Contains(window.GetPromptContext(), fact) {
+				t.Errorf("%d messages: %q is neither in the window nor in the summary:\n%s", limit, fact, window.GetPromptContext())
+			}
+		}
+	}
+}

@@ -74,7 +74,6 @@ func (s *sessionService) AppendMessages(ctx context.Context, r *memsidecarv1.App
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
 	d := memory.Dialogue{Scope: scope, Messages: toMessages(r.GetMessages(), &v)}
-	v.Check("turn_id", memory.IDProblem(r.GetTurnId()))
 	hashes, err := messageHashes(d.Messages)
 	if err != nil {
 		return nil, err

@@ -25,7 +25,6 @@ type sessionsAppend struct {
 	Time     when     `placeholder:"TIME" help:"When it was said. By default now."`
 	Metadata string   `placeholder:"JSON" help:"Whatever is to be kept beside it: a JSON object."`
 	File     string   `complete:"file" placeholder:"FILE" help:"Instead of a text, JSONL: a message a line, with the field names of the API. \"-\" is standard input."`
-	Turn     string   `placeholder:"ID" help:"The bot's turn, which joins the traces of its calls."`
 	Session  string   `group:"scope" placeholder:"ID" help:"The session; by default the current one, or a new one."`
 
 	conversation
@@ -52,7 +51,7 @@ func (c sessionsAppend) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	scope.SessionId, scope.AgentId = c.Session, c.Agent
-	request := &memsidecarv1.AppendMessagesRequest{Scope: scope, TurnId: c.Turn}
+	request := &memsidecarv1.AppendMessagesRequest{Scope: scope}
 	var lines []int
 	if request.Messages, lines, err = c.messages(ctx, p); err != nil {
 		return err
