@@ -457,7 +457,7 @@ func TestNothingBetweenWindowAndSummary(t *testing.T) {
 	}
 	for _, limit := range []int32{1, 2, 3, 6, 10, 11} {
 		window, err := r.sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{
-			Scope: scope, MaxMessages: proto.Int32(limit), MaxTurns: proto.Int32(100),
+			Scope: scope, MaxMessages: new(limit), MaxTurns: new(int32(100)),
 		})
 		if err != nil {
 			t.Fatal(err)
