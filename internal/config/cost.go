@@ -16,8 +16,8 @@ const maxBudget = 1_000_000_000_000
 // maxPrice is the highest price of a million tokens.
 const maxPrice = 1e9
 
-// checkBudgets checks the token budgets of one namespace.
-func checkBudgets(n Namespace, key string, check func(key, problem, fix string)) {
+// validateBudgets checks the token budgets of some namespaces.
+func (n Namespace) validateBudgets(key string, check func(key, problem, fix string)) {
 	for _, b := range []struct {
 		name  string
 		value *int64
