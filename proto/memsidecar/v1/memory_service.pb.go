@@ -1590,9 +1590,13 @@ type ForgetUserResponse struct {
 	// Messages deleted from sessions: what the user said anywhere, and what the bot answered to this user.
 	SessionMessageCount int64 `protobuf:"varint,7,opt,name=session_message_count,json=sessionMessageCount,proto3" json:"session_message_count,omitempty"`
 	// Sessions deleted, because nobody else takes part in them.
-	SessionCount  int64 `protobuf:"varint,8,opt,name=session_count,json=sessionCount,proto3" json:"session_count,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	SessionCount int64 `protobuf:"varint,8,opt,name=session_count,json=sessionCount,proto3" json:"session_count,omitempty"`
+	// Items deleted from the user's registries of results.
+	ResultItemCount int64 `protobuf:"varint,12,opt,name=result_item_count,json=resultItemCount,proto3" json:"result_item_count,omitempty"`
+	// Numbered lists deleted that were shown to the user, or have items of the user's registries.
+	ResultListCount int64 `protobuf:"varint,13,opt,name=result_list_count,json=resultListCount,proto3" json:"result_list_count,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *ForgetUserResponse) Reset() {
@@ -1681,6 +1685,20 @@ func (x *ForgetUserResponse) GetSessionCount() int64 {
 	return 0
 }
 
+func (x *ForgetUserResponse) GetResultItemCount() int64 {
+	if x != nil {
+		return x.ResultItemCount
+	}
+	return 0
+}
+
+func (x *ForgetUserResponse) GetResultListCount() int64 {
+	if x != nil {
+		return x.ResultListCount
+	}
+	return 0
+}
+
 // ExportUserRequest names the user to export.
 type ExportUserRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1740,6 +1758,9 @@ type ExportUserResponse struct {
 	//	*ExportUserResponse_Session
 	//	*ExportUserResponse_Message
 	//	*ExportUserResponse_Trace
+	//	*ExportUserResponse_ResultRegistry
+	//	*ExportUserResponse_ResultItem
+	//	*ExportUserResponse_ResultList
 	Record        isExportUserResponse_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1836,6 +1857,33 @@ func (x *ExportUserResponse) GetTrace() *Trace {
 	return nil
 }
 
+func (x *ExportUserResponse) GetResultRegistry() *ExportedResultRegistry {
+	if x != nil {
+		if x, ok := x.Record.(*ExportUserResponse_ResultRegistry); ok {
+			return x.ResultRegistry
+		}
+	}
+	return nil
+}
+
+func (x *ExportUserResponse) GetResultItem() *ResultItem {
+	if x != nil {
+		if x, ok := x.Record.(*ExportUserResponse_ResultItem); ok {
+			return x.ResultItem
+		}
+	}
+	return nil
+}
+
+func (x *ExportUserResponse) GetResultList() *ExportedResultList {
+	if x != nil {
+		if x, ok := x.Record.(*ExportUserResponse_ResultList); ok {
+			return x.ResultList
+		}
+	}
+	return nil
+}
+
 type isExportUserResponse_Record interface {
 	isExportUserResponse_Record()
 }
@@ -1870,6 +1918,21 @@ type ExportUserResponse_Trace struct {
 	Trace *Trace `protobuf:"bytes,6,opt,name=trace,proto3,oneof"`
 }
 
+type ExportUserResponse_ResultRegistry struct {
+	// Then the user's registries of results. A group's and the namespace's are nobody's.
+	ResultRegistry *ExportedResultRegistry `protobuf:"bytes,12,opt,name=result_registry,json=resultRegistry,proto3,oneof"`
+}
+
+type ExportUserResponse_ResultItem struct {
+	// After each registry its items, the newest first.
+	ResultItem *ResultItem `protobuf:"bytes,13,opt,name=result_item,json=resultItem,proto3,oneof"`
+}
+
+type ExportUserResponse_ResultList struct {
+	// Then the numbered lists that are being shown to the user.
+	ResultList *ExportedResultList `protobuf:"bytes,14,opt,name=result_list,json=resultList,proto3,oneof"`
+}
+
 func (*ExportUserResponse_Settings) isExportUserResponse_Record() {}
 
 func (*ExportUserResponse_Memory) isExportUserResponse_Record() {}
@@ -1881,6 +1944,12 @@ func (*ExportUserResponse_Session) isExportUserResponse_Record() {}
 func (*ExportUserResponse_Message) isExportUserResponse_Record() {}
 
 func (*ExportUserResponse_Trace) isExportUserResponse_Record() {}
+
+func (*ExportUserResponse_ResultRegistry) isExportUserResponse_Record() {}
+
+func (*ExportUserResponse_ResultItem) isExportUserResponse_Record() {}
+
+func (*ExportUserResponse_ResultList) isExportUserResponse_Record() {}
 
 // ExportedSession is a session with its summary.
 type ExportedSession struct {
@@ -2872,7 +2941,7 @@ var File_memsidecar_v1_memory_service_proto protoreflect.FileDescriptor
 
 const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
-	"\"memsidecar/v1/memory_service.proto\x12\rmemsidecar.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1amemsidecar/v1/common.proto\x1a\x1amemsidecar/v1/memory.proto\x1a\x1bmemsidecar/v1/message.proto\x1a\x19memsidecar/v1/scope.proto\x1a\x1bmemsidecar/v1/session.proto\x1a\x19memsidecar/v1/trace.proto\"\xe6\x04\n" +
+	"\"memsidecar/v1/memory_service.proto\x12\rmemsidecar.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1amemsidecar/v1/common.proto\x1a\x1amemsidecar/v1/memory.proto\x1a\x1bmemsidecar/v1/message.proto\x1a\x1bmemsidecar/v1/results.proto\x1a#memsidecar/v1/results_service.proto\x1a\x19memsidecar/v1/scope.proto\x1a\x1bmemsidecar/v1/session.proto\x1a\x19memsidecar/v1/trace.proto\"\xe6\x04\n" +
 	"\x0fRetrieveRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12\x18\n" +
@@ -2970,7 +3039,7 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\"\x16\n" +
 	"\x14DeleteMemoryResponse\"?\n" +
 	"\x11ForgetUserRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xdc\x02\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xb4\x03\n" +
 	"\x12ForgetUserResponse\x12!\n" +
 	"\fmemory_count\x18\x01 \x01(\x03R\vmemoryCount\x12/\n" +
 	"\x13consideration_count\x18\x02 \x01(\x03R\x12considerationCount\x12#\n" +
@@ -2980,16 +3049,23 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x10settings_deleted\x18\x05 \x01(\bR\x0fsettingsDeleted\x12(\n" +
 	"\x10purged_from_disk\x18\x06 \x01(\bR\x0epurgedFromDisk\x122\n" +
 	"\x15session_message_count\x18\a \x01(\x03R\x13sessionMessageCount\x12#\n" +
-	"\rsession_count\x18\b \x01(\x03R\fsessionCount\"?\n" +
+	"\rsession_count\x18\b \x01(\x03R\fsessionCount\x12*\n" +
+	"\x11result_item_count\x18\f \x01(\x03R\x0fresultItemCount\x12*\n" +
+	"\x11result_list_count\x18\r \x01(\x03R\x0fresultListCount\"?\n" +
 	"\x11ExportUserRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xfd\x02\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xd3\x04\n" +
 	"\x12ExportUserResponse\x129\n" +
 	"\bsettings\x18\x01 \x01(\v2\x1b.memsidecar.v1.UserSettingsH\x00R\bsettings\x12/\n" +
 	"\x06memory\x18\x02 \x01(\v2\x15.memsidecar.v1.MemoryH\x00R\x06memory\x12L\n" +
 	"\rconsideration\x18\x03 \x01(\v2$.memsidecar.v1.ExportedConsiderationH\x00R\rconsideration\x12:\n" +
 	"\asession\x18\x04 \x01(\v2\x1e.memsidecar.v1.ExportedSessionH\x00R\asession\x129\n" +
 	"\amessage\x18\x05 \x01(\v2\x1d.memsidecar.v1.SessionMessageH\x00R\amessage\x12,\n" +
-	"\x05trace\x18\x06 \x01(\v2\x14.memsidecar.v1.TraceH\x00R\x05traceB\b\n" +
+	"\x05trace\x18\x06 \x01(\v2\x14.memsidecar.v1.TraceH\x00R\x05trace\x12P\n" +
+	"\x0fresult_registry\x18\f \x01(\v2%.memsidecar.v1.ExportedResultRegistryH\x00R\x0eresultRegistry\x12<\n" +
+	"\vresult_item\x18\r \x01(\v2\x19.memsidecar.v1.ResultItemH\x00R\n" +
+	"resultItem\x12D\n" +
+	"\vresult_list\x18\x0e \x01(\v2!.memsidecar.v1.ExportedResultListH\x00R\n" +
+	"resultListB\b\n" +
 	"\x06record\"|\n" +
 	"\x0fExportedSession\x120\n" +
 	"\asession\x18\x01 \x01(\v2\x16.memsidecar.v1.SessionR\asession\x127\n" +
@@ -3165,8 +3241,11 @@ var file_memsidecar_v1_memory_service_proto_goTypes = []any{
 	(*fieldmaskpb.FieldMask)(nil),      // 55: google.protobuf.FieldMask
 	(*UserSettings)(nil),               // 56: memsidecar.v1.UserSettings
 	(*Trace)(nil),                      // 57: memsidecar.v1.Trace
-	(*Session)(nil),                    // 58: memsidecar.v1.Session
-	(*SessionSummary)(nil),             // 59: memsidecar.v1.SessionSummary
+	(*ExportedResultRegistry)(nil),     // 58: memsidecar.v1.ExportedResultRegistry
+	(*ResultItem)(nil),                 // 59: memsidecar.v1.ResultItem
+	(*ExportedResultList)(nil),         // 60: memsidecar.v1.ExportedResultList
+	(*Session)(nil),                    // 61: memsidecar.v1.Session
+	(*SessionSummary)(nil),             // 62: memsidecar.v1.SessionSummary
 }
 var file_memsidecar_v1_memory_service_proto_depIdxs = []int32{
 	43, // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
@@ -3215,66 +3294,69 @@ var file_memsidecar_v1_memory_service_proto_depIdxs = []int32{
 	28, // 43: memsidecar.v1.ExportUserResponse.session:type_name -> memsidecar.v1.ExportedSession
 	48, // 44: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
 	57, // 45: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
-	58, // 46: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
-	59, // 47: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
-	53, // 48: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
-	51, // 49: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
-	43, // 50: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	50, // 51: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
-	43, // 52: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	56, // 53: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	43, // 54: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	56, // 55: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
-	55, // 56: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
-	56, // 57: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	43, // 58: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
-	45, // 59: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	38, // 60: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
-	39, // 61: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
-	42, // 62: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
-	41, // 63: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
-	1,  // 64: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
-	45, // 65: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
-	40, // 66: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
-	52, // 67: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
-	45, // 68: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
-	2,  // 69: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
-	6,  // 70: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
-	8,  // 71: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
-	10, // 72: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
-	12, // 73: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
-	14, // 74: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
-	16, // 75: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
-	18, // 76: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
-	20, // 77: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
-	22, // 78: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
-	24, // 79: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
-	26, // 80: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
-	30, // 81: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
-	32, // 82: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
-	34, // 83: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
-	36, // 84: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
-	3,  // 85: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
-	7,  // 86: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
-	9,  // 87: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
-	11, // 88: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
-	13, // 89: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
-	15, // 90: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
-	17, // 91: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
-	19, // 92: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
-	21, // 93: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
-	23, // 94: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
-	25, // 95: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
-	27, // 96: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
-	31, // 97: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
-	33, // 98: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
-	35, // 99: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
-	37, // 100: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
-	85, // [85:101] is the sub-list for method output_type
-	69, // [69:85] is the sub-list for method input_type
-	69, // [69:69] is the sub-list for extension type_name
-	69, // [69:69] is the sub-list for extension extendee
-	0,  // [0:69] is the sub-list for field type_name
+	58, // 46: memsidecar.v1.ExportUserResponse.result_registry:type_name -> memsidecar.v1.ExportedResultRegistry
+	59, // 47: memsidecar.v1.ExportUserResponse.result_item:type_name -> memsidecar.v1.ResultItem
+	60, // 48: memsidecar.v1.ExportUserResponse.result_list:type_name -> memsidecar.v1.ExportedResultList
+	61, // 49: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
+	62, // 50: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
+	53, // 51: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
+	51, // 52: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
+	43, // 53: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	50, // 54: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
+	43, // 55: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	56, // 56: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	43, // 57: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	56, // 58: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
+	55, // 59: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
+	56, // 60: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	43, // 61: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
+	45, // 62: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	38, // 63: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
+	39, // 64: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
+	42, // 65: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
+	41, // 66: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
+	1,  // 67: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
+	45, // 68: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
+	40, // 69: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
+	52, // 70: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
+	45, // 71: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
+	2,  // 72: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
+	6,  // 73: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
+	8,  // 74: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
+	10, // 75: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
+	12, // 76: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
+	14, // 77: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
+	16, // 78: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
+	18, // 79: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
+	20, // 80: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
+	22, // 81: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
+	24, // 82: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
+	26, // 83: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
+	30, // 84: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
+	32, // 85: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
+	34, // 86: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
+	36, // 87: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
+	3,  // 88: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
+	7,  // 89: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
+	9,  // 90: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
+	11, // 91: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
+	13, // 92: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
+	15, // 93: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
+	17, // 94: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
+	19, // 95: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
+	21, // 96: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
+	23, // 97: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
+	25, // 98: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
+	27, // 99: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
+	31, // 100: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
+	33, // 101: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
+	35, // 102: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
+	37, // 103: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
+	88, // [88:104] is the sub-list for method output_type
+	72, // [72:88] is the sub-list for method input_type
+	72, // [72:72] is the sub-list for extension type_name
+	72, // [72:72] is the sub-list for extension extendee
+	0,  // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_memory_service_proto_init() }
@@ -3285,6 +3367,8 @@ func file_memsidecar_v1_memory_service_proto_init() {
 	file_memsidecar_v1_common_proto_init()
 	file_memsidecar_v1_memory_proto_init()
 	file_memsidecar_v1_message_proto_init()
+	file_memsidecar_v1_results_proto_init()
+	file_memsidecar_v1_results_service_proto_init()
 	file_memsidecar_v1_scope_proto_init()
 	file_memsidecar_v1_session_proto_init()
 	file_memsidecar_v1_trace_proto_init()
@@ -3296,6 +3380,9 @@ func file_memsidecar_v1_memory_service_proto_init() {
 		(*ExportUserResponse_Session)(nil),
 		(*ExportUserResponse_Message)(nil),
 		(*ExportUserResponse_Trace)(nil),
+		(*ExportUserResponse_ResultRegistry)(nil),
+		(*ExportUserResponse_ResultItem)(nil),
+		(*ExportUserResponse_ResultList)(nil),
 	}
 	file_memsidecar_v1_memory_service_proto_msgTypes[28].OneofWrappers = []any{
 		(*ImportMemoriesRequest_Scope)(nil),
