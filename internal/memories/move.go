@@ -11,6 +11,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lexical"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/results"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -28,10 +29,14 @@ type Visitor struct {
 	Session func(session.Session, *session.Summary) error
 	Message func(session.Message) error // of the session before
 	Trace   func(trace.Record) error
+	// Registry is followed by its items; then come the lists.
+	Registry   func(results.Exported) error
+	ResultItem func(results.Item) error
+	ResultList func(results.Shown) error
 }
 
-// Export visits everything of a user: the settings, then the memories, the considerations, the sessions and the traces, each
-// oldest first. Of a group's dialogue only the user's own messages and the bot's are shown, of a group's session what the
+// Export visits everything of a user: the settings, then the memories, the considerations, the sessions, the traces and the
+// result lists, each oldest first, items of results newest first. Of a group's dialogue only the user's own messages and the bot's are shown, of a group's session what the
 // user said and was answered. What is stored meanwhile may or may not be visited.
 func (k *Keeper) Export(ctx context.Context, user memory.User, visit Visitor) error {
 	settings, err := k.Settings.Get(ctx, user)
@@ -42,7 +47,7 @@ func (k *Keeper) Export(ctx context.Context, user memory.User, visit Visitor) er
 		return err
 	}
 	for _, export := range []func(context.Context, memory.User, Visitor) error{
-		k.exportMemories, k.exportConsiderations, k.exportSessions, k.exportTraces,
+		k.exportMemories, k.exportConsiderations, k.exportSessions, k.exportTraces, k.exportResults,
 	} {
 		if err := export(ctx, user, visit); err != nil {
 			return err

@@ -35,6 +35,9 @@ func (k *Keeper) DeleteSession(ctx context.Context, v session.Viewer, id string,
 	if _, err := k.Traces.ForgetSession(ctx, s.Namespace, s.ID, s.Channel); err != nil {
 		return r, err
 	}
+	if err := k.Results.ForgetSession(ctx, s.Namespace, s.ID, s.Channel); err != nil {
+		return r, err
+	}
 	if !withMemories {
 		return r, nil
 	}

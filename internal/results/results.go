@@ -89,11 +89,12 @@ func RegistryOf(scope memory.Scope, kind Kind, list string) (Registry, memory.Vi
 type View struct {
 	Registry
 	Audience memory.Audience
+	Part     bool // only the registry's own part
 }
 
 // Keys lists the visibility keys of the parts seen; all is true when it sees all of them.
 func (v View) Keys() (keys []string, all bool) {
-	if v.Kind == KindUser {
+	if v.Kind == KindUser && !v.Part {
 		return v.Audience.Keys()
 	}
 	return []string{v.Channel.VisibilityKey()}, false

@@ -30,8 +30,7 @@ type Store interface {
 	ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel) error
 	// Forget deletes a user's registries and what was shown to the user or came from those registries.
 	Forget(ctx context.Context, user memory.User) (Forgotten, error)
-	// Registries returns a page of a user's registries, oldest first. Their items are those of a View that sees everything
-	// of the channel alone.
+	// Registries returns a page of a user's registries, oldest first, each part on its own.
 	Registries(ctx context.Context, user memory.User, after string, limit int) (all []Exported, next string, err error)
 	// Lists returns a page of what Forget would delete of lists.
 	Lists(ctx context.Context, user memory.User, after string, limit int) (all []Shown, next string, err error)

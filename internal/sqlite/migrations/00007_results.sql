@@ -32,9 +32,9 @@ CREATE UNIQUE INDEX result_items_by_key ON result_items (registry_row, key);
 CREATE INDEX result_items_by_time ON result_items (registry_row, first_seen, row);
 CREATE INDEX result_items_by_age ON result_items (first_seen);
 
--- The numbered list that was shown last in a place, one for each name.
+-- The numbered list that was shown last in a place, one for each name. Rows are never used again: somebody may be reading one.
 CREATE TABLE result_lists (
-    row           INTEGER PRIMARY KEY,
+    row           INTEGER PRIMARY KEY AUTOINCREMENT,
     namespace     TEXT    NOT NULL,
     place         TEXT    NOT NULL, -- results.PlaceKind
     place_id      TEXT    NOT NULL, -- of the session or the channel
