@@ -119,7 +119,7 @@ func newSystem(t *testing.T, j *judge) *system {
 	}})
 	s.keeper = memories.NewKeeper(memories.Parts{
 		Store: s.store, Vectors: noVectors{}, Considerations: s.Considerer, Queue: s.queue, Settings: s.settings, Traces: traces, Purger: storage,
-		Sessions: sqlite.NewSessions(storage),
+		Sessions: sqlite.NewSessions(storage), Results: sqlite.NewResults(storage),
 	})
 	s.Start()
 	t.Cleanup(func() {

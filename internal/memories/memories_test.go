@@ -12,6 +12,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/results"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -63,6 +64,7 @@ type (
 	settings struct{ *world }
 	talks    struct{ *world }
 	traces   struct{ *world }
+	lists    struct{ *world }
 	disk     struct{ *world }
 )
 
@@ -89,6 +91,24 @@ func (t traces) ForgetSession(context.Context, string, string, memory.Channel) (
 func (t traces) List(context.Context, trace.ListQuery) ([]trace.Record, string, error) {
 	return []trace.Record{{ID: "t"}}, "", t.step("traces")
 }
+
+func (l lists) Registries(context.Context, memory.User, string, int) ([]results.Exported, string, error) {
+	return []results.Exported{{}}, "", l.step("registries")
+}
+
+func (l lists) Items(context.Context, results.View, string, int) (results.Page, error) {
+	return results.Page{Items: []results.Item{{Key: "k"}}}, l.step("items")
+}
+
+func (l lists) Lists(context.Context, memory.User, string, int) ([]results.Shown, string, error) {
+	return []results.Shown{{List: "l"}}, "", l.step("lists")
+}
+
+func (l lists) Forget(context.Context, memory.User) (results.Forgotten, error) {
+	return results.Forgotten{Items: 9, Lists: 10}, l.step("results")
+}
+
+func (l lists) ForgetSession(context.Context, string, string, memory.Channel) error { return l.step("lists") }
 
 func (t talks) Get(context.Context, session.Viewer, string) (session.Session, error) {
 	return session.Session{ID: "s", Participants: []string{"u", "v"}}, t.step("session")
@@ -118,15 +138,16 @@ func (d disk) Purge(context.Context) (bool, error) { return true, d.step("purge"
 
 func keeper(w *world) *memories.Keeper {
 	return memories.NewKeeper(memories.Parts{
-		Store: w, Vectors: w, Considerations: w, Queue: jobs{w}, Sessions: talks{w}, Settings: settings{w}, Traces: traces{w}, Purger: disk{w},
+		Store: w, Vectors: w, Considerations: w, Queue: jobs{w}, Sessions: talks{w}, Settings: settings{w}, Traces: traces{w}, Results: lists{w},
+		Purger: disk{w},
 	})
 }
 
 // TestForgetOrder: jobs are barred first and until the end, so that none stores anything after the deletion; whatever
 // fails, they are let go on.
 func TestForgetOrder(t *testing.T) {
-	whole := []string{"bar", "jobs", "sessions", "traces", "settings", "memories", "purge", "release"}
-	for _, failAt := range append(whole[:7:7], "") {
+	whole := []string{"bar", "jobs", "sessions", "traces", "results", "settings", "memories", "purge", "release"}
+	for _, failAt := range append(whole[:8:8], "") {
 		w := &world{failAt: failAt}
 		receipt, err := keeper(w).Forget(t.Context(), memory.User{})
 		want := whole
@@ -142,7 +163,7 @@ func TestForgetOrder(t *testing.T) {
 		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
 			t.Errorf("failing at %q: %v", failAt, err)
 		}
-		if full := (memories.Receipt{Memories: 3, Considerations: 1, Messages: 2, SessionMessages: 7, Sessions: 8, Traces: 4, Settings: true, Purged: true}); failAt == "" && receipt != full {
+		if full := (memories.Receipt{Memories: 3, Considerations: 1, Messages: 2, SessionMessages: 7, Sessions: 8, Traces: 4, Results: results.Forgotten{Items: 9, Lists: 10}, Settings: true, Purged: true}); failAt == "" && receipt != full {
 			t.Errorf("the receipt is %+v", receipt)
 		}
 	}
@@ -150,7 +171,7 @@ func TestForgetOrder(t *testing.T) {
 
 // TestExportStops: at what fails first, the caller's own errors included.
 func TestExportStops(t *testing.T) {
-	for _, failAt := range []string{"settings", "list", "jobs", "visit settings", "visit memory", "visit consideration", "sessions", "window", "messages", "visit session", "visit message", "traces", "visit trace", ""} {
+	for _, failAt := range []string{"settings", "list", "jobs", "visit settings", "visit memory", "visit consideration", "sessions", "window", "messages", "visit session", "visit message", "traces", "visit trace", "registries", "visit registry", "items", "visit item", "lists", "visit list", ""} {
 		w := &world{failAt: failAt}
 		visited := 0
 		visit := func(name string) error {
@@ -164,11 +185,14 @@ func TestExportStops(t *testing.T) {
 			Session:       func(session.Session, *session.Summary) error { return visit("session") },
 			Message:       func(session.Message) error { return visit("message") },
 			Trace:         func(trace.Record) error { return visit("trace") },
+			Registry:      func(results.Exported) error { return visit("registry") },
+			ResultItem:    func(results.Item) error { return visit("item") },
+			ResultList:    func(results.Shown) error { return visit("list") },
 		})
 		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
 			t.Errorf("failing at %q: %v", failAt, err)
 		}
-		if failAt == "" && visited != 7 {
+		if failAt == "" && visited != 10 {
 			t.Errorf("visited %d records", visited)
 		}
 		if last := w.steps[len(w.steps)-1]; failAt != "" && last != failAt {
