@@ -108,7 +108,9 @@ func (l lists) Forget(context.Context, memory.User) (results.Forgotten, error) {
 	return results.Forgotten{Items: 9, Lists: 10}, l.step("results")
 }
 
-func (l lists) ForgetSession(context.Context, string, string, memory.Channel) error { return l.step("lists") }
+func (l lists) ForgetSession(context.Context, string, string, memory.Channel) error {
+	return l.step("lists")
+}
 
 func (t talks) Get(context.Context, session.Viewer, string) (session.Session, error) {
 	return session.Session{ID: "s", Participants: []string{"u", "v"}}, t.step("session")
