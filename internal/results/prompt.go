@@ -70,7 +70,9 @@ func (p Prompts) Selected(n *Numbered, count int) string {
 		key = "key"
 	}
 	if p.chinese {
-		return fmt.Sprintf("用户选择了第 %d 项（共 %d 项）：%s；真实 key：%s 。后续只使用这个 key。%s", n.Number, count, title, key, ruleZH)
+		return fmt.Sprintf("用户选择了第 %d 项（共 %d 项）：%s；真实 key：%s 。后续步骤只使用这个 key，严禁猜测、编造 URL；用户再回复别的序号时，重新调用 select（SelectResult）。",
+			n.Number, count, title, key)
 	}
-	return fmt.Sprintf("The user selected number %d of %d: %s; its real key: %s . Use this key and no other. %s", n.Number, count, title, key, ruleEN)
+	return fmt.Sprintf("The user selected number %d of %d: %s; its real key: %s . Use this key and no other, and never guess or make up a URL; for another number "+
+		"call select (SelectResult) again.", n.Number, count, title, key)
 }

@@ -23,13 +23,13 @@ const resultsHelp = `Without --channel-kind it is as if a bot that sets no chann
 --channel, else to its --user: name the same there again.
 `
 
-// spot is where numbered lists are shown.
-type spot struct {
+// showing is where numbered lists are shown.
+type showing struct {
 	conversation
 	Session string `group:"scope" placeholder:"ID" help:"The session."`
 }
 
-func (f spot) scope() (*memsidecarv1.Scope, error) {
+func (f showing) scope() (*memsidecarv1.Scope, error) {
 	scope, err := f.says()
 	if err == nil {
 		scope.SessionId = f.Session
@@ -82,7 +82,7 @@ type resultsSelect struct {
 
 	listFlag
 	languageFlag
-	spot
+	showing
 	calls
 	output
 }
@@ -126,7 +126,7 @@ func (c resultsSelect) Run(ctx context.Context, p *Program) error {
 type resultsList struct {
 	listFlag
 	languageFlag
-	spot
+	showing
 	calls
 	output
 }
@@ -171,7 +171,7 @@ func (c resultsList) Run(ctx context.Context, p *Program) error {
 type resultsItems struct {
 	pages
 	registryFlags
-	spot
+	showing
 	calls
 	output
 }
@@ -232,7 +232,7 @@ type resultsUnseen struct {
 	Key []string `arg:"" help:"Keys: URLs or ids."`
 
 	registryFlags
-	spot
+	showing
 	calls
 	output
 }
@@ -273,7 +273,7 @@ type resultsDelete struct {
 	Only string `enum:",registry,shown" default:"" placeholder:"PART" help:"registry or shown: delete that alone."`
 
 	registryFlags
-	spot
+	showing
 	calls
 	output
 }

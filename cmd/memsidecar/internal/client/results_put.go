@@ -25,7 +25,7 @@ type resultsPut struct {
 
 	registryFlags
 	languageFlag
-	spot
+	showing
 	calls
 	output
 }
@@ -158,7 +158,7 @@ type resultsImport struct {
 
 	zoneFlag
 	registryFlags
-	spot
+	showing
 	calls
 	output
 }
