@@ -27,7 +27,7 @@ func (r *running) results() memsidecarv1.ResultServiceClient {
 
 // film is an item as the film bot's tool gives it.
 func film(url, title string) *memsidecarv1.ResultItem {
-	return &memsidecarv1.ResultItem{Key: url, Title: title, AttributesJson: fmt.Sprintf(`{"rating": "7.%d",  "tag": "%s"}`, len(title)%10, title)}
+	return &memsidecarv1.ResultItem{Key: url, Title: title, AttributesJson: fmt.Sprintf(`{"rating": "7.%d",  "tag": %q}`, len(title)%10, title)}
 }
 
 // listing is what the film site shows: so many films.
@@ -234,7 +234,7 @@ func TestConcurrentResults(t *testing.T) {
 			if writer%3 == 0 {
 				request.Mode = scheduled
 			}
-			slices.Reverse(request.Items[:writer])
+			slices.Reverse(request.GetItems()[:writer])
 			for range 4 {
 				resp, err := r.results().PutResults(t.Context(), request)
 				if err != nil {

@@ -42,7 +42,7 @@ func chineseOrdinal(text string) (Ordinal, bool) {
 		if n, ok := bareChineseOrdinal(text); ok {
 			return n, true
 		}
-		rest := cutAny(strings.Trim(text, ",,。、!"), politeBefore, strings.CutPrefix)
+		rest := cutAny(strings.Trim(text, ",。、!"), politeBefore, strings.CutPrefix)
 		if rest == text || rest == "" {
 			break
 		}

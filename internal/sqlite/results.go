@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -47,7 +48,7 @@ func findItem(ctx context.Context, q Querier, view []any, key string) (known kno
 	err = q.QueryRow(ctx, `SELECT title, attributes, (SELECT min(first_seen) FROM result_items WHERE key = ?8 AND registry_row IN `+
 		visibleRegistries+`), (SELECT max(notified) FROM result_items WHERE key = ?8 AND registry_row IN `+visibleRegistries+`)
 		FROM result_items WHERE key = ?8 AND registry_row IN `+visibleRegistries+` ORDER BY updated_at DESC, row DESC LIMIT 1`,
-		append(view[:len(view):len(view)], key)...).Scan(&known.Title, &known.Attributes, &firstSeen, &notified)
+		append(slices.Clip(view), key)...).Scan(&known.Title, &known.Attributes, &firstSeen, &notified)
 	known.found = err == nil
 	known.FirstSeen, known.Notified = Time(firstSeen), notified.Int64 != 0
 	return known, optional(err)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -71,7 +72,7 @@ func (s *Results) Items(ctx context.Context, v results.View, after string, limit
 			JOIN result_items i ON i.row = (SELECT row FROM result_items WHERE key = m.key AND registry_row IN `+visibleRegistries+`
 				ORDER BY updated_at DESC, row DESC LIMIT 1)
 			WHERE m.seen < ?8 OR m.seen = ?8 AND m.first > ?9 ORDER BY m.seen DESC, m.first LIMIT ?10`,
-			append(view[:len(view):len(view)], start.firstSeen, start.row, limit+1)...)
+			append(slices.Clip(view), start.firstSeen, start.row, limit+1)...)
 		if err != nil {
 			return err
 		}

@@ -132,26 +132,28 @@ func testConcurrent(s *suite) {
 	view, here := s.view(site, results.KindNamespace, ""), place(site)
 	var mu sync.Mutex
 	news := map[string]int{}
+	put := func(p results.Put) {
+		done, err := s.store.Put(s.Context(), p)
+		if err != nil {
+			s.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, item := range done.Items {
+			if item.New {
+				news[item.Key]++
+			}
+		}
+	}
 	var wg sync.WaitGroup
 	for w := range writers {
+		p := results.Put{View: view, Mode: results.Scheduled, Items: films("same", fmt.Sprintf("of-%d", w)), At: s.now, Limits: s.limits}
+		if w%2 == 0 {
+			p.Mode, p.Place = results.Manual, &here
+		}
 		wg.Go(func() {
 			for range each {
-				p := results.Put{View: view, Mode: results.Scheduled, Items: films("same", fmt.Sprintf("of-%d", w)), At: s.now, Limits: s.limits}
-				if w%2 == 0 {
-					p.Mode, p.Place = results.Manual, &here
-				}
-				done, err := s.store.Put(s.Context(), p)
-				if err != nil {
-					s.Error(err)
-					return
-				}
-				mu.Lock()
-				for _, item := range done.Items {
-					if item.New {
-						news[item.Key]++
-					}
-				}
-				mu.Unlock()
+				put(p)
 			}
 		})
 	}

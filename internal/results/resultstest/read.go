@@ -210,22 +210,22 @@ func testDelete(s *suite) {
 		if err != nil {
 			s.Error(err)
 		}
-		return fmt.Sprint(items, registry, shown)
+		return fmt.Sprintf("%d registry=%v shown=%v", items, registry, shown)
 	}
 	view, films2 := s.view(me, "", ""), s.view(me, "", "films")
-	s.want("nothing", deleted(&view, &here, "default"), "0 false false")
+	s.want("nothing", deleted(&view, &here, "default"), "0 registry=false shown=false")
 	s.manual(me, "", films("a", "b")...)
 	s.manual(ann(lobby), "", films("c")...)
 	s.named(me, "", "films", films("f")...)
 	s.manual(of("bob", direct), "", films("bobs")...)
-	s.want("shown", deleted(nil, &here, "default"), "0 false true")
+	s.want("shown", deleted(nil, &here, "default"), "0 registry=false shown=true")
 	s.want("shown", s.shown(me, "default")+" "+s.shown(me, ""), "none f")
 	s.want("registry", s.items(view), "a b c")
 	lobbys := s.view(ann(lobby), "", "")
-	s.want("a group's part", deleted(&lobbys, nil, "default"), "1 true false")
+	s.want("a group's part", deleted(&lobbys, nil, "default"), "1 registry=true shown=false")
 	s.want("registry", s.items(view), "a b")
-	s.want("both", deleted(&films2, &here, "films"), "1 true true")
-	s.want("all", deleted(&view, &here, "default"), "2 true false")
+	s.want("both", deleted(&films2, &here, "films"), "1 registry=true shown=true")
+	s.want("all", deleted(&view, &here, "default"), "2 registry=true shown=false")
 	s.want("another's", s.items(s.view(of("bob", direct), "", "")), "bobs")
 }
 
@@ -244,7 +244,7 @@ func testForget(s *suite) {
 		s.Errorf("forgot %+v, %v; want %+v", got, err, want)
 	}
 	s.want("ann's", s.items(s.view(ann(direct), "", ""))+s.items(s.view(ann(dm), results.KindChannel, "")), "")
-	s.want("shown", s.shown(ann(direct), "")+" "+s.shown(ann(dm), "")+" "+s.shown(ann(lobby), ""), "none none none")
+	s.want("shown", s.shown(ann(direct), "")+"|"+s.shown(ann(dm), "")+"|"+s.shown(ann(lobby), ""), "none|none|none")
 	s.want("the lobby's", s.items(s.view(of("", lobby), results.KindChannel, ""))+" "+s.shown(inSession(of("bob", lobby), "s"), ""), "e e")
 	s.want("the namespace's", s.items(s.view(of("bob", direct), results.KindNamespace, "")), "f")
 	s.want("bob's", s.shown(of("bob", direct), ""), "bobs")
