@@ -30,5 +30,5 @@ check: # all that CI runs
 	.ci/run
 
 BENCH ?= .
-bench: # two to four minutes and 2.1 GB of temporary disk; BENCH=Retrieve measures only what matches
+bench: # about ten minutes and 3 GB of temporary disk; BENCH=Retrieve measures only what matches
 	go test -run '^$$' -bench '$(BENCH)' -benchtime 2s -timeout 20m ./cmd/memsidecar

@@ -44,6 +44,12 @@ func benchUser(n int) memory.User {
 // dir makes the fixture, once, and returns its folder.
 func (f fixture) dir(b *testing.B) string {
 	b.Helper()
+	return madeOnce(b, f.name(), func(dir string) error { return f.build(b.Context(), dir) })
+}
+
+// madeOnce has a fixture made, unless it was kept, and returns its folder.
+func madeOnce(b *testing.B, name string, build func(dir string) error) string {
+	b.Helper()
 	root := os.Getenv(benchDirVar)
 	if root == "" {
 		var err error
@@ -51,7 +57,7 @@ func (f fixture) dir(b *testing.B) string {
 			b.Fatal(err)
 		}
 	}
-	dir := filepath.Join(root, f.name())
+	dir := filepath.Join(root, name)
 	done := filepath.Join(dir, "complete")
 	if _, err := os.Stat(done); err == nil {
 		warm(b, dir)
@@ -61,14 +67,14 @@ func (f fixture) dir(b *testing.B) string {
 		b.Fatal(err)
 	}
 	started := time.Now()
-	if err := f.build(b.Context(), dir); err != nil {
+	if err := build(dir); err != nil {
 		b.Fatal(err)
 	}
 	if err := os.WriteFile(done, nil, 0o600); err != nil {
 		b.Fatal(err)
 	}
 	if took := time.Since(started); took > time.Second {
-		fmt.Fprintf(os.Stderr, "made the fixture %s in %s\n", f.name(), took.Round(time.Second))
+		fmt.Fprintf(os.Stderr, "made the fixture %s in %s\n", name, took.Round(time.Second))
 	}
 	return dir
 }

@@ -68,9 +68,16 @@ func verdict(holds bool) string {
 // side is one of two things that are compared. n counts the calls of both.
 type side func(n int)
 
-// compare calls two sides in turn, so that whatever else the machine does meets both alike, and reports the medians of how
-// long they took and the ratio of these. An aim of 0 is none.
+// compare reports how long two sides took, the medians, and the ratio of these. An aim of 0 is none.
 func compare(b *testing.B, name string, aim float64, measured, reference side) {
+	b.Helper()
+	of, to := inTurn(b, measured, reference)
+	report(b, name, aim, of, to)
+}
+
+// inTurn calls two sides in turn, so that whatever else the machine does meets both alike, and returns the medians of how
+// long they took.
+func inTurn(b *testing.B, measured, reference side) (of, to time.Duration) {
 	b.Helper()
 	var times [2][]time.Duration
 	n := 0
@@ -83,20 +90,34 @@ func compare(b *testing.B, name string, aim float64, measured, reference side) {
 		}
 		n++
 	}
-	report(b, name, aim, median(times[0]), median(times[1]))
+	return median(times[0]), median(times[1])
 }
 
 // report puts a ratio of two durations into the table and into what benchstat reads.
 func report(b *testing.B, name string, aim float64, measured, reference time.Duration) {
+	b.Helper()
+	row := ratioRow(b, name, measured, reference)
+	if aim > 0 {
+		row.aim, row.verdict = fmt.Sprintf("≤ %g", aim), verdict(float64(measured) <= aim*float64(reference))
+	}
+	benchmarks.add(row)
+}
+
+// reportTime is report where the aim is of the time.
+func reportTime(b *testing.B, name string, aim, measured, reference time.Duration) {
+	b.Helper()
+	row := ratioRow(b, name, measured, reference)
+	row.aim, row.verdict = "< "+aim.String(), verdict(measured < aim)
+	benchmarks.add(row)
+}
+
+func ratioRow(b *testing.B, name string, measured, reference time.Duration) benchRow {
+	b.Helper()
 	ratio := float64(measured) / float64(reference)
 	b.ReportMetric(float64(measured), "ns/op")
 	b.ReportMetric(float64(reference), "ref-ns/op")
 	b.ReportMetric(ratio, "ratio")
-	row := benchRow{name: name, measured: short(measured), reference: short(reference), ratio: fmt.Sprintf("%.2f", ratio)}
-	if aim > 0 {
-		row.aim, row.verdict = fmt.Sprintf("≤ %g", aim), verdict(ratio <= aim)
-	}
-	benchmarks.add(row)
+	return benchRow{name: name, measured: short(measured), reference: short(reference), ratio: fmt.Sprintf("%.2f", ratio)}
 }
 
 func median[T cmp.Ordered](values []T) T {

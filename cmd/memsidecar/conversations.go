@@ -10,6 +10,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/recall"
 	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
@@ -33,8 +34,10 @@ type conversationParts struct {
 
 // startConversations puts the parts together and sets their background work going.
 func startConversations(cfg config.Config, p conversationParts, log *slog.Logger) *conversations {
+	policy := policies(cfg)
 	c := &conversations{worker: recall.NewWorker(p.past, &p.models.embedder, recall.Options{
 		Vectors: cfg.History.Vectors, ChunkSize: cfg.Embedding.ChunkSize,
+		Enabled:    func(namespace string) bool { return policy(namespace).Enabled },
 		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: log,
 	})}
 	parts := session.Parts{
@@ -43,9 +46,10 @@ func startConversations(cfg config.Config, p conversationParts, log *slog.Logger
 	}
 	if cfg.Session.SummaryMaxChars > 0 {
 		parts.Summarizer = chosenSummarizer{p.models}
+		parts.Bridge = extract.New(max(1, cfg.Session.SummaryMaxChars/2))
 	}
 	c.keeper = session.NewKeeper(parts, session.Options{
-		Policy: policies(cfg), Window: window(cfg), Budget: cfg.Retrieval.Budget,
+		Policy: policy, Window: window(cfg), Budget: cfg.Retrieval.Budget,
 		FailureMaxRunes: cfg.Session.FailureMaxChars, FailurePhrases: cfg.Session.FailurePhrases,
 		Labels: cfg.Session.Labels, Wordings: cfg.Session.Wordings, Workers: cfg.Queue.Workers,
 		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: log,

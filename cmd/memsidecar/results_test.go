@@ -271,6 +271,35 @@ func TestConcurrentResults(t *testing.T) {
 	}
 }
 
+// TestLongResults: what the limits allow is what gRPC clients take in by default.
+func TestLongResults(t *testing.T) {
+	r := serve(t, "results.max_items=1000")
+	scope := direct("u")
+	attributes := `{"x": "` + strings.Repeat("y", 16000) + `"}`
+	for part := range 3 {
+		items := make([]*memsidecarv1.ResultItem, 125)
+		for i := range items {
+			items[i] = &memsidecarv1.ResultItem{Key: fmt.Sprintf("%d-%d", part, i), AttributesJson: attributes}
+		}
+		r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: scope, Items: items})
+	}
+	must(r.results().GetResultList(t.Context(), &memsidecarv1.GetResultListRequest{Scope: scope}))(t)
+	request := &memsidecarv1.ListItemsRequest{Scope: scope, PageSize: 1000}
+	got := 0
+	for {
+		page := must(r.results().ListItems(t.Context(), request))(t)
+		got += len(page.GetItems())
+		if request.PageToken = page.GetNextPageToken(); request.GetPageToken() == "" {
+			break
+		}
+	}
+	if got != 375 {
+		t.Errorf("%d items on all pages", got)
+	}
+	_, err := r.results().PutResults(t.Context(), &memsidecarv1.PutResultsRequest{Scope: scope, Items: slices.Repeat([]*memsidecarv1.ResultItem{{Key: "k", AttributesJson: attributes}}, 140)})
+	wantInvalid(t, err, "items")
+}
+
 // TestResultLimits: the configuration's numbers, and that what is being shown outlives them.
 func TestResultLimits(t *testing.T) {
 	r := serve(t, "results.max_items=5")

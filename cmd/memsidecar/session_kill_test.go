@@ -93,6 +93,7 @@ func TestKilledInTheBackground(t *testing.T) {
 		if _, err := p.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{Scope: b.scope, Wait: durationpb.New(30 * time.Second)}); err != nil {
 			t.Fatal(err)
 		}
+		b.finish(ctx, t, p)
 		b.check(ctx, t, p, sessions)
 	}
 	if got, err := sessions.GetSession(ctx, &memsidecarv1.GetSessionRequest{Scope: within(direct("victim"), "doomed")}); err == nil {
@@ -119,6 +120,22 @@ func deleteAgain(sessions memsidecarv1.SessionServiceClient) {
 			return
 		}
 		if _, err := sessions.DeleteSession(context.Background(), &memsidecarv1.DeleteSessionRequest{Scope: scope}); err != nil {
+			return
+		}
+	}
+}
+
+// finish waits until nothing of the user is left to be considered: what was taken just before the last call may be.
+func (b *talker) finish(ctx context.Context, t *testing.T, p *process) {
+	t.Helper()
+	for {
+		waiting, err := p.ListConsiderations(ctx, &memsidecarv1.ListConsiderationsRequest{Scope: b.scope, States: []memsidecarv1.ConsiderationState{
+			memsidecarv1.ConsiderationState_CONSIDERATION_STATE_PENDING, memsidecarv1.ConsiderationState_CONSIDERATION_STATE_RUNNING,
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(waiting.GetConsiderations()) == 0 {
 			return
 		}
 	}
@@ -151,7 +168,6 @@ func (b *talker) check(ctx context.Context, t *testing.T, p *process, sessions m
 	if i != 2*b.next {
 		t.Errorf("%s has %d messages of %d", user, i, 2*b.next)
 	}
-	// Everything that was accepted is finished when the last of the user's line is.
 	found := map[string]int32{}
 	for _, m := range allMemories(ctx, t, p, b.scope) {
 		_, id, _ := strings.Cut(m.GetText(), "暗号是")

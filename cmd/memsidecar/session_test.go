@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -55,7 +54,7 @@ func (r *running) history(t *testing.T, scope *memsidecarv1.Scope) []string {
 		for _, m := range page.GetMessages() {
 			contents = append(contents, m.GetMessage().GetContent())
 		}
-		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
+		if request.PageToken = page.GetNextPageToken(); request.GetPageToken() == "" {
 			return contents
 		}
 	}
@@ -168,24 +167,9 @@ func TestFullFidelity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := r.sessions().ExportSession(t.Context(), &memsidecarv1.ExportSessionRequest{Scope: scope})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var exported []*memsidecarv1.SessionMessage
-	for {
-		record, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if m := record.GetMessage(); m != nil {
-			exported = append(exported, m)
-		} else if record.GetSession().GetMessageCount() != 4 {
-			t.Errorf("exported %v", record)
-		}
+	about, exported := r.exportSession(t, scope)
+	if about.GetMessageCount() != 4 {
+		t.Errorf("exported %v", about)
 	}
 	for name, got := range map[string][]*memsidecarv1.SessionMessage{"listed": append(page.GetMessages(), rest.GetMessages()...), "exported": exported} {
 		if len(got) != len(sent) {
@@ -357,129 +341,135 @@ func TestCurrentSession(t *testing.T) {
 	}
 }
 
-// TestConsideredByItself: a bot that only appends has what was said remembered, once, also over a restart.
-func TestConsideredByItself(t *testing.T) {
-	dir := t.TempDir()
-	r := serveIn(t, dir, "session.memorize_every=3")
+// TestMovedSession: what is exported can be taken in: elsewhere it becomes the same session, where it came from nothing is
+// added.
+func TestMovedSession(t *testing.T) {
+	r := serve(t, "session.memorize_every=0")
 	scope := within(direct("ann"), "s")
-	r.appendTo(t, scope, said("My name is Ann."), answered("Hello Ann."))
-	waiting := r.appendTo(t, scope, said("I live in Lisbon."), answered("Nice.")).GetSession().GetUnconsideredCount()
-	if waiting != 2 {
-		t.Errorf("%d wait", waiting)
+	scope.AgentId = "npc"
+	withID := said("with an id")
+	withID.Id = "m1"
+	r.appendTo(t, scope, said("哈哈"), answered("怎么了？"), said("哈哈"), withID)
+	if _, err := r.sessions().UpdateSession(t.Context(), &memsidecarv1.UpdateSessionRequest{
+		Scope: scope, Session: &memsidecarv1.Session{Title: "笑", MetadataJson: `{"n": 1.0}`, MemorizeEvery: proto.Int32(7)},
+	}); err != nil {
+		t.Fatal(err)
 	}
-	r.stop()
-	r = serveIn(t, dir, "session.memorize_every=3")
-	r.appendTo(t, scope, said("I am allergic to peanuts."), answered("I will remember that."))
-	texts := r.eventually(t, scope, 3)
-	for _, word := range []string{"Ann", "Lisbon", "peanuts"} {
-		if !strings.Contains(strings.Join(texts, "\n"), word) {
-			t.Errorf("%s is not remembered: %q", word, texts)
-		}
-	}
-	considerations, err := r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: scope})
-	if err != nil || len(considerations.GetConsiderations()) != 1 || considerations.GetConsiderations()[0].GetMessageCount() != 6 {
-		t.Errorf("%v, %v", considerations, err)
-	}
-	// What was considered is not considered again when the bot asks.
-	c := r.consider(t, scope)
-	if c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_SKIPPED {
-		t.Errorf("asked again: %v", c)
-	}
-	r.appendTo(t, scope, said("My birthday is on May 5th."))
-	if c := r.consider(t, scope); c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED || c.GetMessageCount() != 1 {
-		t.Errorf("what was left: %v", c)
-	}
-}
-
-// eventually waits until the user has as many memories, and returns their texts.
-func (r *running) eventually(t *testing.T, scope *memsidecarv1.Scope, count int) (texts []string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for len(texts) < count {
-		resp, err := r.ListMemories(ctx, &memsidecarv1.ListMemoriesRequest{Scope: scope})
+	about, messages := r.exportSession(t, scope)
+	for _, test := range []struct {
+		to             string
+		added, skipped int64
+	}{{"s", 0, 4}, {"copy", 4, 0}, {"copy", 0, 4}} {
+		stream, err := r.sessions().ImportSession(t.Context())
 		if err != nil {
-			t.Fatalf("%v; so far there are %q", err, texts)
+			t.Fatal(err)
 		}
-		texts = nil
-		for _, m := range resp.GetMemories() {
-			texts = append(texts, m.GetText())
+		requests := []*memsidecarv1.ImportSessionRequest{{Item: &memsidecarv1.ImportSessionRequest_Session{
+			Session: &memsidecarv1.ImportedSession{Scope: within(direct("ann"), test.to), Session: about},
+		}}}
+		for _, m := range messages {
+			requests = append(requests, &memsidecarv1.ImportSessionRequest{Item: &memsidecarv1.ImportSessionRequest_Message{Message: m.GetMessage()}})
+		}
+		for _, request := range requests {
+			if err := stream.Send(request); err != nil {
+				t.Fatal(err)
+			}
+		}
+		resp, err := stream.CloseAndRecv()
+		if err != nil || resp.GetAddedCount() != test.added || resp.GetSkippedCount() != test.skipped {
+			t.Errorf("into %s: %v, %v", test.to, resp, err)
 		}
 	}
-	return texts
+	copied, same := r.exportSession(t, within(direct("ann"), "copy"))
+	if copied.GetTitle() != "笑" || copied.GetMetadataJson() != `{"n": 1.0}` || copied.GetMemorizeEvery() != 7 ||
+		!proto.Equal(copied.GetCreateTime(), about.GetCreateTime()) || !proto.Equal(copied.GetUpdateTime(), about.GetUpdateTime()) {
+		t.Errorf("the copy is %v, want %v", copied, about)
+	}
+	for i := range messages {
+		if !proto.Equal(same[i].GetMessage(), messages[i].GetMessage()) {
+			t.Errorf("%v became %v", messages[i], same[i])
+		}
+	}
+	if copied.GetUnconsideredCount() != 0 {
+		t.Errorf("what was taken in waits to be considered: %v", copied)
+	}
 }
 
-// TestTwoCallsAreEnough: a bot that only considers its dialogues has history, window and recall of messages as well, and
-// a dialogue that overlaps with the one before is neither recorded nor considered twice.
-func TestTwoCallsAreEnough(t *testing.T) {
-	r := serve(t)
-	scope := within(direct("小明"), "s")
-	one, two, three, four := said("我叫小明，我喜欢吃辣"), answered("好的，小明"), said("我下周要去成都出差"), answered("一路顺风")
-	for i, m := range []*memsidecarv1.Message{one, two, three, four} {
-		m.Id = fmt.Sprint("m", i)
+func (r *running) exportSession(t *testing.T, scope *memsidecarv1.Scope) (about *memsidecarv1.Session, messages []*memsidecarv1.SessionMessage) {
+	t.Helper()
+	stream, err := r.sessions().ExportSession(t.Context(), &memsidecarv1.ExportSessionRequest{Scope: scope})
+	if err != nil {
+		t.Fatal(err)
 	}
-	first := r.consider(t, scope, one, two)
-	second := r.consider(t, scope, one, two, three, four)
-	if first.GetMessageCount() != 2 || second.GetMessageCount() != 2 || second.GetScope().GetSessionId() != "s" {
-		t.Errorf("considered %v and %v", first, second)
+	for {
+		record, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return about, messages
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := record.GetMessage(); m != nil {
+			messages = append(messages, m)
+		} else {
+			about = record.GetSession()
+		}
 	}
-	if third := r.consider(t, scope, three, four); third.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_SKIPPED {
-		t.Errorf("all of it again: %v", third)
+}
+
+// TestToolsInWindow: calls of tools take no places in a window that does not show them.
+func TestToolsInWindow(t *testing.T) {
+	r := serve(t, "session.max_messages=4")
+	scope := within(direct("ann"), "s")
+	calling := &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_ASSISTANT, ToolCalls: []*memsidecarv1.ToolCall{{Name: "clock", ArgumentsJson: `{"zone":"x"}`}}}
+	result := &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_TOOL, Content: "12:00"}
+	for range 3 {
+		r.appendTo(t, scope, said("What time is it?"), calling, result, answered("It is noon."))
 	}
-	if got := r.history(t, scope); len(got) != 4 {
-		t.Errorf("the history is %q", got)
+	for _, test := range []struct {
+		tools bool
+		want  []string
+	}{
+		{false, []string{"What time is it?", "It is noon.", "What time is it?", "It is noon."}},
+		{true, []string{"What time is it?", "", "12:00", "It is noon."}},
+	} {
+		window, err := r.sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: scope, IncludeTools: test.tools})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range window.GetMessages() {
+			got = append(got, m.GetMessage().GetContent())
+		}
+		if !slices.Equal(got, test.want) || strings.Contains(window.GetPromptContext(), "zone") != test.tools {
+			t.Errorf("with tools %t: %q in\n%s", test.tools, got, window.GetPromptContext())
+		}
 	}
-	window, err := r.sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: scope})
-	if err != nil || len(window.GetMessages()) != 4 {
-		t.Errorf("the window is %v, %v", window, err)
+}
+
+// TestNothingBetweenWindowAndSummary: whatever window is asked for, what it drops is in the summary at once.
+func TestNothingBetweenWindowAndSummary(t *testing.T) {
+	r := serve(t, "session.memorize_every=0")
+	scope := within(direct("小林"), "s")
+	facts := []string{"我在杭州西湖边开了一家茶馆", "我每周三晚上去上海学小提琴", "我女儿明年要去成都读大学", "我养了一只叫年糕的橘猫", "我打算六月重新装修二楼", "我对花生和虾都过敏"}
+	for _, fact := range facts {
+		r.appendTo(t, scope, said(fact+"。"), answered("好的。"))
 	}
-	// Without a session id they are in the user's current one.
-	c := r.consider(t, direct("小红"), said("我在上海工作"))
-	if c.GetScope().GetSessionId() == "" {
-		t.Errorf("recorded nowhere: %v", c)
-	}
-	recalled, err := r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{
-		Scope: direct("小明"), Query: "成都出差", Sources: []memsidecarv1.RetrieveSource{memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES},
-	})
-	if err != nil || len(recalled.GetMessages()) == 0 || len(recalled.GetMemories()) != 0 {
-		t.Fatalf("recalled %v, %v", recalled, err)
-	}
-	best := recalled.GetMessages()[0]
-	if best.GetMessage().GetMessage().GetContent() != three.GetContent() || len(best.GetBefore()) != 1 || len(best.GetAfter()) != 1 ||
-		best.GetBefore()[0].GetMessage().GetContent() != two.GetContent() {
-		t.Errorf("the best is %v", best)
-	}
-	if !strings.Contains(recalled.GetPromptContext(), "我下周要去成都出差") {
-		t.Errorf("the block is\n%s", recalled.GetPromptContext())
-	}
-	for _, scope := range []*memsidecarv1.Scope{direct("小红"), group("小明", "g"), {UserId: "小明"}} {
-		other, err := r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{
-			Scope: scope, Query: "成都出差", Sources: []memsidecarv1.RetrieveSource{memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES},
+	for _, limit := range []int32{1, 2, 3, 6, 10, 11} {
+		window, err := r.sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{
+			Scope: scope, MaxMessages: new(limit), MaxTurns: new(int32(100)),
 		})
-		if err != nil || len(other.GetMessages()) != 0 {
-			t.Errorf("%v recalls %v, %v", scope, other, err)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-}
-
-// TestNotRecorded: recording can be switched off, and so can the whole of it, for a namespace.
-func TestNotRecorded(t *testing.T) {
-	r := serve(t, "session.record_considered=false", "namespaces=[{name: quiet/*, session_enabled: false}]")
-	r.consider(t, within(direct("ann"), "s"), said("My name is Ann."))
-	if _, err := r.sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: within(direct("ann"), "s")}); status.Code(err) != codes.NotFound {
-		t.Errorf("recorded: %v", err)
-	}
-	quiet := within(direct("ann"), "s")
-	quiet.Namespace = "quiet/site"
-	_, err := r.sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: quiet, Messages: []*memsidecarv1.Message{said("x")}})
-	if status.Code(err) != codes.FailedPrecondition {
-		t.Errorf("where sessions are off: %v", err)
-	}
-	window, err := r.sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: quiet})
-	if err != nil || len(window.GetMessages()) != 0 {
-		t.Errorf("where sessions are off: %v, %v", window, err)
-	}
-	if c := r.consider(t, quiet, said("My name is Ann.")); c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
-		t.Errorf("where sessions are off, considering gives %v", c)
+		first := window.GetMessages()[0].GetPosition()
+		if got := window.GetSummary(); window.GetDroppedCount() > 0 && got.GetLastPosition() != first-1 {
+			t.Errorf("%d messages: they begin at %d, the summary ends at %d", limit, first, got.GetLastPosition())
+		}
+		for _, fact := range facts {
+			if !strings.Contains(window.GetPromptContext(), fact) {
+				t.Errorf("%d messages: %q is neither in the window nor in the summary:\n%s", limit, fact, window.GetPromptContext())
+			}
+		}
 	}
 }

@@ -35,6 +35,7 @@ type Sidecar struct {
 
 	server    *server.Server
 	retriever *retrieve.Retriever
+	talks     *conversations
 	failed    chan error // the listener's end, when it was not asked to stop
 	closers   []func(context.Context)
 }
@@ -140,6 +141,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 		sessions: sessions, past: past, settings: settings, considerer: considerer, models: models, traces: traces,
 		storageProblem: storageProblem,
 	}, log)
+	s.talks = talks
 	s.onStop(talks.stop)
 
 	lists := sqlite.NewResults(storage)

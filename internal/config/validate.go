@@ -60,11 +60,6 @@ func allowedBy(tags reflect.StructTag) string {
 
 var baseLanguage = regexp.MustCompile(`^[a-z]{2,8}$`)
 
-const (
-	notBaseLanguage = "is not a base language"
-	baseLanguageFix = `use the code alone, in small letters, such as "zh"`
-)
-
 // validate notes what no tag can say. What is known to be wrong already is left alone.
 func validate(c Config, from origins, bad *problems) {
 	known := slices.Clone(*bad)
@@ -86,38 +81,18 @@ func validate(c Config, from origins, bad *problems) {
 		check("time_zone", fmt.Sprintf("is %q, which is not a known time zone", c.TimeZone),
 			"use an IANA name, such as Asia/Shanghai, UTC or Local")
 	}
-	for _, language := range slices.Sorted(maps.Keys(c.Retrieval.Prompts)) {
-		key := "retrieval.prompts." + language
-		if !baseLanguage.MatchString(language) {
-			check(key, notBaseLanguage, baseLanguageFix)
-			continue
-		}
+	checkWordings(check, "retrieval.prompts.", c.Retrieval.Prompts, func(language string, prompt retrieve.Prompt) string {
 		alone := retrieve.DefaultPrompts()
-		alone[language] = c.Retrieval.Prompts[language]
-		check(key, alone.Problem(), "write them")
-	}
-	for _, language := range slices.Sorted(maps.Keys(c.Session.Wordings)) {
-		key := "session.wordings." + language
-		if !baseLanguage.MatchString(language) {
-			check(key, notBaseLanguage, baseLanguageFix)
-			continue
-		}
+		alone[language] = prompt
+		return alone.Problem()
+	})
+	checkWordings(check, "session.wordings.", c.Session.Wordings, func(language string, wording session.Wording) string {
 		alone := session.DefaultWordings()
-		alone[language] = c.Session.Wordings[language]
-		check(key, alone.Problem(), "write them")
-	}
+		alone[language] = wording
+		return alone.Problem()
+	})
 	for i, n := range c.Namespaces {
-		key := fmt.Sprintf("namespaces[%d]", i)
-		name, _ := strings.CutSuffix(n.Name, "/*")
-		if problems := (memory.Scope{Namespace: name}).Validate("name", false); n.Name != "*" && len(problems) > 0 {
-			check(key+".name", problems[0].Problem, "name a namespace, or all below one as a/b/*")
-		}
-		if every := n.MemorizeEvery; every != nil && (*every < 0 || *every > 1000) {
-			check(key+".memorize_every", fmt.Sprintf("is %d", *every), "use 0 to 1000")
-		}
-		if retention := n.HistoryRetention; retention != nil && *retention < 0 {
-			check(key+".history_retention", "is negative", "use 0 to keep messages for ever, or a duration")
-		}
+		n.validate(fmt.Sprintf("namespaces[%d]", i), check)
 	}
 	if q := c.Queue; q.BackoffMin > q.BackoffMax && !known.about("queue.backoff_max") {
 		check("queue.backoff_min", fmt.Sprintf("is %s, longer than queue.backoff_max, %s (from %s)", durationText(q.BackoffMin),
@@ -130,6 +105,31 @@ func validate(c Config, from origins, bad *problems) {
 			fix = "correct it"
 		}
 		check("rules."+field, problem, fix)
+	}
+}
+
+// checkWordings checks texts that there are by language.
+func checkWordings[T any, M ~map[string]T](check func(key, problem, fix string), below string, texts M, problem func(language string, text T) string) {
+	for _, language := range slices.Sorted(maps.Keys(texts)) {
+		if !baseLanguage.MatchString(language) {
+			check(below+language, "is not a base language", `use the code alone, in small letters, such as "zh"`)
+			continue
+		}
+		check(below+language, problem(language, texts[language]), "write them")
+	}
+}
+
+// validate checks what holds for some namespaces only.
+func (n Namespace) validate(key string, check func(key, problem, fix string)) {
+	name, _ := strings.CutSuffix(n.Name, "/*")
+	if problems := (memory.Scope{Namespace: name}).Validate("name", false); n.Name != "*" && len(problems) > 0 {
+		check(key+".name", problems[0].Problem, "name a namespace, or all below one as a/b/*")
+	}
+	if every := n.MemorizeEvery; every != nil && (*every < 0 || *every > 1000) {
+		check(key+".memorize_every", fmt.Sprintf("is %d", *every), "use 0 to 1000")
+	}
+	if retention := n.HistoryRetention; retention != nil && *retention < 0 {
+		check(key+".history_retention", "is negative", "use 0 to keep messages for ever, or a duration")
 	}
 }
 

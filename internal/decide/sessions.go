@@ -36,6 +36,8 @@ func (c *Considerer) ConsiderPending(ctx context.Context, namespace, sessionID s
 			return nil
 		}
 		skip := map[string]string{}
+		// What is said for a session goes before what its user has set; a group's is not for one of them to say.
+		ownNumber := pending.Session.MemorizeEvery != nil && pending.Session.Channel.Kind != memory.ChannelGroup
 		for _, speaker := range pending.Speakers {
 			settings, err := c.Settings.Get(ctx, memory.User{Namespace: namespace, ID: speaker})
 			switch every := settings.MemorizeEvery; {
@@ -43,7 +45,7 @@ func (c *Considerer) ConsiderPending(ctx context.Context, namespace, sessionID s
 				return err
 			case settings.Paused:
 				skip[speaker] = pausedReason
-			case every != nil && *every == 0:
+			case every != nil && *every == 0 && !ownNumber:
 				skip[speaker] = notByItselfReason
 			}
 		}

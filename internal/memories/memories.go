@@ -189,24 +189,24 @@ type Receipt struct {
 	Purged          bool // the bytes are gone from the files
 }
 
-// Forget deletes everything of a user. Jobs come first and are barred meanwhile, so that none stores anything after the
-// deletion. When it fails in the middle, what was deleted stays deleted, and calling it again completes it.
+// Forget deletes everything of a user. Jobs are barred meanwhile, so that none stores anything after the deletion. Sessions
+// come before them: of what waits in a session a job may be made until it is gone. When it fails in the middle, what was deleted stays deleted, and calling it again completes it.
 func (k *Keeper) Forget(ctx context.Context, user memory.User) (r Receipt, err error) {
 	release, err := k.Considerations.Bar(ctx, user)
 	if err != nil {
 		return r, err
 	}
 	defer release()
-	forgotten, err := k.Queue.Forget(ctx, user)
-	if err != nil {
-		return r, err
-	}
-	r.Considerations, r.Messages = forgotten.Considerations, forgotten.Messages
 	said, err := k.Sessions.Forget(ctx, user)
 	if err != nil {
 		return r, err
 	}
 	r.SessionMessages, r.Sessions = said.Messages, said.Sessions
+	forgotten, err := k.Queue.Forget(ctx, user)
+	if err != nil {
+		return r, err
+	}
+	r.Considerations, r.Messages = forgotten.Considerations, forgotten.Messages
 	if r.Traces, err = k.Traces.Forget(ctx, user); err != nil {
 		return r, err
 	}

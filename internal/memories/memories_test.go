@@ -20,7 +20,7 @@ import (
 
 // world is everything that a Keeper works with. It notes what is done, and fails at one step.
 type world struct {
-	vectorstore.Store // of which only Apply, Forget and List are called
+	vectorstore.Store // of which only Apply, Delete, Forget and List are called
 	failAt            string
 	steps             []string
 	applied           [][]vectorstore.Entry
@@ -54,8 +54,12 @@ func (w *world) Embeddings(_ context.Context, texts []string) ([]vectorstore.Emb
 
 func (w *world) Forget(context.Context, memory.User) (int64, error) { return 3, w.step("memories") }
 
+func (w *world) Delete(context.Context, memory.User, string, memory.Audience) error {
+	return w.step("memory")
+}
+
 func (w *world) List(context.Context, memory.User, vectorstore.ListQuery) (vectorstore.Page, error) {
-	return vectorstore.Page{Memories: []memory.Memory{{ID: "a"}, {ID: "b"}}}, w.step("list")
+	return vectorstore.Page{Memories: []memory.Memory{{ID: "a"}, {ID: "b", SessionID: "s"}}}, w.step("list")
 }
 
 // Forget has another result in each part, so each has a type of its own.
@@ -109,7 +113,7 @@ func (l lists) Forget(context.Context, memory.User) (results.Forgotten, error) {
 }
 
 func (l lists) ForgetSession(context.Context, string, string, memory.Channel) error {
-	return l.step("lists")
+	return l.step("forget lists")
 }
 
 func (t talks) Get(context.Context, session.Viewer, string) (session.Session, error) {
@@ -145,10 +149,10 @@ func keeper(w *world) *memories.Keeper {
 	})
 }
 
-// TestForgetOrder: jobs are barred first and until the end, so that none stores anything after the deletion; whatever
-// fails, they are let go on.
+// TestForgetOrder: jobs are barred first and until the end, so that none stores anything after the deletion, and deleted
+// after the sessions, of which jobs are made; whatever fails, they are let go on.
 func TestForgetOrder(t *testing.T) {
-	whole := []string{"bar", "jobs", "sessions", "traces", "results", "settings", "memories", "purge", "release"}
+	whole := []string{"bar", "sessions", "jobs", "traces", "results", "settings", "memories", "purge", "release"}
 	for _, failAt := range append(whole[:8:8], "") {
 		w := &world{failAt: failAt}
 		receipt, err := keeper(w).Forget(t.Context(), memory.User{})
@@ -168,6 +172,35 @@ func TestForgetOrder(t *testing.T) {
 		if full := (memories.Receipt{Memories: 3, Considerations: 1, Messages: 2, SessionMessages: 7, Sessions: 8, Traces: 4, Results: results.Forgotten{Items: 9, Lists: 10}, Settings: true, Purged: true}); failAt == "" && receipt != full {
 			t.Errorf("the receipt is %+v", receipt)
 		}
+	}
+}
+
+// TestDeleteSessionOrder: the session goes last, so that after a failure the same call does the rest.
+func TestDeleteSessionOrder(t *testing.T) {
+	whole := []string{"session", "bar", "bar", "list", "memory", "list", "memory", "traces", "forget lists", "delete session", "purge", "release", "release"}
+	for _, failAt := range []string{"session", "list", "memory", "traces", "forget lists", "delete session", ""} {
+		w := &world{failAt: failAt}
+		receipt, err := keeper(w).DeleteSession(t.Context(), session.Viewer{UserID: "u"}, "s", true)
+		want := whole
+		if i := slices.Index(whole, failAt); i >= 0 {
+			want = slices.Clone(whole[:i+1])
+			if i > 2 {
+				want = append(want, "release", "release")
+			}
+		}
+		if !slices.Equal(w.steps, want) {
+			t.Errorf("failing at %q: did %q, want %q", failAt, w.steps, want)
+		}
+		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
+			t.Errorf("failing at %q: %v", failAt, err)
+		}
+		if full := (memories.SessionReceipt{Deleted: session.Deleted{Messages: 5, Considerations: 6}, Memories: 2}); failAt == "" && receipt != full {
+			t.Errorf("the receipt is %+v", receipt)
+		}
+	}
+	w := &world{}
+	if _, err := keeper(w).DeleteSession(t.Context(), session.Viewer{UserID: "eve"}, "s", true); !errors.Is(err, memory.ErrPrecondition) || len(w.steps) != 1 {
+		t.Errorf("somebody who may not write did %q: %v", w.steps, err)
 	}
 }
 

@@ -128,6 +128,9 @@ func (k *Keeper) exportSession(ctx context.Context, user memory.User, s session.
 	}
 	for last := int64(0); ; {
 		messages, err := k.Sessions.OwnMessages(ctx, user, s.ID, last, pageSize)
+		if errors.Is(err, memory.ErrNotFound) {
+			return nil // deleted meanwhile
+		}
 		if err != nil {
 			return err
 		}

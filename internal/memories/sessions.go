@@ -3,6 +3,7 @@ package memories
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/session"
@@ -16,21 +17,29 @@ type SessionReceipt struct {
 }
 
 // DeleteSession deletes a session that the viewer may write to, with the jobs that wait and the traces, and if asked for the
-// memories that came of it. Jobs of those who take part are barred meanwhile, so that none stores anything afterwards.
+// memories that came of it. Jobs of those who take part are barred meanwhile, so that none stores anything afterwards. The
+// session goes last: until then the call can be made again, and completes what it did not.
 func (k *Keeper) DeleteSession(ctx context.Context, v session.Viewer, id string, withMemories bool) (r SessionReceipt, err error) {
 	s, err := k.Sessions.Get(ctx, v, id)
 	if err != nil {
 		return r, err
 	}
-	for _, participant := range s.Participants {
-		release, err := k.Considerations.Bar(ctx, memory.User{Namespace: s.Namespace, ID: participant})
-		if err != nil {
-			return r, err
-		}
-		defer release()
+	if why := v.MayWrite(&s); why != "" {
+		return r, fmt.Errorf("%w: session %q cannot be deleted from here: %s", memory.ErrPrecondition, id, why)
 	}
-	if r.Deleted, err = k.Sessions.Delete(ctx, v, id); err != nil {
+	release, err := k.barAll(ctx, s.Namespace, s.Participants)
+	if err != nil {
 		return r, err
+	}
+	defer release()
+	if withMemories {
+		for _, participant := range s.Participants {
+			deleted, err := k.deleteLearned(ctx, memory.User{Namespace: s.Namespace, ID: participant}, &s)
+			r.Memories += deleted
+			if err != nil {
+				return r, err
+			}
+		}
 	}
 	if _, err := k.Traces.ForgetSession(ctx, s.Namespace, s.ID, s.Channel); err != nil {
 		return r, err
@@ -38,17 +47,31 @@ func (k *Keeper) DeleteSession(ctx context.Context, v session.Viewer, id string,
 	if err := k.Results.ForgetSession(ctx, s.Namespace, s.ID, s.Channel); err != nil {
 		return r, err
 	}
-	if !withMemories {
-		return r, nil
+	if r.Deleted, err = k.Sessions.Delete(ctx, v, id); err != nil {
+		return r, err
 	}
-	for _, participant := range s.Participants {
-		deleted, err := k.deleteLearned(ctx, memory.User{Namespace: s.Namespace, ID: participant}, &s)
-		r.Memories += deleted
-		if err != nil {
-			return r, err
+	// The session is gone; that its bytes are not yet is no failure.
+	_, _ = k.Purger.Purge(ctx)
+	return r, nil
+}
+
+// barAll keeps jobs that hold the words of any of these users from running until release is called.
+func (k *Keeper) barAll(ctx context.Context, namespace string, users []string) (release func(), err error) {
+	var releases []func()
+	release = func() {
+		for _, release := range releases {
+			release()
 		}
 	}
-	return r, nil
+	for _, id := range users {
+		one, err := k.Considerations.Bar(ctx, memory.User{Namespace: namespace, ID: id})
+		if err != nil {
+			release()
+			return nil, err
+		}
+		releases = append(releases, one)
+	}
+	return release, nil
 }
 
 // deleteLearned deletes what was learned about a user in a session.

@@ -79,6 +79,7 @@ type Index interface {
 // Missing is a message without a vector.
 type Missing struct {
 	Row, UserRow int64
+	Namespace    string
 	Text         string
 }
 

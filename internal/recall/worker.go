@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,8 @@ type Options struct {
 	Vectors int
 	// ChunkSize is how much of a message its vector is made of, in characters: what comes first.
 	ChunkSize int
+	// Enabled says for which namespaces messages are embedded; nil: for all. Others are found by keywords.
+	Enabled func(namespace string) bool
 	// Pause is between a message's arrival and the work on it, so that messages are worked on together. 0 means 1 s.
 	Pause time.Duration
 	// BackoffMin and BackoffMax bound the pauses while storage or the embedder is away.
@@ -138,6 +141,7 @@ func (w *Worker) vectors() {
 			break
 		}
 		after = next
+		missing = slices.DeleteFunc(missing, func(m Missing) bool { return w.options.Enabled != nil && !w.options.Enabled(m.Namespace) })
 		vectors, ok := w.embed(missing)
 		if !ok {
 			return

@@ -90,7 +90,7 @@ func start(t *testing.T, dir string, embedder *flaky) *process {
 	}
 	p := &process{T: t, storage: storage, sessions: sqlite.NewSessions(storage), recall: sqlite.NewRecall(storage), embedder: embedder}
 	p.worker = recall.NewWorker(p.recall, embedder, recall.Options{
-		Vectors: 50, ChunkSize: 40, BackoffMin: time.Second, BackoffMax: time.Minute, Log: slog.New(slog.DiscardHandler),
+		Vectors: 50, ChunkSize: 40, Enabled: func(namespace string) bool { return namespace != "off" }, BackoffMin: time.Second, BackoffMax: time.Minute, Log: slog.New(slog.DiscardHandler),
 	})
 	p.worker.Start()
 	return p
@@ -106,8 +106,13 @@ func (p *process) stop() {
 
 func (p *process) say(user string, texts ...string) {
 	p.Helper()
+	p.sayIn("n", user, texts...)
+}
+
+func (p *process) sayIn(namespace, user string, texts ...string) {
+	p.Helper()
 	a := session.Append{
-		Scope: memory.Scope{Namespace: "n", UserID: user, SessionID: user}, Audience: memory.Everything(), At: time.Now(),
+		Scope: memory.Scope{Namespace: namespace, UserID: user, SessionID: user}, Audience: memory.Everything(), At: time.Now(),
 	}
 	for _, text := range texts {
 		a.Messages = append(a.Messages, memory.Message{Role: memory.RoleUser, Speaker: user, Content: text, Time: time.Now()})
@@ -300,6 +305,21 @@ func TestWorkerNotChosen(t *testing.T) {
 		settle()
 		if got := p.similar("ann"); !slices.Equal(got, []string{"tea"}) {
 			t.Errorf("%q", got)
+		}
+	})
+}
+
+// TestWorkerSwitchedOff: what was said in a namespace for which sessions are switched off is shown to no model.
+func TestWorkerSwitchedOff(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, dir, newFlaky(t, 256))
+		defer p.stop()
+		p.sayIn("off", "ann", "secret", "private")
+		p.say("ann", "tea")
+		settle()
+		if got := p.embedder.taken(); !slices.Equal(got, []string{"tea"}) {
+			t.Errorf("embedded are %q", got)
 		}
 	})
 }

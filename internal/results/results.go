@@ -11,7 +11,8 @@ import (
 
 // Limits of what is put.
 const (
-	MaxItems           = 500 // of one call
+	MaxItems           = 500     // of one call
+	MaxBytes           = 2 << 20 // of one call: what it answers is taken in by gRPC clients by default
 	MaxKeys            = 5000
 	MaxKeyBytes        = 2048
 	MaxTitleRunes      = 1000

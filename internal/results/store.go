@@ -15,7 +15,7 @@ type Store interface {
 	// Unseen returns those of the keys that the registry does not have, in their order, each once, and its last check.
 	Unseen(ctx context.Context, v View, keys []string) (unseen []string, lastCheck time.Time, err error)
 	// Items returns a page of a registry, the one seen first last; those seen at the same time in the order in which they
-	// were put.
+	// were put. A page of very long ones has fewer than the limit.
 	Items(ctx context.Context, v View, after string, limit int) (Page, error)
 	// Shown returns the list of that name that was shown here, or with an empty name the one shown last; ErrNotFound when
 	// there is none shown after the time. Items are as the registry has them now, else as they were shown.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
@@ -84,8 +85,12 @@ func (s *memoryService) considerSession(ctx context.Context, r *memsidecarv1.Con
 	if scope.SessionID == "" {
 		return nil, memory.Invalid("messages", "is required: hand over at least one message, or name a session whose messages wait")
 	}
-	if _, err := s.Sessions.Get(ctx, viewer, scope.SessionID); err != nil {
+	found, err := s.Sessions.Get(ctx, viewer, scope.SessionID)
+	if err != nil {
 		return nil, err
+	}
+	if why := viewer.MayWrite(&found); why != "" {
+		return nil, fmt.Errorf("%w: session %q cannot be considered from here: %s", memory.ErrPrecondition, scope.SessionID, why)
 	}
 	c, err := s.Considerer.ConsiderSession(ctx, decide.SessionRequest{
 		Scope: scope, RequestID: r.GetRequestId(), PayloadHash: payload, Wait: wait,
@@ -115,7 +120,7 @@ func payloadHash(payload any) ([]byte, error) {
 
 // completeTimes fills in the times that messages leave out.
 func completeTimes(d *memory.Dialogue) {
-	now := time.Now()
+	now := time.Now().UTC().Truncate(time.Microsecond) // which any format keeps
 	for i := range d.Messages {
 		if d.Messages[i].Time.IsZero() {
 			d.Messages[i].Time = now
@@ -130,7 +135,7 @@ func completeSpeakers(d *memory.Dialogue) {
 		if m.Role == memory.RoleUser && m.Speaker == "" {
 			m.Speaker = d.Scope.UserID
 		}
-		if m.Role == memory.RoleAssistant && m.AgentID == "" {
+		if m.AgentID == "" {
 			m.AgentID = d.Scope.AgentID
 		}
 	}

@@ -299,14 +299,14 @@ func fromEvery(every *int) *int32 {
 	return &n
 }
 
-func toEvery(p *int32, field string, v *memory.Violations) *int {
-	if p == nil {
+func toEvery(set bool, value int32, field string, v *memory.Violations) *int {
+	if !set {
 		return nil
 	}
-	if *p < 0 || *p > maxMemorizeEvery {
+	if value < 0 || value > maxMemorizeEvery {
 		v.Add(field, "is not between 0 and %d; 0 is never", maxMemorizeEvery)
 	}
-	every := int(*p)
+	every := int(value)
 	return &every
 }
 

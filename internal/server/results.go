@@ -241,6 +241,7 @@ func toItems(list []*memsidecarv1.ResultItem, imported bool, v *memory.Violation
 		return nil
 	}
 	items := make([]results.Item, len(list))
+	total := 0
 	for i, p := range list {
 		at := fmt.Sprintf("items[%d]", i)
 		items[i] = results.Item{Key: p.GetKey(), Title: p.GetTitle(), Attributes: p.GetAttributesJson()}
@@ -249,11 +250,15 @@ func toItems(list []*memsidecarv1.ResultItem, imported bool, v *memory.Violation
 			v.Add(at+".title", "is %d characters, more than %d", n, results.MaxTitleRunes)
 		}
 		v.Check(at+".attributes_json", attributesProblem(p.GetAttributesJson()))
+		total += len(p.GetKey()) + len(p.GetTitle()) + len(p.GetAttributesJson())
 		if !imported {
 			continue
 		}
 		items[i].Notified = p.GetNotified()
 		items[i].FirstSeen = pastTime(toTime(p.GetFirstSeenTime(), at+".first_seen_time", v), at+".first_seen_time", v)
+	}
+	if total > results.MaxBytes {
+		v.Add("items", "are %d bytes together, more than %d: hand them over in parts", total, results.MaxBytes)
 	}
 	return items
 }

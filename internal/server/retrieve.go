@@ -101,7 +101,7 @@ func (s *memoryService) query(r *memsidecarv1.RetrieveRequest) (retrieve.Query, 
 			v.Add("max_context_chars", "is not between %d and %d", minContextChars, maxMaxContextChars)
 		}
 	}
-	q.Neighbors = limit(r.NeighborCount, usualNeighbors, 0, maxNeighbors, "neighbor_count", &v)
+	q.Neighbors = limit(r.NeighborCount != nil, r.GetNeighborCount(), usualNeighbors, 0, maxNeighbors, "neighbor_count", &v)
 	v.Check("turn_id", memory.IDProblem(r.GetTurnId()))
 	for i, p := range r.GetSources() {
 		source, ok := retrieveSources.toDomain[p]

@@ -63,11 +63,11 @@ func agentFilter(p memsidecarv1.AgentFilter, scope memory.Scope, v *memory.Viola
 }
 
 // limit reads a number that may be unset.
-func limit(p *int32, usual, lowest, highest int, field string, v *memory.Violations) int {
-	if p == nil {
+func limit(set bool, value int32, usual, lowest, highest int, field string, v *memory.Violations) int {
+	if !set {
 		return usual
 	}
-	n := int(*p)
+	n := int(value)
 	if n < lowest || n > highest {
 		v.Add(field, "is not between %d and %d", lowest, highest)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,7 +115,7 @@ type sessionImport struct {
 func (s *sessionService) newImport(p *memsidecarv1.ImportedSession) (*sessionImport, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(p.GetScope(), &v)
-	about := p.GetSession()
+	about := cmp.Or(p.GetSession(), &memsidecarv1.Session{}) // optional, and not nil where a field's absence counts
 	if scope.SessionID == "" {
 		scope.SessionID = about.GetId()
 		v.Check("session.session.id", memory.IDProblem(scope.SessionID))
@@ -125,7 +126,7 @@ func (s *sessionService) newImport(p *memsidecarv1.ImportedSession) (*sessionImp
 		service: s, scope: scope, audience: viewer.Audience, settled: !p.GetConsider(),
 		about: session.Import{
 			Title: about.GetTitle(), Metadata: about.GetMetadataJson(),
-			MemorizeEvery: toEvery(about.MemorizeEvery, "session.session.memorize_every", &v),
+			MemorizeEvery: toEvery(about.MemorizeEvery != nil, about.GetMemorizeEvery(), "session.session.memorize_every", &v),
 			CreatedAt:     toTime(about.GetCreateTime(), "session.session.create_time", &v),
 			UpdatedAt:     toTime(about.GetUpdateTime(), "session.session.update_time", &v),
 		},
@@ -178,6 +179,9 @@ func (in *sessionImport) flush(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	if in.about.From == 0 {
+		in.about.Before = appended.Session.Last - int64(appended.Added)
 	}
 	in.about.From += int64(len(in.batch))
 	in.added += int64(appended.Added)

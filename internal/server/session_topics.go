@@ -20,7 +20,7 @@ func (s *sessionService) GetTopics(ctx context.Context, r *memsidecarv1.GetTopic
 	if q.Before.IsZero() {
 		q.Before = time.Now()
 	}
-	most := limit(r.MaxTopics, topics.DefaultTopics, 1, topics.MaxTopics, "max_topics", &v)
+	most := limit(r.MaxTopics != nil, r.GetMaxTopics(), topics.DefaultTopics, 1, topics.MaxTopics, "max_topics", &v)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}

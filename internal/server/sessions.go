@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -73,7 +74,6 @@ func (s *sessionService) AppendMessages(ctx context.Context, r *memsidecarv1.App
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
 	d := memory.Dialogue{Scope: scope, Messages: toMessages(r.GetMessages(), &v)}
-	v.Check("turn_id", memory.IDProblem(r.GetTurnId()))
 	hashes, err := messageHashes(d.Messages)
 	if err != nil {
 		return nil, err
@@ -131,9 +131,9 @@ func (s *sessionService) GetContext(ctx context.Context, r *memsidecarv1.GetCont
 	request := session.ContextRequest{
 		Scope: scope, Viewer: viewer, AgentID: agentFilter(r.GetAgent(), scope, &v),
 		Limits: session.Limits{
-			MaxMessages: limit(r.MaxMessages, s.options.Window.MaxMessages, 1, maxWindowMessages, "max_messages", &v),
-			MaxTurns:    limit(r.MaxTurns, s.options.Window.MaxTurns, 1, maxWindowMessages, "max_turns", &v),
-			MaxRunes:    limit(r.MaxChars, s.options.Window.MaxRunes, 1, maxWindowChars, "max_chars", &v),
+			MaxMessages: limit(r.MaxMessages != nil, r.GetMaxMessages(), s.options.Window.MaxMessages, 1, maxWindowMessages, "max_messages", &v),
+			MaxTurns:    limit(r.MaxTurns != nil, r.GetMaxTurns(), s.options.Window.MaxTurns, 1, maxWindowMessages, "max_turns", &v),
+			MaxRunes:    limit(r.MaxChars != nil, r.GetMaxChars(), s.options.Window.MaxRunes, 1, maxWindowChars, "max_chars", &v),
 		},
 		Tools: r.GetIncludeTools(), System: r.GetIncludeSystem(),
 		Language: languageOf(r.GetLanguage(), &v), Labels: labels(r.GetLabels(), &v),
@@ -199,6 +199,12 @@ func (s *sessionService) ListMessages(ctx context.Context, r *memsidecarv1.ListM
 	}
 	resp := &memsidecarv1.ListMessagesResponse{Messages: fromSessionMessages(found.Messages), TotalSize: found.Total}
 	if r.GetRenderText() {
+		if spoken == "" && scope.UserID != "" {
+			// Without settings the messages' own language is as good.
+			if settings, err := s.Settings.Get(ctx, scope.User()); err == nil {
+				spoken = settings.Language
+			}
+		}
 		resp.Text = s.Conversations.RenderText(found, q.NewestFirst, spoken, names)
 	}
 	resp.NextPageToken, err = nextPageToken(r, found.Next)
@@ -209,7 +215,7 @@ func (s *sessionService) ListMessages(ctx context.Context, r *memsidecarv1.ListM
 func (s *sessionService) GetSession(ctx context.Context, r *memsidecarv1.GetSessionRequest) (*memsidecarv1.GetSessionResponse, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
-	recent := limit(r.RecentMessages, recentMessages, 0, maxRecentMessages, "recent_messages", &v)
+	recent := limit(r.RecentMessages != nil, r.GetRecentMessages(), recentMessages, 0, maxRecentMessages, "recent_messages", &v)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
@@ -273,7 +279,7 @@ func (s *sessionService) ListSessions(ctx context.Context, r *memsidecarv1.ListS
 func (s *sessionService) UpdateSession(ctx context.Context, r *memsidecarv1.UpdateSessionRequest) (*memsidecarv1.UpdateSessionResponse, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
-	p := r.GetSession()
+	p := cmp.Or(r.GetSession(), &memsidecarv1.Session{}) // a mask alone empties fields
 	patch := session.Patch{At: time.Now()}
 	for _, field := range maskedFields(r.GetUpdateMask(), p, []string{"title", "metadata_json", "memorize_every"}, "session", &v) {
 		switch field {
@@ -286,7 +292,7 @@ func (s *sessionService) UpdateSession(ctx context.Context, r *memsidecarv1.Upda
 			v.Check("session.metadata_json", metadataProblem(metadata))
 			patch.Metadata = &metadata
 		case "memorize_every":
-			every := toEvery(p.MemorizeEvery, "session.memorize_every", &v)
+			every := toEvery(p.MemorizeEvery != nil, p.GetMemorizeEvery(), "session.memorize_every", &v)
 			patch.MemorizeEvery = &every
 		}
 	}
@@ -300,6 +306,9 @@ func (s *sessionService) UpdateSession(ctx context.Context, r *memsidecarv1.Upda
 	updated, err := s.Sessions.Update(ctx, viewer, id, patch)
 	if err != nil {
 		return nil, err
+	}
+	if patch.MemorizeEvery != nil {
+		s.Conversations.Wake() // what waits may be due now
 	}
 	return &memsidecarv1.UpdateSessionResponse{Session: s.session(&updated)}, nil
 }

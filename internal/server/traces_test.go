@@ -64,7 +64,9 @@ func startTraced(t *testing.T) *traced {
 			t.Error(err)
 		}
 		server.Stop()
-		<-served
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
 		s.recorder.Close()
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -217,8 +219,8 @@ func TestListTraces(t *testing.T) {
 			Scope: all, AfterTime: timestamppb.New(begin.Add(2 * time.Minute)), BeforeTime: timestamppb.New(begin.Add(4 * time.Minute)),
 		},
 	} {
-		for _, r.PageSize = range []int32{0, 1, 2} {
-			r.PageToken = ""
+		for _, size := range []int32{0, 1, 2} {
+			r.PageSize, r.PageToken = size, ""
 			var got []string
 			for more := true; more; more = r.GetPageToken() != "" {
 				resp, err := s.ListTraces(t.Context(), r)

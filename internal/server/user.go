@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -175,7 +176,7 @@ func (s *memoryService) GetUserSettings(ctx context.Context, r *memsidecarv1.Get
 func (s *memoryService) UpdateUserSettings(ctx context.Context, r *memsidecarv1.UpdateUserSettingsRequest) (*memsidecarv1.UpdateUserSettingsResponse, error) {
 	var v memory.Violations
 	scope := scopeOf(r.GetScope(), true, &v)
-	p := r.GetSettings()
+	p := cmp.Or(r.GetSettings(), &memsidecarv1.UserSettings{}) // a mask alone empties fields
 	fields := maskedFields(r.GetUpdateMask(), p, []string{"time_zone", "language", "paused", "memorize_every"}, "settings", &v)
 	spoken := ""
 	var every *int
@@ -196,7 +197,7 @@ func (s *memoryService) UpdateUserSettings(ctx context.Context, r *memsidecarv1.
 			}
 			spoken = tag.String() // zh_CN is understood and becomes zh-CN
 		case "memorize_every":
-			every = toEvery(p.MemorizeEvery, "settings.memorize_every", &v)
+			every = toEvery(p.MemorizeEvery != nil, p.GetMemorizeEvery(), "settings.memorize_every", &v)
 		}
 	}
 	if err := v.Err(); err != nil {

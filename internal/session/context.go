@@ -144,8 +144,17 @@ func (k *Keeper) look(ctx context.Context, r ContextRequest) (c Context, err err
 	start, c.NewestTooLong = r.cut(w.Messages)
 	c.Messages = w.Messages[start:]
 	c.Dropped = dropped(&w.Session, c.Messages)
-	if c.Dropped > 0 && w.Summary != nil && w.Summary.Text != "" {
-		c.Summary = w.Summary
+	if c.Dropped > 0 {
+		agent := ""
+		if r.AgentID != nil {
+			agent = *r.AgentID
+		}
+		if c.Summary, err = k.bridge(ctx, &w, c.Messages, agent); err != nil {
+			return c, err
+		}
+		if c.Summary != nil && c.Summary.Text == "" {
+			c.Summary = nil
+		}
 	}
 	if r.Language == "" {
 		r.Language = k.language(ctx, r.Scope, &c)

@@ -61,7 +61,9 @@ type Parts struct {
 	Settings   Settings
 	Considerer Considerer
 	Summarizer Summarizer // nil: no summaries are made
-	Traces     Traces
+	// Bridge summarises, while a caller waits, what the summary does not cover yet. It asks no model. Optional.
+	Bridge Summarizer
+	Traces Traces
 	// Appended is told when messages were added, so that what is derived from them can be made. Optional.
 	Appended func()
 	// StorageProblem says why storage is down, or "".

@@ -82,7 +82,7 @@ func (v Viewer) Sees(s *Session) bool {
 	case v.inItsGroup(s):
 		return true
 	case v.UserID == "":
-		return len(s.Participants) == 0
+		return len(s.Participants) == 0 && s.Channel.Kind != memory.ChannelGroup
 	}
 	return slices.Contains(s.Participants, v.UserID)
 }
@@ -96,7 +96,8 @@ func (v Viewer) MayWrite(s *Session) string {
 		return ""
 	case v.UserID == "" && len(s.Participants) > 0:
 		return "people take part in it by name: name the user"
-	case v.UserID != "" && !slices.Contains(s.Participants, v.UserID) && s.Last > 0:
+	case v.UserID != "" && !slices.Contains(s.Participants, v.UserID) && (s.Last > 0 || len(s.Participants) > 0):
+		// Also when nothing was said yet: whoever made it ready would read what others say in it.
 		return "it was begun by somebody else: use another session_id, or say that the channel is a group"
 	}
 	return ""

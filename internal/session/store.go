@@ -45,7 +45,8 @@ type Store interface {
 	// context ended; then Sweep completes it. Considerations that have not ended are deleted, of others the messages.
 	Delete(ctx context.Context, v Viewer, sessionID string) (Deleted, error)
 
-	// Messages returns a page of a session's messages and how many all pages have.
+	// Messages returns a page of a session's messages and how many all pages have. A page of very long ones has fewer than
+	// the limit.
 	Messages(ctx context.Context, v Viewer, sessionID string, q MessageQuery) (Page, error)
 	// Window returns the session, its newest messages that count, and its summary; ErrNotFound when there is none.
 	Window(ctx context.Context, v Viewer, sessionID string, q WindowQuery) (Window, error)
@@ -97,7 +98,8 @@ type Append struct {
 	// Paused are people whose words are history only, because nothing of them is remembered for now.
 	Paused map[string]bool
 	// Import gives a new session these fields, and knows messages without an id by their place: the i-th of all that the
-	// import has handed over (From + i, from 1) is there when the message at that position has the same hash.
+	// import has handed over (From + i, from 1) is there when the message at that position has the same hash, and was there
+	// before the import.
 	Import *Import
 }
 
@@ -109,6 +111,7 @@ type Import struct {
 	CreatedAt     time.Time // zero: Append.At
 	UpdatedAt     time.Time // zero: Append.At; set again after every batch
 	From          int64     // how many messages of the import came before this batch
+	Before        int64     // Session.Last before the first batch; needed when From is not 0
 }
 
 // Rules are what the configuration and the user's settings say about a session.
@@ -199,7 +202,7 @@ type Page struct {
 type WindowQuery struct {
 	Limit   int
 	AgentID *string
-	Tools   bool // with those of tools
+	Tools   bool // with those of tools, and those that say nothing but call tools
 	System  bool // with system messages
 }
 

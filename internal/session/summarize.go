@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -43,14 +44,16 @@ func (k *Keeper) summarize(ctx context.Context, t task) error {
 	}
 	steps := 0
 	for _, agent := range agents {
-		after := covered(first.Summaries, agent)
-		for more := true; more; steps++ {
+		for after, more := covered(first.Summaries, agent), true; more; {
 			if steps == stepsAtOnce {
 				d := Due{Namespace: t.namespace, SessionID: t.session, Kind: DueSummarize}
 				return k.Store.Postpone(ctx, d, time.Now())
 			}
 			if more, after, err = k.fold(ctx, t, agent, after); err != nil {
 				return err
+			}
+			if more { // those for whom there was nothing to do would leave no steps for the others, ever
+				steps++
 			}
 		}
 	}
@@ -103,18 +106,72 @@ func (k *Keeper) fold(ctx context.Context, t task, agent string, after int64) (m
 		Last: dropped[len(dropped)-1].Position, Messages: previous.Messages + int64(len(dropped)),
 	}
 	s := Summarizing{Previous: previous.Text, Language: languageOf(o.Messages)}
-	l := k.labels(&o.Session, k.options.Wordings.of(s.Language), nil)
-	for i := range dropped {
-		if m := &dropped[i].Message; strings.TrimSpace(m.Content) != "" {
-			s.Lines = append(s.Lines, Line{Label: l.of(m), Role: m.Role, Content: m.Content, Time: m.Time})
-		}
-	}
+	s.Lines = k.labels(&o.Session, k.options.Wordings.of(s.Language), nil).forSummary(dropped)
 	if len(s.Lines) > 0 {
 		if next.Text, err = k.Summarizer.Summarize(ctx, s); err != nil {
 			return false, after, err
 		}
 	}
 	return true, next.Last, k.Store.SaveSummary(ctx, t.namespace, t.session, o.Revision, next)
+}
+
+// forSummary are the messages that say something.
+func (l labels) forSummary(messages []Message) (lines []Line) {
+	for i := range messages {
+		if m := &messages[i].Message; strings.TrimSpace(m.Content) != "" {
+			lines = append(lines, Line{Label: l.of(m), Role: m.Role, Content: m.Content, Time: m.Time})
+		}
+	}
+	return lines
+}
+
+// maxBridged is how many messages are read for a call that wants them summarised.
+const maxBridged = 100
+
+// bridge extends the summary over what lies between it and the messages that are left of the window: the background has not
+// come so far, or the window asked for is shorter than the usual one.
+func (k *Keeper) bridge(ctx context.Context, w *Window, left []Message, agent string) (*Summary, error) {
+	after, first := w.Session.WindowStart-1, w.Session.Last+1
+	if w.Summary != nil {
+		after = w.Summary.Last
+	}
+	if len(left) > 0 {
+		first = left[0].Position
+	}
+	if k.Bridge == nil || after+1 >= first {
+		return w.Summary, nil
+	}
+	o, err := k.Store.Older(ctx, w.Session.Namespace, w.Session.ID, after, agent, maxBridged)
+	if err != nil {
+		return nil, err
+	}
+	n, _ := slices.BinarySearchFunc(o.Messages, first, func(m Message, position int64) int { return cmp.Compare(m.Position, position) })
+	between := bounded(o.Messages[:n])
+	if len(between) == 0 {
+		return w.Summary, nil
+	}
+	s := Summarizing{Language: languageOf(between)}
+	s.Lines = k.labels(&w.Session, k.options.Wordings.of(s.Language), nil).forSummary(between)
+	text := ""
+	if len(s.Lines) > 0 {
+		if text, err = k.Bridge.Summarize(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	if text == "" {
+		return w.Summary, nil
+	}
+	next := &Summary{AgentID: agent, Text: text, MadeBy: k.Bridge.Name(), At: time.Now(), Last: between[len(between)-1].Position, Messages: int64(len(between))}
+	if before := w.Summary; before != nil {
+		next.Messages += before.Messages
+		if before.Text != "" {
+			next.Text = before.Text + "\n" + text
+		}
+		if before.MadeBy != next.MadeBy {
+			next.MadeBy = before.MadeBy + ", " + next.MadeBy
+		}
+	}
+	return next, nil
 }
 
 // bounded is as much of the messages as one step takes, and of a message that alone is more, the beginning.

@@ -150,6 +150,25 @@ func TestSummaryOfEachAgent(t *testing.T) {
 	})
 }
 
+// TestSummaryPassesToolsOver: what tools said neither is in a summary nor makes a model be asked more often.
+func TestSummaryPassesToolsOver(t *testing.T) {
+	bubble(t, func(w *world) {
+		j := &joiner{}
+		w.parts.Summarizer = j
+		w.restart()
+		defer w.stop()
+		s := scope("ann", "s")
+		for i := range 20 {
+			w.say(s, fmt.Sprint("q", i), "T: raw", "T: rawer", fmt.Sprint("A: a", i))
+			synctest.Wait()
+			w.pass(time.Second)
+		}
+		if got := w.summary(s); strings.Contains(got.Text, "raw") || got.Messages < 26 || len(j.asked) > 8 {
+			w.Errorf("asked %d times: %+v", len(j.asked), got)
+		}
+	})
+}
+
 // TestLongSession: a long session is summarised in bounded steps, and lets others have their turn.
 func TestLongSession(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -278,6 +297,26 @@ func TestExtractedSummary(t *testing.T) {
 		}
 		if i := slices.IndexFunc(strings.Split(c.PromptContext, "\n"), func(l string) bool { return l == "- 用户: 我对花生过敏，下周三要去成都出差" }); i < 0 {
 			w.Errorf("the block is\n%s", c.PromptContext)
+		}
+	})
+}
+
+// TestSummaryOfManyAgents: however many agents take part, the keeper comes to an end.
+func TestSummaryOfManyAgents(t *testing.T) {
+	bubble(t, func(w *world) {
+		j := &joiner{}
+		w.parts.Summarizer = j
+		w.restart()
+		defer w.stop()
+		s := scope("ann", "s")
+		for i := range 30 {
+			s.AgentID = fmt.Sprint("agent ", i)
+			w.say(s, "hello", "A: hi")
+		}
+		w.pass(time.Minute)
+		due, next, err := w.store.Due(w.Context(), time.Now(), 10)
+		if err != nil || slices.ContainsFunc(due, func(d session.Due) bool { return d.Kind == session.DueSummarize }) {
+			w.Errorf("after a minute there is still to be done %v, then %v, %v", due, next, err)
 		}
 	})
 }

@@ -121,7 +121,8 @@ func (s *Recall) Missing(ctx context.Context, after int64, keep, limit int) (mis
 
 // readEmbeddable reads messages after a row that have words and an owner, at most limit, and the row up to which it looked.
 func readEmbeddable(ctx context.Context, q Querier, after int64, limit int) (list []recall.Missing, last int64, err error) {
-	rows, err := q.Query(ctx, `SELECT row, owner_row, withheld, role, message FROM session_messages WHERE row > ? ORDER BY row LIMIT ?`,
+	rows, err := q.Query(ctx, `SELECT m.row, m.owner_row, s.namespace, m.withheld, m.role, m.message
+		FROM session_messages m CROSS JOIN sessions s ON s.row = m.session_row WHERE m.row > ? ORDER BY m.row LIMIT ?`,
 		after, scannedForVectors)
 	if err != nil {
 		return nil, after, err
@@ -130,10 +131,11 @@ func readEmbeddable(ctx context.Context, q Querier, after int64, limit int) (lis
 	last = after
 	for len(list) < limit && rows.Next() {
 		var owner sql.NullInt64
+		var namespace string
 		var withheld bool
 		var role memory.Role
 		var data sql.RawBytes
-		if err := rows.Scan(&last, &owner, &withheld, &role, &data); err != nil {
+		if err := rows.Scan(&last, &owner, &namespace, &withheld, &role, &data); err != nil {
 			return nil, after, err
 		}
 		if !owner.Valid || withheld || !recall.Indexed(role) {
@@ -144,7 +146,7 @@ func readEmbeddable(ctx context.Context, q Querier, after int64, limit int) (lis
 			return nil, after, err
 		}
 		if strings.TrimSpace(m.Content) != "" {
-			list = append(list, recall.Missing{Row: last, UserRow: owner.Int64, Text: m.Content})
+			list = append(list, recall.Missing{Row: last, UserRow: owner.Int64, Namespace: namespace, Text: m.Content})
 		}
 	}
 	return list, last, rows.Err()

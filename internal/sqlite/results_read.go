@@ -84,11 +84,14 @@ func (s *Results) Items(ctx context.Context, v results.View, after string, limit
 		if err != nil {
 			return err
 		}
-		for _, i := range found[:min(len(found), limit)] {
+		bytes := 0
+		for n, i := range found {
+			bytes += len(i.Key) + len(i.Title) + len(i.Attributes)
+			if n == limit || n > 0 && bytes > maxPageBytes {
+				page.Next = fmt.Sprintf("%d.%d", found[n-1].firstSeen, found[n-1].row)
+				break
+			}
 			page.Items = append(page.Items, i.Item)
-		}
-		if len(found) > limit {
-			page.Next = fmt.Sprintf("%d.%d", found[limit-1].firstSeen, found[limit-1].row)
 		}
 		page.LastCheck, err = lastCheck(ctx, q, view)
 		return err

@@ -56,6 +56,7 @@ type appending struct {
 	fates   []fate           // of the messages, in order
 	done    session.Appended
 	people  int64 // messages added that wait to be considered
+	before  int64 // the last position before the import
 	joined  []int64
 }
 
@@ -77,11 +78,14 @@ func appendMessages(ctx context.Context, tx *Tx, a session.Append, texts []strin
 		w.anybody = w.anybody || w.considerable(&a.Messages[i])
 	}
 	before := w.session.Last
+	if w.before = before; a.Import != nil && a.Import.From > 0 {
+		w.before = a.Import.Before
+	}
 	for i := range a.Messages {
 		if len(leftOut) > i && leftOut[i] {
 			continue
 		}
-		known, err := w.known(ctx, tx, i)
+		known, err := w.known(ctx, tx, i, texts[i])
 		if err == nil && !known {
 			err = w.add(ctx, tx, i, texts[i])
 		}
@@ -169,26 +173,28 @@ func (w *appending) hash(i int) []byte {
 	return []byte{}
 }
 
-// known reports whether the session has the i-th message, and notes its fate.
-func (w *appending) known(ctx context.Context, tx *Tx, i int) (bool, error) {
+// known reports whether the session has the i-th message, as it was sent or as it is stored, and notes its fate. What was
+// exported has what was filled in.
+func (w *appending) known(ctx context.Context, tx *Tx, i int, text string) (bool, error) {
 	if w.session.Last == 0 {
 		return false, nil
 	}
 	id := w.Messages[i].ID
-	const columns = `SELECT position, hash, settled, coalesce(consideration, '') FROM session_messages WHERE session_row = ? AND `
+	const columns = `SELECT position, hash, message, settled, coalesce(consideration, '') FROM session_messages WHERE session_row = ? AND `
 	var row *sql.Row
 	switch {
 	case id != "":
 		row = tx.QueryRow(ctx, columns+`id = ?`, w.session.row, id)
-	case w.Import != nil:
+	case w.Import != nil && w.Import.From+int64(i) < w.before:
 		row = tx.QueryRow(ctx, columns+`position = ?`, w.session.row, w.Import.From+int64(i)+1)
 	default:
 		return false, nil
 	}
 	var f fate
 	var hash []byte
-	err := row.Scan(&f.position, &hash, &f.settled, &f.consideration)
-	switch same := bytes.Equal(hash, w.hash(i)); {
+	var stored string
+	err := row.Scan(&f.position, &hash, &stored, &f.settled, &f.consideration)
+	switch same := bytes.Equal(hash, w.hash(i)) || stored == text; {
 	case errors.Is(err, sql.ErrNoRows), err == nil && !same && id == "":
 		return false, nil
 	case err == nil && !same:

@@ -140,16 +140,18 @@ type stretch struct {
 // waitingMessages returns what waits, up to a position, oldest first, as much of it as fits a dialogue. It is empty when
 // no person's words are in it: what the bot said waits for a person to say something.
 func waitingMessages(ctx context.Context, q Querier, sessionRow, last int64) (found stretch, err error) {
-	var person int64
-	err = q.QueryRow(ctx, `SELECT position FROM session_messages INDEXED BY session_messages_unsettled
+	person, room := int64(0), int64(0)
+	err = q.QueryRow(ctx, `SELECT position, ? - octet_length(message) FROM session_messages INDEXED BY session_messages_unsettled
 		WHERE session_row = ? AND settled = 0 AND role = 'user' AND position <= ? ORDER BY position LIMIT 1`,
-		sessionRow, last).Scan(&person)
+		memory.MaxDialogueBytes, sessionRow, last).Scan(&person, &room)
 	if err != nil {
 		return found, optional(err)
 	}
-	err = q.QueryRow(ctx, `SELECT min(position) FROM (SELECT position FROM session_messages INDEXED BY session_messages_unsettled
-		WHERE session_row = ? AND settled = 0 AND position <= ? ORDER BY position DESC LIMIT ?)`,
-		sessionRow, person, leadingContext+1).Scan(&found.first)
+	// What came before goes along as far as there is room beside it.
+	err = q.QueryRow(ctx, `SELECT coalesce(min(position), ?1) FROM (SELECT position, sum(size) OVER (ORDER BY position DESC) AS size
+		FROM (SELECT position, octet_length(message) AS size FROM session_messages INDEXED BY session_messages_unsettled
+			WHERE session_row = ?2 AND settled = 0 AND position < ?1 ORDER BY position DESC LIMIT ?3)) WHERE size <= ?4`,
+		person, sessionRow, leadingContext, room).Scan(&found.first)
 	if err != nil {
 		return found, err
 	}

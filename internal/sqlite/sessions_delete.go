@@ -89,8 +89,8 @@ func deleteMessages(ctx context.Context, tx *Tx, sessionRow int64) (more bool, e
 	return len(removed) == deletedMessages, removeMessages(ctx, tx, removed)
 }
 
-// emptyDialogues takes the messages out of the dialogues that came of a session. Outcomes stay readable, and the messages
-// keep their places; a dialogue that nobody considers any more goes.
+// emptyDialogues takes the messages out of the dialogues that came of a session. How they ended stays, without the words in
+// it, and the messages keep their places; a dialogue that nobody considers any more goes.
 func emptyDialogues(ctx context.Context, tx *Tx, sessionRow int64) (more bool, err error) {
 	type dialogue struct {
 		row      int64
@@ -133,11 +133,58 @@ func emptyDialogues(ctx context.Context, tx *Tx, sessionRow int64) (more bool, e
 			return false, err
 		}
 		_, err = tx.Exec(ctx, `UPDATE considerations SET checkpoint = NULL, session_row = NULL WHERE dialogue_row = ?`, f.row)
+		if err == nil {
+			err = emptyOutcomes(ctx, tx, f.row)
+		}
 		if err != nil {
 			return false, err
 		}
 	}
 	return len(found) == deletedDialogues, nil
+}
+
+const deletedReason = "the session was deleted since"
+
+// emptyOutcomes takes the words out of what became of a dialogue: reasons quote what was said, changes what was remembered.
+func emptyOutcomes(ctx context.Context, tx *Tx, dialogueRow int64) error {
+	type ended struct {
+		seq  int64
+		text []byte
+	}
+	rows, err := tx.Query(ctx, `SELECT seq, outcome FROM considerations WHERE dialogue_row = ?`, dialogueRow)
+	if err != nil {
+		return err
+	}
+	found, err := collect(rows, func(scan func(...any) error) (e ended, err error) {
+		err = scan(&e.seq, &e.text)
+		return e, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, e := range found {
+		var o memory.Outcome
+		if err := json.Unmarshal(e.text, &o); err != nil {
+			return err
+		}
+		if o.Reason != "" {
+			o.Reason = deletedReason
+		}
+		if o.Error != "" {
+			o.Error = deletedReason
+		}
+		for i := range o.Changes {
+			o.Changes[i].Text = ""
+		}
+		text, err := json.Marshal(o)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `UPDATE considerations SET outcome = ? WHERE seq = ?`, string(text), e.seq); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // deleteSession deletes the session itself, and users of whom nothing else is stored.

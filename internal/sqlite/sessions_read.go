@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 
@@ -19,16 +20,50 @@ func queryMessages(ctx context.Context, q Querier, s *sessionRow, where string, 
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, func(scan func(...any) error) (m session.Message, err error) {
-		m.SessionID, m.Channel = s.ID, s.Channel
-		var received sql.NullInt64
-		var text []byte
-		if err := scan(&m.Position, &m.Withheld, &m.ConsiderationID, &received, &text); err != nil {
-			return m, err
-		}
-		m.ReceivedAt = Time(received)
-		return m, json.Unmarshal(text, &m.Message)
+	return collect(rows, func(scan func(...any) error) (session.Message, error) {
+		m, _, err := scanSessionMessage(s, scan)
+		return m, err
 	})
+}
+
+// scanSessionMessage reads sessionMessageColumns. size is that of the message as it is stored.
+func scanSessionMessage(s *sessionRow, scan func(...any) error) (m session.Message, size int, err error) {
+	m.SessionID, m.Channel = s.ID, s.Channel
+	var received sql.NullInt64
+	var text []byte
+	if err := scan(&m.Position, &m.Withheld, &m.ConsiderationID, &received, &text); err != nil {
+		return m, 0, err
+	}
+	m.ReceivedAt = Time(received)
+	return m, len(text), json.Unmarshal(text, &m.Message)
+}
+
+// maxPageBytes is how much of messages a page has, unless the first alone is more: what gRPC clients take in by default, with
+// room for the same as text.
+const maxPageBytes = 3 << 19
+
+// queryPage reads messages until there are so many, or so much, and reports whether there are more.
+func queryPage(ctx context.Context, q Querier, s *sessionRow, limit int, where string, args ...any) (messages []session.Message, more bool, err error) {
+	rows, err := q.Query(ctx, `SELECT `+sessionMessageColumns+` FROM session_messages `+where, args...)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	bytes := 0
+	for rows.Next() {
+		if len(messages) == limit {
+			return messages, true, nil
+		}
+		m, size, err := scanSessionMessage(s, rows.Scan)
+		if err != nil {
+			return nil, false, err
+		}
+		if bytes += size; bytes > maxPageBytes && len(messages) > 0 {
+			return messages, true, nil
+		}
+		messages = append(messages, m)
+	}
+	return messages, false, rows.Err()
 }
 
 // agentClause restricts messages to those of one agent. The index is named: either could serve, and one costs the session.
@@ -72,11 +107,11 @@ func (s *Sessions) Messages(ctx context.Context, v session.Viewer, sessionID str
 			first = max(first, after+1)
 		}
 		index, clause, agent := agentClause(query.AgentID)
-		page.Messages, err = queryMessages(ctx, q, found, index+` WHERE session_row = ?1 AND `+clause+`
+		var more bool
+		page.Messages, more, err = queryPage(ctx, q, found, query.Limit, index+` WHERE session_row = ?1 AND `+clause+`
 			AND position BETWEEN ?3 AND ?4 ORDER BY position `+order+` LIMIT ?5`, found.row, agent, first, last, query.Limit+1)
-		if len(page.Messages) > query.Limit {
-			page.Messages = page.Messages[:query.Limit]
-			page.Next = strconv.FormatInt(page.Messages[query.Limit-1].Position, 10)
+		if more {
+			page.Next = strconv.FormatInt(page.Messages[len(page.Messages)-1].Position, 10)
 		}
 		return err
 	})
@@ -118,8 +153,8 @@ func (s *Sessions) Window(ctx context.Context, v session.Viewer, sessionID strin
 		w.Session = found.Session
 		index, clause, agent := agentClause(query.AgentID)
 		w.Messages, err = queryMessages(ctx, q, found, index+` WHERE session_row = ?1 AND `+clause+`
-			AND position BETWEEN ?3 AND ?4 AND withheld = 0 AND (?5 OR role <> 'tool') AND (?6 OR role <> 'system')
-			ORDER BY position DESC LIMIT ?7`,
+			AND position BETWEEN ?3 AND ?4 AND withheld = 0 AND (?5 OR role <> 'tool' AND json_extract(message, '$.content') <> '')
+			AND (?6 OR role <> 'system') ORDER BY position DESC LIMIT ?7`,
 			found.row, agent, found.WindowStart, found.Last, query.Tools, query.System, query.Limit)
 		if err != nil {
 			return err

@@ -13,23 +13,24 @@ import (
 // removed is a message that is being deleted.
 type removed struct {
 	removedMessage
-	session int64
-	agent   string
-	counted bool // among those that wait to be considered
+	session       int64
+	agent         string
+	counted       bool   // among those that wait to be considered
+	consideration string // that took it, or ""
+	text          string // as it is stored
 }
 
 func queryRemoved(ctx context.Context, tx *Tx, where string, args ...any) ([]removed, error) {
-	rows, err := tx.Query(ctx, `SELECT row, coalesce(owner_row, 0), session_row, agent_id, role = 'user' AND settled = 0, message
-		FROM session_messages WHERE `+where, args...)
+	rows, err := tx.Query(ctx, `SELECT row, coalesce(owner_row, 0), session_row, agent_id, role = 'user' AND settled = 0,
+		coalesce(consideration, ''), message FROM session_messages WHERE `+where, args...)
 	if err != nil {
 		return nil, err
 	}
 	return collect(rows, func(scan func(...any) error) (m removed, err error) {
-		var text []byte
-		if err := scan(&m.row, &m.owner, &m.session, &m.agent, &m.counted, &text); err != nil {
+		if err := scan(&m.row, &m.owner, &m.session, &m.agent, &m.counted, &m.consideration, &m.text); err != nil {
 			return m, err
 		}
-		return m, json.Unmarshal(text, &m.message)
+		return m, json.Unmarshal([]byte(m.text), &m.message)
 	})
 }
 
@@ -202,6 +203,9 @@ func forgetSome(ctx context.Context, tx *Tx, userRow int64) (step forgetting, er
 	if err != nil {
 		return step, err
 	}
+	if err := forgetAnswers(ctx, tx, messages); err != nil {
+		return step, err
+	}
 	sessions, err := shrink(ctx, tx, messages)
 	if err != nil {
 		return step, err
@@ -219,8 +223,62 @@ func forgetSome(ctx context.Context, tx *Tx, userRow int64) (step forgetting, er
 		return step, err
 	}
 	step.more = len(left) == leftSessions
-	step.empty, err = freeEmpty(ctx, tx, left)
+	err = step.freeEmpty(ctx, tx, left)
 	return step, err
+}
+
+// forgetAnswers takes what the bot answered to the user out of the dialogues that it became a part of, other people's
+// included. The user's own words in them are the queue's business. Dialogues hold messages as sessions do.
+func forgetAnswers(ctx context.Context, tx *Tx, messages []removed) error {
+	answers := map[string]map[string]bool{} // texts by consideration
+	for _, m := range messages {
+		if m.consideration == "" || m.message.Role == memory.RoleUser {
+			continue
+		}
+		if answers[m.consideration] == nil {
+			answers[m.consideration] = map[string]bool{}
+		}
+		answers[m.consideration][m.text] = true
+	}
+	for id, texts := range answers {
+		if err := emptyAnswers(ctx, tx, id, texts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// emptyAnswers takes messages, as they are stored, out of a dialogue; the others keep their places.
+func emptyAnswers(ctx context.Context, tx *Tx, consideration string, texts map[string]bool) error {
+	var row int64
+	var list []byte
+	err := tx.QueryRow(ctx, `SELECT row, messages FROM dialogues WHERE id = ?`, consideration).Scan(&row, &list)
+	if err != nil {
+		return optional(err)
+	}
+	var d memory.Dialogue
+	if err := json.Unmarshal(list, &d.Messages); err != nil {
+		return err
+	}
+	before, err := encodeMessages(d.Messages)
+	if err != nil {
+		return err
+	}
+	for i, text := range before {
+		if texts[text] {
+			d.Messages[i] = memory.Message{Role: memory.RoleSystem, Time: d.Messages[i].Time} // as Dialogue.Without
+		}
+	}
+	after, err := encodeMessages(d.Messages)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `UPDATE dialogues SET messages = ?, payload_hash = x'' WHERE row = ?`, jsonArray(after), row)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `UPDATE considerations SET checkpoint = NULL WHERE dialogue_row = ?`, row)
+	return err
 }
 
 // leaveSome takes the user out of some sessions.
@@ -240,22 +298,24 @@ func leaveSome(ctx context.Context, tx *Tx, userRow int64) (sessions []int64, er
 	return sessions, voidSummaries(ctx, tx, sessions)
 }
 
-// freeEmpty gives up the ids of those sessions in which nobody takes part and nothing is left, and returns them.
-func freeEmpty(ctx context.Context, tx *Tx, sessions []int64) (empty []int64, err error) {
+// freeEmpty gives up the ids of those sessions in which nobody takes part and no person's words are left. What is left of
+// the bot's was said to somebody who is not there any more.
+func (f *forgetting) freeEmpty(ctx context.Context, tx *Tx, sessions []int64) error {
 	for _, row := range sessions {
-		found, err := querySessions(ctx, tx, `WHERE s.row = ? AND s.id IS NOT NULL AND s.messages = 0 AND s.participants = 0`, row)
+		found, err := querySessions(ctx, tx, `WHERE s.row = ? AND s.id IS NOT NULL AND s.user_messages = 0 AND s.participants = 0`, row)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if len(found) == 0 {
 			continue
 		}
 		if _, err := found[0].free(ctx, tx); err != nil {
-			return nil, err
+			return err
 		}
-		empty = append(empty, row)
+		f.messages += found[0].Messages
+		f.empty = append(f.empty, row)
 	}
-	return empty, nil
+	return nil
 }
 
 // Expire implements session.Store.

@@ -201,6 +201,9 @@ func testWhoMayAppend(s *suite) {
 	s.add(direct("ann", "hers"), said("ann", "one"))
 	s.add(lobby("ann", "all"), said("ann", "one"))
 	s.add(memory.Scope{Namespace: namespace, SessionID: "nobody's"}, said("", "one"))
+	if _, _, err := s.store.Switch(s.Context(), viewer(direct("ann", "")), "prepared", s.now); err != nil { // nothing is said in it yet
+		s.Fatal(err)
+	}
 	otherGroup := lobby("ann", "all")
 	otherGroup.Channel.ID = "attic"
 	for _, test := range []struct {
@@ -210,6 +213,9 @@ func testWhoMayAppend(s *suite) {
 		{direct("ann", "hers"), true},
 		{direct("ben", "hers"), false},
 		{direct("", "hers"), false},
+		{direct("ben", "prepared"), false},
+		{direct("", "prepared"), false},
+		{direct("ann", "prepared"), true},
 		{lobby("ann", "hers"), false},
 		{memory.Scope{Namespace: namespace, UserID: "ann", SessionID: "hers"}, false},
 		{lobby("ben", "all"), true},
@@ -277,6 +283,7 @@ func testImport(s *suite) {
 	if !reflect.DeepEqual(got, want) {
 		s.Errorf("got %+v, want %+v", got, want)
 	}
+	about.Before = 4
 	for from, messages := range map[int64][]memory.Message{0: {one, two}, 1: {two, three, three}, 3: {three}} {
 		if done := load(from, messages...); done.Added != 0 {
 			s.Errorf("imported again from %d: %+v", from, done)

@@ -331,37 +331,6 @@ func testTakeRefused(s *suite) {
 
 // testTakeWithLeadingContext: what the bot said before a person says something goes along, and not all of a bot that talks to
 // nobody.
-func testTakeWithLeadingContext(s *suite) {
-	scope := direct("ann", "s1")
-	for i := range 30 {
-		s.add(scope, answered(fmt.Sprint("news ", i)))
-	}
-	if _, ok := s.take(scope); ok {
-		s.Error("what was said to nobody was taken")
-	}
-	s.add(scope, said("ann", "stop it"))
-	c, _ := s.take(scope)
-	if got := s.dialogue("ann", c.ID); len(got) > 25 || !slices.Equal(got[len(got)-3:], []string{"news 28", "news 29", "stop it"}) {
-		s.Errorf("considered are %q", got)
-	}
-	s.add(direct("ann", "s2"), append(many("", 0), slices.Repeat([]memory.Message{answered("news")}, 30)...)...)
-	s.add(direct("ann", "s2"), append(slices.Repeat([]memory.Message{answered("news")}, 30), said("ann", "stop"))...)
-	c, _ = s.take(direct("ann", "s2"))
-	if got := s.dialogue("ann", c.ID); len(got) > 25 || got[len(got)-1] != "stop" {
-		s.Errorf("considered are %q", got)
-	}
-	// An answer that comes after its question was taken waits for the next.
-	s.add(scope, answered("all right"))
-	if _, ok := s.take(scope); ok {
-		s.Error("an answer alone was taken")
-	}
-	s.add(scope, said("ann", "thank you"))
-	c, _ = s.take(scope)
-	if got := s.dialogue("ann", c.ID); !slices.Equal(got, []string{"all right", "thank you"}) {
-		s.Errorf("considered are %q", got)
-	}
-}
-
 // withIDs gives the messages ids.
 func withIDs(messages ...memory.Message) []memory.Message {
 	for i := range messages {

@@ -134,17 +134,19 @@ func testForgetInGroups(s *suite) {
 	s.add(lobby("ann", "hers"), said("ann", "alone"))
 	s.add(lobby("", "bot"), answered("to nobody"))
 	s.add(lobby("ann", "bot"), said("ann", "thanks"))
+	s.add(lobby("", "unsigned"), said("", "somebody's words"), said("ann", "mine"))
 	o := s.older(scope)
 	summary := session.Summary{Text: "ann said one", Last: 3, Messages: 3, MadeBy: "test", At: s.now}
 	s.save(scope, o.Revision, summary)
 
 	forgotten, err := s.store.Forget(s.Context(), user("ann"))
-	if err != nil || forgotten != (session.Forgotten{Messages: 5, Sessions: 1}) {
+	if err != nil || forgotten != (session.Forgotten{Messages: 7, Sessions: 2}) {
 		s.Errorf("forgotten %+v, %v", forgotten, err)
 	}
 	s.expect(scope, "two", "to ben")
 	s.gone(lobby("ben", "hers"))
-	s.expect(lobby("ben", "bot"), "to nobody")
+	s.gone(lobby("ben", "bot")) // whom the bot said it to is not known, but there was nobody else
+	s.expect(lobby("ben", "unsigned"), "somebody's words")
 	got := s.get(scope)
 	if got.Messages != 2 || got.UserMessages != 1 || got.Unconsidered != 1 || !slices.Equal(got.Participants, []string{"ben"}) ||
 		!got.FirstSaidAt.Equal(first.Time) || !got.LastSaidAt.Equal(t0) {

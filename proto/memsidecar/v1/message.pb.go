@@ -96,7 +96,7 @@ type Message struct {
 	SpeakerId string `protobuf:"bytes,3,opt,name=speaker_id,json=speakerId,proto3" json:"speaker_id,omitempty"`
 	// The bot or persona that spoke, or for other roles was spoken to. Empty means the scope's agent.
 	AgentId string `protobuf:"bytes,4,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// What was said. May be empty when there are tool calls. At most 256 KiB.
+	// What was said. May be empty, for example when there are tool calls. At most 256 KiB.
 	Content string `protobuf:"bytes,5,opt,name=content,proto3" json:"content,omitempty"`
 	// When it was said. Unset means when the sidecar received it.
 	Time *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=time,proto3" json:"time,omitempty"`

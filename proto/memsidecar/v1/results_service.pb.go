@@ -138,7 +138,7 @@ type PutResultsRequest struct {
 	RegistryKind ResultRegistryKind `protobuf:"varint,2,opt,name=registry_kind,json=registryKind,proto3,enum=memsidecar.v1.ResultRegistryKind" json:"registry_kind,omitempty"`
 	// The registry's name, at most 256 bytes. Empty means "default".
 	List string `protobuf:"bytes,3,opt,name=list,proto3" json:"list,omitempty"`
-	// In the order in which people see them, at most 500. An empty title or empty attributes_json leave a known item's as
+	// In the order in which people see them, at most 500 and 2 MiB. An empty title or empty attributes_json leave a known item's as
 	// they are. PUT_MODE_MANUAL needs at least one.
 	Items []*ResultItem `protobuf:"bytes,4,rep,name=items,proto3" json:"items,omitempty"`
 	// On whose behalf.
@@ -646,7 +646,7 @@ type ListItemsRequest struct {
 	RegistryKind ResultRegistryKind `protobuf:"varint,2,opt,name=registry_kind,json=registryKind,proto3,enum=memsidecar.v1.ResultRegistryKind" json:"registry_kind,omitempty"`
 	// The registry's name. Empty means "default".
 	List string `protobuf:"bytes,3,opt,name=list,proto3" json:"list,omitempty"`
-	// At most this many. 0 means 50; more than 1,000 is taken as 1,000.
+	// At most this many, fewer when they are very long. 0 means 50; more than 1,000 is taken as 1,000.
 	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The next_page_token of the page before, with the same other fields.
 	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
@@ -1048,7 +1048,7 @@ type ImportResultsRequest struct {
 	RegistryKind ResultRegistryKind `protobuf:"varint,2,opt,name=registry_kind,json=registryKind,proto3,enum=memsidecar.v1.ResultRegistryKind" json:"registry_kind,omitempty"`
 	// The registry's name. Empty means "default".
 	List string `protobuf:"bytes,3,opt,name=list,proto3" json:"list,omitempty"`
-	// At most 500. Without a first_seen_time it is now.
+	// At most 500 and 2 MiB. Without a first_seen_time it is now.
 	Items []*ResultItem `protobuf:"bytes,4,rep,name=items,proto3" json:"items,omitempty"`
 	// When the last scheduled check was. An earlier one than the registry knows is ignored.
 	LastCheckTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=last_check_time,json=lastCheckTime,proto3" json:"last_check_time,omitempty"`

@@ -30,9 +30,7 @@ type AppendMessagesRequest struct {
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	// In order, 1 to 1,000. An id, where there is one, is unique in the session; the same id with other content is
 	// INVALID_ARGUMENT.
-	Messages []*Message `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
-	// Joins the calls that belong to one turn of the bot in their traces. Optional, at most 256 bytes.
-	TurnId        string `protobuf:"bytes,3,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	Messages      []*Message `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -79,13 +77,6 @@ func (x *AppendMessagesRequest) GetMessages() []*Message {
 		return x.Messages
 	}
 	return nil
-}
-
-func (x *AppendMessagesRequest) GetTurnId() string {
-	if x != nil {
-		return x.TurnId
-	}
-	return ""
 }
 
 // AppendMessagesResponse has the session.
@@ -176,16 +167,17 @@ type GetContextRequest struct {
 	MaxChars *int32 `protobuf:"varint,4,opt,name=max_chars,json=maxChars,proto3,oneof" json:"max_chars,omitempty"`
 	// Whether only what was said with the scope's agent counts.
 	Agent AgentFilter `protobuf:"varint,5,opt,name=agent,proto3,enum=memsidecar.v1.AgentFilter" json:"agent,omitempty"`
-	// Whether messages of tools, and what tools were called with and answered, come along.
+	// Whether messages of tools, messages that say nothing but call tools, and what tools were called with and answered, come
+	// along.
 	IncludeTools bool `protobuf:"varint,6,opt,name=include_tools,json=includeTools,proto3" json:"include_tools,omitempty"`
-	// Whether system messages come along.
+	// Whether system messages come along, those that come after what a person said first.
 	IncludeSystem bool `protobuf:"varint,7,opt,name=include_system,json=includeSystem,proto3" json:"include_system,omitempty"`
 	// BCP 47 language of the block's wording. Empty means that of the user's settings, else that of the conversation.
 	Language string `protobuf:"bytes,8,opt,name=language,proto3" json:"language,omitempty"`
 	// Names for the block, by user id or agent id, for example {"ancestor_yan": "严氏先祖"}; before those of the
 	// configuration. At most 1,000, each at most 256 bytes.
 	Labels map[string]string `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Joins the calls of one turn, see AppendMessagesRequest.
+	// Joins the calls that belong to one turn of the bot in their traces. Optional, at most 256 bytes.
 	TurnId        string `protobuf:"bytes,10,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -301,7 +293,8 @@ type GetContextResponse struct {
 	// Ready to paste into a prompt: the summary and the messages, between lines that say that they are context only and no
 	// source of facts. What people said cannot forge those lines. Empty when there is nothing to say.
 	PromptContext string `protobuf:"bytes,3,opt,name=prompt_context,json=promptContext,proto3" json:"prompt_context,omitempty"`
-	// What came before the window. Made in the background: the newest of it may be missing. Unset when there is none.
+	// What came before the messages. Unset when there is nothing, or no summaries are made. What the summary made in the
+	// background does not cover yet is summarised by extraction in the call, up to 100 messages.
 	Summary *SessionSummary `protobuf:"bytes,4,opt,name=summary,proto3" json:"summary,omitempty"`
 	// How many messages came before the window and after its last expiry, and are not in it.
 	DroppedCount int64 `protobuf:"varint,5,opt,name=dropped_count,json=droppedCount,proto3" json:"dropped_count,omitempty"`
@@ -427,7 +420,7 @@ type ListMessagesRequest struct {
 	Agent AgentFilter `protobuf:"varint,6,opt,name=agent,proto3,enum=memsidecar.v1.AgentFilter" json:"agent,omitempty"`
 	// Whether to return the page as text, too.
 	RenderText bool `protobuf:"varint,7,opt,name=render_text,json=renderText,proto3" json:"render_text,omitempty"`
-	// BCP 47 language of the text's labels, see GetContextRequest.
+	// BCP 47 language of the text's labels, as for GetContextRequest.
 	Language string `protobuf:"bytes,8,opt,name=language,proto3" json:"language,omitempty"`
 	// Names for the text, see GetContextRequest.
 	Labels        map[string]string `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -1740,11 +1733,10 @@ var File_memsidecar_v1_session_service_proto protoreflect.FileDescriptor
 
 const file_memsidecar_v1_session_service_proto_rawDesc = "" +
 	"\n" +
-	"#memsidecar/v1/session_service.proto\x12\rmemsidecar.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1amemsidecar/v1/common.proto\x1a\x1bmemsidecar/v1/message.proto\x1a\x19memsidecar/v1/scope.proto\x1a\x1bmemsidecar/v1/session.proto\"\x90\x01\n" +
+	"#memsidecar/v1/session_service.proto\x12\rmemsidecar.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1amemsidecar/v1/common.proto\x1a\x1bmemsidecar/v1/message.proto\x1a\x19memsidecar/v1/scope.proto\x1a\x1bmemsidecar/v1/session.proto\"w\n" +
 	"\x15AppendMessagesRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x122\n" +
-	"\bmessages\x18\x02 \x03(\v2\x16.memsidecar.v1.MessageR\bmessages\x12\x17\n" +
-	"\aturn_id\x18\x03 \x01(\tR\x06turnId\"\xa3\x01\n" +
+	"\bmessages\x18\x02 \x03(\v2\x16.memsidecar.v1.MessageR\bmessages\"\xa3\x01\n" +
 	"\x16AppendMessagesResponse\x120\n" +
 	"\asession\x18\x01 \x01(\v2\x16.memsidecar.v1.SessionR\asession\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\bR\acreated\x12\x1f\n" +

@@ -27,8 +27,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// TraceService shows what the sidecar did and why. Traces are written in the background, so the latest second may be
-// missing, and kept for `trace.retention`, at most `trace.max_records` of them.
+// TraceService shows what the sidecar did and why. Traces are written in the background, so a crash may lose those of
+// the last second, and kept for `trace.retention`, at most `trace.max_records` of them.
 type TraceServiceClient interface {
 	// GetTrace returns one trace that the scope sees.
 	GetTrace(ctx context.Context, in *GetTraceRequest, opts ...grpc.CallOption) (*GetTraceResponse, error)
@@ -68,8 +68,8 @@ func (c *traceServiceClient) ListTraces(ctx context.Context, in *ListTracesReque
 // All implementations must embed UnimplementedTraceServiceServer
 // for forward compatibility.
 //
-// TraceService shows what the sidecar did and why. Traces are written in the background, so the latest second may be
-// missing, and kept for `trace.retention`, at most `trace.max_records` of them.
+// TraceService shows what the sidecar did and why. Traces are written in the background, so a crash may lose those of
+// the last second, and kept for `trace.retention`, at most `trace.max_records` of them.
 type TraceServiceServer interface {
 	// GetTrace returns one trace that the scope sees.
 	GetTrace(context.Context, *GetTraceRequest) (*GetTraceResponse, error)

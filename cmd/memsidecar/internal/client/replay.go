@@ -35,7 +35,7 @@ type replayCommand struct {
 
 // Help has examples.
 func (replayCommand) Help() string {
-	return `A user's messages of one session in one channel are one dialogue. Replaying a file twice adds nothing.
+	return `A user's messages of one session in one channel are one dialogue. In a group the user is the same in every line, and the speaker is who said it. Replaying a file twice adds nothing.
 
 Examples:
 

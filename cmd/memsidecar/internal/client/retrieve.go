@@ -25,6 +25,7 @@ type retrieveCommand struct {
 
 	place
 	agentFlag
+	Session string `group:"scope" placeholder:"ID" help:"The conversation in which it is asked, for the trace."`
 	calls
 	output
 }
@@ -54,7 +55,7 @@ func (c retrieveCommand) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	scope.AgentId = c.Agent
+	scope.AgentId, scope.SessionId = c.Agent, c.Session
 	request := &memsidecarv1.RetrieveRequest{
 		Scope: scope, Query: query, TopK: c.TopK, MinScore: c.MinScore, MaxContextChars: c.MaxContextChars,
 		NeighborCount: c.Neighbors, TurnId: c.Turn,

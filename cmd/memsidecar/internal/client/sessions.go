@@ -212,7 +212,7 @@ func (s *screen) session(c *memsidecarv1.Session, summary *memsidecarv1.SessionS
 		"id", cell{c.GetId(), bold}, "title", c.GetTitle(), "channel", where(c), "people", strings.Join(c.GetParticipantIds(), ", "),
 		"agents", strings.Join(c.GetAgentIds(), ", "), "metadata", c.GetMetadataJson(),
 		"messages", fmt.Sprintf("%d, of people %d", c.GetMessageCount(), c.GetUserMessageCount()),
-		"unconsidered", c.GetUnconsideredCount(), "considered", everyName(c.MemorizeEvery, "as the user's settings or the configuration say"),
+		"unconsidered", c.GetUnconsideredCount(), "considered", everyName(c.MemorizeEvery != nil, c.GetMemorizeEvery(), "as the user's settings or the configuration say"),
 		"first message", date(c.GetFirstMessageTime()), "last message", date(c.GetLastMessageTime()), "window", window,
 		"created", date(c.GetCreateTime()), "changed", date(c.GetUpdateTime()), "summary", made,
 	)

@@ -133,8 +133,10 @@ func (s *sendingSession) send(ctx context.Context, conn *connection, about *mems
 
 func (s *sendingSession) messages(ctx context.Context, stream grpc.ClientStreamingClient[memsidecarv1.ImportSessionRequest, memsidecarv1.ImportSessionResponse], messages []*memsidecarv1.Message) error {
 	for _, m := range messages {
-		if ctx.Err() != nil {
+		select {
+		case <-ctx.Done():
 			return nil
+		default:
 		}
 		if err := stream.Send(&memsidecarv1.ImportSessionRequest{Item: &memsidecarv1.ImportSessionRequest_Message{Message: m}}); err != nil {
 			return err

@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +25,6 @@ type sessionsAppend struct {
 	Time     when     `placeholder:"TIME" help:"When it was said. By default now."`
 	Metadata string   `placeholder:"JSON" help:"Whatever is to be kept beside it: a JSON object."`
 	File     string   `complete:"file" placeholder:"FILE" help:"Instead of a text, JSONL: a message a line, with the field names of the API. \"-\" is standard input."`
-	Turn     string   `placeholder:"ID" help:"The bot's turn, which joins the traces of its calls."`
 	Session  string   `group:"scope" placeholder:"ID" help:"The session; by default the current one, or a new one."`
 
 	conversation
@@ -51,7 +51,7 @@ func (c sessionsAppend) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	scope.SessionId, scope.AgentId = c.Session, c.Agent
-	request := &memsidecarv1.AppendMessagesRequest{Scope: scope, TurnId: c.Turn}
+	request := &memsidecarv1.AppendMessagesRequest{Scope: scope}
 	var lines []int
 	if request.Messages, lines, err = c.messages(ctx, p); err != nil {
 		return err
@@ -175,17 +175,17 @@ func (e *every) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// everyName says it in words.
-func everyName(n *int32, otherwise string) string {
+// everyName says in words what a session, or a user's settings, decide.
+func everyName(decided bool, n int32, otherwise string) string {
 	switch {
-	case n == nil:
+	case !decided:
 		return otherwise
-	case *n == 0:
+	case n == 0:
 		return "never by itself"
-	case *n == 1:
+	case n == 1:
 		return "after every message of people"
 	}
-	return fmt.Sprintf("after %d messages of people", *n)
+	return fmt.Sprintf("after %d messages of people", n)
 }
 
 type sessionsUpdate struct {
@@ -254,12 +254,26 @@ type sessionsDelete struct {
 
 // Help has examples.
 func (sessionsDelete) Help() string {
-	return sessionsHelp + `Messages, summary and what waits to be considered go; memories that came of it stay, unless asked for.
+	return sessionsHelp + `With --json every line is what was deleted with one session. Messages, summary and what waits to be considered go; memories that came of it stay, unless asked for.
 
 Examples:
 
     memsidecar sessions export -u alice --session chat-1 chat-1.json    # what would be lost
     memsidecar sessions delete -u alice chat-1`
+}
+
+// deleted answers with what was deleted, and of which session: several may have been asked for.
+func (c sessionsDelete) deleted(p *Program, id string, resp *memsidecarv1.DeleteSessionResponse) error {
+	name, err := json.Marshal(id)
+	if err != nil {
+		return err
+	}
+	data, err := jsonLine(resp, protojson.MarshalOptions{UseProtoNames: true, EmitDefaultValues: true})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.Stdout, "{\"session_id\":%s,%s", harmless(name), data[1:])
+	return err
 }
 
 // Run deletes one after the other.
@@ -277,6 +291,9 @@ func (c sessionsDelete) Run(ctx context.Context, p *Program) error {
 		resp, err := conn.DeleteSession(ctx, &memsidecarv1.DeleteSessionRequest{Scope: scope, DeleteMemories: c.Memories})
 		if err != nil {
 			return err
+		}
+		if c.JSON {
+			return c.deleted(p, id, resp)
 		}
 		return c.show(p, resp, func(s *screen) {
 			parts := []string{count(resp.GetMessageCount(), "message", "messages")}

@@ -51,7 +51,7 @@ func (s *screen) settings(settings *memsidecarv1.UserSettings) {
 		paused = cell{"yes: nothing is remembered", yellow}
 	}
 	s.fields("time zone", cmp.Or(settings.GetTimeZone(), "as configured"), "language", cmp.Or(settings.GetLanguage(), "the memories' own"),
-		"paused", paused, "considered", everyName(settings.MemorizeEvery, "as configured"), "changed", cmp.Or(date(settings.GetUpdateTime()), "never"))
+		"paused", paused, "considered", everyName(settings.MemorizeEvery != nil, settings.GetMemorizeEvery(), "as configured"), "changed", cmp.Or(date(settings.GetUpdateTime()), "never"))
 }
 
 type settingsSet struct {

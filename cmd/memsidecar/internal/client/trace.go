@@ -34,7 +34,7 @@ const traceHelp = `Without --user the traces are meant of calls that named nobod
 
 // Help has examples.
 func (traceList) Help() string {
-	return traceHelp + `Traces are written in the background: the latest second may be missing. With --json every line is one trace.
+	return traceHelp + `Traces are written in the background: after a crash the last second is missing. With --json every line is one trace.
 
 Examples:
 

@@ -32,9 +32,11 @@ func NewWriter(w io.Writer, format Format, zone *time.Location, session *memside
 	if format == JSONL {
 		about := append(object{{keyType, text(typeMetadata)}}, f.times()...)
 		about = append(about, field{keyMetadata, orEmpty(session.GetMetadataJson())}, field{keySession, text(session.GetId())})
-		return f, f.write("%s\n", append(about, f.extra()...).line())
+		err := f.write("%s\n", append(about, f.extra()...).line())
+		return f, err
 	}
-	return f, f.write("{\n  \"%s\": %s,\n  \"%s\": [", keySession, text(session.GetId()), keyMessages)
+	err := f.write("{\n  \"%s\": %s,\n  \"%s\": [", keySession, text(session.GetId()), keyMessages)
+	return f, err
 }
 
 // Write adds a message.
@@ -89,7 +91,8 @@ func (f *Writer) extra() (o object) {
 func (f *Writer) message(m *memsidecarv1.Message) object {
 	o := object{
 		{keyRole, text(strings.ToLower(strings.TrimPrefix(m.GetRole().String(), "ROLE_")))},
-		{keyContent, text(m.GetContent())}, {keyTime, f.time(m.GetTime())},
+		{keyContent, text(m.GetContent())},
+		{keyTime, f.time(m.GetTime())},
 	}
 	// A line is short: what is empty is left out.
 	if len(m.GetToolCalls()) > 0 || f.format == JSON {

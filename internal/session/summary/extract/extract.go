@@ -2,11 +2,12 @@
 //
 // Sentences are chosen by SumBasic (Nenkova and Vanderwende, The Impact of Frequency on Summarization, 2005): again and
 // again the one whose words are the most probable on average, after which the words it has count less. Some things are
-// added for conversations that go on and on. The lines of the summary until now compete with what is new, and a word of
-// theirs counts more, since a line stands for a longer talk than itself. What people say counts more than what they are
-// told, which is longer. A question counts less than what says something. And however much room there is, a sentence of
-// hardly any content, such as a greeting, is left out, and so is what the bot says that nothing else comes back to, unless
-// it names a number.
+// added for conversations that go on and on. The lines of the summary until now compete with what is new. (To count
+// their words for more, since a line stands for a longer talk than itself, made no difference.) An average favours short
+// sentences, which in chats are mostly consent: one of few words counts as if it had more. What people say counts more
+// than what they are told, which is longer. A question counts less than what says something. And however much room there is,
+// a sentence of hardly any content, such as a greeting, is left out, and so is what the bot says that nothing else comes
+// back to, unless it names a number.
 package extract
 
 import (
@@ -28,11 +29,11 @@ const Name = "extract"
 const DefaultMaxRunes = 1000
 
 const (
-	// kept is how much more a word of an earlier summary's line counts.
-	kept = 2.0
 	// Weights of a sentence.
 	byBot    = 0.6
 	question = 0.5
+	// fullTerms is how many different words a sentence has that says something.
+	fullTerms = 12
 	// leastTerms is how many different words make a sentence worth keeping: fewer are a greeting or a consent.
 	leastTerms = 2
 	// maxSentence is the longest sentence kept whole, in characters, unless a third of the summary is less.
@@ -70,13 +71,13 @@ func (s *Summarizer) Summarize(ctx context.Context, r session.Summarizing) (stri
 	v := vocabulary{numbers: map[string]int{}}
 	var all []candidate
 	seen := map[string]bool{}
-	add := func(label, sentence string, weight, times float64, aside bool) {
+	add := func(label, sentence string, weight float64, aside bool) {
 		sentence = clipped(sentence, min(maxSentence, s.maxRunes/3))
 		line := sentence
 		if label != "" {
 			line = label + ": " + sentence
 		}
-		terms := v.count(sentence, times)
+		terms := v.count(sentence)
 		if len(terms) < leastTerms || seen[line] {
 			return
 		}
@@ -92,7 +93,7 @@ func (s *Summarizer) Summarize(ctx context.Context, r session.Summarizing) (stri
 		if asks(sentence) {
 			weight = question
 		}
-		add(label, sentence, weight, kept, false)
+		add(label, sentence, weight, false)
 	}
 	for _, l := range r.Lines {
 		for _, sentence := range sentences(l.Content) {
@@ -104,7 +105,7 @@ func (s *Summarizer) Summarize(ctx context.Context, r session.Summarizing) (stri
 			if asks(sentence) {
 				weight *= question
 			}
-			add(l.Label, sentence, weight, 1, told)
+			add(l.Label, sentence, weight, told)
 		}
 	}
 	lines := v.choose(withoutAsides(all), s.maxRunes)
@@ -143,7 +144,7 @@ func (v *vocabulary) choose(all []candidate, room int) []string {
 			for _, t := range all[i].terms {
 				sum += probability[t]
 			}
-			return all[i].weight * sum / float64(len(all[i].terms))
+			return all[i].weight * sum / float64(max(fullTerms, len(all[i].terms)))
 		}
 		best := slices.MaxFunc(left, func(a, b int) int { return cmp.Or(cmp.Compare(score(a), score(b)), cmp.Compare(b, a)) })
 		chosen = append(chosen, best)

@@ -131,6 +131,9 @@ func TestOddTexts(t *testing.T) {
 	if strings.Contains(text, "func") {
 		t.Errorf("code is in\n%s", text)
 	}
+	if got := summarize(t, 1000, talk("u", "a", "the printer is broken", "the printer is broken", "the printer is broken")); len(got) != 1 {
+		t.Errorf("said three times: %q", got)
+	}
 	for _, nothing := range [][]string{{}, {""}, {"嗯", "A: 好"}, {"!!!", "👍"}} {
 		if got := summarize(t, 1000, talk("u", "a", nothing...)); got != nil {
 			t.Errorf("%q gives %q", nothing, got)

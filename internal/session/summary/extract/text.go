@@ -15,9 +15,9 @@ type vocabulary struct {
 	total   float64
 }
 
-// count adds a sentence's words, each as often as it stands there times a number, and returns the different ones. Words
-// are content words, numbers, and, in scripts without spaces, pairs of characters.
-func (v *vocabulary) count(sentence string, times float64) []int {
+// count adds a sentence's words and returns the different ones. Words are content words, numbers, and, in scripts without
+// spaces, pairs of characters.
+func (v *vocabulary) count(sentence string) []int {
 	var different []int
 	seen := map[int]bool{}
 	for _, t := range lexical.Tokens(sentence) {
@@ -30,8 +30,8 @@ func (v *vocabulary) count(sentence string, times float64) []int {
 			v.numbers[strings.Clone(t.Term)] = n
 			v.counts = append(v.counts, 0)
 		}
-		v.counts[n] += times
-		v.total += times
+		v.counts[n]++
+		v.total++
 		if !seen[n] {
 			seen[n] = true
 			different = append(different, n)

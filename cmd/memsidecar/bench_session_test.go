@@ -1,0 +1,379 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/embed"
+	embedlocal "github.com/memsidecar/memsidecar/internal/embed/local"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/recall"
+	"github.com/memsidecar/memsidecar/internal/retrieve"
+	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
+)
+
+// history is a database of one user's past messages, all in one session, which makes that as long as can be. The newest
+// messages are the same however many there are. A million take some minutes to make, and 0.6 GB.
+type history struct{ messages int }
+
+var (
+	shortHistory = history{messages: 1000}
+	longHistory  = history{messages: 1_000_000}
+)
+
+// historyBatch is how many messages are stored in one commit.
+const historyBatch = 1000
+
+// historyScope is where the user of a history talks to the bot.
+func historyScope() memory.Scope {
+	user := benchUser(0)
+	return memory.Scope{
+		Namespace: user.Namespace, UserID: user.ID, AgentID: "bot", SessionID: "main", Channel: memory.Channel{Kind: memory.ChannelDirect},
+	}
+}
+
+// made is what was measured while a history was made.
+type made struct {
+	Indexing       time.Duration
+	Bytes, OfIndex int64
+}
+
+func (h history) dir(b *testing.B) string {
+	b.Helper()
+	dir := madeOnce(b, fmt.Sprintf("history-%d", h.messages), func(dir string) error { return h.build(b.Context(), dir) })
+	data, err := os.ReadFile(filepath.Join(dir, "made.json"))
+	var m made
+	if err := firstError(err, json.Unmarshal(data, &m)); err != nil {
+		b.Fatal(err)
+	}
+	if h == longHistory {
+		n := float64(h.messages)
+		benchmarks.add(benchRow{
+			name: "keyword index of 1,000,000 messages", measured: short(m.Indexing), reference: fmt.Sprintf("%.0f/s", n/m.Indexing.Seconds()),
+		})
+		benchmarks.add(benchRow{
+			name: "disk a message", measured: fmt.Sprintf("%.0f bytes", float64(m.Bytes)/n), reference: fmt.Sprintf("%.0f of them the index", float64(m.OfIndex)/n),
+		})
+	}
+	return dir
+}
+
+// build appends the messages and does what the background work would do with them.
+func (h history) build(ctx context.Context, dir string) (err error) {
+	storage, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = firstError(err, storage.Close()) }()
+	if err := h.converse(ctx, sqlite.NewSessions(storage)); err != nil {
+		return err
+	}
+	before, err := sizeOnDisk(ctx, storage, dir)
+	if err != nil {
+		return err
+	}
+	index := sqlite.NewRecall(storage)
+	started := time.Now()
+	for more := true; more; {
+		if more, err = index.IndexNext(ctx); err != nil {
+			return err
+		}
+	}
+	m := made{Indexing: time.Since(started)}
+	if m.Bytes, err = sizeOnDisk(ctx, storage, dir); err != nil {
+		return err
+	}
+	m.OfIndex = m.Bytes - before
+	if err := h.embed(ctx, storage, index); err != nil {
+		return err
+	}
+	data, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "made.json"), data, 0o600)
+}
+
+// sizeOnDisk is how large the database is, once everything is in its file.
+func sizeOnDisk(ctx context.Context, storage *sqlite.Storage, dir string) (int64, error) {
+	if done, err := storage.Purge(ctx); err != nil || !done {
+		return 0, firstError(err, errors.New("the log was not written back"))
+	}
+	info, err := os.Stat(filepath.Join(dir, "memsidecar.db"))
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// converse appends what was said, a message a minute until some day, and a summary of what the window dropped.
+func (h history) converse(ctx context.Context, sessions *sqlite.Sessions) error {
+	scope, last := historyScope(), time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	for from := 0; from < h.messages; from += historyBatch {
+		a := session.Append{Scope: scope, Audience: memory.Everything(), Settled: true}
+		for n := from; n < from+historyBatch; n++ {
+			age := h.messages - 1 - n
+			a.At = last.Add(-time.Duration(age) * time.Minute)
+			m := memory.Message{Role: memory.RoleUser, Speaker: scope.UserID, Content: sayingOf(age).String(), Time: a.At}
+			if n%2 == 1 {
+				m.Role, m.Speaker, m.AgentID = memory.RoleAssistant, "", scope.AgentID
+			}
+			a.Messages = append(a.Messages, m)
+		}
+		if _, err := sessions.Append(ctx, a); err != nil {
+			return err
+		}
+	}
+	older, err := sessions.Older(ctx, scope.Namespace, scope.SessionID, 0, "", 0)
+	if err != nil {
+		return err
+	}
+	return sessions.SaveSummary(ctx, scope.Namespace, scope.SessionID, older.Revision, session.Summary{
+		Text: sayingOf(0).String(), Last: int64(h.messages - 10), Messages: int64(h.messages - 10), MadeBy: "extract", At: last,
+	})
+}
+
+// embed gives the newest messages vectors. Older ones, for which there are none, need not be looked at: there is one user.
+func (h history) embed(ctx context.Context, storage *sqlite.Storage, index *sqlite.Recall) error {
+	const vectors = 1000 // the default of history.vectors
+	embedder, err := embedlocal.New(256)
+	if err != nil {
+		return err
+	}
+	fingerprint := embedder.Fingerprint().String()
+	if _, _, err := storelocal.New(storage, storelocal.Options{IndexBudget: 1 << 20}).UseFingerprint(ctx, fingerprint); err != nil {
+		return err
+	}
+	if _, err := index.Progress(ctx, fingerprint); err != nil {
+		return err
+	}
+	for after := int64(h.messages - vectors); ; {
+		missing, next, err := index.Missing(ctx, after, vectors, vectors)
+		if err != nil || next == after {
+			return err
+		}
+		texts, list := make([]string, len(missing)), make([]recall.Vector, len(missing))
+		for i, m := range missing {
+			texts[i] = m.Text
+		}
+		embedded, err := embedder.Embed(ctx, embed.ForDocument, texts)
+		if err != nil {
+			return err
+		}
+		for i, m := range missing {
+			list[i] = recall.Vector{Row: m.Row, UserRow: m.UserRow, Vector: embedded[i]}
+		}
+		if err := index.SetVectors(ctx, fingerprint, list, next, vectors); err != nil {
+			return err
+		}
+		after = next
+	}
+}
+
+// vocabulary is how many words each language has. They come as often as natural ones do: the n-th most frequent 1/n as often
+// as the first (Zipf's law).
+const vocabulary = 25_000
+
+// saying is a made-up sentence: the ranks of its words.
+type saying struct {
+	chinese bool
+	words   []int
+}
+
+// sayingOf is what was said so many messages before the newest. Every other pair of messages is Chinese.
+func sayingOf(age int) saying {
+	random := rand.New(rand.NewPCG(uint64(age), 3))
+	s := saying{chinese: age/2%2 == 1}
+	words := 5 + random.IntN(12)
+	if age%2 == 0 { // the bot talks more
+		words *= 2
+	}
+	for range words {
+		s.words = append(s.words, int(math.Pow(vocabulary+1, random.Float64()))-1)
+	}
+	return s
+}
+
+// word is a word of so frequent a rank: two characters in Chinese, syllables otherwise.
+func (s saying) word(rank int) string {
+	if s.chinese {
+		return string([]rune{rune(0x4E00 + rank*7%3500), rune(0x4E00 + rank*13%3491)})
+	}
+	const consonants, vowels = "bdfgklmnprstvz", "aeiou"
+	var word []byte
+	for rest := rank + len(consonants)*len(vowels); rest > 0; rest /= len(consonants) * len(vowels) {
+		word = append(word, consonants[rest%len(consonants)], vowels[rest/len(consonants)%len(vowels)])
+	}
+	return string(word)
+}
+
+func (s saying) String() string {
+	space, comma, end := " ", ", ", "."
+	if s.chinese {
+		space, comma, end = "", "，", "。"
+	}
+	var text strings.Builder
+	for i, rank := range s.words {
+		switch {
+		case i > 0 && i%7 == 0:
+			text.WriteString(comma)
+		case i > 0:
+			text.WriteString(space)
+		}
+		text.WriteString(s.word(rank))
+	}
+	return text.String() + end
+}
+
+// question asks about something that was said not long ago, in some of its words.
+type question string
+
+const (
+	rareWords   question = "three rare words"
+	mixedWords  question = "six words, rare to common"
+	commonWords question = "six of the most common words"
+)
+
+func (q question) text(n int) string {
+	s := sayingOf(n * 7 % shortHistory.messages)
+	slices.Sort(s.words)
+	last := len(s.words) - 1
+	switch q {
+	case rareWords:
+		s.words = s.words[last-2:]
+	case mixedWords:
+		s.words = []int{s.words[last], s.words[last-1], s.words[last/2+1], s.words[last/2], s.words[1], s.words[0]}
+	case commonWords:
+		s.words = rand.New(rand.NewPCG(uint64(n), 4)).Perm(20)[:6]
+	}
+	return s.String()
+}
+
+// benchName is a name in the list of benchmarks.
+func benchName(row string) string { return strings.NewReplacer(" ", "-", ",", "").Replace(row) }
+
+// startOnHistory runs a sidecar on a history whose window is not over, whenever it was made.
+func startOnHistory(b *testing.B, dir string) *Sidecar {
+	b.Helper()
+	return startOn(b, dir, map[string]string{"session.ttl": "87600h", "embedding.cache_entries": "0"})
+}
+
+// BenchmarkRetrieveMessages is the whole of Retrieve of past messages in process, with their neighbours, in a history of
+// a million messages over one of a thousand.
+func BenchmarkRetrieveMessages(b *testing.B) {
+	million, thousand := startOnHistory(b, longHistory.dir(b)), startOnHistory(b, shortHistory.dir(b))
+	for _, kind := range []question{rareWords, mixedWords, commonWords} {
+		b.Run(benchName(string(kind)), func(b *testing.B) {
+			ask := func(s *Sidecar) side {
+				return func(n int) {
+					result, err := s.retriever.Retrieve(b.Context(), retrieve.Query{
+						Scope: historyScope(), Text: kind.text(n), Sources: []retrieve.Source{retrieve.Messages}, Neighbors: 1,
+						Filter: vectorstore.Filter{Audience: memory.Everything()}, TopK: benchTopK, MinRelevance: 0.02, MaxContextRunes: 2000,
+					})
+					if err != nil || len(result.Degraded) > 0 || len(result.Messages) == 0 {
+						b.Fatalf("%d messages, degraded: %v, %v", len(result.Messages), result.Degraded, err)
+					}
+				}
+			}
+			of, to := inTurn(b, ask(million), ask(thousand))
+			reportTime(b, "Retrieve of messages, "+string(kind)+", 1,000,000 / 1,000", 20*time.Millisecond, of, to)
+		})
+	}
+}
+
+// BenchmarkListMessages is a page of 20 messages of a session of a million over one of a thousand: the newest, some from
+// the middle, and those of one agent.
+func BenchmarkListMessages(b *testing.B) {
+	million, thousand := startOnHistory(b, longHistory.dir(b)), startOnHistory(b, shortHistory.dir(b))
+	scope := historyScope()
+	viewer := session.Viewer{Namespace: scope.Namespace, UserID: scope.UserID, Channel: scope.Channel, Audience: memory.Everything()}
+	for _, page := range []struct {
+		name  string
+		query func(h history) session.MessageQuery
+	}{
+		{"the newest", func(history) session.MessageQuery { return session.MessageQuery{NewestFirst: true} }},
+		{"from the middle", func(h history) session.MessageQuery { return session.MessageQuery{Start: int64(h.messages / 2)} }},
+		{"the newest of an agent", func(history) session.MessageQuery {
+			return session.MessageQuery{NewestFirst: true, AgentID: &scope.AgentID}
+		}},
+		{"of an agent, from the middle", func(h history) session.MessageQuery {
+			return session.MessageQuery{Start: int64(h.messages / 2), AgentID: &scope.AgentID}
+		}},
+	} {
+		b.Run(benchName(page.name), func(b *testing.B) {
+			list := func(s *Sidecar, h history) side {
+				query := page.query(h)
+				query.Limit = 20
+				return func(int) {
+					found, err := s.talks.keeper.Store.Messages(b.Context(), viewer, scope.SessionID, query)
+					if err != nil || len(found.Messages) != query.Limit || found.Total == 0 {
+						b.Fatal(len(found.Messages), found.Total, err)
+					}
+				}
+			}
+			compare(b, "ListMessages, "+page.name+", 1,000,000 / 1,000", 1.5, list(million, longHistory), list(thousand, shortHistory))
+		})
+	}
+}
+
+// BenchmarkGetContext is the window of a session of a million messages over that of one of a thousand.
+func BenchmarkGetContext(b *testing.B) {
+	scope := historyScope()
+	viewer := session.Viewer{Namespace: scope.Namespace, UserID: scope.UserID, Channel: scope.Channel, Audience: memory.Everything()}
+	get := func(h history) side {
+		s := startOnHistory(b, h.dir(b))
+		request := session.ContextRequest{
+			Scope: scope, Viewer: viewer, Limits: session.Limits{MaxMessages: 10, MaxTurns: 5, MaxRunes: 4000},
+		}
+		return func(int) {
+			c := s.talks.keeper.Context(b.Context(), request)
+			if len(c.Messages) < 9 || c.Summary == nil || c.Dropped < int64(h.messages-10) || len(c.Degraded) > 0 {
+				b.Fatalf("%d messages, %d dropped, degraded: %v", len(c.Messages), c.Dropped, c.Degraded)
+			}
+		}
+	}
+	compare(b, "GetContext, 1,000,000 / 1,000", 1.5, get(longHistory), get(shortHistory))
+}
+
+// BenchmarkAppendMessages is what a bot waits for when it adds a turn to a session of a million messages, over one of a
+// thousand. What makes the background work of it, considering included, goes on beside it.
+func BenchmarkAppendMessages(b *testing.B) {
+	// Copies, because they grow.
+	grown := func(h history) *Sidecar {
+		dir := b.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(h.dir(b))); err != nil {
+			b.Fatal(err)
+		}
+		return startOnHistory(b, dir)
+	}
+	add := func(s *Sidecar) side {
+		scope := historyScope()
+		return func(n int) {
+			now := time.Now()
+			appended, err := s.talks.keeper.Append(b.Context(), session.AppendRequest{
+				Scope: scope, Audience: memory.Everything(), Messages: []memory.Message{
+					{Role: memory.RoleUser, Speaker: scope.UserID, Content: sayingOf(longHistory.messages + 2*n).String(), Time: now},
+					{Role: memory.RoleAssistant, AgentID: scope.AgentID, Content: sayingOf(longHistory.messages + 2*n + 1).String(), Time: now},
+				},
+			})
+			if err != nil || appended.Added != 2 {
+				b.Fatal(appended.Added, err)
+			}
+		}
+	}
+	compare(b, "AppendMessages, 1,000,000 / 1,000", 1.5, add(grown(longHistory)), add(grown(shortHistory)))
+}
