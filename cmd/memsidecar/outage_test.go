@@ -133,7 +133,7 @@ func wantDegraded(t *testing.T, r *running, reason string) {
 	if c.GetBreaker() == memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || !strings.Contains(c.GetReason(), reason) || c.GetSinceTime() == nil || status.GetQueue() != nil {
 		t.Errorf("the status is %s", status)
 	}
-	for _, method := range methods() {
+	for _, method := range append(methods(), resultMethods()...) {
 		if method.Name() == "Retrieve" || method.Name() == "GetStatus" {
 			continue
 		}

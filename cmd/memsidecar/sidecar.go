@@ -17,6 +17,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/embed"
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/results"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
@@ -147,12 +148,20 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	s.talks = talks
 	s.onStop(talks.stop)
 
+	lists := sqlite.NewResults(storage)
+	numbered := results.NewKeeper(lists, results.Options{
+		MaxItems: cfg.Results.MaxItems, MaxAge: cfg.Results.MaxAge, ListTTL: cfg.Results.ListTTL, Log: log,
+	})
+	numbered.Start()
+	s.onStop(func(context.Context) { numbered.Stop() })
+
 	s.server = server.New(server.Parts{
 		Retriever: retriever, Considerer: considerer, Store: store, Queue: jobs, Settings: settings,
 		Sessions: sessions, Conversations: talks.keeper, Topics: topics.NewCounter(sqlite.NewTopics(storage)), Traces: traces,
+		Results: numbered,
 		Keeper: memories.NewKeeper(memories.Parts{
 			Store: store, Vectors: vectorizer, Considerations: considerer, Queue: jobs, Sessions: sessions,
-			Settings: settings, Traces: traces, Tokens: meter,
+			Settings: settings, Traces: traces, Tokens: meter, Results: lists,
 			Purger: storage,
 		}),
 		StorageProblem: storageProblem,

@@ -15,9 +15,16 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// methods are the calls of the service.
+// methods are the calls of the memory service.
 func methods() []protoreflect.MethodDescriptor {
-	list := memsidecarv1.File_memsidecar_v1_memory_service_proto.Services().ByName("MemoryService").Methods()
+	return methodsIn(memsidecarv1.File_memsidecar_v1_memory_service_proto.Services().ByName("MemoryService").Methods())
+}
+
+func resultMethods() []protoreflect.MethodDescriptor {
+	return methodsIn(memsidecarv1.File_memsidecar_v1_results_service_proto.Services().ByName("ResultService").Methods())
+}
+
+func methodsIn(list protoreflect.MethodDescriptors) []protoreflect.MethodDescriptor {
 	var all []protoreflect.MethodDescriptor
 	for i := range list.Len() {
 		all = append(all, list.Get(i))
@@ -27,7 +34,7 @@ func methods() []protoreflect.MethodDescriptor {
 
 func unaryMethods() []protoreflect.MethodDescriptor {
 	var unary []protoreflect.MethodDescriptor
-	for _, m := range methods() {
+	for _, m := range append(methods(), resultMethods()...) {
 		if !m.IsStreamingClient() && !m.IsStreamingServer() {
 			unary = append(unary, m)
 		}
@@ -93,7 +100,7 @@ func TestUndecodableRequests(t *testing.T) {
 	r := serve(t, "max_request_bytes=65536")
 	userID := broken(t, &memsidecarv1.GetMemoryRequest{Scope: direct("the user")}, "the user") // the scope is field 1 of every request
 	tooLarge := must(proto.Marshal(&memsidecarv1.CreateMemoryRequest{Memory: &memsidecarv1.Memory{Text: strings.Repeat("x", 65536)}}))(t)
-	for _, method := range methods() {
+	for _, method := range append(methods(), resultMethods()...) {
 		t.Run(string(method.Name()), func(t *testing.T) {
 			wantInvalid(t, r.send(t, method, userID), "scope.user_id")
 			wantInvalid(t, r.send(t, method, tooLarge), "request")

@@ -40,6 +40,7 @@ type Config struct {
 	History         History               `koanf:"history"`
 	Namespaces      []Namespace           `koanf:"namespaces" doc:"what holds for some namespaces only, a mapping each: name (or a/b/* for all below a/b; the first that fits counts), session_enabled, memorize_every, history_retention, daily_token_budget, daily_user_token_budget"`
 	Trace           Trace                 `koanf:"trace"`
+	Results         Results               `koanf:"results"`
 	ShutdownGrace   time.Duration         `koanf:"shutdown_grace" min:"0" max:"10m" doc:"how long calls and considerations under way may go on after the signal to stop"`
 }
 
@@ -168,6 +169,13 @@ type Trace struct {
 	MaxRecords int           `koanf:"max_records" min:"1" max:"100000000" doc:"how many records of calls are kept at most"`
 }
 
+// Results is what is kept of numbered lists.
+type Results struct {
+	MaxItems int           `koanf:"max_items" min:"1" max:"100000" doc:"items of a registry at most; beyond it those seen first go, but for those of a list being shown"`
+	MaxAge   time.Duration `koanf:"max_age" min:"0" max:"876000h" doc:"how long after it was first seen an item is kept, but for those of a list being shown; 0 keeps it for ever"`
+	ListTTL  time.Duration `koanf:"list_ttl" min:"0" max:"876000h" doc:"how long a list is being shown; 0 is until another is"`
+}
+
 // defaults is what is not set otherwise.
 func defaults(dataDir string) Config {
 	model := Model{Provider: "auto", Generation: Generation{Temperature: -1, TopP: -1}, Timeout: time.Minute}
@@ -213,6 +221,7 @@ func defaults(dataDir string) Config {
 		History:       History{Vectors: 1000},
 		Namespaces:    []Namespace{},
 		Trace:         Trace{Retention: 168 * time.Hour, MaxRecords: 50_000},
+		Results:       Results{MaxItems: 100, MaxAge: 2160 * time.Hour},
 		ShutdownGrace: 10 * time.Second,
 	}
 }

@@ -121,7 +121,7 @@ func newSystem(t *testing.T, j *judge) *system {
 	meter := budget.NewMeter(sqlite.NewTokens(storage), budget.Options{Limits: func(string) budget.Limits { return budget.Limits{} }, Log: log})
 	s.keeper = memories.NewKeeper(memories.Parts{
 		Store: s.store, Vectors: noVectors{}, Considerations: s.Considerer, Queue: s.queue, Settings: s.settings, Traces: traces, Purger: storage,
-		Sessions: sqlite.NewSessions(storage), Tokens: meter,
+		Sessions: sqlite.NewSessions(storage), Tokens: meter, Results: sqlite.NewResults(storage),
 	})
 	s.Start()
 	t.Cleanup(func() {

@@ -15,6 +15,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lexical"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/results"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/usage"
@@ -56,6 +57,15 @@ type Traces interface {
 	ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel) (int64, error)
 }
 
+// Results is the part of results.Store that moving out, deleting and forgetting need.
+type Results interface {
+	Registries(ctx context.Context, user memory.User, after string, limit int) (all []results.Exported, next string, err error)
+	Items(ctx context.Context, v results.View, after string, limit int) (results.Page, error)
+	Lists(ctx context.Context, user memory.User, after string, limit int) (all []results.Shown, next string, err error)
+	Forget(ctx context.Context, user memory.User) (results.Forgotten, error)
+	ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel) error
+}
+
 // Purger removes deleted bytes from the disk, see sqlite.Access.
 type Purger interface {
 	Purge(ctx context.Context) (bool, error)
@@ -77,6 +87,7 @@ type Parts struct {
 	Settings       Settings
 	Traces         Traces
 	Tokens         Tokens
+	Results        Results
 	Purger         Purger
 }
 
@@ -183,6 +194,7 @@ type Receipt struct {
 	Traces          int64
 	Settings        bool
 	Tokens          bool // a count of the tokens that models took for the user
+	Results         results.Forgotten
 	Purged          bool // the bytes are gone from the files
 }
 
@@ -205,6 +217,9 @@ func (k *Keeper) Forget(ctx context.Context, user memory.User) (r Receipt, err e
 	}
 	r.Considerations, r.Messages = forgotten.Considerations, forgotten.Messages
 	if r.Traces, err = k.Traces.Forget(ctx, user); err != nil {
+		return r, err
+	}
+	if r.Results, err = k.Results.Forget(ctx, user); err != nil {
 		return r, err
 	}
 	if r.Settings, err = k.Settings.Forget(ctx, user); err != nil {

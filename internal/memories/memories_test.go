@@ -13,6 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/results"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -69,6 +70,7 @@ type (
 	talks    struct{ *world }
 	traces   struct{ *world }
 	tokens   struct{ *world }
+	lists    struct{ *world }
 	disk     struct{ *world }
 )
 
@@ -94,6 +96,26 @@ func (t traces) ForgetSession(context.Context, string, string, memory.Channel) (
 
 func (t traces) List(context.Context, trace.ListQuery) ([]trace.Record, string, error) {
 	return []trace.Record{{ID: "t"}}, "", t.step("traces")
+}
+
+func (l lists) Registries(context.Context, memory.User, string, int) ([]results.Exported, string, error) {
+	return []results.Exported{{}}, "", l.step("registries")
+}
+
+func (l lists) Items(context.Context, results.View, string, int) (results.Page, error) {
+	return results.Page{Items: []results.Item{{Key: "k"}}}, l.step("items")
+}
+
+func (l lists) Lists(context.Context, memory.User, string, int) ([]results.Shown, string, error) {
+	return []results.Shown{{List: "l"}}, "", l.step("lists")
+}
+
+func (l lists) Forget(context.Context, memory.User) (results.Forgotten, error) {
+	return results.Forgotten{Items: 9, Lists: 10}, l.step("results")
+}
+
+func (l lists) ForgetSession(context.Context, string, string, memory.Channel) error {
+	return l.step("forget lists")
 }
 
 func (t talks) Get(context.Context, session.Viewer, string) (session.Session, error) {
@@ -130,15 +152,16 @@ func (d disk) Purge(context.Context) (bool, error) { return true, d.step("purge"
 
 func keeper(w *world) *memories.Keeper {
 	return memories.NewKeeper(memories.Parts{
-		Store: w, Vectors: w, Considerations: w, Queue: jobs{w}, Sessions: talks{w}, Settings: settings{w}, Traces: traces{w}, Tokens: tokens{w}, Purger: disk{w},
+		Store: w, Vectors: w, Considerations: w, Queue: jobs{w}, Sessions: talks{w}, Settings: settings{w}, Traces: traces{w}, Tokens: tokens{w},
+		Results: lists{w}, Purger: disk{w},
 	})
 }
 
 // TestForgetOrder: jobs are barred first and until the end, so that none stores anything after the deletion, and deleted
 // after the sessions, of which jobs are made; whatever fails, they are let go on.
 func TestForgetOrder(t *testing.T) {
-	whole := []string{"bar", "sessions", "jobs", "traces", "settings", "tokens", "memories", "purge", "release"}
-	for _, failAt := range append(whole[:8:8], "") {
+	whole := []string{"bar", "sessions", "jobs", "traces", "results", "settings", "tokens", "memories", "purge", "release"}
+	for _, failAt := range append(whole[:9:9], "") {
 		w := &world{failAt: failAt}
 		receipt, err := keeper(w).Forget(t.Context(), memory.User{})
 		want := whole
@@ -154,7 +177,7 @@ func TestForgetOrder(t *testing.T) {
 		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
 			t.Errorf("failing at %q: %v", failAt, err)
 		}
-		if full := (memories.Receipt{Memories: 3, Considerations: 1, Messages: 2, SessionMessages: 7, Sessions: 8, Traces: 4, Settings: true, Tokens: true, Purged: true}); failAt == "" && receipt != full {
+		if full := (memories.Receipt{Memories: 3, Considerations: 1, Messages: 2, SessionMessages: 7, Sessions: 8, Traces: 4, Results: results.Forgotten{Items: 9, Lists: 10}, Settings: true, Tokens: true, Purged: true}); failAt == "" && receipt != full {
 			t.Errorf("the receipt is %+v", receipt)
 		}
 	}
@@ -162,8 +185,8 @@ func TestForgetOrder(t *testing.T) {
 
 // TestDeleteSessionOrder: the session goes last, so that after a failure the same call does the rest.
 func TestDeleteSessionOrder(t *testing.T) {
-	whole := []string{"session", "bar", "bar", "list", "memory", "list", "memory", "traces", "delete session", "purge", "release", "release"}
-	for _, failAt := range []string{"session", "list", "memory", "traces", "delete session", ""} {
+	whole := []string{"session", "bar", "bar", "list", "memory", "list", "memory", "traces", "forget lists", "delete session", "purge", "release", "release"}
+	for _, failAt := range []string{"session", "list", "memory", "traces", "forget lists", "delete session", ""} {
 		w := &world{failAt: failAt}
 		receipt, err := keeper(w).DeleteSession(t.Context(), session.Viewer{UserID: "u"}, "s", true)
 		want := whole
@@ -191,7 +214,7 @@ func TestDeleteSessionOrder(t *testing.T) {
 
 // TestExportStops: at what fails first, the caller's own errors included.
 func TestExportStops(t *testing.T) {
-	for _, failAt := range []string{"settings", "list", "jobs", "visit settings", "visit memory", "visit consideration", "sessions", "window", "messages", "visit session", "visit message", "traces", "visit trace", "tokens", "visit tokens", ""} {
+	for _, failAt := range []string{"settings", "list", "jobs", "visit settings", "visit memory", "visit consideration", "sessions", "window", "messages", "visit session", "visit message", "traces", "visit trace", "registries", "visit registry", "items", "visit item", "lists", "visit list", "tokens", "visit tokens", ""} {
 		w := &world{failAt: failAt}
 		visited := 0
 		visit := func(name string) error {
@@ -206,11 +229,14 @@ func TestExportStops(t *testing.T) {
 			Message:       func(session.Message) error { return visit("message") },
 			Trace:         func(trace.Record) error { return visit("trace") },
 			Tokens:        func(budget.Entry) error { return visit("tokens") },
+			Registry:      func(results.Exported) error { return visit("registry") },
+			ResultItem:    func(results.Item) error { return visit("item") },
+			ResultList:    func(results.Shown) error { return visit("list") },
 		})
 		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
 			t.Errorf("failing at %q: %v", failAt, err)
 		}
-		if failAt == "" && visited != 8 {
+		if failAt == "" && visited != 11 {
 			t.Errorf("visited %d records", visited)
 		}
 		if last := w.steps[len(w.steps)-1]; failAt != "" && last != failAt {

@@ -12,6 +12,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lexical"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/results"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -31,10 +32,15 @@ type Visitor struct {
 	Trace   func(trace.Record) error
 	// Tokens is what models took for the user today, if anything.
 	Tokens func(budget.Entry) error
+	// Registry is followed by its items; then come the lists.
+	Registry   func(results.Exported) error
+	ResultItem func(results.Item) error
+	ResultList func(results.Shown) error
 }
 
-// Export visits everything of a user: the settings, then the memories, the considerations, the sessions, the traces, each
-// oldest first, and the count of tokens. Of a group's dialogue only the user's own messages and the bot's are shown, of a group's session what the
+// Export visits everything of a user: the settings, then the memories, the considerations, the sessions, the traces and the
+// result lists, each oldest first, items of results newest first, and the count of tokens. Of a group's dialogue only the
+// user's own messages and the bot's are shown, of a group's session what the
 // user said and was answered. What is stored meanwhile may or may not be visited.
 func (k *Keeper) Export(ctx context.Context, user memory.User, visit Visitor) error {
 	settings, err := k.Settings.Get(ctx, user)
@@ -45,7 +51,7 @@ func (k *Keeper) Export(ctx context.Context, user memory.User, visit Visitor) er
 		return err
 	}
 	for _, export := range []func(context.Context, memory.User, Visitor) error{
-		k.exportMemories, k.exportConsiderations, k.exportSessions, k.exportTraces, k.exportTokens,
+		k.exportMemories, k.exportConsiderations, k.exportSessions, k.exportTraces, k.exportResults, k.exportTokens,
 	} {
 		if err := export(ctx, user, visit); err != nil {
 			return err

@@ -44,6 +44,9 @@ func (k *Keeper) DeleteSession(ctx context.Context, v session.Viewer, id string,
 	if _, err := k.Traces.ForgetSession(ctx, s.Namespace, s.ID, s.Channel); err != nil {
 		return r, err
 	}
+	if err := k.Results.ForgetSession(ctx, s.Namespace, s.ID, s.Channel); err != nil {
+		return r, err
+	}
 	if r.Deleted, err = k.Sessions.Delete(ctx, v, id); err != nil {
 		return r, err
 	}

@@ -65,6 +65,19 @@ func (e *InvalidError) Error() string {
 	return "invalid request: " + strings.Join(parts, "; ")
 }
 
+// RangeError is a number that names nothing in a list.
+type RangeError struct {
+	What  string // what the list has, for example "the list being shown"
+	Got   int
+	First int
+	Last  int
+}
+
+// Error says which numbers there are.
+func (e *RangeError) Error() string {
+	return fmt.Sprintf("%s has no number %d: it has %d to %d", e.What, e.Got, e.First, e.Last)
+}
+
 // OverloadError says that a limit is reached and trying later helps.
 type OverloadError struct {
 	Limit      string // what is full, in words

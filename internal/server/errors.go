@@ -20,6 +20,7 @@ func toStatus(err error) *status.Status {
 	var invalid *memory.InvalidError
 	var overload *memory.OverloadError
 	var transient *memory.TransientError
+	var outside *memory.RangeError
 	switch {
 	case errors.As(err, &invalid):
 		bounded := bound(invalid.Violations)
@@ -32,6 +33,8 @@ func toStatus(err error) *status.Status {
 	case errors.As(err, &overload):
 		return withDetails(codes.ResourceExhausted, overload.Error(),
 			&errdetails.RetryInfo{RetryDelay: durationpb.New(overload.RetryAfter)})
+	case errors.As(err, &outside):
+		return status.New(codes.OutOfRange, outside.Error())
 	case errors.Is(err, memory.ErrNotFound):
 		return status.New(codes.NotFound, err.Error())
 	case errors.Is(err, memory.ErrPrecondition):

@@ -19,6 +19,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/results"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/topics"
@@ -51,6 +52,7 @@ type Parts struct {
 	Conversations *session.Keeper
 	Topics        *topics.Counter
 	Traces        Traces
+	Results       *results.Keeper
 	// StorageProblem says why storage is down, or "".
 	StorageProblem func() string
 	// Components says how the parts are.
@@ -97,7 +99,7 @@ type Options struct {
 // services are the names of the services with data behind them.
 var services = []string{
 	memsidecarv1.MemoryService_ServiceDesc.ServiceName, memsidecarv1.SessionService_ServiceDesc.ServiceName,
-	memsidecarv1.TraceService_ServiceDesc.ServiceName,
+	memsidecarv1.TraceService_ServiceDesc.ServiceName, memsidecarv1.ResultService_ServiceDesc.ServiceName,
 }
 
 // Server answers gRPC calls.
@@ -127,6 +129,7 @@ func New(parts Parts, options Options) *Server {
 	memsidecarv1.RegisterMemoryServiceServer(s.grpc, service)
 	memsidecarv1.RegisterSessionServiceServer(s.grpc, sessions)
 	memsidecarv1.RegisterTraceServiceServer(s.grpc, &traceService{Parts: parts, options: options, describe: sessions.describe})
+	memsidecarv1.RegisterResultServiceServer(s.grpc, &resultService{Parts: parts, options: options})
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	for _, service := range services {

@@ -15,6 +15,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/results"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -54,6 +55,7 @@ func (s *memoryService) ForgetUser(ctx context.Context, r *memsidecarv1.ForgetUs
 	return &memsidecarv1.ForgetUserResponse{
 		MemoryCount: receipt.Memories, ConsiderationCount: receipt.Considerations, MessageCount: receipt.Messages,
 		SessionMessageCount: receipt.SessionMessages, SessionCount: receipt.Sessions,
+		ResultItemCount: receipt.Results.Items, ResultListCount: receipt.Results.Lists,
 		TraceCount: receipt.Traces, SettingsDeleted: receipt.Settings, PurgedFromDisk: receipt.Purged,
 		TokenCountDeleted: receipt.Tokens,
 	}, nil
@@ -102,6 +104,22 @@ func (s *memoryService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grp
 			return stream.Send(&memsidecarv1.ExportUserResponse{Record: &memsidecarv1.ExportUserResponse_TokenCount{
 				TokenCount: &memsidecarv1.ExportedTokenCount{Day: e.Day, Tokens: e.Tokens, RefusedCallCount: e.Refused},
 			}})
+		},
+		Registry: func(r results.Exported) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{
+				Record: &memsidecarv1.ExportUserResponse_ResultRegistry{ResultRegistry: &memsidecarv1.ExportedResultRegistry{
+					List: r.List, Kind: registryKinds.toProto[r.Kind], ChannelId: r.Channel.ID,
+					ChannelKind: channelKinds.toProto[r.Channel.Kind], LastCheckTime: fromTime(r.LastCheck),
+				}},
+			})
+		},
+		ResultItem: func(i results.Item) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{Record: &memsidecarv1.ExportUserResponse_ResultItem{ResultItem: fromItem(&i)}})
+		},
+		ResultList: func(l results.Shown) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{
+				Record: &memsidecarv1.ExportUserResponse_ResultList{ResultList: s.exportedList(&l)},
+			})
 		},
 	})
 }

@@ -1593,8 +1593,12 @@ type ForgetUserResponse struct {
 	SessionCount int64 `protobuf:"varint,8,opt,name=session_count,json=sessionCount,proto3" json:"session_count,omitempty"`
 	// Whether tokens that models took for the user today were counted, and the count deleted. The namespace's stays.
 	TokenCountDeleted bool `protobuf:"varint,9,opt,name=token_count_deleted,json=tokenCountDeleted,proto3" json:"token_count_deleted,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Items deleted from the user's registries of results.
+	ResultItemCount int64 `protobuf:"varint,12,opt,name=result_item_count,json=resultItemCount,proto3" json:"result_item_count,omitempty"`
+	// Numbered lists deleted that were shown to the user, or have items of the user's registries.
+	ResultListCount int64 `protobuf:"varint,13,opt,name=result_list_count,json=resultListCount,proto3" json:"result_list_count,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *ForgetUserResponse) Reset() {
@@ -1690,6 +1694,20 @@ func (x *ForgetUserResponse) GetTokenCountDeleted() bool {
 	return false
 }
 
+func (x *ForgetUserResponse) GetResultItemCount() int64 {
+	if x != nil {
+		return x.ResultItemCount
+	}
+	return 0
+}
+
+func (x *ForgetUserResponse) GetResultListCount() int64 {
+	if x != nil {
+		return x.ResultListCount
+	}
+	return 0
+}
+
 // ExportUserRequest names the user to export.
 type ExportUserRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1750,6 +1768,9 @@ type ExportUserResponse struct {
 	//	*ExportUserResponse_Message
 	//	*ExportUserResponse_Trace
 	//	*ExportUserResponse_TokenCount
+	//	*ExportUserResponse_ResultRegistry
+	//	*ExportUserResponse_ResultItem
+	//	*ExportUserResponse_ResultList
 	Record        isExportUserResponse_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1855,6 +1876,33 @@ func (x *ExportUserResponse) GetTokenCount() *ExportedTokenCount {
 	return nil
 }
 
+func (x *ExportUserResponse) GetResultRegistry() *ExportedResultRegistry {
+	if x != nil {
+		if x, ok := x.Record.(*ExportUserResponse_ResultRegistry); ok {
+			return x.ResultRegistry
+		}
+	}
+	return nil
+}
+
+func (x *ExportUserResponse) GetResultItem() *ResultItem {
+	if x != nil {
+		if x, ok := x.Record.(*ExportUserResponse_ResultItem); ok {
+			return x.ResultItem
+		}
+	}
+	return nil
+}
+
+func (x *ExportUserResponse) GetResultList() *ExportedResultList {
+	if x != nil {
+		if x, ok := x.Record.(*ExportUserResponse_ResultList); ok {
+			return x.ResultList
+		}
+	}
+	return nil
+}
+
 type isExportUserResponse_Record interface {
 	isExportUserResponse_Record()
 }
@@ -1894,6 +1942,21 @@ type ExportUserResponse_TokenCount struct {
 	TokenCount *ExportedTokenCount `protobuf:"bytes,7,opt,name=token_count,json=tokenCount,proto3,oneof"`
 }
 
+type ExportUserResponse_ResultRegistry struct {
+	// Then the user's registries of results. A group's and the namespace's are nobody's.
+	ResultRegistry *ExportedResultRegistry `protobuf:"bytes,12,opt,name=result_registry,json=resultRegistry,proto3,oneof"`
+}
+
+type ExportUserResponse_ResultItem struct {
+	// After each registry its items, the newest first.
+	ResultItem *ResultItem `protobuf:"bytes,13,opt,name=result_item,json=resultItem,proto3,oneof"`
+}
+
+type ExportUserResponse_ResultList struct {
+	// Then the numbered lists that are being shown to the user.
+	ResultList *ExportedResultList `protobuf:"bytes,14,opt,name=result_list,json=resultList,proto3,oneof"`
+}
+
 func (*ExportUserResponse_Settings) isExportUserResponse_Record() {}
 
 func (*ExportUserResponse_Memory) isExportUserResponse_Record() {}
@@ -1907,6 +1970,12 @@ func (*ExportUserResponse_Message) isExportUserResponse_Record() {}
 func (*ExportUserResponse_Trace) isExportUserResponse_Record() {}
 
 func (*ExportUserResponse_TokenCount) isExportUserResponse_Record() {}
+
+func (*ExportUserResponse_ResultRegistry) isExportUserResponse_Record() {}
+
+func (*ExportUserResponse_ResultItem) isExportUserResponse_Record() {}
+
+func (*ExportUserResponse_ResultList) isExportUserResponse_Record() {}
 
 // ExportedTokenCount is how many tokens models took for a user in a day.
 type ExportedTokenCount struct {
@@ -3237,7 +3306,7 @@ var File_memsidecar_v1_memory_service_proto protoreflect.FileDescriptor
 
 const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
-	"\"memsidecar/v1/memory_service.proto\x12\rmemsidecar.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1amemsidecar/v1/common.proto\x1a\x1amemsidecar/v1/memory.proto\x1a\x1bmemsidecar/v1/message.proto\x1a\x19memsidecar/v1/scope.proto\x1a\x1bmemsidecar/v1/session.proto\x1a\x19memsidecar/v1/trace.proto\"\xe6\x04\n" +
+	"\"memsidecar/v1/memory_service.proto\x12\rmemsidecar.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1amemsidecar/v1/common.proto\x1a\x1amemsidecar/v1/memory.proto\x1a\x1bmemsidecar/v1/message.proto\x1a\x1bmemsidecar/v1/results.proto\x1a#memsidecar/v1/results_service.proto\x1a\x19memsidecar/v1/scope.proto\x1a\x1bmemsidecar/v1/session.proto\x1a\x19memsidecar/v1/trace.proto\"\xe6\x04\n" +
 	"\x0fRetrieveRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12\x18\n" +
@@ -3335,7 +3404,7 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\"\x16\n" +
 	"\x14DeleteMemoryResponse\"?\n" +
 	"\x11ForgetUserRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\x8c\x03\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xe4\x03\n" +
 	"\x12ForgetUserResponse\x12!\n" +
 	"\fmemory_count\x18\x01 \x01(\x03R\vmemoryCount\x12/\n" +
 	"\x13consideration_count\x18\x02 \x01(\x03R\x12considerationCount\x12#\n" +
@@ -3346,9 +3415,11 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x10purged_from_disk\x18\x06 \x01(\bR\x0epurgedFromDisk\x122\n" +
 	"\x15session_message_count\x18\a \x01(\x03R\x13sessionMessageCount\x12#\n" +
 	"\rsession_count\x18\b \x01(\x03R\fsessionCount\x12.\n" +
-	"\x13token_count_deleted\x18\t \x01(\bR\x11tokenCountDeleted\"?\n" +
+	"\x13token_count_deleted\x18\t \x01(\bR\x11tokenCountDeleted\x12*\n" +
+	"\x11result_item_count\x18\f \x01(\x03R\x0fresultItemCount\x12*\n" +
+	"\x11result_list_count\x18\r \x01(\x03R\x0fresultListCount\"?\n" +
 	"\x11ExportUserRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xc3\x03\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\x99\x05\n" +
 	"\x12ExportUserResponse\x129\n" +
 	"\bsettings\x18\x01 \x01(\v2\x1b.memsidecar.v1.UserSettingsH\x00R\bsettings\x12/\n" +
 	"\x06memory\x18\x02 \x01(\v2\x15.memsidecar.v1.MemoryH\x00R\x06memory\x12L\n" +
@@ -3357,7 +3428,12 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\amessage\x18\x05 \x01(\v2\x1d.memsidecar.v1.SessionMessageH\x00R\amessage\x12,\n" +
 	"\x05trace\x18\x06 \x01(\v2\x14.memsidecar.v1.TraceH\x00R\x05trace\x12D\n" +
 	"\vtoken_count\x18\a \x01(\v2!.memsidecar.v1.ExportedTokenCountH\x00R\n" +
-	"tokenCountB\b\n" +
+	"tokenCount\x12P\n" +
+	"\x0fresult_registry\x18\f \x01(\v2%.memsidecar.v1.ExportedResultRegistryH\x00R\x0eresultRegistry\x12<\n" +
+	"\vresult_item\x18\r \x01(\v2\x19.memsidecar.v1.ResultItemH\x00R\n" +
+	"resultItem\x12D\n" +
+	"\vresult_list\x18\x0e \x01(\v2!.memsidecar.v1.ExportedResultListH\x00R\n" +
+	"resultListB\b\n" +
 	"\x06record\"l\n" +
 	"\x12ExportedTokenCount\x12\x10\n" +
 	"\x03day\x18\x01 \x01(\tR\x03day\x12\x16\n" +
@@ -3569,8 +3645,11 @@ var file_memsidecar_v1_memory_service_proto_goTypes = []any{
 	(*fieldmaskpb.FieldMask)(nil),      // 59: google.protobuf.FieldMask
 	(*UserSettings)(nil),               // 60: memsidecar.v1.UserSettings
 	(*Trace)(nil),                      // 61: memsidecar.v1.Trace
-	(*Session)(nil),                    // 62: memsidecar.v1.Session
-	(*SessionSummary)(nil),             // 63: memsidecar.v1.SessionSummary
+	(*ExportedResultRegistry)(nil),     // 62: memsidecar.v1.ExportedResultRegistry
+	(*ResultItem)(nil),                 // 63: memsidecar.v1.ResultItem
+	(*ExportedResultList)(nil),         // 64: memsidecar.v1.ExportedResultList
+	(*Session)(nil),                    // 65: memsidecar.v1.Session
+	(*SessionSummary)(nil),             // 66: memsidecar.v1.SessionSummary
 }
 var file_memsidecar_v1_memory_service_proto_depIdxs = []int32{
 	47, // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
@@ -3620,74 +3699,77 @@ var file_memsidecar_v1_memory_service_proto_depIdxs = []int32{
 	52, // 44: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
 	61, // 45: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
 	28, // 46: memsidecar.v1.ExportUserResponse.token_count:type_name -> memsidecar.v1.ExportedTokenCount
-	62, // 47: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
-	63, // 48: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
-	57, // 49: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
-	55, // 50: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
-	47, // 51: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	54, // 52: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
-	47, // 53: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	60, // 54: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	47, // 55: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	60, // 56: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
-	59, // 57: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
-	60, // 58: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	47, // 59: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
-	49, // 60: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	42, // 61: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
-	43, // 62: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
-	46, // 63: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
-	45, // 64: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
-	40, // 65: memsidecar.v1.GetStatusResponse.costs_today:type_name -> memsidecar.v1.Cost
-	39, // 66: memsidecar.v1.GetStatusResponse.daily_usage:type_name -> memsidecar.v1.DailyUsage
-	40, // 67: memsidecar.v1.GetStatusResponse.daily_usage_costs:type_name -> memsidecar.v1.Cost
-	41, // 68: memsidecar.v1.GetStatusResponse.token_budgets:type_name -> memsidecar.v1.TokenBudget
-	45, // 69: memsidecar.v1.DailyUsage.usage:type_name -> memsidecar.v1.ModelUsage
-	40, // 70: memsidecar.v1.DailyUsage.costs:type_name -> memsidecar.v1.Cost
-	49, // 71: memsidecar.v1.TokenBudget.reset_time:type_name -> google.protobuf.Timestamp
-	1,  // 72: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
-	49, // 73: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
-	44, // 74: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
-	56, // 75: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
-	40, // 76: memsidecar.v1.ModelUsage.estimated_cost:type_name -> memsidecar.v1.Cost
-	49, // 77: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
-	2,  // 78: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
-	6,  // 79: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
-	8,  // 80: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
-	10, // 81: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
-	12, // 82: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
-	14, // 83: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
-	16, // 84: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
-	18, // 85: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
-	20, // 86: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
-	22, // 87: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
-	24, // 88: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
-	26, // 89: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
-	31, // 90: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
-	33, // 91: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
-	35, // 92: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
-	37, // 93: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
-	3,  // 94: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
-	7,  // 95: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
-	9,  // 96: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
-	11, // 97: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
-	13, // 98: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
-	15, // 99: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
-	17, // 100: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
-	19, // 101: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
-	21, // 102: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
-	23, // 103: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
-	25, // 104: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
-	27, // 105: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
-	32, // 106: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
-	34, // 107: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
-	36, // 108: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
-	38, // 109: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
-	94, // [94:110] is the sub-list for method output_type
-	78, // [78:94] is the sub-list for method input_type
-	78, // [78:78] is the sub-list for extension type_name
-	78, // [78:78] is the sub-list for extension extendee
-	0,  // [0:78] is the sub-list for field type_name
+	62, // 47: memsidecar.v1.ExportUserResponse.result_registry:type_name -> memsidecar.v1.ExportedResultRegistry
+	63, // 48: memsidecar.v1.ExportUserResponse.result_item:type_name -> memsidecar.v1.ResultItem
+	64, // 49: memsidecar.v1.ExportUserResponse.result_list:type_name -> memsidecar.v1.ExportedResultList
+	65, // 50: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
+	66, // 51: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
+	57, // 52: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
+	55, // 53: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
+	47, // 54: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	54, // 55: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
+	47, // 56: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	60, // 57: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	47, // 58: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	60, // 59: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
+	59, // 60: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
+	60, // 61: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	47, // 62: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
+	49, // 63: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	42, // 64: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
+	43, // 65: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
+	46, // 66: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
+	45, // 67: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
+	40, // 68: memsidecar.v1.GetStatusResponse.costs_today:type_name -> memsidecar.v1.Cost
+	39, // 69: memsidecar.v1.GetStatusResponse.daily_usage:type_name -> memsidecar.v1.DailyUsage
+	40, // 70: memsidecar.v1.GetStatusResponse.daily_usage_costs:type_name -> memsidecar.v1.Cost
+	41, // 71: memsidecar.v1.GetStatusResponse.token_budgets:type_name -> memsidecar.v1.TokenBudget
+	45, // 72: memsidecar.v1.DailyUsage.usage:type_name -> memsidecar.v1.ModelUsage
+	40, // 73: memsidecar.v1.DailyUsage.costs:type_name -> memsidecar.v1.Cost
+	49, // 74: memsidecar.v1.TokenBudget.reset_time:type_name -> google.protobuf.Timestamp
+	1,  // 75: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
+	49, // 76: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
+	44, // 77: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
+	56, // 78: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
+	40, // 79: memsidecar.v1.ModelUsage.estimated_cost:type_name -> memsidecar.v1.Cost
+	49, // 80: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
+	2,  // 81: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
+	6,  // 82: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
+	8,  // 83: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
+	10, // 84: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
+	12, // 85: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
+	14, // 86: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
+	16, // 87: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
+	18, // 88: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
+	20, // 89: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
+	22, // 90: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
+	24, // 91: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
+	26, // 92: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
+	31, // 93: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
+	33, // 94: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
+	35, // 95: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
+	37, // 96: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
+	3,  // 97: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
+	7,  // 98: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
+	9,  // 99: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
+	11, // 100: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
+	13, // 101: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
+	15, // 102: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
+	17, // 103: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
+	19, // 104: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
+	21, // 105: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
+	23, // 106: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
+	25, // 107: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
+	27, // 108: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
+	32, // 109: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
+	34, // 110: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
+	36, // 111: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
+	38, // 112: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
+	97, // [97:113] is the sub-list for method output_type
+	81, // [81:97] is the sub-list for method input_type
+	81, // [81:81] is the sub-list for extension type_name
+	81, // [81:81] is the sub-list for extension extendee
+	0,  // [0:81] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_memory_service_proto_init() }
@@ -3698,6 +3780,8 @@ func file_memsidecar_v1_memory_service_proto_init() {
 	file_memsidecar_v1_common_proto_init()
 	file_memsidecar_v1_memory_proto_init()
 	file_memsidecar_v1_message_proto_init()
+	file_memsidecar_v1_results_proto_init()
+	file_memsidecar_v1_results_service_proto_init()
 	file_memsidecar_v1_scope_proto_init()
 	file_memsidecar_v1_session_proto_init()
 	file_memsidecar_v1_trace_proto_init()
@@ -3710,6 +3794,9 @@ func file_memsidecar_v1_memory_service_proto_init() {
 		(*ExportUserResponse_Message)(nil),
 		(*ExportUserResponse_Trace)(nil),
 		(*ExportUserResponse_TokenCount)(nil),
+		(*ExportUserResponse_ResultRegistry)(nil),
+		(*ExportUserResponse_ResultItem)(nil),
+		(*ExportUserResponse_ResultList)(nil),
 	}
 	file_memsidecar_v1_memory_service_proto_msgTypes[29].OneofWrappers = []any{
 		(*ImportMemoriesRequest_Scope)(nil),

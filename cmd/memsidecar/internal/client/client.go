@@ -20,6 +20,7 @@ type Commands struct {
 	Memories       memoriesCommands       `cmd:"" group:"use" help:"List, change, delete, export and import memories."`
 	Considerations considerationsCommands `cmd:"" group:"use" help:"See what became of the dialogues that were handed over."`
 	Sessions       sessionsCommands       `cmd:"" group:"use" help:"Keep conversations: add to them, read, export and import them."`
+	Results        resultsCommands        `cmd:"" group:"use" help:"Keep numbered lists: what \"3\" means, and what was seen."`
 	Trace          traceCommands          `cmd:"" group:"use" help:"See what the sidecar did and why."`
 	Settings       settingsCommands       `cmd:"" group:"use" help:"Show and change a user's settings."`
 	Replay         replayCommand          `cmd:"" group:"use" help:"Feed a file of real messages to a running sidecar."`

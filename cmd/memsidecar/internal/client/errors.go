@@ -82,6 +82,8 @@ func (c *connection) explain(ctx context.Context, state *call, err error) error 
 		code, message = ExitInterrupted, "interrupted"
 	case s.Code() == codes.Unavailable || s.Code() == codes.DeadlineExceeded:
 		code, message = ExitUnavailable, c.unavailable(state, s)
+	case s.Code() == codes.OutOfRange:
+		code = ExitUsage
 	case s.Code() == codes.InvalidArgument:
 		code, message = ExitUsage, violations(s)
 	case s.Code() == codes.NotFound:
@@ -176,6 +178,14 @@ func flagOf(field string) string {
 		return "--top"
 	case "after_time", "before_time":
 		return "--" + strings.TrimSuffix(field, "_time")
+	case "list":
+		return "--list"
+	case "registry_kind":
+		return "--registry"
+	case "text":
+		return "the number"
+	case "scope":
+		return "this"
 	case "query":
 		return "the query"
 	case "memory.text", "messages[0].content":

@@ -1,0 +1,170 @@
+package results
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// Options describe a Keeper.
+type Options struct {
+	MaxItems int           // of a registry
+	MaxAge   time.Duration // since an item was first seen; 0 is any
+	ListTTL  time.Duration // since a list was shown; 0 is for ever
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// Keeper carries out the commands, and evicts in the background what no command touches.
+type Keeper struct {
+	store   Store
+	options Options
+	ctx     context.Context
+	cancel  context.CancelFunc
+	done    chan struct{}
+}
+
+// sweepEvery is how often what is too old is looked for, sweepStep how much of it one write deletes: others wait for it.
+const (
+	sweepEvery = time.Hour
+	sweepStep  = 500
+)
+
+// NewKeeper returns a Keeper; Start sets its background work going.
+func NewKeeper(store Store, options Options) *Keeper {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Keeper{store: store, options: options, ctx: ctx, cancel: cancel, done: make(chan struct{})}
+}
+
+// Start sweeps now and then until Stop.
+func (k *Keeper) Start() {
+	go func() {
+		defer close(k.done)
+		for {
+			if err := k.Sweep(k.ctx); err != nil && k.ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) {
+				k.options.Log.Warn("old results were not deleted; it is tried again later", "error", err)
+			}
+			timer := time.NewTimer(sweepEvery)
+			select {
+			case <-timer.C:
+			case <-k.ctx.Done():
+				timer.Stop()
+				return
+			}
+		}
+	}()
+}
+
+// Stop ends what Start began.
+func (k *Keeper) Stop() {
+	k.cancel()
+	<-k.done
+}
+
+// Sweep deletes all that is too old and all lists that have expired.
+func (k *Keeper) Sweep(ctx context.Context) error {
+	limits := k.limits(k.options.Now())
+	if limits.SeenAfter.IsZero() && limits.ShownAfter.IsZero() {
+		return nil
+	}
+	for {
+		deleted, err := k.store.Sweep(ctx, limits, sweepStep)
+		if err != nil || deleted == 0 {
+			return err
+		}
+	}
+}
+
+func (k *Keeper) limits(now time.Time) Limits {
+	l := Limits{MaxItems: k.options.MaxItems}
+	if k.options.MaxAge > 0 {
+		l.SeenAfter = now.Add(-k.options.MaxAge)
+	}
+	if k.options.ListTTL > 0 {
+		l.ShownAfter = now.Add(-k.options.ListTTL)
+	}
+	return l
+}
+
+// Put puts items into a registry; times and limits are filled in.
+func (k *Keeper) Put(ctx context.Context, p Put) (PutDone, error) {
+	p.At = k.options.Now()
+	p.Limits = k.limits(p.At)
+	if p.ShownAt.IsZero() {
+		p.ShownAt = p.At
+	}
+	return k.store.Put(ctx, p)
+}
+
+// Unseen is Store.Unseen.
+func (k *Keeper) Unseen(ctx context.Context, v View, keys []string) (unseen []string, lastCheck time.Time, err error) {
+	return k.store.Unseen(ctx, v, keys)
+}
+
+// Items is Store.Items.
+func (k *Keeper) Items(ctx context.Context, v View, after string, limit int) (Page, error) {
+	return k.store.Items(ctx, v, after, limit)
+}
+
+// Shown returns the list being shown; with an empty name the one shown last. ErrNotFound when there is none, or it expired.
+func (k *Keeper) Shown(ctx context.Context, p Place, list string) (Shown, error) {
+	shown, err := k.store.Shown(ctx, p, list, k.limits(k.options.Now()).ShownAfter)
+	if errors.Is(err, memory.ErrNotFound) {
+		return shown, fmt.Errorf("%s: %w", k.missing(p, list), memory.ErrNotFound)
+	}
+	return shown, err
+}
+
+// missing says that no list is being shown.
+func (k *Keeper) missing(p Place, list string) string {
+	name, expired := "no list", ""
+	if list != "" {
+		name = fmt.Sprintf("no list %q", list)
+	}
+	if k.options.ListTTL > 0 {
+		expired = fmt.Sprintf(", or it was longer ago than results.list_ttl, %s", k.options.ListTTL)
+	}
+	return fmt.Sprintf("%s was shown %s%s", name, p, expired)
+}
+
+// Expiry is when a list expires; the zero time is never.
+func (k *Keeper) Expiry(s *Shown) time.Time {
+	if k.options.ListTTL <= 0 {
+		return time.Time{}
+	}
+	return s.ShownAt.Add(k.options.ListTTL)
+}
+
+// Select returns what a number means in the list being shown. ErrPrecondition when there is none, a *memory.RangeError when
+// it has no such number.
+func (k *Keeper) Select(ctx context.Context, p Place, list string, o Ordinal) (Numbered, Shown, error) {
+	shown, err := k.store.Shown(ctx, p, list, k.limits(k.options.Now()).ShownAfter)
+	if errors.Is(err, memory.ErrNotFound) {
+		return Numbered{}, shown, fmt.Errorf("%w: %s: put one with PUT_MODE_MANUAL and the same scope first", memory.ErrPrecondition, k.missing(p, list))
+	}
+	if err != nil {
+		return Numbered{}, shown, err
+	}
+	count := len(shown.Items)
+	n := o.In(count)
+	if n < 1 || n > count {
+		return Numbered{}, shown, &memory.RangeError{What: fmt.Sprintf("the list %q being shown", shown.List), Got: n, First: 1, Last: count}
+	}
+	return shown.Items[n-1], shown, nil
+}
+
+// Delete is Store.Delete; ErrNotFound when there was nothing.
+func (k *Keeper) Delete(ctx context.Context, v *View, p *Place, list string) (items int64, shown bool, err error) {
+	items, registry, shown, err := k.store.Delete(ctx, v, p, list)
+	if err == nil && !registry && !shown {
+		err = fmt.Errorf("list %q: %w", list, memory.ErrNotFound)
+	}
+	return items, shown, err
+}

@@ -1,0 +1,174 @@
+package results_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/results"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+)
+
+var (
+	discard = slog.New(slog.DiscardHandler)
+	scope   = memory.Scope{Namespace: "n", UserID: "ann", Channel: memory.Channel{Kind: memory.ChannelDirect}}
+)
+
+func view() results.View {
+	r, _ := results.RegistryOf(scope, "", "")
+	return results.View{Registry: r, Audience: memory.Everything()}
+}
+
+func here() results.Place {
+	p, _ := results.PlaceOf(scope, memory.Everything())
+	return p
+}
+
+func openStore(t *testing.T) *sqlite.Results {
+	t.Helper()
+	storage, err := sqlite.Open(t.Context(), sqlite.Options{Dir: t.TempDir(), Log: discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = storage.Close() })
+	return sqlite.NewResults(storage)
+}
+
+func put(t *testing.T, k *results.Keeper, mode results.Mode, keys ...string) results.PutDone {
+	t.Helper()
+	place := here()
+	p := results.Put{View: view(), Mode: mode, Place: &place}
+	for _, key := range keys {
+		p.Items = append(p.Items, results.Item{Key: key})
+	}
+	done, err := k.Put(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+func seen(t *testing.T, k *results.Keeper) string {
+	t.Helper()
+	page, err := k.Items(t.Context(), view(), "", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, item := range page.Items {
+		keys = append(keys, item.Key)
+	}
+	return strings.Join(keys, " ")
+}
+
+// TestListTTL: a list is being shown until another is, however long that takes, unless results.list_ttl says how long.
+func TestListTTL(t *testing.T) {
+	now := time.Date(2026, 2, 19, 9, 0, 0, 0, time.UTC)
+	store := openStore(t)
+	forever := results.NewKeeper(store, results.Options{MaxItems: 100, MaxAge: 90 * 24 * time.Hour, Now: func() time.Time { return now }, Log: discard})
+	put(t, forever, results.Manual, "a", "b", "c")
+	now = now.Add(10 * 365 * 24 * time.Hour)
+	if err := forever.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if item, _, err := forever.Select(t.Context(), here(), "", 3); err != nil || item.Key != "c" || seen(t, forever) != "a b c" {
+		t.Errorf("after ten years 3 is %+v, %v", item, err)
+	}
+
+	hour := results.NewKeeper(store, results.Options{MaxItems: 100, ListTTL: time.Hour, Now: func() time.Time { return now }, Log: discard})
+	put(t, hour, results.Manual, "d")
+	now = now.Add(time.Hour - time.Microsecond)
+	item, shown, err := hour.Select(t.Context(), here(), "", -1)
+	if err != nil || item.Key != "d" || !hour.Expiry(&shown).Equal(now.Add(time.Microsecond)) {
+		t.Errorf("before the hour is over: %+v, %v, expires %s", item, err, hour.Expiry(&shown))
+	}
+	now = now.Add(time.Microsecond)
+	if _, _, err := hour.Select(t.Context(), here(), "", 1); !errors.Is(err, memory.ErrPrecondition) || !strings.Contains(err.Error(), "results.list_ttl, 1h") {
+		t.Errorf("after an hour: %v", err)
+	}
+	if _, err := hour.Shown(t.Context(), here(), ""); !errors.Is(err, memory.ErrNotFound) {
+		t.Errorf("after an hour: %v", err)
+	}
+	if err := hour.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := forever.Select(t.Context(), here(), "", 1); !errors.Is(err, memory.ErrPrecondition) {
+		t.Errorf("an expired list is still stored: %v", err)
+	}
+}
+
+func TestMaxAge(t *testing.T) {
+	now := time.Date(2026, 2, 19, 9, 0, 0, 0, time.UTC)
+	k := results.NewKeeper(openStore(t), results.Options{MaxItems: 3, MaxAge: time.Hour, Now: func() time.Time { return now }, Log: discard})
+	put(t, k, results.Scheduled, "old")
+	put(t, k, results.Manual, "shown")
+	now = now.Add(time.Hour + time.Second)
+	if got := seen(t, k); got != "old shown" {
+		t.Errorf("reading evicts: %q", got)
+	}
+	if done := put(t, k, results.Scheduled, "old", "new"); done.Items[0].New || done.Evicted != 1 {
+		t.Errorf("put %+v", done)
+	}
+	if got := seen(t, k); got != "new shown" {
+		t.Errorf("seen %q", got)
+	}
+	if done := put(t, k, results.Scheduled, "2", "3"); done.Evicted != 1 {
+		t.Errorf("put %+v", done)
+	}
+	if got := seen(t, k); got != "2 3 shown" {
+		t.Errorf("too many are %q", got)
+	}
+}
+
+// TestSweepsInTheBackground: what nobody touches goes, too.
+func TestSweepsInTheBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sweeps{}
+		k := results.NewKeeper(s, results.Options{MaxAge: 24 * time.Hour, Log: discard})
+		k.Start()
+		synctest.Wait()
+		if s.count != 2 { // one that deletes, one that finds nothing more
+			t.Errorf("at the start sweeps %d times", s.count)
+		}
+		started := time.Now()
+		time.Sleep(3 * time.Hour)
+		synctest.Wait()
+		if s.count != 8 {
+			t.Errorf("after three hours swept %d times", s.count)
+		}
+		if want := started.Add(-21 * time.Hour); !s.last.SeenAfter.Equal(want) || !s.last.ShownAfter.IsZero() {
+			t.Errorf("swept %+v, want %s", s.last, want)
+		}
+		k.Stop()
+	})
+}
+
+// sweeps is a store in which every other sweep finds something.
+type sweeps struct {
+	results.Store
+	count int
+	last  results.Limits
+}
+
+func (s *sweeps) Sweep(_ context.Context, l results.Limits, _ int) (int64, error) {
+	s.count++
+	s.last = l
+	return int64(s.count % 2), nil
+}
+
+func TestSelectOutside(t *testing.T) {
+	k := results.NewKeeper(openStore(t), results.Options{MaxItems: 100, Log: discard})
+	put(t, k, results.Manual, "a", "b")
+	for _, o := range []results.Ordinal{0, 3, -3} {
+		_, _, err := k.Select(t.Context(), here(), "", o)
+		outside, ok := errors.AsType[*memory.RangeError](err)
+		if !ok || outside.First != 1 || outside.Last != 2 || !strings.Contains(err.Error(), "1 to 2") {
+			t.Errorf("%d: %v", o, err)
+		}
+	}
+}

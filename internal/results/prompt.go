@@ -1,0 +1,78 @@
+package results
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lexical"
+	"github.com/memsidecar/memsidecar/internal/prompt"
+)
+
+// The rules that keep a model honest travel with the data: a model that has only read titles makes URLs up.
+const (
+	ruleZH = "当用户用序号（如“3”“第三个”“最后一个”）选择条目时，必须先调用 select（SelectResult）取得该条目的真实 key；严禁凭记忆或上下文猜测、编造 URL。"
+	ruleEN = "When the user answers with a number (such as \"3\", \"the third one\" or \"last\"), call select (SelectResult) first and use the key that it returns; never guess or make up a URL."
+)
+
+// Prompts words what a model must know. The language is that asked for, else that of the titles; there is wording for Chinese,
+// and English serves all others.
+type Prompts struct{ chinese bool }
+
+// PromptsFor chooses the language.
+func PromptsFor(language string, titles func(yield func(string) bool)) Prompts {
+	if language == "" {
+		var all strings.Builder
+		for title := range titles {
+			all.WriteString(title)
+			all.WriteByte('\n')
+		}
+		language = lexical.Language(all.String())
+	}
+	base, _, _ := strings.Cut(language, "-")
+	return Prompts{chinese: strings.EqualFold(base, "zh")}
+}
+
+// Titles are those of a list.
+func Titles(items []Numbered) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for i := range items {
+			if !yield(items[i].Title) {
+				return
+			}
+		}
+	}
+}
+
+// Rule is what holds for any list: fit for a tool's description, too.
+func (p Prompts) Rule() string {
+	if p.chinese {
+		return ruleZH
+	}
+	return ruleEN
+}
+
+// List is about a list that is being shown.
+func (p Prompts) List(list string, count int) string {
+	switch name := prompt.Line(list); {
+	case p.chinese:
+		return fmt.Sprintf("正在展示的列表（%s）共 %d 项，序号为 1–%d。%s", name, count, count, ruleZH)
+	case count == 1:
+		return fmt.Sprintf("The list being shown (%s) has 1 item, number 1. %s", name, ruleEN)
+	default:
+		return fmt.Sprintf("The list being shown (%s) has %d items, numbers 1 to %d. %s", name, count, count, ruleEN)
+	}
+}
+
+// Selected is about the item that was selected.
+func (p Prompts) Selected(n *Numbered, count int) string {
+	title, key := prompt.Line(n.Title), prompt.Line(n.Key)
+	if key != n.Key { // it would be another key as it stands in a prompt
+		key = "key"
+	}
+	if p.chinese {
+		return fmt.Sprintf("用户选择了第 %d 项（共 %d 项）：%s；真实 key：%s 。后续步骤只使用这个 key，严禁猜测、编造 URL；用户再回复别的序号时，重新调用 select（SelectResult）。",
+			n.Number, count, title, key)
+	}
+	return fmt.Sprintf("The user selected number %d of %d: %s; its real key: %s . Use this key and no other, and never guess or make up a URL; for another number "+
+		"call select (SelectResult) again.", n.Number, count, title, key)
+}

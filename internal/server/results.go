@@ -1,0 +1,347 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/results"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// resultService implements memsidecarv1.ResultServiceServer.
+type resultService struct {
+	memsidecarv1.UnimplementedResultServiceServer
+	Parts
+	options Options
+}
+
+// PutResults implements memsidecarv1.ResultServiceServer.
+func (s *resultService) PutResults(ctx context.Context, r *memsidecarv1.PutResultsRequest) (*memsidecarv1.PutResultsResponse, error) {
+	var v memory.Violations
+	scope, view := s.view(r.GetScope(), r.GetRegistryKind(), r.GetList(), &v)
+	put := results.Put{View: view, Items: toItems(r.GetItems(), false, &v)}
+	switch r.GetMode() {
+	case memsidecarv1.PutMode_PUT_MODE_UNSPECIFIED, memsidecarv1.PutMode_PUT_MODE_MANUAL:
+		put.Mode = results.Manual
+		put.Place = s.place(scope, &v)
+		if len(put.Items) == 0 {
+			v.Add("items", "is required: a list that is shown has at least one")
+		}
+	case memsidecarv1.PutMode_PUT_MODE_SCHEDULED:
+		put.Mode = results.Scheduled
+	default:
+		v.Add("mode", "is %d, which is not a known mode", r.GetMode())
+	}
+	spoken := languageOf(r.GetLanguage(), &v)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	done, err := s.Results.Put(ctx, put)
+	if err != nil {
+		return nil, err
+	}
+	resp := &memsidecarv1.PutResultsResponse{
+		LastCheckTime: fromTime(done.LastCheck), EvictedCount: clamped(done.Evicted), Items: fromNumbered(done.Items),
+	}
+	for _, item := range done.Items {
+		if item.New {
+			resp.NewCount++
+		}
+	}
+	prompts := results.PromptsFor(spoken, results.Titles(done.Items))
+	resp.PromptLine = prompts.Rule()
+	if done.Shown {
+		resp.PromptLine = prompts.List(view.List, len(done.Items))
+	}
+	return resp, nil
+}
+
+// SelectResult implements memsidecarv1.ResultServiceServer.
+func (s *resultService) SelectResult(ctx context.Context, r *memsidecarv1.SelectResultRequest) (*memsidecarv1.SelectResultResponse, error) {
+	var v memory.Violations
+	place := s.place(scopeOf(r.GetScope(), false, &v), &v)
+	v.Check("list", memory.IDProblem(r.GetList()))
+	var ordinal results.Ordinal
+	switch said := r.GetSelector().(type) {
+	case *memsidecarv1.SelectResultRequest_Ordinal:
+		ordinal = results.Ordinal(max(0, said.Ordinal)) // only words count from the end
+	case *memsidecarv1.SelectResultRequest_Text:
+		var ok bool
+		if ordinal, ok = results.ParseOrdinal(said.Text); !ok {
+			v.Add("text", "is %q, which is not understood as one number of a list: \"3\", \"第三个\", \"the third one\" and \"last\" are", shortened(said.Text))
+		}
+	default:
+		v.Add("ordinal", "is required, or text: say which number")
+	}
+	spoken := languageOf(r.GetLanguage(), &v)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	item, shown, err := s.Results.Select(ctx, *place, r.GetList(), ordinal)
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.SelectResultResponse{
+		Number: clamped(item.Number), Item: fromItem(&item.Item), List: shown.List, ItemCount: clamped(len(shown.Items)),
+		ShowTime:   fromTime(shown.ShownAt),
+		PromptLine: results.PromptsFor(spoken, results.Titles(shown.Items)).Selected(&item, len(shown.Items)),
+	}, nil
+}
+
+// FilterUnseen implements memsidecarv1.ResultServiceServer.
+func (s *resultService) FilterUnseen(ctx context.Context, r *memsidecarv1.FilterUnseenRequest) (*memsidecarv1.FilterUnseenResponse, error) {
+	var v memory.Violations
+	_, view := s.view(r.GetScope(), r.GetRegistryKind(), r.GetList(), &v)
+	keys := toKeys(r.GetKeys(), "keys", results.MaxKeys, &v)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	unseen, last, err := s.Results.Unseen(ctx, view, keys)
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.FilterUnseenResponse{UnseenKeys: unseen, LastCheckTime: fromTime(last)}, nil
+}
+
+// ListItems implements memsidecarv1.ResultServiceServer.
+func (s *resultService) ListItems(ctx context.Context, r *memsidecarv1.ListItemsRequest) (*memsidecarv1.ListItemsResponse, error) {
+	var v memory.Violations
+	_, view := s.view(r.GetScope(), r.GetRegistryKind(), r.GetList(), &v)
+	size, after := page(r, defaultPageSize, &v)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	found, err := s.Results.Items(ctx, view, after, size)
+	if err != nil {
+		return nil, err
+	}
+	resp := &memsidecarv1.ListItemsResponse{TotalSize: found.Total, LastCheckTime: fromTime(found.LastCheck)}
+	for i := range found.Items {
+		resp.Items = append(resp.Items, fromItem(&found.Items[i]))
+	}
+	resp.NextPageToken, err = nextPageToken(r, found.Next)
+	return resp, err
+}
+
+// GetResultList implements memsidecarv1.ResultServiceServer.
+func (s *resultService) GetResultList(ctx context.Context, r *memsidecarv1.GetResultListRequest) (*memsidecarv1.GetResultListResponse, error) {
+	var v memory.Violations
+	place := s.place(scopeOf(r.GetScope(), false, &v), &v)
+	v.Check("list", memory.IDProblem(r.GetList()))
+	spoken := languageOf(r.GetLanguage(), &v)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	shown, err := s.Results.Shown(ctx, *place, r.GetList())
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.GetResultListResponse{
+		ResultList: fromShown(&shown, s.Results.Expiry(&shown)),
+		PromptLine: results.PromptsFor(spoken, results.Titles(shown.Items)).List(shown.List, len(shown.Items)),
+	}, nil
+}
+
+// DeleteResultList implements memsidecarv1.ResultServiceServer.
+func (s *resultService) DeleteResultList(ctx context.Context, r *memsidecarv1.DeleteResultListRequest) (*memsidecarv1.DeleteResultListResponse, error) {
+	var v memory.Violations
+	scope, view := s.view(r.GetScope(), r.GetRegistryKind(), r.GetList(), &v)
+	registry := &view
+	var place *results.Place
+	switch r.GetPart() {
+	case memsidecarv1.ResultListPart_RESULT_LIST_PART_UNSPECIFIED:
+		if p, ok := results.PlaceOf(scope, s.options.audience(scope)); ok { // a namespace's alone is shown nowhere
+			place = &p
+		}
+	case memsidecarv1.ResultListPart_RESULT_LIST_PART_REGISTRY:
+	case memsidecarv1.ResultListPart_RESULT_LIST_PART_SHOWN:
+		registry, place = nil, s.place(scope, &v)
+	default:
+		v.Add("part", "is %d, which is not a known part", r.GetPart())
+	}
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	items, shown, err := s.Results.Delete(ctx, registry, place, view.List)
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.DeleteResultListResponse{ItemCount: items, ShownDeleted: shown}, nil
+}
+
+// ImportResults implements memsidecarv1.ResultServiceServer.
+func (s *resultService) ImportResults(ctx context.Context, r *memsidecarv1.ImportResultsRequest) (*memsidecarv1.ImportResultsResponse, error) {
+	var v memory.Violations
+	scope, view := s.view(r.GetScope(), r.GetRegistryKind(), r.GetList(), &v)
+	put := results.Put{
+		View: view, Mode: results.Import, Items: toItems(r.GetItems(), true, &v),
+		ShownKeys: toKeys(r.GetShownKeys(), "shown_keys", results.MaxItems, &v),
+		LastCheck: pastTime(toTime(r.GetLastCheckTime(), "last_check_time", &v), "last_check_time", &v),
+		ShownAt:   pastTime(toTime(r.GetShowTime(), "show_time", &v), "show_time", &v),
+	}
+	if len(put.ShownKeys) > 0 {
+		put.Place = s.place(scope, &v)
+	}
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	done, err := s.Results.Put(ctx, put)
+	if err != nil {
+		return nil, err
+	}
+	resp := &memsidecarv1.ImportResultsResponse{EvictedCount: clamped(done.Evicted), Shown: done.Shown}
+	for _, item := range done.Items {
+		if item.New {
+			resp.AddedCount++
+		} else {
+			resp.SkippedCount++
+		}
+	}
+	return resp, nil
+}
+
+// view reads which registry is meant, as the scope sees it.
+func (s *resultService) view(p *memsidecarv1.Scope, kind memsidecarv1.ResultRegistryKind, list string, v *memory.Violations) (memory.Scope, results.View) {
+	scope := scopeOf(p, false, v)
+	known, ok := registryKinds.toDomain[kind]
+	if !ok {
+		known = results.Kind(kind.String()) // unknown, and refused by RegistryOf
+	}
+	registry, wrong := results.RegistryOf(scope, known, list)
+	*v = append(*v, wrong...)
+	return scope, results.View{Registry: registry, Audience: s.options.audience(scope)}
+}
+
+// place is where the scope shows its lists; never nil.
+func (s *resultService) place(scope memory.Scope, v *memory.Violations) *results.Place {
+	place, ok := results.PlaceOf(scope, s.options.audience(scope))
+	if !ok {
+		v.Add("scope", "names nobody to whom a list is shown: set session_id, channel_id or user_id")
+	}
+	return &place
+}
+
+var registryKinds = newNames(map[memsidecarv1.ResultRegistryKind]results.Kind{
+	memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_UNSPECIFIED: "",
+	memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_USER:        results.KindUser,
+	memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_CHANNEL:     results.KindChannel,
+	memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_NAMESPACE:   results.KindNamespace,
+})
+
+// toItems reads items; only of imports with what the sidecar otherwise knows itself.
+func toItems(list []*memsidecarv1.ResultItem, imported bool, v *memory.Violations) []results.Item {
+	if len(list) > results.MaxItems {
+		v.Add("items", "has %d items, more than %d: hand them over in parts", len(list), results.MaxItems)
+		return nil
+	}
+	items := make([]results.Item, len(list))
+	total := 0
+	for i, p := range list {
+		at := fmt.Sprintf("items[%d]", i)
+		items[i] = results.Item{Key: p.GetKey(), Title: p.GetTitle(), Attributes: p.GetAttributesJson()}
+		v.Check(at+".key", keyProblem(p.GetKey()))
+		if n := utf8.RuneCountInString(p.GetTitle()); n > results.MaxTitleRunes {
+			v.Add(at+".title", "is %d characters, more than %d", n, results.MaxTitleRunes)
+		}
+		v.Check(at+".attributes_json", attributesProblem(p.GetAttributesJson()))
+		total += len(p.GetKey()) + len(p.GetTitle()) + len(p.GetAttributesJson())
+		if !imported {
+			continue
+		}
+		items[i].Notified = p.GetNotified()
+		items[i].FirstSeen = pastTime(toTime(p.GetFirstSeenTime(), at+".first_seen_time", v), at+".first_seen_time", v)
+	}
+	if total > results.MaxBytes {
+		v.Add("items", "are %d bytes together, more than %d: hand them over in parts", total, results.MaxBytes)
+	}
+	return items
+}
+
+func toKeys(keys []string, field string, most int, v *memory.Violations) []string {
+	if len(keys) > most {
+		v.Add(field, "has %d keys, more than %d: ask in parts", len(keys), most)
+		return nil
+	}
+	for i, key := range keys {
+		v.Check(fmt.Sprintf("%s[%d]", field, i), keyProblem(key))
+	}
+	return keys
+}
+
+// clockSkew is how far another machine's clock may be ahead.
+const clockSkew = 24 * time.Hour
+
+// pastTime refuses times that would keep things for ever.
+func pastTime(t time.Time, field string, v *memory.Violations) time.Time {
+	switch {
+	case t.IsZero():
+	case t.After(time.Now().Add(clockSkew)):
+		v.Add(field, "is in the future")
+	default:
+		v.Check(field, memory.TimeProblem(t))
+	}
+	return t
+}
+
+func keyProblem(key string) string {
+	switch {
+	case key == "":
+		return "is required: the item's real URL or id"
+	case len(key) > results.MaxKeyBytes:
+		return fmt.Sprintf("is %d bytes, more than %d", len(key), results.MaxKeyBytes)
+	case strings.ContainsFunc(key, unicode.IsControl):
+		return "holds a control character"
+	}
+	return ""
+}
+
+func attributesProblem(attributes string) string {
+	if attributes == "" {
+		return ""
+	}
+	if len(attributes) > results.MaxAttributesBytes {
+		return fmt.Sprintf("is %d bytes, more than %d", len(attributes), results.MaxAttributesBytes)
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(attributes), &object) != nil || object == nil {
+		return "is not a JSON object"
+	}
+	return ""
+}
+
+func fromItem(i *results.Item) *memsidecarv1.ResultItem {
+	return &memsidecarv1.ResultItem{
+		Key: i.Key, Title: i.Title, AttributesJson: i.Attributes, FirstSeenTime: fromTime(i.FirstSeen), Notified: i.Notified,
+	}
+}
+
+func fromNumbered(items []results.Numbered) []*memsidecarv1.NumberedResult {
+	list := make([]*memsidecarv1.NumberedResult, len(items))
+	for i := range items {
+		n := &items[i]
+		list[i] = &memsidecarv1.NumberedResult{Number: clamped(n.Number), Item: fromItem(&n.Item), IsNew: n.New}
+	}
+	return list
+}
+
+func fromShown(s *results.Shown, expiry time.Time) *memsidecarv1.ShownResultList {
+	return &memsidecarv1.ShownResultList{
+		List: s.List, RegistryKind: registryKinds.toProto[s.Kind], Items: fromNumbered(s.Items), ShowTime: fromTime(s.ShownAt),
+		ExpireTime: fromTime(expiry),
+	}
+}
+
+// exportedList is a list with where it was shown.
+func (p *Parts) exportedList(s *results.Shown) *memsidecarv1.ExportedResultList {
+	scope := memory.Scope{Namespace: s.Place.Namespace, UserID: s.Place.Member, Channel: s.Place.Channel}
+	if s.Place.Kind == results.PlaceSession {
+		scope.SessionID = s.Place.ID
+	}
+	return &memsidecarv1.ExportedResultList{ResultList: fromShown(s, p.Results.Expiry(s)), Scope: fromScope(scope)}
+}

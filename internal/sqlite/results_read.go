@@ -1,0 +1,275 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/results"
+)
+
+// Unseen implements results.Store.
+func (s *Results) Unseen(ctx context.Context, v results.View, keys []string) (unseen []string, last time.Time, err error) {
+	view, err := viewArgs(v)
+	if err != nil {
+		return nil, last, err
+	}
+	list, err := jsonList(keys)
+	if err != nil {
+		return nil, last, err
+	}
+	err = s.db.Read(ctx, func(q Querier) error {
+		rows, err := q.Query(ctx, `SELECT value FROM json_each(?8) k WHERE NOT EXISTS (SELECT 1 FROM result_items
+			WHERE key = k.value AND registry_row IN `+visibleRegistries+`) GROUP BY value ORDER BY min(k.key)`, append(view, list)...)
+		if err != nil {
+			return err
+		}
+		unseen, err = collect(rows, func(scan func(...any) error) (key string, err error) {
+			err = scan(&key)
+			return key, err
+		})
+		if err != nil {
+			return err
+		}
+		last, err = lastCheck(ctx, q, view)
+		return err
+	})
+	return unseen, last, err
+}
+
+// listedItem is an item with its place in the order.
+type listedItem struct {
+	results.Item
+	firstSeen, row int64
+}
+
+// Items implements results.Store. An item that several parts have is one: seen when it was first seen in any of them.
+func (s *Results) Items(ctx context.Context, v results.View, after string, limit int) (page results.Page, err error) {
+	view, err := viewArgs(v)
+	if err != nil {
+		return page, err
+	}
+	start := listedItem{firstSeen: math.MaxInt64}
+	if after != "" {
+		if _, err := fmt.Sscanf(after, "%d.%d", &start.firstSeen, &start.row); err != nil {
+			return page, memory.Invalid("page_token", "is not one this server gave out: start again without it")
+		}
+	}
+	err = s.db.Read(ctx, func(q Querier) error {
+		page = results.Page{}
+		if err := q.QueryRow(ctx, `SELECT count(DISTINCT key) FROM result_items WHERE registry_row IN `+visibleRegistries,
+			view...).Scan(&page.Total); err != nil {
+			return err
+		}
+		rows, err := q.Query(ctx, `SELECT m.key, i.title, i.attributes, m.seen, m.notified, m.first FROM (
+				SELECT key, min(first_seen) AS seen, max(notified) AS notified, min(row) AS first FROM result_items
+				WHERE registry_row IN `+visibleRegistries+` GROUP BY key) m
+			JOIN result_items i ON i.row = (SELECT row FROM result_items WHERE key = m.key AND registry_row IN `+visibleRegistries+`
+				ORDER BY updated_at DESC, row DESC LIMIT 1)
+			WHERE m.seen < ?8 OR m.seen = ?8 AND m.first > ?9 ORDER BY m.seen DESC, m.first LIMIT ?10`,
+			append(slices.Clip(view), start.firstSeen, start.row, limit+1)...)
+		if err != nil {
+			return err
+		}
+		found, err := collect(rows, func(scan func(...any) error) (i listedItem, err error) {
+			err = scan(&i.Key, &i.Title, &i.Attributes, &i.firstSeen, &i.Notified, &i.row)
+			i.FirstSeen = time.UnixMicro(i.firstSeen).UTC()
+			return i, err
+		})
+		if err != nil {
+			return err
+		}
+		bytes := 0
+		for n, i := range found {
+			bytes += len(i.Key) + len(i.Title) + len(i.Attributes)
+			if n == limit || n > 0 && bytes > maxPageBytes {
+				page.Next = fmt.Sprintf("%d.%d", found[n-1].firstSeen, found[n-1].row)
+				break
+			}
+			page.Items = append(page.Items, i.Item)
+		}
+		page.LastCheck, err = lastCheck(ctx, q, view)
+		return err
+	})
+	return page, err
+}
+
+const listColumns = `l.row, l.namespace, l.place, l.place_id, l.member, l.list, l.channel_kind, l.channel_id, l.registry_kind, l.shown_at`
+
+// listItems are the items of lists l with the columns below, as the registry has them now, else as they were shown. One query
+// reads list and items, so that they belong together.
+const (
+	listItems = ` JOIN result_list_items s ON s.list_row = l.row
+		LEFT JOIN result_items i ON i.registry_row = l.registry_row AND i.key = s.key`
+	listItemColumns = `s.number, s.key, coalesce(i.title, s.title), coalesce(i.attributes, s.attributes),
+		coalesce(i.first_seen, s.first_seen), coalesce(i.notified, s.notified)`
+)
+
+// shownRow is a list with its row.
+type shownRow struct {
+	results.Shown
+	row int64
+}
+
+// collectShown puts the lists together from rows of listColumns and listItemColumns, in the order of the lists and numbers.
+func collectShown(rows *sql.Rows) (lists []shownRow, err error) {
+	_, err = collect(rows, func(scan func(...any) error) (struct{}, error) {
+		var l shownRow
+		var n results.Numbered
+		var shownAt, firstSeen int64
+		err := scan(&l.row, &l.Place.Namespace, &l.Place.Kind, &l.Place.ID, &l.Place.Member, &l.List, &l.Place.Channel.Kind,
+			&l.Place.Channel.ID, &l.Kind, &shownAt, &n.Number, &n.Key, &n.Title, &n.Attributes, &firstSeen, &n.Notified)
+		if len(lists) == 0 || lists[len(lists)-1].row != l.row {
+			l.ShownAt = time.UnixMicro(shownAt).UTC()
+			lists = append(lists, l)
+		}
+		n.FirstSeen = time.UnixMicro(firstSeen).UTC()
+		last := &lists[len(lists)-1]
+		last.Items = append(last.Items, n)
+		return struct{}{}, err
+	})
+	return lists, err
+}
+
+// Shown implements results.Store.
+func (s *Results) Shown(ctx context.Context, p results.Place, list string, after time.Time) (shown results.Shown, err error) {
+	keys, all := p.Keys()
+	visible, err := jsonList(keys)
+	if err != nil {
+		return shown, err
+	}
+	err = s.db.Read(ctx, func(q Querier) error {
+		rows, err := q.Query(ctx, `SELECT `+listColumns+`, `+listItemColumns+` FROM (SELECT * FROM result_lists
+			WHERE namespace = ?1 AND place = ?2 AND place_id = ?3 AND member = ?4
+			AND (?5 OR visibility IN (SELECT value FROM json_each(?6))) AND (?7 = '' OR list = ?7) AND shown_at > ?8
+			ORDER BY shown_at DESC, row DESC LIMIT 1) l`+listItems+` ORDER BY s.number`,
+			p.Namespace, string(p.Kind), p.ID, p.Member, all, visible, list, beforeAll(after))
+		if err != nil {
+			return err
+		}
+		found, err := collectShown(rows)
+		if err == nil && len(found) == 0 {
+			return memory.ErrNotFound
+		}
+		if err == nil {
+			shown = found[0].Shown
+		}
+		return err
+	})
+	return shown, err
+}
+
+// Delete implements results.Store.
+func (s *Results) Delete(ctx context.Context, v *results.View, p *results.Place, list string) (items int64, registry, shown bool, err error) {
+	err = s.db.Write(ctx, func(tx *Tx) error {
+		items, registry, shown = 0, false, false
+		if v != nil {
+			view, err := viewArgs(*v)
+			if err != nil {
+				return err
+			}
+			if items, err = tx.Affect(ctx, `DELETE FROM result_items WHERE registry_row IN `+visibleRegistries, view...); err != nil {
+				return err
+			}
+			n, err := tx.Affect(ctx, `DELETE FROM result_registries WHERE row IN `+visibleRegistries, view...)
+			if err != nil {
+				return err
+			}
+			registry = n > 0
+		}
+		if p == nil {
+			return nil
+		}
+		keys, all := p.Keys()
+		visible, err := jsonList(keys)
+		if err != nil {
+			return err
+		}
+		n, err := tx.Affect(ctx, `DELETE FROM result_lists WHERE namespace = ? AND place = ? AND place_id = ? AND member = ?
+			AND (? OR visibility IN (SELECT value FROM json_each(?))) AND list = ?`,
+			p.Namespace, string(p.Kind), p.ID, p.Member, all, visible, list)
+		shown = n > 0
+		return err
+	})
+	return items, registry, shown, err
+}
+
+// Registries implements results.Store.
+func (s *Results) Registries(ctx context.Context, user memory.User, after string, limit int) (all []results.Exported, next string, err error) {
+	type row struct {
+		results.Exported
+		row int64
+	}
+	var found []row
+	last, err := rowAfter(after)
+	if err != nil || user.ID == "" {
+		return nil, "", err
+	}
+	err = s.db.Read(ctx, func(q Querier) error {
+		rows, err := q.Query(ctx, `SELECT row, namespace, kind, channel_kind, channel_id, member, list, last_check_at FROM result_registries
+			WHERE namespace = ? AND member = ? AND member <> '' AND row > ? ORDER BY row LIMIT ?`, user.Namespace, user.ID, last, limit+1)
+		if err != nil {
+			return err
+		}
+		found, err = collect(rows, func(scan func(...any) error) (r row, err error) {
+			var check sql.NullInt64
+			err = scan(&r.row, &r.Namespace, &r.Kind, &r.Channel.Kind, &r.Channel.ID, &r.Member, &r.List, &check)
+			r.LastCheck = Time(check)
+			return r, err
+		})
+		return err
+	})
+	for _, r := range found[:min(len(found), limit)] {
+		all = append(all, r.Exported)
+	}
+	if len(found) > limit {
+		next = strconv.FormatInt(found[limit-1].row, 10)
+	}
+	return all, next, err
+}
+
+// Lists implements results.Store.
+func (s *Results) Lists(ctx context.Context, user memory.User, after string, limit int) (all []results.Shown, next string, err error) {
+	last, err := rowAfter(after)
+	if err != nil || user.ID == "" {
+		return nil, "", err
+	}
+	err = s.db.Read(ctx, func(q Querier) error {
+		all, next = nil, ""
+		rows, err := q.Query(ctx, `SELECT `+listColumns+`, `+listItemColumns+` FROM (SELECT * FROM result_lists
+			WHERE namespace = ? AND user_id = ? AND user_id <> '' AND row > ? ORDER BY row LIMIT ?) l`+listItems+`
+			ORDER BY l.row, s.number`, user.Namespace, user.ID, last, limit+1)
+		if err != nil {
+			return err
+		}
+		found, err := collectShown(rows)
+		if err != nil {
+			return err
+		}
+		for _, r := range found[:min(len(found), limit)] {
+			all = append(all, r.Shown)
+		}
+		if len(found) > limit {
+			next = strconv.FormatInt(found[limit-1].row, 10)
+		}
+		return nil
+	})
+	return all, next, err
+}
+
+// rowAfter reads the place of a page in the order of rows.
+func rowAfter(after string) (int64, error) {
+	if after == "" {
+		return 0, nil
+	}
+	row, err := strconv.ParseInt(after, 10, 64)
+	if err != nil {
+		return 0, memory.Invalid("page_token", "is not one this server gave out: start again without it")
+	}
+	return row, nil
+}
