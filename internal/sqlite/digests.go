@@ -144,7 +144,8 @@ func restsOn(ctx context.Context, tx *Tx, c digest.Contribution) (session sql.Nu
 		if len(c.Covers) == 0 {
 			return session, true, nil
 		}
-		err = tx.QueryRow(ctx, `SELECT session_row FROM session_messages WHERE row = ?`, c.Covers[0]).Scan(&session)
+		err = tx.QueryRow(ctx, `SELECT s.row FROM session_messages m JOIN sessions s ON s.row = m.session_row AND s.id IS NOT NULL
+			WHERE m.row = ?`, c.Covers[0]).Scan(&session)
 		if optional(err) == nil && err != nil {
 			return session, false, digest.ErrChanged
 		}
