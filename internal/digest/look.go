@@ -162,9 +162,13 @@ func (k *Keeper) checked(findings []Finding, p *Piece, day string) []Finding {
 			f.Kind = kinds[f.Category]
 		}
 		if f.Category != Topic && f.Importance == 0 {
-			text := f.remembered()
-			if f.Category == Issue {
+			text := f.Text
+			switch f.Category {
+			case Preference:
+				text = f.remembered()
+			case Issue:
 				text += " " + f.Solution
+			case Topic, Decision, Task, Insight:
 			}
 			if important, importance, reason := k.Scorer.Score(text, f.Category); important {
 				f.Importance, f.Reason = importance, fmt.Sprintf("digest of %s: %s", day, reason)

@@ -90,6 +90,19 @@ func newMemory(user memory.User, e *Entry) memory.Memory {
 	}
 }
 
+// FromStatement is a statement about the user as a digest tells it.
+func FromStatement(s memory.Statement) Finding {
+	f := Finding{
+		Category: categories[s.Kind], Text: shortened(s.Text, MaxTextRunes), Language: s.Language, Kind: s.Kind,
+		Importance: s.Importance, MessageIDs: s.MessageIDs, Quote: s.Quote, Reason: s.Reason, SaidAt: s.ObservedAt,
+	}
+	if f.Category == Preference {
+		f.Statement = f.Text
+		f.Key, f.Text = KeyValue(f.Text, f.Language)
+	}
+	return f
+}
+
 // Remembered contributes what considering has yielded, so that a digest need not find it out again. Doing it twice does it once.
 func (k *Keeper) Remembered(ctx context.Context, r decide.Remembered) error {
 	c := Contribution{
@@ -99,15 +112,8 @@ func (k *Keeper) Remembered(ctx context.Context, r decide.Remembered) error {
 		if r.Changes[i].Action == memory.ActionLeftDeleted {
 			continue
 		}
-		f := Finding{
-			Category: categories[s.Kind], Text: shortened(s.Text, MaxTextRunes), Language: s.Language, Kind: s.Kind,
-			Importance: s.Importance, MessageIDs: s.MessageIDs, Quote: s.Quote, Reason: s.Reason, SaidAt: s.ObservedAt,
-			MemoryID: r.Changes[i].MemoryID,
-		}
-		if f.Category == Preference {
-			f.Statement = f.Text
-			f.Key, f.Text = KeyValue(f.Text, f.Language)
-		}
+		f := FromStatement(s)
+		f.MemoryID = r.Changes[i].MemoryID
 		c.Findings = append(c.Findings, f)
 	}
 	return k.Store.Save(ctx, c)
