@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/session"
@@ -105,6 +106,19 @@ func validate(c Config, from origins, bad *problems) {
 		alone := session.DefaultWordings()
 		alone[language] = c.Session.Wordings[language]
 		check(key, alone.Problem(), "write them")
+	}
+	for _, language := range slices.Sorted(maps.Keys(c.Digest.Templates)) {
+		key := "digest.templates." + language
+		if !baseLanguage.MatchString(language) {
+			check(key, notBaseLanguage, baseLanguageFix)
+			continue
+		}
+		alone := digest.DefaultTemplates()
+		alone[language] = c.Digest.Templates[language]
+		check(key, alone.Problem(), "correct it")
+	}
+	if dir := c.Digest.ExportDir; dir != "" && (strings.TrimSpace(dir) == "" || dir[0] == '~') {
+		check("digest.export_dir", "begins with ~, which only a shell knows, or is blank", "write the folder out")
 	}
 	for i, n := range c.Namespaces {
 		key := fmt.Sprintf("namespaces[%d]", i)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/lexical"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
@@ -55,6 +56,12 @@ type Traces interface {
 	ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel) (int64, error)
 }
 
+// Digests is the part of digest.Store that moving out and forgetting need.
+type Digests interface {
+	List(ctx context.Context, user memory.User, after string, limit int) (entries []digest.Entry, next string, err error)
+	Forget(ctx context.Context, user memory.User) (int64, error)
+}
+
 // Purger removes deleted bytes from the disk, see sqlite.Access.
 type Purger interface {
 	Purge(ctx context.Context) (bool, error)
@@ -70,6 +77,10 @@ type Parts struct {
 	Settings       Settings
 	Traces         Traces
 	Purger         Purger
+	Digests        Digests
+	DigestJobs     Considerations // what makes digests
+	// DigestFiles deletes the user's files of digests and returns how many there were.
+	DigestFiles func(user memory.User) (int, error)
 }
 
 // Keeper carries out the commands.
@@ -174,6 +185,8 @@ type Receipt struct {
 	Sessions        int64 // in which nobody else takes part
 	Traces          int64
 	Settings        bool
+	Digests         int64 // findings
+	Files           int
 	Purged          bool // the bytes are gone from the files
 }
 
@@ -185,6 +198,11 @@ func (k *Keeper) Forget(ctx context.Context, user memory.User) (r Receipt, err e
 		return r, err
 	}
 	defer release()
+	releaseDigests, err := k.DigestJobs.Bar(ctx, user)
+	if err != nil {
+		return r, err
+	}
+	defer releaseDigests()
 	forgotten, err := k.Queue.Forget(ctx, user)
 	if err != nil {
 		return r, err
@@ -195,6 +213,12 @@ func (k *Keeper) Forget(ctx context.Context, user memory.User) (r Receipt, err e
 		return r, err
 	}
 	r.SessionMessages, r.Sessions = said.Messages, said.Sessions
+	if r.Digests, err = k.Digests.Forget(ctx, user); err != nil {
+		return r, err
+	}
+	if r.Files, err = k.DigestFiles(user); err != nil {
+		return r, err
+	}
 	if r.Traces, err = k.Traces.Forget(ctx, user); err != nil {
 		return r, err
 	}

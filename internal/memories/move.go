@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/lexical"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
@@ -28,9 +29,11 @@ type Visitor struct {
 	Session func(session.Session, *session.Summary) error
 	Message func(session.Message) error // of the session before
 	Trace   func(trace.Record) error
+	Digest  func(digest.Entry) error
 }
 
-// Export visits everything of a user: the settings, then the memories, the considerations, the sessions and the traces, each
+// Export visits everything of a user: the settings, then the memories, the considerations, the sessions, the traces and
+// the findings of digests, each
 // oldest first. Of a group's dialogue only the user's own messages and the bot's are shown, of a group's session what the
 // user said and was answered. What is stored meanwhile may or may not be visited.
 func (k *Keeper) Export(ctx context.Context, user memory.User, visit Visitor) error {
@@ -42,7 +45,7 @@ func (k *Keeper) Export(ctx context.Context, user memory.User, visit Visitor) er
 		return err
 	}
 	for _, export := range []func(context.Context, memory.User, Visitor) error{
-		k.exportMemories, k.exportConsiderations, k.exportSessions, k.exportTraces,
+		k.exportMemories, k.exportConsiderations, k.exportSessions, k.exportTraces, k.exportDigests,
 	} {
 		if err := export(ctx, user, visit); err != nil {
 			return err
@@ -84,6 +87,22 @@ func (k *Keeper) exportConsiderations(ctx context.Context, user memory.User, vis
 			}
 		}
 		query.After = next
+	}
+	return nil
+}
+
+func (k *Keeper) exportDigests(ctx context.Context, user memory.User, visit Visitor) error {
+	for after, more := "", true; more; more = after != "" {
+		page, next, err := k.Digests.List(ctx, user, after, pageSize)
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			if err := visit.Digest(e); err != nil {
+				return err
+			}
+		}
+		after = next
 	}
 	return nil
 }

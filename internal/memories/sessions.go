@@ -28,6 +28,10 @@ func (k *Keeper) DeleteSession(ctx context.Context, v session.Viewer, id string,
 			return r, err
 		}
 		defer release()
+		if release, err = k.DigestJobs.Bar(ctx, memory.User{Namespace: s.Namespace, ID: participant}); err != nil {
+			return r, err
+		}
+		defer release()
 	}
 	if r.Deleted, err = k.Sessions.Delete(ctx, v, id); err != nil {
 		return r, err

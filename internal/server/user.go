@@ -10,6 +10,7 @@ import (
 	"golang.org/x/text/language"
 	"google.golang.org/grpc"
 
+	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
@@ -53,6 +54,7 @@ func (s *memoryService) ForgetUser(ctx context.Context, r *memsidecarv1.ForgetUs
 		MemoryCount: receipt.Memories, ConsiderationCount: receipt.Considerations, MessageCount: receipt.Messages,
 		SessionMessageCount: receipt.SessionMessages, SessionCount: receipt.Sessions,
 		TraceCount: receipt.Traces, SettingsDeleted: receipt.Settings, PurgedFromDisk: receipt.Purged,
+		DigestFindingCount: receipt.Digests, FileCount: clamped(receipt.Files),
 	}, nil
 }
 
@@ -91,6 +93,11 @@ func (s *memoryService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grp
 			return stream.Send(&memsidecarv1.ExportUserResponse{
 				Record: &memsidecarv1.ExportUserResponse_Message{Message: fromSessionMessage(&m)},
 			})
+		},
+		Digest: func(e digest.Entry) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{Record: &memsidecarv1.ExportUserResponse_DigestFinding{
+				DigestFinding: fromFinding(&e, user),
+			}})
 		},
 		Trace: func(r trace.Record) error {
 			return stream.Send(&memsidecarv1.ExportUserResponse{Record: &memsidecarv1.ExportUserResponse_Trace{Trace: fromTrace(r)}})

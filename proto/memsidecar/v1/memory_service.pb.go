@@ -1590,7 +1590,11 @@ type ForgetUserResponse struct {
 	// Messages deleted from sessions: what the user said anywhere, and what the bot answered to this user.
 	SessionMessageCount int64 `protobuf:"varint,7,opt,name=session_message_count,json=sessionMessageCount,proto3" json:"session_message_count,omitempty"`
 	// Sessions deleted, because nobody else takes part in them.
-	SessionCount  int64 `protobuf:"varint,8,opt,name=session_count,json=sessionCount,proto3" json:"session_count,omitempty"`
+	SessionCount int64 `protobuf:"varint,8,opt,name=session_count,json=sessionCount,proto3" json:"session_count,omitempty"`
+	// Findings of digests deleted.
+	DigestFindingCount int64 `protobuf:"varint,9,opt,name=digest_finding_count,json=digestFindingCount,proto3" json:"digest_finding_count,omitempty"`
+	// Files of digests and of the notebook deleted, see `digest.export_dir`.
+	FileCount     int32 `protobuf:"varint,10,opt,name=file_count,json=fileCount,proto3" json:"file_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1681,6 +1685,20 @@ func (x *ForgetUserResponse) GetSessionCount() int64 {
 	return 0
 }
 
+func (x *ForgetUserResponse) GetDigestFindingCount() int64 {
+	if x != nil {
+		return x.DigestFindingCount
+	}
+	return 0
+}
+
+func (x *ForgetUserResponse) GetFileCount() int32 {
+	if x != nil {
+		return x.FileCount
+	}
+	return 0
+}
+
 // ExportUserRequest names the user to export.
 type ExportUserRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1740,6 +1758,7 @@ type ExportUserResponse struct {
 	//	*ExportUserResponse_Session
 	//	*ExportUserResponse_Message
 	//	*ExportUserResponse_Trace
+	//	*ExportUserResponse_DigestFinding
 	Record        isExportUserResponse_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1836,6 +1855,15 @@ func (x *ExportUserResponse) GetTrace() *Trace {
 	return nil
 }
 
+func (x *ExportUserResponse) GetDigestFinding() *DigestFinding {
+	if x != nil {
+		if x, ok := x.Record.(*ExportUserResponse_DigestFinding); ok {
+			return x.DigestFinding
+		}
+	}
+	return nil
+}
+
 type isExportUserResponse_Record interface {
 	isExportUserResponse_Record()
 }
@@ -1870,6 +1898,11 @@ type ExportUserResponse_Trace struct {
 	Trace *Trace `protobuf:"bytes,6,opt,name=trace,proto3,oneof"`
 }
 
+type ExportUserResponse_DigestFinding struct {
+	// Then what digests are made of, in the order in which it was found.
+	DigestFinding *DigestFinding `protobuf:"bytes,7,opt,name=digest_finding,json=digestFinding,proto3,oneof"`
+}
+
 func (*ExportUserResponse_Settings) isExportUserResponse_Record() {}
 
 func (*ExportUserResponse_Memory) isExportUserResponse_Record() {}
@@ -1881,6 +1914,90 @@ func (*ExportUserResponse_Session) isExportUserResponse_Record() {}
 func (*ExportUserResponse_Message) isExportUserResponse_Record() {}
 
 func (*ExportUserResponse_Trace) isExportUserResponse_Record() {}
+
+func (*ExportUserResponse_DigestFinding) isExportUserResponse_Record() {}
+
+// DigestFinding is what a digest is made of.
+type DigestFinding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "topic", "preference", "decision", "task", "issue" or "insight".
+	Category string `protobuf:"bytes,1,opt,name=category,proto3" json:"category,omitempty"`
+	// The statement; of a preference the value, of an issue the question.
+	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	// What a preference is about.
+	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	// The solution of an issue.
+	Solution string `protobuf:"bytes,4,opt,name=solution,proto3" json:"solution,omitempty"`
+	// Where it comes from.
+	Source        *DigestSource `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DigestFinding) Reset() {
+	*x = DigestFinding{}
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DigestFinding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DigestFinding) ProtoMessage() {}
+
+func (x *DigestFinding) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DigestFinding.ProtoReflect.Descriptor instead.
+func (*DigestFinding) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *DigestFinding) GetCategory() string {
+	if x != nil {
+		return x.Category
+	}
+	return ""
+}
+
+func (x *DigestFinding) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *DigestFinding) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *DigestFinding) GetSolution() string {
+	if x != nil {
+		return x.Solution
+	}
+	return ""
+}
+
+func (x *DigestFinding) GetSource() *DigestSource {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
 
 // ExportedSession is a session with its summary.
 type ExportedSession struct {
@@ -1895,7 +2012,7 @@ type ExportedSession struct {
 
 func (x *ExportedSession) Reset() {
 	*x = ExportedSession{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[26]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1907,7 +2024,7 @@ func (x *ExportedSession) String() string {
 func (*ExportedSession) ProtoMessage() {}
 
 func (x *ExportedSession) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[26]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1920,7 +2037,7 @@ func (x *ExportedSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedSession.ProtoReflect.Descriptor instead.
 func (*ExportedSession) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{26}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ExportedSession) GetSession() *Session {
@@ -1950,7 +2067,7 @@ type ExportedConsideration struct {
 
 func (x *ExportedConsideration) Reset() {
 	*x = ExportedConsideration{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[27]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1962,7 +2079,7 @@ func (x *ExportedConsideration) String() string {
 func (*ExportedConsideration) ProtoMessage() {}
 
 func (x *ExportedConsideration) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[27]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1975,7 +2092,7 @@ func (x *ExportedConsideration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedConsideration.ProtoReflect.Descriptor instead.
 func (*ExportedConsideration) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{27}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ExportedConsideration) GetConsideration() *Consideration {
@@ -2008,7 +2125,7 @@ type ImportMemoriesRequest struct {
 
 func (x *ImportMemoriesRequest) Reset() {
 	*x = ImportMemoriesRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2020,7 +2137,7 @@ func (x *ImportMemoriesRequest) String() string {
 func (*ImportMemoriesRequest) ProtoMessage() {}
 
 func (x *ImportMemoriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2033,7 +2150,7 @@ func (x *ImportMemoriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportMemoriesRequest.ProtoReflect.Descriptor instead.
 func (*ImportMemoriesRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{28}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ImportMemoriesRequest) GetItem() isImportMemoriesRequest_Item {
@@ -2093,7 +2210,7 @@ type ImportMemoriesResponse struct {
 
 func (x *ImportMemoriesResponse) Reset() {
 	*x = ImportMemoriesResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2105,7 +2222,7 @@ func (x *ImportMemoriesResponse) String() string {
 func (*ImportMemoriesResponse) ProtoMessage() {}
 
 func (x *ImportMemoriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2118,7 +2235,7 @@ func (x *ImportMemoriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportMemoriesResponse.ProtoReflect.Descriptor instead.
 func (*ImportMemoriesResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{29}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ImportMemoriesResponse) GetAddedCount() int64 {
@@ -2146,7 +2263,7 @@ type GetUserSettingsRequest struct {
 
 func (x *GetUserSettingsRequest) Reset() {
 	*x = GetUserSettingsRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[30]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2158,7 +2275,7 @@ func (x *GetUserSettingsRequest) String() string {
 func (*GetUserSettingsRequest) ProtoMessage() {}
 
 func (x *GetUserSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[30]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2171,7 +2288,7 @@ func (x *GetUserSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetUserSettingsRequest.ProtoReflect.Descriptor instead.
 func (*GetUserSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{30}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetUserSettingsRequest) GetScope() *Scope {
@@ -2192,7 +2309,7 @@ type GetUserSettingsResponse struct {
 
 func (x *GetUserSettingsResponse) Reset() {
 	*x = GetUserSettingsResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[31]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2204,7 +2321,7 @@ func (x *GetUserSettingsResponse) String() string {
 func (*GetUserSettingsResponse) ProtoMessage() {}
 
 func (x *GetUserSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[31]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2217,7 +2334,7 @@ func (x *GetUserSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetUserSettingsResponse.ProtoReflect.Descriptor instead.
 func (*GetUserSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{31}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetUserSettingsResponse) GetSettings() *UserSettings {
@@ -2243,7 +2360,7 @@ type UpdateUserSettingsRequest struct {
 
 func (x *UpdateUserSettingsRequest) Reset() {
 	*x = UpdateUserSettingsRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[32]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2255,7 +2372,7 @@ func (x *UpdateUserSettingsRequest) String() string {
 func (*UpdateUserSettingsRequest) ProtoMessage() {}
 
 func (x *UpdateUserSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[32]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2268,7 +2385,7 @@ func (x *UpdateUserSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserSettingsRequest.ProtoReflect.Descriptor instead.
 func (*UpdateUserSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{32}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *UpdateUserSettingsRequest) GetScope() *Scope {
@@ -2303,7 +2420,7 @@ type UpdateUserSettingsResponse struct {
 
 func (x *UpdateUserSettingsResponse) Reset() {
 	*x = UpdateUserSettingsResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[33]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2315,7 +2432,7 @@ func (x *UpdateUserSettingsResponse) String() string {
 func (*UpdateUserSettingsResponse) ProtoMessage() {}
 
 func (x *UpdateUserSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[33]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2328,7 +2445,7 @@ func (x *UpdateUserSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserSettingsResponse.ProtoReflect.Descriptor instead.
 func (*UpdateUserSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{33}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *UpdateUserSettingsResponse) GetSettings() *UserSettings {
@@ -2349,7 +2466,7 @@ type GetStatusRequest struct {
 
 func (x *GetStatusRequest) Reset() {
 	*x = GetStatusRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[34]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2361,7 +2478,7 @@ func (x *GetStatusRequest) String() string {
 func (*GetStatusRequest) ProtoMessage() {}
 
 func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[34]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2374,7 +2491,7 @@ func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{34}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GetStatusRequest) GetScope() *Scope {
@@ -2405,7 +2522,7 @@ type GetStatusResponse struct {
 
 func (x *GetStatusResponse) Reset() {
 	*x = GetStatusResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[35]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2417,7 +2534,7 @@ func (x *GetStatusResponse) String() string {
 func (*GetStatusResponse) ProtoMessage() {}
 
 func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[35]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2430,7 +2547,7 @@ func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetStatusResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{35}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetStatusResponse) GetVersion() string {
@@ -2498,7 +2615,7 @@ type ComponentStatus struct {
 
 func (x *ComponentStatus) Reset() {
 	*x = ComponentStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[36]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2510,7 +2627,7 @@ func (x *ComponentStatus) String() string {
 func (*ComponentStatus) ProtoMessage() {}
 
 func (x *ComponentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[36]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2523,7 +2640,7 @@ func (x *ComponentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComponentStatus.ProtoReflect.Descriptor instead.
 func (*ComponentStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{36}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ComponentStatus) GetName() string {
@@ -2589,7 +2706,7 @@ type EmbeddingStatus struct {
 
 func (x *EmbeddingStatus) Reset() {
 	*x = EmbeddingStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[37]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2601,7 +2718,7 @@ func (x *EmbeddingStatus) String() string {
 func (*EmbeddingStatus) ProtoMessage() {}
 
 func (x *EmbeddingStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[37]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2614,7 +2731,7 @@ func (x *EmbeddingStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingStatus.ProtoReflect.Descriptor instead.
 func (*EmbeddingStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{37}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *EmbeddingStatus) GetFingerprint() string {
@@ -2648,7 +2765,7 @@ type EmbeddingProgress struct {
 
 func (x *EmbeddingProgress) Reset() {
 	*x = EmbeddingProgress{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2660,7 +2777,7 @@ func (x *EmbeddingProgress) String() string {
 func (*EmbeddingProgress) ProtoMessage() {}
 
 func (x *EmbeddingProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2673,7 +2790,7 @@ func (x *EmbeddingProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingProgress.ProtoReflect.Descriptor instead.
 func (*EmbeddingProgress) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{38}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *EmbeddingProgress) GetTotalCount() int64 {
@@ -2727,7 +2844,7 @@ type ModelUsage struct {
 
 func (x *ModelUsage) Reset() {
 	*x = ModelUsage{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2739,7 +2856,7 @@ func (x *ModelUsage) String() string {
 func (*ModelUsage) ProtoMessage() {}
 
 func (x *ModelUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2752,7 +2869,7 @@ func (x *ModelUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelUsage.ProtoReflect.Descriptor instead.
 func (*ModelUsage) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{39}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ModelUsage) GetPart() string {
@@ -2819,7 +2936,7 @@ type QueueStatus struct {
 
 func (x *QueueStatus) Reset() {
 	*x = QueueStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2831,7 +2948,7 @@ func (x *QueueStatus) String() string {
 func (*QueueStatus) ProtoMessage() {}
 
 func (x *QueueStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2844,7 +2961,7 @@ func (x *QueueStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueStatus.ProtoReflect.Descriptor instead.
 func (*QueueStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{40}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *QueueStatus) GetPendingCount() int64 {
@@ -2872,7 +2989,7 @@ var File_memsidecar_v1_memory_service_proto protoreflect.FileDescriptor
 
 const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
-	"\"memsidecar/v1/memory_service.proto\x12\rmemsidecar.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1amemsidecar/v1/common.proto\x1a\x1amemsidecar/v1/memory.proto\x1a\x1bmemsidecar/v1/message.proto\x1a\x19memsidecar/v1/scope.proto\x1a\x1bmemsidecar/v1/session.proto\x1a\x19memsidecar/v1/trace.proto\"\xe6\x04\n" +
+	"\"memsidecar/v1/memory_service.proto\x12\rmemsidecar.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1amemsidecar/v1/common.proto\x1a\x1amemsidecar/v1/digest.proto\x1a\x1amemsidecar/v1/memory.proto\x1a\x1bmemsidecar/v1/message.proto\x1a\x19memsidecar/v1/scope.proto\x1a\x1bmemsidecar/v1/session.proto\x1a\x19memsidecar/v1/trace.proto\"\xe6\x04\n" +
 	"\x0fRetrieveRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12\x18\n" +
@@ -2970,7 +3087,7 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\"\x16\n" +
 	"\x14DeleteMemoryResponse\"?\n" +
 	"\x11ForgetUserRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xdc\x02\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xad\x03\n" +
 	"\x12ForgetUserResponse\x12!\n" +
 	"\fmemory_count\x18\x01 \x01(\x03R\vmemoryCount\x12/\n" +
 	"\x13consideration_count\x18\x02 \x01(\x03R\x12considerationCount\x12#\n" +
@@ -2980,17 +3097,28 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x10settings_deleted\x18\x05 \x01(\bR\x0fsettingsDeleted\x12(\n" +
 	"\x10purged_from_disk\x18\x06 \x01(\bR\x0epurgedFromDisk\x122\n" +
 	"\x15session_message_count\x18\a \x01(\x03R\x13sessionMessageCount\x12#\n" +
-	"\rsession_count\x18\b \x01(\x03R\fsessionCount\"?\n" +
+	"\rsession_count\x18\b \x01(\x03R\fsessionCount\x120\n" +
+	"\x14digest_finding_count\x18\t \x01(\x03R\x12digestFindingCount\x12\x1d\n" +
+	"\n" +
+	"file_count\x18\n" +
+	" \x01(\x05R\tfileCount\"?\n" +
 	"\x11ExportUserRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xfd\x02\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xc4\x03\n" +
 	"\x12ExportUserResponse\x129\n" +
 	"\bsettings\x18\x01 \x01(\v2\x1b.memsidecar.v1.UserSettingsH\x00R\bsettings\x12/\n" +
 	"\x06memory\x18\x02 \x01(\v2\x15.memsidecar.v1.MemoryH\x00R\x06memory\x12L\n" +
 	"\rconsideration\x18\x03 \x01(\v2$.memsidecar.v1.ExportedConsiderationH\x00R\rconsideration\x12:\n" +
 	"\asession\x18\x04 \x01(\v2\x1e.memsidecar.v1.ExportedSessionH\x00R\asession\x129\n" +
 	"\amessage\x18\x05 \x01(\v2\x1d.memsidecar.v1.SessionMessageH\x00R\amessage\x12,\n" +
-	"\x05trace\x18\x06 \x01(\v2\x14.memsidecar.v1.TraceH\x00R\x05traceB\b\n" +
-	"\x06record\"|\n" +
+	"\x05trace\x18\x06 \x01(\v2\x14.memsidecar.v1.TraceH\x00R\x05trace\x12E\n" +
+	"\x0edigest_finding\x18\a \x01(\v2\x1c.memsidecar.v1.DigestFindingH\x00R\rdigestFindingB\b\n" +
+	"\x06record\"\xa2\x01\n" +
+	"\rDigestFinding\x12\x1a\n" +
+	"\bcategory\x18\x01 \x01(\tR\bcategory\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\x12\x1a\n" +
+	"\bsolution\x18\x04 \x01(\tR\bsolution\x123\n" +
+	"\x06source\x18\x05 \x01(\v2\x1b.memsidecar.v1.DigestSourceR\x06source\"|\n" +
 	"\x0fExportedSession\x120\n" +
 	"\asession\x18\x01 \x01(\v2\x16.memsidecar.v1.SessionR\asession\x127\n" +
 	"\asummary\x18\x02 \x01(\v2\x1d.memsidecar.v1.SessionSummaryR\asummary\"\x8f\x01\n" +
@@ -3105,7 +3233,7 @@ func file_memsidecar_v1_memory_service_proto_rawDescGZIP() []byte {
 }
 
 var file_memsidecar_v1_memory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_memsidecar_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_memsidecar_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_memsidecar_v1_memory_service_proto_goTypes = []any{
 	(RetrieveSource)(0),                // 0: memsidecar.v1.RetrieveSource
 	(BreakerState)(0),                  // 1: memsidecar.v1.BreakerState
@@ -3135,146 +3263,150 @@ var file_memsidecar_v1_memory_service_proto_goTypes = []any{
 	(*ForgetUserResponse)(nil),         // 25: memsidecar.v1.ForgetUserResponse
 	(*ExportUserRequest)(nil),          // 26: memsidecar.v1.ExportUserRequest
 	(*ExportUserResponse)(nil),         // 27: memsidecar.v1.ExportUserResponse
-	(*ExportedSession)(nil),            // 28: memsidecar.v1.ExportedSession
-	(*ExportedConsideration)(nil),      // 29: memsidecar.v1.ExportedConsideration
-	(*ImportMemoriesRequest)(nil),      // 30: memsidecar.v1.ImportMemoriesRequest
-	(*ImportMemoriesResponse)(nil),     // 31: memsidecar.v1.ImportMemoriesResponse
-	(*GetUserSettingsRequest)(nil),     // 32: memsidecar.v1.GetUserSettingsRequest
-	(*GetUserSettingsResponse)(nil),    // 33: memsidecar.v1.GetUserSettingsResponse
-	(*UpdateUserSettingsRequest)(nil),  // 34: memsidecar.v1.UpdateUserSettingsRequest
-	(*UpdateUserSettingsResponse)(nil), // 35: memsidecar.v1.UpdateUserSettingsResponse
-	(*GetStatusRequest)(nil),           // 36: memsidecar.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),          // 37: memsidecar.v1.GetStatusResponse
-	(*ComponentStatus)(nil),            // 38: memsidecar.v1.ComponentStatus
-	(*EmbeddingStatus)(nil),            // 39: memsidecar.v1.EmbeddingStatus
-	(*EmbeddingProgress)(nil),          // 40: memsidecar.v1.EmbeddingProgress
-	(*ModelUsage)(nil),                 // 41: memsidecar.v1.ModelUsage
-	(*QueueStatus)(nil),                // 42: memsidecar.v1.QueueStatus
-	(*Scope)(nil),                      // 43: memsidecar.v1.Scope
-	(MemoryKind)(0),                    // 44: memsidecar.v1.MemoryKind
-	(*timestamppb.Timestamp)(nil),      // 45: google.protobuf.Timestamp
-	(AgentFilter)(0),                   // 46: memsidecar.v1.AgentFilter
-	(*Degradation)(nil),                // 47: memsidecar.v1.Degradation
-	(*SessionMessage)(nil),             // 48: memsidecar.v1.SessionMessage
-	(*ScoreParts)(nil),                 // 49: memsidecar.v1.ScoreParts
-	(*Memory)(nil),                     // 50: memsidecar.v1.Memory
-	(*Message)(nil),                    // 51: memsidecar.v1.Message
-	(*durationpb.Duration)(nil),        // 52: google.protobuf.Duration
-	(*Consideration)(nil),              // 53: memsidecar.v1.Consideration
-	(ConsiderationState)(0),            // 54: memsidecar.v1.ConsiderationState
-	(*fieldmaskpb.FieldMask)(nil),      // 55: google.protobuf.FieldMask
-	(*UserSettings)(nil),               // 56: memsidecar.v1.UserSettings
-	(*Trace)(nil),                      // 57: memsidecar.v1.Trace
-	(*Session)(nil),                    // 58: memsidecar.v1.Session
-	(*SessionSummary)(nil),             // 59: memsidecar.v1.SessionSummary
+	(*DigestFinding)(nil),              // 28: memsidecar.v1.DigestFinding
+	(*ExportedSession)(nil),            // 29: memsidecar.v1.ExportedSession
+	(*ExportedConsideration)(nil),      // 30: memsidecar.v1.ExportedConsideration
+	(*ImportMemoriesRequest)(nil),      // 31: memsidecar.v1.ImportMemoriesRequest
+	(*ImportMemoriesResponse)(nil),     // 32: memsidecar.v1.ImportMemoriesResponse
+	(*GetUserSettingsRequest)(nil),     // 33: memsidecar.v1.GetUserSettingsRequest
+	(*GetUserSettingsResponse)(nil),    // 34: memsidecar.v1.GetUserSettingsResponse
+	(*UpdateUserSettingsRequest)(nil),  // 35: memsidecar.v1.UpdateUserSettingsRequest
+	(*UpdateUserSettingsResponse)(nil), // 36: memsidecar.v1.UpdateUserSettingsResponse
+	(*GetStatusRequest)(nil),           // 37: memsidecar.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),          // 38: memsidecar.v1.GetStatusResponse
+	(*ComponentStatus)(nil),            // 39: memsidecar.v1.ComponentStatus
+	(*EmbeddingStatus)(nil),            // 40: memsidecar.v1.EmbeddingStatus
+	(*EmbeddingProgress)(nil),          // 41: memsidecar.v1.EmbeddingProgress
+	(*ModelUsage)(nil),                 // 42: memsidecar.v1.ModelUsage
+	(*QueueStatus)(nil),                // 43: memsidecar.v1.QueueStatus
+	(*Scope)(nil),                      // 44: memsidecar.v1.Scope
+	(MemoryKind)(0),                    // 45: memsidecar.v1.MemoryKind
+	(*timestamppb.Timestamp)(nil),      // 46: google.protobuf.Timestamp
+	(AgentFilter)(0),                   // 47: memsidecar.v1.AgentFilter
+	(*Degradation)(nil),                // 48: memsidecar.v1.Degradation
+	(*SessionMessage)(nil),             // 49: memsidecar.v1.SessionMessage
+	(*ScoreParts)(nil),                 // 50: memsidecar.v1.ScoreParts
+	(*Memory)(nil),                     // 51: memsidecar.v1.Memory
+	(*Message)(nil),                    // 52: memsidecar.v1.Message
+	(*durationpb.Duration)(nil),        // 53: google.protobuf.Duration
+	(*Consideration)(nil),              // 54: memsidecar.v1.Consideration
+	(ConsiderationState)(0),            // 55: memsidecar.v1.ConsiderationState
+	(*fieldmaskpb.FieldMask)(nil),      // 56: google.protobuf.FieldMask
+	(*UserSettings)(nil),               // 57: memsidecar.v1.UserSettings
+	(*Trace)(nil),                      // 58: memsidecar.v1.Trace
+	(*DigestSource)(nil),               // 59: memsidecar.v1.DigestSource
+	(*Session)(nil),                    // 60: memsidecar.v1.Session
+	(*SessionSummary)(nil),             // 61: memsidecar.v1.SessionSummary
 }
 var file_memsidecar_v1_memory_service_proto_depIdxs = []int32{
-	43, // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
-	44, // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
-	45, // 2: memsidecar.v1.RetrieveRequest.created_after:type_name -> google.protobuf.Timestamp
-	45, // 3: memsidecar.v1.RetrieveRequest.created_before:type_name -> google.protobuf.Timestamp
-	46, // 4: memsidecar.v1.RetrieveRequest.agent:type_name -> memsidecar.v1.AgentFilter
+	44, // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
+	45, // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
+	46, // 2: memsidecar.v1.RetrieveRequest.created_after:type_name -> google.protobuf.Timestamp
+	46, // 3: memsidecar.v1.RetrieveRequest.created_before:type_name -> google.protobuf.Timestamp
+	47, // 4: memsidecar.v1.RetrieveRequest.agent:type_name -> memsidecar.v1.AgentFilter
 	0,  // 5: memsidecar.v1.RetrieveRequest.sources:type_name -> memsidecar.v1.RetrieveSource
 	5,  // 6: memsidecar.v1.RetrieveResponse.memories:type_name -> memsidecar.v1.RetrievedMemory
-	47, // 7: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
+	48, // 7: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
 	4,  // 8: memsidecar.v1.RetrieveResponse.messages:type_name -> memsidecar.v1.RetrievedMessage
-	48, // 9: memsidecar.v1.RetrievedMessage.message:type_name -> memsidecar.v1.SessionMessage
-	49, // 10: memsidecar.v1.RetrievedMessage.parts:type_name -> memsidecar.v1.ScoreParts
-	48, // 11: memsidecar.v1.RetrievedMessage.before:type_name -> memsidecar.v1.SessionMessage
-	48, // 12: memsidecar.v1.RetrievedMessage.after:type_name -> memsidecar.v1.SessionMessage
-	50, // 13: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
-	49, // 14: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
-	43, // 15: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
-	51, // 16: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
-	52, // 17: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
-	53, // 18: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
-	43, // 19: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	53, // 20: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	43, // 21: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
-	54, // 22: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
-	53, // 23: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
-	43, // 24: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	53, // 25: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	43, // 26: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	50, // 27: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	50, // 28: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	43, // 29: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	50, // 30: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	43, // 31: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	50, // 32: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
-	43, // 33: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	50, // 34: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	55, // 35: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
-	50, // 36: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	43, // 37: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	43, // 38: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
-	43, // 39: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
-	56, // 40: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
-	50, // 41: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
-	29, // 42: memsidecar.v1.ExportUserResponse.consideration:type_name -> memsidecar.v1.ExportedConsideration
-	28, // 43: memsidecar.v1.ExportUserResponse.session:type_name -> memsidecar.v1.ExportedSession
-	48, // 44: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
-	57, // 45: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
-	58, // 46: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
-	59, // 47: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
-	53, // 48: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
-	51, // 49: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
-	43, // 50: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	50, // 51: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
-	43, // 52: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	56, // 53: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	43, // 54: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	56, // 55: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
-	55, // 56: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
-	56, // 57: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	43, // 58: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
-	45, // 59: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	38, // 60: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
-	39, // 61: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
-	42, // 62: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
-	41, // 63: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
-	1,  // 64: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
-	45, // 65: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
-	40, // 66: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
-	52, // 67: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
-	45, // 68: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
-	2,  // 69: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
-	6,  // 70: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
-	8,  // 71: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
-	10, // 72: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
-	12, // 73: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
-	14, // 74: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
-	16, // 75: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
-	18, // 76: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
-	20, // 77: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
-	22, // 78: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
-	24, // 79: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
-	26, // 80: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
-	30, // 81: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
-	32, // 82: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
-	34, // 83: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
-	36, // 84: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
-	3,  // 85: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
-	7,  // 86: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
-	9,  // 87: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
-	11, // 88: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
-	13, // 89: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
-	15, // 90: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
-	17, // 91: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
-	19, // 92: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
-	21, // 93: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
-	23, // 94: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
-	25, // 95: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
-	27, // 96: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
-	31, // 97: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
-	33, // 98: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
-	35, // 99: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
-	37, // 100: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
-	85, // [85:101] is the sub-list for method output_type
-	69, // [69:85] is the sub-list for method input_type
-	69, // [69:69] is the sub-list for extension type_name
-	69, // [69:69] is the sub-list for extension extendee
-	0,  // [0:69] is the sub-list for field type_name
+	49, // 9: memsidecar.v1.RetrievedMessage.message:type_name -> memsidecar.v1.SessionMessage
+	50, // 10: memsidecar.v1.RetrievedMessage.parts:type_name -> memsidecar.v1.ScoreParts
+	49, // 11: memsidecar.v1.RetrievedMessage.before:type_name -> memsidecar.v1.SessionMessage
+	49, // 12: memsidecar.v1.RetrievedMessage.after:type_name -> memsidecar.v1.SessionMessage
+	51, // 13: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
+	50, // 14: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
+	44, // 15: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
+	52, // 16: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
+	53, // 17: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
+	54, // 18: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
+	44, // 19: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	54, // 20: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	44, // 21: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
+	55, // 22: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
+	54, // 23: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
+	44, // 24: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	54, // 25: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	44, // 26: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	51, // 27: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	51, // 28: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	44, // 29: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	51, // 30: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	44, // 31: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	51, // 32: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
+	44, // 33: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	51, // 34: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	56, // 35: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
+	51, // 36: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	44, // 37: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	44, // 38: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
+	44, // 39: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
+	57, // 40: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
+	51, // 41: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
+	30, // 42: memsidecar.v1.ExportUserResponse.consideration:type_name -> memsidecar.v1.ExportedConsideration
+	29, // 43: memsidecar.v1.ExportUserResponse.session:type_name -> memsidecar.v1.ExportedSession
+	49, // 44: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
+	58, // 45: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
+	28, // 46: memsidecar.v1.ExportUserResponse.digest_finding:type_name -> memsidecar.v1.DigestFinding
+	59, // 47: memsidecar.v1.DigestFinding.source:type_name -> memsidecar.v1.DigestSource
+	60, // 48: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
+	61, // 49: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
+	54, // 50: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
+	52, // 51: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
+	44, // 52: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	51, // 53: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
+	44, // 54: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	57, // 55: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	44, // 56: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	57, // 57: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
+	56, // 58: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
+	57, // 59: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	44, // 60: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
+	46, // 61: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	39, // 62: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
+	40, // 63: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
+	43, // 64: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
+	42, // 65: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
+	1,  // 66: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
+	46, // 67: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
+	41, // 68: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
+	53, // 69: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
+	46, // 70: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
+	2,  // 71: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
+	6,  // 72: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
+	8,  // 73: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
+	10, // 74: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
+	12, // 75: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
+	14, // 76: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
+	16, // 77: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
+	18, // 78: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
+	20, // 79: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
+	22, // 80: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
+	24, // 81: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
+	26, // 82: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
+	31, // 83: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
+	33, // 84: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
+	35, // 85: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
+	37, // 86: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
+	3,  // 87: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
+	7,  // 88: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
+	9,  // 89: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
+	11, // 90: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
+	13, // 91: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
+	15, // 92: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
+	17, // 93: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
+	19, // 94: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
+	21, // 95: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
+	23, // 96: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
+	25, // 97: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
+	27, // 98: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
+	32, // 99: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
+	34, // 100: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
+	36, // 101: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
+	38, // 102: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
+	87, // [87:103] is the sub-list for method output_type
+	71, // [71:87] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	71, // [71:71] is the sub-list for extension extendee
+	0,  // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_memory_service_proto_init() }
@@ -3283,6 +3415,7 @@ func file_memsidecar_v1_memory_service_proto_init() {
 		return
 	}
 	file_memsidecar_v1_common_proto_init()
+	file_memsidecar_v1_digest_proto_init()
 	file_memsidecar_v1_memory_proto_init()
 	file_memsidecar_v1_message_proto_init()
 	file_memsidecar_v1_scope_proto_init()
@@ -3296,8 +3429,9 @@ func file_memsidecar_v1_memory_service_proto_init() {
 		(*ExportUserResponse_Session)(nil),
 		(*ExportUserResponse_Message)(nil),
 		(*ExportUserResponse_Trace)(nil),
+		(*ExportUserResponse_DigestFinding)(nil),
 	}
-	file_memsidecar_v1_memory_service_proto_msgTypes[28].OneofWrappers = []any{
+	file_memsidecar_v1_memory_service_proto_msgTypes[29].OneofWrappers = []any{
 		(*ImportMemoriesRequest_Scope)(nil),
 		(*ImportMemoriesRequest_Memory)(nil),
 	}
@@ -3307,7 +3441,7 @@ func file_memsidecar_v1_memory_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_memsidecar_v1_memory_service_proto_rawDesc), len(file_memsidecar_v1_memory_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   41,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
