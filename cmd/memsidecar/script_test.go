@@ -234,6 +234,7 @@ var changing = []struct {
 	{regexp.MustCompile(`:\d\d\.\d{3}\b`), ":xx.xxx"},
 	{regexp.MustCompile(` in [\d.]+m?s`), " in TIME"},
 	{regexp.MustCompile(` +[\d.]+[mµ]?s\b`), " TIME"}, // with what stands before it, which is as wide as the longest
+	{regexp.MustCompile(` +TOOK\b`), " TOOK"},         // likewise
 	{regexp.MustCompile(`(?m)^version .*$`), "version    VERSION"},
 }
 

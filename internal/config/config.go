@@ -150,7 +150,7 @@ type Digest struct {
 	MaxTokens  int              `koanf:"max_tokens" min:"100" max:"32000" doc:"most tokens of a conversation in one call, about, and of the model's answer; what is longer is looked at in pieces"`
 	Generation Generation       `koanf:"generation"`
 	Timeout    time.Duration    `koanf:"timeout" min:"100ms" max:"10m" doc:"longest wait for one call of the model"`
-	Templates  digest.Templates `koanf:"templates" doc:"Markdown of a digest by language, a text/template each (docs/design/digests.md has the fields); en serves the languages that have none"`
+	Templates  digest.Templates `koanf:"templates" default:"a built-in one each for en and zh" doc:"Markdown of a digest by language, a text/template each (docs/design/digests.md has the fields); en serves the languages that have none"`
 	ExportDir  string           `koanf:"export_dir" doc:"folder into which digests and notebooks are written as Markdown, too, for people to read and add to; empty writes none"`
 }
 

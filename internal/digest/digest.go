@@ -48,6 +48,9 @@ type Finding struct {
 	Quote      string   `json:"quote,omitempty"`
 	Reason     string   `json:"reason,omitempty"`
 
+	// Passing findings are told in the digest and not remembered, however important they look.
+	Passing bool `json:"passing,omitempty"`
+
 	SaidAt   time.Time `json:"-"`
 	MemoryID string    `json:"-"` // the memory that it is; "" for none
 }

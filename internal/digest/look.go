@@ -161,7 +161,7 @@ func (k *Keeper) checked(findings []Finding, p *Piece, day string) []Finding {
 		if f.Kind == "" {
 			f.Kind = kinds[f.Category]
 		}
-		if f.Category != Topic && f.Importance == 0 {
+		if f.Category != Topic && f.Importance == 0 && !f.Passing {
 			text := f.Text
 			switch f.Category {
 			case Preference:

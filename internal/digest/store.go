@@ -65,9 +65,10 @@ type WaitingQuery struct {
 // Message is a message that waits.
 type Message struct {
 	memory.Message
-	Ref        int64 // names it in Contribution.Covers
-	Position   int64 // in its session
-	Considered bool  // its statements are memories already, or are going to be without being asked for
+	Ref      int64 // names it in Contribution.Covers
+	Position int64 // in its session
+	// Considered messages have their statements among the memories already or, for a query ByItself, are going to have them.
+	Considered bool
 }
 
 // Waiting is a part of a session that no digest has looked at.

@@ -61,7 +61,7 @@ func (d *Digests) Waiting(ctx context.Context, user memory.User, q digest.Waitin
 			return optional(err)
 		}
 		rows, err := r.Query(ctx, `SELECT m.row, m.position, m.agent_id, m.consideration IS NOT NULL
-			OR m.settled = 0 AND coalesce(s.memorize_every, s.default_every) > 0, m.message`+waitingClause+
+			OR ?2 AND m.settled = 0 AND coalesce(s.memorize_every, s.default_every) > 0, m.message`+waitingClause+
 			`AND m.session_row = ?5 ORDER BY m.row LIMIT ?6`, userRow, q.ByItself, from, before, sessionRow, q.Limit)
 		if err != nil {
 			return err

@@ -91,6 +91,16 @@ var (
 	noInsight = regexp.MustCompile(`(?i)^(谢谢|感谢|你好|好的|嗯|哈哈|thanks|thank you|ok|okay|hi|hello)|[?？]$|(吗|呢)[。.！!]?$|没(有)?(发现|意识到|学会)|不(明白|懂)`)
 )
 
+// lead is what a sentence begins with that belongs to the talk and not to the matter.
+var lead = regexp.MustCompile(`^(?:(?:嗯+|啊|哦|唉|哎|那么?|不过|但是|可是|另外|还有|然后|所以|对了|比如|其实|首先|请问|你好|你觉得|你知道|我想问一?下?|(?i:well|so|but|and|also|hey|hi|ok|okay|actually|by the way|please))[，,、：:！!。 ]+|你觉得|请问)+`)
+
+func stripped(text string) string {
+	if rest := lead.ReplaceAllString(text, ""); utf8.RuneCountInString(rest) >= minRunes {
+		return rest
+	}
+	return text
+}
+
 // issues are problems and questions about how to do something, with what was advised or found.
 func issues(p digest.Piece) []digest.Finding {
 	var found []digest.Finding
@@ -108,10 +118,13 @@ func issues(p digest.Piece) []digest.Finding {
 			continue // somebody asked, and nobody knew
 		}
 		f := digest.Finding{
-			Category: digest.Issue, Text: question, Solution: solution, Quote: question, MessageIDs: []string{m.Name()}, SaidAt: m.Time,
+			Category: digest.Issue, Text: stripped(question), Solution: solution, Quote: question, MessageIDs: []string{m.Name()}, SaidAt: m.Time,
+			// Advice that a bot gives about life is worth telling. Worth knowing is what solved a technical problem.
+			Passing: !technical,
 		}
 		if by != nil {
 			f.MessageIDs = append(f.MessageIDs, by.Name())
+			f.Passing = f.Passing && by.Role != memory.RoleUser // who says what it was knows
 		}
 		found = append(found, f)
 	}
@@ -147,7 +160,7 @@ func solutionAfter(messages []digest.Message, at int) (solution string, by *dige
 		switch m.Role {
 		case memory.RoleAssistant:
 			if solution == "" {
-				if text := picked(sentences(m.Content), advice); text != "" {
+				if text := stripped(picked(sentences(m.Content), advice)); text != "" {
 					solution, by = text, m
 				}
 			}

@@ -24,6 +24,7 @@ type connection struct {
 	memsidecarv1.MemoryServiceClient
 	memsidecarv1.SessionServiceClient
 	memsidecarv1.TraceServiceClient
+	memsidecarv1.DigestServiceClient
 	*grpc.ClientConn
 	addr    string
 	timeout time.Duration // of each unary call; 0 is none
@@ -64,6 +65,7 @@ func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error
 	c.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(c.ClientConn)
 	c.SessionServiceClient = memsidecarv1.NewSessionServiceClient(c.ClientConn)
 	c.TraceServiceClient = memsidecarv1.NewTraceServiceClient(c.ClientConn)
+	c.DigestServiceClient = memsidecarv1.NewDigestServiceClient(c.ClientConn)
 	return c, nil
 }
 

@@ -153,7 +153,7 @@ func flagOf(field string) string {
 		"session.title", "session.memorize_every":
 		_, name, _ := strings.Cut(field, ".")
 		return "--" + strings.ReplaceAll(name, "_", "-")
-	case "top_k", "min_score", "max_context_chars", "filter", "request_id", "wait", "max_messages", "max_turns", "max_chars", "language":
+	case "top_k", "min_score", "max_context_chars", "filter", "request_id", "wait", "max_messages", "max_turns", "max_chars", "language", "max_entries":
 		return "--" + strings.ReplaceAll(field, "_", "-")
 	case "memory.observe_time", "messages[0].time":
 		return "--time"
@@ -176,6 +176,8 @@ func flagOf(field string) string {
 		return "--top"
 	case "after_time", "before_time":
 		return "--" + strings.TrimSuffix(field, "_time")
+	case "day":
+		return "the day"
 	case "query":
 		return "the query"
 	case "memory.text", "messages[0].content":

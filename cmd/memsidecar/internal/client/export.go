@@ -24,7 +24,7 @@ type memoriesExport struct {
 // Help has examples.
 func (memoriesExport) Help() string {
 	return `One record a line: the settings, then the memories, the considerations with their dialogues, the sessions, each followed by
-its messages, and the traces, each oldest first. memsidecar sessions export writes one session alone.
+its messages, the traces, and what digests are made of, each oldest first. memsidecar sessions export writes one session alone.
 A file is complete or not there at all, and only its owner can read it.
 
 Examples:
@@ -59,8 +59,9 @@ func (c memoriesExport) Run(ctx context.Context, p *Program) error {
 	default:
 		return err
 	}
-	p.note("exported %s, %s, %s with %s, and %s", count(e.memories, "memory", "memories"), count(e.considerations, "consideration", "considerations"),
-		count(e.sessions, "session", "sessions"), count(e.messages, "message", "messages"), count(e.traces, "trace", "traces"))
+	p.note("exported %s, %s, %s with %s, %s, and %s", count(e.memories, "memory", "memories"), count(e.considerations, "consideration", "considerations"),
+		count(e.sessions, "session", "sessions"), count(e.messages, "message", "messages"), count(e.traces, "trace", "traces"),
+		count(e.findings, "finding of digests", "findings of digests"))
 	return nil
 }
 
@@ -70,7 +71,7 @@ type export struct {
 	conn  *connection
 	scope *memsidecarv1.Scope
 
-	memories, considerations, sessions, messages, traces int
+	memories, considerations, sessions, messages, traces, findings int
 }
 
 func (e *export) write(ctx context.Context, w io.Writer) (err error) {
@@ -100,6 +101,8 @@ func (e *export) write(ctx context.Context, w io.Writer) (err error) {
 			e.messages++
 		case *memsidecarv1.ExportUserResponse_Trace:
 			e.traces++
+		case *memsidecarv1.ExportUserResponse_DigestFinding:
+			e.findings++
 		}
 		data, err := jsonLine(record, protojson.MarshalOptions{UseProtoNames: true})
 		if err != nil {

@@ -55,6 +55,7 @@ func (c forgetCommand) Run(ctx context.Context, p *Program) error {
 		s.fields("memories", resp.GetMemoryCount(), "considerations", resp.GetConsiderationCount(),
 			"messages to others", resp.GetMessageCount(), "sessions", resp.GetSessionCount(),
 			"messages of sessions", resp.GetSessionMessageCount(), "traces", resp.GetTraceCount(),
+			"findings of digests", resp.GetDigestFindingCount(), "files", resp.GetFileCount(),
 			"settings", yesNo(resp.GetSettingsDeleted()), "bytes gone from disk", purged)
 	})
 }
