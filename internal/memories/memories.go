@@ -208,14 +208,14 @@ func (k *Keeper) Forget(ctx context.Context, user memory.User) (r Receipt, err e
 		return r, err
 	}
 	r.Considerations, r.Messages = forgotten.Considerations, forgotten.Messages
+	if r.Digests, err = k.Digests.Forget(ctx, user); err != nil {
+		return r, err
+	}
 	said, err := k.Sessions.Forget(ctx, user)
 	if err != nil {
 		return r, err
 	}
 	r.SessionMessages, r.Sessions = said.Messages, said.Sessions
-	if r.Digests, err = k.Digests.Forget(ctx, user); err != nil {
-		return r, err
-	}
 	if r.Files, err = k.DigestFiles(user); err != nil {
 		return r, err
 	}

@@ -205,6 +205,7 @@ func insights(p digest.Piece) []digest.Finding {
 			continue
 		}
 		for _, s := range sentences(m.Content) {
+			s = stripped(s)
 			if len(found) == maxInsights {
 				return found
 			}
