@@ -29,6 +29,7 @@ type conversationParts struct {
 	considerer     *decide.Considerer
 	models         *models
 	traces         *trace.Recorder
+	digests        *digests
 	storageProblem func() string
 }
 
@@ -41,8 +42,11 @@ func startConversations(cfg config.Config, p conversationParts, log *slog.Logger
 		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: log,
 	})}
 	parts := session.Parts{
-		Store: p.sessions, Settings: p.settings, Considerer: p.considerer, Traces: p.traces, Appended: c.worker.Wake,
-		StorageProblem: p.storageProblem,
+		Store: p.sessions, Settings: p.settings, Considerer: p.considerer, Traces: p.traces, StorageProblem: p.storageProblem, Digest: p.digests.rule,
+		Appended: func() {
+			c.worker.Wake()
+			p.digests.keeper.Wake()
+		},
 	}
 	if cfg.Session.SummaryMaxChars > 0 {
 		parts.Summarizer, parts.Extract = chosenSummarizer{p.models}, extract.New(cfg.Session.SummaryMaxChars)

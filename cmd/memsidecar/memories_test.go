@@ -208,7 +208,7 @@ func TestExportAndImport(t *testing.T) {
 	e := r.export(t, direct("u"))
 	if len(e.memories) != 4 || len(e.considerations) != 3 || e.settings.GetLanguage() != "zh" ||
 		e.records[0].GetSettings() == nil || e.records[1].GetMemory() == nil || e.records[7].GetConsideration() == nil || e.records[8].GetSession() == nil ||
-		e.records[len(e.records)-1].GetTrace() == nil {
+		e.records[len(e.records)-4].GetTrace() == nil || e.records[len(e.records)-1].GetDigestFinding() == nil {
 		t.Fatalf("exported %s", e.records)
 	}
 	if !slices.IsSortedFunc(e.memories, func(a, b *memsidecarv1.Memory) int {

@@ -17,6 +17,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/decide/model"
 	"github.com/memsidecar/memsidecar/internal/decide/rules"
+	"github.com/memsidecar/memsidecar/internal/digest"
+	digestmodel "github.com/memsidecar/memsidecar/internal/digest/model"
 	"github.com/memsidecar/memsidecar/internal/embed"
 	embedlocal "github.com/memsidecar/memsidecar/internal/embed/local"
 	"github.com/memsidecar/memsidecar/internal/llm"
@@ -36,6 +38,7 @@ const (
 	partEmbedding = "embedding"
 	partDecision  = "decision"
 	partSummary   = "summary"
+	partDigest    = "digest"
 )
 
 const (
@@ -65,6 +68,8 @@ type models struct {
 	deciding *decide.Switch
 	// conversations is who summarises conversations, nil until it is chosen.
 	conversations atomic.Pointer[session.Summarizer]
+	// digests is who finds what digests tell, nil until it is chosen.
+	digests atomic.Pointer[digest.Extractor]
 
 	mu     sync.Mutex
 	chosen map[string]server.Component // without the breaker's state
@@ -76,7 +81,7 @@ func newModels(cfg config.Config, environ []string, ruleset *rules.Rules, record
 		breakers: map[string]*breaker.Breaker{}, chosen: map[string]server.Component{},
 		deciding: decide.NewSwitch(),
 	}
-	for _, part := range []string{partEmbedding, partDecision, partSummary} {
+	for _, part := range []string{partEmbedding, partDecision, partSummary, partDigest} {
 		m.breakers[part] = breaker.New(breaker.Config{
 			Name: part, FailureThreshold: uint32(cfg.Breaker.Failures), OpenFor: cfg.Breaker.OpenFor, //nolint:gosec // 1 to 1000
 			IsFailure: provider.IsFailure, Log: log,
@@ -104,6 +109,13 @@ func (m *models) check() error {
 			_, _, err := m.locate(part, named(c.Provider), c.Model)
 			errs = append(errs, inPart(part, err))
 		}
+	}
+	if problem := digestmodel.ValidatePrompt(m.cfg.Digest.Prompt); problem != "" {
+		errs = append(errs, fmt.Errorf("digest.prompt %s", problem))
+	}
+	if d := m.cfg.Digest; namesModel(d.Provider, d.Model, ruleBased) {
+		_, _, err := m.locate(partDigest, named(d.Provider), d.Model)
+		errs = append(errs, inPart(partDigest, err))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return usageError{fmt.Errorf("the configuration of the models is wrong:\n%w", err)}
@@ -248,6 +260,9 @@ func (m *models) settleDeciding(ctx context.Context) error {
 			MaxRunes: m.cfg.Session.SummaryMaxChars, Generation: options(m.cfg.Summary, nil).Generation,
 		})
 	}
+	if err := m.settleDigest(summarizer); err != nil {
+		return fmt.Errorf("digest: %w", err)
+	}
 	m.conversations.Store(&conversations)
 	m.deciding.Use(d, s)
 	return nil
@@ -300,7 +315,7 @@ func (m *models) components() []server.Component {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var list []server.Component
-	for _, part := range []string{partEmbedding, partDecision, partSummary} {
+	for _, part := range []string{partEmbedding, partDecision, partSummary, partDigest} {
 		c, ok := m.chosen[part]
 		switch {
 		case !ok:

@@ -123,9 +123,13 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	s.retriever = retriever
 	s.onStop(func(context.Context) { retriever.Close() })
 
+	days := newDigests(cfg, digestParts{
+		db: storage, memories: store, settings: settings, vectors: vectorizer, models: models,
+	}, location, log)
 	considerer := decide.NewConsiderer(decide.Parts{
 		Queue: jobs, Sessions: sessions, Memories: store, Settings: settings, Vectors: vectorizer,
 		Decider: models.deciding.Decider(), Summarizer: models.deciding.Summarizer(), Rules: ruleset, Traces: traces,
+		Digests: days.keeper,
 	}, decide.Options{
 		MaxPending: cfg.Queue.MaxPendingPerUser, MaxWait: cfg.Queue.MaxWait, Location: location,
 		Pool: queue.Options{
@@ -142,11 +146,13 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	considerer.Start()
 	s.onStop(considerer.Stop)
 	talks := startConversations(cfg, conversationParts{
-		sessions: sessions, past: past, settings: settings, considerer: considerer, models: models, traces: traces,
+		sessions: sessions, past: past, settings: settings, considerer: considerer, models: models, traces: traces, digests: days,
 		storageProblem: storageProblem,
 	}, log)
 	s.talks = talks
 	s.onStop(talks.stop)
+	days.keeper.Start()
+	s.onStop(func(context.Context) { days.keeper.Stop() })
 
 	lists := sqlite.NewResults(storage)
 	numbered := results.NewKeeper(lists, results.Options{
@@ -162,8 +168,9 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 		Keeper: memories.NewKeeper(memories.Parts{
 			Store: store, Vectors: vectorizer, Considerations: considerer, Queue: jobs, Sessions: sessions,
 			Settings: settings, Traces: traces, Tokens: meter, Results: lists,
-			Purger: storage,
+			Purger: storage, Digests: days.store, DigestJobs: days.keeper, DigestFiles: days.forgetFiles,
 		}),
+		Digests: days.keeper, Notebook: days.notebook,
 		StorageProblem: storageProblem,
 		Fingerprint:    models.fingerprint,
 		Vectorizing:    vectorizer.Progress,
@@ -176,7 +183,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	}, server.Options{
 		Version: version(), MaxRequestBytes: cfg.MaxRequestBytes, Visibility: cfg.Visibility,
 		RecordConsidered: cfg.Session.RecordConsidered, Window: window(cfg), TopK: cfg.Retrieval.TopK, MinScore: cfg.Retrieval.MinScore,
-		MaxContextChars: cfg.Retrieval.MaxContextChars, Log: log,
+		MaxContextChars: cfg.Retrieval.MaxContextChars, NotebookEntries: cfg.Notebook.MaxEntries, Log: log,
 	})
 	unsettled := models.settleAtStart(ctx)
 	go func() { s.failed <- s.server.Serve(listener) }()
@@ -190,6 +197,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 		considerer.Wake()
 		vectorizer.Wake()
 		talks.wake()
+		days.keeper.Wake()
 		select {
 		case again <- struct{}{}:
 		default:
@@ -205,6 +213,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 		models.settleEventually(watching, unsettled, again, func() {
 			considerer.Wake()
 			talks.wake()
+			days.keeper.Wake()
 		})
 	}()
 	return s, nil

@@ -31,8 +31,11 @@ func (m *models) locate(part, name, modelName string) (provider.Target, secret.V
 	usual := func(p provider.Provider) string { return p.EmbeddingModel }
 	if part != partEmbedding {
 		c := m.cfg.Decision
-		if part == partSummary {
+		switch part {
+		case partSummary:
 			c = m.cfg.Summary
+		case partDigest:
+			c = m.cfg.Digest.Text()
 		}
 		endpoint, key, file = c.Endpoint, c.APIKey, c.APIKeyFile
 		usual = func(p provider.Provider) string { return p.TextModel }

@@ -81,13 +81,13 @@ func TestStatus(t *testing.T) {
 	for _, c := range s.GetComponents() {
 		parts[c.GetName()] = c
 	}
-	for name, implementation := range map[string]string{"storage": "sqlite", "embedding": "local/", "decision": "rules", "summary": "rules"} {
+	for name, implementation := range map[string]string{"storage": "sqlite", "embedding": "local/", "decision": "rules", "summary": "rules", "digest": "rules"} {
 		c := parts[name]
 		if !strings.HasPrefix(c.GetImplementation(), implementation) || c.GetRemote() || c.GetReason() != "" {
 			t.Errorf("%s is %s", name, c)
 		}
 	}
-	if got := parts["storage"].GetBreaker(); got != memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || len(parts) != 4 {
+	if got := parts["storage"].GetBreaker(); got != memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || len(parts) != 5 {
 		t.Errorf("the components are %s", s.GetComponents())
 	}
 	other := must(r.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: "elsewhere"}}))(t)
@@ -117,7 +117,7 @@ func TestForgetUser(t *testing.T) {
 	receipt := must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: anywhere("alice")}))(t)
 	wantSame(t, receipt, &memsidecarv1.ForgetUserResponse{
 		MemoryCount: memories, ConsiderationCount: 4, MessageCount: 3, TraceCount: 5, SettingsDeleted: true, PurgedFromDisk: true,
-		SessionMessageCount: 6, SessionCount: 1,
+		SessionMessageCount: 6, SessionCount: 1, DigestFindingCount: 3,
 	})
 	wantNoBytes(t, r.dir, mark)
 	wantNoBytes(t, r.dir, "alice")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/decide/rules"
+	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/secret"
@@ -39,6 +40,8 @@ type Config struct {
 	Session         Session               `koanf:"session"`
 	History         History               `koanf:"history"`
 	Namespaces      []Namespace           `koanf:"namespaces" doc:"what holds for some namespaces only, a mapping each: name (or a/b/* for all below a/b; the first that fits counts), session_enabled, memorize_every, history_retention, daily_token_budget, daily_user_token_budget"`
+	Digest          Digest                `koanf:"digest"`
+	Notebook        Notebook              `koanf:"notebook"`
 	Trace           Trace                 `koanf:"trace"`
 	Results         Results               `koanf:"results"`
 	ShutdownGrace   time.Duration         `koanf:"shutdown_grace" min:"0" max:"10m" doc:"how long calls and considerations under way may go on after the signal to stop"`
@@ -144,6 +147,40 @@ type History struct {
 	Vectors   int           `koanf:"vectors" min:"0" max:"100000" doc:"newest messages of a user that are embedded, so that they are also found by meaning"`
 }
 
+// Digest is how the digests of users' days are made. The model is that of summary unless one is named.
+type Digest struct {
+	Enabled    bool             `koanf:"enabled" doc:"whether digests are made by themselves; SummarizeDay makes one in any case"`
+	Interval   int              `koanf:"interval" min:"0" max:"100" doc:"messages of a user after which what was said is looked at for the digest; 0 does so only at the end of the user's day"`
+	Provider   string           `koanf:"provider" doc:"auto, rules, or a provider such as gemini, openai, deepseek or ollama; auto takes what summary has, unless model is provider/model"`
+	Model      string           `koanf:"model" doc:"model of the provider, or provider/model; empty is the provider's usual one"`
+	Endpoint   string           `koanf:"endpoint" doc:"base URL of the provider, or a full Gemini URL; empty is the provider's own"`
+	APIKey     secret.Value     `koanf:"api_key" secret:"true" doc:"key of the provider; empty reads the provider's own variable, such as GEMINI_API_KEY"`
+	APIKeyFile string           `koanf:"api_key_file" doc:"file that holds the key, instead of api_key"`
+	Prompt     string           `koanf:"prompt" doc:"prompt with the placeholder {conversation}; empty is the built-in one"`
+	MaxTokens  int              `koanf:"max_tokens" min:"100" max:"32000" doc:"most tokens of a conversation in one call, about, and of the model's answer; what is longer is looked at in pieces"`
+	Generation Generation       `koanf:"generation"`
+	Timeout    time.Duration    `koanf:"timeout" min:"100ms" max:"10m" doc:"longest wait for one call of the model"`
+	Templates  digest.Templates `koanf:"templates" default:"a built-in one each for en and zh" doc:"Markdown of a digest by language, a text/template each (docs/design/digests.md has the fields); en serves the languages that have none"`
+	ExportDir  string           `koanf:"export_dir" doc:"folder into which digests and notebooks are written as Markdown, too, for people to read and add to; empty writes none"`
+}
+
+// Text is the model as other parts configure theirs.
+func (d Digest) Text() Model {
+	generation := d.Generation
+	if generation.MaxOutputTokens == 0 {
+		generation.MaxOutputTokens = d.MaxTokens
+	}
+	return Model{
+		Provider: d.Provider, Model: d.Model, Endpoint: d.Endpoint, APIKey: d.APIKey, APIKeyFile: d.APIKeyFile, Prompt: d.Prompt,
+		Generation: generation, Timeout: d.Timeout,
+	}
+}
+
+// Notebook is the view of all memories of a user.
+type Notebook struct {
+	MaxEntries int `koanf:"max_entries" min:"1" max:"10000" doc:"memories that a notebook shows, the newest; more are stored"`
+}
+
 // Namespace is what holds for some namespaces only. What is nil is as for all.
 type Namespace struct {
 	Name             string         `koanf:"name"`
@@ -218,7 +255,12 @@ func defaults(dataDir string) Config {
 			MaxMessages: 10, MaxTurns: 5, MaxChars: 4000, FailurePhrases: []string{}, SummaryMaxChars: 1000,
 			Labels: map[string]string{}, Wordings: session.DefaultWordings(),
 		},
-		History:       History{Vectors: 1000},
+		History: History{Vectors: 1000},
+		Digest: Digest{
+			Enabled: true, Interval: 10, Provider: "auto", MaxTokens: 4000, Generation: model.Generation, Timeout: model.Timeout,
+			Templates: digest.DefaultTemplates(),
+		},
+		Notebook:      Notebook{MaxEntries: 200},
 		Namespaces:    []Namespace{},
 		Trace:         Trace{Retention: 168 * time.Hour, MaxRecords: 50_000},
 		Results:       Results{MaxItems: 100, MaxAge: 2160 * time.Hour},

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/session"
@@ -91,6 +92,14 @@ func validate(c Config, from origins, bad *problems) {
 		alone[language] = wording
 		return alone.Problem()
 	})
+	checkWordings(check, "digest.templates.", c.Digest.Templates, func(language, template string) string {
+		alone := digest.DefaultTemplates()
+		alone[language] = template
+		return alone.Problem()
+	})
+	if dir := c.Digest.ExportDir; dir != "" && (strings.TrimSpace(dir) == "" || dir[0] == '~') {
+		check("digest.export_dir", "begins with ~, which only a shell knows, or is blank", "write the folder out")
+	}
 	for i, n := range c.Namespaces {
 		n.validate(fmt.Sprintf("namespaces[%d]", i), check)
 	}

@@ -28,6 +28,21 @@ type Memories interface {
 	Apply(ctx context.Context, user memory.User, entries []vectorstore.Entry) ([]vectorstore.Applied, error)
 }
 
+// Digests is told what considering has yielded.
+type Digests interface {
+	// Remembered may be told the same again, after a crash, and then changes nothing.
+	Remembered(ctx context.Context, r Remembered) error
+}
+
+// Remembered is what considering one speaker's words has yielded.
+type Remembered struct {
+	ConsiderationID string
+	Scope           memory.Scope // its user is the speaker
+	DecidedBy       string
+	Statements      []memory.Statement
+	Changes         []memory.MemoryChange // of the statements, in order
+}
+
 // Vectors embeds texts for storage.
 type Vectors interface {
 	// Embeddings returns the vectors of each text, empty ones while the embedder is away: then they are made later.
@@ -45,7 +60,8 @@ type Parts struct {
 	Summarizer Summarizer
 	Traces     Traces
 	// Rules do what the decider or the summariser may not, because a token budget is used up.
-	Rules Rules
+	Rules   Rules
+	Digests Digests // optional
 }
 
 // Options describes a Considerer.
@@ -203,6 +219,15 @@ func (c *Considerer) handle(ctx context.Context, job queue.Job) (memory.State, m
 	changes, err := c.apply(ctx, job, p)
 	if err != nil {
 		return "", memory.Outcome{}, err
+	}
+	if c.Digests != nil {
+		err := c.Digests.Remembered(ctx, Remembered{
+			ConsiderationID: job.Consideration.ID, Scope: job.Consideration.Scope, DecidedBy: p.DecidedBy,
+			Statements: p.Statements, Changes: changes,
+		})
+		if err != nil {
+			return "", memory.Outcome{}, err
+		}
 	}
 	return memory.StateRemembered, memory.Outcome{Reason: p.Reason, Changes: changes, DecidedBy: p.DecidedBy}, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/lexical"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
@@ -66,6 +67,12 @@ type Results interface {
 	ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel) error
 }
 
+// Digests is the part of digest.Store that moving out and forgetting need.
+type Digests interface {
+	List(ctx context.Context, user memory.User, after string, limit int) (entries []digest.Entry, next string, err error)
+	Forget(ctx context.Context, user memory.User) (int64, error)
+}
+
 // Purger removes deleted bytes from the disk, see sqlite.Access.
 type Purger interface {
 	Purge(ctx context.Context) (bool, error)
@@ -89,6 +96,10 @@ type Parts struct {
 	Tokens         Tokens
 	Results        Results
 	Purger         Purger
+	Digests        Digests
+	DigestJobs     Considerations // what makes digests
+	// DigestFiles deletes the user's files of digests and returns how many there were.
+	DigestFiles func(user memory.User) (int, error)
 }
 
 // Keeper carries out the commands.
@@ -195,6 +206,8 @@ type Receipt struct {
 	Settings        bool
 	Tokens          bool // a count of the tokens that models took for the user
 	Results         results.Forgotten
+	Digests         int64 // findings
+	Files           int
 	Purged          bool // the bytes are gone from the files
 }
 
@@ -206,6 +219,14 @@ func (k *Keeper) Forget(ctx context.Context, user memory.User) (r Receipt, err e
 		return r, err
 	}
 	defer release()
+	releaseDigests, err := k.DigestJobs.Bar(ctx, user)
+	if err != nil {
+		return r, err
+	}
+	defer releaseDigests()
+	if r.Digests, err = k.Digests.Forget(ctx, user); err != nil {
+		return r, err
+	}
 	said, err := k.Sessions.Forget(ctx, user)
 	if err != nil {
 		return r, err
@@ -216,6 +237,9 @@ func (k *Keeper) Forget(ctx context.Context, user memory.User) (r Receipt, err e
 		return r, err
 	}
 	r.Considerations, r.Messages = forgotten.Considerations, forgotten.Messages
+	if r.Files, err = k.DigestFiles(user); err != nil {
+		return r, err
+	}
 	if r.Traces, err = k.Traces.Forget(ctx, user); err != nil {
 		return r, err
 	}

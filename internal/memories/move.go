@@ -9,6 +9,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/lexical"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
@@ -36,11 +37,12 @@ type Visitor struct {
 	Registry   func(results.Exported) error
 	ResultItem func(results.Item) error
 	ResultList func(results.Shown) error
+	Digest     func(digest.Entry) error
 }
 
-// Export visits everything of a user: the settings, then the memories, the considerations, the sessions, the traces and the
-// result lists, each oldest first, items of results newest first, and the count of tokens. Of a group's dialogue only the
-// user's own messages and the bot's are shown, of a group's session what the
+// Export visits everything of a user: the settings, then the memories, the considerations, the sessions, the traces, the
+// findings of digests and the result lists, each oldest first, items of results newest first, and the count of tokens. Of a
+// group's dialogue only the user's own messages and the bot's are shown, of a group's session what the
 // user said and was answered. What is stored meanwhile may or may not be visited.
 func (k *Keeper) Export(ctx context.Context, user memory.User, visit Visitor) error {
 	settings, err := k.Settings.Get(ctx, user)
@@ -51,7 +53,7 @@ func (k *Keeper) Export(ctx context.Context, user memory.User, visit Visitor) er
 		return err
 	}
 	for _, export := range []func(context.Context, memory.User, Visitor) error{
-		k.exportMemories, k.exportConsiderations, k.exportSessions, k.exportTraces, k.exportResults, k.exportTokens,
+		k.exportMemories, k.exportConsiderations, k.exportSessions, k.exportTraces, k.exportDigests, k.exportResults, k.exportTokens,
 	} {
 		if err := export(ctx, user, visit); err != nil {
 			return err
@@ -101,6 +103,22 @@ func (k *Keeper) exportConsiderations(ctx context.Context, user memory.User, vis
 			}
 		}
 		query.After = next
+	}
+	return nil
+}
+
+func (k *Keeper) exportDigests(ctx context.Context, user memory.User, visit Visitor) error {
+	for after, more := "", true; more; more = after != "" {
+		page, next, err := k.Digests.List(ctx, user, after, pageSize)
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			if err := visit.Digest(e); err != nil {
+				return err
+			}
+		}
+		after = next
 	}
 	return nil
 }

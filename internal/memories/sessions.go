@@ -64,12 +64,14 @@ func (k *Keeper) barAll(ctx context.Context, namespace string, users []string) (
 		}
 	}
 	for _, id := range users {
-		one, err := k.Considerations.Bar(ctx, memory.User{Namespace: namespace, ID: id})
-		if err != nil {
-			release()
-			return nil, err
+		for _, jobs := range []Considerations{k.Considerations, k.DigestJobs} {
+			one, err := jobs.Bar(ctx, memory.User{Namespace: namespace, ID: id})
+			if err != nil {
+				release()
+				return nil, err
+			}
+			releases = append(releases, one)
 		}
-		releases = append(releases, one)
 	}
 	return release, nil
 }

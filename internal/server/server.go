@@ -16,8 +16,10 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/notebook"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/results"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
@@ -53,6 +55,9 @@ type Parts struct {
 	Topics        *topics.Counter
 	Traces        Traces
 	Results       *results.Keeper
+	// Digests are those of the users' days.
+	Digests  *digest.Keeper
+	Notebook *notebook.Keeper
 	// StorageProblem says why storage is down, or "".
 	StorageProblem func() string
 	// Components says how the parts are.
@@ -93,6 +98,8 @@ type Options struct {
 	TopK            int
 	MinScore        float64
 	MaxContextChars int
+	// NotebookEntries is the default of GetNotebook.
+	NotebookEntries int
 	Log             *slog.Logger
 }
 
@@ -100,6 +107,8 @@ type Options struct {
 var services = []string{
 	memsidecarv1.MemoryService_ServiceDesc.ServiceName, memsidecarv1.SessionService_ServiceDesc.ServiceName,
 	memsidecarv1.TraceService_ServiceDesc.ServiceName, memsidecarv1.ResultService_ServiceDesc.ServiceName,
+	memsidecarv1.TraceService_ServiceDesc.ServiceName,
+	memsidecarv1.DigestService_ServiceDesc.ServiceName,
 }
 
 // Server answers gRPC calls.
@@ -130,6 +139,7 @@ func New(parts Parts, options Options) *Server {
 	memsidecarv1.RegisterSessionServiceServer(s.grpc, sessions)
 	memsidecarv1.RegisterTraceServiceServer(s.grpc, &traceService{Parts: parts, options: options, describe: sessions.describe})
 	memsidecarv1.RegisterResultServiceServer(s.grpc, &resultService{Parts: parts, options: options})
+	memsidecarv1.RegisterDigestServiceServer(s.grpc, &digestService{Parts: parts, options: options})
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	for _, service := range services {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/memsidecar/memsidecar/internal/budget"
+	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
@@ -57,7 +58,8 @@ func (s *memoryService) ForgetUser(ctx context.Context, r *memsidecarv1.ForgetUs
 		SessionMessageCount: receipt.SessionMessages, SessionCount: receipt.Sessions,
 		ResultItemCount: receipt.Results.Items, ResultListCount: receipt.Results.Lists,
 		TraceCount: receipt.Traces, SettingsDeleted: receipt.Settings, PurgedFromDisk: receipt.Purged,
-		TokenCountDeleted: receipt.Tokens,
+		TokenCountDeleted:  receipt.Tokens,
+		DigestFindingCount: receipt.Digests, FileCount: clamped(receipt.Files),
 	}, nil
 }
 
@@ -96,6 +98,11 @@ func (s *memoryService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grp
 			return stream.Send(&memsidecarv1.ExportUserResponse{
 				Record: &memsidecarv1.ExportUserResponse_Message{Message: fromSessionMessage(&m)},
 			})
+		},
+		Digest: func(e digest.Entry) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{Record: &memsidecarv1.ExportUserResponse_DigestFinding{
+				DigestFinding: fromFinding(&e, user),
+			}})
 		},
 		Trace: func(r trace.Record) error {
 			return stream.Send(&memsidecarv1.ExportUserResponse{Record: &memsidecarv1.ExportUserResponse_Trace{Trace: fromTrace(r)}})

@@ -67,6 +67,8 @@ type Parts struct {
 	Traces Traces
 	// Appended is told when messages were added, so that what is derived from them can be made. Optional.
 	Appended func()
+	// Digest says when a digest of somebody with these settings is due; ok is false when none is made unasked. Optional.
+	Digest func(settings memory.Settings) (rule DigestRule, ok bool)
 	// StorageProblem says why storage is down, or "".
 	StorageProblem func() string
 }
@@ -193,7 +195,7 @@ func (k *Keeper) added() {
 func (k *Keeper) append(ctx context.Context, r AppendRequest) (Append, error) {
 	a := Append{
 		Scope: r.Scope, Audience: r.Audience, NewID: NewID(), Messages: r.Messages, Hashes: r.Hashes, At: time.Now(),
-		Withheld: k.guard.withheld(r.Messages), Settled: r.Settled, Import: r.Import, Paused: map[string]bool{},
+		Withheld: k.guard.withheld(r.Messages), Settled: r.Settled, Import: r.Import, Paused: map[string]bool{}, Digests: map[string]DigestRule{},
 	}
 	policy := k.Policy(r.Scope.Namespace)
 	a.Rules = Rules{TTL: policy.TTL, MemorizeEvery: policy.MemorizeEvery, Idle: policy.Idle, SummarizeAfter: k.summarizeAfter()}
@@ -207,6 +209,11 @@ func (k *Keeper) append(ctx context.Context, r AppendRequest) (Append, error) {
 		}
 		if settings.Paused {
 			a.Paused[speaker] = true
+		}
+		if k.Digest != nil {
+			if rule, ok := k.Digest(settings); ok {
+				a.Digests[speaker] = rule
+			}
 		}
 		// A group is everybody's: one of them cannot say when the words of the others are considered. Who never wants to be
 		// is left out when they are.

@@ -97,10 +97,18 @@ type Append struct {
 	Settled bool
 	// Paused are people whose words are history only, because nothing of them is remembered for now.
 	Paused map[string]bool
+	// Digests says when digests of people are due, by user id. Nobody else's messages are looked at unless somebody asks.
+	Digests map[string]DigestRule
 	// Import gives a new session these fields, and knows messages without an id by their place: the i-th of all that the
 	// import has handed over (From + i, from 1) is there when the message at that position has the same hash, and was there
 	// before the import.
 	Import *Import
+}
+
+// DigestRule says when a digest of a user is due.
+type DigestRule struct {
+	Every  int       // after so many messages of the user; 0 is never
+	DayEnd time.Time // when something waits at the end of the user's day
 }
 
 // Import is what an import gives to a session beside its messages.

@@ -188,6 +188,7 @@ func DropUserRow(ctx context.Context, tx *Tx, row int64) error {
 		AND NOT EXISTS (SELECT 1 FROM memories WHERE user_row = ?1)
 		AND NOT EXISTS (SELECT 1 FROM applied_statements WHERE user_row = ?1)
 		AND NOT EXISTS (SELECT 1 FROM settings WHERE user_row = ?1)
+		AND NOT EXISTS (SELECT 1 FROM digest_findings WHERE user_row = ?1)
 		AND NOT EXISTS (SELECT 1 FROM session_participants WHERE user_row = ?1)
 		AND NOT EXISTS (SELECT 1 FROM session_messages WHERE owner_row = ?1)
 		AND NOT EXISTS (SELECT 1 FROM current_sessions WHERE namespace = users.namespace AND user_row = ?1)`, row)

@@ -60,6 +60,8 @@ type appending struct {
 	joined  []int64
 	renamed bool   // others take part than before, so the names of the session are read again
 	taker   string // consideration that takes what is added: then the session is saved with it
+	// digested is how many messages of their own people have added to what waits for a digest, by the user's id.
+	digested map[string]int64
 }
 
 // fate is what became of a message.
@@ -72,7 +74,10 @@ type fate struct {
 
 // appendMessages appends what the session lacks. Messages that are left out have the fate of no position.
 func appendMessages(ctx context.Context, tx *Tx, a session.Append, texts []string, leftOut []bool, taker string) (*appending, error) {
-	w := &appending{Append: &a, at: a.At.Truncate(time.Microsecond).UTC(), users: map[string]int64{}, spoken: map[string]int64{}, fates: make([]fate, len(a.Messages)), taker: taker}
+	w := &appending{
+		Append: &a, at: a.At.Truncate(time.Microsecond).UTC(), users: map[string]int64{}, spoken: map[string]int64{},
+		digested: map[string]int64{}, fates: make([]fate, len(a.Messages)), taker: taker,
+	}
 	if err := w.resolve(ctx, tx); err != nil {
 		return nil, err
 	}
@@ -226,6 +231,14 @@ func (w *appending) add(ctx context.Context, tx *Tx, i int, text string) error {
 	} else {
 		settled = settled || !w.anybody
 	}
+	state := w.digestState(m, owner, withheld)
+	if state == digestByItself {
+		n := int64(0)
+		if m.Role == memory.RoleUser {
+			n = 1
+		}
+		w.digested[session.Owner(m, w.Scope.UserID)] += n
+	}
 	s.Last++
 	w.fates[i] = fate{position: s.Last, settled: settled, added: true}
 	taker := w.taker
@@ -233,8 +246,10 @@ func (w *appending) add(ctx context.Context, tx *Tx, i int, text string) error {
 		taker = ""
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO session_messages (session_row, position, owner_row, id, hash, role, agent_id, withheld,
-		settled, consideration, message, said_at, received_at) VALUES (?, ?, nullif(?, 0), nullif(?, ''), ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?)`,
-		s.row, s.Last, owner, m.ID, w.hash(i), string(m.Role), agent, withheld, settled || taker != "", taker, text, Micros(m.Time), Micros(w.at))
+		settled, consideration, message, said_at, received_at, digest)
+		VALUES (?, ?, nullif(?, 0), nullif(?, ''), ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?)`,
+		s.row, s.Last, owner, m.ID, w.hash(i), string(m.Role), agent, withheld, settled || taker != "", taker, text, Micros(m.Time),
+		Micros(w.at), state)
 	if err != nil {
 		return err
 	}
@@ -280,6 +295,9 @@ func (w *appending) finish(ctx context.Context, tx *Tx, before int64) error {
 			return err
 		}
 		if err := w.settleLeading(ctx, tx); err != nil {
+			return err
+		}
+		if err := w.scheduleDigests(ctx, tx); err != nil {
 			return err
 		}
 		s.ActiveAt = w.at

@@ -40,6 +40,7 @@ func (s *sessionRow) free(ctx context.Context, tx *Tx) (considerations int64, er
 		`UPDATE sessions SET id = NULL, consider_at = NULL, summarize_at = NULL WHERE row = ?`,
 		`DELETE FROM current_sessions WHERE session_row = ?`,
 		`DELETE FROM session_summaries WHERE session_row = ?`,
+		`DELETE FROM digest_findings WHERE session_row = ?`,
 	} {
 		if _, err := tx.Exec(ctx, statement, s.row); err != nil {
 			return 0, err

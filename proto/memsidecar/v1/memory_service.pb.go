@@ -1592,13 +1592,17 @@ type ForgetUserResponse struct {
 	// Sessions deleted, because nobody else takes part in them.
 	SessionCount int64 `protobuf:"varint,8,opt,name=session_count,json=sessionCount,proto3" json:"session_count,omitempty"`
 	// Whether tokens that models took for the user today were counted, and the count deleted. The namespace's stays.
-	TokenCountDeleted bool `protobuf:"varint,9,opt,name=token_count_deleted,json=tokenCountDeleted,proto3" json:"token_count_deleted,omitempty"`
+	TokenCountDeleted bool `protobuf:"varint,11,opt,name=token_count_deleted,json=tokenCountDeleted,proto3" json:"token_count_deleted,omitempty"`
 	// Items deleted from the user's registries of results.
 	ResultItemCount int64 `protobuf:"varint,12,opt,name=result_item_count,json=resultItemCount,proto3" json:"result_item_count,omitempty"`
 	// Numbered lists deleted that were shown to the user, or have items of the user's registries.
 	ResultListCount int64 `protobuf:"varint,13,opt,name=result_list_count,json=resultListCount,proto3" json:"result_list_count,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Findings of digests deleted.
+	DigestFindingCount int64 `protobuf:"varint,9,opt,name=digest_finding_count,json=digestFindingCount,proto3" json:"digest_finding_count,omitempty"`
+	// Files of digests and of the notebook deleted, see `digest.export_dir`.
+	FileCount     int32 `protobuf:"varint,10,opt,name=file_count,json=fileCount,proto3" json:"file_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ForgetUserResponse) Reset() {
@@ -1708,6 +1712,20 @@ func (x *ForgetUserResponse) GetResultListCount() int64 {
 	return 0
 }
 
+func (x *ForgetUserResponse) GetDigestFindingCount() int64 {
+	if x != nil {
+		return x.DigestFindingCount
+	}
+	return 0
+}
+
+func (x *ForgetUserResponse) GetFileCount() int32 {
+	if x != nil {
+		return x.FileCount
+	}
+	return 0
+}
+
 // ExportUserRequest names the user to export.
 type ExportUserRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1767,10 +1785,11 @@ type ExportUserResponse struct {
 	//	*ExportUserResponse_Session
 	//	*ExportUserResponse_Message
 	//	*ExportUserResponse_Trace
-	//	*ExportUserResponse_TokenCount
+	//	*ExportUserResponse_DigestFinding
 	//	*ExportUserResponse_ResultRegistry
 	//	*ExportUserResponse_ResultItem
 	//	*ExportUserResponse_ResultList
+	//	*ExportUserResponse_TokenCount
 	Record        isExportUserResponse_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1867,10 +1886,10 @@ func (x *ExportUserResponse) GetTrace() *Trace {
 	return nil
 }
 
-func (x *ExportUserResponse) GetTokenCount() *ExportedTokenCount {
+func (x *ExportUserResponse) GetDigestFinding() *DigestFinding {
 	if x != nil {
-		if x, ok := x.Record.(*ExportUserResponse_TokenCount); ok {
-			return x.TokenCount
+		if x, ok := x.Record.(*ExportUserResponse_DigestFinding); ok {
+			return x.DigestFinding
 		}
 	}
 	return nil
@@ -1898,6 +1917,15 @@ func (x *ExportUserResponse) GetResultList() *ExportedResultList {
 	if x != nil {
 		if x, ok := x.Record.(*ExportUserResponse_ResultList); ok {
 			return x.ResultList
+		}
+	}
+	return nil
+}
+
+func (x *ExportUserResponse) GetTokenCount() *ExportedTokenCount {
+	if x != nil {
+		if x, ok := x.Record.(*ExportUserResponse_TokenCount); ok {
+			return x.TokenCount
 		}
 	}
 	return nil
@@ -1937,9 +1965,9 @@ type ExportUserResponse_Trace struct {
 	Trace *Trace `protobuf:"bytes,6,opt,name=trace,proto3,oneof"`
 }
 
-type ExportUserResponse_TokenCount struct {
-	// Last, how many tokens models took for the user today, if any. Earlier days are counted by namespace only.
-	TokenCount *ExportedTokenCount `protobuf:"bytes,7,opt,name=token_count,json=tokenCount,proto3,oneof"`
+type ExportUserResponse_DigestFinding struct {
+	// Then what digests are made of, in the order in which it was found.
+	DigestFinding *DigestFinding `protobuf:"bytes,7,opt,name=digest_finding,json=digestFinding,proto3,oneof"`
 }
 
 type ExportUserResponse_ResultRegistry struct {
@@ -1957,6 +1985,11 @@ type ExportUserResponse_ResultList struct {
 	ResultList *ExportedResultList `protobuf:"bytes,14,opt,name=result_list,json=resultList,proto3,oneof"`
 }
 
+type ExportUserResponse_TokenCount struct {
+	// Last, how many tokens models took for the user today, if any. Earlier days are counted by namespace only.
+	TokenCount *ExportedTokenCount `protobuf:"bytes,15,opt,name=token_count,json=tokenCount,proto3,oneof"`
+}
+
 func (*ExportUserResponse_Settings) isExportUserResponse_Record() {}
 
 func (*ExportUserResponse_Memory) isExportUserResponse_Record() {}
@@ -1969,13 +2002,15 @@ func (*ExportUserResponse_Message) isExportUserResponse_Record() {}
 
 func (*ExportUserResponse_Trace) isExportUserResponse_Record() {}
 
-func (*ExportUserResponse_TokenCount) isExportUserResponse_Record() {}
+func (*ExportUserResponse_DigestFinding) isExportUserResponse_Record() {}
 
 func (*ExportUserResponse_ResultRegistry) isExportUserResponse_Record() {}
 
 func (*ExportUserResponse_ResultItem) isExportUserResponse_Record() {}
 
 func (*ExportUserResponse_ResultList) isExportUserResponse_Record() {}
+
+func (*ExportUserResponse_TokenCount) isExportUserResponse_Record() {}
 
 // ExportedTokenCount is how many tokens models took for a user in a day.
 type ExportedTokenCount struct {
@@ -2041,6 +2076,88 @@ func (x *ExportedTokenCount) GetRefusedCallCount() int64 {
 	return 0
 }
 
+// DigestFinding is what a digest is made of.
+type DigestFinding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "topic", "preference", "decision", "task", "issue" or "insight".
+	Category string `protobuf:"bytes,1,opt,name=category,proto3" json:"category,omitempty"`
+	// The statement; of a preference the value, of an issue the question.
+	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	// What a preference is about.
+	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	// The solution of an issue.
+	Solution string `protobuf:"bytes,4,opt,name=solution,proto3" json:"solution,omitempty"`
+	// Where it comes from.
+	Source        *DigestSource `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DigestFinding) Reset() {
+	*x = DigestFinding{}
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DigestFinding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DigestFinding) ProtoMessage() {}
+
+func (x *DigestFinding) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DigestFinding.ProtoReflect.Descriptor instead.
+func (*DigestFinding) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *DigestFinding) GetCategory() string {
+	if x != nil {
+		return x.Category
+	}
+	return ""
+}
+
+func (x *DigestFinding) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *DigestFinding) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *DigestFinding) GetSolution() string {
+	if x != nil {
+		return x.Solution
+	}
+	return ""
+}
+
+func (x *DigestFinding) GetSource() *DigestSource {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
 // ExportedSession is a session with its summary.
 type ExportedSession struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2054,7 +2171,7 @@ type ExportedSession struct {
 
 func (x *ExportedSession) Reset() {
 	*x = ExportedSession{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[27]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2066,7 +2183,7 @@ func (x *ExportedSession) String() string {
 func (*ExportedSession) ProtoMessage() {}
 
 func (x *ExportedSession) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[27]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2079,7 +2196,7 @@ func (x *ExportedSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedSession.ProtoReflect.Descriptor instead.
 func (*ExportedSession) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{27}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ExportedSession) GetSession() *Session {
@@ -2109,7 +2226,7 @@ type ExportedConsideration struct {
 
 func (x *ExportedConsideration) Reset() {
 	*x = ExportedConsideration{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2121,7 +2238,7 @@ func (x *ExportedConsideration) String() string {
 func (*ExportedConsideration) ProtoMessage() {}
 
 func (x *ExportedConsideration) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2134,7 +2251,7 @@ func (x *ExportedConsideration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedConsideration.ProtoReflect.Descriptor instead.
 func (*ExportedConsideration) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{28}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ExportedConsideration) GetConsideration() *Consideration {
@@ -2167,7 +2284,7 @@ type ImportMemoriesRequest struct {
 
 func (x *ImportMemoriesRequest) Reset() {
 	*x = ImportMemoriesRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2179,7 +2296,7 @@ func (x *ImportMemoriesRequest) String() string {
 func (*ImportMemoriesRequest) ProtoMessage() {}
 
 func (x *ImportMemoriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2192,7 +2309,7 @@ func (x *ImportMemoriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportMemoriesRequest.ProtoReflect.Descriptor instead.
 func (*ImportMemoriesRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{29}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ImportMemoriesRequest) GetItem() isImportMemoriesRequest_Item {
@@ -2252,7 +2369,7 @@ type ImportMemoriesResponse struct {
 
 func (x *ImportMemoriesResponse) Reset() {
 	*x = ImportMemoriesResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[30]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2264,7 +2381,7 @@ func (x *ImportMemoriesResponse) String() string {
 func (*ImportMemoriesResponse) ProtoMessage() {}
 
 func (x *ImportMemoriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[30]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2277,7 +2394,7 @@ func (x *ImportMemoriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportMemoriesResponse.ProtoReflect.Descriptor instead.
 func (*ImportMemoriesResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{30}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ImportMemoriesResponse) GetAddedCount() int64 {
@@ -2305,7 +2422,7 @@ type GetUserSettingsRequest struct {
 
 func (x *GetUserSettingsRequest) Reset() {
 	*x = GetUserSettingsRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[31]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2317,7 +2434,7 @@ func (x *GetUserSettingsRequest) String() string {
 func (*GetUserSettingsRequest) ProtoMessage() {}
 
 func (x *GetUserSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[31]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2330,7 +2447,7 @@ func (x *GetUserSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetUserSettingsRequest.ProtoReflect.Descriptor instead.
 func (*GetUserSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{31}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetUserSettingsRequest) GetScope() *Scope {
@@ -2351,7 +2468,7 @@ type GetUserSettingsResponse struct {
 
 func (x *GetUserSettingsResponse) Reset() {
 	*x = GetUserSettingsResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[32]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2363,7 +2480,7 @@ func (x *GetUserSettingsResponse) String() string {
 func (*GetUserSettingsResponse) ProtoMessage() {}
 
 func (x *GetUserSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[32]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2376,7 +2493,7 @@ func (x *GetUserSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetUserSettingsResponse.ProtoReflect.Descriptor instead.
 func (*GetUserSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{32}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GetUserSettingsResponse) GetSettings() *UserSettings {
@@ -2402,7 +2519,7 @@ type UpdateUserSettingsRequest struct {
 
 func (x *UpdateUserSettingsRequest) Reset() {
 	*x = UpdateUserSettingsRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[33]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2414,7 +2531,7 @@ func (x *UpdateUserSettingsRequest) String() string {
 func (*UpdateUserSettingsRequest) ProtoMessage() {}
 
 func (x *UpdateUserSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[33]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2427,7 +2544,7 @@ func (x *UpdateUserSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserSettingsRequest.ProtoReflect.Descriptor instead.
 func (*UpdateUserSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{33}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *UpdateUserSettingsRequest) GetScope() *Scope {
@@ -2462,7 +2579,7 @@ type UpdateUserSettingsResponse struct {
 
 func (x *UpdateUserSettingsResponse) Reset() {
 	*x = UpdateUserSettingsResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[34]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2474,7 +2591,7 @@ func (x *UpdateUserSettingsResponse) String() string {
 func (*UpdateUserSettingsResponse) ProtoMessage() {}
 
 func (x *UpdateUserSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[34]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2487,7 +2604,7 @@ func (x *UpdateUserSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserSettingsResponse.ProtoReflect.Descriptor instead.
 func (*UpdateUserSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{34}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *UpdateUserSettingsResponse) GetSettings() *UserSettings {
@@ -2510,7 +2627,7 @@ type GetStatusRequest struct {
 
 func (x *GetStatusRequest) Reset() {
 	*x = GetStatusRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[35]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2522,7 +2639,7 @@ func (x *GetStatusRequest) String() string {
 func (*GetStatusRequest) ProtoMessage() {}
 
 func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[35]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2535,7 +2652,7 @@ func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{35}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetStatusRequest) GetScope() *Scope {
@@ -2581,7 +2698,7 @@ type GetStatusResponse struct {
 
 func (x *GetStatusResponse) Reset() {
 	*x = GetStatusResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[36]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2593,7 +2710,7 @@ func (x *GetStatusResponse) String() string {
 func (*GetStatusResponse) ProtoMessage() {}
 
 func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[36]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2606,7 +2723,7 @@ func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetStatusResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{36}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GetStatusResponse) GetVersion() string {
@@ -2694,7 +2811,7 @@ type DailyUsage struct {
 
 func (x *DailyUsage) Reset() {
 	*x = DailyUsage{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[37]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2706,7 +2823,7 @@ func (x *DailyUsage) String() string {
 func (*DailyUsage) ProtoMessage() {}
 
 func (x *DailyUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[37]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2719,7 +2836,7 @@ func (x *DailyUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DailyUsage.ProtoReflect.Descriptor instead.
 func (*DailyUsage) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{37}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DailyUsage) GetDay() string {
@@ -2756,7 +2873,7 @@ type Cost struct {
 
 func (x *Cost) Reset() {
 	*x = Cost{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2768,7 +2885,7 @@ func (x *Cost) String() string {
 func (*Cost) ProtoMessage() {}
 
 func (x *Cost) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2781,7 +2898,7 @@ func (x *Cost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cost.ProtoReflect.Descriptor instead.
 func (*Cost) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{38}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Cost) GetAmount() float64 {
@@ -2820,7 +2937,7 @@ type TokenBudget struct {
 
 func (x *TokenBudget) Reset() {
 	*x = TokenBudget{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2832,7 +2949,7 @@ func (x *TokenBudget) String() string {
 func (*TokenBudget) ProtoMessage() {}
 
 func (x *TokenBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2845,7 +2962,7 @@ func (x *TokenBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenBudget.ProtoReflect.Descriptor instead.
 func (*TokenBudget) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{39}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *TokenBudget) GetUserId() string {
@@ -2916,7 +3033,7 @@ type ComponentStatus struct {
 
 func (x *ComponentStatus) Reset() {
 	*x = ComponentStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2928,7 +3045,7 @@ func (x *ComponentStatus) String() string {
 func (*ComponentStatus) ProtoMessage() {}
 
 func (x *ComponentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2941,7 +3058,7 @@ func (x *ComponentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComponentStatus.ProtoReflect.Descriptor instead.
 func (*ComponentStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{40}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ComponentStatus) GetName() string {
@@ -3014,7 +3131,7 @@ type EmbeddingStatus struct {
 
 func (x *EmbeddingStatus) Reset() {
 	*x = EmbeddingStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[41]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3026,7 +3143,7 @@ func (x *EmbeddingStatus) String() string {
 func (*EmbeddingStatus) ProtoMessage() {}
 
 func (x *EmbeddingStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[41]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3039,7 +3156,7 @@ func (x *EmbeddingStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingStatus.ProtoReflect.Descriptor instead.
 func (*EmbeddingStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{41}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *EmbeddingStatus) GetFingerprint() string {
@@ -3073,7 +3190,7 @@ type EmbeddingProgress struct {
 
 func (x *EmbeddingProgress) Reset() {
 	*x = EmbeddingProgress{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[42]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3085,7 +3202,7 @@ func (x *EmbeddingProgress) String() string {
 func (*EmbeddingProgress) ProtoMessage() {}
 
 func (x *EmbeddingProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[42]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3098,7 +3215,7 @@ func (x *EmbeddingProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingProgress.ProtoReflect.Descriptor instead.
 func (*EmbeddingProgress) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{42}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *EmbeddingProgress) GetTotalCount() int64 {
@@ -3154,7 +3271,7 @@ type ModelUsage struct {
 
 func (x *ModelUsage) Reset() {
 	*x = ModelUsage{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[43]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3166,7 +3283,7 @@ func (x *ModelUsage) String() string {
 func (*ModelUsage) ProtoMessage() {}
 
 func (x *ModelUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[43]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3179,7 +3296,7 @@ func (x *ModelUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelUsage.ProtoReflect.Descriptor instead.
 func (*ModelUsage) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{43}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ModelUsage) GetPart() string {
@@ -3253,7 +3370,7 @@ type QueueStatus struct {
 
 func (x *QueueStatus) Reset() {
 	*x = QueueStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3265,7 +3382,7 @@ func (x *QueueStatus) String() string {
 func (*QueueStatus) ProtoMessage() {}
 
 func (x *QueueStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3278,7 +3395,7 @@ func (x *QueueStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueStatus.ProtoReflect.Descriptor instead.
 func (*QueueStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{44}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *QueueStatus) GetPendingCount() int64 {
@@ -3306,7 +3423,7 @@ var File_memsidecar_v1_memory_service_proto protoreflect.FileDescriptor
 
 const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
-	"\"memsidecar/v1/memory_service.proto\x12\rmemsidecar.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1amemsidecar/v1/common.proto\x1a\x1amemsidecar/v1/memory.proto\x1a\x1bmemsidecar/v1/message.proto\x1a\x1bmemsidecar/v1/results.proto\x1a#memsidecar/v1/results_service.proto\x1a\x19memsidecar/v1/scope.proto\x1a\x1bmemsidecar/v1/session.proto\x1a\x19memsidecar/v1/trace.proto\"\xe6\x04\n" +
+	"\"memsidecar/v1/memory_service.proto\x12\rmemsidecar.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1amemsidecar/v1/common.proto\x1a\x1amemsidecar/v1/digest.proto\x1a\x1amemsidecar/v1/memory.proto\x1a\x1bmemsidecar/v1/message.proto\x1a\x1bmemsidecar/v1/results.proto\x1a#memsidecar/v1/results_service.proto\x1a\x19memsidecar/v1/scope.proto\x1a\x1bmemsidecar/v1/session.proto\x1a\x19memsidecar/v1/trace.proto\"\xe6\x04\n" +
 	"\x0fRetrieveRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12\x18\n" +
@@ -3404,7 +3521,7 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\"\x16\n" +
 	"\x14DeleteMemoryResponse\"?\n" +
 	"\x11ForgetUserRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xe4\x03\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xb5\x04\n" +
 	"\x12ForgetUserResponse\x12!\n" +
 	"\fmemory_count\x18\x01 \x01(\x03R\vmemoryCount\x12/\n" +
 	"\x13consideration_count\x18\x02 \x01(\x03R\x12considerationCount\x12#\n" +
@@ -3415,30 +3532,41 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x10purged_from_disk\x18\x06 \x01(\bR\x0epurgedFromDisk\x122\n" +
 	"\x15session_message_count\x18\a \x01(\x03R\x13sessionMessageCount\x12#\n" +
 	"\rsession_count\x18\b \x01(\x03R\fsessionCount\x12.\n" +
-	"\x13token_count_deleted\x18\t \x01(\bR\x11tokenCountDeleted\x12*\n" +
+	"\x13token_count_deleted\x18\v \x01(\bR\x11tokenCountDeleted\x12*\n" +
 	"\x11result_item_count\x18\f \x01(\x03R\x0fresultItemCount\x12*\n" +
-	"\x11result_list_count\x18\r \x01(\x03R\x0fresultListCount\"?\n" +
+	"\x11result_list_count\x18\r \x01(\x03R\x0fresultListCount\x120\n" +
+	"\x14digest_finding_count\x18\t \x01(\x03R\x12digestFindingCount\x12\x1d\n" +
+	"\n" +
+	"file_count\x18\n" +
+	" \x01(\x05R\tfileCount\"?\n" +
 	"\x11ExportUserRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\x99\x05\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xe0\x05\n" +
 	"\x12ExportUserResponse\x129\n" +
 	"\bsettings\x18\x01 \x01(\v2\x1b.memsidecar.v1.UserSettingsH\x00R\bsettings\x12/\n" +
 	"\x06memory\x18\x02 \x01(\v2\x15.memsidecar.v1.MemoryH\x00R\x06memory\x12L\n" +
 	"\rconsideration\x18\x03 \x01(\v2$.memsidecar.v1.ExportedConsiderationH\x00R\rconsideration\x12:\n" +
 	"\asession\x18\x04 \x01(\v2\x1e.memsidecar.v1.ExportedSessionH\x00R\asession\x129\n" +
 	"\amessage\x18\x05 \x01(\v2\x1d.memsidecar.v1.SessionMessageH\x00R\amessage\x12,\n" +
-	"\x05trace\x18\x06 \x01(\v2\x14.memsidecar.v1.TraceH\x00R\x05trace\x12D\n" +
-	"\vtoken_count\x18\a \x01(\v2!.memsidecar.v1.ExportedTokenCountH\x00R\n" +
-	"tokenCount\x12P\n" +
+	"\x05trace\x18\x06 \x01(\v2\x14.memsidecar.v1.TraceH\x00R\x05trace\x12E\n" +
+	"\x0edigest_finding\x18\a \x01(\v2\x1c.memsidecar.v1.DigestFindingH\x00R\rdigestFinding\x12P\n" +
 	"\x0fresult_registry\x18\f \x01(\v2%.memsidecar.v1.ExportedResultRegistryH\x00R\x0eresultRegistry\x12<\n" +
 	"\vresult_item\x18\r \x01(\v2\x19.memsidecar.v1.ResultItemH\x00R\n" +
 	"resultItem\x12D\n" +
 	"\vresult_list\x18\x0e \x01(\v2!.memsidecar.v1.ExportedResultListH\x00R\n" +
-	"resultListB\b\n" +
+	"resultList\x12D\n" +
+	"\vtoken_count\x18\x0f \x01(\v2!.memsidecar.v1.ExportedTokenCountH\x00R\n" +
+	"tokenCountB\b\n" +
 	"\x06record\"l\n" +
 	"\x12ExportedTokenCount\x12\x10\n" +
 	"\x03day\x18\x01 \x01(\tR\x03day\x12\x16\n" +
 	"\x06tokens\x18\x02 \x01(\x03R\x06tokens\x12,\n" +
-	"\x12refused_call_count\x18\x03 \x01(\x03R\x10refusedCallCount\"|\n" +
+	"\x12refused_call_count\x18\x03 \x01(\x03R\x10refusedCallCount\"\xa2\x01\n" +
+	"\rDigestFinding\x12\x1a\n" +
+	"\bcategory\x18\x01 \x01(\tR\bcategory\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\x12\x1a\n" +
+	"\bsolution\x18\x04 \x01(\tR\bsolution\x123\n" +
+	"\x06source\x18\x05 \x01(\v2\x1b.memsidecar.v1.DigestSourceR\x06source\"|\n" +
 	"\x0fExportedSession\x120\n" +
 	"\asession\x18\x01 \x01(\v2\x16.memsidecar.v1.SessionR\asession\x127\n" +
 	"\asummary\x18\x02 \x01(\v2\x1d.memsidecar.v1.SessionSummaryR\asummary\"\x8f\x01\n" +
@@ -3581,7 +3709,7 @@ func file_memsidecar_v1_memory_service_proto_rawDescGZIP() []byte {
 }
 
 var file_memsidecar_v1_memory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_memsidecar_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_memsidecar_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_memsidecar_v1_memory_service_proto_goTypes = []any{
 	(RetrieveSource)(0),                // 0: memsidecar.v1.RetrieveSource
 	(BreakerState)(0),                  // 1: memsidecar.v1.BreakerState
@@ -3612,164 +3740,168 @@ var file_memsidecar_v1_memory_service_proto_goTypes = []any{
 	(*ExportUserRequest)(nil),          // 26: memsidecar.v1.ExportUserRequest
 	(*ExportUserResponse)(nil),         // 27: memsidecar.v1.ExportUserResponse
 	(*ExportedTokenCount)(nil),         // 28: memsidecar.v1.ExportedTokenCount
-	(*ExportedSession)(nil),            // 29: memsidecar.v1.ExportedSession
-	(*ExportedConsideration)(nil),      // 30: memsidecar.v1.ExportedConsideration
-	(*ImportMemoriesRequest)(nil),      // 31: memsidecar.v1.ImportMemoriesRequest
-	(*ImportMemoriesResponse)(nil),     // 32: memsidecar.v1.ImportMemoriesResponse
-	(*GetUserSettingsRequest)(nil),     // 33: memsidecar.v1.GetUserSettingsRequest
-	(*GetUserSettingsResponse)(nil),    // 34: memsidecar.v1.GetUserSettingsResponse
-	(*UpdateUserSettingsRequest)(nil),  // 35: memsidecar.v1.UpdateUserSettingsRequest
-	(*UpdateUserSettingsResponse)(nil), // 36: memsidecar.v1.UpdateUserSettingsResponse
-	(*GetStatusRequest)(nil),           // 37: memsidecar.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),          // 38: memsidecar.v1.GetStatusResponse
-	(*DailyUsage)(nil),                 // 39: memsidecar.v1.DailyUsage
-	(*Cost)(nil),                       // 40: memsidecar.v1.Cost
-	(*TokenBudget)(nil),                // 41: memsidecar.v1.TokenBudget
-	(*ComponentStatus)(nil),            // 42: memsidecar.v1.ComponentStatus
-	(*EmbeddingStatus)(nil),            // 43: memsidecar.v1.EmbeddingStatus
-	(*EmbeddingProgress)(nil),          // 44: memsidecar.v1.EmbeddingProgress
-	(*ModelUsage)(nil),                 // 45: memsidecar.v1.ModelUsage
-	(*QueueStatus)(nil),                // 46: memsidecar.v1.QueueStatus
-	(*Scope)(nil),                      // 47: memsidecar.v1.Scope
-	(MemoryKind)(0),                    // 48: memsidecar.v1.MemoryKind
-	(*timestamppb.Timestamp)(nil),      // 49: google.protobuf.Timestamp
-	(AgentFilter)(0),                   // 50: memsidecar.v1.AgentFilter
-	(*Degradation)(nil),                // 51: memsidecar.v1.Degradation
-	(*SessionMessage)(nil),             // 52: memsidecar.v1.SessionMessage
-	(*ScoreParts)(nil),                 // 53: memsidecar.v1.ScoreParts
-	(*Memory)(nil),                     // 54: memsidecar.v1.Memory
-	(*Message)(nil),                    // 55: memsidecar.v1.Message
-	(*durationpb.Duration)(nil),        // 56: google.protobuf.Duration
-	(*Consideration)(nil),              // 57: memsidecar.v1.Consideration
-	(ConsiderationState)(0),            // 58: memsidecar.v1.ConsiderationState
-	(*fieldmaskpb.FieldMask)(nil),      // 59: google.protobuf.FieldMask
-	(*UserSettings)(nil),               // 60: memsidecar.v1.UserSettings
-	(*Trace)(nil),                      // 61: memsidecar.v1.Trace
-	(*ExportedResultRegistry)(nil),     // 62: memsidecar.v1.ExportedResultRegistry
-	(*ResultItem)(nil),                 // 63: memsidecar.v1.ResultItem
-	(*ExportedResultList)(nil),         // 64: memsidecar.v1.ExportedResultList
-	(*Session)(nil),                    // 65: memsidecar.v1.Session
-	(*SessionSummary)(nil),             // 66: memsidecar.v1.SessionSummary
+	(*DigestFinding)(nil),              // 29: memsidecar.v1.DigestFinding
+	(*ExportedSession)(nil),            // 30: memsidecar.v1.ExportedSession
+	(*ExportedConsideration)(nil),      // 31: memsidecar.v1.ExportedConsideration
+	(*ImportMemoriesRequest)(nil),      // 32: memsidecar.v1.ImportMemoriesRequest
+	(*ImportMemoriesResponse)(nil),     // 33: memsidecar.v1.ImportMemoriesResponse
+	(*GetUserSettingsRequest)(nil),     // 34: memsidecar.v1.GetUserSettingsRequest
+	(*GetUserSettingsResponse)(nil),    // 35: memsidecar.v1.GetUserSettingsResponse
+	(*UpdateUserSettingsRequest)(nil),  // 36: memsidecar.v1.UpdateUserSettingsRequest
+	(*UpdateUserSettingsResponse)(nil), // 37: memsidecar.v1.UpdateUserSettingsResponse
+	(*GetStatusRequest)(nil),           // 38: memsidecar.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),          // 39: memsidecar.v1.GetStatusResponse
+	(*DailyUsage)(nil),                 // 40: memsidecar.v1.DailyUsage
+	(*Cost)(nil),                       // 41: memsidecar.v1.Cost
+	(*TokenBudget)(nil),                // 42: memsidecar.v1.TokenBudget
+	(*ComponentStatus)(nil),            // 43: memsidecar.v1.ComponentStatus
+	(*EmbeddingStatus)(nil),            // 44: memsidecar.v1.EmbeddingStatus
+	(*EmbeddingProgress)(nil),          // 45: memsidecar.v1.EmbeddingProgress
+	(*ModelUsage)(nil),                 // 46: memsidecar.v1.ModelUsage
+	(*QueueStatus)(nil),                // 47: memsidecar.v1.QueueStatus
+	(*Scope)(nil),                      // 48: memsidecar.v1.Scope
+	(MemoryKind)(0),                    // 49: memsidecar.v1.MemoryKind
+	(*timestamppb.Timestamp)(nil),      // 50: google.protobuf.Timestamp
+	(AgentFilter)(0),                   // 51: memsidecar.v1.AgentFilter
+	(*Degradation)(nil),                // 52: memsidecar.v1.Degradation
+	(*SessionMessage)(nil),             // 53: memsidecar.v1.SessionMessage
+	(*ScoreParts)(nil),                 // 54: memsidecar.v1.ScoreParts
+	(*Memory)(nil),                     // 55: memsidecar.v1.Memory
+	(*Message)(nil),                    // 56: memsidecar.v1.Message
+	(*durationpb.Duration)(nil),        // 57: google.protobuf.Duration
+	(*Consideration)(nil),              // 58: memsidecar.v1.Consideration
+	(ConsiderationState)(0),            // 59: memsidecar.v1.ConsiderationState
+	(*fieldmaskpb.FieldMask)(nil),      // 60: google.protobuf.FieldMask
+	(*UserSettings)(nil),               // 61: memsidecar.v1.UserSettings
+	(*Trace)(nil),                      // 62: memsidecar.v1.Trace
+	(*ExportedResultRegistry)(nil),     // 63: memsidecar.v1.ExportedResultRegistry
+	(*ResultItem)(nil),                 // 64: memsidecar.v1.ResultItem
+	(*ExportedResultList)(nil),         // 65: memsidecar.v1.ExportedResultList
+	(*DigestSource)(nil),               // 66: memsidecar.v1.DigestSource
+	(*Session)(nil),                    // 67: memsidecar.v1.Session
+	(*SessionSummary)(nil),             // 68: memsidecar.v1.SessionSummary
 }
 var file_memsidecar_v1_memory_service_proto_depIdxs = []int32{
-	47, // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
-	48, // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
-	49, // 2: memsidecar.v1.RetrieveRequest.created_after:type_name -> google.protobuf.Timestamp
-	49, // 3: memsidecar.v1.RetrieveRequest.created_before:type_name -> google.protobuf.Timestamp
-	50, // 4: memsidecar.v1.RetrieveRequest.agent:type_name -> memsidecar.v1.AgentFilter
+	48, // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
+	49, // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
+	50, // 2: memsidecar.v1.RetrieveRequest.created_after:type_name -> google.protobuf.Timestamp
+	50, // 3: memsidecar.v1.RetrieveRequest.created_before:type_name -> google.protobuf.Timestamp
+	51, // 4: memsidecar.v1.RetrieveRequest.agent:type_name -> memsidecar.v1.AgentFilter
 	0,  // 5: memsidecar.v1.RetrieveRequest.sources:type_name -> memsidecar.v1.RetrieveSource
 	5,  // 6: memsidecar.v1.RetrieveResponse.memories:type_name -> memsidecar.v1.RetrievedMemory
-	51, // 7: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
+	52, // 7: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
 	4,  // 8: memsidecar.v1.RetrieveResponse.messages:type_name -> memsidecar.v1.RetrievedMessage
-	52, // 9: memsidecar.v1.RetrievedMessage.message:type_name -> memsidecar.v1.SessionMessage
-	53, // 10: memsidecar.v1.RetrievedMessage.parts:type_name -> memsidecar.v1.ScoreParts
-	52, // 11: memsidecar.v1.RetrievedMessage.before:type_name -> memsidecar.v1.SessionMessage
-	52, // 12: memsidecar.v1.RetrievedMessage.after:type_name -> memsidecar.v1.SessionMessage
-	54, // 13: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
-	53, // 14: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
-	47, // 15: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
-	55, // 16: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
-	56, // 17: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
-	57, // 18: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
-	47, // 19: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	57, // 20: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	47, // 21: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
-	58, // 22: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
-	57, // 23: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
-	47, // 24: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	57, // 25: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	47, // 26: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	54, // 27: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	54, // 28: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	47, // 29: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	54, // 30: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	47, // 31: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	54, // 32: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
-	47, // 33: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	54, // 34: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	59, // 35: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
-	54, // 36: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	47, // 37: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	47, // 38: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
-	47, // 39: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
-	60, // 40: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
-	54, // 41: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
-	30, // 42: memsidecar.v1.ExportUserResponse.consideration:type_name -> memsidecar.v1.ExportedConsideration
-	29, // 43: memsidecar.v1.ExportUserResponse.session:type_name -> memsidecar.v1.ExportedSession
-	52, // 44: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
-	61, // 45: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
-	28, // 46: memsidecar.v1.ExportUserResponse.token_count:type_name -> memsidecar.v1.ExportedTokenCount
-	62, // 47: memsidecar.v1.ExportUserResponse.result_registry:type_name -> memsidecar.v1.ExportedResultRegistry
-	63, // 48: memsidecar.v1.ExportUserResponse.result_item:type_name -> memsidecar.v1.ResultItem
-	64, // 49: memsidecar.v1.ExportUserResponse.result_list:type_name -> memsidecar.v1.ExportedResultList
-	65, // 50: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
-	66, // 51: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
-	57, // 52: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
-	55, // 53: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
-	47, // 54: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	54, // 55: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
-	47, // 56: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	60, // 57: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	47, // 58: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	60, // 59: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
-	59, // 60: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
-	60, // 61: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	47, // 62: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
-	49, // 63: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	42, // 64: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
-	43, // 65: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
-	46, // 66: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
-	45, // 67: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
-	40, // 68: memsidecar.v1.GetStatusResponse.costs_today:type_name -> memsidecar.v1.Cost
-	39, // 69: memsidecar.v1.GetStatusResponse.daily_usage:type_name -> memsidecar.v1.DailyUsage
-	40, // 70: memsidecar.v1.GetStatusResponse.daily_usage_costs:type_name -> memsidecar.v1.Cost
-	41, // 71: memsidecar.v1.GetStatusResponse.token_budgets:type_name -> memsidecar.v1.TokenBudget
-	45, // 72: memsidecar.v1.DailyUsage.usage:type_name -> memsidecar.v1.ModelUsage
-	40, // 73: memsidecar.v1.DailyUsage.costs:type_name -> memsidecar.v1.Cost
-	49, // 74: memsidecar.v1.TokenBudget.reset_time:type_name -> google.protobuf.Timestamp
-	1,  // 75: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
-	49, // 76: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
-	44, // 77: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
-	56, // 78: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
-	40, // 79: memsidecar.v1.ModelUsage.estimated_cost:type_name -> memsidecar.v1.Cost
-	49, // 80: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
-	2,  // 81: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
-	6,  // 82: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
-	8,  // 83: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
-	10, // 84: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
-	12, // 85: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
-	14, // 86: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
-	16, // 87: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
-	18, // 88: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
-	20, // 89: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
-	22, // 90: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
-	24, // 91: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
-	26, // 92: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
-	31, // 93: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
-	33, // 94: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
-	35, // 95: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
-	37, // 96: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
-	3,  // 97: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
-	7,  // 98: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
-	9,  // 99: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
-	11, // 100: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
-	13, // 101: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
-	15, // 102: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
-	17, // 103: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
-	19, // 104: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
-	21, // 105: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
-	23, // 106: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
-	25, // 107: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
-	27, // 108: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
-	32, // 109: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
-	34, // 110: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
-	36, // 111: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
-	38, // 112: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
-	97, // [97:113] is the sub-list for method output_type
-	81, // [81:97] is the sub-list for method input_type
-	81, // [81:81] is the sub-list for extension type_name
-	81, // [81:81] is the sub-list for extension extendee
-	0,  // [0:81] is the sub-list for field type_name
+	53, // 9: memsidecar.v1.RetrievedMessage.message:type_name -> memsidecar.v1.SessionMessage
+	54, // 10: memsidecar.v1.RetrievedMessage.parts:type_name -> memsidecar.v1.ScoreParts
+	53, // 11: memsidecar.v1.RetrievedMessage.before:type_name -> memsidecar.v1.SessionMessage
+	53, // 12: memsidecar.v1.RetrievedMessage.after:type_name -> memsidecar.v1.SessionMessage
+	55, // 13: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
+	54, // 14: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
+	48, // 15: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
+	56, // 16: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
+	57, // 17: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
+	58, // 18: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
+	48, // 19: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	58, // 20: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	48, // 21: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
+	59, // 22: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
+	58, // 23: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
+	48, // 24: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	58, // 25: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	48, // 26: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	55, // 27: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	55, // 28: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	48, // 29: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	55, // 30: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	48, // 31: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	55, // 32: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
+	48, // 33: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	55, // 34: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	60, // 35: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
+	55, // 36: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	48, // 37: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	48, // 38: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
+	48, // 39: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
+	61, // 40: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
+	55, // 41: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
+	31, // 42: memsidecar.v1.ExportUserResponse.consideration:type_name -> memsidecar.v1.ExportedConsideration
+	30, // 43: memsidecar.v1.ExportUserResponse.session:type_name -> memsidecar.v1.ExportedSession
+	53, // 44: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
+	62, // 45: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
+	29, // 46: memsidecar.v1.ExportUserResponse.digest_finding:type_name -> memsidecar.v1.DigestFinding
+	63, // 47: memsidecar.v1.ExportUserResponse.result_registry:type_name -> memsidecar.v1.ExportedResultRegistry
+	64, // 48: memsidecar.v1.ExportUserResponse.result_item:type_name -> memsidecar.v1.ResultItem
+	65, // 49: memsidecar.v1.ExportUserResponse.result_list:type_name -> memsidecar.v1.ExportedResultList
+	28, // 50: memsidecar.v1.ExportUserResponse.token_count:type_name -> memsidecar.v1.ExportedTokenCount
+	66, // 51: memsidecar.v1.DigestFinding.source:type_name -> memsidecar.v1.DigestSource
+	67, // 52: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
+	68, // 53: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
+	58, // 54: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
+	56, // 55: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
+	48, // 56: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	55, // 57: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
+	48, // 58: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	61, // 59: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	48, // 60: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	61, // 61: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
+	60, // 62: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
+	61, // 63: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	48, // 64: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
+	50, // 65: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	43, // 66: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
+	44, // 67: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
+	47, // 68: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
+	46, // 69: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
+	41, // 70: memsidecar.v1.GetStatusResponse.costs_today:type_name -> memsidecar.v1.Cost
+	40, // 71: memsidecar.v1.GetStatusResponse.daily_usage:type_name -> memsidecar.v1.DailyUsage
+	41, // 72: memsidecar.v1.GetStatusResponse.daily_usage_costs:type_name -> memsidecar.v1.Cost
+	42, // 73: memsidecar.v1.GetStatusResponse.token_budgets:type_name -> memsidecar.v1.TokenBudget
+	46, // 74: memsidecar.v1.DailyUsage.usage:type_name -> memsidecar.v1.ModelUsage
+	41, // 75: memsidecar.v1.DailyUsage.costs:type_name -> memsidecar.v1.Cost
+	50, // 76: memsidecar.v1.TokenBudget.reset_time:type_name -> google.protobuf.Timestamp
+	1,  // 77: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
+	50, // 78: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
+	45, // 79: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
+	57, // 80: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
+	41, // 81: memsidecar.v1.ModelUsage.estimated_cost:type_name -> memsidecar.v1.Cost
+	50, // 82: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
+	2,  // 83: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
+	6,  // 84: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
+	8,  // 85: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
+	10, // 86: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
+	12, // 87: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
+	14, // 88: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
+	16, // 89: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
+	18, // 90: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
+	20, // 91: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
+	22, // 92: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
+	24, // 93: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
+	26, // 94: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
+	32, // 95: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
+	34, // 96: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
+	36, // 97: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
+	38, // 98: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
+	3,  // 99: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
+	7,  // 100: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
+	9,  // 101: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
+	11, // 102: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
+	13, // 103: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
+	15, // 104: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
+	17, // 105: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
+	19, // 106: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
+	21, // 107: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
+	23, // 108: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
+	25, // 109: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
+	27, // 110: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
+	33, // 111: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
+	35, // 112: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
+	37, // 113: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
+	39, // 114: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
+	99, // [99:115] is the sub-list for method output_type
+	83, // [83:99] is the sub-list for method input_type
+	83, // [83:83] is the sub-list for extension type_name
+	83, // [83:83] is the sub-list for extension extendee
+	0,  // [0:83] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_memory_service_proto_init() }
@@ -3778,6 +3910,7 @@ func file_memsidecar_v1_memory_service_proto_init() {
 		return
 	}
 	file_memsidecar_v1_common_proto_init()
+	file_memsidecar_v1_digest_proto_init()
 	file_memsidecar_v1_memory_proto_init()
 	file_memsidecar_v1_message_proto_init()
 	file_memsidecar_v1_results_proto_init()
@@ -3793,12 +3926,13 @@ func file_memsidecar_v1_memory_service_proto_init() {
 		(*ExportUserResponse_Session)(nil),
 		(*ExportUserResponse_Message)(nil),
 		(*ExportUserResponse_Trace)(nil),
-		(*ExportUserResponse_TokenCount)(nil),
+		(*ExportUserResponse_DigestFinding)(nil),
 		(*ExportUserResponse_ResultRegistry)(nil),
 		(*ExportUserResponse_ResultItem)(nil),
 		(*ExportUserResponse_ResultList)(nil),
+		(*ExportUserResponse_TokenCount)(nil),
 	}
-	file_memsidecar_v1_memory_service_proto_msgTypes[29].OneofWrappers = []any{
+	file_memsidecar_v1_memory_service_proto_msgTypes[30].OneofWrappers = []any{
 		(*ImportMemoriesRequest_Scope)(nil),
 		(*ImportMemoriesRequest_Memory)(nil),
 	}
@@ -3808,7 +3942,7 @@ func file_memsidecar_v1_memory_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_memsidecar_v1_memory_service_proto_rawDesc), len(file_memsidecar_v1_memory_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   45,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

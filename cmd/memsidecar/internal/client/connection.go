@@ -25,6 +25,7 @@ type connection struct {
 	memsidecarv1.SessionServiceClient
 	memsidecarv1.TraceServiceClient
 	memsidecarv1.ResultServiceClient
+	memsidecarv1.DigestServiceClient
 	*grpc.ClientConn
 	addr    string
 	timeout time.Duration // of each unary call; 0 is none
@@ -66,6 +67,7 @@ func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error
 	c.SessionServiceClient = memsidecarv1.NewSessionServiceClient(c.ClientConn)
 	c.TraceServiceClient = memsidecarv1.NewTraceServiceClient(c.ClientConn)
 	c.ResultServiceClient = memsidecarv1.NewResultServiceClient(c.ClientConn)
+	c.DigestServiceClient = memsidecarv1.NewDigestServiceClient(c.ClientConn)
 	return c, nil
 }
 

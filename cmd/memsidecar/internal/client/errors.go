@@ -155,7 +155,7 @@ func flagOf(field string) string {
 		"session.title", "session.memorize_every":
 		_, name, _ := strings.Cut(field, ".")
 		return "--" + strings.ReplaceAll(name, "_", "-")
-	case "top_k", "min_score", "max_context_chars", "filter", "request_id", "wait", "max_messages", "max_turns", "max_chars", "language":
+	case "top_k", "min_score", "max_context_chars", "filter", "request_id", "wait", "max_messages", "max_turns", "max_chars", "language", "max_entries":
 		return "--" + strings.ReplaceAll(field, "_", "-")
 	case "memory.observe_time", "messages[0].time":
 		return "--time"
@@ -186,6 +186,8 @@ func flagOf(field string) string {
 		return "the number"
 	case "scope":
 		return "this"
+	case "day":
+		return "the day"
 	case "query":
 		return "the query"
 	case "memory.text", "messages[0].content":

@@ -24,7 +24,7 @@ type memoriesExport struct {
 // Help has examples.
 func (memoriesExport) Help() string {
 	return `One record a line: the settings, then the memories, the considerations with their dialogues, the sessions, each followed by
-its messages, the traces and the result lists. memsidecar sessions export writes one session alone.
+its messages, the traces, what digests are made of, and the result lists. memsidecar sessions export writes one session alone.
 A file is complete or not there at all, and only its owner can read it.
 
 Examples:
@@ -63,8 +63,9 @@ func (c memoriesExport) Run(ctx context.Context, p *Program) error {
 	if e.results > 0 {
 		results = ", and " + count(e.results, "result", "results")
 	}
-	p.note("exported %s, %s, %s with %s, and %s%s", count(e.memories, "memory", "memories"), count(e.considerations, "consideration", "considerations"),
-		count(e.sessions, "session", "sessions"), count(e.messages, "message", "messages"), count(e.traces, "trace", "traces"), results)
+	p.note("exported %s, %s, %s with %s, %s, and %s", count(e.memories, "memory", "memories"), count(e.considerations, "consideration", "considerations"),
+		count(e.sessions, "session", "sessions"), count(e.messages, "message", "messages"), count(e.traces, "trace", "traces"),
+		count(e.findings, "finding of digests", "findings of digests")+results)
 	return nil
 }
 
@@ -74,7 +75,7 @@ type export struct {
 	conn  *connection
 	scope *memsidecarv1.Scope
 
-	memories, considerations, sessions, messages, traces, results int
+	memories, considerations, sessions, messages, traces, findings, results int
 }
 
 func (e *export) write(ctx context.Context, w io.Writer) (err error) {
@@ -106,6 +107,8 @@ func (e *export) write(ctx context.Context, w io.Writer) (err error) {
 			e.traces++
 		case *memsidecarv1.ExportUserResponse_ResultItem:
 			e.results++
+		case *memsidecarv1.ExportUserResponse_DigestFinding:
+			e.findings++
 		}
 		data, err := jsonLine(record, protojson.MarshalOptions{UseProtoNames: true})
 		if err != nil {

@@ -56,6 +56,7 @@ func (c forgetCommand) Run(ctx context.Context, p *Program) error {
 			"messages to others", resp.GetMessageCount(), "sessions", resp.GetSessionCount(),
 			"messages of sessions", resp.GetSessionMessageCount(), "traces", resp.GetTraceCount(),
 			"results", resp.GetResultItemCount(), "numbered lists", resp.GetResultListCount(),
+			"findings of digests", resp.GetDigestFindingCount(), "files", resp.GetFileCount(),
 			"settings", yesNo(resp.GetSettingsDeleted()), "token count", yesNo(resp.GetTokenCountDeleted()),
 			"bytes gone from disk", purged)
 	})

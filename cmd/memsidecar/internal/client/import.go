@@ -31,7 +31,7 @@ type memoriesImport struct {
 // Help has examples.
 func (memoriesImport) Help() string {
 	return `Memories that are there already, by id or by text, stay as they are, so importing twice adds nothing. Settings,
-considerations, sessions and traces are not taken; memsidecar sessions import takes in a session. A file is read once before anything is sent: one with a mistake stores nothing.
+considerations, sessions, traces and digests are not taken; memsidecar sessions import takes in a session. A file is read once before anything is sent: one with a mistake stores nothing.
 Without --channel-kind memories that name no channel are stored unspecified.
 
 Examples:
@@ -109,7 +109,7 @@ func (c memoriesImport) Run(ctx context.Context, p *Program) (err error) {
 		return err
 	}
 	if n := s.others; n > 0 {
-		p.note("left out %s of settings, considerations, sessions and traces: only memories are taken in", count(n, "line", "lines"))
+		p.note("left out %s of settings, considerations, sessions, traces and digests: only memories are taken in", count(n, "line", "lines"))
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -197,7 +197,7 @@ func memoryOf(data []byte) (*memsidecarv1.Memory, error) {
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return nil, fmt.Errorf("is not a JSON object: %w", err)
 	}
-	for _, other := range []string{"settings", "consideration", "session", "message", "trace"} {
+	for _, other := range []string{"settings", "consideration", "session", "message", "trace", "digest_finding"} {
 		if _, ok := fields[other]; ok {
 			return nil, nil
 		}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/digest"
+	digestmodel "github.com/memsidecar/memsidecar/internal/digest/model"
+	digestrules "github.com/memsidecar/memsidecar/internal/digest/rules"
+	"github.com/memsidecar/memsidecar/internal/llm"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/notebook"
+	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/topics"
+	"github.com/memsidecar/memsidecar/internal/vectorize"
+	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
+)
+
+// settleDigest chooses who finds what digests tell: the model that the configuration names, else the one that summarises,
+// else the rules.
+func (m *models) settleDigest(summarizer llm.Model) error {
+	c := m.cfg.Digest
+	extractor := digest.Extractor(digestrules.New(m.rules, m.rules))
+	chosen := options(c.Text(), nil).Generation
+	switch {
+	case c.Provider == ruleBased:
+		m.settled(partDigest, ruleBased, "the configuration says so", false)
+	case namesModel(c.Provider, c.Model, ruleBased):
+		target, key, err := m.locate(partDigest, named(c.Provider), c.Model)
+		if err != nil {
+			return err
+		}
+		text, err := m.stackText(partDigest, target, key, c.Timeout)
+		if err != nil {
+			return err
+		}
+		extractor = digestmodel.New(text, digestmodel.Options{Prompt: c.Prompt, Generation: chosen})
+		m.settled(partDigest, text.Name(), "the configuration says so", target.Remote())
+	case summarizer == nil:
+		m.settled(partDigest, ruleBased, "auto: as summary", false)
+	default:
+		extractor = digestmodel.New(summarizer, digestmodel.Options{Prompt: c.Prompt, Generation: chosen})
+		m.mu.Lock()
+		as := m.chosen[partSummary]
+		m.mu.Unlock()
+		m.settled(partDigest, summarizer.Name(), "auto: as summary", as.Remote)
+	}
+	m.digests.Store(&extractor)
+	return nil
+}
+
+// chosenExtractor is the extractor that the models' choice brings; until then digests wait.
+type chosenExtractor struct{ models *models }
+
+// Name implements digest.Extractor.
+func (c chosenExtractor) Name() string {
+	if x := c.models.digests.Load(); x != nil {
+		return (*x).Name()
+	}
+	return ""
+}
+
+// Extract implements digest.Extractor.
+func (c chosenExtractor) Extract(ctx context.Context, p digest.Piece) ([]digest.Finding, error) {
+	if x := c.models.digests.Load(); x != nil {
+		return (*x).Extract(ctx, p)
+	}
+	return nil, &memory.TransientError{Err: errors.New("no model is chosen yet; the log says why")}
+}
+
+// digests are the parts that make digests and notebooks.
+type digests struct {
+	keeper   *digest.Keeper
+	notebook *notebook.Keeper
+	files    *notebook.Files // nil when none are written
+	store    *sqlite.Digests
+}
+
+// digestParts is what they work with.
+type digestParts struct {
+	db       sqlite.Access
+	memories *storelocal.Store
+	settings *sqlite.Settings
+	vectors  *vectorize.Vectorizer
+	models   *models
+}
+
+// newDigests puts the parts together. The keeper is not started.
+func newDigests(cfg config.Config, p digestParts, location *time.Location, log *slog.Logger) *digests {
+	d := &digests{store: sqlite.NewDigests(p.db), notebook: &notebook.Keeper{Memories: p.memories, Settings: p.settings}}
+	parts := digest.Parts{
+		Store: d.store, Settings: p.settings, Memories: p.memories, Vectors: p.vectors,
+		Topics: topics.NewCounter(sqlite.NewTopics(p.db)), Extractor: chosenExtractor{p.models},
+		Rules: digestrules.New(p.models.rules, p.models.rules), Scorer: p.models.rules,
+	}
+	if cfg.Digest.ExportDir != "" {
+		d.files = &notebook.Files{
+			Dir: cfg.Digest.ExportDir, MaxEntries: cfg.Notebook.MaxEntries, Memories: p.memories, Vectors: p.vectors, Settings: p.settings,
+		}
+		d.notebook.Files = d.files
+		parts.Changed = func(ctx context.Context, user memory.User, days []string) {
+			if err := d.files.Write(ctx, user, days); err != nil && ctx.Err() == nil {
+				log.Warn("digests could not be written to files; they are with the next digest", "folder", cfg.Digest.ExportDir, "error", err)
+			}
+		}
+	}
+	d.keeper = digest.NewKeeper(parts, digest.Options{
+		Enabled: cfg.Digest.Enabled, Every: cfg.Digest.Interval, MaxTokens: cfg.Digest.MaxTokens, Location: location,
+		Templates: cfg.Digest.Templates, Workers: cfg.Queue.Workers,
+		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: log,
+	})
+	if d.files != nil {
+		d.files.Digests = d.keeper
+	}
+	return d
+}
+
+// rule says when a digest of somebody with these settings is due.
+func (d *digests) rule(settings memory.Settings) (session.DigestRule, bool) {
+	rule, ok := d.keeper.Rule(settings)
+	return session.DigestRule{Every: rule.Every, DayEnd: rule.DayEnd}, ok
+}
+
+// forgetFiles deletes the files of a user.
+func (d *digests) forgetFiles(user memory.User) (int, error) {
+	if d.files == nil {
+		return 0, nil
+	}
+	return d.files.Forget(user)
+}

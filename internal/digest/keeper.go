@@ -1,0 +1,273 @@
+package digest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/topics"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+)
+
+// Settings reads users' settings.
+type Settings interface {
+	Get(ctx context.Context, user memory.User) (memory.Settings, error)
+}
+
+// Memories is the part of vectorstore.Store that digests need.
+type Memories interface {
+	Apply(ctx context.Context, user memory.User, entries []vectorstore.Entry) ([]vectorstore.Applied, error)
+	Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Memory, error)
+	SearchVector(ctx context.Context, user memory.User, fingerprint string, vector []float32, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error)
+	SearchKeyword(ctx context.Context, user memory.User, query string, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error)
+}
+
+// Vectors embeds texts for storage, as decide.Vectors does.
+type Vectors interface {
+	Embeddings(ctx context.Context, texts []string) ([]vectorstore.Embedding, error)
+}
+
+// Topics counts what was talked about.
+type Topics interface {
+	Count(ctx context.Context, q topics.Query, limit int) (topics.Report, error)
+}
+
+// Parts is what a Keeper works with.
+type Parts struct {
+	Store    Store
+	Settings Settings
+	Memories Memories
+	Vectors  Vectors
+	Topics   Topics
+	// Extractor finds what digests tell; Rules does when its answers cannot be used.
+	Extractor Extractor
+	Rules     Extractor
+	Scorer    Scorer
+	// Changed is told of users whose digests changed, and from when on. Optional.
+	Changed func(ctx context.Context, user memory.User, days []string)
+}
+
+// Options describes a Keeper.
+type Options struct {
+	Enabled   bool // digests are made by themselves
+	Every     int  // after so many messages of a user; 0 only at the end of the day
+	MaxTokens int  // of a conversation in one piece
+	Location  *time.Location
+	Templates Templates
+	// Workers is of how many users digests are made at once.
+	Workers                int
+	BackoffMin, BackoffMax time.Duration
+	Log                    *slog.Logger
+}
+
+// Keeper makes digests, in the background and when asked.
+type Keeper struct {
+	Parts
+	options Options
+
+	wake   chan struct{}
+	ctx    context.Context
+	cancel context.CancelFunc
+	loop   sync.WaitGroup
+
+	mu     sync.Mutex
+	busy   map[memory.User]*turn
+	pauses map[memory.User]*backoff.ExponentialBackOff
+}
+
+// turn is the right to work on a user's digests.
+type turn struct {
+	free   chan struct{} // holds a value while nobody works
+	cancel context.CancelFunc
+	users  int // who work or wait
+}
+
+// storagePoll is how long a failing store is left alone, and how often what is due is looked for in any case.
+const storagePoll = 5 * time.Second
+
+// NewKeeper returns a Keeper; Start sets its background work going.
+func NewKeeper(parts Parts, options Options) *Keeper {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Keeper{
+		Parts: parts, options: options, wake: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
+		busy: map[memory.User]*turn{}, pauses: map[memory.User]*backoff.ExponentialBackOff{},
+	}
+}
+
+// Rule says when the digest of somebody with these settings is due; ok is false when none is made unasked.
+func (k *Keeper) Rule(settings memory.Settings) (rule Rule, ok bool) {
+	now := time.Now()
+	return Rule{Now: now, Every: k.options.Every, DayEnd: NextDay(now, k.zone(settings))}, k.options.Enabled && !settings.Paused
+}
+
+// zone is where the user is.
+func (k *Keeper) zone(settings memory.Settings) *time.Location {
+	if settings.TimeZone != "" {
+		if location, err := time.LoadLocation(settings.TimeZone); err == nil {
+			return location
+		}
+	}
+	return k.options.Location
+}
+
+// Start begins to make the digests that are due, what was left by earlier processes too.
+func (k *Keeper) Start() { k.loop.Go(k.run) }
+
+// Stop begins nothing more, cancels what runs, and waits. What was cancelled is due again at the next start.
+func (k *Keeper) Stop() {
+	k.cancel()
+	k.loop.Wait()
+}
+
+// Wake looks for what is due now.
+func (k *Keeper) Wake() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run makes what is due until it is stopped.
+func (k *Keeper) run() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-k.wake:
+		case <-timer.C:
+		case <-k.ctx.Done():
+			return
+		}
+		timer.Reset(max(10*time.Millisecond, time.Until(k.round())))
+	}
+}
+
+// round makes the digests that are due and returns when to look again.
+func (k *Keeper) round() time.Time {
+	due, next, err := k.Store.Due(k.ctx, time.Now(), k.options.Workers)
+	if err != nil {
+		if k.ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) {
+			k.options.Log.Error("the storage of digests failed", "error", err)
+		}
+		return time.Now().Add(storagePoll)
+	}
+	var group sync.WaitGroup
+	for _, user := range due {
+		group.Go(func() { k.attempt(user) })
+	}
+	group.Wait()
+	if next.IsZero() {
+		return time.Now().Add(time.Hour)
+	}
+	return next
+}
+
+// attempt makes the digest of a user that is due, or puts it off.
+func (k *Keeper) attempt(user memory.User) {
+	err := k.due(user)
+	switch {
+	case k.ctx.Err() != nil:
+	case err == nil:
+		k.mu.Lock()
+		delete(k.pauses, user)
+		k.mu.Unlock()
+	default:
+		pause := k.pause(user, err)
+		if !errors.Is(err, memory.ErrUnavailable) && !errors.Is(err, context.Canceled) {
+			k.options.Log.Warn("a digest is put off", "namespace", user.Namespace, "error", err, "for", pause)
+		}
+		if err := k.Store.Postpone(k.ctx, user, time.Now().Add(pause)); err != nil && !errors.Is(err, memory.ErrUnavailable) {
+			k.options.Log.Error("putting off a digest", "error", err)
+		}
+	}
+}
+
+func (k *Keeper) due(user memory.User) error {
+	ctx, done, err := k.take(k.ctx, user)
+	if err != nil {
+		return err
+	}
+	defer done()
+	settings, err := k.Settings.Get(ctx, user)
+	if err != nil {
+		return err
+	}
+	if !settings.Paused {
+		if err := k.look(ctx, user, settings, WaitingQuery{ByItself: true}); err != nil {
+			return err
+		}
+	}
+	rule, _ := k.Rule(settings)
+	if settings.Paused { // what was said before waits until remembering goes on
+		rule.Every = 0
+	}
+	return k.Store.Done(ctx, user, rule)
+}
+
+// pause is how long the digest of a user is put off: exponential in the failures in a row, and not shorter than was asked for.
+func (k *Keeper) pause(user memory.User, err error) time.Duration {
+	least := time.Duration(0)
+	if transient, ok := errors.AsType[*memory.TransientError](err); ok {
+		least = transient.RetryAfter
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b := k.pauses[user]
+	if b == nil {
+		b = backoff.NewExponentialBackOff()
+		b.InitialInterval, b.MaxInterval, b.Multiplier = k.options.BackoffMin, k.options.BackoffMax, 2
+		k.pauses[user] = b
+	}
+	return max(least, b.NextBackOff())
+}
+
+// take waits for the turn to work on a user's digests. The context ends when the user is barred.
+func (k *Keeper) take(parent context.Context, user memory.User) (ctx context.Context, done func(), err error) {
+	k.mu.Lock()
+	t := k.busy[user]
+	if t == nil {
+		t = &turn{free: make(chan struct{}, 1)}
+		t.free <- struct{}{}
+		k.busy[user] = t
+	}
+	t.users++
+	k.mu.Unlock()
+	leave := func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if t.users--; t.users == 0 {
+			delete(k.busy, user)
+		}
+	}
+	select {
+	case <-t.free:
+	case <-parent.Done():
+		leave()
+		return nil, nil, parent.Err()
+	}
+	ctx, cancel := context.WithCancel(parent)
+	k.mu.Lock()
+	t.cancel = cancel
+	k.mu.Unlock()
+	return ctx, func() {
+		cancel()
+		t.free <- struct{}{}
+		leave()
+	}, nil
+}
+
+// Bar cancels what is done for a user's digests and keeps more from being begun until release is called.
+func (k *Keeper) Bar(ctx context.Context, user memory.User) (release func(), err error) {
+	k.mu.Lock()
+	if t := k.busy[user]; t != nil && t.cancel != nil {
+		t.cancel()
+	}
+	k.mu.Unlock()
+	_, done, err := k.take(ctx, user)
+	return done, err
+}

@@ -1,0 +1,216 @@
+package digest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/lexical"
+	"github.com/memsidecar/memsidecar/internal/llm"
+	"github.com/memsidecar/memsidecar/internal/llm/answer"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/usage"
+)
+
+// waitingAtOnce is how many messages are read at once.
+const waitingAtOnce = 200
+
+// Summarize looks at what waits of a day, also when digests are not made by themselves, and returns the day's digest.
+func (k *Keeper) Summarize(ctx context.Context, v Viewer, date, language string) (Day, error) {
+	settings, err := k.Settings.Get(ctx, v.User)
+	if err != nil {
+		return Day{}, err
+	}
+	if settings.Paused {
+		return Day{}, fmt.Errorf("%w: remembering is paused for this user", memory.ErrPrecondition)
+	}
+	from, before, err := k.period(settings, date)
+	if err != nil {
+		return Day{}, err
+	}
+	running, done, err := k.take(ctx, v.User)
+	if err != nil {
+		return Day{}, err
+	}
+	err = k.look(running, v.User, settings, WaitingQuery{From: from, Before: before})
+	done()
+	if err != nil {
+		return Day{}, err
+	}
+	return k.Get(ctx, v, date, language)
+}
+
+// look looks at everything that waits.
+func (k *Keeper) look(ctx context.Context, user memory.User, settings memory.Settings, q WaitingQuery) error {
+	ctx = usage.WithNamespace(ctx, user.Namespace)
+	q.Limit = waitingAtOnce
+	zone := k.zone(settings)
+	days := map[string]bool{}
+	for {
+		if err := k.remember(ctx, user); err != nil {
+			return err
+		}
+		w, err := k.Store.Waiting(ctx, user, q)
+		if err != nil {
+			return err
+		}
+		if len(w.Messages) == 0 {
+			break
+		}
+		c, err := k.contribution(ctx, w, zone, q.ByItself)
+		if err != nil {
+			return err
+		}
+		if err := k.Store.Save(ctx, c); err != nil && !errors.Is(err, ErrChanged) {
+			return err
+		}
+		for _, m := range w.Messages {
+			days[m.Time.In(zone).Format(time.DateOnly)] = true
+		}
+	}
+	if k.Changed != nil && len(days) > 0 {
+		var list []string
+		for day := range days {
+			list = append(list, day)
+		}
+		slices.Sort(list)
+		k.Changed(ctx, user, list)
+	}
+	return nil
+}
+
+// contribution is what is found in the first piece of what waits.
+func (k *Keeper) contribution(ctx context.Context, w Waiting, zone *time.Location, byItself bool) (Contribution, error) {
+	day := w.Messages[0].Time.In(zone).Format(time.DateOnly)
+	end := slices.IndexFunc(w.Messages, func(m Message) bool { return m.Time.In(zone).Format(time.DateOnly) != day })
+	if end < 0 {
+		end = len(w.Messages)
+	}
+	piece := Piece{Scope: w.Scope, Messages: cutPiece(w.Messages[:end], k.options.MaxTokens), Location: zone, Considered: true}
+	c := Contribution{Scope: w.Scope, At: time.Now()}
+	var text strings.Builder
+	hash := sha256.New()
+	for _, m := range piece.Messages {
+		c.Covers = append(c.Covers, m.Ref)
+		fmt.Fprintln(hash, m.Ref)
+		text.WriteString(m.Content + "\n")
+		piece.Considered = piece.Considered && (m.Considered || m.Role != memory.RoleUser)
+	}
+	c.ID = "dig_" + hex.EncodeToString(hash.Sum(nil)[:12])
+	piece.Language = lexical.Language(text.String())
+	if !slices.ContainsFunc(piece.Messages, func(m Message) bool { return m.Role == memory.RoleUser && strings.TrimSpace(m.Content) != "" }) {
+		c.MadeBy = k.Rules.Name()
+		return c, nil // what the bot says to nobody is nobody's day
+	}
+	from, before, err := DateOf(day, zone)
+	if err != nil {
+		return c, err
+	}
+	entries, err := k.Store.Find(ctx, w.Scope.User(), memory.VisibilityChannel.AudienceOf(w.Scope.Channel), from, before)
+	if err != nil {
+		return c, err
+	}
+	for _, e := range entries {
+		if e.MemoryID != "" {
+			piece.Known = append(piece.Known, e.remembered())
+		}
+	}
+	findings, madeBy, err := k.extract(ctx, piece)
+	if err != nil {
+		return c, err
+	}
+	c.MadeBy = madeBy
+	c.Findings = k.checked(findings, &piece, day)
+	return c, nil
+}
+
+// extract asks the extractor, and the rules when its answers cannot be used.
+func (k *Keeper) extract(ctx context.Context, p Piece) ([]Finding, string, error) {
+	found, err := k.Extractor.Extract(ctx, p)
+	var transient *memory.TransientError
+	unusable := errors.Is(err, answer.ErrUnusable) || errors.Is(err, llm.ErrBlocked) || errors.Is(err, llm.ErrNoAnswer)
+	if err != nil && unusable && !errors.As(err, &transient) {
+		k.options.Log.Warn("a model's answer about a digest cannot be used; the rules look instead", "model", k.Extractor.Name(), "error", err)
+		found, err = k.Rules.Extract(ctx, p)
+		return found, k.Rules.Name(), err
+	}
+	return found, k.Extractor.Name(), err
+}
+
+// checked completes findings and says how important they are.
+func (k *Keeper) checked(findings []Finding, p *Piece, day string) []Finding {
+	last := p.Messages[len(p.Messages)-1].Time
+	var kept []Finding
+	for _, f := range findings {
+		f.Text, f.Key, f.Solution = shortened(f.Text, MaxTextRunes), shortened(f.Key, MaxKeyRunes), shortened(f.Solution, MaxTextRunes)
+		f.Statement = shortened(f.Statement, MaxTextRunes)
+		if f.Text == "" {
+			continue
+		}
+		if f.Language == "" {
+			f.Language = p.Language
+		}
+		if f.SaidAt.IsZero() {
+			f.SaidAt = last
+		}
+		if f.Kind == "" {
+			f.Kind = kinds[f.Category]
+		}
+		if f.Category != Topic && f.Importance == 0 && !f.Passing {
+			text := f.Text
+			switch f.Category {
+			case Preference:
+				text = f.remembered()
+			case Issue:
+				text += " " + f.Solution
+			case Topic, Decision, Task, Insight:
+			}
+			if important, importance, reason := k.Scorer.Score(text, f.Category); important {
+				f.Importance, f.Reason = importance, fmt.Sprintf("digest of %s: %s", day, reason)
+			}
+		}
+		if f.Category == Issue && f.Solution == "" {
+			f.Importance = 0 // a question without an answer is nothing to know
+		}
+		if f.Category == Issue && f.Solution != "" && f.Statement == "" {
+			f.Statement = solved(f.Language, f.Text, f.Solution)
+		}
+		kept = append(kept, f)
+	}
+	return kept
+}
+
+// kinds are those of memories that are made of findings.
+var kinds = map[Category]memory.Kind{
+	Preference: memory.KindPreference, Decision: memory.KindDecision, Task: memory.KindTask, Issue: memory.KindProblem,
+	Insight: memory.KindFact,
+}
+
+// categories are where what considering yields is told.
+var categories = map[memory.Kind]Category{
+	memory.KindFact: Insight, memory.KindPreference: Preference, memory.KindRelationship: Insight, memory.KindPlan: Task,
+	memory.KindAppointment: Task, memory.KindDecision: Decision, memory.KindExperience: Insight, memory.KindTask: Task,
+	memory.KindProblem: Issue, memory.KindRequest: Preference,
+}
+
+// solved is a question with its answer, as a memory.
+func solved(language, question, solution string) string {
+	if language == "zh" || language == "ja" {
+		return "用户的问题：" + question + " 解决办法：" + solution
+	}
+	return "The user's problem: " + question + " Solution: " + solution
+}
+
+// shortened is a text on one line, at most so many characters long.
+func shortened(text string, most int) string {
+	text = memory.CleanText(text)
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,147 @@
+package digest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/lexical"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/topics"
+)
+
+// Viewer is whose digests are read, and what of them may be seen.
+type Viewer struct {
+	User     memory.User
+	Audience memory.Audience
+}
+
+// period is the day of a date where the user is; without a date it is today.
+func (k *Keeper) period(settings memory.Settings, date string) (from, before time.Time, err error) {
+	zone := k.zone(settings)
+	if date == "" {
+		date = time.Now().In(zone).Format(time.DateOnly)
+	}
+	from, before, err = DateOf(date, zone)
+	if err != nil {
+		return from, before, memory.Invalid("day", "is %q: write a day as 2026-11-20, or leave it out for today", date)
+	}
+	var v memory.Violations
+	v.Check("day", memory.TimeProblem(from))
+	return from, before, v.Err()
+}
+
+// Get returns the digest of a day as far as it was made; without a date of today. An empty language is that of the user's
+// settings, else that of the conversation.
+func (k *Keeper) Get(ctx context.Context, v Viewer, date, language string) (Day, error) {
+	settings, err := k.Settings.Get(ctx, v.User)
+	if err != nil {
+		return Day{}, err
+	}
+	from, before, err := k.period(settings, date)
+	if err != nil {
+		return Day{}, err
+	}
+	return k.day(ctx, v, settings, from, before, language)
+}
+
+func (k *Keeper) day(ctx context.Context, v Viewer, settings memory.Settings, from, before time.Time, language string) (Day, error) {
+	d := Day{Date: from.Format(time.DateOnly), From: from, Before: before}
+	entries, err := k.Store.Find(ctx, v.User, v.Audience, from, before)
+	if err != nil {
+		return d, err
+	}
+	if entries, err = k.present(ctx, v, entries); err != nil {
+		return d, err
+	}
+	d.merge(entries)
+	if d.Waiting, err = k.Store.CountWaiting(ctx, v.User, v.Audience, from, before); err != nil {
+		return d, err
+	}
+	report, err := k.Topics.Count(ctx, topics.Query{
+		Namespace: v.User.Namespace, UserID: v.User.ID, Audience: v.Audience, After: from, Before: before,
+	}, maxTopics)
+	if err != nil {
+		return d, fmt.Errorf("counting topics: %w", err)
+	}
+	for _, topic := range report.Topics {
+		d.addTopic(topic.Text)
+	}
+	d.Language = d.spoken(language, settings.Language)
+	return d, nil
+}
+
+// present leaves out what was remembered and deleted since: who deletes a memory does not want to read it here.
+func (k *Keeper) present(ctx context.Context, v Viewer, entries []Entry) ([]Entry, error) {
+	kept := entries[:0]
+	for _, e := range entries {
+		if e.MemoryID != "" {
+			_, err := k.Memories.Get(ctx, v.User, e.MemoryID, v.Audience)
+			if errors.Is(err, memory.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		kept = append(kept, e)
+	}
+	return kept, nil
+}
+
+// spoken is the first language that is given, else that of most of what is told.
+func (d *Day) spoken(given ...string) string {
+	for _, language := range given {
+		if language != "" {
+			return language
+		}
+	}
+	var text strings.Builder
+	for _, list := range [][]Entry{d.Preferences, d.Decisions, d.Tasks, d.Issues, d.Insights} {
+		for _, e := range list {
+			text.WriteString(e.remembered() + "\n")
+		}
+	}
+	for _, topic := range d.Topics {
+		text.WriteString(topic + "\n")
+	}
+	return lexical.Language(text.String())
+}
+
+// List returns a page of the days of which there is a digest, the newest first. next is the date to go on before.
+func (k *Keeper) List(ctx context.Context, v Viewer, before, language string, limit int) (days []Day, next string, err error) {
+	settings, err := k.Settings.Get(ctx, v.User)
+	if err != nil {
+		return nil, "", err
+	}
+	zone := k.zone(settings)
+	end := time.Time{}
+	if before != "" {
+		if end, _, err = k.period(settings, before); err != nil {
+			return nil, "", err
+		}
+	}
+	for len(days) < limit {
+		newest, err := k.Store.Newest(ctx, v.User, v.Audience, end)
+		if err != nil || newest.IsZero() {
+			return days, "", err
+		}
+		from, until, err := DateOf(newest.In(zone).Format(time.DateOnly), zone)
+		if err != nil {
+			return nil, "", err
+		}
+		d, err := k.day(ctx, v, settings, from, until, language)
+		if err != nil {
+			return nil, "", err
+		}
+		if end = from; !d.Empty() {
+			days = append(days, d)
+		}
+	}
+	if newest, err := k.Store.Newest(ctx, v.User, v.Audience, end); err != nil || newest.IsZero() {
+		return days, "", err
+	}
+	return days, end.Format(time.DateOnly), nil
+}

@@ -1,0 +1,155 @@
+package digest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/template"
+	"unicode"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// Templates are how a digest is written as Markdown, by base language; "en" serves the languages that have none. They are
+// text/template and are given a Page.
+type Templates map[string]string
+
+// Page is what a template is given: texts on one line each, in which nothing can end a list or a comment.
+type Page struct {
+	Day         string // 2026-11-20
+	Topics      []string
+	Preferences []struct{ Key, Value string }
+	Decisions   []string
+	Tasks       []string
+	Issues      []struct{ Question, Solution string }
+	Insights    []string
+	Empty       bool
+}
+
+// DefaultTemplates follows the note that the product's first users wrote for each day.
+func DefaultTemplates() Templates {
+	return Templates{
+		"zh": `# {{.Day}} 对话概要
+{{if .Empty}}
+（这一天没有可记的内容）
+{{end}}{{with .Topics}}
+## 主要话题
+{{range .}}- {{.}}
+{{end}}{{end}}{{with .Preferences}}
+## 用户偏好
+{{range .}}- **{{.Key}}**：{{.Value}}
+{{end}}{{end}}{{with .Decisions}}
+## 重要决定
+{{range .}}- {{.}}
+{{end}}{{end}}{{with .Tasks}}
+## 待办事项
+{{range .}}- {{.}}
+{{end}}{{end}}{{with .Issues}}
+## 问题与解决
+{{range .}}- **问题**：{{.Question}}
+{{with .Solution}}  **解决**：{{.}}
+{{end}}{{end}}{{end}}{{with .Insights}}
+## 关键洞察
+{{range .}}- {{.}}
+{{end}}{{end}}`,
+		"en": `# Digest of {{.Day}}
+{{if .Empty}}
+(Nothing to tell of this day.)
+{{end}}{{with .Topics}}
+## Topics
+{{range .}}- {{.}}
+{{end}}{{end}}{{with .Preferences}}
+## Preferences
+{{range .}}- **{{.Key}}**: {{.Value}}
+{{end}}{{end}}{{with .Decisions}}
+## Decisions
+{{range .}}- {{.}}
+{{end}}{{end}}{{with .Tasks}}
+## Tasks
+{{range .}}- {{.}}
+{{end}}{{end}}{{with .Issues}}
+## Problems and solutions
+{{range .}}- **Problem**: {{.Question}}
+{{with .Solution}}  **Solution**: {{.}}
+{{end}}{{end}}{{end}}{{with .Insights}}
+## Insights
+{{range .}}- {{.}}
+{{end}}{{end}}`,
+	}
+}
+
+// Problem says what is wrong with the templates, or "".
+func (t Templates) Problem() string {
+	if strings.TrimSpace(t["en"]) == "" {
+		return "has no template for en, which serves the languages that have none of their own"
+	}
+	for _, language := range slices.Sorted(maps.Keys(t)) {
+		full := Day{Date: "2026-11-20", Topics: []string{"x"}}
+		for _, list := range []*[]Entry{&full.Preferences, &full.Decisions, &full.Tasks, &full.Issues, &full.Insights} {
+			*list = []Entry{{Finding: Finding{Text: "x", Key: "x", Solution: "x"}}}
+		}
+		for _, d := range []Day{full, {Date: "2026-11-20"}} {
+			if _, err := t.render(&d, language); err != nil {
+				return fmt.Sprintf("for %s cannot be used: %v", language, err)
+			}
+		}
+	}
+	return ""
+}
+
+// Markdown is the digest as Markdown.
+func (k *Keeper) Markdown(d *Day) (string, error) { return k.options.Templates.render(d, d.Language) }
+
+func (t Templates) render(d *Day, language string) (string, error) {
+	base, _, _ := strings.Cut(strings.ToLower(language), "-")
+	source, ok := t[base]
+	if !ok {
+		source = t["en"]
+	}
+	parsed, err := template.New("digest").Option("missingkey=error").Parse(source)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	if err := parsed.Execute(&b, d.page()); err != nil {
+		return "", err
+	}
+	return b.String(), nil
+}
+
+func (d *Day) page() Page {
+	p := Page{
+		Day: d.Date, Empty: d.Empty(), Decisions: plainTexts(d.Decisions), Tasks: plainTexts(d.Tasks), Insights: plainTexts(d.Insights),
+	}
+	for _, topic := range d.Topics {
+		p.Topics = append(p.Topics, PlainText(topic))
+	}
+	for _, e := range d.Preferences {
+		p.Preferences = append(p.Preferences, struct{ Key, Value string }{PlainText(e.Key), PlainText(e.Text)})
+	}
+	for _, e := range d.Issues {
+		p.Issues = append(p.Issues, struct{ Question, Solution string }{PlainText(e.Text), PlainText(e.Solution)})
+	}
+	return p
+}
+
+func plainTexts(list []Entry) []string {
+	var texts []string
+	for _, e := range list {
+		texts = append(texts, PlainText(e.Text))
+	}
+	return texts
+}
+
+// PlainText is a text as it may stand in Markdown: on one line, without what is invisible, and without what begins or ends
+// a comment.
+func PlainText(text string) string {
+	text = memory.CleanText(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && !unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\ufeff' {
+			return -1
+		}
+		return r
+	}, text))
+	return strings.NewReplacer("<!--", "<\\!--", "-->", "--\\>").Replace(text)
+}

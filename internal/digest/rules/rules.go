@@ -1,0 +1,258 @@
+// Package rules finds what a digest tells without a model: what people say about themselves by the rules that also decide
+// what is remembered, problems with the answers to them, and what somebody says to have understood. What it finds is told
+// in the words in which it was said.
+package rules
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/digest"
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// Limits of what is found in one piece.
+const (
+	maxIssues     = 8
+	maxInsights   = 8
+	minRunes      = 6   // of a sentence that tells something
+	maxSolution   = 200 // characters
+	maxSentences  = 2   // of a solution
+	leastProblems = 8   // characters of a problem
+)
+
+// Extractor implements digest.Extractor.
+type Extractor struct {
+	decider    decide.Decider
+	summarizer decide.Summarizer
+}
+
+var _ digest.Extractor = (*Extractor)(nil)
+
+// New returns an Extractor. Decider and summarizer are the rules by which statements are found.
+func New(decider decide.Decider, summarizer decide.Summarizer) *Extractor {
+	return &Extractor{decider, summarizer}
+}
+
+// Name implements digest.Extractor.
+func (*Extractor) Name() string { return "rules" }
+
+// Extract implements digest.Extractor. Its only error is the context's.
+func (x *Extractor) Extract(ctx context.Context, p digest.Piece) ([]digest.Finding, error) {
+	found, err := x.statements(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	found = append(found, issues(p)...)
+	return append(found, insights(p)...), ctx.Err()
+}
+
+// statements are what was said about the user in messages that are not considered by themselves.
+func (x *Extractor) statements(ctx context.Context, p digest.Piece) ([]digest.Finding, error) {
+	t := decide.Transcript{Speaker: p.Scope.UserID, Location: p.Location, Dialogue: memory.Dialogue{Scope: p.Scope}}
+	for i := range p.Messages {
+		m := p.Messages[i].Message
+		m.ID = p.Messages[i].Name()
+		if p.Messages[i].Considered && m.Role == memory.RoleUser {
+			m.Content = ""
+		}
+		t.Dialogue.Messages = append(t.Dialogue.Messages, m)
+	}
+	verdict, err := x.decider.Decide(ctx, t)
+	if err != nil || !verdict.Remember {
+		return nil, err
+	}
+	list, err := x.summarizer.Summarize(ctx, t, verdict)
+	if err != nil {
+		return nil, err
+	}
+	var found []digest.Finding
+	for _, s := range list {
+		found = append(found, digest.FromStatement(s))
+	}
+	return found, nil
+}
+
+var (
+	problem = regexp.MustCompile(`(?i)报错|出错|错误|异常|崩溃|卡死|死机|闪退|打不开|连不上|登不上|启动不了|无法|不能用|用不了|失败|没反应|超时|泄漏|冲突|故障|(^|[^a-z])bug|不工作|` +
+		`\b(errors?|exceptions?|crash(es|ed|ing)?|fails?|failed|failing|broken|timeouts?|timed out|stuck|doesn't work|does not work|not working|won't (start|open|load|connect|work)|can't (start|open|load|connect|log in)|stack trace|segfault|leak)\b`)
+	howTo = regexp.MustCompile(`(?i)怎么(办|解决|修|处理|弄|配置|设置|安装|才能|做|改善|调整)|如何(解决|修|处理|配置|设置|安装|才能|做|改善|提高|应对|面对|克服)|怎样(才能|解决|处理|做)|该怎么|有什么(办法|方法|建议|好办法)|` +
+		`\bhow (do|can|should|would|to)\b|\bwhat (should|can) i (do|use|try)\b|\bany (ideas?|advice|suggestions?|tips?)\b`)
+	advice = regexp.MustCompile(`(?i)可以|试试|尝试|建议|需要|应该|检查|安装|设置|设为|改成|改为|升级|降级|重启|更新|使用|运行|执行|添加|删除|因为|原因|是由于|多(喝|吃|运动|休息|练习)|避免|` +
+		`\b(try|use|set|install|check|you can|you could|you should|need to|run|upgrade|downgrade|restart|update|add|remove|because|the reason|make sure|avoid|recommend|suggest)\b`)
+	settled = regexp.MustCompile(`(?i)(解决了|搞定了|修好了|可以了|能用了|原来是|是因为|成功了)|\b(fixed it|solved|works now|it works|that worked|turned out|it was (the|a|my|because))\b`)
+	insight = regexp.MustCompile(`(?i)我?(才|终于|突然|现在)?(发现|意识到|明白了|懂了|学到了?|学会了|领悟|体会到|认识到|总结(出|下来)|觉得最重要|让我明白|让我意识到)|(重要|关键)的是|原来(是|，|如此|要)|` +
+		`\b(i (just |now |finally |have |'ve )*(realized|realised|learned|learnt|found out|figured out|noticed|understood|understand now)|turns out|the key is|the most important|lesson)\b`)
+	// A greeting, a thank-you or a question is nobody's insight.
+	noInsight = regexp.MustCompile(`(?i)^(谢谢|感谢|你好|好的|嗯|哈哈|thanks|thank you|ok|okay|hi|hello)|[?？]$|(吗|呢)[。.！!]?$|没(有)?(发现|意识到|学会)|不(明白|懂)`)
+)
+
+// lead is what a sentence begins with that belongs to the talk and not to the matter.
+var lead = regexp.MustCompile(`^(?:(?:嗯+|啊|哦|唉|哎|那么?|不过|但是|可是|另外|还有|然后|所以|对了|比如|其实|首先|请问|你好|你觉得|你知道|我想问一?下?|(?i:well|so|but|and|also|hey|hi|ok|okay|actually|by the way|please))[，,、：:！!。 ]+|你觉得|请问)+`)
+
+func stripped(text string) string {
+	if rest := lead.ReplaceAllString(text, ""); utf8.RuneCountInString(rest) >= minRunes {
+		return rest
+	}
+	return text
+}
+
+// issues are problems and questions about how to do something, with what was advised or found.
+func issues(p digest.Piece) []digest.Finding {
+	var found []digest.Finding
+	for i := range p.Messages {
+		m := &p.Messages[i]
+		if m.Role != memory.RoleUser || len(found) == maxIssues {
+			continue
+		}
+		question, technical := questionIn(m.Content)
+		if question == "" {
+			continue
+		}
+		solution, by := solutionAfter(p.Messages, i)
+		if solution == "" && !technical {
+			continue // somebody asked, and nobody knew
+		}
+		f := digest.Finding{
+			Category: digest.Issue, Text: stripped(question), Solution: solution, Quote: question, MessageIDs: []string{m.Name()}, SaidAt: m.Time,
+			// Advice that a bot gives about life is worth telling. Worth knowing is what solved a technical problem.
+			Passing: !technical,
+		}
+		if by != nil {
+			f.MessageIDs = append(f.MessageIDs, by.Name())
+			f.Passing = f.Passing && by.Role != memory.RoleUser // who says what it was knows
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// questionIn is the part of a message that tells a problem: the sentence, and the one before when it only asks what to do.
+func questionIn(content string) (question string, technical bool) {
+	list := sentences(content)
+	for i, s := range list {
+		technical = problem.MatchString(s)
+		if !technical && !howTo.MatchString(s) {
+			continue
+		}
+		question = s
+		if i > 0 && utf8.RuneCountInString(s) < 2*leastProblems {
+			question = list[i-1] + s
+		}
+		if technical && i+1 < len(list) && howTo.MatchString(list[i+1]) {
+			question += list[i+1]
+		}
+		if utf8.RuneCountInString(question) >= leastProblems {
+			return question, technical
+		}
+	}
+	return "", false
+}
+
+// solutionAfter is what the bot advised next, or what the user then says it was.
+func solutionAfter(messages []digest.Message, at int) (solution string, by *digest.Message) {
+	for i := at + 1; i < len(messages) && i <= at+6; i++ {
+		m := &messages[i]
+		switch m.Role {
+		case memory.RoleAssistant:
+			if solution == "" {
+				if text := stripped(picked(sentences(m.Content), advice)); text != "" {
+					solution, by = text, m
+				}
+			}
+		case memory.RoleUser:
+			if text := picked(sentences(m.Content), settled); text != "" {
+				return text, m
+			}
+			if q, _ := questionIn(m.Content); q != "" {
+				return solution, by
+			}
+		case memory.RoleSystem, memory.RoleTool:
+		}
+	}
+	return solution, by
+}
+
+// picked are the first sentences in which there is something of a pattern.
+func picked(list []string, pattern *regexp.Regexp) string {
+	text, n := "", 0
+	for _, s := range list {
+		if n == maxSentences || !pattern.MatchString(s) || utf8.RuneCountInString(s) < minRunes || strings.HasSuffix(s, "？") || strings.HasSuffix(s, "?") {
+			continue
+		}
+		if utf8.RuneCountInString(text+s) > maxSolution && n > 0 {
+			break
+		}
+		if n > 0 && s[0] < utf8.RuneSelf {
+			text += " "
+		}
+		text += s
+		n++
+	}
+	return text
+}
+
+// insights are what the user says to have understood.
+func insights(p digest.Piece) []digest.Finding {
+	var found []digest.Finding
+	for i := range p.Messages {
+		m := &p.Messages[i]
+		if m.Role != memory.RoleUser {
+			continue
+		}
+		for _, s := range sentences(m.Content) {
+			s = stripped(s)
+			if len(found) == maxInsights {
+				return found
+			}
+			n := utf8.RuneCountInString(s)
+			if n < minRunes || n > 150 || !insight.MatchString(s) || noInsight.MatchString(s) || problem.MatchString(s) && howTo.MatchString(s) {
+				continue
+			}
+			found = append(found, digest.Finding{
+				Category: digest.Insight, Text: s, Statement: said(p.Language, s), Quote: s, MessageIDs: []string{m.Name()}, SaidAt: m.Time,
+			})
+		}
+	}
+	return found
+}
+
+// said tells what somebody said, in the words of that somebody.
+func said(language, text string) string {
+	if language == "zh" {
+		return "用户说：“" + text + "”"
+	}
+	return `The user said: "` + text + `"`
+}
+
+// sentences cuts a text at the ends of sentences and lines. A point inside of a number, a name of a file or an address
+// ends nothing.
+func sentences(text string) []string {
+	var list []string
+	start := 0
+	runes := []rune(text)
+	cut := func(end int) {
+		s := strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(string(runes[start:end])), "-*•·#>0123456789.、) "))
+		if s != "" {
+			list = append(list, s)
+		}
+		start = end
+	}
+	for i, r := range runes {
+		switch {
+		case r == '\n':
+			cut(i + 1)
+		case strings.ContainsRune("。！？；!?;", r), r == '.' && (i+1 == len(runes) || runes[i+1] == ' '):
+			if i+1 < len(runes) && slices.Contains([]rune("。！？!?”\"」』)"), runes[i+1]) {
+				continue
+			}
+			cut(i + 1)
+		}
+	}
+	cut(len(runes))
+	return list
+}
