@@ -107,19 +107,7 @@ func validate(c Config, from origins, bad *problems) {
 		alone[language] = c.Session.Wordings[language]
 		check(key, alone.Problem(), "write them")
 	}
-	for _, language := range slices.Sorted(maps.Keys(c.Digest.Templates)) {
-		key := "digest.templates." + language
-		if !baseLanguage.MatchString(language) {
-			check(key, notBaseLanguage, baseLanguageFix)
-			continue
-		}
-		alone := digest.DefaultTemplates()
-		alone[language] = c.Digest.Templates[language]
-		check(key, alone.Problem(), "correct it")
-	}
-	if dir := c.Digest.ExportDir; dir != "" && (strings.TrimSpace(dir) == "" || dir[0] == '~') {
-		check("digest.export_dir", "begins with ~, which only a shell knows, or is blank", "write the folder out")
-	}
+	validateDigest(c.Digest, check)
 	for i, n := range c.Namespaces {
 		key := fmt.Sprintf("namespaces[%d]", i)
 		name, _ := strings.CutSuffix(n.Name, "/*")
@@ -144,6 +132,22 @@ func validate(c Config, from origins, bad *problems) {
 			fix = "correct it"
 		}
 		check("rules."+field, problem, fix)
+	}
+}
+
+func validateDigest(d Digest, check func(key, problem, fix string)) {
+	for _, language := range slices.Sorted(maps.Keys(d.Templates)) {
+		key := "digest.templates." + language
+		if !baseLanguage.MatchString(language) {
+			check(key, notBaseLanguage, baseLanguageFix)
+			continue
+		}
+		alone := digest.DefaultTemplates()
+		alone[language] = d.Templates[language]
+		check(key, alone.Problem(), "correct it")
+	}
+	if dir := d.ExportDir; dir != "" && (strings.TrimSpace(dir) == "" || dir[0] == '~') {
+		check("digest.export_dir", "begins with ~, which only a shell knows, or is blank", "write the folder out")
 	}
 }
 

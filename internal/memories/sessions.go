@@ -23,15 +23,13 @@ func (k *Keeper) DeleteSession(ctx context.Context, v session.Viewer, id string,
 		return r, err
 	}
 	for _, participant := range s.Participants {
-		release, err := k.Considerations.Bar(ctx, memory.User{Namespace: s.Namespace, ID: participant})
-		if err != nil {
-			return r, err
+		for _, jobs := range []Considerations{k.Considerations, k.DigestJobs} {
+			release, err := jobs.Bar(ctx, memory.User{Namespace: s.Namespace, ID: participant})
+			if err != nil {
+				return r, err
+			}
+			defer release()
 		}
-		defer release()
-		if release, err = k.DigestJobs.Bar(ctx, memory.User{Namespace: s.Namespace, ID: participant}); err != nil {
-			return r, err
-		}
-		defer release()
 	}
 	if r.Deleted, err = k.Sessions.Delete(ctx, v, id); err != nil {
 		return r, err
