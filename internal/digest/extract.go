@@ -21,7 +21,7 @@ type Piece struct {
 	Known []string
 }
 
-// Ref names a message in provenance: by its id, or by its place in the session.
+// Name is what a message is called in provenance: by its id, or by its place in the session.
 func (m *Message) Name() string {
 	if m.ID != "" {
 		return m.ID

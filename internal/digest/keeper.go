@@ -161,6 +161,9 @@ func (k *Keeper) round() time.Time {
 		group.Go(func() { k.attempt(user) })
 	}
 	group.Wait()
+	if len(due) > 0 { // what was put off is due at another time
+		return time.Now()
+	}
 	if next.IsZero() {
 		return time.Now().Add(time.Hour)
 	}

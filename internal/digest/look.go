@@ -62,7 +62,7 @@ func (k *Keeper) look(ctx context.Context, user memory.User, settings memory.Set
 		if len(w.Messages) == 0 {
 			break
 		}
-		c, err := k.contribution(ctx, w, zone, q.ByItself)
+		c, err := k.contribution(ctx, w, zone)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (k *Keeper) look(ctx context.Context, user memory.User, settings memory.Set
 }
 
 // contribution is what is found in the first piece of what waits.
-func (k *Keeper) contribution(ctx context.Context, w Waiting, zone *time.Location, byItself bool) (Contribution, error) {
+func (k *Keeper) contribution(ctx context.Context, w Waiting, zone *time.Location) (Contribution, error) {
 	day := w.Messages[0].Time.In(zone).Format(time.DateOnly)
 	end := slices.IndexFunc(w.Messages, func(m Message) bool { return m.Time.In(zone).Format(time.DateOnly) != day })
 	if end < 0 {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -150,7 +151,7 @@ var (
 	dayFile = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}\.md$`)
 	item    = regexp.MustCompile(`^(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?`)
 	comment = regexp.MustCompile(`(?s)<!--.*?-->`)
-	fenced  = regexp.MustCompile("(?ms)^(```|~~~).*?(^(```|~~~)\\s*$|\\z)")
+	fenced  = regexp.MustCompile("(?ms)^(?:```|~~~).*?(?:^(?:```|~~~)\\s*$|\\z)") //nolint:gocritic // with m, ^ is the beginning of a line
 )
 
 // statements are the lines and list items that a person wrote, without headings, comments, rules and code.
@@ -187,24 +188,14 @@ func (f *Files) TakeIn(ctx context.Context, user memory.User) error {
 	}
 	var entries []vectorstore.Entry
 	var texts []string
-	seen := map[string]bool{}
 	for _, file := range names {
-		if !file.Type().IsRegular() || file.Name() != FileName && !dayFile.MatchString(file.Name()) {
-			continue
-		}
-		info, err := file.Info()
-		if err != nil || info.Size() > maxFileBytes {
-			continue // deleted meanwhile, or no note of a person
-		}
-		data, err := os.ReadFile(filepath.Join(dir, file.Name()))
+		own, err := f.writtenIn(user, file)
 		if err != nil {
 			return err
 		}
-		for _, text := range statements(outside(string(bytes.ToValidUTF8(data, nil)))) {
-			e := written(user, file.Name(), text, info.ModTime())
-			if !seen[e.StatementID] {
-				seen[e.StatementID] = true
-				entries, texts = append(entries, e), append(texts, text)
+		for _, e := range own {
+			if !slices.Contains(texts, e.Memory.Text) {
+				entries, texts = append(entries, e), append(texts, e.Memory.Text)
 			}
 		}
 	}
@@ -242,6 +233,25 @@ func (f *Files) same(user memory.User, hash [32]byte) bool {
 	defer f.mu.Unlock()
 	before, ok := f.taken[user]
 	return ok && before == hash
+}
+
+// writtenIn is what a person wrote into one file.
+func (f *Files) writtenIn(user memory.User, file fs.DirEntry) (entries []vectorstore.Entry, err error) {
+	if !file.Type().IsRegular() || file.Name() != FileName && !dayFile.MatchString(file.Name()) {
+		return nil, nil
+	}
+	info, err := file.Info()
+	if err != nil || info.Size() > maxFileBytes {
+		return nil, nil //nolint:nilerr // deleted meanwhile, or no note of a person
+	}
+	data, err := os.ReadFile(filepath.Join(f.folder(user), file.Name()))
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range statements(outside(string(bytes.ToValidUTF8(data, nil)))) {
+		entries = append(entries, written(user, file.Name(), text, info.ModTime()))
+	}
+	return entries, nil
 }
 
 // written is a line of a person as a memory.

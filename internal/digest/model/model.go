@@ -107,7 +107,7 @@ func read(text string, p digest.Piece) ([]digest.Finding, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%q: %w", list.name, err)
 			}
-			if ok && !(p.Considered && list.known) {
+			if ok && (!p.Considered || !list.known) {
 				found = append(found, f)
 			}
 		}

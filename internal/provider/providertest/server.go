@@ -22,6 +22,7 @@ const (
 	Embedding Part = "embedding"
 	Decision  Part = "decision"
 	Summary   Part = "summary"
+	Digest    Part = "digest"
 )
 
 // Fault is how requests are answered.
@@ -136,6 +137,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		request.Part = Embedding
 	case strings.Contains(request.Body, "should_remember"):
 		request.Part = Decision
+	case strings.Contains(request.Body, "what the digest of the user"):
+		request.Part = Digest
 	}
 	gemini := strings.HasPrefix(r.URL.Path, "/v1beta/")
 	s.mu.Lock()
@@ -206,6 +209,9 @@ func textFor(part Part, statement string, fault Fault) string {
 		return "Certainly! Here is what I think: {"
 	case part == Decision:
 		return "```json\n{\"should_remember\": true, \"reason\": \"a lasting preference\"}\n```"
+	}
+	if part == Digest {
+		return `{"topics": ["tea"], "issues": [{"question": "How long does it steep?", "solution": "Three minutes.", "messages": ["m0", "m1"]}], "insights": []}`
 	}
 	text, err := json.Marshal(map[string]any{"statements": []any{map[string]any{
 		"text": statement, "kind": "preference", "importance": 0.7, "messages": []string{"m0"}, "quote": "",

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/memsidecar/memsidecar/internal/provider/providertest"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// tenTurns says ten things, and the bot answers each.
+func (r *running) tenTurns(t *testing.T, scope *memsidecarv1.Scope) {
+	t.Helper()
+	for i := range 10 {
+		r.appendTo(t, scope, said(fmt.Sprintf("茶要泡多久？第%d次问", i)), answered("三分钟。"))
+	}
+}
+
+// TestDigestCost: ten messages of a user cost three calls of a model, one to decide, one to summarise, and one for the
+// digest, which asks for nothing that considering has found.
+func TestDigestCost(t *testing.T) {
+	for _, protocol := range protocols() {
+		t.Run(protocol, func(t *testing.T) {
+			p := providertest.Start(t, 1000)
+			r := serve(t, append(useProvider(protocol, p), "session.summary_max_chars=0")...)
+			if c := r.component(t, "digest"); c.GetImplementation() != protocol+"/model-of-summary" {
+				t.Errorf("the digest is made by %v", c)
+			}
+			r.tenTurns(t, direct("u"))
+			eventually(t, "digest and memories are made", func() bool {
+				d := r.digest(t, direct("u"), "")
+				return issues(d) == "How long does it steep? => Three minutes." && preferences(d) != ""
+			})
+			for part, want := range map[providertest.Part]int{providertest.Decision: 1, providertest.Summary: 1, providertest.Digest: 1} {
+				if got := len(p.Requests(part)); got != want {
+					t.Errorf("%d calls for the %s, want %d", got, part, want)
+				}
+			}
+			d := r.summarize(t, direct("u"), "") // nothing is left: no call
+			if len(p.Requests(providertest.Digest)) != 1 || len(d.GetTopics()) == 0 || d.GetTopics()[0] != "tea" ||
+				d.GetTechnicalIssues()[0].GetSource().GetMadeBy() != protocol+"/model-of-summary" {
+				t.Errorf("after %d calls the digest is %v", len(p.Requests(providertest.Digest)), d)
+			}
+		})
+	}
+}
+
+// TestDigestOfAnotherModel: the digest's own model comes before that of summary, and rules before any.
+func TestDigestOfAnotherModel(t *testing.T) {
+	p := providertest.Start(t, 1000)
+	settings := useProvider("openai", p)
+	own := serveWith(t, t.TempDir(), []string{"MEMSIDECAR_DIGEST_MODEL=openai/cheap", "OPENAI_API_KEY=" + providerKey}, append(settings, "digest.endpoint="+p.URL)...)
+	if c := own.component(t, "digest"); c.GetImplementation() != "openai/cheap" {
+		t.Errorf("by environment it is %v", c)
+	}
+	if c := serve(t, append(settings, "digest.provider=rules")...).component(t, "digest"); c.GetImplementation() != "rules" {
+		t.Errorf("by rules it is %v", c)
+	}
+}
+
+// TestDigestModelAway: while the model is away what was said waits, and comes into the digest once, when it is back; an
+// answer that cannot be used is replaced by what the rules find.
+func TestDigestModelAway(t *testing.T) {
+	p := providertest.Start(t, 1000)
+	r := serve(t, append(useProvider("openai", p), "session.memorize_every=0", "digest.interval=1")...)
+	p.Fail(providertest.ServerError, providertest.Digest)
+	r.appendTo(t, direct("u"), said(oom), answered(oomFixed))
+	for request := range p.Arrived() {
+		if request.Part == providertest.Digest {
+			break
+		}
+	}
+	if d := r.digest(t, direct("u"), ""); issues(d) != "" || d.GetWaitingCount() != 2 {
+		t.Errorf("without the model the digest is %v", d)
+	}
+	p.Fail(providertest.NoFault, providertest.Digest)
+	eventually(t, "the digest is made", func() bool {
+		return issues(r.digest(t, direct("u"), "")) == "How long does it steep? => Three minutes."
+	})
+	p.Fail(providertest.BrokenJSON, providertest.Digest)
+	r.appendTo(t, direct("v"), said(oom), answered(oomFixed))
+	eventually(t, "the rules have looked", func() bool { return issues(r.digest(t, direct("v"), "")) == oom+" => "+oomFixed })
+}
