@@ -50,7 +50,6 @@ func startConversations(cfg config.Config, p conversationParts, log *slog.Logger
 	}
 	if cfg.Session.SummaryMaxChars > 0 {
 		parts.Summarizer, parts.Extract = chosenSummarizer{p.models}, extract.New(cfg.Session.SummaryMaxChars)
-		parts.Bridge = extract.New(max(1, cfg.Session.SummaryMaxChars/2))
 	}
 	c.keeper = session.NewKeeper(parts, session.Options{
 		Policy: policy, Window: window(cfg), Budget: cfg.Retrieval.Budget,

@@ -81,7 +81,11 @@ func TestDigestAfterInterval(t *testing.T) {
 		t.Errorf("the digest is %v", d)
 	}
 	source := d.GetTechnicalIssues()[0].GetSource()
-	memories := r.list(t, direct("u"))
+	var memories []*memsidecarv1.Memory
+	eventually(t, "what is important is remembered, after the digest is made", func() bool {
+		memories = r.list(t, direct("u"))
+		return len(memories) == 3 && slices.ContainsFunc(memories, func(m *memsidecarv1.Memory) bool { return m.GetMentionCount() == 2 })
+	})
 	i := slices.IndexFunc(memories, func(m *memsidecarv1.Memory) bool { return m.GetId() == source.GetMemoryId() })
 	if i < 0 || !strings.Contains(memories[i].GetText(), "GOMEMLIMIT") || memories[i].GetMentionCount() != 2 ||
 		!strings.HasPrefix(memories[i].GetProvenance().GetReason(), "digest of ") || source.GetScope().GetSessionId() != "one" ||

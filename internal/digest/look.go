@@ -47,7 +47,7 @@ func (k *Keeper) Summarize(ctx context.Context, v Viewer, date, language string)
 
 // look looks at everything that waits.
 func (k *Keeper) look(ctx context.Context, user memory.User, settings memory.Settings, q WaitingQuery) error {
-	ctx = usage.WithNamespace(ctx, user.Namespace)
+	ctx = usage.WithUser(ctx, user)
 	q.Limit = waitingAtOnce
 	zone := k.zone(settings)
 	days := map[string]bool{}
@@ -129,11 +129,15 @@ func (k *Keeper) contribution(ctx context.Context, w Waiting, zone *time.Locatio
 	return c, nil
 }
 
-// extract asks the extractor, and the rules when its answers cannot be used.
+// extract asks the extractor, and the rules when its answers cannot be used, or its token budget is.
 func (k *Keeper) extract(ctx context.Context, p Piece) ([]Finding, string, error) {
 	found, err := k.Extractor.Extract(ctx, p)
 	var transient *memory.TransientError
 	unusable := errors.Is(err, answer.ErrUnusable) || errors.Is(err, llm.ErrBlocked) || errors.Is(err, llm.ErrNoAnswer)
+	if _, over := errors.AsType[*memory.BudgetError](err); over {
+		found, err = k.Rules.Extract(ctx, p)
+		return found, k.Rules.Name(), err
+	}
 	if err != nil && unusable && !errors.As(err, &transient) {
 		k.options.Log.Warn("a model's answer about a digest cannot be used; the rules look instead", "model", k.Extractor.Name(), "error", err)
 		found, err = k.Rules.Extract(ctx, p)

@@ -61,10 +61,10 @@ type Parts struct {
 	Settings   Settings
 	Considerer Considerer
 	Summarizer Summarizer // nil: no summaries are made
-	Extract    Summarizer // summarises without a model when a token budget is used up; nil: those summaries fail
-	// Bridge summarises, while a caller waits, what the summary does not cover yet. It asks no model. Optional.
-	Bridge Summarizer
-	Traces Traces
+	// Extract summarises without a model: when a token budget is used up, and while a caller waits what the summary does not
+	// cover yet. nil: neither is done.
+	Extract Summarizer
+	Traces  Traces
 	// Appended is told when messages were added, so that what is derived from them can be made. Optional.
 	Appended func()
 	// Digest says when a digest of somebody with these settings is due; ok is false when none is made unasked. Optional.

@@ -153,7 +153,7 @@ func (k *Keeper) bridge(ctx context.Context, w *Window, left []Message, agent st
 	if len(left) > 0 {
 		first = left[0].Position
 	}
-	if k.Bridge == nil || after+1 >= first {
+	if k.Extract == nil || after+1 >= first {
 		return w.Summary, nil
 	}
 	o, err := k.Store.Older(ctx, w.Session.Namespace, w.Session.ID, after, agent, maxBridged)
@@ -167,25 +167,26 @@ func (k *Keeper) bridge(ctx context.Context, w *Window, left []Message, agent st
 	}
 	s := Summarizing{Language: languageOf(between)}
 	s.Lines = k.labels(&w.Session, k.options.Wordings.of(s.Language), nil).forSummary(between)
-	text := ""
-	if len(s.Lines) > 0 {
-		if text, err = k.Bridge.Summarize(ctx, s); err != nil {
-			return nil, err
-		}
-	}
-	if text == "" {
+	if len(s.Lines) == 0 {
 		return w.Summary, nil
 	}
-	next := &Summary{AgentID: agent, Text: text, MadeBy: k.Bridge.Name(), At: time.Now(), Last: between[len(between)-1].Position, Messages: int64(len(between))}
+	next := &Summary{
+		AgentID: agent, MadeBy: k.Extract.Name(), At: time.Now(), Last: between[len(between)-1].Position, Messages: int64(len(between)),
+	}
+	written := "" // by a model: it stays as it is
 	if before := w.Summary; before != nil {
 		next.Messages += before.Messages
-		if before.Text != "" {
-			next.Text = before.Text + "\n" + text
-		}
-		if before.MadeBy != next.MadeBy {
+		if before.MadeBy == next.MadeBy {
+			s.Previous = before.Text
+		} else if before.Text != "" {
+			written = before.Text + "\n"
 			next.MadeBy = before.MadeBy + ", " + next.MadeBy
 		}
 	}
+	if next.Text, err = k.Extract.Summarize(ctx, s); err != nil {
+		return nil, err
+	}
+	next.Text = written + next.Text
 	return next, nil
 }
 
