@@ -75,6 +75,12 @@ func TestDigestAfterInterval(t *testing.T) {
 	// Another session says the same and something more.
 	r.appendTo(t, within(direct("u"), "two"), said(oom), answered(oomFixed), said("我喜欢喝乌龙茶，不加糖！"), said("我决定下个月换工作。"))
 	eventually(t, "the digest goes on", func() bool { return len(r.digest(t, direct("u"), "").GetDecisions()) == 1 })
+	eventually(t, "what is important is remembered", func() bool { // after it is told
+		list := r.list(t, direct("u"))
+		return len(list) == 3 && !slices.ContainsFunc(list, func(m *memsidecarv1.Memory) bool {
+			return m.GetKind() != memsidecarv1.MemoryKind_MEMORY_KIND_DECISION && m.GetMentionCount() != 2
+		})
+	})
 	d := r.digest(t, direct("u"), "")
 	if issues(d) != want || preferences(d) != "喜欢=喝乌龙茶，不加糖" || d.GetWaitingCount() != 0 || d.GetLanguage() != "zh" ||
 		!strings.Contains(d.GetMarkdown(), "## 问题与解决\n- **问题**：构建") {

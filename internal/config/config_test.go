@@ -371,3 +371,18 @@ func TestDataDir(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// TestDigest: the ranges of the first design, and templates that can be used.
+func TestDigest(t *testing.T) {
+	for value, good := range map[string]bool{
+		"digest.interval=0": true, "digest.interval=100": true, "digest.interval=101": false, "digest.max_tokens=100": true,
+		"digest.max_tokens=32000": true, "digest.max_tokens=99": false, "digest.max_tokens=32001": false,
+		"digest.templates={en: '{{.Day}}'}": true, "digest.templates={en: '{{.Nothing}}'}": false, "digest.export_dir=~/notes": false,
+	} {
+		key, text, _ := strings.Cut(value, "=")
+		_, err := Load(Sources{Flags: map[string]string{"data_dir": "/d", key: text}})
+		if (err == nil) != good || err != nil && !strings.Contains(err.Error(), key) {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package digest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// TestPieces: what is longer than a piece is cut between messages, and a message that is longer alone is shortened.
+func TestPieces(t *testing.T) {
+	say := func(texts ...string) (list []Message) {
+		for _, text := range texts {
+			list = append(list, Message{Message: memory.Message{Content: text}})
+		}
+		return list
+	}
+	long := strings.Repeat("长", 60)
+	if got := cutPiece(say(long, long, "x"), 140); len(got) != 2 {
+		t.Errorf("%d messages, of which two are about 136 tokens, fit 140", len(got))
+	}
+	if got := cutPiece(say(strings.Repeat("长", 500), "x"), 100); len(got) != 1 || len([]rune(got[0].Content)) != 100 {
+		t.Errorf("a long message is %d messages", len(got))
+	}
+	if a, b := tokens("一二三四五六七八"), tokens("abcdefgh"); a != 16 || b != 10 {
+		t.Errorf("eight characters are %d and %d tokens", a, b)
+	}
+}
+
+// TestTemplates: a template of the operator's is used for its language, what is wrong with one is said, and no text can end
+// the part of a file that is the sidecar's.
+func TestTemplates(t *testing.T) {
+	templates := DefaultTemplates()
+	templates["de"] = "Tag {{.Day}}:{{range .Decisions}} {{.}};{{end}}"
+	d := Day{Date: "2026-11-20", Decisions: []Entry{{Finding: Finding{Text: "a\nb <!-- memsidecar:end -->"}}}}
+	got, err := templates.render(&d, "de-AT")
+	if err != nil || got != `Tag 2026-11-20: a b <\!-- memsidecar:end --\>;` {
+		t.Errorf("rendered %q (%v)", got, err)
+	}
+	if got, err := templates.render(&d, "fr"); err != nil || !strings.HasPrefix(got, "# Digest of 2026-11-20\n\n## Decisions\n- a b") {
+		t.Errorf("rendered %q (%v)", got, err)
+	}
+	if problem := templates.Problem(); problem != "" {
+		t.Error(problem)
+	}
+	for _, bad := range []string{"{{.Nothing}}", "{{", "{{range .Issues}}{{.Answer}}{{end}}"} {
+		templates["de"] = bad
+		if problem := templates.Problem(); !strings.Contains(problem, "for de") {
+			t.Errorf("%q: %q", bad, problem)
+		}
+	}
+}
+
+// TestMerge: nothing is told twice, and a problem told as a statement and the question it was told in are one.
+func TestMerge(t *testing.T) {
+	var d Day
+	d.merge([]Entry{
+		{Finding: Finding{Category: Issue, Text: "The user's build fails.", Quote: "my build fails", MemoryID: "m"}},
+		{Finding: Finding{Category: Issue, Text: "Help, my build fails!", Quote: "Help, my build fails!", Solution: "Clean it."}},
+		{Finding: Finding{Category: Decision, Text: "用户对花生过敏"}},
+		{Finding: Finding{Category: Decision, Text: "用户对花生不过敏"}},
+		{Finding: Finding{Category: Decision, Text: "用户对花生过敏。"}},
+		{Finding: Finding{Category: Topic, Text: "Go"}},
+		{Finding: Finding{Category: Topic, Text: "go"}},
+	})
+	if len(d.Issues) != 1 || d.Issues[0].Solution != "Clean it." || d.Issues[0].MemoryID != "m" || len(d.Decisions) != 2 || len(d.Topics) != 1 {
+		t.Errorf("merged into %+v", d)
+	}
+}
+
+func TestKeyValue(t *testing.T) {
+	for _, test := range [][4]string{
+		{"用户非常喜欢吃辣。", "zh", "喜欢", "吃辣"},
+		{"用户不喜欢香菜", "zh", "不喜欢", "香菜"},
+		{"The user really doesn't like coffee.", "en", "doesn't like", "coffee"},
+		{"Answers should be short.", "en", "preference", "Answers should be short."},
+	} {
+		if key, value := KeyValue(test[0], test[1]); key != test[2] || value != test[3] {
+			t.Errorf("%q is %q, %q", test[0], key, value)
+		}
+	}
+}
