@@ -108,6 +108,9 @@ func (k *Keeper) exportConsiderations(ctx context.Context, user memory.User, vis
 }
 
 func (k *Keeper) exportDigests(ctx context.Context, user memory.User, visit Visitor) error {
+	if k.Digests == nil {
+		return nil
+	}
 	for after, more := "", true; more; more = after != "" {
 		page, next, err := k.Digests.List(ctx, user, after, pageSize)
 		if err != nil {
