@@ -122,6 +122,7 @@ func newSystem(t *testing.T, j *judge) *system {
 	s.keeper = memories.NewKeeper(memories.Parts{
 		Store: s.store, Vectors: noVectors{}, Considerations: s.Considerer, Queue: s.queue, Settings: s.settings, Traces: traces, Purger: storage,
 		Sessions: sqlite.NewSessions(storage), Tokens: meter, Results: sqlite.NewResults(storage),
+		Digests: sqlite.NewDigests(storage), DigestJobs: s.Considerer, DigestFiles: func(memory.User) (int, error) { return 0, nil },
 	})
 	s.Start()
 	t.Cleanup(func() {

@@ -212,18 +212,14 @@ type Receipt struct {
 }
 
 // Forget deletes everything of a user. Jobs are barred meanwhile, so that none stores anything after the deletion. Sessions
-// come before them: of what waits in a session a job may be made until it is gone. When it fails in the middle, what was deleted stays deleted, and calling it again completes it.
+// come before them: of what waits in a session a job may be made until it is gone. When it fails in the middle, what was
+// deleted stays deleted, and calling it again completes it.
 func (k *Keeper) Forget(ctx context.Context, user memory.User) (r Receipt, err error) {
-	release, err := k.Considerations.Bar(ctx, user)
+	release, err := k.barAll(ctx, user.Namespace, []string{user.ID})
 	if err != nil {
 		return r, err
 	}
 	defer release()
-	releaseDigests, err := k.DigestJobs.Bar(ctx, user)
-	if err != nil {
-		return r, err
-	}
-	defer releaseDigests()
 	if r.Digests, err = k.Digests.Forget(ctx, user); err != nil {
 		return r, err
 	}
@@ -237,6 +233,11 @@ func (k *Keeper) Forget(ctx context.Context, user memory.User) (r Receipt, err e
 		return r, err
 	}
 	r.Considerations, r.Messages = forgotten.Considerations, forgotten.Messages
+	rest, err := k.Digests.Forget(ctx, user) // what somebody's messages to this user have added meanwhile
+	if err != nil {
+		return r, err
+	}
+	r.Digests += rest
 	if r.Files, err = k.DigestFiles(user); err != nil {
 		return r, err
 	}

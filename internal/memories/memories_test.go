@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/budget"
+	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
@@ -71,6 +72,7 @@ type (
 	traces   struct{ *world }
 	tokens   struct{ *world }
 	lists    struct{ *world }
+	days     struct{ *world }
 	disk     struct{ *world }
 )
 
@@ -148,28 +150,45 @@ func (t tokens) Today(context.Context, memory.User) (budget.Entry, error) {
 
 func (t tokens) Forget(context.Context, memory.User) (bool, error) { return true, t.step("tokens") }
 
+func (d days) Bar(context.Context, memory.User) (func(), error) {
+	return func() { d.steps = append(d.steps, "release digests") }, d.step("bar digests")
+}
+
+func (d days) Forget(context.Context, memory.User) (int64, error) { return 11, d.step("digests") }
+
+func (d days) List(context.Context, memory.User, string, int) ([]digest.Entry, string, error) {
+	return []digest.Entry{{}}, "", d.step("digests")
+}
+
+func (d days) forgetFiles(memory.User) (int, error) { return 12, d.step("files") }
+
 func (d disk) Purge(context.Context) (bool, error) { return true, d.step("purge") }
 
 func keeper(w *world) *memories.Keeper {
 	return memories.NewKeeper(memories.Parts{
 		Store: w, Vectors: w, Considerations: w, Queue: jobs{w}, Sessions: talks{w}, Settings: settings{w}, Traces: traces{w}, Tokens: tokens{w},
-		Results: lists{w}, Purger: disk{w},
+		Results: lists{w}, Purger: disk{w}, Digests: days{w}, DigestJobs: days{w}, DigestFiles: days{w}.forgetFiles,
 	})
 }
 
 // TestForgetOrder: jobs are barred first and until the end, so that none stores anything after the deletion, and deleted
 // after the sessions, of which jobs are made; whatever fails, they are let go on.
 func TestForgetOrder(t *testing.T) {
-	whole := []string{"bar", "sessions", "jobs", "traces", "results", "settings", "tokens", "memories", "purge", "release"}
-	for _, failAt := range append(whole[:9:9], "") {
+	whole := []string{
+		"bar", "bar digests", "digests", "sessions", "jobs", "digests", "files", "traces", "results", "settings", "tokens", "memories", "purge",
+		"release", "release digests",
+	}
+	for _, failAt := range append(whole[:13:13], "") {
 		w := &world{failAt: failAt}
 		receipt, err := keeper(w).Forget(t.Context(), memory.User{})
 		want := whole
 		switch i := slices.Index(whole, failAt); {
 		case failAt == "bar":
 			want = whole[:1]
+		case failAt == "bar digests":
+			want = append(slices.Clone(whole[:2]), "release")
 		case i >= 0:
-			want = append(slices.Clone(whole[:i+1]), "release")
+			want = append(slices.Clone(whole[:i+1]), "release", "release digests")
 		}
 		if !slices.Equal(w.steps, want) {
 			t.Errorf("failing at %q: did %q, want %q", failAt, w.steps, want)
@@ -177,7 +196,7 @@ func TestForgetOrder(t *testing.T) {
 		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
 			t.Errorf("failing at %q: %v", failAt, err)
 		}
-		if full := (memories.Receipt{Memories: 3, Considerations: 1, Messages: 2, SessionMessages: 7, Sessions: 8, Traces: 4, Results: results.Forgotten{Items: 9, Lists: 10}, Settings: true, Tokens: true, Purged: true}); failAt == "" && receipt != full {
+		if full := (memories.Receipt{Memories: 3, Considerations: 1, Messages: 2, SessionMessages: 7, Sessions: 8, Traces: 4, Results: results.Forgotten{Items: 9, Lists: 10}, Settings: true, Tokens: true, Digests: 22, Files: 12, Purged: true}); failAt == "" && receipt != full {
 			t.Errorf("the receipt is %+v", receipt)
 		}
 	}
@@ -185,7 +204,11 @@ func TestForgetOrder(t *testing.T) {
 
 // TestDeleteSessionOrder: the session goes last, so that after a failure the same call does the rest.
 func TestDeleteSessionOrder(t *testing.T) {
-	whole := []string{"session", "bar", "bar", "list", "memory", "list", "memory", "traces", "forget lists", "delete session", "purge", "release", "release"}
+	released := []string{"release", "release digests", "release", "release digests"}
+	whole := append([]string{
+		"session", "bar", "bar digests", "bar", "bar digests", "list", "memory", "list", "memory", "traces", "forget lists", "delete session",
+		"purge",
+	}, released...)
 	for _, failAt := range []string{"session", "list", "memory", "traces", "forget lists", "delete session", ""} {
 		w := &world{failAt: failAt}
 		receipt, err := keeper(w).DeleteSession(t.Context(), session.Viewer{UserID: "u"}, "s", true)
@@ -193,7 +216,7 @@ func TestDeleteSessionOrder(t *testing.T) {
 		if i := slices.Index(whole, failAt); i >= 0 {
 			want = slices.Clone(whole[:i+1])
 			if i > 2 {
-				want = append(want, "release", "release")
+				want = append(want, released...)
 			}
 		}
 		if !slices.Equal(w.steps, want) {
@@ -214,7 +237,7 @@ func TestDeleteSessionOrder(t *testing.T) {
 
 // TestExportStops: at what fails first, the caller's own errors included.
 func TestExportStops(t *testing.T) {
-	for _, failAt := range []string{"settings", "list", "jobs", "visit settings", "visit memory", "visit consideration", "sessions", "window", "messages", "visit session", "visit message", "traces", "visit trace", "registries", "visit registry", "items", "visit item", "lists", "visit list", "tokens", "visit tokens", ""} {
+	for _, failAt := range []string{"settings", "list", "jobs", "visit settings", "visit memory", "visit consideration", "sessions", "window", "messages", "visit session", "visit message", "traces", "visit trace", "digests", "visit digest", "registries", "visit registry", "items", "visit item", "lists", "visit list", "tokens", "visit tokens", ""} {
 		w := &world{failAt: failAt}
 		visited := 0
 		visit := func(name string) error {
@@ -229,6 +252,7 @@ func TestExportStops(t *testing.T) {
 			Message:       func(session.Message) error { return visit("message") },
 			Trace:         func(trace.Record) error { return visit("trace") },
 			Tokens:        func(budget.Entry) error { return visit("tokens") },
+			Digest:        func(digest.Entry) error { return visit("digest") },
 			Registry:      func(results.Exported) error { return visit("registry") },
 			ResultItem:    func(results.Item) error { return visit("item") },
 			ResultList:    func(results.Shown) error { return visit("list") },
@@ -236,7 +260,7 @@ func TestExportStops(t *testing.T) {
 		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
 			t.Errorf("failing at %q: %v", failAt, err)
 		}
-		if failAt == "" && visited != 11 {
+		if failAt == "" && visited != 12 {
 			t.Errorf("visited %d records", visited)
 		}
 		if last := w.steps[len(w.steps)-1]; failAt != "" && last != failAt {

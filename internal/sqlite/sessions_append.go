@@ -213,6 +213,19 @@ func (w *appending) known(ctx context.Context, tx *Tx, i int, text string) (bool
 	return err == nil, err
 }
 
+// noteForDigest says what becomes of the message in digests, and counts what waits for one.
+func (w *appending) noteForDigest(m *memory.Message, owner int64, withheld bool) any {
+	state := w.digestState(m, owner, withheld)
+	if state == digestByItself {
+		n := int64(0)
+		if m.Role == memory.RoleUser {
+			n = 1
+		}
+		w.digested[session.Owner(m, w.Scope.UserID)] += n
+	}
+	return state
+}
+
 // add appends the i-th message.
 func (w *appending) add(ctx context.Context, tx *Tx, i int, text string) error {
 	m, s := &w.Messages[i], w.session
@@ -231,14 +244,7 @@ func (w *appending) add(ctx context.Context, tx *Tx, i int, text string) error {
 	} else {
 		settled = settled || !w.anybody
 	}
-	state := w.digestState(m, owner, withheld)
-	if state == digestByItself {
-		n := int64(0)
-		if m.Role == memory.RoleUser {
-			n = 1
-		}
-		w.digested[session.Owner(m, w.Scope.UserID)] += n
-	}
+	state := w.noteForDigest(m, owner, withheld)
 	s.Last++
 	w.fates[i] = fate{position: s.Last, settled: settled, added: true}
 	taker := w.taker
