@@ -23,7 +23,7 @@ func (s *Sessions) Append(ctx context.Context, a session.Append) (done session.A
 		return done, err
 	}
 	err = s.db.Write(ctx, func(tx *Tx) error {
-		w, err := appendMessages(ctx, tx, a, texts, nil)
+		w, err := appendMessages(ctx, tx, a, texts, nil, "")
 		if err == nil {
 			done = w.done
 		}
@@ -58,18 +58,21 @@ type appending struct {
 	people  int64 // messages added that wait to be considered
 	before  int64 // the last position before the import
 	joined  []int64
+	renamed bool   // others take part than before, so the names of the session are read again
+	taker   string // consideration that takes what is added: then the session is saved with it
 }
 
 // fate is what became of a message.
 type fate struct {
 	position      int64
 	settled       bool
+	added         bool
 	consideration string // that took it before
 }
 
 // appendMessages appends what the session lacks. Messages that are left out have the fate of no position.
-func appendMessages(ctx context.Context, tx *Tx, a session.Append, texts []string, leftOut []bool) (*appending, error) {
-	w := &appending{Append: &a, at: a.At.Truncate(time.Microsecond).UTC(), users: map[string]int64{}, spoken: map[string]int64{}, fates: make([]fate, len(a.Messages))}
+func appendMessages(ctx context.Context, tx *Tx, a session.Append, texts []string, leftOut []bool, taker string) (*appending, error) {
+	w := &appending{Append: &a, at: a.At.Truncate(time.Microsecond).UTC(), users: map[string]int64{}, spoken: map[string]int64{}, fates: make([]fate, len(a.Messages)), taker: taker}
 	if err := w.resolve(ctx, tx); err != nil {
 		return nil, err
 	}
@@ -224,10 +227,14 @@ func (w *appending) add(ctx context.Context, tx *Tx, i int, text string) error {
 		settled = settled || !w.anybody
 	}
 	s.Last++
-	w.fates[i] = fate{position: s.Last, settled: settled}
+	w.fates[i] = fate{position: s.Last, settled: settled, added: true}
+	taker := w.taker
+	if settled {
+		taker = ""
+	}
 	_, err = tx.Exec(ctx, `INSERT INTO session_messages (session_row, position, owner_row, id, hash, role, agent_id, withheld,
-		settled, message, said_at, received_at) VALUES (?, ?, nullif(?, 0), nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?)`,
-		s.row, s.Last, owner, m.ID, w.hash(i), string(m.Role), agent, withheld, settled, text, Micros(m.Time), Micros(w.at))
+		settled, consideration, message, said_at, received_at) VALUES (?, ?, nullif(?, 0), nullif(?, ''), ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?)`,
+		s.row, s.Last, owner, m.ID, w.hash(i), string(m.Role), agent, withheld, settled || taker != "", taker, text, Micros(m.Time), Micros(w.at))
 	if err != nil {
 		return err
 	}
@@ -264,6 +271,7 @@ func (w *appending) finish(ctx context.Context, tx *Tx, before int64) error {
 	if err := w.takePart(ctx, tx); err != nil {
 		return err
 	}
+	w.renamed = w.renamed || w.done.Created
 	if w.done.Added > 0 {
 		if s.Messages == int64(w.done.Added) {
 			s.oldestAt = w.at
@@ -290,8 +298,13 @@ func (w *appending) finish(ctx context.Context, tx *Tx, before int64) error {
 	if err := s.scheduleSummary(ctx, tx, w.Rules.SummarizeAfter, w.at); err != nil {
 		return err
 	}
-	if err := s.save(ctx, tx); err != nil {
-		return err
+	if w.taker == "" || w.renamed {
+		if err := s.save(ctx, tx); err != nil {
+			return err
+		}
+	}
+	if !w.renamed {
+		return nil
 	}
 	saved, err := findSession(ctx, tx, s.Namespace, s.ID, w.Scope.UserID)
 	if err == nil {
@@ -316,9 +329,11 @@ func (w *appending) takePart(ctx context.Context, tx *Tx) error {
 			continue
 		}
 		seen[row] = true
+		before := w.session.participants
 		if err := w.session.join(ctx, tx, row); err != nil {
 			return err
 		}
+		w.renamed = w.renamed || w.session.participants > before
 	}
 	for _, agent := range w.agents {
 		known, err := tx.Affect(ctx, `UPDATE session_agents SET messages = messages + ? WHERE session_row = ? AND agent_id = ?`,
@@ -329,6 +344,7 @@ func (w *appending) takePart(ctx context.Context, tx *Tx) error {
 		if known > 0 {
 			continue
 		}
+		w.renamed = true
 		_, err = tx.Exec(ctx, `INSERT INTO session_agents (session_row, number, agent_id, messages)
 			SELECT ?1, coalesce(max(number), 0) + 1, ?2, ?3 FROM session_agents WHERE session_row = ?1`,
 			w.session.row, agent, w.spoken[agent])

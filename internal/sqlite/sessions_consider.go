@@ -40,7 +40,7 @@ func (s *Sessions) Record(ctx context.Context, r session.Record) (c memory.Consi
 			c, err = accept(ctx, tx, a, jsonArray(texts), 0)
 			return err
 		}
-		w, err := appendMessages(ctx, tx, r.Append, texts, leftOut)
+		w, err := appendMessages(ctx, tx, r.Append, texts, leftOut, a.ID)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (w *appending) consider(ctx context.Context, tx *Tx, a queue.Acceptance, te
 	var rest []memory.Message
 	var restTexts, earlier []string
 	var taken []int64 // positions
-	people, heard, words := int64(0), map[string]bool{}, map[string]bool{}
+	people, heard, words, some := int64(0), map[string]bool{}, map[string]bool{}, false
 	for i, f := range w.fates {
 		m := a.Dialogue.Messages[i]
 		if f.settled {
@@ -90,7 +90,10 @@ func (w *appending) consider(ctx context.Context, tx *Tx, a queue.Acceptance, te
 		if f.position == 0 { // emptied
 			continue
 		}
-		taken = append(taken, f.position)
+		if !f.added {
+			taken = append(taken, f.position)
+		}
+		some = true
 		if m.Role == memory.RoleUser {
 			words[m.Speaker] = true
 			people++
@@ -105,7 +108,7 @@ func (w *appending) consider(ctx context.Context, tx *Tx, a queue.Acceptance, te
 		skip = map[string]string{}
 	}
 	for _, speaker := range a.Speakers {
-		if _, ok := skip[speaker]; !ok && (len(taken) == 0 || heard[speaker] && !words[speaker]) {
+		if _, ok := skip[speaker]; !ok && (!some || heard[speaker] && !words[speaker]) {
 			skip[speaker] = reason
 		}
 	}
