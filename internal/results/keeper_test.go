@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,17 +133,18 @@ func TestSweepsInTheBackground(t *testing.T) {
 		k := results.NewKeeper(s, results.Options{MaxAge: 24 * time.Hour, Log: discard})
 		k.Start()
 		synctest.Wait()
-		if s.count != 2 { // one that deletes, one that finds nothing more
-			t.Errorf("at the start sweeps %d times", s.count)
+		if count, _ := s.done(); count != 2 { // one that deletes, one that finds nothing more
+			t.Errorf("at the start sweeps %d times", count)
 		}
 		started := time.Now()
 		time.Sleep(3 * time.Hour)
 		synctest.Wait()
-		if s.count != 8 {
-			t.Errorf("after three hours swept %d times", s.count)
+		count, last := s.done()
+		if count != 8 {
+			t.Errorf("after three hours swept %d times", count)
 		}
-		if want := started.Add(-21 * time.Hour); !s.last.SeenAfter.Equal(want) || !s.last.ShownAfter.IsZero() {
-			t.Errorf("swept %+v, want %s", s.last, want)
+		if want := started.Add(-21 * time.Hour); !last.SeenAfter.Equal(want) || !last.ShownAfter.IsZero() {
+			t.Errorf("swept %+v, want %s", last, want)
 		}
 		k.Stop()
 	})
@@ -151,11 +153,20 @@ func TestSweepsInTheBackground(t *testing.T) {
 // sweeps is a store in which every other sweep finds something.
 type sweeps struct {
 	results.Store
+	mu    sync.Mutex
 	count int
 	last  results.Limits
 }
 
+func (s *sweeps) done() (int, results.Limits) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count, s.last
+}
+
 func (s *sweeps) Sweep(_ context.Context, l results.Limits, _ int) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.count++
 	s.last = l
 	return int64(s.count % 2), nil

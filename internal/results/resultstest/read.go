@@ -32,6 +32,15 @@ func testParts(s *suite) {
 	if page, err = s.store.Items(s.Context(), s.view(ann(lobby), "", ""), "", 10); err != nil || !page.LastCheck.IsZero() {
 		s.Errorf("the lobby's last check is %s, %v", page.LastCheck, err)
 	}
+	// What a direct chat takes over from a group's part it keeps when that is gone.
+	s.scheduled(ann(attic), "", films("told")...)
+	s.later(time.Minute)
+	s.manual(ann(direct), "", films("told")...)
+	gone := s.view(ann(attic), "", "")
+	if _, _, _, err := s.store.Delete(s.Context(), &gone, nil, "default"); err != nil {
+		s.Fatal(err)
+	}
+	s.want("without the attic", told(s.scheduled(ann(direct), "", films("told")...).Items), "1:told notified +3")
 }
 
 // testApart: registries of others, of other names and of other kinds share nothing.
