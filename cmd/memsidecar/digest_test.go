@@ -69,11 +69,11 @@ func TestDigestAfterInterval(t *testing.T) {
 	if d := r.digest(t, direct("u"), ""); issues(d) != "" || d.GetWaitingCount() != 2 {
 		t.Errorf("after one message the digest is %v", d)
 	}
-	r.appendTo(t, scope, said("我喜欢喝乌龙茶，不加糖。"))
+	r.appendTo(t, scope, said("我喜欢喝乌龙茶，不加糖。"), answered("好。"))
 	want := oom + " => " + oomFixed
 	eventually(t, "the digest is made", func() bool { return issues(r.digest(t, direct("u"), "")) == want })
 	// Another session says the same and something more.
-	r.appendTo(t, within(direct("u"), "two"), said(oom), answered(oomFixed), said("我喜欢喝乌龙茶，不加糖！"), said("我决定下个月换工作。"))
+	r.appendTo(t, within(direct("u"), "two"), said(oom), answered(oomFixed), said("我喜欢喝乌龙茶，不加糖！"), said("我决定下个月换工作。"), answered("好。"))
 	eventually(t, "the digest goes on", func() bool { return len(r.digest(t, direct("u"), "").GetDecisions()) == 1 })
 	eventually(t, "what is important is remembered", func() bool { // after it is told
 		list := r.list(t, direct("u"))
@@ -100,6 +100,21 @@ func TestDigestAfterInterval(t *testing.T) {
 	}
 	if len(memories) != 3 {
 		t.Errorf("%d memories, want the issue, the preference and the decision: %v", len(memories), memories)
+	}
+}
+
+// TestDigestAsked: a digest that is asked for tells all that was said until then, what waits to be considered included, and
+// an answer that comes in a call of its own.
+func TestDigestAsked(t *testing.T) {
+	r := serve(t, "digest.interval=2")
+	scope := within(direct("u"), "one")
+	r.appendTo(t, scope, said("我决定下个月换工作。"))
+	r.appendTo(t, scope, answered("好。"))
+	r.appendTo(t, scope, said("我喜欢喝乌龙茶，不加糖。"+oom))
+	r.appendTo(t, scope, answered(oomFixed))
+	d := r.summarize(t, direct("u"), "")
+	if issues(d) != oom+" => "+oomFixed || len(d.GetDecisions()) != 1 || !strings.Contains(preferences(d), "乌龙茶") {
+		t.Errorf("the digest is %v", d)
 	}
 }
 
@@ -241,7 +256,7 @@ func TestDigestFiles(t *testing.T) {
 	notes := t.TempDir()
 	r := serve(t, "digest.interval=1", "session.memorize_every=0", "digest.export_dir="+notes)
 	user := &memsidecarv1.Scope{Namespace: "a/b", UserId: "../小林", ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT}
-	r.appendTo(t, user, on("2026-11-01T04:00:00Z", said("我喜欢喝乌龙茶。")))
+	r.appendTo(t, user, on("2026-11-01T04:00:00Z", said("我喜欢喝乌龙茶。")), on("2026-11-01T04:00:01Z", answered("好。")))
 	find := func(name string) string {
 		found := must(filepath.Glob(filepath.Join(notes, "*", "*", name)))(t)
 		if len(found) != 1 {
@@ -253,7 +268,7 @@ func TestDigestFiles(t *testing.T) {
 	path := find("MEMORY.md")
 	text := string(must(os.ReadFile(path))(t))
 	mustDo(t, os.WriteFile(path, []byte("我自己写的：\n\n- 我的医生姓陈\n\n"+text), 0o600))
-	r.appendTo(t, user, on("2026-11-02T04:00:00Z", said("我喜欢喝咖啡。")))
+	r.appendTo(t, user, on("2026-11-02T04:00:00Z", said("我喜欢喝咖啡。")), on("2026-11-02T04:00:01Z", answered("好。")))
 	eventually(t, "the notebook is written anew", func() bool {
 		return strings.Contains(string(must(os.ReadFile(path))(t)), "咖啡")
 	})

@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"errors"
+	"time"
 
+	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/notebook"
@@ -72,6 +74,9 @@ func (s *digestService) SummarizeDay(ctx context.Context, r *memsidecarv1.Summar
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
+	if err := s.considerWaiting(ctx, viewer.User); err != nil {
+		return nil, err
+	}
 	day, err := s.Digests.Summarize(ctx, viewer, r.GetDay(), spoken)
 	if err != nil {
 		if errors.Is(err, context.Canceled) && ctx.Err() == nil { // the user is being forgotten
@@ -81,6 +86,41 @@ func (s *digestService) SummarizeDay(ctx context.Context, r *memsidecarv1.Summar
 	}
 	d, err := s.digest(&day, viewer.User)
 	return &memsidecarv1.SummarizeDayResponse{Digest: d}, err
+}
+
+// How much is considered for a digest that somebody asks for.
+const (
+	sessionsForDigest = 50
+	waitForDigest     = 20 * time.Second
+)
+
+// considerWaiting considers what waits to be considered by itself in the user's sessions: a digest tells what came of it.
+func (s *digestService) considerWaiting(ctx context.Context, user memory.User) error {
+	settings, err := s.Settings.Get(ctx, user)
+	if err != nil {
+		return err
+	}
+	off := settings.MemorizeEvery != nil && *settings.MemorizeEvery == 0
+	if policy := s.Conversations.Policy(user.Namespace); off || !policy.Enabled || policy.MemorizeEvery == 0 {
+		return nil
+	}
+	found, _, err := s.Sessions.Sessions(ctx, user, "", sessionsForDigest)
+	if err != nil {
+		return err
+	}
+	for _, waiting := range found {
+		if waiting.Unconsidered == 0 || waiting.MemorizeEvery != nil && *waiting.MemorizeEvery == 0 {
+			continue
+		}
+		_, err := s.Considerer.ConsiderSession(ctx, decide.SessionRequest{
+			Scope: memory.Scope{Namespace: user.Namespace, UserID: user.ID, Channel: waiting.Channel, SessionID: waiting.ID},
+			Wait:  waitForDigest,
+		})
+		if err != nil && !errors.Is(err, memory.ErrNotFound) { // deleted meanwhile
+			return err
+		}
+	}
+	return nil
 }
 
 // GetNotebook implements memsidecarv1.DigestServiceServer.

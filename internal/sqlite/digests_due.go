@@ -63,6 +63,9 @@ func (d *Digests) Done(ctx context.Context, user memory.User, rule digest.Rule) 
 	})
 }
 
+// answerPatience is how long a digest waits for the answer to what was said last: of a problem it tells the solution, too.
+const answerPatience = time.Minute
+
 // dueAt is when a digest of a user of whom so many messages wait is due.
 func dueAt(people int64, rule digest.Rule) time.Time {
 	if rule.Every > 0 && people >= int64(rule.Every) {
@@ -114,7 +117,11 @@ func (w *appending) scheduleDigests(ctx context.Context, tx *Tx) error {
 		if err != nil {
 			return err
 		}
-		at := dueAt(waiting, digest.Rule{Now: w.at, Every: rule.Every, DayEnd: rule.DayEnd})
+		soon := w.at
+		if w.Messages[len(w.Messages)-1].Role == memory.RoleUser {
+			soon = soon.Add(answerPatience)
+		}
+		at := dueAt(waiting, digest.Rule{Now: soon, Every: rule.Every, DayEnd: rule.DayEnd})
 		_, err = tx.Exec(ctx, `UPDATE digest_progress SET due_at = min(coalesce(due_at, ?1), ?1) WHERE user_row = ?2`, Micros(at), userRow)
 		if err != nil {
 			return err
