@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -50,18 +48,13 @@ func TestConsideredByItself(t *testing.T) {
 // eventually waits until the user has as many memories, and returns their texts.
 func (r *running) eventually(t *testing.T, scope *memsidecarv1.Scope, count int) (texts []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for len(texts) < count {
-		resp, err := r.ListMemories(ctx, &memsidecarv1.ListMemoriesRequest{Scope: scope})
-		if err != nil {
-			t.Fatalf("%v; so far there are %q", err, texts)
-		}
+	eventually(t, "there are enough memories", func() bool {
 		texts = nil
-		for _, m := range resp.GetMemories() {
+		for _, m := range r.list(t, scope) {
 			texts = append(texts, m.GetText())
 		}
-	}
+		return len(texts) >= count
+	})
 	return texts
 }
 

@@ -208,7 +208,7 @@ func (c *Considerer) handle(ctx context.Context, job queue.Job) (memory.State, m
 	if job.Checkpoint != nil {
 		err = json.Unmarshal(job.Checkpoint, &p)
 	} else {
-		p, err = c.decide(ctx, job, c.location(settings))
+		p, err = c.decide(ctx, job, settings.Location(c.options.Location))
 	}
 	if err != nil {
 		return "", memory.Outcome{}, err
@@ -234,15 +234,6 @@ func (c *Considerer) handle(ctx context.Context, job queue.Job) (memory.State, m
 
 func skipped(reason, decidedBy string) (memory.State, memory.Outcome, error) {
 	return memory.StateSkipped, memory.Outcome{Reason: reason, DecidedBy: decidedBy}, nil
-}
-
-func (c *Considerer) location(settings memory.Settings) *time.Location {
-	if settings.TimeZone != "" {
-		if location, err := time.LoadLocation(settings.TimeZone); err == nil {
-			return location
-		}
-	}
-	return c.options.Location
 }
 
 // decide asks the models, and saves what they said when there is something to apply.

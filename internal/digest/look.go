@@ -49,7 +49,7 @@ func (k *Keeper) Summarize(ctx context.Context, v Viewer, date, language string)
 func (k *Keeper) look(ctx context.Context, user memory.User, settings memory.Settings, q WaitingQuery) error {
 	ctx = usage.WithUser(ctx, user)
 	q.Limit = waitingAtOnce
-	zone := k.zone(settings)
+	zone := settings.Location(k.options.Location)
 	days := map[string]bool{}
 	for {
 		if err := k.remember(ctx, user); err != nil {

@@ -20,7 +20,7 @@ type Viewer struct {
 
 // period is the day of a date where the user is; without a date it is today.
 func (k *Keeper) period(settings memory.Settings, date string) (from, before time.Time, err error) {
-	zone := k.zone(settings)
+	zone := settings.Location(k.options.Location)
 	if date == "" {
 		date = time.Now().In(zone).Format(time.DateOnly)
 	}
@@ -116,7 +116,7 @@ func (k *Keeper) List(ctx context.Context, v Viewer, before, language string, li
 	if err != nil {
 		return nil, "", err
 	}
-	zone := k.zone(settings)
+	zone := settings.Location(k.options.Location)
 	end := time.Time{}
 	if before != "" {
 		if end, _, err = k.period(settings, before); err != nil {

@@ -119,3 +119,13 @@ type Settings struct {
 	MemorizeEvery *int
 	UpdatedAt     time.Time
 }
+
+// Location is where the user is: in the time zone of the settings, else in the configured one.
+func (s *Settings) Location(configured *time.Location) *time.Location {
+	if s.TimeZone != "" {
+		if location, err := time.LoadLocation(s.TimeZone); err == nil {
+			return location
+		}
+	}
+	return configured
+}

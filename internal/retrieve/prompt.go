@@ -65,11 +65,7 @@ func (p Prompts) render(result Result, userID string, labels map[string]string, 
 		return ""
 	}
 	prompt := p.choose(result, settings.Language)
-	if settings.TimeZone != "" {
-		if l, err := time.LoadLocation(settings.TimeZone); err == nil {
-			location = l
-		}
-	}
+	location = settings.Location(location)
 	var lines []string
 	for _, h := range result.Hits {
 		lines = append(lines, "- ["+h.Memory.ObservedAt.In(location).Format(time.DateOnly)+"] "+prompt.harmless(h.Memory.Text)+"\n")
