@@ -1,15 +1,29 @@
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: build test race lint fmt generate tidy check bench
+# The same commit and the same Go make the same bytes, in whatever folder: without paths, build id, C, and what Go would note
+# of the repository by itself. A source archive has no git; then these two are given.
+COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)$(shell git diff --quiet HEAD 2>/dev/null || echo -dirty)
+VERSION ?= $(shell git describe --tags --exact-match 2>/dev/null)
+BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false \
+	-ldflags '-s -w -buildid= -X main.builtVersion=$(VERSION) -X main.builtCommit=$(COMMIT)'
+
+.PHONY: build sbom test race faults lint fmt generate tidy check bench fuzz
 
 build:
-	go build -o bin/ ./cmd/...
+	$(BUILD) -o bin/ ./cmd/memsidecar
+
+sbom: build # what is in the binary, and under which licences
+	cd tools && go run ./sbom -binary ../bin/memsidecar -sbom ../bin/sbom.cdx.json -licences ../bin/licences.md
 
 test:
 	go test ./...
 
 race: # needs a C compiler
 	CGO_ENABLED=1 go test -race ./...
+
+POWER_LOSSES ?= 1000
+faults: # Linux with strace; about a minute
+	POWER_LOSSES=$(POWER_LOSSES) go test -count=1 -timeout 5m -v -run 'TestPowerLoss|TestFaults|TestSmallDisk|TestKilledWhileReembedding' ./cmd/memsidecar
 
 lint:
 	$(TOOL) golangci-lint run ./...
@@ -32,3 +46,11 @@ check: # all that CI runs
 BENCH ?= .
 bench: # about ten minutes and 3 GB of temporary disk; BENCH=Retrieve measures only what matches
 	go test -run '^$$' -bench '$(BENCH)' -benchtime 2s -timeout 20m ./cmd/memsidecar
+
+FUZZ ?= Fuzz
+FUZZTIME ?= 1m
+fuzz: # each fuzz test whose name has FUZZ, for FUZZTIME; what it finds is below testdata/fuzz, and from then on a test
+	@grep -rn --include='*_test.go' '^func $(FUZZ)' . | sed -E 's|^\./(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z]*)\(.*|\1 \2|' | while read -r dir name; do \
+		echo "== $$dir $$name"; \
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -parallel 1 "./$$dir" </dev/null || exit 1; \
+	done

@@ -85,12 +85,18 @@ func (r *running) create(t *testing.T, scope *memsidecarv1.Scope, text string) *
 
 func (r *running) get(t *testing.T, scope *memsidecarv1.Scope, id string) *memsidecarv1.Memory {
 	t.Helper()
-	return must(r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: scope, MemoryId: id}))(t).GetMemory()
+	m := must(r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: scope, MemoryId: id}))(t).GetMemory()
+	m.Retention = nil // of that moment, and not told by other calls
+	return m
 }
 
 func (r *running) list(t *testing.T, scope *memsidecarv1.Scope) []*memsidecarv1.Memory {
 	t.Helper()
-	return must(r.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: scope, PageSize: 1000}))(t).GetMemories()
+	list := must(r.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: scope, PageSize: 1000}))(t).GetMemories()
+	for _, m := range list {
+		m.Retention = nil // as in get
+	}
+	return list
 }
 
 func (r *running) considerations(t *testing.T, scope *memsidecarv1.Scope) []*memsidecarv1.Consideration {

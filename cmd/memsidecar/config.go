@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/config"
@@ -27,6 +28,9 @@ func (configCheck) Run(m *Main, c *commands) error {
 		return err
 	}
 	if err := (&models{cfg: loaded.Config, environ: m.Environ}).check(); err != nil {
+		return err
+	}
+	if _, err := openEntrance(&loaded.Config, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(m.Stdout, "the configuration is valid")

@@ -8,6 +8,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/config"
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/metrics"
 	"github.com/memsidecar/memsidecar/internal/recall"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
@@ -34,12 +35,13 @@ type conversationParts struct {
 }
 
 // startConversations puts the parts together and sets their background work going.
-func startConversations(cfg config.Config, p conversationParts, log *slog.Logger) *conversations {
+func startConversations(cfg config.Config, p conversationParts, counts *metrics.Metrics, log *slog.Logger) *conversations {
 	policy := policies(cfg)
 	c := &conversations{worker: recall.NewWorker(p.past, &p.models.embedder, recall.Options{
 		Vectors: cfg.History.Vectors, ChunkSize: cfg.Embedding.ChunkSize,
 		Enabled:    func(namespace string) bool { return policy(namespace).Enabled },
 		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: log,
+		Pulse: counts.Loop(loopMessages),
 	})}
 	parts := session.Parts{
 		Store: p.sessions, Settings: p.settings, Considerer: p.considerer, Traces: p.traces, StorageProblem: p.storageProblem, Digest: p.digests.rule,
@@ -49,13 +51,16 @@ func startConversations(cfg config.Config, p conversationParts, log *slog.Logger
 		},
 	}
 	if cfg.Session.SummaryMaxChars > 0 {
-		parts.Summarizer, parts.Extract = chosenSummarizer{p.models}, extract.New(cfg.Session.SummaryMaxChars)
+		redactor := cfg.Redact.Redactor()
+		parts.Summarizer = redactedSummaries{chosenSummarizer{p.models}, redactor}
+		parts.Extract = redactedSummaries{extract.New(cfg.Session.SummaryMaxChars), redactor}
 	}
 	c.keeper = session.NewKeeper(parts, session.Options{
 		Policy: policy, Window: window(cfg), Budget: cfg.Retrieval.Budget,
 		FailureMaxRunes: cfg.Session.FailureMaxChars, FailurePhrases: cfg.Session.FailurePhrases,
 		Labels: cfg.Session.Labels, Wordings: cfg.Session.Wordings, Workers: cfg.Queue.Workers,
 		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: log,
+		Pulse: counts.Loop(loopSessions),
 	})
 	c.worker.Start()
 	c.keeper.Start()

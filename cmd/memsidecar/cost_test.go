@@ -63,7 +63,7 @@ func TestTokenBudget(t *testing.T) {
 			if resp := must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "花生"}))(t); len(resp.GetDegraded()) != 0 {
 				t.Errorf("Retrieve is degraded: %v", resp.GetDegraded())
 			}
-			r.wantFallback(t, nil, "rules, for 2 calls today: "+usedUp)
+			r.wantFallback(t, nil, "rules, for 3 calls today: "+usedUp) // two to decide, one to compare with what is known
 			r.wantFallback(t, &memsidecarv1.Scope{Namespace: "big"}, "")
 			if n := strings.Count(r.log.String(), "a daily token budget is used up"); n != 1 {
 				t.Errorf("%d lines in the log", n)

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/digest"
 	digestmodel "github.com/memsidecar/memsidecar/internal/digest/model"
 	digestrules "github.com/memsidecar/memsidecar/internal/digest/rules"
 	"github.com/memsidecar/memsidecar/internal/llm"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/metrics"
 	"github.com/memsidecar/memsidecar/internal/notebook"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
@@ -78,6 +80,7 @@ type digests struct {
 	notebook *notebook.Keeper
 	files    *notebook.Files // nil when none are written
 	store    *sqlite.Digests
+	log      *slog.Logger
 }
 
 // digestParts is what they work with.
@@ -87,15 +90,17 @@ type digestParts struct {
 	settings *sqlite.Settings
 	vectors  *vectorize.Vectorizer
 	models   *models
+	echoes   *decide.Echoes
 }
 
 // newDigests puts the parts together. The keeper is not started.
-func newDigests(cfg config.Config, p digestParts, location *time.Location, log *slog.Logger) *digests {
-	d := &digests{store: sqlite.NewDigests(p.db), notebook: &notebook.Keeper{Memories: p.memories, Settings: p.settings}}
+func newDigests(cfg config.Config, p digestParts, location *time.Location, counts *metrics.Metrics, log *slog.Logger) *digests {
+	d := &digests{log: log, store: sqlite.NewDigests(p.db), notebook: &notebook.Keeper{Memories: p.memories, Settings: p.settings}}
+	redactor := cfg.Redact.Redactor()
 	parts := digest.Parts{
 		Store: d.store, Settings: p.settings, Memories: p.memories, Vectors: p.vectors,
-		Topics: topics.NewCounter(sqlite.NewTopics(p.db)), Extractor: chosenExtractor{p.models},
-		Rules: digestrules.New(p.models.rules, p.models.rules), Scorer: p.models.rules,
+		Topics: topics.NewCounter(redactedSource{sqlite.NewTopics(p.db), redactor}), Extractor: redactedFindings{chosenExtractor{p.models}, redactor},
+		Rules: redactedFindings{digestrules.New(p.models.rules, p.models.rules), redactor}, Scorer: p.models.rules, Echoes: p.echoes,
 	}
 	if cfg.Digest.ExportDir != "" {
 		d.files = &notebook.Files{
@@ -112,6 +117,7 @@ func newDigests(cfg config.Config, p digestParts, location *time.Location, log *
 		Enabled: cfg.Digest.Enabled, Every: cfg.Digest.Interval, MaxTokens: cfg.Digest.MaxTokens, Location: location,
 		Templates: cfg.Digest.Templates, Workers: cfg.Queue.Workers,
 		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: log,
+		Pulse: counts.Loop(loopDigests),
 	})
 	if d.files != nil {
 		d.files.Digests = d.keeper
@@ -123,6 +129,16 @@ func newDigests(cfg config.Config, p digestParts, location *time.Location, log *
 func (d *digests) rule(settings memory.Settings) (session.DigestRule, bool) {
 	rule, ok := d.keeper.Rule(settings)
 	return session.DigestRule{Every: rule.Every, DayEnd: rule.DayEnd}, ok
+}
+
+// rewriteFiles writes the files of a user anew.
+func (d *digests) rewriteFiles(ctx context.Context, user memory.User) {
+	if d.files == nil {
+		return
+	}
+	if err := d.files.Rewrite(ctx, user); err != nil {
+		d.log.Warn("after a deletion digests could not be written to files, which may still tell what was deleted", "folder", d.files.Dir, "error", err)
+	}
 }
 
 // forgetFiles deletes the files of a user.

@@ -76,11 +76,15 @@ func TestEveryWrongFieldIsNamed(t *testing.T) {
 		{&memsidecarv1.CreateMemoryRequest{Scope: wrongScope(), RequestId: "\n", Memory: &memsidecarv1.Memory{Kind: 99, Importance: proto.Float64(2), ObserveTime: noTime}}, wrongInScope("request_id", "memory.text", "memory.kind", "memory.importance", "memory.observe_time")},
 		{&memsidecarv1.CreateMemoryRequest{Scope: direct("u"), Memory: &memsidecarv1.Memory{Text: strings.Repeat("字", 4001), ObserveTime: oldTime}}, []string{"memory.text", "memory.observe_time"}},
 		{&memsidecarv1.GetMemoryRequest{Scope: wrongScope()}, wrongInScope("memory_id")},
-		{&memsidecarv1.ListMemoriesRequest{Scope: wrongScope(), PageSize: -1, PageToken: "?", Filter: "kind"}, wrongInScope("page_size", "page_token", "filter")},
+		{&memsidecarv1.ListMemoriesRequest{Scope: wrongScope(), PageSize: -1, PageToken: "?", Filter: "kind", States: []memsidecarv1.MemoryState{1, 99}}, wrongInScope("page_size", "page_token", "filter", "states[1]")},
+		{&memsidecarv1.ListMemoriesRequest{Scope: direct("u"), Filter: `state = "active"`, States: []memsidecarv1.MemoryState{2}}, []string{"filter"}},
 		{&memsidecarv1.UpdateMemoryRequest{Scope: wrongScope(), Memory: &memsidecarv1.Memory{Kind: 99, Importance: proto.Float64(-1)}, UpdateMask: mask("text", "kind", "importance", "colour")}, wrongInScope("memory.id", "memory.text", "memory.kind", "memory.importance", "update_mask")},
 		{&memsidecarv1.UpdateMemoryRequest{Scope: direct("u"), Memory: &memsidecarv1.Memory{Id: known.GetId()}}, []string{"update_mask"}},
 		{&memsidecarv1.UpdateMemoryRequest{Scope: direct("u"), Memory: &memsidecarv1.Memory{Id: known.GetId(), Text: "  "}}, []string{"memory.text"}},
 		{&memsidecarv1.DeleteMemoryRequest{Scope: wrongScope()}, wrongInScope("memory_id")},
+		{&memsidecarv1.ListMemoryRevisionsRequest{Scope: wrongScope()}, wrongInScope("memory_id")},
+		{&memsidecarv1.RevertMemoryRequest{Scope: wrongScope(), RevisionId: "\n"}, wrongInScope("memory_id", "revision_id")},
+		{&memsidecarv1.ReleaseMemoryRequest{Scope: wrongScope()}, wrongInScope("memory_id")},
 		{&memsidecarv1.ForgetUserRequest{Scope: wrongScope()}, wrongInScope("scope.channel_kind")},
 		{&memsidecarv1.GetUserSettingsRequest{Scope: wrongScope()}, wrongInScope()},
 		{&memsidecarv1.UpdateUserSettingsRequest{Scope: wrongScope(), Settings: &memsidecarv1.UserSettings{TimeZone: "Mars/Olympus", Language: "not a language"}, UpdateMask: mask("time_zone", "language", "colour")}, wrongInScope("settings.time_zone", "settings.language", "update_mask")},
@@ -98,8 +102,10 @@ func TestEveryWrongFieldIsNamed(t *testing.T) {
 	wantInvalid(t, err, wrongInScope()...)
 	_, err = r.load(t, direct("u"), known, &memsidecarv1.Memory{
 		Id: "\x00", Kind: 99, Importance: proto.Float64(7), ObserveTime: noTime, CreateTime: oldTime, Scope: wrongScope(),
+		State: memsidecarv1.MemoryState_MEMORY_STATE_SUPERSEDED, ValidTo: oldTime, QuarantineReason: strings.Repeat("x", 2001),
 	})
 	wantInvalid(t, err, "memory[1].id", "memory[1].text", "memory[1].kind", "memory[1].importance", "memory[1].observe_time",
+		"memory[1].superseded_by_id", "memory[1].quarantine_reason", "memory[1].valid_to",
 		"memory[1].create_time", "memory[1].scope.agent_id", "memory[1].scope.channel_id", "memory[1].scope.session_id")
 }
 
@@ -141,6 +147,9 @@ func TestNotFound(t *testing.T) {
 			&memsidecarv1.GetMemoryRequest{Scope: direct("u"), MemoryId: id},
 			&memsidecarv1.DeleteMemoryRequest{Scope: direct("u"), MemoryId: id},
 			&memsidecarv1.UpdateMemoryRequest{Scope: direct("u"), Memory: &memsidecarv1.Memory{Id: id, Text: "x"}},
+			&memsidecarv1.ListMemoryRevisionsRequest{Scope: direct("u"), MemoryId: id},
+			&memsidecarv1.RevertMemoryRequest{Scope: direct("u"), MemoryId: id},
+			&memsidecarv1.ReleaseMemoryRequest{Scope: direct("u"), MemoryId: id},
 			&memsidecarv1.GetConsiderationRequest{Scope: direct("u"), ConsiderationId: id},
 			&memsidecarv1.RetryConsiderationRequest{Scope: direct("u"), ConsiderationId: id},
 		} {

@@ -24,6 +24,7 @@ type running struct {
 	memsidecarv1.MemoryServiceClient
 	conn *grpc.ClientConn
 	addr string
+	http string // address of the operators' port, if there is one
 	dir  string
 	log  *syncBuffer
 	// cancel is what SIGTERM does; stop also waits for the end, with the connection closed.
@@ -57,6 +58,9 @@ func serveWith(t testing.TB, dir string, environ []string, settings ...string) *
 	select {
 	case s := <-ready:
 		r.addr = s.Addr.String()
+		if s.HTTPAddr != nil {
+			r.http = s.HTTPAddr.String()
+		}
 	case code := <-done:
 		cancel()
 		t.Fatalf("serve ended with %d:\n%s", code, r.log)

@@ -68,6 +68,15 @@ func attempts(r *running, v victim) map[string]func(ctx context.Context, as *mem
 		"DeleteMemory": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 			return r.DeleteMemory(ctx, &memsidecarv1.DeleteMemoryRequest{Scope: as, MemoryId: v.memoryID})
 		},
+		"ListMemoryRevisions": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
+			return r.ListMemoryRevisions(ctx, &memsidecarv1.ListMemoryRevisionsRequest{Scope: as, MemoryId: v.memoryID})
+		},
+		"RevertMemory": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
+			return r.RevertMemory(ctx, &memsidecarv1.RevertMemoryRequest{Scope: as, MemoryId: v.memoryID})
+		},
+		"ReleaseMemory": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
+			return r.ReleaseMemory(ctx, &memsidecarv1.ReleaseMemoryRequest{Scope: as, MemoryId: v.memoryID})
+		},
 		"ForgetUser": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 			return r.ForgetUser(ctx, &memsidecarv1.ForgetUserRequest{
 				Scope: &memsidecarv1.Scope{Namespace: as.GetNamespace(), UserId: as.GetUserId()},

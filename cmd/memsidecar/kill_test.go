@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,7 +34,14 @@ var readyLine = regexp.MustCompile(`memsidecar is ready.* address=(\S+)`)
 // spawn starts the real binary on the folder and returns when it answers.
 func spawn(t testing.TB, dir string, environ ...string) *process {
 	t.Helper()
-	p := &process{command: exec.CommandContext(context.Background(), binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir), log: &syncBuffer{}}
+	return spawnBy(t, nil, dir, environ...)
+}
+
+// spawnBy puts the arguments of another program before the binary's.
+func spawnBy(t testing.TB, wrapper []string, dir string, environ ...string) *process {
+	t.Helper()
+	arguments := append(slices.Clone(wrapper), binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir)
+	p := &process{command: exec.CommandContext(context.Background(), arguments[0], arguments[1:]...), log: &syncBuffer{}}
 	p.command.Env = append(os.Environ(), environ...)
 	stderr, err := p.command.StderrPipe()
 	if err != nil {

@@ -45,6 +45,7 @@ type commands struct {
 
 	Listen   string `group:"configuration" placeholder:"ADDRESS" help:"Address to listen on; the same as --set listen=ADDRESS."`
 	DataDir  string `group:"configuration" placeholder:"DIR" complete:"file" help:"Data folder; the same as --set data_dir=DIR."`
+	Insecure bool   `group:"configuration" help:"Listen outside of loopback without TLS or tokens; the same as --set insecure=true."`
 	LogLevel string `group:"configuration" placeholder:"LEVEL" help:"debug, info, warn or error; the same as --set log.level=LEVEL."`
 
 	Version kong.VersionFlag `help:"Print the version."`
@@ -52,6 +53,12 @@ type commands struct {
 	Serve serveCommand `cmd:"" default:"1" group:"run" help:"Run the sidecar (the default)."`
 	Demo  demoCommand  `cmd:"" group:"run" help:"Start a sidecar on a temporary folder, play a short dialogue, and show what it remembers."`
 	client.Commands
+	Token         tokenCommands      `cmd:"" group:"tend" help:"Make, list and revoke the tokens with which bots call."`
+	Backup        backupCommand      `cmd:"" group:"tend" help:"Copy the database into a file, also while the sidecar runs."`
+	Restore       restoreCommand     `cmd:"" group:"tend" help:"Put a backup into the data folder of a stopped sidecar."`
+	Check         checkCommand       `cmd:"" group:"tend" help:"Look for damage in the database or in a backup."`
+	Reindex       reindexCommand     `cmd:"" group:"tend" help:"Make anew what is derived, in the data folder of a stopped sidecar."`
+	Eval          evalCommands       `cmd:"" group:"tend" help:"Measure what is recalled and remembered, with known answers."`
 	Configuration configCommand      `cmd:"" name:"config" group:"tend" help:"Check, print or explain the configuration."`
 	Completion    completion.Command `cmd:"" group:"tend" help:"Print a script that completes commands in a shell."`
 	Complete      completion.Words   `cmd:"" name:"__complete" hidden:""`
@@ -99,14 +106,15 @@ func (m *Main) options(ctx context.Context, c *commands, exit *int) []kong.Optio
 	program := &client.Program{
 		Stdin: m.Stdin, Stdout: m.Stdout, Stderr: m.Stderr,
 		Getenv: func(name string) string { return getenv(m.Environ, name) },
-		Listen: func() (string, error) {
+		Sidecar: func() (client.Sidecar, error) {
 			sources := *c
-			sources.DataDir = cmp.Or(c.DataDir, ".") // a client has none, and needs no home folder for it
+			// A client has no data folder, and needs no home folder for it; and it opens nothing to anybody.
+			sources.DataDir, sources.Insecure = cmp.Or(c.DataDir, "."), true
 			loaded, err := m.load(&sources)
 			if err != nil {
-				return "", err
+				return client.Sidecar{}, err
 			}
-			return loaded.Config.Listen, nil
+			return client.Sidecar{Listen: loaded.Config.Listen, CertFile: loaded.Config.TLS.CertFile}, nil
 		},
 	}
 	return append(program.Options(),
@@ -151,7 +159,13 @@ func (m Main) fail(err error) int {
 func (m *Main) load(c *commands) (*config.Loaded, error) {
 	flags := map[string]string{}
 	maps.Copy(flags, c.Set)
-	for key, value := range map[string]string{"listen": c.Listen, "data_dir": c.DataDir, "log.level": c.LogLevel} {
+	insecure := ""
+	if c.Insecure {
+		insecure = "true"
+	}
+	for key, value := range map[string]string{
+		"listen": c.Listen, "data_dir": c.DataDir, "log.level": c.LogLevel, "insecure": insecure,
+	} {
 		if value != "" {
 			flags[key] = value
 		}

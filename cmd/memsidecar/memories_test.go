@@ -41,6 +41,7 @@ func TestCreateMemory(t *testing.T) {
 		Scope: in("default", scope), ObserveTime: spring, LastMentionTime: spring, MentionCount: 1,
 		CreateTime: m.GetCreateTime(), UpdateTime: m.GetCreateTime(),
 		Provenance: &memsidecarv1.Provenance{Source: memsidecarv1.MemorySource_MEMORY_SOURCE_API, SpeakerId: "u", Reason: m.GetProvenance().GetReason()},
+		State:      memsidecarv1.MemoryState_MEMORY_STATE_ACTIVE, ValidFrom: spring,
 	}
 	wantSame(t, m, want)
 	if m.GetId() == "mine" || m.GetId() == "" || m.GetCreateTime().AsTime().Before(started) || m.GetProvenance().GetReason() == "" {
@@ -204,10 +205,23 @@ func TestExportAndImport(t *testing.T) {
 	updated := r.create(t, direct("u"), "Will change")
 	must(r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{Scope: direct("u"), Memory: &memsidecarv1.Memory{Id: updated.GetId(), Text: "Changed", Kind: kindPlan}}))(t)
 	must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{Scope: direct("u"), Settings: &memsidecarv1.UserSettings{Language: "zh"}}))(t)
+	// History, and what does not hold: as it comes from elsewhere.
+	history := []*memsidecarv1.Memory{
+		{Id: "before", Text: "Likes coffee", Scope: direct("u"), ValidFrom: spring, ValidTo: later(spring), SupersededById: "since"},
+		{Id: "since", Text: "Likes cocoa", Scope: direct("u"), ValidFrom: later(spring)},
+		{Id: "over", Text: "Has a concert to go to", Scope: direct("u"), ValidTo: spring},
+		{Id: "doubtful", Text: "Lives in Paris", Scope: direct("u"), QuarantineReason: "Paris is in none of the messages"},
+		{Id: "gone", Text: "Earns 3,000 a month", Scope: direct("u"), State: memsidecarv1.MemoryState_MEMORY_STATE_WITHDRAWN},
+	}
+	if resp := must(r.load(t, direct("u"), history...))(t); resp.GetAddedCount() != 4 || resp.GetSkippedCount() != 1 {
+		t.Errorf("imported history as %s", resp)
+	}
+	count := int64(8)
 
 	e := r.export(t, direct("u"))
-	if len(e.memories) != 4 || len(e.considerations) != 3 || e.settings.GetLanguage() != "zh" ||
-		e.records[0].GetSettings() == nil || e.records[1].GetMemory() == nil || e.records[7].GetConsideration() == nil || e.records[8].GetSession() == nil ||
+	if len(e.memories) != int(count) || len(e.considerations) != 3 || e.settings.GetLanguage() != "zh" ||
+		e.records[0].GetSettings() == nil || e.records[1].GetMemory() == nil || e.records[9].GetMemoryRevision().GetPrevious().GetText() != "Will change" ||
+		e.records[10].GetConsideration() == nil || e.records[13].GetSession() == nil ||
 		e.records[len(e.records)-4].GetTrace() == nil || e.records[len(e.records)-1].GetDigestFinding() == nil {
 		t.Fatalf("exported %s", e.records)
 	}
@@ -218,7 +232,7 @@ func TestExportAndImport(t *testing.T) {
 	}
 	for _, to := range []*memsidecarv1.Scope{anywhere("copy"), in("elsewhere/else", anywhere("u"))} {
 		resp := must(r.load(t, to, e.memories...))(t)
-		if resp.GetAddedCount() != 4 || resp.GetSkippedCount() != 0 {
+		if resp.GetAddedCount() != count || resp.GetSkippedCount() != 0 {
 			t.Errorf("imported %s", resp)
 		}
 		moved := r.export(t, to).memories
@@ -232,10 +246,10 @@ func TestExportAndImport(t *testing.T) {
 			wantSame(t, moved[i], want)
 		}
 		resp = must(r.load(t, to, e.memories...))(t)
-		if resp.GetAddedCount() != 0 || resp.GetSkippedCount() != 4 {
+		if resp.GetAddedCount() != 0 || resp.GetSkippedCount() != count {
 			t.Errorf("imported a second time: %s", resp)
 		}
-		if again := r.export(t, to).memories; len(again) != 4 || !proto.Equal(again[0], moved[0]) {
+		if again := r.export(t, to).memories; len(again) != int(count) || !proto.Equal(again[0], moved[0]) {
 			t.Errorf("importing twice changed %s", again)
 		}
 		inDirect, _ := proto.Clone(to).(*memsidecarv1.Scope)
@@ -244,6 +258,11 @@ func TestExportAndImport(t *testing.T) {
 			t.Error("an imported memory is not found")
 		}
 	}
+}
+
+// later is a month after a time.
+func later(t *timestamppb.Timestamp) *timestamppb.Timestamp {
+	return timestamppb.New(t.AsTime().AddDate(0, 1, 0))
 }
 
 // TestImportFillsIn: what a memory from elsewhere lacks.

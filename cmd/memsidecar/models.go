@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	oteltrace "go.opentelemetry.io/otel/trace"
+
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/config"
@@ -23,6 +25,7 @@ import (
 	embedlocal "github.com/memsidecar/memsidecar/internal/embed/local"
 	"github.com/memsidecar/memsidecar/internal/llm"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/metrics"
 	"github.com/memsidecar/memsidecar/internal/provider"
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/session"
@@ -39,6 +42,7 @@ const (
 	partDecision  = "decision"
 	partSummary   = "summary"
 	partDigest    = "digest"
+	partReconcile = "reconcile"
 )
 
 const (
@@ -60,6 +64,8 @@ type models struct {
 	vectors  vectorstore.Backfill
 	calls    *usage.Recorder
 	budget   *budget.Meter
+	counts   *metrics.Metrics
+	tracer   oteltrace.Tracer
 	breakers map[string]*breaker.Breaker
 	// incomplete is called when memories lack vectors of the embedder chosen.
 	incomplete func()
@@ -75,13 +81,13 @@ type models struct {
 	chosen map[string]server.Component // without the breaker's state
 }
 
-func newModels(cfg config.Config, environ []string, ruleset *rules.Rules, records *sqlite.Models, vectors vectorstore.Backfill, calls *usage.Recorder, meter *budget.Meter, log *slog.Logger) (*models, error) {
+func newModels(cfg config.Config, environ []string, ruleset *rules.Rules, records *sqlite.Models, vectors vectorstore.Backfill, calls *usage.Recorder, meter *budget.Meter, counts *metrics.Metrics, tracer oteltrace.Tracer, log *slog.Logger) (*models, error) {
 	m := &models{
-		cfg: cfg, environ: environ, log: log, rules: ruleset, records: records, vectors: vectors, calls: calls, budget: meter,
+		cfg: cfg, environ: environ, log: log, rules: ruleset, records: records, vectors: vectors, calls: calls, budget: meter, counts: counts, tracer: tracer,
 		breakers: map[string]*breaker.Breaker{}, chosen: map[string]server.Component{},
 		deciding: decide.NewSwitch(),
 	}
-	for _, part := range []string{partEmbedding, partDecision, partSummary, partDigest} {
+	for _, part := range []string{partEmbedding, partDecision, partSummary, partReconcile, partDigest} {
 		m.breakers[part] = breaker.New(breaker.Config{
 			Name: part, FailureThreshold: uint32(cfg.Breaker.Failures), OpenFor: cfg.Breaker.OpenFor, //nolint:gosec // 1 to 1000
 			IsFailure: provider.IsFailure, Log: log,
@@ -233,11 +239,11 @@ func sizeOf(f embed.Fingerprint, providerName, modelName string) int {
 }
 
 func (m *models) settleDeciding(ctx context.Context) error {
-	decider, err := m.settleText(ctx, partDecision, m.cfg.Decision)
+	decider, _, err := m.settleText(ctx, partDecision, m.cfg.Decision)
 	if err != nil {
 		return fmt.Errorf("decision: %w", err)
 	}
-	summarizer, err := m.settleText(ctx, partSummary, m.cfg.Summary)
+	summarizer, same, err := m.settleText(ctx, partSummary, m.cfg.Summary)
 	if err != nil {
 		return fmt.Errorf("summary: %w", err)
 	}
@@ -263,32 +269,36 @@ func (m *models) settleDeciding(ctx context.Context) error {
 	if err := m.settleDigest(summarizer); err != nil {
 		return fmt.Errorf("digest: %w", err)
 	}
+	reconciler, err := m.settleReconcile(same)
+	if err != nil {
+		return fmt.Errorf("reconcile: %w", err)
+	}
 	m.conversations.Store(&conversations)
-	m.deciding.Use(d, s)
+	m.deciding.Use(d, s, reconciler)
 	return nil
 }
 
-// settleText chooses the text model of a part; nil are the rules.
-func (m *models) settleText(ctx context.Context, part string, c config.Model) (llm.Model, error) {
+// settleText chooses the text model of a part; nil are the rules. same puts the same model together for another part.
+func (m *models) settleText(ctx context.Context, part string, c config.Model) (text llm.Model, same func(part string) (llm.Model, error), err error) {
 	recorded, err := m.records.Choice(ctx, part)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	d := m.choose(c.Provider, c.Model, ruleBased, recorded)
 	if d.embedded() {
 		m.settled(part, ruleBased, d.why, false)
-		return nil, m.records.Choose(ctx, part, ruleBased)
+		return nil, nil, m.records.Choose(ctx, part, ruleBased)
 	}
 	target, key, err := m.locate(part, d.provider, d.model)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	text, err := m.stackText(part, target, key, c.Timeout)
-	if err != nil {
-		return nil, err
+	same = func(part string) (llm.Model, error) { return m.stackText(part, target, key, c.Timeout) }
+	if text, err = same(part); err != nil {
+		return nil, nil, err
 	}
 	m.settled(part, text.Name(), d.why, target.Remote())
-	return text, m.records.Choose(ctx, part, text.Name())
+	return text, same, m.records.Choose(ctx, part, text.Name())
 }
 
 // settled notes who does a part, and says so.
@@ -315,7 +325,7 @@ func (m *models) components() []server.Component {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var list []server.Component
-	for _, part := range []string{partEmbedding, partDecision, partSummary, partDigest} {
+	for _, part := range []string{partEmbedding, partDecision, partSummary, partReconcile, partDigest} {
 		c, ok := m.chosen[part]
 		switch {
 		case !ok:

@@ -105,7 +105,7 @@ func TestScoresAreExplained(t *testing.T) {
 	r.create(t, direct("u"), "The user likes green tea and old books")
 	r.create(t, direct("u"), "The user plays chess")
 	imported := &memsidecarv1.Memory{
-		Text: "Green tea long ago", Importance: proto.Float64(1), Scope: direct("u"),
+		Text: "Green tea a long time ago", Importance: proto.Float64(1), Scope: direct("u"),
 		CreateTime: timestamppb.New(time.Now().Add(-720 * time.Hour)), LastMentionTime: timestamppb.New(time.Now().Add(-720 * time.Hour)),
 	}
 	must(r.load(t, direct("u"), imported))(t)

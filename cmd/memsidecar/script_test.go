@@ -57,9 +57,28 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 			}
 			ts.Setenv("MEMSIDECAR_ADDR", addr)
 		},
-		// signal NAME SIGNAL sends STOP, CONT or KILL to what was started.
+		// certificates makes ca.pem, another authority's other.pem, and server and client (.pem, .key) of the first.
+		"certificates": func(ts *testscript.TestScript, _ bool, _ []string) {
+			ca, err := newAuthority(ts.MkAbs("."), "ca")
+			ts.Check(err)
+			ts.Check(errors.Join(ca.leaf("server"), ca.leaf("client")))
+			_, err = newAuthority(ts.MkAbs("."), "other")
+			ts.Check(err)
+		},
+		// logged NAME PATTERN waits until what was started has written that to standard error.
+		"logged": func(ts *testscript.TestScript, _ bool, args []string) {
+			p, pattern := processesOf(ts)[args[0]], regexp.MustCompile(args[1])
+			for !pattern.MatchString(p.stderr.String()) {
+				select {
+				case <-p.wrote:
+				case <-p.done:
+					ts.Fatalf("it ended without writing %s:\n%s", pattern, p.stderr)
+				}
+			}
+		},
+		// signal NAME SIGNAL sends STOP, CONT, HUP or KILL to what was started.
 		"signal": func(ts *testscript.TestScript, _ bool, args []string) {
-			signals := map[string]syscall.Signal{"STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT, "KILL": syscall.SIGKILL}
+			signals := map[string]syscall.Signal{"STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}
 			ts.Check(processesOf(ts)[args[0]].command.Process.Signal(signals[args[1]]))
 		},
 		// start NAME [-feed FILE] memsidecar ARG… runs a command in the background. Its standard input is fed the file and stays open.
@@ -127,6 +146,12 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 		// failed VARIABLE USER TEXT stores a consideration that failed, before the sidecar starts.
 		"failed": func(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Setenv(args[0], seedConsideration(t, ts.MkAbs("data"), direct(args[1]), args[2], failed))
+		},
+		// spoil FOLDER SQL… changes the database of a folder that no sidecar uses.
+		"spoil": func(ts *testscript.TestScript, _ bool, args []string) {
+			for _, statement := range args[1:] {
+				execute(t, ts.MkAbs(args[0]), statement)
+			}
 		},
 		// spent DAYS MODEL IN OUT counts a call of a model so many days ago, before the sidecar starts.
 		"spent": func(ts *testscript.TestScript, _ bool, args []string) {
@@ -238,13 +263,14 @@ var changing = []struct {
 	same    string
 }{
 	{regexp.MustCompile(`mem_[a-z2-7]{24}`), "mem_xxxxxxxxxxxxxxxxxxxxxxxx"},
-	{regexp.MustCompile(`(con|trc|ses)_[0-9a-f-]{36}`), "${1}_xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"},
+	{regexp.MustCompile(`(con|trc|ses|rev)_[0-9a-f-]{36}`), "${1}_xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d`), "2026-xx-xx xx:xx"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z`), "TIME"},
 	{regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\d `), "2026-xx-xx "},
 	{regexp.MustCompile(`:\d\d\.\d{3}\b`), ":xx.xxx"},
 	{regexp.MustCompile(` in [\d.]+m?s`), " in TIME"},
 	{regexp.MustCompile(` +[\d.]+[mµ]?s\b| +TOOK`), " TIME"}, // with what stands before it, which is as wide as the longest
+	{regexp.MustCompile(`(?m)^retention   0\.\d\d$`), "retention   0.xx"},
 	{regexp.MustCompile(`(?m)^version .*$`), "version    VERSION"},
 }
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"database/sql"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -97,4 +99,39 @@ func wantNoBytes(t *testing.T, dir, text string) {
 	if files := holdsBytes(t, dir, text); len(files) > 0 {
 		t.Errorf("%q is in %q", text, files)
 	}
+}
+
+// tablesWith names the columns that hold a text. The sidecar may run.
+func tablesWith(t *testing.T, dir, text string) (found []string) {
+	t.Helper()
+	db := must(sql.Open("sqlite", "file:"+filepath.Join(dir, "memsidecar.db")+"?mode=ro"))(t)
+	defer func() { _ = db.Close() }()
+	rows, err := db.QueryContext(t.Context(), `SELECT m.name, c.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var columns [][2]string
+	for rows.Next() {
+		var c [2]string
+		if err := rows.Scan(&c[0], &c[1]); err != nil {
+			t.Fatal(err)
+		}
+		columns = append(columns, c)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range columns {
+		var n int
+		var one []byte
+		query := fmt.Sprintf(`SELECT count(*), max(CAST(%[2]s AS TEXT)) FROM %[1]s WHERE instr(CAST(%[2]s AS TEXT), ?) > 0`, `"`+c[0]+`"`, `"`+c[1]+`"`)
+		if err := db.QueryRowContext(t.Context(), query, text).Scan(&n, &one); err != nil {
+			t.Fatal(err)
+		}
+		if n > 0 {
+			found = append(found, fmt.Sprintf("%s.%s: %d rows, such as %.300s", c[0], c[1], n, one))
+		}
+	}
+	return found
 }

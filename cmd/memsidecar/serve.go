@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"log/slog"
-	"net"
+	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/logs"
 )
 
 type serveCommand struct{}
@@ -30,9 +33,10 @@ func (serveCommand) Run(ctx context.Context, m *Main, c *commands) error {
 		dir = cfg.DataDir
 	}
 	log.Info("memsidecar is ready", "address", sidecar.Addr.String(), "data_dir", dir, "version", version())
-	if !loopback(sidecar.Addr) {
-		log.Warn("listening outside of loopback without TLS and without authentication: anybody who reaches this address can "+
-			"read and delete all memories", "address", sidecar.Addr.String())
+	sidecar.entrance.warn(&cfg, sidecar.Addr, log)
+	defer reloadOnHangup(sidecar)()
+	if sidecar.HTTPAddr != nil {
+		log.Info("health checks and metrics are served", "address", sidecar.HTTPAddr.String(), "pprof", cfg.HTTP.Pprof)
 	}
 	if m.Started != nil {
 		m.Started(sidecar)
@@ -47,9 +51,25 @@ func (serveCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	return err
 }
 
-func loopback(addr net.Addr) bool {
-	tcp, ok := addr.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
+// reloadOnHangup has SIGHUP read tokens and certificates again, where there are any. Otherwise it ends the process, as when
+// its terminal is closed.
+func reloadOnHangup(sidecar *Sidecar) (stop func()) {
+	if !sidecar.entrance.reloadable() {
+		return func() {}
+	}
+	hangups, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		defer close(done)
+		for range hangups {
+			sidecar.Reload()
+		}
+	}()
+	return func() {
+		signal.Stop(hangups)
+		close(hangups)
+		<-done
+	}
 }
 
 // logger writes to standard error as configured.
@@ -60,7 +80,7 @@ func (m *Main) logger(cfg config.Config) *slog.Logger {
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if cfg.Log.Format == "json" {
-		return slog.New(slog.NewJSONHandler(m.Stderr, options))
+		return slog.New(logs.Limit(slog.NewJSONHandler(m.Stderr, options)))
 	}
-	return slog.New(slog.NewTextHandler(m.Stderr, options))
+	return slog.New(logs.Limit(slog.NewTextHandler(m.Stderr, options)))
 }

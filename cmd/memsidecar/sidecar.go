@@ -9,17 +9,23 @@ import (
 	"slices"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/audit"
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/config"
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/decide/reconcile"
 	"github.com/memsidecar/memsidecar/internal/decide/rules"
 	"github.com/memsidecar/memsidecar/internal/embed"
 	"github.com/memsidecar/memsidecar/internal/memories"
+	"github.com/memsidecar/memsidecar/internal/metrics"
+	"github.com/memsidecar/memsidecar/internal/ops"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/results"
+	"github.com/memsidecar/memsidecar/internal/retention"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/server"
+	"github.com/memsidecar/memsidecar/internal/span"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/topics"
 	"github.com/memsidecar/memsidecar/internal/trace"
@@ -33,17 +39,20 @@ import (
 type Sidecar struct {
 	// Addr is where it listens.
 	Addr net.Addr
+	// HTTPAddr is where it serves metrics and health checks over HTTP; nil if it does not.
+	HTTPAddr net.Addr
 
 	server    *server.Server
+	entrance  *entrance
 	retriever *retrieve.Retriever
 	talks     *conversations
-	failed    chan error // the listener's end, when it was not asked to stop
+	failed    chan error // a listener's end, when it was not asked to stop
 	closers   []func(context.Context)
 }
 
 // Start opens the storage, starts the workers and answers calls until Stop. The environment is where providers' keys are.
 func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.Logger) (_ *Sidecar, err error) {
-	s := &Sidecar{failed: make(chan error, 1)}
+	s := &Sidecar{failed: make(chan error, 2)}
 	defer func() {
 		if err != nil {
 			s.Stop(ctx)
@@ -54,15 +63,26 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 		return nil, err
 	}
 	// The listener comes first: a second sidecar on the same port should say so, and not that the folder is locked.
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Listen)
+	s.entrance, err = openEntrance(&cfg, log)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w; choose another address with --listen", cfg.Listen, err)
+		return nil, err
+	}
+	listener, err := listen(ctx, &cfg)
+	if err != nil {
+		return nil, err
 	}
 	s.Addr = listener.Addr()
 	s.onStop(func(context.Context) { _ = listener.Close() }) // closed already, unless something below failed
 
+	tracing, stopTracing, err := startTracing(ctx, cfg, environ, log)
+	if err != nil {
+		return nil, err
+	}
+	s.onStop(stopTracing)
+	counts := metrics.New(version(), cfg.LLM.Prices)
+
 	changed := make(chan struct{}, 1)
-	storage, err := sqlite.Open(ctx, sqlite.Options{Dir: cfg.DataDir, Log: log, OnChange: func(breaker.Status) {
+	storage, err := sqlite.Open(ctx, sqlite.Options{Dir: cfg.DataDir, Log: log, OnCommit: counts.Committed, OnChange: func(breaker.Status) {
 		select {
 		case changed <- struct{}{}:
 		default:
@@ -93,48 +113,56 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	s.onStop(func(context.Context) { calls.Close() })
 	meter := budget.NewMeter(sqlite.NewTokens(storage), budget.Options{Limits: tokenLimits(cfg), Log: log})
 	s.onStop(func(context.Context) { meter.Close() })
-	models, err := newModels(cfg, environ, ruleset, records, store, calls, meter, log)
+	models, err := newModels(cfg, environ, ruleset, records, store, calls, meter, counts, span.Tracer(tracing), log)
 	if err != nil {
 		return nil, err
 	}
 	vectorizer := vectorize.New(&models.embedder, store, vectorize.Options{
 		ChunkSize: cfg.Embedding.ChunkSize, BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: log,
+		Pulse: counts.Loop(loopVectors),
 	})
 	models.incomplete = vectorizer.Wake
 	vectorizer.Start()
 	s.onStop(func(context.Context) { vectorizer.Stop() })
 	jobs := sqlite.NewQueue(storage)
+	jobs.Unquoted = store.DropIndex
 	settings := sqlite.NewSettings(storage)
 	sessions := sqlite.NewSessions(storage)
 	past := sqlite.NewRecall(storage)
 
 	traces := trace.NewRecorder(sqlite.NewTraces(storage), trace.Options{
-		Retention: cfg.Trace.Retention, MaxRecords: cfg.Trace.MaxRecords, Log: log,
+		Retention: cfg.Trace.Retention, MaxRecords: cfg.Trace.MaxRecords, Redact: cfg.Redact.Redactor(), Log: log, Pulse: counts.Loop(loopTraces),
 	})
 	s.onStop(func(context.Context) { traces.Close() })
 
 	retriever := retrieve.New(retrieve.Parts{
 		Store: store, Messages: past, Settings: settings, Traces: traces,
-		Embedder: embed.WithCache(&models.embedder, cfg.Embedding.CacheEntries), StorageProblem: storageProblem,
+		Embedder: embed.WithCache(&models.embedder, cfg.Embedding.CacheEntries, counts.LookedUp), StorageProblem: storageProblem,
 	}, retrieve.Options{
-		Budget: cfg.Retrieval.Budget, VectorWeight: cfg.Retrieval.VectorWeight, RecencyHalfLife: cfg.Retrieval.RecencyHalfLife,
-		Prompts: cfg.Retrieval.Prompts, Labels: cfg.Session.Labels, Location: location, Log: log,
+		Budget: cfg.Retrieval.Budget, VectorWeight: cfg.Retrieval.VectorWeight, NeighborWeight: cfg.Retrieval.NeighborWeight,
+		RecencyHalfLife: cfg.Retrieval.RecencyHalfLife, Prompts: cfg.Retrieval.Prompts, Labels: cfg.Session.Labels, Location: location, Log: log,
+		Answered: counts.Retrieved,
 	})
 	s.retriever = retriever
 	s.onStop(func(context.Context) { retriever.Close() })
 
+	echoes := newEchoes(cfg, store)
 	days := newDigests(cfg, digestParts{
-		db: storage, memories: store, settings: settings, vectors: vectorizer, models: models,
-	}, location, log)
+		db: storage, memories: store, settings: settings, vectors: vectorizer, models: models, echoes: echoes,
+	}, location, counts, log)
 	considerer := decide.NewConsiderer(decide.Parts{
 		Queue: jobs, Sessions: sessions, Memories: store, Settings: settings, Vectors: vectorizer,
 		Decider: models.deciding.Decider(), Summarizer: models.deciding.Summarizer(), Rules: ruleset, Traces: traces,
-		Digests: days.keeper,
+		Digests: days.keeper, Reconciler: models.deciding.Reconciler(), ReconcileRules: reconcile.New(), Echoes: echoes,
+		Redactor: cfg.Redact.Redactor(),
 	}, decide.Options{
-		MaxPending: cfg.Queue.MaxPendingPerUser, MaxWait: cfg.Queue.MaxWait, Location: location,
+		MaxPending: cfg.Queue.MaxPendingPerUser, MaxPendingNamespace: cfg.Queue.MaxPendingPerNamespace,
+		MaxWait: cfg.Queue.MaxWait, Location: location, Tracing: tracing,
 		Pool: queue.Options{
 			Workers: cfg.Queue.Workers, MaxAge: cfg.Queue.MaxAge,
-			BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: log,
+			BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax,
+			Retention: cfg.Queue.Retention, FailedRetention: cfg.Queue.FailedRetention, Log: log,
+			Pulse: counts.Loop(loopConsiderations), Ended: counts.Considered,
 		},
 	})
 	storage.OnOpen(func() {
@@ -148,43 +176,72 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	talks := startConversations(cfg, conversationParts{
 		sessions: sessions, past: past, settings: settings, considerer: considerer, models: models, traces: traces, digests: days,
 		storageProblem: storageProblem,
-	}, log)
+	}, counts, log)
 	s.talks = talks
 	s.onStop(talks.stop)
 	days.keeper.Start()
 	s.onStop(func(context.Context) { days.keeper.Stop() })
 
+	curve := retention.NewCurve(cfg.Memories.HalfLives)
+	sweeper := retention.NewSweeper(store, storage, retention.Options{
+		Curve: curve, MaxPerUser: cfg.Memories.MaxPerUser, WithdrawnGrace: cfg.Memories.WithdrawnGrace,
+		ExpiredKeep: cfg.Memories.ExpiredKeep, HistoryKeep: cfg.Memories.HistoryKeep, Log: log,
+	})
+	sweeper.Start()
+	s.onStop(func(context.Context) { sweeper.Stop() })
+
 	lists := sqlite.NewResults(storage)
 	numbered := results.NewKeeper(lists, results.Options{
 		MaxItems: cfg.Results.MaxItems, MaxAge: cfg.Results.MaxAge, ListTTL: cfg.Results.ListTTL, Log: log,
+		Pulse: counts.Loop(loopResults),
 	})
 	numbered.Start()
 	s.onStop(func(context.Context) { numbered.Stop() })
 
 	s.server = server.New(server.Parts{
 		Retriever: retriever, Considerer: considerer, Store: store, Queue: jobs, Settings: settings,
-		Sessions: sessions, Conversations: talks.keeper, Topics: topics.NewCounter(sqlite.NewTopics(storage)), Traces: traces,
+		Sessions: sessions, Conversations: talks.keeper, Topics: topics.NewCounter(redactedSource{sqlite.NewTopics(storage), cfg.Redact.Redactor()}), Traces: traces,
 		Results: numbered,
+		Tokens:  s.entrance.authenticator(), Limiter: limiter(&cfg),
+		PageKey: func(ctx context.Context) ([]byte, error) { return sqlite.NewKeys(storage).Get(ctx, "page_tokens") },
 		Keeper: memories.NewKeeper(memories.Parts{
-			Store: store, Vectors: vectorizer, Considerations: considerer, Queue: jobs, Sessions: sessions,
+			Store: store, Backfill: store, Vectors: vectorizer, Considerations: considerer, Queue: jobs, Sessions: sessions,
 			Settings: settings, Traces: traces, Tokens: meter, Results: lists,
-			Purger: storage, Digests: days.store, DigestJobs: days.keeper, DigestFiles: days.forgetFiles,
+			Purger: storage, Digests: days.store, DigestJobs: days.keeper, DigestFiles: days.forgetFiles, Rewrite: days.rewriteFiles,
 		}),
 		Digests: days.keeper, Notebook: days.notebook,
+		Auditor:        audit.New(store, audit.Options{Fingerprint: models.fingerprint, Retention: curve.Score}),
 		StorageProblem: storageProblem,
+		PurgeWaiting:   storage.PurgeWaiting,
 		Fingerprint:    models.fingerprint,
 		Vectorizing:    vectorizer.Progress,
 		Usage:          records.Usage,
 		Prices:         cfg.LLM.Prices,
 		Budgets:        meter.Standings,
+		Curve:          curve,
+		FullUsers:      sweeper.Full,
 		Components: func() []server.Component {
 			return append([]server.Component{breakerComponent("storage", "sqlite", storage.Status())}, models.components()...)
 		},
 	}, server.Options{
-		Version: version(), MaxRequestBytes: cfg.MaxRequestBytes, Visibility: cfg.Visibility,
-		RecordConsidered: cfg.Session.RecordConsidered, Window: window(cfg), TopK: cfg.Retrieval.TopK, MinScore: cfg.Retrieval.MinScore,
-		MaxContextChars: cfg.Retrieval.MaxContextChars, NotebookEntries: cfg.Notebook.MaxEntries, Log: log,
+		Version: version(), TLS: s.entrance.config(), MaxRequestBytes: cfg.MaxRequestBytes, Visibility: cfg.Policy(), OwnAgent: cfg.Retrieval.Agent == "this",
+		RecordConsidered: cfg.Session.RecordConsidered, Window: window(cfg), TopK: cfg.Retrieval.TopK, MaxPerUser: cfg.Memories.MaxPerUser, MinScore: cfg.Retrieval.MinScore,
+		MaxContextChars: cfg.Retrieval.MaxContextChars, NotebookEntries: cfg.Notebook.MaxEntries, RedactHistory: historyRedactor(cfg), Log: log,
+		Answered: counts.Call, Tracing: tracing,
 	})
+	counts.Watch(watched{storage, jobs, store, models}.sources())
+	err = s.startHTTP(ctx, cfg, ops.Parts{
+		Problems: func() []string {
+			if problem := storageProblem(); problem != "" {
+				return []string{"storage: " + problem}
+			}
+			return nil
+		},
+		Metrics: counts.Handler(log), Pprof: cfg.HTTP.Pprof, Guard: operatorsOnly(s.entrance.authenticator()),
+	}, log)
+	if err != nil {
+		return nil, err
+	}
 	unsettled := models.settleAtStart(ctx)
 	go func() { s.failed <- s.server.Serve(listener) }()
 	s.onStop(s.server.Stop)
@@ -198,6 +255,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 		vectorizer.Wake()
 		talks.wake()
 		days.keeper.Wake()
+		sweeper.Wake()
 		select {
 		case again <- struct{}{}:
 		default:
@@ -248,6 +306,9 @@ func breakerComponent(name, implementation string, status breaker.Status) server
 }
 
 func (s *Sidecar) onStop(closer func(context.Context)) { s.closers = append(s.closers, closer) }
+
+// Reload reads tokens and certificates again, as SIGHUP does. They are also read again when they change.
+func (s *Sidecar) Reload() { s.entrance.reload() }
 
 // Wait returns when the context ends, or with an error when the sidecar ended by itself.
 func (s *Sidecar) Wait(ctx context.Context) error {

@@ -98,10 +98,14 @@ func (m *models) stackEmbedder(target provider.Target, key secret.Value, dimensi
 		return nil, err
 	}
 	e = embed.WithTimeout(e, m.cfg.Embedding.Timeout)
+	e = embed.WithSpan(e, m.tracer)
 	e = embed.WithObserver(e, func(ctx context.Context, started time.Time, err error) {
 		m.record(ctx, partEmbedding, target.Name(), started, llm.Usage{InputTokens: embed.Tokens(ctx)}, err)
 	})
 	e = embed.WithBreaker(e, m.breakers[partEmbedding])
+	if redactor := m.cfg.Redact.Redactor(); redactor != nil { // also on this machine: that may be a gateway to others
+		e = embed.WithRedaction(e, redactor.Text)
+	}
 	return e, nil
 }
 
@@ -116,11 +120,16 @@ func (m *models) stackText(part string, target provider.Target, key secret.Value
 		return nil, err
 	}
 	t = llm.WithTimeout(t, timeout)
+	t = llm.WithSpan(t, part, m.tracer)
 	t = llm.WithObserver(t, func(ctx context.Context, started time.Time, u llm.Usage, err error) {
 		m.record(ctx, part, target.Name(), started, u, err)
 	})
 	t = llm.WithBreaker(t, m.breakers[part])
-	return llm.WithBudget(t, m.budget), nil
+	t = llm.WithBudget(t, m.budget)
+	if redactor := m.cfg.Redact.Redactor(); redactor != nil {
+		t = llm.WithRedaction(t, redactor.Text)
+	}
+	return t, nil
 }
 
 func options(c config.Model, explicit model.ExplicitDetector) model.Options {
@@ -143,6 +152,7 @@ func (m *models) record(ctx context.Context, part, name string, started time.Tim
 		call.Error = err.Error()
 	}
 	m.calls.Record(ctx, call)
+	m.counts.ModelCall(call)
 	if part == partEmbedding { // text models are counted where they are limited
 		m.budget.Add(usage.User(ctx), u.InputTokens)
 	}

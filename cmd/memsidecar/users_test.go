@@ -81,13 +81,13 @@ func TestStatus(t *testing.T) {
 	for _, c := range s.GetComponents() {
 		parts[c.GetName()] = c
 	}
-	for name, implementation := range map[string]string{"storage": "sqlite", "embedding": "local/", "decision": "rules", "summary": "rules", "digest": "rules"} {
+	for name, implementation := range map[string]string{"storage": "sqlite", "embedding": "local/", "decision": "rules", "summary": "rules", "reconcile": "rules", "digest": "rules"} {
 		c := parts[name]
 		if !strings.HasPrefix(c.GetImplementation(), implementation) || c.GetRemote() || c.GetReason() != "" {
 			t.Errorf("%s is %s", name, c)
 		}
 	}
-	if got := parts["storage"].GetBreaker(); got != memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || len(parts) != 5 {
+	if got := parts["storage"].GetBreaker(); got != memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || len(parts) != 6 {
 		t.Errorf("the components are %s", s.GetComponents())
 	}
 	other := must(r.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: "elsewhere"}}))(t)

@@ -73,6 +73,14 @@ func looks() map[string]func(t *testing.T, r *running, from *memsidecarv1.Scope,
 			})
 			return seen(t, err, codes.OK)
 		},
+		"ListMemoryRevisions": func(t *testing.T, r *running, from *memsidecarv1.Scope, what told) bool {
+			_, err := r.ListMemoryRevisions(t.Context(), &memsidecarv1.ListMemoryRevisionsRequest{Scope: from, MemoryId: what.memory})
+			return seen(t, err, codes.OK)
+		},
+		"ReleaseMemory": func(t *testing.T, r *running, from *memsidecarv1.Scope, what told) bool {
+			_, err := r.ReleaseMemory(t.Context(), &memsidecarv1.ReleaseMemoryRequest{Scope: from, MemoryId: what.memory})
+			return seen(t, err, codes.FailedPrecondition) // it is not quarantined
+		},
 		"GetConsideration": func(t *testing.T, r *running, from *memsidecarv1.Scope, what told) bool {
 			_, err := r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: from, ConsiderationId: what.consideration})
 			return seen(t, err, codes.OK)

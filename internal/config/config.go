@@ -8,12 +8,15 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/decide/rules"
 	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/redact"
+	"github.com/memsidecar/memsidecar/internal/retention"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/secret"
 	"github.com/memsidecar/memsidecar/internal/session"
@@ -22,15 +25,24 @@ import (
 
 // Config is the whole configuration. One that Load returned is valid.
 type Config struct {
-	Listen          string                `koanf:"listen" doc:"host:port to serve on; port 0 takes any free one"`
+	Listen          string                `koanf:"listen" doc:"host:port to serve on, where port 0 takes any free one, or unix:/path for a socket; outside of loopback it needs tls and auth"`
+	SocketMode      string                `koanf:"socket_mode" doc:"file mode of a Unix socket: who on this machine may call"`
+	TLS             TLS                   `koanf:"tls"`
+	Auth            Auth                  `koanf:"auth"`
+	Insecure        bool                  `koanf:"insecure" doc:"whether to listen outside of loopback without tls or without auth: then whoever reaches the address can read and delete all memories"`
+	Limits          Limits                `koanf:"limits"`
 	DataDir         string                `koanf:"data_dir" default:"memsidecar, in the user's data folder" doc:"folder of the database, made when it is missing"`
 	Log             Log                   `koanf:"log"`
+	HTTP            HTTP                  `koanf:"http"`
+	OTel            OTel                  `koanf:"otel"`
 	TimeZone        string                `koanf:"time_zone" doc:"IANA name, such as Asia/Shanghai, of the zone of users who set none; Local is the machine's"`
 	Visibility      memory.VisibilityRule `koanf:"visibility" oneof:"channel user" doc:"channel: a group sees what was learned in it; user: every channel sees all of its user's memories"`
+	ShareGroups     []ShareGroup          `koanf:"share_groups" doc:"lists of groups that see what was learned in each other, a mapping each: namespace (default when left out), channels (ids of two groups or more)"`
 	MaxRequestBytes int                   `koanf:"max_request_bytes" min:"65536" max:"1073741824" doc:"largest request accepted, in bytes"`
 	Embedding       Embedding             `koanf:"embedding"`
 	Decision        Model                 `koanf:"decision"`
 	Summary         Model                 `koanf:"summary"`
+	Reconcile       Reconcile             `koanf:"reconcile"`
 	LLM             LLM                   `koanf:"llm"`
 	Rules           rules.Config          `koanf:"rules"`
 	Breaker         Breaker               `koanf:"breaker"`
@@ -39,9 +51,11 @@ type Config struct {
 	Queue           Queue                 `koanf:"queue"`
 	Session         Session               `koanf:"session"`
 	History         History               `koanf:"history"`
+	Redact          Redact                `koanf:"redact"`
 	Namespaces      []Namespace           `koanf:"namespaces" doc:"what holds for some namespaces only, a mapping each: name (or a/b/* for all below a/b; the first that fits counts), session_enabled, memorize_every, history_retention, daily_token_budget, daily_user_token_budget"`
 	Digest          Digest                `koanf:"digest"`
 	Notebook        Notebook              `koanf:"notebook"`
+	Memories        Memories              `koanf:"memories"`
 	Trace           Trace                 `koanf:"trace"`
 	Results         Results               `koanf:"results"`
 	ShutdownGrace   time.Duration         `koanf:"shutdown_grace" min:"0" max:"10m" doc:"how long calls and considerations under way may go on after the signal to stop"`
@@ -51,6 +65,19 @@ type Config struct {
 type Log struct {
 	Level  string `koanf:"level" oneof:"debug info warn error" doc:"least severe messages to log"`
 	Format string `koanf:"format" oneof:"text json" doc:"form of the log lines"`
+}
+
+// HTTP is the port for operators: /healthz, /readyz, /metrics and, if wanted, /debug/pprof/.
+type HTTP struct {
+	Listen      string `koanf:"listen" doc:"host:port for health checks, metrics and profiles over HTTP; empty serves none; port 0 takes any free one"`
+	AllowRemote bool   `koanf:"allow_remote" doc:"whether listen may be an address outside of loopback: whoever reaches it sees the metrics"`
+	Pprof       bool   `koanf:"pprof" doc:"whether /debug/pprof/ is served, on loopback only: profiles slow the sidecar down and show its memory"`
+}
+
+// OTel is where spans of OpenTelemetry go.
+type OTel struct {
+	Endpoint string `koanf:"endpoint" doc:"URL of a collector that takes OTLP, such as http://127.0.0.1:4317; empty takes OTEL_EXPORTER_OTLP_ENDPOINT, and without that no spans are made"`
+	Protocol string `koanf:"protocol" oneof:"grpc http" doc:"how the collector is spoken to; OTEL_EXPORTER_OTLP_PROTOCOL is not read"`
 }
 
 // Embedding is how texts become vectors.
@@ -85,6 +112,12 @@ type Generation struct {
 	MaxOutputTokens int     `koanf:"max_output_tokens" min:"0" max:"1000000" doc:"longest answer, in the model's tokens; 0 is the provider's default"`
 }
 
+// Reconcile is how new statements are compared with what is known. The model is that of summary.
+type Reconcile struct {
+	Enabled  bool   `koanf:"enabled" doc:"whether what repeats, updates or contradicts what is known is told; without it all but equal texts is new, and only requests to forget are followed"`
+	Provider string `koanf:"provider" oneof:"auto rules" doc:"auto takes the model that summary has, one call a consideration when something near is known; rules ask none"`
+}
+
 // LLM is what calls of models may cost.
 type LLM struct {
 	DailyTokenBudget     int64        `koanf:"daily_token_budget" min:"0" max:"1000000000000" doc:"tokens that models may take for a namespace in a day (UTC), in and out; then rules decide and summarise; 0 is any number"`
@@ -110,18 +143,23 @@ type Retrieval struct {
 	MinScore        float64          `koanf:"min_score" min:"0" max:"1" doc:"relevance below which a memory is left out"`
 	MaxContextChars int              `koanf:"max_context_chars" min:"200" max:"100000" doc:"longest prompt_context, in characters, wording included"`
 	VectorWeight    float64          `koanf:"vector_weight" min:"0" max:"1" doc:"how far a cosine similarity of 1 is evidence of relevance; 0 is 0.3 for the local embedder and 0.8 for others"`
+	NeighborWeight  float64          `koanf:"neighbor_weight" min:"0" max:"1" doc:"how much of its keyword score a past message gives the next one of its session, and less to others near it; 0: each counts by itself"`
 	RecencyHalfLife time.Duration    `koanf:"recency_half_life" min:"1m" max:"876000h" doc:"age at which recency counts half"`
+	Agent           string           `koanf:"agent" oneof:"any this" doc:"whose memories count for requests that name an agent and do not say it, those for digests and the notebook included: any agent's, or this one's alone"`
 	Prompts         retrieve.Prompts `koanf:"prompts" each:"language"`
 }
 
 // Queue is how accepted dialogues are considered.
 type Queue struct {
-	Workers           int           `koanf:"workers" min:"1" max:"256" doc:"considerations at once; those of one user take turns"`
-	MaxPendingPerUser int           `koanf:"max_pending_per_user" min:"1" max:"1000000" doc:"waiting considerations of one user, beyond which new ones are refused"`
-	MaxAge            time.Duration `koanf:"max_age" min:"1m" max:"8760h" doc:"how long a consideration is tried again before it fails"`
-	MaxWait           time.Duration `koanf:"max_wait" min:"0" max:"1h" doc:"longest that a caller may wait for an outcome"`
-	BackoffMin        time.Duration `koanf:"backoff_min" min:"1ms" max:"24h" doc:"first pause between two attempts; doubles with every further one"`
-	BackoffMax        time.Duration `koanf:"backoff_max" min:"1ms" max:"24h" doc:"longest pause between two attempts"`
+	Workers                int           `koanf:"workers" min:"1" max:"256" doc:"considerations at once; those of one user take turns"`
+	MaxPendingPerUser      int           `koanf:"max_pending_per_user" min:"1" max:"1000000" doc:"waiting considerations of one user, beyond which new ones are refused"`
+	MaxPendingPerNamespace int           `koanf:"max_pending_per_namespace" min:"0" max:"100000000" doc:"waiting considerations of a namespace, beyond which new ones are refused; 0 is any number"`
+	MaxAge                 time.Duration `koanf:"max_age" min:"1m" max:"8760h" doc:"how long a consideration is tried again before it fails"`
+	MaxWait                time.Duration `koanf:"max_wait" min:"0" max:"1h" doc:"longest that a caller may wait for an outcome"`
+	BackoffMin             time.Duration `koanf:"backoff_min" min:"1ms" max:"24h" doc:"first pause between two attempts; doubles with every further one"`
+	BackoffMax             time.Duration `koanf:"backoff_max" min:"1ms" max:"24h" doc:"longest pause between two attempts"`
+	Retention              time.Duration `koanf:"retention" min:"0" max:"876000h" doc:"how long considerations that ended are kept with their dialogues, by which a repeated request_id is recognised; 0 keeps them for ever"`
+	FailedRetention        time.Duration `koanf:"failed_retention" min:"0" max:"876000h" doc:"how long considerations that failed are kept, so that they can be retried; 0 keeps them for ever"`
 }
 
 // Session is how conversations are kept. What a request says itself comes before max_messages, max_turns and max_chars.
@@ -145,6 +183,25 @@ type Session struct {
 type History struct {
 	Retention time.Duration `koanf:"retention" min:"0" max:"876000h" doc:"how long messages are kept; 0 keeps them for ever"`
 	Vectors   int           `koanf:"vectors" min:"0" max:"100000" doc:"newest messages of a user that are embedded, so that they are also found by meaning"`
+	Redact    bool          `koanf:"redact" doc:"whether secrets are taken out of messages before these are stored anywhere; otherwise history keeps what was sent"`
+}
+
+// Redact is which secrets are taken out of what is derived from dialogues, and of what remote models are given.
+type Redact struct {
+	Enabled bool          `koanf:"enabled" doc:"whether markers take the place of secrets in memories, summaries, digests, topics, traces, and what remote models are given"`
+	Kinds   []redact.Kind `koanf:"kinds" doc:"secrets that are looked for: api_key, card_number, identity_number, password, private_key, token"`
+}
+
+// Redactor takes the secrets out; nil when it is switched off. The configuration is valid.
+func (r Redact) Redactor() *redact.Redactor {
+	if !r.Enabled {
+		return nil
+	}
+	redactor, err := redact.New(r.Kinds)
+	if err != nil {
+		panic(err) // validate has seen it
+	}
+	return redactor
 }
 
 // Digest is how the digests of users' days are made. The model is that of summary unless one is named.
@@ -181,6 +238,15 @@ type Notebook struct {
 	MaxEntries int `koanf:"max_entries" min:"1" max:"10000" doc:"memories that a notebook shows, the newest; more are stored"`
 }
 
+// Memories is how long memories are kept.
+type Memories struct {
+	MaxPerUser     int                 `koanf:"max_per_user" min:"0" max:"10000000" doc:"memories of a user at most, history included; beyond it those least likely to be needed are deleted, but none that is explicit; 0 is any number"`
+	HalfLives      retention.HalfLives `koanf:"half_lives" doc:"after how long half of a memory's retention is gone, by kind, such as {plan: 720h, fact: 8760h}; kinds that are left out have the built-in ones (docs/design/retention.md)"`
+	WithdrawnGrace time.Duration       `koanf:"withdrawn_grace" min:"0" max:"8760h" doc:"how long what a user asked to forget can be brought back before it is deleted for good; 0 deletes it at once"`
+	ExpiredKeep    time.Duration       `koanf:"expired_keep" min:"0" max:"876000h" doc:"how long after they are over appointments and plans are kept as history; 0 keeps them for ever"`
+	HistoryKeep    time.Duration       `koanf:"history_keep" min:"0" max:"876000h" doc:"how long after its end what was superseded is kept as history; 0 keeps it for ever"`
+}
+
 // Namespace is what holds for some namespaces only. What is nil is as for all.
 type Namespace struct {
 	Name             string         `koanf:"name"`
@@ -198,6 +264,23 @@ func (n Namespace) Fits(namespace string) bool {
 		return strings.HasPrefix(namespace, below)
 	}
 	return n.Name == namespace
+}
+
+// ShareGroup is a list of groups that see what was learned in each other.
+type ShareGroup struct {
+	Namespace string   `koanf:"namespace"`
+	Channels  []string `koanf:"channels"`
+}
+
+// Policy is who may see what.
+func (c *Config) Policy() memory.Visibility {
+	var shared []memory.SharedGroups
+	for _, s := range c.ShareGroups {
+		shared = append(shared, memory.SharedGroups{
+			Namespace: memory.Scope{Namespace: s.Namespace}.Normalize().Namespace, Channels: s.Channels,
+		})
+	}
+	return memory.NewVisibility(c.Visibility, shared)
 }
 
 // Trace is the record of calls.
@@ -218,14 +301,18 @@ func defaults(dataDir string) Config {
 	model := Model{Provider: "auto", Generation: Generation{Temperature: -1, TopP: -1}, Timeout: time.Minute}
 	return Config{
 		Listen:          "127.0.0.1:7420",
+		SocketMode:      "0660",
 		DataDir:         dataDir,
 		Log:             Log{Level: "info", Format: "text"},
+		OTel:            OTel{Protocol: "grpc"},
 		TimeZone:        "Local",
 		Visibility:      memory.VisibilityChannel,
+		ShareGroups:     []ShareGroup{},
 		MaxRequestBytes: 8 << 20,
 		Embedding:       Embedding{Provider: "auto", ChunkSize: 300, Timeout: 10 * time.Second, CacheEntries: 1024},
 		Decision:        model,
 		Summary:         model,
+		Reconcile:       Reconcile{Enabled: true, Provider: "auto"},
 		Rules: rules.Config{
 			Threshold:         rules.DefaultThreshold,
 			MaxStatements:     rules.DefaultMaxStatements,
@@ -239,13 +326,17 @@ func defaults(dataDir string) Config {
 			TopK:            3,
 			MinScore:        0.02,
 			MaxContextChars: 2000,
+			NeighborWeight:  0.5,
 			RecencyHalfLife: 720 * time.Hour,
+			Agent:           "any",
 			Prompts:         retrieve.DefaultPrompts(),
 		},
 		Queue: Queue{
 			Workers:           8,
 			MaxPendingPerUser: 1000,
 			MaxAge:            168 * time.Hour,
+			Retention:         720 * time.Hour,
+			FailedRetention:   8760 * time.Hour,
 			MaxWait:           30 * time.Second,
 			BackoffMin:        time.Second,
 			BackoffMax:        5 * time.Minute,
@@ -256,11 +347,13 @@ func defaults(dataDir string) Config {
 			Labels: map[string]string{}, Wordings: session.DefaultWordings(),
 		},
 		History: History{Vectors: 1000},
+		Redact:  Redact{Enabled: true, Kinds: slices.Sorted(slices.Values(redact.Kinds()))},
 		Digest: Digest{
 			Enabled: true, Interval: 10, Provider: "auto", MaxTokens: 4000, Generation: model.Generation, Timeout: model.Timeout,
 			Templates: digest.DefaultTemplates(),
 		},
 		Notebook:      Notebook{MaxEntries: 200},
+		Memories:      Memories{MaxPerUser: 10_000, HalfLives: retention.HalfLives{}, WithdrawnGrace: 24 * time.Hour},
 		Namespaces:    []Namespace{},
 		Trace:         Trace{Retention: 168 * time.Hour, MaxRecords: 50_000},
 		Results:       Results{MaxItems: 100, MaxAge: 2160 * time.Hour},

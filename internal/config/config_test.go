@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/decide/rules"
+	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 )
 
@@ -383,6 +384,43 @@ func TestDigest(t *testing.T) {
 		_, err := Load(Sources{Flags: map[string]string{"data_dir": "/d", key: text}})
 		if (err == nil) != good || err != nil && !strings.Contains(err.Error(), key) {
 			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
+
+func TestShareGroups(t *testing.T) {
+	c := mustLoad(t, Sources{Environ: environ(), File: write(t, `
+share_groups:
+  - channels: [team, team-announcements]
+  - {namespace: site/forum, channels: ["1", "2", team]}
+`)}).Config
+	from := func(namespace, channel string) memory.Audience {
+		return c.Policy().AudienceOf(memory.Scope{Namespace: namespace, Channel: memory.Channel{Kind: memory.ChannelGroup, ID: channel}})
+	}
+	announcements := memory.Channel{Kind: memory.ChannelGroup, ID: "team-announcements"}
+	if !from("default", "team").Sees(announcements) || from("site/forum", "team").Sees(announcements) {
+		t.Error("the lists are not those of their namespaces")
+	}
+	for text, want := range map[string][]string{
+		`
+  - channels: [team]
+  - {namespace: "site/*", channels: [a, a, "", "x\ty"]}`: {
+			`share_groups[0].channels (from FILE): names 1, with whom nobody can share: name two groups or more, by their channel_id`,
+			`share_groups[1].channels[1] (from FILE): is "a", which the list has already: remove it`,
+			`share_groups[1].channels[2] (from FILE): is empty: name a group by its channel_id`,
+			`share_groups[1].channels[3] (from FILE): holds a control character: name a group by its channel_id`,
+			`share_groups[1].namespace (from FILE): holds a character that is not allowed: use 1 to 8 segments of letters, digits, ".", "_" and "-", joined by "/": name one namespace, or leave it out for default`,
+		},
+		`
+  - {channels: [a, 7]}
+  - {channel: [a, b]}`: {
+			`share_groups[0].channels[1] (from FILE): is 7: use text, in quotation marks where it looks like something else`,
+			`share_groups[1].channel (from FILE): is not a known key: did you mean share_groups[1].channels?`,
+		},
+	} {
+		got := wrong(t, Sources{Environ: environ(), File: write(t, "share_groups:"+text)})
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s\ngives\n%s", text, strings.Join(got, "\n"))
 		}
 	}
 }

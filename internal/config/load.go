@@ -33,7 +33,8 @@ type Sources struct {
 	// File is the path of a YAML file, which must exist; "" reads none.
 	File string
 	// Environ is the environment as os.Environ gives it. Its MEMSIDECAR_* variables count, except those that the
-	// command line reads by itself (MEMSIDECAR_CONFIG, _ADDR, _NAMESPACE, _USER) and those that are empty. A variable that names no key is an error.
+	// command line reads by itself (MEMSIDECAR_CONFIG, _ADDR, _TOKEN and others) and those that are empty. A variable that
+	// names no key is an error.
 	Environ []string
 	// Flags are values by key.
 	Flags map[string]string
@@ -168,10 +169,9 @@ func (l *layer) readEnviron(sources Sources) {
 		text, _ := vars[name].(string)
 		leaf, key, found := l.schema.findEnv(name)
 		switch {
-		case slices.Contains(notKeys, name):
 		case found && text != "":
 			l.set(leaf, key, fromText(text, leaf.typ), name)
-		case !found && !fromKubernetes(name, text):
+		case !found && !slices.Contains(notKeys, name) && !fromKubernetes(name, text):
 			l.problems.addUnknown(name, "environment", "variable", l.variables())
 		}
 	}

@@ -14,7 +14,10 @@ const (
 )
 
 // notKeys are the variables that the command line reads: the file's own path, and what its clients need.
-var notKeys = []string{prefix + "CONFIG", prefix + "ADDR", prefix + "NAMESPACE", prefix + "USER"}
+var notKeys = []string{
+	prefix + "CONFIG", prefix + "ADDR", prefix + "NAMESPACE", prefix + "USER", prefix + "TOKEN", prefix + "TOKEN_FILE",
+	prefix + "TLS", prefix + "CA", prefix + "CERT", prefix + "KEY", prefix + "SERVER_NAME",
+}
 
 // leaf is a key that has a value. Its key has a part in angle brackets where the entries of a map have their names.
 type leaf struct {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"reflect"
 	"regexp"
 	"slices"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/redact"
+	"github.com/memsidecar/memsidecar/internal/retention"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/session"
 )
@@ -69,7 +70,9 @@ func validate(c Config, from origins, bad *problems) {
 			bad.add(key, from.of(key), problem, fix)
 		}
 	}
-	check("listen", listenProblem(c.Listen), "use host:port, such as 127.0.0.1:7420")
+	c.validateAccess(check)
+	c.HTTP.validate(check)
+	c.OTel.validate(check)
 	switch {
 	case c.DataDir == "" && from.of("data_dir") == fromDefault:
 		check("data_dir", "cannot be guessed, because the environment names no home folder", "set it")
@@ -100,10 +103,20 @@ func validate(c Config, from origins, bad *problems) {
 	if dir := c.Digest.ExportDir; dir != "" && (strings.TrimSpace(dir) == "" || dir[0] == '~') {
 		check("digest.export_dir", "begins with ~, which only a shell knows, or is blank", "write the folder out")
 	}
+	if _, err := redact.New(c.Redact.Kinds); err != nil {
+		check("redact.kinds", "has an unknown one", err.Error())
+	}
+	if c.History.Redact && !c.Redact.Enabled {
+		check("history.redact", "is on, and redact.enabled is off", "switch both on, or this one off")
+	}
+	for i, s := range c.ShareGroups {
+		s.validate(fmt.Sprintf("share_groups[%d]", i), check)
+	}
 	for i, n := range c.Namespaces {
 		n.validate(fmt.Sprintf("namespaces[%d]", i), check)
 	}
 	checkPrices(c.LLM.Prices, check)
+	checkHalfLives(c.Memories.HalfLives, check)
 	if q := c.Queue; q.BackoffMin > q.BackoffMax && !known.about("queue.backoff_max") {
 		check("queue.backoff_min", fmt.Sprintf("is %s, longer than queue.backoff_max, %s (from %s)", durationText(q.BackoffMin),
 			durationText(q.BackoffMax), from.of("queue.backoff_max")), "make it shorter, or that longer")
@@ -129,6 +142,18 @@ func checkWordings[T any, M ~map[string]T](check func(key, problem, fix string),
 	}
 }
 
+// checkHalfLives checks the half-lives of kinds.
+func checkHalfLives(halfLives retention.HalfLives, check func(key, problem, fix string)) {
+	for _, kind := range slices.Sorted(maps.Keys(halfLives)) {
+		key := "memories.half_lives." + string(kind)
+		if !kind.Valid() {
+			check(key, "is not a kind of memories", fmt.Sprintf("use one of %v", memory.Kinds()))
+		} else if d := halfLives[kind]; d < time.Hour || d > 876000*time.Hour {
+			check(key, "is "+durationText(d), "use 1h to 876000h")
+		}
+	}
+}
+
 // validate checks what holds for some namespaces only.
 func (n Namespace) validate(key string, check func(key, problem, fix string)) {
 	name, _ := strings.CutSuffix(n.Name, "/*")
@@ -144,15 +169,25 @@ func (n Namespace) validate(key string, check func(key, problem, fix string)) {
 	}
 }
 
-func listenProblem(address string) string {
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Sprintf("is %q", address)
+// validate checks a list of groups that share. What is wrong here would show somebody's words in the wrong group, or in none.
+func (s ShareGroup) validate(key string, check func(key, problem, fix string)) {
+	if problems := (memory.Scope{Namespace: s.Namespace}).Normalize().Validate("namespace", false); len(problems) > 0 {
+		check(key+".namespace", problems[0].Problem, "name one namespace, or leave it out for default")
 	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Sprintf("is %q, whose port is not 0 to 65535", address)
+	if len(s.Channels) < 2 {
+		check(key+".channels", fmt.Sprintf("names %d, with whom nobody can share", len(s.Channels)), "name two groups or more, by their channel_id")
 	}
-	return ""
+	for i, channel := range s.Channels {
+		at := fmt.Sprintf("%s.channels[%d]", key, i)
+		switch problem := memory.IDProblem(channel); {
+		case channel == "":
+			check(at, "is empty", "name a group by its channel_id")
+		case problem != "":
+			check(at, problem, "name a group by its channel_id")
+		case slices.Contains(s.Channels[:i], channel):
+			check(at, fmt.Sprintf("is %q, which the list has already", channel), "remove it")
+		}
+	}
 }
 
 // unjoined is the errors that errors.Join put together.

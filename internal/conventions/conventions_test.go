@@ -72,18 +72,19 @@ func TestNamedTestsExist(t *testing.T) {
 			source.Write(src)
 		}
 	}
-	const document = root + "/docs/seed-configuration.md"
-	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := regexp.MustCompile(`\bTest[A-Z]\w*`).FindAllString(string(text), -1)
-	if len(names) == 0 {
-		t.Errorf("%s names no test", document)
-	}
-	for _, name := range names {
-		if !bytes.Contains(source.Bytes(), []byte("func "+name+"(")) {
-			t.Errorf("%s names %s, which is not there", document, name)
+	for _, document := range []string{root + "/docs/seed-configuration.md", root + "/docs/reliability.md"} {
+		text, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := regexp.MustCompile(`\bTest[A-Z]\w*`).FindAllString(string(text), -1)
+		if len(names) == 0 {
+			t.Errorf("%s names no test", document)
+		}
+		for _, name := range names {
+			if !bytes.Contains(source.Bytes(), []byte("func "+name+"(")) {
+				t.Errorf("%s names %s, which is not there", document, name)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/span"
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
@@ -22,6 +23,8 @@ const (
 
 // verdict asks the decider or, when its model may not be asked, the rules. Then it tells the budget that is used up.
 func (c *Considerer) verdict(ctx context.Context, t Transcript) (v Verdict, over *memory.BudgetError, err error) {
+	ctx, end := span.Start(ctx, "decide")
+	defer func() { end(err) }()
 	v, err = c.Decider.Decide(ctx, t)
 	over, ok := errors.AsType[*memory.BudgetError](err)
 	if !ok {
@@ -34,7 +37,9 @@ func (c *Considerer) verdict(ctx context.Context, t Transcript) (v Verdict, over
 
 // statements asks the summariser or, when its model may not be asked, the rules. They also finish what they have begun: over
 // is why they decided, or nil.
-func (c *Considerer) statements(ctx context.Context, t Transcript, v Verdict, over *memory.BudgetError) ([]memory.Statement, *memory.BudgetError, error) {
+func (c *Considerer) statements(ctx context.Context, t Transcript, v Verdict, over *memory.BudgetError) (_ []memory.Statement, _ *memory.BudgetError, err error) {
+	ctx, end := span.Start(ctx, "summarize")
+	defer func() { end(err) }()
 	if over == nil {
 		statements, err := c.Summarizer.Summarize(ctx, t, v)
 		var ok bool

@@ -6,13 +6,19 @@ import (
 	"encoding/base32"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/redact"
+	"github.com/memsidecar/memsidecar/internal/span"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -23,9 +29,11 @@ type Settings interface {
 	Get(ctx context.Context, user memory.User) (memory.Settings, error)
 }
 
-// Memories stores what was decided.
+// Memories stores what was decided, and finds what is near to it. The methods are those of vectorstore.Store.
 type Memories interface {
 	Apply(ctx context.Context, user memory.User, entries []vectorstore.Entry) ([]vectorstore.Applied, error)
+	SearchVector(ctx context.Context, user memory.User, fingerprint string, vector []float32, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error)
+	SearchKeyword(ctx context.Context, user memory.User, query string, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error)
 }
 
 // Digests is told what considering has yielded.
@@ -47,6 +55,8 @@ type Remembered struct {
 type Vectors interface {
 	// Embeddings returns the vectors of each text, empty ones while the embedder is away: then they are made later.
 	Embeddings(ctx context.Context, texts []string) ([]vectorstore.Embedding, error)
+	// Wake says that something was stored without vectors.
+	Wake()
 }
 
 // Parts is what a Considerer works with.
@@ -62,14 +72,23 @@ type Parts struct {
 	// Rules do what the decider or the summariser may not, because a token budget is used up.
 	Rules   Rules
 	Digests Digests // optional
+	// Reconciler compares what is to be stored with what is known; without one all of it is new. ReconcileRules do it when
+	// its model may not be asked, or gives answers that cannot be used.
+	Reconciler     Reconciler
+	ReconcileRules Reconciler
+	Echoes         *Echoes          // recognise what Retrieve handed out; optional
+	Redactor       *redact.Redactor // takes secrets out of dialogues; optional
 }
 
 // Options describes a Considerer.
 type Options struct {
-	MaxPending int            // considerations of one user that may wait
-	MaxWait    time.Duration  // cap of Request.Wait
-	Location   *time.Location // of users who set no time zone
-	Pool       queue.Options
+	MaxPending int // considerations of one user that may wait
+	// MaxPendingNamespace is how many of a namespace's may; 0 is any number.
+	MaxPendingNamespace int
+	MaxWait             time.Duration  // cap of Request.Wait
+	Location            *time.Location // of users who set no time zone
+	Pool                queue.Options
+	Tracing             oteltrace.TracerProvider // of attempts; nil records none
 }
 
 // Considerer accepts dialogues and considers them in the background.
@@ -77,13 +96,14 @@ type Considerer struct {
 	Parts
 	options  Options
 	pool     *queue.Pool
+	tracer   oteltrace.Tracer
 	ending   chan struct{} // closed when nobody may wait any more
 	endWaits func()
 }
 
 // NewConsiderer returns a Considerer; Start sets its workers going.
 func NewConsiderer(parts Parts, options Options) *Considerer {
-	c := &Considerer{Parts: parts, options: options, ending: make(chan struct{})}
+	c := &Considerer{Parts: parts, options: options, tracer: span.Tracer(options.Tracing), ending: make(chan struct{})}
 	c.endWaits = sync.OnceFunc(func() { close(c.ending) })
 	c.pool = queue.NewPool(parts.Queue, c.attempt, options.Pool)
 	return c
@@ -138,7 +158,7 @@ func (c *Considerer) Consider(ctx context.Context, r Request) (memory.Considerat
 	}
 	accepted, err := accept(ctx, queue.Acceptance{
 		ID: newConsiderationID(), Dialogue: dialogue, RequestID: r.RequestID, PayloadHash: r.PayloadHash, At: time.Now(),
-		Call: trace.CallOf(ctx), Skip: skip, MaxPending: c.options.MaxPending, Speakers: speakers,
+		Call: trace.CallOf(ctx), Skip: skip, MaxPending: c.options.MaxPending, MaxPendingNamespace: c.options.MaxPendingNamespace, Speakers: speakers,
 	})
 	if err != nil {
 		return accepted, err
@@ -191,6 +211,10 @@ type plan struct {
 	Statements []memory.Statement `json:"statements"`
 	Reason     string             `json:"reason"`
 	DecidedBy  string             `json:"decided_by"`
+	// Resolutions say what becomes of each statement. There are none while that is not known.
+	Resolutions []Resolution `json:"resolutions,omitempty"`
+
+	embeddings []vectorstore.Embedding // of the statements; nil after a crash
 }
 
 // handle considers one speaker's words.
@@ -216,37 +240,40 @@ func (c *Considerer) handle(ctx context.Context, job queue.Job) (memory.State, m
 	if len(p.Statements) == 0 {
 		return skipped(p.Reason, p.DecidedBy)
 	}
+	if len(p.Resolutions) != len(p.Statements) {
+		if err := c.reconcile(ctx, job, &p); err != nil {
+			return "", memory.Outcome{}, err
+		}
+	}
 	changes, err := c.apply(ctx, job, p)
 	if err != nil {
 		return "", memory.Outcome{}, err
 	}
-	if c.Digests != nil {
-		err := c.Digests.Remembered(ctx, Remembered{
-			ConsiderationID: job.Consideration.ID, Scope: job.Consideration.Scope, DecidedBy: p.DecidedBy,
-			Statements: p.Statements, Changes: changes,
-		})
-		if err != nil {
-			return "", memory.Outcome{}, err
-		}
+	if err := c.remembered(ctx, job, p, changes); err != nil {
+		return "", memory.Outcome{}, err
 	}
-	return memory.StateRemembered, memory.Outcome{Reason: p.Reason, Changes: changes, DecidedBy: p.DecidedBy}, nil
+	return memory.StateRemembered, memory.Outcome{Reason: p.Reason + onlyWithdrawn(p.Statements, changes), Changes: changes, DecidedBy: p.DecidedBy}, nil
 }
 
 func skipped(reason, decidedBy string) (memory.State, memory.Outcome, error) {
 	return memory.StateSkipped, memory.Outcome{Reason: reason, DecidedBy: decidedBy}, nil
 }
 
-// decide asks the models, and saves what they said when there is something to apply.
+// decide asks the models what is worth remembering.
 func (c *Considerer) decide(ctx context.Context, job queue.Job, location *time.Location) (plan, error) {
 	t := Transcript{Dialogue: job.Dialogue, Speaker: job.Consideration.Scope.UserID, Location: location}
 	if !t.spoken() {
 		return plan{Reason: "the dialogue holds no words of this user"}, nil
 	}
+	t, echoed, err := c.withoutEchoes(ctx, t)
+	if err != nil || !t.spoken() {
+		return plan{Reason: echoed}, err
+	}
 	verdict, over, err := c.verdict(ctx, t)
 	if err != nil {
 		return plan{}, fmt.Errorf("deciding: %w", err)
 	}
-	p := plan{Reason: verdict.Reason, DecidedBy: c.Decider.Name()}
+	p := plan{Reason: verdict.Reason + echoed, DecidedBy: c.Decider.Name()}
 	if over != nil {
 		p.Reason += "; decided by rules: " + over.Error()
 		p.DecidedBy = c.Rules.Name()
@@ -261,15 +288,22 @@ func (c *Considerer) decide(ctx context.Context, job queue.Job, location *time.L
 	if over != nil && decided == nil {
 		p.Reason += "; summarised by rules: " + over.Error()
 	}
+	if err := c.examine(ctx, t, &p, over); err != nil {
+		return plan{}, fmt.Errorf("comparing with what is remembered: %w", err)
+	}
 	if len(p.Statements) == 0 {
 		p.Reason += "; but no statement could be made of it"
-		return p, nil
 	}
+	return p, nil
+}
+
+// save makes the plan durable.
+func (c *Considerer) save(ctx context.Context, job queue.Job, p plan) error {
 	data, err := json.Marshal(p)
 	if err != nil {
-		return plan{}, err
+		return err
 	}
-	return p, c.Queue.Checkpoint(ctx, job.Seq, data)
+	return c.Queue.Checkpoint(ctx, job.Seq, data)
 }
 
 // spoken reports whether the speaker said anything.
@@ -284,31 +318,45 @@ func (t Transcript) spoken() bool {
 
 // apply stores the plan's statements. It may be called again for the same plan and then changes nothing.
 func (c *Considerer) apply(ctx context.Context, job queue.Job, p plan) ([]memory.MemoryChange, error) {
-	texts := make([]string, len(p.Statements))
-	for i, s := range p.Statements {
-		texts[i] = s.Text
-	}
-	embeddings, err := c.Vectors.Embeddings(ctx, texts)
-	if err != nil {
-		return nil, err
-	}
-	entries := make([]vectorstore.Entry, len(p.Statements))
-	now := time.Now()
-	for i, s := range p.Statements {
-		entries[i] = vectorstore.Entry{
-			StatementID: job.Consideration.ID + "/" + strconv.Itoa(i),
-			Memory:      newMemory(job, s, p.DecidedBy, i, now),
-			Embedding:   embeddings[i],
-			Reinforce:   true,
+	if p.embeddings == nil {
+		var err error
+		if p.embeddings, err = c.embed(ctx, p.Statements); err != nil {
+			return nil, err
 		}
 	}
-	applied, err := c.Memories.Apply(ctx, job.User(), entries)
+	changes := make([]memory.MemoryChange, len(p.Statements))
+	var entries []vectorstore.Entry
+	var numbers []int // of the entries' statements
+	now := time.Now()
+	for i, s := range p.Statements {
+		r := p.Resolutions[i]
+		entry, ok := r.entry(vectorstore.Entry{
+			StatementID: job.Consideration.ID + "/" + strconv.Itoa(i),
+			Memory:      newMemory(job, s, p.DecidedBy, i, now),
+			Embedding:   p.embeddings[i],
+			Reinforce:   true,
+		})
+		if !ok {
+			changes[i] = r.change(s, vectorstore.Applied{Action: memory.ActionWithdrawn})
+			continue
+		}
+		entries, numbers = append(entries, entry), append(numbers, i)
+	}
+	if len(entries) == 0 {
+		return changes, nil
+	}
+	applying, endApplying := span.Start(ctx, "apply", attribute.Int("memsidecar.statements", len(entries)))
+	applied, err := c.Memories.Apply(applying, job.User(), entries)
+	endApplying(err)
 	if err != nil {
 		return nil, err
 	}
-	changes := make([]memory.MemoryChange, len(applied))
-	for i, a := range applied {
-		changes[i] = memory.MemoryChange{MemoryID: a.Memory.ID, Action: a.Action, Text: p.Statements[i].Text}
+	if slices.ContainsFunc(entries, func(e vectorstore.Entry) bool { return e.Embedding.Fingerprint == "" }) {
+		c.Vectors.Wake() // the embedder may be back since it was asked, and have found nothing to do
+	}
+	for k, a := range applied {
+		i := numbers[k]
+		changes[i] = p.Resolutions[i].change(p.Statements[i], a)
 	}
 	return changes, nil
 }
@@ -316,7 +364,7 @@ func (c *Considerer) apply(ctx context.Context, job queue.Job, p plan) ([]memory
 func newMemory(job queue.Job, s memory.Statement, decidedBy string, number int, now time.Time) memory.Memory {
 	scope := job.Consideration.Scope
 	return memory.Memory{
-		ID:      MemoryID(job.Consideration.ID, scope.UserID, strconv.Itoa(number)),
+		ID:      statementMemoryID(job, number),
 		AgentID: scope.AgentID, Channel: scope.Channel, SessionID: scope.SessionID,
 		Text: s.Text, Language: s.Language, Kind: s.Kind, Importance: s.Importance, Explicit: s.Explicit,
 		Provenance: memory.Provenance{
@@ -324,6 +372,7 @@ func newMemory(job queue.Job, s memory.Statement, decidedBy string, number int, 
 			MessageIDs: s.MessageIDs, Quote: s.Quote, Reason: s.Reason, DecidedBy: decidedBy,
 		},
 		CreatedAt: now, UpdatedAt: now, ObservedAt: s.ObservedAt, Mentions: 1, LastSaidAt: s.ObservedAt,
+		ValidTo: s.ValidTo, Quarantine: s.Quarantine,
 	}
 }
 

@@ -68,6 +68,8 @@ func (j *judge) Summarize(_ context.Context, t decide.Transcript, v decide.Verdi
 // noVectors is an embedder that is away.
 type noVectors struct{}
 
+func (noVectors) Wake() {}
+
 func (noVectors) Embeddings(_ context.Context, texts []string) ([]vectorstore.Embedding, error) {
 	return make([]vectorstore.Embedding, len(texts)), nil
 }
@@ -77,6 +79,32 @@ type flaky struct {
 	decide.Memories
 	mu       sync.Mutex
 	failures []error
+	searches []error
+}
+
+// fail makes the next calls of Apply fail.
+func (f *flaky) fail(errs ...error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failures = errs
+}
+
+// failSearch makes the next searches fail.
+func (f *flaky) failSearch(errs ...error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.searches = errs
+}
+
+func (f *flaky) SearchKeyword(ctx context.Context, user memory.User, query string, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.searches) > 0 {
+		err := f.searches[0]
+		f.searches = f.searches[1:]
+		return nil, err
+	}
+	return f.Memories.SearchKeyword(ctx, user, query, filter, limit)
 }
 
 func (f *flaky) Apply(ctx context.Context, user memory.User, entries []vectorstore.Entry) ([]vectorstore.Applied, error) {
@@ -120,7 +148,7 @@ func newSystem(t *testing.T, j *judge) *system {
 	}})
 	meter := budget.NewMeter(sqlite.NewTokens(storage), budget.Options{Limits: func(string) budget.Limits { return budget.Limits{} }, Log: log})
 	s.keeper = memories.NewKeeper(memories.Parts{
-		Store: s.store, Vectors: noVectors{}, Considerations: s.Considerer, Queue: s.queue, Settings: s.settings, Traces: traces, Purger: storage,
+		Store: s.store, Backfill: s.store, Vectors: noVectors{}, Considerations: s.Considerer, Queue: s.queue, Settings: s.settings, Traces: traces, Purger: storage,
 		Sessions: sqlite.NewSessions(storage), Tokens: meter, Results: sqlite.NewResults(storage),
 		Digests: sqlite.NewDigests(storage), DigestJobs: s.Considerer, DigestFiles: func(memory.User) (int, error) { return 0, nil },
 	})
@@ -260,7 +288,7 @@ func TestForgottenSpeakerInFlight(t *testing.T) {
 // TestDecidedOnce: what was decided is saved before it is applied, so that a failure in between asks no model again.
 func TestDecidedOnce(t *testing.T) {
 	s := newSystem(t, &judge{})
-	s.memories.failures = []error{&memory.TransientError{Err: errors.New("hiccup")}, &memory.TransientError{Err: errors.New("hiccup")}}
+	s.memories.fail(&memory.TransientError{Err: errors.New("hiccup")}, &memory.TransientError{Err: errors.New("hiccup")})
 	c := s.consider(t, request(time.Minute, "u"))
 	if c.State != memory.StateRemembered || c.Attempts != 3 || c.Outcome.DecidedBy != "test/judge" || c.Outcome.Reason != "everything matters" {
 		t.Errorf("the consideration is %+v", c)

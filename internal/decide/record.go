@@ -5,8 +5,12 @@ import (
 	"errors"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/span"
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
@@ -20,15 +24,24 @@ var errPanicked = errors.New("internal error while considering")
 
 // attempt considers one speaker's words and leaves a record of it.
 func (c *Considerer) attempt(ctx context.Context, job queue.Job) (state memory.State, outcome memory.Outcome, err error) {
+	job, redacted := c.withoutSecrets(job)
+	ctx, end := span.Later(ctx, c.tracer, "consider", job.Call, attribute.Int("memsidecar.attempt", job.Consideration.Attempts),
+		attribute.Int("memsidecar.messages", len(job.Dialogue.Messages)), attribute.String("memsidecar.consideration", job.Consideration.ID))
 	ctx, recording := trace.Begin(trace.WithCall(ctx, job.Call), job.Consideration.Scope)
 	err = errPanicked // unless handle returns
 	defer func() {
+		oteltrace.SpanFromContext(ctx).SetAttributes(attribute.String("memsidecar.outcome", string(state)))
+		end(err)
 		// What was cancelled is taken up again, or its user is being forgotten.
 		if c.Traces.Enabled() && ctx.Err() == nil {
 			c.Traces.Record(c.record(job, recording, state, outcome, err))
 		}
 	}()
-	return c.handle(ctx, job)
+	state, outcome, err = c.handle(ctx, job)
+	if err == nil {
+		outcome.Reason += redacted
+	}
+	return state, outcome, err
 }
 
 func (c *Considerer) record(job queue.Job, recording *trace.Recording, state memory.State, outcome memory.Outcome, err error) trace.Record {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -116,7 +117,7 @@ func TestTraceOfEachAttempt(t *testing.T) {
 		t.Errorf("the first attempt: %+v of %+v", first, first.Consider)
 	}
 	if d := second.Consider; d.State != memory.StateRemembered || second.Error != "" || d.Reason != c.Outcome.Reason ||
-		d.DecidedBy != "test/judge" || len(d.Changes) != 1 || d.Changes[0] != c.Outcome.Changes[0] {
+		d.DecidedBy != "test/judge" || !reflect.DeepEqual(d.Changes, c.Outcome.Changes) || len(d.Changes) != 1 {
 		t.Errorf("the second attempt: %+v of %+v", second, d)
 	}
 	if m := second.ModelCalls[0]; m.Error != "" || m.InputTokens != 11 || m.OutputTokens != 3 {

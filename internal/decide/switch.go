@@ -12,7 +12,7 @@ import (
 // patience is how long a dialogue waits for the choice before it is postponed: usually that comes right after storage.
 const patience = 5 * time.Second
 
-// Switch is a decider and a summariser that are chosen later: which ones depends on what the database says was used before,
+// Switch is a decider, a summariser and a reconciler that are chosen later: which ones depends on what the database says was used before,
 // and that may not be readable yet. Until Use they answer, after a moment, with a *memory.TransientError, so that
 // dialogues wait.
 type Switch struct {
@@ -20,15 +20,16 @@ type Switch struct {
 	once       sync.Once
 	decider    Decider
 	summarizer Summarizer
+	reconciler Reconciler
 }
 
 // NewSwitch returns a Switch of which nothing is chosen.
 func NewSwitch() *Switch { return &Switch{chosen: make(chan struct{})} }
 
 // Use chooses, once.
-func (s *Switch) Use(d Decider, m Summarizer) {
+func (s *Switch) Use(d Decider, m Summarizer, r Reconciler) {
 	s.once.Do(func() {
-		s.decider, s.summarizer = d, m
+		s.decider, s.summarizer, s.reconciler = d, m, r
 		close(s.chosen)
 	})
 }
@@ -48,6 +49,9 @@ func (s *Switch) Decider() Decider { return switchedDecider{s} }
 
 // Summarizer is the summariser that will have been chosen.
 func (s *Switch) Summarizer() Summarizer { return switchedSummarizer{s} }
+
+// Reconciler is the reconciler that will have been chosen.
+func (s *Switch) Reconciler() Reconciler { return switchedReconciler{s} }
 
 func (s *Switch) wait(ctx context.Context) error {
 	timer := time.NewTimer(patience)
@@ -92,4 +96,27 @@ func (m switchedSummarizer) Summarize(ctx context.Context, t Transcript, v Verdi
 		return nil, err
 	}
 	return m.s.summarizer.Summarize(ctx, t, v)
+}
+
+type switchedReconciler struct{ s *Switch }
+
+func (r switchedReconciler) Name() string {
+	if !r.s.Chosen() {
+		return ""
+	}
+	return r.s.reconciler.Name()
+}
+
+func (r switchedReconciler) Probes(statement memory.Statement) []Probe {
+	if !r.s.Chosen() {
+		return nil // Reconcile is going to say so
+	}
+	return r.s.reconciler.Probes(statement)
+}
+
+func (r switchedReconciler) Reconcile(ctx context.Context, input ReconcileInput) ([]Resolution, error) {
+	if err := r.s.wait(ctx); err != nil {
+		return nil, err
+	}
+	return r.s.reconciler.Reconcile(ctx, input)
 }

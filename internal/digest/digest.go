@@ -51,6 +51,7 @@ type Finding struct {
 	Passing bool `json:"passing,omitempty"`
 
 	SaidAt   time.Time `json:"-"`
+	AgentID  string    `json:"-"` // with whom it was said; of a consideration, the scope says it
 	MemoryID string    `json:"-"` // the memory that it is; "" for none
 }
 

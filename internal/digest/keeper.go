@@ -9,7 +9,9 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/pulse"
 	"github.com/memsidecar/memsidecar/internal/topics"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
@@ -48,6 +50,8 @@ type Parts struct {
 	Extractor Extractor
 	Rules     Extractor
 	Scorer    Scorer
+	// Echoes clean what is looked at of what memsidecar itself handed out. Optional.
+	Echoes *decide.Echoes
 	// Changed is told of users whose digests changed, and from when on. Optional.
 	Changed func(ctx context.Context, user memory.User, days []string)
 }
@@ -63,6 +67,8 @@ type Options struct {
 	Workers                int
 	BackoffMin, BackoffMax time.Duration
 	Log                    *slog.Logger
+	// Pulse is told how looking for what is due ended when nothing was, and how each user's digest did. Optional.
+	Pulse pulse.Func
 }
 
 // Keeper makes digests, in the background and when asked.
@@ -141,6 +147,9 @@ func (k *Keeper) run() {
 func (k *Keeper) round() time.Time {
 	due, next, err := k.Store.Due(k.ctx, time.Now(), k.options.Workers)
 	if err != nil {
+		if k.ctx.Err() == nil {
+			k.options.Pulse.Beat(err)
+		}
 		if k.ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) {
 			k.options.Log.Error("the storage of digests failed", "error", err)
 		}
@@ -154,6 +163,7 @@ func (k *Keeper) round() time.Time {
 	if len(due) > 0 { // what was put off is due at another time
 		return time.Now()
 	}
+	k.options.Pulse.Beat(nil)
 	if next.IsZero() {
 		return time.Now().Add(time.Hour)
 	}
@@ -169,10 +179,12 @@ func (k *Keeper) attempt(user memory.User) {
 		k.mu.Lock()
 		delete(k.pauses, user)
 		k.mu.Unlock()
+		k.options.Pulse.Beat(nil)
 	default:
+		k.options.Pulse.Beat(err)
 		pause := k.pause(user, err)
 		if !errors.Is(err, memory.ErrUnavailable) && !errors.Is(err, context.Canceled) {
-			k.options.Log.Warn("a digest is put off", "namespace", user.Namespace, "error", err, "for", pause)
+			k.options.Log.Log(k.ctx, memory.PutOffLevel(err), "a digest is put off", "namespace", user.Namespace, "error", err, "for", pause)
 		}
 		if err := k.Store.Postpone(k.ctx, user, time.Now().Add(pause)); err != nil && !errors.Is(err, memory.ErrUnavailable) {
 			k.options.Log.Error("putting off a digest", "error", err)

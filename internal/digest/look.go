@@ -103,6 +103,9 @@ func (k *Keeper) contribution(ctx context.Context, w Waiting, zone *time.Locatio
 	}
 	c.ID = "dig_" + hex.EncodeToString(hash.Sum(nil)[:12])
 	piece.Language = lexical.Language(text.String())
+	if err := k.withoutEchoes(ctx, &piece); err != nil {
+		return c, err
+	}
 	if !slices.ContainsFunc(piece.Messages, func(m Message) bool { return m.Role == memory.RoleUser && strings.TrimSpace(m.Content) != "" }) {
 		c.MadeBy = k.Rules.Name()
 		return c, nil // what the bot says to nobody is nobody's day
@@ -111,7 +114,7 @@ func (k *Keeper) contribution(ctx context.Context, w Waiting, zone *time.Locatio
 	if err != nil {
 		return c, err
 	}
-	entries, err := k.Store.Find(ctx, w.Scope.User(), memory.VisibilityChannel.AudienceOf(w.Scope.Channel), from, before)
+	entries, err := k.Store.Find(ctx, w.Scope.User(), Seen{Audience: memory.VisibilityChannel.AudienceOf(w.Scope.Channel)}, from, before)
 	if err != nil {
 		return c, err
 	}
@@ -127,6 +130,26 @@ func (k *Keeper) contribution(ctx context.Context, w Waiting, zone *time.Locatio
 	c.MadeBy = madeBy
 	c.Findings = k.checked(findings, &piece, day)
 	return c, nil
+}
+
+// withoutEchoes cleans a piece of what memsidecar itself handed out.
+func (k *Keeper) withoutEchoes(ctx context.Context, p *Piece) error {
+	if k.Echoes == nil {
+		return nil
+	}
+	d := memory.Dialogue{Scope: p.Scope}
+	for i := range p.Messages {
+		d.Messages = append(d.Messages, p.Messages[i].Message)
+	}
+	d, removed, err := k.Echoes.Clean(ctx, p.Scope.User(), d)
+	if err != nil || removed == 0 {
+		return err
+	}
+	p.Messages = slices.Clone(p.Messages)
+	for i := range p.Messages {
+		p.Messages[i].Message = d.Messages[i]
+	}
+	return nil
 }
 
 // extract asks the extractor, and the rules when its answers cannot be used, or its token budget is.
@@ -184,9 +207,23 @@ func (k *Keeper) checked(findings []Finding, p *Piece, day string) []Finding {
 		if f.Category == Issue && f.Solution != "" && f.Statement == "" {
 			f.Statement = solved(f.Language, f.Text, f.Solution)
 		}
+		f.AgentID = p.agentOf(&f)
 		kept = append(kept, f)
 	}
 	return kept
+}
+
+// agentOf is with whom that was said on which a finding rests: a question may be put to nobody and answered by one.
+func (p *Piece) agentOf(f *Finding) (agent string) {
+	if len(f.MessageIDs) == 0 {
+		return p.Scope.AgentID
+	}
+	for i := range p.Messages {
+		if m := &p.Messages[i]; agent == "" && slices.Contains(f.MessageIDs, m.Name()) {
+			agent = m.AgentID
+		}
+	}
+	return agent
 }
 
 // kinds are those of memories that are made of findings.

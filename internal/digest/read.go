@@ -14,8 +14,8 @@ import (
 
 // Viewer is whose digests are read, and what of them may be seen.
 type Viewer struct {
-	User     memory.User
-	Audience memory.Audience
+	User memory.User
+	Seen
 }
 
 // period is the day of a date where the user is; without a date it is today.
@@ -49,7 +49,7 @@ func (k *Keeper) Get(ctx context.Context, v Viewer, date, language string) (Day,
 
 func (k *Keeper) day(ctx context.Context, v Viewer, settings memory.Settings, from, before time.Time, language string) (Day, error) {
 	d := Day{Date: from.Format(time.DateOnly), From: from, Before: before}
-	entries, err := k.Store.Find(ctx, v.User, v.Audience, from, before)
+	entries, err := k.Store.Find(ctx, v.User, v.Seen, from, before)
 	if err != nil {
 		return d, err
 	}
@@ -57,11 +57,11 @@ func (k *Keeper) day(ctx context.Context, v Viewer, settings memory.Settings, fr
 		return d, err
 	}
 	d.merge(entries)
-	if d.Waiting, err = k.Store.CountWaiting(ctx, v.User, v.Audience, from, before); err != nil {
+	if d.Waiting, err = k.Store.CountWaiting(ctx, v.User, v.Seen, from, before); err != nil {
 		return d, err
 	}
 	report, err := k.Topics.Count(ctx, topics.Query{
-		Namespace: v.User.Namespace, UserID: v.User.ID, Audience: v.Audience, After: from, Before: before,
+		Namespace: v.User.Namespace, UserID: v.User.ID, AgentID: v.AgentID, Audience: v.Audience, After: from, Before: before,
 	}, maxTopics)
 	if err != nil {
 		return d, fmt.Errorf("counting topics: %w", err)
@@ -73,13 +73,13 @@ func (k *Keeper) day(ctx context.Context, v Viewer, settings memory.Settings, fr
 	return d, nil
 }
 
-// present leaves out what was remembered and deleted since: who deletes a memory does not want to read it here.
+// present leaves out what was remembered and deleted since, or is to be forgotten: who says so does not want to read it here.
 func (k *Keeper) present(ctx context.Context, v Viewer, entries []Entry) ([]Entry, error) {
 	kept := entries[:0]
 	for _, e := range entries {
 		if e.MemoryID != "" {
-			_, err := k.Memories.Get(ctx, v.User, e.MemoryID, v.Audience)
-			if errors.Is(err, memory.ErrNotFound) {
+			m, err := k.Memories.Get(ctx, v.User, e.MemoryID, v.Audience)
+			if errors.Is(err, memory.ErrNotFound) || !m.WithdrawnAt.IsZero() {
 				continue
 			}
 			if err != nil {
@@ -124,7 +124,7 @@ func (k *Keeper) List(ctx context.Context, v Viewer, before, language string, li
 		}
 	}
 	for len(days) < limit {
-		newest, err := k.Store.Newest(ctx, v.User, v.Audience, end)
+		newest, err := k.Store.Newest(ctx, v.User, v.Seen, end)
 		if err != nil || newest.IsZero() {
 			return days, "", err
 		}
@@ -140,7 +140,7 @@ func (k *Keeper) List(ctx context.Context, v Viewer, before, language string, li
 			days = append(days, d)
 		}
 	}
-	if newest, err := k.Store.Newest(ctx, v.User, v.Audience, end); err != nil || newest.IsZero() {
+	if newest, err := k.Store.Newest(ctx, v.User, v.Seen, end); err != nil || newest.IsZero() {
 		return days, "", err
 	}
 	return days, end.Format(time.DateOnly), nil

@@ -2,9 +2,11 @@ package digest
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/decide/echo"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/similar"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -59,7 +61,7 @@ func (k *Keeper) known(ctx context.Context, user memory.User, m *memory.Memory, 
 		return nil, err
 	}
 	for _, h := range hits {
-		if h.Memory.Channel.VisibilityKey() == m.Channel.VisibilityKey() && similar.Same(h.Memory.Text, m.Text) {
+		if h.Memory.Channel.VisibilityKey() == m.Channel.VisibilityKey() && (similar.Same(h.Memory.Text, m.Text) || echo.Told(m.Text, h.Memory.Text)) {
 			return h.Memory, nil
 		}
 	}
@@ -103,13 +105,16 @@ func FromStatement(s memory.Statement) Finding {
 	return f
 }
 
+// unknown are the actions after which what was said is nothing that is known of the user.
+var unknown = []memory.Action{memory.ActionLeftDeleted, memory.ActionWithdrawn, memory.ActionQuarantined}
+
 // Remembered contributes what considering has yielded, so that a digest need not find it out again. Doing it twice does it once.
 func (k *Keeper) Remembered(ctx context.Context, r decide.Remembered) error {
 	c := Contribution{
 		ID: r.ConsiderationID, Scope: r.Scope, ConsiderationID: r.ConsiderationID, MadeBy: r.DecidedBy, At: time.Now(),
 	}
 	for i, s := range r.Statements {
-		if r.Changes[i].Action == memory.ActionLeftDeleted {
+		if s.Quarantine != "" || slices.Contains(unknown, r.Changes[i].Action) {
 			continue
 		}
 		f := FromStatement(s)

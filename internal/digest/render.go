@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 	"text/template"
-	"unicode"
 
-	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/prompt"
 )
 
 // Templates are how a digest is written as Markdown, by base language; "en" serves the languages that have none. They are
@@ -123,13 +122,13 @@ func (d *Day) page() Page {
 		Day: d.Date, Empty: d.Empty(), Decisions: plainTexts(d.Decisions), Tasks: plainTexts(d.Tasks), Insights: plainTexts(d.Insights),
 	}
 	for _, topic := range d.Topics {
-		p.Topics = append(p.Topics, PlainText(topic))
+		p.Topics = append(p.Topics, prompt.Markdown(topic))
 	}
 	for _, e := range d.Preferences {
-		p.Preferences = append(p.Preferences, struct{ Key, Value string }{PlainText(e.Key), PlainText(e.Text)})
+		p.Preferences = append(p.Preferences, struct{ Key, Value string }{prompt.Markdown(e.Key), prompt.Markdown(e.Text)})
 	}
 	for _, e := range d.Issues {
-		p.Issues = append(p.Issues, struct{ Question, Solution string }{PlainText(e.Text), PlainText(e.Solution)})
+		p.Issues = append(p.Issues, struct{ Question, Solution string }{prompt.Markdown(e.Text), prompt.Markdown(e.Solution)})
 	}
 	return p
 }
@@ -137,19 +136,7 @@ func (d *Day) page() Page {
 func plainTexts(list []Entry) []string {
 	var texts []string
 	for _, e := range list {
-		texts = append(texts, PlainText(e.Text))
+		texts = append(texts, prompt.Markdown(e.Text))
 	}
 	return texts
-}
-
-// PlainText is a text as it may stand in Markdown: on one line, without what is invisible, and without what begins or ends
-// a comment.
-func PlainText(text string) string {
-	text = memory.CleanText(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && !unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\ufeff' {
-			return -1
-		}
-		return r
-	}, text))
-	return strings.NewReplacer("<!--", "<\\!--", "-->", "--\\>").Replace(text)
 }

@@ -18,15 +18,15 @@ type Store interface {
 	// Waiting returns messages that the user said or was answered and no digest has looked at, of one session, oldest
 	// first; none when there are none.
 	Waiting(ctx context.Context, user memory.User, q WaitingQuery) (Waiting, error)
-	// CountWaiting counts such messages, of what the audience sees.
-	CountWaiting(ctx context.Context, user memory.User, audience memory.Audience, from, before time.Time) (int64, error)
+	// CountWaiting counts such messages, of what is seen.
+	CountWaiting(ctx context.Context, user memory.User, seen Seen, from, before time.Time) (int64, error)
 	// Save stores a contribution and marks the messages that it covers, both or neither. One that is stored already is not
 	// stored again. ErrChanged when a message that it covers is gone or was covered already: then nothing is stored.
 	Save(ctx context.Context, c Contribution) error
-	// Find returns what was said from a time (inclusive) to another (exclusive), oldest first, of what the audience sees.
-	Find(ctx context.Context, user memory.User, audience memory.Audience, from, before time.Time) ([]Entry, error)
-	// Newest returns when the newest finding before a time was said, of what the audience sees; the zero time for none.
-	Newest(ctx context.Context, user memory.User, audience memory.Audience, before time.Time) (time.Time, error)
+	// Find returns what was said from a time (inclusive) to another (exclusive), oldest first, of what is seen.
+	Find(ctx context.Context, user memory.User, seen Seen, from, before time.Time) ([]Entry, error)
+	// Newest returns when the newest finding before a time was said, of what is seen; the zero time for none.
+	Newest(ctx context.Context, user memory.User, seen Seen, before time.Time) (time.Time, error)
 	// List returns a page of all entries of a user in the order in which they were stored. next is empty on the last page.
 	List(ctx context.Context, user memory.User, after string, limit int) (entries []Entry, next string, err error)
 
@@ -45,6 +45,12 @@ type Store interface {
 
 	// Forget deletes everything of a user and returns how many findings that were.
 	Forget(ctx context.Context, user memory.User) (int64, error)
+}
+
+// Seen is what of a user's digests is looked at: what the audience sees and, unless it is nil, was said with the agent.
+type Seen struct {
+	Audience memory.Audience
+	AgentID  *string
 }
 
 // Rule says when a digest of a user is due.

@@ -24,8 +24,9 @@ const queryCallLimit = 30 * time.Second
 // of the caller who began it, ends by itself after 30 seconds with a *memory.TransientError, and fills the cache even
 // when nobody waits any more. Errors are not remembered. A panic of the inner embedder panics in every waiting caller.
 //
-// Keys are hashes: the cache keeps no words of a user. entries below 1 returns inner as it is.
-func WithCache(inner Embedder, entries int) Embedder {
+// Keys are hashes: the cache keeps no words of a user. entries below 1 returns inner as it is. looked is told how many of
+// a call's queries the cache had and had not; nil is nobody.
+func WithCache(inner Embedder, entries int, looked func(hits, misses int)) Embedder {
 	if entries < 1 {
 		return inner
 	}
@@ -33,12 +34,13 @@ func WithCache(inner Embedder, entries int) Embedder {
 	if err != nil { // only for a size below 1
 		return inner
 	}
-	return &cached{inner: inner, vectors: vectors}
+	return &cached{inner: inner, vectors: vectors, looked: looked}
 }
 
 type cached struct {
 	inner   Embedder
 	vectors *lru.Cache[queryKey, []float32]
+	looked  func(hits, misses int)
 	flights singleflight.Group
 }
 
@@ -53,6 +55,9 @@ func (c *cached) Embed(ctx context.Context, purpose Purpose, texts []string) ([]
 	}
 	vectors := make([][]float32, len(texts))
 	m := c.lookUp(texts, vectors)
+	if c.looked != nil {
+		c.looked(len(texts)-len(m.texts), len(m.texts))
+	}
 	if len(m.texts) == 0 {
 		return vectors, nil
 	}

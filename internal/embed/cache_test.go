@@ -69,7 +69,7 @@ func check(t *testing.T, e embed.Embedder, texts ...string) {
 
 func TestCacheAsksOnceForAQuery(t *testing.T) {
 	inner := &fake{}
-	e := embed.WithCache(inner, 10)
+	e := embed.WithCache(inner, 10, nil)
 	check(t, e, "a")
 	check(t, e, "a")
 	check(t, e, "bb", "a", "ccc")
@@ -85,7 +85,7 @@ func TestCacheAsksOnceForAQuery(t *testing.T) {
 
 func TestCacheForgetsTheLeastRecentlyAsked(t *testing.T) {
 	inner := &fake{}
-	e := embed.WithCache(inner, 2)
+	e := embed.WithCache(inner, 2, nil)
 	for _, text := range []string{"a", "b", "a", "c", "a", "b"} {
 		check(t, e, text)
 	}
@@ -96,7 +96,7 @@ func TestCacheForgetsTheLeastRecentlyAsked(t *testing.T) {
 
 func TestCacheLetsDocumentsPass(t *testing.T) {
 	inner := &fake{}
-	e := embed.WithCache(inner, 10)
+	e := embed.WithCache(inner, 10, nil)
 	check(t, e, "a")
 	for range 2 {
 		if _, err := e.Embed(t.Context(), embed.ForDocument, []string{"a"}); err != nil {
@@ -110,7 +110,7 @@ func TestCacheLetsDocumentsPass(t *testing.T) {
 
 func TestCacheOfNothingIsTheEmbedderItself(t *testing.T) {
 	inner := &fake{}
-	if e := embed.WithCache(inner, 0); e != embed.Embedder(inner) {
+	if e := embed.WithCache(inner, 0, nil); e != embed.Embedder(inner) {
 		t.Errorf("WithCache(inner, 0) is a %T", e)
 	}
 }
@@ -118,7 +118,7 @@ func TestCacheOfNothingIsTheEmbedderItself(t *testing.T) {
 func TestCacheDoesNotRememberErrors(t *testing.T) {
 	down := errors.New("down")
 	inner := &fake{answer: func([]string) ([][]float32, error) { return nil, down }}
-	e := embed.WithCache(inner, 10)
+	e := embed.WithCache(inner, 10, nil)
 	if _, err := e.Embed(t.Context(), embed.ForQuery, []string{"a"}); !errors.Is(err, down) {
 		t.Fatalf("err = %v, want the embedder's", err)
 	}
@@ -128,7 +128,7 @@ func TestCacheDoesNotRememberErrors(t *testing.T) {
 
 func TestCacheRejectsAWrongNumberOfVectors(t *testing.T) {
 	inner := &fake{answer: func([]string) ([][]float32, error) { return [][]float32{{1}}, nil }}
-	e := embed.WithCache(inner, 10)
+	e := embed.WithCache(inner, 10, nil)
 	_, err := e.Embed(t.Context(), embed.ForQuery, []string{"a", "b"})
 	if err == nil || !strings.Contains(err.Error(), "1 vectors for 2 texts") {
 		t.Errorf("err = %v", err)
@@ -138,7 +138,7 @@ func TestCacheRejectsAWrongNumberOfVectors(t *testing.T) {
 func TestConcurrentQueriesShareACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &fake{delay: time.Second}
-		e := embed.WithCache(inner, 10)
+		e := embed.WithCache(inner, 10, nil)
 		var callers sync.WaitGroup
 		for range 100 {
 			callers.Go(func() { check(t, e, "a", "bb") })
@@ -156,7 +156,7 @@ func TestConcurrentQueriesShareACall(t *testing.T) {
 func TestACallerWhoLeavesDoesNotFailTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &fake{delay: time.Second}
-		e := embed.WithCache(inner, 10)
+		e := embed.WithCache(inner, 10, nil)
 		first, leave := context.WithCancel(t.Context())
 		var callers sync.WaitGroup
 		callers.Go(func() { // begins the call and leaves
@@ -182,7 +182,7 @@ func TestACallerWhoLeavesDoesNotFailTheOthers(t *testing.T) {
 func TestACallThatEverybodyLeftStillFillsTheCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &fake{delay: 5 * time.Second}
-		e := embed.WithCache(inner, 10)
+		e := embed.WithCache(inner, 10, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // Retrieve's budget
 		defer cancel()
 		if _, err := e.Embed(ctx, embed.ForQuery, []string{"a"}); !errors.Is(err, context.DeadlineExceeded) {
@@ -200,7 +200,7 @@ func TestACallThatEverybodyLeftStillFillsTheCache(t *testing.T) {
 func TestACallIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &fake{delay: 24 * time.Hour}
-		e := embed.WithCache(inner, 10)
+		e := embed.WithCache(inner, 10, nil)
 		began := time.Now()
 		_, err := e.Embed(t.Context(), embed.ForQuery, []string{"a"})
 		var transient *memory.TransientError
@@ -217,7 +217,7 @@ func TestACallIsBounded(t *testing.T) {
 
 func TestACancelledCallerBeginsNoCall(t *testing.T) {
 	inner := &fake{}
-	e := embed.WithCache(inner, 10)
+	e := embed.WithCache(inner, 10, nil)
 	check(t, e, "a")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -233,7 +233,7 @@ type key struct{}
 
 func TestACallCarriesTheValuesOfItsCaller(t *testing.T) {
 	var seen any
-	e := embed.WithCache(seeing{&fake{}, &seen}, 10)
+	e := embed.WithCache(seeing{&fake{}, &seen}, 10, nil)
 	check(t, e) // nothing to ask
 	if _, err := e.Embed(context.WithValue(t.Context(), key{}, "trace"), embed.ForQuery, []string{"a"}); err != nil {
 		t.Fatal(err)
@@ -255,7 +255,7 @@ func (s seeing) Embed(ctx context.Context, p embed.Purpose, texts []string) ([][
 
 func TestAPanicReachesTheCaller(t *testing.T) {
 	inner := &fake{answer: func([]string) ([][]float32, error) { panic("broken") }}
-	e := embed.WithCache(inner, 10)
+	e := embed.WithCache(inner, 10, nil)
 	func() {
 		defer func() {
 			if p := fmt.Sprint(recover()); !strings.HasPrefix(p, "broken\n") || !strings.Contains(p, "cache_test.go") {

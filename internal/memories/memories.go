@@ -33,6 +33,7 @@ type Considerations interface {
 type Queue interface {
 	List(ctx context.Context, user memory.User, q queue.ListQuery) (jobs []queue.Job, next string, err error)
 	Forget(ctx context.Context, user memory.User) (queue.Forgotten, error)
+	ForgetMemory(ctx context.Context, user memory.User, id string) error
 }
 
 // Settings is the part of the settings' storage that moving out and forgetting need.
@@ -56,6 +57,8 @@ type Traces interface {
 	List(ctx context.Context, q trace.ListQuery) (records []trace.Record, next string, err error)
 	Forget(ctx context.Context, user memory.User) (int64, error)
 	ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel) (int64, error)
+	// Flush writes what waits to be written.
+	Flush(ctx context.Context)
 }
 
 // Results is the part of results.Store that moving out, deleting and forgetting need.
@@ -76,6 +79,7 @@ type Digests interface {
 // Purger removes deleted bytes from the disk, see sqlite.Access.
 type Purger interface {
 	Purge(ctx context.Context) (bool, error)
+	PurgeLater()
 }
 
 // Tokens is the part of the counting of tokens that moving out and forgetting need.
@@ -84,9 +88,15 @@ type Tokens interface {
 	Forget(ctx context.Context, user memory.User) (bool, error)
 }
 
+// Backfill is the part of vectorstore.Backfill that undoing a change needs.
+type Backfill interface {
+	SetEmbeddings(ctx context.Context, user memory.User, embeddings []vectorstore.TextEmbedding) error
+}
+
 // Parts is what a Keeper works with.
 type Parts struct {
 	Store          vectorstore.Store
+	Backfill       Backfill
 	Vectors        decide.Vectors
 	Considerations Considerations
 	Queue          Queue
@@ -100,13 +110,18 @@ type Parts struct {
 	DigestJobs     Considerations // what makes digests
 	// DigestFiles deletes the user's files of digests and returns how many there were.
 	DigestFiles func(user memory.User) (int, error)
+	// Rewrite writes the user's files of digests anew, after something was deleted that they may tell.
+	Rewrite func(ctx context.Context, user memory.User)
 }
 
 // Keeper carries out the commands.
-type Keeper struct{ Parts }
+type Keeper struct {
+	Parts
+	calls calls
+}
 
 // NewKeeper returns a Keeper.
-func NewKeeper(parts Parts) *Keeper { return &Keeper{parts} }
+func NewKeeper(parts Parts) *Keeper { return &Keeper{Parts: parts} }
 
 // Draft is a memory as a caller states it.
 type Draft struct {
@@ -181,6 +196,26 @@ func (k *Keeper) apply(ctx context.Context, user memory.User, entries []vectorst
 	return k.Store.Apply(ctx, user, entries)
 }
 
+// Revert undoes the newest change of a memory that can be undone, see vectorstore.Store.
+func (k *Keeper) Revert(ctx context.Context, user memory.User, id, revisionID string, audience memory.Audience) (memory.Memory, vectorstore.Revision, error) {
+	m, undone, err := k.Store.Revert(ctx, user, id, revisionID, audience, time.Now())
+	if err != nil || undone.Change != vectorstore.ChangeEdited && undone.Change != vectorstore.ChangeWithdrawn {
+		return m, undone, err
+	}
+	// Its words may have no vectors, which the backfill makes if this fails. It is undone whatever happens now, and who was
+	// told otherwise would call again and undo what came before.
+	embeddings, err := k.Vectors.Embeddings(usage.WithUser(ctx, user), []string{m.Text})
+	if err == nil && embeddings[0].Fingerprint != "" {
+		_ = k.Backfill.SetEmbeddings(ctx, user, []vectorstore.TextEmbedding{{MemoryID: m.ID, Text: m.Text, Embedding: embeddings[0]}})
+	}
+	return m, undone, nil
+}
+
+// Release ends a memory's quarantine.
+func (k *Keeper) Release(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Memory, error) {
+	return k.Store.Release(ctx, user, id, audience, time.Now())
+}
+
 // Update changes a memory; nil fields stay as they are, the others are valid.
 func (k *Keeper) Update(ctx context.Context, user memory.User, id string, audience memory.Audience, text *string, kind *memory.Kind, importance *float64) (memory.Memory, error) {
 	patch := vectorstore.Patch{Text: text, Kind: kind, Importance: importance, At: time.Now()}
@@ -193,69 +228,4 @@ func (k *Keeper) Update(ctx context.Context, user memory.User, id string, audien
 		patch.Language, patch.Embedding = &language, embeddings[0]
 	}
 	return k.Store.Update(ctx, user, id, audience, patch)
-}
-
-// Receipt says what forgetting a user deleted.
-type Receipt struct {
-	Memories        int64
-	Considerations  int64
-	Messages        int64 // of the user, in other people's dialogues
-	SessionMessages int64 // of the user, and to the user, in sessions
-	Sessions        int64 // in which nobody else takes part
-	Traces          int64
-	Settings        bool
-	Tokens          bool // a count of the tokens that models took for the user
-	Results         results.Forgotten
-	Digests         int64 // findings
-	Files           int
-	Purged          bool // the bytes are gone from the files
-}
-
-// Forget deletes everything of a user. Jobs are barred meanwhile, so that none stores anything after the deletion. Sessions
-// come before them: of what waits in a session a job may be made until it is gone. When it fails in the middle, what was
-// deleted stays deleted, and calling it again completes it.
-func (k *Keeper) Forget(ctx context.Context, user memory.User) (r Receipt, err error) {
-	release, err := k.barAll(ctx, user.Namespace, []string{user.ID})
-	if err != nil {
-		return r, err
-	}
-	defer release()
-	if r.Digests, err = k.Digests.Forget(ctx, user); err != nil {
-		return r, err
-	}
-	said, err := k.Sessions.Forget(ctx, user)
-	if err != nil {
-		return r, err
-	}
-	r.SessionMessages, r.Sessions = said.Messages, said.Sessions
-	forgotten, err := k.Queue.Forget(ctx, user)
-	if err != nil {
-		return r, err
-	}
-	r.Considerations, r.Messages = forgotten.Considerations, forgotten.Messages
-	rest, err := k.Digests.Forget(ctx, user) // what somebody's messages to this user have added meanwhile
-	if err != nil {
-		return r, err
-	}
-	r.Digests += rest
-	if r.Files, err = k.DigestFiles(user); err != nil {
-		return r, err
-	}
-	if r.Traces, err = k.Traces.Forget(ctx, user); err != nil {
-		return r, err
-	}
-	if r.Results, err = k.Results.Forget(ctx, user); err != nil {
-		return r, err
-	}
-	if r.Settings, err = k.Settings.Forget(ctx, user); err != nil {
-		return r, err
-	}
-	if r.Tokens, err = k.Tokens.Forget(ctx, user); err != nil {
-		return r, err
-	}
-	if r.Memories, err = k.Store.Forget(ctx, user); err != nil {
-		return r, err
-	}
-	r.Purged, err = k.Purger.Purge(ctx)
-	return r, err
 }

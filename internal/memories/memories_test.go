@@ -22,7 +22,7 @@ import (
 
 // world is everything that a Keeper works with. It notes what is done, and fails at one step.
 type world struct {
-	vectorstore.Store // of which only Apply, Delete, Forget and List are called
+	vectorstore.Store // of which only what is below is called
 	failAt            string
 	steps             []string
 	applied           [][]vectorstore.Entry
@@ -50,6 +50,8 @@ func (w *world) Apply(_ context.Context, _ memory.User, entries []vectorstore.En
 	return slices.Repeat([]vectorstore.Applied{{Action: memory.ActionAdded}}, len(entries)), nil
 }
 
+func (w *world) Wake() {}
+
 func (w *world) Embeddings(_ context.Context, texts []string) ([]vectorstore.Embedding, error) {
 	return make([]vectorstore.Embedding, len(texts)), w.step("embed")
 }
@@ -62,6 +64,13 @@ func (w *world) Delete(context.Context, memory.User, string, memory.Audience) er
 
 func (w *world) List(context.Context, memory.User, vectorstore.ListQuery) (vectorstore.Page, error) {
 	return vectorstore.Page{Memories: []memory.Memory{{ID: "a"}, {ID: "b", SessionID: "s"}}}, w.step("list")
+}
+
+// Revisions tells of each memory what was done to all of them.
+func (w *world) Revisions(context.Context, memory.User, string, memory.Audience) ([]vectorstore.Revision, error) {
+	return []vectorstore.Revision{
+		{ID: "1", Previous: &memory.Memory{ID: "b"}}, {ID: "2", Previous: &memory.Memory{ID: "a"}}, {ID: "3", Change: vectorstore.ChangeAdded},
+	}, w.step("revisions")
 }
 
 // Forget has another result in each part, so each has a type of its own.
@@ -80,6 +89,8 @@ func (j jobs) Forget(context.Context, memory.User) (queue.Forgotten, error) {
 	return queue.Forgotten{Considerations: 1, Messages: 2}, j.step("jobs")
 }
 
+func (j jobs) ForgetMemory(context.Context, memory.User, string) error { return j.step("words") }
+
 func (j jobs) List(context.Context, memory.User, queue.ListQuery) ([]queue.Job, string, error) {
 	return []queue.Job{{Seq: 1}}, "", j.step("jobs")
 }
@@ -89,6 +100,8 @@ func (s settings) Forget(context.Context, memory.User) (bool, error) { return tr
 func (s settings) Get(context.Context, memory.User) (memory.Settings, error) {
 	return memory.Settings{}, s.step("settings")
 }
+
+func (t traces) Flush(context.Context) { t.steps = append(t.steps, "flush") }
 
 func (t traces) Forget(context.Context, memory.User) (int64, error) { return 4, t.step("traces") }
 
@@ -162,12 +175,14 @@ func (d days) List(context.Context, memory.User, string, int) ([]digest.Entry, s
 
 func (d days) forgetFiles(memory.User) (int, error) { return 12, d.step("files") }
 
+func (d disk) PurgeLater() { d.steps = append(d.steps, "purge later") }
+
 func (d disk) Purge(context.Context) (bool, error) { return true, d.step("purge") }
 
 func keeper(w *world) *memories.Keeper {
 	return memories.NewKeeper(memories.Parts{
 		Store: w, Vectors: w, Considerations: w, Queue: jobs{w}, Sessions: talks{w}, Settings: settings{w}, Traces: traces{w}, Tokens: tokens{w},
-		Results: lists{w}, Purger: disk{w}, Digests: days{w}, DigestJobs: days{w}, DigestFiles: days{w}.forgetFiles,
+		Results: lists{w}, Purger: disk{w}, Digests: days{w}, DigestJobs: days{w}, DigestFiles: days{w}.forgetFiles, Rewrite: func(context.Context, memory.User) {},
 	})
 }
 
@@ -175,10 +190,10 @@ func keeper(w *world) *memories.Keeper {
 // after the sessions, of which jobs are made; whatever fails, they are let go on.
 func TestForgetOrder(t *testing.T) {
 	whole := []string{
-		"bar", "bar digests", "digests", "sessions", "jobs", "digests", "files", "traces", "results", "settings", "tokens", "memories", "purge",
-		"release", "release digests",
+		"bar", "bar digests", "traces", "digests", "sessions", "jobs", "digests", "files", "results", "settings", "tokens", "memories",
+		"release", "release digests", "purge",
 	}
-	for _, failAt := range append(whole[:13:13], "") {
+	for _, failAt := range append(slices.Clone(whole[:12]), "purge", "") {
 		w := &world{failAt: failAt}
 		receipt, err := keeper(w).Forget(t.Context(), memory.User{})
 		want := whole
@@ -187,6 +202,7 @@ func TestForgetOrder(t *testing.T) {
 			want = whole[:1]
 		case failAt == "bar digests":
 			want = append(slices.Clone(whole[:2]), "release")
+		case failAt == "purge":
 		case i >= 0:
 			want = append(slices.Clone(whole[:i+1]), "release", "release digests")
 		}
@@ -206,8 +222,8 @@ func TestForgetOrder(t *testing.T) {
 func TestDeleteSessionOrder(t *testing.T) {
 	released := []string{"release", "release digests", "release", "release digests"}
 	whole := append([]string{
-		"session", "bar", "bar digests", "bar", "bar digests", "list", "memory", "list", "memory", "traces", "forget lists", "delete session",
-		"purge",
+		"session", "bar", "bar digests", "bar", "bar digests", "list", "memory", "flush", "words", "purge later",
+		"list", "memory", "flush", "words", "purge later", "traces", "forget lists", "delete session", "purge",
 	}, released...)
 	for _, failAt := range []string{"session", "list", "memory", "traces", "forget lists", "delete session", ""} {
 		w := &world{failAt: failAt}
@@ -237,7 +253,7 @@ func TestDeleteSessionOrder(t *testing.T) {
 
 // TestExportStops: at what fails first, the caller's own errors included.
 func TestExportStops(t *testing.T) {
-	for _, failAt := range []string{"settings", "list", "jobs", "visit settings", "visit memory", "visit consideration", "sessions", "window", "messages", "visit session", "visit message", "traces", "visit trace", "digests", "visit digest", "registries", "visit registry", "items", "visit item", "lists", "visit list", "tokens", "visit tokens", ""} {
+	for _, failAt := range []string{"settings", "list", "jobs", "visit settings", "visit memory", "revisions", "visit revision", "visit consideration", "sessions", "window", "messages", "visit session", "visit message", "traces", "visit trace", "digests", "visit digest", "registries", "visit registry", "items", "visit item", "lists", "visit list", "tokens", "visit tokens", ""} {
 		w := &world{failAt: failAt}
 		visited := 0
 		visit := func(name string) error {
@@ -247,6 +263,7 @@ func TestExportStops(t *testing.T) {
 		err := keeper(w).Export(t.Context(), memory.User{ID: "u"}, memories.Visitor{
 			Settings:      func(memory.Settings) error { return visit("settings") },
 			Memory:        func(memory.Memory) error { return visit("memory") },
+			Revision:      func(vectorstore.Revision) error { return visit("revision") },
 			Consideration: func(queue.Job) error { return visit("consideration") },
 			Session:       func(session.Session, *session.Summary) error { return visit("session") },
 			Message:       func(session.Message) error { return visit("message") },
@@ -260,7 +277,7 @@ func TestExportStops(t *testing.T) {
 		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
 			t.Errorf("failing at %q: %v", failAt, err)
 		}
-		if failAt == "" && visited != 12 {
+		if failAt == "" && visited != 14 {
 			t.Errorf("visited %d records", visited)
 		}
 		if last := w.steps[len(w.steps)-1]; failAt != "" && last != failAt {

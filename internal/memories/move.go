@@ -26,6 +26,7 @@ const pageSize = 100
 type Visitor struct {
 	Settings      func(memory.Settings) error
 	Memory        func(memory.Memory) error
+	Revision      func(vectorstore.Revision) error
 	Consideration func(queue.Job) error
 	// Session is given a session with the summary of it, if there is one that tells of nobody else.
 	Session func(session.Session, *session.Summary) error
@@ -40,7 +41,7 @@ type Visitor struct {
 	Digest     func(digest.Entry) error
 }
 
-// Export visits everything of a user: the settings, then the memories, the considerations, the sessions, the traces, the
+// Export visits everything of a user: the settings, then the memories, their revisions, the considerations, the sessions, the traces, the
 // findings of digests and the result lists, each oldest first, items of results newest first, and the count of tokens. Of a
 // group's dialogue only the user's own messages and the bot's are shown, of a group's session what the
 // user said and was answered. What is stored meanwhile may or may not be visited.
@@ -53,7 +54,7 @@ func (k *Keeper) Export(ctx context.Context, user memory.User, visit Visitor) er
 		return err
 	}
 	for _, export := range []func(context.Context, memory.User, Visitor) error{
-		k.exportMemories, k.exportConsiderations, k.exportSessions, k.exportTraces, k.exportDigests, k.exportResults, k.exportTokens,
+		k.exportMemories, k.exportRevisions, k.exportConsiderations, k.exportSessions, k.exportTraces, k.exportDigests, k.exportResults, k.exportTokens,
 	} {
 		if err := export(ctx, user, visit); err != nil {
 			return err
@@ -71,8 +72,14 @@ func (k *Keeper) exportTokens(ctx context.Context, user memory.User, visit Visit
 }
 
 func (k *Keeper) exportMemories(ctx context.Context, user memory.User, visit Visitor) error {
+	return k.each(ctx, user, visit.Memory)
+}
+
+// each visits all memories of a user, whatever their status, oldest first.
+func (k *Keeper) each(ctx context.Context, user memory.User, visit func(memory.Memory) error) error {
 	query := vectorstore.ListQuery{
-		Filter: vectorstore.Filter{Audience: memory.Everything()}, OldestFirst: true, Limit: pageSize,
+		Filter:      vectorstore.Filter{Audience: memory.Everything(), Statuses: memory.Statuses()},
+		OldestFirst: true, Limit: pageSize,
 	}
 	for more := true; more; more = query.After != "" {
 		page, err := k.Store.List(ctx, user, query)
@@ -80,13 +87,32 @@ func (k *Keeper) exportMemories(ctx context.Context, user memory.User, visit Vis
 			return err
 		}
 		for _, m := range page.Memories {
-			if err := visit.Memory(m); err != nil {
+			if err := visit(m); err != nil {
 				return err
 			}
 		}
 		query.After = page.Next
 	}
 	return nil
+}
+
+// exportRevisions visits what was done to each memory, and not what others of its history tell.
+func (k *Keeper) exportRevisions(ctx context.Context, user memory.User, visit Visitor) error {
+	return k.each(ctx, user, func(m memory.Memory) error {
+		revisions, err := k.Store.Revisions(ctx, user, m.ID, memory.Everything())
+		if err != nil && !errors.Is(err, memory.ErrNotFound) { // deleted meanwhile
+			return err
+		}
+		for _, r := range revisions {
+			if r.Previous == nil || r.Previous.ID != m.ID {
+				continue
+			}
+			if err := visit.Revision(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (k *Keeper) exportConsiderations(ctx context.Context, user memory.User, visit Visitor) error {
@@ -218,6 +244,9 @@ func ownPart(d memory.Dialogue, speaker string) memory.Dialogue {
 	return d
 }
 
+// maxReasonBytes is how long the reason of a quarantine may be.
+const maxReasonBytes = 2000
+
 // Importer takes memories in, in batches.
 type Importer struct {
 	keeper         *Keeper
@@ -237,7 +266,11 @@ func (i *Importer) Add(ctx context.Context, m memory.Memory, wrong memory.Violat
 	if err := i.complete(&m, position, wrong); err != nil {
 		return errors.Join(err, i.Flush(ctx)) // what came before is good
 	}
-	i.batch = append(i.batch, vectorstore.Entry{Memory: m})
+	if !m.WithdrawnAt.IsZero() {
+		i.Skipped++ // the user asked for it to be forgotten
+		return nil
+	}
+	i.batch = append(i.batch, vectorstore.Entry{Memory: m, Restore: true})
 	if len(i.batch) == pageSize {
 		return i.Flush(ctx)
 	}
@@ -251,6 +284,12 @@ func (i *Importer) complete(m *memory.Memory, position string, v memory.Violatio
 	d := Draft{Text: m.Text, Kind: m.Kind, Importance: m.Importance, ObservedAt: m.ObservedAt}
 	v = append(v, d.Validate(position)...)
 	v.Check(position+".id", memory.IDProblem(m.ID))
+	v.Check(position+".superseded_by_id", memory.IDProblem(m.SupersededBy))
+	if len(m.Quarantine) > maxReasonBytes {
+		v.Add(position+".quarantine_reason", "is longer than %d bytes", maxReasonBytes)
+	}
+	v.Check(position+".language", memory.IDProblem(m.Language))
+	v = append(v, provenanceProblems(&m.Provenance, position+".provenance")...)
 	if m.Channel.Kind == memory.ChannelUnspecified && m.Channel.ID == "" {
 		m.Channel = i.scope.Channel
 	}
@@ -259,7 +298,13 @@ func (i *Importer) complete(m *memory.Memory, position string, v memory.Violatio
 	for _, t := range []struct {
 		name string
 		time *time.Time
-	}{{"create_time", &m.CreatedAt}, {"update_time", &m.UpdatedAt}, {"last_mention_time", &m.LastSaidAt}} {
+	}{
+		{"create_time", &m.CreatedAt},
+		{"update_time", &m.UpdatedAt},
+		{"last_mention_time", &m.LastSaidAt},
+		{"valid_from", &m.ValidFrom},
+		{"valid_to", &m.ValidTo},
+	} {
 		if !t.time.IsZero() {
 			v.Check(position+"."+t.name, memory.TimeProblem(*t.time))
 		}
@@ -280,8 +325,31 @@ func (i *Importer) complete(m *memory.Memory, position string, v memory.Violatio
 	orElse(&m.UpdatedAt, m.CreatedAt)
 	orElse(&m.ObservedAt, m.CreatedAt)
 	orElse(&m.LastSaidAt, m.ObservedAt)
+	if m.SupersededBy != "" {
+		orElse(&m.ValidTo, m.LastSaidAt)
+	}
 	m.Mentions = max(1, m.Mentions)
 	return nil
+}
+
+// provenanceProblems: nothing in it can be longer than what it was taken from.
+func provenanceProblems(p *memory.Provenance, at string) (v memory.Violations) {
+	v.Check(at+".consideration_id", memory.IDProblem(p.ConsiderationID))
+	v.Check(at+".speaker_id", memory.IDProblem(p.SpeakerID))
+	v.Check(at+".decided_by", memory.IDProblem(p.DecidedBy))
+	for _, text := range []struct{ field, text string }{{".quote", p.Quote}, {".reason", p.Reason}} {
+		if len(text.text) > memory.MaxContentBytes {
+			v.Add(at+text.field, "is longer than %d bytes", memory.MaxContentBytes)
+		}
+	}
+	if len(p.MessageIDs) > memory.MaxMessages {
+		v.Add(at+".message_ids", "has more than %d ids", memory.MaxMessages)
+		return v
+	}
+	for n, id := range p.MessageIDs {
+		v.Check(fmt.Sprintf("%s.message_ids[%d]", at, n), memory.IDProblem(id))
+	}
+	return v
 }
 
 func orElse(t *time.Time, other time.Time) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/session"
-	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
 // SessionReceipt says what deleting a session deleted.
@@ -50,6 +49,9 @@ func (k *Keeper) DeleteSession(ctx context.Context, v session.Viewer, id string,
 	if r.Deleted, err = k.Sessions.Delete(ctx, v, id); err != nil {
 		return r, err
 	}
+	for _, participant := range s.Participants {
+		k.Rewrite(context.WithoutCancel(ctx), memory.User{Namespace: s.Namespace, ID: participant})
+	}
 	// The session is gone; that its bytes are not yet is no failure.
 	_, _ = k.Purger.Purge(ctx)
 	return r, nil
@@ -78,27 +80,18 @@ func (k *Keeper) barAll(ctx context.Context, namespace string, users []string) (
 
 // deleteLearned deletes what was learned about a user in a session.
 func (k *Keeper) deleteLearned(ctx context.Context, user memory.User, s *session.Session) (deleted int64, err error) {
-	query := vectorstore.ListQuery{
-		Filter: vectorstore.Filter{Audience: memory.Everything()}, OldestFirst: true, Limit: pageSize,
-	}
-	for more := true; more; more = query.After != "" {
-		page, err := k.Store.List(ctx, user, query)
-		if err != nil {
-			return deleted, err
+	err = k.each(ctx, user, func(m memory.Memory) error {
+		if m.SessionID != s.ID || m.Channel.VisibilityKey() != s.Channel.VisibilityKey() {
+			return nil
 		}
-		for _, m := range page.Memories {
-			if m.SessionID != s.ID || m.Channel.VisibilityKey() != s.Channel.VisibilityKey() {
-				continue
-			}
-			err := k.Store.Delete(ctx, user, m.ID, memory.Everything())
-			switch {
-			case err == nil:
-				deleted++
-			case !errors.Is(err, memory.ErrNotFound): // somebody else was faster
-				return deleted, err
-			}
+		err := k.remove(ctx, user, m.ID, memory.Everything())
+		switch {
+		case err == nil:
+			deleted++
+		case !errors.Is(err, memory.ErrNotFound): // somebody else was faster
+			return err
 		}
-		query.After = page.Next
-	}
-	return deleted, nil
+		return nil
+	})
+	return deleted, err
 }

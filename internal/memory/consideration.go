@@ -43,6 +43,9 @@ type MemoryChange struct {
 	MemoryID string `json:"memory"`
 	Action   Action `json:"action"`
 	Text     string `json:"text"`
+	// Related are the memories whose place it took, or the one that holds in its place.
+	Related []string `json:"related,omitempty"`
+	Reason  string   `json:"reason,omitempty"` // in words, when there is something to say
 }
 
 // Action is what was done to a memory.
@@ -54,4 +57,8 @@ const (
 	ActionReinforced  Action = "reinforced"
 	ActionLeftDeleted Action = "left_deleted" // deleted since; not brought back
 	ActionUnchanged   Action = "unchanged"    // already known; left as it is
+	ActionUpdated     Action = "updated"      // new, and it took the place of older ones
+	ActionOutdated    Action = "outdated"     // stored as history, because something said later is known
+	ActionWithdrawn   Action = "withdrawn"    // the user asked for it to be forgotten
+	ActionQuarantined Action = "quarantined"  // stored, not retrieved
 )

@@ -3,6 +3,7 @@ package memory
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 )
@@ -100,6 +101,17 @@ func (e *TransientError) Error() string { return e.Err.Error() }
 
 // Unwrap is the cause.
 func (e *TransientError) Unwrap() error { return e.Err }
+
+// PutOffLevel is how loudly to log that work is put off because of an error. One that passes by itself has a line of its
+// own where it begins and where it ends, the circuit breaker's; a line for each piece of work that waits for it would be a
+// flood.
+func PutOffLevel(err error) slog.Level {
+	var transient *TransientError
+	if errors.As(err, &transient) || errors.Is(err, ErrUnavailable) {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
+}
 
 // RefusedError is a failure of a model's provider that does not pass by waiting, in words that are fit to be shown.
 type RefusedError struct{ Err error }

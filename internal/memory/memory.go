@@ -68,6 +68,52 @@ type Memory struct {
 	LastSaidAt time.Time
 	UseCount   int64 // how often Retrieve returned it; may lag
 	LastUsedAt time.Time
+
+	ValidFrom    time.Time // since when it holds; zero: ObservedAt
+	ValidTo      time.Time // until when; may be in the future; zero: no end is known
+	SupersededBy string    // the memory that took its place
+	Quarantine   string    // why it is not trusted, in words; empty: it is
+	WithdrawnAt  time.Time // when the user asked for it to be forgotten
+}
+
+// Status is whether a memory holds.
+type Status string
+
+// The statuses.
+const (
+	StatusActive      Status = "active"
+	StatusSuperseded  Status = "superseded"  // something said later took its place
+	StatusExpired     Status = "expired"     // what was arranged or planned is over
+	StatusQuarantined Status = "quarantined" // a model stated what its messages do not bear out
+	StatusWithdrawn   Status = "withdrawn"   // the user asked for it to be forgotten
+)
+
+// Statuses lists every status.
+func Statuses() []Status {
+	return []Status{StatusActive, StatusSuperseded, StatusExpired, StatusQuarantined, StatusWithdrawn}
+}
+
+// StatusAt is whether the memory holds at a time.
+func (m *Memory) StatusAt(t time.Time) Status {
+	switch {
+	case !m.WithdrawnAt.IsZero():
+		return StatusWithdrawn
+	case m.SupersededBy != "":
+		return StatusSuperseded
+	case m.Quarantine != "":
+		return StatusQuarantined
+	case !m.ValidTo.IsZero() && !t.Before(m.ValidTo):
+		return StatusExpired
+	}
+	return StatusActive
+}
+
+// HoldsSince is since when the memory holds.
+func (m *Memory) HoldsSince() time.Time {
+	if m.ValidFrom.IsZero() {
+		return m.ObservedAt
+	}
+	return m.ValidFrom
 }
 
 // Provenance says where a memory comes from and why it was kept.
@@ -108,6 +154,9 @@ type Statement struct {
 	Quote      string    `json:"quote"`
 	Reason     string    `json:"reason"`
 	ObservedAt time.Time `json:"observed_at"`
+	ValidTo    time.Time `json:"valid_to,omitzero"`    // when the appointment, plan or task is over; zero: not known, or never
+	Forget     bool      `json:"forget,omitempty"`     // Text is what the user asked to forget: no memory to be
+	Quarantine string    `json:"quarantine,omitempty"` // why it is not trusted, in words; empty: it is
 }
 
 // Settings are one user's settings. The zero value is the default.

@@ -155,3 +155,15 @@ func TestSpeakersAndWithout(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyVisibility(t *testing.T) {
+	group := memory.Channel{Kind: memory.ChannelGroup, ID: "g"}
+	for _, c := range []memory.Channel{group, {Kind: memory.ChannelGroup, ID: "h"}, {Kind: memory.ChannelDirect}, {Kind: memory.ChannelDirect, ID: "g"}, {}} {
+		if got := memory.OnlyVisibility(group).Sees(c); got != (c == group) {
+			t.Errorf("a group's audience sees %+v: %v", c, got)
+		}
+		if got := memory.OnlyVisibility(memory.Channel{Kind: memory.ChannelDirect}).Sees(c); got != (c.Kind == memory.ChannelDirect) {
+			t.Errorf("a direct chat's audience sees %+v: %v", c, got)
+		}
+	}
+}

@@ -103,6 +103,17 @@ func (d Dialogue) Without(speaker string) (rest Dialogue, removed int) {
 	return rest, removed
 }
 
+// WithoutAnswers is the dialogue with everything emptied that was not said by people. The messages keep their places.
+func (d Dialogue) WithoutAnswers() Dialogue {
+	d.Messages = slices.Clone(d.Messages)
+	for i, m := range d.Messages {
+		if m.Role != RoleUser {
+			d.Messages[i] = emptied(m)
+		}
+	}
+	return d
+}
+
 func emptied(m Message) Message { return Message{Role: RoleSystem, Time: m.Time} }
 
 // Validate reports what is wrong with the messages; fields are named "messages[2].content" and so on.

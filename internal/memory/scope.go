@@ -97,6 +97,12 @@ func (r VisibilityRule) AudienceOf(c Channel) Audience {
 	return Audience{}
 }
 
+// OnlyVisibility is the audience of exactly what was learned with the visibility of a channel, whatever the rule: statements
+// are compared with those that everybody sees who sees them.
+func OnlyVisibility(c Channel) Audience {
+	return Audience{keys: map[string]bool{c.VisibilityKey(): true}}
+}
+
 // Sees reports whether data learned in the channel is visible.
 func (a Audience) Sees(c Channel) bool { return a.everything || a.keys[c.VisibilityKey()] }
 

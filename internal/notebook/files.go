@@ -61,7 +61,7 @@ func (f *Files) Write(ctx context.Context, user memory.User, days []string) erro
 	if err := f.TakeIn(ctx, user); err != nil {
 		return err
 	}
-	v := digest.Viewer{User: user, Audience: memory.Everything()}
+	v := digest.Viewer{User: user, Seen: digest.Seen{Audience: memory.Everything()}}
 	for _, day := range days {
 		d, err := f.Digests.Get(ctx, v, day, "")
 		if err != nil {
@@ -80,6 +80,24 @@ func (f *Files) Write(ctx context.Context, user memory.User, days []string) erro
 		return err
 	}
 	return f.put(user, FileName, n.Markdown())
+}
+
+// Rewrite writes all files that the user has anew, because something that they may tell was deleted.
+func (f *Files) Rewrite(ctx context.Context, user memory.User) error {
+	names, err := os.ReadDir(f.folder(user))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var days []string
+	for _, file := range names {
+		if dayFile.MatchString(file.Name()) {
+			days = append(days, strings.TrimSuffix(file.Name(), ".md"))
+		}
+	}
+	return f.Write(ctx, user, days)
 }
 
 // put writes the sidecar's part of a file and leaves the rest as it is. The file is the old one or the new one, never a part.

@@ -9,6 +9,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/lexical"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/prompt"
 	"github.com/memsidecar/memsidecar/internal/similar"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
@@ -70,7 +71,7 @@ func (k *Keeper) Get(ctx context.Context, v digest.Viewer, most int, language st
 func read(ctx context.Context, memories Memories, settings Settings, v digest.Viewer, most int, language string) (Notebook, error) {
 	var n Notebook
 	kept := map[memory.Kind][]memory.Memory{}
-	query := vectorstore.ListQuery{Filter: vectorstore.Filter{Audience: v.Audience}, Limit: pageSize}
+	query := vectorstore.ListQuery{Filter: vectorstore.Filter{Audience: v.Audience, AgentID: v.AgentID}, Limit: pageSize}
 	var text strings.Builder
 	for more := true; more && !n.Truncated; more = query.After != "" {
 		page, err := memories.List(ctx, v.User, query)
@@ -162,7 +163,7 @@ func (n *Notebook) Markdown() string {
 	for _, s := range n.Sections {
 		b.WriteString("\n## " + words.kinds[s.Kind] + "\n")
 		for _, m := range s.Memories {
-			b.WriteString("- " + digest.PlainText(m.Text) + " (" + m.ObservedAt.Format("2006-01-02") + ")\n")
+			b.WriteString("- " + prompt.Markdown(m.Text) + " (" + m.ObservedAt.Format("2006-01-02") + ")\n")
 		}
 	}
 	if n.Truncated {

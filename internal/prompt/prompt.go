@@ -2,6 +2,7 @@
 package prompt
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 )
@@ -45,8 +46,36 @@ func lineEnd(r rune) bool {
 	return false
 }
 
-// harmless replaces each character by itself, a blank, or nothing.
-func harmless(text string) string {
+// Markdown is Line for a text that stands in Markdown behind "- " or inside a line: it is shown as it is written. It opens no
+// heading, list, quotation, block of code or HTML, comments included, and fetches no image.
+func Markdown(text string) string {
+	text = tags.ReplaceAllString(Line(text), `\<$1`)
+	text = declarations.ReplaceAllString(text, `<\$1`)
+	text = strings.NewReplacer("![", `!\[`, "-->", `--\>`, "```", "\\`\\`\\`").Replace(text)
+	return numbered.ReplaceAllString(opening.ReplaceAllString(text, `\$0`), `$1\$2`)
+}
+
+var (
+	tags         = regexp.MustCompile(`<([A-Za-z/])`)
+	declarations = regexp.MustCompile(`<([!?])`) // escaped so that nothing that looks for comments alone finds one
+	// What begins something at the beginning of a line.
+	opening  = regexp.MustCompile(`^(?:[-+*#>~=|]|\[[^\]]*\]:)`)
+	numbered = regexp.MustCompile(`^([0-9]{1,9})([.)] )`)
+)
+
+// harmless replaces each character by itself, a blank, or nothing, and takes the tokens apart by which the templates of
+// models tell who speaks.
+func harmless(text string) string { return tokens.Replace(visible(text)) }
+
+// tokens are those of ChatML, Llama, Mistral, Gemma and DeepSeek. Some servers take them for what they look like wherever
+// they stand in a prompt.
+var tokens = strings.NewReplacer(
+	"<|", "‹|", "<｜", "‹｜", "[INST]", "〔INST〕", "[/INST]", "〔/INST〕", "<<SYS>>", "‹SYS›", "<</SYS>>", "‹/SYS›",
+	"<start_of_turn>", "‹start_of_turn›", "<end_of_turn>", "‹end_of_turn›", "<s>", "‹s›", "</s>", "‹/s›",
+)
+
+// visible replaces each character by itself, a blank, or nothing.
+func visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):

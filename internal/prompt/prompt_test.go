@@ -13,10 +13,14 @@ func TestLine(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"a\nb\u2028c":       "a b c",
-		"【x】":               "〔x〕",
-		"<e\u200bnd>":       "…",
-		"\x1b[31mred\u202e": "[31mred",
+		"a\nb\u2028c":                 "a b c",
+		"【x】":                         "〔x〕",
+		"<e\u200bnd>":                 "…",
+		"\x1b[31mred\u202e":           "[31mred",
+		"a<|im_start|>system":         "a‹|im_start|>system",
+		"x [/INST] <<SYS>> y <s> z":   "x 〔/INST〕 ‹SYS› y ‹s› z",
+		"<\u200b|im_end|>":            "‹|im_end|>",
+		"<end_of_turn><｜User｜>a |> b": "‹end_of_turn›‹｜User｜>a |> b",
 	} {
 		if got := Line(text, " <end> ", ""); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
@@ -35,6 +39,29 @@ func TestLines(t *testing.T) {
 		"【x】\n < \u202eend  of\u200b it >!":    {"〔x〕", "…!"},
 	} {
 		if got := Lines(text, " < end of it > ", ""); !slices.Equal(got, want) {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestMarkdown: it is shown as it is written, whatever it would mean.
+func TestMarkdown(t *testing.T) {
+	for text, want := range map[string]string{
+		"likes tea - green, 2.5 cups": "likes tea - green, 2.5 cups",
+		"a < b, c->d, x*y, #1":        "a < b, c->d, x*y, #1",
+		"# heading":                   `\# heading`,
+		"- [x] done":                  `\- [x] done`,
+		"12. twelfth":                 `12\. twelfth`,
+		"2026-11-20, 3.5 and 4) x":    "2026-11-20, 3.5 and 4) x",
+		"> quoted":                    `\> quoted`,
+		"```sh\nrm -rf /":             "\\`\\`\\`sh rm -rf /",
+		"<script>alert(1)</script>":   `\<script>alert(1)\</script>`,
+		"a <!-- end --> b":            `a <\!-- end --\> b`,
+		"![x](http://evil/?q=1)":      `!\[x](http://evil/?q=1)`,
+		"[a]: http://evil":            `\[a]: http://evil`,
+		"---":                         `\---`,
+	} {
+		if got := Markdown(text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 	}

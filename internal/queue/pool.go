@@ -14,6 +14,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/pulse"
 )
 
 // Handler does a job. It may be called again for a job that it did before: after a crash, or when the result could not
@@ -28,7 +29,14 @@ type Options struct {
 	MaxAge time.Duration
 	// BackoffMin and BackoffMax bound the pauses between attempts, before a jitter of up to half of the pause.
 	BackoffMin, BackoffMax time.Duration
-	Log                    *slog.Logger
+	// Retention is how long what ended is kept, FailedRetention how long what failed; 0 is for ever.
+	Retention, FailedRetention time.Duration
+	Log                        *slog.Logger
+	// Pulse is told of each look for jobs. Optional.
+	Pulse pulse.Func
+	// Ended is told of each attempt whose end is stored: the state that it left, and the time since the job was accepted.
+	// Optional; it must not block.
+	Ended func(state memory.State, after time.Duration)
 }
 
 // Postpones reports whether a job that ended an attempt with the error is tried again: when the error may pass and the job
@@ -86,7 +94,10 @@ func NewPool(store Store, handler Handler, options Options) *Pool {
 }
 
 // Start begins to run jobs.
-func (p *Pool) Start() { p.loop.Go(p.run) }
+func (p *Pool) Start() {
+	p.loop.Go(p.run)
+	p.loop.Go(p.expireRegularly)
+}
 
 // Stop takes no more jobs, lets the running ones go on until the context ends, then cancels them, and waits. A job that
 // was cancelled is taken up again by the next Start on the same store.
@@ -215,6 +226,7 @@ func (p *Pool) claim() time.Duration {
 	if err != nil {
 		return p.claimFailed("claiming jobs", err)
 	}
+	p.options.Pulse.Beat(nil)
 	for _, job := range jobs {
 		p.start(job)
 	}
@@ -232,6 +244,9 @@ func (p *Pool) claimFailed(doing string, err error) time.Duration {
 	p.recover = true // it may have been done in spite of the error
 	p.mu.Unlock()
 	p.logFailure(p.ctx, doing, err)
+	if p.ctx.Err() == nil {
+		p.options.Pulse.Beat(err)
+	}
 	return storagePoll
 }
 
@@ -303,18 +318,22 @@ func (p *Pool) attempt(ctx context.Context, job Job) (final bool, err error) {
 		due = now.Add(storagePoll)
 	case errors.As(err, &transient) && p.options.Postpones(job, err, now):
 		due = now.Add(max(transient.RetryAfter, p.pause(attempts)))
-		log.Warn("consideration postponed", "error", err, "attempts", attempts, "until", due)
+		// The model's breaker has a line when it opens; one for each dialogue that waits for it would be a flood.
+		log.Debug("consideration postponed", "error", err, "attempts", attempts, "until", due)
 	default:
 		log.Error("consideration failed", "error", err, "attempts", attempts)
 		state, outcome = memory.StateFailed, memory.Outcome{Error: err.Error()}
 	}
 	if !due.IsZero() {
+		state = memory.StatePending
 		err = p.store.Postpone(ctx, job.Seq, due, memory.Outcome{Error: err.Error()}, now)
 	} else {
 		err = p.store.Finish(ctx, job.Seq, state, outcome, now)
 	}
 	if err != nil {
 		p.logFailure(ctx, "storing what came of a job", err)
+	} else if p.options.Ended != nil {
+		p.options.Ended(state, now.Sub(job.AcceptedAt))
 	}
 	return err == nil && due.IsZero(), err
 }

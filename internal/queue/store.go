@@ -35,6 +35,8 @@ type Acceptance struct {
 	Call        trace.Call        // what the request was a part of
 	Skip        map[string]string // speakers whose consideration is skipped from the start, and why
 	MaxPending  int               // refuse when this many of the scope's user's considerations wait
+	// MaxPendingNamespace refuses when this many of the namespace's considerations wait; 0 is any number.
+	MaxPendingNamespace int
 }
 
 // Forgotten counts what Forget deleted.
@@ -50,6 +52,13 @@ type Stats struct {
 	OldestPending time.Time // zero when none waits
 }
 
+// Depth says how many considerations of all namespaces are in a state.
+type Depth struct {
+	State  memory.State
+	Count  int64
+	Oldest time.Time // when the one longest in the queue was accepted, or last retried; zero when there is none
+}
+
 // ListQuery asks for a page of considerations.
 type ListQuery struct {
 	Audience    memory.Audience
@@ -57,6 +66,13 @@ type ListQuery struct {
 	OldestFirst bool
 	After       string // the next of the page before
 	Limit       int
+}
+
+// Expiry says what is deleted of what has ended.
+type Expiry struct {
+	EndedBefore  time.Time // of what was remembered or skipped; zero: nothing
+	FailedBefore time.Time // of what failed; zero: nothing
+	Limit        int       // of dialogues
 }
 
 // Store keeps the jobs. All methods are safe for concurrent use; errors wrap memory.ErrUnavailable when storage is down.
@@ -86,6 +102,13 @@ type Store interface {
 	List(ctx context.Context, user memory.User, q ListQuery) (jobs []Job, next string, err error)
 	// Stats counts what waits.
 	Stats(ctx context.Context, namespace string) (Stats, error)
-	// Forget deletes the user's dialogues, the user's view of other people's, and the user's messages in those.
+	// Forget deletes the user's dialogues, the user's view of other people's, and in those what the user said and, where
+	// the user is the scope's, was answered. What the others keep of these dialogues loses the reasons that may quote that.
+	// When it fails, what was deleted stays so, and calling it again goes on.
 	Forget(ctx context.Context, user memory.User) (Forgotten, error)
+	// Expire deletes dialogues of which all considerations ended before the times, with these, and returns how many; none when
+	// there are none left. Memories stay. Their request ids can be used anew.
+	Expire(ctx context.Context, e Expiry) (int64, error)
+	// ForgetMemory takes the words of a memory that was deleted out of what became of the user's considerations.
+	ForgetMemory(ctx context.Context, user memory.User, id string) error
 }

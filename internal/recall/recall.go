@@ -15,6 +15,9 @@ type Query struct {
 	User   memory.User
 	Filter Filter
 	Limit  int
+	// NeighborWeight is how much of its score a good hit of SearchKeyword gives the message after it, 0 to 1; 0 is nothing,
+	// also for the others around it (see Hit.Neighbors).
+	NeighborWeight float64
 }
 
 // Filter says which of a user's messages count. The audience has no default: the zero Filter matches nothing.
@@ -36,8 +39,15 @@ func (f *Filter) Matches(channel memory.Channel, agentID string, saidAt time.Tim
 // Hit is a message found by a search.
 type Hit struct {
 	Message session.Message
-	Score   float64
+	// Score is the message's own.
+	Score float64
+	// Neighbors is what those around it give, 0 to 1: NeighborWeight times Lift of the best of them. They are among the
+	// Lifting best of the search, of the same session, the same user's, and let through by the same filter.
+	Neighbors float64
 }
+
+// Relevance is both taken together as independent pieces of evidence are.
+func (h *Hit) Relevance() float64 { return 1 - (1-h.Score)*(1-h.Neighbors) }
 
 // Neighbors are the messages around a hit, each list oldest first.
 type Neighbors struct{ Before, After []session.Message }
@@ -46,8 +56,8 @@ type Neighbors struct{ Before, After []session.Message }
 // touch one user's messages only; the neighbours of those may be another's in the same session. An error wraps
 // memory.ErrUnavailable when storage is down.
 type Store interface {
-	// SearchKeyword returns up to q.Limit messages that share a term with the text, best first, those of the same score
-	// newest first. Scores are 0 to 1, as those of vectorstore.Store.SearchKeyword. A message is found as soon as it is
+	// SearchKeyword returns up to q.Limit messages that share a term with the text or, with q.NeighborWeight, were said
+	// next to one that does, the most relevant first, equal ones newest first. Scores are 0 to 1. A message is found as soon as it is
 	// stored. Of words that occur very often only the newest messages are looked at.
 	SearchKeyword(ctx context.Context, q Query, text string) ([]Hit, error)
 	// SearchVector returns up to q.Limit messages, most similar first. Only messages with a vector of this fingerprint are

@@ -2,14 +2,18 @@ package recall
 
 import "math"
 
-// BM25 parameters, those of the memories' keyword index.
+// BM25 parameters. The usual k1 = 1.2 and b = 0.75 are for articles. Less of both suits short texts: these are Anserini's
+// defaults (Yang, Fang and Lin, Anserini: Reproducible Ranking Baselines Using Lucene, 2018), and conversations in two
+// languages say the same (docs/design/recall.md).
 const (
-	bm25K1 = 1.2
-	bm25B  = 0.75
+	bm25K1 = 0.9
+	bm25B  = 0.4
 )
 
 // Scorer scores messages for one query: BM25, divided by what a message of average length would score that holds each term
-// of the query once, and capped at 1. It is the score of the memories' keyword index (docs/design/ranking.md).
+// of the query once, capped at 1, and multiplied by the square root of the share of the query that the message holds, each
+// term counted by its inverse document frequency. Without the last, one rare word said twice would be as good as two words
+// (docs/design/ranking.md).
 type Scorer struct {
 	place   map[string]int // of a term in the query
 	idf     []float64
@@ -33,21 +37,35 @@ func NewScorer(terms []string, holders []int64, count, length int64) *Scorer {
 	return s
 }
 
-// Part is what the i-th term adds to the score of a message of a length that holds it frequency times.
-func (s *Scorer) Part(i, frequency int, length float64) float64 {
+// Sum is what the terms of a message add up to; Score makes its score of it.
+type Sum struct {
+	weight  float32 // BM25, as a share of the best
+	covered float32 // share of the query
+}
+
+// Add counts the i-th term, which a message of a length holds frequency times.
+func (s *Scorer) Add(sum Sum, i, frequency int, length float64) Sum {
 	f := float64(frequency)
-	return s.idf[i] * f * (bm25K1 + 1) / (f + bm25K1*(1-bm25B+bm25B*length/s.average)) / s.best
+	share := s.idf[i] / s.best
+	sum.weight += float32(share * f * (bm25K1 + 1) / (f + bm25K1*(1-bm25B+bm25B*length/s.average)))
+	sum.covered += float32(share)
+	return sum
+}
+
+// Score is the score that the terms make together, 0 to 1.
+func (sum Sum) Score() float64 {
+	return min(1, float64(sum.weight)) * math.Sqrt(min(1, float64(sum.covered)))
 }
 
 // Score is a message's score, given its terms.
 func (s *Scorer) Score(terms []string) float64 {
-	var score float64
+	var sum Sum
 	for i, n := range s.Frequencies(terms) {
 		if n > 0 {
-			score += s.Part(i, n, float64(len(terms)))
+			sum = s.Add(sum, i, n, float64(len(terms)))
 		}
 	}
-	return min(1, score)
+	return sum.Score()
 }
 
 // Frequencies counts the query's terms among those of a message.

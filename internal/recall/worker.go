@@ -12,6 +12,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/embed"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/pulse"
 )
 
 // Options describes a Worker.
@@ -27,6 +28,8 @@ type Options struct {
 	// BackoffMin and BackoffMax bound the pauses while storage or the embedder is away.
 	BackoffMin, BackoffMax time.Duration
 	Log                    *slog.Logger
+	// Pulse is told whether the last attempt at something went through. Optional.
+	Pulse pulse.Func
 }
 
 const (
@@ -44,6 +47,7 @@ type Worker struct {
 	options  Options
 
 	postings, embeddings chan struct{} // wake the two tasks
+	indexing, embedding  sync.Mutex    // held during a pass of each
 	ctx                  context.Context
 	stop                 context.CancelFunc
 	tasks                sync.WaitGroup
@@ -66,9 +70,9 @@ func NewWorker(index Index, embedder embed.Embedder, options Options) *Worker {
 // Start begins the work, with what was left undone.
 func (w *Worker) Start() {
 	// Each on its own: keywords must not wait for an embedder that is away.
-	w.tasks.Go(func() { w.run(w.postings, w.keywords) })
+	w.tasks.Go(func() { w.run(w.postings, w.indexOnce) })
 	if w.options.Vectors > 0 {
-		w.tasks.Go(func() { w.run(w.embeddings, w.vectors) })
+		w.tasks.Go(func() { w.run(w.embeddings, w.embedOnce) })
 	}
 }
 
@@ -83,6 +87,27 @@ func (w *Worker) run(wake chan struct{}, pass func()) {
 		if !w.sleep(w.options.Pause) {
 			return
 		}
+	}
+}
+
+func (w *Worker) indexOnce() {
+	w.indexing.Lock()
+	defer w.indexing.Unlock()
+	w.keywords()
+}
+
+func (w *Worker) embedOnce() {
+	w.embedding.Lock()
+	defer w.embedding.Unlock()
+	w.vectors()
+}
+
+// CatchUp does at once what there is to do, and returns when it is done or the worker was stopped. Measurements need it:
+// otherwise how much is done differs from run to run.
+func (w *Worker) CatchUp() {
+	w.indexOnce()
+	if w.options.Vectors > 0 {
+		w.embedOnce()
 	}
 }
 
@@ -216,6 +241,7 @@ func (w *Worker) eventually(what string, fn func() error) bool {
 		if w.ctx.Err() != nil {
 			return false
 		}
+		w.options.Pulse.Beat(err)
 		if err == nil {
 			return true
 		}

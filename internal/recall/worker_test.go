@@ -323,3 +323,28 @@ func TestWorkerSwitchedOff(t *testing.T) {
 		}
 	})
 }
+
+// TestWorkerCatchUp: what is there is done when it returns, each message once.
+func TestWorkerCatchUp(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		e := newFlaky(t, 64)
+		p := start(t, dir, e)
+		defer p.stop()
+		p.worker.Stop()
+		p.worker = recall.NewWorker(p.recall, e, recall.Options{Vectors: 50, ChunkSize: 40, Log: slog.New(slog.DiscardHandler)}) // nobody starts it
+		p.say("ann", texts("first", 70)...)
+		p.worker.CatchUp()
+		p.say("ann", texts("second", 5)...)
+		p.worker.CatchUp()
+		if got := p.similar("ann"); !slices.Equal(got, append(texts("first", 70)[25:], texts("second", 5)...)) {
+			t.Errorf("%q", got)
+		}
+		if n := p.indexed("ann"); n != 70 {
+			t.Errorf("%d messages are indexed", n)
+		}
+		if n := len(e.taken()); n != 50+5 {
+			t.Errorf("%d texts were embedded, want each once", n)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/pulse"
 )
 
 // Options describe a Keeper.
@@ -17,6 +18,8 @@ type Options struct {
 	ListTTL  time.Duration // since a list was shown; 0 is for ever
 	Now      func() time.Time
 	Log      *slog.Logger
+	// Pulse is told how each sweep ended. Optional.
+	Pulse pulse.Func
 }
 
 // Keeper carries out the commands, and evicts in the background what no command touches.
@@ -48,7 +51,11 @@ func (k *Keeper) Start() {
 	go func() {
 		defer close(k.done)
 		for {
-			if err := k.Sweep(k.ctx); err != nil && k.ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) {
+			err := k.Sweep(k.ctx)
+			if k.ctx.Err() == nil {
+				k.options.Pulse.Beat(err)
+			}
+			if err != nil && k.ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) {
 				k.options.Log.Warn("old results were not deleted; it is tried again later", "error", err)
 			}
 			timer := time.NewTimer(sweepEvery)

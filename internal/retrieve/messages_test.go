@@ -106,13 +106,13 @@ func TestSources(t *testing.T) {
 		"both":                    {both, &world{}, &past{}, 0, "m s/1 s/7", false, nil},
 		"no messages":             {both, &world{}, nil, 0, "m", false, nil},
 		"nothing at all":          {[]Source{Messages}, &world{}, nil, 0, "", false, nil},
-		"memories late":           {both, &world{keyword: answer{after: late}}, &past{}, searching, "s/1 s/7", false, []Degradation{{Storage, lateReason}}},
-		"messages late":           {both, &world{}, &past{keyword: answer{after: late}, vector: answer{after: late, deaf: true}}, searching, "m", false, []Degradation{{Storage, lateReason}}},
-		"keywords of messages":    {both, &world{}, &past{keyword: answer{err: away}}, 0, "m s/7", false, []Degradation{{Storage, "storage is unavailable: disk full"}}},
-		"embedder":                {both, &world{embedder: answer{err: &memory.TransientError{Err: errors.New("503")}}}, &past{}, 0, "m s/1", false, []Degradation{{Embedding, "503"}}},
-		"embedder late":           {both, &world{embedder: answer{after: late}}, &past{}, searching, "m s/1", false, []Degradation{{Embedding, lateReason}}},
-		"neighbours away":         {both, &world{}, &past{neighbors: answer{err: away}}, 0, "m s/1 s/7", true, []Degradation{{Storage, "storage is unavailable: disk full"}}},
-		"neighbours late":         {both, &world{}, &past{neighbors: answer{after: late, deaf: true}}, budget, "m s/1 s/7", true, []Degradation{{Storage, lateReason}}},
+		"memories late":           {both, &world{keyword: answer{after: late}}, &past{}, searching, "s/1 s/7", false, []Degradation{{Storage, Late, lateReason}}},
+		"messages late":           {both, &world{}, &past{keyword: answer{after: late}, vector: answer{after: late, deaf: true}}, searching, "m", false, []Degradation{{Storage, Late, lateReason}}},
+		"keywords of messages":    {both, &world{}, &past{keyword: answer{err: away}}, 0, "m s/7", false, []Degradation{{Storage, Unavailable, "storage is unavailable: disk full"}}},
+		"embedder":                {both, &world{embedder: answer{err: &memory.TransientError{Err: errors.New("503")}}}, &past{}, 0, "m s/1", false, []Degradation{{Embedding, Unavailable, "503"}}},
+		"embedder late":           {both, &world{embedder: answer{after: late}}, &past{}, searching, "m s/1", false, []Degradation{{Embedding, Late, lateReason}}},
+		"neighbours away":         {both, &world{}, &past{neighbors: answer{err: away}}, 0, "m s/1 s/7", true, []Degradation{{Storage, Unavailable, "storage is unavailable: disk full"}}},
+		"neighbours late":         {both, &world{}, &past{neighbors: answer{after: late, deaf: true}}, budget, "m s/1 s/7", true, []Degradation{{Storage, Late, lateReason}}},
 		"neighbours just in time": {both, &world{}, &past{keyword: answer{after: 400 * time.Millisecond}, neighbors: answer{after: 399 * time.Millisecond}}, 799 * time.Millisecond, "m s/1 s/7", false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +157,9 @@ func TestMessageScores(t *testing.T) {
 		for i := range 10 {
 			p.byKeyword = append(p.byKeyword, recall.Hit{Message: utterance("s", int64(10+i), "same"), Score: 0.2})
 		}
+		p.byKeyword = append(p.byKeyword, recall.Hit{Message: utterance("s", 30, "lifted"), Score: 0.2, Neighbors: 0.25})
 		r := withPast(&world{}, p)
+		r.options.NeighborWeight = 0.75
 		defer r.Close()
 		q := query()
 		q.Sources, q.TopK, q.MinRelevance = []Source{Messages}, 3, 0.1
@@ -166,22 +168,25 @@ func TestMessageScores(t *testing.T) {
 			Created: vectorstore.Period{From: time.Unix(1, 0), Before: time.Unix(2, 0)},
 		}
 		result, err := r.Retrieve(t.Context(), q)
-		if err != nil || found(result) != "s/1 s/19 s/18" { // of equals, the later one
+		if err != nil || found(result) != "s/1 s/30 s/19" { // of equals, the later one
 			t.Fatal(found(result), err)
 		}
-		want := ScoreParts{Relevance: 1 - 0.5*0.95, Similarity: 1, Keyword: 0.5, Recency: 0.25, Importance: 0.5}
+		want := ScoreParts{Relevance: 1 - 0.5*0.97, Similarity: 1, Keyword: 0.5, Recency: 0.25, Importance: 0.5}
 		best := result.Messages[0]
 		if best.Parts != want || math.Abs(best.Score-want.Relevance*(0.8+0.025+0.05)) > 1e-9 {
 			t.Errorf("%+v with score %v, want %+v", best.Parts, best.Score, want)
 		}
+		if lifted := result.Messages[1].Parts; lifted.Neighbors != 0.25 || math.Abs(lifted.Relevance-(1-0.8*0.75)) > 1e-9 {
+			t.Errorf("%+v", lifted)
+		}
 		asked := p.asked
-		if asked.User != q.Scope.User() || asked.Limit < 3 || asked.Filter.AgentID != q.Filter.AgentID ||
+		if asked.User != q.Scope.User() || asked.NeighborWeight != 0.75 || asked.Limit < 3 || asked.Filter.AgentID != q.Filter.AgentID ||
 			!asked.Filter.SaidFrom.Equal(time.Unix(1, 0)) || !asked.Filter.SaidBefore.Equal(time.Unix(2, 0)) || !asked.Filter.Audience.Sees(memory.Channel{}) {
 			t.Errorf("asked for %+v", asked)
 		}
 		q.MinRelevance = 0
 		q.TopK = 100
-		if result, err = r.Retrieve(t.Context(), q); err != nil || len(result.Messages) != 12 {
+		if result, err = r.Retrieve(t.Context(), q); err != nil || len(result.Messages) != 13 {
 			t.Errorf("%d messages, %v", len(result.Messages), err)
 		}
 	})

@@ -75,7 +75,7 @@ func candidateOf(h Hit) trace.Candidate {
 	return trace.Candidate{
 		MemoryID: key.memory, SessionID: key.session, Position: key.position, Score: rounded(h.Score),
 		Relevance: rounded(h.Parts.Relevance), Similarity: rounded(h.Parts.Similarity), Keyword: rounded(h.Parts.Keyword),
-		Recency: rounded(h.Parts.Recency), Importance: rounded(h.Parts.Importance),
+		Neighbors: rounded(h.Parts.Neighbors), Recency: rounded(h.Parts.Recency), Importance: rounded(h.Parts.Importance),
 	}
 }
 

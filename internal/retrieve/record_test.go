@@ -51,7 +51,7 @@ func TestTraceOfRetrieve(t *testing.T) {
 				c.Error = err.Error()
 			}
 			calls.Record(ctx, c)
-		}), 10)
+		}), 10, nil)
 		q := query()
 		q.TopK, q.MinRelevance = 2, 0.2
 		q.Scope.SessionID, q.Scope.Channel = "s", memory.Channel{Kind: memory.ChannelDirect, ID: "dm"}

@@ -54,12 +54,16 @@ type Parts struct {
 type Options struct {
 	Budget time.Duration // for the whole of a call
 	// VectorWeight is how far a cosine similarity of 1 is evidence of relevance, 0 to 1; 0 is what suits the embedder.
-	VectorWeight    float64
+	VectorWeight float64
+	// NeighborWeight is how much of its keyword score a good message gives the one after it in its session, 0 to 1.
+	NeighborWeight  float64
 	RecencyHalfLife time.Duration
 	Prompts         Prompts
 	Labels          map[string]string // what messages of agents and users are headed by in the prompt, by id
 	Location        *time.Location    // for dates in the prompt, for users who set no time zone
 	Log             *slog.Logger
+	// Answered is told of each answer what was missing in it. Optional; it must not block.
+	Answered func(missing []Degradation)
 }
 
 // Query asks for memories, for messages of the past, or for both.
@@ -93,7 +97,7 @@ type Hit struct {
 
 // ScoreParts is what a score is made of, each 0 to 1.
 type ScoreParts struct {
-	Relevance, Similarity, Keyword, Recency, Importance float64
+	Relevance, Similarity, Keyword, Neighbors, Recency, Importance float64
 }
 
 // Component names what can be missing while the rest answers.
@@ -105,10 +109,25 @@ const (
 	Storage   Component = "storage"
 )
 
+// Cause is the kind of a degradation, for counting: there are few of them.
+type Cause string
+
+// The causes.
+const (
+	Late        Cause = "late"        // it was not there within the budget
+	Unavailable Cause = "unavailable" // it is away, or fails for now
+	Refused     Cause = "refused"     // it does not take this query
+	Internal    Cause = "internal"    // a fault of this program, which the log tells
+)
+
+// Causes are all there are.
+var Causes = []Cause{Late, Unavailable, Refused, Internal}
+
 // Degradation is one thing that was missing.
 type Degradation struct {
-	Component Component `json:"component"`
-	Reason    string    `json:"reason"`
+	Component Component
+	Cause     Cause
+	Reason    string // in words
 }
 
 // Retriever answers queries.
@@ -167,6 +186,9 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 		}
 	}
 	result.PromptContext = r.options.Prompts.render(result, q.Scope.UserID, r.options.Labels, s, r.options.Location, q.MaxContextRunes)
+	if r.options.Answered != nil {
+		r.options.Answered(result.Degraded)
+	}
 	r.note(q, slices.Concat(memories, messages), slices.Concat(result.Hits, messageHits), result.Degraded, recording)
 	return result, nil
 }
@@ -175,32 +197,34 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 func (r *Retriever) degraded(keyword, vector error) []Degradation {
 	var missing []Degradation
 	if problem := r.StorageProblem(); problem != "" {
-		missing = append(missing, Degradation{Storage, problem})
+		missing = append(missing, Degradation{Storage, Unavailable, problem})
 	} else if keyword != nil {
 		// The keyword half needs nothing but the store.
-		missing = append(missing, Degradation{Storage, r.explain(keyword)})
+		missing = append(missing, r.explain(Storage, keyword))
 	}
 	var embedding *embeddingError
 	switch {
 	case vector == nil, len(missing) > 0 && !errors.As(vector, &embedding):
 	default:
-		missing = append(missing, Degradation{Embedding, r.explain(vector)})
+		missing = append(missing, r.explain(Embedding, vector))
 	}
 	return missing
 }
 
 // explain turns an error into words for a caller. What nobody expected is logged, not told.
-func (r *Retriever) explain(err error) string {
+func (r *Retriever) explain(component Component, err error) Degradation {
 	var transient *memory.TransientError
 	var refused *memory.RefusedError
 	switch {
 	case errors.Is(err, errLate), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("%s (%s)", errLate, r.options.Budget)
-	case errors.Is(err, memory.ErrUnavailable), errors.As(err, &transient), errors.As(err, &refused):
-		return err.Error()
+		return Degradation{component, Late, fmt.Sprintf("%s (%s)", errLate, r.options.Budget)}
+	case errors.Is(err, memory.ErrUnavailable), errors.As(err, &transient):
+		return Degradation{component, Unavailable, err.Error()}
+	case errors.As(err, &refused):
+		return Degradation{component, Refused, err.Error()}
 	}
 	r.options.Log.Error("retrieving", "error", err)
-	return "internal error"
+	return Degradation{component, Internal, "internal error"}
 }
 
 // rank fuses the candidates of both halves. Either half alone is evidence of relevance, so they are combined as
@@ -219,7 +243,8 @@ func (r *Retriever) rank(found searched, from origin, now time.Time) []Hit {
 		return &ranked[i].Parts
 	}
 	for _, s := range keyword {
-		parts(s.Hit).Keyword = s.score
+		p := parts(s.Hit)
+		p.Keyword, p.Neighbors = s.score, s.neighbors
 	}
 	for _, s := range vector {
 		parts(s.Hit).Similarity = min(1, max(0, s.score))
@@ -228,7 +253,7 @@ func (r *Retriever) rank(found searched, from origin, now time.Time) []Hit {
 	for i := range ranked {
 		h := &ranked[i]
 		p := &h.Parts
-		p.Relevance = 1 - (1-p.Keyword)*(1-evidence(p.Similarity))
+		p.Relevance = 1 - (1-p.Keyword)*(1-p.Neighbors)*(1-evidence(p.Similarity))
 		p.Recency = r.recency(h.saidAt(), now)
 		p.Importance = h.importance()
 		h.Score = p.Relevance * (0.8 + 0.1*p.Recency + 0.1*p.Importance)
@@ -271,7 +296,7 @@ func (k hitKey) compare(other hitKey) int {
 // many and alike, they say hardly anything more (docs/design/recall.md has the numbers).
 const (
 	localVectorWeight  = 0.3
-	localMessageWeight = 0.05
+	localMessageWeight = 0.03
 	localNoise         = 0.1
 	modelVectorWeight  = 0.8
 )

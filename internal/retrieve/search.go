@@ -10,6 +10,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/embed"
 	"github.com/memsidecar/memsidecar/internal/recall"
 	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/span"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
@@ -38,10 +39,17 @@ type search struct {
 	half
 }
 
+// names are the searches' in spans.
+var names = map[search]string{
+	{fromMemories, byKeyword}: "memories by keyword", {fromMemories, byVector}: "memories by vector",
+	{fromMessages, byKeyword}: "messages by keyword", {fromMessages, byVector}: "messages by vector",
+}
+
 // scored is what a search found, with the search's own score.
 type scored struct {
 	Hit
-	score float64
+	score     float64
+	neighbors float64 // what those around a message give it
 }
 
 // outcome is what a search answered.
@@ -117,6 +125,8 @@ func (r *Retriever) search(ctx context.Context, q Query) searched {
 	var problem error
 	go func() {
 		defer close(vector)
+		ctx, end := span.Start(ctx, "embed query")
+		defer func() { end(problem) }()
 		if vectors, problem = r.Embedder.Embed(ctx, embed.ForQuery, []string{q.Text}); problem == nil {
 			embedded.Store(true)
 		}
@@ -127,6 +137,8 @@ func (r *Retriever) search(ctx context.Context, q Query) searched {
 			found[search] = outcome{err: errLate}
 			go func() {
 				var a outcome
+				ctx, end := span.Start(ctx, "search "+names[search])
+				defer func() { end(a.err) }()
 				if half == byKeyword {
 					a.hits, a.err = r.searchKeyword(ctx, q, from, limit)
 				} else if <-vector; problem != nil {
@@ -164,7 +176,9 @@ func (r *Retriever) searchKeyword(ctx context.Context, q Query, from origin, lim
 		hits, err := r.Store.SearchKeyword(ctx, q.Scope.User(), q.Text, q.Filter, limit)
 		return ofMemories(hits), err
 	}
-	hits, err := r.Messages.SearchKeyword(ctx, messageQuery(q, limit), q.Text)
+	asked := messageQuery(q, limit)
+	asked.NeighborWeight = r.options.NeighborWeight
+	hits, err := r.Messages.SearchKeyword(ctx, asked, q.Text)
 	return ofMessages(hits), err
 }
 
@@ -181,7 +195,7 @@ func (r *Retriever) searchVector(ctx context.Context, q Query, from origin, vect
 func ofMemories(hits []vectorstore.Hit) []scored {
 	list := make([]scored, len(hits))
 	for i, h := range hits {
-		list[i] = scored{Hit{Memory: h.Memory}, h.Score}
+		list[i] = scored{Hit: Hit{Memory: h.Memory}, score: h.Score}
 	}
 	return list
 }
@@ -189,7 +203,7 @@ func ofMemories(hits []vectorstore.Hit) []scored {
 func ofMessages(hits []recall.Hit) []scored {
 	list := make([]scored, len(hits))
 	for i := range hits {
-		list[i] = scored{Hit{Message: &hits[i].Message}, hits[i].Score}
+		list[i] = scored{Hit{Message: &hits[i].Message}, hits[i].Score, hits[i].Neighbors}
 	}
 	return list
 }

@@ -33,7 +33,7 @@ func (s *memoryService) ConsiderMemorizing(ctx context.Context, r *memsidecarv1.
 		}
 		return s.considerSession(ctx, r, scope, wait)
 	}
-	d := memory.Dialogue{Scope: scope, Messages: toMessages(r.GetMessages(), &v)}
+	d := memory.Dialogue{Scope: scope, Messages: s.options.toMessages(r.GetMessages(), &v)}
 	payload, err := payloadHash(d)
 	if err != nil {
 		return nil, err
@@ -189,8 +189,8 @@ func (s *memoryService) ListConsiderations(ctx context.Context, r *memsidecarv1.
 	for _, job := range jobs {
 		resp.Considerations = append(resp.Considerations, fromConsideration(job.Consideration))
 	}
-	resp.NextPageToken, err = nextPageToken(r, next)
-	return resp, err
+	resp.NextPageToken = next
+	return resp, nil
 }
 
 // RetryConsideration implements memsidecarv1.MemoryServiceServer.

@@ -66,6 +66,17 @@ var (
 		memsidecarv1.MemoryAction_MEMORY_ACTION_ADDED:        memory.ActionAdded,
 		memsidecarv1.MemoryAction_MEMORY_ACTION_REINFORCED:   memory.ActionReinforced,
 		memsidecarv1.MemoryAction_MEMORY_ACTION_LEFT_DELETED: memory.ActionLeftDeleted,
+		memsidecarv1.MemoryAction_MEMORY_ACTION_UPDATED:      memory.ActionUpdated,
+		memsidecarv1.MemoryAction_MEMORY_ACTION_OUTDATED:     memory.ActionOutdated,
+		memsidecarv1.MemoryAction_MEMORY_ACTION_WITHDRAWN:    memory.ActionWithdrawn,
+		memsidecarv1.MemoryAction_MEMORY_ACTION_QUARANTINED:  memory.ActionQuarantined,
+	})
+	memoryStates = newNames(map[memsidecarv1.MemoryState]memory.Status{
+		memsidecarv1.MemoryState_MEMORY_STATE_ACTIVE:      memory.StatusActive,
+		memsidecarv1.MemoryState_MEMORY_STATE_SUPERSEDED:  memory.StatusSuperseded,
+		memsidecarv1.MemoryState_MEMORY_STATE_EXPIRED:     memory.StatusExpired,
+		memsidecarv1.MemoryState_MEMORY_STATE_QUARANTINED: memory.StatusQuarantined,
+		memsidecarv1.MemoryState_MEMORY_STATE_WITHDRAWN:   memory.StatusWithdrawn,
 	})
 )
 
@@ -102,6 +113,9 @@ func toTime(p *timestamppb.Timestamp, field string, v *memory.Violations) time.T
 	if !p.IsValid() {
 		v.Add(field, "is not a valid time")
 		return time.Time{}
+	}
+	if p.AsTime().IsZero() { // what some languages have for no time: here it would pass for unset
+		v.Add(field, "is in the year 1: leave it unset when there is none")
 	}
 	return p.AsTime()
 }
@@ -147,15 +161,16 @@ func fromDurationPointer(d *time.Duration) *durationpb.Duration {
 	return durationpb.New(*d)
 }
 
-func toMessages(list []*memsidecarv1.Message, v *memory.Violations) []memory.Message {
+// toMessages reads messages as they are to be stored.
+func (o *Options) toMessages(list []*memsidecarv1.Message, v *memory.Violations) []memory.Message {
 	messages := make([]memory.Message, len(list))
 	for i, p := range list {
-		messages[i] = toMessage(p, fmt.Sprintf("messages[%d]", i), v)
+		messages[i] = o.toMessage(p, fmt.Sprintf("messages[%d]", i), v)
 	}
 	return messages
 }
 
-func toMessage(p *memsidecarv1.Message, at string, v *memory.Violations) memory.Message {
+func (o *Options) toMessage(p *memsidecarv1.Message, at string, v *memory.Violations) memory.Message {
 	m := memory.Message{
 		ID: p.GetId(), Role: roles.toDomain[p.GetRole()], Speaker: p.GetSpeakerId(), AgentID: p.GetAgentId(),
 		Content: p.GetContent(), Time: toTime(p.GetTime(), at+".time", v), Metadata: p.GetMetadataJson(),
@@ -168,7 +183,7 @@ func toMessage(p *memsidecarv1.Message, at string, v *memory.Violations) memory.
 			Time: toTime(call.GetTime(), in+".time", v),
 		})
 	}
-	return m
+	return o.RedactHistory.Message(m)
 }
 
 func fromMessages(messages []memory.Message) []*memsidecarv1.Message {
@@ -212,6 +227,8 @@ func fromMemory(m *memory.Memory) *memsidecarv1.Memory {
 		CreateTime: fromTime(m.CreatedAt), UpdateTime: fromTime(m.UpdatedAt), ObserveTime: fromTime(m.ObservedAt),
 		MentionCount: clamped(m.Mentions), LastMentionTime: fromTime(m.LastSaidAt),
 		UseCount: m.UseCount, LastUseTime: fromTime(m.LastUsedAt),
+		State: memoryStates.toProto[m.StatusAt(time.Now())], ValidFrom: fromTime(m.HoldsSince()), ValidTo: fromTime(m.ValidTo),
+		SupersededById: m.SupersededBy, QuarantineReason: m.Quarantine,
 	}
 }
 
@@ -219,7 +236,7 @@ func fromMemory(m *memory.Memory) *memsidecarv1.Memory {
 func toMemory(p *memsidecarv1.Memory, at string, v *memory.Violations) memory.Memory {
 	scope := toScope(p.GetScope())
 	source := p.GetProvenance()
-	return memory.Memory{
+	m := memory.Memory{
 		ID: p.GetId(), AgentID: scope.AgentID, Channel: scope.Channel, SessionID: scope.SessionID,
 		Text: p.GetText(), Kind: toKind(p.GetKind(), at+".kind", v), Importance: importance(p),
 		Explicit: p.GetExplicit(), Language: p.GetLanguage(),
@@ -233,7 +250,21 @@ func toMemory(p *memsidecarv1.Memory, at string, v *memory.Violations) memory.Me
 		ObservedAt: toTime(p.GetObserveTime(), at+".observe_time", v),
 		Mentions:   int(p.GetMentionCount()),
 		LastSaidAt: toTime(p.GetLastMentionTime(), at+".last_mention_time", v),
+		ValidFrom:  toTime(p.GetValidFrom(), at+".valid_from", v), ValidTo: toTime(p.GetValidTo(), at+".valid_to", v),
+		SupersededBy: p.GetSupersededById(), Quarantine: p.GetQuarantineReason(),
 	}
+	// The state follows from the other fields, but for a withdrawn memory, which is not imported.
+	switch status := memoryStates.toDomain[p.GetState()]; {
+	case status == memory.StatusWithdrawn:
+		m.WithdrawnAt = time.Now()
+	case status == memory.StatusSuperseded && m.SupersededBy == "":
+		v.Add(at+".superseded_by_id", "is required in this state: name the memory that took its place")
+	case status == memory.StatusExpired && m.ValidTo.IsZero():
+		v.Add(at+".valid_to", "is required in this state: say until when it held")
+	case status == memory.StatusQuarantined && m.Quarantine == "":
+		v.Add(at+".quarantine_reason", "is required in this state: say why it is not trusted")
+	}
+	return m
 }
 
 // clamped is a count as an int32.
@@ -278,6 +309,7 @@ func fromChanges(changes []memory.MemoryChange) []*memsidecarv1.MemoryChange {
 	for _, change := range changes {
 		list = append(list, &memsidecarv1.MemoryChange{
 			MemoryId: change.MemoryID, Action: actions.toProto[change.Action], Text: change.Text,
+			RelatedMemoryIds: change.Related, Reason: change.Reason,
 		})
 	}
 	return list

@@ -19,19 +19,27 @@ type digestService struct {
 	options Options
 }
 
-// digestViewer reads the scope of a call of this service.
-func (s *digestService) digestViewer(p *memsidecarv1.Scope, v *memory.Violations) digest.Viewer {
-	scope := scopeOf(p, true, v)
+// digestRequest is a request of this service.
+type digestRequest interface {
+	GetScope() *memsidecarv1.Scope
+	GetAgent() memsidecarv1.AgentFilter
+}
+
+// digestViewer reads whose, and what of it, a request is about.
+func (s *digestService) digestViewer(r digestRequest, v *memory.Violations) digest.Viewer {
+	scope := scopeOf(r.GetScope(), true, v)
 	if scope.SessionID != "" {
 		v.Add("scope.session_id", "must be unset: a digest is of a day, whatever the session")
 	}
-	return digest.Viewer{User: scope.User(), Audience: s.options.audience(scope)}
+	return digest.Viewer{User: scope.User(), Seen: digest.Seen{
+		Audience: s.options.audience(scope), AgentID: s.options.learnedBy(r.GetAgent(), scope, v),
+	}}
 }
 
 // GetDigest implements memsidecarv1.DigestServiceServer.
 func (s *digestService) GetDigest(ctx context.Context, r *memsidecarv1.GetDigestRequest) (*memsidecarv1.GetDigestResponse, error) {
 	var v memory.Violations
-	viewer, spoken := s.digestViewer(r.GetScope(), &v), languageOf(r.GetLanguage(), &v)
+	viewer, spoken := s.digestViewer(r, &v), languageOf(r.GetLanguage(), &v)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
@@ -46,7 +54,7 @@ func (s *digestService) GetDigest(ctx context.Context, r *memsidecarv1.GetDigest
 // ListDigests implements memsidecarv1.DigestServiceServer.
 func (s *digestService) ListDigests(ctx context.Context, r *memsidecarv1.ListDigestsRequest) (*memsidecarv1.ListDigestsResponse, error) {
 	var v memory.Violations
-	viewer, spoken := s.digestViewer(r.GetScope(), &v), languageOf(r.GetLanguage(), &v)
+	viewer, spoken := s.digestViewer(r, &v), languageOf(r.GetLanguage(), &v)
 	size, before := page(r, defaultPageSize, &v)
 	if err := v.Err(); err != nil {
 		return nil, err
@@ -63,14 +71,14 @@ func (s *digestService) ListDigests(ctx context.Context, r *memsidecarv1.ListDig
 		}
 		resp.Digests = append(resp.Digests, d)
 	}
-	resp.NextPageToken, err = nextPageToken(r, next)
-	return resp, err
+	resp.NextPageToken = next
+	return resp, nil
 }
 
 // SummarizeDay implements memsidecarv1.DigestServiceServer.
 func (s *digestService) SummarizeDay(ctx context.Context, r *memsidecarv1.SummarizeDayRequest) (*memsidecarv1.SummarizeDayResponse, error) {
 	var v memory.Violations
-	viewer, spoken := s.digestViewer(r.GetScope(), &v), languageOf(r.GetLanguage(), &v)
+	viewer, spoken := s.digestViewer(r, &v), languageOf(r.GetLanguage(), &v)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
@@ -126,7 +134,7 @@ func (s *digestService) considerWaiting(ctx context.Context, user memory.User) e
 // GetNotebook implements memsidecarv1.DigestServiceServer.
 func (s *digestService) GetNotebook(ctx context.Context, r *memsidecarv1.GetNotebookRequest) (*memsidecarv1.GetNotebookResponse, error) {
 	var v memory.Violations
-	viewer, spoken := s.digestViewer(r.GetScope(), &v), languageOf(r.GetLanguage(), &v)
+	viewer, spoken := s.digestViewer(r, &v), languageOf(r.GetLanguage(), &v)
 	most := limit(r.MaxEntries != nil, r.GetMaxEntries(), s.options.NotebookEntries, 1, notebook.MaxEntries, "max_entries", &v)
 	if err := v.Err(); err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/memsidecar/memsidecar/internal/access"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -35,6 +36,10 @@ func toStatus(err error) *status.Status {
 			&errdetails.RetryInfo{RetryDelay: durationpb.New(overload.RetryAfter)})
 	case errors.As(err, &outside):
 		return status.New(codes.OutOfRange, outside.Error())
+	case errors.Is(err, access.ErrUnauthenticated):
+		return status.New(codes.Unauthenticated, err.Error())
+	case errors.Is(err, access.ErrDenied):
+		return status.New(codes.PermissionDenied, err.Error())
 	case errors.Is(err, memory.ErrNotFound):
 		return status.New(codes.NotFound, err.Error())
 	case errors.Is(err, memory.ErrPrecondition):

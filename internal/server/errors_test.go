@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -56,10 +57,13 @@ func (b *lockedBuffer) take() string {
 func newClient(t *testing.T, parts Parts) (memsidecarv1.MemoryServiceClient, *lockedBuffer) {
 	t.Helper()
 	log := &lockedBuffer{}
+	if parts.Keeper == nil {
+		parts.Keeper = memories.NewKeeper(memories.Parts{})
+	}
 	if parts.StorageProblem == nil {
 		parts.StorageProblem = func() string { return "" }
 	}
-	s := New(parts, Options{MaxRequestBytes: 1 << 20, Visibility: memory.VisibilityChannel, Log: slog.New(slog.NewTextHandler(log, nil))})
+	s := New(parts, Options{MaxRequestBytes: 1 << 20, Visibility: memory.NewVisibility(memory.VisibilityChannel, nil), Log: slog.New(slog.NewTextHandler(log, nil))})
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ func parseFilter(text string, f *vectorstore.Filter, v *memory.Violations) error
 	declarations, err := filtering.NewDeclarations(
 		filtering.DeclareStandardFunctions(),
 		filtering.DeclareIdent("kind", filtering.TypeString),
+		filtering.DeclareIdent("state", filtering.TypeString),
 		filtering.DeclareIdent("agent_id", filtering.TypeString),
 		filtering.DeclareIdent("language", filtering.TypeString),
 		filtering.DeclareIdent("importance", filtering.TypeFloat),
@@ -76,7 +78,7 @@ func addCondition(e *expr.Expr, f *vectorstore.Filter) error {
 
 func addComparison(op, field string, value *expr.Expr, f *vectorstore.Filter) error {
 	switch field {
-	case "kind", "agent_id", "language", "explicit":
+	case "kind", "state", "agent_id", "language", "explicit":
 	case "importance":
 		if value.GetConstExpr() == nil {
 			return fmt.Errorf("importance is compared with what is not a number such as 0.5")
@@ -87,7 +89,7 @@ func addComparison(op, field string, value *expr.Expr, f *vectorstore.Filter) er
 	case "observe_time":
 		return addTime(op, field, value, &f.Observed)
 	default:
-		return fmt.Errorf("use kind, agent_id, language, importance, explicit, create_time or observe_time on the left side")
+		return fmt.Errorf("use kind, state, agent_id, language, importance, explicit, create_time or observe_time on the left side")
 	}
 	if op != filtering.FunctionEquals {
 		return fmt.Errorf("%s can only be compared with =", field)
@@ -108,17 +110,23 @@ func addComparison(op, field string, value *expr.Expr, f *vectorstore.Filter) er
 		return setOnce(&f.AgentID, field, text)
 	case "language":
 		return setOnce(&f.Language, field, text)
+	case "state":
+		return addOneOf(&f.Statuses, field, memory.Status(text), memory.Statuses())
 	}
-	kind := memory.Kind(text)
-	if !kind.Valid() {
-		return fmt.Errorf("%q is not a kind: use one of %v", text, memory.Kinds())
+	return addOneOf(&f.Kinds, field, memory.Kind(text), memory.Kinds())
+}
+
+// addOneOf sets what a field must be equal to, which must be one of the known values.
+func addOneOf[T ~string](to *[]T, field string, value T, known []T) error {
+	if !slices.Contains(known, value) {
+		return fmt.Errorf("%q is not a %s: use one of %v", value, field, known)
 	}
-	var wanted *memory.Kind
-	if len(f.Kinds) > 0 {
-		wanted = &f.Kinds[0]
+	var wanted *T
+	if len(*to) > 0 {
+		wanted = &(*to)[0]
 	}
-	f.Kinds = []memory.Kind{kind}
-	return setOnce(&wanted, field, kind)
+	*to = []T{value}
+	return setOnce(&wanted, field, value)
 }
 
 // setOnce sets what a field must be equal to.

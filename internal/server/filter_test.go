@@ -31,6 +31,8 @@ func TestFilter(t *testing.T) {
 		``:                                      true,
 		`kind = "preference"`:                   true,
 		`kind = "fact"`:                         false,
+		`state = "active"`:                      true,
+		`state = "expired" AND kind = "fact"`:   false,
 		`agent_id = "bot"`:                      true,
 		`agent_id = ""`:                         false,
 		`language = "zh" AND explicit = true`:   true,

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path"
@@ -14,37 +15,67 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// logUnary writes a debug line a call.
-func logUnary(log *slog.Logger) grpc.UnaryServerInterceptor {
+// watchUnary tells of each call that was answered, and logs it.
+func watchUnary(o *Options) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		started := time.Now()
 		resp, err := handler(ctx, req)
-		logCall(ctx, log, info.FullMethod, started, err)
+		o.answered(ctx, info.FullMethod, started, err)
 		return resp, err
 	}
 }
 
-func logStream(log *slog.Logger) grpc.StreamServerInterceptor {
+func watchStream(o *Options) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		started := time.Now()
 		err := handler(srv, stream)
-		logCall(stream.Context(), log, info.FullMethod, started, err)
+		o.answered(stream.Context(), info.FullMethod, started, err)
 		return err
 	}
 }
 
-func logCall(ctx context.Context, log *slog.Logger, method string, started time.Time, err error) {
-	log.DebugContext(ctx, "call", "method", path.Base(method), "code", status.Code(err).String(), "duration", time.Since(started))
+// answered writes a line a call: at debug level when it went well, when its caller gave up, and when storage is down,
+// which has a line of its own. An error's text is told at debug level only, because it may quote what was sent.
+func (o *Options) answered(ctx context.Context, method string, started time.Time, err error) {
+	took := time.Since(started)
+	code := status.Code(err)
+	if o.Answered != nil {
+		o.Answered(method, code.String(), took)
+	}
+	level := slog.LevelInfo
+	switch code {
+	case codes.OK, codes.Canceled, codes.Unavailable:
+		level = slog.LevelDebug
+	case codes.Internal:
+		return // told with its cause, where that is known
+	default:
+	}
+	line := []slog.Attr{slog.String("method", path.Base(method)), slog.String("code", code.String()), slog.Duration("duration", took)}
+	line = append(line, traceAttr(ctx)...)
+	if err != nil && o.Log.Enabled(ctx, slog.LevelDebug) {
+		line = append(line, slog.String("error", status.Convert(err).Message()))
+	}
+	o.Log.LogAttrs(ctx, level, "call", line...)
+}
+
+// traceAttr is the id of the OpenTelemetry trace that a call is a part of, if it is.
+func traceAttr(ctx context.Context) []slog.Attr {
+	if id := otelCall(ctx).OTelTraceID; id != "" {
+		return []slog.Attr{slog.String("otel_trace_id", id)}
+	}
+	return nil
 }
 
 // mapUnary turns errors into statuses and panics into INTERNAL, and refuses what could not be decoded.
 func mapUnary(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
-		defer func() { err = mapped(ctx, log, info.FullMethod, recover(), err) }()
+		started := time.Now()
+		defer func() { err = mapped(ctx, log, info.FullMethod, started, recover(), err) }()
 		if err := decodingProblem(req); err != nil {
 			return nil, err
 		}
@@ -54,12 +85,13 @@ func mapUnary(log *slog.Logger) grpc.UnaryServerInterceptor {
 
 func mapStream(log *slog.Logger) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
-		defer func() { err = mapped(stream.Context(), log, info.FullMethod, recover(), err) }()
+		started := time.Now()
+		defer func() { err = mapped(stream.Context(), log, info.FullMethod, started, recover(), err) }()
 		return handler(srv, decodingStream{stream})
 	}
 }
 
-func mapped(ctx context.Context, log *slog.Logger, method string, panicked any, err error) error {
+func mapped(ctx context.Context, log *slog.Logger, method string, started time.Time, panicked any, err error) error {
 	if panicked != nil {
 		err = fmt.Errorf("panic: %v\n%s", panicked, debug.Stack())
 	}
@@ -68,7 +100,10 @@ func mapped(ctx context.Context, log *slog.Logger, method string, panicked any, 
 	}
 	s := toStatus(err)
 	if s.Code() == codes.Internal {
-		log.ErrorContext(ctx, "internal error", "method", path.Base(method), "error", err)
+		log.LogAttrs(ctx, slog.LevelError, "internal error", append([]slog.Attr{
+			slog.String("method", path.Base(method)), slog.String("code", s.Code().String()),
+			slog.Duration("duration", time.Since(started)), slog.Any("error", err),
+		}, traceAttr(ctx)...)...)
 	}
 	return s.Err()
 }
@@ -105,4 +140,98 @@ func gate(method string, problem func() string) error {
 		return fmt.Errorf("%w: %s", memory.ErrUnavailable, reason)
 	}
 	return nil
+}
+
+// userUnary notes the calls that may store something of a user, so that none does after the user was forgotten.
+func userUnary(keeper *memories.Keeper) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
+		user := userOf(req)
+		if user.ID == "" || storesNothingLater(info.FullMethod) {
+			return handler(ctx, req)
+		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		call, err := keeper.Begin(ctx, user, cancel)
+		if err != nil {
+			return nil, err
+		}
+		defer call.Leave()
+		resp, err = handler(ctx, req)
+		return resp, whyCancelled(ctx, err)
+	}
+}
+
+func userStream(keeper *memories.Keeper) grpc.StreamServerInterceptor {
+	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		if !info.IsClientStream { // it tells what is stored
+			return handler(srv, stream)
+		}
+		ctx, cancel := context.WithCancelCause(stream.Context())
+		defer cancel(nil)
+		s := &userServerStream{ServerStream: stream, ctx: ctx, cancel: cancel, keeper: keeper}
+		err := handler(srv, s)
+		if s.call != nil {
+			s.call.Leave()
+		}
+		return whyCancelled(ctx, err)
+	}
+}
+
+// userServerStream is a stream whose first message with a scope says whose it is.
+type userServerStream struct {
+	grpc.ServerStream
+	ctx    context.Context //nolint:containedctx // that of the stream
+	cancel context.CancelCauseFunc
+	keeper *memories.Keeper
+	call   *memories.Call // nil until it is known whose
+}
+
+// Context implements grpc.ServerStream.
+func (s *userServerStream) Context() context.Context { return s.ctx }
+
+// RecvMsg implements grpc.ServerStream.
+func (s *userServerStream) RecvMsg(m any) error {
+	if s.call != nil {
+		s.call.Idle(true)
+	}
+	err := s.ServerStream.RecvMsg(m)
+	if s.call != nil {
+		s.call.Idle(false)
+	}
+	if cause := context.Cause(s.ctx); cause != nil && s.call != nil {
+		return cause
+	}
+	if user := userOf(m); err == nil && s.call == nil && user.ID != "" {
+		s.call, err = s.keeper.Begin(s.ctx, user, s.cancel)
+	}
+	return err
+}
+
+// userOf is the user that a request names, if any.
+func userOf(request any) memory.User {
+	r, ok := request.(interface{ GetScope() *memsidecarv1.Scope })
+	if !ok || r.GetScope() == nil {
+		return memory.User{}
+	}
+	var v memory.Violations
+	return scopeOf(r.GetScope(), false, &v).User()
+}
+
+// storesNothingLater reports whether a call need not be ended before its user is forgotten. What Retrieve and GetContext note
+// of it in the background is dropped then.
+func storesNothingLater(method string) bool {
+	switch method {
+	case memsidecarv1.MemoryService_ForgetUser_FullMethodName, memsidecarv1.MemoryService_Retrieve_FullMethodName,
+		memsidecarv1.MemoryService_GetStatus_FullMethodName, memsidecarv1.SessionService_GetContext_FullMethodName:
+		return true
+	}
+	return false
+}
+
+// whyCancelled is the error of a call that was cancelled from within, in the words of who did it.
+func whyCancelled(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, memory.ErrPrecondition) {
+		return cause
+	}
+	return err
 }

@@ -2,6 +2,9 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -46,7 +49,10 @@ func (s *memoryService) GetMemory(ctx context.Context, r *memsidecarv1.GetMemory
 	if err != nil {
 		return nil, err
 	}
-	return &memsidecarv1.GetMemoryResponse{Memory: fromMemory(&m)}, nil
+	if !m.WithdrawnAt.IsZero() {
+		return nil, fmt.Errorf("memory %q was withdrawn: list the withdrawn memories to see it, or revert that: %w", m.ID, memory.ErrNotFound)
+	}
+	return &memsidecarv1.GetMemoryResponse{Memory: s.standing(&m, time.Now())}, nil
 }
 
 // ListMemories implements memsidecarv1.MemoryServiceServer.
@@ -58,6 +64,7 @@ func (s *memoryService) ListMemories(ctx context.Context, r *memsidecarv1.ListMe
 	if err := parseFilter(r.GetFilter(), &q.Filter, &v); err != nil {
 		return nil, err
 	}
+	q.Filter.Statuses = listed(r.GetStates(), q.Filter.Statuses, &v)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
@@ -66,11 +73,40 @@ func (s *memoryService) ListMemories(ctx context.Context, r *memsidecarv1.ListMe
 		return nil, err
 	}
 	resp := &memsidecarv1.ListMemoriesResponse{}
+	now := time.Now()
 	for i := range found.Memories {
-		resp.Memories = append(resp.Memories, fromMemory(&found.Memories[i]))
+		resp.Memories = append(resp.Memories, s.standing(&found.Memories[i], now))
 	}
-	resp.NextPageToken, err = nextPageToken(r, found.Next)
-	return resp, err
+	resp.NextPageToken = found.Next
+	return resp, nil
+}
+
+// standing is a memory with how likely it is to be kept.
+func (s *memoryService) standing(m *memory.Memory, now time.Time) *memsidecarv1.Memory {
+	p := fromMemory(m)
+	p.Retention = new(s.Curve.Score(m, now))
+	return p
+}
+
+// listed are the states that a list shows, given those that the request and its filter name.
+func listed(named []memsidecarv1.MemoryState, filtered []memory.Status, v *memory.Violations) []memory.Status {
+	var statuses []memory.Status
+	for i, p := range named {
+		status, ok := memoryStates.toDomain[p]
+		if !ok {
+			v.Add(fmt.Sprintf("states[%d]", i), "is not a known state")
+		}
+		statuses = append(statuses, status)
+	}
+	switch {
+	case len(filtered) == 0 && len(statuses) == 0:
+		return []memory.Status{memory.StatusActive, memory.StatusExpired, memory.StatusQuarantined}
+	case len(filtered) == 0:
+		return statuses
+	case len(statuses) > 0 && !slices.Contains(statuses, filtered[0]):
+		v.Add("filter", "names a state that is not among states: leave one of them out")
+	}
+	return filtered
 }
 
 // UpdateMemory implements memsidecarv1.MemoryServiceServer.
@@ -116,7 +152,7 @@ func (s *memoryService) DeleteMemory(ctx context.Context, r *memsidecarv1.Delete
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Store.Delete(ctx, scope.User(), r.GetMemoryId(), s.options.audience(scope)); err != nil {
+	if err := s.Keeper.Delete(ctx, scope.User(), r.GetMemoryId(), s.options.audience(scope)); err != nil {
 		return nil, err
 	}
 	return &memsidecarv1.DeleteMemoryResponse{}, nil

@@ -15,7 +15,7 @@ import (
 // caller.
 func callUnary() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		call := trace.Call{OTelTraceID: otelTraceID(ctx)}
+		call := otelCall(ctx)
 		if r, ok := req.(interface{ GetTurnId() string }); ok {
 			call.TurnID = r.GetTurnId()
 		}
@@ -23,17 +23,17 @@ func callUnary() grpc.UnaryServerInterceptor {
 	}
 }
 
-// otelTraceID is the id of the trace that the call is a part of, or "": that of this process, if it takes part in tracing,
-// else that of the caller's W3C traceparent header.
-func otelTraceID(ctx context.Context) string {
+// otelCall names the span of OpenTelemetry that the call is, if this process takes part in tracing, else that of the
+// caller's W3C traceparent header. Without either it is empty.
+func otelCall(ctx context.Context) trace.Call {
 	const header = "traceparent"
 	span := oteltrace.SpanContextFromContext(ctx)
-	if values := metadata.ValueFromIncomingContext(ctx, header); !span.HasTraceID() && len(values) == 1 {
+	if values := metadata.ValueFromIncomingContext(ctx, header); !span.IsValid() && len(values) == 1 {
 		ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{header: values[0]})
 		span = oteltrace.SpanContextFromContext(ctx)
 	}
-	if !span.HasTraceID() {
-		return ""
+	if !span.IsValid() {
+		return trace.Call{}
 	}
-	return span.TraceID().String()
+	return trace.Call{OTelTraceID: span.TraceID().String(), OTelSpanID: span.SpanID().String()}
 }

@@ -1,11 +1,19 @@
 package server
 
 import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
@@ -16,18 +24,94 @@ const (
 	maxPageSize     = 1000
 )
 
-// pageToken is opaque to callers. It is bound to its query: a token used with other fields is refused, because the page
-// it names means nothing there.
-type pageToken struct {
-	After string `json:"a"`
-	Query []byte `json:"q"`
-}
+// A page token is the place of the page after, encrypted and authenticated under a key that is made of the database's own and
+// of the query, namespace and user included. So it says nothing, nobody but this sidecar can make one, and one that is used
+// with other fields is refused, because the place means nothing there. An interceptor opens the token of a request before the
+// call sees it, and seals that of the answer; calls know only places.
 
 // pagedRequest is a request for a page, following AIP-158.
 type pagedRequest interface {
 	proto.Message
 	GetPageSize() int32
 	GetPageToken() string
+}
+
+// Between the interceptor and page: an opened token begins with one of these, then come the place, or what is wrong.
+const (
+	openedToken  = "="
+	refusedToken = "!"
+)
+
+const notOurs = "is not one this server gave out: start again without it"
+
+// pages seals page tokens with the database's key, which is read with the first list.
+type pages struct {
+	load func(context.Context) ([]byte, error)
+	mu   sync.Mutex
+	key  []byte
+}
+
+// unary opens and seals the tokens of lists.
+func (p *pages) unary() grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		r, ok := req.(pagedRequest)
+		if !ok {
+			return handler(ctx, req)
+		}
+		sealer, err := p.sealer(ctx, queryHash(r))
+		if err != nil {
+			return nil, err
+		}
+		if token := r.GetPageToken(); token != "" {
+			setToken(r, "page_token", open(sealer, token))
+		}
+		resp, err := handler(ctx, req)
+		if answer, ok := resp.(interface {
+			proto.Message
+			GetNextPageToken() string
+		}); err == nil && ok && answer.GetNextPageToken() != "" {
+			sealed := sealer.Seal(nil, nil, []byte(answer.GetNextPageToken()), nil) //nolint:gosec // it makes a random nonce itself
+			setToken(answer, "next_page_token", base64.RawURLEncoding.EncodeToString(sealed))
+		}
+		return resp, err
+	}
+}
+
+func setToken(m proto.Message, field protoreflect.Name, token string) {
+	reflected := m.ProtoReflect()
+	reflected.Set(reflected.Descriptor().Fields().ByName(field), protoreflect.ValueOfString(token))
+}
+
+// sealer is that of one query.
+func (p *pages) sealer(ctx context.Context, query []byte) (cipher.AEAD, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.key == nil {
+		key, err := p.load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.key = key
+	}
+	mac := hmac.New(sha256.New, p.key)
+	mac.Write(query)
+	block, err := aes.NewCipher(mac.Sum(nil))
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+func open(sealer cipher.AEAD, token string) string {
+	sealed, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		return refusedToken + notOurs
+	}
+	place, err := sealer.Open(nil, nil, sealed, nil)
+	if err != nil {
+		return refusedToken + "belongs to another query, or is not one this server gave out: repeat the fields of the first page, or start again without it"
+	}
+	return openedToken + string(place)
 }
 
 // page reads the size, if there is one, and the place of the page that is asked for.
@@ -41,30 +125,15 @@ func page(r pagedRequest, usual int, v *memory.Violations) (size int, after stri
 	case size > maxPageSize:
 		size = maxPageSize // AIP-158: coerced, not refused
 	}
-	if r.GetPageToken() == "" {
-		return size, ""
+	token := r.GetPageToken()
+	after, opened := strings.CutPrefix(token, openedToken)
+	switch problem, refused := strings.CutPrefix(token, refusedToken); {
+	case refused:
+		v.Add("page_token", "%s", problem)
+	case token != "" && !opened: // no interceptor has seen it
+		v.Add("page_token", "%s", notOurs)
 	}
-	var token pageToken
-	data, err := base64.RawURLEncoding.DecodeString(r.GetPageToken())
-	if err == nil {
-		err = json.Unmarshal(data, &token)
-	}
-	switch {
-	case err != nil:
-		v.Add("page_token", "is not one this server gave out: start again without it")
-	case string(token.Query) != string(queryHash(r)):
-		v.Add("page_token", "belongs to another query: repeat the fields of the first page, or start again without it")
-	}
-	return size, token.After
-}
-
-// nextPageToken is the token of the page after, or "".
-func nextPageToken(r pagedRequest, after string) (string, error) {
-	if after == "" {
-		return "", nil
-	}
-	data, err := json.Marshal(pageToken{After: after, Query: queryHash(r)})
-	return base64.RawURLEncoding.EncodeToString(data), err
+	return size, after
 }
 
 // queryHash is over everything but the page's size and place.
@@ -76,8 +145,8 @@ func queryHash(r pagedRequest) []byte {
 	m.Clear(fields.ByName("page_token"))
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(query)
 	if err != nil {
-		return nil // a request that was decoded can be encoded
+		data = fmt.Append(nil, err) // a request that was decoded can be encoded
 	}
-	sum := sha256.Sum256(append([]byte(m.Descriptor().FullName()), data...))
-	return sum[:12]
+	sum := sha256.Sum256(append([]byte(m.Descriptor().FullName()+"\x00"), data...))
+	return sum[:]
 }

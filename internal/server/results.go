@@ -125,8 +125,8 @@ func (s *resultService) ListItems(ctx context.Context, r *memsidecarv1.ListItems
 	for i := range found.Items {
 		resp.Items = append(resp.Items, fromItem(&found.Items[i]))
 	}
-	resp.NextPageToken, err = nextPageToken(r, found.Next)
-	return resp, err
+	resp.NextPageToken = found.Next
+	return resp, nil
 }
 
 // GetResultList implements memsidecarv1.ResultServiceServer.

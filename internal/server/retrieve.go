@@ -31,6 +31,7 @@ var components = newNames(map[memsidecarv1.DegradedComponent]retrieve.Component{
 	memsidecarv1.DegradedComponent_DEGRADED_COMPONENT_STORAGE:   retrieve.Storage,
 	memsidecarv1.DegradedComponent_DEGRADED_COMPONENT_DECISION:  "decision", // in traces of considerations
 	memsidecarv1.DegradedComponent_DEGRADED_COMPONENT_SUMMARY:   "summary",
+	memsidecarv1.DegradedComponent_DEGRADED_COMPONENT_RECONCILE: "reconcile",
 })
 
 // Retrieve implements memsidecarv1.MemoryServiceServer.
@@ -64,7 +65,7 @@ func (s *memoryService) Retrieve(ctx context.Context, r *memsidecarv1.RetrieveRe
 
 func fromParts(p retrieve.ScoreParts) *memsidecarv1.ScoreParts {
 	return &memsidecarv1.ScoreParts{
-		Relevance: p.Relevance, Similarity: p.Similarity, Keyword: p.Keyword, Recency: p.Recency, Importance: p.Importance,
+		Relevance: p.Relevance, Similarity: p.Similarity, Keyword: p.Keyword, Neighbors: p.Neighbors, Recency: p.Recency, Importance: p.Importance,
 	}
 }
 
@@ -119,7 +120,10 @@ func (s *memoryService) query(r *memsidecarv1.RetrieveRequest) (retrieve.Query, 
 		}
 		q.Filter.Kinds = append(q.Filter.Kinds, kind)
 	}
-	q.Filter.AgentID = agentFilter(r.GetAgent(), scope, &v)
+	if r.GetIncludeHistory() {
+		q.Filter.Statuses = []memory.Status{memory.StatusActive, memory.StatusSuperseded, memory.StatusExpired}
+	}
+	q.Filter.AgentID = s.options.learnedBy(r.GetAgent(), scope, &v)
 	if err := v.Err(); err != nil {
 		return q, err
 	}

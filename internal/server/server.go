@@ -4,16 +4,25 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"time"
 
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc/filters"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/propagation"
+	oteltrace "go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/memsidecar/memsidecar/internal/audit"
 	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/digest"
@@ -21,7 +30,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/notebook"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/redact"
 	"github.com/memsidecar/memsidecar/internal/results"
+	"github.com/memsidecar/memsidecar/internal/retention"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/topics"
@@ -58,8 +69,11 @@ type Parts struct {
 	// Digests are those of the users' days.
 	Digests  *digest.Keeper
 	Notebook *notebook.Keeper
+	Auditor  *audit.Auditor
 	// StorageProblem says why storage is down, or "".
 	StorageProblem func() string
+	// PurgeWaiting says since when bytes of deleted data wait to be removed from the files; the zero time when there are none.
+	PurgeWaiting func() time.Time
 	// Components says how the parts are.
 	Components func() []Component
 	// Fingerprint is that of the embedder in use, "" until it is known.
@@ -70,8 +84,17 @@ type Parts struct {
 	Usage func(ctx context.Context, namespace string, since time.Time) ([]usage.Sum, error)
 	// Prices is what models cost.
 	Prices usage.Prices
+	// Curve scores how likely memories are to be kept.
+	Curve retention.Curve
+	// FullUsers counts the users of a namespace who have explicit memories up to the limit.
+	FullUsers func(ctx context.Context, namespace string) (int64, error)
 	// Budgets is how the token budgets of a namespace stand, its own first, and of its user if there is one.
 	Budgets func(ctx context.Context, user memory.User) ([]budget.Standing, error)
+	// Tokens say who may call, Limiter how often; nil is everybody, and as often as they like.
+	Tokens  Authenticator
+	Limiter Limiter
+	// PageKey is the database's key for page tokens.
+	PageKey func(ctx context.Context) ([]byte, error)
 }
 
 // Component is how one part is.
@@ -88,27 +111,38 @@ type Component struct {
 // Options describes a Server.
 type Options struct {
 	Version         string
-	MaxRequestBytes int // larger requests are answered INVALID_ARGUMENT
-	Visibility      memory.VisibilityRule
+	TLS             *tls.Config       // nil: connections are not encrypted
+	MaxRequestBytes int               // larger requests are answered INVALID_ARGUMENT
+	Visibility      memory.Visibility // who may see what
+	// OwnAgent narrows requests about what is remembered that name an agent, and do not say whose memories count, to it.
+	OwnAgent bool
 	// RecordConsidered records dialogues that are considered in their session, too.
 	RecordConsidered bool
 	// Window are the defaults of GetContext.
 	Window session.Limits
+	// MaxPerUser is how many memories a user may have, 0 any number.
+	MaxPerUser int
 	// Defaults of Retrieve.
 	TopK            int
 	MinScore        float64
 	MaxContextChars int
 	// NotebookEntries is the default of GetNotebook.
 	NotebookEntries int
-	Log             *slog.Logger
+	// RedactHistory takes secrets out of messages, and of what sessions are called, before anything is done with them;
+	// nil: they are stored as they were sent.
+	RedactHistory *redact.Redactor
+	// Answered is told of each call that was answered: its full method, its code, and how long that took. Optional.
+	Answered func(method, code string, took time.Duration)
+	// Tracing records the calls as spans of OpenTelemetry; nil records none.
+	Tracing oteltrace.TracerProvider
+	Log     *slog.Logger
 }
 
 // services are the names of the services with data behind them.
 var services = []string{
 	memsidecarv1.MemoryService_ServiceDesc.ServiceName, memsidecarv1.SessionService_ServiceDesc.ServiceName,
 	memsidecarv1.TraceService_ServiceDesc.ServiceName, memsidecarv1.ResultService_ServiceDesc.ServiceName,
-	memsidecarv1.TraceService_ServiceDesc.ServiceName,
-	memsidecarv1.DigestService_ServiceDesc.ServiceName,
+	memsidecarv1.DigestService_ServiceDesc.ServiceName, memsidecarv1.AuditService_ServiceDesc.ServiceName,
 }
 
 // Server answers gRPC calls.
@@ -124,15 +158,23 @@ const transportLimit = 64 << 20
 // New returns a server that Serve sets going.
 func New(parts Parts, options Options) *Server {
 	s := &Server{health: health.NewServer()}
-	s.grpc = grpc.NewServer(
+	guard := &guard{tokens: parts.Tokens, limiter: parts.Limiter, log: options.Log}
+	pages := &pages{load: parts.PageKey}
+	transport := insecure.NewCredentials()
+	if options.TLS != nil {
+		transport = credentials.NewTLS(options.TLS)
+	}
+	s.grpc = grpc.NewServer(append(tracing(options.Tracing),
+		grpc.Creds(transport),
+		grpc.InTapHandle(guard.admit),
 		grpc.MaxRecvMsgSize(max(transportLimit, options.MaxRequestBytes)),
 		grpc.ForceServerCodecV2(newCodec(options.MaxRequestBytes)),
-		grpc.ChainUnaryInterceptor(logUnary(options.Log), mapUnary(options.Log), gateUnary(parts.StorageProblem), callUnary()),
-		grpc.ChainStreamInterceptor(logStream(options.Log), mapStream(options.Log), gateStream(parts.StorageProblem)),
+		grpc.ChainUnaryInterceptor(watchUnary(&options), mapUnary(options.Log), guard.unary(), gateUnary(parts.StorageProblem), userUnary(parts.Keeper), pages.unary(), callUnary()),
+		grpc.ChainStreamInterceptor(watchStream(&options), mapStream(options.Log), guard.stream(), gateStream(parts.StorageProblem), userStream(parts.Keeper)),
 		// Bots keep one connection for days, through containers and proxies that drop idle ones silently.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
-	)
+	)...)
 	service := &memoryService{Parts: parts, options: options, started: time.Now()}
 	sessions := &sessionService{Parts: parts, options: options}
 	memsidecarv1.RegisterMemoryServiceServer(s.grpc, service)
@@ -140,6 +182,7 @@ func New(parts Parts, options Options) *Server {
 	memsidecarv1.RegisterTraceServiceServer(s.grpc, &traceService{Parts: parts, options: options, describe: sessions.describe})
 	memsidecarv1.RegisterResultServiceServer(s.grpc, &resultService{Parts: parts, options: options})
 	memsidecarv1.RegisterDigestServiceServer(s.grpc, &digestService{Parts: parts, options: options})
+	memsidecarv1.RegisterAuditServiceServer(s.grpc, &auditService{auditor: parts.Auditor})
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	for _, service := range services {
@@ -147,6 +190,18 @@ func New(parts Parts, options Options) *Server {
 	}
 	s.SetStorageServing(parts.StorageProblem() == "")
 	return s
+}
+
+// tracing records calls as spans, below the caller's if it sends one. Health checks come every few seconds and tell nothing.
+func tracing(provider oteltrace.TracerProvider) []grpc.ServerOption {
+	if provider == nil {
+		return nil
+	}
+	return []grpc.ServerOption{grpc.StatsHandler(otelgrpc.NewServerHandler(
+		otelgrpc.WithTracerProvider(provider), otelgrpc.WithPropagators(propagation.TraceContext{}),
+		otelgrpc.WithMeterProvider(noop.NewMeterProvider()),
+		otelgrpc.WithFilter(filters.Not(filters.HealthCheck())),
+	))}
 }
 
 // SetStorageServing reports storage as up or down to health checks.
@@ -188,7 +243,7 @@ type memoryService struct {
 
 // audience is what a request with this scope may see.
 func (o *Options) audience(scope memory.Scope) memory.Audience {
-	return o.Visibility.AudienceOf(scope.Channel)
+	return o.Visibility.AudienceOf(scope)
 }
 
 // viewer is who asks, for what is shared by several people.

@@ -62,6 +62,14 @@ func agentFilter(p memsidecarv1.AgentFilter, scope memory.Scope, v *memory.Viola
 	return nil
 }
 
+// learnedBy is agentFilter for what is remembered, where there is a configured default.
+func (o *Options) learnedBy(p memsidecarv1.AgentFilter, scope memory.Scope, v *memory.Violations) *string {
+	if p == memsidecarv1.AgentFilter_AGENT_FILTER_UNSPECIFIED && o.OwnAgent && scope.AgentID != "" {
+		return &scope.AgentID
+	}
+	return agentFilter(p, scope, v)
+}
+
 // limit reads a number that may be unset.
 func limit(set bool, value int32, usual, lowest, highest int, field string, v *memory.Violations) int {
 	if !set {

@@ -125,7 +125,7 @@ func (s *sessionService) newImport(p *memsidecarv1.ImportedSession) (*sessionImp
 	in := &sessionImport{
 		service: s, scope: scope, audience: viewer.Audience, settled: !p.GetConsider(),
 		about: session.Import{
-			Title: about.GetTitle(), Metadata: about.GetMetadataJson(),
+			Title: s.options.RedactHistory.Text(about.GetTitle()), Metadata: s.options.RedactHistory.JSON(about.GetMetadataJson()),
 			MemorizeEvery: toEvery(about.MemorizeEvery != nil, about.GetMemorizeEvery(), "session.session.memorize_every", &v),
 			CreatedAt:     toTime(about.GetCreateTime(), "session.session.create_time", &v),
 			UpdatedAt:     toTime(about.GetUpdateTime(), "session.session.update_time", &v),
@@ -144,7 +144,7 @@ func (in *sessionImport) add(ctx context.Context, i int, p *memsidecarv1.Message
 		return memory.Invalid(at, "is missing: each message of the stream after the first has one")
 	}
 	var v memory.Violations
-	d := memory.Dialogue{Scope: in.scope, Messages: []memory.Message{toMessage(p, at, &v)}}
+	d := memory.Dialogue{Scope: in.scope, Messages: []memory.Message{in.service.options.toMessage(p, at, &v)}}
 	hashes, err := messageHashes(d.Messages)
 	if err != nil {
 		return err

@@ -73,7 +73,7 @@ func (p *Parts) session(s *session.Session) *memsidecarv1.Session {
 func (s *sessionService) AppendMessages(ctx context.Context, r *memsidecarv1.AppendMessagesRequest) (*memsidecarv1.AppendMessagesResponse, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
-	d := memory.Dialogue{Scope: scope, Messages: toMessages(r.GetMessages(), &v)}
+	d := memory.Dialogue{Scope: scope, Messages: s.options.toMessages(r.GetMessages(), &v)}
 	hashes, err := messageHashes(d.Messages)
 	if err != nil {
 		return nil, err
@@ -207,8 +207,8 @@ func (s *sessionService) ListMessages(ctx context.Context, r *memsidecarv1.ListM
 		}
 		resp.Text = s.Conversations.RenderText(found, q.NewestFirst, spoken, names)
 	}
-	resp.NextPageToken, err = nextPageToken(r, found.Next)
-	return resp, err
+	resp.NextPageToken = found.Next
+	return resp, nil
 }
 
 // GetSession implements memsidecarv1.SessionServiceServer.
@@ -271,8 +271,8 @@ func (s *sessionService) ListSessions(ctx context.Context, r *memsidecarv1.ListS
 	for i := range found {
 		resp.Sessions = append(resp.Sessions, s.session(&found[i]))
 	}
-	resp.NextPageToken, err = nextPageToken(r, next)
-	return resp, err
+	resp.NextPageToken = next
+	return resp, nil
 }
 
 // UpdateSession implements memsidecarv1.SessionServiceServer.
@@ -284,11 +284,11 @@ func (s *sessionService) UpdateSession(ctx context.Context, r *memsidecarv1.Upda
 	for _, field := range maskedFields(r.GetUpdateMask(), p, []string{"title", "metadata_json", "memorize_every"}, "session", &v) {
 		switch field {
 		case "title":
-			title := p.GetTitle()
+			title := s.options.RedactHistory.Text(p.GetTitle())
 			v.Check("session.title", titleProblem(title))
 			patch.Title = &title
 		case "metadata_json":
-			metadata := p.GetMetadataJson()
+			metadata := s.options.RedactHistory.JSON(p.GetMetadataJson())
 			v.Check("session.metadata_json", metadataProblem(metadata))
 			patch.Metadata = &metadata
 		case "memorize_every":

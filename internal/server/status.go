@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/memsidecar/memsidecar/internal/access"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -20,7 +21,7 @@ func (s *memoryService) GetStatus(ctx context.Context, r *memsidecarv1.GetStatus
 	}
 	resp := &memsidecarv1.GetStatusResponse{
 		Version: s.options.Version, StartTime: fromTime(s.started),
-		Embedding: s.embeddingStatus(),
+		Embedding: s.embeddingStatus(ctx), PurgeWaitingSince: fromTime(s.PurgeWaiting()),
 	}
 	parts := s.Components()
 	for _, c := range parts {
@@ -39,6 +40,14 @@ func (s *memoryService) GetStatus(ctx context.Context, r *memsidecarv1.GetStatus
 	resp.Queue = &memsidecarv1.QueueStatus{
 		PendingCount: stats.Pending, FailedCount: stats.Failed, OldestPendingTime: fromTime(stats.OldestPending),
 	}
+	full, err := s.FullUsers(ctx, scope.Namespace)
+	switch {
+	case errors.Is(err, memory.ErrUnavailable):
+		return resp, nil
+	case err != nil:
+		return nil, err
+	}
+	resp.MemoryLimit = &memsidecarv1.MemoryLimit{MaxPerUser: clamped(s.options.MaxPerUser), FullUserCount: full}
 	note, err := s.cost(ctx, scope, int(r.GetUsageDays()), resp)
 	if err != nil && !errors.Is(err, memory.ErrUnavailable) {
 		return nil, err
@@ -51,8 +60,12 @@ func (s *memoryService) GetStatus(ctx context.Context, r *memsidecarv1.GetStatus
 	return resp, nil
 }
 
-func (s *memoryService) embeddingStatus() *memsidecarv1.EmbeddingStatus {
+// embeddingStatus tells how many memories there are to embed, in all namespaces together, only those whom that concerns.
+func (s *memoryService) embeddingStatus(ctx context.Context) *memsidecarv1.EmbeddingStatus {
 	status := &memsidecarv1.EmbeddingStatus{Fingerprint: s.Fingerprint()}
+	if grant, _ := access.GrantOf(ctx); grant.Level < access.Admin {
+		return status
+	}
 	if p := s.Vectorizing(); p.Running || p.Refused > 0 {
 		status.Progress = &memsidecarv1.EmbeddingProgress{
 			TotalCount: p.Total, DoneCount: p.Done, RefusedCount: p.Refused, Problem: p.Problem,

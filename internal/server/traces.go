@@ -84,8 +84,8 @@ func (s *traceService) ListTraces(ctx context.Context, r *memsidecarv1.ListTrace
 	for _, record := range records {
 		resp.Traces = append(resp.Traces, fromTrace(record))
 	}
-	resp.NextPageToken, err = nextPageToken(r, next)
-	return resp, err
+	resp.NextPageToken = next
+	return resp, nil
 }
 
 func fromTrace(r trace.Record) *memsidecarv1.Trace {
@@ -128,7 +128,7 @@ func fromRetrieveDetail(d *trace.RetrieveDetail) *memsidecarv1.RetrieveTrace {
 		p.Candidates = append(p.Candidates, &memsidecarv1.TraceCandidate{
 			MemoryId: c.MemoryID, SessionId: c.SessionID, Position: c.Position, Score: c.Score, Returned: c.Returned,
 			Parts: &memsidecarv1.ScoreParts{
-				Relevance: c.Relevance, Similarity: c.Similarity, Keyword: c.Keyword, Recency: c.Recency, Importance: c.Importance,
+				Relevance: c.Relevance, Similarity: c.Similarity, Keyword: c.Keyword, Neighbors: c.Neighbors, Recency: c.Recency, Importance: c.Importance,
 			},
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -43,7 +44,7 @@ func startTraced(t *testing.T) *traced {
 	s := &traced{recorder: trace.NewRecorder(sqlite.NewTraces(db), trace.Options{Retention: time.Hour, Log: log})}
 	server := grpc.NewServer(grpc.ChainUnaryInterceptor(mapUnary(log), callUnary()))
 	memsidecarv1.RegisterTraceServiceServer(server, &traceService{
-		Parts: Parts{Traces: s.recorder}, options: Options{Visibility: memory.VisibilityChannel},
+		Parts: Parts{Traces: s.recorder}, options: Options{Visibility: memory.NewVisibility(memory.VisibilityChannel, nil)},
 		describe: func(_ context.Context, viewer session.Viewer, id string, _ int) (*memsidecarv1.GetSessionResponse, error) {
 			return s.session(viewer, id)
 		},
@@ -210,6 +211,7 @@ func TestListTraces(t *testing.T) {
 	}
 	all := fromScope(annDirect)
 	all.SessionId = ""
+	lists := (&pages{key: make([]byte, 32)}).unary()
 	for want, r := range map[string]*memsidecarv1.ListTracesRequest{
 		"5 4 3 2 1 0": {Scope: all},
 		"3 2 1 0":     {Scope: fromScope(annDirect)},
@@ -223,10 +225,13 @@ func TestListTraces(t *testing.T) {
 			r.PageSize, r.PageToken = size, ""
 			var got []string
 			for more := true; more; more = r.GetPageToken() != "" {
-				resp, err := s.ListTraces(t.Context(), r)
+				answer, err := lists(t.Context(), proto.CloneOf(r), nil, func(ctx context.Context, req any) (any, error) {
+					return s.ListTraces(ctx, req.(*memsidecarv1.ListTracesRequest)) //nolint:errcheck // it is one
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
+				resp := answer.(*memsidecarv1.ListTracesResponse) //nolint:errcheck // it is one
 				for _, p := range resp.GetTraces() {
 					got = append(got, p.GetId())
 				}
@@ -271,8 +276,8 @@ func TestCallOf(t *testing.T) {
 	}{
 		"nothing":   {&memsidecarv1.GetTraceRequest{}, nil, trace.Call{}},
 		"turn":      {&memsidecarv1.RetrieveRequest{TurnId: "t"}, nil, trace.Call{TurnID: "t"}},
-		"trace":     {&memsidecarv1.GetContextRequest{}, []string{traceparent}, trace.Call{OTelTraceID: "0af7651916cd43dd8448eb211c80319c"}},
-		"unsampled": {nil, []string{traceparent[:53] + "00"}, trace.Call{OTelTraceID: "0af7651916cd43dd8448eb211c80319c"}},
+		"trace":     {&memsidecarv1.GetContextRequest{}, []string{traceparent}, trace.Call{OTelTraceID: "0af7651916cd43dd8448eb211c80319c", OTelSpanID: "b7ad6b7169203331"}},
+		"unsampled": {nil, []string{traceparent[:53] + "00"}, trace.Call{OTelTraceID: "0af7651916cd43dd8448eb211c80319c", OTelSpanID: "b7ad6b7169203331"}},
 		"nonsense":  {nil, []string{"00-xyz"}, trace.Call{}},
 		"zero":      {nil, []string{"00-00000000000000000000000000000000-b7ad6b7169203331-01"}, trace.Call{}},
 		"two":       {nil, []string{traceparent, traceparent}, trace.Call{}},

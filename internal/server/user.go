@@ -19,6 +19,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/results"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/trace"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -26,7 +27,13 @@ import (
 // meant, so it is refused.
 func wholeUser(p *memsidecarv1.Scope) (memory.User, error) {
 	var v memory.Violations
-	scope := scopeOf(p, true, &v)
+	scope := wholeScope(p, true, &v)
+	return scope.User(), v.Err()
+}
+
+// wholeScope reads a scope that names a user, or if need not be only the namespace, and nothing else.
+func wholeScope(p *memsidecarv1.Scope, needsUser bool, v *memory.Violations) memory.Scope {
+	scope := scopeOf(p, needsUser, v)
 	for _, field := range []struct {
 		name string
 		set  bool
@@ -40,7 +47,7 @@ func wholeUser(p *memsidecarv1.Scope) (memory.User, error) {
 			v.Add("scope."+field.name, "must be unset: this call concerns everything of the user, whatever the channel")
 		}
 	}
-	return scope.User(), v.Err()
+	return scope
 }
 
 // ForgetUser implements memsidecarv1.MemoryServiceServer.
@@ -78,6 +85,11 @@ func (s *memoryService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grp
 		Memory: func(m memory.Memory) error {
 			return stream.Send(&memsidecarv1.ExportUserResponse{
 				Record: &memsidecarv1.ExportUserResponse_Memory{Memory: fromMemory(&m)},
+			})
+		},
+		Revision: func(r vectorstore.Revision) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{
+				Record: &memsidecarv1.ExportUserResponse_MemoryRevision{MemoryRevision: fromRevision(&r)},
 			})
 		},
 		Consideration: func(job queue.Job) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/pulse"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
@@ -103,6 +104,8 @@ type Options struct {
 	// BackoffMin and BackoffMax bound the pauses after failures.
 	BackoffMin, BackoffMax time.Duration
 	Log                    *slog.Logger
+	// Pulse is told how looking for what is due ended when nothing was, and how each session's work did. Optional.
+	Pulse pulse.Func
 }
 
 // Keeper keeps conversations: it appends to them, cuts windows from them, and in the background has them considered,

@@ -115,6 +115,9 @@ func (k *Keeper) begin(now time.Time) time.Time {
 	if err != nil {
 		return k.down("looking for what is due", err)
 	}
+	if len(due) == 0 {
+		k.options.Pulse.Beat(nil)
+	}
 	k.mu.Lock()
 	listed := make(map[task]time.Time, len(due))
 	var stuck []Due
@@ -167,6 +170,9 @@ func (k *Keeper) down(doing string, err error) time.Time {
 // failed logs an error of the store, unless it only says that storage is down, which has a log line of its own, or that the
 // keeper stops.
 func (k *Keeper) failed(doing string, err error) {
+	if k.ctx.Err() == nil {
+		k.options.Pulse.Beat(err)
+	}
 	if k.ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) {
 		k.options.Log.Error("the storage of sessions failed", "doing", doing, "error", err)
 	}
@@ -201,13 +207,16 @@ func (k *Keeper) attempt(ctx context.Context, t task, d Due) (available bool) {
 		k.mu.Lock()
 		delete(k.pauses, t)
 		k.mu.Unlock()
+		k.options.Pulse.Beat(nil)
 		return true
 	case errors.Is(err, memory.ErrUnavailable):
+		k.options.Pulse.Beat(err)
 		return false
 	}
 	pause := k.pause(t, err)
 	if !errors.Is(err, errOff) {
-		k.options.Log.Warn("a session's background work is put off", "doing", t.kind, "namespace", t.namespace, "session", t.session,
+		k.options.Pulse.Beat(err)
+		k.options.Log.Log(ctx, memory.PutOffLevel(err), "a session's background work is put off", "doing", t.kind, "namespace", t.namespace, "session", t.session,
 			"error", err, "for", pause)
 	}
 	if err = k.Store.Postpone(ctx, d, time.Now().Add(pause)); err != nil {

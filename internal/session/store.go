@@ -30,8 +30,8 @@ type Store interface {
 
 	// Get returns a session that the viewer sees.
 	Get(ctx context.Context, v Viewer, sessionID string) (Session, error)
-	// List returns a page of the sessions that the viewer sees, the one that changed last first; from a group those of
-	// the group. next is empty on the last page.
+	// List returns a page of the sessions that the viewer sees, the one that changed last first. next is empty on the last
+	// page.
 	List(ctx context.Context, v Viewer, after string, limit int) (sessions []Session, next string, err error)
 	// Update changes a session that the viewer may write to.
 	Update(ctx context.Context, v Viewer, sessionID string, p Patch) (Session, error)

@@ -22,10 +22,32 @@ const (
 	maxRunes = 1000
 )
 
+// Text is a statement made ready to be compared with many others.
+type Text struct {
+	normalized string
+	runes      []rune
+	counts     [buckets]uint16 // how many of the characters fall into each bucket
+}
+
+const buckets = 32
+
+// Prepare makes a statement ready.
+func Prepare(text string) Text {
+	text = normalized(text)
+	t := Text{normalized: text, runes: []rune(text)}
+	for _, r := range t.runes {
+		t.counts[r%buckets]++
+	}
+	return t
+}
+
 // Same reports whether two statements say the same, by their letters: they are equal, or similar above Threshold with no
 // difference but in words that carry no meaning of their own, in words of the same meaning, or in spelling.
-func Same(a, b string) bool {
-	a, b = normalized(a), normalized(b)
+func Same(a, b string) bool { return Prepare(a).Same(Prepare(b)) }
+
+// Same is as the function Same.
+func (t Text) Same(other Text) bool {
+	a, b := t.normalized, other.normalized
 	switch {
 	case a == "" || b == "":
 		return false
@@ -33,22 +55,45 @@ func Same(a, b string) bool {
 		return true
 	case len(a) > 4*maxRunes || len(b) > 4*maxRunes:
 		return false
+	case !t.Comparable(other):
+		return false
 	}
-	return similarity([]rune(a), []rune(b)) > Threshold && !differ(tokens(a), tokens(b))
+	return similarity(t.runes, other.runes) > Threshold && !differ(tokens(a), tokens(b))
 }
+
+// Comparable reports whether two statements can be similar above Threshold at all, going by how many characters they have,
+// and of which. It costs little: to make one text of the other, each character that only one of them has must be touched.
+func (t Text) Comparable(other Text) bool {
+	onlyHere, onlyThere := 0, 0
+	for i, n := range t.counts {
+		if m := other.counts[i]; n > m {
+			onlyHere += int(n - m)
+		} else {
+			onlyThere += int(m - n)
+		}
+	}
+	longer := max(len(t.runes), len(other.runes))
+	return longer > 0 && 1-float64(max(onlyHere, onlyThere))/float64(longer) > Threshold
+}
+
+// Len is how many characters of the statement are compared.
+func (t Text) Len() int { return len(t.runes) }
 
 // Near reports whether two statements mean the same, given the cosine similarity of their embeddings. A model finds "the
 // user's sister is called Ann" and "the user's sister is called Eve" nearly equal, so that what is told apart by one
 // place in the same sentence is not the same, and neither is what differs in a negation, a number, a date or a qualifier.
-func Near(a, b string, cosine float64) bool {
-	if Same(a, b) {
+func Near(a, b string, cosine float64) bool { return Prepare(a).Near(Prepare(b), cosine) }
+
+// Near is as the function Near.
+func (t Text) Near(other Text, cosine float64) bool {
+	if t.Same(other) {
 		return true
 	}
-	a, b = normalized(a), normalized(b)
+	a, b := t.normalized, other.normalized
 	if cosine < NearThreshold || a == "" || b == "" || len(a) > 4*maxRunes || len(b) > 4*maxRunes {
 		return false
 	}
-	return similarity([]rune(a), []rune(b)) < alike && slices.Equal(marks(a), marks(b))
+	return similarity(t.runes, other.runes) < alike && slices.Equal(marks(a), marks(b))
 }
 
 // Similarity is 1 for equal texts, and 0 for texts that have no character in common: one minus the edit distance

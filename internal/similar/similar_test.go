@@ -1,6 +1,8 @@
 package similar_test
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/memsidecar/memsidecar/internal/similar"
@@ -103,4 +105,43 @@ func FuzzSame(f *testing.F) {
 			t.Errorf("%q and %q: it depends on the order", a, b)
 		}
 	})
+}
+
+// TestComparable: what is similar enough is never ruled out beforehand.
+func TestComparable(t *testing.T) {
+	letters := []rune("abc 茶喝不")
+	random := rand.New(rand.NewPCG(1, 2))
+	similarPairs, ruledOut := 0, 0
+	for range 3000 {
+		a := make([]rune, 5+random.IntN(20))
+		for i := range a {
+			a[i] = letters[random.IntN(len(letters))]
+		}
+		b := slices.Clone(a)
+		for range random.IntN(6) {
+			switch i := random.IntN(len(b)); random.IntN(3) {
+			case 0:
+				b[i] = letters[random.IntN(len(letters))]
+			case 1:
+				b = slices.Insert(b, i, letters[random.IntN(len(letters))])
+			case 2:
+				if len(b) > 1 {
+					b = slices.Delete(b, i, i+1)
+				}
+			}
+		}
+		one, other := string(a), string(b)
+		canBe := similar.Prepare(one).Comparable(similar.Prepare(other))
+		if similar.Similarity(one, other) > similar.Threshold {
+			similarPairs++
+			if !canBe {
+				t.Errorf("%q and %q are ruled out, with a similarity of %.2f", one, other, similar.Similarity(one, other))
+			}
+		} else if !canBe {
+			ruledOut++
+		}
+	}
+	if similarPairs < 100 || ruledOut < 100 {
+		t.Errorf("%d pairs are similar, %d are ruled out: too few to tell", similarPairs, ruledOut)
+	}
 }

@@ -23,9 +23,11 @@ type Access interface {
 	// commit; an error from fn undoes only what this fn did. fn must be quick, must use nothing but tx, and may run
 	// again for a caller that retries.
 	Write(ctx context.Context, fn func(tx *Tx) error) error
-	// Purge removes deleted bytes from the write-ahead log and reports whether it could: a reader that still needs the
-	// log prevents it. Then it is tried again in the background.
+	// Purge removes deleted bytes from the files and reports whether it could: a reader that still needs the write-ahead log
+	// prevents it. Then it is tried again in the background.
 	Purge(ctx context.Context) (bool, error)
+	// PurgeLater has them removed in the background.
+	PurgeLater()
 }
 
 // Querier is what reads: a connection or a transaction.
@@ -236,6 +238,12 @@ func outage(err error) bool {
 		return true
 	}
 	return false
+}
+
+// corrupt reports whether the error says that pages are broken.
+func corrupt(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && (e.Code()&0xff == sqlitelib.SQLITE_CORRUPT || e.Code()&0xff == sqlitelib.SQLITE_NOTADB)
 }
 
 // classify wraps an outage as memory.ErrUnavailable and leaves other errors as they are.

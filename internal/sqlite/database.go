@@ -34,13 +34,25 @@ const (
 // ErrNewer means that the database was written by a newer version of this program.
 var ErrNewer = errors.New("the database was written by a newer version of memsidecar: run that version")
 
+// ErrEmptied means that the file was emptied by something else: nothing of what it held is in it.
+var ErrEmptied = errors.New("the database is empty, but its write-ahead log (-wal) is not: something emptied it; restore a backup " +
+	"with memsidecar restore --replace, or move both files away to begin anew")
+
+// ErrDamaged means that some pages of the database cannot be read.
+var ErrDamaged = errors.New("the database is damaged: see what memsidecar check says, and restore a backup with memsidecar restore --replace")
+
 // database is one opened file. It is never reopened; Storage replaces it.
 type database struct {
-	log     *slog.Logger
+	log *slog.Logger
+	// raw is the file itself. It stays open as long as SQLite has the file: closing it would give up SQLite's locks, which
+	// POSIX keeps by process and file.
+	raw     *os.File
 	readers *pool
 	writer  *sql.DB
 	conn    *sql.Conn
 	tx      Tx
+
+	committed func(writes int, took time.Duration) // may be nil
 
 	writes  chan *writeRequest
 	stop    chan struct{}
@@ -61,6 +73,8 @@ const (
 	abandoned
 )
 
+func busyPragma() string { return fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds()) }
+
 // dsn sets the pragmas in the connection string, because they belong to a connection and pools open several.
 func dsn(path string, readOnly bool) string {
 	q := url.Values{}
@@ -77,18 +91,18 @@ func dsn(path string, readOnly bool) string {
 }
 
 // openDatabase opens the file in the folder, making it when it is missing, and migrates it.
-func openDatabase(ctx context.Context, dir string, log *slog.Logger) (_ *database, err error) {
+func openDatabase(ctx context.Context, dir string, options Options) (_ *database, err error) {
 	path := filepath.Join(dir, fileName)
 	// SQLite would create the file with the umask's permissions; texts in it are nobody else's business.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Close(); err != nil {
-		return nil, err
+	if err := adopt(dir, options.Log); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 
-	d := &database{log: log, writes: make(chan *writeRequest, maxBatch), stop: make(chan struct{}), stopped: make(chan struct{})}
+	d := &database{log: options.Log, committed: options.OnCommit, raw: f, writes: make(chan *writeRequest, maxBatch), stop: make(chan struct{}), stopped: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			d.closeFiles()
@@ -118,6 +132,21 @@ func openDatabase(ctx context.Context, dir string, log *slog.Logger) (_ *databas
 	}
 	go d.write()
 	return d, nil
+}
+
+// adopt looks at the file before SQLite does. An empty file is a new database to SQLite, and it deletes the log beside one.
+// What was synced into a new file must not be lost with its name.
+func adopt(dir string, log *slog.Logger) error {
+	path := DatabasePath(dir)
+	info, err := os.Stat(path)
+	if err != nil || info.Size() > 0 {
+		return err
+	}
+	if wal, err := os.Stat(path + "-wal"); err == nil && wal.Size() > 0 {
+		return ErrEmptied
+	}
+	log.Info("making a new database", "file", path)
+	return syncFolder(dir)
 }
 
 func migrate(ctx context.Context, db *sql.DB) error {
@@ -164,12 +193,25 @@ func (d *database) closeFiles() {
 	if d.writer != nil {
 		err = errors.Join(err, d.writer.Close())
 	}
+	err = errors.Join(err, d.raw.Close())
 	if err != nil {
 		d.log.Warn("closing the database", "error", err)
 	}
 }
 
 func (d *database) read(fn func(Querier) error) error { return fn(d.readers) }
+
+// sound looks at every page. It takes seconds for a million rows.
+func (d *database) sound(ctx context.Context) error {
+	var first string
+	if err := d.readers.QueryRow(ctx, `PRAGMA quick_check(1)`).Scan(&first); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if first != "ok" {
+		return fmt.Errorf("%w: %s", ErrDamaged, first)
+	}
+	return nil
+}
 
 func (d *database) submit(ctx context.Context, r *writeRequest) error {
 	if err := ctx.Err(); err != nil {
@@ -249,7 +291,11 @@ func (d *database) commit(batch []*writeRequest) {
 		return
 	}
 	results := make([]error, len(accepted))
+	started := time.Now()
 	err := d.transact(ctx, accepted, results)
+	if err == nil && d.committed != nil {
+		d.committed(len(accepted), time.Since(started))
+	}
 	for i, r := range accepted {
 		if err != nil {
 			r.done <- err
@@ -316,21 +362,4 @@ func call(fn func(*Tx) error, tx *Tx) (err error) {
 		}
 	}()
 	return fn(tx)
-}
-
-// purge copies the write-ahead log into the database and empties it. A reader in the middle of a query makes SQLite
-// answer "busy" in the result row and not as an error.
-func (d *database) purge(ctx context.Context) (done bool, err error) {
-	err = d.submit(ctx, &writeRequest{purge: func(ctx context.Context) error {
-		// It must not wait for the reader: every write would wait with it.
-		if _, err := d.conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil {
-			return err
-		}
-		var busy, inLog, copied int
-		err := d.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &inLog, &copied)
-		done = err == nil && busy == 0
-		_, restored := d.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds()))
-		return errors.Join(err, restored)
-	}})
-	return done, err
 }

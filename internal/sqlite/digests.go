@@ -75,7 +75,9 @@ func (d *Digests) Waiting(ctx context.Context, user memory.User, q digest.Waitin
 			if scope.AgentID == "" {
 				scope.AgentID = agent
 			}
-			return m, json.Unmarshal(text, &m.Message)
+			err = json.Unmarshal(text, &m.Message)
+			m.AgentID = agent // to whom it was said, too
+			return m, err
 		})
 		w.Scope = scope
 		return err
@@ -84,19 +86,19 @@ func (d *Digests) Waiting(ctx context.Context, user memory.User, q digest.Waitin
 }
 
 // CountWaiting implements digest.Store.
-func (d *Digests) CountWaiting(ctx context.Context, user memory.User, audience memory.Audience, from, before time.Time) (n int64, err error) {
+func (d *Digests) CountWaiting(ctx context.Context, user memory.User, seen digest.Seen, from, before time.Time) (n int64, err error) {
 	err = d.db.Read(ctx, func(r Querier) error {
 		userRow, err := UserRow(ctx, r, user)
 		if err != nil || userRow == 0 {
 			return err
 		}
-		keys, everything, err := visibilities(audience)
+		keys, everything, err := visibilities(seen.Audience)
 		if err != nil {
 			return err
 		}
 		first, last := period(from, before)
-		return r.QueryRow(ctx, `SELECT count(*)`+waitingClause+`AND (?5 OR s.visibility IN (SELECT value FROM json_each(?6)))`,
-			userRow, false, first, last, everything, keys).Scan(&n)
+		return r.QueryRow(ctx, `SELECT count(*)`+waitingClause+`AND (?5 OR s.visibility IN (SELECT value FROM json_each(?6)))
+			AND (?7 IS NULL OR m.agent_id = ?7)`, userRow, false, first, last, everything, keys, seen.AgentID).Scan(&n)
 	})
 	return n, err
 }
@@ -182,11 +184,15 @@ func insertFinding(ctx context.Context, tx *Tx, userRow int64, session sql.NullI
 	if err != nil {
 		return err
 	}
+	agent := f.AgentID
+	if c.ConsiderationID != "" {
+		agent = c.Scope.AgentID
+	}
 	remember := f.Importance > 0 && f.MemoryID == "" && c.ConsiderationID == ""
 	_, err = tx.Exec(ctx, `INSERT INTO digest_findings (user_row, contribution, number, session_row, session_id, agent_id,
 		channel_kind, channel_id, visibility, made_by, made_at, said_at, remember, memory_id, finding)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		userRow, c.ID, number, session, c.Scope.SessionID, c.Scope.AgentID, string(c.Scope.Channel.Kind), c.Scope.Channel.ID,
+		userRow, c.ID, number, session, c.Scope.SessionID, agent, string(c.Scope.Channel.Kind), c.Scope.Channel.ID,
 		c.Scope.Channel.VisibilityKey(), c.MadeBy, Micros(c.At), Micros(f.SaidAt), remember, f.MemoryID, string(text))
 	return err
 }
@@ -214,40 +220,41 @@ func scanEntry(scan func(...any) error) (e digest.Entry, err error) {
 }
 
 // Find implements digest.Store.
-func (d *Digests) Find(ctx context.Context, user memory.User, audience memory.Audience, from, before time.Time) (found []digest.Entry, err error) {
+func (d *Digests) Find(ctx context.Context, user memory.User, seen digest.Seen, from, before time.Time) (found []digest.Entry, err error) {
 	err = d.db.Read(ctx, func(r Querier) error {
 		userRow, err := UserRow(ctx, r, user)
 		if err != nil || userRow == 0 {
 			return err
 		}
-		keys, everything, err := visibilities(audience)
+		keys, everything, err := visibilities(seen.Audience)
 		if err != nil {
 			return err
 		}
 		first, last := period(from, before)
 		found, err = queryEntries(ctx, r, `WHERE user_row = ? AND said_at >= ? AND said_at < ?
-			AND (? OR visibility IN (SELECT value FROM json_each(?))) ORDER BY said_at, row`, userRow, first, last, everything, keys)
+			AND (? OR visibility IN (SELECT value FROM json_each(?))) AND (?6 IS NULL OR agent_id = ?6) ORDER BY said_at, row`,
+			userRow, first, last, everything, keys, seen.AgentID)
 		return err
 	})
 	return found, err
 }
 
 // Newest implements digest.Store.
-func (d *Digests) Newest(ctx context.Context, user memory.User, audience memory.Audience, before time.Time) (at time.Time, err error) {
+func (d *Digests) Newest(ctx context.Context, user memory.User, seen digest.Seen, before time.Time) (at time.Time, err error) {
 	err = d.db.Read(ctx, func(r Querier) error {
 		userRow, err := UserRow(ctx, r, user)
 		if err != nil || userRow == 0 {
 			return err
 		}
-		keys, everything, err := visibilities(audience)
+		keys, everything, err := visibilities(seen.Audience)
 		if err != nil {
 			return err
 		}
 		_, last := period(time.Time{}, before)
 		var said sql.NullInt64
 		err = r.QueryRow(ctx, `SELECT said_at FROM digest_findings WHERE user_row = ? AND said_at < ?
-			AND (? OR visibility IN (SELECT value FROM json_each(?))) ORDER BY said_at DESC LIMIT 1`,
-			userRow, last, everything, keys).Scan(&said)
+			AND (? OR visibility IN (SELECT value FROM json_each(?))) AND (?5 IS NULL OR agent_id = ?5) ORDER BY said_at DESC LIMIT 1`,
+			userRow, last, everything, keys, seen.AgentID).Scan(&said)
 		at = Time(said)
 		return optional(err)
 	})

@@ -12,6 +12,8 @@ import (
 )
 
 // sayForDigest appends what ann says, with a digest due after so many messages or at the end of the day.
+var everything = digest.Seen{Audience: memory.Everything()}
+
 func sayForDigest(t *testing.T, s *sqlite.Sessions, id string, every int, texts ...string) {
 	t.Helper()
 	a := session.Append{
@@ -65,11 +67,11 @@ func TestDigestProgress(t *testing.T) {
 	if err := d.Save(ctx, c); !errors.Is(err, digest.ErrChanged) {
 		t.Errorf("covered again: %v", err)
 	}
-	found, err := d.Find(ctx, ann, memory.Everything(), at, at.Add(time.Second))
+	found, err := d.Find(ctx, ann, everything, at, at.Add(time.Second))
 	if err != nil || len(found) != 2 || found[0].ID != "c/0" || found[0].SessionID != "one" || !found[0].SaidAt.Equal(at) {
 		t.Errorf("found %+v (%v)", found, err)
 	}
-	if found, err := d.Find(ctx, ann, memory.Audience{}, at, at.Add(time.Second)); err != nil || len(found) > 0 {
+	if found, err := d.Find(ctx, ann, digest.Seen{}, at, at.Add(time.Second)); err != nil || len(found) > 0 {
 		t.Errorf("somebody who sees nothing finds %+v (%v)", found, err)
 	}
 	waiting, err := d.Unremembered(ctx, ann)
@@ -100,7 +102,7 @@ func TestDigestProgress(t *testing.T) {
 	if err := d.Done(ctx, ann, digest.Rule{Now: at, Every: 2, DayEnd: at.Add(time.Hour)}); err != nil || dueAnn(t, d, at.Add(2*time.Hour)) {
 		t.Errorf("with nothing left it is due (%v)", err)
 	}
-	if newest, err := d.Newest(ctx, ann, memory.Everything(), time.Time{}); err != nil || !newest.Equal(at) {
+	if newest, err := d.Newest(ctx, ann, everything, time.Time{}); err != nil || !newest.Equal(at) {
 		t.Errorf("the newest is of %s (%v)", newest, err)
 	}
 	if n, err := d.Forget(ctx, ann); err != nil || n != 2 {
@@ -126,7 +128,7 @@ func TestDigestWhenAsked(t *testing.T) {
 	if err != nil || len(w.Messages) != 1 || w.Messages[0].Content != "asked" {
 		t.Errorf("when asked there waits %+v (%v)", w, err)
 	}
-	if n, err := d.CountWaiting(t.Context(), ann, memory.Everything(), at, at.Add(time.Second)); err != nil || n != 1 {
+	if n, err := d.CountWaiting(t.Context(), ann, everything, at, at.Add(time.Second)); err != nil || n != 1 {
 		t.Errorf("%d wait (%v)", n, err)
 	}
 }

@@ -112,6 +112,9 @@ func TestPurgeWithReader(t *testing.T) {
 		if <-purged {
 			t.Error("the purge was reported as done in spite of the reader")
 		}
+		if since := s.PurgeWaiting(); !since.Equal(begin) {
+			t.Errorf("a purge waits since %s, not since %s", since, begin)
+		}
 		if d := time.Since(begin); d > 5*time.Second {
 			t.Errorf("the purge took %s", d)
 		}
@@ -134,6 +137,9 @@ func TestPurgeWithReader(t *testing.T) {
 		synctest.Wait()
 		if names := holders(t, dir); names != nil {
 			t.Errorf("the secret is still in %v", names)
+		}
+		if since := s.PurgeWaiting(); !since.IsZero() {
+			t.Errorf("a purge waits since %s", since)
 		}
 		if lines := log.about("purged"); len(lines) != 1 {
 			t.Errorf("want one line in the log, got %q", lines)
@@ -160,5 +166,34 @@ func TestPurgeAfterCrash(t *testing.T) {
 	}
 	if names := holders(t, crashed); names != nil {
 		t.Errorf("the secret is still in %v", names)
+	}
+}
+
+// TestPurgeLeavesNoCopies: SQLite leaves copies of cells behind when it spreads a full page over several, and does not
+// overwrite them when it deletes the cells.
+func TestPurgeLeavesNoCopies(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, sqlite.Options{Dir: dir})
+	mustExec(t, s, `CREATE TABLE terms (term TEXT PRIMARY KEY, padding BLOB) WITHOUT ROWID`,
+		`CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)`, `CREATE INDEX notes_by_text ON notes (text)`)
+	// Numbers that lie in no order, so that pages are split everywhere.
+	mustExec(t, s, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
+		INSERT OR IGNORE INTO terms SELECT format('%x %s', (i * i * 7919 + i * 104729) % 1000003, iif(i % 3, 'other', '`+secret+`')), zeroblob(i % 50) FROM n`,
+		`INSERT INTO notes (text) SELECT term FROM terms ORDER BY length(padding), term DESC`,
+		`DELETE FROM terms WHERE term LIKE '%xylophone%'`, `DELETE FROM notes WHERE text LIKE '%xylophone%'`)
+	if done, err := s.Purge(t.Context()); !done || err != nil {
+		t.Fatalf("got %t, %v", done, err)
+	}
+	if names := holders(t, dir); names != nil {
+		t.Errorf("the secret is still in %v", names)
+	}
+	if got := value[string](t, s, `PRAGMA integrity_check`); got != "ok" {
+		t.Errorf("the database is %s", got)
+	}
+	if got := value[int](t, s, `SELECT count(*) FROM notes`); got != 6666 {
+		t.Errorf("%d rows are left", got)
+	}
+	if since := s.PurgeWaiting(); !since.IsZero() {
+		t.Errorf("a purge waits since %s", since)
 	}
 }

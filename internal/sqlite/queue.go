@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -17,12 +18,17 @@ import (
 )
 
 // Queue implements queue.Store.
-type Queue struct{ db Access }
+type Queue struct {
+	db Access
+	// Unquoted is told of people out of whose memories a note was taken, because it may have quoted somebody who was
+	// forgotten: what is cached of them is not true any more. Optional; it must be set before the queue is used.
+	Unquoted func(memory.User)
+}
 
 var _ queue.Store = (*Queue)(nil)
 
 // NewQueue returns the queue in the database.
-func NewQueue(db Access) *Queue { return &Queue{db} }
+func NewQueue(db Access) *Queue { return &Queue{db: db} }
 
 // overloadRetry is how long a caller is asked to wait when too much of one user waits.
 const overloadRetry = 30 * time.Second
@@ -81,8 +87,11 @@ func accept(ctx context.Context, tx *Tx, a queue.Acceptance, messages string, se
 		session_row) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0))`,
 		a.ID, scope.Namespace, scope.UserID, scope.AgentID, string(scope.Channel.Kind), scope.Channel.ID, scope.SessionID,
 		scope.Channel.VisibilityKey(), requestID, payload, messages, len(a.Dialogue.Messages), Micros(at),
-		a.Call.TurnID, a.Call.OTelTraceID, session)
+		a.Call.TurnID, otelParent(a.Call), session)
 	if err != nil {
+		return own, err
+	}
+	if err := hasRoomInNamespace(ctx, tx, a); err != nil {
 		return own, err
 	}
 	for _, speaker := range a.Speakers {
@@ -134,6 +143,23 @@ func hasRoom(ctx context.Context, tx *Tx, user memory.User, limited bool, maxPen
 		}
 	}
 	return waiting == 0, err
+}
+
+// hasRoomInNamespace is a *memory.OverloadError when too much waits in the dialogue's namespace. It costs what may wait there.
+func hasRoomInNamespace(ctx context.Context, tx *Tx, a queue.Acceptance) error {
+	if a.MaxPendingNamespace == 0 || len(a.Skip) >= len(a.Speakers) { // what is skipped does not wait
+		return nil
+	}
+	namespace, waiting := a.Dialogue.Scope.Namespace, 0
+	err := tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT 1 FROM considerations INDEXED BY considerations_line
+		WHERE namespace = ? AND state IN ('pending', 'running') LIMIT ?)`, namespace, a.MaxPendingNamespace).Scan(&waiting)
+	if err == nil && waiting >= a.MaxPendingNamespace {
+		err = &memory.OverloadError{
+			Limit:      fmt.Sprintf("%d considerations of namespace %q are waiting already", waiting, namespace),
+			RetryAfter: overloadRetry,
+		}
+	}
+	return err
 }
 
 // Claim implements queue.Store.
@@ -324,72 +350,6 @@ func (s *Queue) List(ctx context.Context, user memory.User, l queue.ListQuery) (
 	return jobs, next, err
 }
 
-// Forget implements queue.Store. A message of the user in other people's dialogues leaves an empty one behind, so that
-// the positions by which their memories cite messages stay true.
-func (s *Queue) Forget(ctx context.Context, user memory.User) (forgotten queue.Forgotten, err error) {
-	err = s.db.Write(ctx, func(tx *Tx) error {
-		forgotten = queue.Forgotten{}
-		rows, err := tx.Query(ctx, `SELECT d.row, d.messages FROM considerations c JOIN dialogues d ON d.row = c.dialogue_row
-			WHERE c.namespace = ? AND c.user_id = ?`, user.Namespace, user.ID)
-		if err != nil {
-			return err
-		}
-		type dialogue struct {
-			row      int64
-			messages []byte
-		}
-		dialogues, err := collect(rows, func(scan func(...any) error) (d dialogue, err error) {
-			err = scan(&d.row, &d.messages)
-			return d, err
-		})
-		if err != nil {
-			return err
-		}
-		forgotten.Considerations, err = tx.Affect(ctx, `DELETE FROM considerations WHERE namespace = ? AND user_id = ?`,
-			user.Namespace, user.ID)
-		if err != nil {
-			return err
-		}
-		for _, d := range dialogues {
-			removed, err := forgetSpeaker(ctx, tx, d.row, d.messages, user.ID)
-			if err != nil {
-				return err
-			}
-			forgotten.Messages += removed
-		}
-		return nil
-	})
-	return forgotten, err
-}
-
-// forgetSpeaker deletes a dialogue that nobody considers any more, or takes the speaker's words out of it.
-func forgetSpeaker(ctx context.Context, tx *Tx, row int64, text []byte, speaker string) (removed int64, err error) {
-	deleted, err := tx.Affect(ctx, `DELETE FROM dialogues WHERE row = ?1
-		AND NOT EXISTS (SELECT 1 FROM considerations WHERE dialogue_row = ?1)`, row)
-	if err != nil || deleted > 0 {
-		return 0, err
-	}
-	var d memory.Dialogue
-	if err := json.Unmarshal(text, &d.Messages); err != nil {
-		return 0, err
-	}
-	d, count := d.Without(speaker)
-	rest, err := json.Marshal(d.Messages)
-	if err != nil {
-		return 0, err
-	}
-	_, err = tx.Exec(ctx, `UPDATE dialogues SET messages = ?1, payload_hash = x'', request_id = CASE user_id WHEN ?2 THEN NULL
-		ELSE request_id END, turn_id = CASE user_id WHEN ?2 THEN '' ELSE turn_id END,
-		user_id = CASE user_id WHEN ?2 THEN '' ELSE user_id END WHERE row = ?3`,
-		string(rest), speaker, row)
-	if err != nil {
-		return 0, err
-	}
-	// What others' considerations had decided may rest on those words.
-	_, err = tx.Exec(ctx, `UPDATE considerations SET checkpoint = NULL WHERE dialogue_row = ?`, row)
-	return int64(count), err
-}
-
 // Stats implements queue.Store.
 func (s *Queue) Stats(ctx context.Context, namespace string) (stats queue.Stats, err error) {
 	err = s.db.Read(ctx, func(q Querier) error {
@@ -434,11 +394,11 @@ func getJob(ctx context.Context, q Querier, user memory.User, id string, audienc
 func scanJob(scan func(...any) error) (job queue.Job, err error) {
 	var due, accepted, updated, created sql.NullInt64
 	var checkpoint, outcome, messages []byte
-	var speaker string
+	var speaker, otel string
 	c, scope := &job.Consideration, &job.Dialogue.Scope
 	err = scan(&job.Seq, &c.State, &due, &c.Attempts, &checkpoint, &outcome, &accepted, &updated, &speaker,
 		&c.ID, &scope.Namespace, &scope.UserID, &scope.AgentID, &scope.Channel.Kind, &scope.Channel.ID, &scope.SessionID,
-		&messages, &created, &job.Call.TurnID, &job.Call.OTelTraceID)
+		&messages, &created, &job.Call.TurnID, &otel)
 	if err != nil {
 		return job, err
 	}
@@ -446,6 +406,7 @@ func scanJob(scan func(...any) error) (job queue.Job, err error) {
 		job.Checkpoint = checkpoint
 	}
 	job.AcceptedAt = Time(accepted)
+	job.Call.OTelTraceID, job.Call.OTelSpanID, _ = strings.Cut(otel, "-")
 	c.Scope = scope.WithUser(speaker)
 	c.NextAttemptAt, c.CreatedAt, c.UpdatedAt = Time(due), Time(created), Time(updated)
 	if err := json.Unmarshal(outcome, &c.Outcome); err != nil {

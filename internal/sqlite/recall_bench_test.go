@@ -135,6 +135,7 @@ func BenchmarkRecall(b *testing.B) {
 			}
 			q := recall.Query{
 				User: memory.User{Namespace: "n", ID: "ann"}, Filter: recall.Filter{Audience: memory.Everything()}, Limit: 100,
+				NeighborWeight: 0.5,
 			}
 			for _, kind := range []struct {
 				name  string

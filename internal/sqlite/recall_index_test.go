@@ -44,8 +44,8 @@ func (h *history) documents() (all []document) {
 	}
 }
 
-// ranked is what a search over all documents would answer, without any index.
-func ranked(all []document, text string) (hits []recall.Hit) {
+// ranked is what a search over all documents would answer, without any index. Documents are in the order of their session.
+func ranked(all []document, text string, neighborWeight float64) (hits []recall.Hit) {
 	terms := recall.QueryTerms(text)
 	holders := make([]int64, len(terms))
 	var length int64
@@ -58,14 +58,27 @@ func ranked(all []document, text string) (hits []recall.Hit) {
 		}
 	}
 	scorer := recall.NewScorer(terms, holders, int64(len(all)), length)
-	for _, d := range all {
-		if score := scorer.Score(d.terms); score > 0 {
-			hits = append(hits, recall.Hit{Message: d.message, Score: score})
+	scored := make([]recall.Hit, len(all))
+	for i, d := range all {
+		scored[i] = recall.Hit{Message: d.message, Score: scorer.Score(d.terms)}
+	}
+	better := func(a, b recall.Hit) int {
+		return cmp.Or(cmp.Compare(b.Relevance(), a.Relevance()), cmp.Compare(b.Message.Position, a.Message.Position))
+	}
+	best := slices.SortedFunc(slices.Values(scored), better)
+	for _, lifting := range best[:min(16, len(best))] {
+		at := slices.IndexFunc(scored, func(h recall.Hit) bool { return h.Message.Position == lifting.Message.Position })
+		for steps, share := range map[int]float64{1: 1, 2: 0.6, -1: 2.0 / 3, -2: 2.0 / 3 * 0.6} {
+			if i := at + steps; i >= 0 && i < len(scored) && max(scored[i].Message.Position-scored[at].Message.Position, scored[at].Message.Position-scored[i].Message.Position) <= 6 {
+				scored[i].Neighbors = max(scored[i].Neighbors, neighborWeight*share*lifting.Score)
+			}
 		}
 	}
-	slices.SortFunc(hits, func(a, b recall.Hit) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Message.Position, a.Message.Position))
-	})
+	for _, h := range slices.SortedFunc(slices.Values(scored), better) {
+		if h.Relevance() > 0 {
+			hits = append(hits, h)
+		}
+	}
 	return hits
 }
 
@@ -74,20 +87,31 @@ func (h *history) sameAsWithoutIndex(texts ...string) {
 	h.Helper()
 	all := h.documents()
 	for _, text := range texts {
-		want := ranked(all, text)
-		for _, limit := range []int{10_000, 10} {
-			got := h.search(query(listener, limit), text)
-			if len(got) != min(limit, len(want)) {
-				h.Errorf("%q: %d hits of %d, want %d", text, len(got), limit, min(limit, len(want)))
-				continue
+		for _, weight := range []float64{0, 0.6} {
+			want := ranked(all, text, weight)
+			for _, limit := range []int{10_000, 10} {
+				q := query(listener, limit)
+				q.NeighborWeight = weight
+				h.same(fmt.Sprintf("%q, %v, up to %d", text, weight, limit), h.search(q, text), want[:min(limit, len(want))], limit > 10)
 			}
-			for i, hit := range got {
-				if math.Abs(hit.Score-want[i].Score) > 1e-9 || limit > 10 && hit.Message.Position != want[i].Message.Position {
-					h.Errorf("%q: hit %d of %d is %d with %v, want %d with %v", text, i, limit, hit.Message.Position, hit.Score,
-						want[i].Message.Position, want[i].Score)
-					break
-				}
-			}
+		}
+	}
+}
+
+// same compares what was found, of the same places in the ranking only when told: which of equals come in may differ.
+func (h *history) same(what string, got, want []recall.Hit, places bool) {
+	h.Helper()
+	if len(got) != len(want) {
+		h.Errorf("%s: %d hits, want %d", what, len(got), len(want))
+		return
+	}
+	for i := range got {
+		got, want := &got[i], &want[i]
+		if math.Abs(got.Relevance()-want.Relevance()) > 1e-9 || places && (got.Message.Position != want.Message.Position ||
+			math.Abs(got.Neighbors-want.Neighbors) > 1e-9) {
+			h.Errorf("%s: hit %d is %d with %v and %v, want %d with %v and %v", what, i, got.Message.Position, got.Score, got.Neighbors,
+				want.Message.Position, want.Score, want.Neighbors)
+			return
 		}
 	}
 }

@@ -97,7 +97,12 @@ func (s *keywordSearch) run(ctx context.Context) ([]recall.Hit, error) {
 			hits = append(hits, rowHit{m.row, recall.Hit{Message: m.message, Score: score}})
 		}
 	}
-	slices.SortFunc(hits, func(a, b rowHit) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.row, a.row)) })
+	slices.SortFunc(hits, byRelevance)
+	if s.query.NeighborWeight > 0 {
+		if hits, err = s.lift(ctx, hits); err != nil {
+			return nil, err
+		}
+	}
 	found := make([]recall.Hit, 0, min(s.query.Limit, len(hits)))
 	for _, h := range hits[:min(s.query.Limit, len(hits))] {
 		found = append(found, h.Hit)
@@ -108,6 +113,10 @@ func (s *keywordSearch) run(ctx context.Context) ([]recall.Hit, error) {
 type rowHit struct {
 	row int64
 	recall.Hit
+}
+
+func byRelevance(a, b rowHit) int {
+	return cmp.Or(cmp.Compare(b.Relevance(), a.Relevance()), cmp.Compare(b.row, a.row))
 }
 
 // foundMessage is a message with its row and its terms.
@@ -183,7 +192,7 @@ func (s *keywordSearch) candidates(ctx context.Context, blocks []postingBlock) (
 	for i := range blocks {
 		known += blocks[i].total
 	}
-	scores := make(map[int64]float32, min(known, maxScored))
+	sums := make(map[int64]recall.Sum, min(known, maxScored))
 	left := maxScored
 	for done, i := range order {
 		b := &blocks[i]
@@ -198,13 +207,13 @@ func (s *keywordSearch) candidates(ctx context.Context, blocks []postingBlock) (
 		left -= len(postings)
 		for _, p := range postings {
 			if p.row <= s.state.upto && classes.has(p.tag) {
-				scores[p.row] += float32(s.scorer.Part(i, p.frequency, p.tag.length()))
+				sums[p.row] = s.scorer.Add(sums[p.row], i, p.frequency, p.tag.length())
 			}
 		}
 	}
-	candidates := make(candidateHeap, 0, len(scores))
-	for row, score := range scores {
-		candidates = append(candidates, candidate{row, score})
+	candidates := make(candidateHeap, 0, len(sums))
+	for row, sum := range sums {
+		candidates = append(candidates, candidate{row, float32(sum.Score())})
 	}
 	candidates.init()
 	return candidates, nil

@@ -31,7 +31,8 @@ func (s *Sessions) Delete(ctx context.Context, v session.Viewer, sessionID strin
 	if err != nil {
 		return session.Deleted{}, err
 	}
-	return deleted, s.complete(ctx, row)
+	// The id is free: nobody can make the call again, so it is completed whether or not its caller waits.
+	return deleted, s.complete(context.WithoutCancel(ctx), row)
 }
 
 // free gives the session's id up, and deletes the considerations of it that have not ended.
@@ -128,7 +129,8 @@ func emptyDialogues(ctx context.Context, tx *Tx, sessionRow int64) (more bool, e
 		if err != nil {
 			return false, err
 		}
-		_, err = tx.Exec(ctx, `UPDATE dialogues SET messages = ?, payload_hash = x'', session_row = NULL WHERE row = ?`,
+		_, err = tx.Exec(ctx, `UPDATE dialogues SET messages = ?, payload_hash = x'', session_row = NULL, session_id = '',
+			turn_id = '', otel_trace_id = '' WHERE row = ?`,
 			jsonArray(texts), f.row)
 		if err != nil {
 			return false, err
@@ -148,44 +150,14 @@ const deletedReason = "the session was deleted since"
 
 // emptyOutcomes takes the words out of what became of a dialogue: reasons quote what was said, changes what was remembered.
 func emptyOutcomes(ctx context.Context, tx *Tx, dialogueRow int64) error {
-	type ended struct {
-		seq  int64
-		text []byte
-	}
-	rows, err := tx.Query(ctx, `SELECT seq, outcome FROM considerations WHERE dialogue_row = ?`, dialogueRow)
-	if err != nil {
-		return err
-	}
-	found, err := collect(rows, func(scan func(...any) error) (e ended, err error) {
-		err = scan(&e.seq, &e.text)
-		return e, err
-	})
-	if err != nil {
-		return err
-	}
-	for _, e := range found {
-		var o memory.Outcome
-		if err := json.Unmarshal(e.text, &o); err != nil {
-			return err
-		}
-		if o.Reason != "" {
-			o.Reason = deletedReason
-		}
-		if o.Error != "" {
-			o.Error = deletedReason
-		}
+	return rewriteOutcomes(ctx, tx, dialogueRow, func(o *memory.Outcome) {
+		replace(&o.Reason, deletedReason)
+		replace(&o.Error, deletedReason)
 		for i := range o.Changes {
 			o.Changes[i].Text = ""
+			replace(&o.Changes[i].Reason, deletedReason)
 		}
-		text, err := json.Marshal(o)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `UPDATE considerations SET outcome = ? WHERE seq = ?`, string(text), e.seq); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // deleteSession deletes the session itself, and users of whom nothing else is stored.

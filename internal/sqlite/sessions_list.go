@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/session"
@@ -76,15 +77,24 @@ func narrowed(ctx context.Context, q Querier, v session.Viewer) (where string, a
 		return "", nil, err
 	}
 	const audience = ` AND (?5 OR s.visibility IN (SELECT value FROM json_each(?6)))`
+	inGroup, own := v.Channel.Kind == memory.ChannelGroup, v.Channel.VisibilityKey()
+	elsewhere := all || slices.ContainsFunc(keys, func(key string) bool { return key != own })
 	switch {
-	case v.Channel.Kind == memory.ChannelGroup:
-		return `WHERE s.namespace = ?4 AND s.visibility = ?5`, []any{v.Namespace, v.Channel.VisibilityKey()}, nil
+	case inGroup && (v.UserID == "" || !elsewhere):
+		return `WHERE s.namespace = ?4 AND s.visibility = ?5`, []any{v.Namespace, own}, nil
 	case v.UserID == "":
 		return `WHERE s.namespace = ?4 AND s.participants = 0` + audience, []any{v.Namespace, all, visible}, nil
 	}
 	userRow, err := UserRow(ctx, q, memory.User{Namespace: v.Namespace, ID: v.UserID})
-	if err != nil || userRow == 0 {
+	switch {
+	case err != nil:
 		return "", nil, err
+	case inGroup: // everybody's there, and those of the user that are seen from there
+		return `WHERE s.row IN (SELECT row FROM sessions WHERE namespace = ?7 AND visibility = ?8
+			UNION SELECT row FROM sessions WHERE row IN (SELECT session_row FROM session_participants WHERE user_row = ?4)
+			AND (?5 OR visibility IN (SELECT value FROM json_each(?6))))`, []any{userRow, all, visible, v.Namespace, own}, nil
+	case userRow == 0:
+		return "", nil, nil
 	}
 	return `WHERE s.row IN (SELECT session_row FROM session_participants WHERE user_row = ?4)` + audience,
 		[]any{userRow, all, visible}, nil

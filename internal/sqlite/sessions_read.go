@@ -165,8 +165,10 @@ func (s *Sessions) Window(ctx context.Context, v session.Viewer, sessionID strin
 			return err
 		}
 		wanted := agent
-		if slices.Equal(found.Agents, []string{agent}) {
-			wanted = "" // there is no other: that of all is this agent's
+		if alone, err := found.alone(ctx, q, agent); err != nil {
+			return err
+		} else if alone {
+			wanted = "" // that of all is this agent's
 		}
 		if i := slices.IndexFunc(summaries, func(s session.Summary) bool { return s.AgentID == wanted }); i >= 0 {
 			w.Summary = &summaries[i]
@@ -174,6 +176,15 @@ func (s *Sessions) Window(ctx context.Context, v session.Viewer, sessionID strin
 		return nil
 	})
 	return w, err
+}
+
+// alone reports whether all messages were said with the agent, none with another or with nobody in particular.
+func (s *sessionRow) alone(ctx context.Context, q Querier, agent string) (bool, error) {
+	if !slices.Equal(s.Agents, []string{agent}) {
+		return false, nil
+	}
+	n, err := s.count(ctx, q, &agent, 1, s.Last)
+	return n == s.Messages, err
 }
 
 func (s *sessionRow) summaries(ctx context.Context, q Querier) ([]session.Summary, error) {

@@ -110,13 +110,19 @@ func shrink(ctx context.Context, tx *Tx, messages []removed) (sessions []int64, 
 				return nil, err
 			}
 		}
+		if _, err := tx.Exec(ctx, `DELETE FROM session_agents WHERE session_row = ? AND messages <= 0`, row); err != nil {
+			return nil, err
+		}
 	}
 	return sessions, nil
 }
 
 // Forget implements session.Store. What it does is done in steps, each of which leaves everything consistent: calling it
-// again goes on.
+// again goes on, also with sessions of which an earlier call had deleted a part and nobody takes part any more.
 func (s *Sessions) Forget(ctx context.Context, user memory.User) (forgotten session.Forgotten, err error) {
+	if err := s.Sweep(ctx); err != nil {
+		return forgotten, err
+	}
 	var userRow int64
 	err = s.db.Read(ctx, func(q Querier) (err error) {
 		userRow, err = UserRow(ctx, q, user)
@@ -140,7 +146,7 @@ func (s *Sessions) Forget(ctx context.Context, user memory.User) (forgotten sess
 		forgotten.Messages += step.messages
 		forgotten.Sessions += int64(len(step.empty))
 		for _, row := range step.empty {
-			if err := s.complete(ctx, row); err != nil {
+			if err := s.complete(context.WithoutCancel(ctx), row); err != nil {
 				return forgotten, err
 			}
 		}

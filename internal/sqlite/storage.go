@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -16,11 +15,6 @@ import (
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
-
-const lockName = "memsidecar.lock"
-
-// ErrLocked means that another sidecar uses the data folder.
-var ErrLocked = errors.New("another memsidecar uses this data folder: stop it, or give this one another data_dir")
 
 // Options describes the storage.
 type Options struct {
@@ -31,6 +25,8 @@ type Options struct {
 	RetryMin, RetryMax time.Duration
 	// OnChange is called after each change of the breaker's state. Optional; it must not call Storage.
 	OnChange func(breaker.Status)
+	// OnCommit is told of each commit: how many writes shared it, and how long it took. Optional; it must not block.
+	OnCommit func(writes int, took time.Duration)
 }
 
 // Storage is the database behind its circuit breaker. It is usable at once, also when the database cannot be opened:
@@ -44,8 +40,12 @@ type Storage struct {
 	db    *database    // nil while not open
 	hooks []func()
 
+	// damaged is set when a broken page was met: opening meets none, so the next one is believed only after a look at all pages.
+	damaged atomic.Bool
+
 	wake  chan struct{} // the breaker opened
 	purge chan struct{} // a purge is still to be done
+	due   purging
 	stop  context.CancelFunc
 	tasks sync.WaitGroup
 }
@@ -63,7 +63,7 @@ func Open(ctx context.Context, options Options) (*Storage, error) {
 	}
 	s := &Storage{
 		options: options,
-		lock:    flock.New(filepath.Join(options.Dir, lockName), flock.SetPermissions(0o600)),
+		lock:    newLock(options.Dir),
 		wake:    make(chan struct{}, 1),
 		purge:   make(chan struct{}, 1),
 	}
@@ -135,62 +135,6 @@ func (s *Storage) Write(ctx context.Context, fn func(*Tx) error) error {
 	return s.do(func(db *database) error { return db.submit(ctx, &writeRequest{fn: fn}) })
 }
 
-// Purge implements Access.
-func (s *Storage) Purge(ctx context.Context) (done bool, err error) {
-	// Reads take microseconds to milliseconds: a few short pauses outlast them.
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.MaxInterval = 5*time.Millisecond, 200*time.Millisecond
-	done, err = backoff.Retry(ctx, func() (bool, error) {
-		done, err := s.purgeOnce(ctx)
-		switch {
-		case err != nil:
-			return false, backoff.Permanent(err)
-		case !done:
-			return false, errLogInUse
-		}
-		return true, nil
-	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(2*time.Second))
-	if !done {
-		signal(s.purge)
-	}
-	if errors.Is(err, errLogInUse) {
-		err = nil
-	}
-	return done, err
-}
-
-var errLogInUse = errors.New("a reader uses the write-ahead log")
-
-func (s *Storage) purgeOnce(ctx context.Context) (done bool, err error) {
-	err = s.do(func(db *database) (err error) {
-		done, err = db.purge(ctx)
-		return err
-	})
-	return done, err
-}
-
-// purgeLater goes on with purges that a reader or an outage prevented.
-func (s *Storage) purgeLater(ctx context.Context) {
-	for {
-		select {
-		case <-s.purge:
-		case <-ctx.Done():
-			return
-		}
-		for done := false; !done; {
-			if !sleep(ctx, s.options.RetryMin) {
-				return
-			}
-			select {
-			case <-s.purge: // asked for meanwhile; this attempt serves that as well
-			default:
-			}
-			done, _ = s.purgeOnce(ctx) // an outage has its own log line
-		}
-		s.options.Log.Info("deleted data is purged from the write-ahead log")
-	}
-}
-
 // sleep waits, and reports false when the context ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
@@ -215,7 +159,11 @@ func (s *Storage) do(fn func(*database) error) error {
 		if s.db == nil {
 			return errClosed
 		}
-		return fn(s.db)
+		err := fn(s.db)
+		if corrupt(err) {
+			s.damaged.Store(true)
+		}
+		return err
 	})
 	return classify(err)
 }
@@ -258,7 +206,7 @@ func (s *Storage) reopen(ctx context.Context) error {
 		s.db = nil
 	}
 	err := func() error {
-		if err := os.MkdirAll(s.options.Dir, 0o700); err != nil {
+		if err := makeFolder(s.options.Dir); err != nil {
 			return err
 		}
 		if !s.lock.Locked() {
@@ -270,27 +218,9 @@ func (s *Storage) reopen(ctx context.Context) error {
 				return ErrLocked
 			}
 		}
-		db, err := openDatabase(ctx, s.options.Dir, s.options.Log)
+		db, err := s.openSound(ctx)
 		if err != nil {
 			return err
-		}
-		// Opening reads little; ask for a write before anybody relies on it, since a full disk or a read-only file
-		// shows only then.
-		if err := db.submit(ctx, &writeRequest{fn: func(tx *Tx) error {
-			_, err := tx.Exec(ctx, "PRAGMA user_version = 0")
-			return err
-		}}); err != nil {
-			db.close()
-			return err
-		}
-		// What a process that was killed had deleted may still be in the log.
-		purged, err := db.purge(ctx)
-		if err != nil {
-			db.close()
-			return err
-		}
-		if !purged {
-			signal(s.purge)
 		}
 		s.db = db
 		return nil
@@ -303,4 +233,34 @@ func (s *Storage) reopen(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// openSound opens the database and makes sure that it is worth relying on.
+func (s *Storage) openSound(ctx context.Context) (_ *database, err error) {
+	db, err := openDatabase(ctx, s.options.Dir, s.options)
+	if corrupt(err) {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			db.close()
+		}
+	}()
+	if s.damaged.Load() {
+		if err := db.sound(ctx); err != nil {
+			return nil, err
+		}
+		s.damaged.Store(false)
+	}
+	unpurged, err := db.prove(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if unpurged {
+		s.PurgeLater()
+	}
+	return db, nil
 }

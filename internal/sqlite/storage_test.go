@@ -115,6 +115,29 @@ func TestCannotOpen(t *testing.T) {
 			"newer version of memsidecar",
 		},
 		{
+			"emptied file",
+			func(t *testing.T, dir string) {
+				write(t, filepath.Join(dir, databaseName), nil)
+				write(t, filepath.Join(dir, databaseName+"-wal"), garbage)
+			},
+			func(t *testing.T, dir string) { remove(t, filepath.Join(dir, databaseName+"-wal")) },
+			"something emptied it",
+		},
+		{
+			"broken schema",
+			func(t *testing.T, dir string) {
+				raw(t, dir, `PRAGMA user_version = 1`)
+				f := filepath.Join(dir, databaseName)
+				data, err := os.ReadFile(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				write(t, f, data[:len(data)/2])
+			},
+			func(t *testing.T, dir string) { remove(t, filepath.Join(dir, databaseName)) },
+			"malformed",
+		},
+		{
 			"folder in place of the file",
 			func(t *testing.T, dir string) { mkdir(t, filepath.Join(dir, databaseName)) },
 			func(t *testing.T, dir string) { remove(t, filepath.Join(dir, databaseName)) },
@@ -216,7 +239,7 @@ func TestCorruptionWhileOpen(t *testing.T) {
 		var opened atomic.Int32
 		s.OnOpen(func() { opened.Add(1) })
 		bad := append([]byte(nil), good...)
-		for i := 40 * 4096; i < len(bad); i++ { // the schema stays readable, the table's pages do not
+		for i := len(bad) - 50*4096; i < len(bad); i++ { // the schema stays readable, the table's pages do not
 			bad[i] = 0xAA
 		}
 		overwrite(t, path, bad)
@@ -233,9 +256,15 @@ func TestCorruptionWhileOpen(t *testing.T) {
 		}
 		time.Sleep(300 * time.Millisecond) // when the breaker would let a probe through
 		refused(t, s)
+		time.Sleep(time.Hour) // it can be opened all the time, and is not believed
+		if status := s.Status(); status.State == breaker.Closed || !strings.Contains(status.Reason, "the database is damaged") ||
+			!strings.Contains(status.Reason, "memsidecar restore") {
+			t.Fatalf("after an hour the status is %+v", status)
+		}
+		refused(t, s)
 
 		overwrite(t, path, good)
-		time.Sleep(2 * time.Second)
+		time.Sleep(90 * time.Second)
 		synctest.Wait()
 		if got := value[int](t, s, `SELECT sum(length(text)) FROM notes`); got != 200*2000 {
 			t.Errorf("after mending the sum is %d", got)

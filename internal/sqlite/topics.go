@@ -144,6 +144,10 @@ func appendSaid(ctx context.Context, r Querier, found []said, q topics.Query, us
 		query += ` AND owner_row = ?`
 		args = append(args, user)
 	}
+	if q.AgentID != nil { // this alone the index has not
+		query += ` AND agent_id = ?`
+		args = append(args, *q.AgentID)
+	}
 	rows, err := r.Query(ctx, query+` ORDER BY said_at DESC LIMIT ?`, append(args, topics.MaxMessages+1)...)
 	if err != nil {
 		return nil, err

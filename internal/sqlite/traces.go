@@ -262,3 +262,37 @@ func (s *Traces) deleteInSteps(ctx context.Context, where string, args ...any) (
 		}
 	}
 }
+
+// rewriteTraces changes the records that a clause finds.
+func rewriteTraces(ctx context.Context, tx *Tx, where string, args []any, change func(*trace.Record)) error {
+	type stored struct {
+		row  int64
+		text []byte
+	}
+	rows, err := tx.Query(ctx, `SELECT row, record FROM traces `+where, args...)
+	if err != nil {
+		return err
+	}
+	found, err := collect(rows, func(scan func(...any) error) (r stored, err error) {
+		err = scan(&r.row, &r.text)
+		return r, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		var r trace.Record
+		if err := json.Unmarshal(f.text, &r); err != nil {
+			return err
+		}
+		change(&r)
+		text, err := json.Marshal(&r)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `UPDATE traces SET record = ? WHERE row = ?`, string(text), f.row); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -47,6 +47,7 @@ type Query struct {
 	Namespace     string
 	SessionID     string
 	UserID        string
+	AgentID       *string // only what was said with this agent; nil: with any
 	Audience      memory.Audience
 	After, Before time.Time
 }

@@ -10,13 +10,18 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/batch"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/pulse"
+	"github.com/memsidecar/memsidecar/internal/redact"
 )
 
 // Options describes a recorder.
 type Options struct {
-	Retention  time.Duration // how long records are kept; 0 records nothing
-	MaxRecords int           // how many are kept, the newest; 0 is any number
+	Retention  time.Duration    // how long records are kept; 0 records nothing
+	MaxRecords int              // how many are kept, the newest; 0 is any number
+	Redact     *redact.Redactor // takes secrets out of what callers and models wrote; optional
 	Log        *slog.Logger
+	// Pulse is told how each round of deleting old records ended. Optional.
+	Pulse pulse.Func
 }
 
 const (
@@ -32,12 +37,18 @@ type Recorder struct {
 	writer  *batch.Writer[Record]
 	stop    context.CancelFunc
 	tasks   sync.WaitGroup
+
+	mu        sync.Mutex
+	forgotten map[memory.User]time.Time // who was forgotten lately, and when
 }
+
+// forgottenFor is how long it is remembered that a user was forgotten: longer than a call lasts.
+const forgottenFor = time.Hour
 
 // NewRecorder returns a recorder that works until Close.
 func NewRecorder(store Store, options Options) *Recorder {
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Recorder{store: store, options: options, stop: stop, writer: batch.NewWriter(store.Append, batch.Options{
+	r := &Recorder{store: store, options: options, stop: stop, forgotten: map[memory.User]time.Time{}, writer: batch.NewWriter(store.Append, batch.Options{
 		Name: "traces", Every: time.Second, Max: 10_000, Log: options.Log,
 	})}
 	r.tasks.Go(func() { r.pruneRegularly(ctx) })
@@ -47,11 +58,32 @@ func NewRecorder(store Store, options Options) *Recorder {
 // Enabled reports whether records are kept at all.
 func (r *Recorder) Enabled() bool { return r.options.Retention > 0 }
 
-// Record takes a record. It never blocks.
+// Record takes a record. It never blocks. The record of a call that began before its user was forgotten, and ended after it,
+// is dropped.
 func (r *Recorder) Record(record Record) {
-	if r.Enabled() {
-		r.writer.Add(record)
+	if r.Enabled() && !r.isForgotten(&record) {
+		r.writer.Add(record.redacted(r.options.Redact))
 	}
+}
+
+func (r *Recorder) isForgotten(record *Record) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, ok := r.forgotten[record.Scope.User()]
+	return ok && record.At.Before(at)
+}
+
+// forget notes that the user is forgotten now, and drops what was noted long ago.
+func (r *Recorder) forget(user memory.User) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	for other, at := range r.forgotten {
+		if now.Sub(at) > forgottenFor {
+			delete(r.forgotten, other)
+		}
+	}
+	r.forgotten[user] = now
 }
 
 // Get is Store.Get, of records that wait to be written, too.
@@ -66,8 +98,12 @@ func (r *Recorder) List(ctx context.Context, q ListQuery) (records []Record, nex
 	return r.store.List(ctx, q)
 }
 
+// Flush writes the records that wait.
+func (r *Recorder) Flush(ctx context.Context) { r.writer.Flush(ctx) }
+
 // Forget deletes a user's records, those that wait included, and returns how many there were.
 func (r *Recorder) Forget(ctx context.Context, user memory.User) (int64, error) {
+	r.forget(user)
 	r.writer.Flush(ctx) // so that none is written after the deletion
 	return r.store.Forget(ctx, user)
 }
@@ -89,7 +125,11 @@ func (r *Recorder) pruneRegularly(ctx context.Context) {
 	ticker := time.NewTicker(pruneEvery)
 	defer ticker.Stop()
 	for {
-		if err := r.prune(ctx); err != nil && !errors.Is(err, memory.ErrUnavailable) && ctx.Err() == nil {
+		err := r.prune(ctx)
+		if ctx.Err() == nil {
+			r.options.Pulse.Beat(err)
+		}
+		if err != nil && !errors.Is(err, memory.ErrUnavailable) && ctx.Err() == nil {
 			r.options.Log.Warn("pruning traces", "error", err)
 		}
 		select {

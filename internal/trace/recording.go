@@ -10,10 +10,11 @@ import (
 	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
-// Call says which larger thing a call is a part of. Both may be empty.
+// Call says which larger thing a call is a part of. All of it may be empty.
 type Call struct {
 	TurnID      string // the caller's id of the bot's turn
 	OTelTraceID string // of the OpenTelemetry trace, 32 hexadecimal digits
+	OTelSpanID  string // of the span in it, 16 hexadecimal digits; a consideration that runs later is linked to it
 }
 
 type callKey struct{}

@@ -85,6 +85,7 @@ type Candidate struct {
 	Relevance  float64 `json:"rel,omitempty"`
 	Similarity float64 `json:"sim,omitempty"`
 	Keyword    float64 `json:"key,omitempty"`
+	Neighbors  float64 `json:"near,omitempty"`
 	Recency    float64 `json:"rec,omitempty"`
 	Importance float64 `json:"imp,omitempty"`
 	Returned   bool    `json:"ret,omitempty"`

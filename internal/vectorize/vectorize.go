@@ -13,6 +13,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/embed"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/pulse"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
@@ -22,6 +23,8 @@ type Options struct {
 	// BackoffMin and BackoffMax bound the pauses while the embedder is away.
 	BackoffMin, BackoffMax time.Duration
 	Log                    *slog.Logger
+	// Pulse is told whether the last attempt of the background work at something went through. Optional.
+	Pulse pulse.Func
 }
 
 const (
@@ -95,7 +98,7 @@ func (v *Vectorizer) Embeddings(ctx context.Context, texts []string) ([]vectorst
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	v.options.Log.Warn("stored without vectors; they will be made later", "error", err)
+	v.options.Log.Log(ctx, memory.PutOffLevel(err), "stored without vectors; they will be made later", "error", err)
 	v.Wake()
 	return make([]vectorstore.Embedding, len(texts)), nil
 }
@@ -268,6 +271,7 @@ func (v *Vectorizer) eventually(fn func() error) bool {
 		if v.ctx.Err() != nil {
 			return false
 		}
+		v.options.Pulse.Beat(err)
 		if err == nil {
 			v.update(func(p *Progress) { p.Problem = "" })
 			return true

@@ -12,8 +12,8 @@ type Backfill interface {
 	// UseFingerprint says whose vectors are searched from now on. complete reports whether every memory has them. With
 	// changed, vectors of another fingerprint were used until now.
 	UseFingerprint(ctx context.Context, fingerprint string) (complete, changed bool, err error)
-	// Missing returns up to limit memories without vectors of the fingerprint, in the order in which they were stored,
-	// after the position; next is the position after the last one.
+	// Missing returns up to limit memories without vectors of the fingerprint, withdrawn ones aside, in the order in which
+	// they were stored, after the position; next is the position after the last one.
 	Missing(ctx context.Context, fingerprint string, after int64, limit int) (items []MissingItem, next int64, err error)
 	// CountMissing counts them all. It may take a second with a million memories.
 	CountMissing(ctx context.Context, fingerprint string) (int64, error)

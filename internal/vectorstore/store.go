@@ -19,16 +19,21 @@ type Store interface {
 	// Apply stores the entries of one user, all or none, and returns what was done to each, in order. It is durable when
 	// it returns, and a search started afterwards sees it. An entry whose StatementID was applied before changes
 	// nothing: its first result is returned, with ActionLeftDeleted when that memory was deleted since. A text that is
-	// already known with the same visibility (see TextKey) is not stored twice.
+	// already known with the same visibility (see TextKey) is not stored twice; what is superseded or withdrawn is not known.
+	// A known text that is given without quarantine ends the quarantine of what is known, and what has expired holds again if
+	// the entry ends later or not at all. An entry whose Memory has SupersededBy is stored as history of that memory, which
+	// must have the same visibility; if it is gone or withdrawn, the entry is stored as if SupersededBy was empty. The changes
+	// happen at the Memory's CreatedAt.
 	Apply(ctx context.Context, user memory.User, entries []Entry) ([]Applied, error)
 	// Get returns a memory that the audience sees, else memory.ErrNotFound.
 	Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Memory, error)
 	// List returns a page of the memories that match.
 	List(ctx context.Context, user memory.User, query ListQuery) (Page, error)
-	// Update changes a memory that the audience sees, else memory.ErrNotFound, and returns it. An embedding replaces the
-	// memory's; a text without one is found by its words only.
+	// Update changes a memory that the audience sees, else memory.ErrNotFound, and returns it; memory.ErrPrecondition when it
+	// is superseded or withdrawn. An embedding replaces the memory's; a text without one is found by its words only.
 	Update(ctx context.Context, user memory.User, id string, audience memory.Audience, patch Patch) (memory.Memory, error)
-	// Delete deletes a memory that the audience sees, else memory.ErrNotFound.
+	// Delete deletes a memory that the audience sees, else memory.ErrNotFound, with what its revisions say of it. What it
+	// superseded stays history.
 	Delete(ctx context.Context, user memory.User, id string, audience memory.Audience) error
 	// Forget deletes everything of a user and returns how many memories that were.
 	Forget(ctx context.Context, user memory.User) (int64, error)
@@ -41,6 +46,16 @@ type Store interface {
 	SearchKeyword(ctx context.Context, user memory.User, query string, filter Filter, limit int) ([]Hit, error)
 	// MarkUsed counts that memories were retrieved. Those that are gone are passed over.
 	MarkUsed(ctx context.Context, uses []Use) error
+	// Revisions returns what was done to a memory that the audience sees (else memory.ErrNotFound), to those whose place it
+	// took and to those that took its place, as far as the audience sees them, newest first.
+	Revisions(ctx context.Context, user memory.User, id string, audience memory.Audience) ([]Revision, error)
+	// Revert undoes the newest change of the memory's revisions that can be undone and was not: it must be revisionID, unless
+	// that is empty; else the error wraps memory.ErrPrecondition. It returns the memory that holds again and what was undone.
+	// A memory superseded together with others holds again together with them, and the one that took their place is withdrawn
+	// if it was stored with that change. A text that is as it was before an edit has no vectors: SetEmbeddings gives it some.
+	Revert(ctx context.Context, user memory.User, id, revisionID string, audience memory.Audience, at time.Time) (memory.Memory, Revision, error)
+	// Release ends a memory's quarantine; memory.ErrPrecondition when it has none.
+	Release(ctx context.Context, user memory.User, id string, audience memory.Audience, at time.Time) (memory.Memory, error)
 }
 
 // Embedding is a text's vectors by one model: one for a text embedded whole, else one a chunk. The zero value is no
@@ -63,12 +78,56 @@ type Entry struct {
 	Embedding Embedding
 	// Reinforce counts a mention when the text is already known. Without it a known text is left as it is.
 	Reinforce bool
+	// SameAs names the memory of the same visibility that says the same in other words: it is reinforced, and nothing is
+	// stored. When it does not hold any more the entry is stored as if SameAs was empty.
+	SameAs string
+	// Supersedes names memories of the same visibility whose place this one takes: once it is stored they are history, valid
+	// until this one's ValidFrom. Those that are gone, or did not hold any more when this one was said, are passed over. When one of them was said again after
+	// this one was, this one is history and not that one. A quarantined entry takes nobody's place.
+	Supersedes []string
+	// Withdraws names memories of the same visibility that the user asked to forget, history included; nothing is stored when
+	// there is one. Those that are gone are passed over.
+	Withdraws []string
+	// Reason says why SameAs, Supersedes or Withdraws, in words; it is kept in the revisions.
+	Reason string
+	// Restore stores the memory in the state that it has, without looking at the memories it names, which may come later. What
+	// is known is left as it is. For imports.
+	Restore bool
 }
 
 // Applied is what was done with an entry.
 type Applied struct {
 	Action memory.Action
-	Memory memory.Memory // as stored; only the ID for memory.ActionLeftDeleted
+	// Memory is as stored: only the ID for memory.ActionLeftDeleted, the first withdrawn one for memory.ActionWithdrawn, which
+	// may be none (then the ID is empty).
+	Memory memory.Memory
+	// Related are the ids of the memories superseded, of all withdrawn ones, or of the one that holds in this one's place.
+	Related []string
+}
+
+// Change is what was done to a memory.
+type Change string
+
+// The changes.
+const (
+	ChangeAdded      Change = "added"
+	ChangeEdited     Change = "edited"
+	ChangeSuperseded Change = "superseded"
+	ChangeWithdrawn  Change = "withdrawn"
+	ChangeReleased   Change = "released"
+	ChangeReverted   Change = "reverted"
+)
+
+// Revision is one change of a memory, or of one whose place it took.
+type Revision struct {
+	ID              string
+	Change          Change
+	Memory          memory.Memory  // as the change left it
+	Previous        *memory.Memory // as it was before; of ChangeSuperseded the one whose place was taken; nil for ChangeAdded
+	Reason          string
+	ConsiderationID string
+	At              time.Time
+	Reverted        bool
 }
 
 // Patch is a change of a memory; nil fields stay as they are.
@@ -119,6 +178,10 @@ type Filter struct {
 	Importance Range         // zero value: all
 	Created    Period
 	Observed   Period
+	// Statuses are those that count, by the time of At; empty: active ones only. Searches never find what is quarantined or
+	// withdrawn.
+	Statuses []memory.Status
+	At       time.Time // zero: now
 }
 
 // Range is a closed interval; a nil bound is open.
@@ -134,15 +197,34 @@ func (f *Filter) Matches(m *memory.Memory) bool {
 		(f.AgentID == nil || *f.AgentID == m.AgentID) &&
 		(f.Language == nil || *f.Language == m.Language) &&
 		(f.Explicit == nil || *f.Explicit == m.Explicit) &&
-		f.Importance.contains(m.Importance) && f.Created.contains(m.CreatedAt) && f.Observed.contains(m.ObservedAt)
+		f.Importance.contains(m.Importance) && f.Created.contains(m.CreatedAt) && f.Observed.contains(m.ObservedAt) &&
+		f.matchesStatus(m)
 }
 
-// MatchesAll reports whether the filter lets every memory through, so that there is no need to look.
+func (f *Filter) matchesStatus(m *memory.Memory) bool {
+	if m.ValidTo.IsZero() && m.SupersededBy == "" && m.Quarantine == "" && m.WithdrawnAt.IsZero() {
+		return len(f.Statuses) == 0 || slices.Contains(f.Statuses, memory.StatusActive)
+	}
+	at := f.At
+	if at.IsZero() {
+		at = time.Now()
+	}
+	status := m.StatusAt(at)
+	if len(f.Statuses) == 0 {
+		return status == memory.StatusActive
+	}
+	return slices.Contains(f.Statuses, status)
+}
+
+// MatchesAll reports whether the filter lets every memory through that is active now, so that there is no need to look.
 func (f *Filter) MatchesAll() bool {
 	_, everything := f.Audience.Keys()
 	return everything && len(f.Kinds) == 0 && f.AgentID == nil && f.Language == nil && f.Explicit == nil &&
-		f.Importance == Range{} && f.Created == Period{} && f.Observed == Period{}
+		f.Importance == Range{} && f.Created == Period{} && f.Observed == Period{} && f.ActiveNow()
 }
+
+// ActiveNow reports whether the filter lets through what is active now, and nothing else as far as the status goes.
+func (f *Filter) ActiveNow() bool { return len(f.Statuses) == 0 && f.At.IsZero() }
 
 func (r Range) contains(v float64) bool {
 	return (r.Min == nil || v >= *r.Min) && (r.Max == nil || v <= *r.Max) && !math.IsNaN(v)

@@ -39,12 +39,15 @@ func (d *Decider) Name() string { return d.model.Name() }
 // Decide asks the model, unless the answer is known without: an explicit request to remember is a yes, whatever the model
 // would say and even if it is away, and a dialogue without the speaker's words is a no.
 func (d *Decider) Decide(ctx context.Context, t decide.Transcript) (decide.Verdict, error) {
-	requests, err := detect(ctx, d.options.Explicit, t)
+	requests, forgets, err := detect(ctx, d.options.Explicit, t)
 	if err != nil {
 		return decide.Verdict{}, err
 	}
 	if len(requests) > 0 {
 		return decide.Verdict{Remember: true, Explicit: true, Reason: requestReason(requests)}, nil
+	}
+	if len(forgets) > 0 {
+		return decide.Verdict{Remember: true, Explicit: true, Reason: forgets[0].Reason}, nil
 	}
 	if !anyWords(t) {
 		return decide.Verdict{Reason: nothingSaid}, nil

@@ -9,7 +9,8 @@
 // A model's answer is taken in spite of fences, prose and trailing commas (answer.go) and then checked: what cites
 // messages that do not exist, rests on nothing that the speaker said, or is in another language than the dialogue, is not
 // stored (statements.go, language.go). An answer that cannot be used is asked for once more, with what is wrong with it
-// (ask.go); the second one fails the consideration. It is never taken for "nothing to remember".
+// (ask.go). Of the second one the statements that are right are kept, and the consideration's reason names the others; one
+// without any fails the consideration. It is never taken for "nothing to remember".
 //
 // What the speaker asked in so many words to have remembered is found without the model and is kept whatever the model
 // says (explicit.go).

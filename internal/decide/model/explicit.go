@@ -17,7 +17,7 @@ import (
 type ExplicitDetector interface {
 	// Explicit lists the requests, in the order in which they were made; none is the usual answer. Of each statement
 	// MessageIDs, Quote and Kind are read: where what is to be remembered was said, its verbatim words, and what it is
-	// about. It is safe for concurrent use and quick: it is asked by the Decider and by the Summarizer.
+	// about. A request to forget is a statement with Forget. It is safe for concurrent use and quick: it is asked by the Decider and by the Summarizer.
 	Explicit(ctx context.Context, t decide.Transcript) ([]memory.Statement, error)
 }
 
@@ -51,20 +51,24 @@ type request struct {
 	kind     memory.Kind
 }
 
-// detect asks the detector. A request that names no message of the speaker is taken to concern the newest one.
-func detect(ctx context.Context, detector ExplicitDetector, t decide.Transcript) ([]request, error) {
+// detect asks the detector. A request that names no message of the speaker is taken to concern the newest one. Requests to
+// forget are handed on as they are.
+func detect(ctx context.Context, detector ExplicitDetector, t decide.Transcript) (out []request, forgets []memory.Statement, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if detector == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	found, err := detector.Explicit(ctx, t)
 	if err != nil {
-		return nil, fmt.Errorf("looking for explicit requests: %w", err)
+		return nil, nil, fmt.Errorf("looking for explicit requests: %w", err)
 	}
-	var out []request
 	for _, s := range found {
+		if s.Forget {
+			forgets = append(forgets, s)
+			continue
+		}
 		r := request{words: strings.TrimSpace(s.Quote), kind: s.Kind}
 		own := false
 		for i, m := range t.Dialogue.Messages {
@@ -85,7 +89,7 @@ func detect(ctx context.Context, detector ExplicitDetector, t decide.Transcript)
 		}
 		out = append(out, r)
 	}
-	return out, nil
+	return out, forgets, nil
 }
 
 func newestOf(t decide.Transcript) int {

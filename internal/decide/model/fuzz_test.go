@@ -18,8 +18,8 @@ func FuzzRead(f *testing.F) {
 		f.Add(seed)
 	}
 	tr := talk("我住在 上海\n浦东", "A: 好", "B: 我住在北京", "I live in Berlin too")
-	r := reader{tr, render(tr, 1000), yes}
 	f.Fuzz(func(t *testing.T, answer string) {
+		r := reader{t: tr, p: render(tr, 1000), v: yes}
 		if v, err := readVerdict(answer); err == nil && v.Reason == "" {
 			t.Errorf("a verdict without a reason: %+v", v)
 		}

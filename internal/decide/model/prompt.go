@@ -124,9 +124,10 @@ func summaryPrompt(template string, p page, requested []int) string {
 	}
 	fmt.Fprintf(&b, `
 Answer with one JSON object and nothing else:
-{"statements": [{"text": "the statement", "kind": "one of %[1]s", "importance": a number from 0 (trivial) to 1 (vital), "messages": ["m0", ...], "quote": "..."}]}
+{"statements": [{"text": "the statement", "kind": "one of %[1]s", "importance": a number from 0 (trivial) to 1 (vital), "messages": ["m0", ...], "quote": "...", "until": "..."}]}
 - "messages" are the messages that the statement rests on, at least one of them the user's; with what the user confirmed, also the message that was confirmed.
 - "quote" are the user's words that say it, copied character for character from those messages, in their own language.
+- "until" is the last day of an appointment, a plan or a task, as YYYY-MM-DD, when it follows from what was said; otherwise "".
 - Without anything worth remembering: {"statements": []}`, strings.Join(names, ", "))
 	return b.String()
 }
@@ -152,7 +153,8 @@ func summarySchema() map[string]any {
 		"importance": map[string]any{"type": "number"},
 		"messages":   map[string]any{"type": "array", "items": text},
 		"quote":      text,
-	}, "text", "kind", "importance", "messages", "quote")
+		"until":      text,
+	}, "text", "kind", "importance", "messages", "quote", "until")
 	return object(map[string]any{"statements": map[string]any{"type": "array", "items": statement}}, "statements")
 }
 

@@ -32,6 +32,11 @@ type reader struct {
 	t decide.Transcript
 	p page
 	v decide.Verdict
+	// rest is what could be used of an answer in which some statements could not: of the one with the most that could.
+	rest struct {
+		drafts []draft
+		faults []string
+	}
 }
 
 // answered is a statement as the model gives it.
@@ -41,12 +46,14 @@ type answered struct {
 	Importance json.RawMessage `json:"importance"`
 	Messages   json.RawMessage `json:"messages"`
 	Quote      *string         `json:"quote"`
+	Until      json.RawMessage `json:"until"`
 	Reason     *string         `json:"reason"` // not asked for; taken if it is there
 }
 
 // read reads {"statements": […]}, or the bare list, which models give now and then. One statement that is wrong makes the
-// whole answer wrong: the model gets a second chance to put it right, and leaving it out would lose it in silence.
-func (r reader) read(text string) ([]draft, error) {
+// whole answer wrong: the model gets a second chance to put it right, and leaving it out would lose it in silence. What is
+// right is kept as the rest, for when the second answer is no better.
+func (r *reader) read(text string) ([]draft, error) {
 	values, err := answer.Values(text)
 	if err != nil {
 		return nil, err
@@ -56,11 +63,13 @@ func (r reader) read(text string) ([]draft, error) {
 		return nil, err
 	}
 	var out []draft
+	var faults []string
 	seen := map[string]bool{}
 	for i, raw := range list {
 		d, err := r.statement(raw)
 		if err != nil {
-			return nil, fmt.Errorf("statements[%d]: %w", i, err)
+			faults = append(faults, fmt.Sprintf("statements[%d]: %v", i, err))
+			continue
 		}
 		key := strings.ToLower(strings.TrimRight(squeeze(d.Text), ".。!！"))
 		if seen[key] {
@@ -69,10 +78,26 @@ func (r reader) read(text string) ([]draft, error) {
 		seen[key] = true
 		out = append(out, d)
 	}
-	if len(out) > maxStatements {
+	switch {
+	case len(out) > maxStatements:
 		return nil, fmt.Errorf("it has %d statements, more than %d: give the important ones", len(out), maxStatements)
+	case len(faults) == 0:
+		return out, nil
+	case len(out) >= len(r.rest.drafts):
+		r.rest.drafts, r.rest.faults = out, faults
 	}
-	return out, nil
+	return nil, errors.New(firstOf(faults, maxFaults))
+}
+
+// maxFaults is how many faults of an answer are told.
+const maxFaults = 3
+
+func firstOf(faults []string, most int) string {
+	text := strings.Join(faults[:min(len(faults), most)], "; ")
+	if n := len(faults) - most; n > 0 {
+		text += fmt.Sprintf("; and %d more", n)
+	}
+	return text
 }
 
 func statementList(values []json.RawMessage) ([]json.RawMessage, error) {
@@ -101,7 +126,7 @@ func isStatements(value json.RawMessage) bool {
 // trailingRefs are citations that a model puts into the text although they have a place of their own.
 var trailingRefs = regexp.MustCompile(`\s*[\[(（【]m\d+(?:\s*[,，、]\s*m\d+)*[\])）】]([.。]?)$`)
 
-func (r reader) statement(raw json.RawMessage) (draft, error) {
+func (r *reader) statement(raw json.RawMessage) (draft, error) {
 	var a answered
 	if json.Unmarshal(raw, &a) != nil || raw[0] != '{' {
 		return draft{}, errors.New("it is no object with the demanded types")
@@ -137,6 +162,7 @@ func (r reader) statement(raw json.RawMessage) (draft, error) {
 	if wrongLanguage(d.Language, r.p.language, own) {
 		return draft{}, fmt.Errorf(`"text" is in %s, but the conversation is in %s: write it in %[2]s`, languageName(d.Language), languageName(r.p.language))
 	}
+	d.ValidTo = until(a.Until, d.Kind, d.ObservedAt, r.t.Location)
 	d.given = deref(a.Quote)
 	d.Quote = quote(r.t, d.cited, d.given)
 	if d.Reason = cutText(clean(deref(a.Reason)), maxReasonRunes); d.Reason == "" {
@@ -204,7 +230,7 @@ func importance(raw json.RawMessage) (float64, error) {
 var ref = regexp.MustCompile(`^\[?[mM]?(\d{1,4})\]?$`)
 
 // cited reads the numbers of the messages that a statement rests on. All must be in the transcript.
-func (r reader) cited(raw json.RawMessage) ([]int, error) {
+func (r *reader) cited(raw json.RawMessage) ([]int, error) {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {
 		list = []json.RawMessage{raw} // one message, not in an array

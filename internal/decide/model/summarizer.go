@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,12 +33,21 @@ func NewSummarizer(m llm.Model, options Options) (*Summarizer, error) {
 // Name is the model's.
 func (s *Summarizer) Name() string { return s.model.Name() }
 
+// leftOut says which statements of an answer could not be used. It holds nothing of what people said.
+func leftOut(faults []string) string {
+	what := "1 statement of the model was left out, wrong twice"
+	if n := len(faults); n > 1 {
+		what = fmt.Sprintf("%d statements of the model were left out, wrong twice", n)
+	}
+	return what + ": " + firstOf(faults, maxFaults)
+}
+
 // Summarize asks the model, checks what it says, and adds in their own words the explicit requests that it left out.
 func (s *Summarizer) Summarize(ctx context.Context, t decide.Transcript, v decide.Verdict) ([]memory.Statement, error) {
 	if !v.Remember || !anyWords(t) {
 		return nil, ctx.Err()
 	}
-	requests, err := detect(ctx, s.options.Explicit, t)
+	requests, forgets, err := detect(ctx, s.options.Explicit, t)
 	if err != nil {
 		return nil, err
 	}
@@ -49,17 +59,25 @@ func (s *Summarizer) Summarize(ctx context.Context, t decide.Transcript, v decid
 	for _, r := range requests {
 		requested = append(requested, r.messages...)
 	}
+	r := &reader{t: t, p: p, v: v}
 	drafts, err := answer.Ask(ctx, s.model, llm.Request{
 		Prompt: summaryPrompt(s.options.Prompt, p, requested), Schema: summarySchema(), SchemaName: "summary", Generation: s.options.Generation,
-	}, reader{t, p, v}.read)
-	if err != nil {
+	}, r.read)
+	switch {
+	case err == nil:
+	case errors.Is(err, answer.ErrUnusable) && len(r.rest.drafts) > 0:
+		// Two answers had faults, but those are the single statements' own: what is right need not wait for what is not.
+		drafts = r.rest.drafts
+		t.Notes.Add(leftOut(r.rest.faults))
+	default:
 		return nil, err
 	}
+	v.Explicit = v.Explicit && (len(requests) > 0 || len(forgets) == 0) // a request to forget asks to remember nothing
 	drafts = honour(t, v, drafts, requests)
 	slices.SortStableFunc(drafts, func(a, b draft) int { return slices.Max(a.cited) - slices.Max(b.cited) })
 	var out []memory.Statement
 	for _, d := range drafts {
 		out = append(out, d.Statement)
 	}
-	return out, nil
+	return append(out, forgets...), nil
 }

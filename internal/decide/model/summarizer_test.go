@@ -117,7 +117,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestBrokenSummaries: one wrong statement makes the answer wrong; it is asked for once more, and then fails.
+// TestBrokenSummaries: one wrong statement makes the answer wrong; it is asked for once more. Then it fails, unless some of
+// its statements are right: these are kept, and the others named.
 func TestBrokenSummaries(t *testing.T) {
 	good := st("用户住在上海", `["m0"]`, "我住在上海")
 	for _, c := range []struct{ broken, problem string }{
@@ -130,6 +131,7 @@ func TestBrokenSummaries(t *testing.T) {
 		{list("null"), "statements[0]: it is no object"},
 		{list(good, `{"text": 5}`), "statements[1]: it is no object"},
 		{list(good, st("  ", `["m0"]`, "")), `statements[1]: "text" is required`},
+		{list(good, st("用户住在北京", `["m2"]`, "")), `statements[1]: "messages" names none of the user's`},
 		{list(st(strings.Repeat("用户", memory.MaxTextRunes), `["m0"]`, "")), "longer than 4000"},
 		{list(st("用户", `[]`, "")), "cite the messages"},
 		{list(st("用户", `null`, "")), "cite the messages"},
@@ -157,7 +159,15 @@ func TestBrokenSummaries(t *testing.T) {
 			t.Errorf("%.80s: the second prompt does not say %q: %s", c.broken, c.problem, again)
 		}
 		m = answers(c.broken, c.broken, list(good))
+		tr.Notes = &decide.Notes{}
 		got, err := newSummarizer(t, m, Options{Explicit: asked("#0", "我住在上海")}).Summarize(t.Context(), tr, yes)
+		if strings.HasPrefix(c.problem, "statements[1]") { // the first one is right
+			if notes := strings.Join(tr.Notes.All(), "|"); err != nil || len(got) != 1 || got[0].Text != "用户住在上海" || len(m.prompts) != 2 ||
+				!strings.Contains(notes, "1 statement of the model was left out") || !strings.Contains(notes, c.problem) {
+				t.Errorf("%.80s: the second failure gives %+v, %v with the notes %q", c.broken, got, err, notes)
+			}
+			continue
+		}
 		if !errors.Is(err, answer.ErrUnusable) || !strings.Contains(err.Error(), c.problem) || got != nil || len(m.prompts) != 2 {
 			t.Errorf("%.80s: the second failure gives %+v, %v after %d calls", c.broken, got, err, len(m.prompts))
 		}

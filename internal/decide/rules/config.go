@@ -74,6 +74,8 @@ const (
 	SignalLastingProblem  = "lasting_problem"  // a trouble that stays
 	SignalTreatment       = "treatment"        // how the bot is to treat the speaker from now on
 	SignalPossession      = "possession"       // what the speaker owns or uses
+	SignalEveryday        = "everyday"         // an everyday outing or meal; counts against, where nothing sets it apart
+	SignalRecord          = "record"           // what the bot is to keep in a list or plan; found by grammar
 )
 
 // DefaultConfig is the configuration with every default written out.
@@ -101,6 +103,7 @@ func defaultSignals() []Signal {
 		{SignalIdentity, 2, memory.KindFact},
 		{SignalConfiguration, 2, memory.KindFact},
 		{SignalProblemSolution, 2, memory.KindProblem},
+		{SignalRecord, 2, memory.KindTask},
 		{SignalDecision, 1, memory.KindDecision},
 		{SignalPlan, 1, memory.KindPlan},
 		{SignalTask, 1, memory.KindTask},
@@ -113,6 +116,7 @@ func defaultSignals() []Signal {
 		{SignalHabit, 1, memory.KindPreference},
 		{SignalPossession, 1, memory.KindFact},
 		{SignalDetail, 1, memory.KindFact},
+		{SignalEveryday, -2, memory.KindExperience},
 		{SignalAboutUser, 1, memory.KindFact},
 	}
 	out := make([]Signal, len(rows))

@@ -21,17 +21,21 @@ var (
 	asksFactEN = regexp.MustCompile(`\b(what('s| is) your (name|birthday|age|job|favou?rite|hobby|major|occupation|hometown)|what are your (hobbies|interests|pets)|how old are you|where (do|are) you (live|from|work|based|study)|what do you do( for (work|a living))?\s*\?|when('s| is) your birthday|what should i call you|do you have any (allergies|pets|siblings|hobbies|dietary)|what do you (like|enjoy)|who do you live with)`)
 )
 
-// confirmed finds what the speaker confirms with message i of something that the assistant asked in the message before: an
+// confirmed finds what the speaker confirms with message i of something that the assistant asked this speaker just before: an
 // arrangement, or a fact about the speaker. What merely pleases, or an offer that is accepted, is none.
 func (r *Rules) confirmed(d memory.Dialogue, i int, reply *source, fallback string) *unit {
-	if i == 0 || d.Messages[i-1].Role != memory.RoleAssistant {
+	asked := askedBefore(d, i)
+	if asked < 0 {
 		return nil
 	}
 	answer := reply.piece(0, len(reply.raw))
+	if u := r.dictated(d, i, answer, languageOf(answer, fallback)); u != nil {
+		return u
+	}
 	if answer.empty() || answer.runes() > 60 || strings.ContainsAny(answer.raw, "?？") {
 		return nil
 	}
-	sentences := newSource(i-1, d.Messages[i-1].Content).sentences()
+	sentences := newSource(asked, withoutName(d.Messages[asked].Content, d.Messages[i].Speaker)).sentences()
 	if len(sentences) == 0 {
 		return nil
 	}
@@ -116,7 +120,7 @@ func (r *Rules) confirmation(q, answer piece, lang string, i int) *unit {
 	if a.score < r.threshold {
 		return nil
 	}
-	u := &unit{assessment: a, pieces: []piece{answer}, lang: lang, messages: []int{i - 1, i}}
+	u := &unit{assessment: a, pieces: []piece{answer}, lang: lang, messages: []int{q.src.index, i}}
 	u.quote = q.raw + "\n" + answer.raw
 	u.reason = "the user confirmed what the assistant asked; " + r.reason(a)
 	if direct && !offer {
@@ -135,6 +139,9 @@ func (r *Rules) confirmation(q, answer piece, lang string, i int) *unit {
 	return u
 }
 
+// rhetoricalZH is "你不是喜欢猫吗", to which yes says that it is so.
+var rhetoricalZH = regexp.MustCompile(`^(.*[你您].{0,3})不是(.+)[吗嘛]$`)
+
 // asOwnWords puts a question about the speaker into the speaker's mouth: "你住在北京，对吗？" is "我住在北京". It reports false
 // when the question is not one that yes turns into a statement.
 func asOwnWords(q piece, lang string) (piece, bool) {
@@ -146,6 +153,7 @@ func asOwnWords(q piece, lang string) (piece, bool) {
 	if lang == chinese {
 		s := tagZH.ReplaceAllString(q.raw, "")
 		s = strings.TrimRight(s, "？?。！!~～ ")
+		s = rhetoricalZH.ReplaceAllString(s, "$1$2")
 		s = strings.TrimSuffix(s, "吗")
 		for proposalZH.MatchString(s) && !strings.HasPrefix(s, "您") {
 			s = proposalZH.ReplaceAllString(s, "")
@@ -257,7 +265,7 @@ func (r *Rules) answered(q, answer piece, lang string, i int) *unit {
 			a.findings = append(a.findings, finding{signal: k})
 		}
 	}
-	u := &unit{assessment: a, pieces: []piece{answer}, lang: lang, messages: []int{i - 1, i}, kind: memory.KindFact}
+	u := &unit{assessment: a, pieces: []piece{answer}, lang: lang, messages: []int{q.src.index, i}, kind: memory.KindFact}
 	u.quote = q.raw + "\n" + answer.raw
 	u.reason = "the user answered the assistant's question about them"
 	if lang == chinese {

@@ -49,6 +49,9 @@ func newRequests() *requests {
 
 var notForgetting = regexp.MustCompile(`^(别|不要|不用|不必)记(错|恨|仇|混|反|岔)`)
 
+// notedAsZH: a log's entry, "记录为…" or "记录在…", asks nobody.
+var notedAsZH = regexp.MustCompile(`^记录(为|在|到|了|的|着|仪|员|表|片|并|和|、)`)
+
 // request finds an explicit request in a sentence: what is asked, the clauses before it, which are judged as usual, and
 // what is to be remembered. What stands before heardUpTo in the message belongs to an earlier request.
 func (r *Rules) request(s sentence, clauses []piece, lang string, heardUpTo int) (asked request, before []piece, content piece) {
@@ -68,7 +71,7 @@ func (r *Rules) request(s sentence, clauses []piece, lang string, heardUpTo int)
 	for k, c := range clauses {
 		body, politely := r.politely(g, c)
 		n := r.explicit.prefix(body)
-		if n == 0 {
+		if n == 0 || notedAsZH.MatchString(body.norm) {
 			continue
 		}
 		rest := s.src.piece(body.start+n, s.end).from(0)

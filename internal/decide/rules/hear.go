@@ -17,13 +17,24 @@ func (r *Rules) hear(src *source, fallback string, earlier []*heard, classes map
 	for _, s := range src.sentences() {
 		lang := languageOf(s.piece, fallback)
 		clauses := s.clauses()
+		w, forgets := r.withdrawal(s, clauses, lang)
+		if forgets && !w.content.empty() {
+			r.withdraw(h, s, w, lang, classes)
+			first = false
+			continue
+		}
 		asked, before, content := r.request(s, clauses, lang, heardUpTo)
+		if forgets {
+			asked = forgetAround
+		}
 		switch asked {
 		case forgetAround:
 			h.forgotten = true
-			if first && len(earlier) > 0 && src.piece(s.end, len(src.raw)).empty() {
+			alone := first && src.piece(s.end, len(src.raw)).empty()
+			if alone && len(earlier) > 0 {
 				earlier[len(earlier)-1].forgotten = true
 			}
+			r.takeBack(h, earlier, s, alone)
 		case forgetThis:
 			h.withheld = true
 		case remember:
@@ -39,16 +50,25 @@ func (r *Rules) hear(src *source, fallback string, earlier []*heard, classes map
 				h.units = append(h.units, r.explicitUnit(s.piece, lang))
 				break
 			}
-			if lang != chinese && lang != english {
-				break // only requests are understood in other languages
-			}
-			if r.hearClauses(h, s, clauses, lang, classes) {
+			if r.hearTold(h, s, clauses, lang, classes) {
 				return h // the rest is material for a task: a text to translate, code to explain
 			}
 		}
 		first = false
 	}
 	return h
+}
+
+// hearTold reads a sentence that asks nothing about remembering. It reports whether what follows is material for a task.
+func (r *Rules) hearTold(h *heard, s sentence, clauses []piece, lang string, classes map[class]int) (material bool) {
+	if lang != chinese && lang != english {
+		return false // only requests are understood in other languages
+	}
+	if u := r.record(s, lang); u != nil {
+		h.units = append(h.units, u)
+		return false
+	}
+	return r.hearClauses(h, s, clauses, lang, classes)
 }
 
 func (r *Rules) explicitUnit(content piece, lang string) *unit {
@@ -119,12 +139,13 @@ func (r *Rules) hearClauses(h *heard, s sentence, clauses []piece, lang string, 
 		classes[class]++
 		switch class {
 		case statement:
-			if current != nil && r.joins(g, current, c, lang) {
+			apart := current != nil && r.apart(g, current, c, lang)
+			if current != nil && !apart && r.joins(g, current, c, lang) {
 				r.extend(current, c)
 				continue
 			}
 			flush()
-			current = &unit{pieces: []piece{c}, lang: lang, messages: []int{c.src.index}}
+			current = &unit{pieces: []piece{c}, lang: lang, messages: []int{c.src.index}, own: apart}
 		case treatment:
 			flush()
 			current = &unit{pieces: []piece{c}, lang: lang, messages: []int{c.src.index}, class: treatment}
@@ -176,6 +197,9 @@ func (r *Rules) settle(h *heard, u *unit) {
 		u.assessment = r.assess(p, u.lang, SignalTreatment)
 	} else {
 		u.assessment = r.assess(p, u.lang)
+		if i, ok := r.byName[SignalRecord]; ok && u.score < r.threshold && ended(r.grammarOf(u.lang).stripLead(p), u.lang) {
+			u.assessment = assessment{score: r.signals[i].Weight, findings: []finding{{signal: i}}, self: true}
+		}
 	}
 	if n := len(h.units); n > 0 && followUp.MatchString(r.grammarOf(u.lang).stripLead(p).norm) && !u.self {
 		last := h.units[n-1]
@@ -184,7 +208,9 @@ func (r *Rules) settle(h *heard, u *unit) {
 			return
 		}
 	}
-	h.units = append(h.units, u)
+	if !r.lean(h, u) {
+		h.units = append(h.units, u)
+	}
 }
 
 var followUp = regexp.MustCompile(`^(他|她|它|叫|名字叫|今年|he\b|she\b|they\b|it is\b|it's\b|his name|her name|its name|their names?)`)
@@ -205,6 +231,8 @@ var (
 	tiedZH       = regexp.MustCompile(`^(但|可是|不过|所以|因此|就|才|也|却|因为|而|否则|不然|结果|只是|反而|于是|可我|更|还)`)
 	tiedEN       = regexp.MustCompile(`^(but|so|because|since|although|though|which|who|where|or|then|except|whereas|while|when|if|unless|yet|not|especially|plus)\b`)
 	ownSubjectEN = regexp.MustCompile(`^(i\b|i'|im\b|ive\b|my\b|we\b|we'|our\b)`)
+	// unfinishedEN ends what goes on after a comma: "I used to like it, but lately, …".
+	unfinishedEN = regexp.MustCompile(`\b(but|and|though|yet|so) (lately|recently|now|these days|nowadays|today|then|since then|over time|in the end|honestly|actually)[, ]*$`)
 	danglingZH   = regexp.MustCompile(`(后|时|之后|以后|之前|以前|以来|的时候|期间|开始|起)[，,]?$`)
 )
 
@@ -226,7 +254,7 @@ func (r *Rules) joins(g *grammar, u *unit, c piece, lang string) bool {
 			return false
 		}
 	} else {
-		if tiedEN.MatchString(c.norm) {
+		if tiedEN.MatchString(c.norm) || unfinishedEN.MatchString(p.norm) {
 			return true
 		}
 		if ownSubjectEN.MatchString(g.stripLead(c).norm) {

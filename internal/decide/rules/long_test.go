@@ -34,6 +34,10 @@ func TestLongInput(t *testing.T) {
 		"remember that":  strings.Repeat("I like tea. Remember that. ", 64<<10/27),
 		"Japanese":       strings.Repeat("覚えて。", 64<<10/12),
 		"forget":         strings.Repeat("forget that. ", 64<<10/13),
+		"titles":         strings.Repeat(" 'A b", 64<<10/5),
+		"wishes":         strings.Repeat("I want to talk to you and ", 64<<10/26),
+		"announcements":  strings.Repeat("我有问题", 64<<10/12),
+		"records":        strings.Repeat("add it to the list ", 64<<10/19),
 		"commands":       strings.Repeat("translate\n", 64<<10/10),
 	} {
 		// Linear: four times as much text takes some four times as long, not sixteen. The constant forgives noise.

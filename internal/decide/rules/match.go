@@ -29,7 +29,7 @@ func normalize(s string) string {
 		case r >= 'A' && r <= 'Z':
 			b.WriteByte(byte(r) + 'a' - 'A')
 		case r >= 0x4e00 && r <= 0x9fff:
-			if simple, ok := simplified[r]; ok {
+			if simple, ok := simplify(r); ok {
 				r = simple
 			}
 			b.WriteRune(r)

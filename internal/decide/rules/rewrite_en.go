@@ -52,7 +52,7 @@ var (
 // rewriteEN retells an English piece: "I" becomes "the user", with the verb's agreement. It reports false when the speaker
 // does not occur or when retelling would be doubtful.
 func rewriteEN(p piece, mentioned bool) (string, bool) {
-	if strings.Contains(p.raw, "?") || youEN.MatchString(p.norm) || reciprocalEN.MatchString(p.norm) {
+	if strings.Contains(p.raw, "?") || doubtfulEN(p) || youEN.MatchString(p.norm) || reciprocalEN.MatchString(p.norm) {
 		return "", false
 	}
 	t := &retelling{in: tokens(p), mentioned: mentioned}
@@ -224,10 +224,13 @@ func (t *retelling) subject(i int) int {
 // verb writes the adverbs and the verb that follow a subject at position i, and returns the position after the verb.
 func (t *retelling) verb(i int) int {
 	j := t.next(i)
-	for k := i; adverb(t.low(j)); j = t.next(j) {
+	for k := i; adverb(t.low(j)) || t.noLonger(j); j = t.next(j) {
 		if !t.adjacent(k, j) {
 			t.doubt = true // "I, however, …"
 			return len(t.in)
+		}
+		if t.noLonger(j) {
+			j = t.next(j)
 		}
 		k = j
 	}
@@ -245,6 +248,9 @@ func (t *retelling) verb(i int) int {
 	t.out.WriteString(t.conjugate(j))
 	return j + 1
 }
+
+// noLonger reports whether the word at position j begins "no longer", an adverb of two words.
+func (t *retelling) noLonger(j int) bool { return t.low(j) == "no" && t.low(t.next(j)) == "longer" }
 
 func adverb(low string) bool {
 	return adverbs[low] || strings.HasSuffix(low, "ly") && len(low) > 4 && low != "apply" && low != "rely" && low != "supply" && low != "reply"

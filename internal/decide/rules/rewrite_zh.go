@@ -2,6 +2,7 @@ package rules
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,7 +13,7 @@ const kinZH = "妈爸哥姐弟妹爷奶叔舅姑"
 // ownedZH follow 我 without 的 and belong to the speaker.
 var ownedZH = indexOf(strings.Fields(`妈妈 爸爸 妈 爸 父亲 母亲 父母 爹 娘 老婆 老公 妻子 丈夫 太太 先生 媳妇 爱人 对象 男朋友 女朋友 男友 女友 未婚夫 未婚妻 前任 前男友 前女友 前妻 前夫 儿子 女儿 闺女 孩子 宝宝 娃 小孩
 	哥哥 哥 姐姐 姐 弟弟 弟 妹妹 妹 表弟 表妹 表哥 表姐 堂弟 堂妹 堂哥 堂姐 爷爷 奶奶 爷 奶 外公 外婆 姥姥 姥爷 叔叔 叔 舅舅 舅 阿姨 姑姑 姑 姨妈 侄子 侄女 外甥 孙子 孙女 岳父 岳母 公公 婆婆 家人 亲戚 朋友 好朋友 最好的朋友 闺蜜 哥们 兄弟 死党 发小
-	大学同学 高中同学 初中同学 小学同学 同学 室友 舍友 同事 老板 领导 上司 老师 导师 学生 邻居 房东 公司 单位 学校 部门 团队 小组 班 班级 宿舍 小区 老家 家乡 生日 名字 网名 昵称 邮箱 手机 手机号 电话 电脑 微信 车 猫 狗 英文名 宠物 偶像 爱好 梦想`)...)
+	大学同学 高中同学 初中同学 小学同学 同学 室友 舍友 同事 老板 领导 上司 老师 导师 学生 邻居 房东 公司 单位 学校 部门 团队 小组 班 班级 宿舍 小区 老家 家乡 生日 名字 网名 昵称 邮箱 手机 手机号 电话 电脑 微信 车 猫 狗 英文名 宠物 偶像 爱好 梦想 城市 地区 社区 球队 舞蹈队 乐队`)...)
 
 // keptZH hold 我 without meaning the speaker.
 var keptZH = indexOf("自我", "我国", "忘我", "大我", "小我", "我行我素", "敌我", "唯我独尊", "你我", "我的世界")
@@ -26,10 +27,17 @@ var (
 // rewriteZH retells a Chinese piece: 我 becomes 用户. It reports false when the speaker is not named in it, or when
 // replacing would be doubtful.
 func rewriteZH(p piece) (string, bool) {
+	p = dropRequestZH(p)
+	if doubtfulZH(p) {
+		return "", false
+	}
 	var b strings.Builder
 	named := false
-	kept := keptZH.find(p)
-	clauseHasUser := false // 用户 stands earlier in this clause
+	kept := slices.DeleteFunc(keptZH.find(p), func(h hit) bool { // "告诉你我…" is no "you and I"
+		return h.phrase == "你我" && endsWithAny(p.norm[:h.start], "告诉", "跟", "给", "向", "问", "让", "对", "和")
+	})
+	others := p.has("他们", "她们") // so "they" would be taken for them
+	clauseHasUser := false      // 用户 stands earlier in this clause
 	for i := 0; i < len(p.norm); {
 		c, n := utf8.DecodeRuneInString(p.norm[i:])
 		rest := p.norm[i+n:]
@@ -44,7 +52,7 @@ func rewriteZH(p piece) (string, bool) {
 				return "", false
 			}
 			named = true
-			word, skip := userZH(p.src.piece(p.start+i+n, p.end), clauseHasUser, strings.HasSuffix(p.norm[:i], "自己的") || clauseHasUser && endsWithAny(p.norm[:i], "觉得", "发现", "感觉", "认为", "希望", "知道", "以为", "怕", "相信"), endsWithAny(p.norm[:i], "叫", "称呼", "喊"))
+			word, skip := userZH(p.src.piece(p.start+i+n, p.end), clauseHasUser && !others, strings.HasSuffix(p.norm[:i], "自己的") || clauseHasUser && endsWithAny(p.norm[:i], "觉得", "发现", "感觉", "认为", "希望", "知道", "以为", "怕", "相信"), endsWithAny(p.norm[:i], "叫", "称呼", "喊"))
 			b.WriteString(word)
 			n += skip
 			clauseHasUser = true
@@ -55,10 +63,6 @@ func rewriteZH(p piece) (string, bool) {
 			clauseHasUser = true
 		case c == '你' || c == '您':
 			b.WriteString("助手")
-			if strings.HasPrefix(rest, "们") {
-				b.WriteString("们")
-				n += len("们")
-			}
 		default:
 			b.WriteString(p.raw[i : i+n])
 		}
@@ -149,6 +153,9 @@ var (
 	wishesZH     = regexp.MustCompile(`^我(希望|想让|想|要|更希望|需要)(你|您)`)
 )
 
+// personsZH names the two who speak where nothing else is retold.
+var personsZH = strings.NewReplacer("自我", "自我", "我们", "用户和助手", "我", "用户", "你", "助手", "您", "助手")
+
 // treatmentZH words how the bot is to treat the speaker: 以后叫我老王 is 用户希望助手以后叫用户老王.
 func (r *Rules) treatmentZH(p piece) string {
 	if wishesZH.MatchString(p.norm) {
@@ -165,10 +172,28 @@ func (r *Rules) treatmentZH(p piece) string {
 			raw = strings.Replace(raw, after+polite, after, 1)
 		}
 	}
+	wants := "用户希望助手"
+	if rest, ok := strings.CutPrefix(raw, "希望"); ok { // "希望每次和你聊天都…": the bot is not the subject
+		wants, raw = "用户希望", rest
+	}
 	q := newSource(p.src.index, raw)
 	text, ok := rewriteZH(q.piece(0, len(q.raw)))
 	if !ok {
-		text = tidyZH(raw)
+		text = personsZH.Replace(tidyZH(raw))
 	}
-	return "用户希望助手" + strings.TrimLeft(text, "，, ")
+	return wants + strings.TrimLeft(text, "，, ")
+}
+
+// goesZH begins what somebody does at a time; without a subject, in a chat, that is the speaker.
+var goesZH = regexp.MustCompile(`^(去|要|得|来|有(个|一个|场|一场|节)|开会|约|见|面试|考试|体检|看牙|看病|看医生|复查|复诊|上课|出差|回老家|接|陪|(和|跟|与)[^，,。]{1,8}(见|吃|开|约|聊|去|聚))`)
+
+// withSubjectZH is a statement that does not name the speaker; where only a time stands before its verb the speaker is meant.
+func withSubjectZH(p piece) string {
+	if youZH.MatchString(p.norm) {
+		return "" // to be quoted: who is meant is lost
+	}
+	if end := matchEnd(leadTimeZH, p.norm); end > 0 && goesZH.MatchString(p.norm[end:]) {
+		return "用户" + plain(p, chinese)
+	}
+	return plain(p, chinese)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -106,6 +107,7 @@ func (r *Rules) Summarize(ctx context.Context, t decide.Transcript, v decide.Ver
 		s := memory.Statement{
 			Text: u.text, Language: u.lang, Kind: u.kind, Importance: r.importance(u.assessment, u.explicit),
 			Explicit: u.explicit, Quote: u.quote, Reason: u.reason, ObservedAt: t.Dialogue.Messages[u.messages[len(u.messages)-1]].Time,
+			ValidTo: u.validTo, Forget: u.forget,
 		}
 		for _, i := range u.messages {
 			s.MessageIDs = append(s.MessageIDs, t.Dialogue.MessageRef(i))
@@ -122,11 +124,14 @@ type unit struct {
 	class    class
 	lang     string
 	explicit bool
+	forget   bool // it is to be forgotten
+	own      bool // without a subject, and about the speaker as what came before it
 	messages []int
 	text     string
 	quote    string
 	reason   string
 	kind     memory.Kind
+	validTo  time.Time // when an arrangement is over
 }
 
 func (u *unit) stronger(than *unit) bool {
@@ -147,7 +152,7 @@ type heard struct {
 
 // read lists what is to be remembered, in the order in which it was said, or why nothing is.
 func (r *Rules) read(t decide.Transcript) (kept []*unit, why string) {
-	lang := dialogueLanguage(t.Dialogue)
+	lang, group := dialogueLanguage(t.Dialogue), inGroup(t.Dialogue)
 	var all []*heard
 	classes := map[class]int{}
 	spoke := false
@@ -156,7 +161,12 @@ func (r *Rules) read(t decide.Transcript) (kept []*unit, why string) {
 			continue
 		}
 		spoke = true
-		h := r.hear(newSource(i, m.Content), lang, all, classes)
+		if others(t.Dialogue, m) {
+			continue
+		}
+		src := newSource(i, withoutAddress(m.Content))
+		src.group = group
+		h := r.hear(src, lang, all, classes)
 		if !slices.ContainsFunc(h.units, r.passes) && !h.forgotten {
 			if u := r.confirmed(t.Dialogue, i, h.source, lang); u != nil {
 				h.units = append(h.units, u)
@@ -179,21 +189,37 @@ func (r *Rules) read(t decide.Transcript) (kept []*unit, why string) {
 	if len(kept) == 0 {
 		return nil, r.whyNot(spoke, all, best, classes)
 	}
-	return r.finish(kept), ""
+	return r.finish(kept, t), ""
 }
 
 func (r *Rules) passes(u *unit) bool { return u.explicit || u.score >= r.threshold }
 
 // finish words the units, drops repetitions and keeps the strongest.
-func (r *Rules) finish(kept []*unit) []*unit {
-	seen := map[string]bool{}
+func (r *Rules) finish(kept []*unit, t decide.Transcript) []*unit {
+	type said struct {
+		text   string
+		forget bool
+		day    time.Time
+	}
+	seen := map[said]bool{}
 	var out []*unit
 	for _, u := range kept {
 		r.word(u)
-		if u.text == "" || seen[u.text] {
+		// "Yesterday" is another day in another message.
+		repeated := said{u.text, u.forget, t.Dialogue.Messages[u.messages[0]].Time}
+		if u.text == "" || seen[repeated] {
 			continue
 		}
-		seen[u.text] = true
+		seen[repeated] = true
+		r.date(u, t)
+		if u.forget { // even what was just said
+			out = slices.DeleteFunc(out, func(before *unit) bool { return !before.forget && before.text == u.text })
+		}
+		key := said{text: u.text, forget: u.forget}
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
 		out = append(out, u)
 	}
 	if len(out) > r.maxStatements {
@@ -228,7 +254,7 @@ func (r *Rules) whyNot(spoke bool, all []*heard, best *unit, classes map[class]i
 			return "the user asked to remember something, but had said nothing that could be meant"
 		}
 	}
-	if best != nil && best.score > 0 {
+	if best != nil && (best.score > 0 || best.self && len(best.findings) > 1) {
 		quote := []rune(best.pieces[0].raw)
 		if len(quote) > 60 {
 			quote = append(quote[:60], '…')

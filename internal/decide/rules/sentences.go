@@ -11,6 +11,7 @@ import (
 // source is one message, prepared for matching.
 type source struct {
 	index int    // position in the dialogue
+	group bool   // said among people, not to the assistant alone
 	raw   string // verbatim, valid UTF-8
 	norm  string // normalized; inside of quotations and titles masked; as long as raw
 }
@@ -25,7 +26,7 @@ type piece struct {
 
 func newSource(index int, content string) *source {
 	raw := strings.ToValidUTF8(content, "\uFFFD")
-	return &source{index: index, raw: raw, norm: maskQuotes(normalize(raw))}
+	return &source{index: index, raw: raw, norm: maskTitles(raw, maskQuotes(normalize(raw)))}
 }
 
 func (s *source) piece(start, end int) piece {
@@ -71,6 +72,18 @@ func (p piece) word(i int) string {
 	return ""
 }
 
+// open is the piece as its words, one space between them, contractions opened: "I'd like" is "i would like".
+func (p piece) open() string {
+	var b strings.Builder
+	for i, w := range p.words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(w.norm)
+	}
+	return b.String()
+}
+
 // hasWord reports whether one of the words, lower case, is in the piece.
 func (p piece) hasWord(words ...string) bool {
 	return slices.ContainsFunc(p.words, func(w word) bool { return slices.Contains(words, w.norm) })
@@ -106,6 +119,22 @@ func maskQuotes(norm string) string {
 		}
 	}
 	return b.String()
+}
+
+var singleQuoted = regexp.MustCompile(`(?:^|[\s(])'([A-Z0-9][^'\n]+(?:'[a-z][^'\n]*){0,3})'(?:$|[\s.,;:!?)])`)
+
+// maskTitles masks what stands between straight single quotes and begins with a capital: 'The Old Man and the Sea'.
+func maskTitles(raw, norm string) string {
+	if !strings.Contains(raw, "'") {
+		return norm
+	}
+	out := []byte(norm)
+	for _, at := range singleQuoted.FindAllStringSubmatchIndex(raw, -1) {
+		for i := at[2]; i < at[3]; i++ {
+			out[i] = masked
+		}
+	}
+	return string(out)
 }
 
 // sentence is a sentence of prose and how it ends.
@@ -314,6 +343,7 @@ func (s sentence) clauses() []piece {
 		before = r
 	}
 	cuts = append(cuts, s.questionCuts()...)
+	cuts = append(cuts, s.ownCuts()...)
 	slices.Sort(cuts)
 	var out []piece
 	from := 0
@@ -326,16 +356,23 @@ func (s sentence) clauses() []piece {
 	return out
 }
 
+// questionHeadZH is what a Chinese question may begin with before its question words.
+var questionHeadZH = regexp.MustCompile(`(那|请问|不知道|你|您|我|有没|觉得|认为|说|到底|应该|该|还|有)+$`)
+
+// interrogative words begin a question, or a clause that depends on the one before: "I think of her and how I miss her".
+var interrogative = set("what where when why how who which whose")
+
 // questionCuts are the places before a question that is tied on without a comma.
 func (s sentence) questionCuts() []int {
 	var cuts []int
 	for i := 1; i+1 < len(s.words); i++ {
-		if w := s.words[i].norm; (w == "and" || w == "but" || w == "so") && questionStart(s.words[i+1:]) {
+		if w := s.words[i].norm; (w == "and" || w == "but" || w == "so") && questionStart(s.words[i+1:]) && (s.question || !interrogative[s.words[i+1].norm]) {
 			cuts = append(cuts, s.words[i].start)
 		}
 	}
 	for _, tie := range []string{"怎么办", "该怎么", "应该怎么", "该如何", "有什么推荐", "有什么建议", "有什么办法", "有没有推荐", "有没有什么", "能推荐", "可以推荐"} {
 		if at := strings.Index(s.norm, tie); at > 0 && (s.question || tie == "怎么办") {
+			at -= len(questionHeadZH.FindString(s.norm[:at])) // "你有什么推荐" stays whole
 			cuts = append(cuts, at)
 		}
 	}

@@ -47,6 +47,7 @@ var pastForms = func() map[string]bool {
 	for base, forms := range irregularVerbs {
 		if forms[0] != base {
 			out[forms[0]] = true
+			out["re"+forms[0]] = true // "retook", "rewrote"
 		}
 	}
 	return out
@@ -75,7 +76,7 @@ var adverbs = set("also just really always never usually often still currently r
 	"typically regularly occasionally finally even ever now then once twice soon truly literally simply quite rather " +
 	"pretty too seriously especially particularly primarily secretly happily sadly unfortunately luckily obviously " +
 	"certainly apparently frequently seldom hardly barely almost nearly mostly officially originally previously " +
-	"formerly lately strongly deeply greatly genuinely firmly fully completely sorta both all first later maybe perhaps so")
+	"formerly lately strongly deeply greatly genuinely firmly fully completely sorta both all first last later maybe perhaps so")
 
 // commonVerbs are base forms that are hardly anything but verbs, so that "and" before them continues a predicate.
 var commonVerbs = set("have live go love like hate enjoy prefer need want speak teach own eat know think believe feel " +
@@ -101,7 +102,8 @@ var baseVerbs = func() map[string]bool {
 		out[v] = true
 	}
 	for v := range set("move start finish visit join marry stop change improve save apply open create develop relax " +
-		"explore stay return switch graduate retire reach complete pass lose study call talk adopt launch") {
+		"explore stay return switch graduate retire reach complete pass lose study call talk adopt launch " +
+		"showcase host raise celebrate support promote organize organise attract reduce increase") {
 		out[v] = true
 	}
 	return out

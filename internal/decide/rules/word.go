@@ -29,7 +29,7 @@ func (r *Rules) word(u *unit) {
 		// "He is three." is in the third person already; it may still speak of "me".
 		text, ok := plain(p, u.lang), true
 		if r.self(p, u.lang) {
-			text, ok = rewrite(p, u.lang, true)
+			text, ok = rewrite(p, u.lang, strings.Contains(strings.ToLower(u.text), "the user"))
 		}
 		if ok && utf8.RuneCountInString(u.text)+utf8.RuneCountInString(text) < r.maxRunes {
 			if u.lang == chinese {
@@ -69,6 +69,8 @@ func (r *Rules) tell(u *unit) string {
 	}
 	text := ""
 	switch {
+	case u.class == command:
+		text = r.tellRecord(p, u.lang)
 	case u.lang == chinese && u.class == treatment:
 		text = r.treatmentZH(p)
 	case u.lang == chinese:
@@ -97,12 +99,14 @@ func (r *Rules) tellZH(u *unit, p piece) string {
 	switch {
 	case ok:
 		return text
+	case doubtfulZH(p) && !u.explicit:
+		return ""
 	case self && impliedZH.MatchString(skipTimeZH(p).norm), u.explicit && leadTimeZH.MatchString(p.norm) && !ownSubject.MatchString(p.norm):
 		return "用户" + plain(p, u.lang)
 	case u.explicit:
 		return "用户要求记住：" + plain(p, u.lang)
 	case !self:
-		return plain(p, u.lang)
+		return withSubjectZH(p)
 	}
 	return ""
 }

@@ -72,7 +72,9 @@ func (x *Extractor) statements(ctx context.Context, p digest.Piece) ([]digest.Fi
 	}
 	var found []digest.Finding
 	for _, s := range list {
-		found = append(found, digest.FromStatement(s))
+		if !s.Forget { // a request to forget is nothing to tell
+			found = append(found, digest.FromStatement(s))
+		}
 	}
 	return found, nil
 }

@@ -75,7 +75,7 @@ func TestExtract(t *testing.T) {
 		},
 		"not considered by itself": {
 			piece(false, "zh", ">我喜欢喝乌龙茶，不加糖。", "记住了。", ">我决定下个月换工作。"),
-			"preference: 喜欢=喝乌龙茶，不加糖\ndecision: 用户决定下个月换工作",
+			"preference: 喜欢=喝乌龙茶，不加糖\ndecision: 用户决定2026年12月换工作",
 		},
 		"considered: only what considering does not yield": {piece(true, "zh", ">我喜欢喝乌龙茶，不加糖。", "记住了。"), ""},
 	} {
@@ -84,5 +84,12 @@ func TestExtract(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", got, test.want)
 			}
 		})
+	}
+}
+
+// A request to forget is not told in a digest as if it were a fact.
+func TestRequestToForgetIsNotTold(t *testing.T) {
+	if got := extract(t, piece(false, "en", ">Forget what I told you about my ex. I moved to Oslo.")); len(got) != 1 || !strings.Contains(got[0], "Oslo") {
+		t.Errorf("told %q", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,7 @@ const (
 	Decision  Part = "decision"
 	Summary   Part = "summary"
 	Digest    Part = "digest"
+	Reconcile Part = "reconcile"
 )
 
 // Fault is how requests are answered.
@@ -139,6 +141,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		request.Part = Decision
 	case strings.Contains(request.Body, "what the digest of the user"):
 		request.Part = Digest
+	case strings.Contains(request.Body, "none that is merely similar"):
+		request.Part = Reconcile
 	}
 	gemini := strings.HasPrefix(r.URL.Path, "/v1beta/")
 	s.mu.Lock()
@@ -176,9 +180,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case request.Part == Embedding:
 		answer = openAIEmbeddings(request.Body, dimensions)
 	case gemini:
-		answer = geminiText(textFor(request.Part, statement, fault), fault, input, output)
+		answer = geminiText(textFor(request, statement, fault), fault, input, output)
 	default:
-		answer = openAIText(textFor(request.Part, statement, fault), fault, input, output)
+		answer = openAIText(textFor(request, statement, fault), fault, input, output)
 	}
 	_ = json.NewEncoder(w).Encode(answer) // the client may be gone
 }
@@ -203,7 +207,11 @@ func refuse(w http.ResponseWriter, gemini bool, fault Fault) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"error": failure})
 }
 
-func textFor(part Part, statement string, fault Fault) string {
+var numbered = regexp.MustCompile(`\[(s\d+)\] \(`)
+
+// textFor is what a text model answers: that a dialogue is worth remembering, what it says, that all of it is new.
+func textFor(request Request, statement string, fault Fault) string {
+	part := request.Part
 	switch {
 	case fault == BrokenJSON:
 		return "Certainly! Here is what I think: {"
@@ -212,6 +220,17 @@ func textFor(part Part, statement string, fault Fault) string {
 	}
 	if part == Digest {
 		return `{"topics": ["tea"], "issues": [{"question": "How long does it steep?", "solution": "Three minutes.", "messages": ["m0", "m1"]}], "insights": []}`
+	}
+	if part == Reconcile {
+		list := []any{}
+		for _, m := range numbered.FindAllStringSubmatch(request.Body, -1) {
+			list = append(list, map[string]any{"statement": m[1], "action": "new", "known": []any{}, "reason": ""})
+		}
+		text, err := json.Marshal(map[string]any{"resolutions": list})
+		if err != nil {
+			return ""
+		}
+		return string(text)
 	}
 	text, err := json.Marshal(map[string]any{"statements": []any{map[string]any{
 		"text": statement, "kind": "preference", "importance": 0.7, "messages": []string{"m0"}, "quote": "",

@@ -77,7 +77,7 @@ func testAcceptKeepsEveryByte(s *suite) {
 		{Role: memory.RoleSystem, Time: time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)},
 	}
 	want := slices.Clone(a.Dialogue.Messages)
-	a.Call = trace.Call{TurnID: "turn <1> 茶", OTelTraceID: "0af7651916cd43dd8448eb211c80319c"}
+	a.Call = trace.Call{TurnID: "turn <1> 茶", OTelTraceID: "0af7651916cd43dd8448eb211c80319c", OTelSpanID: "b7ad6b7169203331"}
 	s.accept(a)
 	jobs, _ := s.claim(1)
 	if got := jobs[0].Call; got != a.Call {
@@ -236,5 +236,36 @@ func testMaxPending(s *suite) {
 	}
 	if _, err := limited(lobby("dan"), "ann"); err != nil {
 		s.Errorf("somebody of whom much waits keeps the others from being heard: %v", err)
+	}
+}
+
+func testMaxPendingNamespace(s *suite) {
+	limited := func(scope memory.Scope) error {
+		a := s.acceptance(scope)
+		a.MaxPendingNamespace = 2
+		_, err := s.store.Accept(s.Context(), a)
+		return err
+	}
+	wantFull := func(err error) {
+		s.Helper()
+		if overload, ok := errors.AsType[*memory.OverloadError](err); !ok || overload.RetryAfter <= 0 {
+			s.Errorf("got %v, want an OverloadError", err)
+		}
+	}
+	for _, user := range []string{"ann", "ben"} {
+		if err := limited(direct(user)); err != nil {
+			s.Fatal(err)
+		}
+	}
+	wantFull(limited(direct("eve")))
+	wantFull(limited(direct("ann")))
+	elsewhere := direct("eve")
+	elsewhere.Namespace = "elsewhere"
+	if err := limited(elsewhere); err != nil {
+		s.Errorf("another namespace: %v", err)
+	}
+	s.finish(s.all(user("ben"))[0], memory.StateFailed) // what has failed does not wait
+	if err := limited(direct("eve")); err != nil {
+		s.Errorf("after one had ended: %v", err)
 	}
 }

@@ -23,6 +23,7 @@ func Run(t *testing.T, factory func(t *testing.T) queue.Store) {
 		{"RequestIDConcurrently", testRequestIDConcurrently},
 		{"Skip", testSkip},
 		{"MaxPending", testMaxPending},
+		{"MaxPendingNamespace", testMaxPendingNamespace},
 		{"Order", testOrder},
 		{"ClaimLimit", testClaimLimit},
 		{"ClaimOnce", testClaimOnce},
@@ -40,6 +41,8 @@ func Run(t *testing.T, factory func(t *testing.T) queue.Store) {
 		{"Forget", testForget},
 		{"ForgetInGroups", testForgetInGroups},
 		{"ForgetWhileRunning", testForgetWhileRunning},
+		{"ForgetQuotes", testForgetQuotes},
+		{"Expire", testExpire},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(&suite{T: t, store: factory(t), now: t0}) })
 	}

@@ -287,6 +287,9 @@ func testForgetInGroups(s *suite) {
 	if len(left) != 1 || left[0].Consideration.ID != b || left[0].Dialogue.Messages[1].Content != "eve says "+fmt.Sprint(s.count) {
 		s.Errorf("eve sees %+v", left)
 	}
+	if answer := left[0].Dialogue.Messages[2].Content; answer != "" {
+		s.Errorf("what ann was answered is still there: %q", answer)
+	}
 	if text, err := json.Marshal(left); err != nil || strings.Contains(string(text), `"ann`) {
 		s.Errorf("ann is still in %s, %v", text, err)
 	}

@@ -193,6 +193,14 @@ func testSummaries(s *suite) {
 	if got := of(&nora); got == nil || *got != all {
 		s.Errorf("that of the only agent is %+v", got)
 	}
+	plain := direct("ann", "s2") // nora comes in when something was said already
+	s.add(plain, said("ann", "what nora did not hear"))
+	plain.AgentID = nora
+	s.add(plain, many("ann", 3)...)
+	s.save(plain, s.older(plain).Revision, all)
+	if w, err := s.store.Window(s.Context(), viewer(plain), "s2", session.WindowQuery{Limit: 1, AgentID: &nora}); err != nil || w.Summary != nil {
+		s.Errorf("with nora alone, but with words to nobody, hers is %+v, %v", w.Summary, err)
+	}
 	scope.AgentID = "olga"
 	s.add(scope, said("ann", "hello olga"))
 	if got := of(&nora); got != nil {
@@ -275,6 +283,13 @@ func testList(s *suite) {
 	s.add(direct("ann", "ann-direct"), answered("again")) // the last to change
 	attic := lobby("ann", "")
 	attic.Channel.ID = "attic"
+	shared, everywhere := viewer(attic), viewer(attic)
+	shared.Audience = memory.NewVisibility(memory.VisibilityChannel, []memory.SharedGroups{
+		{Namespace: namespace, Channels: []string{"attic", lobby("", "").Channel.ID}},
+	}).AudienceOf(attic)
+	everywhere.Audience = memory.Everything()
+	strange, unnamed := shared, shared
+	strange.UserID, unnamed.UserID = "eve", ""
 	blind, blindInGroup := viewer(direct("ann", "")), viewer(lobby("ann", ""))
 	blind.Audience, blindInGroup.Audience = memory.Audience{}, memory.Audience{}
 	for _, test := range []struct {
@@ -287,6 +302,10 @@ func testList(s *suite) {
 		{viewer(lobby("ann", "")), []string{"group-3", "group-2", "group-1"}},
 		{viewer(lobby("eve", "")), []string{"group-3", "group-2", "group-1"}},
 		{viewer(attic), nil},
+		{shared, []string{"group-1"}},
+		{strange, nil},
+		{unnamed, nil},
+		{everywhere, []string{"ann-direct", "ann-plain", "group-1"}},
 		{viewer(memory.Scope{Namespace: namespace, UserID: "ann"}), []string{"ann-plain"}},
 		{viewer(memory.Scope{Namespace: namespace}), []string{"nobody"}},
 		{blind, nil},

@@ -108,7 +108,7 @@ func testKeepsEverything(s *suite) {
 			Retrieve: &trace.RetrieveDetail{
 				Query: "喝茶 \"<b>\" \u2028", TopK: 6, MinRelevance: 0.25, Memories: 1, Messages: 1, Candidates: []trace.Candidate{
 					{MemoryID: "mem_1", Score: 0.1234567890123, Relevance: 1, Similarity: 0.2, Keyword: 0.3, Recency: 0.4, Importance: 0.5, Returned: true},
-					{SessionID: "s1", Position: 1 << 40, Score: 0.5, Returned: true},
+					{SessionID: "s1", Position: 1 << 40, Score: 0.5, Neighbors: 0.25, Returned: true},
 				},
 			},
 		},

@@ -51,7 +51,7 @@ func (s *Store) Missing(ctx context.Context, fingerprint string, after int64, li
 	next = after
 	err = s.db.Read(ctx, func(q sqlite.Querier) (err error) {
 		rows, err := q.Query(ctx, `SELECT m.row, u.namespace, u.user_id, m.id, m.text
-			FROM memories m JOIN users u ON u.id = m.user_row WHERE m.row > ?1 AND NOT EXISTS (SELECT 1 FROM embeddings e
+			FROM memories m JOIN users u ON u.id = m.user_row WHERE m.row > ?1 AND m.withdrawn_at IS NULL AND NOT EXISTS (SELECT 1 FROM embeddings e
 				WHERE e.memory_row = m.row AND e.fingerprint = (SELECT id FROM fingerprints WHERE name = ?2))
 			ORDER BY m.row LIMIT ?3`, after, fingerprint, limit)
 		if err != nil {
@@ -73,7 +73,7 @@ func (s *Store) Missing(ctx context.Context, fingerprint string, after int64, li
 // CountMissing implements vectorstore.Backfill.
 func (s *Store) CountMissing(ctx context.Context, fingerprint string) (count int64, err error) {
 	err = s.db.Read(ctx, func(q sqlite.Querier) error {
-		return q.QueryRow(ctx, `SELECT count(*) FROM memories m WHERE NOT EXISTS (SELECT 1 FROM embeddings e
+		return q.QueryRow(ctx, `SELECT count(*) FROM memories m WHERE m.withdrawn_at IS NULL AND NOT EXISTS (SELECT 1 FROM embeddings e
 			WHERE e.memory_row = m.row AND e.fingerprint = (SELECT id FROM fingerprints WHERE name = ?))`, fingerprint).Scan(&count)
 	})
 	return count, err

@@ -18,6 +18,24 @@ type cache struct {
 	entries map[memory.User]*cached
 	recent  *list.List // of *cached, most recently used first
 	bytes   int64
+	stats   CacheStats // what is counted; the rest is as it stands
+}
+
+// CacheStats is how the cache of indexes stands, and what it has done since the start.
+type CacheStats struct {
+	Hits, Misses, Evictions int64
+	Users                   int
+	Bytes                   int64
+}
+
+// CacheStats says how the cache of indexes stands.
+func (s *Store) CacheStats() CacheStats {
+	c := s.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stats := c.stats
+	stats.Users, stats.Bytes = len(c.entries), c.bytes
+	return stats
 }
 
 type cached struct {
@@ -44,8 +62,10 @@ func (c *cache) get(ctx context.Context, user memory.User, load func(context.Con
 		e = &cached{user: user, loaded: make(chan struct{})}
 		e.element = c.recent.PushFront(e)
 		c.entries[user] = e
+		c.stats.Misses++
 		go c.load(context.WithoutCancel(ctx), e, load)
 	} else {
+		c.stats.Hits++
 		c.recent.MoveToFront(e.element)
 	}
 	c.mu.Unlock()
@@ -157,6 +177,7 @@ func (c *cache) account(e *cached) {
 		if oldest.bytes == 0 {
 			break // still loading; it is accounted for when it is done
 		}
+		c.stats.Evictions++
 		c.dropLocked(oldest)
 	}
 }

@@ -60,9 +60,9 @@ func TestIndexSize(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if x.size() != indexOverhead || x.vectors.Count() != 0 || len(x.keywords.terms) != 0 || x.keywords.documents != 0 || x.keywords.total != 0 {
-		t.Errorf("after everything was removed: %d bytes, %d vectors, %d terms, %d documents, total %d", x.size(), x.vectors.Count(),
-			len(x.keywords.terms), x.keywords.documents, x.keywords.total)
+	if x.size() != indexOverhead || x.active.vectors.Count() != 0 || len(x.active.keywords.terms) != 0 || x.active.keywords.documents != 0 || x.active.keywords.total != 0 {
+		t.Errorf("after everything was removed: %d bytes, %d vectors, %d terms, %d documents, total %d", x.size(), x.active.vectors.Count(),
+			len(x.active.keywords.terms), x.active.keywords.documents, x.active.keywords.total)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -38,8 +40,8 @@ func TestSearchIsComplete(t *testing.T) {
 			t.Fatal(err)
 		}
 		kindOf[id] = m.Kind
-		if (e == nil) != (x.memories[id].chunks == 0) {
-			t.Fatalf("%s has %d vectors", id, x.memories[id].chunks)
+		if (e == nil) != (x.active.documents[id].chunks == 0) {
+			t.Fatalf("%s has %d vectors", id, x.active.documents[id].chunks)
 		}
 		query := []float32{1, random.Float32() - 0.5, 0}
 		for _, filter := range []vectorstore.Filter{
@@ -53,7 +55,7 @@ func TestSearchIsComplete(t *testing.T) {
 			}
 			want := 0
 			for id := range kindOf {
-				if doc := x.memories[id]; doc.chunks > 0 && filter.Matches(doc.memory) {
+				if doc := x.active.documents[id]; doc.chunks > 0 && filter.Matches(doc.memory) {
 					want++
 				}
 			}
@@ -71,4 +73,50 @@ func scores(hits []vectorstore.Hit) (s []float64) {
 		s = append(s, h.Score)
 	}
 	return s
+}
+
+// TestExpiresByItself: time passes without a write, and whoever searches finds what holds then and no more.
+func TestExpiresByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, everything := t.Context(), vectorstore.Filter{Audience: memory.Everything()}
+		x := newTestIndex(t)
+		vector := &vectorstore.Embedding{Fingerprint: testFingerprint, Chunks: [][]float32{{1, 0, 0}, {1, 1, 0}}}
+		for i := range 4 {
+			m := memory.Memory{ID: fmt.Sprint(i), Text: fmt.Sprint("an appointment, number ", i)}
+			if i > 0 {
+				m.ValidTo = time.Now().Add(time.Duration(i) * time.Hour)
+			}
+			if err := x.put(ctx, m, vector); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for left := 4; left > 1; left-- {
+			past := everything
+			past.Statuses = []memory.Status{memory.StatusExpired}
+			for filter, want := range map[*vectorstore.Filter]int{&everything: left, &past: 4 - left} {
+				byVector, err := x.searchVector(ctx, []float32{1, 0, 0}, *filter, 10)
+				if err != nil || len(byVector) != want {
+					t.Errorf("%d are left: %d by vector, %v, want %d", left, len(byVector), err, want)
+				}
+				byKeyword, err := x.searchKeyword(ctx, "appointment", *filter, 10)
+				if err != nil || len(byKeyword) != want {
+					t.Errorf("%d are left: %d by keyword, %v, want %d", left, len(byKeyword), err, want)
+				}
+			}
+			// What is over weighs nothing in the statistics of what holds.
+			if x.active.keywords.documents != left || x.active.embedded != left || x.past.vectors.Count() != 2*(4-left) {
+				t.Errorf("%d are left: %d documents, %d embedded, %d vectors of the past", left, x.active.keywords.documents,
+					x.active.embedded, x.past.vectors.Count())
+			}
+			time.Sleep(time.Hour)
+		}
+		for i := range 4 {
+			if err := x.remove(ctx, fmt.Sprint(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if x.size() != indexOverhead || len(x.past.documents) != 0 {
+			t.Errorf("after everything was removed: %d bytes, %d memories", x.size(), len(x.past.documents))
+		}
+	})
 }

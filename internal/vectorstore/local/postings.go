@@ -8,10 +8,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lexical"
 )
 
-// BM25 parameters, the usual ones (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009, section 3.2).
+// BM25 parameters, those for short texts, as of messages (internal/recall).
 const (
-	bm25K1 = 1.2
-	bm25B  = 0.75
+	bm25K1 = 0.9
+	bm25B  = 0.4
 )
 
 // postings is a keyword index over one user's memories: small enough to hold in memory, so that a search costs what
@@ -75,25 +75,34 @@ func (p *postings) remove(d *document, text string) {
 	p.total -= int64(d.terms)
 }
 
-// search scores the documents that share a term with the query: BM25, divided by what a memory of average length would
-// score that holds each term of the query once, and capped at 1. So the score is absolute: it does not depend on the
-// other hits, and terms that no memory holds lower it.
-func (p *postings) search(query string) map[*document]float64 {
-	if p.documents == 0 {
+// searchPostings scores the documents that share a term with the query: BM25, divided by what a memory of average length
+// would score that holds each term of the query once, and capped at 1. So the score is absolute: it does not depend on the
+// other hits, and terms that no memory holds lower it. Several postings are searched as if they were one.
+func searchPostings(query string, all ...*postings) map[*document]float64 {
+	documents, total := 0, int64(0)
+	for _, p := range all {
+		documents += p.documents
+		total += p.total
+	}
+	if documents == 0 {
 		return nil
 	}
-	count, average := float64(p.documents), float64(p.total)/float64(p.documents)
+	count, average := float64(documents), float64(total)/float64(documents)
 	scores := map[*document]float64{}
 	var best float64
 	for _, term := range lexical.QueryTerms(query) {
-		list := p.terms[term]
-		n := float64(len(list))
+		n := 0.0
+		for _, p := range all {
+			n += float64(len(p.terms[term]))
+		}
 		idf := math.Log(1 + (count-n+0.5)/(n+0.5))
 		best += idf
-		for _, x := range list {
-			f := float64(x.count)
-			norm := 1 - bm25B + bm25B*float64(x.document.terms)/average
-			scores[x.document] += idf * f * (bm25K1 + 1) / (f + bm25K1*norm)
+		for _, p := range all {
+			for _, x := range p.terms[term] {
+				f := float64(x.count)
+				norm := 1 - bm25B + bm25B*float64(x.document.terms)/average
+				scores[x.document] += idf * f * (bm25K1 + 1) / (f + bm25K1*norm)
+			}
 		}
 	}
 	for d, score := range scores {

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -19,23 +18,24 @@ import (
 
 const memoryColumns = `m.row, m.id, m.agent_id, m.channel_kind, m.channel_id, m.session_id, m.text, m.language, m.kind,
 	m.importance, m.explicit, m.provenance, m.created_at, m.updated_at, m.observed_at, m.mentions, m.last_said_at,
-	m.use_count, m.last_used_at`
+	m.use_count, m.last_used_at, m.valid_from, m.valid_to, m.superseded_by, m.quarantine, m.withdrawn_at`
 
 // scanMemory reads memoryColumns and whatever else the query selects after them.
 func scanMemory(scan func(...any) error, user memory.User, extra ...any) (row int64, m memory.Memory, err error) {
 	var provenance []byte
-	var created, updated, observed, lastSaid, lastUsed sql.NullInt64
+	var created, updated, observed, lastSaid, lastUsed, from, to, withdrawn sql.NullInt64
 	m.User = user
 	err = scan(append([]any{
 		&row, &m.ID, &m.AgentID, &m.Channel.Kind, &m.Channel.ID, &m.SessionID, &m.Text, &m.Language,
 		&m.Kind, &m.Importance, &m.Explicit, &provenance, &created, &updated, &observed, &m.Mentions, &lastSaid,
-		&m.UseCount, &lastUsed,
+		&m.UseCount, &lastUsed, &from, &to, &m.SupersededBy, &m.Quarantine, &withdrawn,
 	}, extra...)...)
 	if err != nil {
 		return 0, m, err
 	}
 	m.CreatedAt, m.UpdatedAt, m.ObservedAt = sqlite.Time(created), sqlite.Time(updated), sqlite.Time(observed)
 	m.LastSaidAt, m.LastUsedAt = sqlite.Time(lastSaid), sqlite.Time(lastUsed)
+	m.ValidFrom, m.ValidTo, m.WithdrawnAt = sqlite.Time(from), sqlite.Time(to), sqlite.Time(withdrawn)
 	return row, m, json.Unmarshal(provenance, &m.Provenance)
 }
 
@@ -49,119 +49,69 @@ func find(ctx context.Context, q sqlite.Querier, user memory.User, id string, au
 	return row, m, err
 }
 
-// apply stores one entry and reports whether its memory is new.
-func apply(ctx context.Context, tx *sqlite.Tx, userRow int64, user memory.User, entry *vectorstore.Entry) (vectorstore.Applied, bool, error) {
-	a, err := appliedBefore(ctx, tx, userRow, user, entry)
-	if err != nil || a != nil {
-		if a == nil {
-			a = &vectorstore.Applied{}
-		}
-		return *a, false, err
-	}
-	m := entry.Memory
-	m.User = user
-	// As the database keeps them, so that the index and the rows never differ.
-	for _, t := range []*time.Time{&m.CreatedAt, &m.UpdatedAt, &m.ObservedAt, &m.LastSaidAt} {
-		*t = t.Truncate(time.Microsecond).UTC()
-	}
-	row, known, err := findKnown(ctx, tx, userRow, user, &m)
-	isNew := false
-	switch {
-	case err != nil:
-		return vectorstore.Applied{}, false, err
-	case row == 0:
-		a, isNew = &vectorstore.Applied{Action: memory.ActionAdded, Memory: m}, true
-		err = insert(ctx, tx, userRow, &m, entry.Embedding)
-	case entry.Reinforce:
-		known.Mentions++
-		if m.Importance > known.Importance {
-			known.Importance, known.UpdatedAt = m.Importance, m.UpdatedAt
-		}
-		known.Explicit = known.Explicit || m.Explicit
-		if m.LastSaidAt.After(known.LastSaidAt) {
-			known.LastSaidAt = m.LastSaidAt
-		}
-		a = &vectorstore.Applied{Action: memory.ActionReinforced, Memory: known}
-		_, err = tx.Exec(ctx, `UPDATE memories SET mentions = ?, importance = ?, explicit = ?, updated_at = ?, last_said_at = ?
-			WHERE row = ?`, known.Mentions, known.Importance, known.Explicit, sqlite.Micros(known.UpdatedAt),
-			sqlite.Micros(known.LastSaidAt), row)
-	default:
-		a = &vectorstore.Applied{Action: memory.ActionUnchanged, Memory: known}
-	}
-	if err != nil {
-		return vectorstore.Applied{}, false, err
-	}
-	if entry.StatementID == "" {
-		return *a, isNew, nil
-	}
-	payload := entry.PayloadHash
-	if payload == nil {
-		payload = []byte{}
-	}
-	_, err = tx.Exec(ctx, `INSERT INTO applied_statements (user_row, statement_id, memory_id, action, payload_hash)
-		VALUES (?, ?, ?, ?, ?)`, userRow, entry.StatementID, a.Memory.ID, string(a.Action), payload)
-	return *a, isNew, err
-}
-
-// appliedBefore returns the result of an entry that was applied before, or nil.
-func appliedBefore(ctx context.Context, tx *sqlite.Tx, userRow int64, user memory.User, entry *vectorstore.Entry) (*vectorstore.Applied, error) {
-	if entry.StatementID == "" {
-		return nil, nil
-	}
-	var id string
-	var action memory.Action
-	var payload []byte
-	err := tx.QueryRow(ctx, `SELECT memory_id, action, payload_hash FROM applied_statements
-		WHERE user_row = ? AND statement_id = ?`, userRow, entry.StatementID).Scan(&id, &action, &payload)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case len(entry.PayloadHash) > 0 && !bytes.Equal(payload, entry.PayloadHash):
-		return nil, memory.Invalid("request_id", "was used before for something else: use a new one")
-	}
-	_, m, err := find(ctx, tx, user, id, memory.Everything())
-	if errors.Is(err, memory.ErrNotFound) {
-		return &vectorstore.Applied{Action: memory.ActionLeftDeleted, Memory: memory.Memory{ID: id, User: user}}, nil
-	}
-	return &vectorstore.Applied{Action: action, Memory: m}, err
-}
-
-// findKnown finds a memory with the same id, or else with the same text and visibility. Two look-ups, because SQLite reads
-// all of the user's memories for one with an OR.
-func findKnown(ctx context.Context, tx *sqlite.Tx, userRow int64, user memory.User, m *memory.Memory) (int64, memory.Memory, error) {
-	row, known, err := scanMemory(tx.QueryRow(ctx, `SELECT `+memoryColumns+` FROM memories m WHERE m.row = coalesce(
-		(SELECT row FROM memories WHERE user_row = ?1 AND id = ?2),
-		(SELECT row FROM memories WHERE user_row = ?1 AND text_key = ?3 AND visibility = ?4 LIMIT 1))`,
-		userRow, m.ID, textKey(m.Text), m.Channel.VisibilityKey()).Scan, user)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, memory.Memory{}, nil
-	}
-	return row, known, err
-}
-
 func textKey(text string) []byte {
 	sum := sha256.Sum256([]byte(vectorstore.TextKey(text)))
 	return sum[:16]
 }
 
-func insert(ctx context.Context, tx *sqlite.Tx, userRow int64, m *memory.Memory, embedding vectorstore.Embedding) error {
+func insert(ctx context.Context, tx *sqlite.Tx, userRow int64, m *memory.Memory, embedding vectorstore.Embedding) (row int64, err error) {
 	provenance, err := json.Marshal(m.Provenance)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	row, err := tx.Insert(ctx, `INSERT INTO memories (user_row, id, agent_id, channel_kind, channel_id, session_id, visibility,
+	row, err = tx.Insert(ctx, `INSERT INTO memories (user_row, id, agent_id, channel_kind, channel_id, session_id, visibility,
 		text, text_key, language, kind, importance, explicit, provenance, created_at, updated_at, observed_at, mentions,
-		last_said_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		last_said_at, valid_from, valid_to, superseded_by, quarantine, withdrawn_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		userRow, m.ID, m.AgentID, string(m.Channel.Kind), m.Channel.ID, m.SessionID, m.Channel.VisibilityKey(),
 		m.Text, textKey(m.Text), m.Language, string(m.Kind), m.Importance, m.Explicit, string(provenance),
 		sqlite.Micros(m.CreatedAt), sqlite.Micros(m.UpdatedAt), sqlite.Micros(m.ObservedAt), m.Mentions,
-		sqlite.Micros(m.LastSaidAt))
+		sqlite.Micros(m.LastSaidAt), sqlite.Micros(m.ValidFrom), sqlite.Micros(m.ValidTo), m.SupersededBy, m.Quarantine,
+		sqlite.Micros(m.WithdrawnAt))
+	if err != nil {
+		return 0, err
+	}
+	return row, insertEmbedding(ctx, tx, row, embedding)
+}
+
+// save writes what may change of a memory but its words, see saveText.
+func save(ctx context.Context, tx *sqlite.Tx, row int64, m *memory.Memory) error {
+	_, err := tx.Exec(ctx, `UPDATE memories SET language = ?, kind = ?, importance = ?, explicit = ?, updated_at = ?, mentions = ?,
+		last_said_at = ?, valid_to = ?, superseded_by = ?, quarantine = ?, withdrawn_at = ? WHERE row = ?`,
+		m.Language, string(m.Kind), m.Importance, m.Explicit, sqlite.Micros(m.UpdatedAt), m.Mentions, sqlite.Micros(m.LastSaidAt),
+		sqlite.Micros(m.ValidTo), m.SupersededBy, m.Quarantine, sqlite.Micros(m.WithdrawnAt), row)
+	return err
+}
+
+// saveText writes a memory's words and replaces its vectors, which belong to the words of before.
+func saveText(ctx context.Context, tx *sqlite.Tx, row int64, m *memory.Memory, embedding vectorstore.Embedding) error {
+	_, err := tx.Exec(ctx, `UPDATE memories SET text = ?, text_key = ? WHERE row = ?`, m.Text, textKey(m.Text), row)
 	if err != nil {
 		return err
 	}
+	if _, err := tx.Exec(ctx, `DELETE FROM embeddings WHERE memory_row = ?`, row); err != nil {
+		return err
+	}
 	return insertEmbedding(ctx, tx, row, embedding)
+}
+
+// readEmbedding reads a memory's vectors of a fingerprint.
+func readEmbedding(ctx context.Context, q sqlite.Querier, row int64, fingerprint string) (e vectorstore.Embedding, err error) {
+	e.Fingerprint = fingerprint
+	rows, err := q.Query(ctx, `SELECT vector FROM embeddings WHERE memory_row = ?
+		AND fingerprint = (SELECT id FROM fingerprints WHERE name = ?) ORDER BY chunk`, row, fingerprint)
+	if err != nil {
+		return e, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var vector []byte
+		if err := rows.Scan(&vector); err != nil {
+			return e, err
+		}
+		e.Chunks = append(e.Chunks, decode(vector))
+	}
+	return e, rows.Err()
 }
 
 func insertEmbedding(ctx context.Context, tx *sqlite.Tx, memoryRow int64, e vectorstore.Embedding) error {
@@ -190,19 +140,19 @@ func update(ctx context.Context, tx *sqlite.Tx, user memory.User, id string, aud
 	if err != nil {
 		return m, err
 	}
+	switch {
+	case !m.WithdrawnAt.IsZero():
+		return m, fmt.Errorf("memory %q is withdrawn: revert that before you change it: %w", id, memory.ErrPrecondition)
+	case m.SupersededBy != "":
+		return m, fmt.Errorf("memory %q is superseded by %q: change that one, or revert the change that superseded it: %w",
+			id, m.SupersededBy, memory.ErrPrecondition)
+	}
+	before := m
 	if patch.Text != nil {
 		m.Text = *patch.Text
 	}
 	if patch.Language != nil {
 		m.Language = *patch.Language
-	}
-	if patch.Text != nil || patch.Embedding.Fingerprint != "" {
-		if _, err := tx.Exec(ctx, `DELETE FROM embeddings WHERE memory_row = ?`, row); err != nil {
-			return m, err
-		}
-		if err := insertEmbedding(ctx, tx, row, patch.Embedding); err != nil {
-			return m, err
-		}
 	}
 	if patch.Kind != nil {
 		m.Kind = *patch.Kind
@@ -211,9 +161,24 @@ func update(ctx context.Context, tx *sqlite.Tx, user memory.User, id string, aud
 		m.Importance = *patch.Importance
 	}
 	m.UpdatedAt = patch.At.Truncate(time.Microsecond).UTC()
-	_, err = tx.Exec(ctx, `UPDATE memories SET text = ?, text_key = ?, language = ?, kind = ?, importance = ?, updated_at = ?
-		WHERE row = ?`, m.Text, textKey(m.Text), m.Language, string(m.Kind), m.Importance, sqlite.Micros(m.UpdatedAt), row)
-	return m, err
+	if patch.Text != nil || patch.Embedding.Fingerprint != "" {
+		if err := saveText(ctx, tx, row, &m, patch.Embedding); err != nil {
+			return m, err
+		}
+	}
+	if err := save(ctx, tx, row, &m); err != nil {
+		return m, err
+	}
+	if m.Text == before.Text && m.Language == before.Language && m.Kind == before.Kind && m.Importance == before.Importance {
+		return m, nil
+	}
+	return m, writeRevision(ctx, tx, row, revision{
+		change: vectorstore.ChangeEdited, at: m.UpdatedAt,
+		before: overwritten{
+			Text: &before.Text, Language: &before.Language, Kind: &before.Kind, Importance: &before.Importance,
+			UpdatedAt: &before.UpdatedAt,
+		},
+	})
 }
 
 // listRows reads rows in order until the page is full. The filter is applied here and not in SQL, so that a search and a
@@ -257,7 +222,8 @@ func listRows(ctx context.Context, q sqlite.Querier, user memory.User, query vec
 func load(ctx context.Context, q sqlite.Querier, user memory.User, x *index) (err error) {
 	rows, err := q.Query(ctx, `SELECT `+memoryColumns+`, e.vector FROM users u JOIN memories m ON m.user_row = u.id
 		LEFT JOIN embeddings e ON e.memory_row = m.row AND e.fingerprint = (SELECT id FROM fingerprints WHERE name = ?)
-		WHERE u.namespace = ? AND u.user_id = ? ORDER BY m.row, e.chunk`, x.fingerprint, user.Namespace, user.ID)
+		WHERE u.namespace = ? AND u.user_id = ? AND m.withdrawn_at IS NULL AND m.quarantine = ''
+		ORDER BY m.row, e.chunk`, x.fingerprint, user.Namespace, user.ID)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ type Store struct {
 	fingerprint atomic.Pointer[string] // of the vectors that are searched
 	cache       *cache
 	writers     userLocks
+	onWrite     atomic.Pointer[func()]
 }
 
 var _ vectorstore.Store = (*Store)(nil)
@@ -43,46 +44,63 @@ func New(db sqlite.Access, options Options) *Store {
 // Reset drops all indexes; they are loaded again when they are needed. For when the database was opened anew.
 func (s *Store) Reset() { s.cache.clear() }
 
+// DropIndex drops the index of a user whose rows somebody else has changed.
+func (s *Store) DropIndex(user memory.User) { s.cache.forget(user) }
+
 // Apply implements vectorstore.Store.
 func (s *Store) Apply(ctx context.Context, user memory.User, entries []vectorstore.Entry) ([]vectorstore.Applied, error) {
 	defer s.writers.lock(user)()
 	var applied []vectorstore.Applied
-	var stored []*vectorstore.Embedding // beside applied: set when the memory is new
+	var changed []changed
 	err := s.db.Write(ctx, func(tx *sqlite.Tx) error {
-		applied, stored = nil, nil
+		applied = nil
 		userRow, err := sqlite.EnsureUserRow(ctx, tx, user)
 		if err != nil {
 			return err
 		}
+		a := applier{tx: tx, user: user, userRow: userRow, fingerprint: s.indexed()}
 		for i := range entries {
-			a, isNew, err := apply(ctx, tx, userRow, user, &entries[i])
+			done, err := a.apply(ctx, &entries[i])
 			if err != nil {
 				return err
 			}
-			applied = append(applied, a)
-			if isNew {
-				stored = append(stored, &entries[i].Embedding)
-			} else {
-				stored = append(stored, nil)
-			}
+			applied = append(applied, done)
 		}
+		changed = a.changed
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+	s.reindex(ctx, user, changed)
+	s.written()
+	return applied, nil
+}
+
+// changed is a memory as a write left it, for the index.
+type changed struct {
+	memory    memory.Memory
+	embedding *vectorstore.Embedding // nil: the vectors that the index has are its
+}
+
+// reindex brings the user's index up to date with a committed write.
+func (s *Store) reindex(ctx context.Context, user memory.User, list []changed) {
 	s.cache.change(user, func(x *index) error {
-		for i, a := range applied {
-			if a.Action == memory.ActionLeftDeleted {
-				continue
-			}
-			if err := x.put(ctx, a.Memory, stored[i]); err != nil {
+		for _, c := range list {
+			if err := x.put(ctx, c.memory, c.embedding); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	return applied, nil
+}
+
+// indexed is the fingerprint of the vectors that are searched, or "".
+func (s *Store) indexed() string {
+	if f := s.fingerprint.Load(); f != nil {
+		return *f
+	}
+	return ""
 }
 
 // Get implements vectorstore.Store.
@@ -139,8 +157,7 @@ func (s *Store) Delete(ctx context.Context, user memory.User, id string, audienc
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `DELETE FROM memories WHERE row = ?`, row)
-		return err
+		return remove(ctx, tx, row, id)
 	})
 	if err != nil {
 		return err
@@ -240,16 +257,12 @@ func (s *Store) SearchKeyword(ctx context.Context, user memory.User, query strin
 	if err != nil {
 		return nil, err
 	}
-	return x.searchKeyword(query, filter, limit), nil
+	return x.searchKeyword(ctx, query, filter, limit)
 }
 
 func (s *Store) index(ctx context.Context, user memory.User) (*index, error) {
 	return s.cache.get(ctx, user, func(ctx context.Context) (*index, error) {
-		fingerprint := ""
-		if f := s.fingerprint.Load(); f != nil {
-			fingerprint = *f
-		}
-		x, err := newIndex(fingerprint)
+		x, err := newIndex(s.indexed())
 		if err != nil {
 			return nil, err
 		}

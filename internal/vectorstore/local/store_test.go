@@ -1,11 +1,16 @@
 package local_test
 
 import (
+	"bytes"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	"github.com/memsidecar/memsidecar/internal/vectorstore/local"
@@ -39,9 +44,20 @@ func newStore(db sqlite.Access, budget int64) *local.Store {
 
 // TestConformance runs with room for everything and with room for nothing: the answers must be the same.
 func TestConformance(t *testing.T) {
+	empty := t.TempDir()
+	if err := openStorage(t, empty).Close(); err != nil {
+		t.Fatal(err)
+	}
 	for name, budget := range map[string]int64{"roomy": roomy, "tiny": tiny} {
 		t.Run(name, func(t *testing.T) {
-			vectorstoretest.Run(t, func(t *testing.T) vectorstore.Store { return newStore(openStorage(t, t.TempDir()), budget) })
+			vectorstoretest.Run(t, func(t *testing.T) vectorstore.Store {
+				// A copy: making the tables takes most of the time of a test.
+				dir := t.TempDir()
+				if err := os.CopyFS(dir, os.DirFS(empty)); err != nil {
+					t.Fatal(err)
+				}
+				return newStore(openStorage(t, dir), budget)
+			})
 		})
 	}
 }
@@ -58,4 +74,90 @@ func TestReopen(t *testing.T) {
 		open = openStorage(t, dir)
 		return newStore(open, roomy)
 	})
+}
+
+// TestDeletedTextIsGone: also what an edit overwrote, and what reasons quote.
+func TestDeletedTextIsGone(t *testing.T) {
+	dir := t.TempDir()
+	db := openStorage(t, dir)
+	store := newStore(db, roomy)
+	user := memory.User{Namespace: "n", ID: "u"}
+	entry := func(id, text string) vectorstore.Entry {
+		now := time.Now()
+		return vectorstore.Entry{StatementID: id, Memory: memory.Memory{
+			ID: id, Text: text, Mentions: 1, CreatedAt: now, UpdatedAt: now, ObservedAt: now, LastSaidAt: now,
+		}}
+	}
+	first := entry("a", "lives in a xylophone shop")
+	successor := entry("b", "lives on a xylophone farm")
+	successor.Supersedes, successor.Reason = []string{"a"}, "not a xylophone shop any more"
+	last := entry("c", "lives in town")
+	last.Supersedes, last.Reason = []string{"b"}, "not on a xylophone farm any more"
+	if _, err := store.Apply(t.Context(), user, []vectorstore.Entry{first}); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"lives in the xylophone shop", "lives above the xylophone shop"} {
+		if _, err := store.Update(t.Context(), user, "a", memory.Everything(), vectorstore.Patch{Text: &text, At: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	applied, err := store.Apply(t.Context(), user, []vectorstore.Entry{successor, last})
+	if err != nil || applied[0].Action != memory.ActionUpdated || applied[1].Action != memory.ActionUpdated {
+		t.Fatal(applied, err)
+	}
+	if _, _, err := store.Revert(t.Context(), user, "c", "", memory.Everything(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"a", "b"} {
+		if err := store.Delete(t.Context(), user, id, memory.Everything()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if done, err := db.Purge(t.Context()); !done || err != nil {
+		t.Fatalf("purged %t, %v", done, err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if data, err := os.ReadFile(file); err != nil || bytes.Contains(data, []byte("xylophone")) {
+			t.Errorf("it is still in %s, %v", file, err)
+		}
+	}
+}
+
+// TestRevertedEditIsBackfilled: the words of before lack vectors, which a pass makes when nobody else does.
+func TestRevertedEditIsBackfilled(t *testing.T) {
+	store, user := newStore(openStorage(t, t.TempDir()), roomy), memory.User{Namespace: "n", ID: "u"}
+	complete := func() bool {
+		t.Helper()
+		whole, _, err := store.UseFingerprint(t.Context(), vectorstoretest.Fingerprint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return whole
+	}
+	complete()
+	embedding := vectorstore.Embedding{Fingerprint: vectorstoretest.Fingerprint, Chunks: [][]float32{{1, 0, 0}}}
+	now, text := time.Now(), "lives in B"
+	_, err := store.Apply(t.Context(), user, []vectorstore.Entry{{Embedding: embedding, Memory: memory.Memory{
+		ID: "a", Text: "lives in A", Mentions: 1, CreatedAt: now, UpdatedAt: now, ObservedAt: now, LastSaidAt: now,
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Update(t.Context(), user, "a", memory.Everything(), vectorstore.Patch{Text: &text, Embedding: embedding, At: now}); err != nil {
+		t.Fatal(err)
+	}
+	if !complete() {
+		t.Fatal("vectors are missing before anything was undone")
+	}
+	if _, _, err := store.Revert(t.Context(), user, "a", "", memory.Everything(), now); err != nil {
+		t.Fatal(err)
+	}
+	items, _, err := store.Missing(t.Context(), vectorstoretest.Fingerprint, 0, 10)
+	if err != nil || complete() || len(items) != 1 || items[0].Text != "lives in A" {
+		t.Errorf("missing %+v, %v", items, err)
+	}
 }

@@ -25,7 +25,8 @@ type test struct {
 // Run runs the suite. The factory returns a store that is empty, lasts as long as its test and searches the vectors of
 // Fingerprint.
 func Run(t *testing.T, factory func(t *testing.T) vectorstore.Store) {
-	tests := slices.Concat(applyTests(), audienceTests(), isolationTests(), listTests(), searchTests(), changeTests(), concurrencyTests())
+	tests := slices.Concat(applyTests(), audienceTests(), isolationTests(), listTests(), searchTests(), changeTests(), historyTests(),
+		revisionTests(), concurrencyTests())
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) { c.run(&suite{T: t, store: factory(t)}) })
 	}

@@ -25,11 +25,12 @@ const (
 type AgentFilter int32
 
 const (
-	// The same as AGENT_FILTER_ANY.
+	// As configured for calls about what is remembered (`retrieval.agent`), unless the scope names no agent. In calls about
+	// sessions, and by default, the same as AGENT_FILTER_ANY.
 	AgentFilter_AGENT_FILTER_UNSPECIFIED AgentFilter = 0
-	// Memories learned by any agent.
+	// What any agent learned, said or was told.
 	AgentFilter_AGENT_FILTER_ANY AgentFilter = 1
-	// Only memories learned by the scope's agent.
+	// Only what the scope's agent learned, said or was told.
 	AgentFilter_AGENT_FILTER_THIS AgentFilter = 2
 )
 
@@ -88,6 +89,8 @@ const (
 	DegradedComponent_DEGRADED_COMPONENT_DECISION DegradedComponent = 3
 	// The model that summarises was not asked: the rules summarised.
 	DegradedComponent_DEGRADED_COMPONENT_SUMMARY DegradedComponent = 4
+	// The model that compares with what is known gave no answer that can be used, or was not asked: the rules compared.
+	DegradedComponent_DEGRADED_COMPONENT_RECONCILE DegradedComponent = 5
 )
 
 // Enum value maps for DegradedComponent.
@@ -98,6 +101,7 @@ var (
 		2: "DEGRADED_COMPONENT_STORAGE",
 		3: "DEGRADED_COMPONENT_DECISION",
 		4: "DEGRADED_COMPONENT_SUMMARY",
+		5: "DEGRADED_COMPONENT_RECONCILE",
 	}
 	DegradedComponent_value = map[string]int32{
 		"DEGRADED_COMPONENT_UNSPECIFIED": 0,
@@ -105,6 +109,7 @@ var (
 		"DEGRADED_COMPONENT_STORAGE":     2,
 		"DEGRADED_COMPONENT_DECISION":    3,
 		"DEGRADED_COMPONENT_SUMMARY":     4,
+		"DEGRADED_COMPONENT_RECONCILE":   5,
 	}
 )
 
@@ -138,16 +143,19 @@ func (DegradedComponent) EnumDescriptor() ([]byte, []int) {
 // ScoreParts is what a score is made of. Each part is 0 to 1.
 type ScoreParts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Similarity and keyword combined as independent evidence; the part that min_score is compared with.
+	// Similarity, keyword and neighbors combined as independent evidence; the part that min_score is compared with.
 	Relevance float64 `protobuf:"fixed64,1,opt,name=relevance,proto3" json:"relevance,omitempty"`
 	// Cosine similarity of query and memory, negative ones counted as 0. 0 when the vector half did not find the memory.
 	Similarity float64 `protobuf:"fixed64,2,opt,name=similarity,proto3" json:"similarity,omitempty"`
-	// The share of the query's terms, weighted by rarity (BM25), that the memory holds. 0 when it holds none.
+	// The share of the query's terms, weighted by rarity (BM25), that the memory or message holds. 0 when it holds none.
 	Keyword float64 `protobuf:"fixed64,3,opt,name=keyword,proto3" json:"keyword,omitempty"`
 	// 1 for now, halving every `retrieval.recency_half_life` since the memory was last mentioned.
 	Recency float64 `protobuf:"fixed64,4,opt,name=recency,proto3" json:"recency,omitempty"`
 	// The memory's importance.
-	Importance    float64 `protobuf:"fixed64,5,opt,name=importance,proto3" json:"importance,omitempty"`
+	Importance float64 `protobuf:"fixed64,5,opt,name=importance,proto3" json:"importance,omitempty"`
+	// What the best of the messages next to a message gives it: `retrieval.neighbor_weight` of that one's keyword part when it
+	// comes just before, less when it comes after or another is between them. 0 for memories.
+	Neighbors     float64 `protobuf:"fixed64,6,opt,name=neighbors,proto3" json:"neighbors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -217,6 +225,13 @@ func (x *ScoreParts) GetImportance() float64 {
 	return 0
 }
 
+func (x *ScoreParts) GetNeighbors() float64 {
+	if x != nil {
+		return x.Neighbors
+	}
+	return 0
+}
+
 // Degradation is one thing that was missing while answering.
 type Degradation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -276,7 +291,7 @@ var File_memsidecar_v1_common_proto protoreflect.FileDescriptor
 
 const file_memsidecar_v1_common_proto_rawDesc = "" +
 	"\n" +
-	"\x1amemsidecar/v1/common.proto\x12\rmemsidecar.v1\"\x9e\x01\n" +
+	"\x1amemsidecar/v1/common.proto\x12\rmemsidecar.v1\"\xbc\x01\n" +
 	"\n" +
 	"ScoreParts\x12\x1c\n" +
 	"\trelevance\x18\x01 \x01(\x01R\trelevance\x12\x1e\n" +
@@ -287,20 +302,22 @@ const file_memsidecar_v1_common_proto_rawDesc = "" +
 	"\arecency\x18\x04 \x01(\x01R\arecency\x12\x1e\n" +
 	"\n" +
 	"importance\x18\x05 \x01(\x01R\n" +
-	"importance\"e\n" +
+	"importance\x12\x1c\n" +
+	"\tneighbors\x18\x06 \x01(\x01R\tneighbors\"e\n" +
 	"\vDegradation\x12>\n" +
 	"\tcomponent\x18\x01 \x01(\x0e2 .memsidecar.v1.DegradedComponentR\tcomponent\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason*X\n" +
 	"\vAgentFilter\x12\x1c\n" +
 	"\x18AGENT_FILTER_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10AGENT_FILTER_ANY\x10\x01\x12\x15\n" +
-	"\x11AGENT_FILTER_THIS\x10\x02*\xba\x01\n" +
+	"\x11AGENT_FILTER_THIS\x10\x02*\xdc\x01\n" +
 	"\x11DegradedComponent\x12\"\n" +
 	"\x1eDEGRADED_COMPONENT_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cDEGRADED_COMPONENT_EMBEDDING\x10\x01\x12\x1e\n" +
 	"\x1aDEGRADED_COMPONENT_STORAGE\x10\x02\x12\x1f\n" +
 	"\x1bDEGRADED_COMPONENT_DECISION\x10\x03\x12\x1e\n" +
-	"\x1aDEGRADED_COMPONENT_SUMMARY\x10\x04B\xb8\x01\n" +
+	"\x1aDEGRADED_COMPONENT_SUMMARY\x10\x04\x12 \n" +
+	"\x1cDEGRADED_COMPONENT_RECONCILE\x10\x05B\xb8\x01\n" +
 	"\x11com.memsidecar.v1B\vCommonProtoP\x01ZAgithub.com/memsidecar/memsidecar/proto/memsidecar/v1;memsidecarv1\xa2\x02\x03MXX\xaa\x02\rMemsidecar.V1\xca\x02\rMemsidecar\\V1\xe2\x02\x19Memsidecar\\V1\\GPBMetadata\xea\x02\x0eMemsidecar::V1b\x06proto3"
 
 var (

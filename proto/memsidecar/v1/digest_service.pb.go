@@ -29,7 +29,9 @@ type GetDigestRequest struct {
 	// The day, such as "2026-11-20", where the user is. Empty means today.
 	Day string `protobuf:"bytes,2,opt,name=day,proto3" json:"day,omitempty"`
 	// BCP 47 language of the wording. Empty means that of the user's settings, else that of the conversation.
-	Language      string `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`
+	Language string `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`
+	// Whether what was said with other agents counts.
+	Agent         AgentFilter `protobuf:"varint,4,opt,name=agent,proto3,enum=memsidecar.v1.AgentFilter" json:"agent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -83,6 +85,13 @@ func (x *GetDigestRequest) GetLanguage() string {
 		return x.Language
 	}
 	return ""
+}
+
+func (x *GetDigestRequest) GetAgent() AgentFilter {
+	if x != nil {
+		return x.Agent
+	}
+	return AgentFilter_AGENT_FILTER_UNSPECIFIED
 }
 
 // GetDigestResponse has the digest.
@@ -141,7 +150,9 @@ type ListDigestsRequest struct {
 	// The next_page_token of the page before, with the same other fields.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// BCP 47 language of the wording, see GetDigestRequest.
-	Language      string `protobuf:"bytes,4,opt,name=language,proto3" json:"language,omitempty"`
+	Language string `protobuf:"bytes,4,opt,name=language,proto3" json:"language,omitempty"`
+	// Whether what was said with other agents counts.
+	Agent         AgentFilter `protobuf:"varint,5,opt,name=agent,proto3,enum=memsidecar.v1.AgentFilter" json:"agent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -202,6 +213,13 @@ func (x *ListDigestsRequest) GetLanguage() string {
 		return x.Language
 	}
 	return ""
+}
+
+func (x *ListDigestsRequest) GetAgent() AgentFilter {
+	if x != nil {
+		return x.Agent
+	}
+	return AgentFilter_AGENT_FILTER_UNSPECIFIED
 }
 
 // ListDigestsResponse is one page.
@@ -268,7 +286,9 @@ type SummarizeDayRequest struct {
 	// The day, such as "2026-11-20", where the user is. Empty means today.
 	Day string `protobuf:"bytes,2,opt,name=day,proto3" json:"day,omitempty"`
 	// BCP 47 language of the wording, see GetDigestRequest.
-	Language      string `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`
+	Language string `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`
+	// Whether what was said with other agents counts.
+	Agent         AgentFilter `protobuf:"varint,4,opt,name=agent,proto3,enum=memsidecar.v1.AgentFilter" json:"agent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -322,6 +342,13 @@ func (x *SummarizeDayRequest) GetLanguage() string {
 		return x.Language
 	}
 	return ""
+}
+
+func (x *SummarizeDayRequest) GetAgent() AgentFilter {
+	if x != nil {
+		return x.Agent
+	}
+	return AgentFilter_AGENT_FILTER_UNSPECIFIED
 }
 
 // SummarizeDayResponse has the digest.
@@ -378,7 +405,9 @@ type GetNotebookRequest struct {
 	// At most this many memories, 1 to 10,000. Unset means the configured number (200).
 	MaxEntries *int32 `protobuf:"varint,2,opt,name=max_entries,json=maxEntries,proto3,oneof" json:"max_entries,omitempty"`
 	// BCP 47 language of the wording. Empty means that of the user's settings, else that of the memories.
-	Language      string `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`
+	Language string `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`
+	// Whether memories learned by other agents count.
+	Agent         AgentFilter `protobuf:"varint,4,opt,name=agent,proto3,enum=memsidecar.v1.AgentFilter" json:"agent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -434,6 +463,13 @@ func (x *GetNotebookRequest) GetLanguage() string {
 	return ""
 }
 
+func (x *GetNotebookRequest) GetAgent() AgentFilter {
+	if x != nil {
+		return x.Agent
+	}
+	return AgentFilter_AGENT_FILTER_UNSPECIFIED
+}
+
 // GetNotebookResponse has the notebook.
 type GetNotebookResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -484,33 +520,37 @@ var File_memsidecar_v1_digest_service_proto protoreflect.FileDescriptor
 
 const file_memsidecar_v1_digest_service_proto_rawDesc = "" +
 	"\n" +
-	"\"memsidecar/v1/digest_service.proto\x12\rmemsidecar.v1\x1a\x1amemsidecar/v1/digest.proto\x1a\x19memsidecar/v1/scope.proto\"l\n" +
+	"\"memsidecar/v1/digest_service.proto\x12\rmemsidecar.v1\x1a\x1amemsidecar/v1/common.proto\x1a\x1amemsidecar/v1/digest.proto\x1a\x19memsidecar/v1/scope.proto\"\x9e\x01\n" +
 	"\x10GetDigestRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x10\n" +
 	"\x03day\x18\x02 \x01(\tR\x03day\x12\x1a\n" +
-	"\blanguage\x18\x03 \x01(\tR\blanguage\"B\n" +
+	"\blanguage\x18\x03 \x01(\tR\blanguage\x120\n" +
+	"\x05agent\x18\x04 \x01(\x0e2\x1a.memsidecar.v1.AgentFilterR\x05agent\"B\n" +
 	"\x11GetDigestResponse\x12-\n" +
-	"\x06digest\x18\x01 \x01(\v2\x15.memsidecar.v1.DigestR\x06digest\"\x98\x01\n" +
+	"\x06digest\x18\x01 \x01(\v2\x15.memsidecar.v1.DigestR\x06digest\"\xca\x01\n" +
 	"\x12ListDigestsRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x1a\n" +
-	"\blanguage\x18\x04 \x01(\tR\blanguage\"n\n" +
+	"\blanguage\x18\x04 \x01(\tR\blanguage\x120\n" +
+	"\x05agent\x18\x05 \x01(\x0e2\x1a.memsidecar.v1.AgentFilterR\x05agent\"n\n" +
 	"\x13ListDigestsResponse\x12/\n" +
 	"\adigests\x18\x01 \x03(\v2\x15.memsidecar.v1.DigestR\adigests\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"o\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa1\x01\n" +
 	"\x13SummarizeDayRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x10\n" +
 	"\x03day\x18\x02 \x01(\tR\x03day\x12\x1a\n" +
-	"\blanguage\x18\x03 \x01(\tR\blanguage\"E\n" +
+	"\blanguage\x18\x03 \x01(\tR\blanguage\x120\n" +
+	"\x05agent\x18\x04 \x01(\x0e2\x1a.memsidecar.v1.AgentFilterR\x05agent\"E\n" +
 	"\x14SummarizeDayResponse\x12-\n" +
-	"\x06digest\x18\x01 \x01(\v2\x15.memsidecar.v1.DigestR\x06digest\"\x92\x01\n" +
+	"\x06digest\x18\x01 \x01(\v2\x15.memsidecar.v1.DigestR\x06digest\"\xc4\x01\n" +
 	"\x12GetNotebookRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12$\n" +
 	"\vmax_entries\x18\x02 \x01(\x05H\x00R\n" +
 	"maxEntries\x88\x01\x01\x12\x1a\n" +
-	"\blanguage\x18\x03 \x01(\tR\blanguageB\x0e\n" +
+	"\blanguage\x18\x03 \x01(\tR\blanguage\x120\n" +
+	"\x05agent\x18\x04 \x01(\x0e2\x1a.memsidecar.v1.AgentFilterR\x05agentB\x0e\n" +
 	"\f_max_entries\"J\n" +
 	"\x13GetNotebookResponse\x123\n" +
 	"\bnotebook\x18\x01 \x01(\v2\x17.memsidecar.v1.NotebookR\bnotebook2\xe4\x02\n" +
@@ -544,31 +584,36 @@ var file_memsidecar_v1_digest_service_proto_goTypes = []any{
 	(*GetNotebookRequest)(nil),   // 6: memsidecar.v1.GetNotebookRequest
 	(*GetNotebookResponse)(nil),  // 7: memsidecar.v1.GetNotebookResponse
 	(*Scope)(nil),                // 8: memsidecar.v1.Scope
-	(*Digest)(nil),               // 9: memsidecar.v1.Digest
-	(*Notebook)(nil),             // 10: memsidecar.v1.Notebook
+	(AgentFilter)(0),             // 9: memsidecar.v1.AgentFilter
+	(*Digest)(nil),               // 10: memsidecar.v1.Digest
+	(*Notebook)(nil),             // 11: memsidecar.v1.Notebook
 }
 var file_memsidecar_v1_digest_service_proto_depIdxs = []int32{
 	8,  // 0: memsidecar.v1.GetDigestRequest.scope:type_name -> memsidecar.v1.Scope
-	9,  // 1: memsidecar.v1.GetDigestResponse.digest:type_name -> memsidecar.v1.Digest
-	8,  // 2: memsidecar.v1.ListDigestsRequest.scope:type_name -> memsidecar.v1.Scope
-	9,  // 3: memsidecar.v1.ListDigestsResponse.digests:type_name -> memsidecar.v1.Digest
-	8,  // 4: memsidecar.v1.SummarizeDayRequest.scope:type_name -> memsidecar.v1.Scope
-	9,  // 5: memsidecar.v1.SummarizeDayResponse.digest:type_name -> memsidecar.v1.Digest
-	8,  // 6: memsidecar.v1.GetNotebookRequest.scope:type_name -> memsidecar.v1.Scope
-	10, // 7: memsidecar.v1.GetNotebookResponse.notebook:type_name -> memsidecar.v1.Notebook
-	0,  // 8: memsidecar.v1.DigestService.GetDigest:input_type -> memsidecar.v1.GetDigestRequest
-	2,  // 9: memsidecar.v1.DigestService.ListDigests:input_type -> memsidecar.v1.ListDigestsRequest
-	4,  // 10: memsidecar.v1.DigestService.SummarizeDay:input_type -> memsidecar.v1.SummarizeDayRequest
-	6,  // 11: memsidecar.v1.DigestService.GetNotebook:input_type -> memsidecar.v1.GetNotebookRequest
-	1,  // 12: memsidecar.v1.DigestService.GetDigest:output_type -> memsidecar.v1.GetDigestResponse
-	3,  // 13: memsidecar.v1.DigestService.ListDigests:output_type -> memsidecar.v1.ListDigestsResponse
-	5,  // 14: memsidecar.v1.DigestService.SummarizeDay:output_type -> memsidecar.v1.SummarizeDayResponse
-	7,  // 15: memsidecar.v1.DigestService.GetNotebook:output_type -> memsidecar.v1.GetNotebookResponse
-	12, // [12:16] is the sub-list for method output_type
-	8,  // [8:12] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	9,  // 1: memsidecar.v1.GetDigestRequest.agent:type_name -> memsidecar.v1.AgentFilter
+	10, // 2: memsidecar.v1.GetDigestResponse.digest:type_name -> memsidecar.v1.Digest
+	8,  // 3: memsidecar.v1.ListDigestsRequest.scope:type_name -> memsidecar.v1.Scope
+	9,  // 4: memsidecar.v1.ListDigestsRequest.agent:type_name -> memsidecar.v1.AgentFilter
+	10, // 5: memsidecar.v1.ListDigestsResponse.digests:type_name -> memsidecar.v1.Digest
+	8,  // 6: memsidecar.v1.SummarizeDayRequest.scope:type_name -> memsidecar.v1.Scope
+	9,  // 7: memsidecar.v1.SummarizeDayRequest.agent:type_name -> memsidecar.v1.AgentFilter
+	10, // 8: memsidecar.v1.SummarizeDayResponse.digest:type_name -> memsidecar.v1.Digest
+	8,  // 9: memsidecar.v1.GetNotebookRequest.scope:type_name -> memsidecar.v1.Scope
+	9,  // 10: memsidecar.v1.GetNotebookRequest.agent:type_name -> memsidecar.v1.AgentFilter
+	11, // 11: memsidecar.v1.GetNotebookResponse.notebook:type_name -> memsidecar.v1.Notebook
+	0,  // 12: memsidecar.v1.DigestService.GetDigest:input_type -> memsidecar.v1.GetDigestRequest
+	2,  // 13: memsidecar.v1.DigestService.ListDigests:input_type -> memsidecar.v1.ListDigestsRequest
+	4,  // 14: memsidecar.v1.DigestService.SummarizeDay:input_type -> memsidecar.v1.SummarizeDayRequest
+	6,  // 15: memsidecar.v1.DigestService.GetNotebook:input_type -> memsidecar.v1.GetNotebookRequest
+	1,  // 16: memsidecar.v1.DigestService.GetDigest:output_type -> memsidecar.v1.GetDigestResponse
+	3,  // 17: memsidecar.v1.DigestService.ListDigests:output_type -> memsidecar.v1.ListDigestsResponse
+	5,  // 18: memsidecar.v1.DigestService.SummarizeDay:output_type -> memsidecar.v1.SummarizeDayResponse
+	7,  // 19: memsidecar.v1.DigestService.GetNotebook:output_type -> memsidecar.v1.GetNotebookResponse
+	16, // [16:20] is the sub-list for method output_type
+	12, // [12:16] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_digest_service_proto_init() }
@@ -576,6 +621,7 @@ func file_memsidecar_v1_digest_service_proto_init() {
 	if File_memsidecar_v1_digest_service_proto != nil {
 		return
 	}
+	file_memsidecar_v1_common_proto_init()
 	file_memsidecar_v1_digest_proto_init()
 	file_memsidecar_v1_scope_proto_init()
 	file_memsidecar_v1_digest_service_proto_msgTypes[6].OneofWrappers = []any{}

@@ -107,6 +107,141 @@ func (MemoryKind) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{0}
 }
 
+// MemoryState is whether a memory holds.
+type MemoryState int32
+
+const (
+	// Not said. Stored memories always have a state.
+	MemoryState_MEMORY_STATE_UNSPECIFIED MemoryState = 0
+	// It holds, as far as is known.
+	MemoryState_MEMORY_STATE_ACTIVE MemoryState = 1
+	// Something the user said later took its place; kept as history.
+	MemoryState_MEMORY_STATE_SUPERSEDED MemoryState = 2
+	// What was arranged or planned is over; kept as history.
+	MemoryState_MEMORY_STATE_EXPIRED MemoryState = 3
+	// A model stated what the messages it cites do not bear out. It is not retrieved; ReleaseMemory lets it be.
+	MemoryState_MEMORY_STATE_QUARANTINED MemoryState = 4
+	// The user asked for it to be forgotten. It is never retrieved, and deleted for good when `memories.withdrawn_grace` is
+	// over; until then RevertMemory brings it back.
+	MemoryState_MEMORY_STATE_WITHDRAWN MemoryState = 5
+)
+
+// Enum value maps for MemoryState.
+var (
+	MemoryState_name = map[int32]string{
+		0: "MEMORY_STATE_UNSPECIFIED",
+		1: "MEMORY_STATE_ACTIVE",
+		2: "MEMORY_STATE_SUPERSEDED",
+		3: "MEMORY_STATE_EXPIRED",
+		4: "MEMORY_STATE_QUARANTINED",
+		5: "MEMORY_STATE_WITHDRAWN",
+	}
+	MemoryState_value = map[string]int32{
+		"MEMORY_STATE_UNSPECIFIED": 0,
+		"MEMORY_STATE_ACTIVE":      1,
+		"MEMORY_STATE_SUPERSEDED":  2,
+		"MEMORY_STATE_EXPIRED":     3,
+		"MEMORY_STATE_QUARANTINED": 4,
+		"MEMORY_STATE_WITHDRAWN":   5,
+	}
+)
+
+func (x MemoryState) Enum() *MemoryState {
+	p := new(MemoryState)
+	*p = x
+	return p
+}
+
+func (x MemoryState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (MemoryState) Descriptor() protoreflect.EnumDescriptor {
+	return file_memsidecar_v1_memory_proto_enumTypes[1].Descriptor()
+}
+
+func (MemoryState) Type() protoreflect.EnumType {
+	return &file_memsidecar_v1_memory_proto_enumTypes[1]
+}
+
+func (x MemoryState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use MemoryState.Descriptor instead.
+func (MemoryState) EnumDescriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{1}
+}
+
+// MemoryRevisionChange is what was done to a memory.
+type MemoryRevisionChange int32
+
+const (
+	// Not used.
+	MemoryRevisionChange_MEMORY_REVISION_CHANGE_UNSPECIFIED MemoryRevisionChange = 0
+	// It was stored.
+	MemoryRevisionChange_MEMORY_REVISION_CHANGE_ADDED MemoryRevisionChange = 1
+	// Its text, kind or importance was changed by UpdateMemory.
+	MemoryRevisionChange_MEMORY_REVISION_CHANGE_EDITED MemoryRevisionChange = 2
+	// It took the place of an older one.
+	MemoryRevisionChange_MEMORY_REVISION_CHANGE_SUPERSEDED MemoryRevisionChange = 3
+	// The user asked for it to be forgotten.
+	MemoryRevisionChange_MEMORY_REVISION_CHANGE_WITHDRAWN MemoryRevisionChange = 4
+	// It was released from quarantine.
+	MemoryRevisionChange_MEMORY_REVISION_CHANGE_RELEASED MemoryRevisionChange = 5
+	// A change was undone.
+	MemoryRevisionChange_MEMORY_REVISION_CHANGE_REVERTED MemoryRevisionChange = 6
+)
+
+// Enum value maps for MemoryRevisionChange.
+var (
+	MemoryRevisionChange_name = map[int32]string{
+		0: "MEMORY_REVISION_CHANGE_UNSPECIFIED",
+		1: "MEMORY_REVISION_CHANGE_ADDED",
+		2: "MEMORY_REVISION_CHANGE_EDITED",
+		3: "MEMORY_REVISION_CHANGE_SUPERSEDED",
+		4: "MEMORY_REVISION_CHANGE_WITHDRAWN",
+		5: "MEMORY_REVISION_CHANGE_RELEASED",
+		6: "MEMORY_REVISION_CHANGE_REVERTED",
+	}
+	MemoryRevisionChange_value = map[string]int32{
+		"MEMORY_REVISION_CHANGE_UNSPECIFIED": 0,
+		"MEMORY_REVISION_CHANGE_ADDED":       1,
+		"MEMORY_REVISION_CHANGE_EDITED":      2,
+		"MEMORY_REVISION_CHANGE_SUPERSEDED":  3,
+		"MEMORY_REVISION_CHANGE_WITHDRAWN":   4,
+		"MEMORY_REVISION_CHANGE_RELEASED":    5,
+		"MEMORY_REVISION_CHANGE_REVERTED":    6,
+	}
+)
+
+func (x MemoryRevisionChange) Enum() *MemoryRevisionChange {
+	p := new(MemoryRevisionChange)
+	*p = x
+	return p
+}
+
+func (x MemoryRevisionChange) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (MemoryRevisionChange) Descriptor() protoreflect.EnumDescriptor {
+	return file_memsidecar_v1_memory_proto_enumTypes[2].Descriptor()
+}
+
+func (MemoryRevisionChange) Type() protoreflect.EnumType {
+	return &file_memsidecar_v1_memory_proto_enumTypes[2]
+}
+
+func (x MemoryRevisionChange) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use MemoryRevisionChange.Descriptor instead.
+func (MemoryRevisionChange) EnumDescriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{2}
+}
+
 // MemorySource is how a memory entered.
 type MemorySource int32
 
@@ -148,11 +283,11 @@ func (x MemorySource) String() string {
 }
 
 func (MemorySource) Descriptor() protoreflect.EnumDescriptor {
-	return file_memsidecar_v1_memory_proto_enumTypes[1].Descriptor()
+	return file_memsidecar_v1_memory_proto_enumTypes[3].Descriptor()
 }
 
 func (MemorySource) Type() protoreflect.EnumType {
-	return &file_memsidecar_v1_memory_proto_enumTypes[1]
+	return &file_memsidecar_v1_memory_proto_enumTypes[3]
 }
 
 func (x MemorySource) Number() protoreflect.EnumNumber {
@@ -161,7 +296,7 @@ func (x MemorySource) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MemorySource.Descriptor instead.
 func (MemorySource) EnumDescriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{1}
+	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{3}
 }
 
 // ConsiderationState is where a consideration stands. "Nothing worth remembering" is SKIPPED; "could not decide" is
@@ -175,7 +310,7 @@ const (
 	ConsiderationState_CONSIDERATION_STATE_PENDING ConsiderationState = 1
 	// Being worked on.
 	ConsiderationState_CONSIDERATION_STATE_RUNNING ConsiderationState = 2
-	// Done: at least one memory was added or confirmed.
+	// Done: at least one memory was added, confirmed, changed or withdrawn.
 	ConsiderationState_CONSIDERATION_STATE_REMEMBERED ConsiderationState = 3
 	// Done: nothing was worth remembering.
 	ConsiderationState_CONSIDERATION_STATE_SKIPPED ConsiderationState = 4
@@ -214,11 +349,11 @@ func (x ConsiderationState) String() string {
 }
 
 func (ConsiderationState) Descriptor() protoreflect.EnumDescriptor {
-	return file_memsidecar_v1_memory_proto_enumTypes[2].Descriptor()
+	return file_memsidecar_v1_memory_proto_enumTypes[4].Descriptor()
 }
 
 func (ConsiderationState) Type() protoreflect.EnumType {
-	return &file_memsidecar_v1_memory_proto_enumTypes[2]
+	return &file_memsidecar_v1_memory_proto_enumTypes[4]
 }
 
 func (x ConsiderationState) Number() protoreflect.EnumNumber {
@@ -227,7 +362,7 @@ func (x ConsiderationState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ConsiderationState.Descriptor instead.
 func (ConsiderationState) EnumDescriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{2}
+	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{4}
 }
 
 // MemoryAction is what was done to a memory.
@@ -242,6 +377,14 @@ const (
 	MemoryAction_MEMORY_ACTION_REINFORCED MemoryAction = 2
 	// It had been deleted since, and was left so.
 	MemoryAction_MEMORY_ACTION_LEFT_DELETED MemoryAction = 3
+	// It is new, and took the place of older ones that it contradicts or brings up to date.
+	MemoryAction_MEMORY_ACTION_UPDATED MemoryAction = 4
+	// It was stored as history only, because something said later is already known.
+	MemoryAction_MEMORY_ACTION_OUTDATED MemoryAction = 5
+	// The user asked for it to be forgotten.
+	MemoryAction_MEMORY_ACTION_WITHDRAWN MemoryAction = 6
+	// It was stored and is not retrieved, because its words do not bear it out.
+	MemoryAction_MEMORY_ACTION_QUARANTINED MemoryAction = 7
 )
 
 // Enum value maps for MemoryAction.
@@ -251,12 +394,20 @@ var (
 		1: "MEMORY_ACTION_ADDED",
 		2: "MEMORY_ACTION_REINFORCED",
 		3: "MEMORY_ACTION_LEFT_DELETED",
+		4: "MEMORY_ACTION_UPDATED",
+		5: "MEMORY_ACTION_OUTDATED",
+		6: "MEMORY_ACTION_WITHDRAWN",
+		7: "MEMORY_ACTION_QUARANTINED",
 	}
 	MemoryAction_value = map[string]int32{
 		"MEMORY_ACTION_UNSPECIFIED":  0,
 		"MEMORY_ACTION_ADDED":        1,
 		"MEMORY_ACTION_REINFORCED":   2,
 		"MEMORY_ACTION_LEFT_DELETED": 3,
+		"MEMORY_ACTION_UPDATED":      4,
+		"MEMORY_ACTION_OUTDATED":     5,
+		"MEMORY_ACTION_WITHDRAWN":    6,
+		"MEMORY_ACTION_QUARANTINED":  7,
 	}
 )
 
@@ -271,11 +422,11 @@ func (x MemoryAction) String() string {
 }
 
 func (MemoryAction) Descriptor() protoreflect.EnumDescriptor {
-	return file_memsidecar_v1_memory_proto_enumTypes[3].Descriptor()
+	return file_memsidecar_v1_memory_proto_enumTypes[5].Descriptor()
 }
 
 func (MemoryAction) Type() protoreflect.EnumType {
-	return &file_memsidecar_v1_memory_proto_enumTypes[3]
+	return &file_memsidecar_v1_memory_proto_enumTypes[5]
 }
 
 func (x MemoryAction) Number() protoreflect.EnumNumber {
@@ -284,7 +435,7 @@ func (x MemoryAction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MemoryAction.Descriptor instead.
 func (MemoryAction) EnumDescriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{3}
+	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{5}
 }
 
 // Memory is one statement about a user, in the third person and in the language of the dialogue it came from.
@@ -319,7 +470,22 @@ type Memory struct {
 	// How many times Retrieve has returned it. Counted in the background: a crash may lose the latest. Output only.
 	UseCount int64 `protobuf:"varint,14,opt,name=use_count,json=useCount,proto3" json:"use_count,omitempty"`
 	// When Retrieve last returned it. Output only.
-	LastUseTime   *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=last_use_time,json=lastUseTime,proto3" json:"last_use_time,omitempty"`
+	LastUseTime *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=last_use_time,json=lastUseTime,proto3" json:"last_use_time,omitempty"`
+	// Whether it holds. Retrieve returns active ones only, unless it is asked for the history. Output only.
+	State MemoryState `protobuf:"varint,16,opt,name=state,proto3,enum=memsidecar.v1.MemoryState" json:"state,omitempty"`
+	// Since when it holds: when the user said it. Output only, but kept by ImportMemories.
+	ValidFrom *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=valid_from,json=validFrom,proto3" json:"valid_from,omitempty"`
+	// Until when it holds: when something said later took its place, or when an appointment is over, which may be in the
+	// future. Unset while no end is known. Output only, but kept by ImportMemories.
+	ValidTo *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=valid_to,json=validTo,proto3" json:"valid_to,omitempty"`
+	// The memory that took its place, when superseded. Output only, but kept by ImportMemories.
+	SupersededById string `protobuf:"bytes,19,opt,name=superseded_by_id,json=supersededById,proto3" json:"superseded_by_id,omitempty"`
+	// Why it is not trusted, in words, when quarantined. Output only, but kept by ImportMemories.
+	QuarantineReason string `protobuf:"bytes,20,opt,name=quarantine_reason,json=quarantineReason,proto3" json:"quarantine_reason,omitempty"`
+	// How likely it is to be kept under the limit of `memories.max_per_user`, 0 to 1: it falls with the time since it was last
+	// said or used, and the lowest go first (docs/design/retention.md). Explicit ones are never evicted. Set by GetMemory and
+	// ListMemories. Output only.
+	Retention     *float64 `protobuf:"fixed64,21,opt,name=retention,proto3,oneof" json:"retention,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -459,6 +625,157 @@ func (x *Memory) GetLastUseTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Memory) GetState() MemoryState {
+	if x != nil {
+		return x.State
+	}
+	return MemoryState_MEMORY_STATE_UNSPECIFIED
+}
+
+func (x *Memory) GetValidFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ValidFrom
+	}
+	return nil
+}
+
+func (x *Memory) GetValidTo() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ValidTo
+	}
+	return nil
+}
+
+func (x *Memory) GetSupersededById() string {
+	if x != nil {
+		return x.SupersededById
+	}
+	return ""
+}
+
+func (x *Memory) GetQuarantineReason() string {
+	if x != nil {
+		return x.QuarantineReason
+	}
+	return ""
+}
+
+func (x *Memory) GetRetention() float64 {
+	if x != nil && x.Retention != nil {
+		return *x.Retention
+	}
+	return 0
+}
+
+// MemoryRevision is one change of a memory, or of one whose place it took.
+type MemoryRevision struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Opaque, unique for the user.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// What was done.
+	Change MemoryRevisionChange `protobuf:"varint,2,opt,name=change,proto3,enum=memsidecar.v1.MemoryRevisionChange" json:"change,omitempty"`
+	// The memory as the change left it.
+	Memory *Memory `protobuf:"bytes,3,opt,name=memory,proto3" json:"memory,omitempty"`
+	// The memory as it was before: of SUPERSEDED the one whose place was taken. Unset for ADDED.
+	Previous *Memory `protobuf:"bytes,4,opt,name=previous,proto3" json:"previous,omitempty"`
+	// Why, in words.
+	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The consideration that did it. Empty for calls of this API and what the sidecar does by itself.
+	ConsiderationId string `protobuf:"bytes,6,opt,name=consideration_id,json=considerationId,proto3" json:"consideration_id,omitempty"`
+	// When it was done.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// Whether it was undone by RevertMemory.
+	Reverted      bool `protobuf:"varint,8,opt,name=reverted,proto3" json:"reverted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MemoryRevision) Reset() {
+	*x = MemoryRevision{}
+	mi := &file_memsidecar_v1_memory_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MemoryRevision) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MemoryRevision) ProtoMessage() {}
+
+func (x *MemoryRevision) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MemoryRevision.ProtoReflect.Descriptor instead.
+func (*MemoryRevision) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *MemoryRevision) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *MemoryRevision) GetChange() MemoryRevisionChange {
+	if x != nil {
+		return x.Change
+	}
+	return MemoryRevisionChange_MEMORY_REVISION_CHANGE_UNSPECIFIED
+}
+
+func (x *MemoryRevision) GetMemory() *Memory {
+	if x != nil {
+		return x.Memory
+	}
+	return nil
+}
+
+func (x *MemoryRevision) GetPrevious() *Memory {
+	if x != nil {
+		return x.Previous
+	}
+	return nil
+}
+
+func (x *MemoryRevision) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *MemoryRevision) GetConsiderationId() string {
+	if x != nil {
+		return x.ConsiderationId
+	}
+	return ""
+}
+
+func (x *MemoryRevision) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *MemoryRevision) GetReverted() bool {
+	if x != nil {
+		return x.Reverted
+	}
+	return false
+}
+
 // Provenance says where a memory comes from and why it was kept.
 type Provenance struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -482,7 +799,7 @@ type Provenance struct {
 
 func (x *Provenance) Reset() {
 	*x = Provenance{}
-	mi := &file_memsidecar_v1_memory_proto_msgTypes[1]
+	mi := &file_memsidecar_v1_memory_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -494,7 +811,7 @@ func (x *Provenance) String() string {
 func (*Provenance) ProtoMessage() {}
 
 func (x *Provenance) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_proto_msgTypes[1]
+	mi := &file_memsidecar_v1_memory_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -507,7 +824,7 @@ func (x *Provenance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Provenance.ProtoReflect.Descriptor instead.
 func (*Provenance) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{1}
+	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Provenance) GetSource() MemorySource {
@@ -593,7 +910,7 @@ type Consideration struct {
 
 func (x *Consideration) Reset() {
 	*x = Consideration{}
-	mi := &file_memsidecar_v1_memory_proto_msgTypes[2]
+	mi := &file_memsidecar_v1_memory_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -605,7 +922,7 @@ func (x *Consideration) String() string {
 func (*Consideration) ProtoMessage() {}
 
 func (x *Consideration) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_proto_msgTypes[2]
+	mi := &file_memsidecar_v1_memory_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -618,7 +935,7 @@ func (x *Consideration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consideration.ProtoReflect.Descriptor instead.
 func (*Consideration) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{2}
+	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Consideration) GetId() string {
@@ -713,14 +1030,18 @@ type MemoryChange struct {
 	// What was done to it.
 	Action MemoryAction `protobuf:"varint,2,opt,name=action,proto3,enum=memsidecar.v1.MemoryAction" json:"action,omitempty"`
 	// Its text at that time.
-	Text          string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	// The memories whose place it took (UPDATED), the one that holds in its place (OUTDATED).
+	RelatedMemoryIds []string `protobuf:"bytes,4,rep,name=related_memory_ids,json=relatedMemoryIds,proto3" json:"related_memory_ids,omitempty"`
+	// Why, in words, when there is something to say.
+	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MemoryChange) Reset() {
 	*x = MemoryChange{}
-	mi := &file_memsidecar_v1_memory_proto_msgTypes[3]
+	mi := &file_memsidecar_v1_memory_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -732,7 +1053,7 @@ func (x *MemoryChange) String() string {
 func (*MemoryChange) ProtoMessage() {}
 
 func (x *MemoryChange) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_proto_msgTypes[3]
+	mi := &file_memsidecar_v1_memory_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -745,7 +1066,7 @@ func (x *MemoryChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryChange.ProtoReflect.Descriptor instead.
 func (*MemoryChange) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{3}
+	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *MemoryChange) GetMemoryId() string {
@@ -765,6 +1086,20 @@ func (x *MemoryChange) GetAction() MemoryAction {
 func (x *MemoryChange) GetText() string {
 	if x != nil {
 		return x.Text
+	}
+	return ""
+}
+
+func (x *MemoryChange) GetRelatedMemoryIds() []string {
+	if x != nil {
+		return x.RelatedMemoryIds
+	}
+	return nil
+}
+
+func (x *MemoryChange) GetReason() string {
+	if x != nil {
+		return x.Reason
 	}
 	return ""
 }
@@ -789,7 +1124,7 @@ type UserSettings struct {
 
 func (x *UserSettings) Reset() {
 	*x = UserSettings{}
-	mi := &file_memsidecar_v1_memory_proto_msgTypes[4]
+	mi := &file_memsidecar_v1_memory_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -801,7 +1136,7 @@ func (x *UserSettings) String() string {
 func (*UserSettings) ProtoMessage() {}
 
 func (x *UserSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_proto_msgTypes[4]
+	mi := &file_memsidecar_v1_memory_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -814,7 +1149,7 @@ func (x *UserSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserSettings.ProtoReflect.Descriptor instead.
 func (*UserSettings) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{4}
+	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *UserSettings) GetTimeZone() string {
@@ -856,7 +1191,7 @@ var File_memsidecar_v1_memory_proto protoreflect.FileDescriptor
 
 const file_memsidecar_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x1amemsidecar/v1/memory.proto\x12\rmemsidecar.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19memsidecar/v1/scope.proto\"\xb1\x05\n" +
+	"\x1amemsidecar/v1/memory.proto\x12\rmemsidecar.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19memsidecar/v1/scope.proto\"\xdd\a\n" +
 	"\x06Memory\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12-\n" +
@@ -879,8 +1214,27 @@ const file_memsidecar_v1_memory_proto_rawDesc = "" +
 	"\rmention_count\x18\f \x01(\x05R\fmentionCount\x12F\n" +
 	"\x11last_mention_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\x0flastMentionTime\x12\x1b\n" +
 	"\tuse_count\x18\x0e \x01(\x03R\buseCount\x12>\n" +
-	"\rlast_use_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\vlastUseTimeB\r\n" +
-	"\v_importance\"\xf9\x01\n" +
+	"\rlast_use_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\vlastUseTime\x120\n" +
+	"\x05state\x18\x10 \x01(\x0e2\x1a.memsidecar.v1.MemoryStateR\x05state\x129\n" +
+	"\n" +
+	"valid_from\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\tvalidFrom\x125\n" +
+	"\bvalid_to\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\avalidTo\x12(\n" +
+	"\x10superseded_by_id\x18\x13 \x01(\tR\x0esupersededById\x12+\n" +
+	"\x11quarantine_reason\x18\x14 \x01(\tR\x10quarantineReason\x12!\n" +
+	"\tretention\x18\x15 \x01(\x01H\x01R\tretention\x88\x01\x01B\r\n" +
+	"\v_importanceB\f\n" +
+	"\n" +
+	"_retention\"\xdb\x02\n" +
+	"\x0eMemoryRevision\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12;\n" +
+	"\x06change\x18\x02 \x01(\x0e2#.memsidecar.v1.MemoryRevisionChangeR\x06change\x12-\n" +
+	"\x06memory\x18\x03 \x01(\v2\x15.memsidecar.v1.MemoryR\x06memory\x121\n" +
+	"\bprevious\x18\x04 \x01(\v2\x15.memsidecar.v1.MemoryR\bprevious\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12)\n" +
+	"\x10consideration_id\x18\x06 \x01(\tR\x0fconsiderationId\x12;\n" +
+	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x12\x1a\n" +
+	"\breverted\x18\b \x01(\bR\breverted\"\xf9\x01\n" +
 	"\n" +
 	"Provenance\x123\n" +
 	"\x06source\x18\x01 \x01(\x0e2\x1b.memsidecar.v1.MemorySourceR\x06source\x12)\n" +
@@ -909,11 +1263,13 @@ const file_memsidecar_v1_memory_proto_rawDesc = "" +
 	"\vupdate_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12\x1d\n" +
 	"\n" +
-	"decided_by\x18\f \x01(\tR\tdecidedBy\"t\n" +
+	"decided_by\x18\f \x01(\tR\tdecidedBy\"\xba\x01\n" +
 	"\fMemoryChange\x12\x1b\n" +
 	"\tmemory_id\x18\x01 \x01(\tR\bmemoryId\x123\n" +
 	"\x06action\x18\x02 \x01(\x0e2\x1b.memsidecar.v1.MemoryActionR\x06action\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\tR\x04text\"\xdb\x01\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12,\n" +
+	"\x12related_memory_ids\x18\x04 \x03(\tR\x10relatedMemoryIds\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\"\xdb\x01\n" +
 	"\fUserSettings\x12\x1b\n" +
 	"\ttime_zone\x18\x01 \x01(\tR\btimeZone\x12\x1a\n" +
 	"\blanguage\x18\x02 \x01(\tR\blanguage\x12\x16\n" +
@@ -935,7 +1291,22 @@ const file_memsidecar_v1_memory_proto_rawDesc = "" +
 	"\x10MEMORY_KIND_TASK\x10\b\x12\x17\n" +
 	"\x13MEMORY_KIND_PROBLEM\x10\t\x12\x17\n" +
 	"\x13MEMORY_KIND_REQUEST\x10\n" +
-	"*z\n" +
+	"*\xb5\x01\n" +
+	"\vMemoryState\x12\x1c\n" +
+	"\x18MEMORY_STATE_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13MEMORY_STATE_ACTIVE\x10\x01\x12\x1b\n" +
+	"\x17MEMORY_STATE_SUPERSEDED\x10\x02\x12\x18\n" +
+	"\x14MEMORY_STATE_EXPIRED\x10\x03\x12\x1c\n" +
+	"\x18MEMORY_STATE_QUARANTINED\x10\x04\x12\x1a\n" +
+	"\x16MEMORY_STATE_WITHDRAWN\x10\x05*\x9a\x02\n" +
+	"\x14MemoryRevisionChange\x12&\n" +
+	"\"MEMORY_REVISION_CHANGE_UNSPECIFIED\x10\x00\x12 \n" +
+	"\x1cMEMORY_REVISION_CHANGE_ADDED\x10\x01\x12!\n" +
+	"\x1dMEMORY_REVISION_CHANGE_EDITED\x10\x02\x12%\n" +
+	"!MEMORY_REVISION_CHANGE_SUPERSEDED\x10\x03\x12$\n" +
+	" MEMORY_REVISION_CHANGE_WITHDRAWN\x10\x04\x12#\n" +
+	"\x1fMEMORY_REVISION_CHANGE_RELEASED\x10\x05\x12#\n" +
+	"\x1fMEMORY_REVISION_CHANGE_REVERTED\x10\x06*z\n" +
 	"\fMemorySource\x12\x1d\n" +
 	"\x19MEMORY_SOURCE_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16MEMORY_SOURCE_DIALOGUE\x10\x01\x12\x15\n" +
@@ -947,12 +1318,16 @@ const file_memsidecar_v1_memory_proto_rawDesc = "" +
 	"\x1bCONSIDERATION_STATE_RUNNING\x10\x02\x12\"\n" +
 	"\x1eCONSIDERATION_STATE_REMEMBERED\x10\x03\x12\x1f\n" +
 	"\x1bCONSIDERATION_STATE_SKIPPED\x10\x04\x12\x1e\n" +
-	"\x1aCONSIDERATION_STATE_FAILED\x10\x05*\x84\x01\n" +
+	"\x1aCONSIDERATION_STATE_FAILED\x10\x05*\xf7\x01\n" +
 	"\fMemoryAction\x12\x1d\n" +
 	"\x19MEMORY_ACTION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13MEMORY_ACTION_ADDED\x10\x01\x12\x1c\n" +
 	"\x18MEMORY_ACTION_REINFORCED\x10\x02\x12\x1e\n" +
-	"\x1aMEMORY_ACTION_LEFT_DELETED\x10\x03B\xb8\x01\n" +
+	"\x1aMEMORY_ACTION_LEFT_DELETED\x10\x03\x12\x19\n" +
+	"\x15MEMORY_ACTION_UPDATED\x10\x04\x12\x1a\n" +
+	"\x16MEMORY_ACTION_OUTDATED\x10\x05\x12\x1b\n" +
+	"\x17MEMORY_ACTION_WITHDRAWN\x10\x06\x12\x1d\n" +
+	"\x19MEMORY_ACTION_QUARANTINED\x10\aB\xb8\x01\n" +
 	"\x11com.memsidecar.v1B\vMemoryProtoP\x01ZAgithub.com/memsidecar/memsidecar/proto/memsidecar/v1;memsidecarv1\xa2\x02\x03MXX\xaa\x02\rMemsidecar.V1\xca\x02\rMemsidecar\\V1\xe2\x02\x19Memsidecar\\V1\\GPBMetadata\xea\x02\x0eMemsidecar::V1b\x06proto3"
 
 var (
@@ -967,44 +1342,54 @@ func file_memsidecar_v1_memory_proto_rawDescGZIP() []byte {
 	return file_memsidecar_v1_memory_proto_rawDescData
 }
 
-var file_memsidecar_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_memsidecar_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_memsidecar_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_memsidecar_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_memsidecar_v1_memory_proto_goTypes = []any{
 	(MemoryKind)(0),               // 0: memsidecar.v1.MemoryKind
-	(MemorySource)(0),             // 1: memsidecar.v1.MemorySource
-	(ConsiderationState)(0),       // 2: memsidecar.v1.ConsiderationState
-	(MemoryAction)(0),             // 3: memsidecar.v1.MemoryAction
-	(*Memory)(nil),                // 4: memsidecar.v1.Memory
-	(*Provenance)(nil),            // 5: memsidecar.v1.Provenance
-	(*Consideration)(nil),         // 6: memsidecar.v1.Consideration
-	(*MemoryChange)(nil),          // 7: memsidecar.v1.MemoryChange
-	(*UserSettings)(nil),          // 8: memsidecar.v1.UserSettings
-	(*Scope)(nil),                 // 9: memsidecar.v1.Scope
-	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
+	(MemoryState)(0),              // 1: memsidecar.v1.MemoryState
+	(MemoryRevisionChange)(0),     // 2: memsidecar.v1.MemoryRevisionChange
+	(MemorySource)(0),             // 3: memsidecar.v1.MemorySource
+	(ConsiderationState)(0),       // 4: memsidecar.v1.ConsiderationState
+	(MemoryAction)(0),             // 5: memsidecar.v1.MemoryAction
+	(*Memory)(nil),                // 6: memsidecar.v1.Memory
+	(*MemoryRevision)(nil),        // 7: memsidecar.v1.MemoryRevision
+	(*Provenance)(nil),            // 8: memsidecar.v1.Provenance
+	(*Consideration)(nil),         // 9: memsidecar.v1.Consideration
+	(*MemoryChange)(nil),          // 10: memsidecar.v1.MemoryChange
+	(*UserSettings)(nil),          // 11: memsidecar.v1.UserSettings
+	(*Scope)(nil),                 // 12: memsidecar.v1.Scope
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
 }
 var file_memsidecar_v1_memory_proto_depIdxs = []int32{
 	0,  // 0: memsidecar.v1.Memory.kind:type_name -> memsidecar.v1.MemoryKind
-	9,  // 1: memsidecar.v1.Memory.scope:type_name -> memsidecar.v1.Scope
-	5,  // 2: memsidecar.v1.Memory.provenance:type_name -> memsidecar.v1.Provenance
-	10, // 3: memsidecar.v1.Memory.create_time:type_name -> google.protobuf.Timestamp
-	10, // 4: memsidecar.v1.Memory.update_time:type_name -> google.protobuf.Timestamp
-	10, // 5: memsidecar.v1.Memory.observe_time:type_name -> google.protobuf.Timestamp
-	10, // 6: memsidecar.v1.Memory.last_mention_time:type_name -> google.protobuf.Timestamp
-	10, // 7: memsidecar.v1.Memory.last_use_time:type_name -> google.protobuf.Timestamp
-	1,  // 8: memsidecar.v1.Provenance.source:type_name -> memsidecar.v1.MemorySource
-	9,  // 9: memsidecar.v1.Consideration.scope:type_name -> memsidecar.v1.Scope
-	2,  // 10: memsidecar.v1.Consideration.state:type_name -> memsidecar.v1.ConsiderationState
-	7,  // 11: memsidecar.v1.Consideration.changes:type_name -> memsidecar.v1.MemoryChange
-	10, // 12: memsidecar.v1.Consideration.next_attempt_time:type_name -> google.protobuf.Timestamp
-	10, // 13: memsidecar.v1.Consideration.create_time:type_name -> google.protobuf.Timestamp
-	10, // 14: memsidecar.v1.Consideration.update_time:type_name -> google.protobuf.Timestamp
-	3,  // 15: memsidecar.v1.MemoryChange.action:type_name -> memsidecar.v1.MemoryAction
-	10, // 16: memsidecar.v1.UserSettings.update_time:type_name -> google.protobuf.Timestamp
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	12, // 1: memsidecar.v1.Memory.scope:type_name -> memsidecar.v1.Scope
+	8,  // 2: memsidecar.v1.Memory.provenance:type_name -> memsidecar.v1.Provenance
+	13, // 3: memsidecar.v1.Memory.create_time:type_name -> google.protobuf.Timestamp
+	13, // 4: memsidecar.v1.Memory.update_time:type_name -> google.protobuf.Timestamp
+	13, // 5: memsidecar.v1.Memory.observe_time:type_name -> google.protobuf.Timestamp
+	13, // 6: memsidecar.v1.Memory.last_mention_time:type_name -> google.protobuf.Timestamp
+	13, // 7: memsidecar.v1.Memory.last_use_time:type_name -> google.protobuf.Timestamp
+	1,  // 8: memsidecar.v1.Memory.state:type_name -> memsidecar.v1.MemoryState
+	13, // 9: memsidecar.v1.Memory.valid_from:type_name -> google.protobuf.Timestamp
+	13, // 10: memsidecar.v1.Memory.valid_to:type_name -> google.protobuf.Timestamp
+	2,  // 11: memsidecar.v1.MemoryRevision.change:type_name -> memsidecar.v1.MemoryRevisionChange
+	6,  // 12: memsidecar.v1.MemoryRevision.memory:type_name -> memsidecar.v1.Memory
+	6,  // 13: memsidecar.v1.MemoryRevision.previous:type_name -> memsidecar.v1.Memory
+	13, // 14: memsidecar.v1.MemoryRevision.create_time:type_name -> google.protobuf.Timestamp
+	3,  // 15: memsidecar.v1.Provenance.source:type_name -> memsidecar.v1.MemorySource
+	12, // 16: memsidecar.v1.Consideration.scope:type_name -> memsidecar.v1.Scope
+	4,  // 17: memsidecar.v1.Consideration.state:type_name -> memsidecar.v1.ConsiderationState
+	10, // 18: memsidecar.v1.Consideration.changes:type_name -> memsidecar.v1.MemoryChange
+	13, // 19: memsidecar.v1.Consideration.next_attempt_time:type_name -> google.protobuf.Timestamp
+	13, // 20: memsidecar.v1.Consideration.create_time:type_name -> google.protobuf.Timestamp
+	13, // 21: memsidecar.v1.Consideration.update_time:type_name -> google.protobuf.Timestamp
+	5,  // 22: memsidecar.v1.MemoryChange.action:type_name -> memsidecar.v1.MemoryAction
+	13, // 23: memsidecar.v1.UserSettings.update_time:type_name -> google.protobuf.Timestamp
+	24, // [24:24] is the sub-list for method output_type
+	24, // [24:24] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_memory_proto_init() }
@@ -1014,14 +1399,14 @@ func file_memsidecar_v1_memory_proto_init() {
 	}
 	file_memsidecar_v1_scope_proto_init()
 	file_memsidecar_v1_memory_proto_msgTypes[0].OneofWrappers = []any{}
-	file_memsidecar_v1_memory_proto_msgTypes[4].OneofWrappers = []any{}
+	file_memsidecar_v1_memory_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_memsidecar_v1_memory_proto_rawDesc), len(file_memsidecar_v1_memory_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   5,
+			NumEnums:      6,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -163,9 +163,12 @@ type RetrieveRequest struct {
 	// How many messages of the same session come along before and after each message found, 0 to 20. Unset means 1.
 	NeighborCount *int32 `protobuf:"varint,11,opt,name=neighbor_count,json=neighborCount,proto3,oneof" json:"neighbor_count,omitempty"`
 	// Joins the calls that belong to one turn of the bot in their traces. Optional, at most 256 bytes.
-	TurnId        string `protobuf:"bytes,12,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	TurnId string `protobuf:"bytes,12,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	// Return superseded and expired memories as well; each says its state and from when to when it held. What was withdrawn
+	// or quarantined is never returned.
+	IncludeHistory bool `protobuf:"varint,13,opt,name=include_history,json=includeHistory,proto3" json:"include_history,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *RetrieveRequest) Reset() {
@@ -280,6 +283,13 @@ func (x *RetrieveRequest) GetTurnId() string {
 		return x.TurnId
 	}
 	return ""
+}
+
+func (x *RetrieveRequest) GetIncludeHistory() bool {
+	if x != nil {
+		return x.IncludeHistory
+	}
+	return false
 }
 
 // RetrieveResponse has the memories, best first, also as a block for the prompt.
@@ -522,6 +532,7 @@ type ConsiderMemorizingRequest struct {
 	Messages []*Message `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
 	// Makes the call repeatable (an idempotency key, best a random UUID; per namespace and user): the same id with the
 	// same scope and messages returns the same consideration, with others it is INVALID_ARGUMENT. At most 128 bytes.
+	// It is known as long as the consideration is kept, see `queue.retention` (30 days after it ended).
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Wait up to this long for the outcome. The server caps it (30 s by default). Unset: answer as soon as it is durable.
 	Wait *durationpb.Duration `protobuf:"bytes,4,opt,name=wait,proto3" json:"wait,omitempty"`
@@ -1203,9 +1214,12 @@ type ListMemoriesRequest struct {
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The next_page_token of the page before, with the same other fields.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// An AIP-160 filter: comparisons joined by AND, over kind, importance, explicit, agent_id, language, create_time and
-	// observe_time, at most 2,000 bytes. Example: kind = "preference" AND importance >= 0.5 AND create_time > "2026-01-01T00:00:00Z".
-	Filter        string `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
+	// An AIP-160 filter: comparisons joined by AND, over kind, state, importance, explicit, agent_id, language, create_time
+	// and observe_time, at most 2,000 bytes. Example: kind = "preference" AND importance >= 0.5 AND create_time > "2026-01-01T00:00:00Z".
+	Filter string `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Only memories in these states. Empty means active, expired and quarantined ones: what was superseded or withdrawn is
+	// listed when asked for.
+	States        []MemoryState `protobuf:"varint,5,rep,packed,name=states,proto3,enum=memsidecar.v1.MemoryState" json:"states,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1266,6 +1280,13 @@ func (x *ListMemoriesRequest) GetFilter() string {
 		return x.Filter
 	}
 	return ""
+}
+
+func (x *ListMemoriesRequest) GetStates() []MemoryState {
+	if x != nil {
+		return x.States
+	}
+	return nil
 }
 
 // ListMemoriesResponse is one page.
@@ -1525,6 +1546,328 @@ func (*DeleteMemoryResponse) Descriptor() ([]byte, []int) {
 	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{21}
 }
 
+// ListMemoryRevisionsRequest names a memory.
+type ListMemoryRevisionsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whose; user_id is required.
+	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	// The memory's id.
+	MemoryId      string `protobuf:"bytes,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMemoryRevisionsRequest) Reset() {
+	*x = ListMemoryRevisionsRequest{}
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMemoryRevisionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMemoryRevisionsRequest) ProtoMessage() {}
+
+func (x *ListMemoryRevisionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMemoryRevisionsRequest.ProtoReflect.Descriptor instead.
+func (*ListMemoryRevisionsRequest) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ListMemoryRevisionsRequest) GetScope() *Scope {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+func (x *ListMemoryRevisionsRequest) GetMemoryId() string {
+	if x != nil {
+		return x.MemoryId
+	}
+	return ""
+}
+
+// ListMemoryRevisionsResponse has the changes.
+type ListMemoryRevisionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Newest first; the last is the storing of the oldest memory. At most 1,000.
+	Revisions     []*MemoryRevision `protobuf:"bytes,1,rep,name=revisions,proto3" json:"revisions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMemoryRevisionsResponse) Reset() {
+	*x = ListMemoryRevisionsResponse{}
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMemoryRevisionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMemoryRevisionsResponse) ProtoMessage() {}
+
+func (x *ListMemoryRevisionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMemoryRevisionsResponse.ProtoReflect.Descriptor instead.
+func (*ListMemoryRevisionsResponse) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ListMemoryRevisionsResponse) GetRevisions() []*MemoryRevision {
+	if x != nil {
+		return x.Revisions
+	}
+	return nil
+}
+
+// RevertMemoryRequest names a memory.
+type RevertMemoryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whose; user_id is required.
+	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	// The memory's id, or that of one whose place it took.
+	MemoryId string `protobuf:"bytes,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
+	// The change that is meant to be undone, from ListMemoryRevisions: when another has happened since, it is
+	// FAILED_PRECONDITION. Empty means the newest that was not undone.
+	RevisionId    string `protobuf:"bytes,3,opt,name=revision_id,json=revisionId,proto3" json:"revision_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevertMemoryRequest) Reset() {
+	*x = RevertMemoryRequest{}
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevertMemoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevertMemoryRequest) ProtoMessage() {}
+
+func (x *RevertMemoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevertMemoryRequest.ProtoReflect.Descriptor instead.
+func (*RevertMemoryRequest) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *RevertMemoryRequest) GetScope() *Scope {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+func (x *RevertMemoryRequest) GetMemoryId() string {
+	if x != nil {
+		return x.MemoryId
+	}
+	return ""
+}
+
+func (x *RevertMemoryRequest) GetRevisionId() string {
+	if x != nil {
+		return x.RevisionId
+	}
+	return ""
+}
+
+// RevertMemoryResponse has what holds now.
+type RevertMemoryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The memory that holds again.
+	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
+	// What was undone.
+	Reverted      *MemoryRevision `protobuf:"bytes,2,opt,name=reverted,proto3" json:"reverted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevertMemoryResponse) Reset() {
+	*x = RevertMemoryResponse{}
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevertMemoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevertMemoryResponse) ProtoMessage() {}
+
+func (x *RevertMemoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevertMemoryResponse.ProtoReflect.Descriptor instead.
+func (*RevertMemoryResponse) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *RevertMemoryResponse) GetMemory() *Memory {
+	if x != nil {
+		return x.Memory
+	}
+	return nil
+}
+
+func (x *RevertMemoryResponse) GetReverted() *MemoryRevision {
+	if x != nil {
+		return x.Reverted
+	}
+	return nil
+}
+
+// ReleaseMemoryRequest names a memory.
+type ReleaseMemoryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whose; user_id is required.
+	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	// The memory's id.
+	MemoryId      string `protobuf:"bytes,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseMemoryRequest) Reset() {
+	*x = ReleaseMemoryRequest{}
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseMemoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseMemoryRequest) ProtoMessage() {}
+
+func (x *ReleaseMemoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseMemoryRequest.ProtoReflect.Descriptor instead.
+func (*ReleaseMemoryRequest) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ReleaseMemoryRequest) GetScope() *Scope {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+func (x *ReleaseMemoryRequest) GetMemoryId() string {
+	if x != nil {
+		return x.MemoryId
+	}
+	return ""
+}
+
+// ReleaseMemoryResponse has the memory.
+type ReleaseMemoryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The memory, active.
+	Memory        *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseMemoryResponse) Reset() {
+	*x = ReleaseMemoryResponse{}
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseMemoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseMemoryResponse) ProtoMessage() {}
+
+func (x *ReleaseMemoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseMemoryResponse.ProtoReflect.Descriptor instead.
+func (*ReleaseMemoryResponse) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ReleaseMemoryResponse) GetMemory() *Memory {
+	if x != nil {
+		return x.Memory
+	}
+	return nil
+}
+
 // ForgetUserRequest names the user to forget.
 type ForgetUserRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1536,7 +1879,7 @@ type ForgetUserRequest struct {
 
 func (x *ForgetUserRequest) Reset() {
 	*x = ForgetUserRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[22]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1548,7 +1891,7 @@ func (x *ForgetUserRequest) String() string {
 func (*ForgetUserRequest) ProtoMessage() {}
 
 func (x *ForgetUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[22]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1561,7 +1904,7 @@ func (x *ForgetUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetUserRequest.ProtoReflect.Descriptor instead.
 func (*ForgetUserRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{22}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ForgetUserRequest) GetScope() *Scope {
@@ -1585,7 +1928,8 @@ type ForgetUserResponse struct {
 	// Whether settings were stored and deleted.
 	SettingsDeleted bool `protobuf:"varint,5,opt,name=settings_deleted,json=settingsDeleted,proto3" json:"settings_deleted,omitempty"`
 	// Whether the bytes are gone from the database files. False when a reader kept the write-ahead log in use: the data
-	// is deleted and unreachable, and its bytes go with the next checkpoint, which is tried in the background.
+	// is deleted and unreachable, and its bytes are removed in the background. GetStatus says while they are not
+	// (purge_waiting_since).
 	PurgedFromDisk bool `protobuf:"varint,6,opt,name=purged_from_disk,json=purgedFromDisk,proto3" json:"purged_from_disk,omitempty"`
 	// Messages deleted from sessions: what the user said anywhere, and what the bot answered to this user.
 	SessionMessageCount int64 `protobuf:"varint,7,opt,name=session_message_count,json=sessionMessageCount,proto3" json:"session_message_count,omitempty"`
@@ -1607,7 +1951,7 @@ type ForgetUserResponse struct {
 
 func (x *ForgetUserResponse) Reset() {
 	*x = ForgetUserResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[23]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1619,7 +1963,7 @@ func (x *ForgetUserResponse) String() string {
 func (*ForgetUserResponse) ProtoMessage() {}
 
 func (x *ForgetUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[23]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1632,7 +1976,7 @@ func (x *ForgetUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetUserResponse.ProtoReflect.Descriptor instead.
 func (*ForgetUserResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{23}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ForgetUserResponse) GetMemoryCount() int64 {
@@ -1737,7 +2081,7 @@ type ExportUserRequest struct {
 
 func (x *ExportUserRequest) Reset() {
 	*x = ExportUserRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[24]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1749,7 +2093,7 @@ func (x *ExportUserRequest) String() string {
 func (*ExportUserRequest) ProtoMessage() {}
 
 func (x *ExportUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[24]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1762,7 +2106,7 @@ func (x *ExportUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportUserRequest.ProtoReflect.Descriptor instead.
 func (*ExportUserRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{24}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ExportUserRequest) GetScope() *Scope {
@@ -1781,6 +2125,7 @@ type ExportUserResponse struct {
 	//
 	//	*ExportUserResponse_Settings
 	//	*ExportUserResponse_Memory
+	//	*ExportUserResponse_MemoryRevision
 	//	*ExportUserResponse_Consideration
 	//	*ExportUserResponse_Session
 	//	*ExportUserResponse_Message
@@ -1797,7 +2142,7 @@ type ExportUserResponse struct {
 
 func (x *ExportUserResponse) Reset() {
 	*x = ExportUserResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[25]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1809,7 +2154,7 @@ func (x *ExportUserResponse) String() string {
 func (*ExportUserResponse) ProtoMessage() {}
 
 func (x *ExportUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[25]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1822,7 +2167,7 @@ func (x *ExportUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportUserResponse.ProtoReflect.Descriptor instead.
 func (*ExportUserResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{25}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ExportUserResponse) GetRecord() isExportUserResponse_Record {
@@ -1845,6 +2190,15 @@ func (x *ExportUserResponse) GetMemory() *Memory {
 	if x != nil {
 		if x, ok := x.Record.(*ExportUserResponse_Memory); ok {
 			return x.Memory
+		}
+	}
+	return nil
+}
+
+func (x *ExportUserResponse) GetMemoryRevision() *MemoryRevision {
+	if x != nil {
+		if x, ok := x.Record.(*ExportUserResponse_MemoryRevision); ok {
+			return x.MemoryRevision
 		}
 	}
 	return nil
@@ -1941,8 +2295,13 @@ type ExportUserResponse_Settings struct {
 }
 
 type ExportUserResponse_Memory struct {
-	// Then the memories, oldest first. ImportMemories takes them.
+	// Then the memories in all states, oldest first. ImportMemories takes them.
 	Memory *Memory `protobuf:"bytes,2,opt,name=memory,proto3,oneof"`
+}
+
+type ExportUserResponse_MemoryRevision struct {
+	// Then what was done to each of them since it was stored, the newest first.
+	MemoryRevision *MemoryRevision `protobuf:"bytes,16,opt,name=memory_revision,json=memoryRevision,proto3,oneof"`
 }
 
 type ExportUserResponse_Consideration struct {
@@ -1994,6 +2353,8 @@ func (*ExportUserResponse_Settings) isExportUserResponse_Record() {}
 
 func (*ExportUserResponse_Memory) isExportUserResponse_Record() {}
 
+func (*ExportUserResponse_MemoryRevision) isExportUserResponse_Record() {}
+
 func (*ExportUserResponse_Consideration) isExportUserResponse_Record() {}
 
 func (*ExportUserResponse_Session) isExportUserResponse_Record() {}
@@ -2027,7 +2388,7 @@ type ExportedTokenCount struct {
 
 func (x *ExportedTokenCount) Reset() {
 	*x = ExportedTokenCount{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[26]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2039,7 +2400,7 @@ func (x *ExportedTokenCount) String() string {
 func (*ExportedTokenCount) ProtoMessage() {}
 
 func (x *ExportedTokenCount) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[26]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2052,7 +2413,7 @@ func (x *ExportedTokenCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedTokenCount.ProtoReflect.Descriptor instead.
 func (*ExportedTokenCount) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{26}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ExportedTokenCount) GetDay() string {
@@ -2095,7 +2456,7 @@ type DigestFinding struct {
 
 func (x *DigestFinding) Reset() {
 	*x = DigestFinding{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[27]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2107,7 +2468,7 @@ func (x *DigestFinding) String() string {
 func (*DigestFinding) ProtoMessage() {}
 
 func (x *DigestFinding) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[27]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2120,7 +2481,7 @@ func (x *DigestFinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestFinding.ProtoReflect.Descriptor instead.
 func (*DigestFinding) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{27}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DigestFinding) GetCategory() string {
@@ -2171,7 +2532,7 @@ type ExportedSession struct {
 
 func (x *ExportedSession) Reset() {
 	*x = ExportedSession{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2183,7 +2544,7 @@ func (x *ExportedSession) String() string {
 func (*ExportedSession) ProtoMessage() {}
 
 func (x *ExportedSession) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2196,7 +2557,7 @@ func (x *ExportedSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedSession.ProtoReflect.Descriptor instead.
 func (*ExportedSession) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{28}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ExportedSession) GetSession() *Session {
@@ -2226,7 +2587,7 @@ type ExportedConsideration struct {
 
 func (x *ExportedConsideration) Reset() {
 	*x = ExportedConsideration{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2238,7 +2599,7 @@ func (x *ExportedConsideration) String() string {
 func (*ExportedConsideration) ProtoMessage() {}
 
 func (x *ExportedConsideration) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2251,7 +2612,7 @@ func (x *ExportedConsideration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedConsideration.ProtoReflect.Descriptor instead.
 func (*ExportedConsideration) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{29}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ExportedConsideration) GetConsideration() *Consideration {
@@ -2284,7 +2645,7 @@ type ImportMemoriesRequest struct {
 
 func (x *ImportMemoriesRequest) Reset() {
 	*x = ImportMemoriesRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[30]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2296,7 +2657,7 @@ func (x *ImportMemoriesRequest) String() string {
 func (*ImportMemoriesRequest) ProtoMessage() {}
 
 func (x *ImportMemoriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[30]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2309,7 +2670,7 @@ func (x *ImportMemoriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportMemoriesRequest.ProtoReflect.Descriptor instead.
 func (*ImportMemoriesRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{30}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ImportMemoriesRequest) GetItem() isImportMemoriesRequest_Item {
@@ -2348,7 +2709,8 @@ type ImportMemoriesRequest_Scope struct {
 
 type ImportMemoriesRequest_Memory struct {
 	// All fields are taken but use_count and last_use_time; its scope's namespace and user_id are ignored. Without an
-	// id, one is derived from channel and text.
+	// id, one is derived from channel and text. The state follows from valid_to, superseded_by_id and quarantine_reason.
+	// What is withdrawn is skipped: the user asked for it to be forgotten.
 	Memory *Memory `protobuf:"bytes,2,opt,name=memory,proto3,oneof"`
 }
 
@@ -2361,7 +2723,7 @@ type ImportMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Memories added.
 	AddedCount int64 `protobuf:"varint,1,opt,name=added_count,json=addedCount,proto3" json:"added_count,omitempty"`
-	// Memories that were already there, by id or by text.
+	// Memories that were already there, by id or by text, or that are withdrawn.
 	SkippedCount  int64 `protobuf:"varint,2,opt,name=skipped_count,json=skippedCount,proto3" json:"skipped_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2369,7 +2731,7 @@ type ImportMemoriesResponse struct {
 
 func (x *ImportMemoriesResponse) Reset() {
 	*x = ImportMemoriesResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[31]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2381,7 +2743,7 @@ func (x *ImportMemoriesResponse) String() string {
 func (*ImportMemoriesResponse) ProtoMessage() {}
 
 func (x *ImportMemoriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[31]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2394,7 +2756,7 @@ func (x *ImportMemoriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportMemoriesResponse.ProtoReflect.Descriptor instead.
 func (*ImportMemoriesResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{31}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ImportMemoriesResponse) GetAddedCount() int64 {
@@ -2422,7 +2784,7 @@ type GetUserSettingsRequest struct {
 
 func (x *GetUserSettingsRequest) Reset() {
 	*x = GetUserSettingsRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[32]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2434,7 +2796,7 @@ func (x *GetUserSettingsRequest) String() string {
 func (*GetUserSettingsRequest) ProtoMessage() {}
 
 func (x *GetUserSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[32]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2447,7 +2809,7 @@ func (x *GetUserSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetUserSettingsRequest.ProtoReflect.Descriptor instead.
 func (*GetUserSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{32}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GetUserSettingsRequest) GetScope() *Scope {
@@ -2468,7 +2830,7 @@ type GetUserSettingsResponse struct {
 
 func (x *GetUserSettingsResponse) Reset() {
 	*x = GetUserSettingsResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[33]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2480,7 +2842,7 @@ func (x *GetUserSettingsResponse) String() string {
 func (*GetUserSettingsResponse) ProtoMessage() {}
 
 func (x *GetUserSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[33]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2493,7 +2855,7 @@ func (x *GetUserSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetUserSettingsResponse.ProtoReflect.Descriptor instead.
 func (*GetUserSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{33}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GetUserSettingsResponse) GetSettings() *UserSettings {
@@ -2519,7 +2881,7 @@ type UpdateUserSettingsRequest struct {
 
 func (x *UpdateUserSettingsRequest) Reset() {
 	*x = UpdateUserSettingsRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[34]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2531,7 +2893,7 @@ func (x *UpdateUserSettingsRequest) String() string {
 func (*UpdateUserSettingsRequest) ProtoMessage() {}
 
 func (x *UpdateUserSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[34]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2544,7 +2906,7 @@ func (x *UpdateUserSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserSettingsRequest.ProtoReflect.Descriptor instead.
 func (*UpdateUserSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{34}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *UpdateUserSettingsRequest) GetScope() *Scope {
@@ -2579,7 +2941,7 @@ type UpdateUserSettingsResponse struct {
 
 func (x *UpdateUserSettingsResponse) Reset() {
 	*x = UpdateUserSettingsResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[35]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2591,7 +2953,7 @@ func (x *UpdateUserSettingsResponse) String() string {
 func (*UpdateUserSettingsResponse) ProtoMessage() {}
 
 func (x *UpdateUserSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[35]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2604,7 +2966,7 @@ func (x *UpdateUserSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserSettingsResponse.ProtoReflect.Descriptor instead.
 func (*UpdateUserSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{35}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *UpdateUserSettingsResponse) GetSettings() *UserSettings {
@@ -2627,7 +2989,7 @@ type GetStatusRequest struct {
 
 func (x *GetStatusRequest) Reset() {
 	*x = GetStatusRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[36]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2639,7 +3001,7 @@ func (x *GetStatusRequest) String() string {
 func (*GetStatusRequest) ProtoMessage() {}
 
 func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[36]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2652,7 +3014,7 @@ func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{36}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GetStatusRequest) GetScope() *Scope {
@@ -2691,14 +3053,19 @@ type GetStatusResponse struct {
 	// The estimated costs of daily_usage together, one for each currency.
 	DailyUsageCosts []*Cost `protobuf:"bytes,9,rep,name=daily_usage_costs,json=dailyUsageCosts,proto3" json:"daily_usage_costs,omitempty"`
 	// The token budgets that are set, the namespace's first, and how much of them is used today.
-	TokenBudgets  []*TokenBudget `protobuf:"bytes,10,rep,name=token_budgets,json=tokenBudgets,proto3" json:"token_budgets,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	TokenBudgets []*TokenBudget `protobuf:"bytes,10,rep,name=token_budgets,json=tokenBudgets,proto3" json:"token_budgets,omitempty"`
+	// How many memories a user may have. Unset while storage is down.
+	MemoryLimit *MemoryLimit `protobuf:"bytes,11,opt,name=memory_limit,json=memoryLimit,proto3" json:"memory_limit,omitempty"`
+	// Set while deleted data is unreachable and its bytes are still in the database files, because a reader kept the
+	// write-ahead log in use or because it was deleted just now: since when. They are removed in the background.
+	PurgeWaitingSince *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=purge_waiting_since,json=purgeWaitingSince,proto3" json:"purge_waiting_since,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *GetStatusResponse) Reset() {
 	*x = GetStatusResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[37]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2710,7 +3077,7 @@ func (x *GetStatusResponse) String() string {
 func (*GetStatusResponse) ProtoMessage() {}
 
 func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[37]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2723,7 +3090,7 @@ func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetStatusResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{37}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *GetStatusResponse) GetVersion() string {
@@ -2796,6 +3163,76 @@ func (x *GetStatusResponse) GetTokenBudgets() []*TokenBudget {
 	return nil
 }
 
+func (x *GetStatusResponse) GetMemoryLimit() *MemoryLimit {
+	if x != nil {
+		return x.MemoryLimit
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetPurgeWaitingSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PurgeWaitingSince
+	}
+	return nil
+}
+
+// MemoryLimit is how many memories a user may have, and who has reached that with what is never evicted.
+type MemoryLimit struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// `memories.max_per_user`; 0 is any number.
+	MaxPerUser int32 `protobuf:"varint,1,opt,name=max_per_user,json=maxPerUser,proto3" json:"max_per_user,omitempty"`
+	// How many users of the namespace have so many explicit memories, or more. None of those is evicted; what else is learned
+	// about these users is, soon. Raise the limit, or delete some.
+	FullUserCount int64 `protobuf:"varint,2,opt,name=full_user_count,json=fullUserCount,proto3" json:"full_user_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MemoryLimit) Reset() {
+	*x = MemoryLimit{}
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MemoryLimit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MemoryLimit) ProtoMessage() {}
+
+func (x *MemoryLimit) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MemoryLimit.ProtoReflect.Descriptor instead.
+func (*MemoryLimit) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *MemoryLimit) GetMaxPerUser() int32 {
+	if x != nil {
+		return x.MaxPerUser
+	}
+	return 0
+}
+
+func (x *MemoryLimit) GetFullUserCount() int64 {
+	if x != nil {
+		return x.FullUserCount
+	}
+	return 0
+}
+
 // DailyUsage is what models cost in a namespace on a day.
 type DailyUsage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2811,7 +3248,7 @@ type DailyUsage struct {
 
 func (x *DailyUsage) Reset() {
 	*x = DailyUsage{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2823,7 +3260,7 @@ func (x *DailyUsage) String() string {
 func (*DailyUsage) ProtoMessage() {}
 
 func (x *DailyUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2836,7 +3273,7 @@ func (x *DailyUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DailyUsage.ProtoReflect.Descriptor instead.
 func (*DailyUsage) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{38}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DailyUsage) GetDay() string {
@@ -2873,7 +3310,7 @@ type Cost struct {
 
 func (x *Cost) Reset() {
 	*x = Cost{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2885,7 +3322,7 @@ func (x *Cost) String() string {
 func (*Cost) ProtoMessage() {}
 
 func (x *Cost) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2898,7 +3335,7 @@ func (x *Cost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cost.ProtoReflect.Descriptor instead.
 func (*Cost) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{39}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Cost) GetAmount() float64 {
@@ -2937,7 +3374,7 @@ type TokenBudget struct {
 
 func (x *TokenBudget) Reset() {
 	*x = TokenBudget{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2949,7 +3386,7 @@ func (x *TokenBudget) String() string {
 func (*TokenBudget) ProtoMessage() {}
 
 func (x *TokenBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2962,7 +3399,7 @@ func (x *TokenBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenBudget.ProtoReflect.Descriptor instead.
 func (*TokenBudget) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{40}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *TokenBudget) GetUserId() string {
@@ -3033,7 +3470,7 @@ type ComponentStatus struct {
 
 func (x *ComponentStatus) Reset() {
 	*x = ComponentStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[41]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3045,7 +3482,7 @@ func (x *ComponentStatus) String() string {
 func (*ComponentStatus) ProtoMessage() {}
 
 func (x *ComponentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[41]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3058,7 +3495,7 @@ func (x *ComponentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComponentStatus.ProtoReflect.Descriptor instead.
 func (*ComponentStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{41}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ComponentStatus) GetName() string {
@@ -3131,7 +3568,7 @@ type EmbeddingStatus struct {
 
 func (x *EmbeddingStatus) Reset() {
 	*x = EmbeddingStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[42]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3143,7 +3580,7 @@ func (x *EmbeddingStatus) String() string {
 func (*EmbeddingStatus) ProtoMessage() {}
 
 func (x *EmbeddingStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[42]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3156,7 +3593,7 @@ func (x *EmbeddingStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingStatus.ProtoReflect.Descriptor instead.
 func (*EmbeddingStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{42}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *EmbeddingStatus) GetFingerprint() string {
@@ -3190,7 +3627,7 @@ type EmbeddingProgress struct {
 
 func (x *EmbeddingProgress) Reset() {
 	*x = EmbeddingProgress{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[43]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3202,7 +3639,7 @@ func (x *EmbeddingProgress) String() string {
 func (*EmbeddingProgress) ProtoMessage() {}
 
 func (x *EmbeddingProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[43]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3215,7 +3652,7 @@ func (x *EmbeddingProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingProgress.ProtoReflect.Descriptor instead.
 func (*EmbeddingProgress) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{43}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *EmbeddingProgress) GetTotalCount() int64 {
@@ -3271,7 +3708,7 @@ type ModelUsage struct {
 
 func (x *ModelUsage) Reset() {
 	*x = ModelUsage{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3283,7 +3720,7 @@ func (x *ModelUsage) String() string {
 func (*ModelUsage) ProtoMessage() {}
 
 func (x *ModelUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3296,7 +3733,7 @@ func (x *ModelUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelUsage.ProtoReflect.Descriptor instead.
 func (*ModelUsage) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{44}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ModelUsage) GetPart() string {
@@ -3370,7 +3807,7 @@ type QueueStatus struct {
 
 func (x *QueueStatus) Reset() {
 	*x = QueueStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[45]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3382,7 +3819,7 @@ func (x *QueueStatus) String() string {
 func (*QueueStatus) ProtoMessage() {}
 
 func (x *QueueStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[45]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3395,7 +3832,7 @@ func (x *QueueStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueStatus.ProtoReflect.Descriptor instead.
 func (*QueueStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{45}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *QueueStatus) GetPendingCount() int64 {
@@ -3423,7 +3860,7 @@ var File_memsidecar_v1_memory_service_proto protoreflect.FileDescriptor
 
 const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
-	"\"memsidecar/v1/memory_service.proto\x12\rmemsidecar.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1amemsidecar/v1/common.proto\x1a\x1amemsidecar/v1/digest.proto\x1a\x1amemsidecar/v1/memory.proto\x1a\x1bmemsidecar/v1/message.proto\x1a\x1bmemsidecar/v1/results.proto\x1a#memsidecar/v1/results_service.proto\x1a\x19memsidecar/v1/scope.proto\x1a\x1bmemsidecar/v1/session.proto\x1a\x19memsidecar/v1/trace.proto\"\xe6\x04\n" +
+	"\"memsidecar/v1/memory_service.proto\x12\rmemsidecar.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1amemsidecar/v1/common.proto\x1a\x1amemsidecar/v1/digest.proto\x1a\x1amemsidecar/v1/memory.proto\x1a\x1bmemsidecar/v1/message.proto\x1a\x1bmemsidecar/v1/results.proto\x1a#memsidecar/v1/results_service.proto\x1a\x19memsidecar/v1/scope.proto\x1a\x1bmemsidecar/v1/session.proto\x1a\x19memsidecar/v1/trace.proto\"\x8f\x05\n" +
 	"\x0fRetrieveRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12\x18\n" +
@@ -3437,7 +3874,8 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\asources\x18\n" +
 	" \x03(\x0e2\x1d.memsidecar.v1.RetrieveSourceR\asources\x12*\n" +
 	"\x0eneighbor_count\x18\v \x01(\x05H\x03R\rneighborCount\x88\x01\x01\x12\x17\n" +
-	"\aturn_id\x18\f \x01(\tR\x06turnIdB\b\n" +
+	"\aturn_id\x18\f \x01(\tR\x06turnId\x12'\n" +
+	"\x0finclude_history\x18\r \x01(\bR\x0eincludeHistoryB\b\n" +
 	"\x06_top_kB\f\n" +
 	"\n" +
 	"_min_scoreB\x14\n" +
@@ -3499,13 +3937,14 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x1b\n" +
 	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\"B\n" +
 	"\x11GetMemoryResponse\x12-\n" +
-	"\x06memory\x18\x01 \x01(\v2\x15.memsidecar.v1.MemoryR\x06memory\"\x95\x01\n" +
+	"\x06memory\x18\x01 \x01(\v2\x15.memsidecar.v1.MemoryR\x06memory\"\xc9\x01\n" +
 	"\x13ListMemoriesRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x16\n" +
-	"\x06filter\x18\x04 \x01(\tR\x06filter\"q\n" +
+	"\x06filter\x18\x04 \x01(\tR\x06filter\x122\n" +
+	"\x06states\x18\x05 \x03(\x0e2\x1a.memsidecar.v1.MemoryStateR\x06states\"q\n" +
 	"\x14ListMemoriesResponse\x121\n" +
 	"\bmemories\x18\x01 \x03(\v2\x15.memsidecar.v1.MemoryR\bmemories\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xad\x01\n" +
@@ -3519,7 +3958,25 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x13DeleteMemoryRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x1b\n" +
 	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\"\x16\n" +
-	"\x14DeleteMemoryResponse\"?\n" +
+	"\x14DeleteMemoryResponse\"e\n" +
+	"\x1aListMemoryRevisionsRequest\x12*\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x1b\n" +
+	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\"Z\n" +
+	"\x1bListMemoryRevisionsResponse\x12;\n" +
+	"\trevisions\x18\x01 \x03(\v2\x1d.memsidecar.v1.MemoryRevisionR\trevisions\"\x7f\n" +
+	"\x13RevertMemoryRequest\x12*\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x1b\n" +
+	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\x12\x1f\n" +
+	"\vrevision_id\x18\x03 \x01(\tR\n" +
+	"revisionId\"\x80\x01\n" +
+	"\x14RevertMemoryResponse\x12-\n" +
+	"\x06memory\x18\x01 \x01(\v2\x15.memsidecar.v1.MemoryR\x06memory\x129\n" +
+	"\breverted\x18\x02 \x01(\v2\x1d.memsidecar.v1.MemoryRevisionR\breverted\"_\n" +
+	"\x14ReleaseMemoryRequest\x12*\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x1b\n" +
+	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\"F\n" +
+	"\x15ReleaseMemoryResponse\x12-\n" +
+	"\x06memory\x18\x01 \x01(\v2\x15.memsidecar.v1.MemoryR\x06memory\"?\n" +
 	"\x11ForgetUserRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xb5\x04\n" +
 	"\x12ForgetUserResponse\x12!\n" +
@@ -3540,10 +3997,11 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"file_count\x18\n" +
 	" \x01(\x05R\tfileCount\"?\n" +
 	"\x11ExportUserRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xe0\x05\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xaa\x06\n" +
 	"\x12ExportUserResponse\x129\n" +
 	"\bsettings\x18\x01 \x01(\v2\x1b.memsidecar.v1.UserSettingsH\x00R\bsettings\x12/\n" +
-	"\x06memory\x18\x02 \x01(\v2\x15.memsidecar.v1.MemoryH\x00R\x06memory\x12L\n" +
+	"\x06memory\x18\x02 \x01(\v2\x15.memsidecar.v1.MemoryH\x00R\x06memory\x12H\n" +
+	"\x0fmemory_revision\x18\x10 \x01(\v2\x1d.memsidecar.v1.MemoryRevisionH\x00R\x0ememoryRevision\x12L\n" +
 	"\rconsideration\x18\x03 \x01(\v2$.memsidecar.v1.ExportedConsiderationH\x00R\rconsideration\x12:\n" +
 	"\asession\x18\x04 \x01(\v2\x1e.memsidecar.v1.ExportedSessionH\x00R\asession\x129\n" +
 	"\amessage\x18\x05 \x01(\v2\x1d.memsidecar.v1.SessionMessageH\x00R\amessage\x12,\n" +
@@ -3595,7 +4053,7 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x10GetStatusRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x1d\n" +
 	"\n" +
-	"usage_days\x18\x02 \x01(\x05R\tusageDays\"\xc8\x04\n" +
+	"usage_days\x18\x02 \x01(\x05R\tusageDays\"\xd3\x05\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x129\n" +
 	"\n" +
@@ -3613,7 +4071,13 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"dailyUsage\x12?\n" +
 	"\x11daily_usage_costs\x18\t \x03(\v2\x13.memsidecar.v1.CostR\x0fdailyUsageCosts\x12?\n" +
 	"\rtoken_budgets\x18\n" +
-	" \x03(\v2\x1a.memsidecar.v1.TokenBudgetR\ftokenBudgets\"z\n" +
+	" \x03(\v2\x1a.memsidecar.v1.TokenBudgetR\ftokenBudgets\x12=\n" +
+	"\fmemory_limit\x18\v \x01(\v2\x1a.memsidecar.v1.MemoryLimitR\vmemoryLimit\x12J\n" +
+	"\x13purge_waiting_since\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x11purgeWaitingSince\"W\n" +
+	"\vMemoryLimit\x12 \n" +
+	"\fmax_per_user\x18\x01 \x01(\x05R\n" +
+	"maxPerUser\x12&\n" +
+	"\x0ffull_user_count\x18\x02 \x01(\x03R\rfullUserCount\"z\n" +
 	"\n" +
 	"DailyUsage\x12\x10\n" +
 	"\x03day\x18\x01 \x01(\tR\x03day\x12/\n" +
@@ -3674,7 +4138,7 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x19BREAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BREAKER_STATE_CLOSED\x10\x01\x12\x16\n" +
 	"\x12BREAKER_STATE_OPEN\x10\x02\x12\x1b\n" +
-	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xdc\v\n" +
+	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xff\r\n" +
 	"\rMemoryService\x12K\n" +
 	"\bRetrieve\x12\x1e.memsidecar.v1.RetrieveRequest\x1a\x1f.memsidecar.v1.RetrieveResponse\x12i\n" +
 	"\x12ConsiderMemorizing\x12(.memsidecar.v1.ConsiderMemorizingRequest\x1a).memsidecar.v1.ConsiderMemorizingResponse\x12c\n" +
@@ -3685,7 +4149,10 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\tGetMemory\x12\x1f.memsidecar.v1.GetMemoryRequest\x1a .memsidecar.v1.GetMemoryResponse\x12W\n" +
 	"\fListMemories\x12\".memsidecar.v1.ListMemoriesRequest\x1a#.memsidecar.v1.ListMemoriesResponse\x12W\n" +
 	"\fUpdateMemory\x12\".memsidecar.v1.UpdateMemoryRequest\x1a#.memsidecar.v1.UpdateMemoryResponse\x12W\n" +
-	"\fDeleteMemory\x12\".memsidecar.v1.DeleteMemoryRequest\x1a#.memsidecar.v1.DeleteMemoryResponse\x12Q\n" +
+	"\fDeleteMemory\x12\".memsidecar.v1.DeleteMemoryRequest\x1a#.memsidecar.v1.DeleteMemoryResponse\x12l\n" +
+	"\x13ListMemoryRevisions\x12).memsidecar.v1.ListMemoryRevisionsRequest\x1a*.memsidecar.v1.ListMemoryRevisionsResponse\x12W\n" +
+	"\fRevertMemory\x12\".memsidecar.v1.RevertMemoryRequest\x1a#.memsidecar.v1.RevertMemoryResponse\x12Z\n" +
+	"\rReleaseMemory\x12#.memsidecar.v1.ReleaseMemoryRequest\x1a$.memsidecar.v1.ReleaseMemoryResponse\x12Q\n" +
 	"\n" +
 	"ForgetUser\x12 .memsidecar.v1.ForgetUserRequest\x1a!.memsidecar.v1.ForgetUserResponse\x12S\n" +
 	"\n" +
@@ -3709,199 +4176,225 @@ func file_memsidecar_v1_memory_service_proto_rawDescGZIP() []byte {
 }
 
 var file_memsidecar_v1_memory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_memsidecar_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_memsidecar_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_memsidecar_v1_memory_service_proto_goTypes = []any{
-	(RetrieveSource)(0),                // 0: memsidecar.v1.RetrieveSource
-	(BreakerState)(0),                  // 1: memsidecar.v1.BreakerState
-	(*RetrieveRequest)(nil),            // 2: memsidecar.v1.RetrieveRequest
-	(*RetrieveResponse)(nil),           // 3: memsidecar.v1.RetrieveResponse
-	(*RetrievedMessage)(nil),           // 4: memsidecar.v1.RetrievedMessage
-	(*RetrievedMemory)(nil),            // 5: memsidecar.v1.RetrievedMemory
-	(*ConsiderMemorizingRequest)(nil),  // 6: memsidecar.v1.ConsiderMemorizingRequest
-	(*ConsiderMemorizingResponse)(nil), // 7: memsidecar.v1.ConsiderMemorizingResponse
-	(*GetConsiderationRequest)(nil),    // 8: memsidecar.v1.GetConsiderationRequest
-	(*GetConsiderationResponse)(nil),   // 9: memsidecar.v1.GetConsiderationResponse
-	(*ListConsiderationsRequest)(nil),  // 10: memsidecar.v1.ListConsiderationsRequest
-	(*ListConsiderationsResponse)(nil), // 11: memsidecar.v1.ListConsiderationsResponse
-	(*RetryConsiderationRequest)(nil),  // 12: memsidecar.v1.RetryConsiderationRequest
-	(*RetryConsiderationResponse)(nil), // 13: memsidecar.v1.RetryConsiderationResponse
-	(*CreateMemoryRequest)(nil),        // 14: memsidecar.v1.CreateMemoryRequest
-	(*CreateMemoryResponse)(nil),       // 15: memsidecar.v1.CreateMemoryResponse
-	(*GetMemoryRequest)(nil),           // 16: memsidecar.v1.GetMemoryRequest
-	(*GetMemoryResponse)(nil),          // 17: memsidecar.v1.GetMemoryResponse
-	(*ListMemoriesRequest)(nil),        // 18: memsidecar.v1.ListMemoriesRequest
-	(*ListMemoriesResponse)(nil),       // 19: memsidecar.v1.ListMemoriesResponse
-	(*UpdateMemoryRequest)(nil),        // 20: memsidecar.v1.UpdateMemoryRequest
-	(*UpdateMemoryResponse)(nil),       // 21: memsidecar.v1.UpdateMemoryResponse
-	(*DeleteMemoryRequest)(nil),        // 22: memsidecar.v1.DeleteMemoryRequest
-	(*DeleteMemoryResponse)(nil),       // 23: memsidecar.v1.DeleteMemoryResponse
-	(*ForgetUserRequest)(nil),          // 24: memsidecar.v1.ForgetUserRequest
-	(*ForgetUserResponse)(nil),         // 25: memsidecar.v1.ForgetUserResponse
-	(*ExportUserRequest)(nil),          // 26: memsidecar.v1.ExportUserRequest
-	(*ExportUserResponse)(nil),         // 27: memsidecar.v1.ExportUserResponse
-	(*ExportedTokenCount)(nil),         // 28: memsidecar.v1.ExportedTokenCount
-	(*DigestFinding)(nil),              // 29: memsidecar.v1.DigestFinding
-	(*ExportedSession)(nil),            // 30: memsidecar.v1.ExportedSession
-	(*ExportedConsideration)(nil),      // 31: memsidecar.v1.ExportedConsideration
-	(*ImportMemoriesRequest)(nil),      // 32: memsidecar.v1.ImportMemoriesRequest
-	(*ImportMemoriesResponse)(nil),     // 33: memsidecar.v1.ImportMemoriesResponse
-	(*GetUserSettingsRequest)(nil),     // 34: memsidecar.v1.GetUserSettingsRequest
-	(*GetUserSettingsResponse)(nil),    // 35: memsidecar.v1.GetUserSettingsResponse
-	(*UpdateUserSettingsRequest)(nil),  // 36: memsidecar.v1.UpdateUserSettingsRequest
-	(*UpdateUserSettingsResponse)(nil), // 37: memsidecar.v1.UpdateUserSettingsResponse
-	(*GetStatusRequest)(nil),           // 38: memsidecar.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),          // 39: memsidecar.v1.GetStatusResponse
-	(*DailyUsage)(nil),                 // 40: memsidecar.v1.DailyUsage
-	(*Cost)(nil),                       // 41: memsidecar.v1.Cost
-	(*TokenBudget)(nil),                // 42: memsidecar.v1.TokenBudget
-	(*ComponentStatus)(nil),            // 43: memsidecar.v1.ComponentStatus
-	(*EmbeddingStatus)(nil),            // 44: memsidecar.v1.EmbeddingStatus
-	(*EmbeddingProgress)(nil),          // 45: memsidecar.v1.EmbeddingProgress
-	(*ModelUsage)(nil),                 // 46: memsidecar.v1.ModelUsage
-	(*QueueStatus)(nil),                // 47: memsidecar.v1.QueueStatus
-	(*Scope)(nil),                      // 48: memsidecar.v1.Scope
-	(MemoryKind)(0),                    // 49: memsidecar.v1.MemoryKind
-	(*timestamppb.Timestamp)(nil),      // 50: google.protobuf.Timestamp
-	(AgentFilter)(0),                   // 51: memsidecar.v1.AgentFilter
-	(*Degradation)(nil),                // 52: memsidecar.v1.Degradation
-	(*SessionMessage)(nil),             // 53: memsidecar.v1.SessionMessage
-	(*ScoreParts)(nil),                 // 54: memsidecar.v1.ScoreParts
-	(*Memory)(nil),                     // 55: memsidecar.v1.Memory
-	(*Message)(nil),                    // 56: memsidecar.v1.Message
-	(*durationpb.Duration)(nil),        // 57: google.protobuf.Duration
-	(*Consideration)(nil),              // 58: memsidecar.v1.Consideration
-	(ConsiderationState)(0),            // 59: memsidecar.v1.ConsiderationState
-	(*fieldmaskpb.FieldMask)(nil),      // 60: google.protobuf.FieldMask
-	(*UserSettings)(nil),               // 61: memsidecar.v1.UserSettings
-	(*Trace)(nil),                      // 62: memsidecar.v1.Trace
-	(*ExportedResultRegistry)(nil),     // 63: memsidecar.v1.ExportedResultRegistry
-	(*ResultItem)(nil),                 // 64: memsidecar.v1.ResultItem
-	(*ExportedResultList)(nil),         // 65: memsidecar.v1.ExportedResultList
-	(*DigestSource)(nil),               // 66: memsidecar.v1.DigestSource
-	(*Session)(nil),                    // 67: memsidecar.v1.Session
-	(*SessionSummary)(nil),             // 68: memsidecar.v1.SessionSummary
+	(RetrieveSource)(0),                 // 0: memsidecar.v1.RetrieveSource
+	(BreakerState)(0),                   // 1: memsidecar.v1.BreakerState
+	(*RetrieveRequest)(nil),             // 2: memsidecar.v1.RetrieveRequest
+	(*RetrieveResponse)(nil),            // 3: memsidecar.v1.RetrieveResponse
+	(*RetrievedMessage)(nil),            // 4: memsidecar.v1.RetrievedMessage
+	(*RetrievedMemory)(nil),             // 5: memsidecar.v1.RetrievedMemory
+	(*ConsiderMemorizingRequest)(nil),   // 6: memsidecar.v1.ConsiderMemorizingRequest
+	(*ConsiderMemorizingResponse)(nil),  // 7: memsidecar.v1.ConsiderMemorizingResponse
+	(*GetConsiderationRequest)(nil),     // 8: memsidecar.v1.GetConsiderationRequest
+	(*GetConsiderationResponse)(nil),    // 9: memsidecar.v1.GetConsiderationResponse
+	(*ListConsiderationsRequest)(nil),   // 10: memsidecar.v1.ListConsiderationsRequest
+	(*ListConsiderationsResponse)(nil),  // 11: memsidecar.v1.ListConsiderationsResponse
+	(*RetryConsiderationRequest)(nil),   // 12: memsidecar.v1.RetryConsiderationRequest
+	(*RetryConsiderationResponse)(nil),  // 13: memsidecar.v1.RetryConsiderationResponse
+	(*CreateMemoryRequest)(nil),         // 14: memsidecar.v1.CreateMemoryRequest
+	(*CreateMemoryResponse)(nil),        // 15: memsidecar.v1.CreateMemoryResponse
+	(*GetMemoryRequest)(nil),            // 16: memsidecar.v1.GetMemoryRequest
+	(*GetMemoryResponse)(nil),           // 17: memsidecar.v1.GetMemoryResponse
+	(*ListMemoriesRequest)(nil),         // 18: memsidecar.v1.ListMemoriesRequest
+	(*ListMemoriesResponse)(nil),        // 19: memsidecar.v1.ListMemoriesResponse
+	(*UpdateMemoryRequest)(nil),         // 20: memsidecar.v1.UpdateMemoryRequest
+	(*UpdateMemoryResponse)(nil),        // 21: memsidecar.v1.UpdateMemoryResponse
+	(*DeleteMemoryRequest)(nil),         // 22: memsidecar.v1.DeleteMemoryRequest
+	(*DeleteMemoryResponse)(nil),        // 23: memsidecar.v1.DeleteMemoryResponse
+	(*ListMemoryRevisionsRequest)(nil),  // 24: memsidecar.v1.ListMemoryRevisionsRequest
+	(*ListMemoryRevisionsResponse)(nil), // 25: memsidecar.v1.ListMemoryRevisionsResponse
+	(*RevertMemoryRequest)(nil),         // 26: memsidecar.v1.RevertMemoryRequest
+	(*RevertMemoryResponse)(nil),        // 27: memsidecar.v1.RevertMemoryResponse
+	(*ReleaseMemoryRequest)(nil),        // 28: memsidecar.v1.ReleaseMemoryRequest
+	(*ReleaseMemoryResponse)(nil),       // 29: memsidecar.v1.ReleaseMemoryResponse
+	(*ForgetUserRequest)(nil),           // 30: memsidecar.v1.ForgetUserRequest
+	(*ForgetUserResponse)(nil),          // 31: memsidecar.v1.ForgetUserResponse
+	(*ExportUserRequest)(nil),           // 32: memsidecar.v1.ExportUserRequest
+	(*ExportUserResponse)(nil),          // 33: memsidecar.v1.ExportUserResponse
+	(*ExportedTokenCount)(nil),          // 34: memsidecar.v1.ExportedTokenCount
+	(*DigestFinding)(nil),               // 35: memsidecar.v1.DigestFinding
+	(*ExportedSession)(nil),             // 36: memsidecar.v1.ExportedSession
+	(*ExportedConsideration)(nil),       // 37: memsidecar.v1.ExportedConsideration
+	(*ImportMemoriesRequest)(nil),       // 38: memsidecar.v1.ImportMemoriesRequest
+	(*ImportMemoriesResponse)(nil),      // 39: memsidecar.v1.ImportMemoriesResponse
+	(*GetUserSettingsRequest)(nil),      // 40: memsidecar.v1.GetUserSettingsRequest
+	(*GetUserSettingsResponse)(nil),     // 41: memsidecar.v1.GetUserSettingsResponse
+	(*UpdateUserSettingsRequest)(nil),   // 42: memsidecar.v1.UpdateUserSettingsRequest
+	(*UpdateUserSettingsResponse)(nil),  // 43: memsidecar.v1.UpdateUserSettingsResponse
+	(*GetStatusRequest)(nil),            // 44: memsidecar.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),           // 45: memsidecar.v1.GetStatusResponse
+	(*MemoryLimit)(nil),                 // 46: memsidecar.v1.MemoryLimit
+	(*DailyUsage)(nil),                  // 47: memsidecar.v1.DailyUsage
+	(*Cost)(nil),                        // 48: memsidecar.v1.Cost
+	(*TokenBudget)(nil),                 // 49: memsidecar.v1.TokenBudget
+	(*ComponentStatus)(nil),             // 50: memsidecar.v1.ComponentStatus
+	(*EmbeddingStatus)(nil),             // 51: memsidecar.v1.EmbeddingStatus
+	(*EmbeddingProgress)(nil),           // 52: memsidecar.v1.EmbeddingProgress
+	(*ModelUsage)(nil),                  // 53: memsidecar.v1.ModelUsage
+	(*QueueStatus)(nil),                 // 54: memsidecar.v1.QueueStatus
+	(*Scope)(nil),                       // 55: memsidecar.v1.Scope
+	(MemoryKind)(0),                     // 56: memsidecar.v1.MemoryKind
+	(*timestamppb.Timestamp)(nil),       // 57: google.protobuf.Timestamp
+	(AgentFilter)(0),                    // 58: memsidecar.v1.AgentFilter
+	(*Degradation)(nil),                 // 59: memsidecar.v1.Degradation
+	(*SessionMessage)(nil),              // 60: memsidecar.v1.SessionMessage
+	(*ScoreParts)(nil),                  // 61: memsidecar.v1.ScoreParts
+	(*Memory)(nil),                      // 62: memsidecar.v1.Memory
+	(*Message)(nil),                     // 63: memsidecar.v1.Message
+	(*durationpb.Duration)(nil),         // 64: google.protobuf.Duration
+	(*Consideration)(nil),               // 65: memsidecar.v1.Consideration
+	(ConsiderationState)(0),             // 66: memsidecar.v1.ConsiderationState
+	(MemoryState)(0),                    // 67: memsidecar.v1.MemoryState
+	(*fieldmaskpb.FieldMask)(nil),       // 68: google.protobuf.FieldMask
+	(*MemoryRevision)(nil),              // 69: memsidecar.v1.MemoryRevision
+	(*UserSettings)(nil),                // 70: memsidecar.v1.UserSettings
+	(*Trace)(nil),                       // 71: memsidecar.v1.Trace
+	(*ExportedResultRegistry)(nil),      // 72: memsidecar.v1.ExportedResultRegistry
+	(*ResultItem)(nil),                  // 73: memsidecar.v1.ResultItem
+	(*ExportedResultList)(nil),          // 74: memsidecar.v1.ExportedResultList
+	(*DigestSource)(nil),                // 75: memsidecar.v1.DigestSource
+	(*Session)(nil),                     // 76: memsidecar.v1.Session
+	(*SessionSummary)(nil),              // 77: memsidecar.v1.SessionSummary
 }
 var file_memsidecar_v1_memory_service_proto_depIdxs = []int32{
-	48, // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
-	49, // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
-	50, // 2: memsidecar.v1.RetrieveRequest.created_after:type_name -> google.protobuf.Timestamp
-	50, // 3: memsidecar.v1.RetrieveRequest.created_before:type_name -> google.protobuf.Timestamp
-	51, // 4: memsidecar.v1.RetrieveRequest.agent:type_name -> memsidecar.v1.AgentFilter
-	0,  // 5: memsidecar.v1.RetrieveRequest.sources:type_name -> memsidecar.v1.RetrieveSource
-	5,  // 6: memsidecar.v1.RetrieveResponse.memories:type_name -> memsidecar.v1.RetrievedMemory
-	52, // 7: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
-	4,  // 8: memsidecar.v1.RetrieveResponse.messages:type_name -> memsidecar.v1.RetrievedMessage
-	53, // 9: memsidecar.v1.RetrievedMessage.message:type_name -> memsidecar.v1.SessionMessage
-	54, // 10: memsidecar.v1.RetrievedMessage.parts:type_name -> memsidecar.v1.ScoreParts
-	53, // 11: memsidecar.v1.RetrievedMessage.before:type_name -> memsidecar.v1.SessionMessage
-	53, // 12: memsidecar.v1.RetrievedMessage.after:type_name -> memsidecar.v1.SessionMessage
-	55, // 13: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
-	54, // 14: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
-	48, // 15: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
-	56, // 16: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
-	57, // 17: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
-	58, // 18: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
-	48, // 19: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	58, // 20: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	48, // 21: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
-	59, // 22: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
-	58, // 23: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
-	48, // 24: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	58, // 25: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	48, // 26: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	55, // 27: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	55, // 28: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	48, // 29: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	55, // 30: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	48, // 31: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	55, // 32: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
-	48, // 33: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	55, // 34: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	60, // 35: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
-	55, // 36: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	48, // 37: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	48, // 38: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
-	48, // 39: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
-	61, // 40: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
-	55, // 41: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
-	31, // 42: memsidecar.v1.ExportUserResponse.consideration:type_name -> memsidecar.v1.ExportedConsideration
-	30, // 43: memsidecar.v1.ExportUserResponse.session:type_name -> memsidecar.v1.ExportedSession
-	53, // 44: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
-	62, // 45: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
-	29, // 46: memsidecar.v1.ExportUserResponse.digest_finding:type_name -> memsidecar.v1.DigestFinding
-	63, // 47: memsidecar.v1.ExportUserResponse.result_registry:type_name -> memsidecar.v1.ExportedResultRegistry
-	64, // 48: memsidecar.v1.ExportUserResponse.result_item:type_name -> memsidecar.v1.ResultItem
-	65, // 49: memsidecar.v1.ExportUserResponse.result_list:type_name -> memsidecar.v1.ExportedResultList
-	28, // 50: memsidecar.v1.ExportUserResponse.token_count:type_name -> memsidecar.v1.ExportedTokenCount
-	66, // 51: memsidecar.v1.DigestFinding.source:type_name -> memsidecar.v1.DigestSource
-	67, // 52: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
-	68, // 53: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
-	58, // 54: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
-	56, // 55: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
-	48, // 56: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	55, // 57: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
-	48, // 58: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	61, // 59: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	48, // 60: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	61, // 61: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
-	60, // 62: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
-	61, // 63: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	48, // 64: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
-	50, // 65: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	43, // 66: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
-	44, // 67: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
-	47, // 68: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
-	46, // 69: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
-	41, // 70: memsidecar.v1.GetStatusResponse.costs_today:type_name -> memsidecar.v1.Cost
-	40, // 71: memsidecar.v1.GetStatusResponse.daily_usage:type_name -> memsidecar.v1.DailyUsage
-	41, // 72: memsidecar.v1.GetStatusResponse.daily_usage_costs:type_name -> memsidecar.v1.Cost
-	42, // 73: memsidecar.v1.GetStatusResponse.token_budgets:type_name -> memsidecar.v1.TokenBudget
-	46, // 74: memsidecar.v1.DailyUsage.usage:type_name -> memsidecar.v1.ModelUsage
-	41, // 75: memsidecar.v1.DailyUsage.costs:type_name -> memsidecar.v1.Cost
-	50, // 76: memsidecar.v1.TokenBudget.reset_time:type_name -> google.protobuf.Timestamp
-	1,  // 77: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
-	50, // 78: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
-	45, // 79: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
-	57, // 80: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
-	41, // 81: memsidecar.v1.ModelUsage.estimated_cost:type_name -> memsidecar.v1.Cost
-	50, // 82: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
-	2,  // 83: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
-	6,  // 84: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
-	8,  // 85: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
-	10, // 86: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
-	12, // 87: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
-	14, // 88: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
-	16, // 89: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
-	18, // 90: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
-	20, // 91: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
-	22, // 92: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
-	24, // 93: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
-	26, // 94: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
-	32, // 95: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
-	34, // 96: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
-	36, // 97: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
-	38, // 98: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
-	3,  // 99: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
-	7,  // 100: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
-	9,  // 101: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
-	11, // 102: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
-	13, // 103: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
-	15, // 104: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
-	17, // 105: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
-	19, // 106: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
-	21, // 107: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
-	23, // 108: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
-	25, // 109: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
-	27, // 110: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
-	33, // 111: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
-	35, // 112: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
-	37, // 113: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
-	39, // 114: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
-	99, // [99:115] is the sub-list for method output_type
-	83, // [83:99] is the sub-list for method input_type
-	83, // [83:83] is the sub-list for extension type_name
-	83, // [83:83] is the sub-list for extension extendee
-	0,  // [0:83] is the sub-list for field type_name
+	55,  // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
+	56,  // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
+	57,  // 2: memsidecar.v1.RetrieveRequest.created_after:type_name -> google.protobuf.Timestamp
+	57,  // 3: memsidecar.v1.RetrieveRequest.created_before:type_name -> google.protobuf.Timestamp
+	58,  // 4: memsidecar.v1.RetrieveRequest.agent:type_name -> memsidecar.v1.AgentFilter
+	0,   // 5: memsidecar.v1.RetrieveRequest.sources:type_name -> memsidecar.v1.RetrieveSource
+	5,   // 6: memsidecar.v1.RetrieveResponse.memories:type_name -> memsidecar.v1.RetrievedMemory
+	59,  // 7: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
+	4,   // 8: memsidecar.v1.RetrieveResponse.messages:type_name -> memsidecar.v1.RetrievedMessage
+	60,  // 9: memsidecar.v1.RetrievedMessage.message:type_name -> memsidecar.v1.SessionMessage
+	61,  // 10: memsidecar.v1.RetrievedMessage.parts:type_name -> memsidecar.v1.ScoreParts
+	60,  // 11: memsidecar.v1.RetrievedMessage.before:type_name -> memsidecar.v1.SessionMessage
+	60,  // 12: memsidecar.v1.RetrievedMessage.after:type_name -> memsidecar.v1.SessionMessage
+	62,  // 13: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
+	61,  // 14: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
+	55,  // 15: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
+	63,  // 16: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
+	64,  // 17: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
+	65,  // 18: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
+	55,  // 19: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	65,  // 20: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	55,  // 21: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
+	66,  // 22: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
+	65,  // 23: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
+	55,  // 24: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	65,  // 25: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	55,  // 26: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	62,  // 27: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	62,  // 28: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	55,  // 29: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	62,  // 30: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	55,  // 31: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	67,  // 32: memsidecar.v1.ListMemoriesRequest.states:type_name -> memsidecar.v1.MemoryState
+	62,  // 33: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
+	55,  // 34: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	62,  // 35: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	68,  // 36: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
+	62,  // 37: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	55,  // 38: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	55,  // 39: memsidecar.v1.ListMemoryRevisionsRequest.scope:type_name -> memsidecar.v1.Scope
+	69,  // 40: memsidecar.v1.ListMemoryRevisionsResponse.revisions:type_name -> memsidecar.v1.MemoryRevision
+	55,  // 41: memsidecar.v1.RevertMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	62,  // 42: memsidecar.v1.RevertMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	69,  // 43: memsidecar.v1.RevertMemoryResponse.reverted:type_name -> memsidecar.v1.MemoryRevision
+	55,  // 44: memsidecar.v1.ReleaseMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	62,  // 45: memsidecar.v1.ReleaseMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	55,  // 46: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
+	55,  // 47: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
+	70,  // 48: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
+	62,  // 49: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
+	69,  // 50: memsidecar.v1.ExportUserResponse.memory_revision:type_name -> memsidecar.v1.MemoryRevision
+	37,  // 51: memsidecar.v1.ExportUserResponse.consideration:type_name -> memsidecar.v1.ExportedConsideration
+	36,  // 52: memsidecar.v1.ExportUserResponse.session:type_name -> memsidecar.v1.ExportedSession
+	60,  // 53: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
+	71,  // 54: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
+	35,  // 55: memsidecar.v1.ExportUserResponse.digest_finding:type_name -> memsidecar.v1.DigestFinding
+	72,  // 56: memsidecar.v1.ExportUserResponse.result_registry:type_name -> memsidecar.v1.ExportedResultRegistry
+	73,  // 57: memsidecar.v1.ExportUserResponse.result_item:type_name -> memsidecar.v1.ResultItem
+	74,  // 58: memsidecar.v1.ExportUserResponse.result_list:type_name -> memsidecar.v1.ExportedResultList
+	34,  // 59: memsidecar.v1.ExportUserResponse.token_count:type_name -> memsidecar.v1.ExportedTokenCount
+	75,  // 60: memsidecar.v1.DigestFinding.source:type_name -> memsidecar.v1.DigestSource
+	76,  // 61: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
+	77,  // 62: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
+	65,  // 63: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
+	63,  // 64: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
+	55,  // 65: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	62,  // 66: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
+	55,  // 67: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	70,  // 68: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	55,  // 69: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	70,  // 70: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
+	68,  // 71: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
+	70,  // 72: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	55,  // 73: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
+	57,  // 74: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	50,  // 75: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
+	51,  // 76: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
+	54,  // 77: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
+	53,  // 78: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
+	48,  // 79: memsidecar.v1.GetStatusResponse.costs_today:type_name -> memsidecar.v1.Cost
+	47,  // 80: memsidecar.v1.GetStatusResponse.daily_usage:type_name -> memsidecar.v1.DailyUsage
+	48,  // 81: memsidecar.v1.GetStatusResponse.daily_usage_costs:type_name -> memsidecar.v1.Cost
+	49,  // 82: memsidecar.v1.GetStatusResponse.token_budgets:type_name -> memsidecar.v1.TokenBudget
+	46,  // 83: memsidecar.v1.GetStatusResponse.memory_limit:type_name -> memsidecar.v1.MemoryLimit
+	57,  // 84: memsidecar.v1.GetStatusResponse.purge_waiting_since:type_name -> google.protobuf.Timestamp
+	53,  // 85: memsidecar.v1.DailyUsage.usage:type_name -> memsidecar.v1.ModelUsage
+	48,  // 86: memsidecar.v1.DailyUsage.costs:type_name -> memsidecar.v1.Cost
+	57,  // 87: memsidecar.v1.TokenBudget.reset_time:type_name -> google.protobuf.Timestamp
+	1,   // 88: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
+	57,  // 89: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
+	52,  // 90: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
+	64,  // 91: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
+	48,  // 92: memsidecar.v1.ModelUsage.estimated_cost:type_name -> memsidecar.v1.Cost
+	57,  // 93: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
+	2,   // 94: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
+	6,   // 95: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
+	8,   // 96: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
+	10,  // 97: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
+	12,  // 98: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
+	14,  // 99: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
+	16,  // 100: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
+	18,  // 101: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
+	20,  // 102: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
+	22,  // 103: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
+	24,  // 104: memsidecar.v1.MemoryService.ListMemoryRevisions:input_type -> memsidecar.v1.ListMemoryRevisionsRequest
+	26,  // 105: memsidecar.v1.MemoryService.RevertMemory:input_type -> memsidecar.v1.RevertMemoryRequest
+	28,  // 106: memsidecar.v1.MemoryService.ReleaseMemory:input_type -> memsidecar.v1.ReleaseMemoryRequest
+	30,  // 107: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
+	32,  // 108: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
+	38,  // 109: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
+	40,  // 110: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
+	42,  // 111: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
+	44,  // 112: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
+	3,   // 113: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
+	7,   // 114: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
+	9,   // 115: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
+	11,  // 116: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
+	13,  // 117: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
+	15,  // 118: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
+	17,  // 119: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
+	19,  // 120: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
+	21,  // 121: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
+	23,  // 122: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
+	25,  // 123: memsidecar.v1.MemoryService.ListMemoryRevisions:output_type -> memsidecar.v1.ListMemoryRevisionsResponse
+	27,  // 124: memsidecar.v1.MemoryService.RevertMemory:output_type -> memsidecar.v1.RevertMemoryResponse
+	29,  // 125: memsidecar.v1.MemoryService.ReleaseMemory:output_type -> memsidecar.v1.ReleaseMemoryResponse
+	31,  // 126: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
+	33,  // 127: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
+	39,  // 128: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
+	41,  // 129: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
+	43,  // 130: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
+	45,  // 131: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
+	113, // [113:132] is the sub-list for method output_type
+	94,  // [94:113] is the sub-list for method input_type
+	94,  // [94:94] is the sub-list for extension type_name
+	94,  // [94:94] is the sub-list for extension extendee
+	0,   // [0:94] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_memory_service_proto_init() }
@@ -3919,9 +4412,10 @@ func file_memsidecar_v1_memory_service_proto_init() {
 	file_memsidecar_v1_session_proto_init()
 	file_memsidecar_v1_trace_proto_init()
 	file_memsidecar_v1_memory_service_proto_msgTypes[0].OneofWrappers = []any{}
-	file_memsidecar_v1_memory_service_proto_msgTypes[25].OneofWrappers = []any{
+	file_memsidecar_v1_memory_service_proto_msgTypes[31].OneofWrappers = []any{
 		(*ExportUserResponse_Settings)(nil),
 		(*ExportUserResponse_Memory)(nil),
+		(*ExportUserResponse_MemoryRevision)(nil),
 		(*ExportUserResponse_Consideration)(nil),
 		(*ExportUserResponse_Session)(nil),
 		(*ExportUserResponse_Message)(nil),
@@ -3932,7 +4426,7 @@ func file_memsidecar_v1_memory_service_proto_init() {
 		(*ExportUserResponse_ResultList)(nil),
 		(*ExportUserResponse_TokenCount)(nil),
 	}
-	file_memsidecar_v1_memory_service_proto_msgTypes[30].OneofWrappers = []any{
+	file_memsidecar_v1_memory_service_proto_msgTypes[36].OneofWrappers = []any{
 		(*ImportMemoriesRequest_Scope)(nil),
 		(*ImportMemoriesRequest_Memory)(nil),
 	}
@@ -3942,7 +4436,7 @@ func file_memsidecar_v1_memory_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_memsidecar_v1_memory_service_proto_rawDesc), len(file_memsidecar_v1_memory_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   46,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,22 +19,25 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	MemoryService_Retrieve_FullMethodName           = "/memsidecar.v1.MemoryService/Retrieve"
-	MemoryService_ConsiderMemorizing_FullMethodName = "/memsidecar.v1.MemoryService/ConsiderMemorizing"
-	MemoryService_GetConsideration_FullMethodName   = "/memsidecar.v1.MemoryService/GetConsideration"
-	MemoryService_ListConsiderations_FullMethodName = "/memsidecar.v1.MemoryService/ListConsiderations"
-	MemoryService_RetryConsideration_FullMethodName = "/memsidecar.v1.MemoryService/RetryConsideration"
-	MemoryService_CreateMemory_FullMethodName       = "/memsidecar.v1.MemoryService/CreateMemory"
-	MemoryService_GetMemory_FullMethodName          = "/memsidecar.v1.MemoryService/GetMemory"
-	MemoryService_ListMemories_FullMethodName       = "/memsidecar.v1.MemoryService/ListMemories"
-	MemoryService_UpdateMemory_FullMethodName       = "/memsidecar.v1.MemoryService/UpdateMemory"
-	MemoryService_DeleteMemory_FullMethodName       = "/memsidecar.v1.MemoryService/DeleteMemory"
-	MemoryService_ForgetUser_FullMethodName         = "/memsidecar.v1.MemoryService/ForgetUser"
-	MemoryService_ExportUser_FullMethodName         = "/memsidecar.v1.MemoryService/ExportUser"
-	MemoryService_ImportMemories_FullMethodName     = "/memsidecar.v1.MemoryService/ImportMemories"
-	MemoryService_GetUserSettings_FullMethodName    = "/memsidecar.v1.MemoryService/GetUserSettings"
-	MemoryService_UpdateUserSettings_FullMethodName = "/memsidecar.v1.MemoryService/UpdateUserSettings"
-	MemoryService_GetStatus_FullMethodName          = "/memsidecar.v1.MemoryService/GetStatus"
+	MemoryService_Retrieve_FullMethodName            = "/memsidecar.v1.MemoryService/Retrieve"
+	MemoryService_ConsiderMemorizing_FullMethodName  = "/memsidecar.v1.MemoryService/ConsiderMemorizing"
+	MemoryService_GetConsideration_FullMethodName    = "/memsidecar.v1.MemoryService/GetConsideration"
+	MemoryService_ListConsiderations_FullMethodName  = "/memsidecar.v1.MemoryService/ListConsiderations"
+	MemoryService_RetryConsideration_FullMethodName  = "/memsidecar.v1.MemoryService/RetryConsideration"
+	MemoryService_CreateMemory_FullMethodName        = "/memsidecar.v1.MemoryService/CreateMemory"
+	MemoryService_GetMemory_FullMethodName           = "/memsidecar.v1.MemoryService/GetMemory"
+	MemoryService_ListMemories_FullMethodName        = "/memsidecar.v1.MemoryService/ListMemories"
+	MemoryService_UpdateMemory_FullMethodName        = "/memsidecar.v1.MemoryService/UpdateMemory"
+	MemoryService_DeleteMemory_FullMethodName        = "/memsidecar.v1.MemoryService/DeleteMemory"
+	MemoryService_ListMemoryRevisions_FullMethodName = "/memsidecar.v1.MemoryService/ListMemoryRevisions"
+	MemoryService_RevertMemory_FullMethodName        = "/memsidecar.v1.MemoryService/RevertMemory"
+	MemoryService_ReleaseMemory_FullMethodName       = "/memsidecar.v1.MemoryService/ReleaseMemory"
+	MemoryService_ForgetUser_FullMethodName          = "/memsidecar.v1.MemoryService/ForgetUser"
+	MemoryService_ExportUser_FullMethodName          = "/memsidecar.v1.MemoryService/ExportUser"
+	MemoryService_ImportMemories_FullMethodName      = "/memsidecar.v1.MemoryService/ImportMemories"
+	MemoryService_GetUserSettings_FullMethodName     = "/memsidecar.v1.MemoryService/GetUserSettings"
+	MemoryService_UpdateUserSettings_FullMethodName  = "/memsidecar.v1.MemoryService/UpdateUserSettings"
+	MemoryService_GetStatus_FullMethodName           = "/memsidecar.v1.MemoryService/GetStatus"
 )
 
 // MemoryServiceClient is the client API for MemoryService service.
@@ -71,6 +74,14 @@ type MemoryServiceClient interface {
 	UpdateMemory(ctx context.Context, in *UpdateMemoryRequest, opts ...grpc.CallOption) (*UpdateMemoryResponse, error)
 	// DeleteMemory deletes one memory. A consideration that made it will not bring it back.
 	DeleteMemory(ctx context.Context, in *DeleteMemoryRequest, opts ...grpc.CallOption) (*DeleteMemoryResponse, error)
+	// ListMemoryRevisions returns what was done to a memory and to those whose place it took, or that took its place, newest
+	// first.
+	ListMemoryRevisions(ctx context.Context, in *ListMemoryRevisionsRequest, opts ...grpc.CallOption) (*ListMemoryRevisionsResponse, error)
+	// RevertMemory undoes the newest change that was not undone yet: what was superseded holds again and what took its place is
+	// withdrawn, an edited text is as it was, what was withdrawn is back. FAILED_PRECONDITION when there is nothing to undo.
+	RevertMemory(ctx context.Context, in *RevertMemoryRequest, opts ...grpc.CallOption) (*RevertMemoryResponse, error)
+	// ReleaseMemory lets a quarantined memory be retrieved. FAILED_PRECONDITION when it is not quarantined.
+	ReleaseMemory(ctx context.Context, in *ReleaseMemoryRequest, opts ...grpc.CallOption) (*ReleaseMemoryResponse, error)
 	// ForgetUser deletes everything stored about a user, whatever the channel, and says what it deleted.
 	ForgetUser(ctx context.Context, in *ForgetUserRequest, opts ...grpc.CallOption) (*ForgetUserResponse, error)
 	// ExportUser streams everything stored about a user, whatever the channel.
@@ -195,6 +206,36 @@ func (c *memoryServiceClient) DeleteMemory(ctx context.Context, in *DeleteMemory
 	return out, nil
 }
 
+func (c *memoryServiceClient) ListMemoryRevisions(ctx context.Context, in *ListMemoryRevisionsRequest, opts ...grpc.CallOption) (*ListMemoryRevisionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListMemoryRevisionsResponse)
+	err := c.cc.Invoke(ctx, MemoryService_ListMemoryRevisions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) RevertMemory(ctx context.Context, in *RevertMemoryRequest, opts ...grpc.CallOption) (*RevertMemoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RevertMemoryResponse)
+	err := c.cc.Invoke(ctx, MemoryService_RevertMemory_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) ReleaseMemory(ctx context.Context, in *ReleaseMemoryRequest, opts ...grpc.CallOption) (*ReleaseMemoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReleaseMemoryResponse)
+	err := c.cc.Invoke(ctx, MemoryService_ReleaseMemory_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *memoryServiceClient) ForgetUser(ctx context.Context, in *ForgetUserRequest, opts ...grpc.CallOption) (*ForgetUserResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ForgetUserResponse)
@@ -301,6 +342,14 @@ type MemoryServiceServer interface {
 	UpdateMemory(context.Context, *UpdateMemoryRequest) (*UpdateMemoryResponse, error)
 	// DeleteMemory deletes one memory. A consideration that made it will not bring it back.
 	DeleteMemory(context.Context, *DeleteMemoryRequest) (*DeleteMemoryResponse, error)
+	// ListMemoryRevisions returns what was done to a memory and to those whose place it took, or that took its place, newest
+	// first.
+	ListMemoryRevisions(context.Context, *ListMemoryRevisionsRequest) (*ListMemoryRevisionsResponse, error)
+	// RevertMemory undoes the newest change that was not undone yet: what was superseded holds again and what took its place is
+	// withdrawn, an edited text is as it was, what was withdrawn is back. FAILED_PRECONDITION when there is nothing to undo.
+	RevertMemory(context.Context, *RevertMemoryRequest) (*RevertMemoryResponse, error)
+	// ReleaseMemory lets a quarantined memory be retrieved. FAILED_PRECONDITION when it is not quarantined.
+	ReleaseMemory(context.Context, *ReleaseMemoryRequest) (*ReleaseMemoryResponse, error)
 	// ForgetUser deletes everything stored about a user, whatever the channel, and says what it deleted.
 	ForgetUser(context.Context, *ForgetUserRequest) (*ForgetUserResponse, error)
 	// ExportUser streams everything stored about a user, whatever the channel.
@@ -354,6 +403,15 @@ func (UnimplementedMemoryServiceServer) UpdateMemory(context.Context, *UpdateMem
 }
 func (UnimplementedMemoryServiceServer) DeleteMemory(context.Context, *DeleteMemoryRequest) (*DeleteMemoryResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteMemory not implemented")
+}
+func (UnimplementedMemoryServiceServer) ListMemoryRevisions(context.Context, *ListMemoryRevisionsRequest) (*ListMemoryRevisionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListMemoryRevisions not implemented")
+}
+func (UnimplementedMemoryServiceServer) RevertMemory(context.Context, *RevertMemoryRequest) (*RevertMemoryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RevertMemory not implemented")
+}
+func (UnimplementedMemoryServiceServer) ReleaseMemory(context.Context, *ReleaseMemoryRequest) (*ReleaseMemoryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReleaseMemory not implemented")
 }
 func (UnimplementedMemoryServiceServer) ForgetUser(context.Context, *ForgetUserRequest) (*ForgetUserResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ForgetUser not implemented")
@@ -574,6 +632,60 @@ func _MemoryService_DeleteMemory_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MemoryService_ListMemoryRevisions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListMemoryRevisionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).ListMemoryRevisions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_ListMemoryRevisions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).ListMemoryRevisions(ctx, req.(*ListMemoryRevisionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_RevertMemory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RevertMemoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).RevertMemory(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_RevertMemory_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).RevertMemory(ctx, req.(*RevertMemoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_ReleaseMemory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReleaseMemoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).ReleaseMemory(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_ReleaseMemory_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).ReleaseMemory(ctx, req.(*ReleaseMemoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _MemoryService_ForgetUser_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ForgetUserRequest)
 	if err := dec(in); err != nil {
@@ -710,6 +822,18 @@ var MemoryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteMemory",
 			Handler:    _MemoryService_DeleteMemory_Handler,
+		},
+		{
+			MethodName: "ListMemoryRevisions",
+			Handler:    _MemoryService_ListMemoryRevisions_Handler,
+		},
+		{
+			MethodName: "RevertMemory",
+			Handler:    _MemoryService_RevertMemory_Handler,
+		},
+		{
+			MethodName: "ReleaseMemory",
+			Handler:    _MemoryService_ReleaseMemory_Handler,
 		},
 		{
 			MethodName: "ForgetUser",

@@ -29,7 +29,7 @@ const (
 	ChannelKind_CHANNEL_KIND_UNSPECIFIED ChannelKind = 0
 	// A chat with the user alone. Sees all of this user's memories.
 	ChannelKind_CHANNEL_KIND_DIRECT ChannelKind = 1
-	// A chat that others read. Sees only what was learned in the same group.
+	// A chat that others read. Sees only what was learned in the same group, and in those that `share_groups` lists with it.
 	ChannelKind_CHANNEL_KIND_GROUP ChannelKind = 2
 )
 

@@ -23,7 +23,7 @@ const (
 )
 
 // Session is one running conversation. It is known by its id in its namespace, happens in one channel, and is seen by
-// the people who take part in it; a group's session by everybody in that group. Requests that name no user see the
+// the people who take part in it, from a channel that sees that one; a group's session by everybody in that group. Requests that name no user see the
 // sessions in which nobody is named.
 type Session struct {
 	state protoimpl.MessageState `protogen:"open.v1"`

@@ -17,7 +17,7 @@ type Commands struct {
 	Retrieve       retrieveCommand        `cmd:"" group:"use" help:"Find the memories that help to answer a question."`
 	Remember       rememberCommand        `cmd:"" group:"use" help:"Remember a statement, or let the sidecar consider it."`
 	Forget         forgetCommand          `cmd:"" group:"use" help:"Delete everything that is stored about a user."`
-	Memories       memoriesCommands       `cmd:"" group:"use" help:"List, change, delete, export and import memories."`
+	Memories       memoriesCommands       `cmd:"" group:"use" help:"List, change, undo, delete, export and import memories."`
 	Considerations considerationsCommands `cmd:"" group:"use" help:"See what became of the dialogues that were handed over."`
 	Sessions       sessionsCommands       `cmd:"" group:"use" help:"Keep conversations: add to them, read, export and import them."`
 	Results        resultsCommands        `cmd:"" group:"use" help:"Keep numbered lists: what \"3\" means, and what was seen."`
@@ -26,6 +26,7 @@ type Commands struct {
 	Trace          traceCommands          `cmd:"" group:"use" help:"See what the sidecar did and why."`
 	Settings       settingsCommands       `cmd:"" group:"use" help:"Show and change a user's settings."`
 	Replay         replayCommand          `cmd:"" group:"use" help:"Feed a file of real messages to a running sidecar."`
+	Audit          auditCommand           `cmd:"" group:"tend" help:"Show in what state memory is: duplicates, junk, quarantine."`
 	Status         statusCommand          `cmd:"" group:"tend" help:"Show how the sidecar is: what works, what waits, what it costs."`
 	Bench          benchCommand           `cmd:"" group:"tend" help:"Measure a running sidecar with made-up users."`
 	Health         healthCommand          `cmd:"" group:"tend" help:"Ask whether the sidecar serves, for probes: see the exit code."`
@@ -37,8 +38,14 @@ type Program struct {
 	Stdout, Stderr io.Writer
 	// Getenv returns an environment variable, "" when it is not set.
 	Getenv func(name string) string
-	// Listen returns the address that the configuration gives to the sidecar.
-	Listen func() (string, error)
+	// Sidecar returns what the configuration says about the sidecar.
+	Sidecar func() (Sidecar, error)
+}
+
+// Sidecar is what the configuration of a sidecar tells its clients.
+type Sidecar struct {
+	Listen   string // where it listens
+	CertFile string // its certificate; "" when connections are not encrypted
 }
 
 // Options are what the parser needs for the commands.
@@ -48,7 +55,8 @@ func (p *Program) Options() []kong.Option {
 		kong.Vars{
 			"kinds": strings.Join(names(kindNames), ","), "kindlist": strings.Join(names(kindNames), ", "),
 			"traces": strings.Join(names(traceNames), ","), "tracelist": strings.Join(names(traceNames), ", "),
-			"page":   "50",
+			"page":         "50",
+			"memorystates": strings.Join(names(memoryStateNames), ","), "memorystatelist": strings.Join(names(memoryStateNames), ", "),
 			"states": strings.Join(names(stateNames), ","), "statelist": strings.Join(names(stateNames), ", "),
 		},
 		// Not kong's own `env`, which reads the process's environment behind Program's back.

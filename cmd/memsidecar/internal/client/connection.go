@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/memsidecar/memsidecar/internal/endpoint"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -26,9 +26,12 @@ type connection struct {
 	memsidecarv1.TraceServiceClient
 	memsidecarv1.ResultServiceClient
 	memsidecarv1.DigestServiceClient
+	memsidecarv1.AuditServiceClient
 	*grpc.ClientConn
 	addr    string
 	timeout time.Duration // of each unary call; 0 is none
+
+	encrypted bool
 
 	connected atomic.Bool           // something listens
 	dialing   atomic.Pointer[error] // why connecting failed last
@@ -46,20 +49,35 @@ func (f calls) dial(p *Program) (*connection, error) {
 }
 
 func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error) {
-	addr, err := f.address(p)
+	to, err := f.address(p)
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{addr: addr, timeout: timeout}
+	transport, encrypted, err := f.encryption(to)
+	if err != nil {
+		return nil, err
+	}
+	token, err := f.token()
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{addr: to.Listen, timeout: timeout, encrypted: encrypted}
+	var options []grpc.DialOption
+	if token != "" {
+		options = append(options, grpc.WithPerRPCCredentials(bearer(token)))
+		if !encrypted && !endpoint.Local(to.Listen) {
+			p.note("the token is sent to %s unencrypted, for everybody on the way to read; --tls encrypts it", to.Listen)
+		}
+	}
 	// The dialer resolves the name, so that a wrong one is its error, too; and it goes around the environment's proxies.
-	c.ClientConn, err = grpc.NewClient("passthrough:///"+addr,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+	c.ClientConn, err = grpc.NewClient("passthrough:///"+to.Listen, append(options,
+		grpc.WithTransportCredentials(transport),
 		grpc.WithContextDialer(c.connect),
 		grpc.WithStatsHandler(watch{}),
 		grpc.WithChainUnaryInterceptor(c.unary),
 		grpc.WithChainStreamInterceptor(c.stream),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), // an exported dialogue may be large
-	)
+	)...)
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +86,7 @@ func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error
 	c.TraceServiceClient = memsidecarv1.NewTraceServiceClient(c.ClientConn)
 	c.ResultServiceClient = memsidecarv1.NewResultServiceClient(c.ClientConn)
 	c.DigestServiceClient = memsidecarv1.NewDigestServiceClient(c.ClientConn)
+	c.AuditServiceClient = memsidecarv1.NewAuditServiceClient(c.ClientConn)
 	return c, nil
 }
 
@@ -75,7 +94,11 @@ func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error
 func (c *connection) close() { _ = c.Close() }
 
 func (c *connection) connect(ctx context.Context, addr string) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	network := "tcp"
+	if path, ok := endpoint.SocketPath(addr); ok {
+		network, addr = "unix", path
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 	if err != nil {
 		c.dialing.Store(&err)
 		return nil, err

@@ -3,6 +3,8 @@ package client
 import (
 	"cmp"
 	"context"
+	"slices"
+	"strings"
 
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -134,8 +136,17 @@ func (s *screen) changes(changes []*memsidecarv1.MemoryChange) {
 	}
 	s.say("\n")
 	t := &table{columns: []column{{name: "done"}, {name: "memory"}, {name: "text", wraps: true}}}
+	if slices.ContainsFunc(changes, func(c *memsidecarv1.MemoryChange) bool {
+		return c.GetReason() != "" || len(c.GetRelatedMemoryIds()) > 0
+	}) {
+		t.columns = append(t.columns, column{name: "concerns"}, column{name: "why", wraps: true})
+	}
 	for _, change := range changes {
-		t.row(nameOf(change.GetAction().String(), "MEMORY_ACTION_"), change.GetMemoryId(), change.GetText())
+		row := []any{nameOf(change.GetAction().String(), "MEMORY_ACTION_"), change.GetMemoryId(), change.GetText()}
+		if len(t.columns) > len(row) {
+			row = append(row, strings.Join(change.GetRelatedMemoryIds(), ", "), cell{change.GetReason(), dim})
+		}
+		t.row(row...)
 	}
 	s.print(t)
 }

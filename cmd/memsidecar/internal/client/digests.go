@@ -19,6 +19,17 @@ type wording struct {
 	Language string `placeholder:"LANGUAGE" help:"BCP 47 language of the wording, for example zh. By default that of the user's settings, else of the conversation."`
 }
 
+// narrowed is what the place sees, and whether only of the agent.
+func (f learned) narrowed(at place, agent string) (*memsidecarv1.Scope, memsidecarv1.AgentFilter, error) {
+	scope, err := at.sees()
+	if err != nil {
+		return nil, 0, err
+	}
+	scope.AgentId = agent
+	filter, err := f.filter(agent)
+	return scope, filter, err
+}
+
 const dayHelp = `A day is written 2026-11-20 and is the user's; without one it is today. Without --channel-kind everything of the user is shown.
 `
 
@@ -26,7 +37,9 @@ type digestShow struct {
 	Day string `arg:"" optional:"" help:"The day."`
 
 	wording
+	learned
 	place
+	agentFlag
 	calls
 	output
 }
@@ -43,7 +56,7 @@ Examples:
 
 // Run shows the digest as Markdown.
 func (c digestShow) Run(ctx context.Context, p *Program) error {
-	scope, err := c.sees()
+	scope, agent, err := c.narrowed(c.place, c.Agent)
 	if err != nil {
 		return err
 	}
@@ -52,7 +65,7 @@ func (c digestShow) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	defer conn.close()
-	resp, err := conn.GetDigest(ctx, &memsidecarv1.GetDigestRequest{Scope: scope, Day: c.Day, Language: c.Language})
+	resp, err := conn.GetDigest(ctx, &memsidecarv1.GetDigestRequest{Scope: scope, Agent: agent, Day: c.Day, Language: c.Language})
 	if err != nil {
 		return err
 	}
@@ -71,7 +84,9 @@ type digestSummarize struct {
 	Day string `arg:"" optional:"" help:"The day."`
 
 	wording
+	learned
 	place
+	agentFlag
 	calls
 	output
 }
@@ -89,7 +104,7 @@ Examples:
 
 // Run makes the digest and shows it.
 func (c digestSummarize) Run(ctx context.Context, p *Program) error {
-	scope, err := c.sees()
+	scope, agent, err := c.narrowed(c.place, c.Agent)
 	if err != nil {
 		return err
 	}
@@ -98,7 +113,7 @@ func (c digestSummarize) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	defer conn.close()
-	resp, err := conn.SummarizeDay(ctx, &memsidecarv1.SummarizeDayRequest{Scope: scope, Day: c.Day, Language: c.Language})
+	resp, err := conn.SummarizeDay(ctx, &memsidecarv1.SummarizeDayRequest{Scope: scope, Agent: agent, Day: c.Day, Language: c.Language})
 	if err != nil {
 		return err
 	}
@@ -108,7 +123,9 @@ func (c digestSummarize) Run(ctx context.Context, p *Program) error {
 type digestList struct {
 	wording
 	pages
+	learned
 	place
+	agentFlag
 	calls
 	output
 }
@@ -125,7 +142,7 @@ Examples:
 
 // Run lists.
 func (c digestList) Run(ctx context.Context, p *Program) error {
-	scope, err := c.sees()
+	scope, agent, err := c.narrowed(c.place, c.Agent)
 	if err != nil {
 		return err
 	}
@@ -144,7 +161,7 @@ func (c digestList) Run(ctx context.Context, p *Program) error {
 		{name: "insights", right: true},
 	}}
 	more, err := c.each(func(size int32, token string) (int, string, error) {
-		resp, err := conn.ListDigests(ctx, &memsidecarv1.ListDigestsRequest{Scope: scope, PageSize: size, PageToken: token, Language: c.Language})
+		resp, err := conn.ListDigests(ctx, &memsidecarv1.ListDigestsRequest{Scope: scope, Agent: agent, PageSize: size, PageToken: token, Language: c.Language})
 		if err != nil {
 			return 0, "", err
 		}
@@ -171,7 +188,9 @@ type notebookCommand struct {
 	MaxEntries *int32 `placeholder:"N" help:"At most this many memories, 1 to 10000. By default as configured."`
 
 	wording
+	learned
 	place
+	agentFlag
 	calls
 	output
 }
@@ -189,7 +208,7 @@ Examples:
 
 // Run shows the notebook as Markdown.
 func (c notebookCommand) Run(ctx context.Context, p *Program) error {
-	scope, err := c.sees()
+	scope, agent, err := c.narrowed(c.place, c.Agent)
 	if err != nil {
 		return err
 	}
@@ -198,7 +217,7 @@ func (c notebookCommand) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	defer conn.close()
-	resp, err := conn.GetNotebook(ctx, &memsidecarv1.GetNotebookRequest{Scope: scope, MaxEntries: c.MaxEntries, Language: c.Language})
+	resp, err := conn.GetNotebook(ctx, &memsidecarv1.GetNotebookRequest{Scope: scope, Agent: agent, MaxEntries: c.MaxEntries, Language: c.Language})
 	if err != nil {
 		return err
 	}

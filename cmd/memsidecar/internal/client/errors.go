@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/memsidecar/memsidecar/internal/endpoint"
 )
 
 // Exit codes of the program. docs/cli.md and the help explain them.
@@ -97,6 +98,14 @@ func (c *connection) explain(ctx context.Context, state *call, err error) error 
 				message += fmt.Sprintf("; try again in %s", info.GetRetryDelay().AsDuration())
 			}
 		}
+	case s.Code() == codes.Unauthenticated, s.Code() == codes.PermissionDenied:
+		code = ExitUsage
+		for _, prefix := range []string{"not authenticated: ", "permission denied: "} {
+			message = strings.TrimPrefix(message, prefix)
+		}
+		if s.Code() == codes.Unauthenticated {
+			message += "; give it with --token-file or MEMSIDECAR_TOKEN"
+		}
 	case s.Code() == codes.Unimplemented:
 		message = fmt.Sprintf("the sidecar at %s is of another version and cannot do that: %s", c.addr, message)
 	}
@@ -116,14 +125,30 @@ func (c *connection) unavailable(state *call, s *status.Status) string {
 		return fmt.Sprintf("the connection to the sidecar at %s was lost", c.addr)
 	case c.connected.Load() && late:
 		return fmt.Sprintf("what listens at %s did not answer in time; give it more with --timeout, or name another with --addr", c.addr)
+	case c.connected.Load() && c.encrypted && handshake(s) != "":
+		return fmt.Sprintf("no encrypted connection to %s: %s; --ca names the authorities of its certificate, --server-name the "+
+			"name in it, --cert and --key a certificate of your own", c.addr, block(handshake(s)))
+	case c.connected.Load() && c.dialing.Load() == nil && c.encrypted:
+		return fmt.Sprintf("what listens at %s is not a sidecar, or wants a certificate of yours; name another with --addr, or give --cert and --key", c.addr)
 	case c.connected.Load() && c.dialing.Load() == nil:
-		return fmt.Sprintf("what listens at %s is not a sidecar; name another with --addr", c.addr)
+		return fmt.Sprintf("what listens at %s is not a sidecar, or wants an encrypted connection; name another with --addr, or say --tls", c.addr)
 	}
 	advice := "is it running there? --addr names another"
-	if host, _, err := net.SplitHostPort(c.addr); err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback()) {
+	if endpoint.Local(c.addr) {
 		advice = "start one with: memsidecar serve --listen " + c.addr
 	}
 	return fmt.Sprintf("no sidecar at %s%s; %s", c.addr, c.obstacle(), advice)
+}
+
+// handshake is why an encrypted connection came to nothing, or "". A server's refusal comes after what a client takes for the
+// end of it.
+func handshake(s *status.Status) string {
+	for _, before := range []string{"authentication handshake failed: ", "remote error: "} {
+		if _, why, ok := strings.Cut(s.Message(), before); ok {
+			return strings.TrimPrefix(strings.TrimSuffix(why, `"`), "tls: ")
+		}
+	}
+	return ""
 }
 
 // violations names every wrong field as its flag.
@@ -170,6 +195,12 @@ func flagOf(field string) string {
 	case "start_position", "recent_messages", "turn_id":
 		name, _, _ := strings.Cut(field, "_")
 		return "--" + name
+	case "revision_id":
+		return "--revision"
+	case "max_users":
+		return "--limit"
+	case "max_examples":
+		return "--examples"
 	case "neighbor_count":
 		return "--neighbors"
 	case "labels":

@@ -23,7 +23,7 @@ type memoriesExport struct {
 
 // Help has examples.
 func (memoriesExport) Help() string {
-	return `One record a line: the settings, then the memories, the considerations with their dialogues, the sessions, each followed by
+	return `One record a line: the settings, then the memories, what was done to them, the considerations with their dialogues, the sessions, each followed by
 its messages, the traces, what digests are made of, and the result lists. memsidecar sessions export writes one session alone.
 A file is complete or not there at all, and only its owner can read it.
 
@@ -59,11 +59,15 @@ func (c memoriesExport) Run(ctx context.Context, p *Program) error {
 	default:
 		return err
 	}
+	history := ""
+	if e.revisions > 0 {
+		history = count(e.revisions, "change of them", "changes of them") + ", "
+	}
 	results := ""
 	if e.results > 0 {
 		results = ", and " + count(e.results, "result", "results")
 	}
-	p.note("exported %s, %s, %s with %s, %s, and %s", count(e.memories, "memory", "memories"), count(e.considerations, "consideration", "considerations"),
+	p.note("exported %s, %s%s, %s with %s, %s, and %s", count(e.memories, "memory", "memories"), history, count(e.considerations, "consideration", "considerations"),
 		count(e.sessions, "session", "sessions"), count(e.messages, "message", "messages"), count(e.traces, "trace", "traces"),
 		count(e.findings, "finding of digests", "findings of digests")+results)
 	return nil
@@ -75,7 +79,7 @@ type export struct {
 	conn  *connection
 	scope *memsidecarv1.Scope
 
-	memories, considerations, sessions, messages, traces, findings, results int
+	memories, revisions, considerations, sessions, messages, traces, findings, results int
 }
 
 func (e *export) write(ctx context.Context, w io.Writer) (err error) {
@@ -97,6 +101,8 @@ func (e *export) write(ctx context.Context, w io.Writer) (err error) {
 		switch record.GetRecord().(type) {
 		case *memsidecarv1.ExportUserResponse_Memory:
 			e.memories++
+		case *memsidecarv1.ExportUserResponse_MemoryRevision:
+			e.revisions++
 		case *memsidecarv1.ExportUserResponse_Consideration:
 			e.considerations++
 		case *memsidecarv1.ExportUserResponse_Session:

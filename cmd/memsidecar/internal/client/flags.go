@@ -1,17 +1,22 @@
 package client
 
 import (
-	"fmt"
-	"net"
-	"net/netip"
 	"time"
 
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// sidecarFlag says which sidecar is meant.
+// sidecarFlag says which sidecar is meant, and how it is talked to.
 type sidecarFlag struct {
-	Addr string `variable:"MEMSIDECAR_ADDR" group:"sidecar" placeholder:"HOST:PORT" help:"Where the sidecar listens; also MEMSIDECAR_ADDR. By default where the configuration lets it listen."`
+	Addr string `variable:"MEMSIDECAR_ADDR" group:"sidecar" placeholder:"HOST:PORT" help:"Where the sidecar listens, or unix:/path; also MEMSIDECAR_ADDR. By default where the configuration lets it listen."`
+
+	Token      string `variable:"MEMSIDECAR_TOKEN" group:"sidecar" placeholder:"TOKEN" help:"Token to call with; also MEMSIDECAR_TOKEN, which others on this machine cannot see in the list of processes."`
+	TokenFile  string `variable:"MEMSIDECAR_TOKEN_FILE" group:"sidecar" placeholder:"FILE" complete:"file" help:"File that holds the token; also MEMSIDECAR_TOKEN_FILE."`
+	TLS        bool   `name:"tls" variable:"MEMSIDECAR_TLS" group:"sidecar" help:"Encrypt the connection; also MEMSIDECAR_TLS=true. The next flags imply it."`
+	CA         string `name:"ca" variable:"MEMSIDECAR_CA" group:"sidecar" placeholder:"FILE" complete:"file" help:"Authorities of the sidecar's certificate (PEM), instead of the machine's; also MEMSIDECAR_CA."`
+	Cert       string `variable:"MEMSIDECAR_CERT" group:"sidecar" placeholder:"FILE" complete:"file" help:"Certificate (PEM) to call with; also MEMSIDECAR_CERT."`
+	Key        string `variable:"MEMSIDECAR_KEY" group:"sidecar" placeholder:"FILE" complete:"file" help:"Private key of --cert (PEM); also MEMSIDECAR_KEY."`
+	ServerName string `variable:"MEMSIDECAR_SERVER_NAME" group:"sidecar" placeholder:"NAME" help:"Name in the sidecar's certificate, if it is not the address's; also MEMSIDECAR_SERVER_NAME."`
 }
 
 // calls are the flags of commands that make calls of bounded length.
@@ -42,37 +47,16 @@ type agentFlag struct {
 	Agent string `group:"scope" placeholder:"ID" help:"The bot or persona."`
 }
 
-// address is the sidecar's, of the flag or of the configuration.
-func (f sidecarFlag) address(p *Program) (string, error) {
-	if f.Addr != "" {
-		if err := checkAddress(f.Addr); err != nil {
-			return "", usage("--addr %s: %v", f.Addr, err)
-		}
-		return f.Addr, nil
-	}
-	listen, err := p.Listen()
-	if err != nil {
-		return "", fmt.Errorf("%w\n(the configuration says where the sidecar listens; --addr says it, too)", err)
-	}
-	host, port, err := net.SplitHostPort(listen)
-	if err != nil || port == "0" {
-		return "", usage("the sidecar is configured to listen on %s: say with --addr where it is", listen)
-	}
-	// What listens everywhere also listens on loopback.
-	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip == netip.IPv4Unspecified() {
-		host = "127.0.0.1"
-	} else if err == nil && ip == netip.IPv6Unspecified() {
-		host = "::1"
-	}
-	return net.JoinHostPort(host, port), nil
+// learned is whose memories count.
+type learned struct {
+	LearnedBy string `enum:",any,this" default:"" placeholder:"WHO" help:"any, or this: only what --agent learned. By default as configured."`
 }
 
-func checkAddress(addr string) error {
-	host, port, err := net.SplitHostPort(addr)
-	if err == nil && host != "" && port != "" && port != "0" {
-		return nil
+func (f learned) filter(agent string) (memsidecarv1.AgentFilter, error) {
+	if f.LearnedBy == "this" && agent == "" {
+		return 0, usage("say with --agent whose memories --learned-by this means")
 	}
-	return fmt.Errorf("write HOST:PORT, for example 127.0.0.1:7420")
+	return memsidecarv1.AgentFilter(valueOf(memsidecarv1.AgentFilter_value, "AGENT_FILTER_", f.LearnedBy)), nil
 }
 
 // whole is the scope of what concerns everything of a user.

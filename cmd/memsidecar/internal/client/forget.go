@@ -50,7 +50,7 @@ func (c forgetCommand) Run(ctx context.Context, p *Program) error {
 		s.say("forgot %s\n", s.paint(line(c.User), bold))
 		purged := cell{"yes", green}
 		if !resp.GetPurgedFromDisk() {
-			purged = cell{"not yet: a reader is using the file; it is tried again in the background", yellow}
+			purged = cell{"not yet: a reader is using the file; it is tried again in the background, see memsidecar status", yellow}
 		}
 		s.fields("memories", resp.GetMemoryCount(), "considerations", resp.GetConsiderationCount(),
 			"messages to others", resp.GetMessageCount(), "sessions", resp.GetSessionCount(),

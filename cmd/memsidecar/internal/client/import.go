@@ -16,6 +16,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -30,8 +31,8 @@ type memoriesImport struct {
 
 // Help has examples.
 func (memoriesImport) Help() string {
-	return `Memories that are there already, by id or by text, stay as they are, so importing twice adds nothing. Settings,
-considerations, sessions, traces and digests are not taken; memsidecar sessions import takes in a session. A file is read once before anything is sent: one with a mistake stores nothing.
+	return `Memories that are there already, by id or by text, stay as they are, so importing twice adds nothing. They come in the state they
+have; what was withdrawn is left out. Settings, considerations, sessions, traces, digests and what was done to memories are not taken; memsidecar sessions import takes in a session. A file is read once before anything is sent: one with a mistake stores nothing.
 Without --channel-kind memories that name no channel are stored unspecified.
 
 Examples:
@@ -197,8 +198,9 @@ func memoryOf(data []byte) (*memsidecarv1.Memory, error) {
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return nil, fmt.Errorf("is not a JSON object: %w", err)
 	}
-	for _, other := range []string{"settings", "consideration", "session", "message", "trace", "digest_finding"} {
-		if _, ok := fields[other]; ok {
+	kinds := (&memsidecarv1.ExportUserResponse{}).ProtoReflect().Descriptor().Fields()
+	for name := range fields {
+		if name != "memory" && kinds.ByName(protoreflect.Name(name)) != nil {
 			return nil, nil
 		}
 	}

@@ -99,7 +99,11 @@ func (p *Program) confirm(ctx context.Context, question, word string) error {
 
 // progress shows how far something long is, on a terminal. The total is -1 when it is not known.
 func (p *Program) progress(total int, what string) *progressbar.ProgressBar {
-	w := p.Stderr
+	return Progress(p.Stderr, total, what)
+}
+
+// Progress is Program's for other commands.
+func Progress(w io.Writer, total int, what string) *progressbar.ProgressBar {
 	if _, ok := terminal(w); !ok {
 		w = io.Discard
 	}

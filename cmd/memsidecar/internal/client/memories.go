@@ -11,12 +11,15 @@ import (
 )
 
 type memoriesCommands struct {
-	List   memoriesList   `cmd:"" help:"List a user's memories, newest first."`
-	Get    memoriesGet    `cmd:"" help:"Show one memory with where it comes from."`
-	Update memoriesUpdate `cmd:"" help:"Change a memory."`
-	Delete memoriesDelete `cmd:"" help:"Delete memories."`
-	Export memoriesExport `cmd:"" help:"Write everything stored about a user as JSONL."`
-	Import memoriesImport `cmd:"" help:"Take in memories from JSONL."`
+	List      memoriesList      `cmd:"" help:"List a user's memories, newest first."`
+	Get       memoriesGet       `cmd:"" help:"Show one memory with where it comes from."`
+	Update    memoriesUpdate    `cmd:"" help:"Change a memory."`
+	Delete    memoriesDelete    `cmd:"" help:"Delete memories."`
+	Revisions memoriesRevisions `cmd:"" help:"Show what was done to a memory, and to those whose place it took."`
+	Revert    memoriesRevert    `cmd:"" help:"Undo the newest change of a memory."`
+	Release   memoriesRelease   `cmd:"" help:"Let quarantined memories be retrieved."`
+	Export    memoriesExport    `cmd:"" help:"Write everything stored about a user as JSONL."`
+	Import    memoriesImport    `cmd:"" help:"Take in memories from JSONL."`
 }
 
 // pages are the flags of commands that list.
@@ -53,7 +56,8 @@ func (f pages) each(next func(size int32, token string) (got int, after string, 
 }
 
 type memoriesList struct {
-	Filter string `placeholder:"FILTER" help:"Comparisons joined by AND, over kind, importance, explicit, agent_id, language, create_time and observe_time."`
+	Filter string   `placeholder:"FILTER" help:"Comparisons joined by AND, over kind, state, importance, explicit, agent_id, language, create_time and observe_time."`
+	State  []string `enum:"${memorystates}" placeholder:"STATE" help:"Only in these states: ${memorystatelist}. By default active, expired and quarantined."`
 
 	pages
 	place
@@ -69,6 +73,7 @@ Examples:
 
     memsidecar memories list -u alice
     memsidecar memories list -u alice --filter 'kind = "preference" AND importance >= 0.5'
+    memsidecar memories list -u alice --state superseded,withdrawn
     memsidecar memories list -u alice --all --json | jq -r .text`
 }
 
@@ -83,9 +88,14 @@ func (c memoriesList) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	defer conn.close()
-	t := &table{columns: []column{{name: "id"}, {name: "text", wraps: true}, {name: "kind"}, {name: "importance", right: true}, {name: "when"}}}
+	t := &table{columns: []column{{name: "id"}, {name: "text", wraps: true}, {name: "kind"}, {name: "importance", right: true}, {name: "state"}, {name: "when"}}}
+	request := &memsidecarv1.ListMemoriesRequest{Scope: scope, Filter: c.Filter}
+	for _, state := range c.State {
+		request.States = append(request.States, memsidecarv1.MemoryState(valueOf(memsidecarv1.MemoryState_value, memoryStatePrefix, state)))
+	}
 	more, err := c.each(func(size int32, token string) (int, string, error) {
-		resp, err := conn.ListMemories(ctx, &memsidecarv1.ListMemoriesRequest{Scope: scope, PageSize: size, PageToken: token, Filter: c.Filter})
+		request.PageSize, request.PageToken = size, token
+		resp, err := conn.ListMemories(ctx, request)
 		if err != nil {
 			return 0, "", err
 		}
@@ -96,7 +106,7 @@ func (c memoriesList) Run(ctx context.Context, p *Program) error {
 				}
 				continue
 			}
-			t.row(m.GetId(), m.GetText(), kindName(m.GetKind()), fmt.Sprintf("%.2f", m.GetImportance()), date(m.GetObserveTime()))
+			t.row(m.GetId(), m.GetText(), kindName(m.GetKind()), fmt.Sprintf("%.2f", m.GetImportance()), standing(m), date(m.GetObserveTime()))
 		}
 		return len(resp.GetMemories()), resp.GetNextPageToken(), nil
 	})
@@ -165,8 +175,9 @@ func (s *screen) memory(m *memsidecarv1.Memory) {
 		used = fmt.Sprintf("%d times, last %s", m.GetUseCount(), date(m.GetLastUseTime()))
 	}
 	s.fields(
-		"id", m.GetId(), "text", cell{m.GetText(), bold}, "kind", kindName(m.GetKind()), "importance", fmt.Sprintf("%.2f", m.GetImportance()),
-		"explicit", yesNo(m.GetExplicit()), "language", m.GetLanguage(), "channel", channelName(m.GetScope()),
+		"id", m.GetId(), "text", cell{m.GetText(), bold}, "state", standing(m), "not trusted", m.GetQuarantineReason(), "holds", held(m),
+		"superseded by", m.GetSupersededById(), "kind", kindName(m.GetKind()), "importance", fmt.Sprintf("%.2f", m.GetImportance()),
+		"retention", retentionOf(m), "explicit", yesNo(m.GetExplicit()), "language", m.GetLanguage(), "channel", channelName(m.GetScope()),
 		"agent", m.GetScope().GetAgentId(), "session", m.GetScope().GetSessionId(),
 		"said", date(m.GetObserveTime()), "mentioned", mentioned, "used", used,
 		"stored", date(m.GetCreateTime()), "changed", date(m.GetUpdateTime()),
@@ -174,6 +185,14 @@ func (s *screen) memory(m *memsidecarv1.Memory) {
 		"messages", strings.Join(from.GetMessageIds(), ", "), "because", from.GetReason(), "decided by", from.GetDecidedBy(),
 		"consideration", from.GetConsiderationId(),
 	)
+}
+
+// retentionOf is how likely a memory is to be kept, where that is told.
+func retentionOf(m *memsidecarv1.Memory) string {
+	if m.Retention == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", m.GetRetention())
 }
 
 // channelName is where something was said.

@@ -17,12 +17,16 @@ const (
 	kindPrefix  = "MEMORY_KIND_"
 	statePrefix = "CONSIDERATION_STATE_"
 	tracePrefix = "TRACE_KIND_"
+
+	memoryStatePrefix = "MEMORY_STATE_"
 )
 
 var (
 	kindNames  = short(memsidecarv1.MemoryKind_name, kindPrefix)
 	stateNames = short(memsidecarv1.ConsiderationState_name, statePrefix)
 	traceNames = short(memsidecarv1.TraceKind_name, tracePrefix)
+
+	memoryStateNames = short(memsidecarv1.MemoryState_name, memoryStatePrefix)
 )
 
 // short is the names of an enum without prefix, in lower case and without the zero.

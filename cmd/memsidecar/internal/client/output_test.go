@@ -97,3 +97,24 @@ func TestNothingReachesTheTerminalRaw(t *testing.T) {
 		t.Errorf("%q, %v", data, err)
 	}
 }
+
+// TestChanges: a change of history names the memories that it concerns, and why; columns that nobody needs are not there.
+func TestChanges(t *testing.T) {
+	shown := func(changes ...*memsidecarv1.MemoryChange) string {
+		var out bytes.Buffer
+		(&screen{w: &out}).changes(changes)
+		return strings.TrimSpace(out.String())
+	}
+	added := &memsidecarv1.MemoryChange{MemoryId: "mem_1", Action: memsidecarv1.MemoryAction_MEMORY_ACTION_ADDED, Text: "用户住在杭州"}
+	if got, want := shown(added), "DONE   MEMORY  TEXT\nadded  mem_1   用户住在杭州"; got != want {
+		t.Errorf("shown is\n%s\nwant\n%s", got, want)
+	}
+	updated := &memsidecarv1.MemoryChange{
+		MemoryId: "mem_3", Action: memsidecarv1.MemoryAction_MEMORY_ACTION_UPDATED, Text: "用户喝茶", RelatedMemoryIds: []string{"mem_2", "mem_0"}, Reason: "said later",
+	}
+	if got, want := shown(added, updated), "DONE     MEMORY  TEXT          CONCERNS      WHY\n"+
+		"added    mem_1   用户住在杭州\n"+
+		"updated  mem_3   用户喝茶      mem_2, mem_0  said later"; got != want {
+		t.Errorf("shown is\n%s\nwant\n%s", got, want)
+	}
+}

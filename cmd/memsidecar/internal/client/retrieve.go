@@ -16,13 +16,14 @@ type retrieveCommand struct {
 	Kind            []string `enum:"${kinds}" placeholder:"KIND" help:"Only these kinds: ${kindlist}."`
 	After           when     `placeholder:"TIME" help:"Only what was stored at or after this time."`
 	Before          when     `placeholder:"TIME" help:"Only what was stored before this time."`
-	LearnedBy       string   `enum:"any,this" default:"any" placeholder:"WHO" help:"any, or this: only what --agent learned."`
 	MaxContextChars *int32   `placeholder:"N" help:"Longest block for the prompt, 200 to 100000. By default as configured."`
 	Messages        bool     `help:"Find messages of the past, with what was said around them; with --memories both."`
 	Memories        bool     `help:"Find memories, which is what it does without --messages."`
+	History         bool     `help:"Find what was superseded or is over, too, and say when it held."`
 	Neighbors       *int32   `placeholder:"N" help:"How many messages come along before and after each message found, 0 to 20 (1)."`
 	Turn            string   `placeholder:"ID" help:"The bot's turn, which joins the traces of its calls."`
 
+	learned
 	place
 	agentFlag
 	Session string `group:"scope" placeholder:"ID" help:"The conversation in which it is asked, for the trace."`
@@ -38,6 +39,7 @@ Examples:
 
     memsidecar retrieve -u alice What may I cook tonight?
     memsidecar retrieve -u alice --messages --neighbors 2 soup
+    memsidecar retrieve -u alice --history Where did I live?
     memsidecar retrieve -u 小林 --kind preference,fact 今晚吃什么
     memsidecar retrieve -u alice --context "Any plans?" >> prompt.txt`
 }
@@ -48,8 +50,9 @@ func (c retrieveCommand) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	if c.LearnedBy == "this" && c.Agent == "" {
-		return usage("say with --agent whose memories --learned-by this means")
+	learnedBy, err := c.filter(c.Agent)
+	if err != nil {
+		return err
 	}
 	query, err := p.text(ctx, c.Query)
 	if err != nil {
@@ -58,9 +61,9 @@ func (c retrieveCommand) Run(ctx context.Context, p *Program) error {
 	scope.AgentId, scope.SessionId = c.Agent, c.Session
 	request := &memsidecarv1.RetrieveRequest{
 		Scope: scope, Query: query, TopK: c.TopK, MinScore: c.MinScore, MaxContextChars: c.MaxContextChars,
-		NeighborCount: c.Neighbors, TurnId: c.Turn,
+		NeighborCount: c.Neighbors, TurnId: c.Turn, IncludeHistory: c.History,
 		CreatedAfter: c.After.timestamp(), CreatedBefore: c.Before.timestamp(),
-		Agent: memsidecarv1.AgentFilter(valueOf(memsidecarv1.AgentFilter_value, "AGENT_FILTER_", c.LearnedBy)),
+		Agent: learnedBy,
 	}
 	for _, kind := range c.Kind {
 		request.Kinds = append(request.Kinds, memsidecarv1.MemoryKind(valueOf(memsidecarv1.MemoryKind_value, kindPrefix, kind)))
@@ -90,7 +93,7 @@ func (c retrieveCommand) Run(ctx context.Context, p *Program) error {
 		case c.Context:
 			s.promptBlock(p, resp.GetPromptContext())
 		default:
-			s.hits(resp.GetMemories())
+			s.hits(resp.GetMemories(), c.History)
 			if len(resp.GetMemories()) > 0 && len(resp.GetMessages()) > 0 {
 				s.say("\n")
 			}
@@ -107,15 +110,26 @@ func (s *screen) promptBlock(p *Program, text string) {
 	s.say("%s\n", text)
 }
 
-func (s *screen) hits(hits []*memsidecarv1.RetrievedMemory) {
+// hits shows memories; with their history each says when it held.
+func (s *screen) hits(hits []*memsidecarv1.RetrievedMemory, history bool) {
 	if len(hits) == 0 {
 		return
 	}
 	t := &table{columns: []column{{name: "score", right: true}, {name: "text", wraps: true}, {name: "kind"}, {name: "when"}, {name: "why", wraps: true}}}
+	if history {
+		t.columns = append(t.columns, column{name: "state"}, column{name: "held"})
+	}
 	for _, hit := range hits {
 		m := hit.GetMemory()
-		t.row(cell{fmt.Sprintf("%.2f", hit.GetScore()), green}, m.GetText(), kindName(m.GetKind()), date(m.GetObserveTime()),
-			cell{why(hit.GetParts()), dim})
+		row := []any{
+			cell{fmt.Sprintf("%.2f", hit.GetScore()), green},
+			m.GetText(), kindName(m.GetKind()), date(m.GetObserveTime()),
+			cell{why(hit.GetParts()), dim},
+		}
+		if history {
+			row = append(row, standing(m), held(m))
+		}
+		t.row(row...)
 	}
 	s.print(t)
 }
@@ -126,7 +140,13 @@ func why(parts *memsidecarv1.ScoreParts) string {
 	for _, part := range []struct {
 		name  string
 		value float64
-	}{{"similarity", parts.GetSimilarity()}, {"keyword", parts.GetKeyword()}, {"recency", parts.GetRecency()}, {"importance", parts.GetImportance()}} {
+	}{
+		{"similarity", parts.GetSimilarity()},
+		{"keyword", parts.GetKeyword()},
+		{"neighbors", parts.GetNeighbors()},
+		{"recency", parts.GetRecency()},
+		{"importance", parts.GetImportance()},
+	} {
 		if part.value > 0 {
 			list = append(list, fmt.Sprintf("%s %.2f", part.name, part.value))
 		}

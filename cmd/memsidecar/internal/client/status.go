@@ -47,6 +47,28 @@ func (c statusCommand) Run(ctx context.Context, p *Program) error {
 	return c.show(p, resp, func(s *screen) { s.status(conn.addr, resp) })
 }
 
+func queueCell(q *memsidecarv1.QueueStatus) cell {
+	if q == nil {
+		return cell{"unknown while storage is down", red}
+	}
+	c := cell{fmt.Sprintf("%d waiting, %d failed", q.GetPendingCount(), q.GetFailedCount()), ""}
+	if q.GetOldestPendingTime() != nil {
+		c.text += ", the oldest since " + date(q.GetOldestPendingTime())
+	}
+	if q.GetFailedCount() > 0 {
+		c.look = yellow
+	}
+	return c
+}
+
+func fullCell(limit *memsidecarv1.MemoryLimit) cell {
+	if limit.GetFullUserCount() == 0 {
+		return cell{}
+	}
+	return cell{fmt.Sprintf("users with %d explicit memories or more: %d; none of those is evicted, but what else is learned about them",
+		limit.GetMaxPerUser(), limit.GetFullUserCount()), yellow}
+}
+
 func (s *screen) status(addr string, r *memsidecarv1.GetStatusResponse) {
 	embedding := r.GetEmbedding()
 	progress := cell{}
@@ -59,18 +81,11 @@ func (s *screen) status(addr string, r *memsidecarv1.GetStatusResponse) {
 			progress = cell{progress.text + ": " + problem, red}
 		}
 	}
-	queue := cell{"unknown while storage is down", red}
-	if q := r.GetQueue(); q != nil {
-		queue = cell{fmt.Sprintf("%d waiting, %d failed", q.GetPendingCount(), q.GetFailedCount()), ""}
-		if q.GetOldestPendingTime() != nil {
-			queue.text += ", the oldest since " + date(q.GetOldestPendingTime())
-		}
-		if q.GetFailedCount() > 0 {
-			queue.look = yellow
-		}
-	}
 	s.fields("address", addr, "version", r.GetVersion(), "started", date(r.GetStartTime()),
-		"embedding", cmp.Or(embedding.GetFingerprint(), "not known yet"), "re-embedding", progress, "queue", queue)
+		"embedding", cmp.Or(embedding.GetFingerprint(), "not known yet"), "re-embedding", progress, "queue", queueCell(r.GetQueue()), "full", fullCell(r.GetMemoryLimit()))
+	if since := r.GetPurgeWaitingSince(); since != nil {
+		s.say("%s\n", s.paint("deleted data waits to be removed from the files since "+date(since), yellow))
+	}
 
 	s.say("\n")
 	t := &table{columns: []column{{name: "part"}, {name: "by"}, {name: "state"}, {name: "remote"}, {name: "why", wraps: true}}}

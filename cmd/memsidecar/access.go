@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"github.com/memsidecar/memsidecar/internal/access"
+	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/endpoint"
+	"github.com/memsidecar/memsidecar/internal/server"
+)
+
+// entrance is who may call, and over what.
+type entrance struct {
+	tokens *access.Tokens // nil: everybody
+	tls    *endpoint.TLS  // nil: connections are not encrypted
+}
+
+// openEntrance reads the files of tokens and certificates. What is wrong with them names its key.
+func openEntrance(cfg *config.Config, log *slog.Logger) (*entrance, error) {
+	e := &entrance{}
+	var errs []error
+	if file := cfg.Auth.TokensFile; file != "" {
+		var err error
+		e.tokens, err = access.Open(file, func(tokens int, err error) {
+			if err != nil {
+				log.Error("tokens cannot be read again: those from before still hold, revoked ones included", "file", file, "error", err)
+				return
+			}
+			log.Info("tokens were read again", "file", file, "tokens", tokens)
+		})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("auth.tokens_file: %w", err))
+		}
+	}
+	if of := cfg.TLS; of.Enabled() {
+		var err error
+		e.tls, err = endpoint.OpenTLS(endpoint.Files{Cert: of.CertFile, Key: of.KeyFile, ClientCA: of.ClientCAFile}, func(err error) {
+			if err != nil {
+				log.Error("certificates cannot be read again: those from before are still in use", "file", of.CertFile, "error", err)
+				return
+			}
+			log.Info("certificates were read again", "file", of.CertFile)
+		})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("tls: %w", err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, usageError{err}
+	}
+	return e, nil
+}
+
+// warn tells what an operator may not have meant.
+func (e *entrance) warn(cfg *config.Config, addr net.Addr, log *slog.Logger) {
+	file := cfg.Auth.TokensFile
+	switch {
+	case e.tokens == nil:
+	case e.tokens.Count() == 0:
+		log.Warn("there are no tokens, so nobody can call: make one with memsidecar token create", "file", file)
+	case access.Exposed(file):
+		log.Warn("everybody on this machine can read who has tokens: chmod 600 is better", "file", file)
+	}
+	if !endpoint.Local(addr.String()) && (e.tls == nil || e.tokens == nil && cfg.TLS.ClientCAFile == "") {
+		log.Warn("listening outside of loopback without TLS or without authentication, as insecure says: whoever reaches this "+
+			"address, or sees what passes, can read and delete all memories", "address", addr.String())
+	}
+}
+
+// authenticator is nil when everybody may call.
+func (e *entrance) authenticator() server.Authenticator {
+	if e.tokens == nil {
+		return nil
+	}
+	return e.tokens
+}
+
+// config is that of encrypted connections, or nil.
+func (e *entrance) config() *tls.Config {
+	if e.tls == nil {
+		return nil
+	}
+	return e.tls.Config()
+}
+
+// reloadable reports whether there are files to read again.
+func (e *entrance) reloadable() bool { return e.tokens != nil || e.tls != nil }
+
+// reload reads the files now; how that went is logged.
+func (e *entrance) reload() {
+	if e.tokens != nil {
+		_ = e.tokens.Reload()
+	}
+	if e.tls != nil {
+		_ = e.tls.Reload()
+	}
+}
+
+// listen listens where the configuration says.
+func listen(ctx context.Context, cfg *config.Config) (net.Listener, error) {
+	mode, err := endpoint.ParseMode(cfg.SocketMode)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := endpoint.Listen(ctx, cfg.Listen, mode)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w; choose another address with --listen", cfg.Listen, err)
+	}
+	return listener, nil
+}
+
+// limiter bounds how often anybody calls.
+func limiter(cfg *config.Config) *access.Limiter {
+	l := cfg.Limits
+	return access.NewLimiter(access.Rate{PerSecond: l.NamespaceRPS, Burst: l.NamespaceBurst}, access.Rate{PerSecond: l.UserRPS, Burst: l.UserBurst})
+}

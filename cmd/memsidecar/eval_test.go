@@ -1,0 +1,157 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/client"
+)
+
+const evalFiles = "testdata/eval/"
+
+// evaluate runs a command of eval and returns its numbers, what it shows, and what it says was judged wrongly.
+func evaluate(t *testing.T, args ...string) (numbers map[string]any, shown string, misses []map[string]any) {
+	t.Helper()
+	dir := t.TempDir()
+	report, missed := filepath.Join(dir, "report.json"), filepath.Join(dir, "misses.jsonl")
+	code, out, errs := runMain(t, append(append([]string{"eval"}, args...), "--json", report, "--misses", missed)...)
+	if code != 0 || errs != "" {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	mustDo(t, json.Unmarshal(must(os.ReadFile(report))(t), &numbers))
+	for line := range strings.Lines(string(must(os.ReadFile(missed))(t))) {
+		var miss map[string]any
+		mustDo(t, json.Unmarshal([]byte(line), &miss))
+		misses = append(misses, miss)
+	}
+	return numbers, out, misses
+}
+
+func expect(t *testing.T, numbers, want map[string]any) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if got, ok := numbers[name]; !ok || got != want[name] {
+			t.Errorf("%s is %v, want %v", name, got, want[name])
+		}
+	}
+}
+
+func TestEvalLoCoMo(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	numbers, shown, misses := evaluate(t, "locomo", evalFiles+"talks.json")
+	expect(t, numbers, map[string]any{
+		"eval": "locomo", "file": "talks.json", "conversations": 1.0, "turns": 5.0,
+		"questions": 7.0, "questions_without_evidence": 2.0, "questions_with_unknown_evidence": 0.0,
+		"questions.all": 5.0, "questions.single_hop": 2.0, "questions.multi_hop": 2.0, "questions.temporal": 1.0,
+		"recall.messages.single_hop.at1": 1.0,
+		"recall.messages.multi_hop.at10": 0.75, // the caption is found; of the regatta one turn of two
+		"recall.messages.temporal.at1":   0.5,  // one of the two turns of that day
+		"recall.messages.temporal.at3":   1.0,
+		"recall.memories.single_hop.at1": 1.0, // each speaker is somebody's user
+		"recall.memories.temporal.at10":  0.0,
+		"recall.both.single_hop.at3":     1.0,
+	})
+	if p50, ok := numbers["latency.messages.p50_ms"].(float64); !ok || p50 <= 0 {
+		t.Errorf("latency.messages.p50_ms is %v", numbers["latency.messages.p50_ms"])
+	}
+	if !strings.Contains(shown, "R@10") || !strings.Contains(shown, "single-hop") {
+		t.Errorf("shows\n%s", shown)
+	}
+	var asked []any
+	for _, miss := range misses {
+		if miss["source"] == "messages" {
+			asked = append(asked, miss["question"])
+		}
+	}
+	if len(asked) != 1 || asked[0] != "Why did the regatta disappoint?" {
+		t.Errorf("missed with messages: %v", asked)
+	}
+	if left := must(os.ReadDir(temporary))(t); len(left) != 0 {
+		t.Errorf("leaves %v behind", left)
+	}
+}
+
+// Keys and configuration in the environment change nothing: the numbers are those of the embedded defaults.
+func TestEvalIsIndependentOfTheEnvironment(t *testing.T) {
+	var out, errs syncBuffer
+	code := Main{
+		Args:   []string{"eval", "gate", evalFiles + "turns.jsonl", "--json", "-"},
+		Stdout: &out, Stderr: &errs,
+		Environ: []string{"GEMINI_API_KEY=wrong", "MEMSIDECAR_RULES_THRESHOLD=9", "MEMSIDECAR_CONFIG=/nowhere.yaml"},
+	}.Run(t.Context())
+	var numbers map[string]any
+	if err := json.Unmarshal([]byte(out.String()), &numbers); code != 0 || err != nil {
+		t.Fatalf("exit code %d, %v: %s%s", code, err, out.String(), errs.String())
+	}
+	expect(t, numbers, map[string]any{
+		"eval": "gate", "files": "turns.jsonl", "memories": 2.0,
+		"gate.turns": 4.0, "gate.positive": 2.0, "gate.predicted": 2.0, "gate.precision": 0.5, "gate.recall": 0.5, "gate.f1": 0.5,
+		"gate.balanced_accuracy": 0.5, "gate.easy.turns": 3.0, "gate.easy.recall": 1.0, "gate.easy.balanced_accuracy": 0.75,
+		"gate.hard.recall": 0.0, "gate.kind.fact.recall": 1.0, "gate.kind.plan.recall": 0.0,
+	})
+	if !strings.Contains(errs.String(), "without hard ones") {
+		t.Errorf("shows on standard error:\n%s", errs.String())
+	}
+}
+
+func TestEvalGateOfPersonas(t *testing.T) {
+	numbers, shown, misses := evaluate(t, "gate", evalFiles+"nora.jsonl")
+	expect(t, numbers, map[string]any{
+		"sessions": 5.0, "memories": 2.0,
+		"gate.turns": 7.0, "gate.positive": 4.0, "gate.predicted": 3.0, // what is said again is remembered
+		"gate.precision": 1.0, "gate.recall": 0.75, "gate.clean_sessions": 1.0, "gate.no_memory_sessions": 1.0,
+		// Nina Simone was never said; Otis Redding is to be remembered, so not to be forgotten.
+		"gate.kept": 1.0, "gate.kept_facts": 1.0, "gate.unsaid_facts": 1.0,
+		// "Okay, thanks" was never remembered; the other was, and nothing said takes it back.
+		"gate.forgotten": 0.5, "gate.forgotten_facts": 2.0, "gate.forgotten_remembered": 0.0, "gate.forgotten_remembered_facts": 1.0,
+		"gate.then.kept": 1.0, "gate.then.forgotten": 0.5, "gate.then.forgotten_remembered": 0.0,
+	})
+	if !strings.Contains(shown, "of those that had been remembered") {
+		t.Errorf("shows\n%s", shown)
+	}
+	var wrong []string
+	for _, miss := range misses {
+		text, _ := miss["text"].(string)
+		fact, _ := miss["fact"].(string)
+		kind, _ := miss["wrong"].(string)
+		wrong = append(wrong, kind+": "+text+fact)
+	}
+	if want := []string{"false negative: Okay, thanks.", "not forgotten: Hilma af Klint"}; !slices.Equal(wrong, want) {
+		t.Errorf("misses %q, want %q", wrong, want)
+	}
+}
+
+func TestEvalMistakes(t *testing.T) {
+	dir := t.TempDir()
+	report := filepath.Join(dir, "report.json")
+	mustDo(t, os.WriteFile(report, []byte(`{"eval": "gate"}`), 0o600))
+	broken := filepath.Join(dir, "broken.json")
+	mustDo(t, os.WriteFile(broken, []byte("[{},\n"), 0o600))
+	talks := evalFiles + "talks.json"
+	for _, test := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"locomo", broken}, "broken.json:2: "},
+		{[]string{"gate", talks}, "talks.json:1: "},
+		{[]string{"locomo", talks, "--compare", report}, "is no report of eval locomo"},
+		{[]string{"locomo", talks, "--compare", filepath.Join(dir, "none")}, "none"},
+		{[]string{"locomo", talks, "--json", filepath.Join(dir, "no", "such.json")}, "there is no folder"},
+		{[]string{"locomo", talks, "--json", "-", "--misses", "-"}, "cannot both"},
+		{[]string{"locomo", talks, "--sources", "dreams"}, "must be one of"},
+		{[]string{"locomo", talks, "--data-dir", dir}, "leave --listen and --data-dir out"},
+		{[]string{"locomo", talks, "--set", "digest.enabled=true"}, "eval sets digest.enabled itself"},
+		{[]string{"locomo", talks, "--set", "retrieval.colour=red"}, "retrieval.colour"},
+	} {
+		code, _, errs := runMain(t, append([]string{"eval"}, test.args...)...)
+		if code != client.ExitUsage || !strings.Contains(errs, test.says) {
+			t.Errorf("%v: exit code %d, %s", test.args, code, errs)
+		}
+	}
+}

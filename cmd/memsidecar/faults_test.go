@@ -1,0 +1,257 @@
+//go:build !race && linux
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// faults are system calls of the running sidecar that fail for a while, as strace injects them.
+var faults = map[string]struct {
+	inject, file string
+	// log is whether the write-ahead log cannot be written: then nothing may be acknowledged.
+	log bool
+}{
+	"syncing the log fails":           {"fsync,fdatasync:error=EIO", "memsidecar.db-wal", true},
+	"writing the log fails":           {"pwrite64:error=EIO", "memsidecar.db-wal", true},
+	"no space for the log":            {"pwrite64:error=ENOSPC", "memsidecar.db-wal", true},
+	"the log is read-only":            {"pwrite64:error=EROFS", "memsidecar.db-wal", true},
+	"reading the log fails":           {"pread64:error=EIO", "memsidecar.db-wal", false},
+	"truncating the log fails":        {"ftruncate:error=EIO", "memsidecar.db-wal", false},
+	"reading the database fails":      {"pread64:error=EIO", "memsidecar.db", false},
+	"writing the database fails":      {"pwrite64:error=EIO", "memsidecar.db", false},
+	"no space for the database":       {"pwrite64:error=ENOSPC", "memsidecar.db", false},
+	"syncing the database fails":      {"fsync,fdatasync:error=EIO", "memsidecar.db", false},
+	"no space for the log's index":    {"pwrite64,ftruncate:error=ENOSPC", "memsidecar.db-shm", false},
+	"all writes and syncs of it fail": {"pwrite64,fsync,ftruncate:error=EIO", "", true},
+}
+
+// TestFaults lets the disk fail under the running program. What cannot be made durable is not acknowledged, every refusal is
+// UNAVAILABLE, Retrieve goes on, and when the fault is over everything works again by itself. A kill afterwards shows that what
+// was acknowledged is there, once.
+func TestFaults(t *testing.T) {
+	needsStrace(t)
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for the next attempt to open the database
+			dir := t.TempDir()
+			p := spawn(t, dir)
+			l := &ledger{acked: map[string]string{}}
+			try(t, p, l, 0, 5)
+			if len(l.acked) != 5 {
+				t.Fatalf("%d of 5 are acknowledged before the fault", len(l.acked))
+			}
+			paths := []string{filepath.Join(dir, fault.file)}
+			if fault.file == "" {
+				paths = []string{sqlite.DatabasePath(dir), sqlite.DatabasePath(dir) + "-wal"}
+			}
+			mend := injectFault(t, p.command.Process.Pid, fault.inject, paths...)
+			try(t, p, l, 5, 15)
+			_, _ = p.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: "nobody"}}) // empties the log
+			try(t, p, l, 15, 25)
+			during := len(l.acked) - 5
+			if fault.log && during > 0 {
+				t.Errorf("%d dialogues were acknowledged that cannot be on disk", during)
+			}
+			if _, err := p.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("user"), Query: "暗号"}); err != nil {
+				t.Errorf("Retrieve does not go on: %v", err)
+			}
+			storage := p.storage(t)
+			if fault.log && (storage.GetBreaker() == memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || storage.GetReason() == "") {
+				t.Errorf("the status of storage is %s", storage)
+			}
+			mend()
+			t.Logf("%d of 20 were acknowledged during the fault; storage was %s", during, storage)
+
+			p.servesAgain(t)
+			try(t, p, l, 0, 30)
+			if len(l.acked) != 30 {
+				t.Errorf("after the fault %d of 30 are acknowledged", len(l.acked))
+			}
+			for _, text := range []string{"circuit breaker opened", "level=ERROR"} {
+				if n := strings.Count(p.log.String(), text); n > 3 {
+					t.Errorf("%q is logged %d times:\n%s", text, n, p.log)
+				}
+			}
+			p.kill(t)
+			p = spawn(t, dir)
+			l.check(t, p)
+			p.kill(t)
+			report := must(sqlite.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
+			for _, f := range report.Findings {
+				if f.Problems > 0 {
+					t.Errorf("%s: %v", f.Check, f.Examples)
+				}
+			}
+		})
+	}
+}
+
+// try hands over the dialogues of those numbers that are not acknowledged.
+func try(t *testing.T, p *process, l *ledger, from, to int) {
+	t.Helper()
+	for n := from; n < to; n++ {
+		id := "n" + strconv.Itoa(n)
+		if _, known := l.acked[id]; known {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		resp, err := p.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
+			Scope: direct("user"), RequestId: id, Messages: []*memsidecarv1.Message{said("请记住：我的暗号是" + id + "号")},
+		})
+		cancel()
+		switch {
+		case err == nil:
+			l.acknowledge(id, resp.GetConsideration().GetId())
+		case status.Code(err) != codes.Unavailable:
+			t.Errorf("%s is refused with %v", id, err)
+		}
+	}
+}
+
+// check waits until all that was acknowledged is remembered, and counts.
+func (l *ledger) check(t *testing.T, p *process) {
+	t.Helper()
+	for id, consideration := range l.acked {
+		resp := must(p.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
+			Scope: direct("user"), RequestId: id, Messages: []*memsidecarv1.Message{said("请记住：我的暗号是" + id + "号")}, Wait: durationpb.New(30 * time.Second),
+		}))(t)
+		if c := resp.GetConsideration(); c.GetId() != consideration || c.GetState() != remembered {
+			t.Errorf("%s was acknowledged as %s and is %s", id, consideration, c)
+		}
+	}
+	found := map[string]int32{}
+	for _, m := range allMemories(t.Context(), t, p, direct("user")) {
+		_, id, _ := strings.Cut(m.GetText(), "暗号是")
+		found[strings.TrimSuffix(id, "号")] += m.GetMentionCount()
+	}
+	for id := range l.acked {
+		if found[id] != 1 {
+			t.Errorf("%s is remembered %d times", id, found[id])
+		}
+	}
+}
+
+// storage is how it is, as status shows it.
+func (p *process) storage(t *testing.T) *memsidecarv1.ComponentStatus {
+	t.Helper()
+	parts := must(p.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t).GetComponents()
+	return parts[slices.IndexFunc(parts, func(c *memsidecarv1.ComponentStatus) bool { return c.GetName() == "storage" })]
+}
+
+// servesAgain returns when storage does.
+func (p *process) servesAgain(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	watch := must(healthpb.NewHealthClient(p.conn).Watch(ctx, &healthpb.HealthCheckRequest{Service: "storage"}))(t)
+	for {
+		state, err := watch.Recv()
+		if err != nil {
+			t.Fatalf("storage does not come back: %v\n%s", err, p.log)
+		}
+		if state.GetStatus() == healthpb.HealthCheckResponse_SERVING {
+			return
+		}
+	}
+}
+
+// injectFault makes calls of a running process fail on some files until mend is called.
+func injectFault(t *testing.T, pid int, inject string, paths ...string) (mend func()) {
+	t.Helper()
+	calls, _, _ := strings.Cut(inject, ":")
+	args := []string{"-f", "-p", strconv.Itoa(pid), "-o", os.DevNull, "-e", "trace=" + calls, "-e", "inject=" + inject}
+	for _, path := range paths {
+		args = append(args, "-P", path)
+	}
+	command := exec.CommandContext(context.Background(), "strace", args...)
+	stderr := must(command.StderrPipe())(t)
+	mustDo(t, command.Start())
+	t.Cleanup(func() { _ = command.Process.Kill() })
+	lines := bufio.NewScanner(stderr)
+	if !lines.Scan() || !strings.Contains(lines.Text(), "attached") {
+		t.Fatalf("strace says %q", lines.Text())
+	}
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		for lines.Scan() {
+		}
+	}()
+	return func() {
+		mustDo(t, command.Process.Signal(syscall.SIGINT)) // it lets the sidecar go
+		<-drained
+		_ = command.Wait() // reports the signal
+	}
+}
+
+// TestSmallDisk fills a real file system, and makes one read-only.
+func TestSmallDisk(t *testing.T) {
+	disk := t.TempDir()
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=4m"); err != nil {
+		t.Skip("no file system can be mounted here:", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+	p := spawn(t, filepath.Join(disk, "data"))
+	l := &ledger{acked: map[string]string{}}
+	try(t, p, l, 0, 3)
+	filler := filepath.Join(disk, "filler")
+	f := must(os.Create(filler))(t)
+	for err := error(nil); err == nil; {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	_ = f.Close() // it is full
+	for n := 3; ; n++ {
+		if n > 2000 {
+			t.Fatal("a full disk refuses nothing")
+		}
+		if before := len(l.acked); true {
+			try(t, p, l, n, n+1)
+			if len(l.acked) == before {
+				break
+			}
+		}
+	}
+	resp := must(p.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("user"), Query: "暗号"}))(t)
+	if len(resp.GetDegraded()) == 0 || !strings.Contains(fmt.Sprint(resp.GetDegraded()), "full") {
+		t.Errorf("Retrieve does not say that the disk is full: %s", resp)
+	}
+	mustDo(t, os.Remove(filler))
+	p.servesAgain(t)
+	full := len(l.acked)
+	try(t, p, l, 2001, 2005)
+	if len(l.acked) != full+4 {
+		t.Errorf("with room again %d of 4 are acknowledged", len(l.acked)-full)
+	}
+	p.kill(t)
+
+	mustDo(t, syscall.Mount("", disk, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	p = spawn(t, filepath.Join(disk, "data"))
+	storage := p.storage(t)
+	if !strings.Contains(storage.GetReason(), "read-only file system") {
+		t.Errorf("on a read-only file system storage is %s", storage)
+	}
+	mustDo(t, syscall.Mount("", disk, "", syscall.MS_REMOUNT, ""))
+	p.servesAgain(t)
+	l.check(t, p)
+	p.kill(t)
+}

@@ -1,0 +1,42 @@
+package eval
+
+import (
+	"maps"
+	"slices"
+)
+
+// confusion counts judgements: how many turns worth remembering were remembered and missed, and likewise of the others.
+type confusion struct{ tp, fp, fn, tn int }
+
+func (c *confusion) add(label, predicted bool) {
+	switch {
+	case label && predicted:
+		c.tp++
+	case label:
+		c.fn++
+	case predicted:
+		c.fp++
+	default:
+		c.tn++
+	}
+}
+
+// ratio is NaN when there is nothing to divide by, and then not reported; a precision of nothing is 0.
+func ratio(part, whole int) float64 { return float64(part) / float64(whole) }
+
+// report notes precision, recall, F1 (their harmonic mean), and balanced accuracy: the mean of the share of the positive that
+// were remembered and the share of the negative that were not. Chance is 0.5, whatever the share of the positive.
+func (c *confusion) report(r Report, prefix string) {
+	r[prefix+"turns"], r[prefix+"positive"], r[prefix+"predicted"] = c.tp+c.fp+c.fn+c.tn, c.tp+c.fn, c.tp+c.fp
+	r[prefix+"false_positives"], r[prefix+"false_negatives"] = c.fp, c.fn
+	precision := 0.0
+	if c.tp+c.fp > 0 {
+		precision = ratio(c.tp, c.tp+c.fp)
+	}
+	r.share(prefix+"precision", precision)
+	r.share(prefix+"recall", ratio(c.tp, c.tp+c.fn))
+	r.share(prefix+"f1", ratio(2*c.tp, 2*c.tp+c.fp+c.fn))
+	r.share(prefix+"balanced_accuracy", (ratio(c.tp, c.tp+c.fn)+ratio(c.tn, c.tn+c.fp))/2)
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,222 @@
+package eval
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// How forgetting is measured, with the facts that *.questions.json names as text:
+//
+//   - A text holds a fact when it has all words of it, whatever their case and order, little words left out.
+//   - After the last session each fact is asked for twice, with the file's question and with the fact itself, ten hits each.
+//   - A fact to be remembered is kept when a memory that is returned holds it.
+//   - A fact taken back in a session is forgotten unless a memory is returned that holds it and cites a message of an earlier
+//     session: what the user says while taking it back may be remembered.
+//
+// Facts that the user never said in these words count nowhere: to be remembered, those that no turn marked as worth
+// remembering holds; taken back, those that no such turn of an earlier session holds. Nor do those that are taken back and said
+// again later. Not to have remembered anything forgets it, too: so the share is also told of facts that a memory held before.
+
+// share counts how many of some there are.
+type share struct{ part, whole int }
+
+func (s *share) add(is bool) {
+	s.whole++
+	if is {
+		s.part++
+	}
+}
+
+// held are the texts that were remembered of a user, by session.
+type held struct{ texts map[int][]string }
+
+func newHeld() *held { return &held{map[int][]string{}} }
+
+func (h *held) note(text string, session int) { h.texts[session] = append(h.texts[session], text) }
+
+// before reports whether a fact was remembered before a session.
+func (h *held) before(f fact) bool {
+	for session, texts := range h.texts {
+		if session < f.Session && slices.ContainsFunc(texts, f.heldBy) {
+			return true
+		}
+	}
+	return false
+}
+
+// littleWords say nothing about a fact.
+var littleWords = map[string]bool{
+	"a": true, "an": true, "the": true, "of": true, "in": true, "on": true, "at": true, "to": true, "for": true, "and": true, "my": true,
+}
+
+func words(text string) []string {
+	return slices.DeleteFunc(strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }),
+		func(word string) bool { return littleWords[word] })
+}
+
+// heldBy reports whether a text holds the fact.
+func (f fact) heldBy(text string) bool {
+	have := words(text)
+	wanted := words(f.Text)
+	return len(wanted) > 0 && !slices.ContainsFunc(wanted, func(word string) bool { return !slices.Contains(have, word) })
+}
+
+// said reports whether the user said the fact, in a session that fits, where it was worth remembering.
+func (p *personaFile) said(f fact, fits func(session int) bool) bool {
+	for i := range p.Sessions {
+		s := &p.Sessions[i]
+		if fits(s.ID) && slices.ContainsFunc(s.Conversation, func(t personaTurn) bool { return t.byUser() && t.Share && f.heldBy(t.Message) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// toForget are the facts that must be gone, each once: the last time it was taken back counts.
+func (a *asked) toForget() (facts []fact) {
+	for _, f := range a.Forgotten {
+		at := slices.IndexFunc(facts, f.same)
+		again := slices.ContainsFunc(a.Kept, func(kept fact) bool { return kept.Session >= f.Session && kept.same(f) })
+		switch {
+		case again:
+		case at < 0:
+			facts = append(facts, f)
+		case facts[at].Session < f.Session:
+			facts[at] = f
+		}
+	}
+	return facts
+}
+
+// toKeep are the facts that must be remembered, each once.
+func (a *asked) toKeep() (facts []fact) {
+	for _, f := range a.Kept {
+		if !slices.ContainsFunc(facts, f.same) {
+			facts = append(facts, f)
+		}
+	}
+	return facts
+}
+
+func (f fact) same(other fact) bool { return slices.Equal(words(f.Text), words(other.Text)) }
+
+// missedFact is a fact that is not remembered or not forgotten.
+type missedFact struct {
+	Wrong    string   `json:"wrong"` // "not kept" or "not forgotten"
+	File     string   `json:"file"`
+	Session  int      `json:"session"`
+	Fact     string   `json:"fact"`
+	Memories []string `json:"memories,omitempty"`
+}
+
+// ask asks for the facts of a persona.
+func (r *personaRun) ask(ctx context.Context, p *personaFile, h *held) error {
+	if p.Asked == nil {
+		return nil
+	}
+	then := p.Sessions[len(p.Sessions)-1].time
+	for _, f := range p.Asked.toKeep() {
+		if !p.said(f, func(session int) bool { return session <= f.Session }) {
+			r.unsaid++
+			continue
+		}
+		every := func(*memsidecarv1.Memory) bool { return true }
+		found, err := r.find(ctx, p, f, every, time.Time{})
+		if err != nil {
+			return err
+		}
+		asOf, err := r.find(ctx, p, f, every, then)
+		if err != nil {
+			return err
+		}
+		r.kept.add(len(found) > 0)
+		r.then.kept.add(len(asOf) > 0)
+		if len(found) == 0 {
+			r.add(missedFact{"not kept", filepath.Base(p.Path), f.Session, f.Text, nil})
+		}
+	}
+	for _, f := range p.Asked.toForget() {
+		if !p.said(f, func(session int) bool { return session < f.Session }) {
+			r.unsaid++
+			continue
+		}
+		counts := func(m *memsidecarv1.Memory) bool { return citesBefore(m, f.Session) }
+		stale, err := r.find(ctx, p, f, counts, time.Time{})
+		if err != nil {
+			return err
+		}
+		staleThen, err := r.find(ctx, p, f, counts, then)
+		if err != nil {
+			return err
+		}
+		r.forgotten.add(len(stale) == 0)
+		r.then.forgotten.add(len(staleThen) == 0)
+		if h.before(f) {
+			r.forgottenRemembered.add(len(stale) == 0)
+			r.then.forgottenRemembered.add(len(staleThen) == 0)
+		}
+		if len(stale) > 0 {
+			r.add(missedFact{"not forgotten", filepath.Base(p.Path), f.Session, f.Text, stale})
+		}
+	}
+	return nil
+}
+
+// find returns the texts of memories retrieved for a fact that hold it and count: of those that hold now or, with a time, that
+// held then and whose place no other has taken.
+func (r *personaRun) find(ctx context.Context, p *personaFile, f fact, counts func(*memsidecarv1.Memory) bool, then time.Time) (texts []string, err error) {
+	for _, query := range []string{f.Question, f.Text} {
+		var answer retrieved
+		if scope := direct(gateNamespace, p.Name, "", ""); then.IsZero() {
+			answer, err = r.retrieve(ctx, scope, query)
+		} else {
+			answer, err = r.retrieveThen(ctx, scope, query, then)
+		}
+		if err == nil {
+			err = answer.whole()
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range answer.GetMemories() {
+			if text := m.GetMemory().GetText(); f.heldBy(text) && counts(m.GetMemory()) && !slices.Contains(texts, text) {
+				texts = append(texts, text)
+			}
+		}
+	}
+	return texts, nil
+}
+
+// citesBefore reports whether a memory rests on a message of an earlier session.
+func citesBefore(m *memsidecarv1.Memory, session int) bool {
+	return slices.ContainsFunc(m.GetProvenance().GetMessageIds(), func(id string) bool {
+		number, _, _ := strings.Cut(strings.TrimPrefix(id, "s"), ":")
+		n, err := strconv.Atoi(number)
+		return err == nil && n < session
+	})
+}
+
+func (r *personaRun) reportFacts() {
+	for name, s := range map[string]share{
+		"gate.kept": r.kept, "gate.forgotten": r.forgotten, "gate.forgotten_remembered": r.forgottenRemembered,
+		"gate.then.kept": r.then.kept, "gate.then.forgotten": r.then.forgotten, "gate.then.forgotten_remembered": r.then.forgottenRemembered,
+	} {
+		if s.whole > 0 {
+			r.report.share(name, ratio(s.part, s.whole))
+			r.report[name+"_facts"] = s.whole
+		}
+	}
+	if r.kept.whole+r.forgotten.whole > 0 {
+		r.report["gate.unsaid_facts"] = r.unsaid
+	}
+}
+
+// turnTime is when the i-th turn was said.
+func (s *personaSession) turnTime(i int) time.Time { return s.time.Add(time.Duration(i) * time.Second) }

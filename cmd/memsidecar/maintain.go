@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/client"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+)
+
+// Commands that look after a data folder itself: they work on the files, so that they need no sidecar, and the one who may
+// read the folder may run them.
+
+type backupCommand struct {
+	File    string `arg:"" complete:"file" help:"The file to make."`
+	Replace bool   `help:"Replace a file of that name, once the new one is whole."`
+	JSON    bool   `group:"output" help:"Answer with JSON."`
+}
+
+// Help has examples.
+func (backupCommand) Help() string {
+	return `The file holds the database as it is at one moment, without anything that was deleted. It gets its name when it is
+verified and on disk. What the backup holds is forgotten only when the backup is deleted.
+Files that digests and notebooks are exported to are not in it: they are made from the database.
+
+Examples:
+
+    memsidecar backup /backups/memsidecar-$(date +%F).db
+    memsidecar backup --replace /backups/memsidecar.db`
+}
+
+// Run makes the backup.
+func (b backupCommand) Run(ctx context.Context, m *Main, c *commands) error {
+	loaded, err := m.load(c)
+	if err != nil {
+		return err
+	}
+	started := time.Now()
+	bar := m.bar("copying")
+	made, err := sqlite.MakeBackup(ctx, loaded.Config.DataDir, b.File, sqlite.BackupOptions{
+		Replace: b.Replace, Progress: func(written, total int64) { bar.show("copying", written, total) },
+	})
+	bar.end()
+	if err != nil {
+		return maintenance(ctx, err)
+	}
+	return m.tell(b.JSON, made, "%s is a backup of %s: %.1f MiB, verified, in %s\n",
+		made.File, loaded.Config.DataDir, float64(made.Bytes)/mebibyte, time.Since(started).Round(time.Millisecond))
+}
+
+type restoreCommand struct {
+	File    string `arg:"" complete:"file" help:"A file that memsidecar backup made."`
+	Replace bool   `help:"Restore although there is a database: it is kept aside, in the same folder."`
+	JSON    bool   `group:"output" help:"Answer with JSON."`
+}
+
+// Help has examples.
+func (restoreCommand) Help() string {
+	return `Stop the sidecar first. What happened after the backup was made is not in it, and who was forgotten since is back:
+forget them again.
+
+Examples:
+
+    memsidecar restore --data-dir /var/lib/memsidecar /backups/memsidecar.db
+    memsidecar restore --replace /backups/memsidecar.db`
+}
+
+// Run restores.
+func (r restoreCommand) Run(ctx context.Context, m *Main, c *commands) error {
+	loaded, err := m.load(c)
+	if err != nil {
+		return err
+	}
+	restored, err := sqlite.Restore(ctx, r.File, loaded.Config.DataDir, r.Replace, time.Now())
+	if err != nil {
+		return maintenance(ctx, err)
+	}
+	aside := ""
+	if restored.Aside != "" {
+		aside = "; the one of before is kept as " + filepath.Base(restored.Aside) + ": delete it when you are content"
+	}
+	return m.tell(r.JSON, restored, "%s has the database of %s%s\n", restored.Dir, r.File, aside)
+}
+
+type checkCommand struct {
+	File string `arg:"" optional:"" complete:"file" help:"A backup to look at, instead of the data folder."`
+	JSON bool   `group:"output" help:"Answer with JSON."`
+}
+
+// Help has examples.
+func (checkCommand) Help() string {
+	return `It reads everything, changes nothing, and may run beside the sidecar. The exit code is 0 only if nothing is wrong.
+
+Examples:
+
+    memsidecar check
+    memsidecar check /backups/memsidecar.db`
+}
+
+// checkedJSON is the answer of check --json.
+type checkedJSON struct {
+	File   string        `json:"file"`
+	Schema int64         `json:"schema"`
+	Sound  bool          `json:"sound"`
+	Checks []findingJSON `json:"checks"`
+}
+
+type findingJSON struct {
+	Check    string   `json:"check"`
+	Problems int64    `json:"problems"`
+	Examples []string `json:"examples,omitempty"`
+	Remedy   string   `json:"remedy,omitempty"`
+}
+
+// Run checks.
+func (k checkCommand) Run(ctx context.Context, m *Main, c *commands) error {
+	file := k.File
+	if file == "" {
+		loaded, err := m.load(c)
+		if err != nil {
+			return err
+		}
+		file = sqlite.DatabasePath(loaded.Config.DataDir)
+	}
+	r, err := sqlite.Check(ctx, file, k.File != "")
+	if err != nil {
+		return maintenance(ctx, err)
+	}
+	answer := checkedJSON{File: r.File, Schema: r.Schema, Sound: r.Sound()}
+	var text strings.Builder
+	for _, f := range r.Findings {
+		one := findingJSON{Check: f.Check, Problems: f.Problems, Examples: f.Examples}
+		if f.Problems == 0 {
+			fmt.Fprintf(&text, "%-14s ok      %s\n", f.Check, f.About)
+		} else {
+			one.Remedy = f.Remedy
+			fmt.Fprintf(&text, "%-14s BROKEN  %d in all:\n", f.Check, f.Problems)
+			for _, example := range f.Examples {
+				fmt.Fprintf(&text, "    %s\n", example)
+			}
+			fmt.Fprintf(&text, "  what to do: %s\n", f.Remedy)
+		}
+		answer.Checks = append(answer.Checks, one)
+	}
+	if r.Schema != r.Known && r.Schema != 0 {
+		fmt.Fprintf(&text, "Only this was looked at: the schema is %d, and this memsidecar knows %d.\n", r.Schema, r.Known)
+	}
+	if err := m.tell(k.JSON, answer, "%s", text.String()); err != nil {
+		return err
+	}
+	if !r.Sound() {
+		return &client.Error{Code: client.ExitFailure, Message: file + " is damaged"}
+	}
+	return nil
+}
+
+type reindexCommand struct {
+	KeepVectors bool `help:"Leave the vectors: making them again with a provider's model costs time and money."`
+	JSON        bool `group:"output" help:"Answer with JSON."`
+}
+
+// Help has examples.
+func (reindexCommand) Help() string {
+	return `Stop the sidecar first. Nothing that was said or remembered is touched: the indexes of the database and of keywords are
+made anew, and vectors are dropped. The next sidecar makes the vectors in the background, and keywords find memories meanwhile;
+memsidecar status shows how far it is. It may be interrupted: what is left over is made by the next sidecar, too.
+
+Examples:
+
+    memsidecar reindex
+    memsidecar reindex --keep-vectors --data-dir /var/lib/memsidecar`
+}
+
+// Run makes the indexes anew.
+func (r reindexCommand) Run(ctx context.Context, m *Main, c *commands) error {
+	loaded, err := m.load(c)
+	if err != nil {
+		return err
+	}
+	bar := m.bar("reindexing")
+	done, err := sqlite.Reindex(ctx, loaded.Config.DataDir, m.logger(loaded.Config), sqlite.ReindexOptions{
+		KeepVectors: r.KeepVectors, Progress: bar.show,
+	})
+	bar.end()
+	if err != nil {
+		return maintenance(ctx, err)
+	}
+	vectors := "; the vectors were kept"
+	if !r.KeepVectors {
+		vectors = fmt.Sprintf("; %d vectors were dropped, and the next sidecar makes them again", done.Vectors)
+	}
+	return m.tell(r.JSON, done, "the keyword index has %d messages%s\n", done.Postings, vectors)
+}
+
+// tell writes the answer: as JSON, or as text.
+func (m *Main) tell(asJSON bool, answer any, format string, args ...any) error {
+	if asJSON {
+		return json.NewEncoder(m.Stdout).Encode(answer)
+	}
+	_, err := fmt.Fprintf(m.Stdout, format, args...)
+	return err
+}
+
+// workBar shows how far something long is, on a terminal.
+type workBar struct{ *progressbar.ProgressBar }
+
+func (m *Main) bar(what string) workBar { return workBar{client.Progress(m.Stderr, -1, what)} }
+
+func (b workBar) show(what string, done, total int64) {
+	b.Describe(what)
+	b.ChangeMax64(max(1, total))
+	_ = b.Set64(done) // nobody is told when a terminal is gone
+}
+
+func (b workBar) end() { _ = b.Finish() }
+
+// maintenance gives an error its exit code and says what to do.
+func maintenance(ctx context.Context, err error) error {
+	code, advice := client.ExitFailure, ""
+	switch {
+	case ctx.Err() != nil:
+		return &client.Error{Code: client.ExitInterrupted, Message: "interrupted; nothing was changed that the next sidecar cannot go on with"}
+	case errors.Is(err, sqlite.ErrLocked):
+		return &client.Error{Code: client.ExitUnavailable, Message: "a sidecar uses this data folder: stop it first, or name another folder with --data-dir"}
+	case errors.Is(err, sqlite.ErrExists):
+		code, advice = client.ExitUsage, "choose another name, or --replace it"
+	case errors.Is(err, sqlite.ErrOccupied):
+		code, advice = client.ExitUsage, "with --replace it is kept aside"
+	case errors.Is(err, sqlite.ErrNoDatabase):
+		code, advice = client.ExitNotFound, "name the folder of the sidecar with --data-dir"
+	case errors.Is(err, fs.ErrNotExist):
+		code = client.ExitNotFound
+	case errors.Is(err, sqlite.ErrForeign), errors.Is(err, sqlite.ErrNotWhole), errors.Is(err, sqlite.ErrNewer):
+		code = client.ExitUsage
+	}
+	if advice != "" {
+		return &client.Error{Code: code, Message: err.Error() + "; " + advice}
+	}
+	return &client.Error{Code: code, Message: err.Error()}
+}

@@ -1,0 +1,78 @@
+//go:build !race && unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// TestKilledWhileReembedding changes the model again and again, and kills serve with SIGKILL in the middle of making the vectors
+// anew. The last one finishes: every memory has the vectors of its model, and no other.
+func TestKilledWhileReembedding(t *testing.T) {
+	const memories = 2500
+	dir := t.TempDir()
+	p := spawn(t, dir)
+	stream := must(p.ImportMemories(t.Context()))(t)
+	mustDo(t, stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: direct("user")}}))
+	for n := range memories {
+		mustDo(t, stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{
+			Memory: &memsidecarv1.Memory{Text: fmt.Sprintf("The user likes number %d.", n), Kind: memsidecarv1.MemoryKind_MEMORY_KIND_PREFERENCE},
+		}}))
+	}
+	must(stream.CloseAndRecv())(t)
+	p.kill(t)
+	kills := 0
+	for round, dimensions := range []int{64, 128, 64, 96} {
+		p := spawn(t, dir, fmt.Sprintf("MEMSIDECAR_EMBEDDING_DIMENSIONS=%d", dimensions))
+		done, running := p.reembedded(t, func(done int64) bool { return done >= int64(100*(round+1)) })
+		if running {
+			kills++
+		}
+		t.Logf("killed after %d", done)
+		p.kill(t)
+	}
+	if kills < 2 {
+		t.Errorf("only %d kills were in the middle", kills)
+	}
+	p = spawn(t, dir, "MEMSIDECAR_EMBEDDING_DIMENSIONS=96")
+	p.reembedded(t, func(int64) bool { return false })
+	p.kill(t)
+	withStorage(t, dir, func(s *sqlite.Storage) {
+		mustDo(t, s.Read(t.Context(), func(q sqlite.Querier) error {
+			var made, complete int
+			err := q.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM embeddings WHERE length(vector) = 4 * 96),
+				(SELECT complete FROM fingerprints WHERE name = (SELECT choice FROM model_choices WHERE part = 'embedding'))`).Scan(&made, &complete)
+			if made != memories || complete != 1 {
+				t.Errorf("%d of %d memories have vectors, and that is taken for complete: %d\n%s", made, memories, complete, p.log)
+			}
+			return err
+		}))
+	})
+	report := must(sqlite.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
+	for _, f := range report.Findings {
+		if f.Problems > 0 {
+			t.Errorf("%s: %v", f.Check, f.Examples)
+		}
+	}
+}
+
+// reembedded waits until enough vectors are made, or all, and reports whether there are more to be made.
+func (p *process) reembedded(t *testing.T, enough func(done int64) bool) (done int64, running bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for { // it has not begun when serve is ready
+		progress := must(p.GetStatus(ctx, &memsidecarv1.GetStatusRequest{}))(t).GetEmbedding().GetProgress()
+		finished := strings.Contains(p.log.String(), "all memories have vectors")
+		if done = progress.GetDoneCount(); finished || enough(done) {
+			return done, !finished
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/client"
+	"github.com/memsidecar/memsidecar/internal/access"
+)
+
+type tokenCommands struct {
+	Create tokenCreate `cmd:"" help:"Make a token, print it once, and store its hash."`
+	List   tokenList   `cmd:"" help:"List the tokens."`
+	Revoke tokenRevoke `cmd:"" help:"Revoke a token."`
+}
+
+// tokensFile is where the tokens are.
+type tokensFile struct {
+	File string `placeholder:"FILE" complete:"file" help:"File of the tokens; by default auth.tokens_file of the configuration."`
+}
+
+func (f tokensFile) path(m *Main, c *commands) (string, error) {
+	if f.File != "" {
+		return f.File, nil
+	}
+	sources := *c
+	// Neither is of concern here, and the file may be what the address still lacks.
+	sources.DataDir, sources.Insecure = cmp.Or(c.DataDir, "."), true
+	loaded, err := m.load(&sources)
+	if err != nil {
+		return "", err
+	}
+	if loaded.Config.Auth.TokensFile == "" {
+		return "", usageError{errors.New("say with --file where the tokens are, or set auth.tokens_file")}
+	}
+	return loaded.Config.Auth.TokensFile, nil
+}
+
+type tokenCreate struct {
+	Namespace string `short:"n" placeholder:"PATH" required:"" help:"Namespace that the token reaches; a/b/* is all below a/b, and * all."`
+	Access    string `enum:"read,write,admin" default:"write" placeholder:"LEVEL" help:"read, write (which includes read) or admin (all)."`
+	Expires   string `placeholder:"TIME" help:"When it ends: after a while such as 90d or 12h, or at 2027-02-19T00:00:00Z. By default never."`
+	ID        string `name:"id" placeholder:"ID" help:"Name of the token, by which it is listed and revoked; by default one that is made up."`
+
+	tokensFile
+}
+
+// Help has examples.
+func (tokenCreate) Help() string {
+	return `The token itself is not stored: it is shown this once. A sidecar that runs takes it at once.
+
+Examples:
+
+    memsidecar token create --namespace default --file tokens
+    memsidecar token create --namespace 'yantian/*' --access read --expires 90d --id dashboard`
+}
+
+// Run makes a token.
+func (t tokenCreate) Run(m *Main, c *commands, p *client.Program) error {
+	now := time.Now().Truncate(time.Second).UTC()
+	expires, err := parseExpiry(t.Expires, now)
+	if err != nil {
+		return usageError{err}
+	}
+	level, err := access.ParseLevel(t.Access)
+	if err != nil {
+		return usageError{err}
+	}
+	token := access.NewToken()
+	id := cmp.Or(t.ID, "t-"+now.Format("20060102")+"-"+strings.ToLower(access.NewID()))
+	grant := access.Grant{ID: id, Namespace: t.Namespace, Level: level, Expires: expires}
+	if err := grant.Check(); err != nil {
+		return usageError{err}
+	}
+	path, err := t.path(m, c)
+	if err != nil {
+		return err
+	}
+	if err := access.Add(path, access.NewEntry(grant, token)); err != nil {
+		return usageError{err}
+	}
+	p.Note("the token %s is in %s; it reads as follows, and is not shown again", id, path)
+	_, err = fmt.Fprintln(m.Stdout, token)
+	return err
+}
+
+// parseExpiry reads a duration, in days, too, or a time.
+func parseExpiry(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		if !at.After(now) {
+			return at, fmt.Errorf("--expires %s is past", text)
+		}
+		return at, nil
+	}
+	after, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n int
+		if n, err = strconv.Atoi(days); err == nil && n < 36_500 {
+			after = time.Duration(n) * 24 * time.Hour
+		}
+	}
+	if err != nil || after <= 0 {
+		return now, fmt.Errorf("--expires %s: write a while such as 90d or 12h, or a time such as 2027-02-19T00:00:00Z", text)
+	}
+	return now.Add(after), nil
+}
+
+type tokenList struct {
+	tokensFile
+}
+
+// Run lists the tokens.
+func (t tokenList) Run(m *Main, c *commands, p *client.Program) error {
+	path, err := t.path(m, c)
+	if err != nil {
+		return err
+	}
+	entries, err := access.ReadFile(path)
+	if err != nil {
+		return usageError{err}
+	}
+	var rows [][]string
+	for _, e := range entries {
+		expires := "never"
+		if !e.Expires.IsZero() {
+			expires = e.Expires.UTC().Format(time.RFC3339)
+		}
+		if !e.Expires.IsZero() && !e.Expires.After(time.Now()) {
+			expires += " (over)"
+		}
+		rows = append(rows, []string{e.ID, e.Namespace, e.Level.String(), expires})
+	}
+	p.Table([]string{"id", "namespace", "access", "expires"}, 4, rows)
+	return nil
+}
+
+type tokenRevoke struct {
+	ID string `arg:"" help:"The token's id, as token list shows it."`
+
+	tokensFile
+}
+
+// Run revokes a token.
+func (t tokenRevoke) Run(m *Main, c *commands, p *client.Program) error {
+	path, err := t.path(m, c)
+	if err != nil {
+		return err
+	}
+	switch err := access.Remove(path, t.ID); {
+	case errors.Is(err, access.ErrNoToken):
+		return &client.Error{Code: client.ExitNotFound, Message: err.Error()}
+	case err != nil:
+		return usageError{err}
+	}
+	p.Note("the token %s is revoked; a sidecar that runs refuses it within a second", t.ID)
+	return nil
+}

@@ -1,0 +1,305 @@
+package deploy
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/memsidecar/memsidecar/internal/provider/providertest"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// The folder with the programs prometheus and promtool; without it the tests that need them are skipped. .ci/run sets it.
+const prometheusVariable = "PROMETHEUS_DIR"
+
+// patience is how long anything here may take.
+const patience = time.Minute
+
+func program(t *testing.T, name string) string {
+	t.Helper()
+	dir := os.Getenv(prometheusVariable)
+	if dir == "" {
+		t.Skip("set " + prometheusVariable + " to the folder of prometheus and promtool")
+	}
+	return filepath.Join(dir, name)
+}
+
+// TestAlerts: the rules are valid, and fire when they should and not otherwise.
+func TestAlerts(t *testing.T) {
+	for _, args := range [][]string{{"check", "rules", "prometheus-alerts.yaml"}, {"test", "rules", "prometheus-alerts_test.yaml"}} {
+		if out, err := exec.CommandContext(t.Context(), program(t, "promtool"), args...).CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
+
+// TestAlertsAreExplained: the documentation says of each alert, and of no other, what to look at.
+func TestAlertsAreExplained(t *testing.T) {
+	explained := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^\| (Memsidecar\w+) \|`).FindAllStringSubmatch(read(t, "../docs/operations.md"), -1) {
+		explained[m[1]] = true
+	}
+	rules := regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllStringSubmatch(read(t, "prometheus-alerts.yaml"), -1)
+	for _, m := range rules {
+		if !explained[m[1]] {
+			t.Errorf("docs/operations.md does not say what to look at when %s fires", m[1])
+		}
+	}
+	if len(rules) != len(explained) || len(rules) == 0 {
+		t.Errorf("%d alerts, %d explained", len(rules), len(explained))
+	}
+}
+
+// TestDashboard: a real Prometheus scrapes a real sidecar that does all kinds of work, and each query of the dashboard and of
+// the alerts' expressions is answered; those of the dashboard with numbers.
+func TestDashboard(t *testing.T) {
+	prometheus := program(t, "prometheus")
+	grpcAddr, httpAddr := startSidecar(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	work(ctx, t, grpcAddr)
+	server := startPrometheus(t, prometheus, httpAddr)
+	// A rate needs two scrapes, and something that happens between them.
+	for len(query(ctx, t, server, `count_over_time(up{job="memsidecar"}[1m]) > 3`)) == 0 {
+		work(ctx, t, grpcAddr)
+		select {
+		case <-ctx.Done():
+			t.Fatal("Prometheus does not scrape the sidecar")
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	queries := dashboardQueries(t)
+	if len(queries) < 25 {
+		t.Errorf("the dashboard has %d panels", len(queries))
+	}
+	for title, list := range queries {
+		for _, q := range list {
+			if values := query(ctx, t, server, q); len(values) == 0 || !slices.ContainsFunc(values, isNumber) {
+				t.Errorf("panel %q has no data: %s: %v", title, q, values)
+			}
+		}
+	}
+	if alive := query(ctx, t, server, `up{job="memsidecar"}`); len(alive) != 1 || alive[0] != "1" {
+		t.Errorf("up is %v", alive)
+	}
+	if rules := request(ctx, t, server+"/api/v1/rules"); strings.Contains(rules, `"health":"err"`) || strings.Count(rules, `"type":"alerting"`) != 10 {
+		t.Errorf("the rules: %s", rules)
+	}
+}
+
+// isNumber says no to NaN, which is what nothing divided by nothing is.
+func isNumber(value string) bool { return value != "NaN" }
+
+// dashboardQueries are the queries of the panels, by title, with Grafana's variables filled in.
+func dashboardQueries(t *testing.T) map[string][]string {
+	t.Helper()
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, "grafana-dashboard.json")), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	queries := map[string][]string{}
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			queries[p.Title] = append(queries[p.Title], strings.NewReplacer("$__rate_interval", "1m", "$instance", ".*").Replace(target.Expr))
+		}
+	}
+	return queries
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// startSidecar runs the program with a provider of models that is here, and returns its two addresses.
+func startSidecar(t *testing.T) (grpcAddr, httpAddr string) {
+	t.Helper()
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "memsidecar")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../cmd/memsidecar").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	p := providertest.Start(t, 8)
+	p.Take(100, 10)
+	settings := []string{
+		"listen=127.0.0.1:0", "http.listen=127.0.0.1:0", "data_dir=" + filepath.Join(dir, "data"), "log.format=json", "embedding.dimensions=8",
+	}
+	for _, part := range []string{"embedding", "decision", "summary"} {
+		settings = append(settings, part+".provider=openai", part+".model=model", part+".endpoint="+p.URL, part+".api_key=key")
+	}
+	config := filepath.Join(dir, "memsidecar.yaml")
+	if err := os.WriteFile(config, []byte("llm: {prices: [{model: openai/*, input: 2, output: 8, currency: CNY}]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"serve", "--config", config}
+	for _, s := range settings {
+		args = append(args, "--set", s)
+	}
+	lines := start(t, exec.CommandContext(t.Context(), binary, args...))
+	for lines.Scan() {
+		var line struct{ Msg, Address string }
+		if json.Unmarshal(lines.Bytes(), &line) != nil {
+			continue
+		}
+		switch line.Msg {
+		case "memsidecar is ready":
+			grpcAddr = line.Address
+		case "health checks and metrics are served":
+			httpAddr = line.Address
+		}
+		if grpcAddr != "" && httpAddr != "" {
+			go drain(lines)
+			return grpcAddr, httpAddr
+		}
+	}
+	t.Fatal("the sidecar did not start")
+	return "", ""
+}
+
+// start runs a program until the test ends and returns the lines that it writes to standard error.
+func start(t *testing.T, command *exec.Cmd) *bufio.Scanner {
+	t.Helper()
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = 10 * time.Second
+	out, err := command.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Wait() }) // interrupted by the test's context, which ends before
+	return bufio.NewScanner(out)
+}
+
+// drain keeps a program from waiting for somebody to read what it writes.
+func drain(lines *bufio.Scanner) {
+	for lines.Scan() {
+	}
+}
+
+// work lets the sidecar remember and recall.
+func work(ctx context.Context, t *testing.T, addr string) {
+	t.Helper()
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	memories := memsidecarv1.NewMemoryServiceClient(conn)
+	scope := &memsidecarv1.Scope{UserId: "anna"}
+	_, err = memories.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
+		Scope: scope, Wait: durationpb.New(10 * time.Second),
+		Messages: []*memsidecarv1.Message{{Role: memsidecarv1.Role_ROLE_USER, Content: "我平时爱喝点茶。"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := memories.Retrieve(ctx, &memsidecarv1.RetrieveRequest{Scope: scope, Query: "喝什么"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startPrometheus runs Prometheus with the alerts, and returns its URL once it answers.
+func startPrometheus(t *testing.T, program, target string) string {
+	t.Helper()
+	dir := t.TempDir()
+	rules, err := filepath.Abs("prometheus-alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(dir, "prometheus.yml")
+	text := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%q]\n"+
+		"scrape_configs: [{job_name: memsidecar, static_configs: [{targets: [%q]}]}]\n", rules, target)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	addr := freeAddress(t)
+	go drain(start(t, exec.CommandContext(t.Context(), program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address="+addr)))
+	for before := time.Now(); ; {
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", addr)
+		if err == nil {
+			_ = conn.Close()
+			return "http://" + addr
+		}
+		if time.Since(before) > patience {
+			t.Fatalf("Prometheus does not start: %v", err)
+		}
+		time.Sleep(50 * time.Millisecond) // it says nothing when it is ready
+	}
+}
+
+// freeAddress is one that nobody listens on now: Prometheus does not say which it took.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+// query returns the values that Prometheus answers.
+func query(ctx context.Context, t *testing.T, server, expr string) (values []string) {
+	t.Helper()
+	var answer struct {
+		Status, Error string
+		Data          struct{ Result []struct{ Value [2]any } }
+	}
+	text := request(ctx, t, server+"/api/v1/query?"+url.Values{"query": {expr}}.Encode())
+	if err := json.Unmarshal([]byte(text), &answer); err != nil || answer.Status != "success" {
+		if strings.Contains(text, "Service Unavailable") {
+			return nil // it is starting
+		}
+		t.Fatalf("%s: %v %s", expr, err, text)
+	}
+	for _, r := range answer.Data.Result {
+		values = append(values, fmt.Sprint(r.Value[1]))
+	}
+	return values
+}
+
+func request(ctx context.Context, t *testing.T, address string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var text strings.Builder
+	if _, err := bufio.NewReader(resp.Body).WriteTo(&text); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}

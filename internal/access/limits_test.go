@@ -1,0 +1,69 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// spree makes calls until one is refused, and returns how many were answered and how long to wait.
+func spree(t *testing.T, l *Limiter, namespace, user string) (answered int, wait time.Duration) {
+	t.Helper()
+	for ; answered < 100; answered++ {
+		if err := l.Allow(memory.User{Namespace: namespace, ID: user}); err != nil {
+			overload, ok := errors.AsType[*memory.OverloadError](err)
+			if !ok || overload.RetryAfter <= 0 {
+				t.Fatalf("refused with %v", err)
+			}
+			return answered, overload.RetryAfter
+		}
+	}
+	return answered, 0
+}
+
+func TestLimiter(t *testing.T) {
+	now := time.Now()
+	l := NewLimiter(Rate{PerSecond: 10, Burst: 12}, Rate{PerSecond: 2})
+	l.now = func() time.Time { return now }
+	want := func(namespace, user string, calls int, after time.Duration) {
+		t.Helper()
+		if n, wait := spree(t, l, namespace, user); n != calls || wait.Round(time.Millisecond) != after {
+			t.Errorf("%s/%s: %d calls, and again in %s; want %d and %s", namespace, user, n, wait, calls, after)
+		}
+	}
+	for _, user := range []string{"1", "2", "3", "4", "5"} {
+		want("n", user, 2, 500*time.Millisecond)
+	}
+	want("n", "6", 2, 500*time.Millisecond) // 12 by now
+	want("n", "7", 0, 100*time.Millisecond) // the namespace's
+	want("n", "7", 0, 100*time.Millisecond) // what was refused does not count
+	want("other", "7", 2, 500*time.Millisecond)
+	now = now.Add(time.Second)
+	want("n", "7", 2, 500*time.Millisecond)
+	want("n", "", 8, 100*time.Millisecond) // nobody's calls are the namespace's
+
+	for _, off := range []*Limiter{NewLimiter(Rate{}, Rate{}), NewLimiter(Rate{Burst: 1}, Rate{Burst: 1})} {
+		if n, _ := spree(t, off, "n", "u"); n != 100 {
+			t.Errorf("without limits %d calls", n)
+		}
+	}
+}
+
+// TestLimiterIsBounded: callers who make names up fill no memory.
+func TestLimiterIsBounded(t *testing.T) {
+	l := NewLimiter(Rate{}, Rate{PerSecond: 1})
+	for i := range maxLimiters + 1000 {
+		if err := l.Allow(memory.User{Namespace: "n", ID: fmt.Sprint(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := l.users.cache.Len(); n != maxLimiters {
+		t.Errorf("%d users are kept", n)
+	}
+	if err := l.Allow(memory.User{Namespace: "n", ID: fmt.Sprint(maxLimiters + 999)}); err == nil {
+		t.Error("the newest is forgotten")
+	}
+}

@@ -1,0 +1,217 @@
+package decide
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/decide/echo"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+)
+
+// nearest is how many memories a sentence is compared with: those that resemble it most by their words.
+const nearest = 8
+
+// Echoes recognise in dialogues what Retrieve handed out.
+type Echoes struct {
+	Filter   *echo.Filter
+	Memories interface {
+		SearchKeyword(ctx context.Context, user memory.User, query string, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error)
+	}
+	// Visibility is by which rule memories are handed out: what a request of the channel could not see is no echo in it.
+	Visibility memory.Visibility
+}
+
+// Clean is a dialogue without what was handed out, and how many lines and sentences that were. Messages keep their places.
+func (e *Echoes) Clean(ctx context.Context, user memory.User, d memory.Dialogue) (memory.Dialogue, int, error) {
+	return e.Filter.Clean(ctx, d, func(ctx context.Context, text string) ([]string, error) {
+		// What is history was handed out as well, at its time.
+		hits, err := e.near(ctx, d.Scope.WithUser(user.ID), text, memory.Statuses())
+		texts := make([]string, len(hits))
+		for i, h := range hits {
+			texts[i] = h.Memory.Text
+		}
+		return texts, err
+	})
+}
+
+func (e *Echoes) near(ctx context.Context, scope memory.Scope, text string, statuses []memory.Status) ([]vectorstore.Hit, error) {
+	filter := vectorstore.Filter{Audience: e.Visibility.AudienceOf(scope), Statuses: statuses}
+	return e.Memories.SearchKeyword(ctx, scope.User(), text, filter, nearest)
+}
+
+// withoutEchoes is the transcript without what was handed out, for considering alone: sessions keep what was sent. note says
+// what was taken out: all that there is to say when nothing of the speaker is left.
+func (c *Considerer) withoutEchoes(ctx context.Context, t Transcript) (clean Transcript, note string, err error) {
+	t.Notes = &Notes{}
+	if c.Echoes == nil {
+		return t, "", nil
+	}
+	var removed int
+	t.Dialogue, removed, err = c.Echoes.Clean(ctx, memory.User{Namespace: t.Dialogue.Scope.Namespace, ID: t.Speaker}, t.Dialogue)
+	switch {
+	case err != nil:
+		return t, "", fmt.Errorf("looking for what was handed out: %w", err)
+	case removed == 0:
+		return t, "", nil
+	case !t.spoken():
+		return t, fmt.Sprintf("nothing of the user's words is left without %s of what memsidecar itself had handed out", lines(removed)), nil
+	}
+	return t, fmt.Sprintf("; without %s of what memsidecar itself had handed out", lines(removed)), nil
+}
+
+func lines(n int) string {
+	if n == 1 {
+		return "1 line"
+	}
+	return fmt.Sprintf("%d lines", n)
+}
+
+// verdict on a statement of which the speaker's own words are a mere yes, or none.
+const (
+	onlyAcknowledged = "it rests on the assistant's words, which the user took note of and did not confirm"
+	onlyRepeated     = "it repeats what is remembered, and the user did not say it"
+	restsOnNothing   = "it rests on no words of the user"
+)
+
+// settleEcho decides about a statement that may be an echo of what is remembered. leftOut says why it is none of the user's,
+// or is empty. One that the user confirmed and that a memory says already takes that memory's text, so that it is reinforced
+// and not stored anew; it cites what was confirmed.
+func (c *Considerer) settleEcho(ctx context.Context, t Transcript, s *memory.Statement) (leftOut string, err error) {
+	if s.Explicit {
+		return "", nil // in the user's own words
+	}
+	own, asked := t.grounds(s)
+	reply := echo.Acknowledge
+	for _, i := range own {
+		switch echo.ReplyOf(t.Dialogue.Messages[i].Content) {
+		case echo.Words:
+			return c.repeated(ctx, t, s, own)
+		case echo.Affirm:
+			reply = echo.Affirm
+		case echo.Acknowledge:
+		}
+	}
+	// A yes says no more than what was asked.
+	if len(own) == 0 || !slices.ContainsFunc(asked, func(i int) bool { return echo.Shares(s.Text, t.Dialogue.Messages[i].Content) }) {
+		return restsOnNothing, nil
+	}
+	question := slices.ContainsFunc(asked, func(i int) bool { return echo.Asks(t.Dialogue.Messages[i].Content) })
+	if !question && reply == echo.Acknowledge && !arranged(s.Kind) {
+		return onlyAcknowledged, nil
+	}
+	for _, i := range asked {
+		t.cite(s, i)
+	}
+	hits, err := c.known(ctx, t, s.Text)
+	if err != nil {
+		return "", err
+	}
+	told := t.retold(s, asked)
+	for _, h := range hits {
+		if !slices.ContainsFunc(told, func(text string) bool { return echo.Told(text, h.Memory.Text) }) {
+			continue
+		}
+		if h.Memory.Channel.VisibilityKey() != t.Dialogue.Scope.Channel.VisibilityKey() {
+			return onlyRepeated, nil // it was learned elsewhere, and is seen here
+		}
+		s.Text, s.Language = h.Memory.Text, h.Memory.Language
+		return "", nil
+	}
+	// A retelling that changes a detail is the assistant's word, unless the assistant asked.
+	if !question && !arranged(s.Kind) && slices.ContainsFunc(hits, func(h vectorstore.Hit) bool { return echo.Near(s.Text, h.Memory.Text) }) {
+		return onlyAcknowledged, nil
+	}
+	return "", nil
+}
+
+// retold are the wordings of a statement: its own, and the sentence of the assistant that it retells.
+func (t Transcript) retold(s *memory.Statement, asked []int) []string {
+	wordings := []string{s.Text}
+	for _, i := range asked {
+		for _, sentence := range echo.Sentences(t.Dialogue.Messages[i].Content) {
+			if echo.Within(s.Text, sentence) {
+				wordings = append(wordings, sentence)
+			}
+		}
+	}
+	return wordings
+}
+
+// repeated leaves out a statement that a memory says already and that shares no word with what it cites of the user: a model
+// has read the memory somewhere else.
+func (c *Considerer) repeated(ctx context.Context, t Transcript, s *memory.Statement, own []int) (leftOut string, err error) {
+	for _, i := range own {
+		if echo.Shares(s.Text, t.Dialogue.Messages[i].Content) {
+			return "", nil
+		}
+	}
+	hits, err := c.known(ctx, t, s.Text)
+	if err != nil {
+		return "", err
+	}
+	if slices.ContainsFunc(hits, func(h vectorstore.Hit) bool { return echo.Told(s.Text, h.Memory.Text) }) {
+		return onlyRepeated, nil
+	}
+	return "", nil
+}
+
+// known are memories that hold and are near to a text.
+func (c *Considerer) known(ctx context.Context, t Transcript, text string) ([]vectorstore.Hit, error) {
+	if c.Echoes == nil {
+		return nil, nil
+	}
+	return c.Echoes.near(ctx, t.Dialogue.Scope.WithUser(t.Speaker), text, []memory.Status{memory.StatusActive})
+}
+
+// arranged reports whether something is of a kind that is settled by taking note of it: "I'll come at three." "Ok."
+func arranged(k memory.Kind) bool {
+	switch k {
+	case memory.KindAppointment, memory.KindPlan, memory.KindTask, memory.KindDecision, memory.KindRequest:
+		return true
+	default:
+		return false
+	}
+}
+
+// grounds are the messages that a statement cites: the speaker's own, and the assistant's. When it cites none of these they
+// are those that the speaker answered.
+func (t Transcript) grounds(s *memory.Statement) (own, asked []int) {
+	var answered []int
+	last := -1
+	for i, m := range t.Dialogue.Messages {
+		cited := slices.Contains(s.MessageIDs, t.Dialogue.MessageRef(i))
+		switch {
+		case m.Role == memory.RoleAssistant && strings.TrimSpace(m.Content) != "":
+			last = i
+			if cited {
+				asked = append(asked, i)
+			}
+		case cited && m.Role == memory.RoleUser && m.Speaker == t.Speaker:
+			own = append(own, i)
+			if last >= 0 && !slices.Contains(answered, last) {
+				answered = append(answered, last)
+			}
+		}
+	}
+	if len(asked) == 0 {
+		asked = answered
+	}
+	return own, asked
+}
+
+// cite makes a statement cite a message as well. The citations stay in the order of the dialogue.
+func (t Transcript) cite(s *memory.Statement, message int) {
+	refs := append([]string{t.Dialogue.MessageRef(message)}, s.MessageIDs...)
+	s.MessageIDs = nil
+	for i, m := range t.Dialogue.Messages {
+		if ref := t.Dialogue.MessageRef(i); slices.Contains(refs, ref) {
+			s.MessageIDs = append(s.MessageIDs, ref)
+			if m.Time.After(s.ObservedAt) {
+				s.ObservedAt = m.Time
+			}
+		}
+	}
+}

@@ -1,0 +1,206 @@
+// Package evidence checks that what a model states is borne out by what was said: names, numbers, dates and codes of a
+// statement must be in the messages that it cites, or follow from when those were said.
+//
+// It cannot tell whether a statement is true, only whether it has a detail that nobody mentioned, which is how models'
+// inventions look. Spelling does not matter (三, 3 and three; 15:00 and 3pm; traditional and simplified; width and case),
+// and what cannot be compared, a name in another script, say, passes: a true statement that is not trusted is a loss, too.
+package evidence
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/memsidecar/memsidecar/internal/lexical"
+)
+
+// Said is a message.
+type Said struct {
+	Text string // with what its tools gave
+	At   time.Time
+}
+
+// Span is a period of whole days that words may mean.
+type Span struct{ From, To time.Time } // both included, at midnight
+
+// Dates finds the periods that the words of a text may mean that was written at a time, in its location. More than one
+// reading of the same words may be given.
+type Dates func(text string, at time.Time) []Span
+
+// maxText is how much of a message is looked at, in bytes.
+const maxText = 16 << 10
+
+// Checker checks statements about one dialogue. It is not for concurrent use.
+type Checker struct {
+	said    []Said
+	names   []string
+	dates   Dates
+	grounds map[int]*ground // by message; made when they are needed
+}
+
+// NewChecker returns a Checker of statements that rest on these messages. names are those of the people and bots that take
+// part. Without dates DatesIn finds them.
+func NewChecker(said []Said, names []string, dates Dates) *Checker {
+	if dates == nil {
+		dates = DatesIn
+	}
+	return &Checker{said: said, names: names, dates: dates, grounds: map[int]*ground{}}
+}
+
+func (c *Checker) ground(message int) *ground {
+	g := c.grounds[message]
+	if g == nil {
+		s := c.said[message]
+		if len(s.Text) > maxText {
+			s.Text = strings.ToValidUTF8(s.Text[:maxText], "")
+		}
+		g = newGround(s, c.dates)
+		c.grounds[message] = g
+	}
+	return g
+}
+
+// Check says in words which detail of a statement is neither in the cited messages nor follows from them, or "". A detail
+// that is in one of the others instead, which are messages of the same speaker, is borne out when that is cited as well:
+// more are those. Messages are named by their places.
+func (c *Checker) Check(statement string, cited, others []int) (more []int, problem string) {
+	grounds := slices.Clone(cited)
+	var missing []string
+	for _, d := range details(statement) {
+		in := func(message int) bool { return d.in(c.ground(message)) }
+		if slices.ContainsFunc(grounds, in) || d.kind == name && isParticipant(d.text, c.names) {
+			continue
+		}
+		found := false
+		for _, i := range slices.Backward(others) { // the newest first
+			if found = in(i); found {
+				more, grounds = append(more, i), append(grounds, i)
+				break
+			}
+		}
+		if !found {
+			missing = append(missing, fmt.Sprintf("%s %q", d.kind, d.text))
+		}
+	}
+	if len(missing) == 0 {
+		return more, ""
+	}
+	const shown = 5
+	list := strings.Join(missing[:min(len(missing), shown)], ", ")
+	if n := len(missing) - shown; n > 0 {
+		list += fmt.Sprintf(" and %d more", n)
+	}
+	return nil, "the messages do not have the " + list
+}
+
+func isParticipant(text string, names []string) bool {
+	for _, n := range names {
+		for word := range strings.FieldsFuncSeq(fold(n), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+			if word == fold(text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// kind is what a detail is.
+type kind string
+
+const (
+	name   kind = "name"
+	number kind = "number"
+	date   kind = "date"
+	clock  kind = "time"
+	code   kind = "code"
+	title  kind = "title"
+)
+
+// detail is something in a statement that nobody can know who was not told.
+type detail struct {
+	kind kind
+	text string // as written
+	// What it is compared by.
+	folded   string
+	values   []string  // of a number: its readings
+	day      partial   // of a date
+	clock    clockTime // of a time
+	years    bool      // of a number: years or an age, which may follow from a date
+	initials string    // of a name: of all its words
+	inHan    bool      // of a name: the statement is in Chinese
+}
+
+// ground is what a message bears out.
+type ground struct {
+	text    string // folded
+	bare    string // folded, letters and digits only
+	words   []string
+	numbers map[string]bool
+	clocks  []clockTime
+	partial []partial
+	spans   []Span
+	at      time.Time
+	han     bool
+	latin   bool
+}
+
+func newGround(s Said, dates Dates) *ground {
+	g := &ground{text: fold(s.Text), at: s.At, numbers: map[string]bool{}}
+	g.bare = bare(g.text)
+	g.words = strings.FieldsFunc(g.text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) || unicode.Is(unicode.Han, r) })
+	for _, n := range numbersIn(g.text) {
+		g.numbers[n.value] = true
+	}
+	for _, value := range converted(g.text) {
+		g.numbers[value] = true
+	}
+	g.clocks = clocksIn(g.text)
+	g.partial = partialsIn(g.text)
+	g.spans = dates(s.Text, s.At)
+	han := 0
+	for _, r := range g.text {
+		if unicode.Is(unicode.Han, r) {
+			han++
+		}
+		g.latin = g.latin || r >= 'a' && r <= 'z'
+	}
+	g.han = han > 1
+	return g
+}
+
+// fold is a text as it is compared: in lower case, half width, simplified.
+func fold(text string) string {
+	text = strings.ToLower(norm.NFKC.String(text))
+	text = strings.NewReplacer("’", "'", "‘", "'", "–", "-", "—", "-").Replace(text)
+	return lexical.Simplified(text)
+}
+
+// bare is a folded text without anything but letters and digits.
+func bare(folded string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, folded)
+}
+
+func (d detail) in(g *ground) bool {
+	switch d.kind {
+	case number:
+		return g.hasNumber(d)
+	case date:
+		return g.hasDate(d.day)
+	case clock:
+		return g.hasClock(d.clock)
+	case name:
+		return g.hasName(d)
+	default:
+		b := bare(d.folded)
+		return b == "" || strings.Contains(g.bare, b)
+	}
+}

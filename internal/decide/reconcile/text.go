@@ -1,0 +1,166 @@
+package reconcile
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/memsidecar/memsidecar/internal/lexical"
+)
+
+// contractions are written out, so that a negation is a word of its own.
+var contractions = strings.NewReplacer("’", "'", "can't", "can not", "Can't", "can not", "cannot", "can not", "won't", "will not",
+	"n't", " not", "noes longer", "no longer", "'re ", " are ", "'ve ", " have ", "'ll ", " will ",
+	"favorite", "favourite", "Favorite", "favourite", "any more", "anymore", "e-mail", "email", "E-mail", "email")
+
+// simplified writes the characters that the patterns have in their simplified forms.
+var simplified = func() *strings.Replacer {
+	const pairs = "戶户歡欢愛爱討讨厭厌電电話话郵邮號号碼码職职離离結结單单歲岁體体學学業业現现處处時时區区養养貓猫寵宠" +
+		"媽妈爺爷奶奶女女辭辞裝装換换變变為为稱称呼呼從从來来過过還还沒没別别無无記记憶忆關关於于說说訴诉請请讓让" +
+		"見见會会議议預预約约診诊療疗週周禮礼點点鐘钟兩两個个這这裡里裏里邊边間间開开東东車车飛飞機机場场劃划計计準准備备" +
+		"買买賣卖錢钱費费薪薪資资貸贷還还懷怀婚婚訂订單单戀恋愛爱對对親亲長长輕轻國国際际語语漢汉粵粤韓韩英英" +
+		"門门問问題题應应該该當当將将與与並并種种類类嗎吗甚什麼么樣样讀读書书寫写聽听視视頻频劇剧樂乐遊游戲戏" +
+		"紅红綠绿藍蓝黃黄顏颜飲饮飯饭麵面雞鸡鴨鸭魚鱼豬猪羅罗馬马龍龙鳥鸟專专師师醫医護护員员經经濟济銀银級级總总監监"
+	runes := []rune(pairs)
+	list := make([]string, 0, len(runes))
+	for _, r := range runes {
+		list = append(list, string(r))
+	}
+	return strings.NewReplacer(list...)
+}()
+
+// plain is a text in one width and script, with its words as the patterns have them. Capitals stay: they tell names.
+func plain(text string) string {
+	text = contractions.Replace(norm.NFKC.String(text))
+	text = strings.Join(strings.Fields(simplified.Replace(text)), " ")
+	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(".!?。！？…~", r) })
+}
+
+var (
+	// breaks are what clauses end at, once marked has written the commas as semicolons.
+	breaks = regexp.MustCompile(`(?i)[;。!?]+\s*|\.\s+|\s+[–—-]{1,2}\s+|\s+(?:and|but|then|because|although|while|since|so that)\s+`)
+	// userEN and userZH begin a statement about the user.
+	userEN = regexp.MustCompile(`(?i)^(?:the |this )?user\b(?:'s)?`)
+	userZH = regexp.MustCompile(`^(?:该|这位|这个)?(?:用户|使用者)`)
+	// leads stand before the subject without changing what is said.
+	leads = regexp.MustCompile(`(?i)^(?:(?:as )?(?:it )?turns out(?: that)?|apparently|actually|in fact|unfortunately|luckily|finally|sadly|by the way|the doctors? (?:says|said)(?: that)?|the user (?:asked|asks|wants) (?:the assistant )?to (?:remember|note)(?: that|:)?)[,:]?\s+|^(?:用户(?:要求|希望|让)?(?:助手)?(?:记住|记一下|记下)[:,]?|医生说|原来|其实|结果|后来|检查发现|没想到|幸好|可惜|顺便说一下)[,:]?`)
+	han   = regexp.MustCompile(`\p{Han}`)
+)
+
+// answered is how an answer is told that says little without its question.
+var answered = regexp.MustCompile(`^(?:Asked ".+?", the user answered(?:, as corrected later)?: "|助手问“.+?”,用户回答(?:\(后来更正\))?“)(.+?)[."”]*$`)
+
+// clauses are the parts of a statement, each with a subject: a part without one is about the user as the first is.
+func clauses(text string) []string {
+	var list []string
+	if rest := leads.ReplaceAllString(text, ""); rest != "" {
+		text = rest
+	}
+	if m := answered.FindStringSubmatch(text); m != nil { // what was answered is what is said
+		text = m[1]
+	}
+	for _, part := range breaks.Split(commaless(text), -1) {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		switch {
+		case userEN.MatchString(part):
+			part = userEN.ReplaceAllStringFunc(part, func(s string) string {
+				if strings.HasSuffix(s, "'s") {
+					return "the user's"
+				}
+				return "the user"
+			})
+		case userZH.MatchString(part):
+			part = userZH.ReplaceAllString(part, "用户")
+		case len(list) == 0:
+		case han.MatchString(part):
+			part = "用户" + part
+		default:
+			part = "the user " + part
+		}
+		list = append(list, part)
+	}
+	return list
+}
+
+// commaless writes a semicolon for each comma that is not inside a number.
+func commaless(text string) string {
+	runes := []rune(text)
+	for i, r := range runes {
+		inside := i > 0 && i+1 < len(runes) && unicode.IsDigit(runes[i-1]) && unicode.IsDigit(runes[i+1])
+		if r == ',' && !inside {
+			runes[i] = ';'
+		}
+	}
+	return string(runes)
+}
+
+// spoken are the words of a text that carry content, in order, each as its form for comparing.
+func spoken(text string) []string {
+	var list []string
+	for _, t := range lexical.Tokens(text) {
+		if t.Kind == lexical.CharPair || t.Kind == lexical.Compound || t.Function && t.Kind != lexical.Char {
+			continue
+		}
+		if t.Kind == lexical.Char && t.Function && !meantChars[t.Term] {
+			continue
+		}
+		term := t.Term
+		if base, ok := irregular[t.Surface]; ok {
+			term = base
+		}
+		list = append(list, term)
+	}
+	return list
+}
+
+// meantChars carry content in what users say of themselves, though they often do not.
+var meantChars = set("有 会 能 最 每 更")
+
+// irregular are past forms, by the stem of their verb.
+var irregular = map[string]string{
+	"went": "go", "gone": "go", "bought": "buy", "ate": "eat", "eaten": "eat", "drank": "drink", "drunk": "drink", "got": "get",
+	"gotten": "get", "took": "take", "taken": "take", "made": "make", "saw": "see", "seen": "see", "met": "meet", "found": "find",
+	"left": "leav", "sold": "sell", "began": "begin", "begun": "begin", "ran": "run", "wrote": "write", "written": "write",
+	"read": "read", "built": "build", "learnt": "learn", "taught": "teach", "flew": "fli", "flown": "fli", "gave": "give",
+	"given": "give", "had": "have", "has": "have", "did": "do", "done": "do", "drove": "drive", "driven": "drive", "spent": "spend",
+	"paid": "pay", "sent": "send", "grew": "grow", "chose": "choos", "chosen": "choos", "became": "becom", "swam": "swim",
+	"sang": "sing", "slept": "sleep", "won": "win", "lost": "lose", "rode": "ride", "kept": "keep", "caught": "catch",
+}
+
+// set makes a set of words.
+func set(lists ...string) map[string]bool {
+	all := map[string]bool{}
+	for _, list := range lists {
+		for w := range strings.FieldsSeq(list) {
+			all[w] = true
+		}
+	}
+	return all
+}
+
+// within reports whether every word of a is one of b.
+func within(a, b []string) bool {
+	has := set(b...)
+	for _, w := range a {
+		if !has[w] {
+			return false
+		}
+	}
+	return true
+}
+
+// without leaves the words of a set out.
+func without(words []string, out map[string]bool) []string {
+	var list []string
+	for _, w := range words {
+		if !out[w] {
+			list = append(list, w)
+		}
+	}
+	return list
+}

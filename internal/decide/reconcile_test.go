@@ -1,0 +1,253 @@
+package decide_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/decide/reconcile"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+)
+
+// stating makes a statement of each line that is said.
+func stating() *judge {
+	return &judge{summarize: func(t decide.Transcript) ([]memory.Statement, error) {
+		var list []memory.Statement
+		for i, m := range t.Dialogue.Messages {
+			for line := range strings.Lines(m.Content) {
+				s := memory.Statement{
+					Language: "en", Kind: memory.KindFact, Importance: 0.5,
+					MessageIDs: []string{t.Dialogue.MessageRef(i)}, Quote: m.Content, ObservedAt: m.Time,
+				}
+				s.Text, s.Forget = strings.CutPrefix(strings.TrimSpace(line), "FORGET ")
+				if text, doubtful := strings.CutPrefix(s.Text, "DOUBT "); doubtful {
+					s.Text, s.Quarantine = text, "no message says so"
+				}
+				list = append(list, s)
+			}
+		}
+		return list, nil
+	}}
+}
+
+// talk is what a user says at a time, in a group.
+func talk(id, group string, at time.Time, lines ...string) decide.Request {
+	return decide.Request{Wait: time.Minute, Dialogue: memory.Dialogue{
+		Scope:    memory.Scope{Namespace: "n", UserID: id, Channel: memory.Channel{Kind: memory.ChannelGroup, ID: group}},
+		Messages: []memory.Message{{Role: memory.RoleUser, Speaker: id, Content: strings.Join(lines, "\n"), Time: at}},
+	}}
+}
+
+// newReconciling is a system whose reconciler is the rules unless another is given.
+func newReconciling(t *testing.T, r decide.Reconciler) *system {
+	t.Helper()
+	s := newSystem(t, stating())
+	s.Reconciler, s.ReconcileRules = r, reconcile.New()
+	return s
+}
+
+// in lists what a user's memories of some statuses say, oldest first.
+func (s *system) in(t *testing.T, id string, statuses ...memory.Status) []memory.Memory {
+	t.Helper()
+	page, err := s.store.List(t.Context(), user(id), vectorstore.ListQuery{
+		Filter: vectorstore.Filter{Audience: memory.Everything(), Statuses: statuses}, OldestFirst: true, Limit: 100,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page.Memories
+}
+
+func (s *system) holds(t *testing.T, id string, want ...string) {
+	t.Helper()
+	var got []string
+	for _, m := range s.in(t, id) {
+		got = append(got, m.Text)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s's memories are %q, want %q", id, got, want)
+	}
+}
+
+var monday = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+
+// TestSuperseded: what is said later takes the place of what it contradicts, which stays as history; what repeats it is
+// counted; and what was said before, but comes after, is history at once.
+func TestSuperseded(t *testing.T) {
+	s := newReconciling(t, reconcile.New())
+	first := s.consider(t, talk("u", "g", monday, "The user lives in Beijing.", "The user likes jazz."))
+	second := s.consider(t, talk("u", "g", monday.AddDate(0, 0, 2), "The user moved to Shanghai.", "The user loves jazz."))
+	s.holds(t, "u", "The user likes jazz.", "The user moved to Shanghai.")
+	c := second.Outcome.Changes
+	if len(c) != 2 || c[0].Action != memory.ActionUpdated || !slices.Equal(c[0].Related, []string{first.Outcome.Changes[0].MemoryID}) ||
+		!strings.Contains(c[0].Reason, "Beijing") || c[1].Action != memory.ActionReinforced || c[1].MemoryID != first.Outcome.Changes[1].MemoryID {
+		t.Errorf("the changes are %+v", c)
+	}
+	jazz := s.in(t, "u")[0]
+	if jazz.Mentions != 2 || !jazz.LastSaidAt.Equal(monday.AddDate(0, 0, 2)) {
+		t.Errorf("what was repeated is %+v", jazz)
+	}
+	late := s.consider(t, talk("u", "g", monday.AddDate(0, 0, 1), "The user lives in Chengdu."))
+	if c := late.Outcome.Changes; c[0].Action != memory.ActionOutdated || !slices.Equal(c[0].Related, []string{second.Outcome.Changes[0].MemoryID}) || c[0].Reason == "" {
+		t.Errorf("what comes late is %+v", c)
+	}
+	s.holds(t, "u", "The user likes jazz.", "The user moved to Shanghai.")
+	history := s.in(t, "u", memory.StatusSuperseded)
+	if len(history) != 2 || !history[0].ValidTo.Equal(monday.AddDate(0, 0, 2)) || !history[1].ValidTo.Equal(monday.AddDate(0, 0, 2)) {
+		t.Errorf("the history is %+v", history)
+	}
+	s.consider(t, talk("u", "g", monday.AddDate(0, 0, 5), "The user lives in Beijing."))
+	s.holds(t, "u", "The user likes jazz.", "The user lives in Beijing.")
+}
+
+// TestReconciledInOneDialogue: who corrects themselves is believed.
+func TestReconciledInOneDialogue(t *testing.T) {
+	s := newReconciling(t, reconcile.New())
+	c := s.consider(t, talk("u", "g", monday, "The user lives in Beijing.", "The user lives in Shanghai.", "The user moved to Shanghai."))
+	s.holds(t, "u", "The user lives in Shanghai.")
+	for i, want := range []memory.Action{memory.ActionAdded, memory.ActionUpdated, memory.ActionReinforced} {
+		if c.Outcome.Changes[i].Action != want {
+			t.Errorf("change %d is %+v", i, c.Outcome.Changes[i])
+		}
+	}
+}
+
+// TestReconciledWithinVisibility: what was said elsewhere, or by somebody else, is not compared.
+func TestReconciledWithinVisibility(t *testing.T) {
+	r := &deciding{}
+	s := newReconciling(t, r)
+	s.consider(t, talk("u", "g", monday, "The user lives in Beijing.", "The user likes cats."))
+	s.consider(t, talk("v", "g", monday, "The user lives in Beijing."))
+	c := s.consider(t, talk("u", "h", monday.AddDate(0, 0, 1), "The user moved to Shanghai.", "The user likes cats.", "FORGET The user likes cats."))
+	for _, claim := range r.last.Claims {
+		if len(claim.Near) > 0 {
+			t.Errorf("near to %q is %q", claim.Statement.Text, claim.Near[0].Memory.Text)
+		}
+	}
+	if c.Outcome.Changes[0].Action != memory.ActionAdded || len(c.Outcome.Changes[2].Related) != 1 {
+		t.Errorf("in another group: %+v", c.Outcome.Changes)
+	}
+	s.holds(t, "u", "The user lives in Beijing.", "The user likes cats.", "The user moved to Shanghai.")
+	s.holds(t, "v", "The user lives in Beijing.")
+}
+
+// TestForgetRequest: what the user asks to forget is withdrawn, and the request itself is no memory.
+func TestForgetRequest(t *testing.T) {
+	s := newReconciling(t, reconcile.New())
+	first := s.consider(t, talk("u", "g", monday, "The user's ex is called Tom.", "The user likes cats."))
+	c := s.consider(t, talk("u", "g", monday, "FORGET the user's ex", "FORGET the user's parrot", "The user likes tea."))
+	s.holds(t, "u", "The user likes cats.", "The user likes tea.")
+	changes := c.Outcome.Changes
+	if len(changes) != 3 || changes[0].Action != memory.ActionWithdrawn || changes[0].MemoryID != first.Outcome.Changes[0].MemoryID || changes[0].Reason == "" ||
+		changes[1].Action != memory.ActionWithdrawn || changes[1].MemoryID != "" || !strings.Contains(changes[1].Reason, "nothing that is known") ||
+		changes[2].Action != memory.ActionAdded {
+		t.Errorf("the changes are %+v", changes)
+	}
+	if gone := s.in(t, "u", memory.StatusWithdrawn); len(gone) != 1 || gone[0].Text != "The user's ex is called Tom." {
+		t.Errorf("withdrawn is %+v", gone)
+	}
+	if c := s.consider(t, talk("u", "g", monday, "FORGET the user's parrot")); c.State != memory.StateRemembered || len(c.Outcome.Changes) != 1 {
+		t.Errorf("nothing to forget: %+v", c)
+	}
+}
+
+// TestDoubtful: a statement that is not trusted is stored, and takes no place.
+func TestDoubtful(t *testing.T) {
+	s := newReconciling(t, reconcile.New())
+	s.consider(t, talk("u", "g", monday, "The user lives in Beijing."))
+	c := s.consider(t, talk("u", "g", monday, "DOUBT The user moved to Shanghai."))
+	if change := c.Outcome.Changes[0]; change.Action != memory.ActionQuarantined || change.Reason != "no message says so" {
+		t.Errorf("%+v", change)
+	}
+	s.holds(t, "u", "The user lives in Beijing.")
+}
+
+// deciding is a reconciler that a test scripts.
+type deciding struct {
+	reconcile.Rules
+	errs  []error
+	calls int
+	last  decide.ReconcileInput
+}
+
+func (d *deciding) Reconcile(ctx context.Context, input decide.ReconcileInput) ([]decide.Resolution, error) {
+	d.calls++
+	d.last = input
+	if len(d.errs) > 0 {
+		err := d.errs[0]
+		d.errs = d.errs[1:]
+		return nil, err
+	}
+	return d.Rules.Reconcile(ctx, input)
+}
+
+// TestReconciledOnce: a crash between the decision and its effect decides nothing anew, though what is known changed.
+func TestReconciledOnce(t *testing.T) {
+	r := &deciding{}
+	s := newReconciling(t, r)
+	s.consider(t, talk("u", "g", monday, "The user lives in Beijing."))
+	s.memories.fail(&memory.TransientError{Err: errors.New("hiccup")}, &memory.TransientError{Err: errors.New("hiccup")})
+	c := s.consider(t, talk("u", "g", monday, "The user moved to Shanghai."))
+	if c.Attempts != 3 || c.Outcome.Changes[0].Action != memory.ActionUpdated || r.calls != 2 || len(s.judge.asked()) != 2 {
+		t.Errorf("asked %d and %d times: %+v", r.calls, len(s.judge.asked()), c)
+	}
+	s.holds(t, "u", "The user moved to Shanghai.")
+}
+
+// TestReconcilerAway: the dialogue waits for it, and is not decided anew; a budget that is used up, or answers that cannot
+// be used, leave it to the rules, which is said.
+func TestReconcilerAway(t *testing.T) {
+	away := &memory.TransientError{Err: errors.New("503")}
+	for name, test := range map[string]struct {
+		errs     []error
+		attempts int
+		says     string
+	}{
+		"away":     {[]error{away, away}, 3, ""},
+		"budget":   {[]error{&memory.BudgetError{}}, 1, "compared with what is known by rules"},
+		"nonsense": {[]error{errors.New("the model's answers cannot be used")}, 1, "cannot be used"},
+	} {
+		r := &deciding{}
+		s := newReconciling(t, r)
+		s.consider(t, talk("u", "g", monday, "The user lives in Beijing."))
+		r.errs = test.errs
+		asked := len(s.judge.asked())
+		c := s.consider(t, talk("u", "g", monday, "The user moved to Shanghai."))
+		if c.Attempts != test.attempts || !strings.Contains(c.Outcome.Reason, test.says) || len(s.judge.asked())-asked != 1 {
+			t.Errorf("%s: asked %d times, %+v", name, len(s.judge.asked())-asked, c)
+		}
+		s.holds(t, "u", "The user moved to Shanghai.")
+	}
+}
+
+// careless is a reconciler that names what it may not.
+type careless struct{ reconcile.Rules }
+
+func (careless) Reconcile(_ context.Context, input decide.ReconcileInput) ([]decide.Resolution, error) {
+	return []decide.Resolution{
+		{Action: decide.TreatSame, Targets: []string{"mem_of_somebody_else"}},
+		{Action: decide.TreatSupersede, Targets: []string{input.Claims[2].MemoryID}},
+		{Action: decide.TreatWithdraw, Targets: []string{input.Claims[0].MemoryID}},
+	}, nil
+}
+
+// TestCarelessReconciler: what cannot be done is not done, and nothing is lost.
+func TestCarelessReconciler(t *testing.T) {
+	s := newReconciling(t, careless{})
+	s.consider(t, talk("u", "g", monday, "The user likes tea.", "The user likes cats.", "The user likes jazz."))
+	s.holds(t, "u", "The user likes tea.", "The user likes cats.", "The user likes jazz.")
+}
+
+// TestNearIsAway: when storage fails while near memories are looked for, the dialogue waits.
+func TestNearIsAway(t *testing.T) {
+	s := newReconciling(t, reconcile.New())
+	s.memories.failSearch(&memory.TransientError{Err: errors.New("hiccup")})
+	if c := s.consider(t, talk("u", "g", monday, "The user likes tea.")); c.Attempts != 2 || c.State != memory.StateRemembered || len(s.judge.asked()) != 1 {
+		t.Errorf("%+v", c)
+	}
+}

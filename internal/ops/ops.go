@@ -1,0 +1,87 @@
+// Package ops is the optional HTTP port for operators and their programs: whether the process lives and is ready, metrics,
+// and profiles. Users' texts do not pass it.
+package ops
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"time"
+)
+
+// Parts is what the port serves.
+type Parts struct {
+	// Problems says what keeps the sidecar from storing and recalling, in words; none when it is ready.
+	Problems func() []string
+	// Metrics answers Prometheus.
+	Metrics http.Handler
+	// Pprof serves profiles of the running process.
+	Pprof bool
+	// Guard wraps what only an operator may see: the profiles. nil lets everybody who reaches the port see them.
+	Guard func(http.Handler) http.Handler
+}
+
+// Handler serves /healthz, /readyz and /metrics, and /debug/pprof/ if it is wanted.
+func Handler(p Parts) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if problems := p.Problems(); len(problems) > 0 {
+			say(w, http.StatusServiceUnavailable, strings.Join(problems, "\n"))
+			return
+		}
+		say(w, http.StatusOK, "ok")
+	})
+	mux.Handle("GET /metrics", p.Metrics)
+	if p.Pprof {
+		guard := p.Guard
+		if guard == nil {
+			guard = func(h http.Handler) http.Handler { return h }
+		}
+		for path, handler := range map[string]http.HandlerFunc{
+			"/debug/pprof/": pprof.Index, "/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,
+			"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,
+		} {
+			mux.Handle(path, guard(handler))
+		}
+	}
+	return mux
+}
+
+func say(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text+"\n") // whoever asked is gone
+}
+
+// Server serves a handler on a port.
+type Server struct{ http *http.Server }
+
+// NewServer returns a server that Serve sets going.
+func NewServer(handler http.Handler, log *slog.Logger) *Server {
+	return &Server{&http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}}
+}
+
+// Serve answers requests on the listener until Stop; then it returns nil.
+func (s *Server) Serve(listener net.Listener) error {
+	if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Stop lets running requests finish until the context ends; then it cuts them off.
+func (s *Server) Stop(ctx context.Context) {
+	if s.http.Shutdown(ctx) != nil {
+		_ = s.http.Close() // what is cut off ends in an error for its caller
+	}
+}

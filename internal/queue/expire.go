@@ -1,0 +1,52 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+const (
+	// expireEvery is how often what ended long ago is deleted, besides at the start.
+	expireEvery = time.Hour
+	// expireStep is how many dialogues one write deletes: other writes wait meanwhile.
+	expireStep = 200
+)
+
+// expireRegularly deletes what ended long ago, at the start and then every hour.
+func (p *Pool) expireRegularly() {
+	if p.options.Retention <= 0 && p.options.FailedRetention <= 0 {
+		return
+	}
+	ticker := time.NewTicker(expireEvery)
+	defer ticker.Stop()
+	for {
+		if err := p.expire(p.ctx); err != nil && !errors.Is(err, memory.ErrUnavailable) && p.ctx.Err() == nil {
+			p.options.Log.Error("deleting old considerations", "error", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *Pool) expire(ctx context.Context) error {
+	now := time.Now()
+	e := Expiry{Limit: expireStep}
+	if p.options.Retention > 0 {
+		e.EndedBefore = now.Add(-p.options.Retention)
+	}
+	if p.options.FailedRetention > 0 {
+		e.FailedBefore = now.Add(-p.options.FailedRetention)
+	}
+	for {
+		deleted, err := p.store.Expire(ctx, e)
+		if err != nil || deleted == 0 {
+			return err
+		}
+	}
+}

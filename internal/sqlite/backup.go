@@ -1,0 +1,122 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// ErrExists means that something is where a file is to be made.
+var ErrExists = errors.New("the file exists already")
+
+// BackupOptions describes a backup.
+type BackupOptions struct {
+	// Replace allows a file of that name to be replaced.
+	Replace bool
+	// Progress is called now and then with how much is written, and how much it will be at most. Optional.
+	Progress func(written, total int64)
+}
+
+// Backup is what was made.
+type Backup struct {
+	File   string `json:"file"`
+	Bytes  int64  `json:"bytes"`
+	Schema int64  `json:"schema"` // version of the tables
+}
+
+// MakeBackup copies the database of a data folder, as it is at one moment, into a file of its own, beside a running sidecar or
+// without one. The file is compact and has nothing in it of what was deleted. It is verified and on disk before it gets its
+// name, so that a file of that name is always whole.
+func MakeBackup(ctx context.Context, dir, file string, o BackupOptions) (b Backup, err error) {
+	if _, err := os.Lstat(file); err == nil && !o.Replace {
+		return b, fmt.Errorf("%s: %w", file, ErrExists)
+	}
+	s, err := openSnapshot(ctx, DatabasePath(dir))
+	if err != nil {
+		return b, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if _, err := s.schema(ctx); err != nil {
+		return b, err
+	}
+	var pages, size int64
+	if err := s.QueryRow(ctx, `SELECT page_count, page_size FROM pragma_page_count, pragma_page_size`).Scan(&pages, &size); err != nil {
+		return b, err
+	}
+	// VACUUM begins a transaction of its own.
+	if _, err := s.conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+		return b, err
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*.part")
+	if err != nil {
+		return b, err
+	}
+	part := f.Name()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, removeIfThere(part))
+		}
+	}()
+	if err := f.Close(); err != nil {
+		return b, err
+	}
+	stop := watch(part, pages*size, o.Progress)
+	_, err = s.conn.ExecContext(ctx, "VACUUM INTO ?", part)
+	stop()
+	if err != nil {
+		return b, fmt.Errorf("writing %s: %w", part, err)
+	}
+	if err := syncFile(part); err != nil {
+		return b, err
+	}
+	if b.Schema, err = verify(ctx, part, "the new backup"); err != nil {
+		return b, err
+	}
+	info, err := os.Stat(part)
+	if err != nil {
+		return b, err
+	}
+	b.File, b.Bytes = file, info.Size()
+	if err := os.Rename(part, file); err != nil {
+		return b, err
+	}
+	return b, syncFolder(filepath.Dir(file))
+}
+
+// watch tells how large a file is until it is stopped.
+func watch(file string, total int64, progress func(written, total int64)) (stop func()) {
+	if progress == nil {
+		return func() {}
+	}
+	ended, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			if info, err := os.Stat(file); err == nil {
+				progress(min(info.Size(), total), total)
+			}
+			select {
+			case <-tick.C:
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(ended)
+		<-done
+	}
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package sqlite
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/gofrs/flock"
+)
+
+const lockName = "memsidecar.lock"
+
+// ErrLocked means that another sidecar uses the data folder.
+var ErrLocked = errors.New("another memsidecar uses this data folder: stop it, or give this one another data_dir")
+
+// DatabasePath is where the database of a data folder is.
+func DatabasePath(dir string) string { return filepath.Join(dir, fileName) }
+
+func newLock(dir string) *flock.Flock {
+	return flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o600))
+}
+
+// lockFolder makes the folder when it is missing, and keeps every sidecar out until the lock is closed.
+func lockFolder(dir string) (*flock.Flock, error) {
+	if err := makeFolder(dir); err != nil {
+		return nil, err
+	}
+	lock := newLock(dir)
+	got, err := lock.TryLock()
+	if err == nil && !got {
+		err = ErrLocked
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return lock, nil
+}
+
+// makeFolder makes the data folder and those above it, so that they are still there after a loss of power: a file that was
+// synced is gone when the folder that names it is.
+func makeFolder(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+			break
+		}
+		missing = append(missing, at)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, made := range missing {
+		if err := syncFolder(filepath.Dir(made)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// syncFolder makes durable which files are in a folder. Windows has no such call and needs none: NTFS logs it.
+func syncFolder(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// syncFile makes durable what is in a file.
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

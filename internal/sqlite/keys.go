@@ -1,0 +1,40 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+)
+
+// keyBytes is the length of a key, for AES-256.
+const keyBytes = 32
+
+// Keys keeps the random keys of a database, with which the sidecar seals what it hands out and wants back as it was.
+type Keys struct{ db Access }
+
+// NewKeys returns the keys of the database.
+func NewKeys(db Access) *Keys { return &Keys{db} }
+
+// Get returns the key of a name, which is made when it is asked for first.
+func (k *Keys) Get(ctx context.Context, name string) (key []byte, err error) {
+	err = k.db.Read(ctx, func(q Querier) error {
+		err := q.QueryRow(ctx, `SELECT key FROM keys WHERE name = ?`, name).Scan(&key)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	if err != nil || key != nil {
+		return key, err
+	}
+	err = k.db.Write(ctx, func(tx *Tx) error {
+		made := make([]byte, keyBytes)
+		_, _ = rand.Read(made) // never fails
+		if _, err := tx.Exec(ctx, `INSERT INTO keys (name, key) VALUES (?, ?) ON CONFLICT DO NOTHING`, name, made); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, `SELECT key FROM keys WHERE name = ?`, name).Scan(&key)
+	})
+	return key, err
+}

@@ -1,0 +1,352 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+)
+
+// folder makes a data folder with something in most tables, and closes it.
+func folder(t *testing.T) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "data")
+	s := open(t, sqlite.Options{Dir: dir})
+	h := newHistory(t, s)
+	for range 3 {
+		h.say(scope("ann", "s"), filler("ann")...)
+	}
+	h.say(scope("ann", "s"), by("ann", "the violet parrot"))
+	h.index()
+	mustExec(t, s,
+		`INSERT INTO fingerprints (id, name) VALUES (1, 'local/x@2#1')`,
+		`INSERT INTO model_choices VALUES ('embedding', 'local/x@2#1')`,
+		`INSERT INTO memories (row, user_row, id, agent_id, channel_kind, channel_id, session_id, visibility, text, text_key, language, kind,
+			importance, explicit, provenance, created_at, updated_at, observed_at, mentions, last_said_at)
+			SELECT 1, id, 'm', '', '', '', '', '', 'likes tea', x'', 'en', 'fact', 1, 0, '{}', 0, 0, 0, 1, 0 FROM users WHERE user_id = 'ann'`,
+		`INSERT INTO embeddings (memory_row, fingerprint, chunk, vector) VALUES (1, 1, 0, x'0000000000000000')`,
+		`INSERT INTO memory_revisions (user_row, id, change, memory_row, other_id, before, reason, consideration_id, at, reverted)
+			SELECT id, 'r', 'edited', 1, '', '{}', '', '', 0, 0 FROM users WHERE user_id = 'ann'`,
+		`INSERT INTO dialogues (row, id, namespace, user_id, agent_id, channel_kind, channel_id, session_id, visibility, payload_hash, messages,
+			message_count, created_at) VALUES (1, 'd', 'n', 'ann', '', '', '', '', '', x'', '[]', 0, 0)`,
+		`INSERT INTO considerations (dialogue_row, namespace, user_id, state, due_at, attempts, outcome, accepted_at, updated_at)
+			VALUES (1, 'n', 'ann', 'pending', 1, 0, '{}', 0, 0)`,
+	)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func check(t *testing.T, file string, backup bool) sqlite.Report {
+	t.Helper()
+	r, err := sqlite.Check(t.Context(), file, backup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestCheckFindsWhatIsWrong: each thing that is broken is found by the check that is about it, and by no other.
+func TestCheckFindsWhatIsWrong(t *testing.T) {
+	dir := folder(t)
+	if r := check(t, sqlite.DatabasePath(dir), false); !r.Sound() || len(r.Findings) < 9 {
+		t.Fatalf("what is sound is %+v", r)
+	}
+	good, err := os.ReadFile(sqlite.DatabasePath(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ by, statement string }{
+		{"references", `PRAGMA foreign_keys = OFF; DELETE FROM dialogues`},
+		{"references", `PRAGMA foreign_keys = OFF; DELETE FROM fingerprints; UPDATE model_choices SET part = 'x'`},
+		{"memories", `UPDATE memories SET provenance = '{'`},
+		{"memories", `UPDATE memories SET superseded_by = id`},
+		{"memories", `INSERT INTO users (id, namespace, user_id) VALUES (99, 'n', 'eve'); UPDATE memory_revisions SET user_row = 99`},
+		{"memories", `UPDATE memory_revisions SET before = ''`},
+		{"considerations", `UPDATE dialogues SET messages = '['`},
+		{"considerations", `DELETE FROM considerations`},
+		{"considerations", `UPDATE considerations SET due_at = NULL`},
+		{"considerations", `UPDATE considerations SET state = 'failed'`},
+		{"considerations", `UPDATE considerations SET namespace = 'x'`},
+		{"considerations", `UPDATE considerations SET checkpoint = 'x'`},
+		{"sessions", `UPDATE sessions SET messages = messages + 1`},
+		{"sessions", `UPDATE sessions SET participants = 0`},
+		{"sessions", `UPDATE sessions SET last_position = 1`},
+		{"sessions", `INSERT INTO current_sessions SELECT 9, 'n', 12345, '', min(row) FROM sessions`},
+		{"vectors", `UPDATE embeddings SET vector = x'00000000'`},
+		{"vectors", `UPDATE embeddings SET chunk = 1`},
+		{"vectors", `DELETE FROM embeddings`},
+		{"vectors", `UPDATE model_choices SET choice = 'local/y@2#1'`},
+		{"keywords", `DELETE FROM message_postings WHERE term = (SELECT max(term) FROM message_postings)`},
+		{"keywords", `UPDATE message_postings SET data = (SELECT data FROM message_postings ORDER BY length(data) DESC LIMIT 1)`},
+		{"keywords", `UPDATE message_indexes SET messages = messages + 1`},
+		{"keywords", `UPDATE message_indexes SET indexed_upto = indexed_upto - 1`},
+		{"keywords", `DELETE FROM message_indexes`},
+	} {
+		remove(t, sqlite.DatabasePath(dir)+"-wal")
+		write(t, sqlite.DatabasePath(dir), good)
+		raw(t, dir, c.statement)
+		for _, f := range check(t, sqlite.DatabasePath(dir), false).Findings {
+			if wrong := f.Problems > 0; wrong != (f.Check == c.by) {
+				t.Errorf("%s: %s finds %d problems: %q", c.statement, f.Check, f.Problems, f.Examples)
+			} else if wrong && (f.Remedy == "" || len(f.Examples) == 0) {
+				t.Errorf("%s: %+v does not say what to do", c.statement, f)
+			}
+		}
+	}
+	bad := bytes.Clone(good)
+	copy(bad[len(bad)-3*4096:], bytes.Repeat([]byte{0xAA}, 4096))
+	remove(t, sqlite.DatabasePath(dir)+"-wal")
+	write(t, sqlite.DatabasePath(dir), bad)
+	if r := check(t, sqlite.DatabasePath(dir), false); r.Sound() || r.Findings[0].Check != "pages" || r.Findings[0].Problems == 0 {
+		t.Errorf("a broken page: %+v", r.Findings[0])
+	}
+}
+
+// TestBackupWhileWriting: a backup is of one moment, however much is written meanwhile, and holds nothing that was deleted.
+func TestBackupWhileWriting(t *testing.T) {
+	dir := folder(t)
+	s := open(t, sqlite.Options{Dir: dir})
+	mustExec(t, s, `CREATE TABLE pair (a INTEGER, b INTEGER)`, `INSERT INTO pair VALUES (0, 0)`,
+		`CREATE TABLE notes (text TEXT)`, `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
+			INSERT INTO notes SELECT 'unmistakable secret' || hex(randomblob(500)) FROM n`, `DELETE FROM notes`)
+	ctx, stop := context.WithCancel(t.Context())
+	var writer sync.WaitGroup
+	started := make(chan struct{})
+	writer.Go(func() {
+		once := sync.OnceFunc(func() { close(started) })
+		for ctx.Err() == nil {
+			if err := exec(t.Context(), s, `UPDATE pair SET a = a + 1`, `UPDATE pair SET b = b + 1`); err != nil {
+				t.Error(err)
+			}
+			once()
+		}
+	})
+	<-started
+	file := filepath.Join(t.TempDir(), "backup.db")
+	for i := range 3 {
+		var told int64
+		b, err := sqlite.MakeBackup(t.Context(), dir, file, sqlite.BackupOptions{Replace: i > 0, Progress: func(_, total int64) { told = total }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Bytes != int64(len(data)) || told < b.Bytes || bytes.Contains(data, []byte("unmistakable")) {
+			t.Errorf("%+v of %d bytes, told %d, with what was deleted: %v", b, len(data), told, bytes.Contains(data, []byte("unmistakable")))
+		}
+		if r := check(t, file, true); !r.Sound() {
+			t.Errorf("the backup is %+v", r)
+		}
+		restored := filepath.Join(t.TempDir(), "restored")
+		if _, err := sqlite.Restore(t.Context(), file, restored, false, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		other := open(t, sqlite.Options{Dir: restored})
+		if a, b := value[int](t, other, `SELECT a FROM pair`), value[int](t, other, `SELECT b FROM pair`); a != b || a == 0 {
+			t.Errorf("the backup has %d and %d", a, b)
+		}
+	}
+	stop()
+	writer.Wait()
+	if _, err := sqlite.MakeBackup(t.Context(), dir, file, sqlite.BackupOptions{}); !errors.Is(err, sqlite.ErrExists) {
+		t.Errorf("over another backup: %v", err)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	_, err := sqlite.MakeBackup(cancelled, dir, filepath.Join(filepath.Dir(file), "other.db"), sqlite.BackupOptions{Progress: func(int64, int64) { cancel() }})
+	if !errors.Is(err, context.Canceled) && !strings.Contains(fmt.Sprint(err), "interrupt") {
+		t.Errorf("interrupted: %v", err)
+	}
+	if names := list(t, filepath.Dir(file)); len(names) != 1 {
+		t.Errorf("the folder of the backup has %q", names)
+	}
+}
+
+func list(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// TestRestoreRefuses what is no good, and then changes nothing.
+func TestRestoreRefuses(t *testing.T) {
+	dir := folder(t)
+	backup := func(t *testing.T) string {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "backup.db")
+		if _, err := sqlite.MakeBackup(t.Context(), dir, file, sqlite.BackupOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	before, err := os.ReadFile(sqlite.DatabasePath(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		spoil func(t *testing.T, file string)
+		want  string
+	}{
+		"missing": {func(t *testing.T, file string) { remove(t, file) }, fs.ErrNotExist.Error()},
+		"cut off": {func(t *testing.T, file string) {
+			info, err := os.Stat(file)
+			if err == nil {
+				err = os.Truncate(file, info.Size()-8192)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, "malformed"},
+		"text":       {func(t *testing.T, file string) { write(t, file, []byte(strings.Repeat("no database ", 100))) }, sqlite.ErrForeign.Error()},
+		"empty":      {func(t *testing.T, file string) { write(t, file, nil) }, sqlite.ErrForeign.Error()},
+		"with a log": {func(t *testing.T, file string) { write(t, file+"-wal", []byte("x")) }, sqlite.ErrNotWhole.Error()},
+		"newer": {func(t *testing.T, file string) {
+			rawFile(t, file, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, 1)`)
+		}, sqlite.ErrNewer.Error()},
+		"dangling": {func(t *testing.T, file string) {
+			rawFile(t, file, `PRAGMA foreign_keys = OFF; DELETE FROM dialogues`)
+		}, "is damaged: considerations row 1 refers to a row of dialogues"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := backup(t)
+			c.spoil(t, file)
+			_, err := sqlite.Restore(t.Context(), file, dir, true, time.Now())
+			if err == nil || !strings.Contains(err.Error(), c.want) && !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			after, err := os.ReadFile(sqlite.DatabasePath(dir))
+			if err != nil || !bytes.Equal(before, after) {
+				t.Errorf("the database was changed (%v)", err)
+			}
+			if names := list(t, dir); len(names) != 2 {
+				t.Errorf("left behind: %q", names)
+			}
+		})
+	}
+	s := open(t, sqlite.Options{Dir: dir})
+	if _, err := sqlite.Restore(t.Context(), backup(t), dir, true, time.Now()); !errors.Is(err, sqlite.ErrLocked) {
+		t.Errorf("beside a sidecar: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlite.Restore(t.Context(), backup(t), dir, false, time.Now()); !errors.Is(err, sqlite.ErrOccupied) {
+		t.Errorf("over a database: %v", err)
+	}
+}
+
+// rawFile changes a database that is in no data folder.
+func rawFile(t *testing.T, file, statement string) {
+	t.Helper()
+	dir := t.TempDir()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, databaseName), data)
+	raw(t, dir, statement)
+	if err := os.Rename(filepath.Join(dir, databaseName), file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRestoreTakesTheLogAway: what a killed sidecar left in its log belongs to the old database and not to the new one.
+func TestRestoreTakesTheLogAway(t *testing.T) {
+	dir := folder(t)
+	file := filepath.Join(t.TempDir(), "backup.db")
+	if _, err := sqlite.MakeBackup(t.Context(), dir, file, sqlite.BackupOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, sqlite.Options{Dir: dir})
+	mustExec(t, s, `CREATE TABLE later (x TEXT)`, `INSERT INTO later VALUES ('only in the log')`)
+	killed := filepath.Join(t.TempDir(), "killed") // as a kill leaves it
+	mkdir(t, killed)
+	for _, suffix := range []string{"", "-wal"} {
+		data, err := os.ReadFile(sqlite.DatabasePath(dir) + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, sqlite.DatabasePath(killed)+suffix, data)
+	}
+	r, err := sqlite.Restore(t.Context(), file, killed, true, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored := open(t, sqlite.Options{Dir: killed})
+	if n := value[int](t, restored, `SELECT count(*) FROM sqlite_schema WHERE name = 'later'`); n != 0 {
+		t.Error("the old log was applied to the new database")
+	}
+	aside := filepath.Join(t.TempDir(), "aside")
+	mkdir(t, aside)
+	for _, suffix := range []string{"", "-wal"} {
+		if err := os.Rename(r.Aside+suffix, sqlite.DatabasePath(aside)+suffix); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := value[string](t, open(t, sqlite.Options{Dir: aside}), `SELECT x FROM later`); got != "only in the log" {
+		t.Errorf("what was put aside has %q", got)
+	}
+}
+
+// TestReindex: whatever became of what is derived, it is as before; also when it is interrupted at any place, and a sidecar or
+// another attempt goes on.
+func TestReindex(t *testing.T) {
+	dir := folder(t)
+	raw(t, dir, `DELETE FROM message_postings WHERE term >= 'm'`)
+	file := sqlite.DatabasePath(dir)
+	if r := check(t, file, false); r.Sound() {
+		t.Fatal("nothing is broken")
+	}
+	for stopAt := range 3 {
+		ctx, cancel := context.WithCancel(t.Context())
+		step := 0
+		_, err := sqlite.Reindex(ctx, dir, discard, sqlite.ReindexOptions{Progress: func(string, int64, int64) {
+			if step++; step > stopAt {
+				cancel()
+			}
+		}})
+		cancel()
+		t.Logf("stopped at %d of %d: %v", stopAt, step, err)
+		if r := check(t, file, false); !r.Sound() {
+			t.Errorf("interrupted at %d: %+v", stopAt, r)
+		}
+	}
+	done, err := sqlite.Reindex(t.Context(), dir, discard, sqlite.ReindexOptions{})
+	if err != nil || done.Postings == 0 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if r := check(t, file, false); !r.Sound() {
+		t.Errorf("after reindexing: %+v", r)
+	}
+	s := open(t, sqlite.Options{Dir: dir})
+	h := newHistory(t, s)
+	h.finds(query(memory.User{Namespace: "n", ID: "ann"}, 5), "violet parrot", "the violet parrot")
+	if n := value[int](t, s, `SELECT count(*) FROM embeddings`); n != 0 {
+		t.Errorf("%d vectors are left", n)
+	}
+	if n := value[int](t, s, `SELECT complete FROM fingerprints`); n != 0 {
+		t.Error("nothing says that vectors are missing")
+	}
+	if _, err := sqlite.Reindex(t.Context(), dir, discard, sqlite.ReindexOptions{}); !errors.Is(err, sqlite.ErrLocked) {
+		t.Errorf("beside a sidecar: %v", err)
+	}
+}

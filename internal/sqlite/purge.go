@@ -1,0 +1,162 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// purging is how the purges stand.
+type purging struct {
+	mu          sync.Mutex
+	asked, done int64     // how many were asked for, and how many of these are done
+	since       time.Time // when the oldest that waits was asked for; zero for none
+}
+
+// ask notes a purge that is to be done and returns its number.
+func (p *purging) ask() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asked == p.done {
+		p.since = time.Now()
+	}
+	p.asked++
+	return p.asked
+}
+
+// finish notes that everything that was asked for up to a number is done.
+func (p *purging) finish(number int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.done = max(p.done, number); p.asked == p.done {
+		p.since = time.Time{}
+	}
+}
+
+// last is the number of the last purge that was asked for.
+func (p *purging) last() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked
+}
+
+// patience is how long Purge tries: reads take microseconds to milliseconds, and a few short pauses outlast them. A large
+// file takes longer to look through, and longer still the first time.
+const patience = 2 * time.Second
+
+// Purge implements Access.
+func (s *Storage) Purge(ctx context.Context) (done bool, err error) {
+	number := s.due.ask()
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval, pauses.MaxInterval = 5*time.Millisecond, 200*time.Millisecond
+	done, err = backoff.Retry(ctx, func() (bool, error) {
+		done, err := s.purgeOnce(ctx)
+		switch {
+		case err != nil:
+			return false, backoff.Permanent(err)
+		case !done:
+			return false, errLogInUse
+		}
+		return true, nil
+	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(patience))
+	if done {
+		s.due.finish(number)
+	} else {
+		signal(s.purge)
+	}
+	if errors.Is(err, errLogInUse) {
+		err = nil
+	}
+	return done, err
+}
+
+// PurgeLater implements Access.
+func (s *Storage) PurgeLater() {
+	s.due.ask()
+	signal(s.purge)
+}
+
+// PurgeWaiting says since when bytes of deleted data are to be removed from the files and are still there; the zero time when
+// there are none.
+func (s *Storage) PurgeWaiting() time.Time {
+	s.due.mu.Lock()
+	defer s.due.mu.Unlock()
+	return s.due.since
+}
+
+var errLogInUse = errors.New("a reader uses the write-ahead log")
+
+func (s *Storage) purgeOnce(ctx context.Context) (done bool, err error) {
+	err = s.do(func(db *database) (err error) {
+		done, err = db.purge(ctx)
+		return err
+	})
+	return done, err
+}
+
+// purgeLater goes on with purges that nobody waits for, or that a reader or an outage prevented. It rests longer after one that
+// took long.
+func (s *Storage) purgeLater(ctx context.Context) {
+	rest := s.options.RetryMin
+	for {
+		select {
+		case <-s.purge:
+		case <-ctx.Done():
+			return
+		}
+		for done := false; !done; {
+			if !sleep(ctx, rest) {
+				return
+			}
+			select {
+			case <-s.purge: // asked for meanwhile; this attempt serves that as well
+			default:
+			}
+			number, begin := s.due.last(), time.Now()
+			done, _ = s.purgeOnce(ctx) // an outage has its own log line
+			rest = max(s.options.RetryMin, 20*time.Since(begin))
+			if done {
+				s.due.finish(number)
+			}
+		}
+		s.options.Log.Info("deleted data is purged from the files")
+	}
+}
+
+// The file says whether a purge was begun and not completed, for the next process to go on with it. Of the numbers that SQLite
+// keeps for an application in the file's header user_version is the one that nothing else uses.
+
+func isUnpurged(ctx context.Context, q Querier) (unpurged bool, err error) {
+	var version int
+	err = q.QueryRow(ctx, "PRAGMA user_version").Scan(&version)
+	return version != 0, err
+}
+
+// markUnpurged writes also when nothing changes.
+func markUnpurged(ctx context.Context, tx *Tx, unpurged bool) error {
+	statement := "PRAGMA user_version = 0"
+	if unpurged {
+		statement = "PRAGMA user_version = 1"
+	}
+	_, err := tx.Exec(ctx, statement)
+	return err
+}
+
+// prove writes to a file that was opened, before anybody relies on it: opening reads little, and a full disk or a read-only file
+// shows only then. It empties the log, in which there may still be what a process that was killed had deleted, and reports
+// whether a purge is still to be done.
+func (d *database) prove(ctx context.Context) (unpurged bool, err error) {
+	if err := d.submit(ctx, &writeRequest{fn: func(tx *Tx) error {
+		if unpurged, err = isUnpurged(ctx, tx); err != nil {
+			return err
+		}
+		return markUnpurged(ctx, tx, unpurged)
+	}}); err != nil {
+		return false, err
+	}
+	emptied, err := d.checkpoint(ctx)
+	return unpurged || !emptied, err
+}

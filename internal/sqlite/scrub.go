@@ -1,0 +1,163 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+)
+
+// secure_delete overwrites what is deleted where it is. It does not overwrite copies: when SQLite spreads the cells of a full
+// page over several, what it moved away stays in the unused middle of the page, and when the moved cell is deleted, nobody
+// looks at that. So a purge also empties the unused middle of every page. (See rebuildPage in SQLite's btree.c, and
+// https://www.sqlite.org/fileformat2.html#b_tree_pages for the layout.)
+
+const (
+	headerSize    = 100 // of the file, at the beginning of the first page
+	scrubRead     = 256 // pages that are read at once
+	scrubWrite    = 200 // pages that one transaction rewrites: other writes wait meanwhile
+	maxScrubPages = 1 << 25
+)
+
+// gapOf returns the unused middle of a page of a table or an index, nil for other pages. No page that is none begins like
+// one: they begin with zeros or the high byte of a page's number, which is less than 2 up to maxScrubPages.
+func gapOf(number int64, page []byte) []byte {
+	at := 0
+	if number == 1 {
+		at = headerSize
+	}
+	cells := at
+	switch page[at] {
+	case 0x02, 0x05: // interior
+		cells += 12
+	case 0x0a, 0x0d: // leaf
+		cells += 8
+	default:
+		return nil
+	}
+	begin := cells + 2*int(binary.BigEndian.Uint16(page[at+3:]))
+	end := int(binary.BigEndian.Uint16(page[at+5:]))
+	if end == 0 {
+		end = 65536
+	}
+	if begin >= end || end > len(page) {
+		return nil
+	}
+	return page[begin:end]
+}
+
+// leftovers finds pages whose unused middle is not empty. It reads the file past SQLite, so that it holds nobody up: what it
+// finds is looked at again before it is changed. Everything must have been copied from the log into the file.
+func (d *database) leftovers(ctx context.Context) (pages []int64, err error) {
+	header := make([]byte, headerSize)
+	if _, err := d.raw.ReadAt(header, 0); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	size := int(binary.BigEndian.Uint16(header[16:]))
+	if size == 1 {
+		size = 65536
+	}
+	if size < 512 || header[20] != 0 { // not a database, or one whose pages have reserved ends
+		return nil, nil
+	}
+	zeros, buffer := make([]byte, size), make([]byte, scrubRead*size)
+	for number := int64(1); number < maxScrubPages; number += scrubRead {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		n, err := d.raw.ReadAt(buffer, (number-1)*int64(size))
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		for i := 0; (i+1)*size <= n; i++ {
+			if gap := gapOf(number+int64(i), buffer[i*size:(i+1)*size]); !bytes.Equal(gap, zeros[:len(gap)]) {
+				pages = append(pages, number+int64(i))
+			}
+		}
+		if n < len(buffer) {
+			break
+		}
+	}
+	return pages, nil
+}
+
+// scrub empties the unused middle of the pages, as they are now.
+func (d *database) scrub(ctx context.Context, pages []int64) error {
+	for len(pages) > 0 {
+		some := pages[:min(scrubWrite, len(pages))]
+		pages = pages[len(some):]
+		err := d.submit(ctx, &writeRequest{fn: func(tx *Tx) error {
+			for _, number := range some {
+				var page []byte
+				err := tx.QueryRow(ctx, `SELECT data FROM sqlite_dbpage WHERE pgno = ?`, number).Scan(&page)
+				if optional(err) != nil {
+					return err
+				}
+				if err != nil { // the file is shorter now
+					continue
+				}
+				gap := gapOf(number, page)
+				if len(bytes.Trim(gap, "\x00")) == 0 {
+					continue
+				}
+				clear(gap)
+				if _, err := tx.Exec(ctx, `UPDATE sqlite_dbpage SET data = ? WHERE pgno = ?`, page, number); err != nil {
+					return err
+				}
+			}
+			return nil
+		}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkpoint copies the write-ahead log into the database and empties it. A reader in the middle of a query makes SQLite
+// answer "busy" in the result row and not as an error.
+func (d *database) checkpoint(ctx context.Context) (done bool, err error) {
+	err = d.submit(ctx, &writeRequest{purge: func(ctx context.Context) error {
+		// It must not wait for the reader: every write would wait with it.
+		if _, err := d.conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil {
+			return err
+		}
+		var busy, inLog, copied int
+		err := d.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &inLog, &copied)
+		done = err == nil && busy == 0
+		_, restored := d.conn.ExecContext(ctx, busyPragma())
+		return errors.Join(err, restored)
+	}})
+	return done, err
+}
+
+// purge removes what was deleted from the files: it empties the log, then the unused middles of pages, then the log that
+// this has written.
+func (d *database) purge(ctx context.Context) (done bool, err error) {
+	mark := func(unpurged bool) error {
+		return d.submit(ctx, &writeRequest{fn: func(tx *Tx) error { return markUnpurged(ctx, tx, unpurged) }})
+	}
+	if err := mark(true); err != nil {
+		return false, err
+	}
+	if done, err = d.checkpoint(ctx); err != nil || !done {
+		return false, err
+	}
+	pages, err := d.leftovers(ctx)
+	if err != nil {
+		return false, err
+	}
+	if len(pages) > 0 {
+		if err := d.scrub(ctx, pages); err != nil {
+			return false, err
+		}
+		if done, err = d.checkpoint(ctx); err != nil || !done {
+			return false, err
+		}
+	}
+	return true, mark(false)
+}

@@ -1,0 +1,183 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
+)
+
+var (
+	// ErrNoDatabase means that there is nothing to look after.
+	ErrNoDatabase = errors.New("there is no database")
+	// ErrNotWhole means that a file is a copy of a database that was in use: what is in its log was not copied with it, or
+	// would be left out.
+	ErrNotWhole = errors.New("a write-ahead log (-wal) lies beside it, so this is a copy of a folder in use and not a backup: " +
+		"make one with memsidecar backup, or start a sidecar on that folder")
+	// ErrForeign means that a file is a database of another program.
+	ErrForeign = errors.New("this is not a database of memsidecar")
+)
+
+// snapshot is a database as it was at one moment, whatever is written to it meanwhile.
+type snapshot struct {
+	path string
+	db   *sql.DB
+	conn *sql.Conn
+}
+
+// openSnapshot opens the database of a data folder, beside a sidecar or without one.
+func openSnapshot(ctx context.Context, file string) (*snapshot, error) {
+	// Not mode=ro: that cannot read a log which was left by a crash.
+	s, err := openFile(ctx, file, "mode=rw")
+	if err != nil {
+		return nil, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// openBackup opens a file that nobody writes, and leaves nothing beside it.
+func openBackup(ctx context.Context, file string) (*snapshot, error) {
+	if info, err := os.Stat(file + "-wal"); err == nil && info.Size() > 0 {
+		return nil, fmt.Errorf("%s: %w", file, ErrNotWhole)
+	}
+	return openFile(ctx, file, "mode=ro&immutable=1")
+}
+
+func openFile(ctx context.Context, file, mode string) (*snapshot, error) {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w %s", ErrNoDatabase, file)
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular() || info.Size() == 0:
+		return nil, fmt.Errorf("%s: %w", file, ErrForeign)
+	}
+	db, err := sql.Open("sqlite", fmt.Sprintf("file:%s?%s&_pragma=busy_timeout(%d)&_pragma=temp_store(MEMORY)",
+		(&url.URL{Path: file}).EscapedPath(), mode, busyTimeout.Milliseconds()))
+	if err != nil {
+		return nil, err
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", file, err), db.Close())
+	}
+	return &snapshot{path: file, db: db, conn: conn}, nil
+}
+
+func (s *snapshot) begin(ctx context.Context) error {
+	_, err := s.conn.ExecContext(ctx, "BEGIN")
+	return err
+}
+
+func (s *snapshot) close() error { return errors.Join(s.conn.Close(), s.db.Close()) }
+
+// Query implements Querier.
+func (s *snapshot) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return s.conn.QueryContext(ctx, query, args...)
+}
+
+// QueryRow implements Querier.
+func (s *snapshot) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
+	return s.conn.QueryRowContext(ctx, query, args...)
+}
+
+// texts runs a query of one column.
+func (s *snapshot) texts(ctx context.Context, query string, args ...any) ([]string, error) {
+	rows, err := s.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, func(scan func(...any) error) (text string, err error) {
+		err = scan(&text)
+		return text, err
+	})
+}
+
+// schema is the version of the tables, ErrForeign when they are somebody else's.
+func (s *snapshot) schema(ctx context.Context) (version int64, err error) {
+	tables, err := s.texts(ctx, `SELECT name FROM sqlite_schema WHERE name IN ('goose_db_version', 'memories', 'considerations')`)
+	if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code()&0xff == sqlitelib.SQLITE_NOTADB {
+		return 0, fmt.Errorf("%s: %w", s.path, ErrForeign)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", s.path, err)
+	}
+	if len(tables) < 3 {
+		return 0, fmt.Errorf("%s: %w", s.path, ErrForeign)
+	}
+	err = s.QueryRow(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&version)
+	return version, err
+}
+
+// sound checks every page, that indexes agree with their tables, and that what is referred to is there.
+func (s *snapshot) sound(ctx context.Context) (pages, references []string, err error) {
+	pages, err = s.texts(ctx, fmt.Sprintf(`PRAGMA integrity_check(%d)`, maxBroken))
+	if corrupt(err) {
+		return []string{err.Error()}, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	pages = slices.DeleteFunc(pages, func(line string) bool { return line == "ok" })
+	if len(pages) > 0 {
+		return pages, nil, nil // what rests on them would only say so again
+	}
+	references, err = s.texts(ctx, `SELECT format('%s row %s refers to a row of %s that is not there', "table", rowid, parent)
+		FROM pragma_foreign_key_check`)
+	return pages, references, err
+}
+
+// maxBroken bounds how many broken pages SQLite goes on to look for.
+const maxBroken = 100
+
+// verify reads a whole backup. The name is what people know it by.
+func verify(ctx context.Context, file, name string) (schema int64, err error) {
+	s, err := openBackup(ctx, file)
+	if err != nil {
+		return 0, err
+	}
+	s.path = name
+	defer func() { err = errors.Join(err, s.close()) }()
+	if schema, err = s.schema(ctx); err != nil {
+		return 0, err
+	}
+	pages, references, err := s.sound(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	if broken := slices.Concat(pages, references); len(broken) > 0 {
+		return 0, fmt.Errorf("%s is damaged: %s", name, strings.Join(broken[:min(3, len(broken))], "; "))
+	}
+	return schema, nil
+}
+
+// knownSchema is the newest version of the tables that this program knows.
+func knownSchema() (newest int64, err error) {
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return 0, err
+	}
+	for _, file := range files {
+		number, _, _ := strings.Cut(path.Base(file), "_")
+		version, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		newest = max(newest, version)
+	}
+	return newest, nil
+}

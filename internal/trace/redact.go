@@ -1,0 +1,15 @@
+package trace
+
+import "github.com/memsidecar/memsidecar/internal/redact"
+
+// redacted is the record with markers in the place of secrets. What came of a consideration holds none already.
+func (r Record) redacted(by *redact.Redactor) Record {
+	r.Error = by.Text(r.Error)
+	r.ToolCalls = by.Tools(r.ToolCalls)
+	if r.Retrieve != nil {
+		detail := *r.Retrieve
+		detail.Query = by.Text(detail.Query)
+		r.Retrieve = &detail
+	}
+	return r
+}

@@ -1,0 +1,143 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/philippgille/chromem-go"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+)
+
+// corpus is memories that are searched together, with their statistics.
+type corpus struct {
+	documents map[string]*document // by the memory's id
+	vectors   *chromem.Collection  // one document a chunk
+	embedded  int                  // memories that have vectors
+	keywords  *postings
+}
+
+type document struct {
+	memory *memory.Memory
+	chunks int // vectors in the collection
+	terms  int // of the text, with repetitions
+	bytes  int64
+}
+
+func newCorpus() (*corpus, error) {
+	// The name is never seen: a database of its own for each user makes isolation structural. The embedding function is
+	// never called, because every document and every query comes with its vector.
+	vectors, err := chromem.NewDB().CreateCollection("memories", nil, func(context.Context, string) ([]float32, error) {
+		return nil, errors.New("the index embeds nothing by itself")
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &corpus{documents: map[string]*document{}, vectors: vectors, keywords: newPostings()}, nil
+}
+
+// add adds a memory that is not there and returns the estimate of the bytes it occupies.
+func (c *corpus) add(ctx context.Context, m *memory.Memory, vectors [][]float32) (int64, error) {
+	doc := &document{memory: m, bytes: documentOverhead + textBytes(m)}
+	for _, vector := range vectors {
+		if isZero(vector) {
+			continue // no content, so similar to nothing; chromem would divide by its length
+		}
+		err := c.vectors.AddDocument(ctx, chromem.Document{ID: chunkID(m.ID, doc.chunks), Embedding: vector})
+		if err != nil {
+			return 0, err
+		}
+		doc.chunks++
+		doc.bytes += vectorOverhead + int64(4*len(vector))
+	}
+	if doc.chunks > 0 {
+		c.embedded++
+	}
+	doc.bytes += c.keywords.add(doc, m.Text)
+	c.documents[m.ID] = doc
+	return doc.bytes, nil
+}
+
+// remove removes a memory, if it is there, and returns the bytes it occupied.
+func (c *corpus) remove(ctx context.Context, id string) (int64, error) {
+	doc := c.documents[id]
+	if doc == nil {
+		return 0, nil
+	}
+	var chunks []string
+	for i := range doc.chunks {
+		chunks = append(chunks, chunkID(id, i))
+	}
+	if len(chunks) > 0 {
+		// nil filters, always: with an empty map chromem v0.7.0 deletes every document.
+		if err := c.vectors.Delete(ctx, nil, nil, chunks...); err != nil {
+			return 0, err
+		}
+		c.embedded--
+	}
+	c.keywords.remove(doc, doc.memory.Text)
+	delete(c.documents, id)
+	return doc.bytes, nil
+}
+
+// vectorsOf returns the vectors of a memory that is there.
+func (c *corpus) vectorsOf(ctx context.Context, doc *document) ([][]float32, error) {
+	var vectors [][]float32
+	for i := range doc.chunks {
+		chunk, err := c.vectors.GetByID(ctx, chunkID(doc.memory.ID, i))
+		if err != nil {
+			return nil, err
+		}
+		vectors = append(vectors, chunk.Embedding)
+	}
+	return vectors, nil
+}
+
+// search returns up to limit hits, best first. matches is nil when all match.
+func (c *corpus) search(ctx context.Context, vector []float32, matches func(*memory.Memory) bool, limit int) ([]vectorstore.Hit, error) {
+	count := c.vectors.Count()
+	if count == 0 || limit <= 0 || isZero(vector) {
+		return nil, nil
+	}
+	results, err := c.vectors.QueryEmbedding(ctx, vector, min(count, limit+c.passedOver(matches)), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	hits := make([]vectorstore.Hit, 0, min(limit, count))
+	seen := make(map[string]bool, min(limit, count))
+	for _, r := range results { // best first
+		id := memoryID(r.ID)
+		doc := c.documents[id]
+		if seen[id] || doc == nil || matches != nil && !matches(doc.memory) {
+			continue
+		}
+		seen[id] = true
+		hits = append(hits, vectorstore.Hit{Memory: doc.memory, Score: min(1, max(-1, float64(r.Similarity)))}) // rounding
+		if len(hits) == limit {
+			break
+		}
+	}
+	return hits, nil
+}
+
+// passedOver is how many of chromem's results may be no hits, at most: it cannot express the filter, and a memory may have
+// several chunks, of which the best one counts. To ask for no more than that and the limit spares it a heap of everything.
+func (c *corpus) passedOver(matches func(*memory.Memory) bool) int {
+	hits := c.embedded
+	if matches != nil {
+		hits = 0
+		for _, doc := range c.documents {
+			if doc.chunks > 0 && matches(doc.memory) {
+				hits++
+			}
+		}
+	}
+	return c.vectors.Count() - hits
+}
+
+func chunkID(memoryID string, chunk int) string { return memoryID + "#" + strconv.Itoa(chunk) }
+
+func memoryID(chunkID string) string { return chunkID[:strings.LastIndexByte(chunkID, '#')] }
