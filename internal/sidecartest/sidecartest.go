@@ -94,7 +94,8 @@ type Options struct {
 	Dir string
 	// Listen is the address, such as unix:/path. By default it is a free port of loopback.
 	Listen string
-	// Settings are KEY=VALUE, as for --set.
+	// Settings are KEY=VALUE, as for --set. Without one for retrieval.budget there is a minute for each Retrieve, so that what is
+	// recalled does not depend on how busy the machine is.
 	Settings []string
 	// Environ is added to the environment, which has no settings and no providers' keys of the developer's.
 	Environ []string
@@ -152,7 +153,7 @@ func Launch(options Options) (_ *Sidecar, err error) {
 	}
 	args := []string{"serve", "--listen", listen, "--data-dir", s.Dir}
 	wantHTTP := false
-	for _, setting := range options.Settings {
+	for _, setting := range append([]string{"retrieval.budget=1m"}, options.Settings...) {
 		args = append(args, "--set", setting)
 		wantHTTP = wantHTTP || strings.HasPrefix(setting, "http.listen=")
 	}
@@ -187,6 +188,23 @@ func Launch(options Options) (_ *Sidecar, err error) {
 		s.Kill()
 		return nil, fmt.Errorf("serve is not ready after %s\n%s", Patience, s.Log())
 	}
+}
+
+// Run runs another command of the program, such as `token create`, and returns what it prints.
+func Run(ctx context.Context, args ...string) (string, error) {
+	path, err := Build()
+	if err != nil {
+		return "", err
+	}
+	command := exec.CommandContext(ctx, path, args...) //nolint:gosec // the program that was just built
+	command.Env = Environ()
+	var errs strings.Builder
+	command.Stderr = &errs
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("memsidecar %s: %w\n%s", strings.Join(args, " "), err, &errs)
+	}
+	return string(out), nil
 }
 
 // What the sidecar logs when it listens.
