@@ -74,6 +74,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	s.Addr = listener.Addr()
 	s.onStop(func(context.Context) { _ = listener.Close() }) // closed already, unless something below failed
 
+	redactor := cfg.Redact.Redactor()
 	tracing, stopTracing, err := startTracing(ctx, cfg, environ, log)
 	if err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	s.onStop(func(context.Context) { calls.Close() })
 	meter := budget.NewMeter(sqlite.NewTokens(storage), budget.Options{Limits: tokenLimits(cfg), Log: log})
 	s.onStop(func(context.Context) { meter.Close() })
-	models, err := newModels(cfg, environ, ruleset, records, store, calls, meter, counts, span.Tracer(tracing), log)
+	models, err := newModels(cfg, environ, redactor, ruleset, records, store, calls, meter, counts, span.Tracer(tracing), log)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	past := sqlite.NewRecall(storage)
 
 	traces := trace.NewRecorder(sqlite.NewTraces(storage), trace.Options{
-		Retention: cfg.Trace.Retention, MaxRecords: cfg.Trace.MaxRecords, Redact: cfg.Redact.Redactor(), Log: log, Pulse: counts.Loop(loopTraces),
+		Retention: cfg.Trace.Retention, MaxRecords: cfg.Trace.MaxRecords, Redact: redactor, Log: log, Pulse: counts.Loop(loopTraces),
 	})
 	s.onStop(func(context.Context) { traces.Close() })
 
@@ -149,12 +150,13 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	echoes := newEchoes(cfg, store)
 	days := newDigests(cfg, digestParts{
 		db: storage, memories: store, settings: settings, vectors: vectorizer, models: models, echoes: echoes,
+		redactor: redactor,
 	}, location, counts, log)
 	considerer := decide.NewConsiderer(decide.Parts{
 		Queue: jobs, Sessions: sessions, Memories: store, Settings: settings, Vectors: vectorizer,
 		Decider: models.deciding.Decider(), Summarizer: models.deciding.Summarizer(), Rules: ruleset, Traces: traces,
 		Digests: days.keeper, Reconciler: models.deciding.Reconciler(), ReconcileRules: reconcile.New(), Echoes: echoes,
-		Redactor: cfg.Redact.Redactor(),
+		Redactor: redactor,
 	}, decide.Options{
 		MaxPending: cfg.Queue.MaxPendingPerUser, MaxPendingNamespace: cfg.Queue.MaxPendingPerNamespace,
 		MaxWait: cfg.Queue.MaxWait, Location: location, Tracing: tracing,
@@ -175,6 +177,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	s.onStop(considerer.Stop)
 	talks := startConversations(cfg, conversationParts{
 		sessions: sessions, past: past, settings: settings, considerer: considerer, models: models, traces: traces, digests: days,
+		redactor:       redactor,
 		storageProblem: storageProblem,
 	}, counts, log)
 	s.talks = talks
@@ -200,7 +203,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 
 	s.server = server.New(server.Parts{
 		Retriever: retriever, Considerer: considerer, Store: store, Queue: jobs, Settings: settings,
-		Sessions: sessions, Conversations: talks.keeper, Topics: topics.NewCounter(redactedSource{sqlite.NewTopics(storage), cfg.Redact.Redactor()}), Traces: traces,
+		Sessions: sessions, Conversations: talks.keeper, Topics: topics.NewCounter(redactedSource{sqlite.NewTopics(storage), redactor}), Traces: traces,
 		Results: numbered,
 		Tokens:  s.entrance.authenticator(), Limiter: limiter(&cfg),
 		PageKey: func(ctx context.Context) ([]byte, error) { return sqlite.NewKeys(storage).Get(ctx, "page_tokens") },
@@ -226,7 +229,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	}, server.Options{
 		Version: version(), TLS: s.entrance.config(), MaxRequestBytes: cfg.MaxRequestBytes, Visibility: cfg.Policy(), OwnAgent: cfg.Retrieval.Agent == "this",
 		RecordConsidered: cfg.Session.RecordConsidered, Window: window(cfg), TopK: cfg.Retrieval.TopK, MaxPerUser: cfg.Memories.MaxPerUser, MinScore: cfg.Retrieval.MinScore,
-		MaxContextChars: cfg.Retrieval.MaxContextChars, NotebookEntries: cfg.Notebook.MaxEntries, RedactHistory: historyRedactor(cfg), Log: log,
+		MaxContextChars: cfg.Retrieval.MaxContextChars, NotebookEntries: cfg.Notebook.MaxEntries, RedactHistory: historyRedactor(cfg, redactor), Log: log,
 		Answered: counts.Call, Tracing: tracing,
 	})
 	counts.Watch(watched{storage, jobs, store, models}.sources())

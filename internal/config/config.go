@@ -71,7 +71,7 @@ type Log struct {
 type HTTP struct {
 	Listen      string `koanf:"listen" doc:"host:port for health checks, metrics and profiles over HTTP; empty serves none; port 0 takes any free one"`
 	AllowRemote bool   `koanf:"allow_remote" doc:"whether listen may be an address outside of loopback: whoever reaches it sees the metrics"`
-	Pprof       bool   `koanf:"pprof" doc:"whether /debug/pprof/ is served, on loopback only: profiles slow the sidecar down and show its memory"`
+	Pprof       bool   `koanf:"pprof" doc:"whether /debug/pprof/ is served, on loopback only, and with auth only to tokens with admin access to *: profiles slow the sidecar down and show its memory"`
 }
 
 // OTel is where spans of OpenTelemetry go.
