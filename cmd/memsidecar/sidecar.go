@@ -108,7 +108,8 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	if err != nil {
 		return nil, err
 	}
-	store := storelocal.New(storage, storelocal.Options{IndexBudget: int64(cfg.Index.BudgetMiB) << 20})
+	quotas := &sqlite.Quotas{Limit: cfg.Quota, Refused: counts.Refused}
+	store := storelocal.New(storage, storelocal.Options{IndexBudget: int64(cfg.Index.BudgetMiB) << 20, Quotas: quotas})
 	records := sqlite.NewModels(storage)
 	calls := usage.NewRecorder(records, log)
 	s.onStop(func(context.Context) { calls.Close() })
@@ -129,6 +130,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	jobs.Unquoted = store.DropIndex
 	settings := sqlite.NewSettings(storage)
 	sessions := sqlite.NewSessions(storage)
+	sessions.Quotas = quotas
 	past := sqlite.NewRecall(storage)
 
 	traces := trace.NewRecorder(sqlite.NewTraces(storage), trace.Options{
@@ -194,6 +196,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	s.onStop(func(context.Context) { sweeper.Stop() })
 
 	lists := sqlite.NewResults(storage)
+	lists.Quotas = quotas
 	numbered := results.NewKeeper(lists, results.Options{
 		MaxItems: cfg.Results.MaxItems, MaxAge: cfg.Results.MaxAge, ListTTL: cfg.Results.ListTTL, Log: log,
 		Pulse: counts.Loop(loopResults),
@@ -221,6 +224,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 		Usage:          records.Usage,
 		Prices:         cfg.LLM.Prices,
 		Budgets:        meter.Standings,
+		Quotas:         sqlite.NewUsage(storage, quotas).Standings,
 		Curve:          curve,
 		FullUsers:      sweeper.Full,
 		Components: func() []server.Component {
