@@ -7,22 +7,19 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// quotas says how much is stored of what may be. What is not limited is left out while there is none of it.
+// quotas says how much is stored of what may be, where that is limited.
 func (s *screen) quotas(list []*memsidecarv1.Quota) {
 	t := &table{columns: []column{{name: "quota"}, {name: "of"}, {name: "used", right: true}, {name: "allowed", right: true}}}
 	rows := 0
 	for _, q := range list {
-		if q.GetLimit() == 0 && q.GetUsed() == 0 {
+		if q.GetLimit() == 0 {
 			continue
 		}
-		used, allowed := cell{text: fmt.Sprint(q.GetUsed())}, "any"
-		if q.GetLimit() > 0 {
-			allowed = fmt.Sprint(q.GetLimit())
-			if q.GetUsed() >= q.GetLimit() {
-				used.look = yellow
-			}
+		used := cell{text: fmt.Sprint(q.GetUsed())}
+		if q.GetUsed() >= q.GetLimit() {
+			used.look = yellow
 		}
-		t.row(q.GetKey(), cmp.Or(q.GetUserId(), "the namespace"), used, allowed)
+		t.row(q.GetKey(), cmp.Or(q.GetUserId(), "the namespace"), used, q.GetLimit())
 		rows++
 	}
 	if rows > 0 {
