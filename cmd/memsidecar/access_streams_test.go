@@ -36,7 +36,10 @@ func TestWhoSeesProfiles(t *testing.T) {
 		t.Helper()
 		req := must(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.http+path, http.NoBody))(t)
 		req.Header["Authorization"] = authorization
-		resp := must(http.DefaultClient.Do(req))(t)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
 		defer func() { _ = resp.Body.Close() }()
 		return resp.StatusCode, resp.Header, string(must(io.ReadAll(resp.Body))(t))
 	}

@@ -340,8 +340,7 @@ func (p *Pool) attempt(ctx context.Context, job Job) (final bool, err error) {
 
 // failureLevel is how loudly a failure is logged: that a tenant has used up a quota is no fault of the sidecar.
 func failureLevel(err error) slog.Level {
-	var over *memory.QuotaError
-	if errors.As(err, &over) {
+	if _, over := errors.AsType[*memory.QuotaError](err); over {
 		return slog.LevelWarn
 	}
 	return slog.LevelError
