@@ -10,6 +10,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/metrics"
 	"github.com/memsidecar/memsidecar/internal/recall"
+	"github.com/memsidecar/memsidecar/internal/redact"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
@@ -31,6 +32,7 @@ type conversationParts struct {
 	models         *models
 	traces         *trace.Recorder
 	digests        *digests
+	redactor       *redact.Redactor // nil: nothing is taken out
 	storageProblem func() string
 }
 
@@ -51,9 +53,8 @@ func startConversations(cfg config.Config, p conversationParts, counts *metrics.
 		},
 	}
 	if cfg.Session.SummaryMaxChars > 0 {
-		redactor := cfg.Redact.Redactor()
-		parts.Summarizer = redactedSummaries{chosenSummarizer{p.models}, redactor}
-		parts.Extract = redactedSummaries{extract.New(cfg.Session.SummaryMaxChars), redactor}
+		parts.Summarizer = redactedSummaries{chosenSummarizer{p.models}, p.redactor}
+		parts.Extract = redactedSummaries{extract.New(cfg.Session.SummaryMaxChars), p.redactor}
 	}
 	c.keeper = session.NewKeeper(parts, session.Options{
 		Policy: policy, Window: window(cfg), Budget: cfg.Retrieval.Budget,

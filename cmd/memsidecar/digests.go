@@ -15,6 +15,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/metrics"
 	"github.com/memsidecar/memsidecar/internal/notebook"
+	"github.com/memsidecar/memsidecar/internal/redact"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/topics"
@@ -91,16 +92,16 @@ type digestParts struct {
 	vectors  *vectorize.Vectorizer
 	models   *models
 	echoes   *decide.Echoes
+	redactor *redact.Redactor // nil: nothing is taken out
 }
 
 // newDigests puts the parts together. The keeper is not started.
 func newDigests(cfg config.Config, p digestParts, location *time.Location, counts *metrics.Metrics, log *slog.Logger) *digests {
 	d := &digests{log: log, store: sqlite.NewDigests(p.db), notebook: &notebook.Keeper{Memories: p.memories, Settings: p.settings}}
-	redactor := cfg.Redact.Redactor()
 	parts := digest.Parts{
 		Store: d.store, Settings: p.settings, Memories: p.memories, Vectors: p.vectors,
-		Topics: topics.NewCounter(redactedSource{sqlite.NewTopics(p.db), redactor}), Extractor: redactedFindings{chosenExtractor{p.models}, redactor},
-		Rules: redactedFindings{digestrules.New(p.models.rules, p.models.rules), redactor}, Scorer: p.models.rules, Echoes: p.echoes,
+		Topics: topics.NewCounter(redactedSource{sqlite.NewTopics(p.db), p.redactor}), Extractor: redactedFindings{chosenExtractor{p.models}, p.redactor},
+		Rules: redactedFindings{digestrules.New(p.models.rules, p.models.rules), p.redactor}, Scorer: p.models.rules, Echoes: p.echoes,
 	}
 	if cfg.Digest.ExportDir != "" {
 		d.files = &notebook.Files{

@@ -27,6 +27,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/metrics"
 	"github.com/memsidecar/memsidecar/internal/provider"
+	"github.com/memsidecar/memsidecar/internal/redact"
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
@@ -58,6 +59,7 @@ const (
 type models struct {
 	cfg      config.Config
 	environ  []string
+	redactor *redact.Redactor // nil: nothing is taken out
 	log      *slog.Logger
 	rules    *rules.Rules
 	records  *sqlite.Models
@@ -81,9 +83,9 @@ type models struct {
 	chosen map[string]server.Component // without the breaker's state
 }
 
-func newModels(cfg config.Config, environ []string, ruleset *rules.Rules, records *sqlite.Models, vectors vectorstore.Backfill, calls *usage.Recorder, meter *budget.Meter, counts *metrics.Metrics, tracer oteltrace.Tracer, log *slog.Logger) (*models, error) {
+func newModels(cfg config.Config, environ []string, redactor *redact.Redactor, ruleset *rules.Rules, records *sqlite.Models, vectors vectorstore.Backfill, calls *usage.Recorder, meter *budget.Meter, counts *metrics.Metrics, tracer oteltrace.Tracer, log *slog.Logger) (*models, error) {
 	m := &models{
-		cfg: cfg, environ: environ, log: log, rules: ruleset, records: records, vectors: vectors, calls: calls, budget: meter, counts: counts, tracer: tracer,
+		cfg: cfg, environ: environ, redactor: redactor, log: log, rules: ruleset, records: records, vectors: vectors, calls: calls, budget: meter, counts: counts, tracer: tracer,
 		breakers: map[string]*breaker.Breaker{}, chosen: map[string]server.Component{},
 		deciding: decide.NewSwitch(),
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,22 +95,22 @@ func (s *Sidecar) startHTTP(ctx context.Context, cfg config.Config, parts ops.Pa
 	return nil
 }
 
-// operatorsOnly wraps what only an operator may see. Where calls need tokens, so does this: one with the level admin. Where they
-// do not, the port is open on loopback alone when there is any of it, so whoever reaches it is on this machine.
+// operatorsOnly wraps what only an operator may see. Where calls need tokens, so does this: one with the level admin in all
+// namespaces, because a profile is of all of them together. Where they do not, the port is open on loopback alone when there is
+// any of it, so whoever reaches it is on this machine.
 func operatorsOnly(tokens server.Authenticator) func(http.Handler) http.Handler {
 	return func(h http.Handler) http.Handler {
 		if tokens == nil {
 			return h
 		}
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-			grant, err := tokens.Authenticate(token)
+			grant, err := tokens.Authenticate(access.Bearer(r.Header.Values("Authorization")))
 			if err != nil {
 				w.Header().Set("WWW-Authenticate", "Bearer")
 				http.Error(w, err.Error(), http.StatusUnauthorized)
 				return
 			}
-			if err := grant.Permit(access.Admin); err != nil {
+			if err := cmp.Or(grant.Permit(access.Admin), grant.Everywhere()); err != nil {
 				http.Error(w, err.Error(), http.StatusForbidden)
 				return
 			}

@@ -64,9 +64,9 @@ func (r redactedSource) Messages(ctx context.Context, q topics.Query) (messages 
 }
 
 // historyRedactor takes secrets out of messages before they are stored; nil when they are stored as they were sent.
-func historyRedactor(cfg config.Config) *redact.Redactor {
+func historyRedactor(cfg config.Config, redactor *redact.Redactor) *redact.Redactor {
 	if !cfg.History.Redact {
 		return nil
 	}
-	return cfg.Redact.Redactor()
+	return redactor
 }

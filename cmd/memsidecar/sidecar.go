@@ -74,6 +74,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	s.Addr = listener.Addr()
 	s.onStop(func(context.Context) { _ = listener.Close() }) // closed already, unless something below failed
 
+	redactor := cfg.Redact.Redactor()
 	tracing, stopTracing, err := startTracing(ctx, cfg, environ, log)
 	if err != nil {
 		return nil, err
@@ -107,13 +108,14 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	if err != nil {
 		return nil, err
 	}
-	store := storelocal.New(storage, storelocal.Options{IndexBudget: int64(cfg.Index.BudgetMiB) << 20})
+	quotas := &sqlite.Quotas{Limit: cfg.Quota, Refused: counts.Refused}
+	store := storelocal.New(storage, storelocal.Options{IndexBudget: int64(cfg.Index.BudgetMiB) << 20, Quotas: quotas})
 	records := sqlite.NewModels(storage)
 	calls := usage.NewRecorder(records, log)
 	s.onStop(func(context.Context) { calls.Close() })
 	meter := budget.NewMeter(sqlite.NewTokens(storage), budget.Options{Limits: tokenLimits(cfg), Log: log})
 	s.onStop(func(context.Context) { meter.Close() })
-	models, err := newModels(cfg, environ, ruleset, records, store, calls, meter, counts, span.Tracer(tracing), log)
+	models, err := newModels(cfg, environ, redactor, ruleset, records, store, calls, meter, counts, span.Tracer(tracing), log)
 	if err != nil {
 		return nil, err
 	}
@@ -128,10 +130,11 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	jobs.Unquoted = store.DropIndex
 	settings := sqlite.NewSettings(storage)
 	sessions := sqlite.NewSessions(storage)
+	sessions.Quotas = quotas
 	past := sqlite.NewRecall(storage)
 
 	traces := trace.NewRecorder(sqlite.NewTraces(storage), trace.Options{
-		Retention: cfg.Trace.Retention, MaxRecords: cfg.Trace.MaxRecords, Redact: cfg.Redact.Redactor(), Log: log, Pulse: counts.Loop(loopTraces),
+		Retention: cfg.Trace.Retention, MaxRecords: cfg.Trace.MaxRecords, Redact: redactor, Log: log, Pulse: counts.Loop(loopTraces),
 	})
 	s.onStop(func(context.Context) { traces.Close() })
 
@@ -149,12 +152,13 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	echoes := newEchoes(cfg, store)
 	days := newDigests(cfg, digestParts{
 		db: storage, memories: store, settings: settings, vectors: vectorizer, models: models, echoes: echoes,
+		redactor: redactor,
 	}, location, counts, log)
 	considerer := decide.NewConsiderer(decide.Parts{
 		Queue: jobs, Sessions: sessions, Memories: store, Settings: settings, Vectors: vectorizer,
 		Decider: models.deciding.Decider(), Summarizer: models.deciding.Summarizer(), Rules: ruleset, Traces: traces,
 		Digests: days.keeper, Reconciler: models.deciding.Reconciler(), ReconcileRules: reconcile.New(), Echoes: echoes,
-		Redactor: cfg.Redact.Redactor(),
+		Redactor: redactor,
 	}, decide.Options{
 		MaxPending: cfg.Queue.MaxPendingPerUser, MaxPendingNamespace: cfg.Queue.MaxPendingPerNamespace,
 		MaxWait: cfg.Queue.MaxWait, Location: location, Tracing: tracing,
@@ -175,6 +179,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	s.onStop(considerer.Stop)
 	talks := startConversations(cfg, conversationParts{
 		sessions: sessions, past: past, settings: settings, considerer: considerer, models: models, traces: traces, digests: days,
+		redactor:       redactor,
 		storageProblem: storageProblem,
 	}, counts, log)
 	s.talks = talks
@@ -191,6 +196,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	s.onStop(func(context.Context) { sweeper.Stop() })
 
 	lists := sqlite.NewResults(storage)
+	lists.Quotas = quotas
 	numbered := results.NewKeeper(lists, results.Options{
 		MaxItems: cfg.Results.MaxItems, MaxAge: cfg.Results.MaxAge, ListTTL: cfg.Results.ListTTL, Log: log,
 		Pulse: counts.Loop(loopResults),
@@ -200,7 +206,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 
 	s.server = server.New(server.Parts{
 		Retriever: retriever, Considerer: considerer, Store: store, Queue: jobs, Settings: settings,
-		Sessions: sessions, Conversations: talks.keeper, Topics: topics.NewCounter(redactedSource{sqlite.NewTopics(storage), cfg.Redact.Redactor()}), Traces: traces,
+		Sessions: sessions, Conversations: talks.keeper, Topics: topics.NewCounter(redactedSource{sqlite.NewTopics(storage), redactor}), Traces: traces,
 		Results: numbered,
 		Tokens:  s.entrance.authenticator(), Limiter: limiter(&cfg),
 		PageKey: func(ctx context.Context) ([]byte, error) { return sqlite.NewKeys(storage).Get(ctx, "page_tokens") },
@@ -218,6 +224,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 		Usage:          records.Usage,
 		Prices:         cfg.LLM.Prices,
 		Budgets:        meter.Standings,
+		Quotas:         sqlite.NewUsage(storage, quotas).Standings,
 		Curve:          curve,
 		FullUsers:      sweeper.Full,
 		Components: func() []server.Component {
@@ -226,7 +233,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	}, server.Options{
 		Version: version(), TLS: s.entrance.config(), MaxRequestBytes: cfg.MaxRequestBytes, Visibility: cfg.Policy(), OwnAgent: cfg.Retrieval.Agent == "this",
 		RecordConsidered: cfg.Session.RecordConsidered, Window: window(cfg), TopK: cfg.Retrieval.TopK, MaxPerUser: cfg.Memories.MaxPerUser, MinScore: cfg.Retrieval.MinScore,
-		MaxContextChars: cfg.Retrieval.MaxContextChars, NotebookEntries: cfg.Notebook.MaxEntries, RedactHistory: historyRedactor(cfg), Log: log,
+		MaxContextChars: cfg.Retrieval.MaxContextChars, NotebookEntries: cfg.Notebook.MaxEntries, RedactHistory: historyRedactor(cfg, redactor), Log: log,
 		Answered: counts.Call, Tracing: tracing,
 	})
 	counts.Watch(watched{storage, jobs, store, models}.sources())

@@ -103,8 +103,8 @@ func (m *models) stackEmbedder(target provider.Target, key secret.Value, dimensi
 		m.record(ctx, partEmbedding, target.Name(), started, llm.Usage{InputTokens: embed.Tokens(ctx)}, err)
 	})
 	e = embed.WithBreaker(e, m.breakers[partEmbedding])
-	if redactor := m.cfg.Redact.Redactor(); redactor != nil { // also on this machine: that may be a gateway to others
-		e = embed.WithRedaction(e, redactor.Text)
+	if m.redactor != nil { // also on this machine: that may be a gateway to others
+		e = embed.WithRedaction(e, m.redactor.Text)
 	}
 	return e, nil
 }
@@ -126,8 +126,8 @@ func (m *models) stackText(part string, target provider.Target, key secret.Value
 	})
 	t = llm.WithBreaker(t, m.breakers[part])
 	t = llm.WithBudget(t, m.budget)
-	if redactor := m.cfg.Redact.Redactor(); redactor != nil {
-		t = llm.WithRedaction(t, redactor.Text)
+	if m.redactor != nil {
+		t = llm.WithRedaction(t, m.redactor.Text)
 	}
 	return t, nil
 }

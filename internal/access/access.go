@@ -71,6 +71,14 @@ func (g Grant) Bound() (namespace string, ok bool) {
 	return g.Namespace, !strings.HasSuffix(g.Namespace, everywhere)
 }
 
+// Everywhere is an error if the grant does not reach all namespaces: for what shows the sidecar as a whole.
+func (g Grant) Everywhere() error {
+	if g.Namespace != everywhere {
+		return fmt.Errorf("%w: the token %q is for the namespace %s, and this concerns all of them", ErrDenied, g.ID, g.Namespace)
+	}
+	return nil
+}
+
 // Reaches reports whether the grant includes the namespace.
 func (g Grant) Reaches(namespace string) bool {
 	if prefix, ok := strings.CutSuffix(g.Namespace, everywhere); ok {

@@ -31,6 +31,19 @@ func NewToken() string {
 // NewID returns a name for a token that has been given none.
 func NewID() string { return rand.Text()[:8] }
 
+// Bearer is the token in the values of an authorization header, or "". Of several values none counts: a proxy may have added
+// its own.
+func Bearer(authorization []string) string {
+	if len(authorization) != 1 {
+		return ""
+	}
+	scheme, token, _ := strings.Cut(authorization[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
 type hash [sha256.Size]byte
 
 func hashOf(token string) hash { return sha256.Sum256([]byte(token)) }

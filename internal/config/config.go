@@ -52,7 +52,7 @@ type Config struct {
 	Session         Session               `koanf:"session"`
 	History         History               `koanf:"history"`
 	Redact          Redact                `koanf:"redact"`
-	Namespaces      []Namespace           `koanf:"namespaces" doc:"what holds for some namespaces only, a mapping each: name (or a/b/* for all below a/b; the first that fits counts), session_enabled, memorize_every, history_retention, daily_token_budget, daily_user_token_budget"`
+	Namespaces      []Namespace           `koanf:"namespaces" doc:"what holds for some namespaces only, a mapping each: name (or a/b/* for all below a/b; the first that fits counts), session_enabled, memorize_every, history_retention, daily_token_budget, daily_user_token_budget, and of limits namespace_memories, namespace_history_bytes, user_history_bytes, namespace_lists, user_lists"`
 	Digest          Digest                `koanf:"digest"`
 	Notebook        Notebook              `koanf:"notebook"`
 	Memories        Memories              `koanf:"memories"`
@@ -71,7 +71,7 @@ type Log struct {
 type HTTP struct {
 	Listen      string `koanf:"listen" doc:"host:port for health checks, metrics and profiles over HTTP; empty serves none; port 0 takes any free one"`
 	AllowRemote bool   `koanf:"allow_remote" doc:"whether listen may be an address outside of loopback: whoever reaches it sees the metrics"`
-	Pprof       bool   `koanf:"pprof" doc:"whether /debug/pprof/ is served, on loopback only: profiles slow the sidecar down and show its memory"`
+	Pprof       bool   `koanf:"pprof" doc:"whether /debug/pprof/ is served, on loopback only, and with auth only to tokens with admin access to *: profiles slow the sidecar down and show its memory"`
 }
 
 // OTel is where spans of OpenTelemetry go.
@@ -256,6 +256,12 @@ type Namespace struct {
 
 	DailyTokenBudget     *int64 `koanf:"daily_token_budget"`
 	DailyUserTokenBudget *int64 `koanf:"daily_user_token_budget"`
+
+	NamespaceMemories     *int64 `koanf:"namespace_memories"`
+	NamespaceHistoryBytes *int64 `koanf:"namespace_history_bytes"`
+	UserHistoryBytes      *int64 `koanf:"user_history_bytes"`
+	NamespaceLists        *int64 `koanf:"namespace_lists"`
+	UserLists             *int64 `koanf:"user_lists"`
 }
 
 // Fits reports whether this is about the namespace.

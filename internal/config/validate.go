@@ -164,6 +164,7 @@ func (n Namespace) validate(key string, check func(key, problem, fix string)) {
 		check(key+".memorize_every", fmt.Sprintf("is %d", *every), "use 0 to 1000")
 	}
 	n.validateBudgets(key, check)
+	n.validateQuotas(key, check)
 	if retention := n.HistoryRetention; retention != nil && *retention < 0 {
 		check(key+".history_retention", "is negative", "use 0 to keep messages for ever, or a duration")
 	}

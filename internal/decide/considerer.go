@@ -346,7 +346,7 @@ func (c *Considerer) apply(ctx context.Context, job queue.Job, p plan) ([]memory
 		return changes, nil
 	}
 	applying, endApplying := span.Start(ctx, "apply", attribute.Int("memsidecar.statements", len(entries)))
-	applied, err := c.Memories.Apply(applying, job.User(), entries)
+	applied, err := c.store(applying, job.User(), entries)
 	endApplying(err)
 	if err != nil {
 		return nil, err

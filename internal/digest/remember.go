@@ -2,6 +2,7 @@ package digest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -45,6 +46,9 @@ func (k *Keeper) remember(ctx context.Context, user memory.User) error {
 		applied, err := k.Memories.Apply(ctx, user, []vectorstore.Entry{{
 			StatementID: e.ID, Memory: m, Embedding: embedding, Reinforce: true,
 		}})
+		if over := (*memory.QuotaError)(nil); errors.As(err, &over) {
+			continue // the digest tells it all the same, and the next one tries again
+		}
 		if err != nil {
 			return err
 		}

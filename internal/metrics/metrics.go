@@ -49,6 +49,7 @@ type Metrics struct {
 	commits     prometheus.Observer
 	commitTime  prometheus.Observer
 	failedReads prometheus.Counter
+	refused     *prometheus.CounterVec
 }
 
 // New returns metrics of a program of this version, whose models have these prices.
@@ -72,6 +73,7 @@ func New(version string, prices usage.Prices) *Metrics {
 		prometheus.ExponentialBuckets(1, 2, 10)).WithLabelValues()
 	m.commitTime = m.histograms("commit_duration_seconds", "Time that a commit of the database took, its writes included.", seconds).WithLabelValues()
 	m.failedReads = m.counters("scrape_problems_total", "Scrapes that went without the queue, because the database did not answer.").WithLabelValues()
+	m.refused = m.counters("quota_refusals_total", "Writes that were undone because a quota was used up, by its key below limits.", "quota")
 	m.gauges("build_info", "1; the labels say which program this is.", "version", "go_version").WithLabelValues(version, runtime.Version()).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.preset()
@@ -89,6 +91,9 @@ func (m *Metrics) preset() {
 		m.outcomes.WithLabelValues(string(outcome))
 	}
 	m.outcomes.WithLabelValues(postponed)
+	for _, quota := range memory.QuotaNames() {
+		m.refused.WithLabelValues(string(quota))
+	}
 	for _, result := range []string{hit, miss} {
 		m.lookups.WithLabelValues(result)
 	}
@@ -163,6 +168,9 @@ func (m *Metrics) Considered(state memory.State, after time.Duration) {
 	m.outcomes.WithLabelValues(string(state)).Inc()
 	m.delay.Observe(after.Seconds())
 }
+
+// Refused counts a write that was undone because a quota was used up.
+func (m *Metrics) Refused(quota memory.QuotaName) { m.refused.WithLabelValues(string(quota)).Inc() }
 
 // LookedUp counts queries whose vectors the cache was asked for.
 func (m *Metrics) LookedUp(hits, misses int) {

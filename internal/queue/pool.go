@@ -321,7 +321,7 @@ func (p *Pool) attempt(ctx context.Context, job Job) (final bool, err error) {
 		// The model's breaker has a line when it opens; one for each dialogue that waits for it would be a flood.
 		log.Debug("consideration postponed", "error", err, "attempts", attempts, "until", due)
 	default:
-		log.Error("consideration failed", "error", err, "attempts", attempts)
+		log.Log(ctx, failureLevel(err), "consideration failed", "error", err, "attempts", attempts)
 		state, outcome = memory.StateFailed, memory.Outcome{Error: err.Error()}
 	}
 	if !due.IsZero() {
@@ -336,6 +336,14 @@ func (p *Pool) attempt(ctx context.Context, job Job) (final bool, err error) {
 		p.options.Ended(state, now.Sub(job.AcceptedAt))
 	}
 	return err == nil && due.IsZero(), err
+}
+
+// failureLevel is how loudly a failure is logged: that a tenant has used up a quota is no fault of the sidecar.
+func failureLevel(err error) slog.Level {
+	if _, over := errors.AsType[*memory.QuotaError](err); over {
+		return slog.LevelWarn
+	}
+	return slog.LevelError
 }
 
 // handle calls the handler. A panic is a bug that would come again with every attempt, so it fails the job.

@@ -22,6 +22,7 @@ func toStatus(err error) *status.Status {
 	var overload *memory.OverloadError
 	var transient *memory.TransientError
 	var outside *memory.RangeError
+	var over *memory.QuotaError
 	switch {
 	case errors.As(err, &invalid):
 		bounded := bound(invalid.Violations)
@@ -34,6 +35,12 @@ func toStatus(err error) *status.Status {
 	case errors.As(err, &overload):
 		return withDetails(codes.ResourceExhausted, overload.Error(),
 			&errdetails.RetryInfo{RetryDelay: durationpb.New(overload.RetryAfter)})
+	case errors.As(err, &over): // no RetryInfo: waiting is no help
+		return withDetails(codes.ResourceExhausted, over.Error(), &errdetails.QuotaFailure{
+			Violations: []*errdetails.QuotaFailure_Violation{{
+				Subject: subject(over.UserID), Description: over.Error(), QuotaMetric: "limits." + string(over.Quota), QuotaValue: over.Limit,
+			}},
+		})
 	case errors.As(err, &outside):
 		return status.New(codes.OutOfRange, outside.Error())
 	case errors.Is(err, access.ErrUnauthenticated):
@@ -55,6 +62,14 @@ func toStatus(err error) *status.Status {
 		return s
 	}
 	return status.New(codes.Internal, "internal error; the server's log has the details")
+}
+
+// subject is whose a quota is, as details name it.
+func subject(userID string) string {
+	if userID == "" {
+		return "namespace"
+	}
+	return "user:" + shortened(userID)
 }
 
 // An error travels in HTTP/2 headers, twice: as text and as details. Clients of other languages than Go refuse headers of

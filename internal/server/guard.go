@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"path"
-	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -102,19 +102,10 @@ func (g *guard) admit(ctx context.Context, info *tap.Info) (context.Context, err
 	if g.tokens == nil {
 		return access.WithGrant(ctx, access.Anybody()), nil
 	}
-	for _, service := range everybodys {
-		if strings.HasPrefix(method, "/"+service+"/") {
-			return ctx, nil
-		}
+	if isEverybodys(method) {
+		return ctx, nil
 	}
-	grant, err := g.tokens.Authenticate(bearer(info.Header))
-	if err == nil {
-		level, known := needed[method]
-		if !known {
-			level = access.Admin
-		}
-		err = grant.Permit(level)
-	}
+	grant, err := g.authenticate(info.Header, method)
 	if err != nil {
 		g.log.DebugContext(ctx, "refused", "method", path.Base(method), "token", grant.ID, "reason", err)
 		return nil, toStatus(err).Err()
@@ -122,18 +113,21 @@ func (g *guard) admit(ctx context.Context, info *tap.Info) (context.Context, err
 	return access.WithGrant(ctx, grant), nil
 }
 
-// bearer is the token that a call brings, or "". Of several none counts: a proxy may have added its own.
-func bearer(header metadata.MD) string {
-	values := header.Get("authorization")
-	if len(values) != 1 {
-		return ""
+// authenticate returns what a call's token allows, if it allows the call.
+func (g *guard) authenticate(header metadata.MD, method string) (access.Grant, error) {
+	grant, err := g.tokens.Authenticate(bearer(header))
+	if err != nil {
+		return grant, err
 	}
-	scheme, token, _ := strings.Cut(values[0], " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return ""
+	level, known := needed[method]
+	if !known {
+		level = access.Admin
 	}
-	return strings.TrimSpace(token)
+	return grant, grant.Permit(level)
 }
+
+// bearer is the token that a call brings, or "".
+func bearer(header metadata.MD) string { return access.Bearer(header.Get("authorization")) }
 
 // confine refuses a request about a namespace that the caller's token does not reach, and fills in the only one it has. It
 // returns whom the request is about, if it says.
@@ -207,28 +201,9 @@ func (g *guard) unary() grpc.UnaryServerInterceptor {
 	}
 }
 
-// stream does likewise. A stream is one call, which counts with its first scope.
+// stream does likewise. A stream is one call, which counts with its first scope; its token is looked at again as it goes on.
 func (g *guard) stream() grpc.StreamServerInterceptor {
-	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-		return handler(srv, &guardedStream{ServerStream: stream, guard: g})
+	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		return handler(srv, &guardedStream{ServerStream: stream, guard: g, method: info.FullMethod, checked: time.Now()})
 	}
-}
-
-type guardedStream struct {
-	grpc.ServerStream
-	guard   *guard
-	counted bool
-}
-
-// RecvMsg implements grpc.ServerStream.
-func (s *guardedStream) RecvMsg(m any) error {
-	if err := s.ServerStream.RecvMsg(m); err != nil {
-		return err
-	}
-	user, scoped, err := s.guard.confine(s.Context(), m)
-	if err == nil && scoped && !s.counted {
-		s.counted = true
-		err = s.guard.allow(user)
-	}
-	return err
 }

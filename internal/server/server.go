@@ -90,6 +90,8 @@ type Parts struct {
 	FullUsers func(ctx context.Context, namespace string) (int64, error)
 	// Budgets is how the token budgets of a namespace stand, its own first, and of its user if there is one.
 	Budgets func(ctx context.Context, user memory.User) ([]budget.Standing, error)
+	// Quotas are how the quotas of a namespace stand, and of its user if there is one.
+	Quotas func(ctx context.Context, user memory.User) ([]memory.Standing, error)
 	// Tokens say who may call, Limiter how often; nil is everybody, and as often as they like.
 	Tokens  Authenticator
 	Limiter Limiter

@@ -48,6 +48,9 @@ func (s *memoryService) GetStatus(ctx context.Context, r *memsidecarv1.GetStatus
 		return nil, err
 	}
 	resp.MemoryLimit = &memsidecarv1.MemoryLimit{MaxPerUser: clamped(s.options.MaxPerUser), FullUserCount: full}
+	if err := s.quotas(ctx, scope.User(), resp); err != nil && !errors.Is(err, memory.ErrUnavailable) {
+		return nil, err
+	}
 	note, err := s.cost(ctx, scope, int(r.GetUsageDays()), resp)
 	if err != nil && !errors.Is(err, memory.ErrUnavailable) {
 		return nil, err
@@ -58,6 +61,15 @@ func (s *memoryService) GetStatus(ctx context.Context, r *memsidecarv1.GetStatus
 		}
 	}
 	return resp, nil
+}
+
+// quotas adds to a status how the quotas of a namespace and its user stand.
+func (s *memoryService) quotas(ctx context.Context, user memory.User, resp *memsidecarv1.GetStatusResponse) error {
+	standings, err := s.Quotas(ctx, user)
+	for _, q := range standings {
+		resp.Quotas = append(resp.Quotas, &memsidecarv1.Quota{Key: "limits." + string(q.Quota), UserId: q.UserID, Limit: q.Limit, Used: q.Used})
+	}
+	return err
 }
 
 // embeddingStatus tells how many memories there are to embed, in all namespaces together, only those whom that concerns.

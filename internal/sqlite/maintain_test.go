@@ -84,6 +84,11 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		{"sessions", `UPDATE sessions SET participants = 0`},
 		{"sessions", `UPDATE sessions SET last_position = 1`},
 		{"sessions", `INSERT INTO current_sessions SELECT 9, 'n', 12345, '', min(row) FROM sessions`},
+		{"usage", `UPDATE users SET message_bytes = message_bytes + 1 WHERE user_id = 'ann'`},
+		{"usage", `UPDATE namespace_usage SET message_bytes = message_bytes - 1`},
+		{"usage", `UPDATE users SET memories = memories + 1 WHERE user_id = 'ann'`}, // the namespace counts with it
+		{"usage", `UPDATE namespace_usage SET memories = memories + 1`},
+		{"usage", `DELETE FROM namespace_usage`},
 		{"vectors", `UPDATE embeddings SET vector = x'00000000'`},
 		{"vectors", `UPDATE embeddings SET chunk = 1`},
 		{"vectors", `DELETE FROM embeddings`},

@@ -12,12 +12,16 @@ import (
 )
 
 // Results implements results.Store.
-type Results struct{ db Access }
+type Results struct {
+	db Access
+	// Quotas limit how many lists are stored; optional. They must be set before the lists are used.
+	Quotas *Quotas
+}
 
 var _ results.Store = (*Results)(nil)
 
 // NewResults returns the result lists in the database.
-func NewResults(db Access) *Results { return &Results{db} }
+func NewResults(db Access) *Results { return &Results{db: db} }
 
 // visibleRegistries are the rows of the parts of a registry that a view sees; viewArgs are its parameters, from ?1 on.
 const visibleRegistries = `(SELECT row FROM result_registries WHERE namespace = ?1 AND kind = ?2 AND member = ?3 AND list = ?4
@@ -63,7 +67,7 @@ func (s *Results) Put(ctx context.Context, p results.Put) (done results.PutDone,
 	p.At = p.At.Truncate(time.Microsecond).UTC()
 	err = s.db.Write(ctx, func(tx *Tx) error {
 		done = results.PutDone{}
-		registry, err := ensureRegistry(ctx, tx, p.View.Registry)
+		registry, err := s.ensureRegistry(ctx, tx, p.View.Registry)
 		if err != nil {
 			return err
 		}
@@ -93,19 +97,23 @@ func (s *Results) Put(ctx context.Context, p results.Put) (done results.PutDone,
 		if done.LastCheck, err = lastCheck(ctx, tx, view); err != nil {
 			return err
 		}
-		if done.Shown, err = showPut(ctx, tx, registry, view, &p, done.Items); err != nil {
+		if done.Shown, err = s.showPut(ctx, tx, registry, view, &p, done.Items); err != nil {
 			return err
 		}
 		done.Evicted, err = evict(ctx, tx, registry, p.Limits)
 		return err
 	})
-	return done, err
+	return done, s.Quotas.Note(err)
 }
 
-func ensureRegistry(ctx context.Context, tx *Tx, r results.Registry) (row int64, err error) {
+func (s *Results) ensureRegistry(ctx context.Context, tx *Tx, r results.Registry) (row int64, err error) {
 	key := []any{r.Namespace, string(r.Kind), r.Member, r.List, r.Channel.VisibilityKey(), r.Channel.ID, string(r.Channel.Kind)}
-	if _, err := tx.Exec(ctx, `INSERT INTO result_registries (namespace, kind, member, list, visibility, channel_id, channel_kind)
-		VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, key...); err != nil {
+	added, err := tx.Affect(ctx, `INSERT INTO result_registries (namespace, kind, member, list, visibility, channel_id, channel_kind)
+		VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, key...)
+	if err == nil && added > 0 {
+		err = s.Quotas.listsWithin(ctx, tx, memory.User{Namespace: r.Namespace, ID: r.Member}, userRegistries, namespaceRegistries)
+	}
+	if err != nil {
 		return 0, err
 	}
 	err = tx.QueryRow(ctx, `SELECT row FROM result_registries WHERE namespace = ? AND kind = ? AND member = ? AND list = ?
@@ -144,13 +152,13 @@ func putItem(ctx context.Context, tx *Tx, registry int64, view []any, p *results
 }
 
 // showPut makes what was put the list being shown.
-func showPut(ctx context.Context, tx *Tx, registry int64, view []any, p *results.Put, items []results.Numbered) (bool, error) {
+func (s *Results) showPut(ctx context.Context, tx *Tx, registry int64, view []any, p *results.Put, items []results.Numbered) (bool, error) {
 	if p.Place == nil {
 		return false, nil
 	}
 	switch p.Mode {
 	case results.Manual:
-		return true, show(ctx, tx, registry, p, p.At, items)
+		return true, s.show(ctx, tx, registry, p, p.At, items)
 	case results.Import:
 		if len(p.ShownKeys) == 0 {
 			return false, nil
@@ -176,7 +184,7 @@ func showPut(ctx context.Context, tx *Tx, registry int64, view []any, p *results
 		}
 		items[i] = results.Numbered{Number: i + 1, Item: known.Item}
 	}
-	return true, show(ctx, tx, registry, p, shownAt, items)
+	return true, s.show(ctx, tx, registry, p, shownAt, items)
 }
 
 // placeArgs are the columns that, with the list's name, tell a list.
@@ -184,10 +192,11 @@ func placeArgs(p *results.Place) []any {
 	return []any{p.Namespace, string(p.Kind), p.ID, p.Member, p.Channel.VisibilityKey()}
 }
 
-func show(ctx context.Context, tx *Tx, registry int64, p *results.Put, at time.Time, items []results.Numbered) error {
+func (s *Results) show(ctx context.Context, tx *Tx, registry int64, p *results.Put, at time.Time, items []results.Numbered) error {
 	list := append(placeArgs(p.Place), p.View.List)
-	if _, err := tx.Exec(ctx, `DELETE FROM result_lists WHERE namespace = ? AND place = ? AND place_id = ? AND member = ?
-		AND visibility = ? AND list = ?`, list...); err != nil {
+	before, err := tx.Affect(ctx, `DELETE FROM result_lists WHERE namespace = ? AND place = ? AND place_id = ? AND member = ?
+		AND visibility = ? AND list = ?`, list...)
+	if err != nil {
 		return err
 	}
 	owner := p.Place.Member
@@ -207,7 +216,10 @@ func show(ctx context.Context, tx *Tx, registry int64, p *results.Put, at time.T
 			return err
 		}
 	}
-	return nil
+	if before > 0 { // it has taken another's place
+		return nil
+	}
+	return s.Quotas.listsWithin(ctx, tx, memory.User{Namespace: p.Place.Namespace, ID: owner}, userLists, namespaceLists)
 }
 
 // shownItem says that an item i is in a list that was shown after the time.

@@ -14,12 +14,16 @@ import (
 )
 
 // Sessions implements session.Store.
-type Sessions struct{ db Access }
+type Sessions struct {
+	db Access
+	// Quotas limit how much history is stored; optional. They must be set before the sessions are used.
+	Quotas *Quotas
+}
 
 var _ session.Store = (*Sessions)(nil)
 
 // NewSessions returns the sessions in the database.
-func NewSessions(db Access) *Sessions { return &Sessions{db} }
+func NewSessions(db Access) *Sessions { return &Sessions{db: db} }
 
 // sessionRow is a session as the database keeps it.
 type sessionRow struct {

@@ -24,12 +24,13 @@ func (s *Sessions) Append(ctx context.Context, a session.Append) (done session.A
 	}
 	err = s.db.Write(ctx, func(tx *Tx) error {
 		w, err := appendMessages(ctx, tx, a, texts, nil, "")
-		if err == nil {
-			done = w.done
+		if err != nil {
+			return err
 		}
-		return err
+		done = w.done
+		return s.Quotas.historyWithin(ctx, tx, w)
 	})
-	return done, err
+	return done, s.Quotas.Note(err)
 }
 
 func encodeMessages(messages []memory.Message) ([]string, error) {
@@ -62,6 +63,7 @@ type appending struct {
 	taker   string // consideration that takes what is added: then the session is saved with it
 	// digested is how many messages of their own people have added to what waits for a digest, by the user's id.
 	digested map[string]int64
+	stored   map[int64]int64 // bytes added of each owner, by the row; of nobody at 0
 }
 
 // fate is what became of a message.
@@ -76,7 +78,7 @@ type fate struct {
 func appendMessages(ctx context.Context, tx *Tx, a session.Append, texts []string, leftOut []bool, taker string) (*appending, error) {
 	w := &appending{
 		Append: &a, at: a.At.Truncate(time.Microsecond).UTC(), users: map[string]int64{}, spoken: map[string]int64{},
-		digested: map[string]int64{}, fates: make([]fate, len(a.Messages)), taker: taker,
+		digested: map[string]int64{}, stored: map[int64]int64{}, fates: make([]fate, len(a.Messages)), taker: taker,
 	}
 	if err := w.resolve(ctx, tx); err != nil {
 		return nil, err
@@ -260,6 +262,7 @@ func (w *appending) add(ctx context.Context, tx *Tx, i int, text string) error {
 		return err
 	}
 	w.done.Added++
+	w.stored[owner] += int64(len(text))
 	if agent != "" {
 		if w.spoken[agent] == 0 {
 			w.agents = append(w.agents, agent)

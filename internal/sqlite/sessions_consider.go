@@ -48,9 +48,9 @@ func (s *Sessions) Record(ctx context.Context, r session.Record) (c memory.Consi
 			return err
 		}
 		done = w.done
-		return nil
+		return s.Quotas.historyWithin(ctx, tx, w)
 	})
-	return c, done, err
+	return c, done, s.Quotas.Note(err)
 }
 
 // withoutSkipped is the dialogue without the words of those who are not remembered, and which messages are left out of

@@ -19,6 +19,7 @@ type Store struct {
 	fingerprint atomic.Pointer[string] // of the vectors that are searched
 	cache       *cache
 	writers     userLocks
+	quotas      *sqlite.Quotas
 	onWrite     atomic.Pointer[func()]
 }
 
@@ -30,11 +31,13 @@ type Options struct {
 	Fingerprint string
 	// IndexBudget is how many bytes all users' indexes may occupy together; the one in use stays whatever its size.
 	IndexBudget int64
+	// Quotas limit how many memories are stored; optional.
+	Quotas *sqlite.Quotas
 }
 
 // New returns a store over the database.
 func New(db sqlite.Access, options Options) *Store {
-	s := &Store{db: db, cache: newCache(options.IndexBudget)}
+	s := &Store{db: db, cache: newCache(options.IndexBudget), quotas: options.Quotas}
 	if options.Fingerprint != "" {
 		s.fingerprint.Store(&options.Fingerprint)
 	}
@@ -54,6 +57,10 @@ func (s *Store) Apply(ctx context.Context, user memory.User, entries []vectorsto
 	var changed []changed
 	err := s.db.Write(ctx, func(tx *sqlite.Tx) error {
 		applied = nil
+		before, err := sqlite.NamespaceMemories(ctx, tx, user.Namespace)
+		if err != nil {
+			return err
+		}
 		userRow, err := sqlite.EnsureUserRow(ctx, tx, user)
 		if err != nil {
 			return err
@@ -67,10 +74,10 @@ func (s *Store) Apply(ctx context.Context, user memory.User, entries []vectorsto
 			applied = append(applied, done)
 		}
 		changed = a.changed
-		return nil
+		return s.quotas.MemoriesWithin(ctx, tx, user.Namespace, before)
 	})
 	if err != nil {
-		return nil, err
+		return nil, s.quotas.Note(err)
 	}
 	s.reindex(ctx, user, changed)
 	s.written()

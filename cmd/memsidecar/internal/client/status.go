@@ -21,7 +21,7 @@ type statusCommand struct {
 
 // Help has examples.
 func (statusCommand) Help() string {
-	return `The queue, the costs and the budgets are those of the namespace; with --user the budget of that user is shown, too.
+	return `The queue, the costs, the budgets and the quotas are those of the namespace; with --user those of that user are shown, too.
 
 Examples:
 
@@ -105,6 +105,7 @@ func (s *screen) status(addr string, r *memsidecarv1.GetStatusResponse) {
 	}
 	s.print(t)
 
+	s.quotas(r.GetQuotas())
 	s.budgets(r.GetTokenBudgets())
 	if days := r.GetDailyUsage(); len(days) > 0 {
 		for _, day := range days {
