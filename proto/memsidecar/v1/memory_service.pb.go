@@ -3059,8 +3059,10 @@ type GetStatusResponse struct {
 	// Set while deleted data is unreachable and its bytes are still in the database files, because a reader kept the
 	// write-ahead log in use or because it was deleted just now: since when. They are removed in the background.
 	PurgeWaitingSince *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=purge_waiting_since,json=purgeWaitingSince,proto3" json:"purge_waiting_since,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// What the process takes of its machine.
+	Process       *ProcessStatus `protobuf:"bytes,20,opt,name=process,proto3" json:"process,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetStatusResponse) Reset() {
@@ -3177,6 +3179,95 @@ func (x *GetStatusResponse) GetPurgeWaitingSince() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *GetStatusResponse) GetProcess() *ProcessStatus {
+	if x != nil {
+		return x.Process
+	}
+	return nil
+}
+
+// ProcessStatus is what the sidecar's process takes of its machine. What the system does not tell is 0.
+type ProcessStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Memory that the system has given it and that is in use (resident).
+	ResidentBytes int64 `protobuf:"varint,1,opt,name=resident_bytes,json=residentBytes,proto3" json:"resident_bytes,omitempty"`
+	// Memory that the garbage collector found in use when it last looked. SQLite's page caches are not part of it.
+	LiveHeapBytes int64 `protobuf:"varint,2,opt,name=live_heap_bytes,json=liveHeapBytes,proto3" json:"live_heap_bytes,omitempty"`
+	// Goroutines, those of the Go runtime included.
+	GoroutineCount int32 `protobuf:"varint,3,opt,name=goroutine_count,json=goroutineCount,proto3" json:"goroutine_count,omitempty"`
+	// Open files, connections included.
+	OpenFileCount int32 `protobuf:"varint,4,opt,name=open_file_count,json=openFileCount,proto3" json:"open_file_count,omitempty"`
+	// Processor time used since the start.
+	CpuTime       *durationpb.Duration `protobuf:"bytes,5,opt,name=cpu_time,json=cpuTime,proto3" json:"cpu_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProcessStatus) Reset() {
+	*x = ProcessStatus{}
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProcessStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProcessStatus) ProtoMessage() {}
+
+func (x *ProcessStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProcessStatus.ProtoReflect.Descriptor instead.
+func (*ProcessStatus) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *ProcessStatus) GetResidentBytes() int64 {
+	if x != nil {
+		return x.ResidentBytes
+	}
+	return 0
+}
+
+func (x *ProcessStatus) GetLiveHeapBytes() int64 {
+	if x != nil {
+		return x.LiveHeapBytes
+	}
+	return 0
+}
+
+func (x *ProcessStatus) GetGoroutineCount() int32 {
+	if x != nil {
+		return x.GoroutineCount
+	}
+	return 0
+}
+
+func (x *ProcessStatus) GetOpenFileCount() int32 {
+	if x != nil {
+		return x.OpenFileCount
+	}
+	return 0
+}
+
+func (x *ProcessStatus) GetCpuTime() *durationpb.Duration {
+	if x != nil {
+		return x.CpuTime
+	}
+	return nil
+}
+
 // MemoryLimit is how many memories a user may have, and who has reached that with what is never evicted.
 type MemoryLimit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3191,7 +3282,7 @@ type MemoryLimit struct {
 
 func (x *MemoryLimit) Reset() {
 	*x = MemoryLimit{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3203,7 +3294,7 @@ func (x *MemoryLimit) String() string {
 func (*MemoryLimit) ProtoMessage() {}
 
 func (x *MemoryLimit) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3216,7 +3307,7 @@ func (x *MemoryLimit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryLimit.ProtoReflect.Descriptor instead.
 func (*MemoryLimit) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{44}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *MemoryLimit) GetMaxPerUser() int32 {
@@ -3248,7 +3339,7 @@ type DailyUsage struct {
 
 func (x *DailyUsage) Reset() {
 	*x = DailyUsage{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[45]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3260,7 +3351,7 @@ func (x *DailyUsage) String() string {
 func (*DailyUsage) ProtoMessage() {}
 
 func (x *DailyUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[45]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3273,7 +3364,7 @@ func (x *DailyUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DailyUsage.ProtoReflect.Descriptor instead.
 func (*DailyUsage) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{45}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DailyUsage) GetDay() string {
@@ -3310,7 +3401,7 @@ type Cost struct {
 
 func (x *Cost) Reset() {
 	*x = Cost{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[46]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3322,7 +3413,7 @@ func (x *Cost) String() string {
 func (*Cost) ProtoMessage() {}
 
 func (x *Cost) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[46]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3335,7 +3426,7 @@ func (x *Cost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cost.ProtoReflect.Descriptor instead.
 func (*Cost) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{46}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Cost) GetAmount() float64 {
@@ -3374,7 +3465,7 @@ type TokenBudget struct {
 
 func (x *TokenBudget) Reset() {
 	*x = TokenBudget{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[47]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3386,7 +3477,7 @@ func (x *TokenBudget) String() string {
 func (*TokenBudget) ProtoMessage() {}
 
 func (x *TokenBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[47]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3399,7 +3490,7 @@ func (x *TokenBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenBudget.ProtoReflect.Descriptor instead.
 func (*TokenBudget) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{47}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *TokenBudget) GetUserId() string {
@@ -3470,7 +3561,7 @@ type ComponentStatus struct {
 
 func (x *ComponentStatus) Reset() {
 	*x = ComponentStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[48]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3482,7 +3573,7 @@ func (x *ComponentStatus) String() string {
 func (*ComponentStatus) ProtoMessage() {}
 
 func (x *ComponentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[48]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3495,7 +3586,7 @@ func (x *ComponentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComponentStatus.ProtoReflect.Descriptor instead.
 func (*ComponentStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{48}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ComponentStatus) GetName() string {
@@ -3568,7 +3659,7 @@ type EmbeddingStatus struct {
 
 func (x *EmbeddingStatus) Reset() {
 	*x = EmbeddingStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[49]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3580,7 +3671,7 @@ func (x *EmbeddingStatus) String() string {
 func (*EmbeddingStatus) ProtoMessage() {}
 
 func (x *EmbeddingStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[49]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3593,7 +3684,7 @@ func (x *EmbeddingStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingStatus.ProtoReflect.Descriptor instead.
 func (*EmbeddingStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{49}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *EmbeddingStatus) GetFingerprint() string {
@@ -3627,7 +3718,7 @@ type EmbeddingProgress struct {
 
 func (x *EmbeddingProgress) Reset() {
 	*x = EmbeddingProgress{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[50]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3639,7 +3730,7 @@ func (x *EmbeddingProgress) String() string {
 func (*EmbeddingProgress) ProtoMessage() {}
 
 func (x *EmbeddingProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[50]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3652,7 +3743,7 @@ func (x *EmbeddingProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingProgress.ProtoReflect.Descriptor instead.
 func (*EmbeddingProgress) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{50}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *EmbeddingProgress) GetTotalCount() int64 {
@@ -3708,7 +3799,7 @@ type ModelUsage struct {
 
 func (x *ModelUsage) Reset() {
 	*x = ModelUsage{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[51]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3720,7 +3811,7 @@ func (x *ModelUsage) String() string {
 func (*ModelUsage) ProtoMessage() {}
 
 func (x *ModelUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[51]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3733,7 +3824,7 @@ func (x *ModelUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelUsage.ProtoReflect.Descriptor instead.
 func (*ModelUsage) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{51}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ModelUsage) GetPart() string {
@@ -3807,7 +3898,7 @@ type QueueStatus struct {
 
 func (x *QueueStatus) Reset() {
 	*x = QueueStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[52]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3819,7 +3910,7 @@ func (x *QueueStatus) String() string {
 func (*QueueStatus) ProtoMessage() {}
 
 func (x *QueueStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[52]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3832,7 +3923,7 @@ func (x *QueueStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueStatus.ProtoReflect.Descriptor instead.
 func (*QueueStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{52}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *QueueStatus) GetPendingCount() int64 {
@@ -4053,7 +4144,7 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x10GetStatusRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x1d\n" +
 	"\n" +
-	"usage_days\x18\x02 \x01(\x05R\tusageDays\"\xd3\x05\n" +
+	"usage_days\x18\x02 \x01(\x05R\tusageDays\"\x8b\x06\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x129\n" +
 	"\n" +
@@ -4073,7 +4164,14 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\rtoken_budgets\x18\n" +
 	" \x03(\v2\x1a.memsidecar.v1.TokenBudgetR\ftokenBudgets\x12=\n" +
 	"\fmemory_limit\x18\v \x01(\v2\x1a.memsidecar.v1.MemoryLimitR\vmemoryLimit\x12J\n" +
-	"\x13purge_waiting_since\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x11purgeWaitingSince\"W\n" +
+	"\x13purge_waiting_since\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x11purgeWaitingSince\x126\n" +
+	"\aprocess\x18\x14 \x01(\v2\x1c.memsidecar.v1.ProcessStatusR\aprocess\"\xe5\x01\n" +
+	"\rProcessStatus\x12%\n" +
+	"\x0eresident_bytes\x18\x01 \x01(\x03R\rresidentBytes\x12&\n" +
+	"\x0flive_heap_bytes\x18\x02 \x01(\x03R\rliveHeapBytes\x12'\n" +
+	"\x0fgoroutine_count\x18\x03 \x01(\x05R\x0egoroutineCount\x12&\n" +
+	"\x0fopen_file_count\x18\x04 \x01(\x05R\ropenFileCount\x124\n" +
+	"\bcpu_time\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\acpuTime\"W\n" +
 	"\vMemoryLimit\x12 \n" +
 	"\fmax_per_user\x18\x01 \x01(\x05R\n" +
 	"maxPerUser\x12&\n" +
@@ -4176,7 +4274,7 @@ func file_memsidecar_v1_memory_service_proto_rawDescGZIP() []byte {
 }
 
 var file_memsidecar_v1_memory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_memsidecar_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_memsidecar_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_memsidecar_v1_memory_service_proto_goTypes = []any{
 	(RetrieveSource)(0),                 // 0: memsidecar.v1.RetrieveSource
 	(BreakerState)(0),                   // 1: memsidecar.v1.BreakerState
@@ -4224,177 +4322,180 @@ var file_memsidecar_v1_memory_service_proto_goTypes = []any{
 	(*UpdateUserSettingsResponse)(nil),  // 43: memsidecar.v1.UpdateUserSettingsResponse
 	(*GetStatusRequest)(nil),            // 44: memsidecar.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),           // 45: memsidecar.v1.GetStatusResponse
-	(*MemoryLimit)(nil),                 // 46: memsidecar.v1.MemoryLimit
-	(*DailyUsage)(nil),                  // 47: memsidecar.v1.DailyUsage
-	(*Cost)(nil),                        // 48: memsidecar.v1.Cost
-	(*TokenBudget)(nil),                 // 49: memsidecar.v1.TokenBudget
-	(*ComponentStatus)(nil),             // 50: memsidecar.v1.ComponentStatus
-	(*EmbeddingStatus)(nil),             // 51: memsidecar.v1.EmbeddingStatus
-	(*EmbeddingProgress)(nil),           // 52: memsidecar.v1.EmbeddingProgress
-	(*ModelUsage)(nil),                  // 53: memsidecar.v1.ModelUsage
-	(*QueueStatus)(nil),                 // 54: memsidecar.v1.QueueStatus
-	(*Scope)(nil),                       // 55: memsidecar.v1.Scope
-	(MemoryKind)(0),                     // 56: memsidecar.v1.MemoryKind
-	(*timestamppb.Timestamp)(nil),       // 57: google.protobuf.Timestamp
-	(AgentFilter)(0),                    // 58: memsidecar.v1.AgentFilter
-	(*Degradation)(nil),                 // 59: memsidecar.v1.Degradation
-	(*SessionMessage)(nil),              // 60: memsidecar.v1.SessionMessage
-	(*ScoreParts)(nil),                  // 61: memsidecar.v1.ScoreParts
-	(*Memory)(nil),                      // 62: memsidecar.v1.Memory
-	(*Message)(nil),                     // 63: memsidecar.v1.Message
-	(*durationpb.Duration)(nil),         // 64: google.protobuf.Duration
-	(*Consideration)(nil),               // 65: memsidecar.v1.Consideration
-	(ConsiderationState)(0),             // 66: memsidecar.v1.ConsiderationState
-	(MemoryState)(0),                    // 67: memsidecar.v1.MemoryState
-	(*fieldmaskpb.FieldMask)(nil),       // 68: google.protobuf.FieldMask
-	(*MemoryRevision)(nil),              // 69: memsidecar.v1.MemoryRevision
-	(*UserSettings)(nil),                // 70: memsidecar.v1.UserSettings
-	(*Trace)(nil),                       // 71: memsidecar.v1.Trace
-	(*ExportedResultRegistry)(nil),      // 72: memsidecar.v1.ExportedResultRegistry
-	(*ResultItem)(nil),                  // 73: memsidecar.v1.ResultItem
-	(*ExportedResultList)(nil),          // 74: memsidecar.v1.ExportedResultList
-	(*DigestSource)(nil),                // 75: memsidecar.v1.DigestSource
-	(*Session)(nil),                     // 76: memsidecar.v1.Session
-	(*SessionSummary)(nil),              // 77: memsidecar.v1.SessionSummary
+	(*ProcessStatus)(nil),               // 46: memsidecar.v1.ProcessStatus
+	(*MemoryLimit)(nil),                 // 47: memsidecar.v1.MemoryLimit
+	(*DailyUsage)(nil),                  // 48: memsidecar.v1.DailyUsage
+	(*Cost)(nil),                        // 49: memsidecar.v1.Cost
+	(*TokenBudget)(nil),                 // 50: memsidecar.v1.TokenBudget
+	(*ComponentStatus)(nil),             // 51: memsidecar.v1.ComponentStatus
+	(*EmbeddingStatus)(nil),             // 52: memsidecar.v1.EmbeddingStatus
+	(*EmbeddingProgress)(nil),           // 53: memsidecar.v1.EmbeddingProgress
+	(*ModelUsage)(nil),                  // 54: memsidecar.v1.ModelUsage
+	(*QueueStatus)(nil),                 // 55: memsidecar.v1.QueueStatus
+	(*Scope)(nil),                       // 56: memsidecar.v1.Scope
+	(MemoryKind)(0),                     // 57: memsidecar.v1.MemoryKind
+	(*timestamppb.Timestamp)(nil),       // 58: google.protobuf.Timestamp
+	(AgentFilter)(0),                    // 59: memsidecar.v1.AgentFilter
+	(*Degradation)(nil),                 // 60: memsidecar.v1.Degradation
+	(*SessionMessage)(nil),              // 61: memsidecar.v1.SessionMessage
+	(*ScoreParts)(nil),                  // 62: memsidecar.v1.ScoreParts
+	(*Memory)(nil),                      // 63: memsidecar.v1.Memory
+	(*Message)(nil),                     // 64: memsidecar.v1.Message
+	(*durationpb.Duration)(nil),         // 65: google.protobuf.Duration
+	(*Consideration)(nil),               // 66: memsidecar.v1.Consideration
+	(ConsiderationState)(0),             // 67: memsidecar.v1.ConsiderationState
+	(MemoryState)(0),                    // 68: memsidecar.v1.MemoryState
+	(*fieldmaskpb.FieldMask)(nil),       // 69: google.protobuf.FieldMask
+	(*MemoryRevision)(nil),              // 70: memsidecar.v1.MemoryRevision
+	(*UserSettings)(nil),                // 71: memsidecar.v1.UserSettings
+	(*Trace)(nil),                       // 72: memsidecar.v1.Trace
+	(*ExportedResultRegistry)(nil),      // 73: memsidecar.v1.ExportedResultRegistry
+	(*ResultItem)(nil),                  // 74: memsidecar.v1.ResultItem
+	(*ExportedResultList)(nil),          // 75: memsidecar.v1.ExportedResultList
+	(*DigestSource)(nil),                // 76: memsidecar.v1.DigestSource
+	(*Session)(nil),                     // 77: memsidecar.v1.Session
+	(*SessionSummary)(nil),              // 78: memsidecar.v1.SessionSummary
 }
 var file_memsidecar_v1_memory_service_proto_depIdxs = []int32{
-	55,  // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
-	56,  // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
-	57,  // 2: memsidecar.v1.RetrieveRequest.created_after:type_name -> google.protobuf.Timestamp
-	57,  // 3: memsidecar.v1.RetrieveRequest.created_before:type_name -> google.protobuf.Timestamp
-	58,  // 4: memsidecar.v1.RetrieveRequest.agent:type_name -> memsidecar.v1.AgentFilter
+	56,  // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
+	57,  // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
+	58,  // 2: memsidecar.v1.RetrieveRequest.created_after:type_name -> google.protobuf.Timestamp
+	58,  // 3: memsidecar.v1.RetrieveRequest.created_before:type_name -> google.protobuf.Timestamp
+	59,  // 4: memsidecar.v1.RetrieveRequest.agent:type_name -> memsidecar.v1.AgentFilter
 	0,   // 5: memsidecar.v1.RetrieveRequest.sources:type_name -> memsidecar.v1.RetrieveSource
 	5,   // 6: memsidecar.v1.RetrieveResponse.memories:type_name -> memsidecar.v1.RetrievedMemory
-	59,  // 7: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
+	60,  // 7: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
 	4,   // 8: memsidecar.v1.RetrieveResponse.messages:type_name -> memsidecar.v1.RetrievedMessage
-	60,  // 9: memsidecar.v1.RetrievedMessage.message:type_name -> memsidecar.v1.SessionMessage
-	61,  // 10: memsidecar.v1.RetrievedMessage.parts:type_name -> memsidecar.v1.ScoreParts
-	60,  // 11: memsidecar.v1.RetrievedMessage.before:type_name -> memsidecar.v1.SessionMessage
-	60,  // 12: memsidecar.v1.RetrievedMessage.after:type_name -> memsidecar.v1.SessionMessage
-	62,  // 13: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
-	61,  // 14: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
-	55,  // 15: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
-	63,  // 16: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
-	64,  // 17: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
-	65,  // 18: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
-	55,  // 19: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	65,  // 20: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	55,  // 21: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
-	66,  // 22: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
-	65,  // 23: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
-	55,  // 24: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	65,  // 25: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	55,  // 26: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	62,  // 27: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	62,  // 28: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	55,  // 29: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	62,  // 30: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	55,  // 31: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	67,  // 32: memsidecar.v1.ListMemoriesRequest.states:type_name -> memsidecar.v1.MemoryState
-	62,  // 33: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
-	55,  // 34: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	62,  // 35: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	68,  // 36: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
-	62,  // 37: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	55,  // 38: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	55,  // 39: memsidecar.v1.ListMemoryRevisionsRequest.scope:type_name -> memsidecar.v1.Scope
-	69,  // 40: memsidecar.v1.ListMemoryRevisionsResponse.revisions:type_name -> memsidecar.v1.MemoryRevision
-	55,  // 41: memsidecar.v1.RevertMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	62,  // 42: memsidecar.v1.RevertMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	69,  // 43: memsidecar.v1.RevertMemoryResponse.reverted:type_name -> memsidecar.v1.MemoryRevision
-	55,  // 44: memsidecar.v1.ReleaseMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	62,  // 45: memsidecar.v1.ReleaseMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	55,  // 46: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
-	55,  // 47: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
-	70,  // 48: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
-	62,  // 49: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
-	69,  // 50: memsidecar.v1.ExportUserResponse.memory_revision:type_name -> memsidecar.v1.MemoryRevision
+	61,  // 9: memsidecar.v1.RetrievedMessage.message:type_name -> memsidecar.v1.SessionMessage
+	62,  // 10: memsidecar.v1.RetrievedMessage.parts:type_name -> memsidecar.v1.ScoreParts
+	61,  // 11: memsidecar.v1.RetrievedMessage.before:type_name -> memsidecar.v1.SessionMessage
+	61,  // 12: memsidecar.v1.RetrievedMessage.after:type_name -> memsidecar.v1.SessionMessage
+	63,  // 13: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
+	62,  // 14: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
+	56,  // 15: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
+	64,  // 16: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
+	65,  // 17: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
+	66,  // 18: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
+	56,  // 19: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	66,  // 20: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	56,  // 21: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
+	67,  // 22: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
+	66,  // 23: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
+	56,  // 24: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	66,  // 25: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	56,  // 26: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	63,  // 27: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	63,  // 28: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	56,  // 29: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	63,  // 30: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	56,  // 31: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	68,  // 32: memsidecar.v1.ListMemoriesRequest.states:type_name -> memsidecar.v1.MemoryState
+	63,  // 33: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
+	56,  // 34: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	63,  // 35: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	69,  // 36: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
+	63,  // 37: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	56,  // 38: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	56,  // 39: memsidecar.v1.ListMemoryRevisionsRequest.scope:type_name -> memsidecar.v1.Scope
+	70,  // 40: memsidecar.v1.ListMemoryRevisionsResponse.revisions:type_name -> memsidecar.v1.MemoryRevision
+	56,  // 41: memsidecar.v1.RevertMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	63,  // 42: memsidecar.v1.RevertMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	70,  // 43: memsidecar.v1.RevertMemoryResponse.reverted:type_name -> memsidecar.v1.MemoryRevision
+	56,  // 44: memsidecar.v1.ReleaseMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	63,  // 45: memsidecar.v1.ReleaseMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	56,  // 46: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
+	56,  // 47: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
+	71,  // 48: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
+	63,  // 49: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
+	70,  // 50: memsidecar.v1.ExportUserResponse.memory_revision:type_name -> memsidecar.v1.MemoryRevision
 	37,  // 51: memsidecar.v1.ExportUserResponse.consideration:type_name -> memsidecar.v1.ExportedConsideration
 	36,  // 52: memsidecar.v1.ExportUserResponse.session:type_name -> memsidecar.v1.ExportedSession
-	60,  // 53: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
-	71,  // 54: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
+	61,  // 53: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
+	72,  // 54: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
 	35,  // 55: memsidecar.v1.ExportUserResponse.digest_finding:type_name -> memsidecar.v1.DigestFinding
-	72,  // 56: memsidecar.v1.ExportUserResponse.result_registry:type_name -> memsidecar.v1.ExportedResultRegistry
-	73,  // 57: memsidecar.v1.ExportUserResponse.result_item:type_name -> memsidecar.v1.ResultItem
-	74,  // 58: memsidecar.v1.ExportUserResponse.result_list:type_name -> memsidecar.v1.ExportedResultList
+	73,  // 56: memsidecar.v1.ExportUserResponse.result_registry:type_name -> memsidecar.v1.ExportedResultRegistry
+	74,  // 57: memsidecar.v1.ExportUserResponse.result_item:type_name -> memsidecar.v1.ResultItem
+	75,  // 58: memsidecar.v1.ExportUserResponse.result_list:type_name -> memsidecar.v1.ExportedResultList
 	34,  // 59: memsidecar.v1.ExportUserResponse.token_count:type_name -> memsidecar.v1.ExportedTokenCount
-	75,  // 60: memsidecar.v1.DigestFinding.source:type_name -> memsidecar.v1.DigestSource
-	76,  // 61: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
-	77,  // 62: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
-	65,  // 63: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
-	63,  // 64: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
-	55,  // 65: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	62,  // 66: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
-	55,  // 67: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	70,  // 68: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	55,  // 69: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	70,  // 70: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
-	68,  // 71: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
-	70,  // 72: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	55,  // 73: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
-	57,  // 74: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	50,  // 75: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
-	51,  // 76: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
-	54,  // 77: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
-	53,  // 78: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
-	48,  // 79: memsidecar.v1.GetStatusResponse.costs_today:type_name -> memsidecar.v1.Cost
-	47,  // 80: memsidecar.v1.GetStatusResponse.daily_usage:type_name -> memsidecar.v1.DailyUsage
-	48,  // 81: memsidecar.v1.GetStatusResponse.daily_usage_costs:type_name -> memsidecar.v1.Cost
-	49,  // 82: memsidecar.v1.GetStatusResponse.token_budgets:type_name -> memsidecar.v1.TokenBudget
-	46,  // 83: memsidecar.v1.GetStatusResponse.memory_limit:type_name -> memsidecar.v1.MemoryLimit
-	57,  // 84: memsidecar.v1.GetStatusResponse.purge_waiting_since:type_name -> google.protobuf.Timestamp
-	53,  // 85: memsidecar.v1.DailyUsage.usage:type_name -> memsidecar.v1.ModelUsage
-	48,  // 86: memsidecar.v1.DailyUsage.costs:type_name -> memsidecar.v1.Cost
-	57,  // 87: memsidecar.v1.TokenBudget.reset_time:type_name -> google.protobuf.Timestamp
-	1,   // 88: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
-	57,  // 89: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
-	52,  // 90: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
-	64,  // 91: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
-	48,  // 92: memsidecar.v1.ModelUsage.estimated_cost:type_name -> memsidecar.v1.Cost
-	57,  // 93: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
-	2,   // 94: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
-	6,   // 95: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
-	8,   // 96: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
-	10,  // 97: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
-	12,  // 98: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
-	14,  // 99: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
-	16,  // 100: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
-	18,  // 101: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
-	20,  // 102: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
-	22,  // 103: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
-	24,  // 104: memsidecar.v1.MemoryService.ListMemoryRevisions:input_type -> memsidecar.v1.ListMemoryRevisionsRequest
-	26,  // 105: memsidecar.v1.MemoryService.RevertMemory:input_type -> memsidecar.v1.RevertMemoryRequest
-	28,  // 106: memsidecar.v1.MemoryService.ReleaseMemory:input_type -> memsidecar.v1.ReleaseMemoryRequest
-	30,  // 107: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
-	32,  // 108: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
-	38,  // 109: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
-	40,  // 110: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
-	42,  // 111: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
-	44,  // 112: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
-	3,   // 113: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
-	7,   // 114: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
-	9,   // 115: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
-	11,  // 116: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
-	13,  // 117: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
-	15,  // 118: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
-	17,  // 119: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
-	19,  // 120: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
-	21,  // 121: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
-	23,  // 122: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
-	25,  // 123: memsidecar.v1.MemoryService.ListMemoryRevisions:output_type -> memsidecar.v1.ListMemoryRevisionsResponse
-	27,  // 124: memsidecar.v1.MemoryService.RevertMemory:output_type -> memsidecar.v1.RevertMemoryResponse
-	29,  // 125: memsidecar.v1.MemoryService.ReleaseMemory:output_type -> memsidecar.v1.ReleaseMemoryResponse
-	31,  // 126: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
-	33,  // 127: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
-	39,  // 128: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
-	41,  // 129: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
-	43,  // 130: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
-	45,  // 131: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
-	113, // [113:132] is the sub-list for method output_type
-	94,  // [94:113] is the sub-list for method input_type
-	94,  // [94:94] is the sub-list for extension type_name
-	94,  // [94:94] is the sub-list for extension extendee
-	0,   // [0:94] is the sub-list for field type_name
+	76,  // 60: memsidecar.v1.DigestFinding.source:type_name -> memsidecar.v1.DigestSource
+	77,  // 61: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
+	78,  // 62: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
+	66,  // 63: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
+	64,  // 64: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
+	56,  // 65: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	63,  // 66: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
+	56,  // 67: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	71,  // 68: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	56,  // 69: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	71,  // 70: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
+	69,  // 71: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
+	71,  // 72: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	56,  // 73: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
+	58,  // 74: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	51,  // 75: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
+	52,  // 76: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
+	55,  // 77: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
+	54,  // 78: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
+	49,  // 79: memsidecar.v1.GetStatusResponse.costs_today:type_name -> memsidecar.v1.Cost
+	48,  // 80: memsidecar.v1.GetStatusResponse.daily_usage:type_name -> memsidecar.v1.DailyUsage
+	49,  // 81: memsidecar.v1.GetStatusResponse.daily_usage_costs:type_name -> memsidecar.v1.Cost
+	50,  // 82: memsidecar.v1.GetStatusResponse.token_budgets:type_name -> memsidecar.v1.TokenBudget
+	47,  // 83: memsidecar.v1.GetStatusResponse.memory_limit:type_name -> memsidecar.v1.MemoryLimit
+	58,  // 84: memsidecar.v1.GetStatusResponse.purge_waiting_since:type_name -> google.protobuf.Timestamp
+	46,  // 85: memsidecar.v1.GetStatusResponse.process:type_name -> memsidecar.v1.ProcessStatus
+	65,  // 86: memsidecar.v1.ProcessStatus.cpu_time:type_name -> google.protobuf.Duration
+	54,  // 87: memsidecar.v1.DailyUsage.usage:type_name -> memsidecar.v1.ModelUsage
+	49,  // 88: memsidecar.v1.DailyUsage.costs:type_name -> memsidecar.v1.Cost
+	58,  // 89: memsidecar.v1.TokenBudget.reset_time:type_name -> google.protobuf.Timestamp
+	1,   // 90: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
+	58,  // 91: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
+	53,  // 92: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
+	65,  // 93: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
+	49,  // 94: memsidecar.v1.ModelUsage.estimated_cost:type_name -> memsidecar.v1.Cost
+	58,  // 95: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
+	2,   // 96: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
+	6,   // 97: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
+	8,   // 98: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
+	10,  // 99: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
+	12,  // 100: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
+	14,  // 101: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
+	16,  // 102: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
+	18,  // 103: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
+	20,  // 104: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
+	22,  // 105: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
+	24,  // 106: memsidecar.v1.MemoryService.ListMemoryRevisions:input_type -> memsidecar.v1.ListMemoryRevisionsRequest
+	26,  // 107: memsidecar.v1.MemoryService.RevertMemory:input_type -> memsidecar.v1.RevertMemoryRequest
+	28,  // 108: memsidecar.v1.MemoryService.ReleaseMemory:input_type -> memsidecar.v1.ReleaseMemoryRequest
+	30,  // 109: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
+	32,  // 110: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
+	38,  // 111: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
+	40,  // 112: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
+	42,  // 113: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
+	44,  // 114: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
+	3,   // 115: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
+	7,   // 116: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
+	9,   // 117: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
+	11,  // 118: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
+	13,  // 119: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
+	15,  // 120: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
+	17,  // 121: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
+	19,  // 122: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
+	21,  // 123: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
+	23,  // 124: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
+	25,  // 125: memsidecar.v1.MemoryService.ListMemoryRevisions:output_type -> memsidecar.v1.ListMemoryRevisionsResponse
+	27,  // 126: memsidecar.v1.MemoryService.RevertMemory:output_type -> memsidecar.v1.RevertMemoryResponse
+	29,  // 127: memsidecar.v1.MemoryService.ReleaseMemory:output_type -> memsidecar.v1.ReleaseMemoryResponse
+	31,  // 128: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
+	33,  // 129: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
+	39,  // 130: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
+	41,  // 131: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
+	43,  // 132: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
+	45,  // 133: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
+	115, // [115:134] is the sub-list for method output_type
+	96,  // [96:115] is the sub-list for method input_type
+	96,  // [96:96] is the sub-list for extension type_name
+	96,  // [96:96] is the sub-list for extension extendee
+	0,   // [0:96] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_memory_service_proto_init() }
@@ -4436,7 +4537,7 @@ func file_memsidecar_v1_memory_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_memsidecar_v1_memory_service_proto_rawDesc), len(file_memsidecar_v1_memory_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   53,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
