@@ -155,8 +155,8 @@ func (k *openKind) carryOut(ctx context.Context, n int64, due time.Time) {
 	_ = k.latencies.RecordValue(min(took, longest).Microseconds()) // the only error is a value out of range
 }
 
-// Kinds are the calls that a mix may have, by name.
-func (t *Target) Kinds() map[string]Call {
+// Calls are those that a mix may have, by name.
+func (t *Target) Calls() map[string]Call {
 	return map[string]Call{"retrieve": t.Retrieve, "consider": t.Consider, "forget": t.Forget}
 }
 
