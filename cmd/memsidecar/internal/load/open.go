@@ -165,3 +165,9 @@ func (t *Target) Forget(ctx context.Context, n int64) (Answer, error) {
 	_, err := t.Client.ForgetUser(ctx, &memsidecarv1.ForgetUserRequest{Scope: t.whole(t.userOf(n))})
 	return Answer{}, err
 }
+
+// Waiting is how many dialogues of the target's namespace wait to be considered.
+func (t *Target) Waiting(ctx context.Context) (int64, error) {
+	resp, err := t.Client.GetStatus(ctx, &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: t.Namespace}})
+	return resp.GetQueue().GetPendingCount(), err
+}
