@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --exact-match 2>/dev/null)
 BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false \
 	-ldflags '-s -w -buildid= -X main.builtVersion=$(VERSION) -X main.builtCommit=$(COMMIT)'
 
-.PHONY: build sbom test race faults lint fmt generate tidy check bench fuzz
+.PHONY: build sbom test race faults lint fmt generate tidy check bench soak fuzz
 
 build:
 	$(BUILD) -o bin/ ./cmd/memsidecar
@@ -46,6 +46,10 @@ check: # all that CI runs
 BENCH ?= .
 bench: # about ten minutes and 3 GB of temporary disk; BENCH=Retrieve measures only what matches
 	go test -run '^$$' -bench '$(BENCH)' -benchtime 2s -timeout 20m ./cmd/memsidecar
+
+DURATION ?= 1h
+soak: # the real binary under load for DURATION: memory, goroutines, files and disk must stay; the table comes at the end
+	SOAK=$(DURATION) go test -count=1 -timeout 25h -v -run '^TestSoak$$' ./cmd/memsidecar
 
 FUZZ ?= Fuzz
 FUZZTIME ?= 1m

@@ -94,6 +94,49 @@ func TestBenchKeeps(t *testing.T) {
 	}
 }
 
+// TestBenchOpen: with a rate calls do not wait for each other, and what was created is removed all the same.
+func TestBenchOpen(t *testing.T) {
+	r := serve(t)
+	code, out, errs := r.bench(t, "--json", "--rate", "400", "--duration", "500ms", "--mix", "retrieve=3,consider=1")
+	type taken struct {
+		LiveHeap   int64 `json:"live_heap_bytes"`
+		Goroutines int64
+	}
+	var report struct {
+		Rate     float64
+		Measured []struct {
+			Call                         string
+			Offered, Calls, Shed, Errors int64
+			P50                          float64 `json:"p50_ms"`
+			P99                          float64 `json:"p99_ms"`
+			P999                         float64 `json:"p999_ms"`
+			Max                          float64 `json:"max_ms"`
+		}
+		Before, Most, After taken
+	}
+	if err := json.Unmarshal([]byte(out), &report); code != 0 || err != nil {
+		t.Fatalf("exit code %d, %v:\n%s%s", code, err, out, errs)
+	}
+	if len(report.Measured) != 2 || report.Rate != 400 || report.Measured[0].Call != "ConsiderMemorizing" || report.Measured[1].Call != "Retrieve" {
+		t.Fatalf("%+v", report)
+	}
+	for _, m := range report.Measured {
+		if m.Offered == 0 || m.Offered != m.Calls+m.Shed || m.Errors != 0 || m.P50 <= 0 || m.P50 > m.P99 || m.P99 > m.P999 || m.P999 > m.Max {
+			t.Errorf("%+v", m)
+		}
+	}
+	for when, v := range map[string]taken{"before": report.Before, "most": report.Most, "after": report.After} {
+		if v.LiveHeap <= 0 || v.Goroutines <= 0 || v.Goroutines > report.Most.Goroutines && when == "before" {
+			t.Errorf("%s: %+v", when, v)
+		}
+	}
+	for _, scope := range madeUp(t, errs) {
+		if left := r.list(t, scope); len(left) != 0 {
+			t.Errorf("%s has %d memories left", scope.GetUserId(), len(left))
+		}
+	}
+}
+
 // TestBenchInterrupted: what was created is removed, too.
 func TestBenchInterrupted(t *testing.T) {
 	r := serve(t)

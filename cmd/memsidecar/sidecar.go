@@ -219,6 +219,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 		Auditor:        audit.New(store, audit.Options{Fingerprint: models.fingerprint, Retention: curve.Score}),
 		StorageProblem: storageProblem,
 		PurgeWaiting:   storage.PurgeWaiting,
+		Process:        func() server.Process { return server.Process(counts.Process()) },
 		Fingerprint:    models.fingerprint,
 		Vectorizing:    vectorizer.Progress,
 		Usage:          records.Usage,

@@ -39,6 +39,8 @@ type Verdict struct {
 	Remember bool   `json:"remember"`
 	Explicit bool   `json:"explicit,omitempty"` // the speaker asked for it to be remembered
 	Reason   string `json:"reason"`             // in words, always set
+	// Reading is what the decider found, for a summariser that is the same and would have to find it again. Optional.
+	Reading any `json:"-"`
 }
 
 // Decider decides whether a dialogue holds anything worth remembering about its speaker.

@@ -31,6 +31,7 @@ var seconds = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, .
 // Metrics counts what happens. All methods are safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
+	process  *prometheus.Registry
 	prices   usage.Prices
 
 	calls       *prometheus.CounterVec
@@ -54,7 +55,7 @@ type Metrics struct {
 
 // New returns metrics of a program of this version, whose models have these prices.
 func New(version string, prices usage.Prices) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), prices: prices}
+	m := &Metrics{registry: prometheus.NewRegistry(), process: newProcess(), prices: prices}
 	m.calls = m.counters("rpc_requests_total", "Calls answered, by method and gRPC code.", "method", "code")
 	m.callTime = m.histograms("rpc_duration_seconds", "Time until a call was answered.", seconds, "method")
 	m.modelCalls = m.counters("model_calls_total", "Calls that reached a model, by how they ended: ok or error.", "part", "model", "result")
@@ -75,7 +76,7 @@ func New(version string, prices usage.Prices) *Metrics {
 	m.failedReads = m.counters("scrape_problems_total", "Scrapes that went without the queue, because the database did not answer.").WithLabelValues()
 	m.refused = m.counters("quota_refusals_total", "Writes that were undone because a quota was used up, by its key below limits.", "quota")
 	m.gauges("build_info", "1; the labels say which program this is.", "version", "go_version").WithLabelValues(version, runtime.Version()).Set(1)
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(collectors.NewGoCollector(liveHeapToo), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.preset()
 	return m
 }

@@ -74,6 +74,8 @@ type Parts struct {
 	StorageProblem func() string
 	// PurgeWaiting says since when bytes of deleted data wait to be removed from the files; the zero time when there are none.
 	PurgeWaiting func() time.Time
+	// Process says what the process takes of its machine.
+	Process func() Process
 	// Components says how the parts are.
 	Components func() []Component
 	// Fingerprint is that of the embedder in use, "" until it is known.

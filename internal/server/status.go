@@ -3,6 +3,9 @@ package server
 import (
 	"context"
 	"errors"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/memsidecar/memsidecar/internal/access"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -22,6 +25,7 @@ func (s *memoryService) GetStatus(ctx context.Context, r *memsidecarv1.GetStatus
 	resp := &memsidecarv1.GetStatusResponse{
 		Version: s.options.Version, StartTime: fromTime(s.started),
 		Embedding: s.embeddingStatus(ctx), PurgeWaitingSince: fromTime(s.PurgeWaiting()),
+		Process: fromProcess(s.Process()),
 	}
 	parts := s.Components()
 	for _, c := range parts {
@@ -84,4 +88,18 @@ func (s *memoryService) embeddingStatus(ctx context.Context) *memsidecarv1.Embed
 		}
 	}
 	return status
+}
+
+// Process is what the sidecar's process takes of its machine; 0 is unknown.
+type Process struct {
+	ResidentBytes, LiveHeapBytes int64
+	Goroutines, OpenFiles        int
+	CPUTime                      time.Duration
+}
+
+func fromProcess(p Process) *memsidecarv1.ProcessStatus {
+	return &memsidecarv1.ProcessStatus{
+		ResidentBytes: p.ResidentBytes, LiveHeapBytes: p.LiveHeapBytes, GoroutineCount: clamped(p.Goroutines),
+		OpenFileCount: clamped(p.OpenFiles), CpuTime: durationpb.New(p.CPUTime),
+	}
 }

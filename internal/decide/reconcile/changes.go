@@ -11,10 +11,17 @@ import (
 type ending struct {
 	what         string
 	open, closed *regexp.Regexp
+	queries      []string // by which memories that tell of the state are found
 }
 
 func end(what, open, closed string) ending {
-	return ending{what, regexp.MustCompile(`(?i)` + open), regexp.MustCompile(`(?i)` + closed)}
+	e := ending{what: what, open: regexp.MustCompile(`(?i)` + open), closed: regexp.MustCompile(`(?i)` + closed)}
+	for _, q := range endingQueries {
+		if e.open.MatchString(q) {
+			e.queries = append(e.queries, q)
+		}
+	}
+	return e
 }
 
 var endings = []ending{
@@ -138,17 +145,14 @@ func over(newer, older *reading) string {
 	return ""
 }
 
-// closing are the endings that a statement tells of.
-func (r *reading) closing() []ending {
-	if !r.closed {
-		r.closed = true
-		for _, e := range endings {
-			if e.closed.MatchString(r.text) {
-				r.ends = append(r.ends, e)
-			}
+// endingsIn are those that a text tells of.
+func endingsIn(text string) (found []ending) {
+	for _, e := range endings {
+		if e.closed.MatchString(text) {
+			found = append(found, e)
 		}
 	}
-	return r.ends
+	return found
 }
 
 var otherEN, otherZH = regexp.MustCompile(`(?i)^the user's ([a-z]+(?: [a-z]+)?)`), regexp.MustCompile(`^用户(?:的)?(` + strings.Join(people(), "|") + `)`)

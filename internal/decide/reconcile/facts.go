@@ -4,7 +4,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -29,12 +32,27 @@ type reading struct {
 	facts   [][]fact // of each clause
 	stances []stance
 	words   []string // of the whole text, for comparing
-	ends    []ending // see closing
-	closed  bool
-	liked   []*taste // see tastes
+	// What not every comparison asks for is found when it is first asked for: endings that the text tells of, and tastes.
+	closing func() []ending
+	tastes  func() []*taste
 }
 
+// readings are those that were made last: a statement is read to find what is near to it, to be compared with that, and again
+// whenever something is said that is near to it, which costs as much as all else that considering does. Everything in a reading
+// comes from the text alone, whoever's it is.
+var readings, _ = lru.New[string, *reading](2048) // some 5 MB; the only error is a size below 1
+
+// read is safe for concurrent use, and so is what it returns, as long as nobody changes it.
 func read(text string) *reading {
+	if r, ok := readings.Get(text); ok {
+		return r
+	}
+	r := readAnew(text)
+	readings.Add(text, r)
+	return r
+}
+
+func readAnew(text string) *reading {
 	r := &reading{text: plain(text)}
 	r.clauses = clauses(r.text)
 	r.words = spoken(r.text)
@@ -42,6 +60,8 @@ func read(text string) *reading {
 		r.facts = append(r.facts, factsIn(c))
 		r.stances = append(r.stances, stanceOf(c))
 	}
+	r.closing = sync.OnceValue(func() []ending { return endingsIn(r.text) })
+	r.tastes = sync.OnceValue(r.readTastes)
 	return r
 }
 

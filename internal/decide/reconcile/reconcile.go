@@ -250,11 +250,9 @@ func (r Rules) Probes(s memory.Statement) []decide.Probe {
 			}
 		}
 	}
-	for i, e := range endings {
-		for _, q := range endingQueries {
-			if e.closed.MatchString(mine.text) && endings[i].open.MatchString(q) {
-				probes = append(probes, decide.Probe{Query: q, Keep: func(m *memory.Memory) bool { return e.open.MatchString(m.Text) }})
-			}
+	for _, e := range mine.closing() {
+		for _, q := range e.queries {
+			probes = append(probes, decide.Probe{Query: q, Keep: func(m *memory.Memory) bool { return e.open.MatchString(m.Text) }})
 		}
 	}
 	return probes

@@ -72,33 +72,31 @@ func fieldsOf(groups ...string) map[string][]int {
 	return m
 }
 
-// tastes are those that a statement tells, by its clauses; nil where a clause tells none.
-func (r *reading) tastes() []*taste {
-	if r.liked == nil {
-		r.liked = make([]*taste, len(r.clauses))
-		var before *taste
-		for i, c := range r.clauses {
-			for k := i + 1; k < len(r.clauses) && isFragment(r.clauses[k]); k++ {
-				c += " and" + strings.TrimPrefix(r.clauses[k], "the user")
-			}
-			t := tasteEN
-			if han.MatchString(c) {
-				t = tasteOfZH
-			}
-			if r.liked[i] = t(c, r.text); r.liked[i] == nil {
+// readTastes finds those that a statement tells, by its clauses; nil where a clause tells none.
+func (r *reading) readTastes() []*taste {
+	liked := make([]*taste, len(r.clauses))
+	var before *taste
+	for i, c := range r.clauses {
+		for k := i + 1; k < len(r.clauses) && isFragment(r.clauses[k]); k++ {
+			c += " and" + strings.TrimPrefix(r.clauses[k], "the user")
+		}
+		t := tasteEN
+		if han.MatchString(c) {
+			t = tasteOfZH
+		}
+		if liked[i] = t(c, r.text); liked[i] == nil {
+			continue
+		}
+		if liked[i].again {
+			if before == nil {
+				liked[i] = nil
 				continue
 			}
-			if r.liked[i].again {
-				if before == nil {
-					r.liked[i] = nil
-					continue
-				}
-				r.liked[i].core, r.liked[i].about, r.liked[i].name = before.core, before.about, before.name
-			}
-			before = r.liked[i]
+			liked[i].core, liked[i].about, liked[i].name = before.core, before.about, before.name
 		}
+		before = liked[i]
 	}
-	return r.liked
+	return liked
 }
 
 const (

@@ -78,7 +78,7 @@ func (r *Rules) Decide(ctx context.Context, t decide.Transcript) (decide.Verdict
 		return decide.Verdict{Reason: why}, nil
 	}
 	best := kept[0]
-	v := decide.Verdict{Remember: true}
+	v := decide.Verdict{Remember: true, Reading: &reading{by: r, of: t, kept: kept}}
 	for _, u := range kept {
 		v.Explicit = v.Explicit || u.explicit
 		if u.stronger(best) {
@@ -101,7 +101,12 @@ func (r *Rules) Summarize(ctx context.Context, t decide.Transcript, v decide.Ver
 	if !v.Remember {
 		return nil, nil
 	}
-	kept, _ := r.read(t)
+	var kept []*unit
+	if before, ok := v.Reading.(*reading); ok && before.by == r && before.same(t) {
+		kept = before.kept
+	} else {
+		kept, _ = r.read(t)
+	}
 	var out []memory.Statement
 	for _, u := range kept {
 		s := memory.Statement{
@@ -115,6 +120,19 @@ func (r *Rules) Summarize(ctx context.Context, t decide.Transcript, v decide.Ver
 		out = append(out, s)
 	}
 	return out, nil
+}
+
+// reading is what rules found in a transcript.
+type reading struct {
+	by   *Rules
+	of   decide.Transcript
+	kept []*unit // not to be changed
+}
+
+// same reports whether it is a reading of this very transcript.
+func (r *reading) same(t decide.Transcript) bool {
+	mine, other := r.of.Dialogue.Messages, t.Dialogue.Messages
+	return r.of.Speaker == t.Speaker && r.of.Location == t.Location && len(mine) == len(other) && len(mine) > 0 && &mine[0] == &other[0]
 }
 
 // unit is something the speaker said, as large as it takes to stand on its own.

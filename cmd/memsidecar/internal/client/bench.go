@@ -15,12 +15,13 @@ import (
 )
 
 type benchCommand struct {
-	Users       int           `default:"100" placeholder:"N" help:"Made-up users, 1 to 100000 (${default})."`
-	Memories    int           `default:"100" placeholder:"N" help:"Memories of each of them, 1 to 10000 (${default})."`
-	Callers     int           `default:"64" placeholder:"N" help:"Callers at once, each with one call at a time, 1 to 1024 (${default})."`
-	Duration    time.Duration `default:"10s" placeholder:"DURATION" help:"How long each kind of call is measured, up to 1h (${default})."`
-	Keep        bool          `help:"Leave the made-up users in the sidecar."`
-	AllowRemote bool          `help:"Measure also when the sidecar hands texts to another machine, which may cost money."`
+	Users    int           `default:"100" placeholder:"N" help:"Made-up users, 1 to 100000 (${default})."`
+	Memories int           `default:"100" placeholder:"N" help:"Memories of each of them, 1 to 10000 (${default})."`
+	Callers  int           `default:"64" placeholder:"N" help:"Callers at once, each with one call at a time, 1 to 1024 (${default})."`
+	Duration time.Duration `default:"10s" placeholder:"DURATION" help:"How long each kind of call is measured, up to 1h (${default})."`
+	openFlags
+	Keep        bool `help:"Leave the made-up users in the sidecar."`
+	AllowRemote bool `help:"Measure also when the sidecar hands texts to another machine, which may cost money."`
 
 	namespaceFlag
 	calls
@@ -34,7 +35,11 @@ func (benchCommand) Help() string {
 Examples:
 
     memsidecar bench
-    memsidecar bench --users 1000 --memories 10 --callers 8 --duration 30s --json`
+    memsidecar bench --users 1000 --memories 10 --callers 8 --duration 30s --json
+    memsidecar bench --users 10000 --memories 10 --rate 500 --mix retrieve=0.7,consider=0.3 --duration 1m
+
+With --rate calls arrive as those of many independent bots do, and a latency counts from when the call was due: a stall is seen by
+all that arrive meanwhile.`
 }
 
 // How long removing what was created may take, after an interruption too. Each user's data is purged from the disk.
@@ -56,7 +61,7 @@ func (c *benchCommand) validate() error {
 	if c.Duration <= 0 || c.Duration > time.Hour {
 		return usage("--duration %s: write more than 0 and up to 1h", c.Duration)
 	}
-	return nil
+	return c.openFlags.validate()
 }
 
 // Run creates made-up users, puts load on the sidecar, shows what the callers saw and removes the users again.
@@ -86,6 +91,9 @@ func (c benchCommand) Run(ctx context.Context, p *Program) (err error) {
 		return unfinished(ctx, err)
 	}
 	_ = bar.Finish()
+	if c.Rate > 0 {
+		return c.open(ctx, p, target, conn.addr)
+	}
 	limits := load.Limits{Callers: c.Callers, Duration: c.Duration}
 	p.note("measuring Retrieve, %d callers for %s", c.Callers, c.Duration)
 	retrieved := load.Run(ctx, limits, target.Retrieve)
@@ -150,9 +158,9 @@ type measured struct {
 }
 
 func measure(name string, s *load.Stats) measured {
-	ms := func(p float64) float64 { return float64(s.Percentile(p).Microseconds()) / 1000 }
 	m := measured{
-		Call: name, Calls: s.Calls, CallsPerSecond: s.PerSecond(), P50: ms(50), P90: ms(90), P99: ms(99), Max: ms(100),
+		Call: name, Calls: s.Calls, CallsPerSecond: s.PerSecond(), P50: milliseconds(s, 50), P90: milliseconds(s, 90),
+		P99: milliseconds(s, 99), Max: milliseconds(s, 100),
 		Errors: s.Errors, Degraded: s.Degraded,
 	}
 	if s.FirstError != nil {
@@ -160,6 +168,12 @@ func measure(name string, s *load.Stats) measured {
 	}
 	return m
 }
+
+func milliseconds(s *load.Stats, percentile float64) float64 {
+	return float64(s.Percentile(percentile).Microseconds()) / 1000
+}
+
+func hundredths(number float64) string { return fmt.Sprintf("%.2f", number) }
 
 // benchReport is what --json prints.
 type benchReport struct {
@@ -198,7 +212,6 @@ func (r benchReport) table() *table {
 		t.columns = append(t.columns, column{name: name, right: true})
 	}
 	for _, m := range r.Measured {
-		hundredths := func(ms float64) string { return fmt.Sprintf("%.2f", ms) }
 		t.row(m.Call, m.Calls, fmt.Sprintf("%.0f", m.CallsPerSecond), hundredths(m.P50), hundredths(m.P90), hundredths(m.P99),
 			hundredths(m.Max), m.Errors, m.Degraded)
 	}

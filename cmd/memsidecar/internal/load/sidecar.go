@@ -32,6 +32,11 @@ func (t *Target) scope(user int) *memsidecarv1.Scope {
 	}
 }
 
+// whole is the scope of all that there is of a user.
+func (t *Target) whole(user int) *memsidecarv1.Scope {
+	return &memsidecarv1.Scope{Namespace: t.Namespace, UserId: t.scope(user).GetUserId()}
+}
+
 // userOf spreads the calls over the users evenly.
 func (t *Target) userOf(n int64) int { return int(n % int64(t.Users)) }
 
@@ -100,7 +105,7 @@ func (t *Target) Remove(ctx context.Context) (memories, considerations int64, er
 	errs := make([]error, t.Users)
 	err = t.each(ctx, func(ctx context.Context, user int) error {
 		resp, err := t.Client.ForgetUser(ctx, &memsidecarv1.ForgetUserRequest{
-			Scope: &memsidecarv1.Scope{Namespace: t.Namespace, UserId: t.scope(user).GetUserId()},
+			Scope: t.whole(user),
 		})
 		m.Add(resp.GetMemoryCount())
 		c.Add(resp.GetConsiderationCount())

@@ -1,0 +1,205 @@
+//go:build !race && unix
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/load"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// soakVar says for how long TestSoak goes on; `make soak` sets it.
+const soakVar = "SOAK"
+
+// What TestSoak allows. A leak of one thing in a hundred calls is a hundred times as much in an hour; what is allowed is what
+// a pool of connections or the collector's moment may differ by.
+const (
+	soakFiles, soakGoroutines = 16, 16 // more at rest than before: four readers have two files each
+	soakGrowth                = 1.25   // of the last third over the first
+	soakHeapSlack             = 8 << 20
+	soakResidentSlack         = 48 << 20 // five page caches of SQLite's, of 8 MiB each, fill slowly
+	soakDiskSlack             = 24 << 20 // the write-ahead log grows and is cut
+)
+
+// TestSoak: a sidecar that people keep talking to and are forgotten by, so that there is always as much to remember, takes
+// ever the same memory, goroutines, files and disk, and gives all of it back.
+func TestSoak(t *testing.T) {
+	duration := 6 * time.Second
+	if v := os.Getenv(soakVar); v != "" {
+		var err error
+		if duration, err = time.ParseDuration(v); err != nil || duration <= 0 {
+			t.Fatalf("%s=%q: write a duration such as 1h", soakVar, v)
+		}
+	}
+	dir := t.TempDir()
+	p := spawn(t, dir, "MEMSIDECAR_HTTP_LISTEN=127.0.0.1:0", "MEMSIDECAR_HTTP_PPROF=true", "MEMSIDECAR_TRACE_MAX_RECORDS=1000")
+	s := &soak{T: t, process: p, dir: dir, http: soakHTTP(t, p)}
+	target := &load.Target{Client: p.MemoryServiceClient, Namespace: "soak", Prefix: "soak", Users: 20, Memories: 50}
+	mustDo(t, target.Prepare(t.Context(), func() {}))
+	mix := load.Mix{
+		Rate: 100, Duration: max(2*time.Second, min(duration/10, 2*time.Minute)), InFlight: 256,
+		Kinds: []load.Kind{
+			{Name: "Retrieve", Share: 70, Call: target.Retrieve},
+			{Name: "ConsiderMemorizing", Share: 29.5, Call: target.Consider},
+			{Name: "ForgetUser", Share: 0.5, Call: target.Forget}, // each user every 40 s
+		},
+	}
+	s.run(mix, nil) // warms up
+	before := s.rest(func(taken) bool { return true })
+
+	mix.Duration, mix.Seed = duration, 1
+	var samples []taken
+	s.run(mix, func() { samples = append(samples, s.take()) })
+	after := s.rest(func(now taken) bool {
+		return now.goroutines <= before.goroutines+soakGoroutines && now.files <= before.files+soakFiles
+	})
+	t.Logf("at rest before: %s", before)
+	first, last := thirdOf(samples, 0), thirdOf(samples, 2)
+	for i := range 3 {
+		t.Logf("third %d, medians of %d samples: %s", i+1, len(samples)/3, thirdOf(samples, i))
+	}
+	t.Logf("at rest after: %s", after)
+	for _, c := range []struct {
+		what                 string
+		first, last, allowed int64
+	}{
+		{"bytes of live heap", first.live, last.live, soakHeapSlack},
+		{"bytes of resident memory", first.resident, last.resident, soakResidentSlack},
+		{"bytes on disk", first.disk, last.disk, soakDiskSlack},
+	} {
+		if float64(c.last) > float64(c.first)*soakGrowth+float64(c.allowed) {
+			t.Errorf("%s grew from %d in the first third to %d in the last", c.what, c.first, c.last)
+		}
+	}
+}
+
+// taken is what the process takes of its machine.
+type taken struct{ live, resident, goroutines, files, disk int64 }
+
+func (s taken) String() string {
+	return fmt.Sprintf("live heap %.1f MiB, resident %.1f MiB, %d goroutines, %d open files, disk %.1f MiB",
+		float64(s.live)/(1<<20), float64(s.resident)/(1<<20), s.goroutines, s.files, float64(s.disk)/(1<<20))
+}
+
+// thirdOf has the medians of the samples' i-th third.
+func thirdOf(samples []taken, i int) taken {
+	part := samples[i*len(samples)/3 : max(i*len(samples)/3+1, (i+1)*len(samples)/3)]
+	middle := func(of func(taken) int64) int64 {
+		sorted := slices.SortedFunc(slices.Values(part), func(a, b taken) int { return cmp.Compare(of(a), of(b)) })
+		return of(sorted[len(sorted)/2])
+	}
+	return taken{
+		live: middle(func(s taken) int64 { return s.live }), resident: middle(func(s taken) int64 { return s.resident }),
+		goroutines: middle(func(s taken) int64 { return s.goroutines }), files: middle(func(s taken) int64 { return s.files }),
+		disk: middle(func(s taken) int64 { return s.disk }),
+	}
+}
+
+type soak struct {
+	*testing.T
+	*process
+	dir, http string
+}
+
+// run puts the load on and calls sample some hundred times meanwhile, but at most every second and at least every ten.
+func (s *soak) run(mix load.Mix, sample func()) {
+	s.Helper()
+	done := make(chan []load.OpenStats, 1)
+	go func() { done <- mix.Run(s.Context()) }()
+	ticker := time.NewTicker(min(max(mix.Duration/100, time.Second), 10*time.Second))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if sample != nil {
+				sample()
+			}
+			continue
+		case results := <-done:
+			if sample == nil {
+				return
+			}
+			sample()
+			for _, r := range results {
+				s.Logf("%s: %d offered, %d answered, %d shed, %d degraded, errors %v; p50 %s, p99 %s, p99.9 %s, longest %s", r.Name, r.Offered, r.Calls,
+					r.Shed, r.Degraded, r.Codes, r.Percentile(50), r.Percentile(99), r.Percentile(99.9), r.Percentile(100))
+				if r.Errors > 0 {
+					s.Errorf("%s: %d calls failed, for example: %v", r.Name, r.Errors, r.FirstError)
+				}
+			}
+			return
+		}
+	}
+}
+
+var httpLine = regexp.MustCompile(`health checks and metrics are served.* address=(\S+)`)
+
+// soakHTTP is the address of the operators' port.
+func soakHTTP(t *testing.T, p *process) string {
+	t.Helper()
+	address := ""
+	eventually(t, "the operators' port is told", func() bool {
+		if found := httpLine.FindStringSubmatch(p.log.String()); found != nil {
+			address = found[1]
+		}
+		return address != ""
+	})
+	return address
+}
+
+// take looks at the process right after a garbage collection.
+func (s *soak) take() taken {
+	s.Helper()
+	request := must(http.NewRequestWithContext(s.Context(), http.MethodGet, "http://"+s.http+"/debug/pprof/heap?gc=1", http.NoBody))(s.T)
+	request.Close = true // so that it is not among the open files
+	resp := must(http.DefaultClient.Do(request))(s.T)
+	_, err := io.Copy(io.Discard, resp.Body)
+	mustDo(s.T, firstError(err, resp.Body.Close()))
+	status := must(s.GetStatus(s.Context(), &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: "soak"}}))(s.T).GetProcess()
+	now := taken{
+		live: status.GetLiveHeapBytes(), resident: status.GetResidentBytes(), goroutines: int64(status.GetGoroutineCount()),
+		files: int64(status.GetOpenFileCount()),
+	}
+	mustDo(s.T, filepath.WalkDir(s.dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil { // else it is gone, as the log is at times
+				now.disk += info.Size()
+			}
+		}
+		return nil
+	}))
+	return now
+}
+
+// rest waits until nothing is to be considered and what is taken is as it is to be.
+func (s *soak) rest(is func(taken) bool) taken {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), 2*time.Minute)
+	defer cancel()
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		queue := must(s.GetStatus(s.Context(), &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: "soak"}}))(s.T).GetQueue()
+		now := s.take()
+		if queue != nil && queue.GetPendingCount() == 0 && is(now) {
+			return now
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			s.Fatalf("after two minutes at rest %d dialogues wait, and the process takes: %s", queue.GetPendingCount(), now)
+		}
+	}
+}
