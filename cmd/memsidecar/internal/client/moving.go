@@ -205,8 +205,10 @@ func (m *mover) do(ctx context.Context, run func() error) (err error) {
 	}
 	defer m.conn.close()
 	err = run()
-	if showErr := m.report.show(m.p, m.output); err == nil {
-		err = showErr
+	if err == nil || !m.report.empty() {
+		if showErr := m.report.show(m.p, m.output); err == nil {
+			err = showErr
+		}
 	}
 	again := ""
 	if m.stored > 0 {

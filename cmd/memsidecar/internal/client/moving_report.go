@@ -18,9 +18,9 @@ type report struct {
 
 // part is what became of one kind of thing in a file.
 type part struct {
-	file, what                string
+	file, what                   string
 	added, there, aside, skipped int
-	reasons                   []*reason
+	reasons                      []*reason
 }
 
 // reason is why records were left out.
@@ -41,6 +41,11 @@ func (r *report) part(file, what string) *part {
 	p := &part{file: file, what: what}
 	r.parts = append(r.parts, p)
 	return p
+}
+
+// empty reports whether nothing became of anything yet.
+func (r *report) empty() bool {
+	return !slices.ContainsFunc(r.parts, func(p *part) bool { return p.added+p.there+p.aside+p.skipped > 0 })
 }
 
 func (r *report) bad() (n int) {
@@ -81,8 +86,10 @@ func (r *report) show(p *Program, o output) error {
 	if r.dryRun {
 		added = "would add"
 	}
-	t := &table{columns: []column{{name: "file", wraps: true}, {name: "what"}, {name: added, right: true}, {name: "there already", right: true},
-		{name: "left out", right: true}, {name: "skipped", right: true}}}
+	t := &table{columns: []column{
+		{name: "file", wraps: true}, {name: "what"}, {name: added, right: true}, {name: "there already", right: true},
+		{name: "left out", right: true}, {name: "skipped", right: true},
+	}}
 	for _, part := range r.parts {
 		bad := cell{text: fmt.Sprint(part.skipped)}
 		if part.skipped > 0 {

@@ -3,6 +3,7 @@ package moving
 import (
 	"encoding/json"
 	"io"
+	"slices"
 
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -52,7 +53,7 @@ func Mem0(in io.Reader, o Options, sink Sink) error {
 func mem0Item(r *row, line int) (Item, error) {
 	text := r.text(mem0Texts...)
 	if len(r.used) == 0 {
-		r.wrong(`it has no text in "memory"`)
+		r.wrong("it has no text: there is no field memory")
 	}
 	id, user, agent, session := r.id("id"), r.id("user_id"), r.id("agent_id"), r.id("run_id")
 	created, updated := r.past("created_at"), r.past("updated_at")
@@ -88,10 +89,8 @@ func mem0Kind(r *row) memsidecarv1.MemoryKind {
 	var list []string
 	_ = json.Unmarshal(r.fields["categories"], &list) // other shapes say nothing
 	for _, category := range categories {
-		for _, name := range list {
-			if name == category.name {
-				return category.kind
-			}
+		if slices.Contains(list, category.name) {
+			return category.kind
 		}
 	}
 	return memsidecarv1.MemoryKind_MEMORY_KIND_FACT

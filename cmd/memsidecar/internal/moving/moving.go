@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -59,6 +60,9 @@ type Options struct {
 // statement makes an item of a text, or says what is wrong with it.
 func statement(line int, text string) (Item, error) {
 	text = memory.CleanText(text)
+	if text == "" {
+		return Item{}, errors.New("its text is empty")
+	}
 	if problem := memory.TextProblem(text); problem != "" {
 		return Item{}, errors.New("its text " + problem)
 	}
@@ -103,10 +107,8 @@ func kindNamed(name string) memsidecarv1.MemoryKind {
 // kindNames lists the kinds for an error.
 func kindNames() string {
 	var names []string
-	for number := range int32(len(memsidecarv1.MemoryKind_name)) {
-		if number > 0 {
-			names = append(names, strings.ToLower(strings.TrimPrefix(memsidecarv1.MemoryKind_name[number], "MEMORY_KIND_")))
-		}
+	for _, number := range slices.Sorted(maps.Keys(memsidecarv1.MemoryKind_name))[1:] { // the first is none
+		names = append(names, strings.ToLower(strings.TrimPrefix(memsidecarv1.MemoryKind_name[number], "MEMORY_KIND_")))
 	}
 	return strings.Join(names, ", ")
 }

@@ -173,11 +173,11 @@ func NanobotHistory(in io.Reader, lines bool, o Options, leave func(Left)) (*ses
 	_, err := records(in, nil, c.sink, func(line int, fields map[string]json.RawMessage) error {
 		r := newRow(fields, o)
 		text, at := r.text("content"), r.past("timestamp")
-		if r.err != nil {
+		if r.err == nil {
+			c.entry(line, strings.TrimSpace(text), at, string(fields["timestamp"]))
+		} else {
 			c.sink.bad(line, "%v", r.err)
-			return nil
 		}
-		c.entry(line, strings.TrimSpace(text), at, string(fields["timestamp"]))
 		return nil
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package moving
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -157,6 +158,9 @@ func (n *notes) line(number int, line string) error {
 	if len(n.text) == 0 {
 		n.leads = nil
 		n.begin(number, 0, line)
+		if placeholder.MatchString(n.text[0]) { // and the next line is a statement of its own
+			return n.flush()
+		}
 		return nil
 	}
 	n.text = append(n.text, strings.TrimSpace(line))
@@ -248,10 +252,7 @@ func (n *notes) flush() error {
 	if n.section != "" {
 		where = fmt.Sprintf("under %q", n.section)
 	}
-	item.Memory.Kind = n.kind
-	if item.Memory.Kind == 0 {
-		item.Memory.Kind = memsidecarv1.MemoryKind_MEMORY_KIND_FACT
-	}
+	item.Memory.Kind = cmp.Or(n.kind, memsidecarv1.MemoryKind_MEMORY_KIND_FACT)
 	item.Memory.CreateTime, item.Memory.ObserveTime = stamp(at), stamp(at)
 	item.Memory.Provenance = origin("nanobot's "+n.of, "", where, nil)
 	return n.sink.Item(item)

@@ -196,8 +196,8 @@ func (v *visiting) line(n int, data []byte) error {
 		v.sink.bad(n, "%s", problem)
 		return nil
 	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(data, &fields); err != nil || fields == nil {
+	fields := object(data)
+	if fields == nil {
 		v.sink.bad(n, "is not a JSON object")
 		return nil
 	}
@@ -328,7 +328,7 @@ func (c *counted) Read(b []byte) (int, error) {
 	if c.budget > maxRecordBytes {
 		return 0, errTooLong
 	}
-	n, err := c.r.Read(b)
+	n, err := c.r.Read(b[:min(int64(len(b)), maxRecordBytes+1-c.budget)])
 	for i, x := range b[:n] {
 		if x == '\n' {
 			c.ends = append(c.ends, c.at+int64(i))

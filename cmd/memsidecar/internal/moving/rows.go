@@ -43,7 +43,7 @@ func Rows(in io.Reader, format string, f Fields, strict bool, o Options, sink Si
 func rowItem(r *row, line int, format string, f *Fields, strict bool) (Item, error) {
 	text := r.text(f.Text...)
 	if len(r.used) == 0 {
-		r.wrong("it has no text in %s", strings.Join(f.Text, ", "))
+		r.wrong("it has no text: there is no field %s", strings.Join(f.Text, " or "))
 	}
 	id, user, agent, session := r.id(f.ID...), r.id(f.User...), r.id(f.Agent...), r.id(f.Session...)
 	said, importance := r.past(f.Time...), (*float64)(nil)

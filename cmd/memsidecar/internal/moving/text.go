@@ -30,6 +30,9 @@ const maxBegun = 4 << 10
 // Read implements io.Reader.
 func (t *text) Read(b []byte) (int, error) {
 	n, err := t.in.Read(b)
+	if n == 0 && err != nil && !utf8.Valid(t.begun) {
+		return 0, fmt.Errorf("line %d: is not UTF-8", t.at)
+	}
 	rest := b[:n]
 	for len(rest) > 0 {
 		line, ended := rest, bytes.IndexByte(rest, '\n')
@@ -38,7 +41,7 @@ func (t *text) Read(b []byte) (int, error) {
 		}
 		rest = rest[len(line):]
 		t.begun = append(t.begun, line...)
-		if problem, _ := encodingProblem(whole(t.begun, ended >= 0 || err != nil)); problem != "" {
+		if problem, _ := encodingProblem(whole(t.begun, ended >= 0)); problem != "" {
 			return 0, fmt.Errorf("line %d: %s", t.at, problem)
 		}
 		switch {
