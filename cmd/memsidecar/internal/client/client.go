@@ -18,6 +18,7 @@ type Commands struct {
 	Remember       rememberCommand        `cmd:"" group:"use" help:"Remember a statement, or let the sidecar consider it."`
 	Forget         forgetCommand          `cmd:"" group:"use" help:"Delete everything that is stored about a user."`
 	Memories       memoriesCommands       `cmd:"" group:"use" help:"List, change, undo, delete, export and import memories."`
+	Import         importCommands         `cmd:"" group:"use" help:"Move in: take what mem0, nanobot, LanceDB and others kept."`
 	Considerations considerationsCommands `cmd:"" group:"use" help:"See what became of the dialogues that were handed over."`
 	Sessions       sessionsCommands       `cmd:"" group:"use" help:"Keep conversations: add to them, read, export and import them."`
 	Results        resultsCommands        `cmd:"" group:"use" help:"Keep numbered lists: what \"3\" means, and what was seen."`

@@ -15,6 +15,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/moving"
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/seenmovies"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -190,6 +191,21 @@ func (c resultsImport) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	defer conn.close()
+	total, err := c.send(ctx, conn, scope, file)
+	if err != nil {
+		return err
+	}
+	if err := c.show(p, total, func(s *screen) {
+		s.fields("added", cell{strconv.Itoa(int(total.GetAddedCount())), green}, "there already", total.GetSkippedCount(), "shown", yesNo(total.GetShown()))
+	}); err != nil {
+		return err
+	}
+	evictedNote(p, total.GetEvictedCount())
+	return nil
+}
+
+// send sends the films, and says what the sidecar did with them.
+func (c resultsImport) send(ctx context.Context, conn *connection, scope *memsidecarv1.Scope, file movies) (*memsidecarv1.ImportResultsResponse, error) {
 	total := &memsidecarv1.ImportResultsResponse{}
 	items := file.items()
 	for first := true; first || len(items) > 0; first = false {
@@ -204,20 +220,14 @@ func (c resultsImport) Run(ctx context.Context, p *Program) error {
 		}
 		resp, err := conn.ImportResults(ctx, request)
 		if err != nil {
-			return because(err, "%s", inputName(c.File))
+			return total, because(err, "%s", inputName(c.File))
 		}
 		total.AddedCount += resp.GetAddedCount()
 		total.SkippedCount += resp.GetSkippedCount()
 		total.EvictedCount += resp.GetEvictedCount()
 		total.Shown = resp.GetShown()
 	}
-	if err := c.show(p, total, func(s *screen) {
-		s.fields("added", cell{strconv.Itoa(int(total.GetAddedCount())), green}, "there already", total.GetSkippedCount(), "shown", yesNo(total.GetShown()))
-	}); err != nil {
-		return err
-	}
-	evictedNote(p, total.GetEvictedCount())
-	return nil
+	return total, nil
 }
 
 // maxImported is the most that one call takes.
@@ -236,7 +246,11 @@ func (c resultsImport) read(ctx context.Context, p *Program) (_ movies, err erro
 		return movies{}, err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	file, err := seenmovies.Read(in, zone)
+	text, err := moving.Text(in)
+	var file *seenmovies.File
+	if err == nil {
+		file, err = seenmovies.Read(text, zone)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return movies{}, interrupted("; nothing was sent")
