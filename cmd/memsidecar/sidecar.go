@@ -214,6 +214,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 			Store: store, Backfill: store, Vectors: vectorizer, Considerations: considerer, Queue: jobs, Sessions: sessions,
 			Settings: settings, Traces: traces, Tokens: meter, Results: lists,
 			Purger: storage, Digests: days.store, DigestJobs: days.keeper, DigestFiles: days.forgetFiles, Rewrite: days.rewriteFiles,
+			Uncache: reconcile.DropReadings,
 		}),
 		Digests: days.keeper, Notebook: days.notebook,
 		Auditor:        audit.New(store, audit.Options{Fingerprint: models.fingerprint, Retention: curve.Score}),

@@ -12,6 +12,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/decide/reconcile"
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
@@ -151,6 +152,7 @@ func newSystem(t *testing.T, j *judge) *system {
 		Store: s.store, Backfill: s.store, Vectors: noVectors{}, Considerations: s.Considerer, Queue: s.queue, Settings: s.settings, Traces: traces, Purger: storage,
 		Sessions: sqlite.NewSessions(storage), Tokens: meter, Results: sqlite.NewResults(storage),
 		Digests: sqlite.NewDigests(storage), DigestJobs: s.Considerer, DigestFiles: func(memory.User) (int, error) { return 0, nil },
+		Uncache: reconcile.DropReadings,
 	})
 	s.Start()
 	t.Cleanup(func() {

@@ -45,6 +45,7 @@ func (k *Keeper) forget(ctx context.Context, user memory.User) (r Receipt, err e
 		return r, err
 	}
 	defer release()
+	defer k.Uncache() // nothing of the user runs that could fill it again
 	// What is written in the background comes first: others' records of what is considered together are changed below.
 	if r.Traces, err = k.Traces.Forget(ctx, user); err != nil {
 		return r, err
@@ -98,6 +99,7 @@ func (k *Keeper) remove(ctx context.Context, user memory.User, id string, audien
 	if err := k.Store.Delete(ctx, user, id, audience); err != nil {
 		return err
 	}
+	k.Uncache()
 	k.Traces.Flush(ctx)
 	// The memory is gone and cannot be deleted again, so this is done whether or not the caller waits.
 	err := k.Queue.ForgetMemory(context.WithoutCancel(ctx), user, id)

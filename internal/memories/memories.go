@@ -112,6 +112,8 @@ type Parts struct {
 	DigestFiles func(user memory.User) (int, error)
 	// Rewrite writes the user's files of digests anew, after something was deleted that they may tell.
 	Rewrite func(ctx context.Context, user memory.User)
+	// Uncache drops what is held in memory of anybody's words, after somebody's were deleted.
+	Uncache func()
 }
 
 // Keeper carries out the commands.

@@ -183,6 +183,7 @@ func keeper(w *world) *memories.Keeper {
 	return memories.NewKeeper(memories.Parts{
 		Store: w, Vectors: w, Considerations: w, Queue: jobs{w}, Sessions: talks{w}, Settings: settings{w}, Traces: traces{w}, Tokens: tokens{w},
 		Results: lists{w}, Purger: disk{w}, Digests: days{w}, DigestJobs: days{w}, DigestFiles: days{w}.forgetFiles, Rewrite: func(context.Context, memory.User) {},
+		Uncache: func() { _ = w.step("uncache") },
 	})
 }
 
@@ -191,7 +192,7 @@ func keeper(w *world) *memories.Keeper {
 func TestForgetOrder(t *testing.T) {
 	whole := []string{
 		"bar", "bar digests", "traces", "digests", "sessions", "jobs", "digests", "files", "results", "settings", "tokens", "memories",
-		"release", "release digests", "purge",
+		"uncache", "release", "release digests", "purge",
 	}
 	for _, failAt := range append(slices.Clone(whole[:12]), "purge", "") {
 		w := &world{failAt: failAt}
@@ -204,7 +205,7 @@ func TestForgetOrder(t *testing.T) {
 			want = append(slices.Clone(whole[:2]), "release")
 		case failAt == "purge":
 		case i >= 0:
-			want = append(slices.Clone(whole[:i+1]), "release", "release digests")
+			want = append(slices.Clone(whole[:i+1]), "uncache", "release", "release digests")
 		}
 		if !slices.Equal(w.steps, want) {
 			t.Errorf("failing at %q: did %q, want %q", failAt, w.steps, want)
@@ -222,8 +223,8 @@ func TestForgetOrder(t *testing.T) {
 func TestDeleteSessionOrder(t *testing.T) {
 	released := []string{"release", "release digests", "release", "release digests"}
 	whole := append([]string{
-		"session", "bar", "bar digests", "bar", "bar digests", "list", "memory", "flush", "words", "purge later",
-		"list", "memory", "flush", "words", "purge later", "traces", "forget lists", "delete session", "purge",
+		"session", "bar", "bar digests", "bar", "bar digests", "list", "memory", "uncache", "flush", "words", "purge later",
+		"list", "memory", "uncache", "flush", "words", "purge later", "traces", "forget lists", "delete session", "purge",
 	}, released...)
 	for _, failAt := range []string{"session", "list", "memory", "traces", "forget lists", "delete session", ""} {
 		w := &world{failAt: failAt}

@@ -42,6 +42,9 @@ type reading struct {
 // comes from the text alone, whoever's it is.
 var readings, _ = lru.New[string, *reading](2048) // some 5 MB; the only error is a size below 1
 
+// DropReadings empties the cache of statements that were read: somebody's words are in it.
+func DropReadings() { readings.Purge() }
+
 // read is safe for concurrent use, and so is what it returns, as long as nobody changes it.
 func read(text string) *reading {
 	if r, ok := readings.Get(text); ok {
