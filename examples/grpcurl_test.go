@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,10 +67,9 @@ func only(text string, begins []string) string {
 			continue
 		}
 		if fenced = !fenced; fenced {
-			hide = true
-			for _, begin := range begins {
-				hide = hide && !(i+1 < len(lines) && strings.HasPrefix(lines[i+1], begin))
-			}
+			hide = !slices.ContainsFunc(begins, func(begin string) bool {
+				return i+1 < len(lines) && strings.HasPrefix(lines[i+1], begin)
+			})
 		}
 		if hide {
 			lines[i] = hidden + line
