@@ -133,8 +133,8 @@ func (s *soak) run(mix load.Mix, sample func()) {
 			}
 			sample()
 			for _, r := range results {
-				s.Logf("%s: %d offered, %d answered, %d shed, %d degraded, errors %v; p50 %s, p99 %s, p99.9 %s, longest %s", r.Name, r.Offered, r.Calls,
-					r.Shed, r.Degraded, r.Codes, r.Percentile(50), r.Percentile(99), r.Percentile(99.9), r.Percentile(100))
+				s.Logf("%s: %d offered, %d answered, %d shed, %d degraded, %d overtaken by forgetting, errors %v; p50 %s, p99 %s, p99.9 %s, longest %s", r.Name, r.Offered, r.Calls,
+					r.Shed, r.Degraded, r.Overtaken, r.Codes, r.Percentile(50), r.Percentile(99), r.Percentile(99.9), r.Percentile(100))
 				if r.Errors > 0 {
 					s.Errorf("%s: %d calls failed, for example: %v", r.Name, r.Errors, r.FirstError)
 				}
@@ -164,8 +164,11 @@ func (s *soak) take() taken {
 	s.Helper()
 	request := must(http.NewRequestWithContext(s.Context(), http.MethodGet, "http://"+s.http+"/debug/pprof/heap?gc=1", http.NoBody))(s.T)
 	request.Close = true // so that it is not among the open files
-	resp := must(http.DefaultClient.Do(request))(s.T)
-	_, err := io.Copy(io.Discard, resp.Body)
+	resp, err := http.DefaultClient.Do(request)
+	if err != nil {
+		s.Fatal(err)
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
 	mustDo(s.T, firstError(err, resp.Body.Close()))
 	status := must(s.GetStatus(s.Context(), &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: "soak"}}))(s.T).GetProcess()
 	now := taken{

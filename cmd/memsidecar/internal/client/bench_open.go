@@ -71,10 +71,12 @@ func (f *openFlags) mix(target *load.Target, duration time.Duration) load.Mix {
 // arrived is a line of the table of an open loop.
 type arrived struct {
 	measured
-	Offered int64            `json:"offered"`
-	Shed    int64            `json:"shed"`
-	P999    float64          `json:"p999_ms"`
-	Codes   map[string]int64 `json:"error_codes,omitempty"`
+	Offered int64 `json:"offered"`
+	Shed    int64 `json:"shed"`
+	// Overtaken were refused because their user was being forgotten.
+	Overtaken int64            `json:"overtaken"`
+	P999      float64          `json:"p999_ms"`
+	Codes     map[string]int64 `json:"error_codes,omitempty"`
 }
 
 // taken is what the sidecar's process takes of its machine.
@@ -126,7 +128,7 @@ func (c *benchCommand) open(ctx context.Context, p *Program, target *load.Target
 	for i := range results {
 		s := &results[i]
 		a := arrived{
-			measured: measure(s.Name, &s.Stats), Offered: s.Offered, Shed: s.Shed, P999: milliseconds(&s.Stats, 99.9), Codes: map[string]int64{},
+			measured: measure(s.Name, &s.Stats), Offered: s.Offered, Shed: s.Shed, Overtaken: s.Overtaken, P999: milliseconds(&s.Stats, 99.9), Codes: map[string]int64{},
 		}
 		for code, n := range s.Codes {
 			a.Codes[codeName(code)] = n
@@ -211,6 +213,9 @@ func (c *benchCommand) reportOpen(p *Program, r openReport) error {
 		}
 		for _, code := range slices.Sorted(maps.Keys(m.Codes)) {
 			p.note("%s: %s with %s", m.Call, count(m.Codes[code], "call", "calls"), code)
+		}
+		if m.Overtaken > 0 {
+			p.note("%s: %s refused, because the user was being forgotten", m.Call, count(m.Overtaken, "call was", "calls were"))
 		}
 		if m.Shed > 0 {
 			p.note("%s: %s shed, because %d were under way; those are in no percentile", m.Call, count(m.Shed, "call", "calls"), r.InFlight)

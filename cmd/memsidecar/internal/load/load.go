@@ -21,7 +21,11 @@ type Limits struct {
 }
 
 // Answer is what a call came to.
-type Answer struct{ Degraded bool }
+type Answer struct {
+	Degraded bool
+	// Overtaken is that the user was forgotten while the call was under way, and that it was refused for that: as it should be.
+	Overtaken bool
+}
 
 // Call makes the n-th call of a run, counted from 0.
 type Call func(ctx context.Context, n int64) (Answer, error)

@@ -41,7 +41,9 @@ type OpenStats struct {
 	Stats
 	Offered int64 // arrived
 	Shed    int64 // arrived while as many as allowed were under way, and were not made
-	Codes   map[codes.Code]int64
+	// Overtaken were refused because their user was being forgotten. They are among the answered ones.
+	Overtaken int64
+	Codes     map[codes.Code]int64
 }
 
 // Run makes the calls of the mix until its duration is over or the context ends, and waits for the answers. The order is that
@@ -151,6 +153,9 @@ func (k *openKind) carryOut(ctx context.Context, n int64, due time.Time) {
 	if answer.Degraded {
 		k.Degraded++
 	}
+	if answer.Overtaken {
+		k.Overtaken++
+	}
 	k.Calls++
 	_ = k.latencies.RecordValue(min(took, longest).Microseconds()) // the only error is a value out of range
 }
@@ -162,6 +167,7 @@ func (t *Target) Calls() map[string]Call {
 
 // Forget is a Call that forgets one user after the other.
 func (t *Target) Forget(ctx context.Context, n int64) (Answer, error) {
+	t.forgets.Store(true)
 	_, err := t.Client.ForgetUser(ctx, &memsidecarv1.ForgetUserRequest{Scope: t.whole(t.userOf(n))})
 	return Answer{}, err
 }

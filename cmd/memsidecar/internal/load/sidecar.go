@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -20,6 +22,8 @@ type Target struct {
 	Prefix   string
 	Users    int
 	Memories int // of each user
+
+	forgets atomic.Bool // Forget was called
 }
 
 // atOnce is how many users are prepared or removed at once.
@@ -80,9 +84,13 @@ func (t *Target) Retrieve(ctx context.Context, n int64) (Answer, error) {
 	return Answer{Degraded: len(resp.GetDegraded()) > 0}, err
 }
 
-// Consider is a Call that hands over a short dialogue of one user after the other and does not wait for its outcome.
+// Consider is a Call that hands over a short dialogue of one user after the other and does not wait for its outcome. Where users
+// are forgotten meanwhile, it may be refused for that.
 func (t *Target) Consider(ctx context.Context, n int64) (Answer, error) {
 	_, err := t.Client.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{Scope: t.scope(t.userOf(n)), Messages: Dialogue(n)})
+	if status.Code(err) == codes.FailedPrecondition && t.forgets.Load() {
+		return Answer{Overtaken: true}, nil
+	}
 	return Answer{}, err
 }
 
