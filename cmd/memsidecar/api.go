@@ -14,8 +14,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/config"
 	"github.com/memsidecar/memsidecar/internal/endpoint"
 	"github.com/memsidecar/memsidecar/internal/gateway"
+	"github.com/memsidecar/memsidecar/internal/mcp"
 	"github.com/memsidecar/memsidecar/internal/ops"
 	"github.com/memsidecar/memsidecar/internal/server"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 	"github.com/memsidecar/memsidecar/proto/memsidecar/v1/openapi"
 )
 
@@ -63,9 +65,15 @@ func (s *Sidecar) listenAPI(ctx context.Context, cfg *config.Config) (net.Listen
 func (s *Sidecar) apiHandler(cfg config.Config, conn *grpc.ClientConn) (http.Handler, error) {
 	calls, err := gateway.New(gateway.Backend{
 		Conn: conn, Services: s.server.Services(), Admit: s.server.Admit, Status: server.StatusOf,
+		ReadingCall: memsidecarv1.MemoryService_GetStatus_FullMethodName,
 	}, gateway.Options{MaxBytes: int64(cfg.MaxRequestBytes), Document: openapi.Document})
 	if err != nil {
 		return nil, err
+	}
+	if cfg.API.MCP {
+		calls.Handle("/mcp", mcp.Handler(conn, mcp.HTTPOptions{
+			Options: mcp.Options{Version: version()}, User: cfg.API.MCPUser, MaxBytes: int64(cfg.MaxRequestBytes), Refuse: gateway.Refuse,
+		}))
 	}
 	_, socket := endpoint.SocketPath(cfg.API.Listen)
 	return gateway.Protect(calls, s.entrance.tokens == nil && !socket && endpoint.Local(cfg.API.Listen)), nil

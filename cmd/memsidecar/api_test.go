@@ -23,6 +23,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/access"
 	"github.com/memsidecar/memsidecar/internal/endpoint"
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -275,9 +276,9 @@ func TestHTTPAndBrowsers(t *testing.T) {
 // TestHTTPEncrypted: with certificates, both ways in are encrypted and ask for clients' certificates, and JSON comes by HTTP/2, too.
 func TestHTTPEncrypted(t *testing.T) {
 	dir := t.TempDir()
-	ca := must(newAuthority(dir, "ca"))(t)
-	mustDo(t, ca.leaf("server"))
-	mustDo(t, ca.leaf("client"))
+	ca := must(sidecartest.NewAuthority(dir, "ca"))(t)
+	mustDo(t, ca.Leaf("server", "memsidecar.test"))
+	mustDo(t, ca.Leaf("client", "memsidecar.test"))
 	file := func(name string) string { return filepath.Join(dir, name) }
 	r := serve(t, overHTTP, "tls.cert_file="+file("server.pem"), "tls.key_file="+file("server.key"), "tls.client_ca_file="+file("ca.pem"))
 	config := &tls.Config{RootCAs: must(endpoint.Pool(file("ca.pem")))(t), ServerName: "memsidecar.test"}
@@ -306,10 +307,16 @@ func TestHTTPEncrypted(t *testing.T) {
 	}
 }
 
-func TestHTTPOverSocket(t *testing.T) {
-	dir := must(os.MkdirTemp("", "ms"))(t) //nolint:usetesting // t.TempDir is too long for the address of a socket
+// shortFolder is for sockets, whose addresses are short.
+func shortFolder(t *testing.T) string {
+	t.Helper()
+	dir := must(os.MkdirTemp("", "ms"))(t) //nolint:usetesting // t.TempDir is too long
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	path := filepath.Join(dir, "api")
+	return dir
+}
+
+func TestHTTPOverSocket(t *testing.T) {
+	path := filepath.Join(shortFolder(t), "api")
 	serve(t, "api.listen=unix:"+path)
 	web := &jsonConn{base: "http://memsidecar", header: http.Header{}, client: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -26,6 +26,8 @@ type Backend struct {
 	Conn grpc.ClientConnInterface
 	// Services are the full names of its services.
 	Services []string
+	// ReadingCall is a call that everybody may make who may make any.
+	ReadingCall string
 	// Admit says, before anything of a request is read, whether its authorization allows the call. The error is a status.
 	Admit func(ctx context.Context, method string, authorization []string) error
 	// Status is how the server answers an error.
@@ -46,14 +48,29 @@ type Gateway struct {
 	options Options
 	mux     *runtime.ServeMux // not for routes: it holds how requests and answers are translated
 	json    *lines
+	routes  *http.ServeMux
+}
+
+// ServeHTTP implements http.Handler.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.routes.ServeHTTP(w, r) }
+
+// Handle adds what is not a call at a path. It is for those who may make any call: the others are refused like there.
+func (g *Gateway) Handle(path string, next http.Handler) {
+	g.routes.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		if err := g.backend.Admit(r.Context(), g.backend.ReadingCall, r.Header.Values("Authorization")); err != nil {
+			g.fail(w, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // forwarded are the headers that go along with a call, besides its authorization and deadline.
 var forwarded = map[string]string{"Traceparent": "traceparent", "Tracestate": "tracestate", "X-Request-Id": "x-request-id"}
 
 // New returns a handler of all calls, of /openapi.json and of /healthz.
-func New(backend Backend, options Options) (http.Handler, error) {
-	g := &Gateway{backend: backend, options: options, json: &lines{}}
+func New(backend Backend, options Options) (*Gateway, error) {
+	g := &Gateway{backend: backend, options: options, json: &lines{}, routes: http.NewServeMux()}
 	g.mux = runtime.NewServeMux(
 		runtime.WithIncomingHeaderMatcher(func(name string) (string, bool) {
 			key, ok := forwarded[name]
@@ -66,19 +83,18 @@ func New(backend Backend, options Options) (http.Handler, error) {
 		}),
 		runtime.WithHealthzEndpoint(healthpb.NewHealthClient(backend.Conn)),
 	)
-	routes := http.NewServeMux()
 	for _, name := range backend.Services {
-		if err := g.register(routes, name); err != nil {
+		if err := g.register(name); err != nil {
 			return nil, err
 		}
 	}
-	routes.Handle("GET /healthz", g.mux)
-	routes.HandleFunc("GET /openapi.json", g.document)
-	routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+	g.routes.Handle("GET /healthz", g.mux)
+	g.Handle("GET /openapi.json", http.HandlerFunc(g.document))
+	g.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no %.200q here: calls are POST /memsidecar.v1.MemoryService/Retrieve and so on, "+
 			"and GET /openapi.json lists them", r.URL.Path))
 	})
-	return routes, nil
+	return g, nil
 }
 
 // method is a call.
@@ -89,7 +105,7 @@ type method struct {
 }
 
 // register serves all calls of a service.
-func (g *Gateway) register(routes *http.ServeMux, service string) error {
+func (g *Gateway) register(service string) error {
 	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
 	if err != nil {
 		return fmt.Errorf("the service %s: %w", service, err)
@@ -107,7 +123,7 @@ func (g *Gateway) register(routes *http.ServeMux, service string) error {
 		if m.output, err = protoregistry.GlobalTypes.FindMessageByName(d.Output().FullName()); err != nil {
 			return fmt.Errorf("%s: %w", m.path, err)
 		}
-		routes.Handle(m.path, g.handler(m))
+		g.routes.Handle(m.path, g.handler(m))
 	}
 	return nil
 }
@@ -161,18 +177,10 @@ func (g *Gateway) unary(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return nil
 }
 
-// document answers with the OpenAPI document, whom the server would answer a call that reads.
-func (g *Gateway) document(w http.ResponseWriter, r *http.Request) {
-	if err := g.backend.Admit(r.Context(), ReadingCall, r.Header.Values("Authorization")); err != nil {
-		g.fail(w, err)
-		return
-	}
+func (g *Gateway) document(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(g.options.Document) // whoever asked is gone
 }
-
-// ReadingCall is a call that everybody may make who may make any: what is no call of its own is for those.
-const ReadingCall = "/memsidecar.v1.MemoryService/GetStatus"
 
 // lines is JSON, of streams a value a line.
 type lines struct{ runtime.JSONPb }
