@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -45,12 +46,13 @@ func (c *Client) Recall(ctx context.Context, scope *memsidecarv1.Scope, query st
 // Remember hands a dialogue over to be considered: what the user said, and what the bot answered. It returns as soon as the
 // dialogue is on the sidecar's disk, which takes some milliseconds; what is worth remembering is worked out in the background.
 //
-// When the sidecar is away it is tried again until the timeout for remembering (see [WithRememberTimeout]). Then nil is returned,
-// [WithOnError] is told why, and the dialogue is not remembered, unless the bot hands it over once more.
+// While nobody listens it waits, until the timeout for remembering (see [WithRememberTimeout]), so that a restart of the sidecar
+// loses nothing. Then nil is returned, [WithOnError] is told why, and the dialogue is not remembered, unless the bot hands it
+// over once more.
 func (c *Client) Remember(ctx context.Context, scope *memsidecarv1.Scope, dialogue ...*memsidecarv1.Message) *memsidecarv1.Consideration {
 	ctx, cancel := context.WithTimeout(ctx, c.options.remember)
 	defer cancel()
-	answer, err := c.Memory.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{Scope: scope, Messages: dialogue})
+	answer, err := c.Memory.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{Scope: scope, Messages: dialogue}, grpc.WaitForReady(true))
 	if err != nil {
 		c.options.onError(ctx, "Remember", err)
 		return nil

@@ -138,7 +138,7 @@ func (c *Client) dialOptions() []grpc.DialOption {
 		grpc.WithNoProxy(), // a sidecar is beside the bot
 		// It is found again soon after a restart: trying costs next to nothing, and calls do not wait for it.
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
 			MinConnectTimeout: 5 * time.Second,
 		}),
 		// Else a machine that is gone is noticed after a quarter of an hour. The sidecar allows a ping every ten seconds.

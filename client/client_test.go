@@ -217,7 +217,7 @@ func TestSlowSidecar(t *testing.T) {
 }
 
 // TestRestart: while the sidecar is away the bot recalls nothing and says why; when it is back, over the same Unix socket, so is
-// what was remembered, through the same client.
+// what was remembered, through the same client. What was said meanwhile is handed over then.
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	socket := "unix://" + filepath.Join(dir, "s")
@@ -228,20 +228,22 @@ func TestRestart(t *testing.T) {
 	if r := c.Recall(t.Context(), scope, "tea"); r.PromptContext != "" || r.Reason == "" {
 		t.Errorf("recalled before there was a sidecar: %+v", r)
 	}
+	remembered := make(chan *memsidecarv1.Consideration, 1)
 	for round := range 3 {
+		go func() {
+			remembered <- c.Remember(t.Context(), scope, client.Said("Remember that my tea is lapsang souchong."))
+		}()
 		s := start()
+		if (<-remembered) == nil {
+			t.Fatal("what was said while there was no sidecar is not remembered")
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
 		for r := c.Recall(ctx, scope, "tea"); r.Reason != ""; r = c.Recall(ctx, scope, "tea") {
 			if ctx.Err() != nil {
 				t.Fatalf("it is not found again: %s", r.Reason)
 			}
 		}
-		if round == 0 {
-			if c.Remember(ctx, scope, client.Said("Remember that my tea is lapsang souchong.")) == nil {
-				t.Fatal("not remembered")
-			}
-			settle(ctx, c, scope)
-		}
+		settle(ctx, c, scope)
 		if r := c.Recall(ctx, scope, "Which tea?"); !strings.Contains(r.PromptContext, "lapsang") || len(r.Memories) != 1 || r.TraceID == "" {
 			t.Errorf("round %d: recalled %+v", round, r)
 		}

@@ -42,7 +42,7 @@ var (
 	beforeTheAnswer = retryPolicy{3, "0.05s", "0.1s", 2, []string{"UNAVAILABLE"}}
 	// readings take up to 1.5 s.
 	readings = retryPolicy{5, "0.1s", "0.8s", 2, []string{"UNAVAILABLE"}}
-	// identified is for what has a request id: 4 s, enough for most restarts.
+	// identified is for what has a request id: up to 4 s.
 	identified = retryPolicy{5, "0.1s", "2.7s", 3, []string{"UNAVAILABLE"}}
 )
 

@@ -97,6 +97,8 @@ type Options struct {
 	// Settings are KEY=VALUE, as for --set. Without one for retrieval.budget there is a minute for each Retrieve, so that what is
 	// recalled does not depend on how busy the machine is.
 	Settings []string
+	// WorkDir is the folder from which relative paths in Settings begin; by default that of the test.
+	WorkDir string
 	// Environ is added to the environment, which has no settings and no providers' keys of the developer's.
 	Environ []string
 }
@@ -158,7 +160,7 @@ func Launch(options Options) (_ *Sidecar, err error) {
 		wantHTTP = wantHTTP || strings.HasPrefix(setting, "http.listen=")
 	}
 	s.command = exec.CommandContext(context.Background(), path, args...) //nolint:gosec // the program that was just built, with the test's own settings
-	s.command.Env = append(Environ(), options.Environ...)
+	s.command.Env, s.command.Dir = append(Environ(), options.Environ...), options.WorkDir
 	output, err := s.command.StderrPipe()
 	if err != nil {
 		return nil, err
