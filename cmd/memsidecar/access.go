@@ -57,7 +57,7 @@ func openEntrance(cfg *config.Config, log *slog.Logger) (*entrance, error) {
 }
 
 // warn tells what an operator may not have meant.
-func (e *entrance) warn(cfg *config.Config, addr net.Addr, log *slog.Logger) {
+func (e *entrance) warn(cfg *config.Config, log *slog.Logger, addrs ...net.Addr) {
 	file := cfg.Auth.TokensFile
 	switch {
 	case e.tokens == nil:
@@ -66,9 +66,11 @@ func (e *entrance) warn(cfg *config.Config, addr net.Addr, log *slog.Logger) {
 	case access.Exposed(file):
 		log.Warn("everybody on this machine can read who has tokens: chmod 600 is better", "file", file)
 	}
-	if !endpoint.Local(addr.String()) && (e.tls == nil || e.tokens == nil && cfg.TLS.ClientCAFile == "") {
-		log.Warn("listening outside of loopback without TLS or without authentication, as insecure says: whoever reaches this "+
-			"address, or sees what passes, can read and delete all memories", "address", addr.String())
+	for _, addr := range addrs {
+		if addr != nil && !endpoint.Local(addr.String()) && (e.tls == nil || e.tokens == nil && cfg.TLS.ClientCAFile == "") {
+			log.Warn("listening outside of loopback without TLS or without authentication, as insecure says: whoever reaches this "+
+				"address, or sees what passes, can read and delete all memories", "address", addr.String())
+		}
 	}
 }
 

@@ -54,7 +54,12 @@ func scopedRequest(t *testing.T, method protoreflect.MethodDescriptor, scope *me
 // call makes any call with one message.
 func (r *running) call(t *testing.T, method protoreflect.MethodDescriptor, request proto.Message) (proto.Message, error) {
 	t.Helper()
-	stream := must(r.conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, fullName(method)))(t)
+	return callOver(t, r.conn, method, request)
+}
+
+func callOver(t *testing.T, conn grpc.ClientConnInterface, method protoreflect.MethodDescriptor, request proto.Message) (proto.Message, error) {
+	t.Helper()
+	stream := must(conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, fullName(method)))(t)
 	err := stream.SendMsg(request)
 	if err != nil && !errors.Is(err, io.EOF) { // EOF: RecvMsg says why
 		t.Fatal(err)

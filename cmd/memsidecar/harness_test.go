@@ -22,6 +22,7 @@ type running struct {
 	conn *grpc.ClientConn
 	addr string
 	http string // address of the operators' port, if there is one
+	api  string // address of the API over HTTP, if there is one
 	dir  string
 	log  *syncBuffer
 	// cancel is what SIGTERM does; stop also waits for the end, with the connection closed.
@@ -57,6 +58,9 @@ func serveWith(t testing.TB, dir string, environ []string, settings ...string) *
 		r.addr = s.Addr.String()
 		if s.HTTPAddr != nil {
 			r.http = s.HTTPAddr.String()
+		}
+		if s.APIAddr != nil {
+			r.api = s.APIAddr.String()
 		}
 	case code := <-done:
 		cancel()

@@ -104,7 +104,7 @@ func (m Main) Run(ctx context.Context) int {
 
 func (m *Main) options(ctx context.Context, c *commands, exit *int) []kong.Option {
 	program := &client.Program{
-		Stdin: m.Stdin, Stdout: m.Stdout, Stderr: m.Stderr,
+		Stdin: m.Stdin, Stdout: m.Stdout, Stderr: m.Stderr, Version: version(),
 		Getenv: func(name string) string { return getenv(m.Environ, name) },
 		Sidecar: func() (client.Sidecar, error) {
 			sources := *c

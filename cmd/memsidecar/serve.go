@@ -33,7 +33,10 @@ func (serveCommand) Run(ctx context.Context, m *Main, c *commands) error {
 		dir = cfg.DataDir
 	}
 	log.Info("memsidecar is ready", "address", sidecar.Addr.String(), "data_dir", dir, "version", version())
-	sidecar.entrance.warn(&cfg, sidecar.Addr, log)
+	sidecar.entrance.warn(&cfg, log, sidecar.Addr, sidecar.APIAddr)
+	if sidecar.APIAddr != nil {
+		log.Info("calls are answered as JSON over HTTP", "address", sidecar.APIAddr.String(), "mcp", cfg.API.MCP)
+	}
 	defer reloadOnHangup(sidecar)()
 	if sidecar.HTTPAddr != nil {
 		log.Info("health checks and metrics are served", "address", sidecar.HTTPAddr.String(), "pprof", cfg.HTTP.Pprof)

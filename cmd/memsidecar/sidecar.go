@@ -41,6 +41,8 @@ type Sidecar struct {
 	Addr net.Addr
 	// HTTPAddr is where it serves metrics and health checks over HTTP; nil if it does not.
 	HTTPAddr net.Addr
+	// APIAddr is where it answers calls as JSON over HTTP; nil if it does not.
+	APIAddr net.Addr
 
 	server    *server.Server
 	entrance  *entrance
@@ -52,7 +54,7 @@ type Sidecar struct {
 
 // Start opens the storage, starts the workers and answers calls until Stop. The environment is where providers' keys are.
 func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.Logger) (_ *Sidecar, err error) {
-	s := &Sidecar{failed: make(chan error, 2)}
+	s := &Sidecar{failed: make(chan error, 3)}
 	defer func() {
 		if err != nil {
 			s.Stop(ctx)
@@ -254,6 +256,9 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	unsettled := models.settleAtStart(ctx)
 	go func() { s.failed <- s.server.Serve(listener) }()
 	s.onStop(s.server.Stop)
+	if err := s.startAPI(ctx, cfg, log); err != nil {
+		return nil, err
+	}
 	s.onStop(func(context.Context) { considerer.EndWaits() })
 
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))

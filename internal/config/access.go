@@ -59,19 +59,20 @@ func (c *Config) validateAccess(check func(key, problem, fix string)) {
 	case c.TLS.CertFile == "" && c.TLS.ClientCAFile != "":
 		check("tls.cert_file", "is missing, and clients' certificates need TLS", "name the sidecar's certificate, and its key as tls.key_file")
 	}
-	if problem := c.exposure(); problem != "" {
-		check("listen", problem, "set "+c.protection()+"; or listen on 127.0.0.1 or a Unix socket; or say --insecure (insecure: true) "+
-			"when the network keeps others out")
+	if problem, fix := c.exposure(c.Listen); problem != "" {
+		check("listen", problem, fix)
 	}
 }
 
-// exposure says whether memories would be open to whoever reaches the address, or "". Clients' certificates are as good as
-// tokens for that: who has none gets no connection.
-func (c *Config) exposure() string {
-	if c.Insecure || endpoint.Problem(c.Listen) != "" || endpoint.Local(c.Listen) || c.protection() == "" {
-		return ""
+// exposure says whether memories would be open to whoever reaches the address, or "", and what to do. Clients' certificates
+// are as good as tokens for that: who has none gets no connection.
+func (c *Config) exposure(address string) (problem, fix string) {
+	if c.Insecure || endpoint.Problem(address) != "" || endpoint.Local(address) || c.protection() == "" {
+		return "", ""
 	}
-	return "is reached from outside of this machine, where everybody could read and delete all memories"
+	return "is reached from outside of this machine, where everybody could read and delete all memories",
+		"set " + c.protection() + "; or listen on 127.0.0.1 or a Unix socket; or say --insecure (insecure: true) " +
+			"when the network keeps others out"
 }
 
 // protection is what an address outside of loopback lacks.

@@ -34,6 +34,7 @@ type Config struct {
 	DataDir         string                `koanf:"data_dir" default:"memsidecar, in the user's data folder" doc:"folder of the database, made when it is missing"`
 	Log             Log                   `koanf:"log"`
 	HTTP            HTTP                  `koanf:"http"`
+	API             API                   `koanf:"api"`
 	OTel            OTel                  `koanf:"otel"`
 	TimeZone        string                `koanf:"time_zone" doc:"IANA name, such as Asia/Shanghai, of the zone of users who set none; Local is the machine's"`
 	Visibility      memory.VisibilityRule `koanf:"visibility" oneof:"channel user" doc:"channel: a group sees what was learned in it; user: every channel sees all of its user's memories"`

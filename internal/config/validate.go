@@ -72,6 +72,7 @@ func validate(c Config, from origins, bad *problems) {
 	}
 	c.validateAccess(check)
 	c.HTTP.validate(check)
+	c.API.validate(check, c.exposure)
 	c.OTel.validate(check)
 	switch {
 	case c.DataDir == "" && from.of("data_dir") == fromDefault:

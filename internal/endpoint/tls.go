@@ -48,6 +48,20 @@ func (t *TLS) Config() *tls.Config {
 	}
 }
 
+// HTTPConfig is Config for a server of HTTP, which also speaks HTTP/1.1.
+func (t *TLS) HTTPConfig() *tls.Config {
+	protocols := []string{"h2", "http/1.1"}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: protocols,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			config := t.files.Get().Clone()
+			config.NextProtos = protocols
+			return config, nil
+		},
+	}
+}
+
 func (f Files) config() (*tls.Config, error) {
 	certificate, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 	if err != nil {

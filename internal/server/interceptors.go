@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/memsidecar/memsidecar/internal/memories"
@@ -57,6 +58,9 @@ func (o *Options) answered(ctx context.Context, method string, started time.Time
 	}
 	line := []slog.Attr{slog.String("method", path.Base(method)), slog.String("code", code.String()), slog.Duration("duration", took)}
 	line = append(line, traceAttr(ctx)...)
+	if ids := metadata.ValueFromIncomingContext(ctx, "x-request-id"); len(ids) == 1 && len(ids[0]) <= 128 {
+		line = append(line, slog.String("request_id", ids[0]))
+	}
 	if err != nil && o.Log.Enabled(ctx, slog.LevelDebug) {
 		line = append(line, slog.String("error", status.Convert(err).Message()))
 	}

@@ -153,6 +153,7 @@ var services = []string{
 type Server struct {
 	grpc   *grpc.Server
 	health *health.Server
+	guard  *guard
 }
 
 // transportLimit is what the transport takes into memory before MaxRequestBytes is checked: beyond it grpc answers
@@ -161,12 +162,12 @@ const transportLimit = 64 << 20
 
 // New returns a server that Serve sets going.
 func New(parts Parts, options Options) *Server {
-	s := &Server{health: health.NewServer()}
 	guard := &guard{tokens: parts.Tokens, limiter: parts.Limiter, log: options.Log}
+	s := &Server{health: health.NewServer(), guard: guard}
 	pages := &pages{load: parts.PageKey}
 	transport := insecure.NewCredentials()
 	if options.TLS != nil {
-		transport = credentials.NewTLS(options.TLS)
+		transport = outside{credentials.NewTLS(options.TLS)}
 	}
 	s.grpc = grpc.NewServer(append(tracing(options.Tracing),
 		grpc.Creds(transport),

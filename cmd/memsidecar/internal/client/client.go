@@ -26,6 +26,7 @@ type Commands struct {
 	Notebook       notebookCommand        `cmd:"" group:"use" help:"Show all that is remembered about a user, by kind."`
 	Trace          traceCommands          `cmd:"" group:"use" help:"See what the sidecar did and why."`
 	Settings       settingsCommands       `cmd:"" group:"use" help:"Show and change a user's settings."`
+	MCP            mcpCommand             `cmd:"" name:"mcp" group:"use" help:"Let a model's program use a user's memory, over the Model Context Protocol."`
 	Replay         replayCommand          `cmd:"" group:"use" help:"Feed a file of real messages to a running sidecar."`
 	Audit          auditCommand           `cmd:"" group:"tend" help:"Show in what state memory is: duplicates, junk, quarantine."`
 	Status         statusCommand          `cmd:"" group:"tend" help:"Show how the sidecar is: what works, what waits, what it costs."`
@@ -39,6 +40,8 @@ type Program struct {
 	Stdout, Stderr io.Writer
 	// Getenv returns an environment variable, "" when it is not set.
 	Getenv func(name string) string
+	// Version is that of the program.
+	Version string
 	// Sidecar returns what the configuration says about the sidecar.
 	Sidecar func() (Sidecar, error)
 }

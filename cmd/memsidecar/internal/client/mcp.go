@@ -1,0 +1,74 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/memsidecar/memsidecar/internal/mcp"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+type mcpCommand struct {
+	place
+	agentFlag
+	calls
+}
+
+// Help has examples.
+func (mcpCommand) Help() string {
+	return `A program that runs a model starts this command and speaks the Model Context Protocol with it over standard input and output.
+Whose memory it is, is said here and not by the model. What is remembered is visible to a bot that sets no channels,
+unless --channel-kind says another.
+
+Examples:
+
+    memsidecar mcp -u alice
+    memsidecar mcp -u alice --addr bot.example:7420 --tls --token-file token`
+}
+
+// Run serves until standard input ends.
+func (c mcpCommand) Run(ctx context.Context, p *Program) error {
+	sees, err := c.sees()
+	if err != nil {
+		return err
+	}
+	says, err := c.says()
+	if err != nil {
+		return err
+	}
+	sees.AgentId, says.AgentId = c.Agent, c.Agent
+	conn, err := c.dial(p)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	server := mcp.NewServer(mcp.Clients{
+		Memory:  memsidecarv1.NewMemoryServiceClient(conn),
+		Results: memsidecarv1.NewResultServiceClient(conn),
+		Digests: memsidecarv1.NewDigestServiceClient(conn),
+	}, mcp.Binding{Sees: sees, Says: says}, mcp.Options{Version: p.Version})
+	ended := make(chan error, 1)
+	go func() {
+		ended <- server.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(p.Stdin), Writer: unclosed{p.Stdout}})
+	}()
+	select {
+	case err := <-ended:
+		if ctx.Err() == nil && err != nil && !errors.Is(err, io.EOF) {
+			return failure("the protocol ended with: %v", err)
+		}
+	case <-ctx.Done(): // reading standard input cannot be ended
+	}
+	if ctx.Err() != nil {
+		return interrupted("")
+	}
+	return nil
+}
+
+// unclosed is a writer that others close.
+type unclosed struct{ io.Writer }
+
+// Close implements io.Closer.
+func (unclosed) Close() error { return nil }

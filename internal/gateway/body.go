@@ -1,0 +1,80 @@
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// patience is how long a message of a request may take to arrive. The call itself may take longer.
+const patience = time.Minute
+
+// setPatience has reading of the body fail after that long; 0 is never.
+func setPatience(w http.ResponseWriter, d time.Duration) {
+	var deadline time.Time
+	if d > 0 {
+		deadline = time.Now().Add(d)
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(deadline) // what has no deadlines has no slow clients
+}
+
+// errTooLarge: a message is larger than Options.MaxBytes.
+var errTooLarge = errors.New("too large")
+
+// readOne reads a body that is one message. An empty one is the empty message.
+func (g *Gateway) readOne(w http.ResponseWriter, r *http.Request, message proto.Message) error {
+	setPatience(w, patience)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.options.MaxBytes))
+	setPatience(w, 0)
+	if err != nil {
+		return g.unreadable("request", err)
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil
+	}
+	return decode("request", body, message)
+}
+
+// decode reads a message strictly: an unknown field is an error that names it, and so is anything that follows.
+func decode(field string, text []byte, message proto.Message) error {
+	err := protojson.Unmarshal(text, message)
+	if err == nil {
+		return nil
+	}
+	// The library varies the space after its prefix, so that nobody compares its texts.
+	problem := strings.TrimLeft(strings.TrimPrefix(err.Error(), "proto:"), " \u00a0")
+	return memory.Invalid(field, "cannot be decoded: %s", problem)
+}
+
+// unreadable is why a body could not be read.
+func (g *Gateway) unreadable(field string, err error) error {
+	if oversize := (*http.MaxBytesError)(nil); errors.As(err, &oversize) || errors.Is(err, errTooLarge) {
+		return fmt.Errorf("%w: %w", errTooLarge, memory.Invalid(field, "is more than %d bytes: hand it over in parts", g.options.MaxBytes))
+	}
+	return memory.Invalid(field, "cannot be read: %s", err)
+}
+
+// bounded reads as much as is left. Whoever reads several messages sets that anew for each.
+type bounded struct {
+	reader io.Reader
+	left   int64
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errTooLarge
+	}
+	n, err := b.reader.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}

@@ -1,0 +1,96 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+)
+
+// stream makes a call that takes or answers several messages. All that it takes is sent before anything is answered.
+func (g *Gateway) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, m method) error {
+	s, err := g.backend.Conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: m.takes, ServerStreams: m.answers}, m.path)
+	if err != nil {
+		return err
+	}
+	if err := g.send(w, r, m, s); err != nil {
+		return err
+	}
+	first := m.output.New().Interface()
+	err = s.RecvMsg(first)
+	nothing := m.answers && errors.Is(err, io.EOF)
+	if err != nil && !nothing {
+		return err // nothing was written: an answer like that of any other call
+	}
+	if !m.answers {
+		runtime.ForwardResponseMessage(ctx, g.mux, g.json, w, r, first)
+		return nil
+	}
+	// It asks for metadata, none of which is passed on.
+	ctx = runtime.NewServerMetadataContext(ctx, runtime.ServerMetadata{})
+	runtime.ForwardResponseStream(ctx, g.mux, g.json, w, r, func() (proto.Message, error) {
+		if nothing {
+			return nil, io.EOF
+		}
+		if message := first; message != nil {
+			first = nil
+			return message, nil
+		}
+		message := m.output.New().Interface()
+		return message, s.RecvMsg(message)
+	})
+	return nil
+}
+
+// send sends what the body holds and ends that half of the stream.
+func (g *Gateway) send(w http.ResponseWriter, r *http.Request, m method, s grpc.ClientStream) error {
+	var err error
+	if m.takes {
+		err = g.sendAll(w, r, m, s)
+	} else {
+		request := m.input.New().Interface()
+		if err = g.readOne(w, r, request); err == nil {
+			err = s.SendMsg(request)
+		}
+	}
+	if err == nil {
+		err = s.CloseSend()
+	}
+	if errors.Is(err, io.EOF) {
+		return nil // the server ended the call, and says why when asked for its answer
+	}
+	return err
+}
+
+// sendAll sends the messages of the body, one JSON value after the other.
+func (g *Gateway) sendAll(w http.ResponseWriter, r *http.Request, m method, s grpc.ClientStream) error {
+	body := &bounded{reader: r.Body}
+	decoder := json.NewDecoder(body)
+	for number := 0; ; number++ {
+		setPatience(w, patience)
+		body.left = g.options.MaxBytes
+		var value json.RawMessage
+		err := decoder.Decode(&value)
+		if errors.Is(err, io.EOF) {
+			setPatience(w, 0)
+			return nil
+		}
+		field := fmt.Sprintf("request[%d]", number)
+		if err != nil {
+			return g.unreadable(field, err)
+		}
+		message := m.input.New().Interface()
+		if err := decode(field, value, message); err != nil {
+			return err
+		}
+		if err := s.SendMsg(message); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// The headers that bind a request. Their values are percent-encoded, because headers are ASCII and ids are not.
+const (
+	userHeader        = "Memsidecar-User"
+	namespaceHeader   = "Memsidecar-Namespace"
+	agentHeader       = "Memsidecar-Agent"
+	channelHeader     = "Memsidecar-Channel"
+	channelKindHeader = "Memsidecar-Channel-Kind"
+)
+
+// HTTPOptions describe a handler.
+type HTTPOptions struct {
+	Options
+	// User is whose memory it is when a request does not say; "" refuses the request.
+	User string
+	// MaxBytes is the largest request accepted.
+	MaxBytes int64
+	// Refuse answers what is wrong with a request before it is one of the protocol.
+	Refuse func(w http.ResponseWriter, code int, message string)
+}
+
+// Handler speaks the protocol over HTTP (its streamable form). There are no sessions: each request is bound by its own headers
+// and calls with its own authorization, so that nothing is lost by a restart and no session can be taken over.
+func Handler(conn grpc.ClientConnInterface, options HTTPOptions) http.Handler {
+	if options.Schemas == nil {
+		options.Schemas = sdk.NewSchemaCache()
+	}
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	streamable := sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
+		binding, err := bind(r, options.User)
+		if err != nil { // it was refused below
+			return nil
+		}
+		own := carrying{conn, callHeaders(r)}
+		return NewServer(Clients{
+			Memory: memsidecarv1.NewMemoryServiceClient(own), Results: memsidecarv1.NewResultServiceClient(own), Digests: memsidecarv1.NewDigestServiceClient(own),
+		}, binding, options.Options)
+	}, &sdk.StreamableHTTPOptions{
+		Stateless: true, JSONResponse: true, Logger: options.Log, MaxRequestBodyBytes: options.MaxBytes,
+		PropagateRequestCancellation: true,
+		DisableLocalhostProtection:   true, // the port's own protection knows whether there are tokens
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := bind(r, options.User); err != nil {
+			options.Refuse(w, http.StatusBadRequest, err.Error())
+			return
+		}
+		streamable.ServeHTTP(w, r)
+	})
+}
+
+// bind reads whose memory a request is about.
+func bind(r *http.Request, user string) (Binding, error) {
+	values := map[string]string{}
+	for _, name := range []string{userHeader, namespaceHeader, agentHeader, channelHeader, channelKindHeader} {
+		given := r.Header.Values(name)
+		if len(given) > 1 {
+			return Binding{}, fmt.Errorf("the header %s is there %d times", name, len(given))
+		}
+		if len(given) == 0 {
+			continue
+		}
+		value, err := url.PathUnescape(given[0])
+		if err != nil {
+			return Binding{}, fmt.Errorf("the header %s is not percent-encoded: %w", name, err)
+		}
+		values[name] = value
+	}
+	if values[userHeader] != "" {
+		user = values[userHeader]
+	}
+	if user == "" {
+		return Binding{}, fmt.Errorf("say whose memory it is with the header %s, or with api.mcp_user in the configuration", userHeader)
+	}
+	b := Binding{}
+	for scope, kind := range map[**memsidecarv1.Scope]memsidecarv1.ChannelKind{
+		&b.Sees: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT, &b.Says: memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED,
+	} {
+		if text := values[channelKindHeader]; text != "" {
+			given, ok := memsidecarv1.ChannelKind_value["CHANNEL_KIND_"+strings.ToUpper(text)]
+			if !ok {
+				return Binding{}, fmt.Errorf("the header %s is %.80q: use direct, group or unspecified", channelKindHeader, text)
+			}
+			kind = memsidecarv1.ChannelKind(given)
+		} else if values[channelHeader] != "" {
+			return Binding{}, fmt.Errorf("say with the header %s whether the channel is direct or a group", channelKindHeader)
+		}
+		*scope = &memsidecarv1.Scope{
+			Namespace: values[namespaceHeader], UserId: user, AgentId: values[agentHeader], ChannelId: values[channelHeader], ChannelKind: kind,
+		}
+	}
+	return b, nil
+}
+
+// callHeaders are those that go along with each call that a request makes.
+func callHeaders(r *http.Request) metadata.MD {
+	md := metadata.MD{}
+	for _, name := range []string{"authorization", "traceparent", "tracestate", "x-request-id"} {
+		md.Append(name, slices.Clone(r.Header.Values(name))...)
+	}
+	return md
+}
+
+// carrying is a connection whose calls carry headers.
+type carrying struct {
+	grpc.ClientConnInterface
+	headers metadata.MD
+}
+
+// Invoke implements grpc.ClientConnInterface. No tool makes a call that streams.
+func (c carrying) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	return c.ClientConnInterface.Invoke(metadata.NewOutgoingContext(ctx, c.headers), method, args, reply, opts...)
+}

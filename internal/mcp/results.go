@@ -1,0 +1,104 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+func (t *tools) addResults(server *sdk.Server) {
+	sdk.AddTool(server, &sdk.Tool{
+		Name: "put_results", Annotations: hints("Keep a numbered list", false, true),
+		Description: "Keep the numbered list that you are about to show, in the order in which you show it, so that the user can answer with a number. " +
+			"It takes the place of the list shown before. Keys are the items' real URLs or ids, as a search returned them. " + neverGuess,
+	}, t.put)
+	sdk.AddTool(server, &sdk.Tool{
+		Name: "select_result", Annotations: hints("Look a number up", true, false),
+		Description: "What the user means by a number or an ordinal: returns the real item of the list shown last. " + neverGuess,
+	}, t.choose)
+}
+
+type putInput struct {
+	Items []putItem `json:"items" jsonschema:"in the order in which the user sees them, 1 to 500"`
+	List  string    `json:"list,omitempty" jsonschema:"a name that keeps lists of different things apart, such as films; optional"`
+}
+
+type putItem struct {
+	Key        string         `json:"key" jsonschema:"the item's real URL or id"`
+	Title      string         `json:"title,omitempty" jsonschema:"what people call it"`
+	Attributes map[string]any `json:"attributes,omitempty" jsonschema:"whatever else is worth keeping about it"`
+}
+
+type putOutput struct {
+	Items []numbered `json:"items" jsonschema:"the list to show"`
+	Rule  string     `json:"rule" jsonschema:"what the numbers mean"`
+}
+
+type numbered struct {
+	Number int32  `json:"number"`
+	Key    string `json:"key"`
+	Title  string `json:"title,omitempty"`
+	IsNew  bool   `json:"is_new" jsonschema:"it was not in any list before"`
+}
+
+func (t *tools) put(ctx context.Context, _ *sdk.CallToolRequest, in putInput) (*sdk.CallToolResult, putOutput, error) {
+	request := &memsidecarv1.PutResultsRequest{Scope: t.Says, List: in.List}
+	for i, item := range in.Items {
+		attributes := ""
+		if len(item.Attributes) > 0 {
+			text, err := json.Marshal(item.Attributes)
+			if err != nil {
+				return nil, putOutput{}, fmt.Errorf("items[%d].attributes cannot be kept: %w", i, err)
+			}
+			attributes = string(text)
+		}
+		request.Items = append(request.Items, &memsidecarv1.ResultItem{Key: item.Key, Title: item.Title, AttributesJson: attributes})
+	}
+	resp, err := t.Results.PutResults(ctx, request)
+	if err != nil {
+		return nil, putOutput{}, words(err)
+	}
+	out := putOutput{Items: []numbered{}, Rule: resp.GetPromptLine()}
+	for _, item := range resp.GetItems() {
+		out.Items = append(out.Items, numbered{
+			Number: item.GetNumber(), Key: item.GetItem().GetKey(), Title: item.GetItem().GetTitle(), IsNew: item.GetIsNew(),
+		})
+	}
+	return nil, out, nil
+}
+
+type chooseInput struct {
+	Answer string `json:"answer" jsonschema:"what the user said, word for word: 3, the third one, 第三个, last"`
+	List   string `json:"list,omitempty" jsonschema:"the name given to put_results; by default the list shown last"`
+}
+
+type chooseOutput struct {
+	Number     int32          `json:"number"`
+	Key        string         `json:"key" jsonschema:"the item's real URL or id: use it as it is"`
+	Title      string         `json:"title,omitempty"`
+	Attributes map[string]any `json:"attributes,omitempty"`
+	Count      int32          `json:"count" jsonschema:"how many items the list has"`
+	Rule       string         `json:"rule" jsonschema:"how to use it"`
+}
+
+func (t *tools) choose(ctx context.Context, _ *sdk.CallToolRequest, in chooseInput) (*sdk.CallToolResult, chooseOutput, error) {
+	resp, err := t.Results.SelectResult(ctx, &memsidecarv1.SelectResultRequest{
+		Scope: t.Says, List: in.List, Selector: &memsidecarv1.SelectResultRequest_Text{Text: in.Answer},
+	})
+	if err != nil {
+		return nil, chooseOutput{}, refused(err, "Do not make an item up: ask the user which one they mean, or search anew")
+	}
+	out := chooseOutput{
+		Number: resp.GetNumber(), Key: resp.GetItem().GetKey(), Title: resp.GetItem().GetTitle(), Count: resp.GetItemCount(), Rule: resp.GetPromptLine(),
+	}
+	if text := resp.GetItem().GetAttributesJson(); text != "" {
+		if err := json.Unmarshal([]byte(text), &out.Attributes); err != nil {
+			return nil, chooseOutput{}, fmt.Errorf("the item's attributes cannot be read: %w", err)
+		}
+	}
+	return nil, out, nil
+}

@@ -1,0 +1,77 @@
+package server
+
+import (
+	"context"
+	"math"
+	"net"
+	"slices"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+	"google.golang.org/grpc/test/bufconn"
+)
+
+// The other ways in (JSON over HTTP, MCP) call this server over a connection inside the process, so that what holds for a call
+// holds for theirs: tokens, limits, namespaces, sizes, metrics, spans.
+
+// insideBuffer is how much of such a connection is under way in one direction.
+const insideBuffer = 1 << 20
+
+// insideNetwork is the network of addresses of connections inside the process, as bufconn names it.
+const insideNetwork = "bufconn"
+
+// Inside returns a connection to the server within this process. It ends with the server; closing it earlier is the
+// caller's. Calls over it bring their own tokens.
+func (s *Server) Inside() (*grpc.ClientConn, error) {
+	listener := bufconn.Listen(insideBuffer)
+	conn, err := grpc.NewClient("passthrough:///inside",
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)),
+	)
+	if err != nil {
+		return nil, err
+	}
+	go func() { _ = s.grpc.Serve(listener) }() // the listener does not fail; Stop closes it
+	return conn, nil
+}
+
+// Admit decides what the server decides of a call before anything of its request is read: whether the authorization that it
+// brings is known and allows the call. The error is a status.
+func (s *Server) Admit(ctx context.Context, method string, authorization []string) error {
+	header := metadata.MD{}
+	header.Append("authorization", authorization...)
+	_, err := s.guard.admit(ctx, &tap.Info{FullMethodName: method, Header: header})
+	return err
+}
+
+// outside encrypts the connections from outside of the process, and leaves those inside it alone.
+type outside struct {
+	credentials.TransportCredentials
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (o outside) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if conn.RemoteAddr().Network() == insideNetwork {
+		return insecure.NewCredentials().ServerHandshake(conn)
+	}
+	return o.TransportCredentials.ServerHandshake(conn)
+}
+
+// Clone implements credentials.TransportCredentials.
+func (o outside) Clone() credentials.TransportCredentials {
+	return outside{o.TransportCredentials.Clone()}
+}
+
+// Services are the full names of the services that are called with messages: all but reflection.
+func (s *Server) Services() []string {
+	return append(slices.Clone(services), healthpb.Health_ServiceDesc.ServiceName)
+}
+
+// StatusOf is how the server answers an error.
+func StatusOf(err error) *status.Status { return toStatus(err) }
