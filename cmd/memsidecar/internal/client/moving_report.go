@@ -86,10 +86,10 @@ func (r *report) show(p *Program, o output) error {
 	if r.dryRun {
 		added = "would add"
 	}
-	t := &table{columns: []column{
-		{name: "file", wraps: true}, {name: "what"}, {name: added, right: true}, {name: "there already", right: true},
-		{name: "left out", right: true}, {name: "skipped", right: true},
-	}}
+	t := &table{columns: []column{{name: "file", wraps: true}, {name: "what"}}}
+	for _, name := range []string{added, "there already", "left out", "skipped"} {
+		t.columns = append(t.columns, column{name: name, right: true})
+	}
 	for _, part := range r.parts {
 		bad := cell{text: fmt.Sprint(part.skipped)}
 		if part.skipped > 0 {

@@ -115,7 +115,7 @@ func (m *mover) checkConversations(ctx context.Context, sources []conversationSo
 
 // conversations imports the files one after the other.
 func (m *mover) conversations(ctx context.Context, sources []conversationSource, consider bool) error {
-	bar := m.p.progress(m.total, "messages")
+	bar := m.bar("messages")
 	for _, s := range sources {
 		to := m.report.part(inputName(s.path), "messages")
 		file, err := m.conversation(ctx, s, to.leave)
