@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/moving"
@@ -210,15 +211,13 @@ func (m *mover) do(ctx context.Context, run func() error) (err error) {
 			err = showErr
 		}
 	}
-	again := ""
-	if m.stored > 0 {
-		again = " after " + count(m.stored, "record, which is", "records, which are") + " stored"
-	}
 	switch {
+	case ctx.Err() != nil && m.stored == 0:
+		return interrupted("; nothing was stored")
 	case ctx.Err() != nil:
-		return interrupted("%s; run it again to complete it, nothing is stored twice", again)
+		return interrupted(" after %s; run it again to complete it, nothing is stored twice", m.done())
 	case err != nil && m.stored > 0:
-		return because(err, "stopped%s; run it again to complete it, nothing is stored twice", again)
+		return m.stopped(err)
 	case err != nil:
 		return err
 	}
@@ -226,6 +225,23 @@ func (m *mover) do(ctx context.Context, run func() error) (err error) {
 		return failure("%s skipped because of mistakes; the others are dealt with", count(bad, "record was", "records were"))
 	}
 	return nil
+}
+
+// done is how much is stored.
+func (m *mover) done() string {
+	return count(m.stored, "record, which is", "records, which are") + " stored"
+}
+
+// stopped says how much was stored before an error, and what to do, unless the error does.
+func (m *mover) stopped(err error) error {
+	message, again := err.Error(), "; correct this and run it again, nothing is stored twice"
+	if forGood(err) {
+		again = "; run it again to complete it, nothing is stored twice"
+	}
+	if !strings.Contains(message, "nothing is stored twice") {
+		message += again
+	}
+	return &Error{Code: ExitCode(err), Message: "stopped after " + m.done() + ": " + message, cause: err}
 }
 
 // open reads a file from its beginning.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/moving"
@@ -17,10 +19,16 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-type importHistory struct {
-	Files    []string `arg:"" name:"file" complete:"file" help:"Files, or folders with session_*.json in them. \"-\" is standard input."`
-	Consider bool     `help:"Have the messages considered, like those that are appended. Otherwise they are history only."`
+// movedSessions say what becomes of conversations.
+type movedSessions struct {
+	Consider      bool   `help:"Have the messages considered, like those that are appended. Otherwise they are history only."`
+	SessionPrefix string `placeholder:"TEXT" help:"Put this before the ids of sessions, which are unique in a namespace."`
+}
 
+type importHistory struct {
+	Files []string `arg:"" name:"file" complete:"file" help:"Files, or folders with session_*.json in them. \"-\" is standard input."`
+
+	movedSessions
 	movingFlags
 }
 
@@ -57,7 +65,7 @@ func (c importHistory) Run(ctx context.Context, p *Program) error {
 	if err := m.checkConversations(ctx, conversations); err != nil {
 		return err
 	}
-	return m.do(ctx, func() error { return m.conversations(ctx, conversations, c.Consider) })
+	return m.do(ctx, func() error { return m.conversations(ctx, conversations, c.movedSessions) })
 }
 
 // historyFiles are the files, and those that folders have.
@@ -114,7 +122,7 @@ func (m *mover) checkConversations(ctx context.Context, sources []conversationSo
 }
 
 // conversations imports the files one after the other.
-func (m *mover) conversations(ctx context.Context, sources []conversationSource, consider bool) error {
+func (m *mover) conversations(ctx context.Context, sources []conversationSource, how movedSessions) error {
 	bar := m.bar("messages")
 	for _, s := range sources {
 		to := m.report.part(inputName(s.path), "messages")
@@ -129,8 +137,8 @@ func (m *mover) conversations(ctx context.Context, sources []conversationSource,
 			return errors.Join(usage("%s does not say which session it is: import it with sessions import --session ID", inputName(s.path)), bar.Finish())
 		}
 		scope := proto.CloneOf(m.scope)
-		scope.SessionId, scope.AgentId = file.Session.GetId(), m.Agent
-		about := &memsidecarv1.ImportedSession{Scope: scope, Session: file.Session, Consider: consider}
+		scope.SessionId, scope.AgentId = how.SessionPrefix+file.Session.GetId(), m.Agent
+		about := &memsidecarv1.ImportedSession{Scope: scope, Session: file.Session, Consider: how.Consider}
 		if m.DryRun {
 			err = m.compare(ctx, to, about, file)
 		} else {
@@ -150,6 +158,9 @@ func (m *mover) conversations(ctx context.Context, sources []conversationSource,
 func (m *mover) sendConversation(ctx context.Context, to *part, s *sendingSession, about *memsidecarv1.ImportedSession, file *sessionfile.File) error {
 	resp, err := s.send(ctx, m.conn, about, file.Messages)
 	if err != nil {
+		if status.Code(err) == codes.FailedPrecondition {
+			err = &Error{Code: ExitUsage, Message: err.Error() + "; --session-prefix gives the sessions ids of their own", cause: err}
+		}
 		return s.explain(ctx, err)
 	}
 	to.added, to.there = int(resp.GetAddedCount()), int(resp.GetSkippedCount())
@@ -187,16 +198,16 @@ func (m *mover) compare(ctx context.Context, to *part, about *memsidecarv1.Impor
 }
 
 type importNanobot struct {
-	Paths    []string `arg:"" name:"path" complete:"file" help:"The workspace (or ~/.nanobot), or files of it."`
-	Consider bool     `help:"Have the messages considered, like those that are appended. Otherwise they are history only."`
+	Paths []string `arg:"" name:"path" complete:"file" help:"The workspace (or ~/.nanobot), or files of it."`
 
+	movedSessions
 	movingFlags
 }
 
 // Help has examples.
 func (importNanobot) Help() string {
 	return movingHelp + `MEMORY.md and daily notes (YYYY-MM-DD.md) become memories, by the heading that they stand under. Sessions (*.jsonl) become
-sessions. HISTORY.md and history.jsonl become the session nanobot-history, which is searched with the messages.
+sessions. HISTORY.md and history.jsonl become the session nanobot-history:USER, which is searched with the messages.
 nanobot has one memory for everybody, so --user says whose it is.
 
 Examples:
@@ -234,7 +245,7 @@ func (c importNanobot) Run(ctx context.Context, p *Program) error {
 			return cmp.Or(err, ctx.Err())
 		}
 		m.total = messages
-		return m.conversations(ctx, conversations, c.Consider)
+		return m.conversations(ctx, conversations, c.movedSessions)
 	})
 }
 
@@ -249,7 +260,7 @@ func (m *mover) nanobot(files []string) (notes []source, conversations []convers
 			}})
 		case moving.NanobotLog:
 			conversations = append(conversations, conversationSource{path, func(in io.Reader, leave func(moving.Left)) (*sessionfile.File, error) {
-				return moving.NanobotHistory(in, strings.HasSuffix(name, ".jsonl"), m.options, leave)
+				return moving.NanobotHistory(in, m.logSession(), strings.HasSuffix(name, ".jsonl"), m.options, leave)
 			}})
 		case moving.NanobotConversation:
 			conversations = append(conversations, conversationSource{path, func(in io.Reader, leave func(moving.Left)) (*sessionfile.File, error) {
@@ -258,6 +269,15 @@ func (m *mover) nanobot(files []string) (notes []source, conversations []convers
 		}
 	}
 	return notes, conversations
+}
+
+// logSession is the id of the session that the log becomes: ids of sessions are unique in a namespace, and each bot has one log.
+func (m *mover) logSession() string {
+	id := "nanobot-history:" + m.User
+	if m.Channel != "" {
+		id += "@" + m.Channel
+	}
+	return id
 }
 
 // nanobotFiles are the files, and those of folders: what is in memory/ and sessions/ of a workspace, wherever that is.

@@ -243,7 +243,7 @@ func FuzzReaders(f *testing.F) {
 		_ = moving.Rows(in(), "LanceDB", moving.LanceDB, false, options, sink)
 		_ = moving.Notes(in(), "MEMORY.md", time.Time{}, options, sink)
 		for _, lines := range []bool{false, true} {
-			if file, err := moving.NanobotHistory(in(), lines, options, sink.Leave); err == nil && len(file.Messages) != len(file.Lines) {
+			if file, err := moving.NanobotHistory(in(), "log", lines, options, sink.Leave); err == nil && len(file.Messages) != len(file.Lines) {
 				t.Errorf("%d messages on %d lines", len(file.Messages), len(file.Lines))
 			}
 		}

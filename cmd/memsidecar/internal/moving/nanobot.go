@@ -15,9 +15,6 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// HistorySession is the session that nanobot's log of events becomes: searched with the messages, and not read into a prompt.
-const HistorySession = "nanobot-history"
-
 // NanobotSession reads a conversation of nanobot: a line about it, then a message a line. Messages get ids from what they say
 // and when, because nanobot drops the oldest of its file: their places change. What has no place in a message becomes its
 // metadata.
@@ -159,9 +156,10 @@ func (r *row) toolCalls() (calls []*memsidecarv1.ToolCall) {
 	return calls
 }
 
-// NanobotHistory reads nanobot's log of events, HISTORY.md or history.jsonl, as a session: each entry is a message of the bot's.
-func NanobotHistory(in io.Reader, lines bool, o Options, leave func(Left)) (*sessionfile.File, error) {
-	c := newConversation(&memsidecarv1.Session{Id: HistorySession, Title: "nanobot's history"}, o, leave)
+// NanobotHistory reads nanobot's log of events, HISTORY.md or history.jsonl, as a session: each entry is a message of the bot's,
+// which is searched with the messages, and not mixed with memories.
+func NanobotHistory(in io.Reader, session string, lines bool, o Options, leave func(Left)) (*sessionfile.File, error) {
+	c := newConversation(&memsidecarv1.Session{Id: session, Title: "nanobot's history"}, o, leave)
 	if !lines {
 		text, err := readText(in)
 		if err != nil {
