@@ -27,6 +27,7 @@ type Status struct {
 	State  State
 	Reason string // the last failure, empty when closed
 	Since  time.Time
+	Until  time.Time // when the next call is let through, as a probe; zero unless open
 }
 
 // Config describes a breaker.
@@ -112,8 +113,13 @@ func (b *Breaker) Status() Status {
 func (b *Breaker) changed(from, to State) {
 	b.mu.Lock()
 	b.status.State = to
+	now := time.Now()
 	if to == Closed || from == Closed {
-		b.status.Since = time.Now()
+		b.status.Since = now
+	}
+	b.status.Until = time.Time{}
+	if to == Open {
+		b.status.Until = now.Add(b.config.OpenFor + 1) // gobreaker lets calls through after its time, and not at it
 	}
 	if to == Closed {
 		b.failure = ""

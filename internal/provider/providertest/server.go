@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -68,6 +69,7 @@ type Server struct {
 	requests   []Request
 	dimensions int
 	statement  string
+	idle       string // what is said in dialogues that are not worth remembering
 	input      int
 	output     int
 	arrived    chan Request
@@ -75,12 +77,20 @@ type Server struct {
 }
 
 // Start returns a server that runs until the test ends.
-func Start(t testing.TB, dimensions int) *Server {
+func Start(t testing.TB, dimensions int) *Server { return StartOn(t, nil, dimensions) }
+
+// StartOn returns one that answers on a listener, such as one in memory; nil is a free port of loopback.
+func StartOn(t testing.TB, listener net.Listener, dimensions int) *Server {
 	s := &Server{
 		faults: map[Part]Fault{}, dimensions: dimensions, statement: "用户喜欢喝茶", input: 100, output: 10,
 		arrived: make(chan Request, 10_000), closed: make(chan struct{}),
 	}
-	server := httptest.NewServer(http.HandlerFunc(s.serve))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	if listener != nil {
+		_ = server.Listener.Close() // the port that it took by itself
+		server.Listener = listener
+	}
+	server.Start()
 	s.URL = server.URL
 	t.Cleanup(func() {
 		close(s.closed)
@@ -104,6 +114,13 @@ func (s *Server) Say(statement string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.statement = statement
+}
+
+// Ignore finds no dialogue worth remembering in which the words occur.
+func (s *Server) Ignore(words string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle = words
 }
 
 // Take is how many tokens each call of a text model takes, in and out; both 0 says nothing about them.
@@ -148,6 +165,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, request)
 	fault, dimensions, statement, input, output := s.faults[request.Part], s.dimensions, s.statement, s.input, s.output
+	idle := s.idle != "" && strings.Contains(request.Body, s.idle)
 	s.mu.Unlock()
 	s.arrived <- request
 
@@ -180,9 +198,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case request.Part == Embedding:
 		answer = openAIEmbeddings(request.Body, dimensions)
 	case gemini:
-		answer = geminiText(textFor(request, statement, fault), fault, input, output)
+		answer = geminiText(textFor(request, statement, fault, idle), fault, input, output)
 	default:
-		answer = openAIText(textFor(request, statement, fault), fault, input, output)
+		answer = openAIText(textFor(request, statement, fault, idle), fault, input, output)
 	}
 	_ = json.NewEncoder(w).Encode(answer) // the client may be gone
 }
@@ -210,11 +228,13 @@ func refuse(w http.ResponseWriter, gemini bool, fault Fault) {
 var numbered = regexp.MustCompile(`\[(s\d+)\] \(`)
 
 // textFor is what a text model answers: that a dialogue is worth remembering, what it says, that all of it is new.
-func textFor(request Request, statement string, fault Fault) string {
+func textFor(request Request, statement string, fault Fault, idle bool) string {
 	part := request.Part
 	switch {
 	case fault == BrokenJSON:
 		return "Certainly! Here is what I think: {"
+	case part == Decision && idle:
+		return `{"should_remember": false, "reason": "idle talk"}`
 	case part == Decision:
 		return "```json\n{\"should_remember\": true, \"reason\": \"a lasting preference\"}\n```"
 	}
