@@ -296,7 +296,7 @@ func (d *day) wantConsidered(dialogues [][]string) {
 			d.Errorf("what user %d said was decided in the order %v", u, d.wire.spoken[u])
 		}
 		mentions := int32(0)
-		for _, m := range allMemories(d.Context(), d.T, &process{MemoryServiceClient: d}, direct(userName(u))) {
+		for _, m := range must(d.ListMemories(d.Context(), &memsidecarv1.ListMemoriesRequest{Scope: direct(userName(u)), PageSize: 1000}))(d.T).GetMemories() {
 			if m.GetProvenance().GetConsiderationId() != "" { // and not a digest's
 				mentions += m.GetMentionCount()
 			}

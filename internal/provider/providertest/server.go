@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -45,6 +46,13 @@ const (
 	Blocked         Fault = "blocked for safety"
 	UnknownFinish   Fault = "a finish reason that nobody knows"
 	FewerDimensions Fault = "vectors of another size"
+	SilentRateLimit Fault = "429 that does not say when to try again"
+	HalfAnswer      Fault = "an answer that breaks off with its connection"
+	CutAnswer       Fault = "an answer that ends in the middle"
+	Page            Fault = "a proxy's page"
+	NotNumbers      Fault = "vectors with NaN in them"
+	NoVectors       Fault = "no vectors"
+	EmptyVectors    Fault = "vectors without numbers"
 )
 
 // RetryDelay is what RateLimit asks for.
@@ -183,11 +191,17 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		return
-	case RateLimit, ServerError, BadKey, BadRequest:
+	case RateLimit, SilentRateLimit, ServerError, BadKey, BadRequest:
 		refuse(w, gemini, fault)
+		return
+	case Page:
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<html><body>Welcome to our network! Please log in.</body></html>")
 		return
 	case FewerDimensions:
 		dimensions = 3
+	case EmptyVectors:
+		dimensions = 0
 	default:
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -202,11 +216,38 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	default:
 		answer = openAIText(textFor(request, statement, fault, idle), fault, input, output)
 	}
-	_ = json.NewEncoder(w).Encode(answer) // the client may be gone
+	garble(w, answer, fault)
 }
 
+// garble writes an answer, as a whole unless the fault is of its form.
+func garble(w http.ResponseWriter, answer any, fault Fault) {
+	body, err := json.Marshal(answer)
+	if err != nil {
+		return
+	}
+	switch fault { //nolint:exhaustive // the others are no matter of the answer's form
+	case HalfAnswer:
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		_, _ = w.Write(body[:len(body)/2])
+		panic(http.ErrAbortHandler)
+	case CutAnswer:
+		body = body[:len(body)/2]
+	case NotNumbers:
+		body = firstNumber.ReplaceAll(body, []byte(`"$1":[NaN`))
+	case NoVectors:
+		body = vectorList.ReplaceAll(body, []byte(`"$1":[]`))
+	}
+	_, _ = w.Write(body) // the client may be gone
+}
+
+// Where the vectors are, and each one's first number, in either protocol.
+var (
+	vectorList  = regexp.MustCompile(`"(data|embeddings)":\[.*\]`)
+	firstNumber = regexp.MustCompile(`"(embedding|values)":\[[^,\]]*`)
+)
+
 func refuse(w http.ResponseWriter, gemini bool, fault Fault) {
-	status := map[Fault]int{RateLimit: 429, ServerError: 500, BadKey: 401, BadRequest: 400}[fault]
+	status := map[Fault]int{RateLimit: 429, SilentRateLimit: 429, ServerError: 500, BadKey: 401, BadRequest: 400}[fault]
 	w.Header().Set("Content-Type", "application/json")
 	failure := map[string]any{"code": status, "message": "the provider says " + string(fault), "status": "FAILED"}
 	if fault == RateLimit {
@@ -342,6 +383,9 @@ func openAIEmbeddings(body string, dimensions int) any {
 // Vector is derived from a text's characters: texts that share some are similar.
 func Vector(text string, dimensions int) []float64 {
 	vector := make([]float64, dimensions)
+	if dimensions == 0 {
+		return vector
+	}
 	vector[0] = 0.01 // never all zeros
 	for _, r := range text {
 		sum := sha256.Sum256([]byte(string(r)))
