@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -41,7 +42,6 @@ type day struct {
 	provider *providertest.Server
 	wire     *wire
 	workers  int
-	stop     func()
 }
 
 // live runs a test in a bubble. Settings are KEY=VALUE pairs.
@@ -72,9 +72,7 @@ func live(t *testing.T, protocol string, settings map[string]string, run func(d 
 			flags[part+".provider"], flags[part+".endpoint"], flags[part+".api_key"] = protocol, d.provider.URL, key.Reveal()
 			flags[part+".model"] = "model-of-" + part
 		}
-		for k, v := range settings {
-			flags[k] = v
-		}
+		maps.Copy(flags, settings)
 		loaded, err := config.Load(config.Sources{Flags: flags})
 		if err != nil {
 			t.Fatal(err)

@@ -10,13 +10,13 @@ import (
 // breaker that never opens. Embedding is not needed: vectors are made when it is back.
 func (m *models) away() (until time.Time, away bool) {
 	for _, part := range []string{partDecision, partSummary, partReconcile} {
-		status := m.breakers[part].Status()
-		if status.State == breaker.Closed {
+		b := m.breakers[part]
+		if b.Status().State == breaker.Closed {
 			continue
 		}
 		away = true
-		if status.Until.After(until) {
-			until = status.Until
+		if next := b.Until(); next.After(until) {
+			until = next
 		}
 	}
 	return until, away

@@ -54,8 +54,8 @@ func TestLogCutAnywhere(t *testing.T) {
 		t.Errorf("with more behind the log, of %d acknowledged dialogues %d are there", count, n)
 	}
 	lengths := []int{0, 1, 31, 32, 33, len(log) - 1, len(log) - 4096, len(log) - 4097}
-	for range 40 {
-		lengths = append(lengths, random.IntN(len(log)))
+	for i := range 16 {
+		lengths = append(lengths, i*len(log)/16+random.IntN(len(log)/16))
 	}
 	slices.Sort(lengths)
 	before := 0
@@ -66,10 +66,10 @@ func TestLogCutAnywhere(t *testing.T) {
 		}
 		before, kept[n] = n, kept[n]+1
 	}
-	if len(kept) < 5 {
+	if len(kept) < 4 {
 		t.Errorf("the cuts are too much alike: %v", kept)
 	}
-	for range 25 {
+	for range 8 {
 		wrong := slices.Clone(log)
 		at := len(log)/2 + random.IntN(len(log)/2)
 		wrong[at] ^= 1 << random.IntN(8)

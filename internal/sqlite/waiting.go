@@ -202,7 +202,7 @@ func hasRoomForAll(ctx context.Context, tx *Tx, a queue.Acceptance) error {
 	if err != nil || !w.Counted {
 		return err
 	}
-	full := ""
+	var full string
 	switch {
 	case a.MaxPendingTotal > 0 && w.Considerations >= int64(a.MaxPendingTotal):
 		full = fmt.Sprintf("%d considerations of all users are waiting already (queue.max_pending)", w.Considerations)

@@ -61,9 +61,11 @@ func TestWaitingIsCounted(t *testing.T) {
 	if _, err := jobs.Accept(t.Context(), refused); err == nil {
 		t.Error("it is accepted although too much waits")
 	}
-	want := sqlite.Waiting{Considerations: int64(value[int](t, s, `SELECT count(*) FROM considerations WHERE state IN ('pending', 'running')`)),
+	want := sqlite.Waiting{
+		Considerations: int64(value[int](t, s, `SELECT count(*) FROM considerations WHERE state IN ('pending', 'running')`)),
 		Bytes: int64(value[int](t, s, `SELECT sum(octet_length(messages)) FROM dialogues WHERE row IN
-			(SELECT dialogue_row FROM considerations WHERE state IN ('pending', 'running'))`)), Counted: true}
+			(SELECT dialogue_row FROM considerations WHERE state IN ('pending', 'running'))`)), Counted: true,
+	}
 	if got := s.Waiting(); got != want || got.Considerations < before {
 		t.Errorf("%+v wait, want %+v", got, want)
 	}
