@@ -183,6 +183,7 @@ var evalFixed = map[string]string{
 	"listen": "127.0.0.1:0", "digest.enabled": "false", "session.memorize_every": "0", "retrieval.budget": "1m", "memories.max_per_user": "0",
 	"auth.tokens_file": "", "tls.cert_file": "", "tls.key_file": "", "tls.client_ca_file": "",
 	"limits.namespace_rps": "0", "limits.user_rps": "0", "queue.max_pending_per_namespace": "0",
+	"queue.max_pending": "0", "queue.max_pending_bytes": "0",
 }
 
 // withFreshSidecar starts a sidecar on a folder that is gone afterwards.

@@ -71,6 +71,10 @@ func (w watched) sources() metrics.Sources {
 	}
 	return metrics.Sources{
 		Breakers: breakers, Queue: w.queue.Depths, Sizes: w.storage.Sizes,
+		Waiting: func() (int64, bool) {
+			w := w.storage.Waiting()
+			return w.Bytes, w.Counted
+		},
 		Index: func() metrics.IndexCache { return metrics.IndexCache(w.store.CacheStats()) },
 	}
 }

@@ -53,7 +53,12 @@ type Sidecar struct {
 }
 
 // Start opens the storage, starts the workers and answers calls until Stop. The environment is where providers' keys are.
-func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.Logger) (_ *Sidecar, err error) {
+func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.Logger) (*Sidecar, error) {
+	return startListening(ctx, cfg, environ, listen, log)
+}
+
+// startListening listens as it is told.
+func startListening(ctx context.Context, cfg config.Config, environ []string, listen func(context.Context, *config.Config) (net.Listener, error), log *slog.Logger) (_ *Sidecar, err error) {
 	s := &Sidecar{failed: make(chan error, 3)}
 	defer func() {
 		if err != nil {
@@ -163,12 +168,13 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 		Redactor: redactor,
 	}, decide.Options{
 		MaxPending: cfg.Queue.MaxPendingPerUser, MaxPendingNamespace: cfg.Queue.MaxPendingPerNamespace,
+		MaxPendingTotal: cfg.Queue.MaxPending, MaxPendingBytes: int64(cfg.Queue.MaxPendingBytes),
 		MaxWait: cfg.Queue.MaxWait, Location: location, Tracing: tracing,
 		Pool: queue.Options{
 			Workers: cfg.Queue.Workers, MaxAge: cfg.Queue.MaxAge,
 			BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax,
 			Retention: cfg.Queue.Retention, FailedRetention: cfg.Queue.FailedRetention, Log: log,
-			Pulse: counts.Loop(loopConsiderations), Ended: counts.Considered,
+			Pulse: counts.Loop(loopConsiderations), Ended: counts.Considered, Away: models.away,
 		},
 	})
 	storage.OnOpen(func() {

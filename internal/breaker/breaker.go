@@ -65,6 +65,7 @@ type Breaker struct {
 	mu      sync.Mutex
 	status  Status
 	failure string // the last failure
+	until   time.Time
 }
 
 // New returns a closed breaker.
@@ -107,13 +108,25 @@ func (b *Breaker) Status() Status {
 	return b.status
 }
 
+// Until is when the next call is let through, as a probe; zero unless it is open.
+func (b *Breaker) Until() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.until
+}
+
 // changed runs under gobreaker's lock, so it must not call the breaker. A probe that failed is no news: only leaving
 // and regaining the closed state is logged and restarts Since.
 func (b *Breaker) changed(from, to State) {
 	b.mu.Lock()
 	b.status.State = to
+	now := time.Now()
 	if to == Closed || from == Closed {
-		b.status.Since = time.Now()
+		b.status.Since = now
+	}
+	b.until = time.Time{}
+	if to == Open {
+		b.until = now.Add(b.config.OpenFor + 1) // gobreaker lets calls through after its time, and not at it
 	}
 	if to == Closed {
 		b.failure = ""

@@ -155,6 +155,8 @@ type Queue struct {
 	Workers                int           `koanf:"workers" min:"1" max:"256" doc:"considerations at once; those of one user take turns"`
 	MaxPendingPerUser      int           `koanf:"max_pending_per_user" min:"1" max:"1000000" doc:"waiting considerations of one user, beyond which new ones are refused"`
 	MaxPendingPerNamespace int           `koanf:"max_pending_per_namespace" min:"0" max:"100000000" doc:"waiting considerations of a namespace, beyond which new ones are refused; 0 is any number"`
+	MaxPending             int           `koanf:"max_pending" min:"0" max:"100000000" doc:"waiting considerations of all users together, beyond which new ones are refused; 0 is any number"`
+	MaxPendingBytes        int           `koanf:"max_pending_bytes" min:"0" max:"1125899906842624" doc:"bytes of dialogues that wait, of all users together, beyond which new ones are refused; 0 is any number"`
 	MaxAge                 time.Duration `koanf:"max_age" min:"1m" max:"8760h" doc:"how long a consideration is tried again before it fails"`
 	MaxWait                time.Duration `koanf:"max_wait" min:"0" max:"1h" doc:"longest that a caller may wait for an outcome"`
 	BackoffMin             time.Duration `koanf:"backoff_min" min:"1ms" max:"24h" doc:"first pause between two attempts; doubles with every further one"`
@@ -341,6 +343,8 @@ func defaults(dataDir string) Config {
 		Queue: Queue{
 			Workers:           8,
 			MaxPendingPerUser: 1000,
+			MaxPending:        100_000,
+			MaxPendingBytes:   1 << 30,
 			MaxAge:            168 * time.Hour,
 			Retention:         720 * time.Hour,
 			FailedRetention:   8760 * time.Hour,

@@ -85,10 +85,13 @@ type Options struct {
 	MaxPending int // considerations of one user that may wait
 	// MaxPendingNamespace is how many of a namespace's may; 0 is any number.
 	MaxPendingNamespace int
-	MaxWait             time.Duration  // cap of Request.Wait
-	Location            *time.Location // of users who set no time zone
-	Pool                queue.Options
-	Tracing             oteltrace.TracerProvider // of attempts; nil records none
+	// MaxPendingTotal is how many of all namespaces may, and MaxPendingBytes how many bytes of dialogues; 0 is any number.
+	MaxPendingTotal int
+	MaxPendingBytes int64
+	MaxWait         time.Duration  // cap of Request.Wait
+	Location        *time.Location // of users who set no time zone
+	Pool            queue.Options
+	Tracing         oteltrace.TracerProvider // of attempts; nil records none
 }
 
 // Considerer accepts dialogues and considers them in the background.
@@ -160,6 +163,7 @@ func (c *Considerer) Consider(ctx context.Context, r Request) (memory.Considerat
 	accepted, err := accept(ctx, queue.Acceptance{
 		ID: newConsiderationID(), Dialogue: dialogue, RequestID: r.RequestID, PayloadHash: r.PayloadHash, At: time.Now(),
 		Call: trace.CallOf(ctx), Skip: skip, MaxPending: c.options.MaxPending, MaxPendingNamespace: c.options.MaxPendingNamespace, Speakers: speakers,
+		MaxPendingTotal: c.options.MaxPendingTotal, MaxPendingBytes: c.options.MaxPendingBytes,
 	})
 	if err != nil {
 		return accepted, err

@@ -103,7 +103,8 @@ func (c *Considerer) take(ctx context.Context, pending session.Pending, scope me
 		Acceptance: queue.Acceptance{
 			ID: newConsiderationID(), Dialogue: memory.Dialogue{Scope: scope}, Speakers: speakers, Skip: skip, At: time.Now(),
 			Call: trace.CallOf(ctx), RequestID: requestID, PayloadHash: payloadHash, MaxPending: c.options.MaxPending,
-			MaxPendingNamespace: c.options.MaxPendingNamespace,
+			MaxPendingNamespace: c.options.MaxPendingNamespace, MaxPendingTotal: c.options.MaxPendingTotal,
+			MaxPendingBytes: c.options.MaxPendingBytes,
 		},
 	})
 }

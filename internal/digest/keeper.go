@@ -96,6 +96,10 @@ type turn struct {
 // storagePoll is how long a failing store is left alone, and how often what is due is looked for in any case.
 const storagePoll = 5 * time.Second
 
+// maxPauses bounds how many users' failures in a row are kept in mind, of users too who were forgotten meanwhile. Beyond it all
+// begin anew with short pauses.
+const maxPauses = 10_000
+
 // NewKeeper returns a Keeper; Start sets its background work going.
 func NewKeeper(parts Parts, options Options) *Keeper {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -223,6 +227,9 @@ func (k *Keeper) pause(user memory.User, err error) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	b := k.pauses[user]
+	if b == nil && len(k.pauses) >= maxPauses {
+		clear(k.pauses)
+	}
 	if b == nil {
 		b = backoff.NewExponentialBackOff()
 		b.InitialInterval, b.MaxInterval, b.Multiplier = k.options.BackoffMin, k.options.BackoffMax, 2

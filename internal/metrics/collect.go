@@ -25,7 +25,9 @@ type Sources struct {
 	Breakers map[string]func() breaker.Status
 	// Queue counts considerations by state, of all namespaces. It is asked with a deadline.
 	Queue func(context.Context) ([]queue.Depth, error)
-	Index func() IndexCache
+	// Waiting is how many bytes of dialogues wait; false when that is not known.
+	Waiting func() (bytes int64, ok bool)
+	Index   func() IndexCache
 	// Sizes are those of the database and its write-ahead log, in bytes.
 	Sizes func() (database, log int64)
 }
@@ -48,6 +50,7 @@ var (
 	breakerState = desc("breaker_state", "1 for the state that a circuit breaker is in, 0 for the others.", "component", stateLabel)
 	queueDepth   = desc("queue_considerations", "Considerations that wait, run, or have failed.", stateLabel)
 	queueAge     = desc("queue_oldest_age_seconds", "Age of the oldest of them, 0 when there is none.", stateLabel)
+	queueBytes   = desc("queue_bytes", "Size of the dialogues that wait, as queue.max_pending_bytes counts it.")
 	indexLookups = desc("index_cache_lookups_total", "Searches that found their user's index in memory (hit) or loaded it (miss).", "result")
 	indexDropped = desc("index_cache_evictions_total", "Indexes dropped because index.budget_mib was used up.")
 	indexUsers   = desc("index_cache_users", "Users whose index is in memory.")
@@ -59,7 +62,7 @@ var (
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		breakerState, queueDepth, queueAge, indexLookups, indexDropped, indexUsers, indexBytes, databaseSize, walSize,
+		breakerState, queueDepth, queueAge, queueBytes, indexLookups, indexDropped, indexUsers, indexBytes, databaseSize, walSize,
 	} {
 		descs <- d
 	}
@@ -82,6 +85,9 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 			}
 			gauge(breakerState, value, component, label)
 		}
+	}
+	if bytes, ok := c.Waiting(); ok {
+		gauge(queueBytes, float64(bytes))
 	}
 	index := c.Index()
 	counter(indexLookups, index.Hits, hit)

@@ -32,6 +32,9 @@ type Options struct {
 	// Retention is how long what ended is kept, FailedRetention how long what failed; 0 is for ever.
 	Retention, FailedRetention time.Duration
 	Log                        *slog.Logger
+	// Away says whether something is away that every job needs, and until when it is not worth while to ask for it: no job
+	// begins until then, and then one at a time until it is back. Optional; nothing is away without it.
+	Away func() (until time.Time, away bool)
 	// Pulse is told of each look for jobs. Optional.
 	Pulse pulse.Func
 	// Ended is told of each attempt whose end is stored: the state that it left, and the time since the job was accepted.
@@ -219,7 +222,15 @@ func (p *Pool) claim() time.Duration {
 			return p.claimFailed("recovering jobs", err)
 		}
 	}
-	if free == 0 {
+	if until, away := p.away(); away {
+		// Jobs that would only be postponed cost two commits and a record each, for as many users as there are, and those
+		// that come too early are put off beyond the moment in which it is back.
+		if pause := time.Until(until); pause > 0 {
+			return pause
+		}
+		free = min(free, 1-len(mine))
+	}
+	if free <= 0 {
 		return -1 // the end of a job wakes the pool
 	}
 	jobs, next, err := p.store.Claim(p.ctx, time.Now(), free)
@@ -236,6 +247,13 @@ func (p *Pool) claim() time.Duration {
 	default:
 		return max(0, time.Until(next))
 	}
+}
+
+func (p *Pool) away() (until time.Time, away bool) {
+	if p.options.Away == nil {
+		return time.Time{}, false
+	}
+	return p.options.Away()
 }
 
 // claimFailed returns how long to wait before the store is asked again.

@@ -37,6 +37,10 @@ type Acceptance struct {
 	MaxPending  int               // refuse when this many of the scope's user's considerations wait
 	// MaxPendingNamespace refuses when this many of the namespace's considerations wait; 0 is any number.
 	MaxPendingNamespace int
+	// MaxPendingTotal and MaxPendingBytes refuse when this many considerations of all namespaces wait, or this many bytes of
+	// their dialogues; 0 is any number.
+	MaxPendingTotal int
+	MaxPendingBytes int64
 }
 
 // Forgotten counts what Forget deleted.

@@ -52,6 +52,10 @@ type database struct {
 	conn    *sql.Conn
 	tx      Tx
 
+	waiting      atomic.Pointer[Waiting] // in the queue, as of the last commit
+	counting     sync.WaitGroup
+	stopCounting context.CancelFunc
+
 	committed func(writes int, took time.Duration) // may be nil
 
 	writes  chan *writeRequest
@@ -130,6 +134,9 @@ func openDatabase(ctx context.Context, dir string, options Options) (_ *database
 	if err := readers.PingContext(ctx); err != nil {
 		return nil, err
 	}
+	if err := d.beginCounting(ctx); err != nil {
+		return nil, err
+	}
 	go d.write()
 	return d, nil
 }
@@ -174,6 +181,7 @@ func (d *database) close() {
 	d.once.Do(func() {
 		close(d.stop)
 		<-d.stopped
+		d.endCounting()
 		d.closeFiles()
 	})
 }
@@ -295,6 +303,11 @@ func (d *database) commit(batch []*writeRequest) {
 	err := d.transact(ctx, accepted, results)
 	if err == nil && d.committed != nil {
 		d.committed(len(accepted), time.Since(started))
+	}
+	if err == nil {
+		if err := d.noteWaiting(ctx); err != nil { // what was committed is; the next commit notes it
+			d.log.Debug("reading what waits", "error", err)
+		}
 	}
 	for i, r := range accepted {
 		if err != nil {

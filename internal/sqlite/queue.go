@@ -91,7 +91,7 @@ func accept(ctx context.Context, tx *Tx, a queue.Acceptance, messages string, se
 	if err != nil {
 		return own, err
 	}
-	if err := hasRoomInNamespace(ctx, tx, a); err != nil {
+	if err := errors.Join(hasRoomInNamespace(ctx, tx, a), hasRoomForAll(ctx, tx, a)); err != nil {
 		return own, err
 	}
 	for _, speaker := range a.Speakers {

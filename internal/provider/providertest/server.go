@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -44,6 +46,13 @@ const (
 	Blocked         Fault = "blocked for safety"
 	UnknownFinish   Fault = "a finish reason that nobody knows"
 	FewerDimensions Fault = "vectors of another size"
+	SilentRateLimit Fault = "429 that does not say when to try again"
+	HalfAnswer      Fault = "an answer that breaks off with its connection"
+	CutAnswer       Fault = "an answer that ends in the middle"
+	Page            Fault = "a proxy's page"
+	NotNumbers      Fault = "vectors with NaN in them"
+	NoVectors       Fault = "no vectors"
+	EmptyVectors    Fault = "vectors without numbers"
 )
 
 // RetryDelay is what RateLimit asks for.
@@ -68,6 +77,7 @@ type Server struct {
 	requests   []Request
 	dimensions int
 	statement  string
+	idle       string // what is said in dialogues that are not worth remembering
 	input      int
 	output     int
 	arrived    chan Request
@@ -75,12 +85,20 @@ type Server struct {
 }
 
 // Start returns a server that runs until the test ends.
-func Start(t testing.TB, dimensions int) *Server {
+func Start(t testing.TB, dimensions int) *Server { return StartOn(t, nil, dimensions) }
+
+// StartOn returns one that answers on a listener, such as one in memory; nil is a free port of loopback.
+func StartOn(t testing.TB, listener net.Listener, dimensions int) *Server {
 	s := &Server{
 		faults: map[Part]Fault{}, dimensions: dimensions, statement: "用户喜欢喝茶", input: 100, output: 10,
 		arrived: make(chan Request, 10_000), closed: make(chan struct{}),
 	}
-	server := httptest.NewServer(http.HandlerFunc(s.serve))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	if listener != nil {
+		_ = server.Listener.Close() // the port that it took by itself
+		server.Listener = listener
+	}
+	server.Start()
 	s.URL = server.URL
 	t.Cleanup(func() {
 		close(s.closed)
@@ -104,6 +122,13 @@ func (s *Server) Say(statement string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.statement = statement
+}
+
+// Ignore finds no dialogue worth remembering in which the words occur.
+func (s *Server) Ignore(words string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle = words
 }
 
 // Take is how many tokens each call of a text model takes, in and out; both 0 says nothing about them.
@@ -148,6 +173,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, request)
 	fault, dimensions, statement, input, output := s.faults[request.Part], s.dimensions, s.statement, s.input, s.output
+	idle := s.idle != "" && strings.Contains(request.Body, s.idle)
 	s.mu.Unlock()
 	s.arrived <- request
 
@@ -165,11 +191,17 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		return
-	case RateLimit, ServerError, BadKey, BadRequest:
+	case RateLimit, SilentRateLimit, ServerError, BadKey, BadRequest:
 		refuse(w, gemini, fault)
+		return
+	case Page:
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<html><body>Welcome to our network! Please log in.</body></html>")
 		return
 	case FewerDimensions:
 		dimensions = 3
+	case EmptyVectors:
+		dimensions = 0
 	default:
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -180,15 +212,42 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case request.Part == Embedding:
 		answer = openAIEmbeddings(request.Body, dimensions)
 	case gemini:
-		answer = geminiText(textFor(request, statement, fault), fault, input, output)
+		answer = geminiText(textFor(request, statement, fault, idle), fault, input, output)
 	default:
-		answer = openAIText(textFor(request, statement, fault), fault, input, output)
+		answer = openAIText(textFor(request, statement, fault, idle), fault, input, output)
 	}
-	_ = json.NewEncoder(w).Encode(answer) // the client may be gone
+	garble(w, answer, fault)
 }
 
+// garble writes an answer, as a whole unless the fault is of its form.
+func garble(w http.ResponseWriter, answer any, fault Fault) {
+	body, err := json.Marshal(answer)
+	if err != nil {
+		return
+	}
+	switch fault { //nolint:exhaustive // the others are no matter of the answer's form
+	case HalfAnswer:
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		_, _ = w.Write(body[:len(body)/2])
+		panic(http.ErrAbortHandler)
+	case CutAnswer:
+		body = body[:len(body)/2]
+	case NotNumbers:
+		body = firstNumber.ReplaceAll(body, []byte(`"$1":[NaN`))
+	case NoVectors:
+		body = vectorList.ReplaceAll(body, []byte(`"$1":[]`))
+	}
+	_, _ = w.Write(body) // the client may be gone
+}
+
+// Where the vectors are, and each one's first number, in either protocol.
+var (
+	vectorList  = regexp.MustCompile(`"(data|embeddings)":\[.*\]`)
+	firstNumber = regexp.MustCompile(`"(embedding|values)":\[[^,\]]*`)
+)
+
 func refuse(w http.ResponseWriter, gemini bool, fault Fault) {
-	status := map[Fault]int{RateLimit: 429, ServerError: 500, BadKey: 401, BadRequest: 400}[fault]
+	status := map[Fault]int{RateLimit: 429, SilentRateLimit: 429, ServerError: 500, BadKey: 401, BadRequest: 400}[fault]
 	w.Header().Set("Content-Type", "application/json")
 	failure := map[string]any{"code": status, "message": "the provider says " + string(fault), "status": "FAILED"}
 	if fault == RateLimit {
@@ -210,11 +269,13 @@ func refuse(w http.ResponseWriter, gemini bool, fault Fault) {
 var numbered = regexp.MustCompile(`\[(s\d+)\] \(`)
 
 // textFor is what a text model answers: that a dialogue is worth remembering, what it says, that all of it is new.
-func textFor(request Request, statement string, fault Fault) string {
+func textFor(request Request, statement string, fault Fault, idle bool) string {
 	part := request.Part
 	switch {
 	case fault == BrokenJSON:
 		return "Certainly! Here is what I think: {"
+	case part == Decision && idle:
+		return `{"should_remember": false, "reason": "idle talk"}`
 	case part == Decision:
 		return "```json\n{\"should_remember\": true, \"reason\": \"a lasting preference\"}\n```"
 	}
@@ -322,6 +383,9 @@ func openAIEmbeddings(body string, dimensions int) any {
 // Vector is derived from a text's characters: texts that share some are similar.
 func Vector(text string, dimensions int) []float64 {
 	vector := make([]float64, dimensions)
+	if dimensions == 0 {
+		return vector
+	}
 	vector[0] = 0.01 // never all zeros
 	for _, r := range text {
 		sum := sha256.Sum256([]byte(string(r)))

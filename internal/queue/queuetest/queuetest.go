@@ -24,6 +24,7 @@ func Run(t *testing.T, factory func(t *testing.T) queue.Store) {
 		{"Skip", testSkip},
 		{"MaxPending", testMaxPending},
 		{"MaxPendingNamespace", testMaxPendingNamespace},
+		{"MaxPendingTotal", testMaxPendingTotal},
 		{"Order", testOrder},
 		{"ClaimLimit", testClaimLimit},
 		{"ClaimOnce", testClaimOnce},

@@ -1,0 +1,108 @@
+//go:build !race && unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+
+	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+)
+
+// TestLogCutAnywhere: of the write-ahead log of a killed sidecar any number of bytes may be missing at its end, or be wrong. The
+// database then opens, is sound, and holds what was acknowledged up to some moment: nothing in part, and nothing with a gap before.
+func TestLogCutAnywhere(t *testing.T) {
+	dir := t.TempDir()
+	serveIn(t, dir).stop() // so that the tables are in the file, and the log begins with the dialogues
+	p := spawn(t, dir)
+	const count = 15 // few enough for no checkpoint to move the log into the file
+	var sent []string
+	for n := range count {
+		id := fmt.Sprint("request-", n)
+		must(p.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
+			Scope: direct("u"), RequestId: id, Messages: []*memsidecarv1.Message{said(fmt.Sprintf("请记住：我的暗号是%d号", n))},
+		}))(t)
+		sent = append(sent, id)
+	}
+	p.kill(t)
+	file := must(os.ReadFile(filepath.Join(dir, databaseFile)))(t)
+	log := must(os.ReadFile(filepath.Join(dir, databaseFile+"-wal")))(t)
+
+	random := rand.New(rand.NewPCG(1, 2))
+	kept := map[int]int{} // how many dialogues are left, by the length of the log
+	try := func(what string, log []byte) int {
+		t.Helper()
+		held := heldAfter(t, what, file, log)
+		if len(held) > count || !slices.Equal(held, sent[:len(held)]) {
+			t.Errorf("%s: %v are there, which are not the first of %v", what, held, sent)
+		}
+		return len(held)
+	}
+	if n := try("the whole log", log); n != count {
+		t.Errorf("of %d acknowledged dialogues %d are there", count, n)
+	}
+	if n := try("a whole log and what was never written", append(slices.Clone(log), bytes.Repeat([]byte{0xa5}, 5000)...)); n != count {
+		t.Errorf("with more behind the log, of %d acknowledged dialogues %d are there", count, n)
+	}
+	lengths := []int{0, 1, 31, 32, 33, len(log) - 1, len(log) - 4096, len(log) - 4097}
+	for i := range 16 {
+		lengths = append(lengths, i*len(log)/16+random.IntN(len(log)/16))
+	}
+	slices.Sort(lengths)
+	before := 0
+	for _, length := range lengths {
+		n := try(fmt.Sprintf("%d of %d bytes", length, len(log)), log[:length])
+		if n < before {
+			t.Errorf("%d bytes hold %d dialogues, fewer than a shorter log", length, n)
+		}
+		before, kept[n] = n, kept[n]+1
+	}
+	if len(kept) < 4 {
+		t.Errorf("the cuts are too much alike: %v", kept)
+	}
+	for range 8 {
+		wrong := slices.Clone(log)
+		at := len(log)/2 + random.IntN(len(log)/2)
+		wrong[at] ^= 1 << random.IntN(8)
+		if n, least := try(fmt.Sprintf("a bit of byte %d of %d", at, len(log)), wrong), try("what is before it", log[:at]); n < least {
+			t.Errorf("with byte %d wrong %d dialogues are there, and %d without it and all after it", at, n, least)
+		}
+	}
+}
+
+// heldAfter opens a copy and returns the request ids of the dialogues that it holds, in order.
+func heldAfter(t *testing.T, what string, file, log []byte) (held []string) {
+	t.Helper()
+	dir := t.TempDir()
+	mustDo(t, os.WriteFile(filepath.Join(dir, databaseFile), file, 0o600))
+	mustDo(t, os.WriteFile(filepath.Join(dir, databaseFile+"-wal"), log, 0o600))
+	withStorage(t, dir, func(s *sqlite.Storage) {
+		if status := s.Status(); status.State != breaker.Closed {
+			t.Fatalf("%s: %s", what, status.Reason)
+		}
+		var list string
+		mustDo(t, s.Read(t.Context(), func(q sqlite.Querier) error {
+			return q.QueryRow(t.Context(), `SELECT coalesce(group_concat(request_id ORDER BY row), '') FROM dialogues
+				WHERE EXISTS (SELECT 1 FROM considerations WHERE dialogue_row = row)`).Scan(&list)
+		}))
+		if list != "" {
+			held = strings.Split(list, ",")
+		}
+	})
+	report := must(sqlite.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
+	for _, f := range report.Findings {
+		if f.Problems > 0 {
+			t.Errorf("%s: %s: %v", what, f.Check, f.Examples)
+		}
+	}
+	return held
+}

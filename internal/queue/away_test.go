@@ -1,0 +1,94 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+)
+
+// TestAway: while what every job needs is away, jobs are not tried for nothing: one at a time, when it may be asked again. When
+// it is back all go on at once, those too that had not been tried.
+func TestAway(t *testing.T) {
+	bubble(t, func(b *bench) {
+		const openFor = 30 * time.Second
+		var mu sync.Mutex
+		working, failed, until := true, 0, time.Time{}
+		running, most := 0, 0
+		b.options.Away = func() (time.Time, bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			return until, !until.IsZero()
+		}
+		pool := b.start(func(context.Context, queue.Job) (memory.State, memory.Outcome, error) {
+			mu.Lock()
+			running++
+			most = max(most, running)
+			mu.Unlock()
+			time.Sleep(time.Second) // so that the others would be there, too
+			mu.Lock()
+			defer mu.Unlock()
+			running--
+			if !working {
+				failed++
+				until = time.Now().Add(openFor)
+				return "", memory.Outcome{}, &memory.TransientError{Err: errors.New("away")}
+			}
+			until = time.Time{}
+			return remembered()
+		})
+		defer b.stop(pool)
+		set := func(is bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			working = is
+		}
+		set(false)
+		var ids []string
+		for i := range 40 {
+			ids = append(ids, b.accept(fmt.Sprint("user", i)))
+		}
+		pool.Wake()
+		time.Sleep(10 * time.Second)
+		mu.Lock()
+		before := failed // of which some had been claimed already
+		if before > 2*b.options.Workers {
+			b.Errorf("%d jobs were tried at the beginning", before)
+		}
+		most = 0
+		mu.Unlock()
+		time.Sleep(time.Hour)
+		mu.Lock()
+		if n := failed - before; n < 100 || n > int(time.Hour/openFor) || most != 1 {
+			b.Errorf("in an hour %d jobs were tried, %d at once", n, most)
+		}
+		mu.Unlock()
+		set(true)
+		time.Sleep(2*openFor + time.Duration(len(ids)/b.options.Workers)*time.Second)
+		synctest.Wait()
+		ended := 0
+		for i, id := range ids {
+			if b.get(id, fmt.Sprint("user", i)).State == memory.StateRemembered {
+				ended++
+			}
+		}
+		if ended < len(ids)*3/4 { // the pauses of a few are not over
+			b.Errorf("%d of %d jobs have ended soon after it was back", ended, len(ids))
+		}
+		mu.Lock()
+		if most > b.options.Workers {
+			b.Errorf("%d jobs ran at once", most)
+		}
+		mu.Unlock()
+		time.Sleep(2 * b.options.BackoffMax)
+		for i, id := range ids {
+			b.is(id, fmt.Sprint("user", i), memory.StateRemembered)
+		}
+	})
+}

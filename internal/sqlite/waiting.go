@@ -1,0 +1,218 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+)
+
+// Waiting is what waits in the queue, or runs, in all namespaces.
+type Waiting struct {
+	Considerations int64
+	Bytes          int64 // of their dialogues' messages as they are stored, each dialogue once
+	Counted        bool  // false for a moment after the start, when much waits
+}
+
+// What waits is counted by triggers of the writer's connection, in a table of that connection's own: they see every way in which a
+// consideration begins or ceases to wait, and what a transaction takes back they take back with it. Nothing of it is in the
+// file, which therefore cannot contradict it.
+const (
+	waits = `IN ('pending', 'running')`
+
+	countTable = `CREATE TEMP TABLE waiting (considerations INTEGER NOT NULL, bytes INTEGER NOT NULL, counted INTEGER NOT NULL);
+		INSERT INTO waiting VALUES (0, 0, 0)`
+
+	// countSize is how much a consideration adds to what waits, or takes away: its dialogue when no other one waits for it. A
+	// dialogue that is being deleted has been taken away by countDialogueDeleted.
+	countSize = `CASE WHEN EXISTS (SELECT 1 FROM considerations WHERE dialogue_row = ROW.dialogue_row AND seq <> ROW.seq AND state ` + waits + `)
+		THEN 0 ELSE coalesce((SELECT octet_length(messages) FROM dialogues WHERE row = ROW.dialogue_row), 0) END`
+	countMore = `UPDATE waiting SET considerations = considerations + 1, bytes = bytes + ` + countSize + `; END`
+	countLess = `UPDATE waiting SET considerations = considerations - 1, bytes = bytes - ` + countSize + `; END`
+
+	countAccepted = `CREATE TEMP TRIGGER count_accepted AFTER INSERT ON main.considerations WHEN NEW.state ` + waits + ` BEGIN `
+	countEnded    = `CREATE TEMP TRIGGER count_ended AFTER UPDATE OF state ON main.considerations
+		WHEN OLD.state ` + waits + ` AND NOT NEW.state ` + waits + ` BEGIN `
+	countRetried = `CREATE TEMP TRIGGER count_retried AFTER UPDATE OF state ON main.considerations
+		WHEN NEW.state ` + waits + ` AND NOT OLD.state ` + waits + ` BEGIN `
+	countDeleted = `CREATE TEMP TRIGGER count_deleted AFTER DELETE ON main.considerations WHEN OLD.state ` + waits + ` BEGIN `
+
+	countRewritten = `CREATE TEMP TRIGGER count_rewritten AFTER UPDATE OF messages ON main.dialogues
+		WHEN EXISTS (SELECT 1 FROM considerations WHERE dialogue_row = NEW.row AND state ` + waits + `)
+		BEGIN UPDATE waiting SET bytes = bytes + octet_length(NEW.messages) - octet_length(OLD.messages); END`
+	countDialogueDeleted = `CREATE TEMP TRIGGER count_dialogue_deleted BEFORE DELETE ON main.dialogues
+		WHEN EXISTS (SELECT 1 FROM considerations WHERE dialogue_row = OLD.row AND state ` + waits + `)
+		BEGIN UPDATE waiting SET bytes = bytes - octet_length(OLD.messages); END`
+)
+
+func countStatements() []string {
+	with := func(trigger, body, row string) string { return trigger + strings.ReplaceAll(body, "ROW.", row+".") }
+	return []string{
+		countTable, with(countAccepted, countMore, "NEW"), with(countEnded, countLess, "NEW"), with(countRetried, countMore, "NEW"),
+		with(countDeleted, countLess, "OLD"), countRewritten, countDialogueDeleted,
+	}
+}
+
+const (
+	// countAtOnce is how many may wait for what waits to be counted before the database counts as open. That takes milliseconds;
+	// a million takes seconds, and goes on in the background.
+	countAtOnce = 2000
+	countAgain  = 10 * time.Second // after an error
+)
+
+// beginCounting sets the triggers going, and counts what waits already. It is called before the writer runs.
+func (d *database) beginCounting(ctx context.Context) error {
+	for _, statement := range countStatements() {
+		if _, err := d.conn.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	var some int
+	err := d.conn.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM considerations INDEXED BY considerations_line
+		WHERE state `+waits+` LIMIT ?)`, countAtOnce).Scan(&some)
+	if err != nil {
+		return err
+	}
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	d.stopCounting = cancel
+	if some < countAtOnce {
+		w, err := countWaiting(ctx, d.conn.QueryRowContext)
+		if err != nil {
+			return err
+		}
+		if _, err := d.conn.ExecContext(ctx, addCounted, w.Considerations, w.Bytes); err != nil {
+			return err
+		}
+		return d.noteWaiting(ctx)
+	}
+	d.counting.Go(func() { d.countEventually(background) })
+	return nil
+}
+
+const addCounted = `UPDATE waiting SET considerations = considerations + ?, bytes = bytes + ?, counted = 1`
+
+// countWaiting costs what waits.
+func countWaiting(ctx context.Context, query func(context.Context, string, ...any) *sql.Row) (w Waiting, err error) {
+	err = query(ctx, `SELECT count(*) FROM considerations INDEXED BY considerations_line WHERE state `+waits).Scan(&w.Considerations)
+	if err == nil {
+		err = query(ctx, `SELECT coalesce(sum(octet_length(messages)), 0) FROM dialogues WHERE row IN
+			(SELECT dialogue_row FROM considerations INDEXED BY considerations_line WHERE state `+waits+`)`).Scan(&w.Bytes)
+	}
+	return w, err
+}
+
+// countEventually counts in the background what waited when it began. What changes meanwhile is counted by the triggers.
+func (d *database) countEventually(ctx context.Context) {
+	for {
+		err := d.countBefore(ctx)
+		if err == nil || ctx.Err() != nil || errors.Is(err, errClosed) {
+			return
+		}
+		d.log.Warn("what waits in the queue cannot be counted yet; queue.max_pending does not hold meanwhile", "error", err)
+		if !sleep(ctx, countAgain) {
+			return
+		}
+	}
+}
+
+func (d *database) countBefore(ctx context.Context) (err error) {
+	reader, err := d.readers.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	// Between two transactions of the writer the triggers begin at 0, and the reader keeps what the database is then.
+	began := false
+	err = d.submit(ctx, &writeRequest{purge: func(context.Context) error {
+		if _, err := d.tx.Exec(ctx, `UPDATE waiting SET considerations = 0, bytes = 0`); err != nil {
+			return err
+		}
+		if _, err := reader.ExecContext(ctx, `BEGIN`); err != nil {
+			return err
+		}
+		began = true
+		var one int
+		return reader.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM considerations LIMIT 1)`).Scan(&one)
+	}})
+	if began {
+		defer func() {
+			_, end := reader.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
+			err = errors.Join(err, end)
+		}()
+	}
+	if err != nil {
+		return err
+	}
+	w, err := countWaiting(ctx, reader.QueryRowContext)
+	if err != nil {
+		return err
+	}
+	return d.submit(ctx, &writeRequest{fn: func(tx *Tx) error {
+		_, err := tx.Exec(ctx, addCounted, w.Considerations, w.Bytes)
+		return err
+	}})
+}
+
+// endCounting waits for what counts in the background.
+func (d *database) endCounting() {
+	if d.stopCounting != nil {
+		d.stopCounting()
+	}
+	d.counting.Wait()
+}
+
+// noteWaiting keeps what is counted where others than the writer see it.
+func (d *database) noteWaiting(ctx context.Context) error {
+	w, err := readWaiting(ctx, &d.tx)
+	if err == nil {
+		d.waiting.Store(&w)
+	}
+	return err
+}
+
+func readWaiting(ctx context.Context, tx *Tx) (w Waiting, err error) {
+	err = tx.QueryRow(ctx, `SELECT considerations, bytes, counted FROM waiting`).Scan(&w.Considerations, &w.Bytes, &w.Counted)
+	return w, err
+}
+
+// Waiting is what waits in the queue; the zero value while storage is down.
+func (s *Storage) Waiting() Waiting {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.db == nil {
+		return Waiting{}
+	}
+	if w := s.db.waiting.Load(); w != nil {
+		return *w
+	}
+	return Waiting{}
+}
+
+// hasRoomForAll is a *memory.OverloadError when too much waits of everybody together.
+func hasRoomForAll(ctx context.Context, tx *Tx, a queue.Acceptance) error {
+	if a.MaxPendingTotal == 0 && a.MaxPendingBytes == 0 || len(a.Skip) >= len(a.Speakers) { // what is skipped does not wait
+		return nil
+	}
+	w, err := readWaiting(ctx, tx)
+	if err != nil || !w.Counted {
+		return err
+	}
+	var full string
+	switch {
+	case a.MaxPendingTotal > 0 && w.Considerations >= int64(a.MaxPendingTotal):
+		full = fmt.Sprintf("%d considerations of all users are waiting already (queue.max_pending)", w.Considerations)
+	case a.MaxPendingBytes > 0 && w.Bytes >= a.MaxPendingBytes:
+		full = fmt.Sprintf("%d MiB of dialogues of all users are waiting already (queue.max_pending_bytes)", w.Bytes>>20)
+	default:
+		return nil
+	}
+	return &memory.OverloadError{
+		Limit:      full + ": keep this dialogue; memsidecar status says which model the others wait for",
+		RetryAfter: overloadRetry,
+	}
+}
