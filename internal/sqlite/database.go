@@ -47,6 +47,7 @@ type database struct {
 	// raw is the file itself. It stays open as long as SQLite has the file: closing it would give up SQLite's locks, which
 	// POSIX keeps by process and file.
 	raw     *os.File
+	vault   *vault // nil: it is not encrypted
 	readers *pool
 	writer  *sql.DB
 	conn    *sql.Conn
@@ -76,8 +77,8 @@ const (
 func busyPragma() string { return fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds()) }
 
 // dsn sets the pragmas in the connection string, because they belong to a connection and pools open several.
-func dsn(path string, readOnly bool) string {
-	q := url.Values{}
+func dsn(path string, vault *vault, readOnly bool) string {
+	q := vault.parameters()
 	for _, p := range []string{
 		fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)", "secure_delete(ON)",
 		"temp_store(MEMORY)", "cache_size(-8192)", "wal_autocheckpoint(1000)", "journal_size_limit(67108864)",
@@ -108,7 +109,13 @@ func openDatabase(ctx context.Context, dir string, options Options) (_ *database
 			d.closeFiles()
 		}
 	}()
-	if d.writer, err = sql.Open("sqlite", dsn(path, false)); err != nil {
+	if d.vault, err = unlock(path, options.key); err != nil {
+		return nil, err
+	}
+	if err := d.vault.settleEnvelope(path); err != nil {
+		return nil, err
+	}
+	if d.writer, err = sql.Open("sqlite", dsn(path, d.vault, false)); err != nil {
 		return nil, err
 	}
 	d.writer.SetMaxOpenConns(1)
@@ -119,7 +126,7 @@ func openDatabase(ctx context.Context, dir string, options Options) (_ *database
 		return nil, err
 	}
 	d.tx = Tx{conn: d.conn, stmts: map[string]*sql.Stmt{}}
-	readers, err := sql.Open("sqlite", dsn(path, true))
+	readers, err := sql.Open("sqlite", dsn(path, d.vault, true))
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +200,7 @@ func (d *database) closeFiles() {
 	if d.writer != nil {
 		err = errors.Join(err, d.writer.Close())
 	}
-	err = errors.Join(err, d.raw.Close())
+	err = errors.Join(err, d.vault.close(), d.raw.Close())
 	if err != nil {
 		d.log.Warn("closing the database", "error", err)
 	}

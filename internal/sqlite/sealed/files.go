@@ -39,23 +39,14 @@ func (a access) readDatabase(into uintptr, n int, offset int64) int32 {
 	return rc
 }
 
-// readPage reads a whole page. One that is all zeros was never written: files have holes where SQLite had no use for a page.
+// readPage reads a whole page.
 func (a access) readPage(into uintptr, offset int64) int32 {
 	page := bytesAt(into, PageSize)
 	if rc := a.get(into, PageSize, offset); rc != sqlite3.SQLITE_OK {
 		clear(page)
 		return rc
 	}
-	if isZero(page) {
-		return sqlite3.SQLITE_OK
-	}
-	var err error
-	if offset == 0 {
-		err = unpackFirst(a.vfs.pages, page)
-	} else {
-		err = a.vfs.pages.Open(page, placeInDatabase(offset))
-	}
-	if err != nil {
+	if err := a.vfs.OpenPage(offset/PageSize+1, page); err != nil {
 		return sqlite3.SQLITE_CORRUPT
 	}
 	return sqlite3.SQLITE_OK

@@ -83,6 +83,18 @@ func Register(pages *seal.Pages, envelope seal.Envelope) (*VFS, error) {
 // Name is what SQLite knows it by.
 func (v *VFS) Name() string { return v.name }
 
+// OpenPage opens a page of a database that was read past SQLite, in place. Pages are numbered from 1. One that is all
+// zeros was never written: files have holes where SQLite had no use for a page.
+func (v *VFS) OpenPage(number int64, page []byte) error {
+	switch {
+	case isZero(page):
+		return nil
+	case number == 1:
+		return unpackFirst(v.pages, page)
+	}
+	return v.pages.Open(page, placeInDatabase((number-1)*PageSize))
+}
+
 // Close ends it. All connections must have been closed; if not it goes on and says so.
 func (v *VFS) Close() (err error) {
 	if n := v.open.Load(); n > 0 {
