@@ -34,6 +34,7 @@ func (serveCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	}
 	log.Info("memsidecar is ready", "address", sidecar.Addr.String(), "data_dir", dir, "version", version())
 	sidecar.entrance.warn(&cfg, sidecar.Addr, log)
+	warnOfPlainFiles(cfg, log)
 	defer reloadOnHangup(sidecar)()
 	if sidecar.HTTPAddr != nil {
 		log.Info("health checks and metrics are served", "address", sidecar.HTTPAddr.String(), "pprof", cfg.HTTP.Pprof)

@@ -82,7 +82,7 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 	counts := metrics.New(version(), cfg.LLM.Prices)
 
 	changed := make(chan struct{}, 1)
-	storage, err := sqlite.Open(ctx, sqlite.Options{Dir: cfg.DataDir, Log: log, OnCommit: counts.Committed, OnChange: func(breaker.Status) {
+	storage, err := sqlite.Open(ctx, sqlite.Options{Dir: cfg.DataDir, Log: log, Key: encryptionKey(cfg.Encryption), OnCommit: counts.Committed, OnChange: func(breaker.Status) {
 		select {
 		case changed <- struct{}{}:
 		default:

@@ -73,6 +73,7 @@ func validate(c Config, from origins, bad *problems) {
 	c.validateAccess(check)
 	c.HTTP.validate(check)
 	c.OTel.validate(check)
+	c.Encryption.validate(check)
 	switch {
 	case c.DataDir == "" && from.of("data_dir") == fromDefault:
 		check("data_dir", "cannot be guessed, because the environment names no home folder", "set it")

@@ -94,27 +94,28 @@ func dsn(path string, vault *vault, readOnly bool) string {
 // openDatabase opens the file in the folder, making it when it is missing, and migrates it.
 func openDatabase(ctx context.Context, dir string, options Options) (_ *database, err error) {
 	path := filepath.Join(dir, fileName)
-	// SQLite would create the file with the umask's permissions; texts in it are nobody else's business.
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	vault, err := unlock(path, options.key)
 	if err != nil {
 		return nil, err
 	}
-	if err := adopt(dir, options.Log); err != nil {
-		return nil, errors.Join(err, f.Close())
+	// SQLite would create the file with the umask's permissions; texts in it are nobody else's business.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, errors.Join(err, vault.close())
+	}
+	if err := errors.Join(adopt(dir, options.Log), vault.settleEnvelope(path)); err != nil {
+		return nil, errors.Join(err, vault.close(), f.Close())
 	}
 
-	d := &database{log: options.Log, committed: options.OnCommit, raw: f, writes: make(chan *writeRequest, maxBatch), stop: make(chan struct{}), stopped: make(chan struct{})}
+	d := &database{
+		log: options.Log, committed: options.OnCommit, raw: f, vault: vault,
+		writes: make(chan *writeRequest, maxBatch), stop: make(chan struct{}), stopped: make(chan struct{}),
+	}
 	defer func() {
 		if err != nil {
 			d.closeFiles()
 		}
 	}()
-	if d.vault, err = unlock(path, options.key); err != nil {
-		return nil, err
-	}
-	if err := d.vault.settleEnvelope(path); err != nil {
-		return nil, err
-	}
 	if d.writer, err = sql.Open("sqlite", dsn(path, d.vault, false)); err != nil {
 		return nil, err
 	}

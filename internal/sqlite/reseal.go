@@ -23,6 +23,16 @@ type Resealed struct {
 	Encrypted bool   `json:"encrypted"`
 }
 
+// Encrypt encrypts a database that is not encrypted.
+func Encrypt(ctx context.Context, dir string, key seal.Key) (Resealed, error) {
+	if _, found, err := look(DatabasePath(dir), seal.Key{}); found == encrypted {
+		return Resealed{}, fmt.Errorf("%s is encrypted: %w", DatabasePath(dir), ErrSame)
+	} else if err != nil {
+		return Resealed{}, err
+	}
+	return Reseal(ctx, dir, seal.Key{}, key)
+}
+
 // Reseal writes the database of a data folder anew: encrypted with a new data key if there is a key to be used from now on, and
 // not encrypted if there is none. The old key is the zero Key for a database that is not encrypted. No sidecar may use the
 // folder meanwhile, and there must be room for the database twice. A crash leaves the old database or the new one.
