@@ -23,11 +23,11 @@ const maxKeyFile = 4096
 // ErrNoKey means that a text is no key.
 var ErrNoKey = errors.New("not a key: it is 32 random bytes in base64, as memsidecar key create makes one")
 
-// Key is the operator's key. The zero Key is none. It does not show when it is printed.
-type Key struct{ bytes *[KeySize]byte }
+// Key is the operator's key. The zero Key is none. It does not show when it is printed: not even fmt sees into a function.
+type Key struct{ reveal func() []byte }
 
 // IsZero reports whether there is no key.
-func (k Key) IsZero() bool { return k.bytes == nil }
+func (k Key) IsZero() bool { return k.reveal == nil }
 
 // String says whether there is one.
 func (k Key) String() string {
@@ -37,8 +37,8 @@ func (k Key) String() string {
 	return "********"
 }
 
-// GoString is that of String.
-func (k Key) GoString() string { return k.String() }
+// Format writes what String says for every verb.
+func (k Key) Format(f fmt.State, _ rune) { fmt.Fprint(f, k.String()) }
 
 // ParseKey reads a key in base64, with or without padding, of either alphabet. The error does not quote it.
 func ParseKey(text string) (Key, error) {
@@ -47,7 +47,7 @@ func ParseKey(text string) (Key, error) {
 	if err != nil || len(raw) != KeySize {
 		return Key{}, ErrNoKey
 	}
-	return Key{(*[KeySize]byte)(raw)}, nil
+	return Key{func() []byte { return raw }}, nil
 }
 
 // ReadKeyFile reads the key that a file holds.

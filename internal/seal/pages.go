@@ -86,7 +86,7 @@ func wrapping(key Key) (cipher.Block, error) {
 	if key.IsZero() {
 		return nil, ErrWrongKey
 	}
-	derived, err := derive(key.bytes[:], "memsidecar: wrapping data keys")
+	derived, err := derive(key.reveal(), "memsidecar: wrapping data keys")
 	if err != nil {
 		return nil, err
 	}
