@@ -14,6 +14,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/seal"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlite/sealed"
 )
 
 func newKey(t *testing.T) seal.Key {
@@ -373,5 +374,43 @@ func TestEncryptedKeyArrives(t *testing.T) {
 	}
 	if got := notes(t, dir, key); got != 1000 {
 		t.Errorf("there are %d notes", got)
+	}
+}
+
+// TestEncryptedPurge: deleted data is purged from encrypted pages, too: whoever gets the key later does not find it. The log is
+// empty then.
+func TestEncryptedPurge(t *testing.T) {
+	dir, key := t.TempDir(), newKey(t)
+	s := open(t, with(dir, key))
+	leaveCopies(t, s)
+	if info, err := os.Stat(sqlite.DatabasePath(dir) + "-wal"); err != nil || info.Size() > 2*4096 { // the mark that it is done
+		t.Errorf("the log was not emptied: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file := read(t, sqlite.DatabasePath(dir))
+	envelope := seal.Envelope(file[:seal.EnvelopeSize])
+	pages, err := seal.OpenPages(key, envelope)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vfs, err := sealed.Register(pages, envelope)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range len(file) / sealed.PageSize {
+		if err := vfs.OpenPage(int64(i+1), file[i*sealed.PageSize:(i+1)*sealed.PageSize]); err != nil {
+			t.Errorf("page %d: %v", i+1, err)
+		}
+	}
+	if err := vfs.Close(); err != nil {
+		t.Error(err)
+	}
+	if bytes.Contains(file, []byte(secret)) {
+		t.Error("the secret is still in the pages")
+	}
+	if !bytes.Contains(file, []byte("other")) {
+		t.Error("nothing is in the pages: not finding the secret shows nothing")
 	}
 }
