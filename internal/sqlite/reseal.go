@@ -182,7 +182,7 @@ func writeSynced(path string, data []byte) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return syncFolder(filepath.Dir(path))
@@ -231,7 +231,7 @@ func settle(ctx context.Context, path string, key seal.Key) (err error) {
 			err = errLogInUse
 		}
 	}
-	if err = errors.Join(err, s.close()); err != nil {
+	if err := errors.Join(err, s.close()); err != nil {
 		return err
 	}
 	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {

@@ -16,7 +16,7 @@ import (
 func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) } //nolint:gosec // see above
 
 // bytesAt are bytes that a pointer leads to.
-func bytesAt(p uintptr, n int) []byte { return unsafe.Slice(at[byte](p), n) }
+func bytesAt(p uintptr, n int) []byte { return unsafe.Slice(at[byte](p), n) } //nolint:gosec // see above
 
 // function is the Go function that a C pointer means.
 func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&struct{ p uintptr }{p})) } //nolint:gosec // see above
@@ -40,8 +40,8 @@ type (
 // realAt is where the file of the system lies behind ours, aligned for whatever it holds.
 const realAt = 16
 
-// real is the file of the system, and its methods.
-func real(file uintptr) (uintptr, *sqlite3.Tsqlite3_io_methods) {
+// below is the file of the system, and its methods.
+func below(file uintptr) (uintptr, *sqlite3.Tsqlite3_io_methods) {
 	r := file + realAt
 	return r, at[sqlite3.Tsqlite3_io_methods](*at[uintptr](r))
 }
@@ -70,42 +70,42 @@ var methods = sqlite3.Tsqlite3_io_methods{
 // What concerns neither contents nor where they are is the system's.
 
 func truncate(tls *libc.TLS, file uintptr, size int64) int32 {
-	r, m := real(file)
+	r, m := below(file)
 	return function[withSize](m.FxTruncate)(tls, r, size)
 }
 
 func synchronise(tls *libc.TLS, file uintptr, flags int32) int32 {
-	r, m := real(file)
+	r, m := below(file)
 	return function[withNumber](m.FxSync)(tls, r, flags)
 }
 
 func fileSize(tls *libc.TLS, file, size uintptr) int32 {
-	r, m := real(file)
+	r, m := below(file)
 	return function[withPointer](m.FxFileSize)(tls, r, size)
 }
 
 func lock(tls *libc.TLS, file uintptr, level int32) int32 {
-	r, m := real(file)
+	r, m := below(file)
 	return function[withNumber](m.FxLock)(tls, r, level)
 }
 
 func unlock(tls *libc.TLS, file uintptr, level int32) int32 {
-	r, m := real(file)
+	r, m := below(file)
 	return function[withNumber](m.FxUnlock)(tls, r, level)
 }
 
 func checkReservedLock(tls *libc.TLS, file, result uintptr) int32 {
-	r, m := real(file)
+	r, m := below(file)
 	return function[withPointer](m.FxCheckReservedLock)(tls, r, result)
 }
 
 func fileControl(tls *libc.TLS, file uintptr, op int32, argument uintptr) int32 {
-	r, m := real(file)
+	r, m := below(file)
 	return function[control](m.FxFileControl)(tls, r, op, argument)
 }
 
 func sectorSize(tls *libc.TLS, file uintptr) int32 {
-	r, m := real(file)
+	r, m := below(file)
 	return function[onFile](m.FxSectorSize)(tls, r)
 }
 
@@ -113,26 +113,26 @@ func sectorSize(tls *libc.TLS, file uintptr) int32 {
 func deviceCharacteristics(tls *libc.TLS, file uintptr) int32 {
 	const kept = sqlite3.SQLITE_IOCAP_POWERSAFE_OVERWRITE | sqlite3.SQLITE_IOCAP_UNDELETABLE_WHEN_OPEN | sqlite3.SQLITE_IOCAP_IMMUTABLE |
 		sqlite3.SQLITE_IOCAP_SAFE_APPEND | sqlite3.SQLITE_IOCAP_SEQUENTIAL
-	r, m := real(file)
+	r, m := below(file)
 	return function[onFile](m.FxDeviceCharacteristics)(tls, r) & kept
 }
 
 func mapShared(tls *libc.TLS, file uintptr, region, size, extend int32, result uintptr) int32 {
-	r, m := real(file)
+	r, m := below(file)
 	return function[shmMap](m.FxShmMap)(tls, r, region, size, extend, result)
 }
 
 func lockShared(tls *libc.TLS, file uintptr, offset, n, flags int32) int32 {
-	r, m := real(file)
+	r, m := below(file)
 	return function[shmLock](m.FxShmLock)(tls, r, offset, n, flags)
 }
 
 func barrier(tls *libc.TLS, file uintptr) {
-	r, m := real(file)
+	r, m := below(file)
 	function[shmBarrier](m.FxShmBarrier)(tls, r)
 }
 
 func unmapShared(tls *libc.TLS, file uintptr, remove int32) int32 {
-	r, m := real(file)
+	r, m := below(file)
 	return function[withNumber](m.FxShmUnmap)(tls, r, remove)
 }

@@ -250,8 +250,8 @@ func TestNoTemporaryFiles(t *testing.T) {
 	do(t, db, `PRAGMA temp_store = FILE`, `PRAGMA temp.cache_size = 5`, `CREATE TABLE secrets (text TEXT)`)
 	_, err := db.ExecContext(t.Context(), `CREATE TEMP TABLE copies AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000)
 		SELECT '`+secret+`' || i FROM n`)
-	if err == nil {
-		t.Error("a temporary table was written")
+	if err == nil || !strings.Contains(err.Error(), "unable to open") {
+		t.Errorf("a temporary table gives %v", err)
 	}
 	if err := db.Close(); err != nil {
 		t.Error(err)

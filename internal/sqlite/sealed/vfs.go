@@ -137,13 +137,12 @@ func open(tls *libc.TLS, cvfs, name, pFile uintptr, flags int32, outFlags uintpt
 	if f.vfs, ok = value.(*VFS); !ok {
 		return sqlite3.SQLITE_MISUSE
 	}
-	below := at[sqlite3.Tsqlite3_vfs](f.vfs.below)
 	r := pFile + realAt
-	if rc := function[opening](below.FxOpen)(tls, f.vfs.below, name, r, flags, outFlags); rc != sqlite3.SQLITE_OK {
+	if rc := function[opening](at[sqlite3.Tsqlite3_vfs](f.vfs.below).FxOpen)(tls, f.vfs.below, name, r, flags, outFlags); rc != sqlite3.SQLITE_OK {
 		return rc
 	}
 	if f.scratch = libc.Xmalloc(tls, frameSize); f.scratch == 0 {
-		_, m := real(pFile)
+		_, m := below(pFile)
 		_ = function[onFile](m.FxClose)(tls, r)
 		return sqlite3.SQLITE_NOMEM
 	}
@@ -154,12 +153,13 @@ func open(tls *libc.TLS, cvfs, name, pFile uintptr, flags int32, outFlags uintpt
 }
 
 func closeFile(tls *libc.TLS, pFile uintptr) int32 {
-	r, m := real(pFile)
+	r, m := below(pFile)
 	rc := function[onFile](m.FxClose)(tls, r)
 	if value, ok := files.LoadAndDelete(pFile); ok {
-		f, _ := value.(*file) //nolint:errcheck // nothing else is stored
-		libc.Xfree(tls, f.scratch)
-		f.vfs.open.Add(-1)
+		if f, ok := value.(*file); ok { // nothing else is stored
+			libc.Xfree(tls, f.scratch)
+			f.vfs.open.Add(-1)
+		}
 	}
 	return rc
 }
@@ -175,7 +175,7 @@ type access struct {
 func accessTo(tls *libc.TLS, pFile uintptr) (access, bool) {
 	value, _ := files.Load(pFile)
 	f, ok := value.(*file)
-	r, m := real(pFile)
+	r, m := below(pFile)
 	return access{f, tls, r, m}, ok
 }
 
