@@ -58,6 +58,7 @@ type commands struct {
 	Restore       restoreCommand     `cmd:"" group:"tend" help:"Put a backup into the data folder of a stopped sidecar."`
 	Check         checkCommand       `cmd:"" group:"tend" help:"Look for damage in the database or in a backup."`
 	Reindex       reindexCommand     `cmd:"" group:"tend" help:"Make anew what is derived, in the data folder of a stopped sidecar."`
+	Key           keyCommands        `cmd:"" group:"tend" help:"Encrypt the database; make and change its keys."`
 	Eval          evalCommands       `cmd:"" group:"tend" help:"Measure what is recalled and remembered, with known answers."`
 	Configuration configCommand      `cmd:"" name:"config" group:"tend" help:"Check, print or explain the configuration."`
 	Completion    completion.Command `cmd:"" group:"tend" help:"Print a script that completes commands in a shell."`

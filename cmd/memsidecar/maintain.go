@@ -43,10 +43,14 @@ func (b backupCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if err != nil {
 		return err
 	}
+	key, err := encryptionKey(loaded.Config.Encryption)()
+	if err != nil {
+		return usageError{err}
+	}
 	started := time.Now()
 	bar := m.bar("copying")
 	made, err := sqlite.MakeBackup(ctx, loaded.Config.DataDir, b.File, sqlite.BackupOptions{
-		Replace: b.Replace, Progress: func(written, total int64) { bar.show("copying", written, total) },
+		Key: key, Replace: b.Replace, Progress: func(written, total int64) { bar.show("copying", written, total) },
 	})
 	bar.end()
 	if err != nil {
@@ -79,7 +83,11 @@ func (r restoreCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if err != nil {
 		return err
 	}
-	restored, err := sqlite.Restore(ctx, r.File, loaded.Config.DataDir, r.Replace, time.Now())
+	key, err := encryptionKey(loaded.Config.Encryption)()
+	if err != nil {
+		return usageError{err}
+	}
+	restored, err := sqlite.Files{Key: key}.Restore(ctx, r.File, loaded.Config.DataDir, r.Replace, time.Now())
 	if err != nil {
 		return maintenance(ctx, err)
 	}
@@ -122,15 +130,19 @@ type findingJSON struct {
 
 // Run checks.
 func (k checkCommand) Run(ctx context.Context, m *Main, c *commands) error {
+	loaded, err := m.load(c)
+	if err != nil {
+		return err
+	}
+	key, err := encryptionKey(loaded.Config.Encryption)()
+	if err != nil {
+		return usageError{err}
+	}
 	file := k.File
 	if file == "" {
-		loaded, err := m.load(c)
-		if err != nil {
-			return err
-		}
 		file = sqlite.DatabasePath(loaded.Config.DataDir)
 	}
-	r, err := sqlite.Check(ctx, file, k.File != "")
+	r, err := sqlite.Files{Key: key}.Check(ctx, file, k.File != "")
 	if err != nil {
 		return maintenance(ctx, err)
 	}
@@ -185,9 +197,13 @@ func (r reindexCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if err != nil {
 		return err
 	}
+	key, err := encryptionKey(loaded.Config.Encryption)()
+	if err != nil {
+		return usageError{err}
+	}
 	bar := m.bar("reindexing")
 	done, err := sqlite.Reindex(ctx, loaded.Config.DataDir, m.logger(loaded.Config), sqlite.ReindexOptions{
-		KeepVectors: r.KeepVectors, Progress: bar.show,
+		Key: key, KeepVectors: r.KeepVectors, Progress: bar.show,
 	})
 	bar.end()
 	if err != nil {
@@ -238,7 +254,8 @@ func maintenance(ctx context.Context, err error) error {
 		code, advice = client.ExitNotFound, "name the folder of the sidecar with --data-dir"
 	case errors.Is(err, fs.ErrNotExist):
 		code = client.ExitNotFound
-	case errors.Is(err, sqlite.ErrForeign), errors.Is(err, sqlite.ErrNotWhole), errors.Is(err, sqlite.ErrNewer):
+	case errors.Is(err, sqlite.ErrForeign), errors.Is(err, sqlite.ErrNotWhole), errors.Is(err, sqlite.ErrNewer),
+		errors.Is(err, sqlite.ErrSealed), errors.Is(err, sqlite.ErrUnsealed), errors.Is(err, sqlite.ErrKey), errors.Is(err, sqlite.ErrSame):
 		code = client.ExitUsage
 	}
 	if advice != "" {

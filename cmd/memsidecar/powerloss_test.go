@@ -20,6 +20,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/powerloss"
+	"github.com/memsidecar/memsidecar/internal/seal"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -36,6 +37,7 @@ type deed struct {
 // deeds does one thing after the other.
 type deeds struct {
 	p     *process
+	key   seal.Key // of the database, if it is encrypted
 	list  []*deed
 	marks []*deed // memories that mark can show
 }
@@ -98,16 +100,24 @@ func (d *deeds) mark(t *testing.T) string {
 // TestPowerLoss runs the real program under strace, and rebuilds the disk that a loss of power would have left: at every sync,
 // at every acknowledgement, and at some moments between. On each of them the database opens by itself and is sound, everything
 // that was acknowledged before is there, nothing is there twice, and who was forgotten is not there.
-func TestPowerLoss(t *testing.T) {
+func TestPowerLoss(t *testing.T) { losePower(t, 120) }
+
+// TestPowerLossEncrypted: nor does it hurt a database that is encrypted.
+func TestPowerLossEncrypted(t *testing.T) { losePower(t, 60, encrypted) }
+
+func losePower(t *testing.T, moments int, environ ...string) {
+	t.Helper()
 	needsStrace(t)
-	moments := 120
 	if n, err := strconv.Atoi(os.Getenv("POWER_LOSSES")); err == nil {
 		moments = n
 	}
 	root := t.TempDir()
 	recording := filepath.Join(t.TempDir(), "trace")
-	p, pid := wrap(t, filepath.Join(root, "new", "data"), nil, append([]string{"strace"}, powerloss.Arguments(recording)...)...)
+	p, pid := wrap(t, filepath.Join(root, "new", "data"), environ, append([]string{"strace"}, powerloss.Arguments(recording)...)...)
 	d := &deeds{p: p}
+	if len(environ) > 0 {
+		d.key = testKey(t)
+	}
 	for n := range 40 {
 		d.marks = append(d.marks, d.create(t, "marker", n))
 	}
@@ -164,7 +174,7 @@ func TestPowerLoss(t *testing.T) {
 			t.Fatalf("after a loss of power at line %d of the trace, loss %d, disk %d", moment, loss, i)
 		}
 		if i%40 == 0 {
-			d.finish(t, filepath.Join(disk, "new", "data"), moment)
+			d.finish(t, filepath.Join(disk, "new", "data"), moment, environ)
 		}
 		mustDo(t, os.RemoveAll(disk))
 	}
@@ -173,7 +183,8 @@ func TestPowerLoss(t *testing.T) {
 // check opens the folder as the sidecar does.
 func (d *deeds) check(t *testing.T, dir string, moment int) {
 	t.Helper()
-	s := must(sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler)}))(t)
+	key := func() (seal.Key, error) { return d.key, nil }
+	s := must(sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler), Key: key}))(t)
 	if status := s.Status(); status.State != breaker.Closed {
 		mustDo(t, s.Close())
 		t.Errorf("the database cannot be opened: %s", status.Reason)
@@ -216,7 +227,7 @@ func (d *deeds) check(t *testing.T, dir string, moment int) {
 		}
 	}
 	mustDo(t, s.Close())
-	report := must(sqlite.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
+	report := must(sqlite.Files{Key: d.key}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
 	for _, f := range report.Findings {
 		if f.Problems > 0 {
 			t.Errorf("%s: %v", f.Check, f.Examples)
@@ -225,9 +236,9 @@ func (d *deeds) check(t *testing.T, dir string, moment int) {
 }
 
 // finish runs a sidecar on the folder: what was acknowledged is remembered, once.
-func (d *deeds) finish(t *testing.T, dir string, moment int) {
+func (d *deeds) finish(t *testing.T, dir string, moment int, environ []string) {
 	t.Helper()
-	r := serveIn(t, dir)
+	r := serveWith(t, dir, environ)
 	must(healthpb.NewHealthClient(r.conn).Check(t.Context(), &healthpb.HealthCheckRequest{Service: "storage"}))(t)
 	for _, one := range d.list {
 		if one.what != "considered" || one.moment > moment || strings.HasPrefix(one.user, "gone") {

@@ -37,6 +37,7 @@ func (serveCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if sidecar.APIAddr != nil {
 		log.Info("calls are answered as JSON over HTTP", "address", sidecar.APIAddr.String(), "mcp", cfg.API.MCP)
 	}
+	warnOfPlainFiles(cfg, log)
 	defer reloadOnHangup(sidecar)()
 	if sidecar.HTTPAddr != nil {
 		log.Info("health checks and metrics are served", "address", sidecar.HTTPAddr.String(), "pprof", cfg.HTTP.Pprof)

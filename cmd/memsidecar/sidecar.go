@@ -90,7 +90,7 @@ func startListening(ctx context.Context, cfg config.Config, environ []string, li
 	counts := metrics.New(version(), cfg.LLM.Prices)
 
 	changed := make(chan struct{}, 1)
-	storage, err := sqlite.Open(ctx, sqlite.Options{Dir: cfg.DataDir, Log: log, OnCommit: counts.Committed, OnChange: func(breaker.Status) {
+	storage, err := sqlite.Open(ctx, sqlite.Options{Dir: cfg.DataDir, Log: log, Key: encryptionKey(cfg.Encryption), OnCommit: counts.Committed, OnChange: func(breaker.Status) {
 		select {
 		case changed <- struct{}{}:
 		default:

@@ -32,6 +32,7 @@ type Config struct {
 	Insecure        bool                  `koanf:"insecure" doc:"whether to listen outside of loopback without tls or without auth: then whoever reaches the address can read and delete all memories"`
 	Limits          Limits                `koanf:"limits"`
 	DataDir         string                `koanf:"data_dir" default:"memsidecar, in the user's data folder" doc:"folder of the database, made when it is missing"`
+	Encryption      Encryption            `koanf:"encryption"`
 	Log             Log                   `koanf:"log"`
 	HTTP            HTTP                  `koanf:"http"`
 	API             API                   `koanf:"api"`

@@ -74,6 +74,7 @@ func validate(c Config, from origins, bad *problems) {
 	c.HTTP.validate(check)
 	c.API.validate(check, c.exposure)
 	c.OTel.validate(check)
+	c.Encryption.validate(check)
 	switch {
 	case c.DataDir == "" && from.of("data_dir") == fromDefault:
 		check("data_dir", "cannot be guessed, because the environment names no home folder", "set it")

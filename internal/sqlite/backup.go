@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/memsidecar/memsidecar/internal/seal"
 )
 
 // ErrExists means that something is where a file is to be made.
@@ -15,6 +17,8 @@ var ErrExists = errors.New("the file exists already")
 
 // BackupOptions describes a backup.
 type BackupOptions struct {
+	// Key is that of the database, and opens the backup as well; the zero Key if it is not encrypted.
+	Key seal.Key
 	// Replace allows a file of that name to be replaced.
 	Replace bool
 	// Progress is called now and then with how much is written, and how much it will be at most. Optional.
@@ -35,7 +39,7 @@ func MakeBackup(ctx context.Context, dir, file string, o BackupOptions) (b Backu
 	if _, err := os.Lstat(file); err == nil && !o.Replace {
 		return b, fmt.Errorf("%s: %w", file, ErrExists)
 	}
-	s, err := openSnapshot(ctx, DatabasePath(dir))
+	s, err := openSnapshot(ctx, DatabasePath(dir), o.Key)
 	if err != nil {
 		return b, err
 	}
@@ -73,7 +77,7 @@ func MakeBackup(ctx context.Context, dir, file string, o BackupOptions) (b Backu
 	if err := syncFile(part); err != nil {
 		return b, err
 	}
-	if b.Schema, err = verify(ctx, part, "the new backup"); err != nil {
+	if b.Schema, err = verify(ctx, part, "the new backup", o.Key); err != nil {
 		return b, err
 	}
 	info, err := os.Stat(part)

@@ -47,6 +47,7 @@ type database struct {
 	// raw is the file itself. It stays open as long as SQLite has the file: closing it would give up SQLite's locks, which
 	// POSIX keeps by process and file.
 	raw     *os.File
+	vault   *vault // nil: it is not encrypted
 	readers *pool
 	writer  *sql.DB
 	conn    *sql.Conn
@@ -80,8 +81,8 @@ const (
 func busyPragma() string { return fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds()) }
 
 // dsn sets the pragmas in the connection string, because they belong to a connection and pools open several.
-func dsn(path string, readOnly bool) string {
-	q := url.Values{}
+func dsn(path string, vault *vault, readOnly bool) string {
+	q := vault.parameters()
 	for _, p := range []string{
 		fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)", "secure_delete(ON)",
 		"temp_store(MEMORY)", "cache_size(-8192)", "wal_autocheckpoint(1000)", "journal_size_limit(67108864)",
@@ -97,22 +98,29 @@ func dsn(path string, readOnly bool) string {
 // openDatabase opens the file in the folder, making it when it is missing, and migrates it.
 func openDatabase(ctx context.Context, dir string, options Options) (_ *database, err error) {
 	path := filepath.Join(dir, fileName)
-	// SQLite would create the file with the umask's permissions; texts in it are nobody else's business.
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	vault, err := unlock(path, options.key)
 	if err != nil {
 		return nil, err
 	}
-	if err := adopt(dir, options.Log); err != nil {
-		return nil, errors.Join(err, f.Close())
+	// SQLite would create the file with the umask's permissions; texts in it are nobody else's business.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, errors.Join(err, vault.close())
+	}
+	if err := errors.Join(adopt(dir, options.Log), vault.settleEnvelope(path)); err != nil {
+		return nil, errors.Join(err, vault.close(), f.Close())
 	}
 
-	d := &database{log: options.Log, committed: options.OnCommit, raw: f, writes: make(chan *writeRequest, maxBatch), stop: make(chan struct{}), stopped: make(chan struct{})}
+	d := &database{
+		log: options.Log, committed: options.OnCommit, raw: f, vault: vault,
+		writes: make(chan *writeRequest, maxBatch), stop: make(chan struct{}), stopped: make(chan struct{}),
+	}
 	defer func() {
 		if err != nil {
 			d.closeFiles()
 		}
 	}()
-	if d.writer, err = sql.Open("sqlite", dsn(path, false)); err != nil {
+	if d.writer, err = sql.Open("sqlite", dsn(path, d.vault, false)); err != nil {
 		return nil, err
 	}
 	d.writer.SetMaxOpenConns(1)
@@ -123,7 +131,7 @@ func openDatabase(ctx context.Context, dir string, options Options) (_ *database
 		return nil, err
 	}
 	d.tx = Tx{conn: d.conn, stmts: map[string]*sql.Stmt{}}
-	readers, err := sql.Open("sqlite", dsn(path, true))
+	readers, err := sql.Open("sqlite", dsn(path, d.vault, true))
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +209,7 @@ func (d *database) closeFiles() {
 	if d.writer != nil {
 		err = errors.Join(err, d.writer.Close())
 	}
-	err = errors.Join(err, d.raw.Close())
+	err = errors.Join(err, d.vault.close(), d.raw.Close())
 	if err != nil {
 		d.log.Warn("closing the database", "error", err)
 	}

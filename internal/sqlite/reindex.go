@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+
+	"github.com/memsidecar/memsidecar/internal/seal"
 )
 
 // ReindexOptions describes a Reindex.
 type ReindexOptions struct {
+	// Key is that of the database; the zero Key if it is not encrypted.
+	Key seal.Key
 	// KeepVectors leaves the vectors: making them anew may cost money.
 	KeepVectors bool
 	// Progress is called with what is being done and how many rows of how many are done. Optional.
@@ -44,7 +48,7 @@ func Reindex(ctx context.Context, dir string, log *slog.Logger, o ReindexOptions
 		return r, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	db, err := openDatabase(ctx, dir, Options{Log: log})
+	db, err := openDatabase(ctx, dir, Options{Log: log, Key: func() (seal.Key, error) { return o.Key, nil }})
 	if err != nil {
 		return r, err
 	}

@@ -22,10 +22,15 @@ type Restored struct {
 	Aside string `json:"kept_aside,omitempty"`
 }
 
+// Restore is Files.Restore for a backup that is not encrypted.
+func Restore(ctx context.Context, file, dir string, replace bool, now time.Time) (Restored, error) {
+	return Files{}.Restore(ctx, file, dir, replace, now)
+}
+
 // Restore makes a backup the database of a data folder, which no sidecar may use meanwhile. A database that is there is kept
 // aside if replace is set, and is ErrOccupied if not. The copy is verified before anything is changed; a crash leaves either
 // the old database or the new one, and never none.
-func Restore(ctx context.Context, file, dir string, replace bool, now time.Time) (r Restored, err error) {
+func (of Files) Restore(ctx context.Context, file, dir string, replace bool, now time.Time) (r Restored, err error) {
 	if _, err := os.Stat(file); err != nil {
 		return r, err
 	}
@@ -55,7 +60,7 @@ func Restore(ctx context.Context, file, dir string, replace bool, now time.Time)
 			err = errors.Join(err, removeIfThere(part))
 		}
 	}()
-	if r.Schema, err = verify(ctx, part, file); err != nil {
+	if r.Schema, err = verify(ctx, part, file, of.Key); err != nil {
 		return r, err
 	}
 	known, err := knownSchema()

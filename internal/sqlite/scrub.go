@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+
+	"github.com/memsidecar/memsidecar/internal/sqlite/sealed"
 )
 
 // secure_delete overwrites what is deleted where it is. It does not overwrite copies: when SQLite spreads the cells of a full
@@ -50,19 +52,9 @@ func gapOf(number int64, page []byte) []byte {
 // leftovers finds pages whose unused middle is not empty. It reads the file past SQLite, so that it holds nobody up: what it
 // finds is looked at again before it is changed. Everything must have been copied from the log into the file.
 func (d *database) leftovers(ctx context.Context) (pages []int64, err error) {
-	header := make([]byte, headerSize)
-	if _, err := d.raw.ReadAt(header, 0); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, nil
-		}
+	size, err := d.pageSize()
+	if err != nil || size == 0 {
 		return nil, err
-	}
-	size := int(binary.BigEndian.Uint16(header[16:]))
-	if size == 1 {
-		size = 65536
-	}
-	if size < 512 || header[20] != 0 { // not a database, or one whose pages have reserved ends
-		return nil, nil
 	}
 	zeros, buffer := make([]byte, size), make([]byte, scrubRead*size)
 	for number := int64(1); number < maxScrubPages; number += scrubRead {
@@ -74,7 +66,10 @@ func (d *database) leftovers(ctx context.Context) (pages []int64, err error) {
 			return nil, err
 		}
 		for i := 0; (i+1)*size <= n; i++ {
-			if gap := gapOf(number+int64(i), buffer[i*size:(i+1)*size]); !bytes.Equal(gap, zeros[:len(gap)]) {
+			page := buffer[i*size : (i+1)*size]
+			// One that cannot be opened may be about to be written: whoever looks again will see.
+			opened := d.vault.open(number+int64(i), page)
+			if gap := gapOf(number+int64(i), page); !opened || !bytes.Equal(gap, zeros[:len(gap)]) {
 				pages = append(pages, number+int64(i))
 			}
 		}
@@ -83,6 +78,28 @@ func (d *database) leftovers(ctx context.Context) (pages []int64, err error) {
 		}
 	}
 	return pages, nil
+}
+
+// pageSize is how long pages are; 0 when there are none.
+func (d *database) pageSize() (int, error) {
+	header := make([]byte, headerSize)
+	if _, err := d.raw.ReadAt(header, 0); err != nil {
+		if errors.Is(err, io.EOF) {
+			return 0, nil
+		}
+		return 0, err
+	}
+	if d.vault != nil {
+		return sealed.PageSize, nil
+	}
+	size := int(binary.BigEndian.Uint16(header[16:]))
+	if size == 1 {
+		size = 65536
+	}
+	if size < 512 { // not a database
+		return 0, nil
+	}
+	return size, nil
 }
 
 // scrub empties the unused middle of the pages, as they are now.

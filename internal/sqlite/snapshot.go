@@ -15,6 +15,8 @@ import (
 
 	"modernc.org/sqlite"
 	sqlitelib "modernc.org/sqlite/lib"
+
+	"github.com/memsidecar/memsidecar/internal/seal"
 )
 
 var (
@@ -33,12 +35,14 @@ type snapshot struct {
 	path string
 	db   *sql.DB
 	conn *sql.Conn
+
+	vault *vault // nil: it is not encrypted
 }
 
 // openSnapshot opens the database of a data folder, beside a sidecar or without one.
-func openSnapshot(ctx context.Context, file string) (*snapshot, error) {
+func openSnapshot(ctx context.Context, file string, key seal.Key) (*snapshot, error) {
 	// Not mode=ro: that cannot read a log which was left by a crash.
-	s, err := openFile(ctx, file, "mode=rw")
+	s, err := openFile(ctx, file, "rw", key)
 	if err != nil {
 		return nil, err
 	}
@@ -49,14 +53,15 @@ func openSnapshot(ctx context.Context, file string) (*snapshot, error) {
 }
 
 // openBackup opens a file that nobody writes, and leaves nothing beside it.
-func openBackup(ctx context.Context, file string) (*snapshot, error) {
+func openBackup(ctx context.Context, file string, key seal.Key) (*snapshot, error) {
 	if info, err := os.Stat(file + "-wal"); err == nil && info.Size() > 0 {
 		return nil, fmt.Errorf("%s: %w", file, ErrNotWhole)
 	}
-	return openFile(ctx, file, "mode=ro&immutable=1")
+	return openFile(ctx, file, "ro", key)
 }
 
-func openFile(ctx context.Context, file, mode string) (*snapshot, error) {
+// openFile opens a file to be written (rw), or one that nobody writes (ro).
+func openFile(ctx context.Context, file, mode string, key seal.Key) (_ *snapshot, err error) {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -66,16 +71,27 @@ func openFile(ctx context.Context, file, mode string) (*snapshot, error) {
 	case !info.Mode().IsRegular() || info.Size() == 0:
 		return nil, fmt.Errorf("%s: %w", file, ErrForeign)
 	}
-	db, err := sql.Open("sqlite", fmt.Sprintf("file:%s?%s&_pragma=busy_timeout(%d)&_pragma=temp_store(MEMORY)",
-		(&url.URL{Path: file}).EscapedPath(), mode, busyTimeout.Milliseconds()))
-	if err != nil {
+	s := &snapshot{path: file}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("%s: %w", file, err), s.close())
+		}
+	}()
+	if s.vault, err = unlockKnown(file, key); err != nil {
 		return nil, err
 	}
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", file, err), db.Close())
+	q := s.vault.parameters()
+	q.Set("mode", mode)
+	if mode == "ro" {
+		q.Set("immutable", "1")
 	}
-	return &snapshot{path: file, db: db, conn: conn}, nil
+	q.Add("_pragma", fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()))
+	q.Add("_pragma", "temp_store(MEMORY)")
+	if s.db, err = sql.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?"+q.Encode()); err != nil {
+		return nil, err
+	}
+	s.conn, err = s.db.Conn(ctx)
+	return s, err
 }
 
 func (s *snapshot) begin(ctx context.Context) error {
@@ -83,7 +99,15 @@ func (s *snapshot) begin(ctx context.Context) error {
 	return err
 }
 
-func (s *snapshot) close() error { return errors.Join(s.conn.Close(), s.db.Close()) }
+func (s *snapshot) close() (err error) {
+	if s.conn != nil {
+		err = s.conn.Close()
+	}
+	if s.db != nil {
+		err = errors.Join(err, s.db.Close())
+	}
+	return errors.Join(err, s.vault.close())
+}
 
 // Query implements Querier.
 func (s *snapshot) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
@@ -145,8 +169,8 @@ func (s *snapshot) sound(ctx context.Context) (pages, references []string, err e
 const maxBroken = 100
 
 // verify reads a whole backup. The name is what people know it by.
-func verify(ctx context.Context, file, name string) (schema int64, err error) {
-	s, err := openBackup(ctx, file)
+func verify(ctx context.Context, file, name string, key seal.Key) (schema int64, err error) {
+	s, err := openBackup(ctx, file, key)
 	if err != nil {
 		return 0, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/seal"
 )
 
 // Options describes the storage.
@@ -21,12 +22,21 @@ type Options struct {
 	// Dir is the data folder; it is made with mode 0700 when it is missing.
 	Dir string
 	Log *slog.Logger
+	// Key is asked for the key whenever the database is opened; nil means that it is not encrypted. Optional.
+	Key func() (seal.Key, error)
 	// RetryMin and RetryMax bound the time between attempts to open the database again. 0 means 1 s and 1 min.
 	RetryMin, RetryMax time.Duration
 	// OnChange is called after each change of the breaker's state. Optional; it must not call Storage.
 	OnChange func(breaker.Status)
 	// OnCommit is told of each commit: how many writes shared it, and how long it took. Optional; it must not block.
 	OnCommit func(writes int, took time.Duration)
+}
+
+func (o *Options) key() (seal.Key, error) {
+	if o.Key == nil {
+		return seal.Key{}, nil
+	}
+	return o.Key()
 }
 
 // Storage is the database behind its circuit breaker. It is usable at once, also when the database cannot be opened:

@@ -1,0 +1,96 @@
+// Package seal encrypts the pages of a database file: the operator's key, the data key that it wraps, and the ciphers. It
+// knows nothing of SQLite but how long a page is.
+package seal
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// KeySize is the length of a key, in bytes.
+const KeySize = 32
+
+// maxKeyFile bounds what is read of a file that should hold a key.
+const maxKeyFile = 4096
+
+// ErrNoKey means that a text is no key.
+var ErrNoKey = errors.New("not a key: it is 32 random bytes in base64, as memsidecar key create makes one")
+
+// Key is the operator's key. The zero Key is none. It does not show when it is printed: not even fmt sees into a function.
+type Key struct{ reveal func() []byte }
+
+// IsZero reports whether there is no key.
+func (k Key) IsZero() bool { return k.reveal == nil }
+
+// String says whether there is one.
+func (k Key) String() string {
+	if k.IsZero() {
+		return "no key"
+	}
+	return "********"
+}
+
+// Format writes what String says for every verb.
+func (k Key) Format(f fmt.State, _ rune) { fmt.Fprint(f, k.String()) }
+
+// ParseKey reads a key in base64, with or without padding, of either alphabet. The error does not quote it.
+func ParseKey(text string) (Key, error) {
+	text = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(strings.TrimSpace(text), "="))
+	raw, err := base64.RawStdEncoding.DecodeString(text)
+	if err != nil || len(raw) != KeySize {
+		return Key{}, ErrNoKey
+	}
+	return Key{func() []byte { return raw }}, nil
+}
+
+// ReadKeyFile reads the key that a file holds.
+func ReadKeyFile(path string) (Key, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Key{}, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return Key{}, err
+	}
+	k, err := ParseKey(string(text))
+	if err != nil {
+		return Key{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return k, nil
+}
+
+// CreateKeyFile makes a random key and writes it to a file that must not exist, which its owner alone may read. When it
+// returns the file is on disk.
+func CreateKeyFile(path string) (err error) {
+	raw := make([]byte, KeySize)
+	_, _ = rand.Read(raw) // it never fails
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}()
+	_, err = f.WriteString(base64.StdEncoding.EncodeToString(raw) + "\n")
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil || runtime.GOOS == "windows" { // which cannot sync folders, and need not
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}

@@ -1,0 +1,241 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/memsidecar/memsidecar/internal/seal"
+	"github.com/memsidecar/memsidecar/internal/sqlite/sealed"
+)
+
+// ErrSame means that a database is as it was asked for already.
+var ErrSame = errors.New("nothing is to be done")
+
+// Resealed is what Reseal did.
+type Resealed struct {
+	Dir       string `json:"data_dir"`
+	Bytes     int64  `json:"bytes"`
+	Encrypted bool   `json:"encrypted"`
+}
+
+// Encrypt encrypts a database that is not encrypted.
+func Encrypt(ctx context.Context, dir string, key seal.Key) (Resealed, error) {
+	if _, found, err := look(DatabasePath(dir), seal.Key{}); found == encrypted {
+		return Resealed{}, fmt.Errorf("%s is encrypted: %w", DatabasePath(dir), ErrSame)
+	} else if err != nil {
+		return Resealed{}, err
+	}
+	return Reseal(ctx, dir, seal.Key{}, key)
+}
+
+// Reseal writes the database of a data folder anew: encrypted with a new data key if there is a key to be used from now on, and
+// not encrypted if there is none. The old key is the zero Key for a database that is not encrypted. No sidecar may use the
+// folder meanwhile, and there must be room for the database twice. A crash leaves the old database or the new one.
+// What was not encrypted before is overwritten, as far as that is in the hands of a program.
+func Reseal(ctx context.Context, dir string, before, after seal.Key) (r Resealed, err error) {
+	path := DatabasePath(dir)
+	unlockFolder, from, err := openResting(ctx, dir, before)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, unlockFolder()) }()
+	defer func() { err = errors.Join(err, from.close()) }()
+	if from == nil && after.IsZero() {
+		return r, fmt.Errorf("%s is not encrypted: %w", path, ErrSame)
+	}
+	var to *vault
+	if !after.IsZero() {
+		if to, err = newVault(after); err != nil {
+			return r, err
+		}
+		defer func() { err = errors.Join(err, to.close()) }()
+	}
+	part, err := copyInto(ctx, path, from, to)
+	if err != nil {
+		return r, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, removeIfThere(part))
+		}
+	}()
+	if _, err := verify(ctx, part, "the new database", after); err != nil {
+		return r, err
+	}
+	info, err := os.Stat(part)
+	if err != nil {
+		return r, err
+	}
+	r = Resealed{Dir: dir, Bytes: info.Size(), Encrypted: to != nil}
+	return r, swap(part, path, from == nil)
+}
+
+// copyInto writes the database into a new file beside it, and syncs it.
+func copyInto(ctx context.Context, path string, from, to *vault) (part string, err error) {
+	const pattern = ".reseal.*.part"
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), pattern)) // of one that was killed
+	if err != nil {
+		return "", err
+	}
+	for _, file := range left {
+		if err := removeIfThere(file); err != nil {
+			return "", err
+		}
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), pattern)
+	if err != nil {
+		return "", err
+	}
+	part = f.Name()
+	err = f.Close()
+	if err == nil {
+		err = sealed.Copy(ctx, path, from.name(), part, to.name())
+	}
+	if err == nil {
+		err = syncFile(part)
+	}
+	if err != nil {
+		return "", errors.Join(err, removeIfThere(part), removeIfThere(part+"-journal"))
+	}
+	return part, nil
+}
+
+// swap gives the new file its name. If the old one is to be wiped it is overwritten once it has no name any more; a file
+// that is open cannot lose its name on Windows, so there it is not.
+func swap(part, path string, wipe bool) (err error) {
+	var old *os.File
+	if wipe && runtime.GOOS != "windows" {
+		if old, err = os.OpenFile(path, os.O_RDWR, 0); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, old.Close()) }()
+	}
+	if err := os.Rename(part, path); err != nil {
+		return err
+	}
+	for _, suffix := range []string{"-shm", envelopeSuffix} {
+		if err := removeIfThere(path + suffix); err != nil {
+			return err
+		}
+	}
+	if err := syncFolder(filepath.Dir(path)); err != nil || old == nil {
+		return err
+	}
+	return zero(old)
+}
+
+// zero overwrites a file.
+func zero(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	zeros := make([]byte, 1<<20)
+	for at := int64(0); at < info.Size(); at += int64(len(zeros)) {
+		if _, err := f.WriteAt(zeros[:min(int64(len(zeros)), info.Size()-at)], at); err != nil {
+			return err
+		}
+	}
+	return f.Sync()
+}
+
+// Rewrap has another key open the database of a data folder: its data key, and so all that is encrypted with it, stays as it
+// is. Either key opens it after a crash, and the new one once this has returned. No sidecar may use the folder meanwhile.
+func Rewrap(ctx context.Context, dir string, before, after seal.Key) (err error) {
+	path := DatabasePath(dir)
+	unlockFolder, v, err := openResting(ctx, dir, before)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, v.close(), unlockFolder()) }()
+	if v == nil {
+		return ErrUnsealed
+	}
+	envelope, err := v.pages.Wrap(after)
+	if err != nil {
+		return err
+	}
+	if err := writeSynced(path+envelopeSuffix, envelope[:]); err != nil {
+		return err
+	}
+	if err := putEnvelope(path, envelope); err != nil {
+		return err
+	}
+	if err := removeIfThere(path + envelopeSuffix); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// writeSynced makes a file that is there, whole, after a loss of power.
+func writeSynced(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// openResting locks a folder, brings what is in the log into the database, and says how that is opened: nil if it is not
+// encrypted.
+func openResting(ctx context.Context, dir string, key seal.Key) (unlockFolder func() error, _ *vault, err error) {
+	path := DatabasePath(dir)
+	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+		return nil, nil, fmt.Errorf("%w in %s", ErrNoDatabase, dir)
+	}
+	lock, err := lockFolder(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, lock.Close())
+		}
+	}()
+	if err := settle(ctx, path, key); err != nil {
+		return nil, nil, err
+	}
+	v, err := unlockKnown(path, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := v.settleEnvelope(path); err != nil {
+		return nil, nil, errors.Join(err, v.close())
+	}
+	return lock.Close, v, nil
+}
+
+// settle empties the log: the last connection to close takes it away.
+func settle(ctx context.Context, path string, key seal.Key) (err error) {
+	s, err := openFile(ctx, path, "rw", key)
+	if err != nil {
+		return err
+	}
+	_, err = s.schema(ctx)
+	if err == nil {
+		var busy, inLog, copied int
+		err = s.QueryRow(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &inLog, &copied)
+		if err == nil && busy != 0 {
+			err = errLogInUse
+		}
+	}
+	if err := errors.Join(err, s.close()); err != nil {
+		return err
+	}
+	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
+		return errLogInUse
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package sealed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"modernc.org/libc"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/memsidecar/memsidecar/internal/seal"
+)
+
+// Copy writes a database into an empty file, each as the VFS of that name has it; no name is the system's. Nothing of what was
+// deleted is copied. It goes past database/sql, which cannot have SQLite reserve bytes in pages that had none.
+func Copy(ctx context.Context, from, fromVFS, to, toVFS string) (err error) {
+	tls := libc.NewTLS()
+	defer tls.Close()
+	var texts cStrings
+	defer texts.free(tls)
+	name, main, vfs := texts.add(uri(from, "")), texts.add("main"), uintptr(0)
+	if fromVFS != "" {
+		vfs = texts.add(fromVFS)
+	}
+	toVFS = systemVFS(tls, toVFS)
+	statements := texts.add("PRAGMA temp_store = MEMORY; VACUUM INTO " + quoted(uri(to, toVFS)))
+	if texts.err != nil {
+		return texts.err
+	}
+	result := tls.Alloc(8)
+	defer tls.Free(8)
+	rc := sqlite3.Xsqlite3_open_v2(tls, name, result, sqlite3.SQLITE_OPEN_READWRITE|sqlite3.SQLITE_OPEN_URI|sqlite3.SQLITE_OPEN_FULLMUTEX, vfs)
+	db := *at[uintptr](result)
+	defer func() {
+		if rc := sqlite3.Xsqlite3_close_v2(tls, db); rc != sqlite3.SQLITE_OK && err == nil {
+			err = fmt.Errorf("closing %s: SQLite error %d", from, rc)
+		}
+	}()
+	if rc != sqlite3.SQLITE_OK {
+		return fmt.Errorf("%s: SQLite error %d", from, rc)
+	}
+	*at[int32](result) = seal.Overhead
+	if rc := sqlite3.Xsqlite3_file_control(tls, db, main, sqlite3.SQLITE_FCNTL_RESERVE_BYTES, result); rc != sqlite3.SQLITE_OK {
+		return fmt.Errorf("%s: reserving bytes: SQLite error %d", from, rc)
+	}
+	stop := context.AfterFunc(ctx, func() {
+		other := libc.NewTLS()
+		defer other.Close()
+		sqlite3.Xsqlite3_interrupt(other, db)
+	})
+	rc = sqlite3.Xsqlite3_exec(tls, db, statements, 0, 0, 0)
+	if !stop() {
+		return errors.Join(ctx.Err(), context.Cause(ctx))
+	}
+	if rc != sqlite3.SQLITE_OK {
+		return fmt.Errorf("writing %s: %s (SQLite error %d)", to, libc.GoString(sqlite3.Xsqlite3_errmsg(tls, db)), rc)
+	}
+	return nil
+}
+
+// systemVFS is the name, or that of the system's VFS.
+func systemVFS(tls *libc.TLS, name string) string {
+	if name != "" {
+		return name
+	}
+	return libc.GoString(at[sqlite3.Tsqlite3_vfs](sqlite3.Xsqlite3_vfs_find(tls, 0)).FzName)
+}
+
+func uri(path, vfs string) string {
+	u := "file:" + (&url.URL{Path: path}).EscapedPath()
+	if vfs != "" {
+		u += "?vfs=" + url.QueryEscape(vfs)
+	}
+	return u
+}
+
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+
+// cStrings are texts as C has them.
+type cStrings struct {
+	all []uintptr
+	err error
+}
+
+func (c *cStrings) add(text string) uintptr {
+	p, err := libc.CString(text)
+	c.err = errors.Join(c.err, err)
+	if err == nil {
+		c.all = append(c.all, p)
+	}
+	return p
+}
+
+func (c *cStrings) free(tls *libc.TLS) {
+	for _, p := range c.all {
+		libc.Xfree(tls, p)
+	}
+}

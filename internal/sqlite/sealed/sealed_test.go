@@ -1,0 +1,276 @@
+package sealed_test
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/memsidecar/memsidecar/internal/seal"
+	"github.com/memsidecar/memsidecar/internal/sqlite/sealed"
+)
+
+const secret = "Zyxwvutsrq"
+
+type world struct {
+	dir   string
+	key   seal.Key
+	pages *seal.Pages
+	vfs   *sealed.VFS
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{dir: t.TempDir()}
+	file := filepath.Join(w.dir, "key")
+	if err := seal.CreateKeyFile(file); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if w.key, err = seal.ReadKeyFile(file); err != nil {
+		t.Fatal(err)
+	}
+	var envelope seal.Envelope
+	if w.pages, envelope, err = seal.NewPages(w.key); err != nil {
+		t.Fatal(err)
+	}
+	if w.vfs, err = sealed.Register(w.pages, envelope); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.vfs.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func (w *world) path() string { return filepath.Join(w.dir, "x.db") }
+
+func (w *world) open(t *testing.T, pragmas ...string) *sql.DB {
+	t.Helper()
+	dsn := "file:" + w.path() + "?vfs=" + w.vfs.Name() + "&_pragma=temp_store(MEMORY)"
+	for _, p := range pragmas {
+		dsn += "&_pragma=" + p
+	}
+	db, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func do(t *testing.T, db *sql.DB, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if _, err := db.ExecContext(t.Context(), s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+func ask(t *testing.T, db *sql.DB, query string) (answer string) {
+	t.Helper()
+	if err := db.QueryRowContext(t.Context(), query).Scan(&answer); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return answer
+}
+
+// wantNothing looks for what was written in all files, and for the names of tables.
+func (w *world) wantNothing(t *testing.T, when string) {
+	t.Helper()
+	entries, err := os.ReadDir(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(w.dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{secret, "secrets", "SQLite format"} {
+			if bytes.Contains(data, []byte(text)) {
+				t.Errorf("%s %q is in %s", when, text, e.Name())
+			}
+		}
+	}
+}
+
+// TestSealed: what is written comes back, in every journal mode that is used, and none of it is in a file.
+func TestSealed(t *testing.T) {
+	for _, mode := range []string{"WAL", "DELETE"} {
+		t.Run(mode, func(t *testing.T) {
+			w := newWorld(t)
+			db := w.open(t, "journal_mode("+mode+")", "secure_delete(ON)", "cache_size(-64)")
+			db.SetMaxOpenConns(3)
+			do(t, db, `CREATE TABLE secrets (id INTEGER PRIMARY KEY, text TEXT)`, `CREATE INDEX by_text ON secrets (text)`)
+			for i := range 30 {
+				do(t, db, fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)
+					INSERT INTO secrets (text) SELECT '%s' || i || '-%d' FROM n`, secret, i))
+			}
+			do(t, db, `INSERT INTO secrets (text) VALUES ('`+strings.Repeat(secret, 5000)+`')`) // pages of its own
+			tx, err := db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.ExecContext(t.Context(), `UPDATE secrets SET text = text || 'x'`); err != nil {
+				t.Fatal(err)
+			}
+			w.wantNothing(t, "within a transaction")
+			if err := tx.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+			do(t, db, `DELETE FROM secrets WHERE id % 7 = 0`)
+			w.wantNothing(t, "while open")
+			if got := ask(t, db, `PRAGMA integrity_check`); got != "ok" {
+				t.Error(got)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			w.wantNothing(t, "after closing")
+			db = w.open(t)
+			if got, want := ask(t, db, `SELECT count(*) || ' ' || max(length(text)) FROM secrets`), "2573 50000"; got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+			if got := ask(t, db, `PRAGMA journal_mode`); !strings.EqualFold(got, mode) {
+				t.Errorf("the journal mode is %s", got)
+			}
+		})
+	}
+}
+
+// TestTorn: what a loss of power tears is undone by SQLite as it would be without encryption.
+func TestTorn(t *testing.T) {
+	const page, frame = sealed.PageSize, sealed.PageSize + 24
+	for _, c := range []struct {
+		name string
+		tear func(database, log []byte) []byte // and returns what is left of the log
+		want string
+	}{
+		{"nothing", func(_, log []byte) []byte { return log }, "3"},
+		{"the last page of the log", func(_, log []byte) []byte { clear(log[len(log)-512:]); return log }, "2"},
+		{"the last head of the log", func(_, log []byte) []byte { log[len(log)-frame+16] ^= 1; return log }, "2"},
+		{"the end of the log", func(_, log []byte) []byte { return log[:len(log)-frame/2] }, "2"},
+		// The log has a whole one.
+		{"the first page", func(database, log []byte) []byte { clear(database[512:1024]); return log }, "3"},
+		{"the first page, twice", func(database, log []byte) []byte { clear(database[512:page]); return log }, "3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			db := w.open(t, "journal_mode(WAL)", "wal_autocheckpoint(0)")
+			do(t, db, `CREATE TABLE secrets (id INTEGER PRIMARY KEY, text TEXT)`) // the first page is in the log with it
+			for range 3 {
+				do(t, db, `INSERT INTO secrets (text) VALUES ('`+secret+`')`)
+			}
+			crashed := &world{dir: t.TempDir(), vfs: w.vfs}
+			database, log := must(os.ReadFile(w.path()))(t), must(os.ReadFile(w.path()+"-wal"))(t)
+			log = c.tear(database, log)
+			for suffix, data := range map[string][]byte{"": database, "-wal": log} {
+				if err := os.WriteFile(crashed.path()+suffix, data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			again := crashed.open(t, "journal_mode(WAL)")
+			if got := ask(t, again, `SELECT count(*) FROM secrets`); got != c.want {
+				t.Errorf("there are %s rows, want %s", got, c.want)
+			}
+			do(t, again, `INSERT INTO secrets (text) VALUES ('more')`, `PRAGMA wal_checkpoint(TRUNCATE)`)
+			if got := ask(t, again, `PRAGMA integrity_check`); got != "ok" {
+				t.Error(got)
+			}
+			for _, db := range []*sql.DB{again, db} {
+				if err := db.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+func must[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// TestJournalUndoes: a transaction that a crash cut off in the middle of the database is undone from the sealed journal.
+func TestJournalUndoes(t *testing.T) {
+	w := newWorld(t)
+	db := w.open(t, "journal_mode(DELETE)", "cache_size(5)")
+	do(t, db, `CREATE TABLE secrets (id INTEGER PRIMARY KEY, text TEXT)`, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
+		INSERT INTO secrets (text) SELECT '`+secret+`' || i FROM n`)
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), `UPDATE secrets SET text = 'gone' || id`); err != nil { // more than fits the cache
+		t.Fatal(err)
+	}
+	crashed := &world{dir: t.TempDir(), vfs: w.vfs}
+	for _, suffix := range []string{"", "-journal"} {
+		if err := os.WriteFile(crashed.path()+suffix, must(os.ReadFile(w.path()+suffix))(t), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	again := crashed.open(t)
+	if got := ask(t, again, `SELECT count(*) FROM secrets WHERE text LIKE '`+secret+`%'`); got != "5000" {
+		t.Errorf("%s rows are as they were", got)
+	}
+	if got := ask(t, again, `PRAGMA integrity_check`); got != "ok" {
+		t.Error(got)
+	}
+	for _, db := range []*sql.DB{again, db} {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestNoTemporaryFiles: what would be written beside the database, unsealed, is refused.
+func TestNoTemporaryFiles(t *testing.T) {
+	w := newWorld(t)
+	db := w.open(t)
+	db.SetMaxOpenConns(1)
+	do(t, db, `PRAGMA temp_store = FILE`, `PRAGMA temp.cache_size = 5`, `CREATE TABLE secrets (text TEXT)`)
+	_, err := db.ExecContext(t.Context(), `CREATE TEMP TABLE copies AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000)
+		SELECT '`+secret+`' || i FROM n`)
+	if err == nil || !strings.Contains(err.Error(), "unable to open") {
+		t.Errorf("a temporary table gives %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestInUse: a VFS is not taken away while files are open, and can be when they are closed.
+func TestInUse(t *testing.T) {
+	w := newWorld(t)
+	db := w.open(t)
+	do(t, db, `CREATE TABLE secrets (text TEXT)`)
+	if err := w.vfs.Close(); !errors.Is(err, sealed.ErrInUse) {
+		t.Errorf("closing it gives %v", err)
+	}
+	do(t, db, `INSERT INTO secrets VALUES ('x')`)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.vfs.Close(); err != nil {
+		t.Error(err)
+	}
+}
