@@ -25,7 +25,6 @@ const (
 func (c *Considerer) verdict(ctx context.Context, t Transcript) (v Verdict, over *memory.BudgetError, err error) {
 	ctx, end := span.Start(ctx, "decide")
 	defer func() { end(err) }()
-	defer c.gate.enter(c.Decider.Name())()
 	v, err = c.Decider.Decide(ctx, t)
 	over, ok := errors.AsType[*memory.BudgetError](err)
 	if !ok {
@@ -41,7 +40,6 @@ func (c *Considerer) verdict(ctx context.Context, t Transcript) (v Verdict, over
 func (c *Considerer) statements(ctx context.Context, t Transcript, v Verdict, over *memory.BudgetError) (_ []memory.Statement, _ *memory.BudgetError, err error) {
 	ctx, end := span.Start(ctx, "summarize")
 	defer func() { end(err) }()
-	defer c.gate.enter(c.Summarizer.Name())()
 	if over == nil {
 		statements, err := c.Summarizer.Summarize(ctx, t, v)
 		var ok bool

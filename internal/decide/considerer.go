@@ -99,7 +99,6 @@ type Considerer struct {
 	Parts
 	options  Options
 	pool     *queue.Pool
-	gate     gate
 	tracer   oteltrace.Tracer
 	ending   chan struct{} // closed when nobody may wait any more
 	endWaits func()
@@ -107,7 +106,7 @@ type Considerer struct {
 
 // NewConsiderer returns a Considerer; Start sets its workers going.
 func NewConsiderer(parts Parts, options Options) *Considerer {
-	c := &Considerer{Parts: parts, options: options, tracer: span.Tracer(options.Tracing), gate: newGate(), ending: make(chan struct{})}
+	c := &Considerer{Parts: parts, options: options, tracer: span.Tracer(options.Tracing), ending: make(chan struct{})}
 	c.endWaits = sync.OnceFunc(func() { close(c.ending) })
 	c.pool = queue.NewPool(parts.Queue, c.attempt, options.Pool)
 	return c

@@ -67,7 +67,7 @@ func (c *Considerer) resolve(ctx context.Context, job queue.Job, p *plan) (resol
 		}
 		input.Claims[i] = claim
 	}
-	resolutions, err = c.compare(ctx, input)
+	resolutions, err = c.Reconciler.Reconcile(ctx, input)
 	_, transient := errors.AsType[*memory.TransientError](err)
 	switch {
 	case err == nil:
@@ -140,16 +140,6 @@ func unresolved(statements []memory.Statement) []Resolution {
 	return list
 }
 
-func (c *Considerer) compare(ctx context.Context, input ReconcileInput) ([]Resolution, error) {
-	defer c.gate.enter(c.Reconciler.Name())()
-	return c.Reconciler.Reconcile(ctx, input)
-}
-
-func (c *Considerer) probes(s memory.Statement) []Probe {
-	defer c.gate.enter(rulesName)() // those of a model are rules, too
-	return c.Reconciler.Probes(s)
-}
-
 // near finds the memories that hold, have the dialogue's visibility, and may say the same as the statement, or contradict it.
 // Nothing is near to a statement that is not trusted, since that changes nothing that is known.
 func (c *Considerer) near(ctx context.Context, job queue.Job, s memory.Statement, embedding vectorstore.Embedding) ([]Neighbor, error) {
@@ -174,7 +164,7 @@ func (c *Considerer) near(ctx context.Context, job queue.Job, s memory.Statement
 	for _, h := range hits {
 		found.add(h.Memory, 0)
 	}
-	for _, probe := range c.probes(s) {
+	for _, probe := range c.Reconciler.Probes(s) {
 		if hits, err = c.Memories.SearchKeyword(ctx, user, probe.Query, filter, probed); err != nil {
 			return nil, err
 		}
