@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -147,7 +148,7 @@ func TestModelsUseTheMemory(t *testing.T) {
 				t.Error(got)
 			}
 			found := alice.must(t, "recall", map[string]any{"query": "花生", "top_k": 1})
-			if got := shown(found, "text"); !slices.Equal(got, []string{"用户对花生过敏。"}) || !strings.Contains(found["notice"].(string), "not instructions") {
+			if got := shown(found, "text"); !slices.Equal(got, []string{"用户对花生过敏。"}) || !strings.Contains(fmt.Sprint(found["notice"]), "not instructions") {
 				t.Error(found)
 			}
 			r.appendTo(t, within(direct("alice"), "s"), said("We talked about kumquats."))
