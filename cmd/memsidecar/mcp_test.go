@@ -132,7 +132,9 @@ func shown(answer map[string]any, field string) (values []string) {
 // TestModelsUseTheMemory: what a model does with the memory, over standard input and output and over HTTP.
 func TestModelsUseTheMemory(t *testing.T) {
 	for name, connect := range map[string]func(t *testing.T, r *running, user string) *modelProgram{
-		"stdio": func(t *testing.T, r *running, user string) *modelProgram { return modelOverStdio(t, r.addr, "-u", user) },
+		"stdio": func(t *testing.T, r *running, user string) *modelProgram {
+			return modelOverStdio(t, r.addr, "-u", user)
+		},
 		"http": func(t *testing.T, r *running, user string) *modelProgram {
 			return r.modelOverHTTP(t, "Memsidecar-User", user)
 		},
