@@ -124,6 +124,12 @@ func newStage(t *testing.T) *stage {
 // serve starts a sidecar for what is written as the address.
 func (s *stage) serve(address string, settings []string) {
 	s.t.Helper()
+	written := ""
+	for i, setting := range settings {
+		if api, ok := strings.CutPrefix(setting, "api.listen="); ok {
+			written, settings[i] = api, "api.listen=127.0.0.1:0"
+		}
+	}
 	options := sidecartest.Options{Settings: append(settings, "time_zone=UTC"), WorkDir: s.dir}
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		here := filepath.Join(s.t.TempDir(), "s") // a socket's path must be short
@@ -136,9 +142,13 @@ func (s *stage) serve(address string, settings []string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	_, here, err := net.SplitHostPort(sidecartest.Start(s.t, options).Addr)
+	sidecar := sidecartest.Start(s.t, options)
+	_, here, err := net.SplitHostPort(sidecar.Addr)
 	if err != nil {
 		s.t.Fatal(err)
+	}
+	if written != "" {
+		s.places = append(s.places, written, sidecar.API)
 	}
 	s.places = append(s.places, "127.0.0.1:"+port, "127.0.0.1:"+here, "localhost:"+port, "localhost:"+here)
 }

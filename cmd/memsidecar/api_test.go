@@ -140,11 +140,9 @@ func TestHTTPErrors(t *testing.T) {
 		if got.status != test.code {
 			t.Errorf("%s: %d, want %d: %s", name, got.status, test.code, got.text)
 		}
-		text := strings.ReplaceAll(got.text, `, "`, `,"`)
-		text = strings.ReplaceAll(text, `": `, `":`)
 		for _, part := range test.says {
-			if !strings.Contains(text, part) {
-				t.Errorf("%s: %s does not say %s", name, text, part)
+			if !strings.Contains(got.text, part) {
+				t.Errorf("%s: %s does not say %s", name, got.text, part)
 			}
 		}
 	}

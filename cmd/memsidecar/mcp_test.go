@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -131,7 +132,9 @@ func shown(answer map[string]any, field string) (values []string) {
 // TestModelsUseTheMemory: what a model does with the memory, over standard input and output and over HTTP.
 func TestModelsUseTheMemory(t *testing.T) {
 	for name, connect := range map[string]func(t *testing.T, r *running, user string) *modelProgram{
-		"stdio": func(t *testing.T, r *running, user string) *modelProgram { return modelOverStdio(t, r.addr, "-u", user) },
+		"stdio": func(t *testing.T, r *running, user string) *modelProgram {
+			return modelOverStdio(t, r.addr, "-u", user)
+		},
 		"http": func(t *testing.T, r *running, user string) *modelProgram {
 			return r.modelOverHTTP(t, "Memsidecar-User", user)
 		},
@@ -147,7 +150,7 @@ func TestModelsUseTheMemory(t *testing.T) {
 				t.Error(got)
 			}
 			found := alice.must(t, "recall", map[string]any{"query": "花生", "top_k": 1})
-			if got := shown(found, "text"); !slices.Equal(got, []string{"用户对花生过敏。"}) || !strings.Contains(found["notice"].(string), "not instructions") {
+			if got := shown(found, "text"); !slices.Equal(got, []string{"用户对花生过敏。"}) || !strings.Contains(fmt.Sprint(found["notice"]), "not instructions") {
 				t.Error(found)
 			}
 			r.appendTo(t, within(direct("alice"), "s"), said("We talked about kumquats."))

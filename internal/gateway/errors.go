@@ -10,7 +10,6 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protojson"
 )
 
 // fail answers an error: a google.rpc.Status as JSON, with the details that it has over gRPC.
@@ -43,9 +42,9 @@ func Refuse(w http.ResponseWriter, code int, message string) {
 }
 
 func answer(w http.ResponseWriter, code int, s *status.Status) {
-	text, err := protojson.Marshal(s.Proto())
+	text, err := new(lines).Marshal(s.Proto())
 	if err != nil { // a detail of a type that this program does not know
-		text, _ = protojson.Marshal(status.New(s.Code(), s.Message()).Proto())
+		text, _ = new(lines).Marshal(status.New(s.Code(), s.Message()).Proto()) //nolint:errcheck // a number and a text
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -7,7 +7,9 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -184,6 +186,19 @@ func (g *Gateway) document(w http.ResponseWriter, _ *http.Request) {
 
 // lines is JSON, of streams a value a line.
 type lines struct{ runtime.JSONPb }
+
+// Marshal implements runtime.Marshaler. The library varies its spaces from one build of a program to the next; without any the
+// same answer is the same bytes.
+func (l *lines) Marshal(v any) ([]byte, error) {
+	text, err := l.JSONPb.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	var compact bytes.Buffer
+	compact.Grow(len(text))
+	err = json.Compact(&compact, text)
+	return compact.Bytes(), err
+}
 
 // StreamContentType implements runtime.StreamContentType.
 func (*lines) StreamContentType(any) string { return "application/x-ndjson" }

@@ -109,6 +109,8 @@ type Sidecar struct {
 	Addr string
 	// HTTP is the host:port of http.listen, when Settings have that.
 	HTTP string
+	// API is the host:port of api.listen, when Settings have that.
+	API string
 	// Dir is its data folder.
 	Dir string
 
@@ -154,10 +156,11 @@ func Launch(options Options) (_ *Sidecar, err error) {
 		listen = "127.0.0.1:0"
 	}
 	args := []string{"serve", "--listen", listen, "--data-dir", s.Dir}
-	wantHTTP := false
+	wantHTTP, wantAPI := false, false
 	for _, setting := range append([]string{"retrieval.budget=1m"}, options.Settings...) {
 		args = append(args, "--set", setting)
 		wantHTTP = wantHTTP || strings.HasPrefix(setting, "http.listen=")
+		wantAPI = wantAPI || strings.HasPrefix(setting, "api.listen=")
 	}
 	s.command = exec.CommandContext(context.Background(), path, args...) //nolint:gosec // the program that was just built, with the test's own settings
 	s.command.Env, s.command.Dir = append(Environ(), options.Environ...), options.WorkDir
@@ -171,7 +174,7 @@ func Launch(options Options) (_ *Sidecar, err error) {
 	ready, read := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(read)
-		s.read(output, wantHTTP, ready)
+		s.read(output, wantHTTP, wantAPI, ready)
 	}()
 	s.ended = sync.OnceValue(func() error {
 		<-read // to the end, which Wait would cut off
@@ -212,11 +215,12 @@ func Run(ctx context.Context, args ...string) (string, error) {
 // What the sidecar logs when it listens.
 var (
 	readyLine = regexp.MustCompile(`"?memsidecar is ready"?.*?\baddress"?[=:]("[^"]*"|\S+)`)
+	apiLine   = regexp.MustCompile(`"?calls are answered as JSON over HTTP"?.*?\baddress"?[=:]("[^"]*"|\S+)`)
 	httpLine  = regexp.MustCompile(`"?health checks and metrics are served"?.*?\baddress"?[=:]("[^"]*"|\S+)`)
 )
 
 // read collects what the sidecar writes, and closes ready when it listens.
-func (s *Sidecar) read(output io.Reader, wantHTTP bool, ready chan<- struct{}) {
+func (s *Sidecar) read(output io.Reader, wantHTTP, wantAPI bool, ready chan<- struct{}) {
 	told := false
 	lines := bufio.NewScanner(output)
 	lines.Buffer(nil, 1<<20)
@@ -231,7 +235,10 @@ func (s *Sidecar) read(output io.Reader, wantHTTP bool, ready chan<- struct{}) {
 		if found := httpLine.FindStringSubmatch(lines.Text()); found != nil {
 			s.HTTP = unquoted(found[1])
 		}
-		if s.Addr != "" && (s.HTTP != "" || !wantHTTP) {
+		if found := apiLine.FindStringSubmatch(lines.Text()); found != nil {
+			s.API = unquoted(found[1])
+		}
+		if s.Addr != "" && (s.HTTP != "" || !wantHTTP) && (s.API != "" || !wantAPI) {
 			told = true
 			close(ready)
 		}

@@ -2,10 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
-	"io"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/memsidecar/memsidecar/internal/mcp"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -51,12 +47,10 @@ func (c mcpCommand) Run(ctx context.Context, p *Program) error {
 		Digests: memsidecarv1.NewDigestServiceClient(conn),
 	}, mcp.Binding{Sees: sees, Says: says}, mcp.Options{Version: p.Version})
 	ended := make(chan error, 1)
-	go func() {
-		ended <- server.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(p.Stdin), Writer: unclosed{p.Stdout}})
-	}()
+	go func() { ended <- mcp.Stdio(ctx, server, p.Stdin, p.Stdout) }()
 	select {
 	case err := <-ended:
-		if ctx.Err() == nil && err != nil && !errors.Is(err, io.EOF) {
+		if ctx.Err() == nil && err != nil {
 			return failure("the protocol ended with: %v", err)
 		}
 	case <-ctx.Done(): // reading standard input cannot be ended
@@ -66,9 +60,3 @@ func (c mcpCommand) Run(ctx context.Context, p *Program) error {
 	}
 	return nil
 }
-
-// unclosed is a writer that others close.
-type unclosed struct{ io.Writer }
-
-// Close implements io.Closer.
-func (unclosed) Close() error { return nil }

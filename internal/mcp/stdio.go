@@ -1,0 +1,96 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Stdio speaks the protocol over a reader and a writer, a message a line, until the reader ends. What was asked until then is
+// answered: the SDK alone would cancel it.
+func Stdio(ctx context.Context, server *sdk.Server, in io.Reader, out io.Writer) error {
+	err := server.Run(ctx, finishing{&sdk.IOTransport{Reader: io.NopCloser(in), Writer: unclosed{out}}})
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// unclosed is a writer that others close.
+type unclosed struct{ io.Writer }
+
+// Close implements io.Closer.
+func (unclosed) Close() error { return nil }
+
+// finishing is a transport that ends when all is answered.
+type finishing struct{ sdk.Transport }
+
+// Connect implements sdk.Transport.
+func (f finishing) Connect(ctx context.Context) (sdk.Connection, error) {
+	conn, err := f.Transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &finishingConn{Connection: conn, answered: make(chan struct{}, 1), closed: make(chan struct{}), open: map[jsonrpc.ID]bool{}}
+	return c, nil
+}
+
+type finishingConn struct {
+	sdk.Connection
+	mu       sync.Mutex
+	open     map[jsonrpc.ID]bool // what is asked and not answered
+	answered chan struct{}
+	once     sync.Once
+	closed   chan struct{}
+}
+
+// Read implements sdk.Connection.
+func (c *finishingConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	message, err := c.Connection.Read(ctx)
+	if request, ok := message.(*jsonrpc.Request); ok && request.IsCall() {
+		c.mu.Lock()
+		c.open[request.ID] = true
+		c.mu.Unlock()
+	}
+	for errors.Is(err, io.EOF) && c.waiting() {
+		select {
+		case <-c.answered:
+		case <-c.closed:
+			return message, err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return message, err
+}
+
+// Write implements sdk.Connection.
+func (c *finishingConn) Write(ctx context.Context, message jsonrpc.Message) error {
+	err := c.Connection.Write(ctx, message)
+	if response, ok := message.(*jsonrpc.Response); ok {
+		c.mu.Lock()
+		delete(c.open, response.ID)
+		c.mu.Unlock()
+		select {
+		case c.answered <- struct{}{}:
+		default:
+		}
+	}
+	return err
+}
+
+// Close implements sdk.Connection.
+func (c *finishingConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Connection.Close()
+}
+
+func (c *finishingConn) waiting() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.open) > 0
+}
