@@ -12,7 +12,7 @@ import (
 // TestWhatWasStoredBeforeQuotasCounts: a database from before them is counted when it is opened.
 func TestWhatWasStoredBeforeQuotasCounts(t *testing.T) {
 	dir := folder(t)
-	migration, err := os.ReadFile(filepath.Join("migrations", "00015_quotas.sql"))
+	migration, err := os.ReadFile(filepath.Join("migrations", "00014_quotas.sql"))
 	if err != nil {
 		t.Fatal(err)
 	}
