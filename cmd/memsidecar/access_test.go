@@ -21,6 +21,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/access"
 	"github.com/memsidecar/memsidecar/internal/endpoint"
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -224,8 +225,8 @@ func TestTooMuchWaitsInANamespace(t *testing.T) {
 // TestCertificatesAreReadAgain: a new certificate is shown to new connections, and a key that does not fit breaks nothing.
 func TestCertificatesAreReadAgain(t *testing.T) {
 	dir := t.TempDir()
-	ca := must(newAuthority(dir, "ca"))(t)
-	mustDo(t, ca.leaf("server"))
+	ca := must(sidecartest.NewAuthority(dir, "ca"))(t)
+	mustDo(t, ca.Leaf("server", "memsidecar.test"))
 	r := serve(t, "tls.cert_file="+filepath.Join(dir, "server.pem"), "tls.key_file="+filepath.Join(dir, "server.key"))
 	pool := must(endpoint.Pool(filepath.Join(dir, "ca.pem")))(t)
 	serial := func() int64 {
@@ -242,7 +243,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 		t.Fatalf("the certificate has the number %d", got)
 	}
 	old := must(os.ReadFile(filepath.Join(dir, "server.key")))(t)
-	mustDo(t, ca.leaf("server"))
+	mustDo(t, ca.Leaf("server", "memsidecar.test"))
 	fresh := must(os.ReadFile(filepath.Join(dir, "server.key")))(t)
 	mustDo(t, os.WriteFile(filepath.Join(dir, "server.key"), old, 0o600))
 	eventually(t, "that they do not fit is logged", func() bool {

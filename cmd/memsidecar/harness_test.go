@@ -4,10 +4,6 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +12,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -155,47 +152,14 @@ func (r *running) retrieve(t *testing.T, scope *memsidecarv1.Scope, query string
 // binary builds the program once for all tests and returns its path.
 func binary(t testing.TB) string {
 	t.Helper()
-	path, err := buildOnce()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return sidecartest.Binary(t)
 }
-
-// buildDir is removed by TestMain.
-var buildDir string
-
-var buildOnce = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "memsidecar-test-")
-	if err != nil {
-		return "", err
-	}
-	buildDir = dir
-	path := filepath.Join(dir, "memsidecar")
-	if runtime.GOOS == "windows" {
-		path += ".exe"
-	}
-	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
-	if err != nil {
-		return "", &buildError{err, strings.TrimSpace(string(out))}
-	}
-	return path, nil
-})
-
-type buildError struct {
-	err    error
-	output string
-}
-
-func (e *buildError) Error() string { return "go build: " + e.err.Error() + "\n" + e.output }
 
 func TestMain(m *testing.M) {
 	code := m.Run()
 	benchmarks.print(os.Stdout)
 	benchmarks.removeFixtures()
-	if buildDir != "" {
-		_ = os.RemoveAll(buildDir)
-	}
+	sidecartest.Clean()
 	os.Exit(code)
 }
 

@@ -20,6 +20,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
 )
 
 const scripts = "testdata/script"
@@ -59,10 +61,10 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 		},
 		// certificates makes ca.pem, another authority's other.pem, and server and client (.pem, .key) of the first.
 		"certificates": func(ts *testscript.TestScript, _ bool, _ []string) {
-			ca, err := newAuthority(ts.MkAbs("."), "ca")
+			ca, err := sidecartest.NewAuthority(ts.MkAbs("."), "ca")
 			ts.Check(err)
-			ts.Check(errors.Join(ca.leaf("server"), ca.leaf("client")))
-			_, err = newAuthority(ts.MkAbs("."), "other")
+			ts.Check(errors.Join(ca.Leaf("server", "memsidecar.test"), ca.Leaf("client", "memsidecar.test")))
+			_, err = sidecartest.NewAuthority(ts.MkAbs("."), "other")
 			ts.Check(err)
 		},
 		// logged NAME PATTERN waits until what was started has written that to standard error.

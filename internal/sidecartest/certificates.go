@@ -1,4 +1,4 @@
-package main
+package sidecartest
 
 import (
 	"crypto/ecdsa"
@@ -14,30 +14,30 @@ import (
 	"time"
 )
 
-// authority makes certificates in a folder.
-type authority struct {
+// Authority makes certificates in a folder.
+type Authority struct {
 	dir    string
 	cert   *x509.Certificate
 	key    *ecdsa.PrivateKey
 	serial int64
 }
 
-// newAuthority writes NAME.pem, the authority's own certificate.
-func newAuthority(dir, name string) (*authority, error) {
-	a := &authority{dir: dir}
+// NewAuthority writes NAME.pem, the authority's own certificate.
+func NewAuthority(dir, name string) (*Authority, error) {
+	a := &Authority{dir: dir}
 	err := a.issue(name, &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
 	return a, err
 }
 
-// leaf writes NAME.pem and NAME.key: a certificate for memsidecar.test, to serve and to call with.
-func (a *authority) leaf(name string) error {
+// Leaf writes NAME.pem and NAME.key: a certificate for the hosts, to serve and to call with.
+func (a *Authority) Leaf(name string, hosts ...string) error {
 	return a.issue(name, &x509.Certificate{
-		DNSNames:    []string{"memsidecar.test"},
+		DNSNames:    hosts,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	})
 }
 
-func (a *authority) issue(name string, template *x509.Certificate) error {
+func (a *Authority) issue(name string, template *x509.Certificate) error {
 	a.serial++
 	template.SerialNumber, template.Subject = big.NewInt(a.serial), pkix.Name{CommonName: name}
 	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)

@@ -1,0 +1,356 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/memsidecar/memsidecar/client"
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// troubled is a server that has the trouble that a test wants, and notes what it is asked.
+type troubled struct {
+	memsidecarv1.UnimplementedMemoryServiceServer
+	mu        sync.Mutex
+	failures  map[string]int // how often each call is UNAVAILABLE before it works; -1: for ever
+	asked     map[string]int
+	requestID []string
+	left      time.Duration // until the deadline of the last call
+	hang      bool          // until the deadline
+}
+
+func (s *troubled) ask(ctx context.Context, call string) error {
+	s.mu.Lock()
+	s.asked[call]++
+	if deadline, ok := ctx.Deadline(); ok {
+		s.left = time.Until(deadline)
+	}
+	fail, hang := s.failures[call] == -1 || s.asked[call] <= s.failures[call], s.hang
+	s.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+	}
+	if fail {
+		return status.Error(codes.Unavailable, "not now")
+	}
+	return nil
+}
+
+func (s *troubled) count(call string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[call]
+}
+
+func (s *troubled) Retrieve(ctx context.Context, _ *memsidecarv1.RetrieveRequest) (*memsidecarv1.RetrieveResponse, error) {
+	return &memsidecarv1.RetrieveResponse{
+		PromptContext: "likes tea", Degraded: []*memsidecarv1.Degradation{{Reason: "the model is away"}},
+	}, s.ask(ctx, "Retrieve")
+}
+
+func (s *troubled) ConsiderMemorizing(ctx context.Context, r *memsidecarv1.ConsiderMemorizingRequest) (*memsidecarv1.ConsiderMemorizingResponse, error) {
+	s.mu.Lock()
+	s.requestID = append(s.requestID, r.GetRequestId())
+	s.mu.Unlock()
+	return &memsidecarv1.ConsiderMemorizingResponse{Consideration: &memsidecarv1.Consideration{Id: "con_1"}}, s.ask(ctx, "ConsiderMemorizing")
+}
+
+func (s *troubled) CreateMemory(ctx context.Context, r *memsidecarv1.CreateMemoryRequest) (*memsidecarv1.CreateMemoryResponse, error) {
+	s.mu.Lock()
+	s.requestID = append(s.requestID, r.GetRequestId())
+	s.mu.Unlock()
+	return &memsidecarv1.CreateMemoryResponse{}, s.ask(ctx, "CreateMemory")
+}
+
+func (s *troubled) ListMemories(ctx context.Context, _ *memsidecarv1.ListMemoriesRequest) (*memsidecarv1.ListMemoriesResponse, error) {
+	return &memsidecarv1.ListMemoriesResponse{}, s.ask(ctx, "ListMemories")
+}
+
+func (s *troubled) UpdateMemory(ctx context.Context, _ *memsidecarv1.UpdateMemoryRequest) (*memsidecarv1.UpdateMemoryResponse, error) {
+	return &memsidecarv1.UpdateMemoryResponse{}, s.ask(ctx, "UpdateMemory")
+}
+
+// trouble starts the server and connects to it.
+func trouble(t *testing.T, failures map[string]int, options ...client.Option) (*troubled, *client.Client) {
+	t.Helper()
+	s := &troubled{failures: failures, asked: map[string]int{}}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	memsidecarv1.RegisterMemoryServiceServer(server, s)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return s, dial(t, listener.Addr().String(), options...)
+}
+
+// dial connects with times that no machine is too slow for, unless the options say otherwise.
+func dial(t *testing.T, target string, options ...client.Option) *client.Client {
+	t.Helper()
+	c, err := client.Dial(target, append([]client.Option{
+		client.WithTimeout(sidecartest.Patience), client.WithRecallTimeout(sidecartest.Patience), client.WithRememberTimeout(sidecartest.Patience),
+		client.WithOnError(func(context.Context, string, error) {}),
+	}, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// TestRepeated: what is safe to repeat is repeated when the sidecar is unavailable, under one request id; nothing else is.
+func TestRepeated(t *testing.T) {
+	s, c := trouble(t, map[string]int{"Retrieve": 2, "ListMemories": 4, "ConsiderMemorizing": 3, "CreateMemory": 1, "UpdateMemory": 1})
+	ctx, scope := t.Context(), client.Direct("anna")
+
+	if r := c.Recall(ctx, scope, "tea"); r.PromptContext != "likes tea" || r.Reason != "the model is away" {
+		t.Errorf("recalled %+v", r)
+	}
+	if _, err := c.Memory.ListMemories(ctx, &memsidecarv1.ListMemoriesRequest{Scope: scope}); err != nil {
+		t.Error(err)
+	}
+	if got := c.Remember(ctx, scope, client.Said("I like tea.")); got.GetId() != "con_1" {
+		t.Errorf("remembered as %v", got)
+	}
+	if ids := s.requestID; len(ids) != 4 || ids[0] == "" || len(slices.Compact(slices.Clone(ids))) != 1 {
+		t.Errorf("the attempts had the request ids %q", ids)
+	}
+	c.Remember(ctx, scope, client.Said("I like tea."))
+	if ids := s.requestID; ids[4] == ids[3] {
+		t.Error("another dialogue has the same request id")
+	}
+	create := &memsidecarv1.CreateMemoryRequest{Scope: scope, Memory: &memsidecarv1.Memory{Text: "The user likes tea."}, RequestId: "mine"}
+	if _, err := c.Memory.CreateMemory(ctx, create); err != nil {
+		t.Error(err)
+	}
+	if ids := s.requestID[5:]; !slices.Equal(ids, []string{"mine", "mine"}) {
+		t.Errorf("the bot's own request id became %q", ids)
+	}
+	create.RequestId = ""
+	if _, err := c.Memory.CreateMemory(ctx, create); err != nil || create.GetRequestId() != "" {
+		t.Errorf("%v; the bot's request was changed to %v", err, create)
+	}
+	if _, err := c.Memory.UpdateMemory(ctx, &memsidecarv1.UpdateMemoryRequest{Scope: scope}); status.Code(err) != codes.Unavailable || s.count("UpdateMemory") != 1 {
+		t.Errorf("%v after %d attempts", err, s.count("UpdateMemory"))
+	}
+}
+
+// TestGivesUp: a sidecar that stays unavailable costs a bot that waits for its memory three attempts.
+func TestGivesUp(t *testing.T) {
+	s, c := trouble(t, map[string]int{"Retrieve": -1})
+	if r := c.Recall(t.Context(), client.Direct("anna"), "tea"); r.PromptContext != "" || !strings.Contains(r.Reason, "not now") {
+		t.Errorf("recalled %+v", r)
+	}
+	if n := s.count("Retrieve"); n != 3 {
+		t.Errorf("%d attempts", n)
+	}
+}
+
+// TestDeadlines: a call has a deadline, its own if it brings one.
+func TestDeadlines(t *testing.T) {
+	const most, wait = time.Hour, 10 * time.Hour
+	s, c := trouble(t, nil, client.WithTimeout(most), client.WithRecallTimeout(2*most), client.WithRememberTimeout(3*most))
+	own, cancel := context.WithTimeout(t.Context(), 5*most)
+	defer cancel()
+	scope := client.Direct("anna")
+	for name, test := range map[string]struct {
+		call func() error
+		want time.Duration
+	}{
+		"none": {func() error {
+			_, err := c.Memory.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: scope})
+			return err
+		}, most},
+		"its own": {func() error {
+			_, err := c.Memory.ListMemories(own, &memsidecarv1.ListMemoriesRequest{Scope: scope})
+			return err
+		}, 5 * most},
+		"one that waits": {func() error {
+			_, err := c.Memory.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{Scope: scope, Wait: durationpb.New(wait)})
+			return err
+		}, most + wait},
+		"Recall":   {func() error { c.Recall(own, scope, "tea"); return nil }, 2 * most},
+		"Remember": {func() error { c.Remember(own, scope, client.Said("tea")); return nil }, 3 * most},
+	} {
+		if err := test.call(); err != nil {
+			t.Error(err)
+		}
+		if s.left > test.want || s.left < test.want-most/2 {
+			t.Errorf("%s: %s were left, want %s", name, s.left, test.want)
+		}
+	}
+}
+
+// TestSlowSidecar: the bot goes on when its time for recalling is over, and the hook hears of it.
+func TestSlowSidecar(t *testing.T) {
+	var told []string
+	s, c := trouble(t, nil, client.WithRecallTimeout(time.Millisecond), client.WithRememberTimeout(time.Millisecond),
+		client.WithOnError(func(_ context.Context, call string, err error) {
+			told = append(told, call+" "+status.Code(err).String())
+		}))
+	s.hang = true
+	if r := c.Recall(t.Context(), client.Direct("anna"), "tea"); r.PromptContext != "" || r.Reason == "" {
+		t.Errorf("recalled %+v", r)
+	}
+	if got := c.Remember(t.Context(), client.Direct("anna"), client.Said("tea")); got != nil {
+		t.Errorf("remembered %v", got)
+	}
+	if want := []string{"Recall DeadlineExceeded", "Remember DeadlineExceeded"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+}
+
+// TestRestart: while the sidecar is away the bot recalls nothing and says why; when it is back, over the same Unix socket, so is
+// what was remembered, through the same client.
+func TestRestart(t *testing.T) {
+	dir := t.TempDir()
+	socket := "unix://" + filepath.Join(dir, "s")
+	start := func() *sidecartest.Sidecar {
+		return sidecartest.Start(t, sidecartest.Options{Dir: filepath.Join(dir, "data"), Listen: "unix:" + filepath.Join(dir, "s")})
+	}
+	c, scope := dial(t, socket), client.Direct("alice")
+	if r := c.Recall(t.Context(), scope, "tea"); r.PromptContext != "" || r.Reason == "" {
+		t.Errorf("recalled before there was a sidecar: %+v", r)
+	}
+	for round := range 3 {
+		s := start()
+		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+		for r := c.Recall(ctx, scope, "tea"); r.Reason != ""; r = c.Recall(ctx, scope, "tea") {
+			if ctx.Err() != nil {
+				t.Fatalf("it is not found again: %s", r.Reason)
+			}
+		}
+		if round == 0 {
+			if c.Remember(ctx, scope, client.Said("Remember that my tea is lapsang souchong.")) == nil {
+				t.Fatal("not remembered")
+			}
+			settle(ctx, c, scope)
+		}
+		if r := c.Recall(ctx, scope, "Which tea?"); !strings.Contains(r.PromptContext, "lapsang") || len(r.Memories) != 1 || r.TraceID == "" {
+			t.Errorf("round %d: recalled %+v", round, r)
+		}
+		cancel()
+		s.Kill()
+		if r := c.Recall(t.Context(), scope, "tea"); r.PromptContext != "" || r.Reason == "" {
+			t.Errorf("recalled from a sidecar that is gone: %+v", r)
+		}
+	}
+}
+
+// TestTokenAndTLS: an encrypted connection with a token to a sidecar that wants both.
+func TestTokenAndTLS(t *testing.T) {
+	dir := t.TempDir()
+	ca, err := sidecartest.NewAuthority(dir, "ca")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ca.Leaf("server", "memsidecar.test"); err != nil {
+		t.Fatal(err)
+	}
+	tokens := filepath.Join(dir, "tokens")
+	token, err := sidecartest.Run(t.Context(), "token", "create", "--namespace", "cooks", "--file", tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token = strings.TrimSpace(token)
+	s := sidecartest.Start(t, sidecartest.Options{Settings: []string{
+		"tls.cert_file=" + filepath.Join(dir, "server.pem"), "tls.key_file=" + filepath.Join(dir, "server.key"), "auth.tokens_file=" + tokens,
+	}})
+	encrypted := client.WithTLS(trusting(t, filepath.Join(dir, "ca.pem")))
+	scope := client.Direct("alice")
+
+	given := ""
+	c := dial(t, s.Addr, encrypted, client.WithTokenFrom(func(context.Context) (string, error) { return given, nil }))
+	if r := c.Recall(t.Context(), scope, "tea"); !strings.Contains(r.Reason, "not authenticated") {
+		t.Errorf("without a token: %+v", r)
+	}
+	given = token // the next call has it
+	if r := c.Recall(t.Context(), scope, "tea"); r.Reason != "" {
+		t.Errorf("with a token: %+v", r)
+	}
+	considered := dial(t, s.Addr, encrypted, client.WithToken(token)).Remember(t.Context(), scope, client.Said("I like tea."))
+	if got := considered.GetScope().GetNamespace(); got != "cooks" {
+		t.Errorf("remembered in the namespace %q", got)
+	}
+	broken := dial(t, s.Addr, encrypted, client.WithTokenFrom(func(context.Context) (string, error) { return "", errors.New("no vault") }))
+	if r := broken.Recall(t.Context(), scope, "tea"); !strings.Contains(r.Reason, "no vault") {
+		t.Errorf("with no token to be had: %+v", r)
+	}
+	if r := dial(t, s.Addr).Recall(t.Context(), scope, "tea"); r.Reason == "" {
+		t.Error("recalled without encryption")
+	}
+}
+
+// TestDialRefuses: what cannot work, or would show what users say to others, is an error that says what to do.
+func TestDialRefuses(t *testing.T) {
+	for _, test := range []struct {
+		target  string
+		options []client.Option
+		want    string // "" is no error
+	}{
+		{"", nil, ""},
+		{"localhost:7420", nil, ""},
+		{"[::1]:7420", nil, ""},
+		{"dns:///127.0.0.1:7420", nil, ""},
+		{"unix:///run/memsidecar.sock", nil, ""},
+		{"unix:/run/memsidecar.sock", nil, ""},
+		{"memsidecar:7420", []client.Option{client.WithPlaintext()}, ""},
+		{"memsidecar:7420", []client.Option{client.WithTLS(nil)}, ""},
+		{"memsidecar:7420", nil, "WithPlaintext"},
+		{"memsidecar:7420", []client.Option{client.WithToken("secret")}, "WithTLS"},
+		{"memsidecar:7420", []client.Option{client.WithTLS(nil), client.WithPlaintext()}, "exclude"},
+		{"localhost", nil, "write host:port"},
+		{"http://localhost:7420", []client.Option{client.WithPlaintext()}, "write host:port"},
+		{"unix:memsidecar.sock", nil, "no absolute path"},
+		{"", []client.Option{client.WithTimeout(0), client.WithRecallTimeout(-1), client.WithRememberTimeout(0)}, "WithRecallTimeout"},
+	} {
+		c, err := client.Dial(test.target, test.options...)
+		if err == nil {
+			_ = c.Close()
+		}
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: got %v, want %q", test.target, err, test.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("the error tells the token: %v", err)
+		}
+	}
+}
+
+// TestReadsAreReads: what the client repeats without a request id are calls that a token for reading may make.
+func TestReadsAreReads(t *testing.T) {
+	guard, err := os.ReadFile("../internal/server/guard.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	levels := map[string]string{}
+	for _, m := range regexp.MustCompile(`memsidecarv1\.\w+Service_(\w+)_FullMethodName:\s+access\.(\w+)`).FindAllStringSubmatch(string(guard), -1) {
+		levels[m[1]] = m[2]
+	}
+	repeated := client.Repeated()
+	if len(repeated) < 20 || len(levels) < 40 {
+		t.Fatalf("%d calls are repeated, %d are guarded", len(repeated), len(levels))
+	}
+	for method, level := range levels {
+		want := level == "Read" || method == "ConsiderMemorizing" || method == "CreateMemory"
+		if slices.Contains(repeated, method) != want {
+			t.Errorf("%s, which needs access to %s, is repeated: %t", method, level, !want)
+		}
+	}
+}

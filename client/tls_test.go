@@ -1,0 +1,22 @@
+package client_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+	"testing"
+)
+
+// trusting is a configuration for memsidecar.test, which an authority's certificate vouches for.
+func trusting(t *testing.T, file string) *tls.Config {
+	t.Helper()
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		t.Fatalf("%s has no certificate", file)
+	}
+	return &tls.Config{RootCAs: pool, ServerName: "memsidecar.test", MinVersion: tls.VersionTLS12}
+}

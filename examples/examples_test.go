@@ -1,0 +1,162 @@
+package examples
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/memsidecar/memsidecar/client"
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+func TestMain(m *testing.M) { sidecartest.Main(m) }
+
+// TestPython runs examples/python with stubs that are generated as its README says for Debian.
+func TestPython(t *testing.T) {
+	sidecartest.Demanded(t, "python")
+	python := pythonWithGRPC(t)
+	stubs := t.TempDir()
+	plugin, err := exec.LookPath("grpc_python_plugin")
+	if err != nil {
+		t.Fatalf("%v: install protobuf-compiler-grpc", err)
+	}
+	sources, err := filepath.Glob("../proto/memsidecar/v1/*.proto")
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("no proto files: %v", err)
+	}
+	run(t, "", "protoc", append([]string{
+		"-I../proto", "--python_out=" + stubs, "--grpc_out=" + stubs, "--plugin=protoc-gen-grpc=" + plugin,
+	}, sources...)...)
+	bot, err := filepath.Abs("python/bot.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(read(t, bot), "\n"); lines >= 30 {
+		t.Errorf("bot.py has %d lines", lines)
+	}
+	talk(t, func(ctx context.Context, args ...string) *exec.Cmd {
+		command := exec.CommandContext(ctx, python, append([]string{bot}, args...)...)
+		command.Env = append(sidecartest.Environ(), "PYTHONPATH="+stubs, "PYTHONDONTWRITEBYTECODE=1")
+		return command
+	})
+}
+
+// pythonWithGRPC is the first Python that has grpcio: Debian's, if there is one, else that of the PATH.
+func pythonWithGRPC(t *testing.T) string {
+	t.Helper()
+	var tried strings.Builder
+	for _, python := range []string{"/usr/bin/python3", "python3"} {
+		out, err := exec.CommandContext(t.Context(), python, "-c", "import grpc.aio, google.protobuf").CombinedOutput()
+		if err == nil {
+			return python
+		}
+		tried.WriteString(python + ": " + err.Error() + "\n" + string(out))
+	}
+	t.Fatalf("no Python has grpcio, install python3-grpcio:\n%s", &tried)
+	return ""
+}
+
+// TestNode runs examples/node with the packages that its lock file names.
+func TestNode(t *testing.T) {
+	sidecartest.Demanded(t, "node")
+	if regexp.MustCompile(`"resolved"|://registry`).MatchString(read(t, "node/package-lock.json")) {
+		t.Error("the lock file names hosts: make it with --omit-lockfile-registry-resolved")
+	}
+	dir := t.TempDir()
+	bot := filepath.Join(dir, "examples", "node")
+	if err := errors.Join(os.CopyFS(filepath.Join(dir, "proto"), os.DirFS("../proto")), os.MkdirAll(bot, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"bot.mjs", "package.json", "package-lock.json"} {
+		if err := os.WriteFile(filepath.Join(bot, name), []byte(read(t, filepath.Join("node", name))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, bot, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	talk(t, func(ctx context.Context, args ...string) *exec.Cmd {
+		command := exec.CommandContext(ctx, "node", append([]string{filepath.Join(bot, "bot.mjs")}, args...)...)
+		command.Env = sidecartest.Environ()
+		return command
+	})
+}
+
+// talk has a bot talk with alice, whom it remembers; with bob, who is somebody else; and with alice again when its sidecar is
+// gone.
+func talk(t *testing.T, bot func(ctx context.Context, args ...string) *exec.Cmd) {
+	t.Helper()
+	s := sidecartest.Start(t, sidecartest.Options{})
+	say := func(user, text string) (answer, complaint string) {
+		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+		defer cancel()
+		command := bot(ctx, user, text)
+		command.Env = append(command.Env, "MEMSIDECAR_ADDR="+s.Addr, "MEMSIDECAR_TIMEOUT=60")
+		var errs strings.Builder
+		command.Stderr = &errs
+		out, err := command.Output()
+		if err != nil {
+			t.Fatalf("%v\n%s%s", err, out, &errs)
+		}
+		return regexp.MustCompile(`\d{4}-\d\d-\d\d`).ReplaceAllString(string(out), "DAY"), errs.String()
+	}
+	expect := func(user, text, want, complaint string) {
+		t.Helper()
+		if got, complained := say(user, text); got != want+"\n" || complained != complaint {
+			t.Errorf("%s said %q and was answered %q, want %q; complaints: %q, want %q", user, text, got, want, complained, complaint)
+		}
+	}
+	expect("alice", "Hi! I am allergic to peanuts. What can I cook tonight?", "I know nothing of you yet.", "")
+	settle(t, s.Addr, "alice")
+	expect("alice", "Can I have a peanut cookie?", "I know: [DAY] The user is allergic to peanuts.", "")
+	expect("bob", "Can I have a peanut cookie?", "I know nothing of you yet.", "")
+	if err := s.Stop(); err != nil {
+		t.Error(err)
+	}
+	expect("alice", "Can I have a peanut cookie?", "I know nothing of you yet.", strings.Repeat("without memory: UNAVAILABLE\n", 2))
+}
+
+// settle returns when all that the user said is considered.
+func settle(t *testing.T, addr, user string) {
+	t.Helper()
+	c, err := client.Dial(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+	defer cancel()
+	for pending := true; pending; {
+		list, err := c.Memory.ListConsiderations(ctx, &memsidecarv1.ListConsiderationsRequest{
+			Scope: &memsidecarv1.Scope{UserId: user}, States: []memsidecarv1.ConsiderationState{
+				memsidecarv1.ConsiderationState_CONSIDERATION_STATE_PENDING, memsidecarv1.ConsiderationState_CONSIDERATION_STATE_RUNNING,
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pending = len(list.GetConsiderations()) > 0
+	}
+}
+
+func run(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), name, args...)
+	command.Dir = dir
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

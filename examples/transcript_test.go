@@ -1,0 +1,185 @@
+package examples
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// transcript is a Markdown file whose fenced blocks show commands, each after "$ ", and what they print. A line of output that
+// is only an ellipsis stands for any number of lines. A command that shows nothing may print anything, and must succeed.
+type transcript struct {
+	lines    []string
+	commands []*command
+}
+
+type command struct {
+	text       string // as it is written, without "$ "
+	begin, end int    // the lines of what it prints, end not included
+}
+
+// parse finds the commands of the blocks that the file has.
+func parse(text string) *transcript {
+	t := &transcript{lines: strings.Split(text, "\n")}
+	var last *command
+	fenced, continued := false, false
+	for i, line := range t.lines {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			fenced, continued, last = !fenced, false, nil
+		case fenced && strings.HasPrefix(line, "$ "):
+			last = &command{text: line[2:], begin: i + 1, end: i + 1}
+			t.commands = append(t.commands, last)
+			continued = unfinished(last.text)
+		case last != nil && continued:
+			last.text += "\n" + line
+			last.begin, last.end = i+1, i+1
+			continued = unfinished(last.text)
+		case last != nil:
+			last.end = i + 1
+		}
+	}
+	return t
+}
+
+// unfinished reports whether a shell would ask for another line.
+func unfinished(text string) bool {
+	return strings.Count(text, "'")%2 == 1 || strings.HasSuffix(text, `\`)
+}
+
+func (t *transcript) output(c *command) []string {
+	out := slices.Clone(t.lines[c.begin:c.end])
+	for len(out) > 0 && out[len(out)-1] == "" { // between two commands
+		out = out[:len(out)-1]
+	}
+	return out
+}
+
+// write returns the file with other outputs; nil leaves one as it is.
+func (t *transcript) write(outputs map[*command][]string) string {
+	var b []string
+	at := 0
+	for _, c := range t.commands {
+		b = append(b, t.lines[at:c.begin]...)
+		at = c.begin
+		if out, ok := outputs[c]; ok {
+			b = append(b, out...)
+			at += len(t.output(c))
+		}
+	}
+	return strings.Join(append(b, t.lines[at:]...), "\n")
+}
+
+// names are the ids that the file has for those of this run.
+type names struct{ actual, written map[string]string }
+
+var idPattern = regexp.MustCompile(`\b(con|mem|ses|trc|rev|fnd)_[0-9a-z][0-9a-z-]*`)
+
+// translate replaces the file's ids, in a command, by those of this run.
+func (n *names) translate(text string) string {
+	return idPattern.ReplaceAllStringFunc(text, func(id string) string {
+		if actual, ok := n.actual[id]; ok {
+			return actual
+		}
+		return id
+	})
+}
+
+// rewrite replaces this run's ids, in what is printed, by those that the file has for them; new ones stay, and get known.
+func (n *names) rewrite(lines []string) []string {
+	var out []string
+	for _, line := range lines {
+		out = append(out, idPattern.ReplaceAllStringFunc(line, func(id string) string {
+			if written, ok := n.written[id]; ok {
+				return written
+			}
+			n.actual[id], n.written[id] = id, id
+			return id
+		}))
+	}
+	return out
+}
+
+// learn pairs the ids of two lines that are equal otherwise. The same id must always mean the same.
+func (n *names) learn(written, actual string) error {
+	a, b := idPattern.FindAllString(written, -1), idPattern.FindAllString(actual, -1)
+	for i := range a {
+		if other, ok := n.actual[a[i]]; ok && other != b[i] {
+			return fmt.Errorf("%s is another one here than above", a[i])
+		}
+		if other, ok := n.written[b[i]]; ok && other != a[i] {
+			return fmt.Errorf("%s is called %s above", a[i], other)
+		}
+		n.actual[a[i]], n.written[b[i]] = b[i], a[i]
+	}
+	return nil
+}
+
+// what differs from run to run, and what it is replaced by before lines are compared.
+var variable = []struct {
+	pattern *regexp.Regexp
+	by      string
+}{
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d`), "DAY"},
+	{regexp.MustCompile(`"\d+(\.\d+)?s"`), "DURATION"},
+	{regexp.MustCompile(`\b\d+\.\d{4,}(e-\d+)?\b`), "NUMBER"},
+	{regexp.MustCompile(`"version": ".*"`), "VERSION"},
+	{idPattern, "${1}_ID"},
+}
+
+func normal(line string) string {
+	for _, v := range variable {
+		line = v.pattern.ReplaceAllString(line, v.by)
+	}
+	return strings.TrimRight(line, " ")
+}
+
+// compare returns an error unless the lines are what is written, ellipses and what differs from run to run aside.
+func (n *names) compare(written, actual []string) error {
+	at := 0
+	parts := split(written)
+	for i, part := range parts {
+		begin, ok := at, false
+		switch {
+		case i == len(parts)-1 && i > 0: // after the last ellipsis: the end
+			begin = len(actual) - len(part)
+			ok = begin >= at && same(part, actual[begin:])
+		case i == 0:
+			ok = len(actual) >= len(part) && same(part, actual[:len(part)]) && (len(parts) > 1 || len(actual) == len(part))
+		default:
+			for ; begin+len(part) <= len(actual) && !ok; begin++ {
+				ok = same(part, actual[begin:begin+len(part)])
+			}
+			begin--
+		}
+		if !ok {
+			return fmt.Errorf("this is not there, in this place:\n%s", strings.Join(part, "\n"))
+		}
+		for j, line := range part {
+			if err := n.learn(line, actual[begin+j]); err != nil {
+				return err
+			}
+		}
+		at = begin + len(part)
+	}
+	return nil
+}
+
+// split cuts at the ellipses.
+func split(lines []string) [][]string {
+	parts := [][]string{nil}
+	for _, line := range lines {
+		if strings.TrimSpace(line) == "…" {
+			parts = append(parts, nil)
+			continue
+		}
+		parts[len(parts)-1] = append(parts[len(parts)-1], line)
+	}
+	return parts
+}
+
+func same(a, b []string) bool {
+	return slices.EqualFunc(a, b, func(x, y string) bool { return normal(x) == normal(y) })
+}
