@@ -214,8 +214,7 @@ func talk(t *testing.T, addr string) {
 func (c *container) run(t *testing.T, args ...string) (code int, output string) {
 	t.Helper()
 	out, err := c.command(t.Context(), args...).CombinedOutput()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode(), string(out)
 	}
 	if err != nil {
@@ -233,7 +232,7 @@ func (c *container) command(ctx context.Context, args ...string) *exec.Cmd {
 	if err != nil {
 		panic(err) // strings
 	}
-	command := exec.CommandContext(ctx, "/proc/self/exe") //nolint:gosec // this test
+	command := exec.CommandContext(ctx, "/proc/self/exe")
 	command.Env = []string{enterVariable + "=" + string(text)}
 	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID}
 	return command
@@ -277,7 +276,7 @@ func enter(text string) error {
 			return fmt.Errorf("step %d: %w", i, err)
 		}
 	}
-	return syscall.Exec(c.Args[0], c.Args, c.Environ) //nolint:gosec // the program of the image
+	return syscall.Exec(c.Args[0], c.Args, c.Environ)
 }
 
 // needNamespaces skips the test where a process may not have a root and processes of its own.
@@ -293,11 +292,7 @@ func needNamespaces(t *testing.T) {
 // writable is a folder of the container's user, as a volume is.
 func writable(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "volume") // short, because the path of a socket is
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := t.TempDir()
 	if err := os.Chown(dir, containerUser, containerUser); err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +301,7 @@ func writable(t *testing.T) string {
 
 func makeDir(t *testing.T, dir string) {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a container's root is everybody's to read
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -314,7 +309,7 @@ func makeDir(t *testing.T, dir string) {
 func makeFile(t *testing.T, path, text string) {
 	t.Helper()
 	makeDir(t, filepath.Dir(path))
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // likewise
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

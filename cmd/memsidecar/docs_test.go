@@ -46,7 +46,7 @@ func TestConfigurationPage(t *testing.T) {
 	if os.Getenv("UPDATE_DOCS") == "" {
 		t.Fatalf("%s is not what the program knows: run the command that is written in it", configurationPage)
 	}
-	mustDo(t, os.WriteFile(configurationPage, append(bytes.Clone([]byte(introduction+generatedFrom)), b.String()...), 0o644)) //nolint:gosec // a page for everybody
+	mustDo(t, os.WriteFile(configurationPage, append(bytes.Clone([]byte(introduction+generatedFrom)), b.String()...), 0o644))
 }
 
 // code is a value as code, or nothing.
