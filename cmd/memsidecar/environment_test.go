@@ -13,7 +13,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// TestFromEnvironment runs the real binary against a provider by environment variables alone, as README tells: each part
+// TestFromEnvironment runs the real binary against a provider by environment variables alone, as docs/getting-started.md tells: each part
 // with a provider of its own.
 func TestFromEnvironment(t *testing.T) {
 	p := providertest.Start(t, 1000)

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/memsidecar/memsidecar/internal/config"
+)
+
+const (
+	configurationPage = "../../docs/configuration.md"
+	generatedFrom     = "<!-- Generated below: UPDATE_DOCS=1 go test -run TestConfigurationPage ./cmd/memsidecar -->\n"
+)
+
+// TestConfigurationPage: the configuration's page has every key as the program knows it. With UPDATE_DOCS=1 it writes them.
+func TestConfigurationPage(t *testing.T) {
+	page := string(must(os.ReadFile(configurationPage))(t))
+	introduction, before, found := strings.Cut(page, generatedFrom)
+	if !found {
+		t.Fatalf("%s has no line %q", configurationPage, generatedFrom)
+	}
+	const general = "General"
+	order, sections := []string{general}, map[string]string{}
+	for _, key := range config.Reference() {
+		name, _, nested := strings.Cut(key.Key, ".")
+		if !nested {
+			name = general
+		}
+		if !slices.Contains(order, name) {
+			order = append(order, name)
+		}
+		sections[name] += "| `" + cell(key.Key) + "` | " + strings.Join([]string{
+			cell(key.Type), code(key.Default), cell(key.Allowed), markdown(cell(key.Doc)),
+		}, " | ") + " |\n"
+	}
+	var b strings.Builder
+	for _, name := range order {
+		b.WriteString("\n## " + name + "\n\n| key | type | default | allowed | meaning |\n|---|---|---|---|---|\n" + sections[name])
+	}
+	if b.String() == before {
+		return
+	}
+	if os.Getenv("UPDATE_DOCS") == "" {
+		t.Fatalf("%s is not what the program knows: run the command that is written in it", configurationPage)
+	}
+	mustDo(t, os.WriteFile(configurationPage, append(bytes.Clone([]byte(introduction+generatedFrom)), b.String()...), 0o644))
+}
+
+// code is a value as code, or nothing.
+func code(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "`" + cell(text) + "`"
+}
+
+// markdown keeps a placeholder from being HTML.
+func markdown(text string) string { return strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(text) }

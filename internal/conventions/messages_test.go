@@ -1,0 +1,88 @@
+package conventions
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestMessagesAreInTheCode: what docs/troubleshooting.md quotes is what the program says. What others say has a section of
+// its own, which is not looked up.
+func TestMessagesAreInTheCode(t *testing.T) {
+	text, err := os.ReadFile(root + "/docs/troubleshooting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, _, found := strings.Cut(string(text), "\n## Said by others\n")
+	if !found {
+		t.Fatal("there is no section of what others say")
+	}
+	said := strings.Join(literals(t), "\n")
+	looked := 0
+	for line := range strings.Lines(ours) {
+		first, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		if !strings.HasPrefix(first, "`") {
+			continue
+		}
+		for _, quoted := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(first, -1) {
+			for part := range strings.SplitSeq(quoted[1], "…") {
+				part = strings.Trim(part, " :;")
+				if part == "" {
+					continue
+				}
+				looked++
+				if !strings.Contains(said, part) {
+					t.Errorf("no message has %q", part)
+				}
+			}
+		}
+	}
+	if looked < 50 {
+		t.Errorf("only %d messages were looked up", looked)
+	}
+}
+
+// literals are the texts in the program's code, those that go over several lines put together.
+func literals(t *testing.T) (texts []string) {
+	t.Helper()
+	for _, path := range goFiles(t) {
+		if strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".pb.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			e, ok := n.(ast.Expr)
+			if !ok {
+				return true
+			}
+			text, ok := constant(e)
+			if ok {
+				texts = append(texts, text)
+			}
+			return !ok
+		})
+	}
+	return texts
+}
+
+// constant is the text of a literal, or of a sum of literals.
+func constant(e ast.Expr) (string, bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(e.Value)
+		return text, err == nil && e.Kind == token.STRING
+	case *ast.BinaryExpr:
+		left, ok1 := constant(e.X)
+		right, ok2 := constant(e.Y)
+		return left + right, e.Op == token.ADD && ok1 && ok2
+	}
+	return "", false
+}
