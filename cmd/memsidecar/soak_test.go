@@ -164,8 +164,11 @@ func (s *soak) take() taken {
 	s.Helper()
 	request := must(http.NewRequestWithContext(s.Context(), http.MethodGet, "http://"+s.http+"/debug/pprof/heap?gc=1", http.NoBody))(s.T)
 	request.Close = true // so that it is not among the open files
-	resp := must(http.DefaultClient.Do(request))(s.T)
-	_, err := io.Copy(io.Discard, resp.Body)
+	resp, err := http.DefaultClient.Do(request)
+	if err != nil {
+		s.Fatal(err)
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
 	mustDo(s.T, firstError(err, resp.Body.Close()))
 	status := must(s.GetStatus(s.Context(), &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: "soak"}}))(s.T).GetProcess()
 	now := taken{
