@@ -44,7 +44,7 @@ func Refuse(w http.ResponseWriter, code int, message string) {
 func answer(w http.ResponseWriter, code int, s *status.Status) {
 	text, err := new(lines).Marshal(s.Proto())
 	if err != nil { // a detail of a type that this program does not know
-		text, _ = new(lines).Marshal(status.New(s.Code(), s.Message()).Proto()) //nolint:errcheck // a number and a text
+		text, _ = new(lines).Marshal(status.New(s.Code(), s.Message()).Proto())
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
