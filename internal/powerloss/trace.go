@@ -134,9 +134,9 @@ func (t *Trace) add(begin, end int, text string) error {
 	result, _, _ := strings.Cut(rest[equals+2:], "<")
 	result, _, _ = strings.Cut(strings.TrimSpace(result), " ")
 	returned, err := strconv.ParseInt(result, 0, 64)
-	if err != nil { // "?": it did not return
+	if err != nil { // "?"
 		t.interrupted(begin, text)
-		return nil
+		return nil //nolint:nilerr // it did not return
 	}
 	c := call{name: name, args: args, returned: returned}
 	e := event{begin: begin, end: end}
