@@ -1,0 +1,137 @@
+package koishi
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir)
+	}
+	sidecartest.Clean()
+	os.Exit(code)
+}
+
+// built is a copy of the plugin, beside a copy of the proto files, with its packages installed and compiled.
+var built struct {
+	sync.Mutex
+	dir string
+	err error
+}
+
+// buildPlugin builds the plugin as its README says, once for all tests, and returns its folder.
+func buildPlugin(t *testing.T) string {
+	t.Helper()
+	sidecartest.Demanded(t, "koishi")
+	built.Lock()
+	defer built.Unlock()
+	if built.dir == "" && built.err == nil {
+		built.dir, built.err = os.MkdirTemp("", "memsidecar-koishi-")
+		if built.err == nil {
+			built.err = build(built.dir)
+		}
+	}
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	return pluginIn(built.dir)
+}
+
+func pluginIn(dir string) string { return filepath.Join(dir, "examples", "koishi") }
+
+func build(dir string) error {
+	to := pluginIn(dir)
+	err := errors.Join(
+		os.CopyFS(filepath.Join(dir, "proto"), os.DirFS("../../proto")),
+		os.CopyFS(filepath.Join(to, "src"), os.DirFS("src")),
+		os.CopyFS(filepath.Join(to, "scripts"), os.DirFS("scripts")),
+		os.CopyFS(filepath.Join(to, "test"), os.DirFS("test")),
+	)
+	for _, name := range []string{"package.json", "package-lock.json", "tsconfig.json"} {
+		text, readErr := os.ReadFile(name)
+		err = errors.Join(err, readErr, os.WriteFile(filepath.Join(to, name), text, 0o600))
+	}
+	if err != nil {
+		return err
+	}
+	for _, args := range [][]string{{"ci", "--ignore-scripts", "--no-audit", "--no-fund"}, {"run", "build"}} {
+		if _, err := npm(to, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func npm(dir string, args ...string) (string, error) {
+	command := exec.Command("npm", args...) //nolint:noctx // the test's own limit of time holds
+	command.Dir = dir
+	var errs strings.Builder
+	command.Stderr = &errs
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w\n%s%s", command, err, out, &errs)
+	}
+	return string(out), nil
+}
+
+// TestLockFile: the lock file names no hosts, so that npm uses the registry that it is set to.
+func TestLockFile(t *testing.T) {
+	text, err := os.ReadFile("package-lock.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if regexp.MustCompile(`"resolved"|://registry`).Match(text) {
+		t.Error("the lock file names hosts: make it with --omit-lockfile-registry-resolved")
+	}
+}
+
+// TestProtoIsCopied: what is packed has all of the API's proto files, as they are in this repository, which has them once.
+func TestProtoIsCopied(t *testing.T) {
+	ignored, err := os.ReadFile(".gitignore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(strings.Split(string(ignored), "\n"), "/proto/") {
+		t.Error("the copy of the proto files would be committed: .gitignore has no /proto/")
+	}
+	dir := buildPlugin(t)
+	packed, err := npm(dir, "pack", "--dry-run", "--json", "--ignore-scripts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	err = fs.WalkDir(os.DirFS("../../proto"), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".proto") {
+			return err
+		}
+		count++
+		if !strings.Contains(packed, fmt.Sprintf("%q", "proto/"+path)) {
+			t.Errorf("%s is not packed", entry.Name())
+		}
+		want, wantErr := os.ReadFile(filepath.Join("../../proto", path))
+		got, gotErr := os.ReadFile(filepath.Join(dir, "proto", path))
+		if string(got) != string(want) {
+			t.Errorf("%s is not as in the repository", path)
+		}
+		return errors.Join(wantErr, gotErr)
+	})
+	if err != nil || count == 0 {
+		t.Errorf("%d proto files: %v", count, err)
+	}
+	if !strings.Contains(packed, `"lib/index.js"`) || strings.Contains(packed, ".go\"") {
+		t.Errorf("it is not what is needed that is packed:\n%s", packed)
+	}
+}
