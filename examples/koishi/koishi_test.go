@@ -1,11 +1,18 @@
 package koishi
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"maps"
 	"net"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/memsidecar/memsidecar/client"
 	"github.com/memsidecar/memsidecar/internal/sidecartest"
 )
 
@@ -29,7 +36,7 @@ func TestRemembers(t *testing.T) {
 	if !strings.Contains(model.last(), "The user is allergic to peanuts.") || !strings.Contains(model.last(), "Can I have a peanut cookie?") {
 		t.Errorf("the model was asked %s", model.last())
 	}
-	expect(t, b.direct("li", "我能吃花生酱吗？"), "I know: 用户对花生过敏。")
+	expect(t, b.direct("li", "我能吃花生酱吗？"), "I know: 用户对花生过敏")
 	for _, ask := range []func() string{
 		func() string { return b.direct("bob", "Can I have a peanut cookie?") },
 		func() string { return b.group("kitchen", "alice", `<at id="514"/> Can I have a peanut cookie?`) },
@@ -139,21 +146,21 @@ func TestOtherPlugins(t *testing.T) {
 	s := sidecartest.Start(t, sidecartest.Options{})
 	patience := sidecartest.Patience.Milliseconds()
 	b := startBot(t, map[string]any{"address": s.Addr, "retrieveTimeout": patience, "callTimeout": patience})
-	expect(t, b.direct("alice", "I have two cats."), "") // nobody answers
-	expect(t, b.direct("alice", "other: I am allergic to peanuts."), "noted")
+	expect(t, b.direct("dave", "I have two cats."), "") // nobody answers
+	expect(t, b.direct("carol", "I am allergic to peanuts."), "noted")
 	b.flush()
-	settle(t, s.Addr, "", []string{"alice"})
-	expect(t, b.direct("alice", "recall Can I have a peanut cookie?"), `{"texts":["The user is allergic to peanuts."],"reason":""}`)
+	settle(t, s.Addr, "", []string{"carol"})
+	expect(t, b.direct("carol", "recall Can I have a peanut cookie?"), `{"texts":["The user is allergic to peanuts."],"reason":""}`)
 	b.flush()
-	settle(t, s.Addr, "", []string{"alice"})
-	expect(t, b.direct("alice", "记忆列表"), "我记得：\n1. The user is allergic to peanuts.")
+	settle(t, s.Addr, "", []string{"carol"})
+	expect(t, b.direct("carol", "记忆列表"), "我记得：\n1. The user is allergic to peanuts.")
 	b.stop()
 
-	b = startBot(t, map[string]any{"address": s.Addr, "retrieveTimeout": patience, "callTimeout": patience, "remember": false})
-	expect(t, b.direct("bob", "other: I am allergic to peanuts."), "noted")
+	b = startBot(t, map[string]any{"address": s.Addr, "namespace": "quiet", "retrieveTimeout": patience, "callTimeout": patience, "remember": false})
+	expect(t, b.direct("carol", "I am allergic to peanuts."), "noted")
 	b.flush()
-	settle(t, s.Addr, "", []string{"bob"})
-	expect(t, b.direct("bob", "recall Can I have a peanut cookie?"), `{"texts":[],"reason":""}`)
+	settle(t, s.Addr, "quiet", []string{"carol"})
+	expect(t, b.direct("carol", "recall Can I have a peanut cookie?"), `{"texts":[],"reason":""}`)
 }
 
 // TestForget: people see what is remembered of them, and have one of it forgotten, or all.
@@ -193,4 +200,84 @@ func TestForget(t *testing.T) {
 		t.Errorf("the model was told what is forgotten: %s", model.last())
 	}
 	expect(t, b.direct("bob", "memory.list"), "I remember:\n1. The user lives in Porto.")
+}
+
+// TestAccess: over TLS, with a token for a namespace; and what is wrong with a configuration is told.
+func TestAccess(t *testing.T) {
+	buildPlugin(t)
+	dir := t.TempDir()
+	authority, err := sidecartest.NewAuthority(dir, "ca")
+	if err := errors.Join(err, authority.Leaf("server", "localhost"), authority.Leaf("bot")); err != nil {
+		t.Fatal(err)
+	}
+	in := func(name string) string { return filepath.Join(dir, name) }
+	token, err := sidecartest.Run(t.Context(), "token", "create", "--namespace", "yantian/main", "--file", in("tokens"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token = regexp.MustCompile(`memsidecar_\S+`).FindString(token)
+	s := sidecartest.Start(t, sidecartest.Options{Listen: "localhost:0", Settings: []string{
+		"auth.tokens_file=" + in("tokens"), "tls.cert_file=" + in("server.pem"), "tls.key_file=" + in("server.key"),
+		"tls.client_ca_file=" + in("ca.pem"),
+	}})
+	_, port, err := net.SplitHostPort(s.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := net.JoinHostPort("localhost", port)
+	config := newChatModel(t).config(address)
+	maps.Copy(config, map[string]any{
+		"security": "tls", "caFile": in("ca.pem"), "certFile": in("bot.pem"), "keyFile": in("bot.key"),
+		"namespace": "yantian/main", "token": token,
+	})
+	b := startBot(t, config)
+	b.direct("alice", "I am allergic to peanuts.")
+	b.flush()
+	settle(t, address, "yantian/main", []string{"alice"}, client.WithToken(token), client.WithTLS(tlsOf(t, dir)))
+	expect(t, b.direct("alice", "Can I have a peanut cookie?"), "I know: The user is allergic to peanuts.")
+	if strings.Contains(b.written(), "without") {
+		t.Errorf("the bot complains:\n%s", b.written())
+	}
+	config["token"] = "memsidecar_wrong"
+	b = startBot(t, config)
+	expect(t, b.direct("alice", "Can I have a peanut cookie?"), ignorant)
+	b.stop()
+	if log := b.written(); !strings.Contains(log, "UNAUTHENTICATED") || !strings.Contains(log, "a dialogue is not remembered") {
+		t.Errorf("the log does not say that the token is wrong:\n%s", log)
+	}
+
+	for _, wrong := range []struct {
+		config map[string]any
+		want   string
+	}{
+		{map[string]any{"address": "memory.example:7420"}, "set security to tls"},
+		{map[string]any{"address": "http://localhost:7420"}, "write host:port or unix:///path"},
+		{map[string]any{"address": "localhost:7420", "caFile": "ca.pem"}, "are for security: tls"},
+		{map[string]any{"security": "tls", "certFile": "bot.pem"}, "belong together"},
+		{map[string]any{"security": "perhaps"}, "perhaps"},
+		{map[string]any{"chatEndpoint": "http://localhost/v1"}, "set chatModel as well"},
+	} {
+		b := startBot(t, wrong.config)
+		_ = b.input.Close()
+		<-b.done
+		if !strings.Contains(b.written(), wrong.want) {
+			t.Errorf("with %v the log does not say %q:\n%s", wrong.config, wrong.want, b.written())
+		}
+	}
+}
+
+// tlsOf has the authority and the bot's certificate.
+func tlsOf(t *testing.T, dir string) *tls.Config {
+	t.Helper()
+	authority, err := os.ReadFile(filepath.Join(dir, "ca.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := tls.LoadX509KeyPair(filepath.Join(dir, "bot.pem"), filepath.Join(dir, "bot.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(authority)
+	return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}
 }

@@ -2,11 +2,13 @@
 // line, and writes what they are answered to standard output, a line each, with a record separator before it. Other lines are
 // Koishi's log. At the end of the input it stops as `koishi start` does.
 const { createInterface } = require('node:readline')
+const http = require('@koishijs/plugin-http').default
 const mock = require('@koishijs/plugin-mock').default
 const { Context } = require('koishi')
 const memsidecar = require('..')
 
 const app = new Context({ i18n: { locales: [process.env.BOT_LOCALE ?? 'zh-CN'] } })
+app.plugin(http) // which koishi.yml has from the start
 app.plugin(mock)
 app.plugin(memsidecar, JSON.parse(process.env.BOT_CONFIG ?? '{}'))
 
@@ -19,7 +21,7 @@ app.plugin({
       const { memories, reason } = await ctx.memory.retrieve(session, query)
       return JSON.stringify({ texts: memories.map(({ text }) => text), reason })
     })
-    ctx.middleware((session, next) => session.content.startsWith('other: ') ? 'noted' : next())
+    ctx.middleware((session, next) => session.userId === 'carol' ? 'noted' : next())
   },
 })
 const people = new Map()
