@@ -1,6 +1,7 @@
 package koishi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -133,5 +134,45 @@ func TestProtoIsCopied(t *testing.T) {
 	}
 	if !strings.Contains(packed, `"lib/index.js"`) || strings.Contains(packed, ".go\"") {
 		t.Errorf("it is not what is needed that is packed:\n%s", packed)
+	}
+}
+
+// TestKoishiStart: what is packed is installed in an application, found by its name in koishi.yml, and set up from there.
+func TestKoishiStart(t *testing.T) {
+	dir := buildPlugin(t)
+	app := t.TempDir()
+	if _, err := npm(dir, "pack", "--ignore-scripts", "--pack-destination", app); err != nil {
+		t.Fatal(err)
+	}
+	modules, installed := filepath.Join(app, "node_modules"), filepath.Join(app, "node_modules", "koishi-plugin-memsidecar")
+	unpack := exec.CommandContext(t.Context(), "tar", "-xzf", filepath.Join(app, "koishi-plugin-memsidecar-0.1.0.tgz"), "--strip-components=1", "-C", installed)
+	if err := errors.Join(os.CopyFS(modules, os.DirFS(filepath.Join(dir, "node_modules"))), os.Mkdir(installed, 0o700), unpack.Run()); err != nil {
+		t.Fatal(err)
+	}
+	// Koishi brings a package.json up to date that has less than these.
+	const manifest = `{"name": "app", "dependencies": {"@koishijs/plugin-http": "0.6.3", "@koishijs/plugin-proxy-agent": "0.3.3"}}`
+	if err := os.WriteFile(filepath.Join(app, "package.json"), []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start := func(address string) string {
+		config := "plugins:\n  http: {}\n  memsidecar:\n    address: " + address + "\n"
+		if err := os.WriteFile(filepath.Join(app, "koishi.yml"), []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+		defer cancel()
+		command := exec.CommandContext(ctx, "node", filepath.Join(modules, "koishi", "bin.js"), "start")
+		command.Dir, command.Env = app, sidecartest.Environ()
+		out, err := command.CombinedOutput() // it ends by itself, having no platform to listen to
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return string(out)
+	}
+	if log := start("127.0.0.1:7420"); !strings.Contains(log, "apply plugin memsidecar") || strings.Contains(log, "[E]") || strings.Contains(log, "[W]") {
+		t.Errorf("it does not start:\n%s", log)
+	}
+	if log := start("memory.example:7420"); !strings.Contains(log, "set security to tls") {
+		t.Errorf("koishi.yml is not read:\n%s", log)
 	}
 }
