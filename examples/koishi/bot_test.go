@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -239,15 +238,10 @@ func expect(t *testing.T, got, want string) {
 	}
 }
 
-// socketPath is short enough for a Unix socket, and stays the same when the sidecar is started again.
+// socketPath is an address that stays the same when the sidecar is started again.
 func socketPath(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "koishi")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return "unix:" + filepath.Join(dir, "s")
+	return "unix:" + filepath.Join(t.TempDir(), "s")
 }
 
 // settle returns when all that these people said is considered.

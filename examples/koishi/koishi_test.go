@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/memsidecar/memsidecar/client"
 	"github.com/memsidecar/memsidecar/internal/sidecartest"
@@ -74,6 +75,16 @@ func TestConversation(t *testing.T) {
 	if strings.Contains(model.last(), "risotto") {
 		t.Errorf("the model was told in a group what was said in private: %s", model.last())
 	}
+	b.flush()
+	expect(t, b.group("kitchen", "bob", `<at id="514"/> <at id="alice" name="Alice"/> is right.`), ignorant)
+	if asked := model.last(); !strings.Contains(asked, "And with mushrooms?") || !strings.Contains(asked, "Alice is right.") || strings.Contains(asked, "514") {
+		t.Errorf("the model was asked %s", asked)
+	}
+	b.flush()
+	expect(t, b.group("kitchen", "alice", `<at id="514"/> Thank you!`), ignorant)
+	if asked := model.last(); !strings.Contains(asked, "@Alice is right.") || strings.Contains(asked, "514") {
+		t.Errorf("the model was asked %s", asked)
+	}
 }
 
 // TestOutage: a bot whose sidecar is away answers, and says why it does so without memory; when the sidecar is back, so is the
@@ -83,7 +94,9 @@ func TestOutage(t *testing.T) {
 	model := newChatModel(t)
 	options := sidecartest.Options{Dir: filepath.Join(t.TempDir(), "data"), Listen: socketPath(t)}
 	s := sidecartest.Start(t, options)
-	b := startBot(t, model.config(s.Addr))
+	config := model.config(s.Addr)
+	config["callTimeout"] = 2000 // so that what waits is tried more than once
+	b := startBot(t, config)
 	expect(t, b.direct("alice", "Hi! I am allergic to peanuts. What can I cook tonight?"), ignorant)
 	b.flush()
 	settle(t, s.Addr, "", []string{"alice"})
@@ -100,8 +113,17 @@ func TestOutage(t *testing.T) {
 		t.Errorf("the log does not say once why there is no memory:\n%s", log)
 	}
 
+	for giveUp := time.Now().Add(sidecartest.Patience); !strings.Contains(b.written(), "waits to be handed over"); {
+		if b.order(map[string]any{"flush": 100}) != "false" || time.Now().After(giveUp) {
+			t.Fatalf("what is said while the sidecar is away does not wait:\n%s", b.written())
+		}
+	}
+
 	s = sidecartest.Start(t, options)
 	b.flush()
+	if !strings.Contains(b.written(), "is handed over: 2 dialogues") {
+		t.Errorf("the log does not say that what waited is handed over:\n%s", b.written())
+	}
 	settle(t, s.Addr, "", []string{"alice"})
 	expect(t, b.direct("alice", "Can I have a peanut cookie?"), "I know: The user is allergic to peanuts.")
 	expect(t, b.direct("alice", "Do I live in Lisbon?"), "I know: The user lives in Lisbon.")

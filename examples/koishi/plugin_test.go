@@ -40,7 +40,7 @@ func buildPlugin(t *testing.T) string {
 	built.Lock()
 	defer built.Unlock()
 	if built.dir == "" && built.err == nil {
-		built.dir, built.err = os.MkdirTemp("", "memsidecar-koishi-")
+		built.dir, built.err = os.MkdirTemp("", "memsidecar-koishi-") //nolint:usetesting // it outlives the test that builds it
 		if built.err == nil {
 			built.err = build(built.dir)
 		}
@@ -122,7 +122,7 @@ func TestProtoIsCopied(t *testing.T) {
 		if !strings.Contains(packed, fmt.Sprintf("%q", "proto/"+path)) {
 			t.Errorf("%s is not packed", entry.Name())
 		}
-		want, wantErr := os.ReadFile(filepath.Join("../../proto", path))
+		want, wantErr := os.ReadFile(filepath.Join("..", "..", "proto", path))
 		got, gotErr := os.ReadFile(filepath.Join(dir, "proto", path))
 		if string(got) != string(want) {
 			t.Errorf("%s is not as in the repository", path)

@@ -16,7 +16,7 @@ export function apply(ctx: Context, config: Chat) {
   const log = ctx.logger('memory')
 
   ctx.middleware(async (session, next) => {
-    const said = plain(h.parse(session.stripped.content ?? ''))
+    const said = plain(session.elements ?? [], session.selfId)
     if (!said || !session.isDirect && !session.stripped.appel) return next()
     try {
       return h.text(await answer(session, said))

@@ -23,7 +23,7 @@ export function apply(ctx: Context) {
     const answered = (answers.get(session.id) ?? []).filter(Boolean)
     answers.delete(session.id)
     if (answered.length === 0 || session.argv?.command || session.event.user?.isBot) return
-    const said = plain(session.elements ?? [])
+    const said = plain(session.elements ?? [], session.selfId)
     if (!said) return
     ctx.memory.consider(session, [
       { role: 'user', content: said, time: session.timestamp },

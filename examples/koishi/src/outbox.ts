@@ -12,8 +12,8 @@ const patience = 10
 
 export interface Listener {
   /** Something waits, and this is why. Once for each outage. */
-  waiting(count: number, reason: string): void
-  /** Nothing waits any more. */
+  waiting(reason: string): void
+  /** Nothing waits any more, and so many did that are acknowledged now. */
   handedOver(count: number): void
   /** One is given up. */
   lost(reason: string): void
@@ -28,7 +28,7 @@ export class Outbox<T> {
   private readonly settled: (() => void)[] = []
   private running = false
   private closed = false
-  private delayed = 0
+  private delayed = false // since something of what waits could not be handed over
   private wake?: () => void
 
   /** send must be repeatable, throw a CallError, and wait for a sidecar that is away until its deadline. */
@@ -55,7 +55,7 @@ export class Outbox<T> {
       const timer = setTimeout(() => resolve(false), timeout)
       this.settled.push(() => {
         clearTimeout(timer)
-        resolve(true)
+        resolve(this.queue.length === 0)
       })
     })
   }
@@ -71,19 +71,21 @@ export class Outbox<T> {
   private async run() {
     this.running = true
     let attempts = 0
+    let late = 0
     while (this.queue.length > 0 && !this.closed) {
       const item = this.queue[0]
       try {
         await this.send(item)
+        if (this.delayed) late++
       } catch (error) {
         attempts++
         const code = error instanceof CallError ? error.code : status.UNKNOWN
         const reason = error instanceof Error ? error.message : String(error)
         if (passing.has(code) && !(code === status.RESOURCE_EXHAUSTED && attempts >= patience)) {
-          if (this.delayed === 0) this.listener.waiting(this.queue.length, reason)
-          this.delayed = Math.max(this.delayed, this.queue.length)
+          if (!this.delayed) this.listener.waiting(reason)
+          this.delayed = true
           // A deadline was long enough already; an answer that says no comes at once.
-          if (code !== status.DEADLINE_EXCEEDED) await this.pause(Math.min(100 * 2 ** attempts, 30_000))
+          if (code !== status.DEADLINE_EXCEEDED && !this.closed) await this.pause(Math.min(100 * 2 ** attempts, 30_000))
           continue
         }
         this.listener.lost(reason)
@@ -92,8 +94,8 @@ export class Outbox<T> {
       if (this.queue[0] === item) this.queue.shift()
     }
     this.running = false
-    if (this.delayed > 0 && !this.closed) this.listener.handedOver(this.delayed)
-    this.delayed = 0
+    if (this.delayed && !this.closed) this.listener.handedOver(late)
+    this.delayed = false
     for (const done of this.settled.splice(0)) done()
   }
 

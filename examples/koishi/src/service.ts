@@ -61,7 +61,7 @@ export class MemoryService extends Service<Connection> {
     super(ctx, 'memory', true)
     this.client = new Client(connection)
     this.outbox = new Outbox((dialogue) => this.handOver(dialogue), {
-      waiting: (_, reason) => this.log.warn('what is said waits to be handed over: %s', reason),
+      waiting: (reason) => this.log.warn('what is said waits to be handed over: %s', reason),
       handedOver: (count) => this.log.info('what was said in the meantime is handed over: %d dialogues', count),
       lost: (reason) => this.log.error('a dialogue is not remembered: %s', reason),
     })
