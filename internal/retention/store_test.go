@@ -17,7 +17,9 @@ func TestMemoriesOfBefore(t *testing.T) {
 	s.apply(ann, said("a", explicit), said("b", nil), said("c", old(1)), said("d", old(2)))
 	s.apply(ben, said("a", nil))
 	err := s.storage.Write(t.Context(), func(tx *sqlite.Tx) error { // as it was
-		for statement := range strings.SplitSeq(`DROP TRIGGER memories_added; DROP TRIGGER memories_deleted; DROP TRIGGER memories_made_explicit;
+		for statement := range strings.SplitSeq(`DROP TRIGGER users_memories_counted; DROP TRIGGER users_deleted; DROP TRIGGER messages_added;
+			DROP TRIGGER messages_deleted; DROP TRIGGER messages_rewritten; DROP TABLE namespace_usage;
+			ALTER TABLE users DROP COLUMN message_bytes; DROP TRIGGER memories_added; DROP TRIGGER memories_deleted; DROP TRIGGER memories_made_explicit;
 			DROP INDEX users_crowded; DROP INDEX users_full; DROP INDEX memories_withdrawn; DROP INDEX memories_expired;
 			DROP INDEX memories_outdated; ALTER TABLE users DROP COLUMN memories; ALTER TABLE users DROP COLUMN explicit_memories;
 			DROP TABLE keys; DROP INDEX considerations_ended; DROP INDEX considerations_given_up;
