@@ -19,8 +19,12 @@ import (
 // UPDATE_DOCS=1 what differs is written into the file.
 func TestGRPCurl(t *testing.T) { perform(t, "../docs/grpcurl.md", "$ grpcurl", "$ memsidecar") }
 
-// TestReadme does so with those blocks of the README that begin with grpcurl.
-func TestReadme(t *testing.T) { perform(t, "../README.md", "$ grpcurl") }
+// TestReadme does so with the READMEs.
+func TestReadme(t *testing.T) {
+	for _, name := range []string{"README.md", "README.zh-CN.md"} {
+		t.Run(name, func(t *testing.T) { perform(t, "../"+name, "$ ./memsidecar") })
+	}
+}
 
 // perform runs the commands of a file's blocks that begin in one of these ways.
 func perform(t *testing.T, path string, begins ...string) {
@@ -46,7 +50,7 @@ func perform(t *testing.T, path string, begins ...string) {
 		}
 	}
 	if len(doc.commands) == 0 {
-		t.Skip("it shows no such command")
+		t.Errorf("%s shows no such command", path)
 	}
 	if os.Getenv("UPDATE_DOCS") != "" && len(changed) > 0 {
 		if err := os.WriteFile(path, []byte(restore(doc.write(changed))), 0o600); err != nil {
@@ -111,7 +115,8 @@ func newStage(t *testing.T) *stage {
 	}
 	err = errors.Join(authority.Leaf("server", "localhost"), os.Mkdir(bin, 0o700),
 		os.Symlink(strings.TrimSpace(string(path)), filepath.Join(bin, "grpcurl")),
-		os.Symlink(sidecartest.Binary(t), filepath.Join(bin, "memsidecar")))
+		os.Symlink(sidecartest.Binary(t), filepath.Join(bin, "memsidecar")),
+		os.Symlink(sidecartest.Binary(t), filepath.Join(s.dir, "memsidecar")))
 	if err != nil {
 		t.Fatal(err)
 	}
