@@ -36,6 +36,8 @@ func TestDays(t *testing.T) {
 		{"I am nervous about tomorrow's exam", []string{"The user is nervous about the 2026-03-05 exam."}},
 		{"I have to hand in my thesis by tonight", []string{"The user has to hand in their thesis by the evening of 2026-03-04 (Wednesday)."}},
 		{"I met my sister on Monday", []string{"The user met their sister on 2026-03-02 (Monday)."}},
+		{"I decided to cook for my sister on Friday", []string{"The user decided to cook for their sister on 2026-03-06 (Friday)."}},
+		{"I promised to call my sister on Monday", []string{"The user promised to call their sister on 2026-03-09 (Monday)."}},
 		{"I'm meeting my sister on Monday", []string{"The user is meeting their sister on 2026-03-09 (Monday)."}},
 		{"I go to yoga every Monday", []string{"The user goes to yoga every Monday."}},
 		{"My sister is visiting me next month", []string{"The user's sister is visiting them in April 2026."}},
