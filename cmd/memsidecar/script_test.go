@@ -1,4 +1,4 @@
-//go:build unix
+//go:build unix && !race
 
 package main
 
@@ -27,7 +27,7 @@ import (
 const scripts = "testdata/script"
 
 // TestScripts runs the transcripts in testdata/script: the real binary against a real sidecar in a process of its own.
-// Beyond testscript's own commands they have those of scriptCommands.
+// Beyond testscript's own commands they have those of scriptCommands. Not with the race detector, which the binary is built without.
 func TestScripts(t *testing.T) {
 	bin := filepath.Dir(binary(t))
 	testscript.Run(t, testscript.Params{
