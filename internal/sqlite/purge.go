@@ -11,9 +11,20 @@ import (
 
 // purging is how the purges stand.
 type purging struct {
+	turn chan struct{} // holds a token while a purge is under way: one serves all who asked before it began
+
 	mu          sync.Mutex
 	asked, done int64     // how many were asked for, and how many of these are done
 	since       time.Time // when the oldest that waits was asked for; zero for none
+	begun       int64     // how many attempts were
+	ended       attempt   // the last
+}
+
+// attempt is one that was made, and what came of it.
+type attempt struct {
+	number int64
+	done   bool
+	err    error
 }
 
 // ask notes a purge that is to be done and returns its number.
@@ -27,29 +38,46 @@ func (p *purging) ask() int64 {
 	return p.asked
 }
 
-// finish notes that everything that was asked for up to a number is done.
-func (p *purging) finish(number int64) {
+// attempts is how many were begun.
+func (p *purging) attempts() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.done = max(p.done, number); p.asked == p.done {
-		p.since = time.Time{}
-	}
+	return p.begun
 }
 
-// last is the number of the last purge that was asked for.
-func (p *purging) last() int64 {
+// begin begins an attempt, unless one was begun and has ended since there were so many: then that is the answer. What was asked
+// for until now is served by it. The turn must be the caller's.
+func (p *purging) begin(since int64) (earlier *attempt, number, serves int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.asked
+	if p.ended.number > since {
+		ended := p.ended
+		return &ended, 0, 0
+	}
+	p.begun++
+	return nil, p.begun, p.asked
+}
+
+// end notes what came of an attempt.
+func (p *purging) end(a attempt, serves int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = a
+	if !a.done {
+		return
+	}
+	if p.done = max(p.done, serves); p.asked == p.done {
+		p.since = time.Time{}
+	}
 }
 
 // patience is how long Purge tries: reads take microseconds to milliseconds, and a few short pauses outlast them. A large
 // file takes longer to look through, and longer still the first time.
 const patience = 2 * time.Second
 
-// Purge implements Access.
+// Purge implements Access. Those who ask while a purge is under way share the next one.
 func (s *Storage) Purge(ctx context.Context) (done bool, err error) {
-	number := s.due.ask()
+	s.due.ask()
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = 5*time.Millisecond, 200*time.Millisecond
 	done, err = backoff.Retry(ctx, func() (bool, error) {
@@ -62,9 +90,7 @@ func (s *Storage) Purge(ctx context.Context) (done bool, err error) {
 		}
 		return true, nil
 	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(patience))
-	if done {
-		s.due.finish(number)
-	} else {
+	if !done {
 		signal(s.purge)
 	}
 	if errors.Is(err, errLogInUse) {
@@ -89,11 +115,26 @@ func (s *Storage) PurgeWaiting() time.Time {
 
 var errLogInUse = errors.New("a reader uses the write-ahead log")
 
+// purgeOnce makes an attempt that begins after it was called, or takes the answer of somebody else's that did.
 func (s *Storage) purgeOnce(ctx context.Context) (done bool, err error) {
+	since := s.due.attempts()
+	select {
+	case s.due.turn <- struct{}{}:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	defer func() { <-s.due.turn }()
+	earlier, number, serves := s.due.begin(since)
+	if earlier != nil {
+		return earlier.done, earlier.err
+	}
 	err = s.do(func(db *database) (err error) {
 		done, err = db.purge(ctx)
 		return err
 	})
+	if err == nil || ctx.Err() == nil { // that this caller gave up is no answer for others
+		s.due.end(attempt{number, done, err}, serves)
+	}
 	return done, err
 }
 
@@ -115,12 +156,9 @@ func (s *Storage) purgeLater(ctx context.Context) {
 			case <-s.purge: // asked for meanwhile; this attempt serves that as well
 			default:
 			}
-			number, begin := s.due.last(), time.Now()
+			begin := time.Now()
 			done, _ = s.purgeOnce(ctx) // an outage has its own log line
 			rest = max(s.options.RetryMin, 20*time.Since(begin))
-			if done {
-				s.due.finish(number)
-			}
 		}
 		s.options.Log.Info("deleted data is purged from the files")
 	}
@@ -149,14 +187,11 @@ func markUnpurged(ctx context.Context, tx *Tx, unpurged bool) error {
 // shows only then. It empties the log, in which there may still be what a process that was killed had deleted, and reports
 // whether a purge is still to be done.
 func (d *database) prove(ctx context.Context) (unpurged bool, err error) {
-	if err := d.submit(ctx, &writeRequest{fn: func(tx *Tx) error {
+	emptied, err := d.empty(ctx, func(tx *Tx) error {
 		if unpurged, err = isUnpurged(ctx, tx); err != nil {
 			return err
 		}
 		return markUnpurged(ctx, tx, unpurged)
-	}}); err != nil {
-		return false, err
-	}
-	emptied, err := d.checkpoint(ctx)
+	})
 	return unpurged || !emptied, err
 }
