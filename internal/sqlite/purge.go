@@ -11,7 +11,7 @@ import (
 
 // purging is how the purges stand.
 type purging struct {
-	turn chan struct{} // holds a token while a purge is under way: one serves all who asked before it began
+	turn chan struct{} // holds a token while somebody purges: that serves all who asked before it began
 
 	mu          sync.Mutex
 	asked, done int64     // how many were asked for, and how many of these are done
@@ -25,6 +25,7 @@ type attempt struct {
 	number int64
 	done   bool
 	err    error
+	took   time.Duration
 }
 
 // ask notes a purge that is to be done and returns its number.
@@ -45,17 +46,19 @@ func (p *purging) attempts() int64 {
 	return p.begun
 }
 
-// begin begins an attempt, unless one was begun and has ended since there were so many: then that is the answer. What was asked
-// for until now is served by it. The turn must be the caller's.
-func (p *purging) begin(since int64) (earlier *attempt, number, serves int64) {
+// last is the attempt that ended last.
+func (p *purging) last() attempt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ended.number > since {
-		ended := p.ended
-		return &ended, 0, 0
-	}
+	return p.ended
+}
+
+// begin begins an attempt. What was asked for until now is served by it.
+func (p *purging) begin() (number, serves int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.begun++
-	return nil, p.begun, p.asked
+	return p.begun, p.asked
 }
 
 // end notes what came of an attempt.
@@ -75,9 +78,29 @@ func (p *purging) end(a attempt, serves int64) {
 // file takes longer to look through, and longer still the first time.
 const patience = 2 * time.Second
 
-// Purge implements Access. Those who ask while a purge is under way share the next one.
+// Purge implements Access. One who asks purges, and tries again, for all; of the others each takes an answer that was begun after
+// it had asked.
 func (s *Storage) Purge(ctx context.Context) (done bool, err error) {
 	s.due.ask()
+	if done, err = s.purgeWithin(ctx, patience); !done {
+		signal(s.purge)
+	}
+	return done, err
+}
+
+// purgeWithin tries for a while, but once at least.
+func (s *Storage) purgeWithin(ctx context.Context, d time.Duration) (done bool, err error) {
+	asked, since := time.Now(), s.due.attempts()
+	select {
+	case s.due.turn <- struct{}{}:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	defer func() { <-s.due.turn }()
+	left := d - time.Since(asked)
+	if last := s.due.last(); last.number > since && (last.done || last.err != nil || left <= 0) {
+		return last.done, last.err
+	}
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = 5*time.Millisecond, 200*time.Millisecond
 	done, err = backoff.Retry(ctx, func() (bool, error) {
@@ -89,10 +112,7 @@ func (s *Storage) Purge(ctx context.Context) (done bool, err error) {
 			return false, errLogInUse
 		}
 		return true, nil
-	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(patience))
-	if !done {
-		signal(s.purge)
-	}
+	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(max(left, 1))) // 0 would be for ever
 	if errors.Is(err, errLogInUse) {
 		err = nil
 	}
@@ -115,25 +135,16 @@ func (s *Storage) PurgeWaiting() time.Time {
 
 var errLogInUse = errors.New("a reader uses the write-ahead log")
 
-// purgeOnce makes an attempt that begins after it was called, or takes the answer of somebody else's that did.
+// purgeOnce makes an attempt. The turn must be the caller's.
 func (s *Storage) purgeOnce(ctx context.Context) (done bool, err error) {
-	since := s.due.attempts()
-	select {
-	case s.due.turn <- struct{}{}:
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-	defer func() { <-s.due.turn }()
-	earlier, number, serves := s.due.begin(since)
-	if earlier != nil {
-		return earlier.done, earlier.err
-	}
+	number, serves := s.due.begin()
+	begun := time.Now()
 	err = s.do(func(db *database) (err error) {
 		done, err = db.purge(ctx)
 		return err
 	})
 	if err == nil || ctx.Err() == nil { // that this caller gave up is no answer for others
-		s.due.end(attempt{number, done, err}, serves)
+		s.due.end(attempt{number, done, err, time.Since(begun)}, serves)
 	}
 	return done, err
 }
@@ -156,9 +167,8 @@ func (s *Storage) purgeLater(ctx context.Context) {
 			case <-s.purge: // asked for meanwhile; this attempt serves that as well
 			default:
 			}
-			begin := time.Now()
-			done, _ = s.purgeOnce(ctx) // an outage has its own log line
-			rest = max(s.options.RetryMin, 20*time.Since(begin))
+			done, _ = s.purgeWithin(ctx, 0) // an outage has its own log line
+			rest = max(s.options.RetryMin, 20*s.due.last().took)
 		}
 		s.options.Log.Info("deleted data is purged from the files")
 	}
