@@ -50,13 +50,14 @@ func (k *Keeper) forget(ctx context.Context, user memory.User) (r Receipt, err e
 	defer k.Uncache() // nothing of the user runs that could fill it again
 	// What is written in the background comes first: others' records of what is considered together are changed below. What
 	// does not rest on each other is deleted at the same time, and shares commits: the user's calls wait until all is.
-	if err = together(ctx, func(ctx context.Context) (err error) {
+	err = together(ctx, func(ctx context.Context) (err error) {
 		r.Traces, err = k.Traces.Forget(ctx, user)
 		return err
 	}, func(ctx context.Context) (err error) {
 		r.Digests, err = k.Digests.Forget(ctx, user)
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return r, err
 	}
 	said, err := k.Sessions.Forget(ctx, user)

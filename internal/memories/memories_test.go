@@ -201,8 +201,16 @@ func keeper(w *world) *memories.Keeper {
 // after the sessions, of which jobs are made; whatever fails, they are let go on.
 func TestForgetOrder(t *testing.T) {
 	parts := [][]string{
-		{"bar"}, {"bar digests"}, {"digests", "traces"}, {"sessions"}, {"jobs"}, {"digests", "files", "memories", "results", "settings", "tokens"},
-		{"uncache"}, {"release"}, {"release digests"}, {"purge"},
+		{"bar"},
+		{"bar digests"},
+		{"digests", "traces"},
+		{"sessions"},
+		{"jobs"},
+		{"digests", "files", "memories", "results", "settings", "tokens"},
+		{"uncache"},
+		{"release"},
+		{"release digests"},
+		{"purge"},
 	}
 	const deleting = 6 // parts
 	for _, failAt := range append(slices.Concat(parts[:deleting]...), "purge", "") {

@@ -28,15 +28,14 @@ type attempt struct {
 	took   time.Duration
 }
 
-// ask notes a purge that is to be done and returns its number.
-func (p *purging) ask() int64 {
+// ask notes a purge that is to be done.
+func (p *purging) ask() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.asked == p.done {
 		p.since = time.Now()
 	}
 	p.asked++
-	return p.asked
 }
 
 // attempts is how many were begun.
@@ -167,10 +166,15 @@ func (s *Storage) purgeLater(ctx context.Context) {
 			case <-s.purge: // asked for meanwhile; this attempt serves that as well
 			default:
 			}
+			if s.PurgeWaiting().IsZero() { // somebody who waited for it was faster
+				break
+			}
 			done, _ = s.purgeWithin(ctx, 0) // an outage has its own log line
 			rest = max(s.options.RetryMin, 20*s.due.last().took)
+			if done {
+				s.options.Log.Info("deleted data is purged from the files")
+			}
 		}
-		s.options.Log.Info("deleted data is purged from the files")
 	}
 }
 

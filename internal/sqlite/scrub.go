@@ -177,5 +177,6 @@ func (d *database) purge(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 	}
-	return true, d.submit(ctx, &writeRequest{fn: mark(false)})
+	err = d.submit(ctx, &writeRequest{fn: mark(false)})
+	return err == nil, err
 }
