@@ -330,3 +330,17 @@ func TestCopiesBesideTheWriter(t *testing.T) {
 		}
 	})
 }
+
+// TestSQLiteMayCopyBesideTheWriter: before 3.51.3 a checkpoint beside a writer could damage the database (the "WAL-reset bug",
+// https://www.sqlite.org/wal.html#walresetbug).
+func TestSQLiteMayCopyBesideTheWriter(t *testing.T) {
+	s := open(t, sqlite.Options{Dir: t.TempDir()})
+	var version [3]int
+	text := value[string](t, s, `SELECT sqlite_version()`)
+	if _, err := fmt.Sscanf(text, "%d.%d.%d", &version[0], &version[1], &version[2]); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Compare(version[:], []int{3, 51, 3}) < 0 {
+		t.Errorf("SQLite is %s", text)
+	}
+}
