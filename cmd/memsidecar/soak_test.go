@@ -48,12 +48,13 @@ func TestSoak(t *testing.T) {
 	s := &soak{T: t, process: p, dir: dir, http: soakHTTP(t, p)}
 	target := &load.Target{Client: p.MemoryServiceClient, Namespace: "soak", Prefix: "soak", Users: 20, Memories: 50}
 	mustDo(t, target.Prepare(t.Context(), func() {}))
+	forgets := soakPercent(t, soakForgetsVar, 0.5) // with twenty users and 100 calls a second each is forgotten every 40 s
 	mix := load.Mix{
 		Rate: 100, Duration: max(2*time.Second, min(duration/10, 2*time.Minute)), InFlight: 256,
 		Kinds: []load.Kind{
 			{Name: "Retrieve", Share: 70, Call: target.Retrieve},
-			{Name: "ConsiderMemorizing", Share: 29.5, Call: target.Consider},
-			{Name: "ForgetUser", Share: 0.5, Call: target.Forget}, // each user every 40 s
+			{Name: "ConsiderMemorizing", Share: 30 - forgets, Call: target.Consider},
+			{Name: "ForgetUser", Share: forgets, Call: target.Forget},
 		},
 	}
 	s.run(mix, nil) // warms up
@@ -61,7 +62,9 @@ func TestSoak(t *testing.T) {
 
 	mix.Duration, mix.Seed = duration, 1
 	var samples []taken
+	plenty := s.scarce(soakPercent(t, soakRunsVar, 100))
 	s.run(mix, func() { samples = append(samples, s.take()) })
+	plenty()
 	after := s.rest(func(now taken) bool {
 		return now.goroutines <= before.goroutines+soakGoroutines && now.files <= before.files+soakFiles
 	})

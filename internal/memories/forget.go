@@ -3,6 +3,8 @@ package memories
 import (
 	"context"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/results"
 )
@@ -46,11 +48,16 @@ func (k *Keeper) forget(ctx context.Context, user memory.User) (r Receipt, err e
 	}
 	defer release()
 	defer k.Uncache() // nothing of the user runs that could fill it again
-	// What is written in the background comes first: others' records of what is considered together are changed below.
-	if r.Traces, err = k.Traces.Forget(ctx, user); err != nil {
-		return r, err
-	}
-	if r.Digests, err = k.Digests.Forget(ctx, user); err != nil {
+	// What is written in the background comes first: others' records of what is considered together are changed below. What
+	// does not rest on each other is deleted at the same time, and shares commits: the user's calls wait until all is.
+	err = together(ctx, func(ctx context.Context) (err error) {
+		r.Traces, err = k.Traces.Forget(ctx, user)
+		return err
+	}, func(ctx context.Context) (err error) {
+		r.Digests, err = k.Digests.Forget(ctx, user)
+		return err
+	})
+	if err != nil {
 		return r, err
 	}
 	said, err := k.Sessions.Forget(ctx, user)
@@ -63,25 +70,36 @@ func (k *Keeper) forget(ctx context.Context, user memory.User) (r Receipt, err e
 		return r, err
 	}
 	r.Considerations, r.Messages = forgotten.Considerations, forgotten.Messages
-	rest, err := k.Digests.Forget(ctx, user) // what somebody's messages to this user have added meanwhile
-	if err != nil {
-		return r, err
-	}
-	r.Digests += rest
-	if r.Files, err = k.DigestFiles(user); err != nil {
-		return r, err
-	}
-	if r.Results, err = k.Results.Forget(ctx, user); err != nil {
-		return r, err
-	}
-	if r.Settings, err = k.Settings.Forget(ctx, user); err != nil {
-		return r, err
-	}
-	if r.Tokens, err = k.Tokens.Forget(ctx, user); err != nil {
-		return r, err
-	}
-	r.Memories, err = k.Store.Forget(ctx, user)
+	err = together(ctx, func(ctx context.Context) error {
+		rest, err := k.Digests.Forget(ctx, user) // what somebody's messages to this user have added meanwhile
+		if r.Digests += rest; err != nil {
+			return err
+		}
+		r.Files, err = k.DigestFiles(user)
+		return err
+	}, func(ctx context.Context) (err error) {
+		r.Results, err = k.Results.Forget(ctx, user)
+		return err
+	}, func(ctx context.Context) (err error) {
+		r.Settings, err = k.Settings.Forget(ctx, user)
+		return err
+	}, func(ctx context.Context) (err error) {
+		r.Tokens, err = k.Tokens.Forget(ctx, user)
+		return err
+	}, func(ctx context.Context) (err error) {
+		r.Memories, err = k.Store.Forget(ctx, user)
+		return err
+	})
 	return r, err
+}
+
+// together does all at the same time, and waits for all; the error is the first.
+func together(ctx context.Context, all ...func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, one := range all {
+		group.Go(func() error { return one(ctx) })
+	}
+	return group.Wait()
 }
 
 // Delete deletes a memory, and its words from what is kept of how it came about, and from the files of digests. Its bytes are

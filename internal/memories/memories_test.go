@@ -6,7 +6,9 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/budget"
@@ -24,14 +26,22 @@ import (
 type world struct {
 	vectorstore.Store // of which only what is below is called
 	failAt            string
+	mu                sync.Mutex
 	steps             []string
+	meets             map[string]*sync.WaitGroup // steps that end when as many have begun
 	applied           [][]vectorstore.Entry
 }
 
 var errFailed = errors.New("failed on purpose")
 
 func (w *world) step(name string) error {
+	w.mu.Lock()
 	w.steps = append(w.steps, name)
+	w.mu.Unlock()
+	if meet := w.meets[name]; meet != nil {
+		meet.Done()
+		meet.Wait()
+	}
 	if name == w.failAt {
 		return errFailed
 	}
@@ -190,22 +200,40 @@ func keeper(w *world) *memories.Keeper {
 // TestForgetOrder: jobs are barred first and until the end, so that none stores anything after the deletion, and deleted
 // after the sessions, of which jobs are made; whatever fails, they are let go on.
 func TestForgetOrder(t *testing.T) {
-	whole := []string{
-		"bar", "bar digests", "traces", "digests", "sessions", "jobs", "digests", "files", "results", "settings", "tokens", "memories",
-		"uncache", "release", "release digests", "purge",
+	parts := [][]string{
+		{"bar"},
+		{"bar digests"},
+		{"digests", "traces"},
+		{"sessions"},
+		{"jobs"},
+		{"digests", "files", "memories", "results", "settings", "tokens"},
+		{"uncache"},
+		{"release"},
+		{"release digests"},
+		{"purge"},
 	}
-	for _, failAt := range append(slices.Clone(whole[:12]), "purge", "") {
+	const deleting = 6 // parts
+	for _, failAt := range append(slices.Concat(parts[:deleting]...), "purge", "") {
 		w := &world{failAt: failAt}
 		receipt, err := keeper(w).Forget(t.Context(), memory.User{})
-		want := whole
-		switch i := slices.Index(whole, failAt); {
+		want := slices.Concat(parts...)
+		switch i := slices.IndexFunc(parts, func(part []string) bool { return slices.Contains(part, failAt) }); {
 		case failAt == "bar":
-			want = whole[:1]
+			want = parts[0]
 		case failAt == "bar digests":
-			want = append(slices.Clone(whole[:2]), "release")
-		case failAt == "purge":
-		case i >= 0:
-			want = append(slices.Clone(whole[:i+1]), "uncache", "release", "release digests")
+			want = []string{"bar", "bar digests", "release"}
+		case i >= 0 && i < deleting:
+			want = append(slices.Concat(parts[:i+1]...), "uncache", "release", "release digests")
+		}
+		begin := 0
+		for _, part := range parts[:deleting] { // what is done at the same time comes in any order
+			if end := begin + len(part); end <= len(w.steps) {
+				slices.Sort(w.steps[begin:end])
+				begin = end
+			}
+			if slices.Contains(part, failAt) {
+				break
+			}
 		}
 		if !slices.Equal(w.steps, want) {
 			t.Errorf("failing at %q: did %q, want %q", failAt, w.steps, want)
@@ -217,6 +245,22 @@ func TestForgetOrder(t *testing.T) {
 			t.Errorf("the receipt is %+v", receipt)
 		}
 	}
+}
+
+// TestForgetAtTheSameTime: what does not rest on each other is deleted at the same time, so that it shares commits: a user's
+// calls wait until all is.
+func TestForgetAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // a step that waits for one that comes later ends the test
+		w := &world{meets: map[string]*sync.WaitGroup{}}
+		var all sync.WaitGroup
+		for _, name := range []string{"files", "results", "settings", "tokens", "memories"} {
+			all.Add(1)
+			w.meets[name] = &all
+		}
+		if _, err := keeper(w).Forget(t.Context(), memory.User{}); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestDeleteSessionOrder: the session goes last, so that after a failure the same call does the rest.

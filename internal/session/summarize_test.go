@@ -133,6 +133,7 @@ func TestSummaryOfEachAgent(t *testing.T) {
 		w.exchange(one, 0, 20)
 		w.exchange(two, 100, 103)
 		w.exchange(one, 20, 25)
+		w.pass(time.Minute) // a summary that was made while messages came in is due again after a pause
 		agent := func(id string) session.Context {
 			r := w.request(one)
 			r.AgentID = &id

@@ -50,6 +50,7 @@ type database struct {
 	vault   *vault // nil: it is not encrypted
 	readers *pool
 	writer  *sql.DB
+	copier  *sql.DB // copies the log into the file beside the writer, see empty
 	conn    *sql.Conn
 	tx      Tx
 
@@ -66,8 +67,8 @@ type database struct {
 }
 
 type writeRequest struct {
-	fn    func(*Tx) error
-	purge func(context.Context) error // instead of fn: outside of any transaction
+	fn    func(*Tx) error             // may be nil when there is after
+	after func(context.Context) error // outside of any transaction, when fn is committed; may be nil
 	state atomic.Int32
 	done  chan error
 }
@@ -131,6 +132,10 @@ func openDatabase(ctx context.Context, dir string, options Options) (_ *database
 		return nil, err
 	}
 	d.tx = Tx{conn: d.conn, stmts: map[string]*sql.Stmt{}}
+	if d.copier, err = sql.Open("sqlite", dsn(path, d.vault, false)); err != nil {
+		return nil, err
+	}
+	d.copier.SetMaxOpenConns(1)
 	readers, err := sql.Open("sqlite", dsn(path, d.vault, true))
 	if err != nil {
 		return nil, err
@@ -205,6 +210,9 @@ func (d *database) closeFiles() {
 	// The readers go first: the last connection to close checkpoints the log, which a query_only one cannot.
 	if d.readers != nil {
 		err = errors.Join(err, d.readers.close())
+	}
+	if d.copier != nil {
+		err = errors.Join(err, d.copier.Close())
 	}
 	if d.writer != nil {
 		err = errors.Join(err, d.writer.Close())
@@ -290,22 +298,30 @@ func (d *database) write() {
 	}
 }
 
-// commit runs the batch in one transaction. What one request did is undone alone when it fails.
+// commit runs the batch in one transaction. What one request did is undone alone when it fails. What is to be done after it
+// comes when the others are answered.
 func (d *database) commit(batch []*writeRequest) {
 	ctx := context.Background() // the batch belongs to no single caller
-	var accepted []*writeRequest
+	var accepted, after []*writeRequest
 	for _, r := range batch {
 		switch {
 		case !r.state.CompareAndSwap(waiting, taken):
-		case r.purge != nil:
-			r.done <- r.purge(ctx)
+		case r.fn == nil:
+			after = append(after, r)
 		default:
 			accepted = append(accepted, r)
 		}
 	}
-	if len(accepted) == 0 {
-		return
+	if len(accepted) > 0 {
+		after = append(after, d.commitAccepted(ctx, accepted)...)
 	}
+	for _, r := range after {
+		r.done <- r.after(ctx)
+	}
+}
+
+// commitAccepted answers the requests but for those of which more is to be done.
+func (d *database) commitAccepted(ctx context.Context, accepted []*writeRequest) (after []*writeRequest) {
 	results := make([]error, len(accepted))
 	started := time.Now()
 	err := d.transact(ctx, accepted, results)
@@ -318,12 +334,16 @@ func (d *database) commit(batch []*writeRequest) {
 		}
 	}
 	for i, r := range accepted {
-		if err != nil {
+		switch {
+		case err != nil:
 			r.done <- err
-		} else {
+		case results[i] == nil && r.after != nil:
+			after = append(after, r)
+		default:
 			r.done <- results[i]
 		}
 	}
+	return after
 }
 
 // transact fills results and returns an error when nothing was committed.

@@ -11,45 +11,95 @@ import (
 
 // purging is how the purges stand.
 type purging struct {
+	turn chan struct{} // holds a token while somebody purges: that serves all who asked before it began
+
 	mu          sync.Mutex
 	asked, done int64     // how many were asked for, and how many of these are done
 	since       time.Time // when the oldest that waits was asked for; zero for none
+	begun       int64     // how many attempts were
+	ended       attempt   // the last
 }
 
-// ask notes a purge that is to be done and returns its number.
-func (p *purging) ask() int64 {
+// attempt is one that was made, and what came of it.
+type attempt struct {
+	number int64
+	done   bool
+	err    error
+	took   time.Duration
+}
+
+// ask notes a purge that is to be done.
+func (p *purging) ask() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.asked == p.done {
 		p.since = time.Now()
 	}
 	p.asked++
-	return p.asked
 }
 
-// finish notes that everything that was asked for up to a number is done.
-func (p *purging) finish(number int64) {
+// attempts is how many were begun.
+func (p *purging) attempts() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.done = max(p.done, number); p.asked == p.done {
+	return p.begun
+}
+
+// last is the attempt that ended last.
+func (p *purging) last() attempt {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ended
+}
+
+// begin begins an attempt. What was asked for until now is served by it.
+func (p *purging) begin() (number, serves int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun++
+	return p.begun, p.asked
+}
+
+// end notes what came of an attempt.
+func (p *purging) end(a attempt, serves int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = a
+	if !a.done {
+		return
+	}
+	if p.done = max(p.done, serves); p.asked == p.done {
 		p.since = time.Time{}
 	}
-}
-
-// last is the number of the last purge that was asked for.
-func (p *purging) last() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.asked
 }
 
 // patience is how long Purge tries: reads take microseconds to milliseconds, and a few short pauses outlast them. A large
 // file takes longer to look through, and longer still the first time.
 const patience = 2 * time.Second
 
-// Purge implements Access.
+// Purge implements Access. One who asks purges, and tries again, for all; of the others each takes an answer that was begun after
+// it had asked.
 func (s *Storage) Purge(ctx context.Context) (done bool, err error) {
-	number := s.due.ask()
+	s.due.ask()
+	if done, err = s.purgeWithin(ctx, patience); !done {
+		signal(s.purge)
+	}
+	return done, err
+}
+
+// purgeWithin tries for a while, but once at least.
+func (s *Storage) purgeWithin(ctx context.Context, d time.Duration) (done bool, err error) {
+	asked, since := time.Now(), s.due.attempts()
+	select {
+	case s.due.turn <- struct{}{}:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	defer func() { <-s.due.turn }()
+	left := d - time.Since(asked)
+	if last := s.due.last(); last.number > since && (last.done || last.err != nil || left <= 0) {
+		return last.done, last.err
+	}
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = 5*time.Millisecond, 200*time.Millisecond
 	done, err = backoff.Retry(ctx, func() (bool, error) {
@@ -61,12 +111,7 @@ func (s *Storage) Purge(ctx context.Context) (done bool, err error) {
 			return false, errLogInUse
 		}
 		return true, nil
-	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(patience))
-	if done {
-		s.due.finish(number)
-	} else {
-		signal(s.purge)
-	}
+	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(max(left, 1))) // 0 would be for ever
 	if errors.Is(err, errLogInUse) {
 		err = nil
 	}
@@ -89,11 +134,17 @@ func (s *Storage) PurgeWaiting() time.Time {
 
 var errLogInUse = errors.New("a reader uses the write-ahead log")
 
+// purgeOnce makes an attempt. The turn must be the caller's.
 func (s *Storage) purgeOnce(ctx context.Context) (done bool, err error) {
+	number, serves := s.due.begin()
+	begun := time.Now()
 	err = s.do(func(db *database) (err error) {
 		done, err = db.purge(ctx)
 		return err
 	})
+	if err == nil || ctx.Err() == nil { // that this caller gave up is no answer for others
+		s.due.end(attempt{number, done, err, time.Since(begun)}, serves)
+	}
 	return done, err
 }
 
@@ -115,14 +166,15 @@ func (s *Storage) purgeLater(ctx context.Context) {
 			case <-s.purge: // asked for meanwhile; this attempt serves that as well
 			default:
 			}
-			number, begin := s.due.last(), time.Now()
-			done, _ = s.purgeOnce(ctx) // an outage has its own log line
-			rest = max(s.options.RetryMin, 20*time.Since(begin))
+			if s.PurgeWaiting().IsZero() { // somebody who waited for it was faster
+				break
+			}
+			done, _ = s.purgeWithin(ctx, 0) // an outage has its own log line
+			rest = max(s.options.RetryMin, 20*s.due.last().took)
 			if done {
-				s.due.finish(number)
+				s.options.Log.Info("deleted data is purged from the files")
 			}
 		}
-		s.options.Log.Info("deleted data is purged from the files")
 	}
 }
 
@@ -149,14 +201,11 @@ func markUnpurged(ctx context.Context, tx *Tx, unpurged bool) error {
 // shows only then. It empties the log, in which there may still be what a process that was killed had deleted, and reports
 // whether a purge is still to be done.
 func (d *database) prove(ctx context.Context) (unpurged bool, err error) {
-	if err := d.submit(ctx, &writeRequest{fn: func(tx *Tx) error {
+	emptied, err := d.empty(ctx, func(tx *Tx) error {
 		if unpurged, err = isUnpurged(ctx, tx); err != nil {
 			return err
 		}
 		return markUnpurged(ctx, tx, unpurged)
-	}}); err != nil {
-		return false, err
-	}
-	emptied, err := d.checkpoint(ctx)
+	})
 	return unpurged || !emptied, err
 }

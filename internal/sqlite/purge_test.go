@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -201,5 +203,144 @@ func leaveCopies(t *testing.T, s *sqlite.Storage) {
 	}
 	if since := s.PurgeWaiting(); !since.IsZero() {
 		t.Errorf("a purge waits since %s", since)
+	}
+}
+
+// purges asks for so many purges at the same time. What they answer is to be received from the channel.
+func purges(t *testing.T, s *sqlite.Storage, n int) <-chan bool {
+	t.Helper()
+	answers := make(chan bool, n)
+	for range n {
+		go func() {
+			done, err := s.Purge(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			answers <- done
+		}()
+	}
+	synctest.Wait()
+	return answers
+}
+
+// TestPurgesAreShared: whoever asks for a purge while one is under way waits for the next, and all these share it. The one that
+// is under way does not count: it may have passed what they deleted.
+func TestPurgesAreShared(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var writes atomic.Int64
+		s := open(t, sqlite.Options{Dir: dir, OnCommit: func(n int, _ time.Duration) { writes.Add(int64(n)) }})
+		mustExec(t, s, createNotes)
+		<-purges(t, s, 1) // of what making the database left
+		before := writes.Load()
+		if !<-purges(t, s, 1) {
+			t.Error("not purged")
+		}
+		alone := writes.Load() - before
+
+		release := hold(t, s)
+		before = writes.Load()
+		first := purges(t, s, 1)
+		others := purges(t, s, 20)
+		release()
+		if !<-first {
+			t.Error("the first is not purged")
+		}
+		for range 20 {
+			if !<-others {
+				t.Error("not purged")
+			}
+		}
+		if got := writes.Load() - before - 1; got != 2*alone {
+			t.Errorf("21 purges took %d writes, one takes %d", got, alone)
+		}
+		if since := s.PurgeWaiting(); !since.IsZero() {
+			t.Errorf("a purge waits since %s", since)
+		}
+	})
+}
+
+// TestRefusedPurgesAreShared: also when a reader prevents it one tries for all, and nobody waits longer than alone.
+func TestRefusedPurgesAreShared(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var writes atomic.Int64
+		s := open(t, sqlite.Options{Dir: dir, OnCommit: func(n int, _ time.Duration) { writes.Add(int64(n)) }})
+		mustExec(t, s, createNotes, `INSERT INTO notes (id) VALUES (1)`)
+		release, ended := make(chan struct{}), make(chan error)
+		go func() {
+			ended <- s.Read(t.Context(), func(q sqlite.Querier) (err error) {
+				rows, err := q.Query(t.Context(), `SELECT id FROM notes`)
+				if err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, rows.Close()) }()
+				rows.Next()
+				<-release
+				return rows.Err()
+			})
+		}()
+		synctest.Wait()
+		begin, before := time.Now(), writes.Load()
+		answers := purges(t, s, 30)
+		for range 30 {
+			if <-answers {
+				t.Error("purged in spite of the reader")
+			}
+		}
+		if d := time.Since(begin); d > 3*time.Second {
+			t.Errorf("they took %s", d)
+		}
+		if got := writes.Load() - before; got < 5 || got > 100 { // a try every 200 ms at last, half as much or half as much again
+			t.Errorf("%d attempts in two seconds", got)
+		}
+		close(release)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if since := s.PurgeWaiting(); !since.IsZero() {
+			t.Errorf("a purge waits since %s", since)
+		}
+	})
+}
+
+// TestCopiesBesideTheWriter: what is in the log is copied into the file while others write, so that nobody waits for that: a
+// write that does not end does not prevent it.
+func TestCopiesBesideTheWriter(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, sqlite.Options{Dir: dir})
+		mustExec(t, s, `CREATE TABLE notes (text TEXT)`, `INSERT INTO notes VALUES ('`+secret+`')`)
+		if names := holders(t, dir); !slices.Equal(names, []string{databaseName + "-wal"}) {
+			t.Fatalf("before, it is in %v", names)
+		}
+		release := hold(t, s)
+		answer := purges(t, s, 1)
+		if names := holders(t, dir); !slices.Equal(names, []string{databaseName, databaseName + "-wal"}) {
+			t.Errorf("while somebody writes, it is in %v", names)
+		}
+		release()
+		if !<-answer {
+			t.Error("not purged")
+		}
+		if names := holders(t, dir); !slices.Equal(names, []string{databaseName}) {
+			t.Errorf("after, it is in %v", names)
+		}
+	})
+}
+
+// TestSQLiteMayCopyBesideTheWriter: before 3.51.3 a checkpoint beside a writer could damage the database (the "WAL-reset bug",
+// https://www.sqlite.org/wal.html#walresetbug).
+func TestSQLiteMayCopyBesideTheWriter(t *testing.T) {
+	s := open(t, sqlite.Options{Dir: t.TempDir()})
+	var version [3]int
+	text := value[string](t, s, `SELECT sqlite_version()`)
+	if _, err := fmt.Sscanf(text, "%d.%d.%d", &version[0], &version[1], &version[2]); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Compare(version[:], []int{3, 51, 3}) < 0 {
+		t.Errorf("SQLite is %s", text)
 	}
 }

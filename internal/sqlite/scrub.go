@@ -135,10 +135,14 @@ func (d *database) scrub(ctx context.Context, pages []int64) error {
 	return nil
 }
 
-// checkpoint copies the write-ahead log into the database and empties it. A reader in the middle of a query makes SQLite
-// answer "busy" in the result row and not as an error.
-func (d *database) checkpoint(ctx context.Context) (done bool, err error) {
-	err = d.submit(ctx, &writeRequest{purge: func(ctx context.Context) error {
+// empty does a write, may be none, and then copies the write-ahead log into the database and empties it. A reader in the middle of a
+// query makes SQLite answer "busy" in the result row and not as an error. Whoever writes must wait only while the log is
+// emptied; so that little is left to be copied then, most of it is copied before, beside the writing.
+func (d *database) empty(ctx context.Context, first func(*Tx) error) (done bool, err error) {
+	if _, err := d.copier.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
+		return false, err
+	}
+	err = d.submit(ctx, &writeRequest{fn: first, after: func(ctx context.Context) error {
 		// It must not wait for the reader: every write would wait with it.
 		if _, err := d.conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil {
 			return err
@@ -153,15 +157,12 @@ func (d *database) checkpoint(ctx context.Context) (done bool, err error) {
 }
 
 // purge removes what was deleted from the files: it empties the log, then the unused middles of pages, then the log that
-// this has written.
+// this has written. Each step is a write of its own, so that others' come between.
 func (d *database) purge(ctx context.Context) (done bool, err error) {
-	mark := func(unpurged bool) error {
-		return d.submit(ctx, &writeRequest{fn: func(tx *Tx) error { return markUnpurged(ctx, tx, unpurged) }})
+	mark := func(unpurged bool) func(*Tx) error {
+		return func(tx *Tx) error { return markUnpurged(ctx, tx, unpurged) }
 	}
-	if err := mark(true); err != nil {
-		return false, err
-	}
-	if done, err = d.checkpoint(ctx); err != nil || !done {
+	if done, err = d.empty(ctx, mark(true)); err != nil || !done {
 		return false, err
 	}
 	pages, err := d.leftovers(ctx)
@@ -172,9 +173,10 @@ func (d *database) purge(ctx context.Context) (done bool, err error) {
 		if err := d.scrub(ctx, pages); err != nil {
 			return false, err
 		}
-		if done, err = d.checkpoint(ctx); err != nil || !done {
+		if done, err = d.empty(ctx, nil); err != nil || !done {
 			return false, err
 		}
 	}
-	return true, mark(false)
+	err = d.submit(ctx, &writeRequest{fn: mark(false)})
+	return err == nil, err
 }

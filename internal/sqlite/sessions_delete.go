@@ -67,17 +67,20 @@ func (s *sessionRow) free(ctx context.Context, tx *Tx) (considerations int64, er
 	return int64(len(users)), nil
 }
 
-// complete deletes what is left of a session whose id is free, in steps.
+// complete deletes what is left of a session whose id is free, in steps. A write goes from one step to the next as long as there
+// was less to do than a step may.
 func (s *Sessions) complete(ctx context.Context, row int64) error {
-	for _, step := range []func(context.Context, *Tx, int64) (more bool, err error){deleteMessages, emptyDialogues, deleteSession} {
-		for more := true; more; {
-			err := s.db.Write(ctx, func(tx *Tx) (err error) {
-				more, err = step(ctx, tx, row)
-				return err
-			})
-			if err != nil {
-				return err
+	for more := true; more; {
+		err := s.db.Write(ctx, func(tx *Tx) (err error) {
+			for _, step := range []func(context.Context, *Tx, int64) (more bool, err error){deleteMessages, emptyDialogues, deleteSession} {
+				if more, err = step(ctx, tx, row); more || err != nil {
+					return err
+				}
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -131,8 +131,14 @@ func (s *Sessions) Forget(ctx context.Context, user memory.User) (forgotten sess
 	if err != nil || userRow == 0 {
 		return forgotten, err
 	}
-	if err := s.forgetIndex(ctx, userRow); err != nil {
-		return forgotten, err
+	for done := false; !done; {
+		err := s.db.Write(ctx, func(tx *Tx) (err error) {
+			done, err = forgetIndex(ctx, tx, userRow)
+			return err
+		})
+		if err != nil {
+			return forgotten, err
+		}
 	}
 	for more := true; more; {
 		var step forgetting
@@ -152,29 +158,21 @@ func (s *Sessions) Forget(ctx context.Context, user memory.User) (forgotten sess
 		}
 		more = step.more
 	}
-	if err := s.forgetIndex(ctx, userRow); err != nil {
-		return forgotten, err
-	}
-	// The row goes last: another user may get its number.
-	return forgotten, s.db.Write(ctx, func(tx *Tx) error {
-		if _, err := tx.Exec(ctx, `DELETE FROM current_sessions WHERE namespace = ? AND user_row = ?`, user.Namespace, userRow); err != nil {
-			return err
-		}
-		return DropUserRow(ctx, tx, userRow)
-	})
-}
-
-func (s *Sessions) forgetIndex(ctx context.Context, userRow int64) error {
 	for done := false; !done; {
 		err := s.db.Write(ctx, func(tx *Tx) (err error) {
-			done, err = forgetIndex(ctx, tx, userRow)
-			return err
+			if done, err = forgetIndex(ctx, tx, userRow); err != nil || !done {
+				return err
+			}
+			if _, err := tx.Exec(ctx, `DELETE FROM current_sessions WHERE namespace = ? AND user_row = ?`, user.Namespace, userRow); err != nil {
+				return err
+			}
+			return DropUserRow(ctx, tx, userRow) // at last: another user may get its number
 		})
 		if err != nil {
-			return err
+			return forgotten, err
 		}
 	}
-	return nil
+	return forgotten, nil
 }
 
 // voidSummaries deletes the summaries of sessions out of which words were taken, also one that is being made, and asks

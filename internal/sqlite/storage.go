@@ -76,6 +76,7 @@ func Open(ctx context.Context, options Options) (*Storage, error) {
 		lock:    newLock(options.Dir),
 		wake:    make(chan struct{}, 1),
 		purge:   make(chan struct{}, 1),
+		due:     purging{turn: make(chan struct{}, 1)},
 	}
 	s.breaker = breaker.New(breaker.Config{
 		Name:             "storage",

@@ -128,7 +128,7 @@ func (d *database) countBefore(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, reader.Close()) }()
 	// Between two transactions of the writer the triggers begin at 0, and the reader keeps what the database is then.
 	began := false
-	err = d.submit(ctx, &writeRequest{purge: func(context.Context) error {
+	err = d.submit(ctx, &writeRequest{after: func(context.Context) error {
 		if _, err := d.tx.Exec(ctx, `UPDATE waiting SET considerations = 0, bytes = 0`); err != nil {
 			return err
 		}
