@@ -35,7 +35,7 @@ func main() {
 }
 
 // permissive are the licences that ask for no more than their text to be passed on. MPL asks for changes to its own files.
-var permissive = []string{"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MPL-2.0", "0BSD", "Unlicense"}
+var permissive = []string{"MIT", "MIT-0", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MPL-2.0", "0BSD", "Unlicense"}
 
 // module is a module in the binary, with its licences.
 type module struct {
