@@ -135,7 +135,7 @@ var (
 	doneZH  = regexp.MustCompile(`[^为]了|过[^敏来去]|过$|刚`)
 	aheadZH = regexp.MustCompile(`要|会[^议]|将|打算|准备|计划|得去|约了|约好|定了|订了|预约|改到|改成|推迟|推到|提前到|报名|想去|安排|快.*了`)
 	aheadEN = regexp.MustCompile(`(?i)\b(will|'ll|going to|have to|has to|need to|needs to|must|should|is|are|booked|scheduled|arranged|moved to|postponed|due|plan|plans|planning|` +
-		`(?:decid|agre|promis|offer|volunteer|intend|hop)(?:es?|s|ed|ing)? to|signed up|registered|asked the assistant to)\b`)
+		`(?:decides?|decided|agrees?|agreed|promised?|promises|offer|offered|volunteered|intends?|intended|hopes?|hoping) to|signed up|registered|asked the assistant to)\b`)
 	pastWords = regexp.MustCompile(`(?i)[a-z']+`)
 )
 
