@@ -43,7 +43,8 @@ func (s *troubled) ask(ctx context.Context, call string) error {
 	fail, hang := s.failures[call] == -1 || s.asked[call] <= s.failures[call], s.hang
 	s.mu.Unlock()
 	if hang {
-		<-ctx.Done()
+		<-ctx.Done() // which may be noticed here before the client notices it, so no answer may follow
+		return status.FromContextError(ctx.Err()).Err()
 	}
 	if fail {
 		return status.Error(codes.Unavailable, "not now")
