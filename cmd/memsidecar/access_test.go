@@ -147,6 +147,17 @@ func TestTheNamespaceNeedNotBeSaid(t *testing.T) {
 	}
 }
 
+// TestWhatConcernsAllIsForAdmins: how much of all namespaces waits is not for a bot's token.
+func TestWhatConcernsAllIsForAdmins(t *testing.T) {
+	r, tokens := serveGuarded(t)
+	for name, told := range map[string]bool{"reader": false, "a": false, "head": true, "admin": true} {
+		status := must(r.as(t, tokens[name]).GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t)
+		if got := status.GetQueueTotal() != nil; got != told || status.GetQueue() == nil {
+			t.Errorf("%s is told of all queues: %v, of its own: %v", name, got, status.GetQueue() != nil)
+		}
+	}
+}
+
 // TestTokensComeAndGo without a restart.
 func TestTokensComeAndGo(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")

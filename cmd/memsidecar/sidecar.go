@@ -227,6 +227,7 @@ func startListening(ctx context.Context, cfg config.Config, environ []string, li
 		Digests: days.keeper, Notebook: days.notebook,
 		Auditor:        audit.New(store, audit.Options{Fingerprint: models.fingerprint, Retention: curve.Score}),
 		StorageProblem: storageProblem,
+		Waiting:        func() server.Waiting { return server.Waiting(storage.Waiting()) },
 		PurgeWaiting:   storage.PurgeWaiting,
 		Process:        func() server.Process { return server.Process(counts.Process()) },
 		Fingerprint:    models.fingerprint,
@@ -243,6 +244,7 @@ func startListening(ctx context.Context, cfg config.Config, environ []string, li
 	}, server.Options{
 		Version: version(), TLS: s.entrance.config(), MaxRequestBytes: cfg.MaxRequestBytes, Visibility: cfg.Policy(), OwnAgent: cfg.Retrieval.Agent == "this",
 		RecordConsidered: cfg.Session.RecordConsidered, Window: window(cfg), TopK: cfg.Retrieval.TopK, MaxPerUser: cfg.Memories.MaxPerUser, MinScore: cfg.Retrieval.MinScore,
+		MaxPending: int64(cfg.Queue.MaxPending), MaxPendingBytes: int64(cfg.Queue.MaxPendingBytes),
 		MaxContextChars: cfg.Retrieval.MaxContextChars, NotebookEntries: cfg.Notebook.MaxEntries, RedactHistory: historyRedactor(cfg, redactor), Log: log,
 		Answered: counts.Call, Tracing: tracing,
 	})

@@ -72,6 +72,8 @@ type Parts struct {
 	Auditor  *audit.Auditor
 	// StorageProblem says why storage is down, or "".
 	StorageProblem func() string
+	// Waiting says what waits of all namespaces together.
+	Waiting func() Waiting
 	// PurgeWaiting says since when bytes of deleted data wait to be removed from the files; the zero time when there are none.
 	PurgeWaiting func() time.Time
 	// Process says what the process takes of its machine.
@@ -126,6 +128,9 @@ type Options struct {
 	Window session.Limits
 	// MaxPerUser is how many memories a user may have, 0 any number.
 	MaxPerUser int
+	// MaxPending is how many considerations of all namespaces together may wait, MaxPendingBytes how large their dialogues may be
+	// together; 0 is any number.
+	MaxPending, MaxPendingBytes int64
 	// Defaults of Retrieve.
 	TopK            int
 	MinScore        float64

@@ -25,7 +25,7 @@ func (s *memoryService) GetStatus(ctx context.Context, r *memsidecarv1.GetStatus
 	resp := &memsidecarv1.GetStatusResponse{
 		Version: s.options.Version, StartTime: fromTime(s.started),
 		Embedding: s.embeddingStatus(ctx), PurgeWaitingSince: fromTime(s.PurgeWaiting()),
-		Process: fromProcess(s.Process()),
+		Process: fromProcess(s.Process()), QueueTotal: s.queueTotal(ctx),
 	}
 	parts := s.Components()
 	for _, c := range parts {
@@ -79,7 +79,7 @@ func (s *memoryService) quotas(ctx context.Context, user memory.User, resp *mems
 // embeddingStatus tells how many memories there are to embed, in all namespaces together, only those whom that concerns.
 func (s *memoryService) embeddingStatus(ctx context.Context) *memsidecarv1.EmbeddingStatus {
 	status := &memsidecarv1.EmbeddingStatus{Fingerprint: s.Fingerprint()}
-	if grant, _ := access.GrantOf(ctx); grant.Level < access.Admin {
+	if !operates(ctx) {
 		return status
 	}
 	if p := s.Vectorizing(); p.Running || p.Refused > 0 {
@@ -88,6 +88,29 @@ func (s *memoryService) embeddingStatus(ctx context.Context) *memsidecarv1.Embed
 		}
 	}
 	return status
+}
+
+// Waiting is what waits in the queue, or runs, in all namespaces.
+type Waiting struct {
+	Considerations, Bytes int64
+	Counted               bool // false: that is not known
+}
+
+// queueTotal tells what waits in all namespaces together, only those whom that concerns.
+func (s *memoryService) queueTotal(ctx context.Context) *memsidecarv1.QueueTotal {
+	w := s.Waiting()
+	if !w.Counted || !operates(ctx) {
+		return nil
+	}
+	return &memsidecarv1.QueueTotal{
+		PendingCount: w.Considerations, MaxPendingCount: s.options.MaxPending, PendingBytes: w.Bytes, MaxPendingBytes: s.options.MaxPendingBytes,
+	}
+}
+
+// operates is whether what concerns the sidecar as a whole is for the caller to know.
+func operates(ctx context.Context) bool {
+	grant, _ := access.GrantOf(ctx)
+	return grant.Level >= access.Admin
 }
 
 // Process is what the sidecar's process takes of its machine; 0 is unknown.

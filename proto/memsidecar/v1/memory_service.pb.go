@@ -3063,7 +3063,10 @@ type GetStatusResponse struct {
 	// lists are told only where they are set. Empty while storage is down.
 	Quotas []*Quota `protobuf:"bytes,13,rep,name=quotas,proto3" json:"quotas,omitempty"`
 	// What the process takes of its machine.
-	Process       *ProcessStatus `protobuf:"bytes,14,opt,name=process,proto3" json:"process,omitempty"`
+	Process *ProcessStatus `protobuf:"bytes,14,opt,name=process,proto3" json:"process,omitempty"`
+	// What waits of all namespaces together; told to tokens with `admin` access alone. Unset while storage is down, and for a moment
+	// after a start with much that waits, until that is counted.
+	QueueTotal    *QueueTotal `protobuf:"bytes,15,opt,name=queue_total,json=queueTotal,proto3" json:"queue_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3196,6 +3199,87 @@ func (x *GetStatusResponse) GetProcess() *ProcessStatus {
 	return nil
 }
 
+func (x *GetStatusResponse) GetQueueTotal() *QueueTotal {
+	if x != nil {
+		return x.QueueTotal
+	}
+	return nil
+}
+
+// QueueTotal is how many considerations of all namespaces together wait or run, and how many may. A dialogue that would be more is
+// refused with RESOURCE_EXHAUSTED.
+type QueueTotal struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many there are.
+	PendingCount int64 `protobuf:"varint,1,opt,name=pending_count,json=pendingCount,proto3" json:"pending_count,omitempty"`
+	// `queue.max_pending`; 0 is any number.
+	MaxPendingCount int64 `protobuf:"varint,2,opt,name=max_pending_count,json=maxPendingCount,proto3" json:"max_pending_count,omitempty"`
+	// The size of their dialogues, each counted once.
+	PendingBytes int64 `protobuf:"varint,3,opt,name=pending_bytes,json=pendingBytes,proto3" json:"pending_bytes,omitempty"`
+	// `queue.max_pending_bytes`; 0 is any size.
+	MaxPendingBytes int64 `protobuf:"varint,4,opt,name=max_pending_bytes,json=maxPendingBytes,proto3" json:"max_pending_bytes,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *QueueTotal) Reset() {
+	*x = QueueTotal{}
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueueTotal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueueTotal) ProtoMessage() {}
+
+func (x *QueueTotal) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueueTotal.ProtoReflect.Descriptor instead.
+func (*QueueTotal) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *QueueTotal) GetPendingCount() int64 {
+	if x != nil {
+		return x.PendingCount
+	}
+	return 0
+}
+
+func (x *QueueTotal) GetMaxPendingCount() int64 {
+	if x != nil {
+		return x.MaxPendingCount
+	}
+	return 0
+}
+
+func (x *QueueTotal) GetPendingBytes() int64 {
+	if x != nil {
+		return x.PendingBytes
+	}
+	return 0
+}
+
+func (x *QueueTotal) GetMaxPendingBytes() int64 {
+	if x != nil {
+		return x.MaxPendingBytes
+	}
+	return 0
+}
+
 // Quota is how much may be stored of a namespace or a user. What would be more is refused with RESOURCE_EXHAUSTED and a
 // QuotaFailure, and nothing of it is stored.
 type Quota struct {
@@ -3215,7 +3299,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3227,7 +3311,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3240,7 +3324,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{44}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Quota) GetKey() string {
@@ -3290,7 +3374,7 @@ type ProcessStatus struct {
 
 func (x *ProcessStatus) Reset() {
 	*x = ProcessStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[45]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3302,7 +3386,7 @@ func (x *ProcessStatus) String() string {
 func (*ProcessStatus) ProtoMessage() {}
 
 func (x *ProcessStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[45]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3315,7 +3399,7 @@ func (x *ProcessStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessStatus.ProtoReflect.Descriptor instead.
 func (*ProcessStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{45}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ProcessStatus) GetResidentBytes() int64 {
@@ -3367,7 +3451,7 @@ type MemoryLimit struct {
 
 func (x *MemoryLimit) Reset() {
 	*x = MemoryLimit{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[46]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3379,7 +3463,7 @@ func (x *MemoryLimit) String() string {
 func (*MemoryLimit) ProtoMessage() {}
 
 func (x *MemoryLimit) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[46]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3392,7 +3476,7 @@ func (x *MemoryLimit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryLimit.ProtoReflect.Descriptor instead.
 func (*MemoryLimit) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{46}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *MemoryLimit) GetMaxPerUser() int32 {
@@ -3424,7 +3508,7 @@ type DailyUsage struct {
 
 func (x *DailyUsage) Reset() {
 	*x = DailyUsage{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[47]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3436,7 +3520,7 @@ func (x *DailyUsage) String() string {
 func (*DailyUsage) ProtoMessage() {}
 
 func (x *DailyUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[47]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3449,7 +3533,7 @@ func (x *DailyUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DailyUsage.ProtoReflect.Descriptor instead.
 func (*DailyUsage) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{47}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DailyUsage) GetDay() string {
@@ -3486,7 +3570,7 @@ type Cost struct {
 
 func (x *Cost) Reset() {
 	*x = Cost{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[48]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3498,7 +3582,7 @@ func (x *Cost) String() string {
 func (*Cost) ProtoMessage() {}
 
 func (x *Cost) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[48]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3511,7 +3595,7 @@ func (x *Cost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cost.ProtoReflect.Descriptor instead.
 func (*Cost) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{48}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Cost) GetAmount() float64 {
@@ -3550,7 +3634,7 @@ type TokenBudget struct {
 
 func (x *TokenBudget) Reset() {
 	*x = TokenBudget{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[49]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3562,7 +3646,7 @@ func (x *TokenBudget) String() string {
 func (*TokenBudget) ProtoMessage() {}
 
 func (x *TokenBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[49]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3575,7 +3659,7 @@ func (x *TokenBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenBudget.ProtoReflect.Descriptor instead.
 func (*TokenBudget) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{49}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *TokenBudget) GetUserId() string {
@@ -3646,7 +3730,7 @@ type ComponentStatus struct {
 
 func (x *ComponentStatus) Reset() {
 	*x = ComponentStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[50]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3658,7 +3742,7 @@ func (x *ComponentStatus) String() string {
 func (*ComponentStatus) ProtoMessage() {}
 
 func (x *ComponentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[50]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3671,7 +3755,7 @@ func (x *ComponentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComponentStatus.ProtoReflect.Descriptor instead.
 func (*ComponentStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{50}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ComponentStatus) GetName() string {
@@ -3744,7 +3828,7 @@ type EmbeddingStatus struct {
 
 func (x *EmbeddingStatus) Reset() {
 	*x = EmbeddingStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[51]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3756,7 +3840,7 @@ func (x *EmbeddingStatus) String() string {
 func (*EmbeddingStatus) ProtoMessage() {}
 
 func (x *EmbeddingStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[51]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3769,7 +3853,7 @@ func (x *EmbeddingStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingStatus.ProtoReflect.Descriptor instead.
 func (*EmbeddingStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{51}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *EmbeddingStatus) GetFingerprint() string {
@@ -3803,7 +3887,7 @@ type EmbeddingProgress struct {
 
 func (x *EmbeddingProgress) Reset() {
 	*x = EmbeddingProgress{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[52]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3815,7 +3899,7 @@ func (x *EmbeddingProgress) String() string {
 func (*EmbeddingProgress) ProtoMessage() {}
 
 func (x *EmbeddingProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[52]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3828,7 +3912,7 @@ func (x *EmbeddingProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingProgress.ProtoReflect.Descriptor instead.
 func (*EmbeddingProgress) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{52}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *EmbeddingProgress) GetTotalCount() int64 {
@@ -3884,7 +3968,7 @@ type ModelUsage struct {
 
 func (x *ModelUsage) Reset() {
 	*x = ModelUsage{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[53]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3896,7 +3980,7 @@ func (x *ModelUsage) String() string {
 func (*ModelUsage) ProtoMessage() {}
 
 func (x *ModelUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[53]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3909,7 +3993,7 @@ func (x *ModelUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelUsage.ProtoReflect.Descriptor instead.
 func (*ModelUsage) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{53}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ModelUsage) GetPart() string {
@@ -3983,7 +4067,7 @@ type QueueStatus struct {
 
 func (x *QueueStatus) Reset() {
 	*x = QueueStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[54]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3995,7 +4079,7 @@ func (x *QueueStatus) String() string {
 func (*QueueStatus) ProtoMessage() {}
 
 func (x *QueueStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[54]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4008,7 +4092,7 @@ func (x *QueueStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueStatus.ProtoReflect.Descriptor instead.
 func (*QueueStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{54}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *QueueStatus) GetPendingCount() int64 {
@@ -4229,7 +4313,7 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x10GetStatusRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x1d\n" +
 	"\n" +
-	"usage_days\x18\x02 \x01(\x05R\tusageDays\"\xb9\x06\n" +
+	"usage_days\x18\x02 \x01(\x05R\tusageDays\"\xf5\x06\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x129\n" +
 	"\n" +
@@ -4251,7 +4335,15 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\fmemory_limit\x18\v \x01(\v2\x1a.memsidecar.v1.MemoryLimitR\vmemoryLimit\x12J\n" +
 	"\x13purge_waiting_since\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x11purgeWaitingSince\x12,\n" +
 	"\x06quotas\x18\r \x03(\v2\x14.memsidecar.v1.QuotaR\x06quotas\x126\n" +
-	"\aprocess\x18\x0e \x01(\v2\x1c.memsidecar.v1.ProcessStatusR\aprocess\"\\\n" +
+	"\aprocess\x18\x0e \x01(\v2\x1c.memsidecar.v1.ProcessStatusR\aprocess\x12:\n" +
+	"\vqueue_total\x18\x0f \x01(\v2\x19.memsidecar.v1.QueueTotalR\n" +
+	"queueTotal\"\xae\x01\n" +
+	"\n" +
+	"QueueTotal\x12#\n" +
+	"\rpending_count\x18\x01 \x01(\x03R\fpendingCount\x12*\n" +
+	"\x11max_pending_count\x18\x02 \x01(\x03R\x0fmaxPendingCount\x12#\n" +
+	"\rpending_bytes\x18\x03 \x01(\x03R\fpendingBytes\x12*\n" +
+	"\x11max_pending_bytes\x18\x04 \x01(\x03R\x0fmaxPendingBytes\"\\\n" +
 	"\x05Quota\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x14\n" +
@@ -4365,7 +4457,7 @@ func file_memsidecar_v1_memory_service_proto_rawDescGZIP() []byte {
 }
 
 var file_memsidecar_v1_memory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_memsidecar_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
+var file_memsidecar_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_memsidecar_v1_memory_service_proto_goTypes = []any{
 	(RetrieveSource)(0),                 // 0: memsidecar.v1.RetrieveSource
 	(BreakerState)(0),                   // 1: memsidecar.v1.BreakerState
@@ -4413,182 +4505,184 @@ var file_memsidecar_v1_memory_service_proto_goTypes = []any{
 	(*UpdateUserSettingsResponse)(nil),  // 43: memsidecar.v1.UpdateUserSettingsResponse
 	(*GetStatusRequest)(nil),            // 44: memsidecar.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),           // 45: memsidecar.v1.GetStatusResponse
-	(*Quota)(nil),                       // 46: memsidecar.v1.Quota
-	(*ProcessStatus)(nil),               // 47: memsidecar.v1.ProcessStatus
-	(*MemoryLimit)(nil),                 // 48: memsidecar.v1.MemoryLimit
-	(*DailyUsage)(nil),                  // 49: memsidecar.v1.DailyUsage
-	(*Cost)(nil),                        // 50: memsidecar.v1.Cost
-	(*TokenBudget)(nil),                 // 51: memsidecar.v1.TokenBudget
-	(*ComponentStatus)(nil),             // 52: memsidecar.v1.ComponentStatus
-	(*EmbeddingStatus)(nil),             // 53: memsidecar.v1.EmbeddingStatus
-	(*EmbeddingProgress)(nil),           // 54: memsidecar.v1.EmbeddingProgress
-	(*ModelUsage)(nil),                  // 55: memsidecar.v1.ModelUsage
-	(*QueueStatus)(nil),                 // 56: memsidecar.v1.QueueStatus
-	(*Scope)(nil),                       // 57: memsidecar.v1.Scope
-	(MemoryKind)(0),                     // 58: memsidecar.v1.MemoryKind
-	(*timestamppb.Timestamp)(nil),       // 59: google.protobuf.Timestamp
-	(AgentFilter)(0),                    // 60: memsidecar.v1.AgentFilter
-	(*Degradation)(nil),                 // 61: memsidecar.v1.Degradation
-	(*SessionMessage)(nil),              // 62: memsidecar.v1.SessionMessage
-	(*ScoreParts)(nil),                  // 63: memsidecar.v1.ScoreParts
-	(*Memory)(nil),                      // 64: memsidecar.v1.Memory
-	(*Message)(nil),                     // 65: memsidecar.v1.Message
-	(*durationpb.Duration)(nil),         // 66: google.protobuf.Duration
-	(*Consideration)(nil),               // 67: memsidecar.v1.Consideration
-	(ConsiderationState)(0),             // 68: memsidecar.v1.ConsiderationState
-	(MemoryState)(0),                    // 69: memsidecar.v1.MemoryState
-	(*fieldmaskpb.FieldMask)(nil),       // 70: google.protobuf.FieldMask
-	(*MemoryRevision)(nil),              // 71: memsidecar.v1.MemoryRevision
-	(*UserSettings)(nil),                // 72: memsidecar.v1.UserSettings
-	(*Trace)(nil),                       // 73: memsidecar.v1.Trace
-	(*ExportedResultRegistry)(nil),      // 74: memsidecar.v1.ExportedResultRegistry
-	(*ResultItem)(nil),                  // 75: memsidecar.v1.ResultItem
-	(*ExportedResultList)(nil),          // 76: memsidecar.v1.ExportedResultList
-	(*DigestSource)(nil),                // 77: memsidecar.v1.DigestSource
-	(*Session)(nil),                     // 78: memsidecar.v1.Session
-	(*SessionSummary)(nil),              // 79: memsidecar.v1.SessionSummary
+	(*QueueTotal)(nil),                  // 46: memsidecar.v1.QueueTotal
+	(*Quota)(nil),                       // 47: memsidecar.v1.Quota
+	(*ProcessStatus)(nil),               // 48: memsidecar.v1.ProcessStatus
+	(*MemoryLimit)(nil),                 // 49: memsidecar.v1.MemoryLimit
+	(*DailyUsage)(nil),                  // 50: memsidecar.v1.DailyUsage
+	(*Cost)(nil),                        // 51: memsidecar.v1.Cost
+	(*TokenBudget)(nil),                 // 52: memsidecar.v1.TokenBudget
+	(*ComponentStatus)(nil),             // 53: memsidecar.v1.ComponentStatus
+	(*EmbeddingStatus)(nil),             // 54: memsidecar.v1.EmbeddingStatus
+	(*EmbeddingProgress)(nil),           // 55: memsidecar.v1.EmbeddingProgress
+	(*ModelUsage)(nil),                  // 56: memsidecar.v1.ModelUsage
+	(*QueueStatus)(nil),                 // 57: memsidecar.v1.QueueStatus
+	(*Scope)(nil),                       // 58: memsidecar.v1.Scope
+	(MemoryKind)(0),                     // 59: memsidecar.v1.MemoryKind
+	(*timestamppb.Timestamp)(nil),       // 60: google.protobuf.Timestamp
+	(AgentFilter)(0),                    // 61: memsidecar.v1.AgentFilter
+	(*Degradation)(nil),                 // 62: memsidecar.v1.Degradation
+	(*SessionMessage)(nil),              // 63: memsidecar.v1.SessionMessage
+	(*ScoreParts)(nil),                  // 64: memsidecar.v1.ScoreParts
+	(*Memory)(nil),                      // 65: memsidecar.v1.Memory
+	(*Message)(nil),                     // 66: memsidecar.v1.Message
+	(*durationpb.Duration)(nil),         // 67: google.protobuf.Duration
+	(*Consideration)(nil),               // 68: memsidecar.v1.Consideration
+	(ConsiderationState)(0),             // 69: memsidecar.v1.ConsiderationState
+	(MemoryState)(0),                    // 70: memsidecar.v1.MemoryState
+	(*fieldmaskpb.FieldMask)(nil),       // 71: google.protobuf.FieldMask
+	(*MemoryRevision)(nil),              // 72: memsidecar.v1.MemoryRevision
+	(*UserSettings)(nil),                // 73: memsidecar.v1.UserSettings
+	(*Trace)(nil),                       // 74: memsidecar.v1.Trace
+	(*ExportedResultRegistry)(nil),      // 75: memsidecar.v1.ExportedResultRegistry
+	(*ResultItem)(nil),                  // 76: memsidecar.v1.ResultItem
+	(*ExportedResultList)(nil),          // 77: memsidecar.v1.ExportedResultList
+	(*DigestSource)(nil),                // 78: memsidecar.v1.DigestSource
+	(*Session)(nil),                     // 79: memsidecar.v1.Session
+	(*SessionSummary)(nil),              // 80: memsidecar.v1.SessionSummary
 }
 var file_memsidecar_v1_memory_service_proto_depIdxs = []int32{
-	57,  // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
-	58,  // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
-	59,  // 2: memsidecar.v1.RetrieveRequest.created_after:type_name -> google.protobuf.Timestamp
-	59,  // 3: memsidecar.v1.RetrieveRequest.created_before:type_name -> google.protobuf.Timestamp
-	60,  // 4: memsidecar.v1.RetrieveRequest.agent:type_name -> memsidecar.v1.AgentFilter
+	58,  // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
+	59,  // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
+	60,  // 2: memsidecar.v1.RetrieveRequest.created_after:type_name -> google.protobuf.Timestamp
+	60,  // 3: memsidecar.v1.RetrieveRequest.created_before:type_name -> google.protobuf.Timestamp
+	61,  // 4: memsidecar.v1.RetrieveRequest.agent:type_name -> memsidecar.v1.AgentFilter
 	0,   // 5: memsidecar.v1.RetrieveRequest.sources:type_name -> memsidecar.v1.RetrieveSource
 	5,   // 6: memsidecar.v1.RetrieveResponse.memories:type_name -> memsidecar.v1.RetrievedMemory
-	61,  // 7: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
+	62,  // 7: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
 	4,   // 8: memsidecar.v1.RetrieveResponse.messages:type_name -> memsidecar.v1.RetrievedMessage
-	62,  // 9: memsidecar.v1.RetrievedMessage.message:type_name -> memsidecar.v1.SessionMessage
-	63,  // 10: memsidecar.v1.RetrievedMessage.parts:type_name -> memsidecar.v1.ScoreParts
-	62,  // 11: memsidecar.v1.RetrievedMessage.before:type_name -> memsidecar.v1.SessionMessage
-	62,  // 12: memsidecar.v1.RetrievedMessage.after:type_name -> memsidecar.v1.SessionMessage
-	64,  // 13: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
-	63,  // 14: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
-	57,  // 15: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
-	65,  // 16: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
-	66,  // 17: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
-	67,  // 18: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
-	57,  // 19: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	67,  // 20: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	57,  // 21: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
-	68,  // 22: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
-	67,  // 23: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
-	57,  // 24: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	67,  // 25: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	57,  // 26: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	64,  // 27: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	64,  // 28: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	57,  // 29: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	64,  // 30: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	57,  // 31: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	69,  // 32: memsidecar.v1.ListMemoriesRequest.states:type_name -> memsidecar.v1.MemoryState
-	64,  // 33: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
-	57,  // 34: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	64,  // 35: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	70,  // 36: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
-	64,  // 37: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	57,  // 38: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	57,  // 39: memsidecar.v1.ListMemoryRevisionsRequest.scope:type_name -> memsidecar.v1.Scope
-	71,  // 40: memsidecar.v1.ListMemoryRevisionsResponse.revisions:type_name -> memsidecar.v1.MemoryRevision
-	57,  // 41: memsidecar.v1.RevertMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	64,  // 42: memsidecar.v1.RevertMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	71,  // 43: memsidecar.v1.RevertMemoryResponse.reverted:type_name -> memsidecar.v1.MemoryRevision
-	57,  // 44: memsidecar.v1.ReleaseMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	64,  // 45: memsidecar.v1.ReleaseMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	57,  // 46: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
-	57,  // 47: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
-	72,  // 48: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
-	64,  // 49: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
-	71,  // 50: memsidecar.v1.ExportUserResponse.memory_revision:type_name -> memsidecar.v1.MemoryRevision
+	63,  // 9: memsidecar.v1.RetrievedMessage.message:type_name -> memsidecar.v1.SessionMessage
+	64,  // 10: memsidecar.v1.RetrievedMessage.parts:type_name -> memsidecar.v1.ScoreParts
+	63,  // 11: memsidecar.v1.RetrievedMessage.before:type_name -> memsidecar.v1.SessionMessage
+	63,  // 12: memsidecar.v1.RetrievedMessage.after:type_name -> memsidecar.v1.SessionMessage
+	65,  // 13: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
+	64,  // 14: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
+	58,  // 15: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
+	66,  // 16: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
+	67,  // 17: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
+	68,  // 18: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
+	58,  // 19: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	68,  // 20: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	58,  // 21: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
+	69,  // 22: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
+	68,  // 23: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
+	58,  // 24: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	68,  // 25: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	58,  // 26: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	65,  // 27: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	65,  // 28: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	58,  // 29: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	65,  // 30: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	58,  // 31: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	70,  // 32: memsidecar.v1.ListMemoriesRequest.states:type_name -> memsidecar.v1.MemoryState
+	65,  // 33: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
+	58,  // 34: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	65,  // 35: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	71,  // 36: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
+	65,  // 37: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	58,  // 38: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	58,  // 39: memsidecar.v1.ListMemoryRevisionsRequest.scope:type_name -> memsidecar.v1.Scope
+	72,  // 40: memsidecar.v1.ListMemoryRevisionsResponse.revisions:type_name -> memsidecar.v1.MemoryRevision
+	58,  // 41: memsidecar.v1.RevertMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	65,  // 42: memsidecar.v1.RevertMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	72,  // 43: memsidecar.v1.RevertMemoryResponse.reverted:type_name -> memsidecar.v1.MemoryRevision
+	58,  // 44: memsidecar.v1.ReleaseMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	65,  // 45: memsidecar.v1.ReleaseMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	58,  // 46: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
+	58,  // 47: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
+	73,  // 48: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
+	65,  // 49: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
+	72,  // 50: memsidecar.v1.ExportUserResponse.memory_revision:type_name -> memsidecar.v1.MemoryRevision
 	37,  // 51: memsidecar.v1.ExportUserResponse.consideration:type_name -> memsidecar.v1.ExportedConsideration
 	36,  // 52: memsidecar.v1.ExportUserResponse.session:type_name -> memsidecar.v1.ExportedSession
-	62,  // 53: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
-	73,  // 54: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
+	63,  // 53: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
+	74,  // 54: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
 	35,  // 55: memsidecar.v1.ExportUserResponse.digest_finding:type_name -> memsidecar.v1.DigestFinding
-	74,  // 56: memsidecar.v1.ExportUserResponse.result_registry:type_name -> memsidecar.v1.ExportedResultRegistry
-	75,  // 57: memsidecar.v1.ExportUserResponse.result_item:type_name -> memsidecar.v1.ResultItem
-	76,  // 58: memsidecar.v1.ExportUserResponse.result_list:type_name -> memsidecar.v1.ExportedResultList
+	75,  // 56: memsidecar.v1.ExportUserResponse.result_registry:type_name -> memsidecar.v1.ExportedResultRegistry
+	76,  // 57: memsidecar.v1.ExportUserResponse.result_item:type_name -> memsidecar.v1.ResultItem
+	77,  // 58: memsidecar.v1.ExportUserResponse.result_list:type_name -> memsidecar.v1.ExportedResultList
 	34,  // 59: memsidecar.v1.ExportUserResponse.token_count:type_name -> memsidecar.v1.ExportedTokenCount
-	77,  // 60: memsidecar.v1.DigestFinding.source:type_name -> memsidecar.v1.DigestSource
-	78,  // 61: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
-	79,  // 62: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
-	67,  // 63: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
-	65,  // 64: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
-	57,  // 65: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	64,  // 66: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
-	57,  // 67: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	72,  // 68: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	57,  // 69: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	72,  // 70: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
-	70,  // 71: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
-	72,  // 72: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	57,  // 73: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
-	59,  // 74: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	52,  // 75: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
-	53,  // 76: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
-	56,  // 77: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
-	55,  // 78: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
-	50,  // 79: memsidecar.v1.GetStatusResponse.costs_today:type_name -> memsidecar.v1.Cost
-	49,  // 80: memsidecar.v1.GetStatusResponse.daily_usage:type_name -> memsidecar.v1.DailyUsage
-	50,  // 81: memsidecar.v1.GetStatusResponse.daily_usage_costs:type_name -> memsidecar.v1.Cost
-	51,  // 82: memsidecar.v1.GetStatusResponse.token_budgets:type_name -> memsidecar.v1.TokenBudget
-	48,  // 83: memsidecar.v1.GetStatusResponse.memory_limit:type_name -> memsidecar.v1.MemoryLimit
-	59,  // 84: memsidecar.v1.GetStatusResponse.purge_waiting_since:type_name -> google.protobuf.Timestamp
-	46,  // 85: memsidecar.v1.GetStatusResponse.quotas:type_name -> memsidecar.v1.Quota
-	47,  // 86: memsidecar.v1.GetStatusResponse.process:type_name -> memsidecar.v1.ProcessStatus
-	66,  // 87: memsidecar.v1.ProcessStatus.cpu_time:type_name -> google.protobuf.Duration
-	55,  // 88: memsidecar.v1.DailyUsage.usage:type_name -> memsidecar.v1.ModelUsage
-	50,  // 89: memsidecar.v1.DailyUsage.costs:type_name -> memsidecar.v1.Cost
-	59,  // 90: memsidecar.v1.TokenBudget.reset_time:type_name -> google.protobuf.Timestamp
-	1,   // 91: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
-	59,  // 92: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
-	54,  // 93: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
-	66,  // 94: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
-	50,  // 95: memsidecar.v1.ModelUsage.estimated_cost:type_name -> memsidecar.v1.Cost
-	59,  // 96: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
-	2,   // 97: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
-	6,   // 98: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
-	8,   // 99: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
-	10,  // 100: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
-	12,  // 101: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
-	14,  // 102: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
-	16,  // 103: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
-	18,  // 104: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
-	20,  // 105: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
-	22,  // 106: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
-	24,  // 107: memsidecar.v1.MemoryService.ListMemoryRevisions:input_type -> memsidecar.v1.ListMemoryRevisionsRequest
-	26,  // 108: memsidecar.v1.MemoryService.RevertMemory:input_type -> memsidecar.v1.RevertMemoryRequest
-	28,  // 109: memsidecar.v1.MemoryService.ReleaseMemory:input_type -> memsidecar.v1.ReleaseMemoryRequest
-	30,  // 110: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
-	32,  // 111: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
-	38,  // 112: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
-	40,  // 113: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
-	42,  // 114: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
-	44,  // 115: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
-	3,   // 116: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
-	7,   // 117: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
-	9,   // 118: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
-	11,  // 119: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
-	13,  // 120: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
-	15,  // 121: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
-	17,  // 122: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
-	19,  // 123: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
-	21,  // 124: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
-	23,  // 125: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
-	25,  // 126: memsidecar.v1.MemoryService.ListMemoryRevisions:output_type -> memsidecar.v1.ListMemoryRevisionsResponse
-	27,  // 127: memsidecar.v1.MemoryService.RevertMemory:output_type -> memsidecar.v1.RevertMemoryResponse
-	29,  // 128: memsidecar.v1.MemoryService.ReleaseMemory:output_type -> memsidecar.v1.ReleaseMemoryResponse
-	31,  // 129: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
-	33,  // 130: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
-	39,  // 131: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
-	41,  // 132: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
-	43,  // 133: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
-	45,  // 134: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
-	116, // [116:135] is the sub-list for method output_type
-	97,  // [97:116] is the sub-list for method input_type
-	97,  // [97:97] is the sub-list for extension type_name
-	97,  // [97:97] is the sub-list for extension extendee
-	0,   // [0:97] is the sub-list for field type_name
+	78,  // 60: memsidecar.v1.DigestFinding.source:type_name -> memsidecar.v1.DigestSource
+	79,  // 61: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
+	80,  // 62: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
+	68,  // 63: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
+	66,  // 64: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
+	58,  // 65: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	65,  // 66: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
+	58,  // 67: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	73,  // 68: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	58,  // 69: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	73,  // 70: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
+	71,  // 71: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
+	73,  // 72: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	58,  // 73: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
+	60,  // 74: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	53,  // 75: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
+	54,  // 76: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
+	57,  // 77: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
+	56,  // 78: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
+	51,  // 79: memsidecar.v1.GetStatusResponse.costs_today:type_name -> memsidecar.v1.Cost
+	50,  // 80: memsidecar.v1.GetStatusResponse.daily_usage:type_name -> memsidecar.v1.DailyUsage
+	51,  // 81: memsidecar.v1.GetStatusResponse.daily_usage_costs:type_name -> memsidecar.v1.Cost
+	52,  // 82: memsidecar.v1.GetStatusResponse.token_budgets:type_name -> memsidecar.v1.TokenBudget
+	49,  // 83: memsidecar.v1.GetStatusResponse.memory_limit:type_name -> memsidecar.v1.MemoryLimit
+	60,  // 84: memsidecar.v1.GetStatusResponse.purge_waiting_since:type_name -> google.protobuf.Timestamp
+	47,  // 85: memsidecar.v1.GetStatusResponse.quotas:type_name -> memsidecar.v1.Quota
+	48,  // 86: memsidecar.v1.GetStatusResponse.process:type_name -> memsidecar.v1.ProcessStatus
+	46,  // 87: memsidecar.v1.GetStatusResponse.queue_total:type_name -> memsidecar.v1.QueueTotal
+	67,  // 88: memsidecar.v1.ProcessStatus.cpu_time:type_name -> google.protobuf.Duration
+	56,  // 89: memsidecar.v1.DailyUsage.usage:type_name -> memsidecar.v1.ModelUsage
+	51,  // 90: memsidecar.v1.DailyUsage.costs:type_name -> memsidecar.v1.Cost
+	60,  // 91: memsidecar.v1.TokenBudget.reset_time:type_name -> google.protobuf.Timestamp
+	1,   // 92: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
+	60,  // 93: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
+	55,  // 94: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
+	67,  // 95: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
+	51,  // 96: memsidecar.v1.ModelUsage.estimated_cost:type_name -> memsidecar.v1.Cost
+	60,  // 97: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
+	2,   // 98: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
+	6,   // 99: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
+	8,   // 100: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
+	10,  // 101: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
+	12,  // 102: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
+	14,  // 103: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
+	16,  // 104: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
+	18,  // 105: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
+	20,  // 106: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
+	22,  // 107: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
+	24,  // 108: memsidecar.v1.MemoryService.ListMemoryRevisions:input_type -> memsidecar.v1.ListMemoryRevisionsRequest
+	26,  // 109: memsidecar.v1.MemoryService.RevertMemory:input_type -> memsidecar.v1.RevertMemoryRequest
+	28,  // 110: memsidecar.v1.MemoryService.ReleaseMemory:input_type -> memsidecar.v1.ReleaseMemoryRequest
+	30,  // 111: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
+	32,  // 112: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
+	38,  // 113: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
+	40,  // 114: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
+	42,  // 115: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
+	44,  // 116: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
+	3,   // 117: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
+	7,   // 118: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
+	9,   // 119: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
+	11,  // 120: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
+	13,  // 121: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
+	15,  // 122: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
+	17,  // 123: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
+	19,  // 124: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
+	21,  // 125: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
+	23,  // 126: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
+	25,  // 127: memsidecar.v1.MemoryService.ListMemoryRevisions:output_type -> memsidecar.v1.ListMemoryRevisionsResponse
+	27,  // 128: memsidecar.v1.MemoryService.RevertMemory:output_type -> memsidecar.v1.RevertMemoryResponse
+	29,  // 129: memsidecar.v1.MemoryService.ReleaseMemory:output_type -> memsidecar.v1.ReleaseMemoryResponse
+	31,  // 130: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
+	33,  // 131: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
+	39,  // 132: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
+	41,  // 133: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
+	43,  // 134: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
+	45,  // 135: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
+	117, // [117:136] is the sub-list for method output_type
+	98,  // [98:117] is the sub-list for method input_type
+	98,  // [98:98] is the sub-list for extension type_name
+	98,  // [98:98] is the sub-list for extension extendee
+	0,   // [0:98] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_memory_service_proto_init() }
@@ -4630,7 +4724,7 @@ func file_memsidecar_v1_memory_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_memsidecar_v1_memory_service_proto_rawDesc), len(file_memsidecar_v1_memory_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   55,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

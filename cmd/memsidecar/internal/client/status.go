@@ -61,6 +61,38 @@ func queueCell(q *memsidecarv1.QueueStatus) cell {
 	return c
 }
 
+// totalCell says how much of what may wait of everybody together does: yellow when most of the room is taken, red when all is.
+func totalCell(q *memsidecarv1.QueueTotal) cell {
+	if q == nil {
+		return cell{}
+	}
+	mib := func(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
+	c := cell{text: fmt.Sprint(q.GetPendingCount())}
+	if most := q.GetMaxPendingCount(); most > 0 {
+		c.text += fmt.Sprintf(" of at most %d", most)
+	}
+	c.text += " waiting, " + mib(q.GetPendingBytes())
+	if most := q.GetMaxPendingBytes(); most > 0 {
+		c.text += " of at most " + mib(most)
+	}
+	taken := max(share(q.GetPendingCount(), q.GetMaxPendingCount()), share(q.GetPendingBytes(), q.GetMaxPendingBytes()))
+	switch {
+	case taken >= 1:
+		c.text, c.look = c.text+": more is refused", red
+	case taken >= 0.8:
+		c.look = yellow
+	}
+	return c
+}
+
+// share is how much of a limit is used; 0 is no limit.
+func share(used, limit int64) float64 {
+	if limit == 0 {
+		return 0
+	}
+	return float64(used) / float64(limit)
+}
+
 func fullCell(limit *memsidecarv1.MemoryLimit) cell {
 	if limit.GetFullUserCount() == 0 {
 		return cell{}
@@ -82,7 +114,8 @@ func (s *screen) status(addr string, r *memsidecarv1.GetStatusResponse) {
 		}
 	}
 	s.fields("address", addr, "version", r.GetVersion(), "started", date(r.GetStartTime()),
-		"embedding", cmp.Or(embedding.GetFingerprint(), "not known yet"), "re-embedding", progress, "queue", queueCell(r.GetQueue()), "full", fullCell(r.GetMemoryLimit()))
+		"embedding", cmp.Or(embedding.GetFingerprint(), "not known yet"), "re-embedding", progress, "queue", queueCell(r.GetQueue()),
+		"of all", totalCell(r.GetQueueTotal()), "full", fullCell(r.GetMemoryLimit()))
 	if since := r.GetPurgeWaitingSince(); since != nil {
 		s.say("%s\n", s.paint("deleted data waits to be removed from the files since "+date(since), yellow))
 	}
