@@ -19,6 +19,16 @@ type SessionReceipt struct {
 // memories that came of it. Jobs of those who take part are barred meanwhile, so that none stores anything afterwards. The
 // session goes last: until then the call can be made again, and completes what it did not.
 func (k *Keeper) DeleteSession(ctx context.Context, v session.Viewer, id string, withMemories bool) (r SessionReceipt, err error) {
+	if r, err = k.deleteSession(ctx, v, id, withMemories); err != nil {
+		return r, err
+	}
+	// The session is gone; that its bytes are not yet is no failure.
+	_, _ = k.Purger.Purge(ctx)
+	return r, nil
+}
+
+// deleteSession is DeleteSession but for the purge, during which the jobs go on.
+func (k *Keeper) deleteSession(ctx context.Context, v session.Viewer, id string, withMemories bool) (r SessionReceipt, err error) {
 	s, err := k.Sessions.Get(ctx, v, id)
 	if err != nil {
 		return r, err
@@ -52,8 +62,6 @@ func (k *Keeper) DeleteSession(ctx context.Context, v session.Viewer, id string,
 	for _, participant := range s.Participants {
 		k.Rewrite(context.WithoutCancel(ctx), memory.User{Namespace: s.Namespace, ID: participant})
 	}
-	// The session is gone; that its bytes are not yet is no failure.
-	_, _ = k.Purger.Purge(ctx)
 	return r, nil
 }
 
