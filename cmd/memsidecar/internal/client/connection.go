@@ -48,6 +48,16 @@ func (f calls) dial(p *Program) (*connection, error) {
 	return f.sidecarFlag.dial(p, f.Timeout)
 }
 
+// reach is dial for a command about a scope; what is wrong with the scope is told first.
+func (f calls) reach(p *Program, about func() (*memsidecarv1.Scope, error)) (*memsidecarv1.Scope, *connection, error) {
+	scope, err := about()
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := f.dial(p)
+	return scope, conn, err
+}
+
 func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error) {
 	to, err := f.address(p)
 	if err != nil {

@@ -36,43 +36,29 @@ Examples:
 
 // Run lists.
 func (c considerationsList) Run(ctx context.Context, p *Program) error {
-	scope, err := c.sees()
-	if err != nil {
-		return err
-	}
-	request := &memsidecarv1.ListConsiderationsRequest{Scope: scope}
-	for _, state := range c.State {
-		request.States = append(request.States, memsidecarv1.ConsiderationState(valueOf(memsidecarv1.ConsiderationState_value, statePrefix, state)))
-	}
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
 		return err
 	}
 	defer conn.close()
-	t := &table{columns: []column{{name: "id"}, {name: "state"}, {name: "accepted"}, {name: "messages", right: true}, {name: "attempts", right: true}, {name: "why", wraps: true}}}
-	more, err := c.each(func(size int32, token string) (int, string, error) {
-		request.PageSize, request.PageToken = size, token
-		resp, err := conn.ListConsiderations(ctx, request)
-		if err != nil {
-			return 0, "", err
-		}
-		for _, one := range resp.GetConsiderations() {
-			if c.JSON {
-				if err := c.json(p, one); err != nil {
-					return 0, "", err
-				}
-				continue
-			}
-			t.row(one.GetId(), stateCell(one.GetState()), date(one.GetCreateTime()), one.GetMessageCount(), one.GetAttemptCount(),
-				cmp.Or(one.GetError(), one.GetReason()))
-		}
-		return len(resp.GetConsiderations()), resp.GetNextPageToken(), nil
-	})
-	if err != nil {
-		return err
+	request := &memsidecarv1.ListConsiderationsRequest{Scope: scope}
+	for _, state := range c.State {
+		request.States = append(request.States, memsidecarv1.ConsiderationState(valueOf(memsidecarv1.ConsiderationState_value, statePrefix, state)))
 	}
-	c.list(p, t, more)
-	return nil
+	t := &table{columns: []column{{name: "id"}, {name: "state"}, {name: "accepted"}, {name: "messages", right: true}, {name: "attempts", right: true}, {name: "why", wraps: true}}}
+	list := listing[*memsidecarv1.Consideration]{
+		table: t,
+		page: func(size int32, token string) ([]*memsidecarv1.Consideration, string, error) {
+			request.PageSize, request.PageToken = size, token
+			resp, err := conn.ListConsiderations(ctx, request)
+			return resp.GetConsiderations(), resp.GetNextPageToken(), err
+		},
+		row: func(one *memsidecarv1.Consideration) []any {
+			return []any{one.GetId(), stateCell(one.GetState()), date(one.GetCreateTime()), one.GetMessageCount(), one.GetAttemptCount(),
+				cmp.Or(one.GetError(), one.GetReason())}
+		},
+	}
+	return list.show(p, c.pages, c.output)
 }
 
 func stateCell(state memsidecarv1.ConsiderationState) cell {
@@ -103,11 +89,7 @@ func (considerationsGet) Help() string {
 
 // Run shows the consideration.
 func (c considerationsGet) Run(ctx context.Context, p *Program) error {
-	scope, err := c.sees()
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
 		return err
 	}
@@ -169,11 +151,7 @@ func (considerationsRetry) Help() string {
 
 // Run makes one after the other pending again.
 func (c considerationsRetry) Run(ctx context.Context, p *Program) error {
-	scope, err := c.sees()
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
 		return err
 	}

@@ -160,28 +160,18 @@ func (c digestList) Run(ctx context.Context, p *Program) error {
 		{name: "issues", right: true},
 		{name: "insights", right: true},
 	}}
-	more, err := c.each(func(size int32, token string) (int, string, error) {
-		resp, err := conn.ListDigests(ctx, &memsidecarv1.ListDigestsRequest{Scope: scope, Agent: agent, PageSize: size, PageToken: token, Language: c.Language})
-		if err != nil {
-			return 0, "", err
-		}
-		for _, d := range resp.GetDigests() {
-			if c.JSON {
-				if err := c.json(p, d); err != nil {
-					return 0, "", err
-				}
-				continue
-			}
-			t.row(d.GetDay(), strings.Join(d.GetTopics(), ", "), fmt.Sprint(len(d.GetPreferences())), fmt.Sprint(len(d.GetDecisions())),
-				fmt.Sprint(len(d.GetTasks())), fmt.Sprint(len(d.GetTechnicalIssues())), fmt.Sprint(len(d.GetKeyInsights())))
-		}
-		return len(resp.GetDigests()), resp.GetNextPageToken(), nil
-	})
-	if err != nil {
-		return err
+	list := listing[*memsidecarv1.Digest]{
+		table: t,
+		page: func(size int32, token string) ([]*memsidecarv1.Digest, string, error) {
+			resp, err := conn.ListDigests(ctx, &memsidecarv1.ListDigestsRequest{Scope: scope, Agent: agent, PageSize: size, PageToken: token, Language: c.Language})
+			return resp.GetDigests(), resp.GetNextPageToken(), err
+		},
+		row: func(d *memsidecarv1.Digest) []any {
+			return []any{d.GetDay(), strings.Join(d.GetTopics(), ", "), fmt.Sprint(len(d.GetPreferences())), fmt.Sprint(len(d.GetDecisions())),
+				fmt.Sprint(len(d.GetTasks())), fmt.Sprint(len(d.GetTechnicalIssues())), fmt.Sprint(len(d.GetKeyInsights()))}
+		},
 	}
-	c.list(p, t, more)
-	return nil
+	return list.show(p, c.pages, c.output)
 }
 
 type notebookCommand struct {

@@ -28,11 +28,7 @@ Examples:
 
 // Run deletes everything of the user and shows the receipt.
 func (c forgetCommand) Run(ctx context.Context, p *Program) error {
-	scope, err := c.whole()
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.whole)
 	if err != nil {
 		return err
 	}

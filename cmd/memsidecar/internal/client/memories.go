@@ -22,39 +22,6 @@ type memoriesCommands struct {
 	Import    memoriesImport    `cmd:"" help:"Take in memories from JSONL."`
 }
 
-// pages are the flags of commands that list.
-type pages struct {
-	Limit int  `default:"${page}" placeholder:"N" help:"At most this many (${default})."`
-	All   bool `help:"All, however many."`
-}
-
-// maxPage is the most that the sidecar gives at once.
-const maxPage = 1000
-
-// each calls next for page after page, until the limit is reached or there are no more; then it reports whether there are.
-// next returns how many it got and the token of the page after.
-func (f pages) each(next func(size int32, token string) (got int, after string, err error)) (more bool, err error) {
-	if f.Limit < 1 {
-		return false, usage("--limit %d: write a number above 0, or --all", f.Limit)
-	}
-	token := ""
-	for left := f.Limit; f.All || left > 0; {
-		size := maxPage
-		if !f.All {
-			size = min(left, maxPage)
-		}
-		got, after, err := next(int32(size), token)
-		if err != nil {
-			return false, err
-		}
-		left -= got
-		if token = after; token == "" {
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
 type memoriesList struct {
 	Filter string   `placeholder:"FILTER" help:"Comparisons joined by AND, over kind, state, importance, explicit, agent_id, language, create_time and observe_time."`
 	State  []string `enum:"${memorystates}" placeholder:"STATE" help:"Only in these states: ${memorystatelist}. By default active, expired and quarantined."`
@@ -79,11 +46,7 @@ Examples:
 
 // Run lists.
 func (c memoriesList) Run(ctx context.Context, p *Program) error {
-	scope, err := c.sees()
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
 		return err
 	}
@@ -93,40 +56,18 @@ func (c memoriesList) Run(ctx context.Context, p *Program) error {
 	for _, state := range c.State {
 		request.States = append(request.States, memsidecarv1.MemoryState(valueOf(memsidecarv1.MemoryState_value, memoryStatePrefix, state)))
 	}
-	more, err := c.each(func(size int32, token string) (int, string, error) {
-		request.PageSize, request.PageToken = size, token
-		resp, err := conn.ListMemories(ctx, request)
-		if err != nil {
-			return 0, "", err
-		}
-		for _, m := range resp.GetMemories() {
-			if c.JSON {
-				if err := c.json(p, m); err != nil {
-					return 0, "", err
-				}
-				continue
-			}
-			t.row(m.GetId(), m.GetText(), kindName(m.GetKind()), fmt.Sprintf("%.2f", m.GetImportance()), standing(m), date(m.GetObserveTime()))
-		}
-		return len(resp.GetMemories()), resp.GetNextPageToken(), nil
-	})
-	if err != nil {
-		return err
+	list := listing[*memsidecarv1.Memory]{
+		table: t,
+		page: func(size int32, token string) ([]*memsidecarv1.Memory, string, error) {
+			request.PageSize, request.PageToken = size, token
+			resp, err := conn.ListMemories(ctx, request)
+			return resp.GetMemories(), resp.GetNextPageToken(), err
+		},
+		row: func(m *memsidecarv1.Memory) []any {
+			return []any{m.GetId(), m.GetText(), kindName(m.GetKind()), fmt.Sprintf("%.2f", m.GetImportance()), standing(m), date(m.GetObserveTime())}
+		},
 	}
-	c.list(p, t, more)
-	return nil
-}
-
-// list shows what was listed; with --json that was done already.
-func (f output) list(p *Program, t *table, more bool) {
-	if !f.JSON && len(t.rows) > 0 {
-		f.screen(p).print(t)
-	} else if !f.JSON {
-		p.note("nothing found")
-	}
-	if more {
-		p.note("there are more: add --all, or a higher --limit")
-	}
+	return list.show(p, c.pages, c.output)
 }
 
 type memoriesGet struct {
@@ -146,11 +87,7 @@ func (memoriesGet) Help() string {
 
 // Run shows the memory.
 func (c memoriesGet) Run(ctx context.Context, p *Program) error {
-	scope, err := c.sees()
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
 		return err
 	}
@@ -273,11 +210,7 @@ Examples:
 
 // Run deletes one after the other.
 func (c memoriesDelete) Run(ctx context.Context, p *Program) error {
-	scope, err := c.sees()
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
 		return err
 	}

@@ -99,11 +99,7 @@ Examples:
 
 // Run shows the item.
 func (c resultsSelect) Run(ctx context.Context, p *Program) error {
-	scope, err := c.scope()
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.scope)
 	if err != nil {
 		return err
 	}
@@ -142,11 +138,7 @@ Examples:
 
 // Run shows the list.
 func (c resultsList) Run(ctx context.Context, p *Program) error {
-	scope, err := c.scope()
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.scope)
 	if err != nil {
 		return err
 	}
@@ -188,40 +180,29 @@ Examples:
 
 // Run lists.
 func (c resultsItems) Run(ctx context.Context, p *Program) error {
-	scope, err := c.scope()
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.scope)
 	if err != nil {
 		return err
 	}
 	defer conn.close()
 	t := &table{columns: resultTable().columns[1:]}
 	checked := ""
-	more, err := c.each(func(size int32, token string) (int, string, error) {
-		resp, err := conn.ListItems(ctx, &memsidecarv1.ListItemsRequest{
-			Scope: scope, RegistryKind: c.kind(), List: c.Name, PageSize: size, PageToken: token,
-		})
-		if err != nil {
-			return 0, "", err
-		}
-		checked = date(resp.GetLastCheckTime())
-		for _, i := range resp.GetItems() {
-			if c.JSON {
-				if err := c.json(p, i); err != nil {
-					return 0, "", err
-				}
-				continue
-			}
-			t.row(i.GetKey(), i.GetTitle(), date(i.GetFirstSeenTime()), resultNote(i, false))
-		}
-		return len(resp.GetItems()), resp.GetNextPageToken(), nil
-	})
-	if err != nil {
+	list := listing[*memsidecarv1.ResultItem]{
+		table: t,
+		page: func(size int32, token string) ([]*memsidecarv1.ResultItem, string, error) {
+			resp, err := conn.ListItems(ctx, &memsidecarv1.ListItemsRequest{
+				Scope: scope, RegistryKind: c.kind(), List: c.Name, PageSize: size, PageToken: token,
+			})
+			checked = date(resp.GetLastCheckTime())
+			return resp.GetItems(), resp.GetNextPageToken(), err
+		},
+		row: func(i *memsidecarv1.ResultItem) []any {
+			return []any{i.GetKey(), i.GetTitle(), date(i.GetFirstSeenTime()), resultNote(i, false)}
+		},
+	}
+	if err := list.show(p, c.pages, c.output); err != nil {
 		return err
 	}
-	c.list(p, t, more)
 	if checked != "" {
 		p.note("last checked %s", checked)
 	}
@@ -249,11 +230,7 @@ Examples:
 
 // Run prints the keys.
 func (c resultsUnseen) Run(ctx context.Context, p *Program) error {
-	scope, err := c.scope()
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.scope)
 	if err != nil {
 		return err
 	}
@@ -290,11 +267,7 @@ Examples:
 
 // Run deletes.
 func (c resultsDelete) Run(ctx context.Context, p *Program) error {
-	scope, err := c.scope()
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.scope)
 	if err != nil {
 		return err
 	}

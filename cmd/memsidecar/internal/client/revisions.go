@@ -51,11 +51,7 @@ Examples:
 
 // Run lists the changes.
 func (c memoriesRevisions) Run(ctx context.Context, p *Program) error {
-	scope, err := c.sees()
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
 		return err
 	}
@@ -67,21 +63,17 @@ func (c memoriesRevisions) Run(ctx context.Context, p *Program) error {
 	t := &table{columns: []column{
 		{name: "revision"}, {name: "when"}, {name: "done"}, {name: "memory"}, {name: "text", wraps: true}, {name: "before", wraps: true}, {name: "why", wraps: true},
 	}}
-	for _, r := range resp.GetRevisions() {
-		if c.JSON {
-			if err := c.json(p, r); err != nil {
-				return err
+	list := listing[*memsidecarv1.MemoryRevision]{
+		table: t,
+		row: func(r *memsidecarv1.MemoryRevision) []any {
+			done := cell{changeName(r), ""}
+			if r.GetReverted() {
+				done = cell{done.text + " (undone)", dim}
 			}
-			continue
-		}
-		done := cell{changeName(r), ""}
-		if r.GetReverted() {
-			done = cell{done.text + " (undone)", dim}
-		}
-		t.row(r.GetId(), date(r.GetCreateTime()), done, r.GetMemory().GetId(), r.GetMemory().GetText(), cell{before(r), dim}, cell{r.GetReason(), dim})
+			return []any{r.GetId(), date(r.GetCreateTime()), done, r.GetMemory().GetId(), r.GetMemory().GetText(), cell{before(r), dim}, cell{r.GetReason(), dim}}
+		},
 	}
-	c.list(p, t, false)
-	return nil
+	return list.whole(p, c.output, resp.GetRevisions())
 }
 
 func changeName(r *memsidecarv1.MemoryRevision) string {
@@ -123,11 +115,7 @@ Examples:
 
 // Run undoes the change and shows the memory that holds again.
 func (c memoriesRevert) Run(ctx context.Context, p *Program) error {
-	scope, err := c.sees()
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
 		return err
 	}
@@ -162,11 +150,7 @@ Examples:
 
 // Run releases one after the other.
 func (c memoriesRelease) Run(ctx context.Context, p *Program) error {
-	scope, err := c.sees()
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
 		return err
 	}

@@ -87,11 +87,7 @@ Examples:
 
 // Run lists.
 func (c sessionsList) Run(ctx context.Context, p *Program) error {
-	scope, err := c.sees()
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
 		return err
 	}
@@ -110,32 +106,22 @@ func (c sessionsList) Run(ctx context.Context, p *Program) error {
 		{name: "changed"},
 		{},
 	}}
-	more, err := c.each(func(size int32, token string) (int, string, error) {
-		resp, err := conn.ListSessions(ctx, &memsidecarv1.ListSessionsRequest{Scope: scope, PageSize: size, PageToken: token})
-		if err != nil {
-			return 0, "", err
-		}
-		for _, s := range resp.GetSessions() {
-			if c.JSON {
-				if err := c.json(p, s); err != nil {
-					return 0, "", err
-				}
-				continue
-			}
+	list := listing[*memsidecarv1.Session]{
+		table: t,
+		page: func(size int32, token string) ([]*memsidecarv1.Session, string, error) {
+			resp, err := conn.ListSessions(ctx, &memsidecarv1.ListSessionsRequest{Scope: scope, PageSize: size, PageToken: token})
+			return resp.GetSessions(), resp.GetNextPageToken(), err
+		},
+		row: func(s *memsidecarv1.Session) []any {
 			mark := cell{}
 			if s.GetId() == current {
 				mark = cell{"current", green}
 			}
-			t.row(s.GetId(), s.GetTitle(), where(s), strings.Join(s.GetParticipantIds(), ", "), s.GetMessageCount(), s.GetUnconsideredCount(),
-				date(s.GetUpdateTime()), mark)
-		}
-		return len(resp.GetSessions()), resp.GetNextPageToken(), nil
-	})
-	if err != nil {
-		return err
+			return []any{s.GetId(), s.GetTitle(), where(s), strings.Join(s.GetParticipantIds(), ", "), s.GetMessageCount(), s.GetUnconsideredCount(),
+				date(s.GetUpdateTime()), mark}
+		},
 	}
-	c.list(p, t, more)
-	return nil
+	return list.show(p, c.pages, c.output)
 }
 
 // current is the current session of the channel in which commands without an id speak.

@@ -277,16 +277,12 @@ Examples:
 
 // Run shows the topics, the most prominent first.
 func (c sessionsTopics) Run(ctx context.Context, p *Program) error {
-	scope, err := c.sees()
-	if err != nil {
-		return err
-	}
-	scope.SessionId = c.ID
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
 		return err
 	}
 	defer conn.close()
+	scope.SessionId = c.ID
 	resp, err := conn.GetTopics(ctx, &memsidecarv1.GetTopicsRequest{
 		Scope: scope, AfterTime: c.After.timestamp(), BeforeTime: c.Before.timestamp(), MaxTopics: c.Top,
 	})

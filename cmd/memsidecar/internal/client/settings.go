@@ -29,11 +29,7 @@ func (settingsGet) Help() string {
 
 // Run shows them.
 func (c settingsGet) Run(ctx context.Context, p *Program) error {
-	scope, err := c.whole()
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.whole)
 	if err != nil {
 		return err
 	}

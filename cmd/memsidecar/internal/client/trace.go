@@ -44,42 +44,28 @@ Examples:
 
 // Run lists.
 func (c traceList) Run(ctx context.Context, p *Program) error {
-	scope, err := c.sees()
-	if err != nil {
-		return err
-	}
-	scope.SessionId = c.Session
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
 		return err
 	}
 	defer conn.close()
+	scope.SessionId = c.Session
 	t := &table{columns: []column{{name: "id"}, {name: "kind"}, {name: "when"}, {name: "took", right: true}, {name: "turn"}, {name: "session"}, {name: "outcome", wraps: true}}}
-	more, err := c.each(func(size int32, token string) (int, string, error) {
-		resp, err := conn.ListTraces(ctx, &memsidecarv1.ListTracesRequest{
-			Scope: scope, PageSize: size, PageToken: token, TurnId: c.Turn, AfterTime: c.After.timestamp(), BeforeTime: c.Before.timestamp(),
-			Kind: memsidecarv1.TraceKind(valueOf(memsidecarv1.TraceKind_value, tracePrefix, c.Kind)),
-		})
-		if err != nil {
-			return 0, "", err
-		}
-		for _, trace := range resp.GetTraces() {
-			if c.JSON {
-				if err := c.json(p, trace); err != nil {
-					return 0, "", err
-				}
-				continue
-			}
-			t.row(trace.GetId(), traceName(trace), date(trace.GetStartTime()), took(trace.GetDuration().AsDuration()), trace.GetTurnId(),
-				trace.GetScope().GetSessionId(), outcome(trace))
-		}
-		return len(resp.GetTraces()), resp.GetNextPageToken(), nil
-	})
-	if err != nil {
-		return err
+	list := listing[*memsidecarv1.Trace]{
+		table: t,
+		page: func(size int32, token string) ([]*memsidecarv1.Trace, string, error) {
+			resp, err := conn.ListTraces(ctx, &memsidecarv1.ListTracesRequest{
+				Scope: scope, PageSize: size, PageToken: token, TurnId: c.Turn, AfterTime: c.After.timestamp(), BeforeTime: c.Before.timestamp(),
+				Kind: memsidecarv1.TraceKind(valueOf(memsidecarv1.TraceKind_value, tracePrefix, c.Kind)),
+			})
+			return resp.GetTraces(), resp.GetNextPageToken(), err
+		},
+		row: func(trace *memsidecarv1.Trace) []any {
+			return []any{trace.GetId(), traceName(trace), date(trace.GetStartTime()), took(trace.GetDuration().AsDuration()), trace.GetTurnId(),
+				trace.GetScope().GetSessionId(), outcome(trace)}
+		},
 	}
-	c.list(p, t, more)
-	return nil
+	return list.show(p, c.pages, c.output)
 }
 
 func traceName(t *memsidecarv1.Trace) string { return nameOf(t.GetKind().String(), tracePrefix) }
@@ -148,11 +134,7 @@ Examples:
 
 // Run shows the trace.
 func (c traceShow) Run(ctx context.Context, p *Program) error {
-	scope, err := c.sees()
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
+	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
 		return err
 	}
