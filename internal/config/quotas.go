@@ -18,34 +18,28 @@ func (c *Config) Quota(namespace string, name memory.QuotaName) int64 {
 			break
 		}
 	}
-	switch l := &c.Limits; name {
-	case memory.QuotaNamespaceMemories:
-		return l.NamespaceMemories
-	case memory.QuotaNamespaceHistory:
-		return l.NamespaceHistoryBytes
-	case memory.QuotaUserHistory:
-		return l.UserHistoryBytes
-	case memory.QuotaNamespaceLists:
-		return l.NamespaceLists
-	case memory.QuotaUserLists:
-		return l.UserLists
+	if of, ok := quotas[name]; ok {
+		return of.all(&c.Limits)
 	}
 	return 0
 }
 
+// quotas are where the quotas are set: for all, and in an entry of namespaces.
+var quotas = map[memory.QuotaName]struct {
+	all func(*Limits) int64
+	own func(*Namespace) *int64
+}{
+	memory.QuotaNamespaceMemories: {func(l *Limits) int64 { return l.NamespaceMemories }, func(n *Namespace) *int64 { return n.NamespaceMemories }},
+	memory.QuotaNamespaceHistory:  {func(l *Limits) int64 { return l.NamespaceHistoryBytes }, func(n *Namespace) *int64 { return n.NamespaceHistoryBytes }},
+	memory.QuotaUserHistory:       {func(l *Limits) int64 { return l.UserHistoryBytes }, func(n *Namespace) *int64 { return n.UserHistoryBytes }},
+	memory.QuotaNamespaceLists:    {func(l *Limits) int64 { return l.NamespaceLists }, func(n *Namespace) *int64 { return n.NamespaceLists }},
+	memory.QuotaUserLists:         {func(l *Limits) int64 { return l.UserLists }, func(n *Namespace) *int64 { return n.UserLists }},
+}
+
 // quota is what the entry says of a quota, nil for nothing.
 func (n *Namespace) quota(name memory.QuotaName) *int64 {
-	switch name {
-	case memory.QuotaNamespaceMemories:
-		return n.NamespaceMemories
-	case memory.QuotaNamespaceHistory:
-		return n.NamespaceHistoryBytes
-	case memory.QuotaUserHistory:
-		return n.UserHistoryBytes
-	case memory.QuotaNamespaceLists:
-		return n.NamespaceLists
-	case memory.QuotaUserLists:
-		return n.UserLists
+	if of, ok := quotas[name]; ok {
+		return of.own(n)
 	}
 	return nil
 }
