@@ -10,6 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/pulse"
 	"github.com/memsidecar/memsidecar/internal/topics"
@@ -76,7 +77,7 @@ type Keeper struct {
 	Parts
 	options Options
 
-	wake   chan struct{}
+	bell   loop.Bell
 	ctx    context.Context
 	cancel context.CancelFunc
 	loop   sync.WaitGroup
@@ -96,6 +97,9 @@ type turn struct {
 // storagePoll is how long a failing store is left alone, and how often what is due is looked for in any case.
 const storagePoll = 5 * time.Second
 
+// leastPause is between two looks at what is due, however soon the next is.
+const leastPause = 10 * time.Millisecond
+
 // maxPauses bounds how many users' failures in a row are kept in mind, of users too who were forgotten meanwhile. Beyond it all
 // begin anew with short pauses.
 const maxPauses = 10_000
@@ -104,7 +108,7 @@ const maxPauses = 10_000
 func NewKeeper(parts Parts, options Options) *Keeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Keeper{
-		Parts: parts, options: options, wake: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
+		Parts: parts, options: options, bell: loop.NewBell(), ctx: ctx, cancel: cancel,
 		busy: map[memory.User]*turn{}, pauses: map[memory.User]*backoff.ExponentialBackOff{},
 	}
 }
@@ -116,7 +120,10 @@ func (k *Keeper) Rule(settings memory.Settings) (rule Rule, ok bool) {
 }
 
 // Start begins to make the digests that are due, what was left by earlier processes too.
-func (k *Keeper) Start() { k.loop.Go(k.run) }
+func (k *Keeper) Start() {
+	k.Wake()
+	k.loop.Go(k.run)
+}
 
 // Stop begins nothing more, cancels what runs, and waits. What was cancelled is due again at the next start.
 func (k *Keeper) Stop() {
@@ -125,26 +132,14 @@ func (k *Keeper) Stop() {
 }
 
 // Wake looks for what is due now.
-func (k *Keeper) Wake() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
-}
+func (k *Keeper) Wake() { k.bell.Ring() }
 
 // run makes what is due until it is stopped.
 func (k *Keeper) run() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-k.wake:
-		case <-timer.C:
-		case <-k.ctx.Done():
-			return
-		}
-		timer.Reset(max(10*time.Millisecond, time.Until(k.round())))
-	}
+	loop.Run(k.ctx, k.bell, func() time.Time {
+		next := k.round()
+		return time.Now().Add(max(leastPause, time.Until(next)))
+	})
 }
 
 // round makes the digests that are due and returns when to look again.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -20,18 +21,11 @@ func (p *Pool) expireRegularly() {
 	if p.options.Retention <= 0 && p.options.FailedRetention <= 0 {
 		return
 	}
-	ticker := time.NewTicker(expireEvery)
-	defer ticker.Stop()
-	for {
+	loop.Every(p.ctx, expireEvery, func() {
 		if err := p.expire(p.ctx); err != nil && !errors.Is(err, memory.ErrUnavailable) && p.ctx.Err() == nil {
 			p.options.Log.Error("deleting old considerations", "error", err)
 		}
-		select {
-		case <-ticker.C:
-		case <-p.ctx.Done():
-			return
-		}
-	}
+	})
 }
 
 func (p *Pool) expire(ctx context.Context) error {

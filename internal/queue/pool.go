@@ -13,6 +13,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/pulse"
 )
@@ -58,7 +59,7 @@ type Pool struct {
 	handler Handler
 	options Options
 
-	wake   chan struct{}
+	bell   loop.Bell
 	slots  chan struct{} // a token for each job in the handler
 	cancel context.CancelFunc
 	ctx    context.Context
@@ -90,7 +91,7 @@ func NewPool(store Store, handler Handler, options Options) *Pool {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Pool{
 		store: store, handler: handler, options: options,
-		wake: make(chan struct{}, 1), slots: make(chan struct{}, options.Workers), ctx: ctx, cancel: cancel,
+		bell: loop.NewBell(), slots: make(chan struct{}, options.Workers), ctx: ctx, cancel: cancel,
 		running: map[int64]*runningJob{}, watchers: map[watchKey][]chan struct{}{},
 		recover: true, // what an earlier process left running
 	}
@@ -98,6 +99,7 @@ func NewPool(store Store, handler Handler, options Options) *Pool {
 
 // Start begins to run jobs.
 func (p *Pool) Start() {
+	p.Wake()
 	p.loop.Go(p.run)
 	p.loop.Go(p.expireRegularly)
 }
@@ -125,12 +127,7 @@ func (p *Pool) Stop(ctx context.Context) {
 }
 
 // Wake makes the pool look for jobs now: one was accepted, or storage is back.
-func (p *Pool) Wake() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
+func (p *Pool) Wake() { p.bell.Ring() }
 
 // Watch returns a channel that is closed when the user's view of the consideration becomes final in this process. The
 // caller must ask the store after calling Watch, and must call stop.
@@ -189,19 +186,12 @@ func holds(job *Job, user memory.User) bool {
 
 // run claims jobs whenever there is room for one, until it is stopped.
 func (p *Pool) run() {
-	for {
-		pause := p.claim()
-		var timer <-chan time.Time
-		if pause >= 0 {
-			timer = time.After(pause)
+	loop.Run(p.ctx, p.bell, func() (again time.Time) {
+		if pause := p.claim(); pause >= 0 {
+			again = time.Now().Add(pause)
 		}
-		select {
-		case <-p.wake:
-		case <-timer:
-		case <-p.ctx.Done():
-			return
-		}
-	}
+		return again
+	})
 }
 
 // claim starts what is due and returns how long to wait for the next, negative when only a Wake can bring one.

@@ -11,6 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/memsidecar/memsidecar/internal/embed"
+	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/pulse"
 )
@@ -46,8 +47,8 @@ type Worker struct {
 	embedder embed.Embedder
 	options  Options
 
-	postings, embeddings chan struct{} // wake the two tasks
-	indexing, embedding  sync.Mutex    // held during a pass of each
+	postings, embeddings loop.Bell  // wake the two tasks
+	indexing, embedding  sync.Mutex // held during a pass of each
 	ctx                  context.Context
 	stop                 context.CancelFunc
 	tasks                sync.WaitGroup
@@ -61,7 +62,7 @@ func NewWorker(index Index, embedder embed.Embedder, options Options) *Worker {
 	ctx, stop := context.WithCancel(context.Background())
 	w := &Worker{
 		index: index, embedder: embedder, options: options, ctx: ctx, stop: stop,
-		postings: make(chan struct{}, 1), embeddings: make(chan struct{}, 1),
+		postings: loop.NewBell(), embeddings: loop.NewBell(),
 	}
 	w.Wake() // there may be something that was left undone
 	return w
@@ -76,18 +77,12 @@ func (w *Worker) Start() {
 	}
 }
 
-func (w *Worker) run(wake chan struct{}, pass func()) {
-	for {
-		select {
-		case <-wake:
-		case <-w.ctx.Done():
-			return
-		}
+func (w *Worker) run(bell loop.Bell, pass func()) {
+	loop.Run(w.ctx, bell, func() time.Time {
 		pass()
-		if !w.sleep(w.options.Pause) {
-			return
-		}
-	}
+		loop.Sleep(w.ctx, w.options.Pause)
+		return time.Time{}
+	})
 }
 
 func (w *Worker) indexOnce() {
@@ -119,12 +114,8 @@ func (w *Worker) Stop() {
 
 // Wake says that messages were added, or that the embedder is another one.
 func (w *Worker) Wake() {
-	for _, wake := range []chan struct{}{w.postings, w.embeddings} {
-		select {
-		case wake <- struct{}{}:
-		default:
-		}
-	}
+	w.postings.Ring()
+	w.embeddings.Ring()
 }
 
 // keywords indexes until nothing is left to index.
@@ -255,19 +246,8 @@ func (w *Worker) eventually(what string, fn func() error) bool {
 			w.options.Log.Error(what, "error", err) //nolint:sloglint // one of three constants
 			told = true
 		}
-		if !w.sleep(pause) {
+		if !loop.Sleep(w.ctx, pause) {
 			return false
 		}
-	}
-}
-
-func (w *Worker) sleep(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-w.ctx.Done():
-		return false
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/pulse"
 )
@@ -50,7 +51,7 @@ func NewKeeper(store Store, options Options) *Keeper {
 func (k *Keeper) Start() {
 	go func() {
 		defer close(k.done)
-		for {
+		loop.Every(k.ctx, sweepEvery, func() {
 			err := k.Sweep(k.ctx)
 			if k.ctx.Err() == nil {
 				k.options.Pulse.Beat(err)
@@ -58,14 +59,7 @@ func (k *Keeper) Start() {
 			if err != nil && k.ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) {
 				k.options.Log.Warn("old results were not deleted; it is tried again later", "error", err)
 			}
-			timer := time.NewTimer(sweepEvery)
-			select {
-			case <-timer.C:
-			case <-k.ctx.Done():
-				timer.Stop()
-				return
-			}
-		}
+		})
 	}()
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
@@ -52,7 +53,7 @@ type Sweeper struct {
 	purger  Purger
 	options Options
 
-	wake   chan struct{}
+	bell   loop.Bell
 	ctx    context.Context
 	cancel context.CancelFunc
 	loop   sync.WaitGroup
@@ -62,12 +63,13 @@ type Sweeper struct {
 // NewSweeper returns a Sweeper; Start sets it going.
 func NewSweeper(store vectorstore.Sweep, purger Purger, options Options) *Sweeper {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Sweeper{store: store, purger: purger, options: options, wake: make(chan struct{}, 1), ctx: ctx, cancel: cancel}
+	return &Sweeper{store: store, purger: purger, options: options, bell: loop.NewBell(), ctx: ctx, cancel: cancel}
 }
 
 // Start begins to delete what is due, what was left by earlier processes too.
 func (s *Sweeper) Start() {
 	s.store.OnWrite(s.Wake)
+	s.Wake()
 	s.loop.Go(s.run)
 }
 
@@ -78,12 +80,7 @@ func (s *Sweeper) Stop() {
 }
 
 // Wake looks for what is due now.
-func (s *Sweeper) Wake() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
+func (s *Sweeper) Wake() { s.bell.Ring() }
 
 // Full is how many users of the namespace have as many explicit memories as a user may have memories, or more: none of those
 // is evicted, and what else is learned about them is not kept for long.
@@ -97,33 +94,11 @@ func (s *Sweeper) Full(ctx context.Context, namespace string) (int64, error) {
 
 // run deletes what is due until it is stopped.
 func (s *Sweeper) run() {
-	due := time.NewTimer(0)
-	defer due.Stop()
-	for {
-		select {
-		case <-s.wake:
-		case <-due.C:
-		case <-s.ctx.Done():
-			return
-		}
+	loop.Run(s.ctx, s.bell, func() time.Time {
 		next := s.round()
-		if !s.rest() {
-			return
-		}
-		due.Reset(time.Until(next))
-	}
-}
-
-// rest makes the least pause, and reports false when the Sweeper was stopped.
-func (s *Sweeper) rest() bool {
-	pause := time.NewTimer(leastPause)
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-		return true
-	case <-s.ctx.Done():
-		return false
-	}
+		loop.Sleep(s.ctx, leastPause)
+		return next
+	})
 }
 
 // round deletes some of what is due and returns when to look again. A panic is a bug, and must not take the sidecar down.

@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/google/uuid"
 
+	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/pulse"
 	"github.com/memsidecar/memsidecar/internal/queue"
@@ -115,7 +116,7 @@ type Keeper struct {
 	options Options
 	guard   guard
 
-	wake   chan struct{}
+	bell   loop.Bell
 	ctx    context.Context
 	cancel context.CancelFunc
 	loop   sync.WaitGroup
@@ -135,7 +136,7 @@ func NewKeeper(parts Parts, options Options) *Keeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Keeper{
 		Parts: parts, options: options, guard: newGuard(options.FailureMaxRunes, options.FailurePhrases),
-		wake: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
+		bell: loop.NewBell(), ctx: ctx, cancel: cancel,
 		running: map[task]context.CancelFunc{}, handled: map[task]time.Time{}, pauses: map[task]*backoff.ExponentialBackOff{},
 	}
 }

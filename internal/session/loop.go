@@ -10,6 +10,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/usage"
 )
@@ -34,7 +35,10 @@ type task struct {
 }
 
 // Start begins to do what is due, what was left by earlier processes too.
-func (k *Keeper) Start() { k.loop.Go(k.run) }
+func (k *Keeper) Start() {
+	k.signal()
+	k.loop.Go(k.run)
+}
 
 // Stop begins nothing more, lets what runs go on until the context ends, then cancels it, and waits. What was cancelled is
 // due again at the next start.
@@ -67,28 +71,18 @@ func (k *Keeper) Wake() {
 }
 
 // signal has what is due looked for, unless storage was found down just now.
-func (k *Keeper) signal() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
-}
+func (k *Keeper) signal() { k.bell.Ring() }
 
 // run does what is due until it is stopped.
 func (k *Keeper) run() {
-	timer := time.AfterFunc(0, k.signal)
-	defer timer.Stop()
 	var looked time.Time
-	for {
-		select {
-		case <-k.wake:
-		case <-k.ctx.Done():
-			return
+	loop.Run(k.ctx, k.bell, func() time.Time {
+		if !loop.Sleep(k.ctx, leastPause-time.Since(looked)) {
+			return time.Time{}
 		}
-		time.Sleep(leastPause - time.Since(looked))
 		looked = time.Now()
-		timer.Reset(time.Until(k.begin(looked)))
-	}
+		return k.begin(looked)
+	})
 }
 
 // begin starts what is due, as far as there are workers, and returns when to look again.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/batch"
+	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/pulse"
 	"github.com/memsidecar/memsidecar/internal/redact"
@@ -122,9 +123,7 @@ func (r *Recorder) Close() {
 }
 
 func (r *Recorder) pruneRegularly(ctx context.Context) {
-	ticker := time.NewTicker(pruneEvery)
-	defer ticker.Stop()
-	for {
+	loop.Every(ctx, pruneEvery, func() {
 		err := r.prune(ctx)
 		if ctx.Err() == nil {
 			r.options.Pulse.Beat(err)
@@ -132,12 +131,7 @@ func (r *Recorder) pruneRegularly(ctx context.Context) {
 		if err != nil && !errors.Is(err, memory.ErrUnavailable) && ctx.Err() == nil {
 			r.options.Log.Warn("pruning traces", "error", err)
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	})
 }
 
 // prune deletes what is too old, or too much, in steps. With a retention of 0 that is everything.

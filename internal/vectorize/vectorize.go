@@ -12,6 +12,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/memsidecar/memsidecar/internal/embed"
+	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/pulse"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -49,7 +50,7 @@ type Vectorizer struct {
 	store    vectorstore.Backfill
 	options  Options
 
-	wake chan struct{}
+	bell loop.Bell
 	stop context.CancelFunc
 	ctx  context.Context
 	task sync.WaitGroup
@@ -61,7 +62,7 @@ type Vectorizer struct {
 // New returns a Vectorizer; Start sets its background work going.
 func New(embedder embed.Embedder, store vectorstore.Backfill, options Options) *Vectorizer {
 	ctx, stop := context.WithCancel(context.Background())
-	return &Vectorizer{embedder: embedder, store: store, options: options, wake: make(chan struct{}, 1), ctx: ctx, stop: stop}
+	return &Vectorizer{embedder: embedder, store: store, options: options, bell: loop.NewBell(), ctx: ctx, stop: stop}
 }
 
 // Start begins the background work, which waits for Wake.
@@ -74,12 +75,7 @@ func (v *Vectorizer) Stop() {
 }
 
 // Wake looks for memories that lack vectors.
-func (v *Vectorizer) Wake() {
-	select {
-	case v.wake <- struct{}{}:
-	default:
-	}
-}
+func (v *Vectorizer) Wake() { v.bell.Ring() }
 
 // Progress says how far the background work is.
 func (v *Vectorizer) Progress() Progress {
@@ -127,20 +123,13 @@ func (v *Vectorizer) embed(ctx context.Context, texts []string) ([]vectorstore.E
 
 // run makes the missing vectors whenever it is woken.
 func (v *Vectorizer) run() {
-	var again <-chan time.Time
-	for {
-		select {
-		case <-v.wake:
-		case <-again:
-		case <-v.ctx.Done():
-			return
-		}
-		again = nil
+	loop.Run(v.ctx, v.bell, func() (again time.Time) {
 		if v.pass() {
-			again = time.After(secondPass)
+			again = time.Now().Add(secondPass)
 		}
 		v.update(func(p *Progress) { p.Running = false })
-	}
+		return again
+	})
 }
 
 // pass goes over all memories that lack vectors until none does, and reports whether some were refused.
@@ -281,11 +270,7 @@ func (v *Vectorizer) eventually(fn func() error) bool {
 		if transient, ok := errors.AsType[*memory.TransientError](err); ok {
 			pause = max(pause, transient.RetryAfter)
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-v.ctx.Done():
-			timer.Stop()
+		if !loop.Sleep(v.ctx, pause) {
 			return false
 		}
 	}
