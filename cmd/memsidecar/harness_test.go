@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/memsidecar/memsidecar/internal/logs/logstest"
 	"github.com/memsidecar/memsidecar/internal/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -91,22 +91,7 @@ func dial(t testing.TB, addr string) *grpc.ClientConn {
 }
 
 // syncBuffer collects output that several goroutines write.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
+type syncBuffer = logstest.Log
 
 // direct is the scope of a direct chat with the user.
 func direct(user string) *memsidecarv1.Scope {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/memsidecar/memsidecar/internal/logs/logstest"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/retention"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
@@ -39,14 +39,14 @@ type system struct {
 	storage *sqlite.Storage
 	store   *storelocal.Store
 	sweeper *retention.Sweeper
-	log     *logbook
+	log     logstest.Log
 	stop    func()
 }
 
 // start opens the folder, and sweeps it with these options.
 func start(t *testing.T, dir string, options retention.Options) *system {
 	t.Helper()
-	s := &system{T: t, dir: dir, log: &logbook{}}
+	s := &system{T: t, dir: dir}
 	var err error
 	if s.storage, err = sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
@@ -64,27 +64,9 @@ func start(t *testing.T, dir string, options retention.Options) *system {
 }
 
 func (s *system) sweep(store vectorstore.Sweep, purger retention.Purger, options retention.Options) {
-	options.Curve, options.Log = retention.NewCurve(nil), slog.New(slog.NewTextHandler(s.log, nil))
+	options.Curve, options.Log = retention.NewCurve(nil), s.log.Logger()
 	s.sweeper = retention.NewSweeper(store, purger, options)
 	s.sweeper.Start()
-}
-
-// logbook is what was logged.
-type logbook struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logbook) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.b.String(), text)
 }
 
 // said is a memory of now.
@@ -306,7 +288,7 @@ func TestFullOfExplicit(t *testing.T) {
 				t.Errorf("%s has %d full users, %v", namespace, n, err)
 			}
 		}
-		if n := s.log.count("explicit memories up to the limit"); n != 1 {
+		if n := len(s.log.About("explicit memories up to the limit")); n != 1 {
 			t.Errorf("it was logged %d times", n)
 		}
 		if err := s.store.Delete(t.Context(), ann, want[0], memory.Everything()); err != nil {
@@ -454,7 +436,7 @@ func TestOutage(t *testing.T) {
 		s.sweeper.Wake()
 		settle(time.Second)
 		s.want(ann, "b")
-		if n := s.log.count("level=ERROR"); n != 0 {
+		if n := len(s.log.About("level=ERROR")); n != 0 {
 			t.Errorf("%d errors were logged", n)
 		}
 	})

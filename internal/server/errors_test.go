@@ -1,14 +1,11 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/memsidecar/memsidecar/internal/logs/logstest"
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -34,36 +32,17 @@ func (settingsFunc) Update(context.Context, memory.User, func(*memory.Settings))
 	return memory.Settings{}, nil
 }
 
-// lockedBuffer is a log that the server's goroutines share.
-type lockedBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *lockedBuffer) take() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	defer b.Reset()
-	return b.String()
-}
-
 // newClient serves the parts until the test ends.
-func newClient(t *testing.T, parts Parts) (memsidecarv1.MemoryServiceClient, *lockedBuffer) {
+func newClient(t *testing.T, parts Parts) (memsidecarv1.MemoryServiceClient, *logstest.Log) {
 	t.Helper()
-	log := &lockedBuffer{}
+	log := &logstest.Log{}
 	if parts.Keeper == nil {
 		parts.Keeper = memories.NewKeeper(memories.Parts{})
 	}
 	if parts.StorageProblem == nil {
 		parts.StorageProblem = func() string { return "" }
 	}
-	s := New(parts, Options{MaxRequestBytes: 1 << 20, Visibility: memory.NewVisibility(memory.VisibilityChannel, nil), Log: slog.New(slog.NewTextHandler(log, nil))})
+	s := New(parts, Options{MaxRequestBytes: 1 << 20, Visibility: memory.NewVisibility(memory.VisibilityChannel, nil), Log: log.Logger()})
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +97,7 @@ func TestErrors(t *testing.T) {
 		if got.Code() != test.code || got.Message() != want {
 			t.Errorf("%s: %s %q, want %s %q", name, got.Code(), got.Message(), test.code, want)
 		}
-		if logged := log.take(); strings.Contains(logged, "internal error") != (test.code == codes.Internal) {
+		if logged := log.Take(); strings.Contains(logged, "internal error") != (test.code == codes.Internal) {
 			t.Errorf("%s: logged %q", name, logged)
 		} else if strings.HasPrefix(name, "panic") && (!strings.Contains(logged, secret) || !strings.Contains(logged, "errors_test.go")) {
 			t.Errorf("%s: the log does not say what and where: %q", name, logged)

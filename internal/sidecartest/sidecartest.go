@@ -20,6 +20,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/memsidecar/memsidecar/internal/logs/logstest"
 )
 
 // Patience is how long anything that should happen may take on a loaded machine, before a test says that it does not happen.
@@ -115,7 +117,7 @@ type Sidecar struct {
 	Dir string
 
 	command *exec.Cmd
-	log     lockedBuffer
+	log     logstest.Log
 	ended   func() error // waits for the end of the process, and says how it ended
 	remove  string       // a folder to remove at the end
 }
@@ -297,23 +299,4 @@ func Environ() []string {
 		kept = append(kept, pair)
 	}
 	return kept
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-// Write implements io.Writer.
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-// String returns what was written.
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }

@@ -1,11 +1,8 @@
 package sqlite_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
-	"strings"
-	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -60,33 +57,6 @@ func value[T any](t *testing.T, s *sqlite.Storage, query string, args ...any) (v
 		t.Fatalf("%s: %v", query, err)
 	}
 	return v
-}
-
-// logbook is a log whose lines can be looked at.
-type logbook struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-// logger leaves debugging out, as the default configuration does.
-func (l *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
-
-// about returns the lines that hold the text.
-func (l *logbook) about(text string) (lines []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.text.String()) {
-		if strings.Contains(line, text) {
-			lines = append(lines, line)
-		}
-	}
-	return lines
 }
 
 var discard = slog.New(slog.DiscardHandler)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/logs/logstest"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
@@ -71,8 +72,8 @@ func TestPurgeLeavesNoTrace(t *testing.T) {
 func TestPurgeWithReader(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		var log logbook
-		s := open(t, sqlite.Options{Dir: dir, Log: log.logger()})
+		var log logstest.Log
+		s := open(t, sqlite.Options{Dir: dir, Log: log.Logger()})
 		deleteSecrets(t, s, dir)
 		mustExec(t, s, `INSERT INTO notes (text) VALUES ('a'), ('b')`)
 
@@ -143,7 +144,7 @@ func TestPurgeWithReader(t *testing.T) {
 		if since := s.PurgeWaiting(); !since.IsZero() {
 			t.Errorf("a purge waits since %s", since)
 		}
-		if lines := log.about("purged"); len(lines) != 1 {
+		if lines := log.About("purged"); len(lines) != 1 {
 			t.Errorf("want one line in the log, got %q", lines)
 		}
 	})

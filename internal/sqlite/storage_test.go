@@ -16,6 +16,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/logs/logstest"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
@@ -77,8 +78,8 @@ func TestFilesAreThePersonsOwn(t *testing.T) {
 func TestOneProcessAFolder(t *testing.T) {
 	dir := t.TempDir()
 	first := open(t, sqlite.Options{Dir: dir})
-	var log logbook
-	second, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: log.logger()})
+	var log logstest.Log
+	second, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: log.Logger()})
 	if !errors.Is(err, sqlite.ErrLocked) || second != nil {
 		t.Fatalf("got %v, %v; want ErrLocked", second, err)
 	}
@@ -155,9 +156,9 @@ func TestCannotOpen(t *testing.T) {
 			mkdir(t, dir)
 			c.spoil(t, dir)
 			synctest.Test(t, func(t *testing.T) {
-				var log logbook
+				var log logstest.Log
 				var changes []breaker.State
-				s := open(t, sqlite.Options{Dir: dir, Log: log.logger(), OnChange: func(status breaker.Status) {
+				s := open(t, sqlite.Options{Dir: dir, Log: log.Logger(), OnChange: func(status breaker.Status) {
 					changes = append(changes, status.State)
 				}})
 				var opened atomic.Int32
@@ -176,7 +177,7 @@ func TestCannotOpen(t *testing.T) {
 				if status.State == breaker.Closed || !strings.Contains(status.Reason, c.reason) || !status.Since.Equal(since) {
 					t.Errorf("status %+v, want one that says %q since %s", status, c.reason, since)
 				}
-				if lines := log.about("circuit breaker"); len(lines) != 1 || !strings.Contains(lines[0], c.reason) {
+				if lines := log.About("circuit breaker"); len(lines) != 1 || !strings.Contains(lines[0], c.reason) {
 					t.Errorf("want one line in the log, got %q", lines)
 				}
 				if opened.Load() != 0 {
@@ -193,7 +194,7 @@ func TestCannotOpen(t *testing.T) {
 				if opened.Load() != 1 {
 					t.Errorf("the hook was called %d times", opened.Load())
 				}
-				if lines := log.about("circuit breaker"); len(lines) != 2 {
+				if lines := log.About("circuit breaker"); len(lines) != 2 {
 					t.Errorf("want two lines in the log, got %q", lines)
 				}
 				if first, last := changes[0], changes[len(changes)-1]; first != breaker.Open || last != breaker.Closed {
@@ -234,8 +235,8 @@ func TestCorruptionWhileOpen(t *testing.T) {
 	}
 
 	synctest.Test(t, func(t *testing.T) {
-		var log logbook
-		s := open(t, sqlite.Options{Dir: dir, Log: log.logger()})
+		var log logstest.Log
+		s := open(t, sqlite.Options{Dir: dir, Log: log.Logger()})
 		var opened atomic.Int32
 		s.OnOpen(func() { opened.Add(1) })
 		bad := append([]byte(nil), good...)
@@ -272,7 +273,7 @@ func TestCorruptionWhileOpen(t *testing.T) {
 		if opened.Load() == 0 {
 			t.Error("the hook was not called")
 		}
-		if lines := log.about("circuit breaker"); len(lines) != 2 {
+		if lines := log.About("circuit breaker"); len(lines) != 2 {
 			t.Errorf("want two lines in the log, got %q", lines)
 		}
 	})
