@@ -54,8 +54,10 @@ func (c considerationsList) Run(ctx context.Context, p *Program) error {
 			return resp.GetConsiderations(), resp.GetNextPageToken(), err
 		},
 		row: func(one *memsidecarv1.Consideration) []any {
-			return []any{one.GetId(), stateCell(one.GetState()), date(one.GetCreateTime()), one.GetMessageCount(), one.GetAttemptCount(),
-				cmp.Or(one.GetError(), one.GetReason())}
+			return []any{
+				one.GetId(), stateCell(one.GetState()), date(one.GetCreateTime()), one.GetMessageCount(), one.GetAttemptCount(),
+				cmp.Or(one.GetError(), one.GetReason()),
+			}
 		},
 	}
 	return list.show(p, c.pages, c.output)

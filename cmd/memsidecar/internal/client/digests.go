@@ -167,8 +167,10 @@ func (c digestList) Run(ctx context.Context, p *Program) error {
 			return resp.GetDigests(), resp.GetNextPageToken(), err
 		},
 		row: func(d *memsidecarv1.Digest) []any {
-			return []any{d.GetDay(), strings.Join(d.GetTopics(), ", "), fmt.Sprint(len(d.GetPreferences())), fmt.Sprint(len(d.GetDecisions())),
-				fmt.Sprint(len(d.GetTasks())), fmt.Sprint(len(d.GetTechnicalIssues())), fmt.Sprint(len(d.GetKeyInsights()))}
+			return []any{
+				d.GetDay(), strings.Join(d.GetTopics(), ", "), fmt.Sprint(len(d.GetPreferences())), fmt.Sprint(len(d.GetDecisions())),
+				fmt.Sprint(len(d.GetTasks())), fmt.Sprint(len(d.GetTechnicalIssues())), fmt.Sprint(len(d.GetKeyInsights())),
+			}
 		},
 	}
 	return list.show(p, c.pages, c.output)

@@ -117,8 +117,10 @@ func (c sessionsList) Run(ctx context.Context, p *Program) error {
 			if s.GetId() == current {
 				mark = cell{"current", green}
 			}
-			return []any{s.GetId(), s.GetTitle(), where(s), strings.Join(s.GetParticipantIds(), ", "), s.GetMessageCount(), s.GetUnconsideredCount(),
-				date(s.GetUpdateTime()), mark}
+			return []any{
+				s.GetId(), s.GetTitle(), where(s), strings.Join(s.GetParticipantIds(), ", "), s.GetMessageCount(), s.GetUnconsideredCount(),
+				date(s.GetUpdateTime()), mark,
+			}
 		},
 	}
 	return list.show(p, c.pages, c.output)

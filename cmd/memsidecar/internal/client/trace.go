@@ -61,8 +61,10 @@ func (c traceList) Run(ctx context.Context, p *Program) error {
 			return resp.GetTraces(), resp.GetNextPageToken(), err
 		},
 		row: func(trace *memsidecarv1.Trace) []any {
-			return []any{trace.GetId(), traceName(trace), date(trace.GetStartTime()), took(trace.GetDuration().AsDuration()), trace.GetTurnId(),
-				trace.GetScope().GetSessionId(), outcome(trace)}
+			return []any{
+				trace.GetId(), traceName(trace), date(trace.GetStartTime()), took(trace.GetDuration().AsDuration()), trace.GetTurnId(),
+				trace.GetScope().GetSessionId(), outcome(trace),
+			}
 		},
 	}
 	return list.show(p, c.pages, c.output)
