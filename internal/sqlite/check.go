@@ -193,7 +193,8 @@ var rowChecks = []struct {
 		"usage", "what quotas count is right", remedyReport,
 		[]string{
 			`SELECT format('user %d counts %d bytes of messages and has %d', u.id, u.message_bytes, coalesce(sum(octet_length(m.message)), 0)) FROM users u
-				LEFT JOIN session_messages m ON m.owner_row = u.id GROUP BY u.id HAVING coalesce(sum(octet_length(m.message)), 0) <> u.message_bytes`,
+				LEFT JOIN session_messages m ON m.owner_row = u.id AND m.row <= (SELECT counted_upto FROM usage_progress)
+				GROUP BY u.id HAVING coalesce(sum(octet_length(m.message)), 0) <> u.message_bytes`,
 			`SELECT format('user %d counts %d memories and has %d', u.id, u.memories, count(m.row)) FROM users u
 				LEFT JOIN memories m ON m.user_row = u.id GROUP BY u.id HAVING count(m.row) <> u.memories`,
 			`SELECT format('a namespace counts %d memories and %d bytes of messages, and has %d and %d', coalesce(n.memories, 0), coalesce(n.message_bytes, 0),
@@ -201,6 +202,7 @@ var rowChecks = []struct {
 					SELECT namespace, 0 AS memories, 0 AS bytes FROM namespace_usage
 					UNION ALL SELECT namespace, memories, 0 FROM users
 					UNION ALL SELECT s.namespace, 0, octet_length(m.message) FROM session_messages m JOIN sessions s ON s.row = m.session_row
+						WHERE m.row <= (SELECT counted_upto FROM usage_progress)
 				) GROUP BY namespace) AS has LEFT JOIN namespace_usage n ON n.namespace = has.namespace
 				WHERE has.memories <> coalesce(n.memories, 0) OR has.bytes <> coalesce(n.message_bytes, 0)`,
 		},

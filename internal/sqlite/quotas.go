@@ -44,9 +44,9 @@ func within(s memory.Standing, added int64) error {
 }
 
 // NamespaceMemories counts the memories of a namespace.
-func NamespaceMemories(ctx context.Context, q Querier, namespace string) (int64, error) {
-	memories, _, err := namespaceUsage(ctx, q, namespace)
-	return memories, err
+func NamespaceMemories(ctx context.Context, q Querier, namespace string) (memories int64, err error) {
+	err = q.QueryRow(ctx, `SELECT memories FROM namespace_usage WHERE namespace = ?`, namespace).Scan(&memories)
+	return memories, optional(err)
 }
 
 // MemoriesWithin checks the memories of a namespace after a write; before is how many there were.
@@ -62,14 +62,20 @@ func (q *Quotas) MemoriesWithin(ctx context.Context, tx *Tx, namespace string, b
 	return within(memory.Standing{Quota: memory.QuotaNamespaceMemories, Limit: limit, Used: now}, now-before)
 }
 
-func namespaceUsage(ctx context.Context, q Querier, namespace string) (memories, bytes int64, err error) {
-	err = q.QueryRow(ctx, `SELECT memories, message_bytes FROM namespace_usage WHERE namespace = ?`, namespace).Scan(&memories, &bytes)
-	return memories, bytes, optional(err)
-}
+// What is stored of messages is what is counted and what is in the tail, see migrations/00015_tail.sql. It is asked in one query, so
+// that it is of one moment.
+const (
+	namespaceBytesQuery = `SELECT coalesce((SELECT message_bytes FROM namespace_usage WHERE namespace = ?1), 0)
+		+ coalesce((SELECT sum(octet_length(m.message)) FROM session_messages m NOT INDEXED CROSS JOIN sessions s ON s.row = m.session_row
+			WHERE m.row > (SELECT counted_upto FROM usage_progress) AND s.namespace = ?1), 0)`
+	userBytesQuery = `SELECT message_bytes
+		+ coalesce((SELECT sum(octet_length(message)) FROM session_messages INDEXED BY session_messages_by_owner
+			WHERE owner_row = users.id AND row > (SELECT counted_upto FROM usage_progress)), 0) FROM users WHERE `
+)
 
-func userBytes(ctx context.Context, q Querier, row int64) (bytes int64, err error) {
-	err = q.QueryRow(ctx, `SELECT message_bytes FROM users WHERE id = ?`, row).Scan(&bytes)
-	return bytes, optional(err)
+func namespaceBytes(ctx context.Context, q Querier, namespace string) (bytes int64, err error) {
+	err = q.QueryRow(ctx, namespaceBytesQuery, namespace).Scan(&bytes)
+	return bytes, err
 }
 
 // historyWithin checks the messages of a namespace and of those whose messages were added, by how many bytes.
@@ -83,8 +89,8 @@ func (q *Quotas) historyWithin(ctx context.Context, tx *Tx, w *appending) error 
 			if w.stored[row] == 0 {
 				continue
 			}
-			used, err := userBytes(ctx, tx, row)
-			if err != nil {
+			var used int64
+			if err := tx.QueryRow(ctx, userBytesQuery+`id = ?`, row).Scan(&used); err != nil {
 				return err
 			}
 			if err := within(memory.Standing{Quota: memory.QuotaUserHistory, UserID: id, Limit: limit, Used: used}, w.stored[row]); err != nil {
@@ -96,7 +102,7 @@ func (q *Quotas) historyWithin(ctx context.Context, tx *Tx, w *appending) error 
 	if limit == 0 {
 		return nil
 	}
-	_, used, err := namespaceUsage(ctx, tx, namespace)
+	used, err := namespaceBytes(ctx, tx, namespace)
 	if err != nil {
 		return err
 	}
@@ -156,7 +162,11 @@ func NewUsage(db Access, quotas *Quotas) *Usage { return &Usage{db, quotas} }
 func (u *Usage) Standings(ctx context.Context, user memory.User) (list []memory.Standing, err error) {
 	limit := func(name memory.QuotaName) int64 { return u.quotas.limit(user.Namespace, name) }
 	err = u.db.Read(ctx, func(q Querier) error {
-		memories, bytes, err := namespaceUsage(ctx, q, user.Namespace)
+		memories, err := NamespaceMemories(ctx, q, user.Namespace)
+		if err != nil {
+			return err
+		}
+		bytes, err := namespaceBytes(ctx, q, user.Namespace)
 		if err != nil {
 			return err
 		}
@@ -166,7 +176,7 @@ func (u *Usage) Standings(ctx context.Context, user memory.User) (list []memory.
 		}
 		if user.ID != "" {
 			var own int64
-			err := q.QueryRow(ctx, `SELECT message_bytes FROM users WHERE namespace = ? AND user_id = ?`, user.Namespace, user.ID).Scan(&own)
+			err := q.QueryRow(ctx, userBytesQuery+`namespace = ? AND user_id = ?`, user.Namespace, user.ID).Scan(&own)
 			if err != nil && !errors.Is(err, sql.ErrNoRows) {
 				return err
 			}

@@ -3,7 +3,6 @@ package sqlite_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/memsidecar/memsidecar/internal/sqlite"
@@ -12,21 +11,20 @@ import (
 // TestWhatWasStoredBeforeQuotasCounts: a database from before them is counted when it is opened.
 func TestWhatWasStoredBeforeQuotasCounts(t *testing.T) {
 	dir := folder(t)
-	migration, err := os.ReadFile(filepath.Join("migrations", "00014_quotas.sql"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Back to how it was before, as far as this migration is concerned.
-	statements := []string{`DROP TABLE namespace_usage`}
-	for line := range strings.Lines(string(migration)) {
-		if words := strings.Fields(line); len(words) > 2 && words[0] == "CREATE" && words[1] == "TRIGGER" {
-			statements = append([]string{"DROP TRIGGER " + words[2]}, statements...)
-		}
-	}
-	for _, statement := range append(statements, `ALTER TABLE users DROP COLUMN message_bytes`) {
+	// Back to how it was before, as far as these migrations are concerned.
+	for _, statement := range []string{
+		`DROP TRIGGER users_memories_counted`, `DROP TRIGGER users_deleted`, `DROP TRIGGER messages_added`, `DROP TRIGGER messages_deleted`,
+		`DROP TRIGGER messages_rewritten`, `DROP TABLE namespace_usage`, `DROP TABLE usage_progress`, `ALTER TABLE users DROP COLUMN message_bytes`,
+	} {
 		raw(t, dir, statement)
 	}
-	raw(t, dir, string(migration))
+	for _, name := range []string{"00014_quotas.sql", "00015_tail.sql"} {
+		migration, err := os.ReadFile(filepath.Join("migrations", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw(t, dir, string(migration))
+	}
 	r := check(t, sqlite.DatabasePath(dir), false)
 	if !r.Sound() {
 		t.Errorf("what was counted is wrong: %+v", r.Findings)
