@@ -70,6 +70,11 @@ func (of Files) Restore(ctx context.Context, file, dir string, replace bool, now
 	if r.Schema > known {
 		return r, fmt.Errorf("%s: %w (its schema is %d, this one knows %d)", file, ErrNewer, r.Schema, known)
 	}
+	if there {
+		if err := keepOwner(part, target); err != nil {
+			return r, err
+		}
+	}
 	aside := target + ".before-" + now.UTC().Format("20060102T150405.000Z")
 	if err := putAside(target, aside, there); err != nil {
 		return r, err
@@ -85,7 +90,7 @@ func (of Files) Restore(ctx context.Context, file, dir string, replace bool, now
 }
 
 // putAside gives the database a second name, if there is one, and takes its logs away: SQLite would apply them to whatever has
-// the first name.
+// the first name. So it is with an envelope that waits.
 func putAside(target, aside string, there bool) error {
 	if there {
 		// A second name, so that there is always one under the first. Not all file systems can.
@@ -95,7 +100,7 @@ func putAside(target, aside string, there bool) error {
 			}
 		}
 	}
-	for _, suffix := range []string{"-wal", "-journal"} {
+	for _, suffix := range []string{"-wal", "-journal", envelopeSuffix} {
 		if err := os.Rename(target+suffix, aside+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
