@@ -87,7 +87,7 @@ func copyInto(ctx context.Context, path string, from, to *vault) (part string, e
 	if err := removeParts(filepath.Dir(path)); err != nil {
 		return "", err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), partPrefix+"*"+partSuffix)
+	f, err := os.CreateTemp(filepath.Dir(path), resealPrefix+"*"+partSuffix)
 	if err != nil {
 		return "", err
 	}
@@ -105,21 +105,23 @@ func copyInto(ctx context.Context, path string, from, to *vault) (part string, e
 	return part, nil
 }
 
-// What Reseal writes, until it gets its name.
+// What Reseal and Restore write, until it gets its name.
 const (
-	partPrefix = ".reseal."
-	partSuffix = ".part"
+	resealPrefix  = ".reseal."
+	restorePrefix = ".restore."
+	partSuffix    = ".part"
 )
 
-// removeParts removes what a Reseal that was killed has left in the folder, for the one who has it locked: it may be the half of
-// a database that was about to be decrypted.
+// removeParts removes what they have left in the folder when they were killed, for the one who has it locked: it may be the half
+// of a database that was about to be decrypted, or hold somebody who is forgotten since.
 func removeParts(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if name := strings.TrimSuffix(e.Name(), "-journal"); strings.HasPrefix(name, partPrefix) && strings.HasSuffix(name, partSuffix) {
+		name := strings.TrimSuffix(e.Name(), "-journal")
+		if strings.HasSuffix(name, partSuffix) && (strings.HasPrefix(name, resealPrefix) || strings.HasPrefix(name, restorePrefix)) {
 			err = errors.Join(err, removeIfThere(filepath.Join(dir, e.Name())))
 		}
 	}

@@ -71,6 +71,11 @@ func (of Files) Restore(ctx context.Context, file, dir string, replace bool, now
 		return r, fmt.Errorf("%s: %w (its schema is %d, this one knows %d)", file, ErrNewer, r.Schema, known)
 	}
 	if there {
+		// Without its log the old database is not what it was, and it is without it for a moment. One that is damaged, or whose
+		// key nobody has any more, cannot be helped.
+		if err := settle(ctx, target, of.Key); errors.Is(err, ErrInUse) || ctx.Err() != nil {
+			return r, err
+		}
 		if err := keepOwner(part, target); err != nil {
 			return r, err
 		}
@@ -118,7 +123,7 @@ func copyFile(ctx context.Context, file, dir string) (part string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	to, err := os.CreateTemp(dir, ".restore.*.part")
+	to, err := os.CreateTemp(dir, restorePrefix+"*"+partSuffix)
 	if err != nil {
 		return "", err
 	}

@@ -124,7 +124,7 @@ func TestResealsInAnyFolder(t *testing.T) {
 			if _, err := sqlite.Reseal(t.Context(), dir, seal.Key{}, key); err != nil {
 				t.Fatal(err)
 			}
-			for _, left := range []string{".reseal.1.part", ".reseal.1.part-journal"} {
+			for _, left := range []string{".reseal.1.part", ".reseal.1.part-journal", ".restore.1.part"} {
 				write(t, filepath.Join(dir, left), []byte("Zyxwvutsrq"))
 			}
 			if got := notes(t, dir, key); got != 1000 {
