@@ -34,7 +34,7 @@ type possible struct {
 // the latter. Nothing else stays when a sidecar has started: no half of a database that was to be decrypted.
 func TestPowerLossOfKeys(t *testing.T) {
 	needsStrace(t)
-	disks := 12
+	disks := 20
 	if n, err := strconv.Atoi(os.Getenv("POWER_LOSSES")); err == nil {
 		disks = max(disks, n/20)
 	}
@@ -85,17 +85,15 @@ func TestPowerLossOfKeys(t *testing.T) {
 			mustDo(t, trace.Had(before))
 
 			r := rand.New(rand.NewPCG(20261122, uint64(len(c.arguments)))) //nolint:mnd // any
-			var points []int
+			points := []int{trace.End}
 			for _, sync := range trace.Syncs() {
 				points = append(points, sync-1, sync)
 			}
-			for range disks {
+			for len(points) < disks {
 				points = append(points, r.IntN(trace.End))
 			}
-			r.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
-			points = append([]int{trace.End}, points...)
 			left := map[string]int{}
-			for i, moment := range points[:min(disks, len(points))] {
+			for i, moment := range points {
 				disk, loss, allowed := t.TempDir(), powerloss.AnyLoss(r), []possible{c.before, c.after}
 				mustDo(t, trace.Rebuild(moment, loss, r, disk))
 				if moment == trace.End {
@@ -109,7 +107,7 @@ func TestPowerLossOfKeys(t *testing.T) {
 				mustDo(t, os.RemoveAll(disk))
 			}
 			t.Logf("%d calls in the trace, %d syncs; of %d disks %d have the database of before, %d that of after",
-				trace.End, len(trace.Syncs()), disks, left["before"], left["after"])
+				trace.End, len(trace.Syncs()), len(points), left["before"], left["after"])
 		})
 	}
 }
