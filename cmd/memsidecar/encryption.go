@@ -31,8 +31,11 @@ func encryptionKey(cfg config.Encryption) func() (seal.Key, error) {
 	}
 }
 
-// warnOfPlainFiles tells what is not encrypted although the database is.
+// warnOfPlainFiles tells what is not encrypted although the database is, and of a key that is no secret.
 func warnOfPlainFiles(cfg config.Config, log *slog.Logger) {
+	if file := cfg.Encryption.KeyFile; file != "" && seal.Exposed(file) {
+		log.Warn("everybody on this machine can read the key of the database: chmod 600 it", "file", file)
+	}
 	if cfg.Encryption.Enabled() && cfg.Digest.ExportDir != "" {
 		log.Warn("the database is encrypted, and the files of digests and notebooks are not", "folder", cfg.Digest.ExportDir)
 	}

@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf16"
 
 	"google.golang.org/protobuf/proto"
@@ -53,7 +56,17 @@ func wantEncrypted(t *testing.T, dir, when string) {
 			t.Errorf("%s %q is in %q", when, form, files)
 		}
 	}
+	// Whoever has the sidecar write another file must think of this.
+	for _, e := range must(os.ReadDir(dir))(t) {
+		if !slices.ContainsFunc(encryptedFiles, func(pattern string) bool { return must(filepath.Match(pattern, e.Name()))(t) }) {
+			t.Errorf("%s there is a file %s, and whether it is encrypted is not known", when, e.Name())
+		}
+	}
 }
+
+// encryptedFiles are those that there may be: the database and its copies, which are encrypted; its log, which is as well; what
+// holds the numbers of pages; and the lock, which is empty.
+var encryptedFiles = []string{"memsidecar.db", "memsidecar.db-wal", "memsidecar.db-shm", "memsidecar.lock", "memsidecar.db.before-*Z", "backup.db"}
 
 // opened is what is in the pages of an encrypted database that nobody uses, what SQLite would not show included.
 func opened(t *testing.T, dir string) []byte {
@@ -98,12 +111,30 @@ func TestEncryptedHoldsNothing(t *testing.T) {
 		}
 	}
 	wantEncrypted(t, dir, "after stopping")
-	if log := r.log.String(); strings.Contains(log, keyText) {
-		t.Error("the log has the key")
+	if info := must(os.Stat(filepath.Join(dir, "memsidecar.lock")))(t); info.Size() > 0 {
+		t.Errorf("the lock holds %d bytes", info.Size())
+	}
+	for _, text := range append(longForms(), keyText) {
+		if strings.Contains(r.log.String(), text) {
+			t.Errorf("the log has %q", text)
+		}
 	}
 	backups := t.TempDir()
-	must(sqlite.MakeBackup(t.Context(), dir, filepath.Join(backups, "backup.db"), sqlite.BackupOptions{Key: testKey(t)}))(t)
+	backup := filepath.Join(backups, "backup.db")
+	must(sqlite.MakeBackup(t.Context(), dir, backup, sqlite.BackupOptions{Key: testKey(t)}))(t)
 	wantEncrypted(t, backups, "in a backup")
+	other := filepath.Join(t.TempDir(), "key")
+	mustDo(t, seal.CreateKeyFile(other))
+	rotated := must(seal.ReadKeyFile(other))(t)
+	mustDo(t, sqlite.Rewrap(t.Context(), dir, testKey(t), rotated))
+	wantEncrypted(t, dir, "after a rotation")
+	must(sqlite.Reseal(t.Context(), dir, rotated, testKey(t)))(t)
+	wantEncrypted(t, dir, "written anew")
+	must(sqlite.Reindex(t.Context(), dir, slog.New(slog.DiscardHandler), sqlite.ReindexOptions{Key: testKey(t)}))(t)
+	wantEncrypted(t, dir, "after reindexing")
+	restored := must(sqlite.Files{Key: testKey(t)}.Restore(t.Context(), backup, dir, true, time.Now()))(t)
+	wantEncrypted(t, dir, "after restoring")
+	mustDo(t, os.Remove(restored.Aside))
 
 	r = begin()
 	receipt := must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: anywhere(user)}))(t)

@@ -30,19 +30,24 @@ var faults = map[string]struct {
 	inject, file string
 	// log is whether the write-ahead log cannot be written: then nothing may be acknowledged.
 	log bool
+	// key is whether the database is encrypted.
+	key bool
 }{
-	"syncing the log fails":           {"fsync,fdatasync:error=EIO", "memsidecar.db-wal", true},
-	"writing the log fails":           {"pwrite64:error=EIO", "memsidecar.db-wal", true},
-	"no space for the log":            {"pwrite64:error=ENOSPC", "memsidecar.db-wal", true},
-	"the log is read-only":            {"pwrite64:error=EROFS", "memsidecar.db-wal", true},
-	"reading the log fails":           {"pread64:error=EIO", "memsidecar.db-wal", false},
-	"truncating the log fails":        {"ftruncate:error=EIO", "memsidecar.db-wal", false},
-	"reading the database fails":      {"pread64:error=EIO", "memsidecar.db", false},
-	"writing the database fails":      {"pwrite64:error=EIO", "memsidecar.db", false},
-	"no space for the database":       {"pwrite64:error=ENOSPC", "memsidecar.db", false},
-	"syncing the database fails":      {"fsync,fdatasync:error=EIO", "memsidecar.db", false},
-	"no space for the log's index":    {"pwrite64,ftruncate:error=ENOSPC", "memsidecar.db-shm", false},
-	"all writes and syncs of it fail": {"pwrite64,fsync,ftruncate:error=EIO", "", true},
+	"syncing the log fails":           {"fsync,fdatasync:error=EIO", "memsidecar.db-wal", true, false},
+	"writing the log fails":           {"pwrite64:error=EIO", "memsidecar.db-wal", true, false},
+	"no space for the log":            {"pwrite64:error=ENOSPC", "memsidecar.db-wal", true, false},
+	"the log is read-only":            {"pwrite64:error=EROFS", "memsidecar.db-wal", true, false},
+	"reading the log fails":           {"pread64:error=EIO", "memsidecar.db-wal", false, false},
+	"truncating the log fails":        {"ftruncate:error=EIO", "memsidecar.db-wal", false, false},
+	"reading the database fails":      {"pread64:error=EIO", "memsidecar.db", false, false},
+	"writing the database fails":      {"pwrite64:error=EIO", "memsidecar.db", false, false},
+	"no space for the database":       {"pwrite64:error=ENOSPC", "memsidecar.db", false, false},
+	"syncing the database fails":      {"fsync,fdatasync:error=EIO", "memsidecar.db", false, false},
+	"no space for the log's index":    {"pwrite64,ftruncate:error=ENOSPC", "memsidecar.db-shm", false, false},
+	"all writes and syncs of it fail": {"pwrite64,fsync,ftruncate:error=EIO", "", true, false},
+	"writing an encrypted log fails":  {"pwrite64:error=EIO", "memsidecar.db-wal", true, true},
+	"reading an encrypted page fails": {"pread64:error=EIO", "memsidecar.db", false, true},
+	"writing an encrypted page fails": {"pwrite64:error=EIO", "memsidecar.db", false, true},
 }
 
 // TestFaults lets the disk fail under the running program. What cannot be made durable is not acknowledged, every refusal is
@@ -53,8 +58,11 @@ func TestFaults(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for the next attempt to open the database
-			dir := t.TempDir()
-			p := spawn(t, dir)
+			dir, environ, files := t.TempDir(), []string(nil), sqlite.Files{}
+			if fault.key {
+				environ, files = []string{encrypted}, sqlite.Files{Key: testKey(t)}
+			}
+			p := spawn(t, dir, environ...)
 			l := &ledger{acked: map[string]string{}}
 			try(t, p, l, 0, 5)
 			if len(l.acked) != 5 {
@@ -93,10 +101,10 @@ func TestFaults(t *testing.T) {
 				}
 			}
 			p.kill(t)
-			p = spawn(t, dir)
+			p = spawn(t, dir, environ...)
 			l.check(t, p)
 			p.kill(t)
-			report := must(sqlite.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
+			report := must(files.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
 			for _, f := range report.Findings {
 				if f.Problems > 0 {
 					t.Errorf("%s: %v", f.Check, f.Examples)

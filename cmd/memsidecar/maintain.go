@@ -246,6 +246,8 @@ func maintenance(ctx context.Context, err error) error {
 		return &client.Error{Code: client.ExitInterrupted, Message: "interrupted; nothing was changed that the next sidecar cannot go on with"}
 	case errors.Is(err, sqlite.ErrLocked):
 		return &client.Error{Code: client.ExitUnavailable, Message: "a sidecar uses this data folder: stop it first, or name another folder with --data-dir"}
+	case errors.Is(err, sqlite.ErrInUse):
+		code = client.ExitUnavailable
 	case errors.Is(err, sqlite.ErrExists):
 		code, advice = client.ExitUsage, "choose another name, or --replace it"
 	case errors.Is(err, sqlite.ErrOccupied):

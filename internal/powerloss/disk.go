@@ -49,6 +49,10 @@ type disk struct {
 // Rebuild writes the files of the moment into a folder, which stands for the root.
 func (t *Trace) Rebuild(moment int, loss Loss, r *rand.Rand, into string) error {
 	d := disk{now: map[string]*file{}, durable: map[string]*file{}}
+	for path, had := range t.had {
+		f := &file{folder: had.folder, durable: slices.Clone(had.durable)}
+		d.now[path], d.durable[path] = f, f
+	}
 	for _, e := range t.events {
 		if e.begin > moment || e.call == fsync && e.end > moment {
 			continue
@@ -65,8 +69,11 @@ func (t *Trace) Rebuild(moment int, loss Loss, r *rand.Rand, into string) error 
 func (d *disk) apply(e event) error {
 	switch e.call {
 	case create, mkdir:
-		if d.now[e.path] != nil {
-			return nil // opened, not made
+		if f := d.now[e.path]; f != nil { // opened, not made
+			if e.truncates {
+				f.pending = append(f.pending, event{begin: e.begin, end: e.end, call: truncate})
+			}
+			return nil
 		}
 		f := &file{folder: e.call == mkdir}
 		d.now[e.path] = f
@@ -77,6 +84,10 @@ func (d *disk) apply(e event) error {
 	case rename:
 		f := d.now[e.path]
 		delete(d.now, e.path)
+		d.now[e.to] = f
+		d.pending = append(d.pending, name{e, f})
+	case link:
+		f := d.now[e.path]
 		d.now[e.to] = f
 		d.pending = append(d.pending, name{e, f})
 	case write, truncate:
@@ -119,6 +130,8 @@ func (n name) put(names map[string]*file) {
 		delete(names, n.path)
 	case rename:
 		delete(names, n.path)
+		names[n.to] = n.file
+	case link:
 		names[n.to] = n.file
 	default:
 		names[n.path] = n.file

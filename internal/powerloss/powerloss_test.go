@@ -3,6 +3,7 @@ package powerloss
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -135,12 +136,62 @@ func TestChance(t *testing.T) {
 	}
 }
 
+// TestWhatWasThere: of what was there before, a file that is emptied and written anew has what it had until that is synced, and a
+// second name needs its folder to be synced.
+func TestWhatWasThere(t *testing.T) {
+	before := t.TempDir()
+	if err := os.WriteFile(filepath.Join(before, "f"), []byte("before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	trace, err := Parse(strings.NewReader(strings.Join([]string{
+		/* 1 */ `1 linkat(AT_FDCWD<` + x("/") + `>, ` + quoted("/r/f") + `, AT_FDCWD<` + x("/") + `>, ` + quoted("/r/g") + `, 0) = 0`,
+		/* 2 */ `1 fsync(` + fd(6, "/r") + `) = 0`,
+		/* 3 */ `1 rename(` + quoted("/r/f") + `, ` + quoted("/r/h") + `) = 0`,
+		/* 4 */ `1 openat(AT_FDCWD<` + x("/") + `>, ` + quoted("/r/h") + `, O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC, 0600) = 5<` + x("/r/h") + `>`,
+		/* 5 */ `1 write(` + fd(5, "/r/h") + `, ` + quoted("one, ") + `, 5) = 5`,
+		/* 6 */ `1 write(` + fd(5, "/r/h") + `, ` + quoted("two") + `, 3) = 3`,
+		/* 7 */ `1 fsync(` + fd(5, "/r/h") + `) = 0`,
+	}, "\n")+"\n"), "/r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := trace.Had(before); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		moment int
+		loss   Loss
+		want   map[string]string
+	}{
+		{0, Everything, map[string]string{"f": "before"}},
+		{1, Everything, map[string]string{"f": "before"}},
+		{1, Nothing, map[string]string{"f": "before", "g": "before"}},
+		{6, Everything, map[string]string{"f": "before", "g": "before"}},
+		{6, Nothing, map[string]string{"g": "one, two", "h": "one, two"}},
+		{7, Everything, map[string]string{"f": "one, two", "g": "one, two"}},
+	} {
+		dir := t.TempDir()
+		if err := trace.Rebuild(c.moment, c.loss, rand.New(rand.NewPCG(1, 1)), dir); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, name := range []string{"f", "g", "h"} {
+			if data, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
+				got[name] = string(data)
+			}
+		}
+		if !maps.Equal(got, c.want) {
+			t.Errorf("at %d, loss %d: %q, want %q", c.moment, c.loss, got, c.want)
+		}
+	}
+}
+
 func TestNotUnderstood(t *testing.T) {
 	for _, line := range []string{
-		`1 write(` + fd(5, "/r/f") + `, ` + quoted("x") + `, 1) = 1`,
+		`1 writev(` + fd(5, "/r/f") + `, ` + quoted("x") + `, 1) = 1`,
 		`1 sendfile(` + fd(5, "/r/f") + `, 6, NULL, 1) = 1`,
 		`1 mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_SHARED, ` + fd(5, "/r/f") + `, 0) = 0x1`,
-		`1 open(` + quoted("/r/f") + `, O_RDWR|O_TRUNC) = 5`,
+		`1 open(` + quoted("/r/f") + `, O_RDWR|O_CREAT|O_APPEND, 0600) = 5<` + x("/r/f") + `>`,
 		`1 <... fsync resumed>) = 0`,
 	} {
 		if _, err := Parse(strings.NewReader(line+"\n"), "/r"); err == nil {

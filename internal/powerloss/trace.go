@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -26,8 +28,26 @@ type Trace struct {
 	// End is the moment after the last call.
 	End    int
 	root   string
+	had    map[string]*file
 	events []event
 	said   []saying
+	// positions are how far descriptors were written by calls that do not say where.
+	positions map[string]int64
+}
+
+// Had tells what was below the root before, from a copy of the root. It was on disk.
+func (t *Trace) Had(copied string) error {
+	return filepath.WalkDir(copied, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == copied {
+			return err
+		}
+		f := &file{folder: d.IsDir()}
+		if !f.folder {
+			f.durable, err = os.ReadFile(path)
+		}
+		t.had[t.root+strings.TrimPrefix(path, copied)] = f
+		return err
+	})
 }
 
 // event is a change of files, or what makes one durable.
@@ -37,6 +57,7 @@ type event struct {
 	path, to   string
 	offset     int64 // of a write; the size of a truncation
 	data       []byte
+	truncates  bool // whether a file that is there is emptied when it is opened
 }
 
 type kind int
@@ -48,6 +69,7 @@ const (
 	truncate
 	fsync
 	rename
+	link
 	unlink
 )
 
@@ -57,9 +79,10 @@ type saying struct {
 	text string
 }
 
-// Parse reads what strace wrote. The root is a folder that was there before; what is outside of it is left out.
+// Parse reads what strace wrote. The root is a folder that was there before, empty but for what Had tells; what is outside of it
+// is left out.
 func Parse(r io.Reader, root string) (*Trace, error) {
-	t := &Trace{root: filepath.Clean(root)}
+	t := &Trace{root: filepath.Clean(root), had: map[string]*file{}, positions: map[string]int64{}}
 	begun := map[string]string{} // by thread: a call that has not returned
 	at := map[string]int{}
 	lines := bufio.NewReaderSize(r, 1<<20)
@@ -199,6 +222,10 @@ func (c *call) event(t *Trace, e *event) (ok bool, err error) {
 		e.call, e.path, e.to = rename, text(c.args[0]), text(c.args[1])
 	case "renameat", "renameat2":
 		e.call, e.path, e.to = rename, text(c.args[1]), text(c.args[3])
+	case "link":
+		e.call, e.path, e.to = link, text(c.args[0]), text(c.args[1])
+	case "linkat":
+		e.call, e.path, e.to = link, text(c.args[1]), text(c.args[3])
 	case "unlink":
 		e.call, e.path = unlink, text(c.args[0])
 	case "unlinkat":
@@ -210,7 +237,11 @@ func (c *call) event(t *Trace, e *event) (ok bool, err error) {
 			t.say(e.begin, c.args)
 			return false, nil
 		}
-		return false, fmt.Errorf("write to a file below %s: only pwrite64 is understood", t.root)
+		number, _, _ := strings.Cut(c.args[0], "<")
+		e.call, e.path, e.data = write, descriptor(c.args[0]), []byte(text(c.args[1]))
+		e.data = e.data[:min(int64(len(e.data)), c.returned)]
+		e.offset = t.positions[number]
+		t.positions[number] += int64(len(e.data))
 	case "mmap":
 		on := descriptor(c.args[4])
 		if t.below(on) && !strings.HasSuffix(on, "-shm") && strings.Contains(c.args[2], "PROT_WRITE") && strings.Contains(c.args[3], "MAP_SHARED") {
@@ -232,11 +263,13 @@ func (c *call) event(t *Trace, e *event) (ok bool, err error) {
 func (c *call) open(t *Trace, e *event, at int) (ok bool, err error) {
 	flags := c.args[at+1]
 	e.path = text(c.args[at]) // absolute, because the program was given its folder so
-	if !t.below(e.path) || !strings.Contains(flags, "O_CREAT") && !strings.Contains(flags, "O_TRUNC") {
+	t.positions[strconv.FormatInt(c.returned, 10)] = 0
+	e.truncates = strings.Contains(flags, "O_TRUNC")
+	if !t.below(e.path) || !strings.Contains(flags, "O_CREAT") && !e.truncates {
 		return false, nil
 	}
-	if strings.Contains(flags, "O_TRUNC") {
-		return false, fmt.Errorf("%s is truncated when it is opened", e.path)
+	if strings.Contains(flags, "O_APPEND") {
+		return false, fmt.Errorf("%s is appended to", e.path)
 	}
 	e.call = create
 	return true, nil

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -40,8 +41,12 @@ func (k Key) String() string {
 // Format writes what String says for every verb.
 func (k Key) Format(f fmt.State, _ rune) { fmt.Fprint(f, k.String()) }
 
+// byteOrderMark is what some editors begin a file with.
+const byteOrderMark = "\ufeff"
+
 // ParseKey reads a key in base64, with or without padding, of either alphabet. The error does not quote it.
 func ParseKey(text string) (Key, error) {
+	text = strings.TrimPrefix(text, byteOrderMark)
 	text = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(strings.TrimSpace(text), "="))
 	raw, err := base64.RawStdEncoding.DecodeString(text)
 	if err != nil || len(raw) != KeySize {
@@ -65,6 +70,13 @@ func ReadKeyFile(path string) (Key, error) {
 		return Key{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return k, nil
+}
+
+// Exposed reports whether everybody on the machine may read the file.
+func Exposed(path string) bool {
+	const othersRead fs.FileMode = 0o004
+	info, err := os.Stat(path)
+	return err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&othersRead != 0
 }
 
 // CreateKeyFile makes a random key and writes it to a file that must not exist, which its owner alone may read. When it

@@ -42,7 +42,7 @@ func TestParseKey(t *testing.T) {
 	raw := bytes.Repeat([]byte{0xfb, 0xef}, seal.KeySize/2)
 	text := base64.StdEncoding.EncodeToString(raw)
 	_, envelope := newPages(t, mustParse(t, text))
-	for _, same := range []string{text, strings.TrimRight(text, "="), base64.URLEncoding.EncodeToString(raw), " " + text + "\r\n"} {
+	for _, same := range []string{text, strings.TrimRight(text, "="), base64.URLEncoding.EncodeToString(raw), " " + text + "\r\n", "\ufeff" + text + "\r\n", text[:20] + "\r\n" + text[20:]} {
 		if _, err := seal.OpenPages(mustParse(t, same), envelope); err != nil {
 			t.Errorf("%q is another key: %v", same, err)
 		}
@@ -97,6 +97,15 @@ func TestKeyFile(t *testing.T) {
 	}
 	if err := seal.CreateKeyFile(file); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("making it again gives %v", err)
+	}
+	if seal.Exposed(file) {
+		t.Error("it is said that everybody can read it")
+	}
+	if err := os.Chmod(file, 0o644); err != nil { //nolint:gosec // that is what is looked for
+		t.Fatal(err)
+	}
+	if runtime.GOOS != "windows" && !seal.Exposed(file) {
+		t.Error("nobody is told that everybody can read it")
 	}
 	if err := os.WriteFile(file, []byte("short"), 0o600); err != nil {
 		t.Fatal(err)

@@ -108,7 +108,7 @@ func openDatabase(ctx context.Context, dir string, options Options) (_ *database
 	if err != nil {
 		return nil, errors.Join(err, vault.close())
 	}
-	if err := errors.Join(adopt(dir, options.Log), vault.settleEnvelope(path)); err != nil {
+	if err := errors.Join(adopt(dir, options.Log), removeParts(dir), vault.settleEnvelope(path)); err != nil {
 		return nil, errors.Join(err, vault.close(), f.Close())
 	}
 

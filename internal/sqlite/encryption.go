@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -165,9 +166,22 @@ func look(path string, key seal.Key) (*vault, kind, error) {
 			return nil, encrypted, err
 		}
 		v, err := register(pages, seal.Envelope(envelope), i > 0)
-		return v, encrypted, err
+		if err != nil || !v.rotating {
+			return v, encrypted, err
+		}
+		if belongs, err := v.opensFirst(path); err != nil || !belongs {
+			return nil, encrypted, errors.Join(cmp.Or(err, ErrKey), v.close())
+		}
+		return v, encrypted, nil
 	}
 	return nil, encrypted, ErrKey
+}
+
+// opensFirst reports whether the first page is of this data key. An envelope that waits may lie beside a database that was put
+// in the place of its own, such as a backup, and would take that one's data key away.
+func (v *vault) opensFirst(path string) (bool, error) {
+	page, err := beginning(path, sealed.PageSize)
+	return len(page) == sealed.PageSize && v.open(1, page), err
 }
 
 // beginning reads at most so many bytes of a file; none when it is not there.

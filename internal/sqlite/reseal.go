@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/seal"
 	"github.com/memsidecar/memsidecar/internal/sqlite/sealed"
@@ -15,6 +16,9 @@ import (
 
 // ErrSame means that a database is as it was asked for already.
 var ErrSame = errors.New("nothing is to be done")
+
+// ErrInUse means that a program that is no sidecar has the database open.
+var ErrInUse = errors.New("another program has the database open, such as memsidecar backup or memsidecar check: wait until it has ended")
 
 // Resealed is what Reseal did.
 type Resealed struct {
@@ -67,6 +71,9 @@ func Reseal(ctx context.Context, dir string, before, after seal.Key) (r Resealed
 	if _, err := verify(ctx, part, "the new database", after); err != nil {
 		return r, err
 	}
+	if err := keepOwner(part, path); err != nil {
+		return r, err
+	}
 	info, err := os.Stat(part)
 	if err != nil {
 		return r, err
@@ -77,17 +84,10 @@ func Reseal(ctx context.Context, dir string, before, after seal.Key) (r Resealed
 
 // copyInto writes the database into a new file beside it, and syncs it.
 func copyInto(ctx context.Context, path string, from, to *vault) (part string, err error) {
-	const pattern = ".reseal.*.part"
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), pattern)) // of one that was killed
-	if err != nil {
+	if err := removeParts(filepath.Dir(path)); err != nil {
 		return "", err
 	}
-	for _, file := range left {
-		if err := removeIfThere(file); err != nil {
-			return "", err
-		}
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), pattern)
+	f, err := os.CreateTemp(filepath.Dir(path), resealPrefix+"*"+partSuffix)
 	if err != nil {
 		return "", err
 	}
@@ -103,6 +103,29 @@ func copyInto(ctx context.Context, path string, from, to *vault) (part string, e
 		return "", errors.Join(err, removeIfThere(part), removeIfThere(part+"-journal"))
 	}
 	return part, nil
+}
+
+// What Reseal and Restore write, until it gets its name.
+const (
+	resealPrefix  = ".reseal."
+	restorePrefix = ".restore."
+	partSuffix    = ".part"
+)
+
+// removeParts removes what they have left in the folder when they were killed, for the one who has it locked: it may be the half
+// of a database that was about to be decrypted, or hold somebody who is forgotten since.
+func removeParts(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := strings.TrimSuffix(e.Name(), "-journal")
+		if strings.HasSuffix(name, partSuffix) && (strings.HasPrefix(name, resealPrefix) || strings.HasPrefix(name, restorePrefix)) {
+			err = errors.Join(err, removeIfThere(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
 }
 
 // swap gives the new file its name. If the old one is to be wiped it is overwritten once it has no name any more; a file
@@ -217,7 +240,7 @@ func openResting(ctx context.Context, dir string, key seal.Key) (unlockFolder fu
 	return lock.Close, v, nil
 }
 
-// settle empties the log: the last connection to close takes it away.
+// settle empties the log. The last connection to close takes it away; if it is still there somebody has the database open.
 func settle(ctx context.Context, path string, key seal.Key) (err error) {
 	s, err := openFile(ctx, path, "rw", key)
 	if err != nil {
@@ -228,14 +251,14 @@ func settle(ctx context.Context, path string, key seal.Key) (err error) {
 		var busy, inLog, copied int
 		err = s.QueryRow(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &inLog, &copied)
 		if err == nil && busy != 0 {
-			err = errLogInUse
+			err = ErrInUse
 		}
 	}
 	if err := errors.Join(err, s.close()); err != nil {
 		return err
 	}
-	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
-		return errLogInUse
+	if _, err := os.Stat(path + "-wal"); err == nil {
+		return ErrInUse
 	}
 	return nil
 }

@@ -70,6 +70,16 @@ func (of Files) Restore(ctx context.Context, file, dir string, replace bool, now
 	if r.Schema > known {
 		return r, fmt.Errorf("%s: %w (its schema is %d, this one knows %d)", file, ErrNewer, r.Schema, known)
 	}
+	if there {
+		// Without its log the old database is not what it was, and it is without it for a moment. One that is damaged, or whose
+		// key nobody has any more, cannot be helped.
+		if err := settle(ctx, target, of.Key); errors.Is(err, ErrInUse) || ctx.Err() != nil {
+			return r, err
+		}
+		if err := keepOwner(part, target); err != nil {
+			return r, err
+		}
+	}
 	aside := target + ".before-" + now.UTC().Format("20060102T150405.000Z")
 	if err := putAside(target, aside, there); err != nil {
 		return r, err
@@ -85,7 +95,7 @@ func (of Files) Restore(ctx context.Context, file, dir string, replace bool, now
 }
 
 // putAside gives the database a second name, if there is one, and takes its logs away: SQLite would apply them to whatever has
-// the first name.
+// the first name. So it is with an envelope that waits.
 func putAside(target, aside string, there bool) error {
 	if there {
 		// A second name, so that there is always one under the first. Not all file systems can.
@@ -95,7 +105,7 @@ func putAside(target, aside string, there bool) error {
 			}
 		}
 	}
-	for _, suffix := range []string{"-wal", "-journal"} {
+	for _, suffix := range []string{"-wal", "-journal", envelopeSuffix} {
 		if err := os.Rename(target+suffix, aside+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -113,7 +123,7 @@ func copyFile(ctx context.Context, file, dir string) (part string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	to, err := os.CreateTemp(dir, ".restore.*.part")
+	to, err := os.CreateTemp(dir, restorePrefix+"*"+partSuffix)
 	if err != nil {
 		return "", err
 	}

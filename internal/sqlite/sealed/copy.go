@@ -45,13 +45,16 @@ func Copy(ctx context.Context, from, fromVFS, to, toVFS string) (err error) {
 	if rc := sqlite3.Xsqlite3_file_control(tls, db, main, sqlite3.SQLITE_FCNTL_RESERVE_BYTES, result); rc != sqlite3.SQLITE_OK {
 		return fmt.Errorf("%s: reserving bytes: SQLite error %d", from, rc)
 	}
+	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
+		defer close(interrupted)
 		other := libc.NewTLS()
 		defer other.Close()
 		sqlite3.Xsqlite3_interrupt(other, db)
 	})
 	rc = sqlite3.Xsqlite3_exec(tls, db, statements, 0, 0, 0)
 	if !stop() {
+		<-interrupted // it uses the connection that is closed next
 		return errors.Join(ctx.Err(), context.Cause(ctx))
 	}
 	if rc != sqlite3.SQLITE_OK {

@@ -61,7 +61,11 @@ func (a access) writeDatabase(from uintptr, n int, offset int64) int32 {
 		return sqlite3.SQLITE_IOERR_WRITE
 	}
 	if offset == 0 {
-		if err := packFirst(a.vfs.pages, a.vfs.envelope, page, sealed); err != nil {
+		envelope, rc := a.envelopeThere()
+		if rc != sqlite3.SQLITE_OK {
+			return rc
+		}
+		if err := packFirst(a.vfs.pages, envelope, page, sealed); err != nil {
 			return sqlite3.SQLITE_IOERR_WRITE
 		}
 	} else {
@@ -69,6 +73,18 @@ func (a access) writeDatabase(from uintptr, n int, offset int64) int32 {
 		a.vfs.pages.Seal(sealed, placeInDatabase(offset))
 	}
 	return a.put(a.scratch, PageSize, offset)
+}
+
+// envelopeThere is the envelope that the file has, or the one for a new file. Another program may have put one there since this
+// one opened the file: a backup that runs while the key is rotated must not put the old one back when it closes the log.
+func (a access) envelopeThere() (seal.Envelope, int32) {
+	if rc := a.get(a.scratch, seal.EnvelopeSize, 0); rc != sqlite3.SQLITE_OK && rc != sqlite3.SQLITE_IOERR_SHORT_READ {
+		return seal.Envelope{}, rc
+	}
+	if there := bytesAt(a.scratch, seal.EnvelopeSize); seal.IsEnvelope(there) {
+		return seal.Envelope(there), sqlite3.SQLITE_OK
+	}
+	return a.vfs.envelope, sqlite3.SQLITE_OK
 }
 
 func placeInDatabase(offset int64) seal.Place {

@@ -242,6 +242,81 @@ func TestJournalUndoes(t *testing.T) {
 	}
 }
 
+// TestTornJournal: a page of the journal that a loss of power tore is not put into the database, not even where SQLite's sum of
+// every 200th byte would let zeros through.
+func TestTornJournal(t *testing.T) {
+	const header, record = 512, 4 + sealed.PageSize + 4
+	w := newWorld(t)
+	// The journal is not synced, so that SQLite takes what there is of it; the database has nothing of the transaction yet.
+	db := w.open(t, "journal_mode(DELETE)", "synchronous(OFF)")
+	do(t, db, `CREATE TABLE secrets (id INTEGER PRIMARY KEY, data BLOB)`, `INSERT INTO secrets (data) VALUES (zeroblob(20000)), (zeroblob(20000))`)
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), `UPDATE secrets SET data = randomblob(20000)`); err != nil {
+		t.Fatal(err)
+	}
+	database, journal := must(os.ReadFile(w.path()))(t), must(os.ReadFile(w.path()+"-journal"))(t)
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	records := (len(journal) - header) / record
+	if records < 10 {
+		t.Fatalf("the journal has %d pages, too few to show anything", records)
+	}
+	for n := range records {
+		torn := bytes.Clone(journal)
+		clear(torn[header+n*record+4+512 : header+n*record+4+1024])
+		crashed := &world{dir: t.TempDir(), vfs: w.vfs}
+		for suffix, data := range map[string][]byte{"": database, "-journal": torn} {
+			if err := os.WriteFile(crashed.path()+suffix, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again := crashed.open(t)
+		if got := ask(t, again, `SELECT count(*) FROM secrets WHERE data = zeroblob(20000)`); got != "2" {
+			t.Errorf("with page %d torn %s rows are as they were", n, got)
+		}
+		if got := ask(t, again, `PRAGMA integrity_check`); got != "ok" {
+			t.Errorf("with page %d torn: %s", n, got)
+		}
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEnvelopeStays: who has the database open when another program puts another envelope in leaves that in its place.
+func TestEnvelopeStays(t *testing.T) {
+	w, after := newWorld(t), newWorld(t)
+	db := w.open(t, "journal_mode(WAL)", "wal_autocheckpoint(0)")
+	do(t, db, `CREATE TABLE secrets (text TEXT)`, `PRAGMA wal_checkpoint(TRUNCATE)`)
+	envelope := must(w.pages.Wrap(after.key))(t)
+	file := must(os.OpenFile(w.path(), os.O_RDWR, 0))(t)
+	if _, err := file.WriteAt(envelope[:], 0); err != nil {
+		t.Fatal(err)
+	}
+	first := must(os.ReadFile(w.path()))(t)[:sealed.PageSize]
+	do(t, db, `CREATE TABLE more (text TEXT)`, `PRAGMA wal_checkpoint(TRUNCATE)`)
+	again := must(os.ReadFile(w.path()))(t)[:sealed.PageSize]
+	if bytes.Equal(first, again) {
+		t.Error("the first page was not written again, so this shows nothing")
+	}
+	if !bytes.Equal(again[:seal.EnvelopeSize], envelope[:]) {
+		t.Error("the old envelope is back")
+	}
+	if got := ask(t, db, `PRAGMA integrity_check`); got != "ok" {
+		t.Error(got)
+	}
+	if err := errors.Join(db.Close(), file.Close()); err != nil { // in this order: closing the file would give up SQLite's locks
+		t.Error(err)
+	}
+}
+
 // TestNoTemporaryFiles: what would be written beside the database, unsealed, is refused.
 func TestNoTemporaryFiles(t *testing.T) {
 	w := newWorld(t)

@@ -50,7 +50,8 @@ type file struct {
 	page  uint32
 }
 
-// Register makes a VFS for the pages of a data key. The envelope is written at the beginning of each database.
+// Register makes a VFS for the pages of a data key. The envelope is written at the beginning of each new database; one that is
+// there keeps its own.
 func Register(pages *seal.Pages, envelope seal.Envelope) (*VFS, error) {
 	v := &VFS{pages: pages, envelope: envelope, name: fmt.Sprintf("sealed%d", numbers.Add(1)), tls: libc.NewTLS()}
 	v.below = sqlite3.Xsqlite3_vfs_find(v.tls, 0)

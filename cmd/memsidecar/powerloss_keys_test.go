@@ -1,0 +1,145 @@
+//go:build !race && linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/powerloss"
+	"github.com/memsidecar/memsidecar/internal/seal"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// possible is a database that a loss of power may leave: that of before a command, or of after.
+type possible struct {
+	when     string
+	key      seal.Key
+	memories int
+}
+
+// TestPowerLossOfKeys lets the power go while a command changes how the database is encrypted, or puts a backup in its place. On
+// each disk that may be left there is the database of before or the one of after, whole, and once the command has returned it is
+// the latter. Nothing else stays when a sidecar has started: no half of a database that was to be decrypted.
+func TestPowerLossOfKeys(t *testing.T) {
+	needsStrace(t)
+	disks := 20
+	if n, err := strconv.Atoi(os.Getenv("POWER_LOSSES")); err == nil {
+		disks = max(disks, n/20)
+	}
+	plain, sealed, outside := t.TempDir(), t.TempDir(), t.TempDir()
+	fill := func(dir string, memories int, environ ...string) {
+		r := spawn(t, dir, environ...)
+		for n := range memories {
+			must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{
+				Scope: direct("alice"), Memory: &memsidecarv1.Memory{Text: fmt.Sprintf("Alice has been in %d towns. %s", n, strings.Repeat("x", 1000))},
+			}))(t)
+		}
+		r.kill(t) // so that there is a log
+	}
+	fill(plain, 30)
+	fill(sealed, 20, encrypted)
+	newKey, backup := filepath.Join(outside, "key"), filepath.Join(outside, "backup.db")
+	mustDo(t, seal.CreateKeyFile(newKey))
+	other, key, none := must(seal.ReadKeyFile(newKey))(t), testKey(t), seal.Key{}
+	must(sqlite.MakeBackup(t.Context(), sealed, backup, sqlite.BackupOptions{Key: key}))(t)
+	for _, c := range []struct {
+		arguments     []string
+		folder        string
+		before, after possible
+	}{
+		{[]string{"key", "encrypt"}, plain, possible{"before", none, 30}, possible{"after", key, 30}},
+		{[]string{"key", "decrypt"}, sealed, possible{"before", key, 20}, possible{"after", none, 20}},
+		{[]string{"key", "rotate", newKey}, sealed, possible{"before", key, 20}, possible{"after", other, 20}},
+		{[]string{"key", "rotate", newKey, "--data"}, sealed, possible{"before", key, 20}, possible{"after", other, 20}},
+		{[]string{"restore", backup, "--replace"}, plain, possible{"before", none, 30}, possible{"after", key, 20}},
+	} {
+		t.Run(strings.ReplaceAll(strings.Join(c.arguments, " "), outside+"/", ""), func(t *testing.T) {
+			root, recording := t.TempDir(), filepath.Join(t.TempDir(), "trace")
+			before := t.TempDir()
+			for _, to := range []string{root, before} {
+				mustDo(t, os.CopyFS(filepath.Join(to, "data"), os.DirFS(c.folder)))
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			arguments := append(append(powerloss.Arguments(recording), binary(t)), c.arguments...)
+			command := exec.CommandContext(ctx, "strace", append(arguments, "--data-dir", filepath.Join(root, "data"))...)
+			command.Env = append(os.Environ(), encrypted)
+			if out, err := command.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			f := must(os.Open(recording))(t)
+			defer f.Close() //nolint:errcheck // only read
+			trace := must(powerloss.Parse(f, root))(t)
+			mustDo(t, trace.Had(before))
+
+			r := rand.New(rand.NewPCG(20261122, uint64(len(c.arguments)))) //nolint:mnd // any
+			points := []int{trace.End}
+			for _, sync := range trace.Syncs() {
+				points = append(points, sync-1, sync)
+			}
+			for len(points) < disks {
+				points = append(points, r.IntN(trace.End))
+			}
+			left := map[string]int{}
+			for i, moment := range points {
+				disk, loss, allowed := t.TempDir(), powerloss.AnyLoss(r), []possible{c.before, c.after}
+				mustDo(t, trace.Rebuild(moment, loss, r, disk))
+				if moment == trace.End {
+					allowed = allowed[1:]
+				} else if r.IntN(2) == 0 { // whichever key is tried first
+					allowed[0], allowed[1] = allowed[1], allowed[0]
+				}
+				if left[whichIsThere(t, filepath.Join(disk, "data"), allowed)]++; t.Failed() {
+					t.Fatalf("after a loss of power at line %d of the trace, loss %d, disk %d", moment, loss, i)
+				}
+				mustDo(t, os.RemoveAll(disk))
+			}
+			t.Logf("%d calls in the trace, %d syncs; of %d disks %d have the database of before, %d that of after",
+				trace.End, len(trace.Syncs()), len(points), left["before"], left["after"])
+		})
+	}
+}
+
+// whichIsThere opens the database with one key after the other, and says which it is.
+func whichIsThere(t *testing.T, dir string, allowed []possible) (when string) {
+	t.Helper()
+	var reasons []string
+	for _, p := range allowed {
+		s := must(sqlite.Open(t.Context(), sqlite.Options{
+			Dir: dir, Log: slog.New(slog.DiscardHandler), Key: func() (seal.Key, error) { return p.key, nil },
+		}))(t)
+		status, n := s.Status(), 0
+		if status.State == breaker.Closed {
+			mustDo(t, s.Read(t.Context(), func(q sqlite.Querier) error { return q.QueryRow(t.Context(), `SELECT count(*) FROM memories`).Scan(&n) }))
+		}
+		mustDo(t, s.Close())
+		if status.State != breaker.Closed {
+			reasons = append(reasons, status.Reason)
+			continue
+		}
+		if n != p.memories {
+			t.Errorf("there are %d memories and not %d", n, p.memories)
+		}
+		if r := must(sqlite.Files{Key: p.key}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t); !r.Sound() {
+			t.Errorf("the database is damaged: %+v", r.Findings)
+		}
+		if parts := must(filepath.Glob(filepath.Join(dir, ".*part*")))(t); len(parts) > 0 {
+			t.Errorf("there are still %q", parts)
+		}
+		return p.when
+	}
+	t.Errorf("the database cannot be opened: %q", reasons)
+	return ""
+}

@@ -1,0 +1,30 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// keepOwner has a file that takes another's place belong to whom that one belongs to: who looks after a sidecar is often not the
+// user that it runs as.
+func keepOwner(part, path string) error {
+	old, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	made, err := os.Stat(part)
+	if err != nil {
+		return err
+	}
+	was, ok := old.Sys().(*syscall.Stat_t)
+	is, both := made.Sys().(*syscall.Stat_t)
+	if ok && both && (was.Uid != is.Uid || was.Gid != is.Gid) {
+		if err := os.Chown(part, int(was.Uid), int(was.Gid)); err != nil {
+			return fmt.Errorf("%w: run this as the user whom %s belongs to, or as root", err, path)
+		}
+	}
+	return os.Chmod(part, old.Mode().Perm())
+}

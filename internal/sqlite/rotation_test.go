@@ -1,0 +1,138 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/seal"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+)
+
+// waiting is the envelope that a rotation has beside the database until it is in it.
+func waiting(dir string) string { return sqlite.DatabasePath(dir) + "-envelope" }
+
+// rotated has another key open the database, and returns the envelope that it has then.
+func rotated(t *testing.T, dir string, before, after seal.Key) (envelope []byte) {
+	t.Helper()
+	if err := sqlite.Rewrap(t.Context(), dir, before, after); err != nil {
+		t.Fatal(err)
+	}
+	return read(t, sqlite.DatabasePath(dir))[:seal.EnvelopeSize]
+}
+
+// TestEnvelopeOfAnotherDatabase: an envelope that waits beside a database that is not its own, as when a backup was copied over
+// the one whose rotation was interrupted, does not get into it: it would take the key to everything away.
+func TestEnvelopeOfAnotherDatabase(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	key, second, third := newKey(t), newKey(t), newKey(t)
+	takeNotes(t, dir, key)
+	takeNotes(t, other, second)
+	write(t, waiting(dir), rotated(t, other, second, third))
+	wantRefused(t, dir, third, sqlite.ErrKey)
+	if _, err := (sqlite.Files{Key: third}).Check(t.Context(), sqlite.DatabasePath(dir), false); !errors.Is(err, sqlite.ErrKey) {
+		t.Errorf("checking it with the key of the other gives %v", err)
+	}
+	if got := notes(t, dir, key); got != 1000 {
+		t.Errorf("there are %d notes", got)
+	}
+}
+
+// TestRestoreSetsEnvelopeAside: an envelope that waits belongs to the database that is put aside, and goes with it.
+func TestRestoreSetsEnvelopeAside(t *testing.T) {
+	dir, key, after := t.TempDir(), newKey(t), newKey(t)
+	takeNotes(t, dir, key)
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	if _, err := sqlite.MakeBackup(t.Context(), dir, backup, sqlite.BackupOptions{Key: key}); err != nil {
+		t.Fatal(err)
+	}
+	file := read(t, sqlite.DatabasePath(dir))
+	envelope := rotated(t, dir, key, after)
+	torn := append(bytes.Clone(envelope[:20]), file[20:]...) // the rotation was cut off in the middle
+	write(t, sqlite.DatabasePath(dir), torn)
+	write(t, waiting(dir), envelope)
+
+	restored, err := sqlite.Files{Key: key}.Restore(t.Context(), backup, dir, true, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(waiting(dir)); !errors.Is(err, os.ErrNotExist) {
+		t.Error("it waits beside the restored database")
+	}
+	if got := notes(t, dir, key); got != 1000 {
+		t.Errorf("the restored database has %d notes", got)
+	}
+	wantSound(t, after, restored.Aside, false)
+}
+
+// TestRotateBesideAReader: whoever has the database open would go on with the old key, so nothing is rotated or written anew
+// before they have ended.
+func TestRotateBesideAReader(t *testing.T) {
+	dir, key, after := t.TempDir(), newKey(t), newKey(t)
+	takeNotes(t, dir, key)
+	reader := &progress{begun: make(chan struct{}), goOn: make(chan struct{})}
+	ended, backup := make(chan error, 1), filepath.Join(t.TempDir(), "backup.db")
+	go func() {
+		_, err := sqlite.MakeBackup(t.Context(), dir, backup, sqlite.BackupOptions{Key: key, Progress: reader.show})
+		ended <- err
+	}()
+	select {
+	case <-reader.begun:
+	case err := <-ended:
+		t.Fatalf("the backup: %v", err)
+	}
+	if err := sqlite.Rewrap(t.Context(), dir, key, after); !errors.Is(err, sqlite.ErrInUse) {
+		t.Errorf("rotating gives %v", err)
+	}
+	if _, err := sqlite.Reseal(t.Context(), dir, key, after); !errors.Is(err, sqlite.ErrInUse) {
+		t.Errorf("writing it anew gives %v", err)
+	}
+	close(reader.goOn)
+	if err := <-ended; err != nil {
+		t.Errorf("the backup: %v", err)
+	}
+	if err := sqlite.Rewrap(t.Context(), dir, key, after); err != nil {
+		t.Errorf("rotating when it has ended gives %v", err)
+	}
+	if got := notes(t, dir, after); got != 1000 {
+		t.Errorf("there are %d notes", got)
+	}
+}
+
+// progress holds a backup up when it has begun.
+type progress struct{ begun, goOn chan struct{} }
+
+func (p *progress) show(int64, int64) {
+	select {
+	case <-p.begun:
+	default:
+		close(p.begun)
+		<-p.goOn
+	}
+}
+
+// TestResealsInAnyFolder: a folder's name may have what means something in patterns, and what was left there by a command that
+// was killed goes when the sidecar starts: it may be the half of a database that was to be decrypted.
+func TestResealsInAnyFolder(t *testing.T) {
+	for _, name := range []string{"bots[1]", "bots[", "b*t", "?'%41 #"} {
+		t.Run(name, func(t *testing.T) {
+			dir, key := filepath.Join(t.TempDir(), name), newKey(t)
+			takeNotes(t, dir, seal.Key{})
+			if _, err := sqlite.Reseal(t.Context(), dir, seal.Key{}, key); err != nil {
+				t.Fatal(err)
+			}
+			for _, left := range []string{".reseal.1.part", ".reseal.1.part-journal", ".restore.1.part"} {
+				write(t, filepath.Join(dir, left), []byte("Zyxwvutsrq"))
+			}
+			if got := notes(t, dir, key); got != 1000 {
+				t.Errorf("there are %d notes", got)
+			}
+			if found := holds(t, dir, "Zyxwvutsrq"); len(found) > 0 {
+				t.Errorf("after a start notes are in %q", found)
+			}
+		})
+	}
+}
