@@ -13,9 +13,11 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 
 	"github.com/memsidecar/memsidecar/internal/endpoint"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -166,6 +168,12 @@ func (b bearer) GetRequestMetadata(ctx context.Context, _ ...string) (map[string
 	token, err := b(ctx)
 	if err != nil {
 		return nil, err
+	}
+	switch token = strings.TrimSpace(token); {
+	case token == "":
+		return nil, nil
+	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }): // which the transport would refuse in its own words
+		return nil, status.Error(codes.Unauthenticated, "the token has characters that no token has: give it as memsidecar token create prints it")
 	}
 	return map[string]string{"authorization": "Bearer " + token}, nil
 }

@@ -152,6 +152,19 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
+// TestNobodyTold: a bot that wants to hear nothing goes on, too.
+func TestNobodyTold(t *testing.T) {
+	_, c := trouble(t, map[string]int{"Retrieve": -1, "ConsiderMemorizing": -1}, client.WithOnError(nil))
+	if r := c.Recall(t.Context(), client.Direct("anna"), "tea"); r.Reason == "" {
+		t.Errorf("recalled %+v", r)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := c.Remember(ctx, client.Direct("anna"), client.Said("tea")); got != nil {
+		t.Errorf("remembered %v", got)
+	}
+}
+
 // TestGivesUp: a sidecar that stays unavailable costs a bot that waits for its memory three attempts.
 func TestGivesUp(t *testing.T) {
 	s, c := trouble(t, map[string]int{"Retrieve": -1})
@@ -290,6 +303,12 @@ func TestTokenAndTLS(t *testing.T) {
 	considered := dial(t, s.Addr, encrypted, client.WithToken(token)).Remember(t.Context(), scope, client.Said("I like tea."))
 	if got := considered.GetScope().GetNamespace(); got != "cooks" {
 		t.Errorf("remembered in the namespace %q", got)
+	}
+	if r := dial(t, s.Addr, encrypted, client.WithToken("\t"+token+"\r\n")).Recall(t.Context(), scope, "tea"); r.Reason != "" {
+		t.Errorf("with a token as a file has it: %+v", r)
+	}
+	if r := dial(t, s.Addr, encrypted, client.WithToken("令牌")).Recall(t.Context(), scope, "tea"); !strings.Contains(r.Reason, "characters that no token has") {
+		t.Errorf("with what is no token: %+v", r)
 	}
 	broken := dial(t, s.Addr, encrypted, client.WithTokenFrom(func(context.Context) (string, error) { return "", errors.New("no vault") }))
 	if r := broken.Recall(t.Context(), scope, "tea"); !strings.Contains(r.Reason, "no vault") {

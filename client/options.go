@@ -38,12 +38,13 @@ func WithTLS(config *tls.Config) Option {
 // machine it needs no permission.
 func WithPlaintext() Option { return func(o *options) { o.plaintext = true } }
 
-// WithToken sends a token with every call, as `memsidecar token create` prints it.
+// WithToken sends a token with every call, as `memsidecar token create` prints it, or as it was read from a file: white space
+// around it does not count.
 func WithToken(token string) Option {
 	return WithTokenFrom(func(context.Context) (string, error) { return token, nil })
 }
 
-// WithTokenFrom asks for the token at every call, for tokens that change while the bot runs.
+// WithTokenFrom asks for the token at every call, for tokens that change while the bot runs. "" is none.
 func WithTokenFrom(source func(context.Context) (string, error)) Option {
 	return func(o *options) { o.token = source }
 }
@@ -58,8 +59,12 @@ func WithRecallTimeout(d time.Duration) Option { return func(o *options) { o.rec
 func WithRememberTimeout(d time.Duration) Option { return func(o *options) { o.remember = d } }
 
 // WithOnError is told why [Client.Recall] or [Client.Remember], as call names them, had to do without the sidecar. It is called
-// by the goroutine of the call, so it should not take long. Without it a warning is logged by slog's default logger.
+// by the goroutine of the call, so it should not take long. Without it a warning is logged by slog's default logger; nil tells
+// nobody.
 func WithOnError(hook func(ctx context.Context, call string, err error)) Option {
+	if hook == nil {
+		hook = func(context.Context, string, error) {}
+	}
 	return func(o *options) { o.onError = hook }
 }
 

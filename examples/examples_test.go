@@ -3,6 +3,7 @@ package examples
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -118,6 +119,34 @@ func talk(t *testing.T, bot func(ctx context.Context, args ...string) *exec.Cmd)
 		t.Error(err)
 	}
 	expect("alice", "Can I have a peanut cookie?", "I know nothing of you yet.", strings.Repeat("without memory: UNAVAILABLE\n", 2))
+}
+
+// TestDocumentedTurns: what the documents have a newcomer say to a bot is remembered, and found by what they have said next.
+func TestDocumentedTurns(t *testing.T) {
+	s := sidecartest.Start(t, sidecartest.Options{Settings: []string{"retrieval.budget=1m"}})
+	memory, err := client.Dial(s.Addr, client.WithRecallTimeout(sidecartest.Patience), client.WithRememberTimeout(sidecartest.Patience))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = memory.Close() }()
+	turn := regexp.MustCompile(`(?m)^\S+ bot\.\w+ alice '(.+)'$`)
+	for i, document := range []string{"../docs/integration.md", "python/README.md", "node/README.md"} {
+		said := turn.FindAllStringSubmatch(read(t, document), -1)
+		if len(said) == 0 || len(said)%2 != 0 {
+			t.Fatalf("%s says %q", document, said)
+		}
+		for j := 0; j < len(said); j += 2 {
+			user := fmt.Sprintf("%d-%d", i, j)
+			scope := &memsidecarv1.Scope{UserId: user}
+			if memory.Remember(t.Context(), scope, client.Said(said[j][1])) == nil {
+				t.Fatal("it is not remembered")
+			}
+			settle(t, s.Addr, user)
+			if r := memory.Recall(t.Context(), scope, said[j+1][1]); len(r.Memories) == 0 {
+				t.Errorf("%s: after %q, %q finds nothing: %+v", document, said[j][1], said[j+1][1], r)
+			}
+		}
+	}
 }
 
 // settle returns when all that the user said is considered.

@@ -6,7 +6,9 @@ import { loadSync } from '@grpc/proto-loader'
 const proto = fileURLToPath(new URL('../../proto', import.meta.url)) // or wherever you keep a copy of it
 const definition = loadSync('memsidecar/v1/memory_service.proto', { includeDirs: [proto] })
 const { MemoryService } = grpc.loadPackageDefinition(definition).memsidecar.v1
-const memory = new MemoryService(process.env.MEMSIDECAR_ADDR ?? '127.0.0.1:7420', grpc.credentials.createInsecure())
+const memory = new MemoryService(process.env.MEMSIDECAR_ADDR ?? '127.0.0.1:7420', grpc.credentials.createInsecure(), {
+  'grpc.enable_http_proxy': 0, // it is beside the bot, whatever proxy the system has
+})
 const patience = 1000 * (process.env.MEMSIDECAR_TIMEOUT ?? 1)
 
 // Resolves with undefined when the memory is away: the bot answers all the same.

@@ -3,7 +3,7 @@ import asyncio, os, sys
 import grpc
 from memsidecar.v1 import memory_service_pb2 as api, memory_service_pb2_grpc, message_pb2
 
-PATIENCE = float(os.environ.get("MEMSIDECAR_TIMEOUT", 1))  # seconds
+ADDRESS, PATIENCE = os.environ.get("MEMSIDECAR_ADDR", "127.0.0.1:7420"), float(os.environ.get("MEMSIDECAR_TIMEOUT", 1))  # seconds
 
 def answer(prompt):  # here goes your model
     known = [line[2:] for line in prompt.splitlines() if line.startswith("- ")]
@@ -23,7 +23,7 @@ async def bounded(call, request):  # the bot answers all the same when its memor
         print("without memory:", e.code().name, file=sys.stderr)
 
 async def main():
-    async with grpc.aio.insecure_channel(os.environ.get("MEMSIDECAR_ADDR", "127.0.0.1:7420")) as channel:
+    async with grpc.aio.insecure_channel(ADDRESS, options=[("grpc.enable_http_proxy", 0)]) as channel:  # it is beside the bot
         await turn(memory_service_pb2_grpc.MemoryServiceStub(channel), sys.argv[1], sys.argv[2])
 
 asyncio.run(main())

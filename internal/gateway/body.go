@@ -15,7 +15,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// patience is how long a message of a request may take to arrive. The call itself may take longer.
+// patience is how long a message of a stream may take to arrive. The first, and the only one of other calls, has as long as the
+// server gives to a body.
 const patience = time.Minute
 
 // setPatience has reading of the body fail after that long; 0 is never.
@@ -27,17 +28,29 @@ func setPatience(w http.ResponseWriter, d time.Duration) {
 	_ = http.NewResponseController(w).SetReadDeadline(deadline) // what has no deadlines has no slow clients
 }
 
+// mark is the byte order mark that some programs of Windows begin their texts with. JSON should have none, and may be read with it.
+var mark = []byte("\ufeff")
+
+// unmarked is a text without its mark.
+func unmarked(r io.Reader) (io.Reader, error) {
+	head := make([]byte, len(mark))
+	n, err := io.ReadFull(r, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, err
+	}
+	return io.MultiReader(bytes.NewReader(bytes.TrimPrefix(head[:n], mark)), r), nil
+}
+
 // errTooLarge: a message is larger than Options.MaxBytes.
 var errTooLarge = errors.New("too large")
 
 // readOne reads a body that is one message. An empty one is the empty message.
 func (g *Gateway) readOne(w http.ResponseWriter, r *http.Request, message proto.Message) error {
-	setPatience(w, patience)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.options.MaxBytes))
-	setPatience(w, 0)
 	if err != nil {
 		return g.unreadable("request", err)
 	}
+	body = bytes.TrimPrefix(body, mark)
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
 	}

@@ -36,7 +36,7 @@ func Refuse(w http.ResponseWriter, code int, message string) {
 	codeOf := map[int]codes.Code{
 		http.StatusNotFound: codes.NotFound, http.StatusMethodNotAllowed: codes.Unimplemented,
 		http.StatusUnsupportedMediaType: codes.InvalidArgument, http.StatusBadRequest: codes.InvalidArgument,
-		http.StatusForbidden: codes.PermissionDenied,
+		http.StatusForbidden: codes.PermissionDenied, http.StatusRequestEntityTooLarge: codes.InvalidArgument,
 	}
 	answer(w, code, status.New(codeOf[code], message))
 }

@@ -11,7 +11,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -54,7 +56,30 @@ type Gateway struct {
 }
 
 // ServeHTTP implements http.Handler.
-func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.routes.ServeHTTP(w, r) }
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		w.Header().Set("Accept-Encoding", "identity")
+		Refuse(w, http.StatusUnsupportedMediaType, fmt.Sprintf("nothing is unpacked here: send the request without Content-Encoding: %.80q", encoding))
+		return
+	}
+	if name := unprintable(r.Header); name != "" {
+		Refuse(w, http.StatusBadRequest, fmt.Sprintf("the header %s is not printable ASCII, so it cannot go along with the call: encode it or leave it out", name))
+		return
+	}
+	g.routes.ServeHTTP(w, r)
+}
+
+// unprintable is the name of a header that goes along with calls and cannot, or "".
+func unprintable(header http.Header) string {
+	for _, name := range append(slices.Sorted(maps.Keys(forwarded)), "Authorization") {
+		for _, value := range header.Values(name) {
+			if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
+				return name
+			}
+		}
+	}
+	return ""
+}
 
 // Handle adds what is not a call at a path. It is for those who may make any call: the others are refused like there.
 func (g *Gateway) Handle(path string, next http.Handler) {
@@ -90,7 +115,13 @@ func New(backend Backend, options Options) (*Gateway, error) {
 			return nil, err
 		}
 	}
-	g.routes.Handle("GET /healthz", g.mux)
+	g.routes.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead { // which the library has no answer to
+			r = r.Clone(r.Context())
+			r.Method = http.MethodGet
+		}
+		g.mux.ServeHTTP(w, r)
+	})
 	g.Handle("GET /openapi.json", http.HandlerFunc(g.document))
 	g.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no %.200q here: calls are POST /memsidecar.v1.MemoryService/Retrieve and so on, "+

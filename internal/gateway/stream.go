@@ -70,15 +70,18 @@ func (g *Gateway) send(w http.ResponseWriter, r *http.Request, m method, s grpc.
 
 // sendAll sends the messages of the body, one JSON value after the other.
 func (g *Gateway) sendAll(w http.ResponseWriter, r *http.Request, m method, s grpc.ClientStream) error {
-	body := &bounded{reader: r.Body}
-	decoder := json.NewDecoder(body)
+	body := &bounded{reader: r.Body, left: g.options.MaxBytes}
+	text, err := unmarked(body)
+	if err != nil {
+		return g.unreadable("request[0]", err)
+	}
+	decoder := json.NewDecoder(text)
 	for number := 0; ; number++ {
-		setPatience(w, patience)
 		body.left = g.options.MaxBytes
 		var value json.RawMessage
 		err := decoder.Decode(&value)
 		if errors.Is(err, io.EOF) {
-			setPatience(w, 0)
+			setPatience(w, 0) // the end may have been read before the last message was sent
 			return nil
 		}
 		field := fmt.Sprintf("request[%d]", number)
@@ -92,5 +95,6 @@ func (g *Gateway) sendAll(w http.ResponseWriter, r *http.Request, m method, s gr
 		if err := s.SendMsg(message); err != nil {
 			return err
 		}
+		setPatience(w, patience)
 	}
 }

@@ -1,13 +1,17 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"google.golang.org/grpc"
@@ -46,27 +50,45 @@ func Handler(conn grpc.ClientConnInterface, options HTTPOptions) http.Handler {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
 	streamable := sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
-		binding, err := bind(r, options.User)
-		if err != nil { // it was refused below
-			return nil
-		}
-		own := carrying{conn, callHeaders(r)}
-		return NewServer(Clients{
-			Memory: memsidecarv1.NewMemoryServiceClient(own), Results: memsidecarv1.NewResultServiceClient(own), Digests: memsidecarv1.NewDigestServiceClient(own),
-		}, binding, options.Options)
+		server, _ := r.Context().Value(serverKey{}).(*sdk.Server)
+		return server
 	}, &sdk.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, Logger: options.Log, MaxRequestBodyBytes: options.MaxBytes,
+		Stateless: true, JSONResponse: true, Logger: options.Log,
 		PropagateRequestCancellation: true,
 		DisableLocalhostProtection:   true, // the port's own protection knows whether there are tokens
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := bind(r, options.User); err != nil {
+		binding, err := bind(r, options.User)
+		if err != nil {
 			options.Refuse(w, http.StatusBadRequest, err.Error())
 			return
 		}
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, options.MaxBytes))
+		if oversize := (*http.MaxBytesError)(nil); errors.As(err, &oversize) {
+			options.Refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is more than %d bytes", options.MaxBytes))
+			return
+		}
+		if err == nil && !utf8.Valid(body) { // JSON's decoder would store it with its characters replaced
+			err = errNotUTF8
+		}
+		if err != nil {
+			options.Refuse(w, http.StatusBadRequest, "the request cannot be read: "+err.Error())
+			return
+		}
+		own := carrying{conn, callHeaders(r)}
+		server := NewServer(Clients{
+			Memory: memsidecarv1.NewMemoryServiceClient(own), Results: memsidecarv1.NewResultServiceClient(own), Digests: memsidecarv1.NewDigestServiceClient(own),
+		}, binding, options.Options)
+		r = r.WithContext(context.WithValue(r.Context(), serverKey{}, server))
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		streamable.ServeHTTP(w, r)
 	})
 }
+
+// serverKey is that of a request's server in its context: the library asks for it more than once.
+type serverKey struct{}
+
+var errNotUTF8 = errors.New("it is not UTF-8")
 
 // bind reads whose memory a request is about.
 func bind(r *http.Request, user string) (Binding, error) {
@@ -82,6 +104,9 @@ func bind(r *http.Request, user string) (Binding, error) {
 		value, err := url.PathUnescape(given[0])
 		if err != nil {
 			return Binding{}, fmt.Errorf("the header %s is not percent-encoded: %w", name, err)
+		}
+		if !utf8.ValidString(value) {
+			return Binding{}, fmt.Errorf("the header %s is not UTF-8: percent-encode the bytes of UTF-8", name)
 		}
 		values[name] = value
 	}

@@ -7,6 +7,7 @@
 package mcp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -54,6 +55,8 @@ func NewServer(clients Clients, binding Binding, options Options) *sdk.Server {
 		Instructions: instructions, Logger: options.Log, SchemaCache: options.Schemas,
 		// What is offered does not change, and nothing is logged to clients.
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
+		// What is unsaid is public, and then a cache between may show one user's notebook to another.
+		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	})
 	t := &tools{clients, binding}
 	t.addMemories(server)

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"cmp"
 	"context"
 	"strings"
 
@@ -37,7 +36,7 @@ func (t *tools) notebook(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.
 	if err != nil {
 		return nil, words(err)
 	}
-	return page(r, cmp.Or(resp.GetNotebook().GetMarkdown(), "Nothing is remembered yet.\n")), nil
+	return page(r, resp.GetNotebook().GetMarkdown(), "Nothing is remembered yet.\n"), nil
 }
 
 func (t *tools) digest(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
@@ -49,9 +48,15 @@ func (t *tools) digest(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.Re
 	if err != nil {
 		return nil, words(err)
 	}
-	return page(r, cmp.Or(resp.GetDigest().GetMarkdown(), "There is no digest of this day.\n")), nil
+	return page(r, resp.GetDigest().GetMarkdown(), "There is no digest of this day.\n"), nil
 }
 
-func page(r *sdk.ReadResourceRequest, text string) *sdk.ReadResourceResult {
+// page is what was asked for, below the notice, or that there is nothing.
+func page(r *sdk.ReadResourceRequest, text, nothing string) *sdk.ReadResourceResult {
+	if text == "" {
+		text = nothing
+	} else {
+		text = "> " + notice + "\n\n" + text
+	}
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: r.Params.URI, MIMEType: markdown, Text: text}}}
 }

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -13,18 +14,14 @@ import (
 // Stdio speaks the protocol over a reader and a writer, a message a line, until the reader ends. What was asked until then is
 // answered: the SDK alone would cancel it.
 func Stdio(ctx context.Context, server *sdk.Server, in io.Reader, out io.Writer) error {
-	err := server.Run(ctx, finishing{&sdk.IOTransport{Reader: io.NopCloser(in), Writer: unclosed{out}}})
+	writer := &locked{Writer: out}
+	reader := &lines{in: bufio.NewReaderSize(in, 64<<10), out: writer}
+	err := server.Run(ctx, finishing{&sdk.IOTransport{Reader: io.NopCloser(reader), Writer: writer, MaxLineLength: -1}})
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
 }
-
-// unclosed is a writer that others close.
-type unclosed struct{ io.Writer }
-
-// Close implements io.Closer.
-func (unclosed) Close() error { return nil }
 
 // finishing is a transport that ends when all is answered.
 type finishing struct{ sdk.Transport }

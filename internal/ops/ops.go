@@ -63,10 +63,17 @@ func say(w http.ResponseWriter, status int, text string) {
 // Server serves a handler on a port.
 type Server struct{ http *http.Server }
 
+// patience is how long the body of a request may take to arrive. The call itself may take longer.
+const patience = time.Minute
+
 // NewServer returns a server that Serve sets going.
 func NewServer(handler http.Handler, log *slog.Logger) *Server {
+	return newServer(handler, patience, log)
+}
+
+func newServer(handler http.Handler, patience time.Duration, log *slog.Logger) *Server {
 	return &Server{&http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: arriving(handler, patience), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
 }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/moving"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -164,6 +165,10 @@ func (c memoriesImport) check(ctx context.Context, p *Program) (memories int, er
 
 // records calls do for each line; the memory is nil where the line is another record. A mistake names its line.
 func records(in io.Reader, name string, do func(n int, m *memsidecarv1.Memory) error) error {
+	in, err := moving.Text(in)
+	if err != nil {
+		return usage("%s: %s", name, line(err.Error()))
+	}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxRecordBytes)
 	n := 1
@@ -182,6 +187,8 @@ func records(in io.Reader, name string, do func(n int, m *memsidecarv1.Memory) e
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
 		return usage("%s: line %d is longer than %d bytes", name, n, maxRecordBytes)
+	case errors.As(err, new(*moving.NotTextError)):
+		return usage("%s: %v", name, err)
 	case err != nil:
 		return because(err, "%s: line %d", name, n)
 	}

@@ -16,16 +16,31 @@ import (
 // open opens a file, or standard input for "-". What is read from it ends when the context does.
 func (p *Program) open(ctx context.Context, path string) (io.ReadCloser, error) {
 	if path == "-" {
-		return io.NopCloser(interruptible(ctx, p.Stdin)), nil
+		return io.NopCloser(unmarked(interruptible(ctx, p.Stdin))), nil
 	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, usage("%v", err)
 	}
 	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-		return file, nil
+		return readCloser{unmarked(file), file}, nil
 	}
-	return readCloser{interruptible(ctx, file), file}, nil
+	return readCloser{unmarked(interruptible(ctx, file)), file}, nil
+}
+
+// unmarked is a text without the byte order mark that some programs of Windows begin their files with.
+func unmarked(r io.Reader) io.Reader {
+	in, begun := bufio.NewReaderSize(r, 64<<10), false
+	return readerFunc(func(b []byte) (int, error) {
+		if !begun {
+			begun = true
+			const mark = "\ufeff"
+			if head, _ := in.Peek(len(mark)); string(head) == mark { // an error comes again with the next read
+				_, _ = in.Discard(len(mark)) // which is there
+			}
+		}
+		return in.Read(b)
+	})
 }
 
 type readCloser struct {
@@ -97,13 +112,17 @@ func (p *Program) confirm(ctx context.Context, question, word string) error {
 	return nil
 }
 
-// progress shows how far something long is, on a terminal. The total is -1 when it is not known.
+// progress shows how far something long is, on a terminal. The total is -1 when it is not known; the library cannot show none of
+// nothing.
 func (p *Program) progress(total int, what string) *progressbar.ProgressBar {
 	return Progress(p.Stderr, total, what)
 }
 
 // Progress is Program's for other commands.
 func Progress(w io.Writer, total int, what string) *progressbar.ProgressBar {
+	if total == 0 {
+		total = -1
+	}
 	if _, ok := terminal(w); !ok {
 		w = io.Discard
 	}

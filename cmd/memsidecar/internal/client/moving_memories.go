@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/schollz/progressbar/v3"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/moving"
@@ -95,7 +94,7 @@ func (m *mover) same(path string, item moving.Item) error {
 
 // memories imports the files one after the other.
 func (m *mover) memories(ctx context.Context, sources []source) error {
-	bar := m.bar("memories")
+	bar := m.p.progress(m.total, "memories")
 	for _, s := range sources {
 		to := m.report.part(inputName(s.path), "memories")
 		err := m.open(ctx, s.path, func(in io.Reader) error {
@@ -117,14 +116,6 @@ func (m *mover) memories(ctx context.Context, sources []source) error {
 		}
 	}
 	return bar.Finish()
-}
-
-// bar shows how far it is. The library cannot show none of nothing.
-func (m *mover) bar(what string) *progressbar.ProgressBar {
-	if m.total == 0 {
-		return m.p.progress(-1, what)
-	}
-	return m.p.progress(m.total, what)
 }
 
 // whose is the user of an item, or why it is left out.

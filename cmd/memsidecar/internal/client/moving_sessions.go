@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -59,7 +60,16 @@ func (c importHistory) Run(ctx context.Context, p *Program) error {
 			if err != nil {
 				return nil, err
 			}
-			return sessionfile.Read(text, m.options.Zone)
+			file, err := sessionfile.Read(text, m.options.Zone)
+			if err != nil {
+				return nil, err
+			}
+			for i, message := range file.Messages { // else a dry run would count what the sidecar refuses
+				if problem := moving.MessageProblem(message); problem != "" {
+					return nil, fmt.Errorf("line %d: %s", file.Lines[i], problem)
+				}
+			}
+			return file, nil
 		}})
 	}
 	if err := m.checkConversations(ctx, conversations); err != nil {
@@ -123,7 +133,7 @@ func (m *mover) checkConversations(ctx context.Context, sources []conversationSo
 
 // conversations imports the files one after the other.
 func (m *mover) conversations(ctx context.Context, sources []conversationSource, how movedSessions) error {
-	bar := m.bar("messages")
+	bar := m.p.progress(m.total, "messages")
 	for _, s := range sources {
 		to := m.report.part(inputName(s.path), "messages")
 		file, err := m.conversation(ctx, s, to.leave)

@@ -11,6 +11,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"google.golang.org/grpc"
 
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/moving"
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/sessionfile"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -93,7 +94,11 @@ func (c sessionsImport) read(ctx context.Context, p *Program) (_ *sessionfile.Fi
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	file, err := sessionfile.Read(in, zone)
+	text, err := moving.Text(in)
+	if err != nil {
+		return nil, usage("%s: %s", inputName(c.File), line(err.Error()))
+	}
+	file, err := sessionfile.Read(text, zone)
 	switch {
 	case ctx.Err() != nil:
 		return nil, interrupted("; nothing was sent")

@@ -53,27 +53,40 @@ func rows(text string) (*reading, error) {
 
 func TestTimes(t *testing.T) {
 	for value, want := range map[string]string{
-		`"2026-02-03T10:00:00Z"`:                  `2026-02-03T10:00:00Z`,
-		`"2026-02-03T10:00:00.5"`:                 `2026-02-03T02:00:00.5Z`,
-		`"2026-02-03 10:00:00+00:00"`:             `2026-02-03T10:00:00Z`,
-		`"2026-02-03T10:00:00.146390-07:00"`:      `2026-02-03T17:00:00.14639Z`,
-		`"2026-02-03 10:00"`:                      `2026-02-03T02:00:00Z`,
-		`"2026-02-03"`:                            `2026-02-02T16:00:00Z`,
-		`"2026-02-03 10:00:00.5 +0000 UTC"`:       `2026-02-03T10:00:00.5Z`,
-		`1700000000`:                              `2023-11-14T22:13:20Z`,
-		`1700000000.25`:                           `2023-11-14T22:13:20.25Z`,
-		`1700000000000`:                           `2023-11-14T22:13:20Z`,
-		`1700000000000000`:                        `2023-11-14T22:13:20Z`,
-		`1700000000000000000`:                     `2023-11-14T22:13:20Z`,
-		`"1700000000"`:                            `2023-11-14T22:13:20Z`,
-		`-1000000000`:                             `1938-04-24T22:13:20Z`,
-		`"yesterday"`:                             `"yesterday" is not a time`,
-		`"2026-13-45"`:                            `"2026-13-45" is not a time`,
-		`true`:                                    `is not a time`,
-		`"0001-01-01T00:00:00Z"`:                  `is in the year 1`,
-		`"2026-11-25T00:00:00Z"`:                  `is in the future`,
-		`1e300`:                                   `is not a time`,
-		`"` + strings.Repeat("9", 1000) + `"`:     `is not a time`,
+		`"2026-02-03T10:00:00Z"`:             `2026-02-03T10:00:00Z`,
+		`"2026-02-03T10:00:00.5"`:            `2026-02-03T02:00:00.5Z`,
+		`"2026-02-03 10:00:00+00:00"`:        `2026-02-03T10:00:00Z`,
+		`"2026-02-03T10:00:00.146390-07:00"`: `2026-02-03T17:00:00.14639Z`,
+		`"2026-02-03 10:00"`:                 `2026-02-03T02:00:00Z`,
+		`"2026-02-03"`:                       `2026-02-02T16:00:00Z`,
+		`"2026-02-03 10:00:00.5 +0000 UTC"`:  `2026-02-03T10:00:00.5Z`,
+		`1700000000`:                         `2023-11-14T22:13:20Z`,
+		`1700000000.25`:                      `2023-11-14T22:13:20.25Z`,
+		`1700000000000`:                      `2023-11-14T22:13:20Z`,
+		`1700000000000000`:                   `2023-11-14T22:13:20Z`,
+		`1700000000000000000`:                `2023-11-14T22:13:20Z`,
+		`"1700000000"`:                       `2023-11-14T22:13:20Z`,
+		`-1000000000`:                        `1938-04-24T22:13:20Z`,
+		`"2026-02-19 09:41:42+00"`:           `2026-02-19T09:41:42Z`,
+		`"2026-02-19 09:41:42.123456+08"`:    `2026-02-19T01:41:42.123456Z`,
+		`"2026-02-19 09:41:42 UTC"`:          `2026-02-19T09:41:42Z`,
+		`"2026/02/19"`:                       `2026-02-18T16:00:00Z`,
+		`"2026/2/9 9:41"`:                    `2026-02-09T01:41:00Z`,
+		`"2026年2月19日"`:                       `2026-02-18T16:00:00Z`,
+		`" 20260219 "`:                       `2026-02-18T16:00:00Z`,
+		`20260219`:                           `2026-02-18T16:00:00Z`,
+		`"Thu, 19 Feb 2026 09:41:42 GMT"`:    `2026-02-19T09:41:42Z`,
+		`"Thu Feb 19 2026 17:41:42 GMT+0800 (China Standard Time)"`: `2026-02-19T09:41:42Z`,
+		`"02/03/2026"`:                        `"02/03/2026" is not a time`,
+		`"2026"`:                              `2026 is not a time`,
+		`0`:                                   `0 is not a time`,
+		`"yesterday"`:                         `"yesterday" is not a time`,
+		`"2026-13-45"`:                        `"2026-13-45" is not a time`,
+		`true`:                                `is not a time`,
+		`"0001-01-01T00:00:00Z"`:              `is in the year 1`,
+		`"2026-11-25T00:00:00Z"`:              `is in the future`,
+		`1e300`:                               `is not a time`,
+		`"` + strings.Repeat("9", 1000) + `"`: `is not a time`,
 		`"` + strings.Repeat("later, ", 99) + `"`: `later…" is not a time`,
 	} {
 		got, err := rows(`{"text": "x", "time": ` + value + `}`)
@@ -220,6 +233,24 @@ on here.
 `
 	if got := r.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestNotesLoseNothing: what is not taken of notes is reported.
+func TestNotesLoseNothing(t *testing.T) {
+	for text, want := range map[string]string{
+		"---\n- likes tea\n- has a cat\n": "1 left: a header begins here, with three dashes, and does not end: take them out, or end it with three more\n",
+		"- Contacts:\n\nHer motto is:\n\n- 爱好：\n  - 钓鱼\n- Pets:\n  - cats:\n": "6 fact: 爱好： 钓鱼\n1 left: it ends with a colon, and nothing stands below it\n" +
+			"8 left: it ends with a colon, and nothing stands below it\n7 left: it ends with a colon, and nothing stands below it\n",
+		"- Food:\n# Next\n- x\n": "3 fact: x\n1 left: it ends with a colon, and nothing stands below it\n",
+	} {
+		r := &reading{}
+		if err := moving.Notes(strings.NewReader(text), "MEMORY.md", time.Time{}, options, r.sink()); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.String(); got != want {
+			t.Errorf("%q: got\n%s\nwant\n%s", text, got, want)
+		}
 	}
 }
 

@@ -92,12 +92,8 @@ func (c *conversation) add(line int, m *memsidecarv1.Message, said string) {
 		c.sink.aside(line, "the message is empty")
 		return
 	}
-	size := len(m.GetContent())
-	for _, call := range m.GetToolCalls() {
-		size = max(size, len(call.GetArgumentsJson()))
-	}
-	if size = max(size, len(m.GetMetadataJson())); size > memory.MaxContentBytes {
-		c.sink.bad(line, "the message has %d bytes, more than %d", size, memory.MaxContentBytes)
+	if problem := MessageProblem(m); problem != "" {
+		c.sink.bad(line, "%s", problem)
 		return
 	}
 	sum := sha256.Sum256([]byte(said + "\x00" + m.GetRole().String() + "\x00" + m.GetContent()))
@@ -108,6 +104,23 @@ func (c *conversation) add(line int, m *memsidecarv1.Message, said string) {
 	}
 	m.Id = id
 	c.file.Messages, c.file.Lines = append(c.file.Messages, m), append(c.file.Lines, line)
+}
+
+// MessageProblem is why the sidecar would refuse a message that is read from a file, or "".
+func MessageProblem(m *memsidecarv1.Message) string {
+	size := max(len(m.GetContent()), len(m.GetMetadataJson()))
+	for _, call := range m.GetToolCalls() {
+		size = max(size, len(call.GetArgumentsJson()), len(call.GetResult()))
+	}
+	if size > memory.MaxContentBytes {
+		return fmt.Sprintf("the message has %d bytes, more than %d", size, memory.MaxContentBytes)
+	}
+	for name, id := range map[string]string{"id": m.GetId(), "speaker_id": m.GetSpeakerId(), "agent_id": m.GetAgentId()} {
+		if problem := memory.IDProblem(id); problem != "" {
+			return "the message's " + name + " " + problem
+		}
+	}
+	return ""
 }
 
 // content is a text, or the texts among the parts of a message with pictures.

@@ -62,10 +62,15 @@ func Notes(in io.Reader, of string, day time.Time, o Options, sink Sink) error {
 			return err
 		}
 	}
+	if n.front {
+		n.sink.bad(1, "a header begins here, with three dashes, and does not end: take them out, or end it with three more")
+	}
 	if n.code > 0 {
 		n.sink.bad(n.code, "code begins here and does not end")
 	}
-	return n.flush()
+	err = n.flush()
+	n.leave(0)
+	return err
 }
 
 // readText reads a whole text.
@@ -120,6 +125,8 @@ type notes struct {
 type lead struct {
 	indent int
 	text   string
+	line   int
+	used   bool
 }
 
 func (n *notes) line(number int, line string) error {
@@ -156,7 +163,7 @@ func (n *notes) line(number int, line string) error {
 		return err
 	}
 	if len(n.text) == 0 {
-		n.leads = nil
+		n.leave(0)
 		n.begin(number, 0, line)
 		if placeholder.MatchString(n.text[0]) { // and the next line is a statement of its own
 			return n.flush()
@@ -186,8 +193,17 @@ func tableRow(row string) string {
 
 func (n *notes) begin(number, indent int, text string) {
 	n.at, n.indent, n.text = number, indent, []string{strings.TrimSpace(text)}
+	n.leave(indent)
+}
+
+// leave ends what the leads at this indent, or further in, announce.
+func (n *notes) leave(indent int) {
 	for len(n.leads) > 0 && n.leads[len(n.leads)-1].indent >= indent {
+		last := n.leads[len(n.leads)-1]
 		n.leads = n.leads[:len(n.leads)-1]
+		if !last.used {
+			n.sink.aside(last.line, "it ends with a colon, and nothing stands below it")
+		}
 	}
 }
 
@@ -204,7 +220,8 @@ func (n *notes) fenced(number int) error {
 
 // under begins a section.
 func (n *notes) under(title string) {
-	n.section, n.kind, n.aside, n.leads = strings.TrimSpace(bold.ReplaceAllString(title, "$1$2")), memsidecarv1.MemoryKind_MEMORY_KIND_FACT, "", nil
+	n.leave(0)
+	n.section, n.kind, n.aside = strings.TrimSpace(bold.ReplaceAllString(title, "$1$2")), memsidecarv1.MemoryKind_MEMORY_KIND_FACT, ""
 	for _, s := range sections {
 		if s.words.MatchString(n.section) {
 			n.kind = s.kind
@@ -231,7 +248,7 @@ func (n *notes) flush() error {
 		n.sink.aside(n.at, "it is a placeholder of the template")
 		return nil
 	case strings.HasSuffix(text, ":") || strings.HasSuffix(text, "："):
-		n.leads = append(n.leads, lead{n.indent, text})
+		n.leads = append(n.leads, lead{indent: n.indent, text: text, line: n.at})
 		return nil
 	}
 	at := n.day
@@ -242,6 +259,9 @@ func (n *notes) flush() error {
 	}
 	if len(n.leads) > 0 {
 		text = n.leads[len(n.leads)-1].text + " " + text
+		for i := range n.leads {
+			n.leads[i].used = true
+		}
 	}
 	item, err := statement(n.at, text)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -146,10 +147,21 @@ func numbers(text string) bool {
 	return ok && list != "" && strings.ContainsAny(list[:1], "-0123456789")
 }
 
-// layouts of times that name no zone; fractions are read with each.
-var layouts = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly}
+// layouts of times that name no zone; fractions are read with each. Days whose order is a country's own are not among them.
+var layouts = []string{
+	"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly, "2006-1-2",
+	"2006/1/2 15:04:05", "2006/1/2 15:04", "2006/1/2", "2006年1月2日 15:04:05", "2006年1月2日 15:04", "2006年1月2日", "20060102",
+}
 
-var zoned = []string{time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04:05 -0700 MST"}
+// zoned have a zone: ISO's, PostgreSQL's, Go's, those of mail and HTTP, and JavaScript's.
+var zoned = []string{
+	time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04:05 -0700 MST",
+	"2006-01-02 15:04:05Z07", "2006-01-02T15:04:05Z07", "2006-01-02 15:04:05 UTC",
+	time.RFC1123Z, "Mon, 2 Jan 2006 15:04:05 GMT", "Mon Jan 02 2006 15:04:05 GMT-0700",
+}
+
+// zoneName is the name that JavaScript puts behind the zone.
+var zoneName = regexp.MustCompile(` \([^()]*\)$`)
 
 // readTime reads what programs write for a time: RFC 3339, Python's isoformat, a day, or a number of seconds, milliseconds,
 // microseconds or nanoseconds since 1970.
@@ -160,9 +172,12 @@ func readTime(value json.RawMessage, zone *time.Location) (time.Time, error) {
 		if json.Unmarshal(value, &n) != nil {
 			return time.Time{}, fmt.Errorf("is not a time such as 2026-02-19T09:41:42Z")
 		}
+		if t, err := time.ParseInLocation("20060102", string(value), zone); err == nil {
+			return sane(t)
+		}
 		return since1970(n)
 	}
-	if text == "" {
+	if text = zoneName.ReplaceAllString(strings.TrimSpace(text), ""); text == "" {
 		return time.Time{}, nil
 	}
 	for _, layout := range zoned {
@@ -181,7 +196,13 @@ func readTime(value json.RawMessage, zone *time.Location) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time such as 2026-02-19T09:41:42Z", clipped(text))
 }
 
+// earliest is less than any number that a program writes for a time: as seconds it is in the spring of 1973.
+const earliest = 1e8
+
 func since1970(n float64) (time.Time, error) {
+	if math.Abs(n) < earliest { // a year, a day such as 20260219, or 0 for none
+		return time.Time{}, fmt.Errorf("%v is not a time such as 2026-02-19T09:41:42Z, nor the seconds since 1970 of one", n)
+	}
 	if math.IsNaN(n) || math.Abs(n) >= 1e19 {
 		return time.Time{}, fmt.Errorf("%v is not a time", n)
 	}

@@ -17,6 +17,15 @@ func Text(r io.Reader) (io.Reader, error) {
 	return &text{in: in, at: 1}, nil
 }
 
+// NotTextError is where a text ends to be one.
+type NotTextError struct {
+	Line    int
+	Problem string
+}
+
+// Error implements error.
+func (e *NotTextError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Problem) }
+
 // text is text that is looked at while it is read.
 type text struct {
 	in    *bufio.Reader
@@ -31,7 +40,7 @@ const maxBegun = 4 << 10
 func (t *text) Read(b []byte) (int, error) {
 	n, err := t.in.Read(b)
 	if n == 0 && err != nil && !utf8.Valid(t.begun) {
-		return 0, fmt.Errorf("line %d: is not UTF-8", t.at)
+		return 0, &NotTextError{t.at, "is not UTF-8"}
 	}
 	rest := b[:n]
 	for len(rest) > 0 {
@@ -42,7 +51,7 @@ func (t *text) Read(b []byte) (int, error) {
 		rest = rest[len(line):]
 		t.begun = append(t.begun, line...)
 		if problem, _ := encodingProblem(whole(t.begun, ended >= 0)); problem != "" {
-			return 0, fmt.Errorf("line %d: %s", t.at, problem)
+			return 0, &NotTextError{t.at, problem}
 		}
 		switch {
 		case ended >= 0:
