@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/memsidecar/memsidecar/internal/figures"
 	"github.com/memsidecar/memsidecar/internal/lexical"
 )
 
@@ -54,18 +55,18 @@ func details(statement string) []detail {
 			list = append(list, d)
 		}
 	}
-	mentions, left := mentionsIn(string(folded))
+	mentions, left := figures.Dates(string(folded))
 	for _, m := range mentions {
-		list = append(list, detail{kind: date, text: strings.TrimSpace(string(folded[m.start:m.end])), day: m.partial})
+		list = append(list, detail{kind: date, text: strings.TrimSpace(string(folded[m.Start:m.End])), day: m.Date})
 	}
 	masked := []byte(left)
-	for _, c := range clocksIn(left) {
-		if words := left[c.start:c.end]; words == "一点" { // a little
-			blankOut(masked, c.start, c.end)
+	for _, c := range figures.Clocks(left) {
+		if words := left[c.Start:c.End]; words == "一点" { // a little
+			blankOut(masked, c.Start, c.End)
 			continue
 		}
-		list = append(list, detail{kind: clock, text: strings.TrimSpace(left[c.start:c.end]), clock: c})
-		blankOut(masked, c.start, c.end)
+		list = append(list, detail{kind: clock, text: strings.TrimSpace(left[c.Start:c.End]), clock: c})
+		blankOut(masked, c.Start, c.End)
 	}
 	return append(list, quantities(string(masked))...)
 }
@@ -77,24 +78,30 @@ var unit = regexp.MustCompile(`^\d+[a-z]{1,3}$`)
 func quantities(text string) []detail {
 	var list []detail
 	at := map[int]int{} // start to index in list: the readings of one number are one detail
-	for _, n := range numbersIn(text) {
-		if i, ok := at[n.start]; ok {
-			list[i].values = append(list[i].values, n.value)
+	for _, n := range figures.Numbers(text) {
+		if i, ok := at[n.Start]; ok {
+			list[i].values = append(list[i].values, n.Value)
 			continue
 		}
-		words := text[n.start:n.end]
-		if n.written && (n.value == "1" || n.value == "0") {
+		words := text[n.Start:n.End]
+		if n.Written && (n.Value == "1" || n.Value == "0") {
 			continue
 		}
 		if r, _ := utf8.DecodeRuneInString(words); unicode.Is(unicode.Han, r) {
-			before, _ := utf8.DecodeLastRuneInString(text[:n.start])
+			before, _ := utf8.DecodeLastRuneInString(text[:n.Start])
 			whole := strings.HasPrefix(words, "百分之")
-			if !whole && (before == '第' || before == '星' || idioms.MatchString(text[n.start:]) || !counters.MatchString(text[n.end:]) && utf8.RuneCountInString(words) < 2) {
+			if !whole && (before == '第' || before == '星' || idioms.MatchString(text[n.Start:]) || !counters.MatchString(text[n.End:]) && utf8.RuneCountInString(words) < 2) {
 				continue
 			}
 		}
-		at[n.start] = len(list)
-		list = append(list, detail{kind: number, text: words, folded: words, values: []string{n.value}, years: ofYears.MatchString(text[n.end:])})
+		at[n.Start] = len(list)
+		list = append(list, detail{kind: number, text: words, folded: words, values: []string{n.Value}, years: ofYears.MatchString(text[n.End:])})
 	}
 	return list
+}
+
+func blankOut(text []byte, start, end int) {
+	for i := start; i < end; i++ {
+		text[i] = ' '
+	}
 }
