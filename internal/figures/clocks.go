@@ -24,7 +24,7 @@ var (
 // Clocks finds the times of day of a folded text.
 func Clocks(text string) []Clock {
 	var list []Clock
-	left := []byte(text)
+	left, digit := []byte(text), strings.ContainsAny(text, "0123456789")
 	add := func(c Clock, start, end int) {
 		if c.Hour < 0 || c.Hour > 24 || c.Minute > 59 {
 			return
@@ -41,22 +41,22 @@ func Clocks(text string) []Clock {
 		}
 		return text[at[2*i]:at[2*i+1]]
 	}
-	for _, at := range clockEN.FindAllSubmatchIndex(left, -1) {
+	for _, at := range found(clockEN, left, digit && has(text, "am", "pm", "a.m", "p.m")) {
 		hour := atoi(group(at, 1)) % 12
 		if strings.HasPrefix(group(at, 3), "p") {
 			hour += 12
 		}
 		add(Clock{Hour: hour, Minute: atoi(group(at, 2)), Sure: true}, at[0], at[1])
 	}
-	for _, at := range clock24.FindAllSubmatchIndex(left, -1) {
+	for _, at := range found(clock24, left, digit && has(text, ":")) {
 		add(Clock{Hour: atoi(group(at, 1)), Minute: atoi(group(at, 2))}, at[0], at[1])
 	}
-	for _, at := range clockZH.FindAllSubmatchIndex(left, -1) {
+	for _, at := range found(clockZH, left, has(text, "点", "时")) {
 		c := Clock{Hour: atoi(group(at, 2)), Minute: minuteOf(group(at, 3), group(at, 4))}
 		c.inPart(group(at, 1))
 		add(c, at[0], at[1])
 	}
-	for _, at := range clockOf.FindAllSubmatchIndex(left, -1) {
+	for _, at := range found(clockOf, left, has(text, " past ", " to ")) {
 		minute := map[string]int{"half": 30, "quarter": 15, "ten": 10, "five": 5, "twenty": 20}[group(at, 1)]
 		hour := Int(group(at, 3))
 		if group(at, 2) == "to" {
@@ -67,7 +67,7 @@ func Clocks(text string) []Clock {
 		}
 		add(Clock{Hour: hour, Minute: minute % 60}, at[0], at[1])
 	}
-	for _, at := range oClock.FindAllSubmatchIndex(left, -1) {
+	for _, at := range found(oClock, left, has(text, "clock")) {
 		add(Clock{Hour: Int(group(at, 1))}, at[0], at[1])
 	}
 	return list

@@ -20,39 +20,40 @@ const (
 
 // written are the ways to write a date, the longest first. A function reads what the groups hold.
 var written = []struct {
+	cue  cue // all of them are where the pattern is
 	re   *regexp.Regexp
 	read func(m []string) Date
 }{
-	{regexp.MustCompile(`\b((?:19|20)\d\d)\s?[-/.年]\s?(1[0-2]|0?[1-9])\s?[-/.月]\s?(3[01]|[12]\d|0?[1-9])\s?[日号]?`), func(m []string) Date {
+	{centuryCue, regexp.MustCompile(`\b((?:19|20)\d\d)\s?[-/.年]\s?(1[0-2]|0?[1-9])\s?[-/.月]\s?(3[01]|[12]\d|0?[1-9])\s?[日号]?`), func(m []string) Date {
 		return Date{Year: atoi(m[1]), Month: atoi(m[2]), Day: atoi(m[3])}
 	}},
-	{regexp.MustCompile(`\b((?:19|20)\d\d)\s?年\s?` + hanDay + `\s?月(?:份)?(?:\s?` + hanDay + `\s?[日号])?`), func(m []string) Date {
+	{yearCue, regexp.MustCompile(`\b((?:19|20)\d\d)\s?年\s?` + hanDay + `\s?月(?:份)?(?:\s?` + hanDay + `\s?[日号])?`), func(m []string) Date {
 		return Date{Year: atoi(m[1]), Month: atoi(m[2]), Day: atoi(m[3])}
 	}},
-	{regexp.MustCompile(`\b((?:19|20)\d\d)[-/](1[0-2]|0[1-9])\b`), func(m []string) Date { return Date{Year: atoi(m[1]), Month: atoi(m[2])} }},
-	{regexp.MustCompile(`\b` + monthsEN + `\.? (?:the )?(3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?\b(?:,? ((?:19|20)\d\d)\b)?`), func(m []string) Date {
+	{centuryCue, regexp.MustCompile(`\b((?:19|20)\d\d)[-/](1[0-2]|0[1-9])\b`), func(m []string) Date { return Date{Year: atoi(m[1]), Month: atoi(m[2])} }},
+	{nameCue | digitCue, regexp.MustCompile(`\b` + monthsEN + `\.? (?:the )?(3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?\b(?:,? ((?:19|20)\d\d)\b)?`), func(m []string) Date {
 		return Date{Month: monthOf(m[1]), Day: atoi(m[2]), Year: atoi(m[3])}
 	}},
-	{regexp.MustCompile(`\b(3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)? (?:of )?` + monthsEN + `\b(?:,? ((?:19|20)\d\d)\b)?`), func(m []string) Date {
+	{nameCue | digitCue, regexp.MustCompile(`\b(3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)? (?:of )?` + monthsEN + `\b(?:,? ((?:19|20)\d\d)\b)?`), func(m []string) Date {
 		return Date{Day: atoi(m[1]), Month: monthOf(m[2]), Year: atoi(m[3])}
 	}},
-	{regexp.MustCompile(`\b(1[0-2]|0?[1-9])/(3[01]|[12]\d|0?[1-9])(?:/((?:19|20)\d\d))?\b`), func(m []string) Date {
+	{slashCue, regexp.MustCompile(`\b(1[0-2]|0?[1-9])/(3[01]|[12]\d|0?[1-9])(?:/((?:19|20)\d\d))?\b`), func(m []string) Date {
 		return Date{Month: atoi(m[1]), Day: atoi(m[2]), Year: atoi(m[3])}
 	}},
-	{regexp.MustCompile(`\b([0-4]\d)年` + hanDay + `月(?:份)?(?:` + hanDay + `[日号])?`), func(m []string) Date {
+	{yearCue, regexp.MustCompile(`\b([0-4]\d)年` + hanDay + `月(?:份)?(?:` + hanDay + `[日号])?`), func(m []string) Date {
 		return Date{Year: 2000 + atoi(m[1]), Month: atoi(m[2]), Day: atoi(m[3])}
 	}},
-	{regexp.MustCompile(hanDay + `月(?:份)?(?:` + hanDay + `[日号])?`), func(m []string) Date { return Date{Month: atoi(m[1]), Day: atoi(m[2])} }},
-	{regexp.MustCompile(hanDay + `[日号](?:[^楼线房]|$)`), func(m []string) Date { return Date{Day: atoi(m[1])} }},
-	{regexp.MustCompile(`\b(3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)\b`), func(m []string) Date { return Date{Day: atoi(m[1])} }},
-	{regexp.MustCompile(`\b(january|february|april|june|july|august|september|october|november|december|(?:in|of|by|since|until|early|late|mid|next|last|this|every) (?:march|may))\b(?:,? (?:of )?((?:19|20)\d\d)\b)?`), func(m []string) Date {
+	{monthCue, regexp.MustCompile(hanDay + `月(?:份)?(?:` + hanDay + `[日号])?`), func(m []string) Date { return Date{Month: atoi(m[1]), Day: atoi(m[2])} }},
+	{dayCue, regexp.MustCompile(hanDay + `[日号](?:[^楼线房]|$)`), func(m []string) Date { return Date{Day: atoi(m[1])} }},
+	{digitCue, regexp.MustCompile(`\b(3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)\b`), func(m []string) Date { return Date{Day: atoi(m[1])} }},
+	{nameCue, regexp.MustCompile(`\b(january|february|april|june|july|august|september|october|november|december|(?:in|of|by|since|until|early|late|mid|next|last|this|every) (?:march|may))\b(?:,? (?:of )?((?:19|20)\d\d)\b)?`), func(m []string) Date {
 		fields := strings.Fields(m[1])
 		return Date{Month: monthOf(fields[len(fields)-1]), Year: atoi(m[2])}
 	}},
-	{regexp.MustCompile(`(?:周|星期|礼拜)([一二三四五六日天])`), func(m []string) Date { return Date{Weekday: HanWeekday(m[1])} }},
-	{regexp.MustCompile(`\b(monday|tuesday|wednesday|thursday|friday|saturday|sunday)s?\b`), func(m []string) Date { return Date{Weekday: WeekdayOf(m[1])} }},
-	{regexp.MustCompile(`\b((?:19|20)\d\d)(?:年代?|s\b|\b)`), func(m []string) Date { return Date{Year: atoi(m[1])} }},
-	{regexp.MustCompile(`([一二][〇零九][〇零一二三四五六七八九]{2})年`), func(m []string) Date { return Date{Year: atoi(m[1])} }},
+	{weekCue, regexp.MustCompile(`(?:周|星期|礼拜)([一二三四五六日天])`), func(m []string) Date { return Date{Weekday: HanWeekday(m[1])} }},
+	{weekNameCue, regexp.MustCompile(`\b(monday|tuesday|wednesday|thursday|friday|saturday|sunday)s?\b`), func(m []string) Date { return Date{Weekday: WeekdayOf(m[1])} }},
+	{centuryCue, regexp.MustCompile(`\b((?:19|20)\d\d)(?:年代?|s\b|\b)`), func(m []string) Date { return Date{Year: atoi(m[1])} }},
+	{yearCue, regexp.MustCompile(`([一二][〇零九][〇零一二三四五六七八九]{2})年`), func(m []string) Date { return Date{Year: atoi(m[1])} }},
 }
 
 // Mention is a date found in a text.
@@ -63,8 +64,11 @@ type Mention struct {
 
 // Dates finds the dates that are written in a folded text, and returns the text with blanks in their place.
 func Dates(text string) (list []Mention, rest string) {
-	left := []byte(text)
+	left, cues := []byte(text), cuesOf(text)
 	for _, w := range written {
+		if cues&w.cue != w.cue {
+			continue
+		}
 		for _, at := range w.re.FindAllSubmatchIndex(left, -1) {
 			groups := make([]string, len(at)/2)
 			for i := range groups {
@@ -107,8 +111,10 @@ func monthOf(s string) int {
 	return strings.Index("janfebmaraprmayjunjulaugsepoctnovdec", s[:3])/3 + 1
 }
 
+// WeekdayOf is the number of a day of the week whose English name begins so; 1 is Monday.
 func WeekdayOf(s string) int { return strings.Index("montuewedthufrisatsun", s[:3])/3 + 1 }
 
+// HanWeekday is the number of the day of the week that follows 周 in a text.
 func HanWeekday(s string) int {
 	if s == "天" {
 		s = "日"
@@ -116,6 +122,7 @@ func HanWeekday(s string) int {
 	return strings.Index("一二三四五六日", s)/len("一") + 1
 }
 
+// WeekdayNumber is the number of a day's day of the week.
 func WeekdayNumber(t time.Time) int { return (int(t.Weekday())+6)%7 + 1 }
 
 // Fits reports whether a day is as the date says.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -34,7 +35,7 @@ var scales = map[string]int64{
 // read in two ways is found in both.
 func Numbers(text string) []Number {
 	var list []Number
-	for _, m := range mixed.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range found(mixed, []byte(text), has(text, "万", "亿", "千")) {
 		group := func(i int) string { return text[m[2*i]:m[2*i+1]] }
 		if value := sum(product(group(1), scales[group(2)]), product(group(3), scales[group(4)])); value != "" {
 			list = append(list, Number{Value: value, Start: m[0], End: m[1]})
@@ -43,7 +44,7 @@ func Numbers(text string) []Number {
 	within := func(start int) bool {
 		return slices.ContainsFunc(list, func(f Number) bool { return start > f.Start && start < f.End })
 	}
-	for _, at := range digits.FindAllStringIndex(text, -1) {
+	for _, at := range found(digits, []byte(text), strings.ContainsAny(text, "0123456789")) {
 		if within(at[0]) {
 			continue
 		}
@@ -56,7 +57,7 @@ func Numbers(text string) []Number {
 		}
 		list = append(list, f)
 	}
-	for _, at := range han.FindAllStringIndex(text, -1) {
+	for _, at := range found(han, []byte(text), HasHan(text)) {
 		if within(at[0]) || at[0] > 0 && text[at[0]-1] >= '0' && text[at[0]-1] <= '9' {
 			continue
 		}
@@ -64,7 +65,7 @@ func Numbers(text string) []Number {
 			list = append(list, Number{Value: value, Start: at[0], End: at[1], Written: true})
 		}
 	}
-	for _, at := range words.FindAllStringIndex(text, -1) {
+	for _, at := range found(words, []byte(text), has(text, numberWords...)) {
 		if value, ok := WordsValue(text[at[0]:at[1]]); ok {
 			end := at[0] + len(strings.TrimRight(text[at[0]:at[1]], " -"))
 			list = append(list, Number{Value: value, Start: at[0], End: end, Written: true})
@@ -188,4 +189,23 @@ func WordsValue(s string) (string, bool) {
 		}
 	}
 	return strconv.FormatInt(total+section, 10), named
+}
+
+var (
+	// counters are what follows a Chinese number that counts something; without one it may be a part of any word.
+	counters = regexp.MustCompile(`^(只|个|條|条|岁|年|月|天|日|号|点|次|块|元|位|名|本|台|辆|口|人|斤|公斤|千克|克|米|公里|厘米|平|套|间|层|楼|级|门|周|星期|小时|分钟|秒|倍|度|页|章|集|部|张|件|双|瓶|杯|碗|盒|箱|晚|遍|家|所|座|棵|头|匹|%|美元|欧元)`)
+	idioms   = regexp.MustCompile(`^(十分[^钟之]|千万[^元块人美个]|万一|百分百|三明治|五官|四季|七夕|万圣|百货|千金|八卦|十足|三思|二手|二次元|百科|千里|万事|四川|九寨|三亚|五一|六一|十一$)`)
+)
+
+// Quantities are the numbers of a folded text that say how many or how much: none of 第一 and 万一, nor 三 alone. A number that can
+// be read in two ways is there twice, the literal reading first.
+func Quantities(text string) []Number {
+	return slices.DeleteFunc(Numbers(text), func(n Number) bool {
+		words := text[n.Start:n.End]
+		if r, _ := utf8.DecodeRuneInString(words); !unicode.Is(unicode.Han, r) || strings.HasPrefix(words, "百分之") {
+			return false
+		}
+		before, _ := utf8.DecodeLastRuneInString(text[:n.Start])
+		return words == "一" || before == '第' || before == '星' || idioms.MatchString(text[n.Start:]) || !counters.MatchString(text[n.End:]) && utf8.RuneCountInString(words) < 2
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/decide/reconcile"
 )
 
 // TestSomebodyElse: what is told of somebody of the user's takes no place of what is known of the user.
@@ -35,4 +36,53 @@ func TestSomebodyElse(t *testing.T) {
 		{"The user lives in Paris.", "The user has a sister and lives in Rome."},
 		{"The user's mother lives in Paris.", "The user's mother retired and lives in Rome."},
 	})
+}
+
+// TestWrittenOtherwise: the same number, date, time or name in other words is the same value, and another one is not.
+func TestWrittenOtherwise(t *testing.T) {
+	check(t, decide.TreatSame, []pair{
+		{"用户住在北京", "The user lives in Beijing."},
+		{"The user lives in Beijing.", "用户搬到北京了"},
+		{"用户住在美国", "The user lives in the United States."},
+		{"The user lives in NYC.", "The user lives in New York City."},
+		{"The user's birthday is May 5.", "用户的生日是5月5日"},
+		{"用户有3只猫", "用户有三只猫"},
+		{"The user has two cats.", "The user has 2 cats."},
+		{"用户体重70公斤", "用户体重140斤"},
+		{"用户身高1米75", "用户身高175cm"},
+		{"用户的月薪是一万五", "用户的月薪是15000"},
+		{"The user's rent is $1,000.", "The user's rent is 1000 dollars."},
+		{"用户每周五下午三点开会", "用户每周五15:00开会"},
+		{"用户三十岁", "用户30岁"},
+	})
+	check(t, decide.TreatSupersede, []pair{
+		{"The user lives in Beijing.", "用户住在上海"},
+		{"用户住在北京", "The user lives in Nanjing."},
+		{"The user's birthday is May 5.", "用户的生日是5月6日"},
+		{"用户体重70公斤", "用户体重170公斤"},
+		{"用户的月薪是一万五", "用户的月薪是一万六"},
+	})
+	check(t, decide.TreatAdd, []pair{
+		{"用户的生日是5月5日", "用户的生日是1990年5月5日"}, // more exact
+		{"用户住在北京", "用户住在北京海淀区"},
+		{"用户有3只猫", "用户有四只猫"},
+		{"用户每周五下午三点开会", "用户每周五凌晨三点开会"},
+		{"用户每周五下午三点开会", "用户每周四15:00开会"},
+		{"The user meets Ann on Friday.", "The user meets Ann on Fridays."},
+	})
+}
+
+// TestMovedOtherwise: which of two meetings is moved is told by its old time, however that is written.
+func TestMovedOtherwise(t *testing.T) {
+	for _, c := range []struct{ said, first, second string }{
+		{"用户要求助手把周五15:00的会议改到周四", "用户星期五下午三点有会议", "用户星期五上午九点有会议"},
+		{"The user moved the meeting at 3pm to Thursday.", "The user has a meeting on Friday at 15:00.", "The user has a meeting on Friday at 9:00."},
+	} {
+		near := []decide.Neighbor{known(c.second), known(c.first)}
+		near[0].Memory.ID, near[1].Memory.ID = "other", "meant"
+		got := reconcile.Compare(said(c.said), near)
+		if got.Action != decide.TreatSupersede || len(got.Targets) != 1 || got.Targets[0] != "meant" {
+			t.Errorf("%q: %s %v (%s)", c.said, got.Action, got.Targets, got.Reason)
+		}
+	}
 }
