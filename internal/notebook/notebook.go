@@ -4,6 +4,7 @@ package notebook
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/digest"
@@ -71,6 +72,7 @@ func (k *Keeper) Get(ctx context.Context, v digest.Viewer, most int, language st
 func read(ctx context.Context, memories Memories, settings Settings, v digest.Viewer, most int, language string) (Notebook, error) {
 	var n Notebook
 	kept := map[memory.Kind][]memory.Memory{}
+	known := map[memory.Kind][]similar.Text{}
 	query := vectorstore.ListQuery{Filter: vectorstore.Filter{Audience: v.Audience, AgentID: v.AgentID}, Limit: pageSize}
 	var text strings.Builder
 	for more := true; more && !n.Truncated; more = query.After != "" {
@@ -79,7 +81,8 @@ func read(ctx context.Context, memories Memories, settings Settings, v digest.Vi
 			return n, err
 		}
 		for _, m := range page.Memories {
-			if known(kept[m.Kind], m.Text) {
+			prepared := similar.Prepare(m.Text)
+			if slices.ContainsFunc(known[m.Kind], prepared.Same) {
 				continue
 			}
 			if n.Entries == most {
@@ -88,6 +91,9 @@ func read(ctx context.Context, memories Memories, settings Settings, v digest.Vi
 			}
 			n.Entries++
 			kept[m.Kind] = append(kept[m.Kind], m)
+			if len(known[m.Kind]) < comparedWith {
+				known[m.Kind] = append(known[m.Kind], prepared)
+			}
 			text.WriteString(m.Text + "\n")
 		}
 		query.After = page.Next
@@ -110,18 +116,6 @@ func read(ctx context.Context, memories Memories, settings Settings, v digest.Vi
 		n.Language = lexical.Language(text.String())
 	}
 	return n, nil
-}
-
-func known(list []memory.Memory, text string) bool {
-	for i := range list {
-		if i == comparedWith {
-			break
-		}
-		if similar.Same(list[i].Text, text) {
-			return true
-		}
-	}
-	return false
 }
 
 // headings are the words of a notebook.

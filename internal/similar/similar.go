@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"golang.org/x/text/unicode/norm"
 )
 
 const (
@@ -105,7 +103,7 @@ func Similarity(a, b string) float64 {
 // normalized is a text without what never matters: case, width, punctuation, white space, and which of several words of one
 // meaning was chosen.
 func normalized(text string) string {
-	text = strings.ToLower(norm.NFKC.String(text))
+	text = Canonical(text)
 	text = contractions.Replace(text)
 	text = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if unicode.IsPunct(r) && r != '.' && r != ':' && r != '-' && r != '/' && r != '%' {

@@ -4,18 +4,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
+	"github.com/memsidecar/memsidecar/internal/figures"
 	"github.com/memsidecar/memsidecar/internal/lexical"
 )
 
-// counters are what follows a Chinese number that counts something; without one it may be a part of any word.
 var (
-	counters = regexp.MustCompile(`^(只|个|條|条|岁|年|月|天|日|号|点|次|块|元|位|名|本|台|辆|口|人|斤|公斤|千克|克|米|公里|厘米|平|套|间|层|楼|级|门|周|星期|小时|分钟|秒|倍|度|页|章|集|部|张|件|双|瓶|杯|碗|盒|箱|晚|遍|家|所|座|棵|头|匹|%|美元|欧元)`)
-	idioms   = regexp.MustCompile(`^(十分[^钟之]|千万[^元块人美个]|万一|百分百|一|三明治|五官|四季|七夕|万圣|百货|千金|八卦|十足|三思|二手|二次元|百科|千里|万事|四川|九寨|三亚|五一|六一|十一$)`)
-	ofYears  = regexp.MustCompile(`^\s?个?[ -]?(年|岁|周岁|years?|yrs?|yo\b)`)
-	joints   = regexp.MustCompile(`、|,|，|和|跟|还有|以及|\band\b|\bplus\b|\bas well as\b|&`)
+	ofYears = regexp.MustCompile(`^\s?个?[ -]?(年|岁|周岁|years?|yrs?|yo\b)`)
+	joints  = regexp.MustCompile(`、|,|，|和|跟|还有|以及|\band\b|\bplus\b|\bas well as\b|&`)
 )
 
 // details lists what of a statement must be borne out.
@@ -54,18 +50,18 @@ func details(statement string) []detail {
 			list = append(list, d)
 		}
 	}
-	mentions, left := mentionsIn(string(folded))
+	mentions, left := figures.Dates(string(folded))
 	for _, m := range mentions {
-		list = append(list, detail{kind: date, text: strings.TrimSpace(string(folded[m.start:m.end])), day: m.partial})
+		list = append(list, detail{kind: date, text: strings.TrimSpace(string(folded[m.Start:m.End])), day: m.Date})
 	}
 	masked := []byte(left)
-	for _, c := range clocksIn(left) {
-		if words := left[c.start:c.end]; words == "一点" { // a little
-			blankOut(masked, c.start, c.end)
+	for _, c := range figures.Clocks(left) {
+		if words := left[c.Start:c.End]; words == "一点" { // a little
+			blankOut(masked, c.Start, c.End)
 			continue
 		}
-		list = append(list, detail{kind: clock, text: strings.TrimSpace(left[c.start:c.end]), clock: c})
-		blankOut(masked, c.start, c.end)
+		list = append(list, detail{kind: clock, text: strings.TrimSpace(left[c.Start:c.End]), clock: c})
+		blankOut(masked, c.Start, c.End)
 	}
 	return append(list, quantities(string(masked))...)
 }
@@ -77,24 +73,23 @@ var unit = regexp.MustCompile(`^\d+[a-z]{1,3}$`)
 func quantities(text string) []detail {
 	var list []detail
 	at := map[int]int{} // start to index in list: the readings of one number are one detail
-	for _, n := range numbersIn(text) {
-		if i, ok := at[n.start]; ok {
-			list[i].values = append(list[i].values, n.value)
+	for _, n := range figures.Quantities(text) {
+		if i, ok := at[n.Start]; ok {
+			list[i].values = append(list[i].values, n.Value)
 			continue
 		}
-		words := text[n.start:n.end]
-		if n.written && (n.value == "1" || n.value == "0") {
+		if n.Written && (n.Value == "1" || n.Value == "0") {
 			continue
 		}
-		if r, _ := utf8.DecodeRuneInString(words); unicode.Is(unicode.Han, r) {
-			before, _ := utf8.DecodeLastRuneInString(text[:n.start])
-			whole := strings.HasPrefix(words, "百分之")
-			if !whole && (before == '第' || before == '星' || idioms.MatchString(text[n.start:]) || !counters.MatchString(text[n.end:]) && utf8.RuneCountInString(words) < 2) {
-				continue
-			}
-		}
-		at[n.start] = len(list)
-		list = append(list, detail{kind: number, text: words, folded: words, values: []string{n.value}, years: ofYears.MatchString(text[n.end:])})
+		words := text[n.Start:n.End]
+		at[n.Start] = len(list)
+		list = append(list, detail{kind: number, text: words, folded: words, values: []string{n.Value}, years: ofYears.MatchString(text[n.End:])})
 	}
 	return list
+}
+
+func blankOut(text []byte, start, end int) {
+	for i := start; i < end; i++ {
+		text[i] = ' '
+	}
 }

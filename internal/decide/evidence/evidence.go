@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/memsidecar/memsidecar/internal/figures"
 	"github.com/memsidecar/memsidecar/internal/lexical"
 )
 
@@ -126,12 +127,12 @@ type detail struct {
 	text string // as written
 	// What it is compared by.
 	folded   string
-	values   []string  // of a number: its readings
-	day      partial   // of a date
-	clock    clockTime // of a time
-	years    bool      // of a number: years or an age, which may follow from a date
-	initials string    // of a name: of all its words
-	inHan    bool      // of a name: the statement is in Chinese
+	values   []string      // of a number: its readings
+	day      figures.Date  // of a date
+	clock    figures.Clock // of a time
+	years    bool          // of a number: years or an age, which may follow from a date
+	initials string        // of a name: of all its words
+	inHan    bool          // of a name: the statement is in Chinese
 }
 
 // ground is what a message bears out.
@@ -140,8 +141,8 @@ type ground struct {
 	bare    string // folded, letters and digits only
 	words   []string
 	numbers map[string]bool
-	clocks  []clockTime
-	partial []partial
+	clocks  []figures.Clock
+	dated   []figures.Date
 	spans   []Span
 	at      time.Time
 	han     bool
@@ -152,14 +153,14 @@ func newGround(s Said, dates Dates) *ground {
 	g := &ground{text: fold(s.Text), at: s.At, numbers: map[string]bool{}}
 	g.bare = bare(g.text)
 	g.words = strings.FieldsFunc(g.text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) || unicode.Is(unicode.Han, r) })
-	for _, n := range numbersIn(g.text) {
-		g.numbers[n.value] = true
+	for _, n := range figures.Numbers(g.text) {
+		g.numbers[n.Value] = true
 	}
 	for _, value := range converted(g.text) {
 		g.numbers[value] = true
 	}
-	g.clocks = clocksIn(g.text)
-	g.partial = partialsIn(g.text)
+	g.clocks = figures.Clocks(g.text)
+	g.dated = datesIn(g.text)
 	g.spans = dates(s.Text, s.At)
 	han := 0
 	for _, r := range g.text {

@@ -1,10 +1,13 @@
 package reconcile
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/memsidecar/memsidecar/internal/similar"
 )
 
 // ending is a state of things that something else ends.
@@ -241,6 +244,23 @@ func firstMatch(text string, patterns ...*regexp.Regexp) []string {
 	return nil
 }
 
+// holdsTime reports whether a text names a time: an hour may be either half of the day where it is not said which.
+func holdsTime(text, from string) bool {
+	if strings.Contains(text, from) {
+		return true
+	}
+	either := func(s string) string { return hourHalf.ReplaceAllStringFunc(s, half) }
+	return strings.Contains(either(text), either(from)) && (strings.Contains(from, "u") || strings.Contains(text, "u"))
+}
+
+// hourHalf is a time of day as similar.Canonical writes it: t15:00, or u03:00 when it may be either half.
+var hourHalf = regexp.MustCompile(`\b[tu]\d\d:`)
+
+func half(clock string) string {
+	hour := int(clock[1]-'0')*10 + int(clock[2]-'0')
+	return fmt.Sprintf("h%02d:", hour%12)
+}
+
 func newRearranged(what, event, from string) (rearranged, bool) {
 	x := rearranged{what: what, from: from}
 	times := append(timeEN.FindAllString(event, -1), timeZH.FindAllString(event, -1)...)
@@ -279,7 +299,7 @@ func (x rearranged) rearranges(older []*reading) int {
 			}
 			return s
 		})))
-		list = slices.DeleteFunc(list, func(i int) bool { return !strings.Contains(strings.ToLower(older[i].text), from) })
+		list = slices.DeleteFunc(list, func(i int) bool { return !holdsTime(older[i].canonical(), similar.Canonical(from)) })
 	}
 	if len(list) != 1 {
 		return -1

@@ -11,6 +11,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/similar"
 )
 
 // fact is a value in a slot, of which there is one at a time: where the user lives, the dog's name. What qualifies it is
@@ -32,9 +33,12 @@ type reading struct {
 	facts   [][]fact // of each clause
 	stances []stance
 	words   []string // of the whole text, for comparing
-	// What not every comparison asks for is found when it is first asked for: endings that the text tells of, and tastes.
-	closing func() []ending
-	tastes  func() []*taste
+	// What not every comparison asks for is found when it is first asked for: endings that the text tells of, tastes, and
+	// the text as it is compared in two ways.
+	closing   func() []ending
+	tastes    func() []*taste
+	canonical func() string
+	similar   func() similar.Text
 }
 
 // readings are those that were made last: a statement is read to find what is near to it, to be compared with that, and again
@@ -65,6 +69,8 @@ func readAnew(text string) *reading {
 	}
 	r.closing = sync.OnceValue(func() []ending { return endingsIn(r.text) })
 	r.tastes = sync.OnceValue(r.readTastes)
+	r.similar = sync.OnceValue(func() similar.Text { return similar.Prepare(text) })
+	r.canonical = sync.OnceValue(func() string { return similar.Canonical(r.text) })
 	return r
 }
 
@@ -224,7 +230,7 @@ func comparableForm(value string) string {
 	value = strings.ToLower(strings.Join(strings.Fields(value), " "))
 	value = strings.Trim(value, " .:-/\"'“”‘’《》「」()")
 	value = strings.TrimPrefix(strings.TrimPrefix(value, "the "), "on ")
-	return unitSpace.ReplaceAllString(value, "$1$2")
+	return similar.Canonical(value)
 }
 
 // differ reports whether two values of a slot contradict each other. One that holds the other is only more exact.
@@ -239,11 +245,25 @@ func (f fact) differs(from fact) bool {
 // holds reports whether all words of b are in a, or b itself where words have no spaces.
 func holds(a, b string) bool {
 	if han.MatchString(a + b) {
-		return strings.Contains(strings.ReplaceAll(a, " ", ""), strings.ReplaceAll(b, " ", ""))
+		return placeOf(strings.ReplaceAll(b, " ", ""), strings.ReplaceAll(a, " ", "")) >= 0
 	}
 	split := func(r rune) bool { return r == ' ' || r == ',' }
 	return within(strings.FieldsFunc(b, split), strings.FieldsFunc(a, split))
 }
+
+// placeOf is where a value stands in a text, or -1: 70 is no part of 170.
+func placeOf(value, text string) int {
+	at := strings.Index(text, value)
+	if at < 0 || value == "" {
+		return at
+	}
+	if end := at + len(value); at > 0 && digit(text[at-1]) && digit(value[0]) || end < len(text) && digit(text[end]) && digit(value[len(value)-1]) {
+		return -1
+	}
+	return at
+}
+
+func digit(b byte) bool { return b >= '0' && b <= '9' }
 
 func capital(value string) bool {
 	for _, r := range value {
@@ -272,8 +292,8 @@ func conflict(newer, older *reading) string {
 // names reports whether a statement has a value in another place, as "Leeds, England" has England. What somebody left is
 // named, too.
 func names(r *reading, value string) bool {
-	before, _, found := strings.Cut(strings.ToLower(r.text), value)
-	return found && value != "" && !leftBehind.MatchString(strings.TrimSpace(before))
+	at := placeOf(value, r.canonical())
+	return at >= 0 && value != "" && !leftBehind.MatchString(strings.TrimSpace(r.canonical()[:at]))
 }
 
 var leftBehind = regexp.MustCompile(`(?:\bfrom|\bleft|\bleaving|\bof|\bnot|\bin|\bthan|\bwas|从|离开|不在|不是|由|把)$`)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/similar"
 )
 
 // generic words say that something is to be forgotten, and not what.
@@ -82,7 +81,7 @@ func withdraw(s memory.Statement, near []decide.Neighbor) decide.Resolution {
 	mine := read(text)
 	words := without(mine.words, generic)
 	for _, n := range near {
-		hit := similar.Same(text, n.Memory.Text)
+		hit := mine.similar().Same(read(n.Memory.Text).similar())
 		if !hit && stated {
 			hit = says(mine, read(n.Memory.Text))
 		}

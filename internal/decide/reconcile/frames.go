@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/memsidecar/memsidecar/internal/similar"
 )
 
 var (
@@ -31,7 +33,7 @@ func recounted(newer, older *reading) string {
 		if !sinceZH.MatchString(a) && (!strings.HasSuffix(a, "了") || eventZH.MatchString(a)) {
 			return ""
 		}
-		a, b = frameZH.ReplaceAllString(a, ""), frameZH.ReplaceAllString(b, "")
+		a, b = similar.Canonical(frameZH.ReplaceAllString(a, "")), similar.Canonical(frameZH.ReplaceAllString(b, ""))
 		if otherNumbers(runsZH.FindAllString(a, -1), runsZH.FindAllString(b, -1)) {
 			return "the number is another now"
 		}
@@ -41,7 +43,7 @@ func recounted(newer, older *reading) string {
 		return ""
 	}
 	words := func(text string) []string {
-		return strings.Fields(strings.ToLower(unitSpace.ReplaceAllString(sinceEN.ReplaceAllString(text, ""), "$1 $2")))
+		return strings.Fields(similar.Canonical(unitSpace.ReplaceAllString(sinceEN.ReplaceAllString(text, ""), "$1 $2")))
 	}
 	if otherNumbers(words(a), words(b)) {
 		return "the number is another now"

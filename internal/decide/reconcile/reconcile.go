@@ -9,7 +9,6 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/similar"
 )
 
 // Rules reconcile without a model.
@@ -82,7 +81,7 @@ func Compare(s memory.Statement, near []decide.Neighbor) decide.Resolution {
 	}
 	same := -1
 	for i := range near {
-		if same < 0 && repeats(s.Text, mine, others[i], near[i]) {
+		if same < 0 && repeats(mine, others[i], near[i].Cosine) {
 			same = i
 		}
 	}
@@ -118,7 +117,7 @@ func Compare(s memory.Statement, near []decide.Neighbor) decide.Resolution {
 		case changed[i]:
 			why = "the value is another now"
 		}
-		if why != "" && !similar.Same(s.Text, near[i].Memory.Text) {
+		if why != "" && !mine.similar().Same(others[i].similar()) {
 			take(i, why)
 		}
 	}
@@ -154,8 +153,8 @@ func latest(m *memory.Memory) time.Time {
 }
 
 // repeats reports whether a statement says what a memory says: in the same words, nearly, or as the same value of one slot.
-func repeats(text string, mine, other *reading, n decide.Neighbor) bool {
-	if similar.Near(text, n.Memory.Text, n.Cosine) {
+func repeats(mine, other *reading, cosine float64) bool {
+	if mine.similar().Near(other.similar(), cosine) {
 		return true
 	}
 	a, ok := mine.alone()

@@ -52,7 +52,8 @@ var (
 // answered is how an answer is told that says little without its question.
 var answered = regexp.MustCompile(`^(?:Asked ".+?", the user answered(?:, as corrected later)?: "|助手问“.+?”,用户回答(?:\(后来更正\))?“)(.+?)[."”]*$`)
 
-// clauses are the parts of a statement, each with a subject: a part without one is about the user as the first is.
+// clauses are the parts of a statement, each with a subject: a part without one is about the user, or about whoever the
+// statement has turned to.
 func clauses(text string) []string {
 	var list []string
 	if rest := leads.ReplaceAllString(text, ""); rest != "" {
@@ -61,6 +62,7 @@ func clauses(text string) []string {
 	if m := answered.FindStringSubmatch(text); m != nil { // what was answered is what is said
 		text = m[1]
 	}
+	english, chinese := "the user ", "用户" // the subject of a part that has none
 	for _, part := range breaks.Split(commaless(text), -1) {
 		part = strings.TrimSpace(part)
 		if part == "" {
@@ -78,13 +80,54 @@ func clauses(text string) []string {
 			part = userZH.ReplaceAllString(part, "用户")
 		case len(list) == 0:
 		case han.MatchString(part):
-			part = "用户" + part
+			part = chinese + part
 		default:
-			part = "the user " + part
+			part = english + part
 		}
 		list = append(list, part)
+		if who, ok := turnsTo(part, len(list) == 1); ok {
+			english, chinese = who+" ", who
+		}
 	}
 	return list
+}
+
+var (
+	peopleEN = `mother|mom|mum|father|dad|parents|wife|husband|spouse|partner|girlfriend|boyfriend|fianc[eé]e?|ex|ex-wife|ex-husband|sons?|daughters?|kids?|child|children|baby|brothers?|sisters?|siblings?|twins?|grand(?:ma|mother|pa|father|son|daughter|parents)|` +
+		`uncle|aunt|cousins?|nephew|niece|friends?|best friend|roommates?|flatmates?|housemates?|colleagues?|coworkers?|co-workers?|boss|manager|mentor|neighbou?rs?|landlord|classmates?|teacher|coach|tutor|students?|dogs?|cats?|puppy|kitten|rabbit|hamster|parrot|pets?|horse|turtle|bird`
+	// ofUserEN begins a part about somebody of the user's.
+	ofUserEN = regexp.MustCompile(`(?i)^the user's (?:[a-z-]+ ){0,2}?(?:` + peopleEN + `)\b`)
+	// isOfUserEN tells of somebody named, or meant by a pronoun, whose that is.
+	isOfUserEN = regexp.MustCompile(`(?i)^[^;]{1,40} (?:is|are|was|were) (?:one of )?the user's (?:[a-z-]+ ){0,2}?(?:` + peopleEN + `)\b`)
+	// bringsEN brings somebody in whom what follows may describe: "has a sister who is a nurse".
+	bringsEN = regexp.MustCompile(`(?i)^the user (?:has|knows|met|got|adopted|works with) (?:a|an|one|two|three) (?:[a-z-]+ ){0,2}?(?:` + peopleEN + `) (?:who|that|called|named|in|at|from)\b`)
+	// ofUserZH, isOfUserZH are the same in Chinese, and bringsZH brings somebody in whom what follows describes: 用户有个妹妹.
+	ofUserZH   = regexp.MustCompile(`^用户(?:的|家的?|家里的?)?(?:大|小|新|前)?(?:` + strings.Join(append(people(), othersZH...), "|") + `)`)
+	isOfUserZH = regexp.MustCompile(`^[^;]{1,16}(?:是|当)用户(?:的|家的?)?`)
+	bringsZH   = regexp.MustCompile(`^用户.{0,12}?(?:有|养|认识|遇到|找到?|交|多|生|谈|领养|收养|捡)了?(?:一|两|三|几|好几|\d)?(?:个|位|名|只|条|群|些)(?:新|[^;]{0,6}的)?(?:` + strings.Join(append(people(), othersZH...), "|") + `)`)
+	aboutHerZH = regexp.MustCompile(`^(?:他|她|它|这|那)`)
+)
+
+// othersZH are more of those whom a user may have.
+var othersZH = strings.Fields(`男朋友 女朋友 未婚夫 未婚妻 前任 前男友 前女友 前妻 前夫 闺女 宝宝 哥哥 弟弟 爷爷 奶奶 外公 外婆 姥姥 姥爷 舅舅 阿姨 姑姑 姨妈 外甥 孙子 孙女 岳父 岳母 公公 婆婆 家人 亲戚 哥们 兄弟 死党 发小 舍友
+	同桌 导师 老师 教练 房东 搭档 徒弟 师傅 下属 网友 对象 兔子 仓鼠 鹦鹉 乌龟 金毛 柯基 泰迪 橘猫 布偶`)
+
+// turnsTo says whom a part of a statement turns to, so that what follows without a subject is about them and not about the user. Of
+// somebody who is brought in or named nobody knows how else they will be called: "他" and "they" fill no slot.
+func turnsTo(part string, first bool) (who string, ok bool) {
+	if han.MatchString(part) {
+		switch {
+		case bringsZH.MatchString(part), first && !strings.HasPrefix(part, "用户") && (aboutHerZH.MatchString(part) || isOfUserZH.MatchString(part)):
+			return "他", true
+		case ofUserZH.MatchString(part):
+			return ofUserZH.FindString(part), true
+		}
+		return "", false
+	}
+	if who := ofUserEN.FindString(part); who != "" {
+		return who, true
+	}
+	return "they", bringsEN.MatchString(part) || first && isOfUserEN.MatchString(part)
 }
 
 // commaless writes a semicolon for each comma that is not inside a number.

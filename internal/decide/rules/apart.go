@@ -18,7 +18,8 @@ func (r *Rules) apart(g *grammar, u *unit, c piece, lang string) bool {
 		return false
 	}
 	p := u.pieces[0]
-	if !u.own && !ownStateZH.MatchString(skipTimeZH(g.stripLead(p)).norm) || !ownFactZH.MatchString(skipTimeZH(c).norm) || g.dangling(p, lang) {
+	if !u.own && !ownStateZH.MatchString(skipTimeZH(g.stripLead(p)).norm) || !ownFactZH.MatchString(skipTimeZH(c).norm) || g.dangling(p, lang) ||
+		bringsZH.MatchString(p.norm) || bringsPetZH.MatchString(p.norm) && !humanZH.MatchString(c.norm) {
 		return false
 	}
 	return r.assess(p, lang).score >= r.threshold && r.assess(c, lang).score >= r.threshold

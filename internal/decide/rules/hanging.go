@@ -19,7 +19,7 @@ func hangs(p piece, lang string) bool {
 	if lang == chinese {
 		return hangsZH(p)
 	}
-	return partOfEN.MatchString(p.open()) || hangsEN(p)
+	return partOfEN.MatchString(p.open()) || hangsEN(named(p))
 }
 
 var (

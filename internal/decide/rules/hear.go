@@ -13,6 +13,9 @@ const joinRunes = 300
 // hear reads one message of the speaker; earlier are the speaker's messages before it, to which "remember that" may refer.
 func (r *Rules) hear(src *source, fallback string, earlier []*heard, classes map[class]int) *heard {
 	h := &heard{source: src}
+	if n := len(earlier); n > 0 && !earlier[n-1].forgotten && !earlier[n-1].withheld {
+		h.last = earlier[n-1].last
+	}
 	explicitRest, first, heardUpTo := false, true, 0
 	for _, s := range src.sentences() {
 		lang := languageOf(s.piece, fallback)
@@ -126,6 +129,8 @@ func (r *Rules) hearClauses(h *heard, s sentence, clauses []piece, lang string, 
 		current = nil
 	}
 	for i, c := range clauses {
+		before := h.before(c)
+		h.last = c
 		class := g.classify(c, lang, s.question && i == len(clauses)-1)
 		if class == question && !s.question && current != nil && set1(c.word(0), "who", "which", "where", "whose") {
 			class = statement // "my sister, who lives in Oslo, …"
@@ -139,13 +144,7 @@ func (r *Rules) hearClauses(h *heard, s sentence, clauses []piece, lang string, 
 		classes[class]++
 		switch class {
 		case statement:
-			apart := current != nil && r.apart(g, current, c, lang)
-			if current != nil && !apart && r.joins(g, current, c, lang) {
-				r.extend(current, c)
-				continue
-			}
-			flush()
-			current = &unit{pieces: []piece{c}, lang: lang, messages: []int{c.src.index}, own: apart}
+			current = r.hearStatement(h, current, before, c, lang)
 		case treatment:
 			flush()
 			current = &unit{pieces: []piece{c}, lang: lang, messages: []int{c.src.index}, class: treatment}
@@ -165,6 +164,26 @@ func (r *Rules) hearClauses(h *heard, s sentence, clauses []piece, lang string, 
 	}
 	flush()
 	return false
+}
+
+// hearStatement has a statement continue the current unit, or begin another, and returns the one that is current then. before is
+// the clause before it.
+func (r *Rules) hearStatement(h *heard, current *unit, before, c piece, lang string) *unit {
+	g := r.grammarOf(lang)
+	apart := current != nil && r.apart(g, current, c, lang)
+	introduced := r.introduces(g, before, c, lang)
+	if current != nil && !apart && (introduced || r.joins(g, current, c, lang)) {
+		r.extend(current, c)
+		return current
+	}
+	if current != nil {
+		r.settle(h, current)
+	}
+	current = &unit{pieces: []piece{c}, lang: lang, messages: []int{c.src.index}, own: apart}
+	if introduced {
+		h.introduce(current, before)
+	}
+	return current
 }
 
 // takesMaterialBelow reports whether a command, such as to translate, is about the lines that follow.
@@ -201,7 +220,8 @@ func (r *Rules) settle(h *heard, u *unit) {
 			u.assessment = assessment{score: r.signals[i].Weight, findings: []finding{{signal: i}}, self: true}
 		}
 	}
-	if n := len(h.units); n > 0 && followUp.MatchString(r.grammarOf(u.lang).stripLead(p).norm) && !u.self {
+	g := r.grammarOf(u.lang)
+	if n := len(h.units); n > 0 && (followUp.MatchString(g.stripLead(p).norm) && !u.self || describes(g, h.units[n-1], p, u.lang)) {
 		last := h.units[n-1]
 		if i, ok := r.byName[SignalRelation]; ok && r.passes(last) && last.fires(i) && len(last.pieces) < 4 && (len(u.findings) > 0 || isSomething.MatchString(p.norm)) {
 			last.pieces = append(last.pieces, p)

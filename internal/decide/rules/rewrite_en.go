@@ -142,6 +142,9 @@ func (t *retelling) mention(first, later string) {
 
 // coordinated retells "my wife and I" and returns the position after it, or 0.
 func (t *retelling) coordinated(i int) int {
+	if t.copula(i) {
+		return 0 // "He is my boss and I like him"
+	}
 	var names []string
 	j := i
 	for range 4 {
@@ -165,6 +168,17 @@ func (t *retelling) coordinated(i int) int {
 		j = k
 	}
 	return 0
+}
+
+// copula reports whether a form of "be" stands before position i.
+func (t *retelling) copula(i int) bool {
+	for j := i - 1; j >= 0; j-- {
+		if t.in[j].word {
+			low := t.in[j].low
+			return set1(low, "is", "was", "are", "were", "be") || strings.HasSuffix(low, "'s")
+		}
+	}
+	return false
 }
 
 var beforeKin = set("best old older oldest younger youngest little big close baby twin new ex good dear whole")

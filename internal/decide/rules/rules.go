@@ -142,8 +142,9 @@ type unit struct {
 	class    class
 	lang     string
 	explicit bool
-	forget   bool // it is to be forgotten
-	own      bool // without a subject, and about the speaker as what came before it
+	forget   bool  // it is to be forgotten
+	own      bool  // without a subject, and about the speaker as what came before it
+	intro    piece // of the message before: who the unit is about
 	messages []int
 	text     string
 	quote    string
@@ -163,9 +164,10 @@ func (u *unit) stronger(than *unit) bool {
 type heard struct {
 	source    *source
 	units     []*unit
-	forgotten bool // the speaker asked not to keep this message
-	withheld  bool // the speaker asked not to keep a sentence of it
-	unclear   bool // the speaker asked to remember, but not what
+	last      piece // the clause that was read last; before the first one, the last of the message just before
+	forgotten bool  // the speaker asked not to keep this message
+	withheld  bool  // the speaker asked not to keep a sentence of it
+	unclear   bool  // the speaker asked to remember, but not what
 }
 
 // read lists what is to be remembered, in the order in which it was said, or why nothing is.

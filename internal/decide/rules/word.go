@@ -20,6 +20,9 @@ func (r *Rules) word(u *unit) {
 		for _, p := range u.pieces[1:] {
 			u.quote += gap(u.lang) + p.raw
 		}
+		if u.intro.src != nil {
+			u.quote = u.intro.raw + "\n" + u.quote
+		}
 	}
 	if u.text != "" {
 		return
@@ -28,7 +31,7 @@ func (r *Rules) word(u *unit) {
 	for _, p := range u.pieces[1:] {
 		// "He is three." is in the third person already; it may still speak of "me".
 		text, ok := plain(p, u.lang), true
-		if r.self(p, u.lang) {
+		if r.self(p, u.lang) && (u.lang != chinese || p.has("我", "俺", "咱", "本人")) {
 			text, ok = rewrite(p, u.lang, strings.Contains(strings.ToLower(u.text), "the user"))
 		}
 		if ok && utf8.RuneCountInString(u.text)+utf8.RuneCountInString(text) < r.maxRunes {
@@ -63,7 +66,7 @@ func gap(lang string) string {
 // tell retells the first piece of a unit.
 func (r *Rules) tell(u *unit) string {
 	g := r.grammarOf(u.lang)
-	p := dropSince(g.stripLead(u.pieces[0]))
+	p := named(dropSince(g.stripLead(u.introduced())))
 	if p.runes() > r.maxRunes-20 {
 		return r.said(p, u.lang)
 	}
