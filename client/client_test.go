@@ -233,6 +233,7 @@ func TestSlowSidecar(t *testing.T) {
 // TestRestart: while the sidecar is away the bot recalls nothing and says why; when it is back, over the same Unix socket, so is
 // what was remembered, through the same client. What was said meanwhile is handed over then.
 func TestRestart(t *testing.T) {
+	sidecartest.Binary(t) // not while somebody waits for it
 	dir := t.TempDir()
 	socket := "unix://" + filepath.Join(dir, "s")
 	start := func() *sidecartest.Sidecar {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -22,14 +21,15 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
 // The folder with the programs prometheus and promtool; without it the tests that need them are skipped. .ci/run sets it.
 const prometheusVariable = "PROMETHEUS_DIR"
 
-// patience is how long anything here may take.
-const patience = time.Minute
+// patience is how long anything here may take on a loaded machine.
+const patience = sidecartest.Patience
 
 func program(t *testing.T, name string) string {
 	t.Helper()
@@ -239,32 +239,22 @@ func startPrometheus(t *testing.T, program, target string) string {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	addr := freeAddress(t)
-	go drain(start(t, exec.CommandContext(t.Context(), program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"),
-		"--web.listen-address="+addr)))
-	for before := time.Now(); ; {
-		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", addr)
-		if err == nil {
-			_ = conn.Close()
-			return "http://" + addr
+	lines := start(t, exec.CommandContext(t.Context(), program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address=127.0.0.1:0"))
+	var log strings.Builder
+	for lines.Scan() {
+		if told := listening.FindStringSubmatch(lines.Text()); told != nil {
+			go drain(lines)
+			return "http://" + told[1]
 		}
-		if time.Since(before) > patience {
-			t.Fatalf("Prometheus does not start: %v", err)
-		}
-		time.Sleep(50 * time.Millisecond) // it says nothing when it is ready
+		log.WriteString(lines.Text() + "\n")
 	}
+	t.Fatalf("Prometheus does not start:\n%s", log.String())
+	return ""
 }
 
-// freeAddress is one that nobody listens on now: Prometheus does not say which it took.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
-}
+// listening is how Prometheus tells where it listens.
+var listening = regexp.MustCompile(`msg="?Listening on"? .*?address="?(127\.0\.0\.1:[1-9]\d*)`)
 
 // query returns the values that Prometheus answers.
 func query(ctx context.Context, t *testing.T, server, expr string) (values []string) {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/memsidecar/memsidecar/internal/sidecartest"
 )
@@ -30,7 +29,7 @@ func TestReadme(t *testing.T) {
 func perform(t *testing.T, path string, begins ...string) {
 	t.Helper()
 	sidecartest.Demanded(t, "grpcurl")
-	awaitMorning()
+	sidecartest.AwaitMorning()
 	s := newStage(t)
 	doc := parse(only(read(t, path), begins))
 	changed := map[*command][]string{}
@@ -83,14 +82,6 @@ func only(text string, begins []string) string {
 }
 
 func restore(text string) string { return strings.ReplaceAll(text, hidden, "") }
-
-// awaitMorning waits when a day ends within a minute: what is "today" must not change meanwhile.
-func awaitMorning() {
-	const day = 24 * time.Hour
-	if left := time.Until(time.Now().UTC().Truncate(day).Add(day)); left < time.Minute {
-		time.Sleep(left)
-	}
-}
 
 // stage is where commands are run: a folder with certificates, the programs, and the sidecars that were started.
 type stage struct {

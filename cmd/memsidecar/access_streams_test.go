@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 
@@ -102,10 +103,11 @@ func TestRevokedTokensEndStreams(t *testing.T) {
 	}
 	r := serve(t, "auth.tokens_file="+file)
 	for _, id := range ids {
-		clients[id] = r.as(t, tokens[id])
+		// Of a fixed size, so that not more is on its way between the two ends where the connection is fast.
+		clients[id] = r.as(t, tokens[id], grpc.WithStaticStreamWindowSize(64<<10))
 	}
 
-	// More than what is on its way between the two ends: the sidecar is in the middle of it until somebody reads.
+	// More than what is on its way: the sidecar is in the middle of it until somebody reads.
 	long := strings.Repeat("a long story ", 2000)
 	for range 6 {
 		var messages []*memsidecarv1.Message

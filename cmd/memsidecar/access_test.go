@@ -62,15 +62,15 @@ func (a authorization) GetRequestMetadata(context.Context, ...string) (map[strin
 func (authorization) RequireTransportSecurity() bool { return false }
 
 // as is the same sidecar, called with a token.
-func (r *running) as(t *testing.T, token string) *running {
+func (r *running) as(t *testing.T, token string, options ...grpc.DialOption) *running {
 	t.Helper()
-	return r.with(t, authorization("Bearer "+token))
+	return r.with(t, authorization("Bearer "+token), options...)
 }
 
-func (r *running) with(t *testing.T, a authorization) *running {
+func (r *running) with(t *testing.T, a authorization, options ...grpc.DialOption) *running {
 	t.Helper()
 	other := *r
-	other.conn = must(grpc.NewClient(r.addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(a)))(t)
+	other.conn = must(grpc.NewClient(r.addr, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(a))...))(t)
 	t.Cleanup(func() { _ = other.conn.Close() })
 	other.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(other.conn)
 	return &other

@@ -40,7 +40,7 @@ func TestAcknowledgedIsDurable(t *testing.T) {
 	}
 	r.stop()
 	r = serveIn(t, r.dir)
-	request.Wait = durationpb.New(30 * time.Second)
+	request.Wait = patiently()
 	again := must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
 	if again.GetId() != c.GetId() || again.GetState() != remembered {
 		t.Errorf("%s became %s", c, again)
@@ -76,7 +76,7 @@ func TestRequestID(t *testing.T) {
 	r := serve(t)
 	request := func(text string, scope *memsidecarv1.Scope) *memsidecarv1.ConsiderMemorizingRequest {
 		return &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: scope, Messages: []*memsidecarv1.Message{said(text)}, RequestId: "id", Wait: durationpb.New(30 * time.Second),
+			Scope: scope, Messages: []*memsidecarv1.Message{said(text)}, RequestId: "id", Wait: patiently(),
 		}
 	}
 	first := must(r.ConsiderMemorizing(t.Context(), request("我喜欢吃辣", direct("u"))))(t).GetConsideration()
@@ -269,7 +269,7 @@ func TestDeletedStaysDeleted(t *testing.T) {
 	r := serve(t)
 	request := &memsidecarv1.ConsiderMemorizingRequest{
 		Scope: direct("u"), Messages: []*memsidecarv1.Message{said("I am allergic to peanuts. My name is Anna.")},
-		RequestId: "id", Wait: durationpb.New(30 * time.Second),
+		RequestId: "id", Wait: patiently(),
 	}
 	c := must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
 	if len(c.GetChanges()) != 2 {

@@ -201,7 +201,7 @@ func spend(t *testing.T, dir string, daysAgo int, model string, input, output in
 	t.Helper()
 	withStorage(t, dir, func(s *sqlite.Storage) {
 		mustDo(t, sqlite.NewModels(s).AddUsage(t.Context(), []usage.Call{{
-			At: time.Now().AddDate(0, 0, -daysAgo), Namespace: "default", Part: "decision", Model: model,
+			At: time.Now().UTC().AddDate(0, 0, -daysAgo), Namespace: "default", Part: "decision", Model: model,
 			InputTokens: int64(input), OutputTokens: int64(output), Latency: time.Second,
 		}}))
 	})
@@ -241,7 +241,7 @@ func TestCosts(t *testing.T) {
 	wantCosts("today", status.GetCostsToday(), 3, 0)
 	wantCosts("seven days", status.GetDailyUsageCosts(), 3, 10)
 	days := status.GetDailyUsage()
-	if len(days) != 3 || days[0].GetDay() != usage.Day(time.Now()) || days[2].GetDay() != usage.Day(time.Now().AddDate(0, 0, -6)) || len(days[2].GetUsage()) != 2 ||
+	if len(days) != 3 || days[0].GetDay() != usage.Day(time.Now()) || days[2].GetDay() != usage.Day(time.Now().UTC().AddDate(0, 0, -6)) || len(days[2].GetUsage()) != 2 ||
 		len(days[2].GetCosts()) != 1 || days[2].GetCosts()[0].GetAmount() != 5 {
 		t.Errorf("the days are %v", days)
 	}

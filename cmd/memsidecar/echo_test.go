@@ -9,9 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -128,7 +125,7 @@ func TestEchoes(t *testing.T) {
 					}
 					dialogue := e.rounds[round%len(e.rounds)](resp.GetPromptContext())
 					c := must(r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-						Scope: scope, Messages: dialogue, Wait: durationpb.New(30 * time.Second),
+						Scope: scope, Messages: dialogue, Wait: patiently(),
 					}))(t).GetConsideration()
 					for _, change := range c.GetChanges() {
 						if change.GetAction() != reinforced {

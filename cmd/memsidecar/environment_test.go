@@ -5,9 +5,6 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
-
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -24,7 +21,7 @@ func TestFromEnvironment(t *testing.T) {
 		"MEMSIDECAR_SUMMARY_PROVIDER=ollama", "MEMSIDECAR_SUMMARY_MODEL=qwen3", "MEMSIDECAR_SUMMARY_ENDPOINT="+p.URL,
 	)
 	resp, err := process.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: direct("u"), Messages: []*memsidecarv1.Message{said("我平时爱喝点茶。")}, Wait: durationpb.New(20 * time.Second),
+		Scope: direct("u"), Messages: []*memsidecarv1.Message{said("我平时爱喝点茶。")}, Wait: patiently(),
 	})
 	if err != nil || resp.GetConsideration().GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 		t.Fatalf("%v, %v\n%s", resp, err, process.log)

@@ -14,13 +14,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -122,7 +121,7 @@ func try(t *testing.T, p *process, l *ledger, from, to int) {
 		if _, known := l.acked[id]; known {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
 		resp, err := p.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
 			Scope: direct("user"), RequestId: id, Messages: []*memsidecarv1.Message{said("请记住：我的暗号是" + id + "号")},
 		})
@@ -141,7 +140,7 @@ func (l *ledger) check(t *testing.T, p *process) {
 	t.Helper()
 	for id, consideration := range l.acked {
 		resp := must(p.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: direct("user"), RequestId: id, Messages: []*memsidecarv1.Message{said("请记住：我的暗号是" + id + "号")}, Wait: durationpb.New(30 * time.Second),
+			Scope: direct("user"), RequestId: id, Messages: []*memsidecarv1.Message{said("请记住：我的暗号是" + id + "号")}, Wait: patiently(),
 		}))(t)
 		if c := resp.GetConsideration(); c.GetId() != consideration || c.GetState() != remembered {
 			t.Errorf("%s was acknowledged as %s and is %s", id, consideration, c)
@@ -169,7 +168,7 @@ func (p *process) storage(t *testing.T) *memsidecarv1.ComponentStatus {
 // servesAgain returns when storage does.
 func (p *process) servesAgain(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
 	defer cancel()
 	watch := must(healthpb.NewHealthClient(p.conn).Watch(ctx, &healthpb.HealthCheckRequest{Service: "storage"}))(t)
 	for {

@@ -19,8 +19,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -74,7 +74,7 @@ func (z *fuzzed) prepare() error {
 	var problem error
 	check := func(err error) { problem = errors.Join(problem, err) }
 	considered, err := z.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: scope, Messages: []*memsidecarv1.Message{said("I like tea, and I live in Berlin."), answered("Noted.")}, Wait: durationpb.New(20 * time.Second),
+		Scope: scope, Messages: []*memsidecarv1.Message{said("I like tea, and I live in Berlin."), answered("Noted.")}, Wait: patiently(),
 	})
 	check(err)
 	z.known["consideration_id"] = considered.GetConsideration().GetId()
@@ -114,7 +114,7 @@ func (z *fuzzed) stored(t *testing.T) map[string]int {
 		}
 		return n
 	}
-	for deadline := time.Now().Add(20 * time.Second); query("SELECT count(*) FROM considerations WHERE state IN ('pending', 'running')") > 0; {
+	for deadline := time.Now().Add(sidecartest.Patience); query("SELECT count(*) FROM considerations WHERE state IN ('pending', 'running')") > 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("considerations do not end")
 		}
@@ -171,7 +171,7 @@ func (z *fuzzed) call(ctx context.Context, method protoreflect.MethodDescriptor,
 // try makes a call and checks that its answer is one that is documented and, when it is an error, that nothing was written.
 func (z *fuzzed) try(t *testing.T, method protoreflect.MethodDescriptor, messages [][]byte) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
 	defer cancel()
 	before := z.stored(t)
 	err := z.call(ctx, method, messages)

@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"os"
+	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -40,12 +40,16 @@ func serveIn(t testing.TB, dir string, settings ...string) *running {
 	return serveWith(t, dir, nil, settings...)
 }
 
+// unhurried are settings by which what is answered does not depend on how busy the machine is. Those of a test go before them.
+var unhurried = []string{"retrieval.budget=1m", "queue.max_wait=1h"}
+
 // serveWith has an environment, too.
 func serveWith(t testing.TB, dir string, environ []string, settings ...string) *running {
 	t.Helper()
+	sidecartest.AwaitMorning()
 	r := &running{dir: dir, log: &syncBuffer{}}
 	args := []string{"--listen", "127.0.0.1:0", "--data-dir", dir, "serve"}
-	for _, s := range settings {
+	for _, s := range slices.Concat(settings, unhurried) { // the first of two settings of a key counts
 		args = append([]string{"--set", s}, args...)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -112,11 +116,14 @@ func answered(text string) *memsidecarv1.Message {
 	return &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_ASSISTANT, Content: text}
 }
 
+// patiently is a time to wait for an outcome that no machine is too slow for.
+func patiently() *durationpb.Duration { return durationpb.New(sidecartest.Patience) }
+
 // consider hands over a dialogue and waits for its outcome.
 func (r *running) consider(t *testing.T, scope *memsidecarv1.Scope, messages ...*memsidecarv1.Message) *memsidecarv1.Consideration {
 	t.Helper()
 	resp, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: scope, Messages: messages, Wait: durationpb.New(30 * time.Second),
+		Scope: scope, Messages: messages, Wait: patiently(),
 	})
 	if err != nil {
 		t.Fatal(err)

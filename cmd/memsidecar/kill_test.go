@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -16,8 +15,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -42,7 +41,7 @@ func spawnBy(t testing.TB, wrapper []string, dir string, environ ...string) *pro
 	t.Helper()
 	arguments := append(slices.Clone(wrapper), binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir)
 	p := &process{command: exec.CommandContext(context.Background(), arguments[0], arguments[1:]...), log: &syncBuffer{}}
-	p.command.Env = append(os.Environ(), environ...)
+	p.command.Env = slices.Concat(sidecartest.Environ(), []string{"MEMSIDECAR_RETRIEVAL_BUDGET=1m", "MEMSIDECAR_QUEUE_MAX_WAIT=1h"}, environ) // as unhurried
 	stderr, err := p.command.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +153,7 @@ func TestKilledWhileAcknowledging(t *testing.T) {
 		if !ok {
 			continue
 		}
-		request.Wait = durationpb.New(30 * time.Second)
+		request.Wait = patiently()
 		resp, err := p.ConsiderMemorizing(ctx, request)
 		if err != nil {
 			t.Fatal(err)

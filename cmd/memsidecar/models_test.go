@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/client"
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -20,24 +20,28 @@ const providerKey = "sk-never-to-be-shown"
 // protocols are the ways to reach a provider.
 func protocols() []string { return []string{"gemini", "openai"} }
 
-// useProvider are the settings that let the provider do every part, impatiently.
+// useProvider are the settings that let the provider do every part, impatient with what fails, and not with what is slow: that may
+// be the machine.
 func useProvider(protocol string, p *providertest.Server) []string {
 	settings := []string{
 		"queue.backoff_min=10ms", "queue.backoff_max=20ms", "breaker.failures=2", "breaker.open_for=100ms", "log.level=debug",
 	}
 	for _, part := range []string{"embedding", "decision", "summary"} {
 		settings = append(settings, part+".provider="+protocol, part+".endpoint="+p.URL, part+".api_key="+providerKey,
-			part+".model=model-of-"+part, part+".timeout=1s")
+			part+".model=model-of-"+part, part+".timeout=1m")
 	}
 	return settings
 }
 
+// impatient are the settings that give a part's model a second to answer, for one that never does. They go before useProvider's.
+func impatient(part providertest.Part) []string { return []string{string(part) + ".timeout=1s"} }
+
 // eventually asks again and again until something is true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); {
+	for deadline := time.Now().Add(sidecartest.Patience); !is(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("after 20 s still not: %s", what)
+			t.Fatalf("after %s still not: %s", sidecartest.Patience, what)
 		}
 	}
 }
@@ -155,7 +159,11 @@ func TestTextModelFaults(t *testing.T) {
 				t.Run(protocol+" "+string(part)+" "+string(fault), func(t *testing.T) {
 					t.Parallel()
 					p := providertest.Start(t, 1000)
-					r := serve(t, useProvider(protocol, p)...)
+					settings := useProvider(protocol, p)
+					if fault == providertest.Hang {
+						settings = append(impatient(part), settings...)
+					}
+					r := serve(t, settings...)
 					p.Fail(fault, part)
 					request := &memsidecarv1.ConsiderMemorizingRequest{
 						Scope: direct("u"), RequestId: "once", Messages: []*memsidecarv1.Message{said("我平时爱喝点茶。")},
@@ -191,7 +199,7 @@ func TestTextModelFaults(t *testing.T) {
 					if want.fails {
 						must(r.RetryConsideration(t.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: direct("u"), ConsiderationId: id}))(t)
 					}
-					request.Wait = durationpb.New(20 * time.Second)
+					request.Wait = patiently()
 					if c := must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration(); c.GetId() != id || c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 						t.Errorf("once the provider is well: %v", c)
 					}
@@ -218,7 +226,11 @@ func TestEmbeddingFaults(t *testing.T) {
 				t.Parallel()
 				p := providertest.Start(t, 1000)
 				dir := t.TempDir()
-				r := serveIn(t, dir, useProvider(protocol, p)...)
+				settings := useProvider(protocol, p)
+				if fault == providertest.Hang {
+					settings = append(impatient(providertest.Embedding), settings...)
+				}
+				r := serveIn(t, dir, settings...)
 				p.Fail(fault, providertest.Embedding)
 				c := r.consider(t, direct("u"), said("我平时爱喝点茶。"))
 				if c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
@@ -240,7 +252,7 @@ func TestEmbeddingFaults(t *testing.T) {
 				p.Fail(providertest.NoFault, providertest.Embedding)
 				if fault == providertest.BadRequest || fault == providertest.FewerDimensions { // refused texts are tried again after a restart
 					r.stop()
-					r = serveIn(t, dir, useProvider(protocol, p)...)
+					r = serveIn(t, dir, settings...)
 				}
 				eventually(t, "the vectors are made", func() bool {
 					resp := retrieve()
@@ -283,7 +295,7 @@ func TestEverythingAwayAndTwoRestarts(t *testing.T) {
 				r = serveIn(t, dir, settings...)
 			}
 			p.Fail(providertest.NoFault, all...)
-			request.Wait = durationpb.New(20 * time.Second)
+			request.Wait = patiently()
 			c := must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
 			if c.GetId() != id || c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 				t.Errorf("%v", c)
@@ -334,7 +346,7 @@ func TestModelChanged(t *testing.T) {
 	p := providertest.Start(t, 500) // fewer than 768: found out by asking
 	p.Fail(providertest.Hang, providertest.Embedding)
 	settings := []string{
-		"embedding.provider=openai", "embedding.model=e", "embedding.endpoint=" + p.URL, "embedding.timeout=100ms",
+		"embedding.provider=openai", "embedding.model=e", "embedding.endpoint=" + p.URL, "embedding.timeout=1s",
 		"breaker.open_for=100ms", "queue.backoff_min=10ms", "queue.backoff_max=20ms",
 	}
 	r = serveIn(t, dir, settings...)

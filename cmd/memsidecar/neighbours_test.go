@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -49,7 +47,7 @@ func settle(t *testing.T, r *running, namespace, user string) *neighbour {
 func sharedDialogue(n *neighbour, i int, text string) *memsidecarv1.ConsiderMemorizingRequest {
 	return &memsidecarv1.ConsiderMemorizingRequest{
 		Scope: n.scope, Messages: []*memsidecarv1.Message{said(text)}, RequestId: fmt.Sprint("the same request id ", i),
-		Wait: durationpb.New(30 * time.Second),
+		Wait: patiently(),
 	}
 }
 

@@ -91,7 +91,11 @@ func TestMetrics(t *testing.T) {
 	_, err := r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{})
 	wantCode(t, err, codes.InvalidArgument)
 
-	kinds, values := r.scrape(t)
+	var kinds, values map[string]string
+	eventually(t, "both outcomes are counted", func() bool { // the one who waits is answered before
+		kinds, values = r.scrape(t)
+		return values["consideration_delay_seconds_count"] == "2" && values[`background_last_success_timestamp_seconds{loop="traces"}`] != "0"
+	})
 	documented := map[string]string{}
 	docs := string(must(os.ReadFile("../../docs/operations.md"))(t))
 	for _, m := range regexp.MustCompile("(?m)^\\| `(memsidecar_\\w+)` \\| (\\w+) \\| ([^|]*?) ?\\|").FindAllStringSubmatch(docs, -1) {

@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/powerloss"
@@ -244,7 +243,7 @@ func (d *deeds) finish(t *testing.T, dir string, moment int, environ []string) {
 		if one.what != "considered" || one.moment > moment || strings.HasPrefix(one.user, "gone") {
 			continue
 		}
-		one.request.Wait = durationpb.New(30e9)
+		one.request.Wait = patiently()
 		c := must(r.ConsiderMemorizing(context.WithoutCancel(t.Context()), one.request))(t).GetConsideration()
 		if c.GetId() != one.id || c.GetState() != remembered {
 			t.Errorf("%s was acknowledged and is %s", one.id, c)

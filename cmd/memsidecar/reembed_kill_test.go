@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/memsidecar/memsidecar/internal/provider/providertest"
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -28,27 +29,32 @@ func TestKilledWhileReembedding(t *testing.T) {
 	}
 	must(stream.CloseAndRecv())(t)
 	p.kill(t)
-	kills := 0
-	for round, dimensions := range []int{64, 128, 64, 96} {
-		p := spawn(t, dir, fmt.Sprintf("MEMSIDECAR_EMBEDDING_DIMENSIONS=%d", dimensions))
+	provider := providertest.Start(t, 96)
+	environ := []string{
+		"MEMSIDECAR_EMBEDDING_PROVIDER=openai", "MEMSIDECAR_EMBEDDING_DIMENSIONS=96", "MEMSIDECAR_EMBEDDING_TIMEOUT=10m",
+		"MEMSIDECAR_EMBEDDING_ENDPOINT=" + provider.URL, "OPENAI_API_KEY=" + providerKey,
+	}
+	for round, model := range []string{"one", "two", "one", "three"} {
+		provider.Fail(providertest.NoFault, providertest.Embedding)
+		provider.FailAfter(4*(round+1), providertest.Hang, providertest.Embedding) // so that it cannot finish before it is killed
+		p := spawn(t, dir, append(environ, "MEMSIDECAR_EMBEDDING_MODEL="+model)...)
 		done, running := p.reembedded(t, func(done int64) bool { return done >= int64(100*(round+1)) })
-		if running {
-			kills++
+		if !running {
+			t.Error("it was not in the middle")
 		}
 		t.Logf("killed after %d", done)
 		p.kill(t)
 	}
-	if kills < 2 {
-		t.Errorf("only %d kills were in the middle", kills)
-	}
-	p = spawn(t, dir, "MEMSIDECAR_EMBEDDING_DIMENSIONS=96")
+	provider.Fail(providertest.NoFault, providertest.Embedding)
+	p = spawn(t, dir, append(environ, "MEMSIDECAR_EMBEDDING_MODEL=three")...)
 	p.reembedded(t, func(int64) bool { return false })
 	p.kill(t)
 	withStorage(t, dir, func(s *sqlite.Storage) {
 		mustDo(t, s.Read(t.Context(), func(q sqlite.Querier) error {
 			var made, complete int
-			err := q.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM embeddings WHERE length(vector) = 4 * 96),
-				(SELECT complete FROM fingerprints WHERE name = (SELECT choice FROM model_choices WHERE part = 'embedding'))`).Scan(&made, &complete)
+			err := q.QueryRow(t.Context(), `SELECT count(e.vector), max(f.complete) FROM fingerprints f
+				JOIN embeddings e ON e.fingerprint = f.id AND length(e.vector) = 4 * 96
+				WHERE f.name = (SELECT choice FROM model_choices WHERE part = 'embedding')`).Scan(&made, &complete)
 			if made != memories || complete != 1 {
 				t.Errorf("%d of %d memories have vectors, and that is taken for complete: %d\n%s", made, memories, complete, p.log)
 			}
@@ -66,7 +72,7 @@ func TestKilledWhileReembedding(t *testing.T) {
 // reembedded waits until enough vectors are made, or all, and reports whether there are more to be made.
 func (p *process) reembedded(t *testing.T, enough func(done int64) bool) (done int64, running bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
 	defer cancel()
 	for { // it has not begun when serve is ready
 		progress := must(p.GetStatus(ctx, &memsidecarv1.GetStatusRequest{}))(t).GetEmbedding().GetProgress()

@@ -18,7 +18,7 @@ import (
 
 // overheard is an imported memory of so many days ago, which nobody asked for.
 func overheard(text string, days int) *memsidecarv1.Memory {
-	at := timestamppb.New(time.Now().AddDate(0, 0, -days))
+	at := timestamppb.New(time.Now().Add(-time.Duration(days) * 24 * time.Hour))
 	return &memsidecarv1.Memory{Text: text, Kind: memsidecarv1.MemoryKind_MEMORY_KIND_PLAN, CreateTime: at, Scope: direct("u")}
 }
 

@@ -52,6 +52,7 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 	return map[string]func(*testscript.TestScript, bool, []string){
 		// sidecar [flag…] starts memsidecar serve on a free port and the folder "data"; the clients find it by MEMSIDECAR_ADDR.
 		"sidecar": func(ts *testscript.TestScript, _ bool, args []string) {
+			sidecartest.AwaitMorning()
 			p := start(ts, "sidecar", nil, append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", "data"}, args...))
 			addr, ok := p.ready()
 			if !ok {
@@ -188,7 +189,7 @@ func start(ts *testscript.TestScript, name string, feed io.Reader, args []string
 	p := &scriptProcess{stdout: &syncBuffer{}, stderr: &syncBuffer{}, wrote: make(chan struct{}, 1), done: make(chan struct{})}
 	p.command = exec.CommandContext(context.Background(), filepath.Join(filepath.SplitList(ts.Getenv("PATH"))[0], "memsidecar"), args...)
 	p.command.Dir = ts.MkAbs(".")
-	p.command.Env = []string{"HOME=" + ts.Getenv("HOME"), "TZ=UTC", "MEMSIDECAR_ADDR=" + ts.Getenv("MEMSIDECAR_ADDR")}
+	p.command.Env = []string{"HOME=" + ts.Getenv("HOME"), "TZ=UTC", "MEMSIDECAR_ADDR=" + ts.Getenv("MEMSIDECAR_ADDR"), "MEMSIDECAR_RETRIEVAL_BUDGET=1m"}
 	p.command.Stdout, p.command.Stderr = p.stdout, noticed{p}
 	stdin, err := p.command.StdinPipe()
 	ts.Check(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -40,6 +41,7 @@ func failed(t *testing.T, q *sqlite.Queue, job queue.Job) {
 // withStorage opens the data folder while no sidecar does.
 func withStorage(t *testing.T, dir string, do func(*sqlite.Storage)) {
 	t.Helper()
+	sidecartest.AwaitMorning() // with what is stored for today
 	storage := must(sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler)}))(t)
 	do(storage)
 	if err := storage.Close(); err != nil {

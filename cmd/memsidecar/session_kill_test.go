@@ -12,7 +12,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -90,7 +89,7 @@ func TestKilledInTheBackground(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.next++
-		if _, err := p.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{Scope: b.scope, Wait: durationpb.New(30 * time.Second)}); err != nil {
+		if _, err := p.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{Scope: b.scope, Wait: patiently()}); err != nil {
 			t.Fatal(err)
 		}
 		b.finish(ctx, t, p)

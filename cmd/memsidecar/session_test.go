@@ -295,7 +295,7 @@ func TestSessionsKeepPeopleApart(t *testing.T) {
 	}
 	// Considering a dialogue under the id of somebody else's session is not refused: what is said is not lost.
 	resp, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: within(direct("ben"), "private"), Messages: []*memsidecarv1.Message{said("My name is Ben.")}, Wait: durationpb.New(30 * time.Second),
+		Scope: within(direct("ben"), "private"), Messages: []*memsidecarv1.Message{said("My name is Ben.")}, Wait: patiently(),
 	})
 	if err != nil || resp.GetNotRecordedReason() == "" || resp.GetConsideration().GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 		t.Errorf("considered: %v, %v", resp, err)

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -39,7 +38,7 @@ func TestSharingIsForReading(t *testing.T) {
 	_, err = sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: within(a, "in b")})
 	wantCode(t, err, codes.FailedPrecondition)
 	resp := must(r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: within(a, "in b"), Messages: []*memsidecarv1.Message{said("I live in Porto.")}, Wait: durationpb.New(30e9),
+		Scope: within(a, "in b"), Messages: []*memsidecarv1.Message{said("I live in Porto.")}, Wait: patiently(),
 	}))(t)
 	if resp.GetNotRecordedReason() == "" || r.get(t, a, resp.GetConsideration().GetChanges()[0].GetMemoryId()).GetScope().GetChannelId() != "a" {
 		t.Errorf("a dialogue of a under a session of b is %v", resp)

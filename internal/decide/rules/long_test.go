@@ -40,7 +40,8 @@ func TestLongInput(t *testing.T) {
 		"records":        strings.Repeat("add it to the list ", 64<<10/19),
 		"commands":       strings.Repeat("translate\n", 64<<10/10),
 	} {
-		// Linear: four times as much text takes some four times as long, not sixteen. The constant forgives noise.
+		// Linear: four times as much text takes some four times as long, not sixteen. A machine that is busy with something else makes
+		// it longer, so the shortest of several times counts.
 		took := func(text string) time.Duration {
 			start := time.Now()
 			if _, err := r.Decide(context.Background(), talk(text)); err != nil {
@@ -48,7 +49,13 @@ func TestLongInput(t *testing.T) {
 			}
 			return time.Since(start)
 		}
-		if quarter, whole := took(text[:len(text)/4]), took(text); whole > 9*quarter+time.Second {
+		quarter, whole := took(text[:len(text)/4]), took(text)
+		for range 10 {
+			if whole > 9*quarter+time.Second {
+				whole = min(whole, took(text))
+			}
+		}
+		if whole > 9*quarter+time.Second {
 			t.Errorf("%s: took %s, a quarter of it %s", name, whole, quarter)
 		}
 		_, s := consider(t, r, talk(text))

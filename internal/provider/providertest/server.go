@@ -74,6 +74,7 @@ type Server struct {
 
 	mu         sync.Mutex
 	faults     map[Part]Fault
+	limits     map[Part]*limit
 	requests   []Request
 	dimensions int
 	statement  string
@@ -90,7 +91,7 @@ func Start(t testing.TB, dimensions int) *Server { return StartOn(t, nil, dimens
 // StartOn returns one that answers on a listener, such as one in memory; nil is a free port of loopback.
 func StartOn(t testing.TB, listener net.Listener, dimensions int) *Server {
 	s := &Server{
-		faults: map[Part]Fault{}, dimensions: dimensions, statement: "用户喜欢喝茶", input: 100, output: 10,
+		faults: map[Part]Fault{}, limits: map[Part]*limit{}, dimensions: dimensions, statement: "用户喜欢喝茶", input: 100, output: 10,
 		arrived: make(chan Request, 10_000), closed: make(chan struct{}),
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
@@ -114,7 +115,21 @@ func (s *Server) Fail(fault Fault, parts ...Part) {
 	defer s.mu.Unlock()
 	for _, part := range parts {
 		s.faults[part] = fault
+		delete(s.limits, part)
 	}
+}
+
+// FailAfter makes requests for the part end with the fault once so many more of them were answered as before.
+func (s *Server) FailAfter(answers int, fault Fault, part Part) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limits[part] = &limit{answers, fault}
+}
+
+// limit is how many requests are answered before they end with the fault.
+type limit struct {
+	left  int
+	fault Fault
 }
 
 // Say is the statement that the summary makes of every dialogue.
@@ -172,6 +187,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	gemini := strings.HasPrefix(r.URL.Path, "/v1beta/")
 	s.mu.Lock()
 	s.requests = append(s.requests, request)
+	switch l := s.limits[request.Part]; {
+	case l == nil:
+	case l.left > 0:
+		l.left--
+	default:
+		s.faults[request.Part] = l.fault
+		delete(s.limits, request.Part)
+	}
 	fault, dimensions, statement, input, output := s.faults[request.Part], s.dimensions, s.statement, s.input, s.output
 	idle := s.idle != "" && strings.Contains(request.Body, s.idle)
 	s.mu.Unlock()

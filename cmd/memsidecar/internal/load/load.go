@@ -16,7 +16,7 @@ const longest = 5 * time.Minute
 // Limits bound a run: it ends with the first that is reached. One of Duration and Calls must be set.
 type Limits struct {
 	Callers  int           // at once, each with one call at a time
-	Duration time.Duration // after it no call is begun; 0 is no limit
+	Duration time.Duration // after it no call is begun but the first; 0 is no limit
 	Calls    int64         // calls begun by all callers together; 0 is no limit
 }
 
@@ -103,13 +103,11 @@ func (r *run) caller(ctx context.Context, s *Stats) {
 
 // take returns the number of the next call, if there is to be one.
 func (r *run) take() (n int64, ok bool) {
-	if !r.until.IsZero() && !time.Now().Before(r.until) {
-		return 0, false
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n = r.next
-	if r.limits.Calls > 0 && n >= r.limits.Calls {
+	late := !r.until.IsZero() && !time.Now().Before(r.until)
+	if late && n > 0 || r.limits.Calls > 0 && n >= r.limits.Calls {
 		return 0, false
 	}
 	r.next++

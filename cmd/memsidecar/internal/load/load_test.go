@@ -65,6 +65,14 @@ func TestRunEnds(t *testing.T) {
 	}
 }
 
+// TestRunOfNoTime: something is measured, however late the callers come.
+func TestRunOfNoTime(t *testing.T) {
+	stats := load.Run(t.Context(), load.Limits{Callers: 3, Duration: 1}, func(context.Context, int64) (load.Answer, error) { return load.Answer{}, nil })
+	if stats.Calls != 1 {
+		t.Errorf("%d calls", stats.Calls)
+	}
+}
+
 func TestPercentiles(t *testing.T) {
 	stats := load.Run(t.Context(), load.Limits{Callers: 1, Calls: 1}, func(context.Context, int64) (load.Answer, error) {
 		for started := time.Now(); time.Since(started) < 2*time.Millisecond; {
