@@ -3,18 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 
 	"github.com/memsidecar/memsidecar/internal/config"
-	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/metrics"
 	"github.com/memsidecar/memsidecar/internal/recall"
-	"github.com/memsidecar/memsidecar/internal/redact"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
-	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
 // conversations are the parts that keep and recall what was said.
@@ -23,33 +17,21 @@ type conversations struct {
 	worker *recall.Worker
 }
 
-// conversationParts is what they work with.
-type conversationParts struct {
-	sessions       *sqlite.Sessions
-	past           *sqlite.Recall
-	settings       *sqlite.Settings
-	considerer     *decide.Considerer
-	models         *models
-	traces         *trace.Recorder
-	digests        *digests
-	redactor       *redact.Redactor // nil: nothing is taken out
-	storageProblem func() string
-}
-
 // startConversations puts the parts together and sets their background work going.
-func startConversations(cfg config.Config, p conversationParts, counts *metrics.Metrics, log *slog.Logger) *conversations {
-	policy := policies(cfg)
+func startConversations(p *parts) *conversations {
+	cfg := &p.cfg
+	policy := policies(p.cfg)
 	c := &conversations{worker: recall.NewWorker(p.past, &p.models.embedder, recall.Options{
 		Vectors: cfg.History.Vectors, ChunkSize: cfg.Embedding.ChunkSize,
 		Enabled:    func(namespace string) bool { return policy(namespace).Enabled },
-		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: log,
-		Pulse: counts.Loop(loopMessages),
+		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.log,
+		Pulse: p.counts.Loop(loopMessages),
 	})}
 	parts := session.Parts{
-		Store: p.sessions, Settings: p.settings, Considerer: p.considerer, Traces: p.traces, StorageProblem: p.storageProblem, Digest: p.digests.rule,
+		Store: p.sessions, Settings: p.settings, Considerer: p.considerer, Traces: p.traces, StorageProblem: p.storageProblem, Digest: p.days.rule,
 		Appended: func() {
 			c.worker.Wake()
-			p.digests.keeper.Wake()
+			p.days.keeper.Wake()
 		},
 	}
 	if cfg.Session.SummaryMaxChars > 0 {
@@ -57,11 +39,11 @@ func startConversations(cfg config.Config, p conversationParts, counts *metrics.
 		parts.Extract = redactedSummaries{extract.New(cfg.Session.SummaryMaxChars), p.redactor}
 	}
 	c.keeper = session.NewKeeper(parts, session.Options{
-		Policy: policy, Window: window(cfg), Budget: cfg.Retrieval.Budget,
+		Policy: policy, Window: window(p.cfg), Budget: cfg.Retrieval.Budget,
 		FailureMaxRunes: cfg.Session.FailureMaxChars, FailurePhrases: cfg.Session.FailurePhrases,
 		Labels: cfg.Session.Labels, Wordings: cfg.Session.Wordings, Workers: cfg.Queue.Workers,
-		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: log,
-		Pulse: counts.Loop(loopSessions),
+		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.log,
+		Pulse: p.counts.Loop(loopSessions),
 	})
 	c.worker.Start()
 	c.keeper.Start()

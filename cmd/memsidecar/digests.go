@@ -4,23 +4,16 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
-	"github.com/memsidecar/memsidecar/internal/config"
-	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/digest"
 	digestmodel "github.com/memsidecar/memsidecar/internal/digest/model"
 	digestrules "github.com/memsidecar/memsidecar/internal/digest/rules"
 	"github.com/memsidecar/memsidecar/internal/llm"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/metrics"
 	"github.com/memsidecar/memsidecar/internal/notebook"
-	"github.com/memsidecar/memsidecar/internal/redact"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/topics"
-	"github.com/memsidecar/memsidecar/internal/vectorize"
-	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
 )
 
 // settleDigest chooses who finds what digests tell: the model that the configuration names, else the one that summarises,
@@ -84,41 +77,31 @@ type digests struct {
 	log      *slog.Logger
 }
 
-// digestParts is what they work with.
-type digestParts struct {
-	db       sqlite.Access
-	memories *storelocal.Store
-	settings *sqlite.Settings
-	vectors  *vectorize.Vectorizer
-	models   *models
-	echoes   *decide.Echoes
-	redactor *redact.Redactor // nil: nothing is taken out
-}
-
 // newDigests puts the parts together. The keeper is not started.
-func newDigests(cfg config.Config, p digestParts, location *time.Location, counts *metrics.Metrics, log *slog.Logger) *digests {
-	d := &digests{log: log, store: sqlite.NewDigests(p.db), notebook: &notebook.Keeper{Memories: p.memories, Settings: p.settings}}
+func newDigests(p *parts) *digests {
+	cfg := &p.cfg
+	d := &digests{log: p.log, store: sqlite.NewDigests(p.storage), notebook: &notebook.Keeper{Memories: p.store, Settings: p.settings}}
 	parts := digest.Parts{
-		Store: d.store, Settings: p.settings, Memories: p.memories, Vectors: p.vectors,
-		Topics: topics.NewCounter(redactedSource{sqlite.NewTopics(p.db), p.redactor}), Extractor: redactedFindings{chosenExtractor{p.models}, p.redactor},
-		Rules: redactedFindings{digestrules.New(p.models.rules, p.models.rules), p.redactor}, Scorer: p.models.rules, Echoes: p.echoes,
+		Store: d.store, Settings: p.settings, Memories: p.store, Vectors: p.vectorizer,
+		Topics: topics.NewCounter(redactedSource{sqlite.NewTopics(p.storage), p.redactor}), Extractor: redactedFindings{chosenExtractor{p.models}, p.redactor},
+		Rules: redactedFindings{digestrules.New(p.rules, p.rules), p.redactor}, Scorer: p.rules, Echoes: p.echoes,
 	}
 	if cfg.Digest.ExportDir != "" {
 		d.files = &notebook.Files{
-			Dir: cfg.Digest.ExportDir, MaxEntries: cfg.Notebook.MaxEntries, Memories: p.memories, Vectors: p.vectors, Settings: p.settings,
+			Dir: cfg.Digest.ExportDir, MaxEntries: cfg.Notebook.MaxEntries, Memories: p.store, Vectors: p.vectorizer, Settings: p.settings,
 		}
 		d.notebook.Files = d.files
 		parts.Changed = func(ctx context.Context, user memory.User, days []string) {
 			if err := d.files.Write(ctx, user, days); err != nil && ctx.Err() == nil {
-				log.Warn("digests could not be written to files; they are with the next digest", "folder", cfg.Digest.ExportDir, "error", err)
+				p.log.Warn("digests could not be written to files; they are with the next digest", "folder", cfg.Digest.ExportDir, "error", err)
 			}
 		}
 	}
 	d.keeper = digest.NewKeeper(parts, digest.Options{
-		Enabled: cfg.Digest.Enabled, Every: cfg.Digest.Interval, MaxTokens: cfg.Digest.MaxTokens, Location: location,
+		Enabled: cfg.Digest.Enabled, Every: cfg.Digest.Interval, MaxTokens: cfg.Digest.MaxTokens, Location: p.location,
 		Templates: cfg.Digest.Templates, Workers: cfg.Queue.Workers,
-		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: log,
-		Pulse: counts.Loop(loopDigests),
+		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.log,
+		Pulse: p.counts.Loop(loopDigests),
 	})
 	if d.files != nil {
 		d.files.Digests = d.keeper

@@ -32,6 +32,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
 	summarymodel "github.com/memsidecar/memsidecar/internal/session/summary/model"
+	"github.com/memsidecar/memsidecar/internal/span"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -83,16 +84,17 @@ type models struct {
 	chosen map[string]server.Component // without the breaker's state
 }
 
-func newModels(cfg config.Config, environ []string, redactor *redact.Redactor, ruleset *rules.Rules, records *sqlite.Models, vectors vectorstore.Backfill, calls *usage.Recorder, meter *budget.Meter, counts *metrics.Metrics, tracer oteltrace.Tracer, log *slog.Logger) (*models, error) {
+func newModels(p *parts) (*models, error) {
 	m := &models{
-		cfg: cfg, environ: environ, redactor: redactor, log: log, rules: ruleset, records: records, vectors: vectors, calls: calls, budget: meter, counts: counts, tracer: tracer,
+		cfg: p.cfg, environ: p.environ, redactor: p.redactor, log: p.log, rules: p.rules, records: p.records, vectors: p.store, calls: p.calls,
+		budget: p.meter, counts: p.counts, tracer: span.Tracer(p.tracing),
 		breakers: map[string]*breaker.Breaker{}, chosen: map[string]server.Component{},
 		deciding: decide.NewSwitch(),
 	}
 	for _, part := range []string{partEmbedding, partDecision, partSummary, partReconcile, partDigest} {
 		m.breakers[part] = breaker.New(breaker.Config{
-			Name: part, FailureThreshold: uint32(cfg.Breaker.Failures), OpenFor: cfg.Breaker.OpenFor, //nolint:gosec // 1 to 1000
-			IsFailure: provider.IsFailure, Log: log,
+			Name: part, FailureThreshold: uint32(p.cfg.Breaker.Failures), OpenFor: p.cfg.Breaker.OpenFor, //nolint:gosec // 1 to 1000
+			IsFailure: provider.IsFailure, Log: p.log,
 		})
 	}
 	if err := m.check(); err != nil {

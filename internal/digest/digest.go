@@ -180,17 +180,17 @@ func quotes(a, b *Entry) bool {
 	return a.Quote != "" && (strings.Contains(b.Quote, a.Quote) || strings.Contains(b.Text, a.Quote))
 }
 
-// DateOf reads a date such as 2026-11-20 as a day in a time zone: from its first moment to that of the next day.
-func DateOf(date string, zone *time.Location) (from, before time.Time, err error) {
+// dateOf reads a date such as 2026-11-20 as a day in a time zone: from its first moment to that of the next day.
+func dateOf(date string, zone *time.Location) (from, before time.Time, err error) {
 	from, err = time.ParseInLocation(time.DateOnly, date, zone)
 	if err != nil {
 		return from, before, err
 	}
-	return from, NextDay(from, zone), nil
+	return from, nextDay(from, zone), nil
 }
 
-// NextDay is the first moment of the day after, where the user is.
-func NextDay(at time.Time, zone *time.Location) time.Time {
+// nextDay is the first moment of the day after, where the user is.
+func nextDay(at time.Time, zone *time.Location) time.Time {
 	year, month, day := at.In(zone).Date()
 	return time.Date(year, month, day+1, 0, 0, 0, 0, zone)
 }

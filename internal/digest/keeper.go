@@ -116,7 +116,7 @@ func NewKeeper(parts Parts, options Options) *Keeper {
 // Rule says when the digest of somebody with these settings is due; ok is false when none is made unasked.
 func (k *Keeper) Rule(settings memory.Settings) (rule Rule, ok bool) {
 	now := time.Now()
-	return Rule{Now: now, Every: k.options.Every, DayEnd: NextDay(now, settings.Location(k.options.Location))}, k.options.Enabled && !settings.Paused
+	return Rule{Now: now, Every: k.options.Every, DayEnd: nextDay(now, settings.Location(k.options.Location))}, k.options.Enabled && !settings.Paused
 }
 
 // Start begins to make the digests that are due, what was left by earlier processes too.

@@ -110,7 +110,7 @@ func (k *Keeper) contribution(ctx context.Context, w Waiting, zone *time.Locatio
 		c.MadeBy = k.Rules.Name()
 		return c, nil // what the bot says to nobody is nobody's day
 	}
-	from, before, err := DateOf(day, zone)
+	from, before, err := dateOf(day, zone)
 	if err != nil {
 		return c, err
 	}

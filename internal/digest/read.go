@@ -24,7 +24,7 @@ func (k *Keeper) period(settings memory.Settings, date string) (from, before tim
 	if date == "" {
 		date = time.Now().In(zone).Format(time.DateOnly)
 	}
-	from, before, err = DateOf(date, zone)
+	from, before, err = dateOf(date, zone)
 	if err != nil {
 		return from, before, memory.Invalid("day", "is %q: write a day as 2026-11-20, or leave it out for today", date)
 	}
@@ -128,7 +128,7 @@ func (k *Keeper) List(ctx context.Context, v Viewer, before, language string, li
 		if err != nil || newest.IsZero() {
 			return days, "", err
 		}
-		from, until, err := DateOf(newest.In(zone).Format(time.DateOnly), zone)
+		from, until, err := dateOf(newest.In(zone).Format(time.DateOnly), zone)
 		if err != nil {
 			return nil, "", err
 		}

@@ -15,7 +15,7 @@ type Batches struct {
 	Unusable func(error) error
 }
 
-// InBatches embeds one batch after the other and puts the vectors together, each made to Fit. A text without content is
+// InBatches embeds one batch after the other and puts the vectors together, each made to fit. A text without content is
 // not sent, because providers refuse the whole batch for it: its vector is all zeros. What is no valid UTF-8 is replaced,
 // because providers refuse that too.
 func InBatches(ctx context.Context, texts []string, b Batches) ([][]float32, error) {
@@ -35,7 +35,7 @@ func InBatches(ctx context.Context, texts []string, b Batches) ([][]float32, err
 		if err != nil {
 			return nil, err
 		}
-		if some, err = Fit(some, batch, b.Dimensions); err != nil {
+		if some, err = fit(some, batch, b.Dimensions); err != nil {
 			return nil, b.Unusable(err)
 		}
 		for j, v := range some {

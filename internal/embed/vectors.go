@@ -13,10 +13,10 @@ func (e *ShortError) Error() string {
 	return fmt.Sprintf("the model's vectors have %d numbers, fewer than the %d of embedding.dimensions", e.Numbers, e.Wanted)
 }
 
-// Fit checks what a provider returned for the texts and makes it what the contract promises: one vector a text, of the
+// fit checks what a provider returned for the texts and makes it what the contract promises: one vector a text, of the
 // given size, of length 1. Longer vectors are cut to their first numbers, which models of the Matryoshka kind are trained
 // for (Kusupati et al., Matryoshka Representation Learning, 2022). dimensions 0 takes the size as it comes.
-func Fit(vectors [][]float32, texts []string, dimensions int) ([][]float32, error) {
+func fit(vectors [][]float32, texts []string, dimensions int) ([][]float32, error) {
 	if len(vectors) != len(texts) {
 		return nil, fmt.Errorf("%d vectors came back for %d texts", len(vectors), len(texts))
 	}

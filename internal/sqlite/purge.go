@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/memsidecar/memsidecar/internal/loop"
 )
 
 // purging is how the purges stand.
@@ -82,7 +84,7 @@ const patience = 2 * time.Second
 func (s *Storage) Purge(ctx context.Context) (done bool, err error) {
 	s.due.ask()
 	if done, err = s.purgeWithin(ctx, patience); !done {
-		signal(s.purge)
+		s.purge.Ring()
 	}
 	return done, err
 }
@@ -121,7 +123,7 @@ func (s *Storage) purgeWithin(ctx context.Context, d time.Duration) (done bool, 
 // PurgeLater implements Access.
 func (s *Storage) PurgeLater() {
 	s.due.ask()
-	signal(s.purge)
+	s.purge.Ring()
 }
 
 // PurgeWaiting says since when bytes of deleted data are to be removed from the files and are still there; the zero time when
@@ -159,7 +161,7 @@ func (s *Storage) purgeLater(ctx context.Context) {
 			return
 		}
 		for done := false; !done; {
-			if !sleep(ctx, rest) {
+			if !loop.Sleep(ctx, rest) {
 				return
 			}
 			select {

@@ -13,6 +13,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/seal"
 )
@@ -53,8 +54,8 @@ type Storage struct {
 	// damaged is set when a broken page was met: opening meets none, so the next one is believed only after a look at all pages.
 	damaged atomic.Bool
 
-	wake  chan struct{} // the breaker opened
-	purge chan struct{} // a purge is still to be done
+	wake  loop.Bell // the breaker opened
+	purge loop.Bell // a purge is still to be done
 	due   purging
 	stop  context.CancelFunc
 	tasks sync.WaitGroup
@@ -74,8 +75,8 @@ func Open(ctx context.Context, options Options) (*Storage, error) {
 	s := &Storage{
 		options: options,
 		lock:    newLock(options.Dir),
-		wake:    make(chan struct{}, 1),
-		purge:   make(chan struct{}, 1),
+		wake:    loop.NewBell(),
+		purge:   loop.NewBell(),
 		due:     purging{turn: make(chan struct{}, 1)},
 	}
 	s.breaker = breaker.New(breaker.Config{
@@ -86,7 +87,7 @@ func Open(ctx context.Context, options Options) (*Storage, error) {
 		Log:              options.Log,
 		OnChange: func(status breaker.Status) {
 			if status.State == breaker.Open {
-				signal(s.wake)
+				s.wake.Ring()
 			}
 			if options.OnChange != nil {
 				options.OnChange(status)
@@ -102,14 +103,6 @@ func Open(ctx context.Context, options Options) (*Storage, error) {
 	s.tasks.Go(func() { s.recover(background) })
 	s.tasks.Go(func() { s.purgeLater(background) })
 	return s, nil
-}
-
-// signal wakes whoever waits on the channel, once.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 // OnOpen registers a function that is called whenever the database has been opened again, or at last, before calls are
@@ -146,18 +139,6 @@ func (s *Storage) Write(ctx context.Context, fn func(*Tx) error) error {
 	return s.do(func(db *database) error { return db.submit(ctx, &writeRequest{fn: fn}) })
 }
 
-// sleep waits, and reports false when the context ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // do runs fn behind the breaker and turns an outage into memory.ErrUnavailable. Callers never probe: recover does, so
 // that a call during an outage costs nothing.
 func (s *Storage) do(fn func(*database) error) error {
@@ -190,7 +171,7 @@ func (s *Storage) recover(ctx context.Context) {
 		pauses := backoff.NewExponentialBackOff()
 		pauses.InitialInterval, pauses.MaxInterval = s.options.RetryMin, s.options.RetryMax
 		for s.Status().State != breaker.Closed {
-			if !sleep(ctx, pauses.NextBackOff()) {
+			if !loop.Sleep(ctx, pauses.NextBackOff()) {
 				return
 			}
 			if err := s.probe(ctx); err != nil {

@@ -1,6 +1,7 @@
 package gemini_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/embed"
 	"github.com/memsidecar/memsidecar/internal/embed/gemini"
-	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/provider"
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
 	"github.com/memsidecar/memsidecar/internal/secret"
@@ -32,6 +32,18 @@ func embedder(t *testing.T, endpoint string) *gemini.Embedder {
 		t.Fatal(err)
 	}
 	return e
+}
+
+var contract = providertest.Adapter[*gemini.Embedder]{
+	Name: "gemini/gemini-embedding-001", Key: string(key), Open: embedder,
+	Call: func(ctx context.Context, e *gemini.Embedder, limit time.Duration) error {
+		asked := embed.Embedder(e)
+		if limit > 0 {
+			asked = embed.WithTimeout(e, limit)
+		}
+		_, err := asked.Embed(ctx, embed.ForQuery, []string{"a"})
+		return err
+	},
 }
 
 // request is the body of batchEmbedContents.
@@ -158,49 +170,22 @@ func TestUnusable(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	for name, test := range map[string]struct {
-		answer http.HandlerFunc
-		passes bool
-		after  time.Duration
-	}{
+	contract.Failures(t, map[string]providertest.Failure{
 		"rate limit": {
-			providertest.JSON(429, `{"error":{"message":"no","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"7s"}]}}`),
-			true, 7 * time.Second,
+			Answer: providertest.JSON(429, `{"error":{"message":"no","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"7s"}]}}`),
+			Passes: true, After: 7 * time.Second,
 		},
-		"unavailable":     {providertest.JSON(503, `{}`), true, 0},
-		"bad request":     {providertest.JSON(400, `{}`), false, 0},
-		"broken JSON":     {providertest.JSON(200, `{"embeddings":[{"values":[1,`), true, 0},
-		"text for number": {providertest.JSON(200, `{"embeddings":[{"values":["x"]}]}`), true, 0},
-		"connection lost": {providertest.Disconnect, true, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := providertest.Play(t, test.answer)
-			_, err := embedder(t, s.URL).Embed(t.Context(), embed.ForQuery, []string{"a"})
-			var transient *memory.TransientError
-			if err == nil || errors.As(err, &transient) != test.passes || transient != nil && transient.RetryAfter != test.after {
-				t.Errorf("%#v", err)
-			}
-			if n := len(s.Requests()); n != 1 {
-				t.Errorf("asked %d times", n)
-			}
-		})
-	}
+		"unavailable":     {Answer: providertest.JSON(503, `{}`), Passes: true},
+		"bad request":     {Answer: providertest.JSON(400, `{}`)},
+		"broken JSON":     {Answer: providertest.JSON(200, `{"embeddings":[{"values":[1,`), Passes: true},
+		"text for number": {Answer: providertest.JSON(200, `{"embeddings":[{"values":["x"]}]}`), Passes: true},
+		"connection lost": {Answer: providertest.Disconnect, Passes: true},
+	})
 }
 
-func TestHang(t *testing.T) {
-	e := embed.WithTimeout(embedder(t, providertest.Play(t, providertest.Wait).URL), 20*time.Millisecond)
-	_, err := e.Embed(t.Context(), embed.ForQuery, []string{"a"})
-	if !provider.IsFailure(err) || !strings.Contains(err.Error(), "gemini/gemini-embedding-001: no answer within 20ms") {
-		t.Errorf("%v", err)
-	}
-}
+func TestHang(t *testing.T) { contract.Hang(t) }
 
-func TestKeyIsNotPrinted(t *testing.T) {
-	e := embedder(t, "http://127.0.0.1:1")
-	if text := fmt.Sprintf("%v %+v %#v", e, e, e); strings.Contains(text, "AIza") {
-		t.Errorf("printed as %s", text)
-	}
-}
+func TestKeyIsNotPrinted(t *testing.T) { contract.HidesKey(t) }
 
 // TestLive asks the real API.
 func TestLive(t *testing.T) {

@@ -3,7 +3,6 @@ package openai_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/embed"
 	"github.com/memsidecar/memsidecar/internal/embed/openai"
-	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/provider"
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
 	"github.com/memsidecar/memsidecar/internal/secret"
@@ -31,6 +29,18 @@ func embedder(t *testing.T, endpoint string) *openai.Embedder {
 		t.Fatal(err)
 	}
 	return openai.New(target, key, 2)
+}
+
+var contract = providertest.Adapter[*openai.Embedder]{
+	Name: "openai/embedding-3", Key: string(key), Open: embedder,
+	Call: func(ctx context.Context, e *openai.Embedder, limit time.Duration) error {
+		asked := embed.Embedder(e)
+		if limit > 0 {
+			asked = embed.WithTimeout(e, limit)
+		}
+		_, err := asked.Embed(ctx, embed.ForQuery, slices.Repeat([]string{"a"}, 20))
+		return err
+	},
 }
 
 // server is an endpoint that takes the dimensions and at most so many texts, or refuses them as these do.
@@ -208,46 +218,20 @@ func TestUnusable(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	for name, test := range map[string]struct {
-		answer http.HandlerFunc
-		passes bool
-	}{
-		"rate limit":         {providertest.JSON(429, `{}`), true},
-		"server error":       {providertest.JSON(500, `{}`), true},
-		"bad request":        {providertest.JSON(400, `{}`), false},
-		"dimensions, always": {providertest.JSON(400, `{"error":{"message":"batch dimensions"}}`), false},
-		"broken JSON":        {providertest.JSON(200, `{"data":[`), true},
-		"a page":             {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, true},
-		"connection lost":    {providertest.Disconnect, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := providertest.Play(t, test.answer)
-			_, err := embedder(t, s.URL).Embed(t.Context(), embed.ForQuery, slices.Repeat([]string{"a"}, 20))
-			var transient *memory.TransientError
-			if err == nil || errors.As(err, &transient) != test.passes {
-				t.Errorf("%#v", err)
-			}
-			if n := len(s.Requests()); n != 1 && name != "dimensions, always" || n > 3 {
-				t.Errorf("asked %d times", n)
-			}
-		})
-	}
+	contract.Failures(t, map[string]providertest.Failure{
+		"rate limit":         {Answer: providertest.JSON(429, `{}`), Passes: true},
+		"server error":       {Answer: providertest.JSON(500, `{}`), Passes: true},
+		"bad request":        {Answer: providertest.JSON(400, `{}`)},
+		"dimensions, always": {Answer: providertest.JSON(400, `{"error":{"message":"batch dimensions"}}`), Asked: 3},
+		"broken JSON":        {Answer: providertest.JSON(200, `{"data":[`), Passes: true},
+		"a page":             {Answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, Passes: true},
+		"connection lost":    {Answer: providertest.Disconnect, Passes: true},
+	})
 }
 
-func TestHang(t *testing.T) {
-	e := embed.WithTimeout(embedder(t, providertest.Play(t, providertest.Wait).URL), 20*time.Millisecond)
-	_, err := e.Embed(t.Context(), embed.ForQuery, []string{"a"})
-	if !provider.IsFailure(err) || !strings.Contains(err.Error(), "openai/embedding-3: no answer within 20ms") {
-		t.Errorf("%v", err)
-	}
-}
+func TestHang(t *testing.T) { contract.Hang(t) }
 
-func TestKeyIsNotPrinted(t *testing.T) {
-	e := embedder(t, "http://127.0.0.1:1")
-	if text := fmt.Sprintf("%v %+v %#v", e, e, e); strings.Contains(text, "never") {
-		t.Errorf("printed as %s", text)
-	}
-}
+func TestKeyIsNotPrinted(t *testing.T) { contract.HidesKey(t) }
 
 // TestLive asks the real API.
 func TestLive(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -15,10 +14,10 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/llm"
 	"github.com/memsidecar/memsidecar/internal/llm/gemini"
-	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/provider"
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
 	"github.com/memsidecar/memsidecar/internal/secret"
+	"reflect"
 )
 
 const key = secret.Value("AIza-never-shown")
@@ -34,6 +33,18 @@ func model(t *testing.T, endpoint string) *gemini.Model {
 		t.Fatal(err)
 	}
 	return m
+}
+
+var contract = providertest.Adapter[*gemini.Model]{
+	Name: "gemini/gemini-flash-latest", Key: string(key), Open: model,
+	Call: func(ctx context.Context, m *gemini.Model, limit time.Duration) error {
+		asked := llm.Model(m)
+		if limit > 0 {
+			asked = llm.WithTimeout(m, limit)
+		}
+		_, err := asked.Generate(ctx, llm.Request{Prompt: "p"})
+		return err
+	},
 }
 
 // answering is an answer with one candidate, as the real API gives it when it is asked for enums as numbers.
@@ -137,52 +148,21 @@ func TestFailures(t *testing.T) {
 	refusal := func(status int) http.HandlerFunc {
 		return providertest.JSON(status, `{"error":{"message":"no","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"7s"}]}}`)
 	}
-	for name, test := range map[string]struct {
-		answer http.HandlerFunc
-		passes bool
-		after  time.Duration
-	}{
-		"rate limit":      {refusal(429), true, 7 * time.Second},
-		"server error":    {refusal(500), true, 7 * time.Second},
-		"unavailable":     {refusal(503), true, 7 * time.Second}, // which the SDK by itself would repeat until the context ends
-		"bad key":         {refusal(403), true, 7 * time.Second},
-		"bad request":     {refusal(400), false, 0},
-		"broken JSON":     {providertest.JSON(200, `{"candidates":[`), true, 0},
-		"a page":          {providertest.JSON(200, `<html>`), true, 0},
-		"wrong types":     {providertest.JSON(200, `{"candidates":"none"}`), true, 0},
-		"null":            {providertest.JSON(200, `null`), true, 0},
-		"connection lost": {providertest.Disconnect, true, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := providertest.Play(t, test.answer)
-			_, err := model(t, s.URL).Generate(t.Context(), llm.Request{Prompt: "p"})
-			var transient *memory.TransientError
-			if err == nil || errors.As(err, &transient) != test.passes || transient != nil && transient.RetryAfter != test.after {
-				t.Errorf("%#v", err)
-			}
-			if n := len(s.Requests()); n != 1 {
-				t.Errorf("asked %d times", n)
-			}
-			if err != nil && !strings.HasPrefix(err.Error(), "gemini/gemini-flash-latest: ") {
-				t.Errorf("%q does not begin with the model's name", err)
-			}
-		})
-	}
+	contract.Failures(t, map[string]providertest.Failure{
+		"rate limit":      {Answer: refusal(429), Passes: true, After: 7 * time.Second},
+		"server error":    {Answer: refusal(500), Passes: true, After: 7 * time.Second},
+		"unavailable":     {Answer: refusal(503), Passes: true, After: 7 * time.Second}, // which the SDK by itself would repeat until the context ends
+		"bad key":         {Answer: refusal(403), Passes: true, After: 7 * time.Second},
+		"bad request":     {Answer: refusal(400)},
+		"broken JSON":     {Answer: providertest.JSON(200, `{"candidates":[`), Passes: true},
+		"a page":          {Answer: providertest.JSON(200, `<html>`), Passes: true},
+		"wrong types":     {Answer: providertest.JSON(200, `{"candidates":"none"}`), Passes: true},
+		"null":            {Answer: providertest.JSON(200, `null`), Passes: true},
+		"connection lost": {Answer: providertest.Disconnect, Passes: true},
+	})
 }
 
-func TestHang(t *testing.T) {
-	m := model(t, providertest.Play(t, providertest.Wait).URL)
-	_, err := llm.WithTimeout(m, 20*time.Millisecond).Generate(t.Context(), llm.Request{Prompt: "p"})
-	if !provider.IsFailure(err) || !strings.Contains(err.Error(), "no answer within 20ms") {
-		t.Errorf("our own deadline: %v", err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	_, err = llm.WithTimeout(m, time.Minute).Generate(ctx, llm.Request{Prompt: "p"})
-	if !errors.Is(err, context.DeadlineExceeded) || provider.IsFailure(err) {
-		t.Errorf("the caller's deadline: %v", err)
-	}
-}
+func TestHang(t *testing.T) { contract.Hang(t) }
 
 func TestConcurrent(t *testing.T) {
 	m := model(t, providertest.Play(t, answering("t", "1")).URL)
@@ -197,12 +177,7 @@ func TestConcurrent(t *testing.T) {
 	callers.Wait()
 }
 
-func TestKeyIsNotPrinted(t *testing.T) {
-	m := model(t, "http://127.0.0.1:1")
-	if text := fmt.Sprintf("%v %+v %#v", m, m, m); strings.Contains(text, "AIza") {
-		t.Errorf("printed as %s", text)
-	}
-}
+func TestKeyIsNotPrinted(t *testing.T) { contract.HidesKey(t) }
 
 // TestLive asks the real API.
 func TestLive(t *testing.T) {

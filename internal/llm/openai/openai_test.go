@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -15,10 +14,10 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/llm"
 	"github.com/memsidecar/memsidecar/internal/llm/openai"
-	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/provider"
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
 	"github.com/memsidecar/memsidecar/internal/secret"
+	"reflect"
 )
 
 const key = secret.Value("sk-never-shown")
@@ -30,6 +29,18 @@ func model(t *testing.T, endpoint string) *openai.Model {
 		t.Fatal(err)
 	}
 	return openai.New(target, key)
+}
+
+var contract = providertest.Adapter[*openai.Model]{
+	Name: "openai/gpt", Key: string(key), Open: model,
+	Call: func(ctx context.Context, m *openai.Model, limit time.Duration) error {
+		asked := llm.Model(m)
+		if limit > 0 {
+			asked = llm.WithTimeout(m, limit)
+		}
+		_, err := asked.Generate(ctx, llm.Request{Prompt: "p", Schema: schema(), SchemaName: "s"})
+		return err
+	},
 }
 
 func choosing(choice string) http.HandlerFunc {
@@ -218,51 +229,20 @@ func TestFailures(t *testing.T) {
 			providertest.JSON(status, `{"error":{"message":"no"}}`)(w, r)
 		}
 	}
-	for name, test := range map[string]struct {
-		answer http.HandlerFunc
-		passes bool
-		after  time.Duration
-	}{
-		"rate limit":      {refusal(429), true, 7 * time.Second},
-		"server error":    {refusal(500), true, 7 * time.Second},
-		"bad key":         {refusal(401), true, 7 * time.Second},
-		"no such model":   {refusal(404), true, 7 * time.Second},
-		"bad request":     {refusal(400), false, 0},
-		"broken JSON":     {providertest.JSON(200, `{"choices":[`), true, 0},
-		"wrong types":     {providertest.JSON(200, `[1]`), true, 0},
-		"a page":          {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, true, 0},
-		"connection lost": {providertest.Disconnect, true, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := providertest.Play(t, test.answer)
-			_, err := model(t, s.URL).Generate(t.Context(), llm.Request{Prompt: "p", Schema: schema(), SchemaName: "s"})
-			var transient *memory.TransientError
-			if err == nil || errors.As(err, &transient) != test.passes || transient != nil && transient.RetryAfter != test.after {
-				t.Errorf("%#v", err)
-			}
-			if n := len(s.Requests()); n != 1 {
-				t.Errorf("asked %d times", n)
-			}
-			if err != nil && !strings.HasPrefix(err.Error(), "openai/gpt: ") {
-				t.Errorf("%q does not begin with the model's name", err)
-			}
-		})
-	}
+	contract.Failures(t, map[string]providertest.Failure{
+		"rate limit":      {Answer: refusal(429), Passes: true, After: 7 * time.Second},
+		"server error":    {Answer: refusal(500), Passes: true, After: 7 * time.Second},
+		"bad key":         {Answer: refusal(401), Passes: true, After: 7 * time.Second},
+		"no such model":   {Answer: refusal(404), Passes: true, After: 7 * time.Second},
+		"bad request":     {Answer: refusal(400)},
+		"broken JSON":     {Answer: providertest.JSON(200, `{"choices":[`), Passes: true},
+		"wrong types":     {Answer: providertest.JSON(200, `[1]`), Passes: true},
+		"a page":          {Answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, Passes: true},
+		"connection lost": {Answer: providertest.Disconnect, Passes: true},
+	})
 }
 
-func TestHang(t *testing.T) {
-	m := model(t, providertest.Play(t, providertest.Wait).URL)
-	_, err := llm.WithTimeout(m, 20*time.Millisecond).Generate(t.Context(), llm.Request{Prompt: "p"})
-	if !provider.IsFailure(err) || !strings.Contains(err.Error(), "no answer within 20ms") {
-		t.Errorf("our own deadline: %v", err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	_, err = llm.WithTimeout(m, time.Minute).Generate(ctx, llm.Request{Prompt: "p"})
-	if !errors.Is(err, context.DeadlineExceeded) || provider.IsFailure(err) {
-		t.Errorf("the caller's deadline: %v", err)
-	}
-}
+func TestHang(t *testing.T) { contract.Hang(t) }
 
 // TestConcurrentFallback: callers that find out at the same time what is not taken all get their answers.
 func TestConcurrentFallback(t *testing.T) {
@@ -288,12 +268,7 @@ func TestConcurrentFallback(t *testing.T) {
 	callers.Wait()
 }
 
-func TestKeyIsNotPrinted(t *testing.T) {
-	m := model(t, "http://127.0.0.1:1")
-	if text := fmt.Sprintf("%v %+v %#v", m, m, m); strings.Contains(text, "never") {
-		t.Errorf("printed as %s", text)
-	}
-}
+func TestKeyIsNotPrinted(t *testing.T) { contract.HidesKey(t) }
 
 // TestLive asks the real API.
 func TestLive(t *testing.T) {

@@ -1,0 +1,324 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"github.com/memsidecar/memsidecar/internal/audit"
+	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/budget"
+	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/decide/reconcile"
+	"github.com/memsidecar/memsidecar/internal/decide/rules"
+	"github.com/memsidecar/memsidecar/internal/embed"
+	"github.com/memsidecar/memsidecar/internal/loop"
+	"github.com/memsidecar/memsidecar/internal/memories"
+	"github.com/memsidecar/memsidecar/internal/metrics"
+	"github.com/memsidecar/memsidecar/internal/ops"
+	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/redact"
+	"github.com/memsidecar/memsidecar/internal/results"
+	"github.com/memsidecar/memsidecar/internal/retention"
+	"github.com/memsidecar/memsidecar/internal/retrieve"
+	"github.com/memsidecar/memsidecar/internal/server"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/topics"
+	"github.com/memsidecar/memsidecar/internal/trace"
+	"github.com/memsidecar/memsidecar/internal/usage"
+	"github.com/memsidecar/memsidecar/internal/vectorize"
+	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
+)
+
+// parts is what a sidecar is put together of. Each step has what those before it made; what is opened or started is stopped in the
+// reverse order.
+type parts struct {
+	*Sidecar
+	cfg      config.Config
+	environ  []string
+	log      *slog.Logger
+	location *time.Location
+	redactor *redact.Redactor // nil: nothing is taken out
+
+	tracing oteltrace.TracerProvider
+	counts  *metrics.Metrics
+
+	storage  *sqlite.Storage
+	changed  loop.Bell // how storage is
+	quotas   *sqlite.Quotas
+	store    *storelocal.Store
+	jobs     *sqlite.Queue
+	settings *sqlite.Settings
+	sessions *sqlite.Sessions
+	past     *sqlite.Recall
+	lists    *sqlite.Results
+
+	rules      *rules.Rules
+	records    *sqlite.Models
+	calls      *usage.Recorder
+	meter      *budget.Meter
+	models     *models
+	vectorizer *vectorize.Vectorizer
+
+	traces     *trace.Recorder
+	echoes     *decide.Echoes
+	days       *digests
+	considerer *decide.Considerer
+	curve      retention.Curve
+	sweeper    *retention.Sweeper
+	numbered   *results.Keeper
+}
+
+// startTelling is for what tells operators how it goes.
+func (p *parts) startTelling(ctx context.Context) error {
+	tracing, stop, err := startTracing(ctx, p.cfg, p.environ, p.log)
+	if err != nil {
+		return err
+	}
+	p.onStop(stop)
+	p.tracing, p.counts = tracing, metrics.New(version(), p.cfg.LLM.Prices)
+	return nil
+}
+
+// openStorage opens the database and what keeps something in it.
+func (p *parts) openStorage(ctx context.Context) (err error) {
+	p.storage, err = sqlite.Open(ctx, sqlite.Options{
+		Dir: p.cfg.DataDir, Log: p.log, Key: encryptionKey(p.cfg.Encryption), OnCommit: p.counts.Committed,
+		OnChange: func(breaker.Status) { p.changed.Ring() },
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.cfg.DataDir, err)
+	}
+	p.onStop(func(context.Context) {
+		if err := p.storage.Close(); err != nil {
+			p.log.Warn("closing storage", "error", err)
+		}
+	})
+	p.quotas = &sqlite.Quotas{Limit: p.cfg.Quota, Refused: p.counts.Refused}
+	p.store = storelocal.New(p.storage, storelocal.Options{IndexBudget: int64(p.cfg.Index.BudgetMiB) << 20, Quotas: p.quotas})
+	p.jobs = sqlite.NewQueue(p.storage)
+	p.jobs.Unquoted = p.store.DropIndex
+	p.settings = sqlite.NewSettings(p.storage)
+	p.sessions = sqlite.NewSessions(p.storage)
+	p.sessions.Quotas = p.quotas
+	p.past = sqlite.NewRecall(p.storage)
+	p.lists = sqlite.NewResults(p.storage)
+	p.lists.Quotas = p.quotas
+	return nil
+}
+
+// storageProblem says why storage is down, or "".
+func (p *parts) storageProblem() string {
+	if status := p.storage.Status(); status.State != breaker.Closed {
+		return status.Reason
+	}
+	return ""
+}
+
+// startModels is for the models, what they cost, and the vectors that are still to be made. Which they are is settled later.
+func (p *parts) startModels(context.Context) (err error) {
+	if p.rules, err = rules.New(p.cfg.Rules); err != nil {
+		return err
+	}
+	p.records = sqlite.NewModels(p.storage)
+	p.calls = usage.NewRecorder(p.records, p.log)
+	p.onStop(func(context.Context) { p.calls.Close() })
+	p.meter = budget.NewMeter(sqlite.NewTokens(p.storage), budget.Options{Limits: tokenLimits(p.cfg), Log: p.log})
+	p.onStop(func(context.Context) { p.meter.Close() })
+	if p.models, err = newModels(p); err != nil {
+		return err
+	}
+	p.vectorizer = vectorize.New(&p.models.embedder, p.store, vectorize.Options{
+		ChunkSize: p.cfg.Embedding.ChunkSize, BackoffMin: p.cfg.Queue.BackoffMin, BackoffMax: p.cfg.Queue.BackoffMax, Log: p.log,
+		Pulse: p.counts.Loop(loopVectors),
+	})
+	p.models.incomplete = p.vectorizer.Wake
+	p.vectorizer.Start()
+	p.onStop(func(context.Context) { p.vectorizer.Stop() })
+	return nil
+}
+
+// startReading is for the read path.
+func (p *parts) startReading(context.Context) error {
+	cfg := &p.cfg
+	p.traces = trace.NewRecorder(sqlite.NewTraces(p.storage), trace.Options{
+		Retention: cfg.Trace.Retention, MaxRecords: cfg.Trace.MaxRecords, Redact: p.redactor, Log: p.log, Pulse: p.counts.Loop(loopTraces),
+	})
+	p.onStop(func(context.Context) { p.traces.Close() })
+	p.retriever = retrieve.New(retrieve.Parts{
+		Store: p.store, Messages: p.past, Settings: p.settings, Traces: p.traces,
+		Embedder: embed.WithCache(&p.models.embedder, cfg.Embedding.CacheEntries, p.counts.LookedUp), StorageProblem: p.storageProblem,
+	}, retrieve.Options{
+		Budget: cfg.Retrieval.Budget, VectorWeight: cfg.Retrieval.VectorWeight, NeighborWeight: cfg.Retrieval.NeighborWeight,
+		RecencyHalfLife: cfg.Retrieval.RecencyHalfLife, Prompts: cfg.Retrieval.Prompts, Labels: cfg.Session.Labels, Location: p.location, Log: p.log,
+		Answered: p.counts.Retrieved,
+	})
+	p.onStop(func(context.Context) { p.retriever.Close() })
+	return nil
+}
+
+// startWriting is for the write path: considering, conversations, and digests.
+func (p *parts) startWriting(context.Context) error {
+	cfg := &p.cfg
+	p.echoes = newEchoes(p.cfg, p.store)
+	p.days = newDigests(p)
+	p.considerer = decide.NewConsiderer(decide.Parts{
+		Queue: p.jobs, Sessions: p.sessions, Memories: p.store, Settings: p.settings, Vectors: p.vectorizer,
+		Decider: p.models.deciding.Decider(), Summarizer: p.models.deciding.Summarizer(), Rules: p.rules, Traces: p.traces,
+		Digests: p.days.keeper, Reconciler: p.models.deciding.Reconciler(), ReconcileRules: reconcile.New(), Echoes: p.echoes,
+		Redactor: p.redactor,
+	}, decide.Options{
+		MaxPending: cfg.Queue.MaxPendingPerUser, MaxPendingNamespace: cfg.Queue.MaxPendingPerNamespace,
+		MaxPendingTotal: cfg.Queue.MaxPending, MaxPendingBytes: int64(cfg.Queue.MaxPendingBytes),
+		MaxWait: cfg.Queue.MaxWait, Location: p.location, Tracing: p.tracing,
+		Pool: queue.Options{
+			Workers: cfg.Queue.Workers, MaxAge: cfg.Queue.MaxAge,
+			BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax,
+			Retention: cfg.Queue.Retention, FailedRetention: cfg.Queue.FailedRetention, Log: p.log,
+			Pulse: p.counts.Loop(loopConsiderations), Ended: p.counts.Considered, Away: p.models.away,
+		},
+	})
+	p.storage.OnOpen(func() {
+		p.store.Reset()
+		p.settings.Reset()
+		p.past.Reset()
+		p.meter.Reset()
+	})
+	p.considerer.Start()
+	p.onStop(p.considerer.Stop)
+	p.talks = startConversations(p)
+	p.onStop(p.talks.stop)
+	p.days.keeper.Start()
+	p.onStop(func(context.Context) { p.days.keeper.Stop() })
+	return nil
+}
+
+// startTidying is for what deletes what is kept no longer.
+func (p *parts) startTidying(context.Context) error {
+	cfg := &p.cfg
+	p.curve = retention.NewCurve(cfg.Memories.HalfLives)
+	p.sweeper = retention.NewSweeper(p.store, p.storage, retention.Options{
+		Curve: p.curve, MaxPerUser: cfg.Memories.MaxPerUser, WithdrawnGrace: cfg.Memories.WithdrawnGrace,
+		ExpiredKeep: cfg.Memories.ExpiredKeep, HistoryKeep: cfg.Memories.HistoryKeep, Log: p.log,
+	})
+	p.sweeper.Start()
+	p.onStop(func(context.Context) { p.sweeper.Stop() })
+	p.numbered = results.NewKeeper(p.lists, results.Options{
+		MaxItems: cfg.Results.MaxItems, MaxAge: cfg.Results.MaxAge, ListTTL: cfg.Results.ListTTL, Log: p.log,
+		Pulse: p.counts.Loop(loopResults),
+	})
+	p.numbered.Start()
+	p.onStop(func(context.Context) { p.numbered.Stop() })
+	return nil
+}
+
+// makeServer makes what answers calls. It serves later.
+func (p *parts) makeServer(context.Context) error {
+	cfg := &p.cfg
+	p.server = server.New(server.Parts{
+		Retriever: p.retriever, Considerer: p.considerer, Store: p.store, Queue: p.jobs, Settings: p.settings,
+		Sessions: p.sessions, Conversations: p.talks.keeper, Topics: topics.NewCounter(redactedSource{sqlite.NewTopics(p.storage), p.redactor}),
+		Traces: p.traces, Results: p.numbered,
+		Tokens: p.entrance.authenticator(), Limiter: limiter(cfg),
+		PageKey: func(ctx context.Context) ([]byte, error) { return sqlite.NewKeys(p.storage).Get(ctx, "page_tokens") },
+		Keeper: memories.NewKeeper(memories.Parts{
+			Store: p.store, Backfill: p.store, Vectors: p.vectorizer, Considerations: p.considerer, Queue: p.jobs, Sessions: p.sessions,
+			Settings: p.settings, Traces: p.traces, Tokens: p.meter, Results: p.lists,
+			Purger: p.storage, Digests: p.days.store, DigestJobs: p.days.keeper, DigestFiles: p.days.forgetFiles, Rewrite: p.days.rewriteFiles,
+			Uncache: reconcile.DropReadings,
+		}),
+		Digests: p.days.keeper, Notebook: p.days.notebook,
+		Auditor:        audit.New(p.store, audit.Options{Fingerprint: p.models.fingerprint, Retention: p.curve.Score}),
+		StorageProblem: p.storageProblem,
+		Waiting:        func() server.Waiting { return server.Waiting(p.storage.Waiting()) },
+		PurgeWaiting:   p.storage.PurgeWaiting,
+		Process:        func() server.Process { return server.Process(p.counts.Process()) },
+		Fingerprint:    p.models.fingerprint,
+		Vectorizing:    p.vectorizer.Progress,
+		Usage:          p.records.Usage,
+		Prices:         cfg.LLM.Prices,
+		Budgets:        p.meter.Standings,
+		Quotas:         sqlite.NewUsage(p.storage, p.quotas).Standings,
+		Curve:          p.curve,
+		FullUsers:      p.sweeper.Full,
+		Components: func() []server.Component {
+			return append([]server.Component{breakerComponent("storage", "sqlite", p.storage.Status())}, p.models.components()...)
+		},
+	}, server.Options{
+		Version: version(), TLS: p.entrance.config(), MaxRequestBytes: cfg.MaxRequestBytes, Visibility: cfg.Policy(), OwnAgent: cfg.Retrieval.Agent == "this",
+		RecordConsidered: cfg.Session.RecordConsidered, Window: window(p.cfg), TopK: cfg.Retrieval.TopK, MaxPerUser: cfg.Memories.MaxPerUser, MinScore: cfg.Retrieval.MinScore,
+		MaxPending: int64(cfg.Queue.MaxPending), MaxPendingBytes: int64(cfg.Queue.MaxPendingBytes),
+		MaxContextChars: cfg.Retrieval.MaxContextChars, NotebookEntries: cfg.Notebook.MaxEntries, RedactHistory: historyRedactor(p.cfg, p.redactor), Log: p.log,
+		Answered: p.counts.Call, Tracing: p.tracing,
+	})
+	return nil
+}
+
+// startOps is for the operators' port.
+func (p *parts) startOps(ctx context.Context) error {
+	p.counts.Watch(watched{p.storage, p.jobs, p.store, p.models}.sources())
+	return p.startHTTP(ctx, p.cfg, ops.Parts{
+		Problems: func() []string {
+			if problem := p.storageProblem(); problem != "" {
+				return []string{"storage: " + problem}
+			}
+			return nil
+		},
+		Metrics: p.counts.Handler(p.log), Pprof: p.cfg.HTTP.Pprof, Guard: operatorsOnly(p.entrance.authenticator()),
+	}, p.log)
+}
+
+// serve answers calls, and goes on with what had to wait whenever storage or a model is back.
+func (p *parts) serve(ctx context.Context, listener net.Listener) error {
+	unsettled := p.models.settleAtStart(ctx)
+	go func() { p.failed <- p.server.Serve(listener) }()
+	p.onStop(p.server.Stop)
+	if err := p.startAPI(ctx, p.cfg, p.log); err != nil {
+		return err
+	}
+	p.onStop(func(context.Context) { p.considerer.EndWaits() })
+
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	p.onStop(func(context.Context) { stopWatching() })
+	again := loop.NewBell()
+	go p.watchStorage(watching, func() {
+		p.considerer.Wake()
+		p.vectorizer.Wake()
+		p.talks.wake()
+		p.days.keeper.Wake()
+		p.sweeper.Wake()
+		again.Ring()
+	})
+	settling := make(chan struct{})
+	p.onStop(func(context.Context) {
+		stopWatching()
+		<-settling
+	})
+	go func() {
+		defer close(settling)
+		p.models.settleEventually(watching, unsettled, again, func() {
+			p.considerer.Wake()
+			p.talks.wake()
+			p.days.keeper.Wake()
+		})
+	}()
+	return nil
+}
+
+// watchStorage tells health checks how storage is, and those that wait for it when it is back. The breaker's own callback
+// must not wait, so it only rings.
+func (p *parts) watchStorage(ctx context.Context, back func()) {
+	loop.Run(ctx, p.changed, func() (again time.Time) {
+		up := p.storageProblem() == ""
+		p.server.SetStorageServing(up)
+		if up {
+			back()
+		}
+		return again
+	})
+}
