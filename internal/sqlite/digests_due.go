@@ -111,21 +111,32 @@ func (w *appending) scheduleDigests(ctx context.Context, tx *Tx) error {
 		if err != nil {
 			return err
 		}
-		var waiting int64
-		err = tx.QueryRow(ctx, `INSERT INTO digest_progress (user_row, waiting) VALUES (?1, ?2)
-			ON CONFLICT DO UPDATE SET waiting = waiting + ?2 RETURNING waiting`, userRow, said).Scan(&waiting)
-		if err != nil {
-			return err
-		}
 		soon := w.at
 		if w.Messages[len(w.Messages)-1].Role == memory.RoleUser {
 			soon = soon.Add(answerPatience)
 		}
-		at := dueAt(waiting, digest.Rule{Now: soon, Every: rule.Every, DayEnd: rule.DayEnd})
-		_, err = tx.Exec(ctx, `UPDATE digest_progress SET due_at = min(coalesce(due_at, ?1), ?1) WHERE user_row = ?2`, Micros(at), userRow)
-		if err != nil {
+		if err := scheduleDigest(ctx, tx, userRow, said, digest.Rule{Now: soon, Every: rule.Every, DayEnd: rule.DayEnd}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// scheduleDigest adds to what waits for a digest, and makes it due by the rule if it was not due sooner.
+func scheduleDigest(ctx context.Context, tx *Tx, userRow, said int64, rule digest.Rule) error {
+	// Most messages change nothing about when it is due: then its index is left alone.
+	known, err := tx.Affect(ctx, `UPDATE digest_progress SET waiting = waiting + ?1 WHERE user_row = ?2
+		AND due_at <= CASE WHEN ?3 > 0 AND waiting + ?1 >= ?3 THEN ?4 ELSE ?5 END`,
+		said, userRow, rule.Every, Micros(rule.Now), Micros(rule.DayEnd))
+	if err != nil || known > 0 {
+		return err
+	}
+	var waiting int64
+	err = tx.QueryRow(ctx, `INSERT INTO digest_progress (user_row, waiting) VALUES (?1, ?2)
+		ON CONFLICT DO UPDATE SET waiting = waiting + ?2 RETURNING waiting`, userRow, said).Scan(&waiting)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `UPDATE digest_progress SET due_at = min(coalesce(due_at, ?1), ?1) WHERE user_row = ?2`, Micros(dueAt(waiting, rule)), userRow)
+	return err
 }

@@ -91,7 +91,13 @@ func accept(ctx context.Context, tx *Tx, a queue.Acceptance, messages string, se
 	if err != nil {
 		return own, err
 	}
-	if err := errors.Join(hasRoomInNamespace(ctx, tx, a), hasRoomForAll(ctx, tx, a)); err != nil {
+	waiting := int64(0)
+	for _, speaker := range a.Speakers {
+		if _, skip := a.Skip[speaker]; !skip {
+			waiting++
+		}
+	}
+	if err := errors.Join(hasRoomInNamespace(ctx, tx, a), wait(ctx, tx, a, waiting, int64(len(messages)))); err != nil {
 		return own, err
 	}
 	for _, speaker := range a.Speakers {

@@ -73,6 +73,33 @@ const (
 			WHERE owner_row = users.id AND row > (SELECT counted_upto FROM usage_progress)), 0) FROM users WHERE `
 )
 
+// tailLength is how many messages of all users together are in the tail when it is counted, about.
+const tailLength = 128
+
+// countTail is called with the row of each message that is stored.
+func countTail(ctx context.Context, tx *Tx, row int64) error {
+	if row%tailLength != 0 {
+		return nil
+	}
+	for _, statement := range []string{
+		// NOT INDEXED leaves the rows themselves, of which the tail is the end.
+		`UPDATE users SET message_bytes = message_bytes + tail.bytes
+			FROM (SELECT owner_row, sum(octet_length(message)) AS bytes FROM session_messages NOT INDEXED
+				WHERE row > (SELECT counted_upto FROM usage_progress) AND owner_row IS NOT NULL GROUP BY owner_row) AS tail
+			WHERE tail.owner_row = users.id`,
+		`INSERT INTO namespace_usage (namespace, memories, message_bytes)
+			SELECT s.namespace, 0, sum(octet_length(m.message)) FROM session_messages m NOT INDEXED CROSS JOIN sessions s ON s.row = m.session_row
+				WHERE m.row > (SELECT counted_upto FROM usage_progress) GROUP BY s.namespace
+			ON CONFLICT (namespace) DO UPDATE SET message_bytes = message_bytes + excluded.message_bytes`,
+		`UPDATE usage_progress SET counted_upto = (SELECT max(row) FROM session_messages)`,
+	} {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func namespaceBytes(ctx context.Context, q Querier, namespace string) (bytes int64, err error) {
 	err = q.QueryRow(ctx, namespaceBytesQuery, namespace).Scan(&bytes)
 	return bytes, err

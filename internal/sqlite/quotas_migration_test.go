@@ -13,7 +13,7 @@ func TestWhatWasStoredBeforeQuotasCounts(t *testing.T) {
 	dir := folder(t)
 	// Back to how it was before, as far as these migrations are concerned.
 	for _, statement := range []string{
-		`DROP TRIGGER users_memories_counted`, `DROP TRIGGER users_deleted`, `DROP TRIGGER messages_added`, `DROP TRIGGER messages_deleted`,
+		`DROP TRIGGER users_memories_counted`, `DROP TRIGGER users_deleted`, `DROP TRIGGER messages_deleted`,
 		`DROP TRIGGER messages_rewritten`, `DROP TABLE namespace_usage`, `DROP TABLE usage_progress`, `ALTER TABLE users DROP COLUMN message_bytes`,
 	} {
 		raw(t, dir, statement)

@@ -31,6 +31,7 @@ type sessionRow struct {
 	row           int64
 	participants  int // how many, the session names only some
 	oldestAt      time.Time
+	oldestSaved   time.Time // oldestAt as the database has it
 	revision      int64
 	defaultEvery  int
 	idle          time.Duration
@@ -67,6 +68,7 @@ func scanSession(scan func(...any) error) (s sessionRow, err error) {
 	}
 	s.FirstSaidAt, s.LastSaidAt, s.CreatedAt, s.UpdatedAt = Time(firstSaid), Time(lastSaid), Time(created), Time(updated)
 	s.ActiveAt, s.oldestAt, s.idle = Time(active), Time(oldest), time.Duration(idle)*time.Microsecond
+	s.oldestSaved = s.oldestAt
 	s.considerAt, s.considerAfter, s.summarizeAt = Time(considerAt), Time(considerAfter), Time(summarizeAt)
 	if err := json.Unmarshal(participants, &s.Participants); err != nil {
 		return s, err
@@ -172,15 +174,20 @@ func newSession(ctx context.Context, tx *Tx, scope memory.Scope, id string, abou
 	return findSession(ctx, tx, scope.Namespace, id, scope.UserID)
 }
 
-// save writes what changes with messages.
+// save writes what changes with messages. An index is written anew when its column is set, even to what it was: when the oldest
+// message came changes rarely, and is written only then.
 func (s *sessionRow) save(ctx context.Context, tx *Tx) error {
 	_, err := tx.Exec(ctx, `UPDATE sessions SET messages = ?, user_messages = ?, unconsidered = ?, first_said_at = ?,
 		last_said_at = ?, updated_at = ?, active_at = ?, window_start = ?, last_position = ?, revision = ?, default_every = ?,
-		idle = ?, consider_at = ?, consider_after = ?, summarize_at = ?, participants = ?,
-		oldest_at = ? WHERE row = ?`,
+		idle = ?, consider_at = ?, consider_after = ?, summarize_at = ?, participants = ? WHERE row = ?`,
 		s.Messages, s.UserMessages, s.Unconsidered, Micros(s.FirstSaidAt), Micros(s.LastSaidAt), Micros(s.UpdatedAt),
 		Micros(s.ActiveAt), s.WindowStart, s.Last, s.revision, s.defaultEvery, s.idle.Microseconds(), Micros(s.considerAt),
-		Micros(s.considerAfter), Micros(s.summarizeAt), s.participants, Micros(s.oldestAt), s.row)
+		Micros(s.considerAfter), Micros(s.summarizeAt), s.participants, s.row)
+	if err != nil || s.oldestAt.Equal(s.oldestSaved) {
+		return err
+	}
+	s.oldestSaved = s.oldestAt
+	_, err = tx.Exec(ctx, `UPDATE sessions SET oldest_at = ? WHERE row = ?`, Micros(s.oldestAt), s.row)
 	return err
 }
 

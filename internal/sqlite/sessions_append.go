@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -253,12 +254,15 @@ func (w *appending) add(ctx context.Context, tx *Tx, i int, text string) error {
 	if settled {
 		taker = ""
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO session_messages (session_row, position, owner_row, id, hash, role, agent_id, withheld,
+	row, err := tx.Insert(ctx, `INSERT INTO session_messages (session_row, position, owner_row, id, hash, role, agent_id, withheld,
 		settled, consideration, message, said_at, received_at, digest)
 		VALUES (?, ?, nullif(?, 0), nullif(?, ''), ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?)`,
 		s.row, s.Last, owner, m.ID, w.hash(i), string(m.Role), agent, withheld, settled || taker != "", taker, text, Micros(m.Time),
 		Micros(w.at), state)
 	if err != nil {
+		return err
+	}
+	if err := countTail(ctx, tx, row); err != nil {
 		return err
 	}
 	w.done.Added++
@@ -340,6 +344,16 @@ func (w *appending) finish(ctx context.Context, tx *Tx, before int64) error {
 	return err
 }
 
+// takesPart reports whether the user is known to take part. In a session with more participants than it names some are not.
+func (w *appending) takesPart(userRow int64) bool {
+	for id, row := range w.users {
+		if row == userRow {
+			return slices.Contains(w.session.Participants, id)
+		}
+	}
+	return false
+}
+
 // takePart adds who takes part since now.
 func (w *appending) takePart(ctx context.Context, tx *Tx) error {
 	user, err := w.user(ctx, tx, w.Scope.UserID)
@@ -356,6 +370,9 @@ func (w *appending) takePart(ctx context.Context, tx *Tx) error {
 			continue
 		}
 		seen[row] = true
+		if w.takesPart(row) {
+			continue
+		}
 		before := w.session.participants
 		if err := w.session.join(ctx, tx, row); err != nil {
 			return err
@@ -413,6 +430,9 @@ func (s *sessionRow) scheduleSummary(ctx context.Context, tx *Tx, after int64, a
 	}
 	if !s.summarizeAt.IsZero() {
 		return nil // due, or put off
+	}
+	if s.Last-s.WindowStart+1 <= after {
+		return nil // whatever is covered
 	}
 	var covered int64
 	err := tx.QueryRow(ctx, `SELECT last_position FROM session_summaries WHERE session_row = ? AND agent_id = ''`, s.row).Scan(&covered)

@@ -20,9 +20,9 @@ type Waiting struct {
 	Counted        bool  // false for a moment after the start, when much waits
 }
 
-// What waits is counted by triggers of the writer's connection, in a table of that connection's own: they see every way in which a
-// consideration begins or ceases to wait, and what a transaction takes back they take back with it. Nothing of it is in the
-// file, which therefore cannot contradict it.
+// What waits is counted in a table of the writer's connection alone: what is accepted when it is, everything else by triggers, which see
+// every way in which a consideration ceases to wait, or begins to again. What a transaction takes back is taken back there, too. Nothing
+// of it is in the file, which therefore cannot contradict it.
 const (
 	waits = `IN ('pending', 'running')`
 
@@ -36,8 +36,7 @@ const (
 	countMore = `UPDATE waiting SET considerations = considerations + 1, bytes = bytes + ` + countSize + `; END`
 	countLess = `UPDATE waiting SET considerations = considerations - 1, bytes = bytes - ` + countSize + `; END`
 
-	countAccepted = `CREATE TEMP TRIGGER count_accepted AFTER INSERT ON main.considerations WHEN NEW.state ` + waits + ` BEGIN `
-	countEnded    = `CREATE TEMP TRIGGER count_ended AFTER UPDATE OF state ON main.considerations
+	countEnded = `CREATE TEMP TRIGGER count_ended AFTER UPDATE OF state ON main.considerations
 		WHEN OLD.state ` + waits + ` AND NOT NEW.state ` + waits + ` BEGIN `
 	countRetried = `CREATE TEMP TRIGGER count_retried AFTER UPDATE OF state ON main.considerations
 		WHEN NEW.state ` + waits + ` AND NOT OLD.state ` + waits + ` BEGIN `
@@ -54,7 +53,7 @@ const (
 func countStatements() []string {
 	with := func(trigger, body, row string) string { return trigger + strings.ReplaceAll(body, "ROW.", row+".") }
 	return []string{
-		countTable, with(countAccepted, countMore, "NEW"), with(countEnded, countLess, "NEW"), with(countRetried, countMore, "NEW"),
+		countTable, with(countEnded, countLess, "NEW"), with(countRetried, countMore, "NEW"),
 		with(countDeleted, countLess, "OLD"), countRewritten, countDialogueDeleted,
 	}
 }
@@ -194,11 +193,24 @@ func (s *Storage) Waiting() Waiting {
 	return Waiting{}
 }
 
-// hasRoomForAll is a *memory.OverloadError when too much waits of everybody together.
-func hasRoomForAll(ctx context.Context, tx *Tx, a queue.Acceptance) error {
-	if a.MaxPendingTotal == 0 && a.MaxPendingBytes == 0 || len(a.Skip) >= len(a.Speakers) { // what is skipped does not wait
+// wait counts what is being accepted: considerations that wait for one dialogue of so many bytes. It is a *memory.OverloadError when
+// too much waits of everybody together already. A trigger would cost more: with one on inserts SQLite keeps a copy of each page that
+// they change.
+func wait(ctx context.Context, tx *Tx, a queue.Acceptance, considerations, bytes int64) error {
+	if considerations == 0 { // what is skipped does not wait
 		return nil
 	}
+	if a.MaxPendingTotal > 0 || a.MaxPendingBytes > 0 {
+		if err := hasRoomForAll(ctx, tx, a); err != nil {
+			return err
+		}
+	}
+	_, err := tx.Exec(ctx, `UPDATE waiting SET considerations = considerations + ?, bytes = bytes + ?`, considerations, bytes)
+	return err
+}
+
+// hasRoomForAll is a *memory.OverloadError when too much waits of everybody together.
+func hasRoomForAll(ctx context.Context, tx *Tx, a queue.Acceptance) error {
 	w, err := readWaiting(ctx, tx)
 	if err != nil || !w.Counted {
 		return err

@@ -1,8 +1,9 @@
 -- +goose Up
 
 -- Counting the bytes of messages wrote two more pages with each message, whether anybody had set a quota or not. Now the messages after
--- counted_upto, some hundred of all users together, are the tail: who asks adds what is in it, and with each hundred-and-twenty-eighth
--- message it is counted and begins anew. Rows of messages only rise, so what is counted and what is in the tail is never in doubt.
+-- counted_upto, some hundred of all users together, are the tail: who asks adds what is in it, and now and then it is counted and begins
+-- anew (internal/sqlite/quotas.go). Rows of messages only rise, so what is counted and what is in the tail is never in doubt, whoever
+-- writes. There is no trigger on inserts: with one, SQLite keeps a copy of each page that the insert changes.
 CREATE TABLE usage_progress (
     one          INTEGER PRIMARY KEY CHECK (one = 1),
     counted_upto INTEGER NOT NULL -- row of the last message that users.message_bytes and namespace_usage have counted
@@ -13,21 +14,6 @@ INSERT INTO usage_progress SELECT 1, coalesce(max(row), 0) FROM session_messages
 DROP TRIGGER messages_added;
 DROP TRIGGER messages_deleted;
 DROP TRIGGER messages_rewritten;
-
--- NOT INDEXED leaves the rows themselves, of which the tail is the end.
--- +goose StatementBegin
-CREATE TRIGGER messages_added AFTER INSERT ON session_messages WHEN NEW.row % 128 = 0 BEGIN
-    UPDATE users SET message_bytes = message_bytes + tail.bytes
-        FROM (SELECT owner_row, sum(octet_length(message)) AS bytes FROM session_messages NOT INDEXED
-            WHERE row > (SELECT counted_upto FROM usage_progress) AND owner_row IS NOT NULL GROUP BY owner_row) AS tail
-        WHERE tail.owner_row = users.id;
-    INSERT INTO namespace_usage (namespace, memories, message_bytes)
-        SELECT s.namespace, 0, sum(octet_length(m.message)) FROM session_messages m NOT INDEXED CROSS JOIN sessions s ON s.row = m.session_row
-            WHERE m.row > (SELECT counted_upto FROM usage_progress) GROUP BY s.namespace
-        ON CONFLICT (namespace) DO UPDATE SET message_bytes = message_bytes + excluded.message_bytes;
-    UPDATE usage_progress SET counted_upto = NEW.row;
-END;
--- +goose StatementEnd
 
 -- +goose StatementBegin
 CREATE TRIGGER messages_deleted AFTER DELETE ON session_messages WHEN OLD.row <= (SELECT counted_upto FROM usage_progress) BEGIN
