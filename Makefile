@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --exact-match 2>/dev/null)
 BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false \
 	-ldflags '-s -w -buildid= -X main.builtVersion=$(VERSION) -X main.builtCommit=$(COMMIT)'
 
-.PHONY: build sbom test race faults lint fmt generate tidy check bench soak fuzz
+.PHONY: build sbom test race faults cross lint fmt generate tidy check bench soak fuzz
 
 build:
 	$(BUILD) -o bin/ ./cmd/memsidecar
@@ -24,6 +24,11 @@ race: # needs a C compiler
 POWER_LOSSES ?= 1000
 faults: # Linux with strace; about a minute
 	POWER_LOSSES=$(POWER_LOSSES) go test -count=1 -timeout 5m -v -run 'TestPowerLoss|TestFaults|TestSmallDisk|TestKilledWhileReembedding' ./cmd/memsidecar
+
+cross: # that it builds where CI does not run; minutes with an empty cache
+	for t in windows/amd64 darwin/arm64 freebsd/amd64 linux/arm64; do \
+		echo "== $$t" && CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} go vet ./... || exit 1; \
+	done
 
 lint:
 	$(TOOL) golangci-lint run ./...

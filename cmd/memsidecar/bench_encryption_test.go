@@ -1,7 +1,13 @@
+//go:build !race && unix
+
 package main
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -10,79 +16,186 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// BenchmarkEncryption is what encryption costs: two sidecars in one process, one with a key and one without, which are asked for
-// the same in turns, so that whatever else the machine does concerns both.
+// BenchmarkEncryption is what encryption costs: two sidecars, one with a key and one without, which are asked for the same in
+// turns, so that whatever else the machine does concerns both. Times are the middle one of each; processor time is all that the
+// process took, what it does in the background included.
 //
 //	go test -run '^$' -bench BenchmarkEncryption -benchtime 1x ./cmd/memsidecar
 func BenchmarkEncryption(b *testing.B) {
 	const users, memories, rounds = 20, 200, 1000
-	dirs, environs := []string{b.TempDir(), b.TempDir()}, [][]string{nil, {encrypted}}
-	begin := func() (both []*running) {
-		for i := range dirs {
-			both = append(both, serveWith(b, dirs[i], environs[i], "session.memorize_every=0", "digest.enabled=false"))
-		}
-		return both
-	}
 	for range b.N {
-		both := begin()
-		done := func(_ any, err error) {
+		two := twoSidecars{dirs: [2]string{b.TempDir(), b.TempDir()}}
+		two.begin(b)
+		user := func(i int) *memsidecarv1.Scope { return direct(fmt.Sprintf("user%d", i%users)) }
+		two.turns(b, "create", users*memories, func(p *process, i int) error {
+			_, err := p.CreateMemory(b.Context(), &memsidecarv1.CreateMemoryRequest{Scope: user(i), Memory: &memsidecarv1.Memory{Text: visit(i)}})
+			return err
+		})
+		two.turns(b, "import-500", 20, func(p *process, i int) error {
+			stream, err := p.ImportMemories(b.Context())
 			if err != nil {
-				b.Error(err)
+				return err
 			}
-		}
-		// turns has each of them do a thing, the other one first every other time, and says how long the middle one of each took.
-		turns := func(what string, n int, do func(r *running, i int)) {
-			var took [2][]time.Duration
-			for i := range n {
-				for j := range 2 {
-					which := (i + j) % 2
-					started := time.Now()
-					do(both[which], i)
-					took[which] = append(took[which], time.Since(started))
+			items := []*memsidecarv1.ImportMemoriesRequest{{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: direct(fmt.Sprintf("moved%d", i))}}}
+			for n := range 500 {
+				items = append(items, &memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{
+					Memory: &memsidecarv1.Memory{Text: visit(500*i + n)},
+				}})
+			}
+			for _, item := range items {
+				if err := stream.Send(item); err != nil {
+					break // CloseAndRecv has the reason
 				}
 			}
-			for i := range took {
-				slices.Sort(took[i])
-			}
-			middle := func(i int) float64 { return float64(took[i][n/2].Microseconds()) }
-			b.ReportMetric(middle(0), what+"-plain-µs")
-			b.ReportMetric(middle(1), what+"-encrypted-µs")
-			b.ReportMetric(middle(1)/middle(0), what+"-ratio")
-		}
-		user := func(i int) *memsidecarv1.Scope { return direct(fmt.Sprintf("user%d", i%users)) }
-		turns("create", users*memories, func(r *running, i int) {
-			done(r.CreateMemory(b.Context(), &memsidecarv1.CreateMemoryRequest{
-				Scope: user(i), Memory: &memsidecarv1.Memory{Text: fmt.Sprintf("The user visited %x and met %x there, on day %d.", i*7919, i*104729, i)},
-			}))
+			_, err = stream.CloseAndRecv()
+			return err
 		})
-		turns("acknowledge", rounds, func(r *running, i int) {
-			done(r.ConsiderMemorizing(b.Context(), &memsidecarv1.ConsiderMemorizingRequest{
+		two.turns(b, "acknowledge", rounds, func(p *process, i int) error {
+			_, err := p.ConsiderMemorizing(b.Context(), &memsidecarv1.ConsiderMemorizingRequest{
 				Scope: direct(fmt.Sprintf("talker%d", i%100)), Messages: []*memsidecarv1.Message{said(fmt.Sprintf("I saw %x today.", i)), answered("How nice!")},
-			}))
+			})
+			return err
 		})
 		// Eight callers share a commit: what one page costs counts for less.
-		turns("acknowledge-8", rounds/10, func(r *running, i int) {
+		two.turns(b, "acknowledge-8", rounds/10, func(p *process, i int) error {
 			var callers sync.WaitGroup
+			failures := make(chan error, 8)
 			for n := range 8 {
 				callers.Go(func() {
-					done(r.ConsiderMemorizing(b.Context(), &memsidecarv1.ConsiderMemorizingRequest{
+					_, err := p.ConsiderMemorizing(b.Context(), &memsidecarv1.ConsiderMemorizingRequest{
 						Scope: direct(fmt.Sprintf("crowd%d", n)), Messages: []*memsidecarv1.Message{said(fmt.Sprintf("I saw %x and %d today.", i, n))},
-					}))
+					})
+					failures <- err
 				})
 			}
 			callers.Wait()
+			for range 8 {
+				if err := <-failures; err != nil {
+					return err
+				}
+			}
+			return nil
 		})
-		retrieve := func(r *running, i int) {
-			done(r.Retrieve(b.Context(), &memsidecarv1.RetrieveRequest{Scope: user(i), Query: fmt.Sprintf("Who visited %x?", i*7919)}))
+		retrieve := func(p *process, i int) error {
+			_, err := p.Retrieve(b.Context(), &memsidecarv1.RetrieveRequest{Scope: user(i), Query: fmt.Sprintf("Who visited %x?", i*7919)})
+			return err
 		}
-		turns("retrieve", rounds, retrieve)
-		for _, r := range both {
-			r.stop()
+		two.turns(b, "retrieve", rounds, retrieve)
+		two.end(b)
+		two.begin(b)
+		two.turns(b, "first-retrieve", users, retrieve) // which reads the user's memories from the file
+		two.end(b)
+		two.commands(b, "check", 5)
+		two.commands(b, "backup", 5, "--replace", filepath.Join(b.TempDir(), "backup.db"))
+	}
+}
+
+func visit(i int) string {
+	return fmt.Sprintf("The user visited %x and met %x there, on day %d.", i*7919, i*104729, i)
+}
+
+// twoSidecars are one without a key and one with.
+type twoSidecars struct {
+	dirs      [2]string
+	processes [2]*process
+}
+
+func environOf(which int) []string {
+	return [][]string{nil, {encrypted}}[which]
+}
+
+func (s *twoSidecars) begin(b *testing.B) {
+	b.Helper()
+	for i := range s.processes {
+		s.processes[i] = spawn(b, s.dirs[i], append(environOf(i), "MEMSIDECAR_SESSION_MEMORIZE_EVERY=0", "MEMSIDECAR_DIGEST_ENABLED=false")...)
+	}
+}
+
+func (s *twoSidecars) end(b *testing.B) {
+	b.Helper()
+	for _, p := range s.processes {
+		if err := p.command.Process.Signal(os.Interrupt); err != nil {
+			b.Fatal(err)
 		}
-		both = begin()
-		turns("first-retrieve", users, retrieve) // which reads the user's memories from the file
-		for _, r := range both {
-			r.stop()
+		if err := p.command.Wait(); err != nil {
+			b.Fatal(err)
 		}
 	}
+}
+
+// processorTime is what a sidecar took until now, once nothing waits to be considered.
+func (s *twoSidecars) processorTime(b *testing.B, which int) time.Duration {
+	b.Helper()
+	for {
+		status, err := s.processes[which].GetStatus(b.Context(), &memsidecarv1.GetStatusRequest{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if status.GetQueue().GetPendingCount() == 0 {
+			return status.GetProcess().GetCpuTime().AsDuration()
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// turns has each of them do a thing, the other one first every other time.
+func (s *twoSidecars) turns(b *testing.B, what string, n int, do func(p *process, i int) error) {
+	b.Helper()
+	var took [2][]time.Duration
+	var processor [2]time.Duration
+	for which := range processor {
+		processor[which] = -s.processorTime(b, which)
+	}
+	for i := range n {
+		for j := range 2 {
+			which := (i + j) % 2
+			started := time.Now()
+			if err := do(s.processes[which], i); err != nil {
+				b.Fatal(err)
+			}
+			took[which] = append(took[which], time.Since(started))
+		}
+	}
+	for which := range processor {
+		processor[which] += s.processorTime(b, which)
+	}
+	reportBoth(b, what, took, processor)
+}
+
+// commands runs a command of the program on each folder in turn.
+func (s *twoSidecars) commands(b *testing.B, what string, n int, arguments ...string) {
+	b.Helper()
+	var took [2][]time.Duration
+	var processor [2]time.Duration
+	for i := range n {
+		for j := range 2 {
+			which := (i + j) % 2
+			command := exec.CommandContext(context.Background(), binary(b), append([]string{what, "--data-dir", s.dirs[which]}, arguments...)...)
+			command.Env = append(os.Environ(), environOf(which)...)
+			started := time.Now()
+			if out, err := command.CombinedOutput(); err != nil {
+				b.Fatalf("%v\n%s", err, out)
+			}
+			took[which] = append(took[which], time.Since(started))
+			processor[which] += command.ProcessState.UserTime() + command.ProcessState.SystemTime()
+		}
+	}
+	reportBoth(b, what, took, processor)
+}
+
+func reportBoth(b *testing.B, what string, took [2][]time.Duration, processor [2]time.Duration) {
+	b.Helper()
+	n := len(took[0])
+	var middle, each [2]float64
+	for i := range took {
+		slices.Sort(took[i])
+		middle[i] = float64(took[i][n/2].Microseconds())
+		each[i] = float64((processor[i] / time.Duration(n)).Microseconds())
+	}
+	b.ReportMetric(middle[0], what+"-plain-µs")
+	b.ReportMetric(middle[1], what+"-encrypted-µs")
+	b.ReportMetric(middle[1]/middle[0], what+"-ratio")
+	b.ReportMetric(each[0], what+"-plain-processor-µs")
+	b.ReportMetric(each[1], what+"-encrypted-processor-µs")
+	b.ReportMetric(each[1]/max(each[0], 1), what+"-processor-ratio")
 }

@@ -165,6 +165,9 @@ func (k keyRotate) Run(ctx context.Context, m *Main, c *commands) error {
 	if err != nil {
 		return usageError{err}
 	}
+	if after.Equal(before) {
+		return usageError{fmt.Errorf("%s has the key that is set already: make another with memsidecar key create", k.File)}
+	}
 	how := "nothing else was written"
 	done := sqlite.Resealed{Dir: dir, Encrypted: true}
 	if k.Data {

@@ -56,8 +56,12 @@ func (b backupCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if err != nil {
 		return maintenance(ctx, err)
 	}
-	return m.tell(b.JSON, made, "%s is a backup of %s: %.1f MiB, verified, in %s\n",
-		made.File, loaded.Config.DataDir, float64(made.Bytes)/mebibyte, time.Since(started).Round(time.Millisecond))
+	plain := ""
+	if !made.Encrypted && !key.IsZero() {
+		plain = "; it is not encrypted, because the database is not: see memsidecar key encrypt"
+	}
+	return m.tell(b.JSON, made, "%s is a backup of %s: %.1f MiB, verified, in %s%s\n",
+		made.File, loaded.Config.DataDir, float64(made.Bytes)/mebibyte, time.Since(started).Round(time.Millisecond), plain)
 }
 
 type restoreCommand struct {

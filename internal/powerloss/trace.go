@@ -37,15 +37,16 @@ type Trace struct {
 
 // Had tells what was below the root before, from a copy of the root. It was on disk.
 func (t *Trace) Had(copied string) error {
-	return filepath.WalkDir(copied, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || path == copied {
+	files := os.DirFS(copied)
+	return fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == "." {
 			return err
 		}
 		f := &file{folder: d.IsDir()}
 		if !f.folder {
-			f.durable, err = os.ReadFile(path)
+			f.durable, err = fs.ReadFile(files, path)
 		}
-		t.had[t.root+strings.TrimPrefix(path, copied)] = f
+		t.had[filepath.Join(t.root, path)] = f
 		return err
 	})
 }

@@ -4,6 +4,7 @@ package seal
 
 import (
 	"crypto/rand"
+	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -29,6 +30,14 @@ type Key struct{ reveal func() []byte }
 
 // IsZero reports whether there is no key.
 func (k Key) IsZero() bool { return k.reveal == nil }
+
+// Equal reports whether two keys are the same.
+func (k Key) Equal(other Key) bool {
+	if k.IsZero() || other.IsZero() {
+		return k.IsZero() && other.IsZero()
+	}
+	return subtle.ConstantTimeCompare(k.reveal(), other.reveal()) == 1
+}
 
 // String says whether there is one.
 func (k Key) String() string {

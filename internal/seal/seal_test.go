@@ -42,8 +42,11 @@ func TestParseKey(t *testing.T) {
 	raw := bytes.Repeat([]byte{0xfb, 0xef}, seal.KeySize/2)
 	text := base64.StdEncoding.EncodeToString(raw)
 	_, envelope := newPages(t, mustParse(t, text))
+	if none := (seal.Key{}); mustParse(t, text).Equal(newKey(t)) || mustParse(t, text).Equal(none) || none.Equal(newKey(t)) || !none.Equal(none) {
+		t.Error("keys are mistaken for each other")
+	}
 	for _, same := range []string{text, strings.TrimRight(text, "="), base64.URLEncoding.EncodeToString(raw), " " + text + "\r\n", "\ufeff" + text + "\r\n", text[:20] + "\r\n" + text[20:]} {
-		if _, err := seal.OpenPages(mustParse(t, same), envelope); err != nil {
+		if _, err := seal.OpenPages(mustParse(t, same), envelope); err != nil || !mustParse(t, same).Equal(mustParse(t, text)) {
 			t.Errorf("%q is another key: %v", same, err)
 		}
 	}
@@ -101,7 +104,7 @@ func TestKeyFile(t *testing.T) {
 	if seal.Exposed(file) {
 		t.Error("it is said that everybody can read it")
 	}
-	if err := os.Chmod(file, 0o644); err != nil { //nolint:gosec // that is what is looked for
+	if err := os.Chmod(file, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if runtime.GOOS != "windows" && !seal.Exposed(file) {

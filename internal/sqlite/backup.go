@@ -30,6 +30,8 @@ type Backup struct {
 	File   string `json:"file"`
 	Bytes  int64  `json:"bytes"`
 	Schema int64  `json:"schema"` // version of the tables
+	// Encrypted is whether it is, as the database is: a key alone encrypts nothing.
+	Encrypted bool `json:"encrypted"`
 }
 
 // MakeBackup copies the database of a data folder, as it is at one moment, into a file of its own, beside a running sidecar or
@@ -84,7 +86,7 @@ func MakeBackup(ctx context.Context, dir, file string, o BackupOptions) (b Backu
 	if err != nil {
 		return b, err
 	}
-	b.File, b.Bytes = file, info.Size()
+	b.File, b.Bytes, b.Encrypted = file, info.Size(), s.vault != nil
 	if err := os.Rename(part, file); err != nil {
 		return b, err
 	}

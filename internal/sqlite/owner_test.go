@@ -29,7 +29,7 @@ func TestKeepsOwner(t *testing.T) {
 	if err := os.Chown(path, user, group); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(path, 0o640); err != nil { //nolint:gosec // what an operator may choose
+	if err := os.Chmod(path, 0o640); err != nil {
 		t.Fatal(err)
 	}
 	want := func(when string) {

@@ -242,6 +242,51 @@ func TestJournalUndoes(t *testing.T) {
 	}
 }
 
+// TestLogWrittenAnew: a transaction that does not fit the cache writes pages of the log again, and heads without their pages; who
+// reads that log after a crash finds all of it.
+func TestLogWrittenAnew(t *testing.T) {
+	w := newWorld(t)
+	db := w.open(t, "journal_mode(WAL)", "wal_autocheckpoint(0)", "cache_size(5)")
+	do(t, db, `CREATE TABLE secrets (id INTEGER PRIMARY KEY, text TEXT)`, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+		INSERT INTO secrets (text) SELECT '`+secret+`' || i FROM n`)
+	before := must(os.Stat(w.path() + "-wal"))(t).Size()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rounds = 5
+	for n := range rounds {
+		if _, err := tx.ExecContext(t.Context(), `UPDATE secrets SET text = ? || id`, fmt.Sprint(secret, "-", n, "-")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if grown := must(os.Stat(w.path()+"-wal"))(t).Size() - before; grown > 2*before { // as often as there were rounds otherwise
+		t.Errorf("the log grew from %d by %d bytes: nothing was written anew, so this shows nothing", before, grown)
+	}
+	w.wantNothing(t, "after a commit")
+	crashed := &world{dir: t.TempDir(), vfs: w.vfs}
+	for _, suffix := range []string{"", "-wal"} {
+		if err := os.WriteFile(crashed.path()+suffix, must(os.ReadFile(w.path()+suffix))(t), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := crashed.open(t, "journal_mode(WAL)")
+	for _, db := range []*sql.DB{db, again} {
+		if got := ask(t, db, `SELECT count(*) FROM secrets WHERE text = '`+secret+`-4-' || id`); got != "3000" {
+			t.Errorf("%s rows have what was written last", got)
+		}
+		if got := ask(t, db, `PRAGMA integrity_check`); got != "ok" {
+			t.Error(got)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestTornJournal: a page of the journal that a loss of power tore is not put into the database, not even where SQLite's sum of
 // every 200th byte would let zeros through.
 func TestTornJournal(t *testing.T) {
