@@ -265,7 +265,10 @@ func startListening(ctx context.Context, cfg config.Config, environ []string, li
 	if err := s.startAPI(ctx, cfg, log); err != nil {
 		return nil, err
 	}
-	s.onStop(func(context.Context) { considerer.EndWaits() })
+	s.onStop(func(context.Context) {
+		considerer.EndWaits()
+		s.server.EndWatches()
+	})
 
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	s.onStop(func(context.Context) { stopWatching() })
