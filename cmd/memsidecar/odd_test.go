@@ -61,7 +61,7 @@ func TestStopsWhileWatched(t *testing.T) {
 	}
 	req := must(http.NewRequestWithContext(ctx, http.MethodPost, "http://"+r.api+"/grpc.health.v1.Health/Watch", strings.NewReader("{}")))(t)
 	req.Header.Set("Content-Type", "application/json")
-	resp := must(http.DefaultClient.Do(req))(t)
+	resp := must(http.DefaultClient.Do(req))(t) //nolint:bodyclose // it is, below
 	defer func() { _ = resp.Body.Close() }()
 	r.cancel()
 	if got := must(watch.Recv())(t); got.GetStatus() != healthpb.HealthCheckResponse_NOT_SERVING {
