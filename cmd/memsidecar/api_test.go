@@ -254,6 +254,7 @@ func TestHTTPAndBrowsers(t *testing.T) {
 		"another host with tokens":   {guarded, "Host", "memory.example", 200},
 		"another origin with tokens": {guarded, "Origin", "https://evil.example", 403},
 		"localhost":                  {open, "Host", "localhost:1", 200},
+		"localhost, as people write": {open, "Host", "LocalHost:1", 200},
 		"IPv6":                       {open, "Host", "[::1]", 200},
 		"a program":                  {open, "User-Agent", "curl", 200},
 	} {

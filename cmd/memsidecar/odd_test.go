@@ -3,12 +3,18 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
 )
 
 // TestOddHTTP: what other programs send and their authors did not think of is understood, or refused in words.
@@ -42,6 +48,33 @@ func TestOddHTTP(t *testing.T) {
 	if got := must(r.overJSON().do(req))(t); got.status != http.StatusOK || got.text != "" {
 		t.Errorf("HEAD /healthz: %d %s", got.status, got.text)
 	}
+}
+
+// TestStopsWhileWatched: those who watch its health, over gRPC and over HTTP, are told and do not hold it up.
+func TestStopsWhileWatched(t *testing.T) {
+	r := serve(t, overHTTP, "shutdown_grace=1m")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), sidecartest.Patience)
+	defer cancel()
+	watch := must(healthpb.NewHealthClient(r.conn).Watch(ctx, &healthpb.HealthCheckRequest{}))(t)
+	if got := must(watch.Recv())(t); got.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		t.Error(got)
+	}
+	req := must(http.NewRequestWithContext(ctx, http.MethodPost, "http://"+r.api+"/grpc.health.v1.Health/Watch", strings.NewReader("{}")))(t)
+	req.Header.Set("Content-Type", "application/json")
+	resp := must(http.DefaultClient.Do(req))(t) //nolint:bodyclose // it is, below
+	defer func() { _ = resp.Body.Close() }()
+	r.cancel()
+	if got := must(watch.Recv())(t); got.GetStatus() != healthpb.HealthCheckResponse_NOT_SERVING {
+		t.Error(got)
+	}
+	if _, err := watch.Recv(); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "the sidecar stops") {
+		t.Errorf("it ends with %v", err)
+	}
+	text := must(io.ReadAll(resp.Body))(t)
+	if lines := strings.Fields(string(text)); len(lines) < 3 || lines[1] != `{"result":{"status":"NOT_SERVING"}}` || !strings.Contains(string(text), "the sidecar stops") {
+		t.Errorf("over HTTP it says %s", text)
+	}
+	r.stop()
 }
 
 // TestOddMCPRequests: over HTTP, too, nothing is stored with its characters replaced, and nothing of a user is for others' caches.

@@ -281,7 +281,10 @@ func (p *parts) serve(ctx context.Context, listener net.Listener) error {
 	if err := p.startAPI(ctx, p.cfg, p.log); err != nil {
 		return err
 	}
-	p.onStop(func(context.Context) { p.considerer.EndWaits() })
+	p.onStop(func(context.Context) {
+		p.considerer.EndWaits()
+		p.server.EndWatches()
+	})
 
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	p.onStop(func(context.Context) { stopWatching() })

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 )
 
 // Protect keeps web pages out. A page that somebody on this machine looks at can send requests to loopback. Those that say
@@ -32,5 +33,5 @@ func namesLoopback(host string) bool {
 		host = host[1 : len(host)-1]
 	}
 	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
 }

@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
@@ -157,7 +156,7 @@ var services = []string{
 // Server answers gRPC calls.
 type Server struct {
 	grpc   *grpc.Server
-	health *health.Server
+	health *healthService
 	guard  *guard
 }
 
@@ -168,7 +167,7 @@ const transportLimit = 64 << 20
 // New returns a server that Serve sets going.
 func New(parts Parts, options Options) *Server {
 	guard := &guard{tokens: parts.Tokens, limiter: parts.Limiter, log: options.Log}
-	s := &Server{health: health.NewServer(), guard: guard}
+	s := &Server{health: newHealthService(), guard: guard}
 	pages := &pages{load: parts.PageKey}
 	transport := insecure.NewCredentials()
 	if options.TLS != nil {
@@ -226,10 +225,14 @@ func (s *Server) SetStorageServing(up bool) {
 // Serve answers calls on the listener until Stop; then it returns nil.
 func (s *Server) Serve(listener net.Listener) error { return s.grpc.Serve(listener) }
 
+// EndWatches reports NOT_SERVING to health checks and ends those that watch. Stop does so, too; ways in that wait for their own
+// calls are stopped before.
+func (s *Server) EndWatches() { s.health.end() }
+
 // Stop reports NOT_SERVING, takes no more calls and lets the running ones finish until the context ends; then it cuts
 // them off.
 func (s *Server) Stop(ctx context.Context) {
-	s.health.Shutdown()
+	s.health.end()
 	stopped := make(chan struct{})
 	go func() {
 		s.grpc.GracefulStop()
