@@ -64,7 +64,7 @@ func TestDigestModelAway(t *testing.T) {
 	p := providertest.Start(t, 1000)
 	r := serve(t, append(useProvider("openai", p), "session.memorize_every=0", "digest.interval=1")...)
 	p.Fail(providertest.ServerError, providertest.Digest)
-	r.appendTo(t, direct("u"), said(oom), answered(oomFixed))
+	r.appendTo(t, direct("u"), said("茶要泡多久？"), answered("三分钟。"))
 	for request := range p.Arrived() {
 		if request.Part == providertest.Digest {
 			break
@@ -80,4 +80,21 @@ func TestDigestModelAway(t *testing.T) {
 	p.Fail(providertest.BrokenJSON, providertest.Digest)
 	r.appendTo(t, direct("v"), said(oom), answered(oomFixed))
 	eventually(t, "the rules have looked", func() bool { return issues(r.digest(t, direct("v"), "")) == oom+" => "+oomFixed })
+}
+
+// TestDigestBorneOut: a number that nobody said is in no digest of a model's, and no memory.
+func TestDigestBorneOut(t *testing.T) {
+	p := providertest.Start(t, 1000)
+	r := serve(t, append(useProvider("openai", p), "session.memorize_every=0", "digest.enabled=false")...)
+	r.appendTo(t, direct("u"), said("茶要泡多久？"), answered("三分钟。"))
+	r.appendTo(t, direct("v"), said("茶要泡多久？"), answered("泡到香为止。"))
+	if d := r.summarize(t, direct("u"), ""); issues(d) != "How long does it steep? => Three minutes." || d.GetWaitingCount() != 0 {
+		t.Errorf("what was said is told as %v", d)
+	}
+	if d := r.summarize(t, direct("v"), ""); issues(d) != "" || d.GetWaitingCount() != 0 {
+		t.Errorf("three minutes, which nobody said, are told in %v", d)
+	}
+	if calls := len(p.Requests(providertest.Digest)); calls != 2 {
+		t.Errorf("%d calls for two digests", calls)
+	}
 }

@@ -1,8 +1,10 @@
 package digest
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
@@ -77,6 +79,43 @@ func TestKeyValue(t *testing.T) {
 	} {
 		if key, value := KeyValue(test[0], test[1]); key != test[2] || value != test[3] {
 			t.Errorf("%q is %q, %q", test[0], key, value)
+		}
+	}
+}
+
+// TestBorneOut: of what a model finds only that is kept of which the names, numbers and dates were said.
+func TestBorneOut(t *testing.T) {
+	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC) // a Friday
+	say := func(id string, role memory.Role, text string) Message {
+		return Message{Message: memory.Message{ID: id, Role: role, Speaker: "u", Content: text, Time: at}}
+	}
+	p := Piece{Scope: memory.Scope{UserID: "u"}, Location: time.UTC, Messages: []Message{
+		say("a", memory.RoleUser, "I'll go with Postgres, we have three servers"),
+		say("b", memory.RoleAssistant, "Then set max_connections to 200."),
+		say("c", memory.RoleUser, "Done. The demo for Priya is next Friday."),
+	}}
+	for _, c := range []struct {
+		finding Finding
+		cites   []string // nil when it is left out
+	}{
+		{Finding{Category: Decision, Text: "The user chose Postgres for 3 servers.", MessageIDs: []string{"a"}}, []string{"a"}},
+		{Finding{Category: Decision, Text: "The user chose Postgres for 4 servers.", MessageIDs: []string{"a"}}, nil},
+		{Finding{Category: Decision, Text: "The user chose MySQL, not Postgres.", MessageIDs: []string{"a"}}, nil},
+		{Finding{Category: Task, Text: "The user has a demo for Priya on 2026-11-27.", MessageIDs: []string{"c"}}, []string{"c"}},
+		{Finding{Category: Task, Text: "The user has a demo for Priya on 2026-12-15.", MessageIDs: []string{"c"}}, nil},
+		{Finding{Category: Task, Text: "The user shows Postgres to Priya.", MessageIDs: []string{"c"}}, []string{"c", "a"}}, // said in another message
+		{Finding{Category: Issue, Text: "How many connections?", Solution: "Set max_connections to 200.", MessageIDs: []string{"a", "b"}}, []string{"a", "b"}},
+		{Finding{Category: Issue, Text: "How many connections?", Solution: "Set max_connections to 500.", MessageIDs: []string{"a", "b"}}, nil},
+		{Finding{Category: Issue, Text: "How many connections?", Solution: "Set max_connections to 200.", MessageIDs: []string{"a"}}, nil}, // the assistant's words are not the user's
+		{Finding{Category: Topic, Text: "the demo for Priya"}, []string{}},
+		{Finding{Category: Topic, Text: "the demo for Anton"}, nil},
+	} {
+		kept, left := borneOut([]Finding{c.finding}, &p)
+		switch {
+		case c.cites == nil && (len(kept) != 0 || left != 1):
+			t.Errorf("%+v is kept", kept)
+		case c.cites != nil && (len(kept) != 1 || !slices.Equal(kept[0].MessageIDs, c.cites)):
+			t.Errorf("%+v: %+v, %d left out, want it to cite %q", c.finding, kept, left, c.cites)
 		}
 	}
 }

@@ -128,6 +128,12 @@ func (k *Keeper) contribution(ctx context.Context, w Waiting, zone *time.Locatio
 		return c, err
 	}
 	c.MadeBy = madeBy
+	if madeBy != k.Rules.Name() { // the rules quote
+		var left int
+		if findings, left = borneOut(findings, &piece); left > 0 {
+			k.options.Log.Warn("findings about a digest have names, numbers or dates that nobody said, and are left out", "model", madeBy, "findings", left)
+		}
+	}
 	c.Findings = k.checked(findings, &piece, day)
 	return c, nil
 }

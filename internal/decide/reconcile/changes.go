@@ -62,6 +62,9 @@ var (
 	completed = regexp.MustCompile(`(?i)^the user (?:(?:has|have|had|is|are) )*(?:finished|completed|done with|through with|finished with) (?:[a-z]+ing|the|their)\b`)
 	notYet    = regexp.MustCompile(`(?i)\b(?:did|has|have|is|are) not\b|没`)
 	// relieved is how somebody begins who is glad of what is done.
+	// setting is where and whom a duty is for, which is left out when it is done.
+	setting   = regexp.MustCompile(`(?i)(?: (?:for|at) (?:work|school|the office|the team|the company|university|college)| soon| today| tomorrow| this week)+$|\bsome\b `)
+	settingOf = regexp.MustCompile(`(?i)\b(?:for|at) (?:work|school|the office|the team|the company|university|college)\b`)
 	relieved  = regexp.MustCompile(`(?i)^(the user) is (?:glad|happy|relieved|proud|pleased|so glad)(?: that)? (?:they|he|she)(?: have| has)?\b|^(the user) (?:they|he|she)(?: have| has)?\b`)
 	planWords = set(`plan want hope intend think consid decid will like go get do make have take see visit trip travel time cancel call off give up drop abandon
 		chang mind about soon next week month year day weekend monday tuesday wednesday thursday friday saturday sunday january februari
@@ -86,9 +89,16 @@ func fulfilled(newer, older *reading) string {
 	if m == nil {
 		return ""
 	}
+	if !settingOf.MatchString(newer.text) { // done for school is not done for work
+		m[1] = setting.ReplaceAllString(m[1], "")
+	}
 	object := weighty(m[1])
 	if len(object) == 0 || duty && len(object) < 2 {
 		return ""
+	}
+	struck, isStruck := removalOf(newer)
+	if isStruck && duty && struck.todo() && slices.ContainsFunc(struck.entries, func(entry []string) bool { return sameDuty(m[1], strings.Join(entry, " ")) }) {
+		return "it is struck off the list of what is to be done"
 	}
 	for _, c := range newer.clauses {
 		// "No longer needs to plan the party: it has taken place" says what it is about in two clauses.
@@ -110,6 +120,12 @@ func fulfilled(newer, older *reading) string {
 		}
 	}
 	return ""
+}
+
+// sameDuty reports whether an entry of a list names a duty, with no word more or less that tells it from others.
+func sameDuty(duty, entry string) bool {
+	a, b := weighty(setting.ReplaceAllString(duty, "")), weighty(entry)
+	return len(a) > 0 && within(a, b) && within(b, a)
 }
 
 // weighty are the words of a plan that tell it from others.

@@ -20,16 +20,18 @@ const askedToEN = `(?:asked (?:the assistant )?to |wants (?:the assistant )?to |
 
 var (
 	strikesEN = regexp.MustCompile(`(?i)^the user ` + askedToEN + `(?:remove|removed|delete|deleted|take|took|taken|cross|crossed|strike|struck|drop|dropped|scratch|scratched|cut)(?: out| off)? (.+?) (?:off of|off|out of|from) (?:of )?(.+)$`)
-	gonefrEN  = regexp.MustCompile(`(?i)^(.+?) (?:is|are|was|were|has been|have been) (?:no longer|not) (?:on|in|part of) (.+? list|the [a-z ]+)(?: anymore)?$`)
-	needlesEN = regexp.MustCompile(`(?i)^the user (?:(?:really|actually|now) )*(?:(?:does|do) not (?:need|want) (.+?) anymore|no longer (?:needs|wants) (?:to (?:buy|get) )?(.+?))$`)
-	strikesZH = []*regexp.Regexp{
+	// mayStrikeEN says to the assistant that an entry is not needed any more: "I can take that off my list".
+	mayStrikeEN = regexp.MustCompile(`(?i)^the user (?:can|could|should|may)(?: now| also| actually| probably)* (?:remove|delete|take|cross|strike|drop|scratch)(?: out| off)? (.+?) (?:off of|off|out of|from) (.*\blist)$`)
+	gonefrEN    = regexp.MustCompile(`(?i)^(.+?) (?:is|are|was|were|has been|have been) (?:no longer|not) (?:on|in|part of) (.+? list|the [a-z ]+)(?: anymore)?$`)
+	needlesEN   = regexp.MustCompile(`(?i)^the user (?:(?:really|actually|now) )*(?:(?:does|do) not (?:need|want) (.+?) anymore|no longer (?:needs|wants) (?:to (?:buy|get) )?(.+?))$`)
+	strikesZH   = []*regexp.Regexp{
 		regexp.MustCompile(`^用户(?:要求|让|希望|想让|请)?(?:助手)?(?:帮用户|帮忙|也|再|还)*(?:把|将)(.+?)从(.+?)(?:里面|里|中|上|上面)?(?:给|都)?(?:删掉|删除|删去|删|去掉|划掉|移除|移出|移走|取消|拿掉|剔除)了?$`),
 		regexp.MustCompile(`^用户(?:要求|让|希望|想让|请)?(?:助手)?(?:帮用户|帮忙|也|再|还)*从(.+?)(?:里面|里|中|上|上面)?(?:给|都|把)*(?:删掉|删除|删去|删|去掉|划掉|移除|取消|拿掉|剔除)了?(.+)$`),
 	}
 	needlesZH = regexp.MustCompile(`^用户(?:现在|已经)?(?:不需要|不要|不用买|不想要|不买)(.+?)了$`)
 
 	// kept are memories that hold entries: what the bot was asked to put down, what was dictated to it, what is to be got.
-	keptEN = regexp.MustCompile(`(?i)\basked the assistant to (?:add|put|include|log|set|update|change|replace)|\bthe user answered\b|\blists?\b|\b(?:needs?|wants?|has|have|plans?) to (?:buy|get|pick up|include)\b|\b(?:include|includes|including)\b|\b(?:is|are|will be|were|was)\b`)
+	keptEN = regexp.MustCompile(`(?i)\basked the assistant to (?:add|put|include|log|set|update|change|replace)|\bthe user answered\b|\blists?\b|\b(?:needs?|wants?|has|have|plans?) to (?:buy|get|pick up|include)\b|\b(?:include|includes|including)\b|\b(?:is|are|will be|were|was)\b|\b(?:agreed|approved|decided|selected|committed|chose)\b`)
 	keptZH = regexp.MustCompile(`要求助手|用户回答|清单|列表|名单|要买|需要买|包括|包含|有|是`)
 
 	listWords  = set("list lists item entri section 清 单 列 表 名")
@@ -45,7 +47,7 @@ var (
 // akin are words that name the same list, as its entries are spoken of.
 var akin = []map[string]bool{
 	set("recipi receiv send sent email mail 收 件 发"), set("attende attend particip join invit present guest 参 加 出 席"), set("object goal aim target 目 标"),
-	set("deliver deliveri 交 付"), set("agenda topic 议 程 题"), set("shop groceri buy 购 物 买"), set("todo task need do 待 办 要"), set("point key cover 要 点"),
+	set("deliver deliveri 交 付"), set("agenda topic 议 程 题"), set("shop groceri buy 购 物 买"), set("todo task need do 待 办 要"), set("point key cover 要 点"), set("decis decid agre approv select commit choos chose 决 定"),
 }
 
 // removalOf reads that an entry is struck off.
@@ -53,6 +55,9 @@ func removalOf(r *reading) (removal, bool) {
 	text := strings.TrimSpace(leads.ReplaceAllString(r.text, ""))
 	text = userEN.ReplaceAllStringFunc(text, strings.ToLower)
 	if m := strikesEN.FindStringSubmatch(text); m != nil {
+		return newRemoval(m[1], m[2])
+	}
+	if m := mayStrikeEN.FindStringSubmatch(text); m != nil {
 		return newRemoval(m[1], m[2])
 	}
 	if m := strikesZH[0].FindStringSubmatch(text); m != nil {
@@ -85,6 +90,11 @@ func newRemoval(entry, list string) (removal, bool) {
 	x.list = without(words, listWords)
 	x.plain = len(x.list) == 0
 	return x, len(x.entries) > 0 && len(words) > 0
+}
+
+// todo reports whether the list is of what is to be done.
+func (x removal) todo() bool {
+	return slices.ContainsFunc(x.list, func(w string) bool { return w == "todo" || w == "task" || w == "待" || w == "办" })
 }
 
 // located is a word of a text that tells what an entry is, with its place.

@@ -27,7 +27,7 @@ var (
 	// skipped stand between a subject and its predicate of taste.
 	skipped = set(`but and so yet though they he she who actually really just also always now lately honestly definitely absolutely completely so much more very quite pretty truly simply recently finally
 		even too all that such like especially particularly is are was were be been being has have had do does did come grown grew gone went become became gotten got getting get started
-		began begun start learned to realized realised noticed found finding find finds discovered decided feel feels felt think thinks thought their himself herself themselves a little bit lot
+		began begun start learned to remembered remember how realized realised noticed found finding find finds discovered decided feel feels felt think thinks thought their himself herself themselves a little bit lot
 		the user way becoming growing completely then today will would lost can could currently anymore`)
 	denying = set(`not never stopped quit hardly barely`)
 	// pronouns refer to what was spoken of before.
@@ -35,7 +35,7 @@ var (
 
 	// loose words of an object hardly narrow it.
 	loose = set(`idea thing kind sort type stuff lot way bit concept thought delv deal focus explor center cover discuss concern featur come late recent now anymor much too heavili general
-		especi realli time whole general such mani day year round 的 了 过 着 那 种 类 些`)
+		especi realli time whole general such mani day year round theme 的 了 过 着 那 种 类 些`)
 	// fields are words that name a field of taste. Two tastes of different fields are two.
 	fields = fieldsOf(
 		`music song listen album band sing concert tune hear 音 乐 歌 听 曲`,
@@ -53,6 +53,13 @@ var (
 	tailOf     = regexp.MustCompile(`(?i)\s+(?:when it comes to|as far as)\s+`)
 	named      = regexp.MustCompile(`^(?:the )?(\p{Lu}[\pL.-]*(?: \p{Lu}[\pL.-]*)*)'s\b`)
 	// fragment is a part of a sentence without a verb, such as the second of two things that are liked.
+	// findsEN tells a taste by what something is found to be.
+	findsEN = regexp.MustCompile(`(?i)^(.+?) (?:to be )?((?:(?:so|very|really|quite|pretty|more|most|less|rather|too|incredibly|absolutely|truly|just|not|all|that|as|increasingly) )*)(?:(fascinating|interesting|engaging|appealing|compelling|captivating|relaxing|enjoyable|delightful|wonderful|amazing|beautiful|inspiring|exciting|fun|great|charming|delicious)|(boring|dull|tedious|tiresome|annoying|exhausting|overrated|unappealing|disappointing|uninteresting|awful|terrible|unpleasant|repetitive))\b`)
+	lessEN  = regexp.MustCompile(`(?i)\b(?:less|not)\b`)
+	// againEN is what one is keen to do with what was spoken of.
+	againEN = regexp.MustCompile(`(?i)^(?:try|visit|go|see|explore|experience|do|taste)(?: it| them| there| that| this| one)*(?: again| more| now)*$`)
+	// mindEN says that there was a change, and goes on with what it was.
+	mindEN   = regexp.MustCompile(`(?i)^the user (?:(?:but|and|so|they|he|she|have|has|completely|totally|really|actually|since|now) )*changed (?:their|his|her) mind$`)
 	fragment = regexp.MustCompile(`^the user (?:\p{Lu}[\pL'-]*|\p{Ll}[\pL'-]*(?:[^sdg\s]|ss))(?: [\pL'-]+){0,5}$`)
 	auxEN    = regexp.MustCompile(`(?i)\b(?:i|is|are|was|were|be|has|have|had|do|does|did|can|will|would|could|should|must|may|might|to|not|never|still|they|he|she|it|went|got)\b`)
 	stillEN  = regexp.MustCompile(`(?i)\bstill\b`)
@@ -148,6 +155,12 @@ func tasteEN(clause, statement string) *taste {
 			t.likes = !t.likes
 			continue
 		}
+		if low == "find" || low == "finds" || low == "found" || low == "finding" {
+			if m := findsEN.FindStringSubmatch(strings.Join(words[i+1:], " ")); m != nil {
+				t.likes = t.likes == ((m[4] == "") != lessEN.MatchString(m[2]))
+				return t.of(m[1])
+			}
+		}
 		phrase, kind := predicate(ahead)
 		switch {
 		case phrase == "":
@@ -178,6 +191,10 @@ func (t *taste) of(object string) *taste {
 		slices.Sort(t.name)
 	}
 	t.about = map[int]bool{}
+	if againEN.MatchString(object) {
+		t.again = true
+		return t
+	}
 	var light []string
 	for _, w := range spoken(trailing.ReplaceAllString(object, "")) {
 		groups, field := fields[w]
@@ -254,6 +271,9 @@ func isFragment(clause string) bool {
 
 // idle reports whether a clause says nothing, as "but lately".
 func idle(clause string) bool {
+	if mindEN.MatchString(clause) {
+		return true
+	}
 	for word := range strings.FieldsSeq(strings.ToLower(strings.TrimPrefix(clause, "the user"))) {
 		if !skipped[word] {
 			return false
@@ -266,10 +286,12 @@ func idle(clause string) bool {
 // else the older one says must not be lost: but for other tastes of the past.
 func outgrown(newer, older *reading) string {
 	var old *taste
+	told := false
 	for i, t := range older.tastes() {
+		told = told || t != nil
 		switch {
 		case t == nil && idle(older.clauses[i]):
-		case t == nil && old != nil && isFragment(older.clauses[i]):
+		case t == nil && told && isFragment(older.clauses[i]):
 		case t == nil && !explains.MatchString(older.clauses[i]), t != nil && !t.past && old != nil && !t.sameAs(old):
 			return ""
 		case t != nil && !t.past:

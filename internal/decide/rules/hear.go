@@ -252,7 +252,7 @@ var (
 	tiedEN       = regexp.MustCompile(`^(but|so|because|since|although|though|which|who|where|or|then|except|whereas|while|when|if|unless|yet|not|especially|plus)\b`)
 	ownSubjectEN = regexp.MustCompile(`^(i\b|i'|im\b|ive\b|my\b|we\b|we'|our\b)`)
 	// unfinishedEN ends what goes on after a comma: "I used to like it, but lately, …".
-	unfinishedEN = regexp.MustCompile(`\b(but|and|though|yet|so) (lately|recently|now|these days|nowadays|today|then|since then|over time|in the end|honestly|actually)[, ]*$`)
+	unfinishedEN = regexp.MustCompile(`\b(but|and|though|yet|so) (lately|recently|now|these days|nowadays|today|then|since then|over time|in the end|honestly|actually|(after|since|when|while|with|because of|once|thanks to) [^,]+)[, ]*$`)
 	danglingZH   = regexp.MustCompile(`(后|时|之后|以后|之前|以前|以来|的时候|期间|开始|起)[，,]?$`)
 )
 

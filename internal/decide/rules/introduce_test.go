@@ -67,3 +67,22 @@ func TestIntroducedInTheMessageBefore(t *testing.T) {
 		}
 	}
 }
+
+// What is said around a statement, and how it is set, is no part of it.
+func TestWording(t *testing.T) {
+	r := newRules(t, Config{})
+	for _, c := range []said{
+		{"I really like J.J. Watson's films", []string{"The user really likes J.J. Watson's films."}},
+		{"I live in the U.S. My sister lives in Rome.", []string{"The user lives in the U.S.", "The user's sister lives in Rome."}},
+		{"Like how much I enjoy listening to Bach.", []string{"The user enjoys listening to Bach."}},
+		{"For example, I used to dislike golf, but now I love it.", []string{"The user used to dislike golf, but now they love it."}},
+		{"I just remembered how much I *love* kayaking!", []string{"The user just remembered how much they love kayaking."}},
+		{"I used to dislike the Alps, but after seeing some photos, my opinion has completely changed.", []string{"The user used to dislike the Alps, but after seeing some photos, their opinion has completely changed."}},
+		{"I used to like Bach a lot, but lately, what do you think?", []string{"The user used to like Bach a lot."}},
+	} {
+		v, s := consider(t, r, talk(c.words))
+		if got := texts(s); !slices.Equal(got, c.want) {
+			t.Errorf("%q\n got %q\nwant %q\n%s", c.words, got, c.want, v.Reason)
+		}
+	}
+}

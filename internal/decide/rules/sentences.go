@@ -233,6 +233,12 @@ func listMarker(line string) int {
 
 var abbreviations = set("mr mrs ms dr prof st vs etc e.g i.e a.m p.m u.s u.k no approx jan feb mar apr jun jul aug sep sept oct nov dec mt inc ltd jr sr")
 
+var (
+	initials = regexp.MustCompile(`^[("']*\p{Lu}(\.\p{Lu})+$`)
+	places   = set("l.a d.c n.y n.z u.n e.u s.f p.s")
+	surname  = regexp.MustCompile(`^ \p{Lu}\p{Ll}+`)
+)
+
 // fullStop reports whether the dot at a position ends a sentence.
 func (s *source) fullStop(at, end int) bool {
 	if at+1 < end && !strings.ContainsRune(" \t\r\"'”)", rune(s.norm[at+1])) {
@@ -245,6 +251,9 @@ func (s *source) fullStop(at, end int) bool {
 		begin--
 	}
 	last := strings.Trim(s.norm[begin:at], "(\"'")
+	if initials.MatchString(s.raw[begin:at]) && !abbreviations[last] && !places[last] && surname.MatchString(s.raw[at+1:end]) {
+		return false // J.J. Abrams
+	}
 	if !abbreviations[last] && (len(last) != 1 || last == "i" || last[0] < 'a' || last[0] > 'z') {
 		return true
 	}

@@ -43,6 +43,18 @@ func (r *Rules) word(u *unit) {
 	}
 }
 
+// stressed is a word that is set off as in Markdown.
+var stressed = regexp.MustCompile(`\*{1,3}([\pL\pN][^*\n]{0,60}?)\*{1,3}`)
+
+// unmarked is a piece without such marks.
+func unmarked(p piece) piece {
+	if !strings.Contains(p.raw, "*") {
+		return p
+	}
+	src := newSource(p.src.index, stressed.ReplaceAllString(p.raw, "$1"))
+	return src.piece(0, len(src.raw))
+}
+
 // doThisZH begins what the bot is asked to remember to do.
 var doThisZH = regexp.MustCompile(`^.{0,8}(提醒|叫醒|通知|告诉|叫)我`)
 
@@ -52,6 +64,14 @@ var sinceEN = regexp.MustCompile(`^(since|because|as|although|though) (i|i'm|i'v
 func dropSince(p piece) piece {
 	if !strings.Contains(strings.TrimRight(p.norm, ", "), ",") && sinceEN.MatchString(p.norm) {
 		return p.from(strings.IndexByte(p.norm, ' '))
+	}
+	return p
+}
+
+// dropUnfinished drops "but lately" from an end where nothing came that could be told.
+func dropUnfinished(p piece) piece {
+	if at := matchStart(unfinishedEN, p.norm); at > 0 && len(strings.TrimSpace(p.norm[:at])) > 8 {
+		return p.src.piece(p.start, p.start+len(strings.TrimRight(p.norm[:at], ", ")))
 	}
 	return p
 }
@@ -66,7 +86,7 @@ func gap(lang string) string {
 // tell retells the first piece of a unit.
 func (r *Rules) tell(u *unit) string {
 	g := r.grammarOf(u.lang)
-	p := named(dropSince(g.stripLead(u.introduced())))
+	p := named(dropSince(dropUnfinished(g.stripLead(unmarked(u.introduced())))))
 	if p.runes() > r.maxRunes-20 {
 		return r.said(p, u.lang)
 	}
