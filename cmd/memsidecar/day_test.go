@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,6 +47,9 @@ type day struct {
 	workers  int
 }
 
+// lives counts the bubbles.
+var lives atomic.Int64
+
 // live runs a test in a bubble. Settings are KEY=VALUE pairs.
 func live(t *testing.T, protocol string, settings map[string]string, run func(d *day)) {
 	t.Helper()
@@ -58,7 +62,7 @@ func live(t *testing.T, protocol string, settings map[string]string, run func(d 
 	before := http.DefaultTransport
 	http.DefaultTransport = w
 	t.Cleanup(func() { http.DefaultTransport = before })
-	key := secret.Value("key of " + t.Name())
+	key := secret.Value(fmt.Sprint("key of ", t.Name(), " ", lives.Add(1))) // of no bubble before: the SDK's clients are kept, by their key
 	if protocol == "gemini" {
 		// Each of its clients has goroutines that never end, which no bubble allows: it is made before.
 		target := provider.Target{BaseURL: "http://bufconn"}

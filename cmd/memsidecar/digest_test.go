@@ -254,7 +254,7 @@ func TestDigestPausedAndDeleted(t *testing.T) {
 // TestDigestFiles: files are written by themselves, what people add is taken in once and stays, and ForgetUser removes all.
 func TestDigestFiles(t *testing.T) {
 	notes := t.TempDir()
-	r := serve(t, "digest.interval=1", "session.memorize_every=0", "digest.export_dir="+notes)
+	r := serve(t, "digest.interval=1", "session.memorize_every=0", "digest.export_dir="+notes, "time_zone=UTC")
 	user := &memsidecarv1.Scope{Namespace: "a/b", UserId: "../小林", ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT}
 	r.appendTo(t, user, on("2026-11-01T04:00:00Z", said("我喜欢喝乌龙茶。")), on("2026-11-01T04:00:01Z", answered("好。")))
 	find := func(name string) string {

@@ -40,8 +40,14 @@ func serveIn(t testing.TB, dir string, settings ...string) *running {
 	return serveWith(t, dir, nil, settings...)
 }
 
-// unhurried are settings by which what is answered does not depend on how busy the machine is. Those of a test go before them.
-var unhurried = []string{"retrieval.budget=1m", "queue.max_wait=1h"}
+// unhurried are settings by which what is answered does not depend on how busy the machine is. Those of a test go before them, and
+// benchmarks measure the defaults.
+func unhurried(t testing.TB) []string {
+	if _, measured := t.(*testing.B); measured {
+		return nil
+	}
+	return []string{"retrieval.budget=1m", "queue.max_wait=1h"}
+}
 
 // serveWith has an environment, too.
 func serveWith(t testing.TB, dir string, environ []string, settings ...string) *running {
@@ -49,7 +55,7 @@ func serveWith(t testing.TB, dir string, environ []string, settings ...string) *
 	sidecartest.AwaitMorning()
 	r := &running{dir: dir, log: &syncBuffer{}}
 	args := []string{"--listen", "127.0.0.1:0", "--data-dir", dir, "serve"}
-	for _, s := range slices.Concat(settings, unhurried) { // the first of two settings of a key counts
+	for _, s := range slices.Concat(settings, unhurried(t)) { // the first of two settings of a key counts
 		args = append([]string{"--set", s}, args...)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

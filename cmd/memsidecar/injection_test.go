@@ -31,7 +31,8 @@ var attacks = []string{
 // TestInjectionsStayInert: whatever is stored, every block that is made for a prompt has the lines that it is to have, no
 // others, and nothing in it that a model's template, a terminal or a reader of Markdown takes for more than text.
 func TestInjectionsStayInert(t *testing.T) {
-	r := serve(t, "session.max_messages=100", "session.max_turns=100")
+	// Nothing is remembered or summarised by itself, which may be done before or after all is looked at.
+	r := serve(t, "session.max_messages=100", "session.max_turns=100", "session.memorize_every=0", "digest.interval=0")
 	sessions, digests, results := memsidecarv1.NewSessionServiceClient(r.conn), memsidecarv1.NewDigestServiceClient(r.conn), memsidecarv1.NewResultServiceClient(r.conn)
 	ctx, scope := t.Context(), direct("eve\u202e")
 	for _, attack := range attacks {

@@ -41,7 +41,12 @@ func spawnBy(t testing.TB, wrapper []string, dir string, environ ...string) *pro
 	t.Helper()
 	arguments := append(slices.Clone(wrapper), binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir)
 	p := &process{command: exec.CommandContext(context.Background(), arguments[0], arguments[1:]...), log: &syncBuffer{}}
-	p.command.Env = slices.Concat(sidecartest.Environ(), []string{"MEMSIDECAR_RETRIEVAL_BUDGET=1m", "MEMSIDECAR_QUEUE_MAX_WAIT=1h"}, environ) // as unhurried
+	p.command.Env = sidecartest.Environ()
+	for _, setting := range unhurried(t) {
+		key, value, _ := strings.Cut(setting, "=")
+		p.command.Env = append(p.command.Env, "MEMSIDECAR_"+strings.ToUpper(strings.ReplaceAll(key, ".", "_"))+"="+value)
+	}
+	p.command.Env = append(p.command.Env, environ...)
 	stderr, err := p.command.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func (g room) hears(t *testing.T, messages ...*memsidecarv1.Message) map[string]
 
 // TestWhoSaidIt: in a group a statement belongs to who made it, and to nobody else.
 func TestWhoSaidIt(t *testing.T) {
-	r := serve(t)
+	r := serve(t, "digest.interval=0") // which would be made at some moment, of several cases together
 	for name, test := range map[string]struct {
 		dialogue []*memsidecarv1.Message
 		want     map[string]string // whose memory holds which words; of the others nothing is remembered

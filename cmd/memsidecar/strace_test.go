@@ -12,7 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
 )
 
 // needsStrace skips the test where programs cannot be traced. .ci/run installs strace and says whether it works.
@@ -24,7 +25,7 @@ func needsStrace(t *testing.T) {
 }
 
 var straceWorks = sync.OnceValue(func() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), sidecartest.Patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "strace", "-f", "--seccomp-bpf", "-o", os.DevNull, "true").CombinedOutput()
 	if err != nil {

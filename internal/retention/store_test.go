@@ -35,9 +35,9 @@ func TestMemoriesOfBefore(t *testing.T) {
 	}
 	s.stop()
 	s = start(t, dir, retention.Options{MaxPerUser: 2})
-	for deadline := time.Now().Add(20 * time.Second); len(s.left(ann)) != 2; {
+	for deadline := time.Now().Add(2 * time.Minute); len(s.left(ann)) != 2; {
 		if time.Now().After(deadline) {
-			t.Fatalf("after 20 s there are %v", s.left(ann))
+			t.Fatalf("after two minutes there are %v", s.left(ann))
 		}
 	}
 	s.want(ann, "a", "b")
