@@ -1,16 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"database/sql"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/leftover"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/sidecartest"
@@ -78,22 +76,9 @@ func seedConsideration(t *testing.T, dir string, scope *memsidecarv1.Scope, text
 }
 
 // holdsBytes reports which files of a folder hold a text.
-func holdsBytes(t *testing.T, dir, text string) (files []string) {
+func holdsBytes(t *testing.T, dir, text string) []string {
 	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		if bytes.Contains(data, []byte(text)) {
-			files = append(files, d.Name())
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
+	return leftover.In(t, dir, text)
 }
 
 func wantNoBytes(t *testing.T, dir, text string) {

@@ -1,7 +1,6 @@
 package retention_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/memsidecar/memsidecar/internal/leftover"
 	"github.com/memsidecar/memsidecar/internal/logs/logstest"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/retention"
@@ -134,25 +134,6 @@ func settle(d time.Duration) {
 	synctest.Wait()
 }
 
-// holders names the files of a folder that hold the text.
-func holders(t *testing.T, dir, text string) (names []string) {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if bytes.Contains(data, []byte(text)) {
-			names = append(names, filepath.Base(path))
-		}
-	}
-	return names
-}
-
 // TestWithdrawn: what a user asked to forget can be brought back until the grace is over, and then is on no byte of the disk.
 func TestWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -173,16 +154,16 @@ func TestWithdrawn(t *testing.T) {
 			t.Fatal(err)
 		}
 		settle(22 * time.Hour)
-		if s.want(ann, "a", "b", "c", "d"); holders(t, s.dir, mark) == nil {
+		if s.want(ann, "a", "b", "c", "d"); leftover.In(t, s.dir, mark) == nil {
 			t.Fatal("it was never there: this test shows nothing")
 		}
 		settle(30*time.Minute + time.Second)
 		s.want(ann, "b", "c")
 		s.want(ben, "a")
-		if names := holders(t, s.dir, mark+" dearly"); names != nil {
+		if names := leftover.In(t, s.dir, mark+" dearly"); names != nil {
 			t.Errorf("the words are still in %v", names)
 		}
-		if names := holders(t, s.dir, mark); names != nil {
+		if names := leftover.In(t, s.dir, mark); names != nil {
 			t.Errorf("something of it is still in %v", names)
 		}
 	})
@@ -388,13 +369,13 @@ func TestKilledBeforePurge(t *testing.T) {
 		s.apply(ann, said("a", nil), said("b", nil))
 		s.withdraw(ann, "a")
 		settle(time.Second)
-		if holders(t, crashed, "Text of a") == nil {
+		if leftover.In(t, crashed, "Text of a") == nil {
 			t.Fatal("it was gone before the kill: this test shows nothing")
 		}
 		s = start(t, crashed, retention.Options{})
 		settle(time.Second)
 		s.want(ann, "b")
-		if names := holders(t, crashed, "Text of a"); names != nil {
+		if names := leftover.In(t, crashed, "Text of a"); names != nil {
 			t.Errorf("it is still in %v", names)
 		}
 	})

@@ -1,7 +1,6 @@
 package sqlite_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/leftover"
 	"github.com/memsidecar/memsidecar/internal/logs/logstest"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
@@ -20,22 +20,9 @@ import (
 const secret = "allergic to xylophone music"
 
 // holders names the files in the folder whose bytes contain the secret.
-func holders(t *testing.T, dir string) (names []string) {
+func holders(t *testing.T, dir string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if bytes.Contains(data, []byte(secret)) {
-			names = append(names, filepath.Base(path))
-		}
-	}
-	return names
+	return leftover.In(t, dir, secret)
 }
 
 // deleteSecrets stores rows in which the secret is found, short ones and some that need several pages, and deletes them.

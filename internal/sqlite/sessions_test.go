@@ -1,16 +1,14 @@
 package sqlite_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/leftover"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/session"
@@ -201,25 +199,12 @@ func TestDeletedSessionsLeaveNoBytes(t *testing.T) {
 	dir := t.TempDir()
 	db := open(t, sqlite.Options{Dir: dir})
 	s := sqlite.NewSessions(db)
-	found := func() (names []string) {
+	found := func() []string {
 		t.Helper()
 		if _, err := db.Purge(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		files, err := filepath.Glob(filepath.Join(dir, "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if bytes.Contains(data, []byte("xylophone")) {
-				names = append(names, filepath.Base(file))
-			}
-		}
-		return names
+		return leftover.In(t, dir, "xylophone")
 	}
 	for name, remove := range map[string]func() error{
 		"deleted":   func() error { _, err := s.Delete(t.Context(), viewerOf(chat("s")), "s"); return err },

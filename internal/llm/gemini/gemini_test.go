@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +18,6 @@ import (
 	"github.com/memsidecar/memsidecar/internal/provider"
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
 	"github.com/memsidecar/memsidecar/internal/secret"
-	"reflect"
 )
 
 const key = secret.Value("AIza-never-shown")

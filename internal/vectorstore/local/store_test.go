@@ -1,15 +1,14 @@
 package local_test
 
 import (
-	"bytes"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/memsidecar/memsidecar/internal/leftover"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -116,14 +115,8 @@ func TestDeletedTextIsGone(t *testing.T) {
 	if done, err := db.Purge(t.Context()); !done || err != nil {
 		t.Fatalf("purged %t, %v", done, err)
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		if data, err := os.ReadFile(file); err != nil || bytes.Contains(data, []byte("xylophone")) {
-			t.Errorf("it is still in %s, %v", file, err)
-		}
+	if names := leftover.In(t, dir, "xylophone"); names != nil {
+		t.Errorf("it is still in %q", names)
 	}
 }
 
