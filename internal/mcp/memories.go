@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/memsidecar/memsidecar/internal/prompt"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -52,7 +53,7 @@ type recallOutput struct {
 	Missing  []string  `json:"missing,omitempty" jsonschema:"what could not be searched just now, and why"`
 }
 
-// note is a memory as a model sees it.
+// note is a memory as a model sees it: made harmless, like what stands in the block for prompts.
 type note struct {
 	ID         string  `json:"id"`
 	Text       string  `json:"text"`
@@ -70,7 +71,7 @@ type message struct {
 
 func noteOf(m *memsidecarv1.Memory) note {
 	n := note{
-		ID: m.GetId(), Text: m.GetText(), Kind: name(m.GetKind().String(), kindPrefix),
+		ID: m.GetId(), Text: prompt.Line(m.GetText()), Kind: name(m.GetKind().String(), kindPrefix),
 		Date: day(m.GetObserveTime().AsTime()), Importance: m.GetImportance(),
 	}
 	if m.GetState() != memsidecarv1.MemoryState_MEMORY_STATE_ACTIVE {
@@ -119,7 +120,8 @@ func (t *tools) recall(ctx context.Context, _ *sdk.CallToolRequest, in recallInp
 	for _, m := range resp.GetMessages() {
 		said := m.GetMessage().GetMessage()
 		out.Messages = append(out.Messages, message{
-			Who: name(said.GetRole().String(), "ROLE_"), Text: said.GetContent(), Time: said.GetTime().AsTime().Format(time.RFC3339),
+			Who: name(said.GetRole().String(), "ROLE_"), Text: strings.Join(prompt.Lines(said.GetContent()), "\n"),
+			Time: said.GetTime().AsTime().Format(time.RFC3339),
 		})
 	}
 	for _, d := range resp.GetDegraded() {

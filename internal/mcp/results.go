@@ -7,6 +7,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/memsidecar/memsidecar/internal/prompt"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -65,7 +66,7 @@ func (t *tools) put(ctx context.Context, _ *sdk.CallToolRequest, in putInput) (*
 	out := putOutput{Items: []numbered{}, Rule: resp.GetPromptLine()}
 	for _, item := range resp.GetItems() {
 		out.Items = append(out.Items, numbered{
-			Number: item.GetNumber(), Key: item.GetItem().GetKey(), Title: item.GetItem().GetTitle(), IsNew: item.GetIsNew(),
+			Number: item.GetNumber(), Key: item.GetItem().GetKey(), Title: prompt.Line(item.GetItem().GetTitle()), IsNew: item.GetIsNew(),
 		})
 	}
 	return nil, out, nil
@@ -93,7 +94,7 @@ func (t *tools) choose(ctx context.Context, _ *sdk.CallToolRequest, in chooseInp
 		return nil, chooseOutput{}, refused(err, "Do not make an item up: ask the user which one they mean, or search anew")
 	}
 	out := chooseOutput{
-		Number: resp.GetNumber(), Key: resp.GetItem().GetKey(), Title: resp.GetItem().GetTitle(), Count: resp.GetItemCount(), Rule: resp.GetPromptLine(),
+		Number: resp.GetNumber(), Key: resp.GetItem().GetKey(), Title: prompt.Line(resp.GetItem().GetTitle()), Count: resp.GetItemCount(), Rule: resp.GetPromptLine(),
 	}
 	if text := resp.GetItem().GetAttributesJson(); text != "" {
 		if err := json.Unmarshal([]byte(text), &out.Attributes); err != nil {
