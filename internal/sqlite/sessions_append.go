@@ -121,14 +121,12 @@ func (w *appending) resolve(ctx context.Context, tx *Tx) (err error) {
 	scope := w.Scope
 	id := scope.SessionID
 	if id == "" {
-		if id, err = currentSession(ctx, tx, scope.Namespace, scope.UserID, scope.Channel); err != nil {
-			return err
-		}
+		w.session, err = currentSession(ctx, tx, scope.Namespace, scope.UserID, scope.Channel)
+	} else {
+		w.session, err = findSession(ctx, tx, scope.Namespace, id, scope.UserID)
 	}
-	if id != "" {
-		if w.session, err = findSession(ctx, tx, scope.Namespace, id, scope.UserID); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	if w.session != nil {
 		viewer := session.Viewer{Namespace: scope.Namespace, UserID: scope.UserID, Channel: scope.Channel, Audience: w.Audience}

@@ -2,8 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -16,23 +14,32 @@ const everybody = 0
 // channelKey names one channel: unlike its visibility, that of a direct chat is its own.
 func channelKey(c memory.Channel) string { return string(c.Kind) + ":" + c.ID }
 
-// currentSession is the id of the session that is meant when a request names none, or "".
-func currentSession(ctx context.Context, q Querier, namespace, userID string, channel memory.Channel) (id string, err error) {
-	key := channelKey(channel)
+// The row of the session that is meant when a request names none: of a user, or of everybody in a group.
+const (
+	currentOfUser = `(SELECT c.session_row FROM users u JOIN current_sessions c ON c.namespace = u.namespace AND c.user_row = u.id
+		WHERE u.namespace = ?1 AND u.user_id = ?2 AND c.channel = ?3)`
+	currentOfAll = `(SELECT session_row FROM current_sessions WHERE namespace = ?1 AND user_row = 0 AND ?2 = ?2 AND channel = ?3)`
+)
+
+// currentSession is the session that is meant when a request names none, or nil. The user is among those named in it.
+func currentSession(ctx context.Context, q Querier, namespace, userID string, channel memory.Channel) (*sessionRow, error) {
+	var places []string
 	if userID != "" {
-		err = q.QueryRow(ctx, `SELECT s.id FROM users u JOIN current_sessions c ON c.namespace = u.namespace AND c.user_row = u.id
-			JOIN sessions s ON s.row = c.session_row WHERE u.namespace = ? AND u.user_id = ? AND c.channel = ?`,
-			namespace, userID, key).Scan(&id)
-		if err == nil || !errors.Is(err, sql.ErrNoRows) {
-			return id, err
+		places = append(places, currentOfUser)
+	}
+	if channel.Kind == memory.ChannelGroup {
+		places = append(places, currentOfAll)
+	}
+	for _, place := range places {
+		found, err := querySessions(ctx, q, `WHERE s.id IS NOT NULL AND s.row = `+place, namespace, userID, channelKey(channel))
+		if err != nil {
+			return nil, err
+		}
+		if len(found) > 0 {
+			return &found[0], found[0].name(ctx, q, userID)
 		}
 	}
-	if channel.Kind != memory.ChannelGroup {
-		return "", nil
-	}
-	err = q.QueryRow(ctx, `SELECT s.id FROM current_sessions c JOIN sessions s ON s.row = c.session_row
-		WHERE c.namespace = ? AND c.user_row = ? AND c.channel = ?`, namespace, everybody, key).Scan(&id)
-	return id, optional(err)
+	return nil, nil //nolint:nilnil // there is none, as in findSession
 }
 
 // setCurrent makes a session the current one of a user, or of everybody in a group.
@@ -45,7 +52,10 @@ func setCurrent(ctx context.Context, tx *Tx, s *sessionRow, userRow int64, chann
 // Current implements session.Store.
 func (s *Sessions) Current(ctx context.Context, v session.Viewer) (id string, err error) {
 	err = s.db.Read(ctx, func(q Querier) error {
-		id, err = currentSession(ctx, q, v.Namespace, v.UserID, v.Channel)
+		found, err := currentSession(ctx, q, v.Namespace, v.UserID, v.Channel)
+		if id = ""; found != nil {
+			id = found.ID
+		}
 		return err
 	})
 	return id, err

@@ -81,7 +81,7 @@ func narrowed(ctx context.Context, q Querier, v session.Viewer) (where string, a
 	elsewhere := all || slices.ContainsFunc(keys, func(key string) bool { return key != own })
 	switch {
 	case inGroup && (v.UserID == "" || !elsewhere):
-		return `WHERE s.namespace = ?4 AND s.visibility = ?5`, []any{v.Namespace, own}, nil
+		return `WHERE s.namespace = ?4 AND s.visibility = ?5 AND s.channel_kind = 'group'`, []any{v.Namespace, own}, nil
 	case v.UserID == "":
 		return `WHERE s.namespace = ?4 AND s.participants = 0` + audience, []any{v.Namespace, all, visible}, nil
 	}
@@ -90,7 +90,7 @@ func narrowed(ctx context.Context, q Querier, v session.Viewer) (where string, a
 	case err != nil:
 		return "", nil, err
 	case inGroup: // everybody's there, and those of the user that are seen from there
-		return `WHERE s.row IN (SELECT row FROM sessions WHERE namespace = ?7 AND visibility = ?8
+		return `WHERE s.row IN (SELECT row FROM sessions WHERE namespace = ?7 AND visibility = ?8 AND channel_kind = 'group'
 			UNION SELECT row FROM sessions WHERE row IN (SELECT session_row FROM session_participants WHERE user_row = ?4)
 			AND (?5 OR visibility IN (SELECT value FROM json_each(?6))))`, []any{userRow, all, visible, v.Namespace, own}, nil
 	case userRow == 0:

@@ -68,10 +68,13 @@ func queryPage(ctx context.Context, q Querier, s *sessionRow, limit int, where s
 
 // agentClause restricts messages to those of one agent. The index is named: either could serve, and one costs the session.
 func agentClause(agent *string) (index, clause string, value string) {
-	if agent == nil {
+	switch {
+	case agent == nil:
 		return "INDEXED BY session_messages_by_place", "?2 = ''", ""
+	case *agent == "": // most messages, or hardly any: the index has none of them
+		return "INDEXED BY session_messages_by_place", "agent_id = ?2", ""
 	}
-	return "INDEXED BY session_messages_by_agent", "agent_id = ?2", *agent
+	return "INDEXED BY session_messages_by_agent", "agent_id = ?2 AND agent_id <> ''", *agent
 }
 
 // Messages implements session.Store.

@@ -31,3 +31,9 @@ CREATE TRIGGER messages_rewritten AFTER UPDATE OF message ON session_messages
         WHERE namespace = (SELECT namespace FROM sessions WHERE row = NEW.session_row);
 END;
 -- +goose StatementEnd
+
+-- These indexes answer for groups and for agents alone. Direct chats and bots that name no agent pay for them no longer.
+DROP INDEX sessions_by_channel;
+CREATE INDEX sessions_by_channel ON sessions (namespace, visibility, updated_at, row) WHERE channel_kind = 'group';
+DROP INDEX session_messages_by_agent;
+CREATE INDEX session_messages_by_agent ON session_messages (session_row, agent_id, position) WHERE agent_id <> '';
