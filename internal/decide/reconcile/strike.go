@@ -47,7 +47,8 @@ var (
 // akin are words that name the same list, as its entries are spoken of.
 var akin = []map[string]bool{
 	set("recipi receiv send sent email mail 收 件 发"), set("attende attend particip join invit present guest 参 加 出 席"), set("object goal aim target 目 标"),
-	set("deliver deliveri 交 付"), set("agenda topic 议 程 题"), set("shop groceri buy 购 物 买"), set("todo task need do 待 办 要"), set("point key cover 要 点"), set("decis decid agre approv select commit choos chose 决 定"),
+	set("deliver deliveri 交 付"), set("agenda topic 议 程 题"), set("shop groceri buy 购 物 买"), set("todo task need do 待 办 要"), set("point key cover 要 点"),
+	set("decis decid agre approv select commit choos chose 决 定"), //nolint:misspell // stems
 }
 
 // removalOf reads that an entry is struck off.

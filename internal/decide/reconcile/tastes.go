@@ -155,11 +155,9 @@ func tasteEN(clause, statement string) *taste {
 			t.likes = !t.likes
 			continue
 		}
-		if low == "find" || low == "finds" || low == "found" || low == "finding" {
-			if m := findsEN.FindStringSubmatch(strings.Join(words[i+1:], " ")); m != nil {
-				t.likes = t.likes == ((m[4] == "") != lessEN.MatchString(m[2]))
-				return t.of(m[1])
-			}
+		if object, good, ok := findsTo(low, words[i+1:]); ok {
+			t.likes = t.likes == good
+			return t.of(object)
 		}
 		phrase, kind := predicate(ahead)
 		switch {
@@ -180,6 +178,18 @@ func tasteEN(clause, statement string) *taste {
 		return t.of(strings.Join(words[i+len(strings.Fields(phrase)):], " "))
 	}
 	return nil
+}
+
+// findsTo reads "finds golf boring": what is found, and whether it is found to be good.
+func findsTo(verb string, rest []string) (object string, good, ok bool) {
+	if verb != "find" && verb != "finds" && verb != "found" && verb != "finding" {
+		return "", false, false
+	}
+	m := findsEN.FindStringSubmatch(strings.Join(rest, " "))
+	if len(m) < 5 {
+		return "", false, false
+	}
+	return m[1], (m[4] == "") != lessEN.MatchString(m[2]), true
 }
 
 // of sets what the taste is for; nil when nothing is named.

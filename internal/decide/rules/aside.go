@@ -31,7 +31,10 @@ var (
 	// "That's all I wanted": the end of the matter.
 	closeEN = regexp.MustCompile(`\b(that is|that will be|that was) (all|it|everything)\b|\bbe in touch\b|\bstep away\b`)
 	// "I enjoyed hearing your thoughts": thanks in other words.
-	courtesyEN = regexp.MustCompile(`\b(enjoy|love|like|appreciate|hope|want|look forward|thank)[a-z]*\b.*\b(your (thoughts|thinking|insight|insights|perspective|perspectives|help|assistance|ideas|explanation|explanations|answer|answers|suggestion|suggestions|tips|advice|input|company|time|support|kindness)|with you|from you)\b|\b(use|appreciate|need|want|like|get) (your|some of your) (help|assistance|advice|input|opinion|thoughts)\b`)
+	courtesyEN = regexp.MustCompile(`\b(enjoy|love|like|appreciate|hope|hoping|want|look forward|thank)[a-z]*\b.*\b(your (thoughts|thinking|insight|insights|perspective|perspectives|help|assistance|ideas|explanation|explanations|answer|answers|suggestion|suggestions|tips|advice|input|company|time|support|kindness)|with you|from you)\b|\b(use|appreciate|need|want|like|get) (your|some of your) (help|assistance|advice|input|opinion|thoughts)\b`)
+	thanksEN   = regexp.MustCompile(`^(and |so |well )*i (am|feel|was)( so| very| really| truly| quite| also| just)* (grateful|thankful|glad|happy|lucky|honou?red|pleased)( and [a-z]+)? (to (you|have you|have met you|meet you|know you)|for (you|your|all your|all you|everything you))\b`)
+	// "You always help me": praise, whoever is its object.
+	praiseEN = regexp.MustCompile(`^you( [a-z]+ly| always| really| have| are| just)* (help|helped|helping|cheer|cheered|listen|listened|understand|support|supported|comfort|make me|made me|give me|gave me)\b`)
 	// "I'd like to change some details": what the bot is to be told next.
 	editEN = regexp.MustCompile(`\b(like|want|wanted|need|needed|looking|trying) to (add|change|update|remove|delete|edit|modify|organi[sz]e|structure|share|provide) (some|a few|several|certain|more|the)? ?(new |additional |other )?(information|detail|details|data|things|items|content|entries|it|them|changes)\b`)
 	// "I enjoy learning about these": it points at what the bot said.
@@ -91,7 +94,7 @@ func aroundEN(p piece) (class, bool) {
 	}
 	open := p.open()
 	switch {
-	case p.word(0) == "you" && !p.hasWord("i", "my", "me"),
+	case p.word(0) == "you" && (!p.hasWord("i", "my", "me") || praiseEN.MatchString(open)),
 		has(cueFriend, friendEN, open) && !withKinEN.MatchString(open):
 		return smallTalk, true
 	case has(cueYou, botWishEN, open):
@@ -102,7 +105,7 @@ func aroundEN(p piece) (class, bool) {
 		return announcement, true
 	case unnamedEN.MatchString(open):
 		return command, true
-	case has(cueEnd, leaveEN, open), has(cueEnd, closeEN, open), has(cueTo, offEN, open) && !definite(p), moodEN.MatchString(open), has(cueYou, courtesyEN, open) && !definite(p),
+	case has(cueEnd, leaveEN, open), has(cueEnd, closeEN, open), has(cueTo, offEN, open) && !definite(p), moodEN.MatchString(open), has(cueYou, courtesyEN, open) && !definite(p), has(cueYou, thanksEN, open),
 		has(cuePoint, pointingEN, open) && !definite(p) && !p.hasWord("my"):
 		return smallTalk, true
 	case passingEN(p), has(cueTalk, learnedEN, open) && !definite(p):
@@ -118,7 +121,8 @@ func aroundEN(p piece) (class, bool) {
 // toldEN reports whether what one wants to tell follows in the same clause: "I wanted to tell you I'm pregnant".
 func toldEN(open string) bool {
 	at := talkEN.FindStringIndex(open)
-	return tellsEN.MatchString(open[at[1]:])
+	rest := open[at[1]:]
+	return tellsEN.MatchString(rest) && !youEN.MatchString(rest) // "… and I'm glad to meet you"
 }
 
 var tellsEN = regexp.MustCompile(`\b(i|is|are|was|am|has|have|'s)\b`)

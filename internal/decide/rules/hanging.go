@@ -40,6 +40,7 @@ var (
 	// pointed nouns say of "this" nothing more than that it is one.
 	pointedEN = set("problem problems issue issues situation field industry topic area subject idea book movie film song game thing things kind type matter matters way")
 	pointsEN  = set("this that these those")
+	timesEN   = set("days times years weeks months holidays moments nights mornings evenings weekends hours")
 	// After these, a word is a verb or adjective.
 	verbSlotEN = set(`i we you he she they it who am is are was were be been being do does did will would can could may might shall should must to not and or but so
 		because if that when while feel felt feels get got keep kept what how where why then`)
@@ -75,6 +76,8 @@ func hangsEN(p piece) bool {
 			}
 			before = norm
 		case pointsEN[norm] && pointedEN[p.word(i+1)]:
+			return detail(p, english) == ""
+		case set1(norm, "these", "those") && strings.HasSuffix(p.word(i+1), "s") && !timesEN[p.word(i+1)]: // "these skills"
 			return detail(p, english) == ""
 		case set1(norm, "this", "these") && acting[p.word(i+1)]:
 			return true
@@ -144,7 +147,7 @@ var pointsBack = regexp.MustCompile(`^(这|那|它|it\b|this\b|that\b|these\b|th
 // carries reports whether a unit names what the next one hangs on: it is the sentence just before, and both can be told.
 func (r *Rules) carries(last, u *unit) bool {
 	end, p := last.pieces[len(last.pieces)-1], u.pieces[0]
-	if last.class != statement || last.explicit || last.lang != u.lang || len(last.pieces) > 3 || end.src != p.src || end.end > p.start || last.hanging ||
+	if last.class != statement || last.explicit || last.lang == english && len(last.pieces[0].words) < 2 || last.lang != u.lang || len(last.pieces) > 3 || end.src != p.src || end.end > p.start || last.hanging ||
 		strings.ContainsAny(last.pieces[0].raw, "?？") || strings.Trim(p.src.raw[end.end:p.start], " \t\n.。!！,，;；~～…") != "" {
 		return false
 	}

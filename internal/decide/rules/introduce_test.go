@@ -78,6 +78,14 @@ func TestWording(t *testing.T) {
 		{"For example, I used to dislike golf, but now I love it.", []string{"The user used to dislike golf, but now they love it."}},
 		{"I just remembered how much I *love* kayaking!", []string{"The user just remembered how much they love kayaking."}},
 		{"I used to dislike the Alps, but after seeing some photos, my opinion has completely changed.", []string{"The user used to dislike the Alps, but after seeing some photos, their opinion has completely changed."}},
+		{"Finally, I moved to Oslo with my wife.", []string{"The user moved to Oslo with their wife."}},
+		{"I enjoyed chatting with you and I'm glad to meet you.", nil},
+		{"I'm really grateful to you, you always cheer me up.", nil},
+		{"I feel lost at work and I was hoping to get some advice from you.", nil},
+		{"I wanted to tell you I'm pregnant.", []string{"The user is pregnant."}},
+		{"I'm grateful to my wife for looking after the kids.", []string{"The user is grateful to their wife for looking after the kids."}},
+		{"I want to learn these skills.", nil},
+		{"My two cousins play chess these days.", []string{"The user's two cousins play chess these days."}},
 		{"I used to like Bach a lot, but lately, what do you think?", []string{"The user used to like Bach a lot."}},
 	} {
 		v, s := consider(t, r, talk(c.words))
