@@ -1,10 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -152,25 +148,6 @@ func TestLargeMessages(t *testing.T) {
 	}
 }
 
-// onDisk lists the files of the folder that hold the text.
-func onDisk(t *testing.T, dir, text string) (files []string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		if bytes.Contains(data, []byte(text)) {
-			files = append(files, filepath.Base(path))
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
-
 // TestForgottenAnswers: what the bot answered to somebody who was forgotten goes, also where it was considered together with
 // other people's words.
 func TestForgottenAnswers(t *testing.T) {
@@ -179,14 +156,14 @@ func TestForgottenAnswers(t *testing.T) {
 	r.appendTo(t, ann, said("My number is sesame-4711."), answered("Thank you, sesame-4711 it is."))
 	r.appendTo(t, ben, said("My name is Ben."), answered("Hello Ben."))
 	c := r.consider(t, ben)
-	if len(onDisk(t, r.dir, "sesame-4711")) == 0 {
+	if len(holdsBytes(t, r.dir, "sesame-4711")) == 0 {
 		t.Error("the words are nowhere to begin with")
 	}
 	receipt, err := r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: "ann"}})
 	if err != nil || receipt.GetSessionMessageCount() != 2 {
 		t.Errorf("forgotten %v, %v", receipt, err)
 	}
-	eventually(t, "no file holds the words", func() bool { return onDisk(t, r.dir, "sesame-4711") == nil }) // a reader may hold them for a moment
+	eventually(t, "no file holds the words", func() bool { return holdsBytes(t, r.dir, "sesame-4711") == nil }) // a reader may hold them for a moment
 	left, err := r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: ben, ConsiderationId: c.GetId()})
 	if err != nil || left.GetConsideration().GetState() != c.GetState() || left.GetConsideration().GetMessageCount() != 4 {
 		t.Errorf("ben has %v, %v", left, err)
@@ -208,7 +185,7 @@ func TestDeletedWithMemories(t *testing.T) {
 	if err != nil || deleted.GetMessageCount() != 2 || deleted.GetMemoryCount() != int64(len(c.GetChanges())) {
 		t.Errorf("deleted %v, %v", deleted, err)
 	}
-	eventually(t, "no file holds the words", func() bool { return onDisk(t, r.dir, "sesame-4711") == nil }) // a reader may hold them for a moment
+	eventually(t, "no file holds the words", func() bool { return holdsBytes(t, r.dir, "sesame-4711") == nil }) // a reader may hold them for a moment
 	left, err := r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: scope, ConsiderationId: c.GetId()})
 	if err != nil || left.GetConsideration().GetState() != c.GetState() || left.GetConsideration().GetReason() == "" {
 		t.Errorf("of the consideration is left %v, %v", left, err)
