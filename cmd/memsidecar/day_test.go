@@ -54,7 +54,7 @@ var lives atomic.Int64
 func live(t *testing.T, protocol string, settings map[string]string, run func(d *day)) {
 	t.Helper()
 	dir := t.TempDir()
-	var calls *bufconn.Listener // made in the bubble, so that waiting for it counts as waiting there
+	var calls *pipes // made in the bubble, so that waiting for it counts as waiting there
 	w := &wire{spoken: map[int][]int{}, Transport: &http.Transport{
 		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return calls.DialContext(ctx) },
 		MaxIdleConnsPerHost: 16,
@@ -65,13 +65,13 @@ func live(t *testing.T, protocol string, settings map[string]string, run func(d 
 	key := secret.Value(fmt.Sprint("key of ", t.Name(), " ", lives.Add(1))) // of no bubble before: the SDK's clients are kept, by their key
 	if protocol == "gemini" {
 		// Each of its clients has goroutines that never end, which no bubble allows: it is made before.
-		target := provider.Target{BaseURL: "http://bufconn"}
+		target := provider.Target{BaseURL: "http://pipe"}
 		if _, err := provider.GeminiClient(target, key); err != nil {
 			t.Fatal(err)
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		calls = bufconn.Listen(pipeSize)
+		calls = listenInMemory()
 		d := &day{T: t, wire: w, provider: providertest.StartOn(t, calls, 768)}
 		flags := map[string]string{"data_dir": dir, "log.level": "error"}
 		for _, part := range []string{"embedding", "decision", "summary"} {

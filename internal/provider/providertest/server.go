@@ -171,7 +171,7 @@ func (s *Server) Requests(part Part) (list []Request) {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return
+		panic(http.ErrAbortHandler) // an answer would be an empty 200
 	}
 	request := Request{Path: r.URL.Path, Query: r.URL.RawQuery, Header: r.Header, Body: string(body), Part: Summary}
 	switch {
@@ -206,14 +206,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 		case <-s.closed:
 		}
-		return
+		panic(http.ErrAbortHandler) // to return would be to answer
 	case Reset:
 		if hijacker, ok := w.(http.Hijacker); ok {
 			if conn, _, err := hijacker.Hijack(); err == nil {
 				_ = conn.Close()
 			}
 		}
-		return
+		panic(http.ErrAbortHandler) // to return would be to answer
 	case RateLimit, SilentRateLimit, ServerError, BadKey, BadRequest:
 		refuse(w, gemini, fault)
 		return
