@@ -50,7 +50,7 @@ check: # all that CI runs
 
 BENCH ?= .
 bench: # about ten minutes and 3 GB of temporary disk; BENCH=Retrieve measures only what matches
-	go test -run '^$$' -bench '$(BENCH)' -benchtime 2s -timeout 20m ./cmd/memsidecar
+	go test -run '^$$' -bench '$(value BENCH)' -benchtime 2s -timeout 20m ./cmd/memsidecar
 
 DURATION ?= 1h
 soak: # the real binary under load for DURATION: memory, goroutines, files and disk must stay; the table comes at the end
