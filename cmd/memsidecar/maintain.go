@@ -39,17 +39,13 @@ Examples:
 
 // Run makes the backup.
 func (b backupCommand) Run(ctx context.Context, m *Main, c *commands) error {
-	loaded, err := m.load(c)
+	dir, key, err := m.keyed(c)
 	if err != nil {
 		return err
 	}
-	key, err := encryptionKey(loaded.Config.Encryption)()
-	if err != nil {
-		return usageError{err}
-	}
 	started := time.Now()
 	bar := m.bar("copying")
-	made, err := sqlite.MakeBackup(ctx, loaded.Config.DataDir, b.File, sqlite.BackupOptions{
+	made, err := sqlite.MakeBackup(ctx, dir, b.File, sqlite.BackupOptions{
 		Key: key, Replace: b.Replace, Progress: func(written, total int64) { bar.show("copying", written, total) },
 	})
 	bar.end()
@@ -61,7 +57,7 @@ func (b backupCommand) Run(ctx context.Context, m *Main, c *commands) error {
 		plain = "; it is not encrypted, because the database is not: see memsidecar key encrypt"
 	}
 	return m.tell(b.JSON, made, "%s is a backup of %s: %.1f MiB, verified, in %s%s\n",
-		made.File, loaded.Config.DataDir, float64(made.Bytes)/mebibyte, time.Since(started).Round(time.Millisecond), plain)
+		made.File, dir, float64(made.Bytes)/mebibyte, time.Since(started).Round(time.Millisecond), plain)
 }
 
 type restoreCommand struct {
@@ -83,15 +79,11 @@ Examples:
 
 // Run restores.
 func (r restoreCommand) Run(ctx context.Context, m *Main, c *commands) error {
-	loaded, err := m.load(c)
+	dir, key, err := m.keyed(c)
 	if err != nil {
 		return err
 	}
-	key, err := encryptionKey(loaded.Config.Encryption)()
-	if err != nil {
-		return usageError{err}
-	}
-	restored, err := sqlite.Files{Key: key}.Restore(ctx, r.File, loaded.Config.DataDir, r.Replace, time.Now())
+	restored, err := sqlite.Files{Key: key}.Restore(ctx, r.File, dir, r.Replace, time.Now())
 	if err != nil {
 		return maintenance(ctx, err)
 	}
@@ -134,17 +126,13 @@ type findingJSON struct {
 
 // Run checks.
 func (k checkCommand) Run(ctx context.Context, m *Main, c *commands) error {
-	loaded, err := m.load(c)
+	dir, key, err := m.keyed(c)
 	if err != nil {
 		return err
 	}
-	key, err := encryptionKey(loaded.Config.Encryption)()
-	if err != nil {
-		return usageError{err}
-	}
 	file := k.File
 	if file == "" {
-		file = sqlite.DatabasePath(loaded.Config.DataDir)
+		file = sqlite.DatabasePath(dir)
 	}
 	r, err := sqlite.Files{Key: key}.Check(ctx, file, k.File != "")
 	if err != nil {

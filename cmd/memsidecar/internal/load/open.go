@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/memsidecar/memsidecar/internal/loop"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -120,14 +121,7 @@ func until(ctx context.Context, due time.Time) bool {
 	if wait <= 0 {
 		return ctx.Err() == nil
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return loop.Sleep(ctx, wait)
 }
 
 // openKind gathers what the callers of a kind see. Offered and Shed belong to the goroutine that makes calls arrive.
