@@ -158,7 +158,7 @@ func TestDialogue(t *testing.T) {
 }
 
 // TestLongText: a long text costs time in proportion to its length: four times as much some four times as long, not sixteen. A machine
-// that is busy with something else makes it longer, so the shortest of several times counts.
+// that is busy with something else makes either longer, so both are measured again until they are in proportion once.
 func TestLongText(t *testing.T) {
 	r := all(t)
 	for _, part := range []string{"I like tea. ", "1234 ", "4111 1111 ", "密码是", "password is ", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----!", "password ", "eyJeyJeyJ.", "://a:", `\"`, "sk-"} {
@@ -168,11 +168,9 @@ func TestLongText(t *testing.T) {
 			r.Text(strings.Repeat(part, times))
 			return time.Since(started)
 		}
-		quarter, whole := took(times/4), took(times)
-		for range 5 {
-			if whole > 9*quarter+time.Second {
-				whole = min(whole, took(times))
-			}
+		var quarter, whole time.Duration
+		for tries := 0; tries == 0 || tries < 10 && whole > 9*quarter+time.Second; tries++ {
+			quarter, whole = took(times/4), took(times)
 		}
 		if whole > 9*quarter+time.Second {
 			t.Errorf("%q: %s, a quarter of it %s", part, whole, quarter)
