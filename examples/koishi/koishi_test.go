@@ -106,6 +106,7 @@ func TestOutage(t *testing.T) {
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
+	before := len(b.written()) // on a busy machine something may have waited before
 	expect(t, b.direct("alice", "Can I have a peanut cookie?"), ignorant)
 	expect(t, b.direct("alice", "I live in Lisbon. Where can I buy rice?"), ignorant)
 	expect(t, b.direct("alice", "memory.list"), "现在无法访问记忆，请稍后再试。")
@@ -113,7 +114,7 @@ func TestOutage(t *testing.T) {
 		t.Errorf("the log does not say once why there is no memory:\n%s", log)
 	}
 
-	for giveUp := time.Now().Add(sidecartest.Patience); !strings.Contains(b.written(), "waits to be handed over"); {
+	for giveUp := time.Now().Add(sidecartest.Patience); !strings.Contains(b.written()[before:], "waits to be handed over"); {
 		if b.order(map[string]any{"flush": 100}) != "false" || time.Now().After(giveUp) {
 			t.Fatalf("what is said while the sidecar is away does not wait:\n%s", b.written())
 		}
