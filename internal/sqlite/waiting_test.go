@@ -9,6 +9,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
@@ -48,9 +49,9 @@ func TestWaitingIsCounted(t *testing.T) {
 	})
 	busy.Wait()
 	refused := queue.Acceptance{MaxPendingTotal: 1, MaxPending: 10}
-	for deadline := time.Now().Add(time.Minute); !s.Waiting().Counted; {
+	for deadline := time.Now().Add(sidecartest.Patience); !s.Waiting().Counted; {
 		if time.Now().After(deadline) {
-			t.Fatal("after a minute it is still not counted")
+			t.Fatalf("after %s it is still not counted", sidecartest.Patience)
 		}
 		if err := s.Write(t.Context(), func(*sqlite.Tx) error { return nil }); err != nil {
 			t.Fatal(err)
