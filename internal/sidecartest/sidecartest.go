@@ -27,12 +27,12 @@ import (
 // Patience is how long anything that should happen may take on a loaded machine, before a test says that it does not happen.
 const Patience = 2 * time.Minute
 
-// AwaitMorning waits when a day ends within a minute, here or in UTC: what is "today" must not change while a test goes on.
+// AwaitMorning waits when a day ends soon, here or in UTC: what is "today" must not change while a test goes on.
 func AwaitMorning() {
 	now := time.Now()
 	for _, here := range []time.Time{now, now.UTC()} {
 		year, month, day := here.Date()
-		if left := time.Date(year, month, day+1, 0, 0, 0, 0, here.Location()).Sub(now); left < time.Minute {
+		if left := time.Date(year, month, day+1, 0, 0, 0, 0, here.Location()).Sub(now); left < 3*time.Minute {
 			time.Sleep(left)
 		}
 	}
