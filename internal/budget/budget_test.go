@@ -10,15 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/memsidecar/memsidecar/internal/budget"
+	"github.com/memsidecar/memsidecar/internal/leaks"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 var (
 	ann       = memory.User{Namespace: "site", ID: "ann"}

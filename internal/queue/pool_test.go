@@ -12,14 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/memsidecar/memsidecar/internal/leaks"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // bench is a pool over a real queue, in a bubble of its own.
 type bench struct {

@@ -12,17 +12,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/memsidecar/memsidecar/internal/embed"
 	embedlocal "github.com/memsidecar/memsidecar/internal/embed/local"
+	"github.com/memsidecar/memsidecar/internal/leaks"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/recall"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // flaky is an embedder that can be told to fail.
 type flaky struct {

@@ -13,8 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/memsidecar/memsidecar/internal/leaks"
 	"github.com/memsidecar/memsidecar/internal/leftover"
 	"github.com/memsidecar/memsidecar/internal/logs/logstest"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -24,7 +23,7 @@ import (
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 //nolint:gochecknoglobals // constants of these tests
 var (

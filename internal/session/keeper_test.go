@@ -12,8 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/memsidecar/memsidecar/internal/leaks"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/session"
@@ -21,7 +20,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // world is a keeper over a real database, in a bubble of its own.
 type world struct {

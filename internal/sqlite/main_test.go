@@ -5,12 +5,11 @@ import (
 	"log/slog"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/memsidecar/memsidecar/internal/leaks"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // open opens the storage in the folder and closes it with the test.
 func open(t *testing.T, options sqlite.Options) *sqlite.Storage {

@@ -10,14 +10,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/memsidecar/memsidecar/internal/leaks"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 var (
 	ann = memory.User{Namespace: "test", ID: "ann"}

@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/memsidecar/memsidecar/internal/leaks"
 	"github.com/memsidecar/memsidecar/internal/leftover"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
@@ -16,7 +15,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore/vectorstoretest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 const (
 	roomy = 1 << 30 // nothing is ever evicted

@@ -1,0 +1,35 @@
+// Package leaks is for tests: it finds goroutines that outlive their owner.
+package leaks
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// patience is how long a goroutine that is about to end may take on a loaded machine. goleak itself waits for less than half a second.
+const patience = time.Minute
+
+// Main is what TestMain does: it runs the tests, finds what they left running, and exits.
+func Main(m *testing.M) {
+	code := m.Run()
+	if code == 0 {
+		if err := find(); err != nil {
+			fmt.Fprintln(os.Stderr, "goleak:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+func find() (err error) {
+	for begun := time.Now(); time.Since(begun) < patience; {
+		if err = goleak.Find(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
