@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -32,7 +33,7 @@ func (a answering) GetMemory(context.Context, *memsidecarv1.GetMemoryRequest) (*
 func get(t *testing.T, addr string) error {
 	t.Helper()
 	command := memoriesGet{ID: "m"}
-	command.User, command.Addr, command.Timeout = "u", addr, 5*time.Second
+	command.User, command.Addr, command.Timeout = "u", addr, sidecartest.Patience
 	return command.Run(t.Context(), &Program{Stdout: io.Discard, Stderr: io.Discard, Getenv: func(string) string { return "" }})
 }
 
