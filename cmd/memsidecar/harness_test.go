@@ -46,7 +46,7 @@ func unhurried(t testing.TB) []string {
 	if _, measured := t.(*testing.B); measured {
 		return nil
 	}
-	return []string{"retrieval.budget=1m", "queue.max_wait=1h"}
+	return []string{"retrieval.budget=1m", "queue.max_wait=1h", "shutdown_grace=10m"}
 }
 
 // serveWith has an environment, too.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -92,8 +93,13 @@ func TestMetrics(t *testing.T) {
 	wantCode(t, err, codes.InvalidArgument)
 
 	var kinds, values map[string]string
+	without := 0                                             // scrapes for which the queue could not be asked in time
 	eventually(t, "both outcomes are counted", func() bool { // the one who waits is answered before
 		kinds, values = r.scrape(t)
+		if kinds["memsidecar_queue_considerations"] == "" {
+			without++
+			return false
+		}
 		return values["consideration_delay_seconds_count"] == "2" && values[`background_last_success_timestamp_seconds{loop="traces"}`] != "0"
 	})
 	documented := map[string]string{}
@@ -132,7 +138,7 @@ func TestMetrics(t *testing.T) {
 		`breaker_state{component="storage",state="closed"}`:                                    "1",
 		`breaker_state{component="storage",state="open"}`:                                      "0",
 		`index_cache_users`:     "1",
-		`scrape_problems_total`: "0",
+		`scrape_problems_total`: strconv.Itoa(without),
 	} {
 		if values[line] != want {
 			t.Errorf("%s is %q, want %s", line, values[line], want)
