@@ -25,6 +25,7 @@ type running struct {
 	api  string // address of the API over HTTP, if there is one
 	dir  string
 	log  *syncBuffer
+	late int // scrapes that were not answered in time
 	// cancel is what SIGTERM does; stop also waits for the end, with the connection closed.
 	cancel, stop func()
 }
