@@ -56,8 +56,8 @@ func TestLogCutAnywhere(t *testing.T) {
 		t.Errorf("with more behind the log, of %d acknowledged dialogues %d are there", count, n)
 	}
 	lengths = append(lengths, 0, 1, 31, 32, 33, len(log)-1, len(log)-4096, len(log)-4097)
-	for i := range 16 {
-		lengths = append(lengths, i*len(log)/16+random.IntN(len(log)/16))
+	for i := range 8 {
+		lengths = append(lengths, i*len(log)/8+random.IntN(len(log)/8))
 	}
 	slices.Sort(lengths)
 	before := 0
