@@ -66,7 +66,7 @@ func TestEveryCallOverHTTP(t *testing.T) {
 func TestOverHTTPAsOverGRPC(t *testing.T) {
 	r := serve(t, overHTTP)
 	web := r.overJSON()
-	remembered := web.ask(t, "ConsiderMemorizing", `{"scope": {"user_id": "u"}, "wait": "20s",
+	remembered := web.ask(t, "ConsiderMemorizing", `{"scope": {"user_id": "u"}, "wait": "600s",
 		"messages": [{"role": "ROLE_USER", "content": "I am allergic to peanuts. 我喜欢榴莲"}]}`)
 	if remembered.status != http.StatusOK || !strings.Contains(remembered.text, `"CONSIDERATION_STATE_REMEMBERED"`) {
 		t.Fatal(remembered.text)
@@ -166,7 +166,7 @@ func TestHTTPErrors(t *testing.T) {
 }
 
 // waiting is the body of a call that waits for what does not come, and of whom.
-const waiting = `{"scope": {"user_id": "u", "channel_kind": "CHANNEL_KIND_DIRECT"}, "wait": "30s", "messages": [{"role": "ROLE_USER", "content": "after it"}]}`
+const waiting = `{"scope": {"user_id": "u", "channel_kind": "CHANNEL_KIND_DIRECT"}, "wait": "600s", "messages": [{"role": "ROLE_USER", "content": "after it"}]}`
 
 // serveStuck runs a sidecar in which the direct chat of "u" waits for an earlier dialogue.
 func serveStuck(t *testing.T, settings ...string) *running {

@@ -55,6 +55,9 @@ func demoActs() []act {
 	}}
 }
 
+// demoPatience is how long the outcome of a dialogue is waited for, at most.
+const demoPatience = time.Minute
+
 // Run plays the demo through real gRPC, on a folder that is gone afterwards.
 func (demoCommand) Run(ctx context.Context, m *Main) (err error) {
 	dir, err := os.MkdirTemp("", "memsidecar-demo-")
@@ -62,7 +65,9 @@ func (demoCommand) Run(ctx context.Context, m *Main) (err error) {
 		return err
 	}
 	defer func() { err = firstError(err, os.RemoveAll(dir)) }()
-	loaded, err := config.Load(config.Sources{Flags: map[string]string{"data_dir": dir, "listen": "127.0.0.1:0"}})
+	loaded, err := config.Load(config.Sources{Flags: map[string]string{
+		"data_dir": dir, "listen": "127.0.0.1:0", "retrieval.budget": "1m", "queue.max_wait": "1m", // what is shown does not depend on how busy the machine is
+	}})
 	if err != nil {
 		return err
 	}
@@ -125,7 +130,7 @@ func (d demo) play(ctx context.Context, a act) error {
 			messages = append(messages, &memsidecarv1.Message{Role: role, Content: line, Time: timestamppb.New(now)})
 		}
 		resp, err := d.client.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: scope, Messages: messages, Wait: durationpb.New(20 * time.Second),
+			Scope: scope, Messages: messages, Wait: durationpb.New(demoPatience),
 		})
 		if err != nil {
 			return err

@@ -90,13 +90,15 @@ func TestFaults(t *testing.T) {
 			t.Logf("%d of 20 were acknowledged during the fault; storage was %s", during, storage)
 
 			p.servesAgain(t)
-			try(t, p, l, 0, 30)
-			if len(l.acked) != 30 {
-				t.Errorf("after the fault %d of 30 are acknowledged", len(l.acked))
-			}
+			eventually(t, "all are acknowledged", func() bool { // what began during the fault may fail a moment later
+				try(t, p, l, 0, 30)
+				return len(l.acked) == 30
+			})
+			log := p.log.String()
+			again := strings.Count(log, "circuit breaker closed") // in the midst of it, too, when opening the database meets no fault
 			for _, text := range []string{"circuit breaker opened", "level=ERROR"} {
-				if n := strings.Count(p.log.String(), text); n > 3 {
-					t.Errorf("%q is logged %d times:\n%s", text, n, p.log)
+				if n := strings.Count(log, text); n > 2+again {
+					t.Errorf("%q is logged %d times:\n%s", text, n, log)
 				}
 			}
 			p.kill(t)
@@ -240,17 +242,20 @@ func TestSmallDisk(t *testing.T) {
 			}
 		}
 	}
-	resp := must(p.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("user"), Query: "暗号"}))(t)
-	if len(resp.GetDegraded()) == 0 || !strings.Contains(fmt.Sprint(resp.GetDegraded()), "full") {
-		t.Errorf("Retrieve does not say that the disk is full: %s", resp)
-	}
+	more := 10_000
+	eventually(t, "Retrieve says that the disk is full", func() bool { // it may have been tried again meanwhile, and be full only for what is longer
+		more++
+		try(t, p, l, more, more+1)
+		resp := must(p.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("user"), Query: "暗号"}))(t)
+		return strings.Contains(fmt.Sprint(resp.GetDegraded()), "full")
+	})
 	mustDo(t, os.Remove(filler))
 	p.servesAgain(t)
 	full := len(l.acked)
-	try(t, p, l, 2001, 2005)
-	if len(l.acked) != full+4 {
-		t.Errorf("with room again %d of 4 are acknowledged", len(l.acked)-full)
-	}
+	eventually(t, "with room again all are acknowledged", func() bool {
+		try(t, p, l, 2001, 2005)
+		return len(l.acked) == full+4
+	})
 	p.kill(t)
 
 	mustDo(t, syscall.Mount("", disk, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))

@@ -32,7 +32,7 @@ func (r *running) wantForgotten(t *testing.T, user string) {
 // None of it is stored after the user was forgotten.
 func TestForgetWhileBusy(t *testing.T) {
 	p := providertest.Start(t, 64)
-	r := serve(t, append(useProvider("openai", p), "digest.timeout=1m", "digest.interval=1", "session.memorize_every=0", "retrieval.budget=10ms",
+	r := serve(t, append(useProvider("openai", p), "digest.timeout=10m", "digest.interval=1", "session.memorize_every=0", "retrieval.budget=10ms",
 		"shutdown_grace=1s")...) // for what hangs still
 	user := "alice-" + marks
 	r.create(t, direct(user), marks+" likes tea")

@@ -25,6 +25,7 @@ type running struct {
 	api  string // address of the API over HTTP, if there is one
 	dir  string
 	log  *syncBuffer
+	late int // scrapes that were not answered in time
 	// cancel is what SIGTERM does; stop also waits for the end, with the connection closed.
 	cancel, stop func()
 }
@@ -46,7 +47,7 @@ func unhurried(t testing.TB) []string {
 	if _, measured := t.(*testing.B); measured {
 		return nil
 	}
-	return []string{"retrieval.budget=1m", "queue.max_wait=1h"}
+	return []string{"retrieval.budget=1m", "queue.max_wait=1h", "shutdown_grace=10m"}
 }
 
 // serveWith has an environment, too.

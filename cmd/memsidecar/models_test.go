@@ -28,7 +28,7 @@ func useProvider(protocol string, p *providertest.Server) []string {
 	}
 	for _, part := range []string{"embedding", "decision", "summary"} {
 		settings = append(settings, part+".provider="+protocol, part+".endpoint="+p.URL, part+".api_key="+providerKey,
-			part+".model=model-of-"+part, part+".timeout=1m")
+			part+".model=model-of-"+part, part+".timeout=10m")
 	}
 	return settings
 }

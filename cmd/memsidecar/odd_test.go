@@ -53,8 +53,8 @@ func TestOddHTTP(t *testing.T) {
 
 // TestStopsWhileWatched: those who watch its health, over gRPC and over HTTP, are told and do not hold it up.
 func TestStopsWhileWatched(t *testing.T) {
-	r := serve(t, overHTTP, "shutdown_grace=1m")
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), sidecartest.Patience)
+	r := serve(t, overHTTP)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), sidecartest.Patience) // less than shutdown_grace
 	defer cancel()
 	watch := must(healthpb.NewHealthClient(r.conn).Watch(ctx, &healthpb.HealthCheckRequest{}))(t)
 	if got := must(watch.Recv())(t); got.GetStatus() != healthpb.HealthCheckResponse_SERVING {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -13,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/powerloss"
@@ -71,10 +69,8 @@ func TestPowerLossOfKeys(t *testing.T) {
 			for _, to := range []string{root, before} {
 				mustDo(t, os.CopyFS(filepath.Join(to, "data"), os.DirFS(c.folder)))
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
 			arguments := append(append(powerloss.Arguments(recording), binary(t)), c.arguments...)
-			command := exec.CommandContext(ctx, "strace", append(arguments, "--data-dir", filepath.Join(root, "data"))...)
+			command := exec.CommandContext(t.Context(), "strace", append(arguments, "--data-dir", filepath.Join(root, "data"))...)
 			command.Env = append(os.Environ(), encrypted)
 			if out, err := command.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)

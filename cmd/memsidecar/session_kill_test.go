@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -81,8 +80,7 @@ func TestKilledInTheBackground(t *testing.T) {
 
 	p := spawn(t, dir, environ...)
 	sessions := memsidecarv1.NewSessionServiceClient(p.conn)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	for _, b := range talkers {
 		// The last exchange may have been stored without an answer: sent again, it is there once.
 		if _, err := sessions.AppendMessages(ctx, &memsidecarv1.AppendMessagesRequest{Scope: b.scope, Messages: b.exchange()}); err != nil {
@@ -127,17 +125,12 @@ func deleteAgain(sessions memsidecarv1.SessionServiceClient) {
 // finish waits until nothing of the user is left to be considered: what was taken just before the last call may be.
 func (b *talker) finish(ctx context.Context, t *testing.T, p *process) {
 	t.Helper()
-	for {
-		waiting, err := p.ListConsiderations(ctx, &memsidecarv1.ListConsiderationsRequest{Scope: b.scope, States: []memsidecarv1.ConsiderationState{
+	eventually(t, "all is considered", func() bool {
+		waiting := must(p.ListConsiderations(ctx, &memsidecarv1.ListConsiderationsRequest{Scope: b.scope, States: []memsidecarv1.ConsiderationState{
 			memsidecarv1.ConsiderationState_CONSIDERATION_STATE_PENDING, memsidecarv1.ConsiderationState_CONSIDERATION_STATE_RUNNING,
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(waiting.GetConsiderations()) == 0 {
-			return
-		}
-	}
+		}}))(t)
+		return len(waiting.GetConsiderations()) == 0
+	})
 }
 
 // check looks at everything that was to come of the user's session.
@@ -189,14 +182,8 @@ func (b *talker) check(ctx context.Context, t *testing.T, p *process, sessions m
 			t.Errorf("asking for %s recalls %v", id, hits)
 		}
 	}
-	for ctx.Err() == nil {
-		window, err := sessions.GetContext(ctx, &memsidecarv1.GetContextRequest{Scope: b.scope})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s := window.GetSummary(); s != nil && s.GetLastPosition() >= int64(2*b.next-12) && s.GetText() != "" {
-			return
-		}
-	}
-	t.Errorf("%s has no summary of what the window dropped", user)
+	eventually(t, user+" has a summary of what the window dropped", func() bool {
+		s := must(sessions.GetContext(ctx, &memsidecarv1.GetContextRequest{Scope: b.scope}))(t).GetSummary()
+		return s.GetLastPosition() >= int64(2*b.next-12) && s.GetText() != ""
+	})
 }

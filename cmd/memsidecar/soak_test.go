@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/load"
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -193,7 +194,7 @@ func (s *soak) take() taken {
 // rest waits until nothing is to be considered and what is taken is as it is to be.
 func (s *soak) rest(is func(taken) bool) taken {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(s.Context(), sidecartest.Patience)
 	defer cancel()
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
@@ -206,7 +207,7 @@ func (s *soak) rest(is func(taken) bool) taken {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			s.Fatalf("after two minutes at rest %d dialogues wait, and the process takes: %s", queue.GetPendingCount(), now)
+			s.Fatalf("after %s at rest %d dialogues wait, and the process takes: %s", sidecartest.Patience, queue.GetPendingCount(), now)
 		}
 	}
 }

@@ -108,9 +108,9 @@ func TestTracing(t *testing.T) {
 			var c collector
 			r := serve(t, append(useProvider("openai", p), "otel.protocol="+protocol, "otel.endpoint="+c.listen(t, protocol), "embedding.dimensions=8")...)
 			ctx := metadata.AppendToOutgoingContext(t.Context(), "traceparent", "00-"+caller+"-"+callerSpan+"-01")
-			_, err := r.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{Scope: direct("u"), Messages: []*memsidecarv1.Message{said("我喜欢" + secret)}})
-			mustDo(t, err)
-			eventually(t, "considered", func() bool { return r.status(t).GetQueue().GetPendingCount() == 0 })
+			must(r.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
+				Scope: direct("u"), Messages: []*memsidecarv1.Message{said("我喜欢" + secret)}, Wait: patiently(), // asking again and again would make spans without end
+			}))(t)
 			_ = must(r.Retrieve(ctx, &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: secret}))(t)
 			p.Fail(providertest.BrokenJSON, providertest.Decision)
 			r.consider(t, direct("u"), said("又是"+secret))
@@ -160,7 +160,7 @@ func TestTracing(t *testing.T) {
 
 // TestNoCollector: when nobody takes the spans, nothing waits for them, and the log says it once.
 func TestNoCollector(t *testing.T) {
-	r := serve(t, "otel.protocol=http", "otel.endpoint=http://127.0.0.1:1", "shutdown_grace=1s") // a port that nobody else takes
+	r := serve(t, "otel.protocol=http", "otel.endpoint=http://127.0.0.1:1") // a port that nobody else takes
 	if c := r.consider(t, direct("u"), said("I am allergic to peanuts.")); c.GetState() != remembered {
 		t.Error(c)
 	}

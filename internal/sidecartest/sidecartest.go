@@ -25,7 +25,7 @@ import (
 )
 
 // Patience is how long anything that should happen may take on a loaded machine, before a test says that it does not happen.
-const Patience = 2 * time.Minute
+const Patience = 5 * time.Minute
 
 // AwaitMorning waits when a day ends soon, here or in UTC: what is "today" must not change while a test goes on.
 func AwaitMorning() {

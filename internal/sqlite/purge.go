@@ -76,21 +76,25 @@ func (p *purging) end(a attempt, serves int64) {
 }
 
 // patience is how long Purge tries: reads take microseconds to milliseconds, and a few short pauses outlast them. A large
-// file takes longer to look through, and longer still the first time.
-const patience = 2 * time.Second
+// file takes longer to look through, and longer still the first time. leastTries are made however long they take: the reader who
+// was in the way of the first may have stood still for all of that time, as the whole process does when the machine gives it none.
+const (
+	patience   = 2 * time.Second
+	leastTries = 8
+)
 
 // Purge implements Access. One who asks purges, and tries again, for all; of the others each takes an answer that was begun after
 // it had asked.
 func (s *Storage) Purge(ctx context.Context) (done bool, err error) {
 	s.due.ask()
-	if done, err = s.purgeWithin(ctx, patience); !done {
+	if done, err = s.purgeWithin(ctx, patience, leastTries); !done {
 		s.purge.Ring()
 	}
 	return done, err
 }
 
-// purgeWithin tries for a while, but once at least.
-func (s *Storage) purgeWithin(ctx context.Context, d time.Duration) (done bool, err error) {
+// purgeWithin tries for a while, but so many times at least.
+func (s *Storage) purgeWithin(ctx context.Context, d time.Duration, least int) (done bool, err error) {
 	asked, since := time.Now(), s.due.attempts()
 	select {
 	case s.due.turn <- struct{}{}:
@@ -102,8 +106,7 @@ func (s *Storage) purgeWithin(ctx context.Context, d time.Duration) (done bool, 
 	if last := s.due.last(); last.number > since && (last.done || last.err != nil || left <= 0) {
 		return last.done, last.err
 	}
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.MaxInterval = 5*time.Millisecond, 200*time.Millisecond
+	pauses := &tries{BackOff: shortPauses(), least: least, until: time.Now().Add(left)}
 	done, err = backoff.Retry(ctx, func() (bool, error) {
 		done, err := s.purgeOnce(ctx)
 		switch {
@@ -113,11 +116,35 @@ func (s *Storage) purgeWithin(ctx context.Context, d time.Duration) (done bool, 
 			return false, errLogInUse
 		}
 		return true, nil
-	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(max(left, 1))) // 0 would be for ever
+	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(0)) // tries knows when it is enough
 	if errors.Is(err, errLogInUse) {
 		err = nil
 	}
 	return done, err
+}
+
+func shortPauses() backoff.BackOff {
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval, pauses.MaxInterval = 5*time.Millisecond, 200*time.Millisecond
+	return pauses
+}
+
+// tries are the pauses between attempts until some time, and in any case between so many.
+type tries struct {
+	backoff.BackOff
+	least int
+	until time.Time
+	made  int
+}
+
+// NextBackOff implements backoff.BackOff.
+func (t *tries) NextBackOff() time.Duration {
+	t.made++
+	pause := t.BackOff.NextBackOff()
+	if t.made >= t.least && time.Now().Add(pause).After(t.until) {
+		return backoff.Stop
+	}
+	return pause
 }
 
 // PurgeLater implements Access.
@@ -171,7 +198,7 @@ func (s *Storage) purgeLater(ctx context.Context) {
 			if s.PurgeWaiting().IsZero() { // somebody who waited for it was faster
 				break
 			}
-			done, _ = s.purgeWithin(ctx, 0) // an outage has its own log line
+			done, _ = s.purgeWithin(ctx, 0, 1) // an outage has its own log line
 			rest = max(s.options.RetryMin, 20*s.due.last().took)
 			if done {
 				s.options.Log.Info("deleted data is purged from the files")

@@ -137,6 +137,48 @@ func TestPurgeWithReader(t *testing.T) {
 	})
 }
 
+// TestPurgeWhenAllStandsStill: when nothing went on for longer than a purge tries, it was tried no more than once, with a reader in
+// the way that had no more time than itself. It goes on for a moment.
+func TestPurgeWhenAllStandsStill(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, sqlite.Options{Dir: dir})
+		deleteSecrets(t, s, dir)
+		mustExec(t, s, `INSERT INTO notes (text) VALUES ('a'), ('b')`)
+		const still = time.Minute
+		reading, ended := make(chan struct{}), make(chan error, 2)
+		go func() {
+			ended <- s.Read(t.Context(), func(q sqlite.Querier) (err error) {
+				rows, err := q.Query(t.Context(), `SELECT text FROM notes`)
+				if err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, rows.Close()) }()
+				rows.Next()
+				close(reading)
+				time.Sleep(still + 20*time.Millisecond)
+				return rows.Err()
+			})
+		}()
+		<-reading
+		go func() {
+			ended <- s.Write(t.Context(), func(*sqlite.Tx) error { time.Sleep(still); return nil })
+		}()
+		synctest.Wait()
+		if done, err := s.Purge(t.Context()); !done || err != nil {
+			t.Errorf("got %t, %v", done, err)
+		}
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		if names := holders(t, dir); names != nil {
+			t.Errorf("the secret is still in %v", names)
+		}
+	})
+}
+
 // TestPurgeAfterCrash: what was deleted and not purged when the process died is purged by the next one.
 func TestPurgeAfterCrash(t *testing.T) {
 	dir, crashed := t.TempDir(), t.TempDir()
