@@ -20,8 +20,8 @@ type Access interface {
 	// Read calls fn with a pooled connection, outside of any transaction: each query sees what was committed before it.
 	Read(ctx context.Context, fn func(q Querier) error) error
 	// Write calls fn inside a transaction and returns when it is durable. Calls from several goroutines may share one
-	// commit; an error from fn undoes only what this fn did. fn must be quick, must use nothing but tx, and may run
-	// again for a caller that retries.
+	// commit; an error from fn undoes only what this fn did. fn must be quick and must use nothing but tx. It may run again after what
+	// it did was undone, in the same call, too: what it says to its caller must be of its last run alone.
 	Write(ctx context.Context, fn func(tx *Tx) error) error
 	// Purge removes deleted bytes from the files and reports whether it could: a reader that still needs the write-ahead log
 	// prevents it. Then it is tried again in the background.
@@ -40,8 +40,16 @@ type Querier interface {
 // followed when they are cancelled: interrupting a statement would roll back everybody's part of the transaction.
 type Tx struct {
 	conn  *sql.Conn
-	stmts map[string]*sql.Stmt
+	stmts map[string]statement
 	open  []*sql.Rows // of the request that is being carried out, closed ones included
+
+	accepted accepted
+	known    *known
+}
+
+type statement struct {
+	*sql.Stmt
+	voids bool // what is known, unless it comes from who keeps that up to date
 }
 
 // Query reads inside the transaction.
@@ -104,16 +112,21 @@ func (t *Tx) Affect(ctx context.Context, query string, args ...any) (int64, erro
 	return res.RowsAffected()
 }
 
+// prepare is called whenever a statement is executed.
 func (t *Tx) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
-	if s, ok := t.stmts[query]; ok {
-		return s, nil
+	s, ok := t.stmts[query]
+	if !ok {
+		prepared, err := t.conn.PrepareContext(context.WithoutCancel(ctx), query)
+		if err != nil {
+			return nil, err
+		}
+		s = statement{prepared, voidsKnown(query)}
+		t.stmts[query] = s
 	}
-	s, err := t.conn.PrepareContext(context.WithoutCancel(ctx), query)
-	if err != nil {
-		return nil, err
+	if s.voids && t.known.trusted == 0 {
+		t.known.forget()
 	}
-	t.stmts[query] = s
-	return s, nil
+	return s.Stmt, nil
 }
 
 // pool reads with whatever connection is free. Statements are prepared once for each connection, which database/sql sees

@@ -27,6 +27,8 @@ const (
 	fileName = "memsidecar.db"
 	// maxBatch bounds how many writes share a commit, so that the first of them does not wait for ever.
 	maxBatch = 512
+	// waryFor is in how many transactions after one with a refused request each request has a savepoint.
+	waryFor = 16
 	// busyTimeout is how long a connection waits for a lock that another program holds, such as a backup.
 	busyTimeout = 5 * time.Second
 )
@@ -53,6 +55,7 @@ type database struct {
 	copier  *sql.DB // copies the log into the file beside the writer, see empty
 	conn    *sql.Conn
 	tx      Tx
+	wary    int // transactions that are still to have savepoints
 
 	waiting      atomic.Pointer[Waiting] // in the queue, as of the last commit
 	counting     sync.WaitGroup
@@ -131,7 +134,7 @@ func openDatabase(ctx context.Context, dir string, options Options) (_ *database
 	if d.conn, err = d.writer.Conn(ctx); err != nil {
 		return nil, err
 	}
-	d.tx = Tx{conn: d.conn, stmts: map[string]*sql.Stmt{}}
+	d.tx = Tx{conn: d.conn, stmts: map[string]statement{}, known: newKnown()}
 	if d.copier, err = sql.Open("sqlite", dsn(path, d.vault, false)); err != nil {
 		return nil, err
 	}
@@ -346,30 +349,54 @@ func (d *database) commitAccepted(ctx context.Context, accepted []*writeRequest)
 	return after
 }
 
-// transact fills results and returns an error when nothing was committed.
-func (d *database) transact(ctx context.Context, batch []*writeRequest, results []error) (err error) {
+// transact fills results and returns an error when nothing was committed. A request that has a transaction to itself, or shares it with
+// none that is refused, needs no savepoint: with one SQLite keeps a copy of each page that the request changes. When one is refused the
+// transaction is undone, and all run once more, each inside a savepoint; so do those of the next transactions, because where one is
+// refused others tend to be.
+func (d *database) transact(ctx context.Context, batch []*writeRequest, results []error) error {
+	if len(batch) == 1 || d.wary == 0 {
+		refused := false
+		err := d.transaction(ctx, func() error {
+			for _, r := range batch {
+				if err := d.call(r.fn); err != nil {
+					refused = !outage(err)
+					return err
+				}
+			}
+			return nil
+		})
+		if len(batch) == 1 || !refused {
+			return err
+		}
+		d.wary = waryFor
+	} else {
+		d.wary--
+	}
+	return d.transaction(ctx, func() error { return d.each(ctx, batch, results) })
+}
+
+// transaction commits what fn does, or undoes it when it fails.
+func (d *database) transaction(ctx context.Context, fn func() error) (err error) {
 	if _, err := d.tx.Exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
+			d.tx.accepted.now = Waiting{}
 			if _, rerr := d.tx.Exec(ctx, "ROLLBACK"); rerr != nil {
 				// SQLite has rolled back by itself after some errors; then this one says so and is no news.
 				d.log.Debug("rolling back", "error", rerr)
 			}
 		}
 	}()
-	if len(batch) == 1 { // nobody else's part is to be kept, so the transaction itself can be undone
-		err := call(batch[0].fn, &d.tx)
-		d.tx.closeRows()
-		if err != nil {
-			return err
-		}
-	} else if err := d.each(ctx, batch, results); err != nil {
+	if err := fn(); err != nil {
 		return err
 	}
-	_, err = d.tx.Exec(ctx, "COMMIT")
-	return err
+	if _, err := d.tx.Exec(ctx, "COMMIT"); err != nil {
+		return err
+	}
+	d.tx.accepted.commit()
+	return nil
 }
 
 // each runs the requests, each inside a savepoint.
@@ -378,15 +405,16 @@ func (d *database) each(ctx context.Context, batch []*writeRequest, results []er
 		if _, err := d.tx.Exec(ctx, "SAVEPOINT request"); err != nil {
 			return err
 		}
-		results[i] = call(r.fn, &d.tx)
-		d.tx.closeRows()
-		if results[i] != nil {
+		before := d.tx.accepted.now
+		if results[i] = d.call(r.fn); results[i] != nil {
 			if outage(results[i]) {
 				return results[i] // the whole transaction is in doubt, not only this request
 			}
+			d.wary = waryFor
 			if _, err := d.tx.Exec(ctx, "ROLLBACK TO request"); err != nil {
 				return err
 			}
+			d.tx.accepted.now = before
 		}
 		if _, err := d.tx.Exec(ctx, "RELEASE request"); err != nil {
 			return err
@@ -395,12 +423,14 @@ func (d *database) each(ctx context.Context, batch []*writeRequest, results []er
 	return nil
 }
 
-// call keeps a panic of one request from ending the writer.
-func call(fn func(*Tx) error, tx *Tx) (err error) {
+// call runs a request, and keeps a panic of it from ending the writer.
+func (d *database) call(fn func(*Tx) error) (err error) {
+	d.tx.known.trusted = 0
+	defer d.tx.closeRows()
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic in a database write: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return fn(tx)
+	return fn(&d.tx)
 }

@@ -286,6 +286,7 @@ func (s *Queue) Retry(ctx context.Context, user memory.User, id string, audience
 			return fmt.Errorf("%w: consideration %q is %s; only a failed one can be retried", memory.ErrPrecondition, id,
 				job.Consideration.State)
 		}
+		tx.accepted.stale = true
 		// A line has at most one due job: if another of this user's waits or runs, that one stays the due one, and this
 		// one has its turn by its place in the line.
 		_, err = tx.Exec(ctx, `UPDATE considerations SET state = 'pending', due_at = NULL, attempts = 0, accepted_at = ?1,

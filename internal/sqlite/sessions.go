@@ -177,6 +177,8 @@ func newSession(ctx context.Context, tx *Tx, scope memory.Scope, id string, abou
 // save writes what changes with messages. An index is written anew when its column is set, even to what it was: when the oldest
 // message came changes rarely, and is written only then.
 func (s *sessionRow) save(ctx context.Context, tx *Tx) error {
+	tx.known.sessions.Remove(s.row)
+	defer tx.known.trust()()
 	_, err := tx.Exec(ctx, `UPDATE sessions SET messages = ?, user_messages = ?, unconsidered = ?, first_said_at = ?,
 		last_said_at = ?, updated_at = ?, active_at = ?, window_start = ?, last_position = ?, revision = ?, default_every = ?,
 		idle = ?, consider_at = ?, consider_after = ?, summarize_at = ?, participants = ? WHERE row = ?`,

@@ -28,6 +28,7 @@ func (s *Sessions) Append(ctx context.Context, a session.Append) (done session.A
 		if err != nil {
 			return err
 		}
+		tx.known.keep(a.Scope, w.session)
 		done = w.done
 		return s.Quotas.historyWithin(ctx, tx, w)
 	})
@@ -81,6 +82,7 @@ func appendMessages(ctx context.Context, tx *Tx, a session.Append, texts []strin
 		Append: &a, at: a.At.Truncate(time.Microsecond).UTC(), users: map[string]int64{}, spoken: map[string]int64{},
 		digested: map[string]int64{}, stored: map[int64]int64{}, fates: make([]fate, len(a.Messages)), taker: taker,
 	}
+	defer tx.known.trust()()
 	if err := w.resolve(ctx, tx); err != nil {
 		return nil, err
 	}
@@ -120,9 +122,12 @@ func appendMessages(ctx context.Context, tx *Tx, a session.Append, texts []strin
 func (w *appending) resolve(ctx context.Context, tx *Tx) (err error) {
 	scope := w.Scope
 	id := scope.SessionID
-	if id == "" {
+	w.session = tx.known.session(scope)
+	switch {
+	case w.session != nil:
+	case id == "":
 		w.session, err = currentSession(ctx, tx, scope.Namespace, scope.UserID, scope.Channel)
-	} else {
+	default:
 		w.session, err = findSession(ctx, tx, scope.Namespace, id, scope.UserID)
 	}
 	if err != nil {
@@ -161,12 +166,17 @@ func (w *appending) user(ctx context.Context, tx *Tx, id string) (row int64, err
 		return 0, nil
 	}
 	row, ok := w.users[id]
-	if !ok {
-		if row, err = EnsureUserRow(ctx, tx, memory.User{Namespace: w.Scope.Namespace, ID: id}); err != nil {
+	if ok {
+		return row, nil
+	}
+	user := memory.User{Namespace: w.Scope.Namespace, ID: id}
+	if row, ok = tx.known.users.Get(user); !ok {
+		if row, err = EnsureUserRow(ctx, tx, user); err != nil {
 			return 0, err
 		}
-		w.users[id] = row
+		tx.known.users.Add(user, row)
 	}
+	w.users[id] = row
 	return row, nil
 }
 

@@ -47,6 +47,7 @@ func (s *Sessions) Record(ctx context.Context, r session.Record) (c memory.Consi
 		if c, err = w.consider(ctx, tx, a, texts); err != nil {
 			return err
 		}
+		tx.known.keep(r.Scope, w.session)
 		done = w.done
 		return s.Quotas.historyWithin(ctx, tx, w)
 	})

@@ -20,9 +20,9 @@ type Waiting struct {
 	Counted        bool  // false for a moment after the start, when much waits
 }
 
-// What waits is counted in a table of the writer's connection alone: what is accepted when it is, everything else by triggers, which see
-// every way in which a consideration ceases to wait, or begins to again. What a transaction takes back is taken back there, too. Nothing
-// of it is in the file, which therefore cannot contradict it.
+// What waits is the sum of what was accepted, which the writer adds up itself (accepted), and of what a table of the writer's connection
+// alone has counted: there triggers see every way in which a consideration ceases to wait, or begins to again. What a transaction takes
+// back is taken back in both. Nothing of it is in the file, which therefore cannot contradict it.
 const (
 	waits = `IN ('pending', 'running')`
 
@@ -94,6 +94,25 @@ func (d *database) beginCounting(ctx context.Context) error {
 	return nil
 }
 
+// accepted is what was accepted since the table began to count.
+type accepted struct {
+	committed Waiting
+	now       Waiting // in the transaction under way
+	noted     Waiting // what waits in all, as of the last commit
+	stale     bool    // more may wait than that and what was accepted now
+}
+
+func (a *accepted) add(w Waiting) {
+	a.now.Considerations += w.Considerations
+	a.now.Bytes += w.Bytes
+}
+
+func (a *accepted) commit() {
+	a.committed.Considerations += a.now.Considerations
+	a.committed.Bytes += a.now.Bytes
+	a.now = Waiting{}
+}
+
 const addCounted = `UPDATE waiting SET considerations = considerations + ?, bytes = bytes + ?, counted = 1`
 
 // countWaiting costs what waits.
@@ -132,6 +151,7 @@ func (d *database) countBefore(ctx context.Context) (err error) {
 		if _, err := d.tx.Exec(ctx, `UPDATE waiting SET considerations = 0, bytes = 0`); err != nil {
 			return err
 		}
+		d.tx.accepted.committed = Waiting{}
 		if _, err := reader.ExecContext(ctx, `BEGIN`); err != nil {
 			return err
 		}
@@ -168,15 +188,19 @@ func (d *database) endCounting() {
 
 // noteWaiting keeps what is counted where others than the writer see it.
 func (d *database) noteWaiting(ctx context.Context) error {
-	w, err := readWaiting(ctx, &d.tx)
-	if err == nil {
+	w, err := d.tx.readWaiting(ctx)
+	if d.tx.accepted.stale = err != nil; err == nil {
+		d.tx.accepted.noted = w
 		d.waiting.Store(&w)
 	}
 	return err
 }
 
-func readWaiting(ctx context.Context, tx *Tx) (w Waiting, err error) {
-	err = tx.QueryRow(ctx, `SELECT considerations, bytes, counted FROM waiting`).Scan(&w.Considerations, &w.Bytes, &w.Counted)
+// readWaiting is what waits now, in the middle of a transaction as well.
+func (t *Tx) readWaiting(ctx context.Context) (w Waiting, err error) {
+	err = t.QueryRow(ctx, `SELECT considerations, bytes, counted FROM waiting`).Scan(&w.Considerations, &w.Bytes, &w.Counted)
+	w.Considerations += t.accepted.committed.Considerations + t.accepted.now.Considerations
+	w.Bytes += t.accepted.committed.Bytes + t.accepted.now.Bytes
 	return w, err
 }
 
@@ -205,27 +229,39 @@ func wait(ctx context.Context, tx *Tx, a queue.Acceptance, considerations, bytes
 			return err
 		}
 	}
-	_, err := tx.Exec(ctx, `UPDATE waiting SET considerations = considerations + ?, bytes = bytes + ?`, considerations, bytes)
-	return err
+	tx.accepted.add(Waiting{Considerations: considerations, Bytes: bytes})
+	return nil
 }
 
-// hasRoomForAll is a *memory.OverloadError when too much waits of everybody together.
-func hasRoomForAll(ctx context.Context, tx *Tx, a queue.Acceptance) error {
-	w, err := readWaiting(ctx, tx)
-	if err != nil || !w.Counted {
+// hasRoomForAll is a *memory.OverloadError when too much waits of everybody together. Only when that seems to be so is it asked what has
+// ceased to wait in this transaction.
+func hasRoomForAll(ctx context.Context, tx *Tx, a queue.Acceptance) (err error) {
+	w := tx.accepted.noted
+	w.Considerations += tx.accepted.now.Considerations
+	w.Bytes += tx.accepted.now.Bytes
+	if !tx.accepted.stale && (!w.Counted || overfull(w, a) == "") {
+		return nil
+	}
+	if w, err = tx.readWaiting(ctx); err != nil || !w.Counted {
 		return err
 	}
-	var full string
-	switch {
-	case a.MaxPendingTotal > 0 && w.Considerations >= int64(a.MaxPendingTotal):
-		full = fmt.Sprintf("%d considerations of all users are waiting already (queue.max_pending)", w.Considerations)
-	case a.MaxPendingBytes > 0 && w.Bytes >= a.MaxPendingBytes:
-		full = fmt.Sprintf("%d MiB of dialogues of all users are waiting already (queue.max_pending_bytes)", w.Bytes>>20)
-	default:
+	full := overfull(w, a)
+	if full == "" {
 		return nil
 	}
 	return &memory.OverloadError{
 		Limit:      full + ": keep this dialogue; memsidecar status says which model the others wait for",
 		RetryAfter: overloadRetry,
 	}
+}
+
+// overfull says which bound on what waits of everybody is reached, or "".
+func overfull(w Waiting, a queue.Acceptance) string {
+	switch {
+	case a.MaxPendingTotal > 0 && w.Considerations >= int64(a.MaxPendingTotal):
+		return fmt.Sprintf("%d considerations of all users are waiting already (queue.max_pending)", w.Considerations)
+	case a.MaxPendingBytes > 0 && w.Bytes >= a.MaxPendingBytes:
+		return fmt.Sprintf("%d MiB of dialogues of all users are waiting already (queue.max_pending_bytes)", w.Bytes>>20)
+	}
+	return ""
 }
