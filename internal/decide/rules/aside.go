@@ -21,11 +21,15 @@ var (
 	// "I was hoping you could …": somebody wishes, and the bot is the subject of what is wished.
 	botWishEN = regexp.MustCompile(`^(i|we) (would |am |was |were |are |have been )?(really |just |also |only |kind of )?(hope|hoping|hoped|want|wanted|like|love|need|needed|wish|wished|expect|prefer|appreciate|wonder|wondering|wondered|asking|counting on|thinking)( it)?( if| that| for| maybe| perhaps)*( to)? you\b`)
 	// "I enjoyed our chat", "I'd love to discuss this more", "I wanted to ask you something".
-	talkEN = regexp.MustCompile(`\b(our|this|the|another|your) ([a-z]+ )?(chat|conversation|conversations|discussion|chats|little talk)\b|\b(chat|chatting|chatted|talk|talking|talked|speak|speaking|spoke|discuss|discussing|converse|share|sharing)( about| of)?( [a-z]+){0,4} (with you|to you|you|again|sometime|soon|more|further|for a bit|later)\b|\bto (chat|talk|ask|discuss)$|\b(ask|tell) you\b|\blearn(ed|t)?( so| quite)? (a lot|much|something)( new)?( today| from you| from this)?$|\b(hear|know|see|learn) (more|your|what you|how you|about your)\b`)
+	talkEN = regexp.MustCompile(`\b(our|this|the|another|your|(yesterday|today|last time) 's) ([a-z]+ )?(chat|conversation|conversations|discussion|chats|little talk)\b|\b(chat|chatting|chatted|talk|talking|talked|speak|speaking|spoke|discuss|discussing|converse|share|sharing)( about| of)?( [a-z]+){0,4} (with you|to you|you|again|sometime|soon|more|further|for a bit|later)\b|\bto (chat|talk|ask|discuss)$|\b(stay|keep|remain|be|get) in touch$|\b(stay|keep) in touch and (chat|talk|share)\b|\b(ask|tell) you\b|\blearn(ed|t)?( so| quite)? (a lot|much|something)( new)?( today| from you| from this)?$|\b(hear|know|see|learn) (more|your|what you|how you|about your)\b`)
 	// Somebody of the speaker's own takes part: "I'd love to talk to my boss again".
 	ownTalkEN = regexp.MustCompile(`\b(my|his|her|their) |\b(with|to) (him|her|them)\b`)
-	othersEN  = regexp.MustCompile(`\b(to|with) (my|his|her|their|him|them)\b`)
-	leaveEN   = regexp.MustCompile(`\b(have|need|has|got|gotta|should|must|better|going|ought)( to)?( probably| really| get| be)?( to)? (run|go|going|leave|head out|head off|heading out|sign off|log off|be off|get back to work|get back to it|get started|wrap up|call it a day|call it a night)( on that| to it| now| soon| for now| then)*$`)
+	// What is the speaker's but nobody: "chatting with you has lifted my mood".
+	inwardEN = regexp.MustCompile(`\bmy ((very )?first time|turn|pleasure|stress|mood|mind|day|spirits?|worries|feelings?|heart|thoughts|confidence|energy|anxiety|emotions)\b`)
+	// The talk is the subject.
+	talkActsEN = regexp.MustCompile(`\b(chatting|talking|speaking|sharing|conversations?|chats?|talks?) with you( [a-z]+ly| always| just)? (has|have|had|is|was|feels?|felt|makes?|made|helps?|helped|gives?|gave|brings?|brought|relieve[sd]|calms?|cheers?)\b`)
+	othersEN   = regexp.MustCompile(`\b(to|with) (my|his|her|their|him|them)\b`)
+	leaveEN    = regexp.MustCompile(`\b(have|need|has|got|gotta|should|must|better|going|ought)( to)?( probably| really| get| be)?( to)? (run|go|going|leave|head out|head off|heading out|sign off|log off|be off|get back to work|get back to it|get started|wrap up|call it a day|call it a night)( on that| to it| now| soon| for now| then)*$`)
 	// "I'll keep that in mind": a will to comply, with nothing of its own.
 	promiseEN = regexp.MustCompile(`^(then )?(i|we) (think |guess )?(i )?(will|would|might|may|shall|should|promise to)( [a-z]+ly| also| just| try to| try and| be sure to| make sure to| have to| start to)* (try|give (it|that|this|them|those|these|your|all)|check|look (into|for|up|at)|consider|keep|bear|remember to|make sure|be sure|follow|take (your|that|it|this|these|those|note)|pay( more)? attention|think about|do (my best|that|so|it)|put (it|that|this|these)|practice (it|that|more)|see (how|if|what|about)|let you know|go with|work on (it|that|this)|apply (it|that|these|those|your)|adjust|be careful|be more|continue to|keep up|use (it|that|this|these|those|your))\b`)
 	// "That's all I wanted": the end of the matter.
@@ -110,7 +114,7 @@ func aroundEN(p piece) (class, bool) {
 		return smallTalk, true
 	case passingEN(p), has(cueTalk, learnedEN, open) && !definite(p):
 		return smallTalk, true
-	case has(cueTalk, talkEN, open) && !toldEN(open) && !ownTalkEN.MatchString(talkEN.ReplaceAllString(open, "")):
+	case has(cueTalk, talkEN, open) && (talkActsEN.MatchString(open) || !toldEN(open)) && !ownTalkEN.MatchString(inwardEN.ReplaceAllString(talkEN.ReplaceAllString(open, ""), "")):
 		return smallTalk, true
 	case (promiseEN.MatchString(open) || resolves(p)) && !definite(p):
 		return promise, true

@@ -72,6 +72,8 @@ func idle(name string, h hit, p piece) bool {
 		}
 	case SignalPlan:
 		switch next := p.after(h.end); h.phrase {
+		case "about to": // of this minute: "about to faint", not "about to move"
+			return !lastingFuture[next]
 		case "thinking about", "thinking of", "considering":
 			return !own[next] && !strings.HasSuffix(next, "ing") && !deliberating.MatchString(p.norm[h.end:])
 		case "need to", "needed to", "have to", "needs to", "must", "supposed to":
@@ -82,6 +84,13 @@ func idle(name string, h hit, p piece) bool {
 	case SignalOccupation:
 		if field[h.phrase] {
 			return !predicateZH.MatchString(p.norm[:h.start])
+		}
+		if strings.HasPrefix(h.phrase, "work") { // "it doesn't seem to be working"
+			near := p.before(h.start, 5)
+			subject := slices.IndexFunc(near, func(w string) bool {
+				return set1(w, "i", "we", "my", "he", "she", "who", "it", "this", "that", "nothing")
+			})
+			return subject >= 0 && set1(near[subject], "it", "this", "that", "nothing")
 		}
 	case SignalIdentity:
 		switch h.phrase {
