@@ -15,14 +15,14 @@ import (
 )
 
 // TestTakenBack measures what becomes of what somebody said first, by what they say later, from message to resolution. The messages were
-// written before the rules were made better by them; of the two files named "held" the misses were not looked at meanwhile.
+// written before the rules were made better by them; of the two files named "held" the misses were not looked at meanwhile. The least is what was reached; nothing here is random.
 func TestTakenBack(t *testing.T) {
 	r, err := rules.New(rules.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, least := range map[string]struct{ gone, stays float64 }{
-		"taken_en_read": {}, "taken_en_held": {}, "taken_zh_read": {}, "taken_zh_held": {},
+		"taken_en_read": {.96, 1}, "taken_en_held": {.70, 1}, "taken_zh_read": {.88, 1}, "taken_zh_held": {.55, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all, err := os.ReadFile(filepath.Join("testdata", name+".txt"))

@@ -43,6 +43,9 @@ var (
 	editEN = regexp.MustCompile(`\b(like|want|wanted|need|needed|looking|trying) to (add|change|update|remove|delete|edit|modify|organi[sz]e|structure|share|provide) (some|a few|several|certain|more|the)? ?(new |additional |other )?(information|detail|details|data|things|items|content|entries|it|them|changes)\b`)
 	// "I enjoy learning about these": it points at what the bot said.
 	pointingEN = regexp.MustCompile(`\b(enjoy|enjoying|enjoyed|like|love|loved|interested|learning|fascinated|intrigued|exploring|thinking|focus|reading)\b.*\b(these|those|them|this|that)( topics?| things?| areas?| subjects?| ideas?| facts?| questions?| concepts?)?$`)
+	// "I'm in the office now": where one is this minute. "As well as keeping at it": a part of a sentence that is not there.
+	hereEN     = regexp.MustCompile(`^i am( still| just| currently| sitting| standing| waiting)? (in|at|on) (the|a|my) ([a-z]+ )?(office|kitchen|bed|bedroom|bathroom|garden|bus|train|tram|metro|subway|plane|car|taxi|park|gym|library|shop|store|supermarket|cafe|restaurant|bar|queue|line|meeting|class|lobby|street|station|airport|balcony|couch|sofa|desk) (right )?now\b`)
+	leftoverEN = regexp.MustCompile(`^(as well as|in addition to|rather than|instead of|along with) [a-z]+ing\b`)
 	// "I'd like to talk about my reading": the topic, and nothing about it yet.
 	// Moods of the moment: "I'm really tired today".
 	moodEN = regexp.MustCompile(`^(today |right now |now )?i (am|feel|am feeling|was) (so |very |really |a bit |a little |quite |pretty |kind of |just |extremely |too |also )*(tired|sad|happy|bored|hungry|sleepy|exhausted|excited|down|good|great|fine|okay|awful|terrible|angry|annoyed|upset|nervous|anxious|relaxed|better)( today| now| right now| tonight| this morning)?$`)
@@ -111,6 +114,8 @@ func aroundEN(p piece) (class, bool) {
 		return command, true
 	case has(cueEnd, leaveEN, open), has(cueEnd, closeEN, open), has(cueTo, offEN, open) && !definite(p), moodEN.MatchString(open), has(cueYou, courtesyEN, open) && !definite(p), has(cueYou, thanksEN, open),
 		has(cuePoint, pointingEN, open) && !definite(p) && !p.hasWord("my"):
+		return smallTalk, true
+	case hereEN.MatchString(open) && detail(p, english) == "", leftoverEN.MatchString(open) && !p.hasWord("i", "we"):
 		return smallTalk, true
 	case passingEN(p), has(cueTalk, learnedEN, open) && !definite(p):
 		return smallTalk, true

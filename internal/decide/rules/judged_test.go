@@ -8,11 +8,11 @@ import (
 )
 
 // TestJudged measures the rules on messages that were written and judged before the rules were made better by them. Of the two files
-// named "held" the misses were not looked at meanwhile.
+// named "held" the misses were not looked at meanwhile. The least is what the rules reached; nothing here is random.
 func TestJudged(t *testing.T) {
 	r := newRules(t, Config{})
 	for name, least := range map[string]struct{ precision, recall float64 }{
-		"en_read": {}, "en_held": {}, "zh_read": {}, "zh_held": {},
+		"en_read": {.92, .97}, "en_held": {.93, .93}, "zh_read": {.92, .92}, "zh_held": {.96, .83},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var right, kept, worth float64

@@ -33,12 +33,12 @@ a an the some any no every each all both either neither another other others suc
 am is are was were be been being do does did doing done have has had having will would shall should can could may might must need~ ought used not never
 and or but so because if than then as while though although since until unless yet both nor also too just only even still already again always often sometimes usually ever almost
 of in on at to for from with without by about into onto over under through between during before after against around up down out off away back along together across toward towards within
-today tonight weekend now yesterday morning afternoon evening night day days week weeks time times moment moments while recent recently lately soon later future past life lives world first currently
+today tonight weekend now yesterday morning afternoon evening night hour hours minute minutes day days week weeks time times favorite favourite favorites favourites moment moments while recent recently lately soon later future past life lives world first currently
 very really quite pretty so too totally completely truly actually definitely certainly probably maybe perhaps especially particularly simply mostly mainly absolutely incredibly extremely fully deeply better best well badly hard
 's yes oh
 go~ come~ get~ make~ take~ try~ want~ hope~ wish~ like~ love~ enjoy~ feel~ think~ know~ understand~ believe~ find~ found see~ look~ seem~ learn~ improve~ become~ change~ keep~ start~ begin~ stop~
 continue~ happen~ help~ let~ mean~ say~ tell~ talk~ hear~ experience~ relax~ rest~ appreciate~ face~ overcome~ handle~ deal~ solve~ achieve~ choose~ decide~ plan~ prepare~ grow~ gain~ give~ use~ put~ bring~ turn~
-share~ show~ sound~ fill~ reduce~ relieve~ ease~ allow~ inspire~ challenge~ recharge~ unwind~ slow~ remain~ stay~  expect~ worry~ realize~ realise~ notice~ figure~ manage~ express~ explore~ discover~ reflect~ focus~ succeed~ fail~ miss~ cause~ affect~ spend~ pass~ look forward leave~ consider~ care~ deserve~ imagine~ wait~ add~ follow~ accept~ set~ 
+share~ show~ sound~ fill~ reduce~ relieve~ ease~ allow~ inspire~ challenge~ recharge~ unwind~ slow~ remain~ stay~  expect~ worry~ realize~ realise~ notice~ figure~ manage~ express~ explore~ discover~ reflect~ focus~ succeed~ fail~ miss~ cause~ affect~ spend~ pass~ look forward leave~ consider~ care~ deserve~ imagine~ wait~ add~ follow~ accept~ set~
 watch~ read~ listen~ meet~ visit~ encounter~ receive~ live~ study~ practice~ practise~ pursue~
 thing things way ways people person others stuff part parts kind kinds sort type types side place places spot point points case
 feeling feelings emotion emotions mood moods mind heart spirit spirits self soul state situation situations condition problem problems issue issues question questions matter matters challenge challenges
@@ -48,7 +48,7 @@ courage strength motivation inspiration creativity effort efforts success failur
 movie movies film films show shows book books song songs music game games article articles itinerary
 good great nice bad worse worst new newly old different beautiful wonderful amazing interesting fascinating exciting excited happy happier sad tired awesome fantastic excellent lovely important difficult easy easier simple special
 sure unsure clear real true whole full able unable possible impossible lost confused confusing nervous calm useful helpful valuable meaningful positive negative fresh comfortable uncomfortable enjoyable pleasant unpleasant
-challenging beneficial relaxing rewarding refreshing thoughtful newest touching moving inspiring inspired motivated impressive impressed memorable unforgettable peaceful perfect right wrong okay ok fine proud grateful thankful glad lucky curious eager ready ready free busy short long big small large high low deep wide open
+challenging beneficial relaxing rewarding refreshing thoughtful newest touching moving inspiring inspired motivated impressive impressed memorable unforgettable peaceful perfect right wrong okay ok fine proud grateful thankful glad lucky curious eager ready free busy short long big small large high low deep wide open
 afraid worried anxious stressed overwhelmed helpless frustrated disappointed embarrassed upset angry lonely empty bored boring down blue strange weird awkward embarrassing released popular famous rich`
 
 // thinZH is a Chinese statement of nothing but such words.
@@ -64,6 +64,9 @@ var thinZH = regexp.MustCompile(`^(?:` + strings.Join(strings.Fields(`
 
 // frequency is all that a habit's words may say for a statement to have nothing in it.
 var frequency = set("sometimes often usually always never rarely normally typically everyday daily 每次 经常 常常 平时 通常 总是 偶尔 很少 坚持 习惯")
+
+// thinRunes is how long a statement may be to be looked at: who says more names something.
+const thinRunes = 160
 
 // names reports whether a signal is about something whatever else is said.
 func (r *Rules) names(f finding, p piece) bool {
@@ -87,7 +90,7 @@ var duty = map[string]bool{"need to": true, "have to": true, "must": true, "supp
 // somebody's body, kin or identity is found in is about that.
 func (r *Rules) weighThin(u *unit) {
 	p := u.pieces[0]
-	if u.class != statement || u.explicit || !u.self || !r.passes(u) || len(p.raw) > 400 || strings.ContainsRune(p.norm, masked) {
+	if u.class != statement || u.explicit || !u.self || !r.passes(u) || p.runes() > thinRunes || strings.ContainsRune(p.norm, masked) {
 		return
 	}
 	if slices.ContainsFunc(u.findings, func(f finding) bool { return r.names(f, p) }) {
@@ -97,7 +100,12 @@ func (r *Rules) weighThin(u *unit) {
 	if _, lasting := g.lasting.any(p); lasting {
 		return
 	}
-	taste := u.fires(r.byName[SignalPreference])
+	taste := slices.ContainsFunc(u.findings, func(f finding) bool {
+		return r.signals[f.signal].Name == SignalPreference && !strings.Contains(f.words, "favo") // "one of my favorite films" names none
+	})
+	if taste && !points.MatchString(p.norm) {
+		return // who likes to be alone, or is afraid of failure, has said so
+	}
 	switch body := g.stripLead(p); {
 	case u.lang == english && !thinWords(body, taste), u.lang == chinese && (!thinZH.MatchString(body.norm) || taste && worksZH.MatchString(body.norm)):
 		return
@@ -111,6 +119,9 @@ var (
 	worksEN = set("read reads reading watch watching listen listening film films movie movies book books song songs music game games article articles study studying learn learning")
 	worksZH = regexp.MustCompile(`电影|书|小说|音乐|歌|文章|游戏|读|听|看|学|吃|玩`)
 )
+
+// points is in a taste that is for nothing named: "I enjoy that feeling", "I like things that …".
+var points = regexp.MustCompile(`这|那|它|其|某|各种|一些|许多|东西|\b(this|that|these|those|it|them|things?|something|some|someone|people|different|new|life|lot|lots|much|many|so|experience|experiences|moments?)\b`)
 
 // thinWords reports whether nothing is named in an English statement, which may be one of taste.
 func thinWords(p piece, taste bool) bool {
