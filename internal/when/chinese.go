@@ -26,7 +26,7 @@ var (
 	weekdayZH  = regexp.MustCompile(`(` + thisZH + `)?` + weekZH + `([一二三四五六日天末])`)
 	nearWeekZH = regexp.MustCompile(`(` + thisZH + `)` + weekZH)
 	offsetZH   = regexp.MustCompile(`(` + countZH + `)(天|日|周|週|个星期|個星期|星期|个礼拜|個禮拜|礼拜|禮拜|个月|個月|年)(?:(?:以|之)?(后|後|前))`)
-	closing    = regexp.MustCompile(`[月年]底`)
+	closing    = regexp.MustCompile(`[月年][底末]`)
 	partZH     = regexp.MustCompile(`凌晨|半夜|清晨|早晨|早上|上午|中午|下午|傍晚|晚上|夜里|夜裡|夜裏|深夜|晚间|晚間`)
 	clockZH    = regexp.MustCompile(`(` + digitsZH + `{1,3}|[两兩])(?:点钟|點鐘|点整|點整|点|點|时|時)(?:(半)|(一刻|三刻)|(` + digitsZH + `{1,3})分?)?`)
 )
@@ -186,7 +186,7 @@ func (f *finder) monthsZH() {
 		first := f.day(f.said.Year(), f.said.Month()+time.Month(away(g[1])), 1)
 		f.on(start, end, first.Year(), int(first.Month()), optional(g[2]), true)
 	})
-	f.each(closing, func(start, end int, g []string) { // "月底", "年底": of this month, of this year
+	f.each(closing, func(start, end int, g []string) { // "月底", "年末": of this month, of this year
 		if f.comes(start, numeralsZH+"个個今明去上下这這本后後前") {
 			return
 		}

@@ -43,7 +43,7 @@ var endings = []ending{
 	end("the driving licence is there",
 		`\blearning to drive|\btaking driving lessons|学车|考驾照|学开车`,
 		`\bgot (?:a |the |their |his |her )?(?:driver's|driving) licen[cs]e|\bpassed (?:the |their |his |her )?driving test|拿到了?驾照|考到了?驾照`),
-	end("the engagement is over", `\bengaged\b|\bfianc|订婚|未婚妻|未婚夫`, `\bgot married|\bcalled off the (?:wedding|engagement)|\bbroke off the engagement|结婚了|领证了|退婚|悔婚`),
+	end("the engagement is over", `\bengaged\b|\bfianc|订婚|未婚妻|未婚夫`, `\bgot married|\bcalled off the (?:wedding|engagement)|\bbroke off the engagement|结婚了|领证了|退婚|悔婚|解除了?婚约`),
 	end("the studies are over", `\b(?:in|writing) (?:the |their |his |her )?(?:thesis|dissertation)\b|\bstudent at\b|在读|写(?:毕业)?论文|读大[一二三四]`, `\bgraduated\b|\bsubmitted (?:the |their |his |her )?(?:thesis|dissertation)|毕业了|交了?论文`),
 }
 
@@ -60,6 +60,7 @@ var (
 	cancels   = regexp.MustCompile(`(?i)\b(?:cancelled|canceled|called off|gave up|given up|dropped|abandoned|decided (?:not to|against)|is not going|will not|no longer (?:wants?|plans?|going|planning|needs?|needed|has to|have to|intends?|considering|thinking)|(?:does|do) not (?:need|have) to\b.*\banymore|did not|does not want to|changed (?:his|her|their) mind about)\b|取消|放弃|不去了|不想去|作罢|泡汤|不打算|不准备|不想|不.{1,8}了$|没去|不用|不必|不需要|无需`)
 	finished  = regexp.MustCompile(`(?i)^the user (?:(?:but|and|so|is|are|they|now|all|already|finally) )*(?:done|through|finished)(?: with)?\b|^the user (?:they )?(?:have |has |had )?(?:got|gotten|took|taken) (?:around to|care of|through)\b`)
 	completed = regexp.MustCompile(`(?i)^the user (?:(?:has|have|had|is|are) )*(?:finished|completed|done with|through with|finished with) (?:[a-z]+ing|the|their)\b`)
+	settledEN = regexp.MustCompile(`(?i)^(?:the|their|his|her|all the|all) .+ (?:is|are|has been|have been|was|were) (?:all |now |finally |already )?(?:done|paid|sent|written|bought|[a-z]+ed)$`)
 	notYet    = regexp.MustCompile(`(?i)\b(?:did|has|have|is|are) not\b|没`)
 	// relieved is how somebody begins who is glad of what is done.
 	// setting is where and whom a duty is for, which is left out when it is done.
@@ -94,7 +95,10 @@ func fulfilled(newer, older *reading) string {
 	}
 	object := weighty(m[1])
 	if len(object) == 0 || duty && len(object) < 2 {
-		return ""
+		// "Call the plumber": a verb that plans have, and one word of what. All of it has to be said.
+		if object = spoken(stripTimes(m[1])); !duty || len(object) < 2 {
+			return ""
+		}
 	}
 	struck, isStruck := removalOf(newer)
 	if isStruck && duty && struck.todo() && slices.ContainsFunc(struck.entries, func(entry []string) bool { return sameDuty(m[1], strings.Join(entry, " ")) }) {
@@ -140,6 +144,9 @@ func done(clause string) bool {
 		return doneZH.MatchString(clause)
 	}
 	if finished.MatchString(clause) {
+		return true
+	}
+	if settledEN.MatchString(clause) {
 		return true
 	}
 	m := doneEN.FindStringSubmatch(clause)
@@ -212,7 +219,7 @@ var (
 
 	movedEN     = regexp.MustCompile(`(?i)^(?:the user(?:'s)? )?(.+?) (?:(?:has|have|had|was|is|are|were|been|got) )*(?:moved|rescheduled|postponed|pushed back|pushed|delayed|brought forward|changed|shifted)\b(?: from (.+?))?(?: (?:to|until|till) (.+))?$`)
 	movesEN     = regexp.MustCompile(`(?i)^the user ` + askedToEN + `(?:moved?|rescheduled?|postponed?|pushed back|pushe?d?|push back|delaye?d?|brought forward|bring forward|changed?|shift(?:ed)?) (?:his|her|their|the|a) (.+?)(?: from (.+?))? (?:to|until|till) (.+)$`)
-	cancelledEN = regexp.MustCompile(`(?i)^(?:the user(?:'s)? )?(.+?) (?:(?:has|have|had|was|is|been|got) )+(?:cancelled|canceled|called off)\b.*$`)
+	cancelledEN = regexp.MustCompile(`(?i)^(?:the user(?:'s)? )?(.+?) (?:(?:has|have|had|was|is|been|got) )+(?:(?:cancelled|canceled|called off)\b.*|off(?: now| again| then)?)$`)
 	cancelsEN   = regexp.MustCompile(`(?i)^the user ` + askedToEN + `(?:cancel|cancelled|canceled|called off|call off) (?:his|her|their|the|a) (.+)$`)
 	movedZH     = regexp.MustCompile(`^(?:用户(?:的)?)?(?:要求助手)?(?:把|将)?(?:用户的?)?(.+?)(?:被)?(?:改期到|改签到|改到|改成|改为|改在|推迟到|延期到|延到|提前到|挪到|换到|调到|调整到)了?(.+?)了?$`)
 	cancelledZH = regexp.MustCompile(`^(?:用户(?:的)?)?(?:要求助手)?(?:帮)?(?:用户)?(?:把|将|取消了?)?(?:用户的?)?(.+?)(?:被)?(?:取消|作罢|泡汤|黄|不办|不开|推)?掉?了?$`)

@@ -164,7 +164,7 @@ func repeats(mine, other *reading, cosine float64) bool {
 
 // contradiction reports why the newer statement takes the place of the older one, or "".
 func contradiction(newer, older *reading) string {
-	for _, find := range []func(newer, older *reading) string{conflict, opposed, outgrown, over, fulfilled, recounted, parted} {
+	for _, find := range []func(newer, older *reading) string{conflict, opposed, outgrown, over, fulfilled, recounted, parted, demoted, ceased} {
 		if why := find(newer, older); why != "" {
 			return why
 		}

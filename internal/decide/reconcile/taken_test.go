@@ -143,3 +143,39 @@ func TestChanged(t *testing.T) {
 		t.Errorf("of two, the one named: %+v", got)
 	}
 }
+
+// TestCeased: what is given up takes the place of no more than what it names.
+func TestCeased(t *testing.T) {
+	check(t, decide.TreatSupersede, []pair{
+		{"The user is taking a course in Basque.", "The user dropped out of the Basque course."},
+		{"The user loves how Woolf writes of time.", "The user has lost interest in Woolf."},
+		{"The user really likes the novels of Iris Murdoch.", "The user used to love Iris Murdoch, but she bores them now."},
+		{"The user prefers cycling.", "The user likes walking more than cycling now."},
+		{"The user prefers crime novels.", "The user prefers poetry to crime novels."},
+		{"用户在学冰岛语", "冰岛语用户不学了"},
+		{"用户更喜欢看侦探小说", "比起侦探小说，用户更喜欢看诗集"},
+		{"用户在准备司法考试", "用户放弃司法考试了"},
+	})
+	check(t, decide.TreatAdd, []pair{
+		{"The user is learning Welsh and Breton.", "The user gave up on Welsh."},
+		{"The user is allergic to peanuts.", "The user gave up peanuts."},
+		{"The user hates coffee.", "The user gave up coffee."},
+		{"The user's father plays the harp.", "The user gave up the harp."},
+		{"The user gave up the harp.", "The user's sister gave up the harp."},
+		{"The user sings alto in a community choir.", "The user left the choir's newsletter in the bus."},
+		{"The user has a meeting on Monday about the budget.", "The meeting on Tuesday about the garden is off."},
+		{"The user likes cycling.", "The user likes walking more than cycling."},
+		{"The user prefers walking.", "The user likes walking more than cycling."},
+		{"The user prefers crime novels.", "The user prefers crime films to crime series."},
+		{"The user loves how Woolf writes of time.", "The user has lost interest in Joyce."},
+		{"The user drinks coffee.", "The user no longer drinks coffee in the evening."},
+		{"The user has a Welsh teacher called Owen.", "The user gave up on Welsh."},
+		{"用户在学冰岛语和挪威语", "冰岛语用户不学了"},
+		{"用户对花生过敏", "用户不吃花生了"},
+		{"用户的爸爸会拉二胡", "用户不拉二胡了"},
+		{"用户喜欢喝啤酒", "用户今天不喝啤酒了"},
+		{"用户喜欢看侦探小说", "比起侦探电影，用户更喜欢看侦探小说"},
+		{"用户打算去大连", "青岛用户不去了"},
+		{"用户在船运公司工作", "用户离开船运公司的群了"},
+	})
+}

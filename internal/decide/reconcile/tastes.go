@@ -52,6 +52,8 @@ var (
 	decadeEN   = regexp.MustCompile(`\b([2-9]0)['’]?s\b`)
 	tailOf     = regexp.MustCompile(`(?i)\s+(?:when it comes to|as far as)\s+`)
 	named      = regexp.MustCompile(`^(?:the )?(\p{Lu}[\pL.-]*(?: \p{Lu}[\pL.-]*)*)'s\b`)
+	byEN       = regexp.MustCompile(`^(?:the |all )?[\pL]+ (?:of|by) (\p{Lu}[\pL.-]*(?: \p{Lu}[\pL.-]*)*)$`)
+	howEN      = regexp.MustCompile(`^(?:how|the way)(?: that)? (?:(\p{Lu}[\pL.-]*(?: \p{Lu}[\pL.-]*)*)|(\p{Ll}{4,})) \p{Ll}{3,}(?:s|ed)\b`)
 	// fragment is a part of a sentence without a verb, such as the second of two things that are liked.
 	// findsEN tells a taste by what something is found to be.
 	findsEN = regexp.MustCompile(`(?i)^(.+?) (?:to be )?((?:(?:so|very|really|quite|pretty|more|most|less|rather|too|incredibly|absolutely|truly|just|not|all|that|as|increasingly) )*)(?:(fascinating|interesting|engaging|appealing|compelling|captivating|relaxing|enjoyable|delightful|wonderful|amazing|beautiful|inspiring|exciting|fun|great|charming|delicious)|(boring|dull|tedious|tiresome|annoying|exhausting|overrated|unappealing|disappointing|uninteresting|awful|terrible|unpleasant|repetitive))\b`)
@@ -196,7 +198,10 @@ func findsTo(verb string, rest []string) (object string, good, ok bool) {
 func (t *taste) of(object string) *taste {
 	object = tailOf.ReplaceAllString(decadeEN.ReplaceAllString(object, "19${1}s"), " ")
 	first, _, _ := strings.Cut(strings.ToLower(object), " ")
-	if m := named.FindStringSubmatch(object); m != nil {
+	if m := howEN.FindStringSubmatch(object); m != nil { // "how Woolf writes of time" is told of Woolf
+		object = m[1] + m[2]
+	}
+	if m := firstMatch(object, named, byEN); m != nil {
 		t.name = spoken(m[1])
 		slices.Sort(t.name)
 	}

@@ -21,11 +21,15 @@ var (
 	// "I was hoping you could …": somebody wishes, and the bot is the subject of what is wished.
 	botWishEN = regexp.MustCompile(`^(i|we) (would |am |was |were |are |have been )?(really |just |also |only |kind of )?(hope|hoping|hoped|want|wanted|like|love|need|needed|wish|wished|expect|prefer|appreciate|wonder|wondering|wondered|asking|counting on|thinking)( it)?( if| that| for| maybe| perhaps)*( to)? you\b`)
 	// "I enjoyed our chat", "I'd love to discuss this more", "I wanted to ask you something".
-	talkEN = regexp.MustCompile(`\b(our|this|the|another|your) ([a-z]+ )?(chat|conversation|conversations|discussion|chats|little talk)\b|\b(chat|chatting|chatted|talk|talking|talked|speak|speaking|spoke|discuss|discussing|converse|share|sharing)( about| of)?( [a-z]+){0,4} (with you|to you|you|again|sometime|soon|more|further|for a bit|later)\b|\bto (chat|talk|ask|discuss)$|\b(ask|tell) you\b|\blearn(ed|t)?( so| quite)? (a lot|much|something)( new)?( today| from you| from this)?$|\b(hear|know|see|learn) (more|your|what you|how you|about your)\b`)
+	talkEN = regexp.MustCompile(`\b(our|this|the|another|your|(yesterday|today|last time) 's) ([a-z]+ )?(chat|conversation|conversations|discussion|chats|little talk)\b|\b(chat|chatting|chatted|talk|talking|talked|speak|speaking|spoke|discuss|discussing|converse|share|sharing)( about| of)?( [a-z]+){0,4} (with you|to you|you|again|sometime|soon|more|further|for a bit|later)\b|\bto (chat|talk|ask|discuss)$|\b(stay|keep|remain|be|get) in touch$|\b(stay|keep) in touch and (chat|talk|share)\b|\b(ask|tell) you\b|\blearn(ed|t)?( so| quite)? (a lot|much|something)( new)?( today| from you| from this)?$|\b(hear|know|see|learn) (more|your|what you|how you|about your)\b`)
 	// Somebody of the speaker's own takes part: "I'd love to talk to my boss again".
 	ownTalkEN = regexp.MustCompile(`\b(my|his|her|their) |\b(with|to) (him|her|them)\b`)
-	othersEN  = regexp.MustCompile(`\b(to|with) (my|his|her|their|him|them)\b`)
-	leaveEN   = regexp.MustCompile(`\b(have|need|has|got|gotta|should|must|better|going|ought)( to)?( probably| really| get| be)?( to)? (run|go|going|leave|head out|head off|heading out|sign off|log off|be off|get back to work|get back to it|get started|wrap up|call it a day|call it a night)( on that| to it| now| soon| for now| then)*$`)
+	// What is the speaker's but nobody: "chatting with you has lifted my mood".
+	inwardEN = regexp.MustCompile(`\bmy ((very )?first time|turn|pleasure|stress|mood|mind|day|spirits?|worries|feelings?|heart|thoughts|confidence|energy|anxiety|emotions)\b`)
+	// The talk is the subject.
+	talkActsEN = regexp.MustCompile(`\b(chatting|talking|speaking|sharing|conversations?|chats?|talks?) with you( [a-z]+ly| always| just)? (has|have|had|is|was|feels?|felt|makes?|made|helps?|helped|gives?|gave|brings?|brought|relieve[sd]|calms?|cheers?)\b`)
+	othersEN   = regexp.MustCompile(`\b(to|with) (my|his|her|their|him|them)\b`)
+	leaveEN    = regexp.MustCompile(`\b(have|need|has|got|gotta|should|must|better|going|ought)( to)?( probably| really| get| be)?( to)? (run|go|going|leave|head out|head off|heading out|sign off|log off|be off|get back to work|get back to it|get started|wrap up|call it a day|call it a night)( on that| to it| now| soon| for now| then)*$`)
 	// "I'll keep that in mind": a will to comply, with nothing of its own.
 	promiseEN = regexp.MustCompile(`^(then )?(i|we) (think |guess )?(i )?(will|would|might|may|shall|should|promise to)( [a-z]+ly| also| just| try to| try and| be sure to| make sure to| have to| start to)* (try|give (it|that|this|them|those|these|your|all)|check|look (into|for|up|at)|consider|keep|bear|remember to|make sure|be sure|follow|take (your|that|it|this|these|those|note)|pay( more)? attention|think about|do (my best|that|so|it)|put (it|that|this|these)|practice (it|that|more)|see (how|if|what|about)|let you know|go with|work on (it|that|this)|apply (it|that|these|those|your)|adjust|be careful|be more|continue to|keep up|use (it|that|this|these|those|your))\b`)
 	// "That's all I wanted": the end of the matter.
@@ -39,6 +43,9 @@ var (
 	editEN = regexp.MustCompile(`\b(like|want|wanted|need|needed|looking|trying) to (add|change|update|remove|delete|edit|modify|organi[sz]e|structure|share|provide) (some|a few|several|certain|more|the)? ?(new |additional |other )?(information|detail|details|data|things|items|content|entries|it|them|changes)\b`)
 	// "I enjoy learning about these": it points at what the bot said.
 	pointingEN = regexp.MustCompile(`\b(enjoy|enjoying|enjoyed|like|love|loved|interested|learning|fascinated|intrigued|exploring|thinking|focus|reading)\b.*\b(these|those|them|this|that)( topics?| things?| areas?| subjects?| ideas?| facts?| questions?| concepts?)?$`)
+	// "I'm in the office now": where one is this minute. "As well as keeping at it": a part of a sentence that is not there.
+	hereEN     = regexp.MustCompile(`^i am( still| just| currently| sitting| standing| waiting)? (in|at|on) (the|a|my) ([a-z]+ )?(office|kitchen|bed|bedroom|bathroom|garden|bus|train|tram|metro|subway|plane|car|taxi|park|gym|library|shop|store|supermarket|cafe|restaurant|bar|queue|line|meeting|class|lobby|street|station|airport|balcony|couch|sofa|desk) (right )?now\b`)
+	leftoverEN = regexp.MustCompile(`^(as well as|in addition to|rather than|instead of|along with) [a-z]+ing\b`)
 	// "I'd like to talk about my reading": the topic, and nothing about it yet.
 	// Moods of the moment: "I'm really tired today".
 	moodEN = regexp.MustCompile(`^(today |right now |now )?i (am|feel|am feeling|was) (so |very |really |a bit |a little |quite |pretty |kind of |just |extremely |too |also )*(tired|sad|happy|bored|hungry|sleepy|exhausted|excited|down|good|great|fine|okay|awful|terrible|angry|annoyed|upset|nervous|anxious|relaxed|better)( today| now| right now| tonight| this morning)?$`)
@@ -108,9 +115,11 @@ func aroundEN(p piece) (class, bool) {
 	case has(cueEnd, leaveEN, open), has(cueEnd, closeEN, open), has(cueTo, offEN, open) && !definite(p), moodEN.MatchString(open), has(cueYou, courtesyEN, open) && !definite(p), has(cueYou, thanksEN, open),
 		has(cuePoint, pointingEN, open) && !definite(p) && !p.hasWord("my"):
 		return smallTalk, true
+	case hereEN.MatchString(open) && detail(p, english) == "", leftoverEN.MatchString(open) && !p.hasWord("i", "we"):
+		return smallTalk, true
 	case passingEN(p), has(cueTalk, learnedEN, open) && !definite(p):
 		return smallTalk, true
-	case has(cueTalk, talkEN, open) && !toldEN(open) && !ownTalkEN.MatchString(talkEN.ReplaceAllString(open, "")):
+	case has(cueTalk, talkEN, open) && (talkActsEN.MatchString(open) || !toldEN(open)) && !ownTalkEN.MatchString(inwardEN.ReplaceAllString(talkEN.ReplaceAllString(open, ""), "")):
 		return smallTalk, true
 	case (promiseEN.MatchString(open) || resolves(p)) && !definite(p):
 		return promise, true

@@ -46,7 +46,7 @@ func chineseGrammar() *grammar {
 	fields := func(s string) *index { return indexOf(strings.Fields(s)...) }
 	return &grammar{
 		lead: fields(`嗯 哈 呵呵 嘿嘿 嘻嘻 其实 对了 话说 说起来 说到这个 顺便说一下 顺便说一句 顺便说 顺便提一下 顺便一提 说实话 老实说 讲真的 讲真 说真的 不瞒你说 实不相瞒 我告诉你 告诉你 我跟你说 跟你说 我想跟你说 我和你说 我跟你讲 跟你讲 你知道吗 你知道
-			你好 您好 早上好 上午好 中午好 下午好 晚上好 大家好 谢谢你 谢谢您 谢谢 哎呀 哎 唉 哦 噢 诶 欸 哇 嗨 哈喽 哈啰 另外 还有就是 补充一下 补充一点 反正 总之 是这样的 而且 并且 然后 所以 因此 因为 由于 既然 毕竟 虽然 可是 但是 但 只是 不过 那么 hello hi hey ok okay btw lol emmm emm actually well 呃 额 唔`),
+			你好 您好 早上好 上午好 中午好 下午好 晚上好 大家好 谢谢你 谢谢您 谢谢 哎呀 哎 唉 哦 噢 诶 欸 哇 嗨 哈喽 哈啰 另外 比如说 比如 例如 还有就是 补充一下 补充一点 反正 总之 是这样的 而且 并且 然后 所以 因此 因为 由于 既然 毕竟 虽然 可是 但是 但 只是 不过 那么 hello hi hey ok okay btw lol emmm emm actually well 呃 额 唔`),
 		leadPaused: fields(`好 好的 好吧 好呀 对 对的 对啊 对呀 是 是的 是啊 行 可以 没错 没有 不是 不 不用了 啊 那个 这个 还有 主要是 那 当然 确实 同样 也是 明白 明白了 知道了 了解 懂了 太好了 真的 真的吗 也对 有道理 原来如此 今天天气真好 补充 早 亲 老师 助手 朋友 我的朋友 亲爱的 亲爱的朋友`),
 		filler: fields(`你好 您好 你好啊 嗨 哈喽 早 早安 早上好 上午好 中午好 下午好 晚上好 晚安 再见 拜拜 谢谢 谢谢你 谢谢您 多谢 感谢 非常感谢 谢谢你的建议 谢谢你的帮助 好的 好 好吧 好呀 好滴 好哒 嗯 嗯嗯 嗯好 哦 噢 对 是 是的 对的 没错 行 行吧 可以 可以的 ok okay 哈 哈哈 哈哈哈 哈哈哈哈 呵呵 嘿嘿 嘻嘻
 			明白 明白了 知道了 懂了 收到 了解 原来如此 真的吗 真的假的 不是吧 太好了 太棒了 真棒 不错 挺好 挺好的 厉害 牛 没事 没关系 不客气 不用谢 辛苦了 在吗 在么 在不在 你在吗 先这样 就这样 这样啊 加油 天哪 天啊 我去 我的天 唉 哎 啊 呜呜 确实 当然 当然了 有道理 说得对 你说得对 同意 我同意 算了 随便 都行 都可以 继续 我知道了 我明白了 我懂了 我会试试 我会试试的 我试试 我试试看 我去试试 那我试试 我会考虑 我考虑考虑 我再想想 听起来不错 听上去不错 好主意 不知道 我不知道 无聊 好无聊 好累 好困 好饿 好烦 开心 难过 hi hello hey thanks thx`),
@@ -59,7 +59,7 @@ func chineseGrammar() *grammar {
 		lasting:    fields(`一直 长期 总是 老是 经常 每天 每晚 每次 很久 好久 几年 几个月 多年 从小 慢性 最近 近来 近期 这几天 这段时间 这阵子 有时 常常 年了 个月了 周了 天天 反复 连续`),
 		brief:      fields(`今天 现在 刚才 此刻 有点 今晚 这会儿 好 太`),
 		speech:     fields(`说 认为 觉得 表示 宣布 声称 报道 据说 听说 传闻 写道 主张 提到 告诉`),
-		asOf:       fields(`因为 由于 虽然 自从 既然 尽管 为了 作为 除了 关于 当 每当 只要 只有 无论 不管 随着 通过 等`),
+		asOf:       fields(`因为 由于 虽然 自从 既然 尽管 为了 作为 除了 关于 当 每当 只要 只有 无论 不管 随着 通过 等 比起 相比 相较于 与其`),
 	}
 }
 
@@ -88,11 +88,13 @@ var (
 	// Question words that ask nothing: "什么都吃", "没什么爱好", "不怎么喝酒", "好几个".
 	indefiniteZH = regexp.MustCompile(`(没|没有|不知道|忘了|无论|不管|不|不太|想不起)(什么|怎么|怎样|谁|哪|多少|啥)|(什么|谁|哪[里儿]?|怎么|啥|多少)[^，,]{0,6}(都|也)|(思考|考虑|犹豫|纠结|琢磨|在想)[^，,]*|好几|不知道[^，,]*|多少(有点|有些)|什么的`)
 	treatZH      = regexp.MustCompile(`^(请|麻烦|希望|你|您|可以|就|直接|那|以后|今后|往后|从现在起|从现在开始|从今以后|每次|请你|都|也|跟我|和我|对我|回答|回复|说话|聊天|的时候|时|，|,|能不能|能否)*(叫我|称呼我|喊我|别叫我|不要叫我|用[^，]{1,6}(回答|回复|跟我|和我|说|聊|交流|写)|说(中文|英文|英语|粤语)|讲(中文|英文|粤语)|(别|不要|不用|少用|多用|尽量|简短|简洁|记得|先|都|每次|一直)[^，,]*(我|说|讲|回答|回复|叫|称呼|用|推荐|提醒|问|聊|写|发|表情|简短|简洁|中文|英文|英语|粤语|详细|直接))`)
-	standingZH   = regexp.MustCompile(`以后|今后|往后|从现在|从今|每次|一直|永远|总是|都要|别再|不要再|不用再|叫我|称呼我|喊我|中文|英文|英语|粤语|尽量|简短|简洁|表情|回答|回复`)
-	reactionZH   = regexp.MustCompile(`^我?(也|很|超|真|好|太|非常|挺|特别|真的)*(喜欢|爱|讨厌)(你|它|你的.{0,6}|这个|那个|(这|那)(个|首|篇|段|种|句)?(主意|建议|想法|回答|故事|诗|歌|笑话|答案|方案|名字|点子|推荐|解释|说法|话|比喻))(了|啊|呀|哈|！|!|。|～|~)*$`)
-	plannedZH    = regexp.MustCompile(`^(我|咱|俺)`)
-	treatEN      = regexp.MustCompile(`^(please |you can |you could |you may |just |from now on,? |in the future,? |going forward,? |next time,? |whenever you [a-z ]+, |when you (answer|reply|respond|talk|speak|write)[a-z ]*, )*(call me|refer to me|address me|(always|never) (be|answer|reply|respond|speak|talk|write|use|call|address|start|begin|end|include|give|tell|ask|keep|say|add|explain|show|greet|translate|cite|mention|assume|refer|remind|check|send|make|put|sign|provide|format|suggest|recommend|interrupt|swear|apologi[sz]e|share|bring)\b|don't |do not |stop |only |be |keep |use |answer|reply|respond|speak|talk|write|avoid )`)
-	standingEN   = regexp.MustCompile(`\b(from now on|in the future|going forward|next time|always|never|call me|refer to me as|address me|whenever you|every time|stop (calling|using|saying|asking)|(answer|reply|respond|speak|talk|write)( to me)? in [a-z]+|your (answers|replies|responses|messages)|(don't|do not) (call me|use|ever)|when you (answer|reply|respond|talk))\b`)
+	// 每次都有人要我做给他们吃, 每次和你聊天都很开心: what is so each time. Of a request the bot is the subject, never the object.
+	toldOfZH   = regexp.MustCompile(`^(每次|一直|都|总是|总)+(有|没|是|我|他|她|它|在|会|能|想|觉得|感|很|得|被)|^(每次|一直)[^，,]*(和|跟|与|找|陪|听|向|让|给|看到|想到)(你|您)`)
+	standingZH = regexp.MustCompile(`以后|今后|往后|从现在|从今|每次|一直|永远|总是|都要|别再|不要再|不用再|叫我|称呼我|喊我|中文|英文|英语|粤语|尽量|简短|简洁|表情|回答|回复`)
+	reactionZH = regexp.MustCompile(`^我?(也|很|超|真|好|太|非常|挺|特别|真的)*(喜欢|爱|讨厌)(你|它|你的.{0,6}|这个|那个|(这|那)(个|首|篇|段|种|句)?(主意|建议|想法|回答|故事|诗|歌|笑话|答案|方案|名字|点子|推荐|解释|说法|话|比喻))(了|啊|呀|哈|！|!|。|～|~)*$`)
+	plannedZH  = regexp.MustCompile(`^(我|咱|俺)`)
+	treatEN    = regexp.MustCompile(`^(please |you can |you could |you may |just |from now on,? |in the future,? |going forward,? |next time,? |whenever you [a-z ]+, |when you (answer|reply|respond|talk|speak|write)[a-z ]*, )*(call me|refer to me|address me|(always|never) (be|answer|reply|respond|speak|talk|write|use|call|address|start|begin|end|include|give|tell|ask|keep|say|add|explain|show|greet|translate|cite|mention|assume|refer|remind|check|send|make|put|sign|provide|format|suggest|recommend|interrupt|swear|apologi[sz]e|share|bring)\b|don't |do not |stop |only |be |keep |use |answer|reply|respond|speak|talk|write|avoid )`)
+	standingEN = regexp.MustCompile(`\b(from now on|in the future|going forward|next time|always|never|call me|refer to me as|address me|whenever you|every time|stop (calling|using|saying|asking)|(answer|reply|respond|speak|talk|write)( to me)? in [a-z]+|your (answers|replies|responses|messages)|(don't|do not) (call me|use|ever)|when you (answer|reply|respond|talk))\b`)
 )
 
 // stripLead drops what is said before the matter itself.
@@ -140,6 +142,8 @@ func (g *grammar) bound(p piece, n int) bool {
 		return strings.HasPrefix(rest, "尔滨") || strings.HasPrefix(rest, "士奇") || strings.HasPrefix(rest, "佛") || strings.HasPrefix(rest, "利")
 	case "so":
 		return len(p.words) > 1 && set1(p.words[1].norm, "many", "much", "far")
+	case "besides", "plus", "like": // "Besides tea, I like …"
+		return !pauses(rest) && len(p.words) > 1 && !set1(p.words[1].norm, "i", "we", "my", "our", "the", "he", "she", "they", "it", "that")
 	case "and", "but", "also", "hi":
 		return len(p.words) < 2
 	}
@@ -166,7 +170,7 @@ func (g *grammar) classifyZH(p piece, asked bool) class {
 	switch {
 	case hypotheticalZH.MatchString(strings.TrimRight(p.norm, "，。,. ！!")):
 		return hypothetical
-	case !plannedZH.MatchString(p.norm) && treatZH.MatchString(p.norm) && standingZH.MatchString(p.norm) && !p.has("吗") && !p.has("这个问题", "这道题", "下面", "以下", "这段", "这首", "这篇", "介绍", "翻译", "解释", "写一", "写个"):
+	case !plannedZH.MatchString(p.norm) && treatZH.MatchString(p.norm) && standingZH.MatchString(p.norm) && !toldOfZH.MatchString(p.norm) && !p.has("吗") && !p.has("这个问题", "这道题", "下面", "以下", "这段", "这首", "这篇", "介绍", "翻译", "解释", "写一", "写个"):
 		return treatment
 	case reactionZH.MatchString(p.norm):
 		return smallTalk
@@ -188,7 +192,7 @@ func (g *grammar) classifyZH(p piece, asked bool) class {
 		return question
 	case questionEndZH.MatchString(p.norm) && (p.has("吗") || p.has("你") && questionWordZH.MatchString(p.norm)) && !strings.HasSuffix(p.norm, "什么"):
 		return question
-	case questionWordZH.MatchString(indefiniteZH.ReplaceAllString(p.norm, "")) && (p.has("你") || !selfFirst || strings.HasPrefix(p.norm, "我应该") || strings.HasPrefix(p.norm, "我该")):
+	case questionWordZH.MatchString(indefiniteZH.ReplaceAllString(strings.ReplaceAll(p.norm, "有没有", "是否有"), "")) && (p.has("你") || !selfFirst || strings.HasPrefix(p.norm, "我应该") || strings.HasPrefix(p.norm, "我该")):
 		return question
 	case hearsayZH(g, p):
 		return hearsay

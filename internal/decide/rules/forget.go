@@ -24,7 +24,7 @@ var (
 	withdrawalsEN = []*regexp.Regexp{
 		regexp.MustCompile(`^(?:forget|unlearn|stop remembering|stop thinking|erase from your memory|delete from your memory) (?:that|the fact that)?:? ?((?:i|i'm|i've|i’m|i’ve|im|my|we|our|me) [^,.;!?]+)`),
 		regexp.MustCompile(`^(?:forget|delete|erase|remove|drop|wipe)(?: about)? (?:everything|anything|all|what|whatever|all of what|the things?|the stuff|those things|the memory|the memories|your memory|your memories|any memory|any memories|every memory)(?: that)?(?: (?:i|i've|i have|i’ve)(?: just| ever| once| already| previously| have)? (?:told you|said|mentioned|shared|wrote|written)(?: to you| earlier| before)?| you(?:'ve|’ve| have| may have| still)?(?: all)? (?:know|knew|remember|remembered|stored|saved|learned|learnt|have|got|noted)(?: down)?)? (?:about|of|on|regarding|concerning) (?:the |an? )?([^,.;!?]+)`),
-		regexp.MustCompile(`^forget(?: about)? ((?:my|our) [^,.;!?]+)`),
+		regexp.MustCompile(`^forget(?: about)? ((?:(?:where|how|what|who|when) )?(?:my|our|(?:where|how|who|when) (?:i|we)) [^,.;!?]+)`),
 		regexp.MustCompile(`^(?:delete|erase|remove|wipe|drop) ((?:my|our|the fact that (?:i|my|we)|that (?:i|my|we)) [^,.;!?]+?) (?:from|in|out of) (?:your |the )?(?:memory|memories|notes|records?)`),
 		regexp.MustCompile(`^(?:do not|don't|don’t|dont|never|no longer) (?:remember|store|keep|save)(?: that| the fact that| anything about| what i (?:said|told you) about)? ((?:my|our|i|i'm|i’m|we) [^,.;!?]+?) (?:any ?more|any longer|from now on)`),
 		regexp.MustCompile(`^stop (?:remembering|storing|keeping|saving)(?: that| the fact that| anything about| what i (?:said|told you) about)? ((?:my|our|i|i'm|i’m|we) [^,.;!?]+)`),
@@ -39,6 +39,7 @@ var (
 		regexp.MustCompile(`^忘了((?:我|咱)[^，,。；;！!？?]+?)吧`),
 		// 把我的地址从记忆里删掉, 把关于我前任的记忆删掉, 把我说的工资忘掉
 		regexp.MustCompile(`^把(?:你)?(?:知道的|记得的|记住的)?(?:关于|有关)?([^，,。；;！!？?]+?)(?:从你?的?记忆(?:里|中|里面)|的(?:全部|所有)?(?:记忆|记录))(?:都|全|全都|给|全部)*(?:删|清|抹|忘|去)(?:掉|除|了|空|记|去)?`),
+		regexp.MustCompile(`^把(?:关于|有关)([^，,。；;！!？?]+?)的(?:事|事情|东西|内容|信息|一切)?(?:都|全|全都|全部|给)*(?:删|清|抹|忘)(?:掉|除|了|空)`),
 		regexp.MustCompile(`^把(?:关于|有关)?(我[^，,。；;！!？?]+?)(?:都|全|全都|给)*(?:忘掉|忘了|忘记)(?:吧)?[。！!？?～~，, ]*$`),
 		// 别再记我的地址了, 不要再记住我喜欢猫, 不用记得我的生日了
 		regexp.MustCompile(`^(?:以后)?(?:别|不要|不用|不必|无需)再(?:记住|记着|记得|记录|记|保存|存着?|留着)([^，,。；;！!？?]+)`),

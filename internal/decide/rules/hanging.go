@@ -55,7 +55,7 @@ var (
 	saysWhoEN = regexp.MustCompile(`^(he|she|it|this|these|those|that|they) (is|was|'s|are|were)( also| now| not| still)? (my|our|me|the (first|second|last|only) time)\b`)
 	acting    = set("is was are were will would may might can could has have makes make made helps help helped affects affect affected gives gave 's")
 	// "I like the actors and the plot": parts of a thing unnamed.
-	partOfEN = regexp.MustCompile(`\b(enjoy|enjoyed|like|liked|love|loved|hate|hated|admire|appreciate) the (actors?|actress|plot|story|storyline|ending|characters?|lyrics|melody|soundtrack|author|acting|cast|atmosphere|flavou?r|taste|texture|scenery)( and (the )?[a-z]+)?$`)
+	partOfEN = regexp.MustCompile(`\b(enjoy|enjoyed|like|liked|love|loved|hate|hated|admire|appreciate) the (actors?|actress|plot|story|storyline|ending|characters?|lyrics|melody|soundtrack|author|acting|cast|atmosphere|flavou?r|taste|texture|scenery)( (and|or|especially|particularly|mainly)( the)? [a-z]+)*$`)
 	// The noun follows: "When he was three, my son …".
 	cataphoraEN = set("when while before after since although though if once as until because")
 )

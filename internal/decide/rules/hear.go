@@ -229,6 +229,7 @@ func (r *Rules) settle(h *heard, u *unit) {
 		}
 	}
 	if !r.lean(h, u) {
+		r.weighThin(u)
 		h.units = append(h.units, u)
 	}
 }
@@ -252,8 +253,8 @@ var (
 	tiedEN       = regexp.MustCompile(`^(but|so|because|since|although|though|which|who|where|or|then|except|whereas|while|when|if|unless|yet|not|especially|plus)\b`)
 	ownSubjectEN = regexp.MustCompile(`^(i\b|i'|im\b|ive\b|my\b|we\b|we'|our\b)`)
 	// unfinishedEN ends what goes on after a comma: "I used to like it, but lately, …".
-	unfinishedEN = regexp.MustCompile(`\b(but|and|though|yet|so) (lately|recently|now|these days|nowadays|today|then|since then|over time|in the end|honestly|actually|(after|since|when|while|with|because of|once|thanks to) [^,]+)[, ]*$`)
-	danglingZH   = regexp.MustCompile(`(后|时|之后|以后|之前|以前|以来|的时候|期间|开始|起)[，,]?$`)
+	unfinishedEN = regexp.MustCompile(`\b(but|and|though|yet|so) (lately|recently|now|these days|nowadays|today|then|since then|over time|in the end|honestly|actually|(after|since|when|while|with|because of|due to|owing to|despite|in spite of|given|once|thanks to) [^,]+)[, ]*$`)
+	danglingZH   = regexp.MustCompile(`(后|时|之后|以后|之前|以前|以来|的时候|期间|开始|起)[，,]?$|^(而|但)?(在|从|对|对于|就)[^我，,]{1,20}(中|里|方面|来说|看来|而言)[，,]?$`)
 )
 
 // joins reports whether a clause continues a unit rather than standing on its own.

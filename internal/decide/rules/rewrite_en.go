@@ -143,7 +143,7 @@ func (t *retelling) mention(first, later string) {
 // coordinated retells "my wife and I" and returns the position after it, or 0.
 func (t *retelling) coordinated(i int) int {
 	if t.copula(i) {
-		return 0 // "He is my boss and I like him"
+		return 0 // "He is my boss and I like him", "There is a leak in my kitchen and I …"
 	}
 	var names []string
 	j := i
@@ -170,12 +170,15 @@ func (t *retelling) coordinated(i int) int {
 	return 0
 }
 
-// copula reports whether a form of "be" stands before position i.
+// beforeObject are forms of "be" and prepositions: what follows is no subject.
+var beforeObject = set("is was are were be in at on from about of near by under over through into inside")
+
+// copula reports whether a form of "be" or a preposition stands before position i.
 func (t *retelling) copula(i int) bool {
 	for j := i - 1; j >= 0; j-- {
 		if t.in[j].word {
 			low := t.in[j].low
-			return set1(low, "is", "was", "are", "were", "be") || strings.HasSuffix(low, "'s")
+			return beforeObject[low] || strings.HasSuffix(low, "'s")
 		}
 	}
 	return false

@@ -12,14 +12,15 @@ const kinZH = "妈爸哥姐弟妹爷奶叔舅姑"
 
 // ownedZH follow 我 without 的 and belong to the speaker.
 var ownedZH = indexOf(strings.Fields(`妈妈 爸爸 妈 爸 父亲 母亲 父母 爹 娘 老婆 老公 妻子 丈夫 太太 先生 媳妇 爱人 对象 男朋友 女朋友 男友 女友 未婚夫 未婚妻 前任 前男友 前女友 前妻 前夫 儿子 女儿 闺女 孩子 宝宝 娃 小孩
-	哥哥 哥 姐姐 姐 弟弟 弟 妹妹 妹 表弟 表妹 表哥 表姐 堂弟 堂妹 堂哥 堂姐 爷爷 奶奶 爷 奶 外公 外婆 姥姥 姥爷 叔叔 叔 舅舅 舅 阿姨 姑姑 姑 姨妈 侄子 侄女 外甥 孙子 孙女 岳父 岳母 公公 婆婆 家人 亲戚 朋友 好朋友 最好的朋友 闺蜜 哥们 兄弟 死党 发小
-	大学同学 高中同学 初中同学 小学同学 同学 室友 舍友 同事 老板 领导 上司 老师 导师 学生 邻居 房东 公司 单位 学校 部门 团队 小组 班 班级 宿舍 小区 老家 家乡 生日 名字 网名 昵称 邮箱 手机 手机号 电话 电脑 微信 车 猫 狗 英文名 宠物 偶像 爱好 梦想 城市 地区 社区 球队 舞蹈队 乐队`)...)
+	哥哥 哥 姐姐 姐 弟弟 弟 妹妹 妹 表弟 表妹 表哥 表姐 堂弟 堂妹 堂哥 堂姐 爷爷 奶奶 爷 奶 外公 外婆 姥姥 姥爷 叔叔 叔 舅舅 舅 阿姨 姑姑 姑 姨妈 大姨 二姨 小姨 姨 大伯 伯父 伯母 伯 大舅 小舅 舅妈 婶婶 婶 姑父 姨父 小舅子 大舅子 小姨子 大姑子 小姑子 姐夫 妹夫 嫂子 弟媳 儿媳 女婿 干妈 干爸 外孙 外孙女 师傅 师父 徒弟 侄子 侄女 外甥 孙子 孙女 岳父 岳母 公公 婆婆 家人 亲戚 朋友 好朋友 最好的朋友 闺蜜 哥们 兄弟 死党 发小
+	大学室友 高中室友 大学老师 高中老师 初中老师 小学老师 大学导师 老同学 前同事 前老板 前女朋友 前男朋友 合伙人 搭档 队友 战友 教练 大学同学 高中同学 初中同学 小学同学 同学 室友 舍友 同事 老板 领导 上司 老师 导师 学生 邻居 房东 公司 单位 学校 部门 团队 小组 班 班级 宿舍 小区 老家 家乡 生日 名字 网名 昵称 邮箱 手机 手机号 电话 电脑 微信 车 猫 狗 英文名 宠物 偶像 爱好 梦想 城市 地区 社区 球队 舞蹈队 乐队`)...)
 
 // keptZH hold 我 without meaning the speaker.
 var keptZH = indexOf("自我", "我国", "忘我", "大我", "小我", "我行我素", "敌我", "唯我独尊", "你我", "我的世界")
 
 var (
-	reciprocalZH = regexp.MustCompile(`^(们|们俩|俩|们两个)[^，,]{0,4}(认识|相识|互相|彼此|在一起|吵架|分手|约好|一见|同居|恋爱)`)
+	reciprocalZH = regexp.MustCompile(`^(们|们俩|俩|们两个)[^，,]{0,4}(认识|相识|互相|彼此|在一起|吵架|分手|约好|一见|同居|恋爱)|^们(?:俩|两个)?[^，,]{0,6}(见面|联系|相处|和好)`)
+	yearsZH      = regexp.MustCompile(`^[0-9一二两三四五六七八九十几半]+(多)?(岁|个月|年)`)
 	ownSubject   = regexp.MustCompile(`^(我|俺|他|她|它|你|您|大家|咱)`)
 	trailingZH   = regexp.MustCompile(`(哈哈+|呵呵|嘿嘿|嘻嘻|呜呜+|哎|啦|呀|哦|噢|哈|嘛|喔|哟|lol|hh+|233+)+$`)
 )
@@ -27,14 +28,22 @@ var (
 // rewriteZH retells a Chinese piece: 我 becomes 用户. It reports false when the speaker is not named in it, or when
 // replacing would be doubtful.
 func rewriteZH(p piece) (string, bool) {
-	p = dropRequestZH(p)
+	p = withoutThinkingZH(dropRequestZH(p))
 	if doubtfulZH(p) {
 		return "", false
 	}
 	var b strings.Builder
 	named := false
 	kept := slices.DeleteFunc(keptZH.find(p), func(h hit) bool { // "告诉你我…" is no "you and I"
-		return h.phrase == "你我" && endsWithAny(p.norm[:h.start], "告诉", "跟", "给", "向", "问", "让", "对", "和")
+		switch h.phrase {
+		case "你我":
+			return endsWithAny(p.norm[:h.start], "告诉", "跟", "给", "向", "问", "让", "对", "和")
+		case "自我": // 来自我的家乡
+			return endsWithAny(p.norm[:h.start], "来", "出")
+		case "大我", "小我": // 弟弟小我五岁
+			return yearsZH.MatchString(p.norm[h.end:])
+		}
+		return false
 	})
 	others := p.has("他们", "她们") // so "they" would be taken for them
 	clauseHasUser := false      // 用户 stands earlier in this clause
@@ -72,6 +81,14 @@ func rewriteZH(p piece) (string, bool) {
 		return "", false
 	}
 	return tidyZH(b.String()), true
+}
+
+// withoutThinkingZH drops 我想 before what the speaker thinks of themselves: 我想我会辞职.
+func withoutThinkingZH(p piece) piece {
+	if strings.HasPrefix(p.norm, "我想我") {
+		return p.from(len("我想"))
+	}
+	return p
 }
 
 // userZH is what stands for 我 before the given rest, and how many bytes of the rest it replaces too.

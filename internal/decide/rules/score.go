@@ -21,6 +21,7 @@ type assessment struct {
 	findings []finding
 	self     bool // the speaker is its subject, owner or object
 	hanging  bool // it is about something that it does not name
+	thin     bool // none of its words names anything
 }
 
 func (r *Rules) weight(name string) int {
@@ -133,7 +134,9 @@ func (r *Rules) disregardEveryday(g *grammar, p piece, at map[int]string) {
 		return
 	}
 	_, lasting := g.lasting.any(p)
-	special := lasting || definite(p) || !finishedEN.MatchString(p.norm) && !strings.Contains(p.norm, "了")
+	_, planned := at[r.byName[SignalPlan]] // "I want to take a walk" is of this day; who wants to learn to swim is about more
+	planned = planned && !learningZH.MatchString(p.norm)
+	special := lasting || definite(p) || !planned && !finishedEN.MatchString(p.norm) && !strings.Contains(p.norm, "了")
 	for j := range at {
 		special = special || !set1(r.signals[j].Name, SignalEveryday, SignalExperience, SignalHabit, SignalPlan, SignalPlace, SignalAboutUser)
 	}
@@ -141,6 +144,8 @@ func (r *Rules) disregardEveryday(g *grammar, p piece, at map[int]string) {
 		delete(at, i)
 	}
 }
+
+var learningZH = regexp.MustCompile(`学|教|练|办|开|比赛|\b(learn|teach|open|join)`)
 
 // finishedEN tells what is over or of this minute.
 var finishedEN = regexp.MustCompile(`\b(went|had|took|did|just|today|tonight|this (morning|evening|afternoon)|been to)\b`)
@@ -279,6 +284,9 @@ func (r *Rules) reason(a assessment) string {
 	}
 	if a.hanging {
 		parts = append(parts, fmt.Sprintf("about something unnamed (%+d)", -hangingPenalty))
+	}
+	if a.thin {
+		parts = append(parts, "nothing in it is named")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -36,7 +36,7 @@ func (p piece) after(at int) string {
 var (
 	// verbs follow these: subjects, auxiliaries, adverbs, "to" and "and".
 	beforeVerb = set(`i we you they he she who kids children parents both and or but not to do does did would will can could may might should used
-		also really always never usually often still actually just quite especially particularly mostly mainly definitely absolutely generally sometimes 's`)
+		longer also really always never usually often still actually just quite especially particularly mostly mainly definitely absolutely generally sometimes 's`)
 	// doing words follow these: forms of "be", verbs of beginning and going on, and of taste.
 	beforeDoing = set(`am are was were been be start started starting began begin keep kept busy enjoy enjoyed enjoying love loved like liked hate hated
 		currently now just still also longer been actually always mostly mainly really stop stopped quit finish finished practice avoid by for while after before spent spend spending of at into about on i and`)
@@ -72,8 +72,12 @@ func idle(name string, h hit, p piece) bool {
 		}
 	case SignalPlan:
 		switch next := p.after(h.end); h.phrase {
+		case "about to": // of this minute: "about to faint", not "about to move"
+			return !lastingFuture[next]
 		case "thinking about", "thinking of", "considering":
 			return !own[next] && !strings.HasSuffix(next, "ing") && !deliberating.MatchString(p.norm[h.end:])
+		case "我得", "我还得", "我需要", "我必须":
+			return notDueZH.MatchString(p.norm[h.end:])
 		case "need to", "needed to", "have to", "needs to", "must", "supposed to":
 			return notDue[next] || editing[next] && !hasTime(p) && !p.hasWord("today")
 		}
@@ -82,6 +86,13 @@ func idle(name string, h hit, p piece) bool {
 	case SignalOccupation:
 		if field[h.phrase] {
 			return !predicateZH.MatchString(p.norm[:h.start])
+		}
+		if strings.HasPrefix(h.phrase, "work") { // "it doesn't seem to be working"
+			near := p.before(h.start, 5)
+			subject := slices.IndexFunc(near, func(w string) bool {
+				return set1(w, "i", "we", "my", "he", "she", "who", "it", "this", "that", "nothing")
+			})
+			return subject >= 0 && set1(near[subject], "it", "this", "that", "nothing")
 		}
 	case SignalIdentity:
 		switch h.phrase {
@@ -99,6 +110,9 @@ func idle(name string, h hit, p piece) bool {
 	}
 	return false
 }
+
+// notDueZH is what one has to do in the conversation or in general: 我得承认, 我需要更多的时间.
+var notDueZH = regexp.MustCompile(`^(要|先|再|离开|回去|去|好好|多|更|尽快|马上|赶紧|到|了|以|的|一[些点个]|你|您|说|讲|承认|想|考虑|走|睡|吃|喝|休息|放松|知道|了解|明白|思考|面对|努力|保持|提高|提升|继续|坚持|学会|注意|冷静|改变|调整|时间|帮|支持|鼓励|建议|安慰|有|是|看)`)
 
 // What one needs to do this minute or in the conversation is nothing to be done: "I need to know", "I have to say".
 var notDue = set(`know ask see say admit agree go run leave head understand find check think talk tell get be have wonder wait confess hear look learn remember

@@ -366,7 +366,7 @@ func (s sentence) clauses() []piece {
 }
 
 // questionHeadZH is what a Chinese question may begin with before its question words.
-var questionHeadZH = regexp.MustCompile(`(那|请问|不知道|你|您|我|有没|觉得|认为|说|到底|应该|该|还|有)+$`)
+var questionHeadZH = regexp.MustCompile(`(那|请问|不知道|你|您|我|有没|觉得|认为|说|到底|应该|应|该|还|有)+$`)
 
 // interrogative words begin a question, or a clause that depends on the one before: "I think of her and how I miss her".
 var interrogative = set("what where when why how who which whose")

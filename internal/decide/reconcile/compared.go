@@ -1,0 +1,61 @@
+package reconcile
+
+import "regexp"
+
+// Who likes one thing more than another says of the other that it is not what they prefer. "Prefers tea to coffee" takes the place of
+// "prefers coffee"; of "likes coffee" only when it tells that this is so now.
+
+var (
+	moreEN = []*regexp.Regexp{
+		regexp.MustCompile(`(?i)^the user (?:[a-z]+ ){0,4}?more (?:into|of an?|fond of|drawn to|interested in|keen on|about) (.+?) than(?: of| into| an?| to| in| about)* (.+)$`),
+		regexp.MustCompile(`(?i)^the user (?:[a-z]+ ){0,3}?(?:likes?|loves?|enjoys?) (.+?) (?:more|better) than (.+)$`),
+		regexp.MustCompile(`(?i)^the user (?:[a-z]+ ){0,3}?prefers? (.+?) (?:to|over|rather than) (.+)$`),
+	}
+	moreZH = []*regexp.Regexp{
+		regexp.MustCompile(`^(?:用户)?(?:比起|相比|与|和|跟)(.+?)(?:相比)?;用户?(?:现在|最近|如今|还是)*更(?:喜欢|爱|偏爱|想)(.+)$`),
+		regexp.MustCompile(`^用户(?:现在|最近|如今)*(?:喜欢|爱)(.+?)(?:胜过|多过|超过)(.+)$`),
+	}
+	prefersEN = regexp.MustCompile(`(?i)\bprefers?\b|\bmore\b`)
+	nowadays  = regexp.MustCompile(`(?i)\b(?:now|these days|nowadays|lately|recently|anymore)\b|现在|如今|最近`)
+	prefersZH = regexp.MustCompile(`更|偏爱|胜过`)
+)
+
+// lesser is what a statement likes less than something else, and whether it says that this is so now.
+func lesser(r *reading) (object string, now bool) {
+	text := commaless(r.text)
+	now = nowadays.MatchString(text)
+	for _, re := range moreEN {
+		for _, c := range r.clauses {
+			if m := re.FindStringSubmatch(c); m != nil {
+				return trailing.ReplaceAllString(m[2], ""), now
+			}
+		}
+	}
+	if m := moreZH[0].FindStringSubmatch(text); m != nil {
+		return m[1], now
+	}
+	if m := firstMatch(text, moreZH[1]); m != nil {
+		return m[2], now
+	}
+	return "", false
+}
+
+// demoted reports why the newer statement takes the place of an older one that prefers what is now liked less, or "".
+func demoted(newer, older *reading) string {
+	if len(older.clauses) != 1 || negativeEN.MatchString(older.text) || negativeZH.MatchString(older.text) || whose(newer) != whose(older) {
+		return ""
+	}
+	object, now := lesser(newer)
+	if object == "" || !now && !prefersEN.MatchString(older.text) && !prefersZH.MatchString(older.text) {
+		return ""
+	}
+	if other, _ := lesser(older); other != "" {
+		return ""
+	}
+	known := spoken(older.clauses[0])
+	words := spoken(object)
+	if named := without(words, activities); len(named) > 0 && within(named, known) && within(without(known, activities), words) {
+		return "something else is preferred to it"
+	}
+	return ""
+}
