@@ -1,0 +1,97 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+func (r *running) setZone(t *testing.T, user, zone string) {
+	t.Helper()
+	must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{
+		Scope: &memsidecarv1.Scope{UserId: user}, Settings: &memsidecarv1.UserSettings{TimeZone: zone},
+	}))(t)
+}
+
+// TestDigestNoMidnight: where the clock is put forward at midnight, the day before and that day have what was said on them.
+func TestDigestNoMidnight(t *testing.T) {
+	r := serve(t, "digest.interval=0")
+	r.setZone(t, "u", "America/Havana") // there 2026-03-08 begins at 01:00, which is 05:00 UTC
+	r.appendTo(t, direct("u"), on("2026-03-07T12:00:00Z", said("我喜欢爬黄山。")), on("2026-03-08T04:30:00Z", said("我喜欢喝乌龙茶。")),
+		on("2026-03-08T05:30:00Z", said("我喜欢打羽毛球。")), on("2026-03-09T03:30:00Z", said("我喜欢下围棋。")))
+	want := map[string]string{"2026-03-07": "喜欢=爬黄山 喜欢=喝乌龙茶", "2026-03-08": "喜欢=打羽毛球 喜欢=下围棋"}
+	for day, told := range want {
+		if d := r.summarize(t, direct("u"), day); d.GetDay() != day || preferences(d) != told || d.GetWaitingCount() != 0 {
+			t.Errorf("the digest of %s is that of %s, with %s and %d waiting; want %s", day, d.GetDay(), preferences(d), d.GetWaitingCount(), told)
+		}
+	}
+	var listed []string
+	request := &memsidecarv1.ListDigestsRequest{Scope: direct("u"), PageSize: 1}
+	for {
+		page := must(r.digests().ListDigests(t.Context(), request))(t)
+		for _, d := range page.GetDigests() {
+			listed = append(listed, d.GetDay()+" "+preferences(d))
+		}
+		if request.PageToken = page.GetNextPageToken(); request.GetPageToken() == "" {
+			break
+		}
+	}
+	if got, all := strings.Join(listed, "; "), "2026-03-08 "+want["2026-03-08"]+"; 2026-03-07 "+want["2026-03-07"]; got != all {
+		t.Errorf("listed are %s; want %s", got, all)
+	}
+}
+
+// TestNotebookDates: the notebook has the dates that the user's own calendar had, as what is retrieved has.
+func TestNotebookDates(t *testing.T) {
+	notes := t.TempDir()
+	r := serve(t, "digest.interval=0", "digest.export_dir="+notes, "time_zone=UTC")
+	for user, c := range map[string]struct{ zone, want string }{
+		"shanghai": {"Asia/Shanghai", "2026-11-20"}, "lima": {"America/Lima", "2026-11-19"}, "nowhere": {"", "2026-11-19"},
+	} {
+		if c.zone != "" {
+			r.setZone(t, user, c.zone)
+		}
+		r.appendTo(t, direct(user), on("2026-11-19T23:30:00Z", said("我喜欢喝乌龙茶。")))
+		r.summarize(t, direct(user), c.want)
+		book := must(r.digests().GetNotebook(t.Context(), &memsidecarv1.GetNotebookRequest{Scope: direct(user)}))(t).GetNotebook()
+		file := string(must(os.ReadFile(filepath.Join(notes, "default", user, "MEMORY.md")))(t))
+		found := must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct(user), Query: "乌龙茶"}))(t).GetPromptContext()
+		if line := "乌龙茶 (" + c.want + ")\n"; !strings.Contains(book.GetMarkdown(), line) || !strings.Contains(file, line) || !strings.Contains(found, "["+c.want+"]") {
+			t.Errorf("of %s the notebook is\n%s\nits file\n%s\nand retrieved is\n%s", user, book.GetMarkdown(), file, found)
+		}
+	}
+}
+
+// TestNotesBesideTrouble: a notebook is read and written although what somebody wrote into it cannot be taken in, and a day's
+// file that could not be written comes with the next.
+func TestNotesBesideTrouble(t *testing.T) {
+	notes := t.TempDir()
+	folder := filepath.Join(notes, "default", "u")
+	blocked := filepath.Join(folder, "2026-11-01.md")
+	mustDo(t, os.MkdirAll(blocked, 0o700)) // no file can be put there
+	r := serve(t, "digest.interval=0", "session.memorize_every=0", "digest.export_dir="+notes, "time_zone=UTC", "limits.namespace_memories=1")
+	say := func(day, text string) {
+		r.appendTo(t, direct("u"), on(day+"T10:00:00Z", said(text)))
+		r.summarize(t, direct("u"), day)
+	}
+	say("2026-11-01", "我喜欢喝乌龙茶。")
+	mustDo(t, os.Remove(blocked))
+	path := filepath.Join(folder, "MEMORY.md")
+	mustDo(t, os.WriteFile(path, []byte("- 我的医生姓陈\n"), 0o600))
+	book := must(r.digests().GetNotebook(t.Context(), &memsidecarv1.GetNotebookRequest{Scope: direct("u")}))(t).GetNotebook()
+	if !strings.Contains(book.GetMarkdown(), "乌龙茶") || strings.Contains(book.GetMarkdown(), "陈") {
+		t.Errorf("the notebook is\n%s", book.GetMarkdown())
+	}
+	say("2026-11-02", "我喜欢爬黄山。") // one too many
+	for file, want := range map[string]string{path: "乌龙茶", blocked: "乌龙茶", filepath.Join(folder, "2026-11-02.md"): "黄山"} {
+		if text := string(must(os.ReadFile(file))(t)); !strings.Contains(text, want) {
+			t.Errorf("%s is\n%s", filepath.Base(file), text)
+		}
+	}
+	if text := string(must(os.ReadFile(path))(t)); !strings.HasPrefix(text, "- 我的医生姓陈\n") {
+		t.Errorf("what somebody wrote is not in\n%s", text)
+	}
+}
