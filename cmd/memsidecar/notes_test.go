@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -93,5 +96,38 @@ func TestNotesBesideTrouble(t *testing.T) {
 	}
 	if text := string(must(os.ReadFile(path))(t)); !strings.HasPrefix(text, "- 我的医生姓陈\n") {
 		t.Errorf("what somebody wrote is not in\n%s", text)
+	}
+}
+
+// TestTopicsAfterForgetting: what others said long ago is still found in its time, after somebody's words were taken out of the
+// session around it.
+func TestTopicsAfterForgetting(t *testing.T) {
+	r := serve(t)
+	talk := func(user string) *memsidecarv1.Scope { return within(group(user, "g"), "talk") }
+	r.appendTo(t, talk("a"), on("2026-11-10T10:00:00Z", said("大家好")))
+	r.appendTo(t, talk("b"), on("2026-11-01T10:00:00Z", said("周末去打羽毛球吗？")), on("2026-11-20T10:00:00Z", said("今天吃火锅")),
+		on("2026-11-01T10:01:00Z", said("羽毛球拍我带了。")), on("2026-11-20T10:01:00Z", said("火锅店订好了")))
+	r.appendTo(t, talk("c"), on("2026-11-10T11:00:00Z", said("好的")))
+	r.appendTo(t, talk("a"), on("2026-11-10T12:00:00Z", said("走吧")))
+	topics := func(day int) string {
+		from := time.Date(2026, 11, day, 0, 0, 0, 0, time.UTC)
+		found := must(r.sessions().GetTopics(t.Context(), &memsidecarv1.GetTopicsRequest{
+			Scope: talk("a"), AfterTime: timestamppb.New(from), BeforeTime: timestamppb.New(from.AddDate(0, 0, 1)),
+		}))(t)
+		var words []string
+		for _, topic := range found.GetTopics() {
+			words = append(words, topic.GetText())
+		}
+		return strings.Join(words, " ")
+	}
+	for _, when := range []string{"before", "after"} {
+		if first, last := topics(1), topics(20); first != "羽毛球" || last != "火锅" {
+			t.Errorf("%s somebody is forgotten the topics are %q and %q", when, first, last)
+		}
+		must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: "c"}}))(t)
+	}
+	s := must(r.sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: talk("a")}))(t).GetSession()
+	if first, last := s.GetFirstMessageTime().AsTime(), s.GetLastMessageTime().AsTime(); first.Day() != 1 || last.Day() != 20 {
+		t.Errorf("the session began on %s and ended on %s", first, last)
 	}
 }
