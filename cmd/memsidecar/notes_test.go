@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,5 +130,45 @@ func TestTopicsAfterForgetting(t *testing.T) {
 	s := must(r.sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: talk("a")}))(t).GetSession()
 	if first, last := s.GetFirstMessageTime().AsTime(), s.GetLastMessageTime().AsTime(); first.Day() != 1 || last.Day() != 20 {
 		t.Errorf("the session began on %s and ended on %s", first, last)
+	}
+}
+
+// TestDigestOfManySessions: what waits is considered before a day is told, whichever of somebody's many sessions it waits in.
+func TestDigestOfManySessions(t *testing.T) {
+	r := serve(t, "digest.interval=0")
+	for i := range 60 {
+		scope := within(direct("u"), fmt.Sprint("s", i))
+		r.appendTo(t, scope, answered("你好"))
+		if i == 59 {
+			r.appendTo(t, scope, said("我喜欢喝乌龙茶。"))
+		}
+	}
+	r.summarize(t, direct("u"), "")
+	last := must(r.sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: within(direct("u"), "s59")}))(t).GetSession()
+	if last.GetUnconsideredCount() != 0 || len(r.list(t, direct("u"))) != 1 {
+		t.Errorf("of the newest session %d messages wait, and remembered is %v", last.GetUnconsideredCount(), r.list(t, direct("u")))
+	}
+}
+
+// TestDeleteCrowdedSession: the memories of everybody go with a session, also of those whom it has no room to name.
+func TestDeleteCrowdedSession(t *testing.T) {
+	r := serve(t, "session.memorize_every=0", "digest.enabled=false", "history.vectors=0")
+	var crowd []*memsidecarv1.Message
+	for i := range 1003 {
+		m := said("大家好")
+		m.SpeakerId = fmt.Sprint("u", i)
+		if crowd = append(crowd, m); len(crowd) == 501 || i == 1002 {
+			r.appendTo(t, within(group("u0", "g"), "party"), crowd...)
+			crowd = nil
+		}
+	}
+	for _, user := range []string{"u0", "u1001", "u1002"} {
+		must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{
+			Scope: within(group(user, "g"), "party"), Memory: &memsidecarv1.Memory{Text: user + " likes snow."},
+		}))(t)
+	}
+	done := must(r.sessions().DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: within(group("u0", "g"), "party"), DeleteMemories: true}))(t)
+	if done.GetMemoryCount() != 3 || done.GetMessageCount() != 1003 || len(r.list(t, group("u1002", "g"))) != 0 {
+		t.Errorf("deleted were %v, and left is %v", done, r.list(t, group("u1002", "g")))
 	}
 }
