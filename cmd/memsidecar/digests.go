@@ -80,7 +80,9 @@ type digests struct {
 // newDigests puts the parts together. The keeper is not started.
 func newDigests(p *parts) *digests {
 	cfg := &p.cfg
-	d := &digests{log: p.log, store: sqlite.NewDigests(p.storage), notebook: &notebook.Keeper{Memories: p.store, Settings: p.settings}}
+	d := &digests{log: p.log, store: sqlite.NewDigests(p.storage), notebook: &notebook.Keeper{
+		Memories: p.store, Settings: p.settings, Location: p.location,
+	}}
 	parts := digest.Parts{
 		Store: d.store, Settings: p.settings, Memories: p.store, Vectors: p.vectorizer,
 		Topics: topics.NewCounter(redactedSource{sqlite.NewTopics(p.storage), p.redactor}), Extractor: redactedFindings{chosenExtractor{p.models}, p.redactor},
@@ -89,6 +91,7 @@ func newDigests(p *parts) *digests {
 	if cfg.Digest.ExportDir != "" {
 		d.files = &notebook.Files{
 			Dir: cfg.Digest.ExportDir, MaxEntries: cfg.Notebook.MaxEntries, Memories: p.store, Vectors: p.vectorizer, Settings: p.settings,
+			Location: p.location, Log: p.log,
 		}
 		d.notebook.Files = d.files
 		parts.Changed = func(ctx context.Context, user memory.User, days []string) {

@@ -182,15 +182,16 @@ func quotes(a, b *Entry) bool {
 
 // dateOf reads a date such as 2026-11-20 as a day in a time zone: from its first moment to that of the next day.
 func dateOf(date string, zone *time.Location) (from, before time.Time, err error) {
-	from, err = time.ParseInLocation(time.DateOnly, date, zone)
+	day, err := time.Parse(time.DateOnly, date)
 	if err != nil {
 		return from, before, err
 	}
+	from = memory.StartOfDay(day.Year(), day.Month(), day.Day(), zone)
 	return from, nextDay(from, zone), nil
 }
 
 // nextDay is the first moment of the day after, where the user is.
 func nextDay(at time.Time, zone *time.Location) time.Time {
 	year, month, day := at.In(zone).Date()
-	return time.Date(year, month, day+1, 0, 0, 0, 0, zone)
+	return memory.StartOfDay(year, month, day+1, zone)
 }

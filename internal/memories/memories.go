@@ -45,6 +45,7 @@ type Settings interface {
 // Sessions is the part of session.Store that moving out, deleting and forgetting need.
 type Sessions interface {
 	Get(ctx context.Context, v session.Viewer, sessionID string) (session.Session, error)
+	Participants(ctx context.Context, namespace, sessionID string) ([]string, error)
 	Delete(ctx context.Context, v session.Viewer, sessionID string) (session.Deleted, error)
 	Sessions(ctx context.Context, user memory.User, after string, limit int) (sessions []session.Session, next string, err error)
 	OwnMessages(ctx context.Context, user memory.User, sessionID string, after int64, limit int) ([]session.Message, error)

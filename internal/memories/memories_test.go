@@ -147,6 +147,10 @@ func (t talks) Get(context.Context, session.Viewer, string) (session.Session, er
 	return session.Session{ID: "s", Participants: []string{"u", "v"}}, t.step("session")
 }
 
+func (t talks) Participants(context.Context, string, string) ([]string, error) {
+	return []string{"u", "v"}, t.step("participants")
+}
+
 func (t talks) Delete(context.Context, session.Viewer, string) (session.Deleted, error) {
 	return session.Deleted{Messages: 5, Considerations: 6}, t.step("delete session")
 }

@@ -36,13 +36,19 @@ func (k *Keeper) deleteSession(ctx context.Context, v session.Viewer, id string,
 	if why := v.MayWrite(&s); why != "" {
 		return r, fmt.Errorf("%w: session %q cannot be deleted from here: %s", memory.ErrPrecondition, id, why)
 	}
-	release, err := k.barAll(ctx, s.Namespace, s.Participants)
+	participants := s.Participants
+	if len(participants) >= session.MaxNamed { // there may be more than it names
+		if participants, err = k.Sessions.Participants(ctx, s.Namespace, id); err != nil {
+			return r, err
+		}
+	}
+	release, err := k.barAll(ctx, s.Namespace, participants)
 	if err != nil {
 		return r, err
 	}
 	defer release()
 	if withMemories {
-		for _, participant := range s.Participants {
+		for _, participant := range participants {
 			deleted, err := k.deleteLearned(ctx, memory.User{Namespace: s.Namespace, ID: participant}, &s)
 			r.Memories += deleted
 			if err != nil {
@@ -59,7 +65,7 @@ func (k *Keeper) deleteSession(ctx context.Context, v session.Viewer, id string,
 	if r.Deleted, err = k.Sessions.Delete(ctx, v, id); err != nil {
 		return r, err
 	}
-	for _, participant := range s.Participants {
+	for _, participant := range participants {
 		k.Rewrite(context.WithoutCancel(ctx), memory.User{Namespace: s.Namespace, ID: participant})
 	}
 	return r, nil

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -51,35 +52,69 @@ type Files struct {
 	Memories   Memories
 	Vectors    decide.Vectors
 	Settings   Settings
+	Location   *time.Location // for dates, for users who set no time zone
+	Log        *slog.Logger
 
-	mu    sync.Mutex               // files are written one after the other
-	taken map[memory.User][32]byte // hash of what was taken in last, so that reading a notebook costs nothing
+	mu     sync.Mutex               // files are written one after the other
+	taken  map[memory.User][32]byte // hash of what was taken in last, so that reading a notebook costs nothing
+	missed map[memory.User][]string // days that could not be written: they are with the next
 }
 
 // Write writes the digests of the days, and the notebook, after it has taken in what people wrote.
 func (f *Files) Write(ctx context.Context, user memory.User, days []string) error {
-	if err := f.TakeIn(ctx, user); err != nil {
-		return err
+	err := f.TakeIn(ctx, user)
+	if err != nil { // their words stay where they are, and nobody needs to wait for the rest
+		err = fmt.Errorf("taking in what people wrote: %w", err)
 	}
+	return errors.Join(err, f.write(ctx, user, days))
+}
+
+func (f *Files) write(ctx context.Context, user memory.User, days []string) error {
 	v := digest.Viewer{User: user, Seen: digest.Seen{Audience: memory.Everything()}}
-	for _, day := range days {
-		d, err := f.Digests.Get(ctx, v, day, "")
-		if err != nil {
-			return err
-		}
-		text, err := f.Digests.Markdown(&d)
-		if err != nil {
-			return err
-		}
-		if err := f.put(user, day+".md", text); err != nil {
+	days = f.withMissed(user, days)
+	for i, day := range days {
+		if err := f.writeDay(ctx, v, day); err != nil {
+			f.miss(user, days[i:])
 			return err
 		}
 	}
-	n, err := read(ctx, f.Memories, f.Settings, v, f.MaxEntries, "")
+	k := Keeper{Memories: f.Memories, Settings: f.Settings, Location: f.Location}
+	n, err := k.read(ctx, v, f.MaxEntries, "")
 	if err != nil {
 		return err
 	}
 	return f.put(user, FileName, n.Markdown())
+}
+
+func (f *Files) writeDay(ctx context.Context, v digest.Viewer, day string) error {
+	d, err := f.Digests.Get(ctx, v, day, "")
+	if err != nil {
+		return err
+	}
+	text, err := f.Digests.Markdown(&d)
+	if err != nil {
+		return err
+	}
+	return f.put(v.User, day+".md", text)
+}
+
+// withMissed adds the days that could not be written before.
+func (f *Files) withMissed(user memory.User, days []string) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	days = slices.Concat(f.missed[user], days)
+	delete(f.missed, user)
+	slices.Sort(days)
+	return slices.Compact(days)
+}
+
+func (f *Files) miss(user memory.User, days []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.missed == nil || len(f.missed) >= maxTaken {
+		f.missed = map[memory.User][]string{}
+	}
+	f.missed[user] = slices.Concat(f.missed[user], days)
 }
 
 // Rewrite writes all files that the user has anew, because something that they may tell was deleted.
@@ -242,7 +277,7 @@ func (f *Files) TakeIn(ctx context.Context, user memory.User) error {
 	return err
 }
 
-// maxTaken is of how many users it is known what was taken in.
+// maxTaken is of how many users it is known what was taken in, and what could not be written.
 const maxTaken = 10_000
 
 // same reports whether the same was taken in before.
@@ -266,6 +301,7 @@ func (f *Files) writtenIn(user memory.User, file fs.DirEntry) (entries []vectors
 	if err != nil {
 		return nil, err
 	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // of some editors
 	for _, text := range statements(outside(string(bytes.ToValidUTF8(data, nil)))) {
 		entries = append(entries, written(user, file.Name(), text, info.ModTime()))
 	}
@@ -292,6 +328,7 @@ func (f *Files) Forget(user memory.User) (n int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.taken, user)
+	delete(f.missed, user)
 	dir := f.folder(user)
 	names, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/lexical"
@@ -42,6 +43,7 @@ type Notebook struct {
 	Sections  []Section
 	Entries   int
 	Truncated bool // there are more
+	location  *time.Location
 }
 
 // Section has the memories of a kind, the newest first.
@@ -54,6 +56,7 @@ type Section struct {
 type Keeper struct {
 	Memories Memories
 	Settings Settings
+	Location *time.Location // for dates, for users who set no time zone
 	// Files are where people read and write the notebook, too. Optional.
 	Files *Files
 }
@@ -62,21 +65,22 @@ type Keeper struct {
 // else that of the memories.
 func (k *Keeper) Get(ctx context.Context, v digest.Viewer, most int, language string) (Notebook, error) {
 	if k.Files != nil {
-		if err := k.Files.TakeIn(ctx, v.User); err != nil {
-			return Notebook{}, err
+		if err := k.Files.TakeIn(ctx, v.User); err != nil && ctx.Err() == nil { // what is remembered can be read all the same
+			k.Files.Log.Warn("what people wrote into their files was not taken in; it is tried again when the notebook is read or written",
+				"folder", k.Files.Dir, "error", err)
 		}
 	}
-	return read(ctx, k.Memories, k.Settings, v, most, language)
+	return k.read(ctx, v, most, language)
 }
 
-func read(ctx context.Context, memories Memories, settings Settings, v digest.Viewer, most int, language string) (Notebook, error) {
+func (k *Keeper) read(ctx context.Context, v digest.Viewer, most int, language string) (Notebook, error) {
 	var n Notebook
 	kept := map[memory.Kind][]memory.Memory{}
 	known := map[memory.Kind][]similar.Text{}
 	query := vectorstore.ListQuery{Filter: vectorstore.Filter{Audience: v.Audience, AgentID: v.AgentID}, Limit: pageSize}
 	var text strings.Builder
 	for more := true; more && !n.Truncated; more = query.After != "" {
-		page, err := memories.List(ctx, v.User, query)
+		page, err := k.Memories.List(ctx, v.User, query)
 		if err != nil {
 			return n, err
 		}
@@ -103,10 +107,11 @@ func read(ctx context.Context, memories Memories, settings Settings, v digest.Vi
 			n.Sections = append(n.Sections, Section{kind, kept[kind]})
 		}
 	}
-	user, err := settings.Get(ctx, v.User)
+	user, err := k.Settings.Get(ctx, v.User)
 	if err != nil {
 		return n, err
 	}
+	n.location = user.Location(k.Location)
 	switch {
 	case language != "":
 		n.Language = language
@@ -157,7 +162,7 @@ func (n *Notebook) Markdown() string {
 	for _, s := range n.Sections {
 		b.WriteString("\n## " + words.kinds[s.Kind] + "\n")
 		for _, m := range s.Memories {
-			b.WriteString("- " + prompt.Markdown(m.Text) + " (" + m.ObservedAt.Format("2006-01-02") + ")\n")
+			b.WriteString("- " + prompt.Markdown(m.Text) + " (" + m.ObservedAt.In(n.location).Format(time.DateOnly) + ")\n")
 		}
 	}
 	if n.Truncated {

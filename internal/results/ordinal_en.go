@@ -11,6 +11,7 @@ var (
 		"please", "pls", "thanks", "ok", "okay", "yes", "i", "i'd", "i'll", "would", "like", "want", "take", "choose", "pick", "select", "show", "me",
 		"open", "give", "play", "go", "with", "download", "watch", "read", "buy", "let's", "see", "try",
 	}
+	wondering        = [][]string{{"what", "about"}, {"how", "about"}, {"make", "it"}}
 	politeAfterWords = []string{"please", "pls", "thanks", "thank", "you", "then"}
 	numberWords      = []string{"number", "no", "nr", "num", "#"}
 	itemWords        = []string{
@@ -37,6 +38,9 @@ func englishOrdinal(text string) (Ordinal, bool) {
 		text = strings.ReplaceAll(text, mark, " "+mark+" ")
 	}
 	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n.,!?;:()-", r) })
+	if len(words) > 2 && slices.ContainsFunc(wondering, func(w []string) bool { return slices.Equal(words[:2], w) }) {
+		words = words[2:]
+	}
 	for i := 0; len(words) > 0 && (slices.Contains(politeWords, words[0]) || i > 0 && words[0] == "to"); i++ { // I want to see
 		words = words[1:]
 	}

@@ -13,7 +13,11 @@ func TestOrdinals(t *testing.T) {
 		"请帮我下载第三部": 3, "看看第三个": 3, "第一个": 1, "头一个": 1, "首个": 1, "第两个": 2, "第零个": 0,
 		"最后一个": -1, "最後一個": -1, "最后一部电影": -1, "最后": -1, "最后的": -1, "最后那个": -1, "末尾": -1, "我要最后一个": -1,
 		"倒数第一个": -1, "倒数第二个": -2, "倒數第二個": -2, "倒数第3": -3, "倒数第二部电影": -2,
+		"好的，第三个": 3, "嗯，第三个": 3, "好,3": 3, "对，第三个": 3, "还是第三个吧": 3, "换成第三个": 3, "换第三部": 3, "再看第二个": 2, "3呗": 3, "第三个可以": 3,
+		"第三个也可以": 3, "3号电影": 3, "第三种方案": 3, "方案三": 3, "序号为3": 3, "最后的那个": -1, "最后面的那个": -1, "最下面那个": -1, "最下面一个": -1,
+		"最底下那部": -1, "末尾那个": -1, "末个": -1, "最上面": 1, "最上面的": 1, "最上面一个": 1, "最前面的那个": 1,
 
+		"what about 3?": 3, "how about the third one?": 3, "make it 3": 3,
 		"three": 3, "Three": 3, "twenty-one": 21, "number three": 3, "No. 3": 3, "no.3": 3, "nr 3": 3, "item 3": 3, "option 3": 3, "movie three": 3,
 		"item number 3": 3, "the number three": 3, "number one": 1, "one": 1,
 		"third": 3, "the third": 3, "the third one": 3, "The third one, please!": 3, "3rd": 3, "the 3rd one": 3, "twenty-first": 21, "the twentieth": 20,
@@ -32,8 +36,8 @@ func TestNoOrdinals(t *testing.T) {
 	for _, text := range []string{
 		"", " ", "?", "你好", "hello", "查询最新的电影信息", "#", "-1", "3.5", "1,2", "3 or 4", "3/4", "1-3", "http://x/3", "/mv/823D", "3D",
 		"三个", "三部电影", "来三部", "两个", "来一首", "来首歌", "前三个", "最后两个", "最后三部电影", "第九区", "看第九区", "第七封印", "第一滴血", "第三个问题", "第三次",
-		"最后的武士", "一二三", "第", "第个", "个", "号", "倒数", "倒数三", "上一个", "都要", "第三和第四个", "十二个", "三体", "一代宗师",
-		"three movies", "3 movies", "The Third Man", "First Blood", "The Last Emperor", "last three", "the one", "no", "no thanks", "at last", "you first",
+		"最后的武士", "一二三", "最后个", "最后部", "好几个", "换一个", "换一部", "再来一个", "可以", "好", "行", "对", "第三个不可以", "不要第三个", "第一个和第三个", "一部分", "第", "第个", "个", "号", "倒数", "倒数三", "上一个", "都要", "第三和第四个", "十二个", "三体", "一代宗师",
+		"three movies", "3 movies", "The Third Man", "First Blood", "The Last Emperor", "last three", "the one", "what about it", "make it", "no", "no thanks", "at last", "you first",
 		"one more", "first and second", "two of them", "the last three", "III", "seconds", "third time", "twenty thirty",
 	} {
 		if got, ok := ParseOrdinal(text); ok {

@@ -18,20 +18,23 @@ var (
 		"我想要", "我想看", "我想听", "我想读", "我想买", "我想", "我要看", "我要", "我选择", "我选", "我就要", "我看", "我",
 		"请帮我", "请给我", "请", "麻烦你", "麻烦", "帮我", "帮忙", "给我", "就要", "就是", "就", "那就", "那么", "那", "想要", "想看", "要",
 		"选择", "选", "看看", "看一下", "看", "下载", "打开", "播放", "查看", "查一下", "点开", "点", "听", "读", "买", "来", "是", "列表里的", "列表中的", "里面的",
+		"好的", "好", "嗯", "行", "对", "可以", "还是", "换成", "换", "改成", "再看",
 	}
 	politeAfter = []string{
-		"谢谢你", "谢谢", "多谢", "就行了", "就行", "就好了", "就好", "好了", "可以吗", "行吗", "好吗", "吧", "呢", "呀", "啊", "哦", "哈", "喽", "了", "的",
+		"谢谢你", "谢谢", "多谢", "就行了", "就行", "就好了", "就好", "好了", "也可以", "就可以", "可以", "即可", "可以吗", "行吗", "好吗", "吧", "呢", "呀", "啊", "哦", "哈", "喽", "呗", "了", "的",
 	}
 	measures = []string{
 		"个", "部", "条", "项", "款", "号", "本", "首", "篇", "集", "种", "位", "名", "家", "只", "张", "件", "份", "支", "场", "道", "则", "样", "行",
 		"台", "辆", "间", "套", "双", "片", "段", "期",
 	}
-	// What stands for the last and the first: alone, and before a measure word.
-	lastOnes = []string{"最后", "最末", "末尾", "最后面"}
-	lastOf   = []string{"最后一", "最后1", "最后那", "最后那一", "最后面那", "最末一", "末"}
-	firstOf  = []string{"头一", "头", "首", "最前面那", "最上面那"}
-	things   = []string{
-		"电视剧", "电影", "影片", "片子", "剧", "结果", "选项", "链接", "论文", "文章", "新闻", "歌曲", "歌", "书", "视频", "商品", "条目", "项目", "东西", "答案",
+	// What stands for the last and the first: alone, and before a measure word, which may have 一 or 那 before it.
+	lastOnes  = []string{"最后", "最末", "末尾", "最后面", "最下面", "最底下"}
+	lastOf    = []string{"最后", "最末", "末尾", "最后面", "最下面", "最底下", "末"}
+	firstOnes = []string{"最前面", "最上面"}
+	firstOf   = []string{"头", "首", "最前面", "最上面"}
+	those     = []string{"那一", "那", "一", "1"}
+	things    = []string{
+		"方案", "电视剧", "电影", "影片", "片子", "剧", "结果", "选项", "链接", "论文", "文章", "新闻", "歌曲", "歌", "书", "视频", "商品", "条目", "项目", "东西", "答案",
 	}
 )
 
@@ -72,32 +75,46 @@ func bareChineseOrdinal(text string) (Ordinal, bool) {
 	}
 	number, marked := strings.CutPrefix(text, "第")
 	if !marked {
-		number = cutAny(number, []string{"编号", "序号", "选项", "号码", "no."}, func(s, word string) (string, bool) {
+		number = cutAny(number, []string{"编号为", "编号", "序号为", "序号是", "序号", "选项", "方案", "号码", "no."}, func(s, word string) (string, bool) {
 			rest, ok := strings.CutPrefix(s, word)
 			marked = marked || ok
 			return rest, ok
 		})
 	}
-	if !marked && !fromEnd && slices.Contains(lastOnes, number) {
-		return -1, true
+	if !marked && !fromEnd {
+		switch {
+		case slices.Contains(lastOnes, number):
+			return -1, true
+		case slices.Contains(firstOnes, number):
+			return 1, true
+		}
 	}
 	if n, ok := digitsOrChinese(number); ok { // alone: "三", "第3", "倒数第二"
 		return ended(n, fromEnd), n >= 0 && (marked || !fromEnd)
 	}
-	bare := counted(number)
+	bare, measure := counted(number)
 	switch {
-	case bare == number:
+	case measure == "":
 		return 0, false
 	case marked:
-	case slices.Contains(lastOf, bare):
+	case among(lastOf, bare):
 		return -1, !fromEnd
-	case slices.Contains(firstOf, bare):
+	case among(firstOf, bare):
 		return 1, !fromEnd
-	case !strings.HasSuffix(number, "号"): // 三个 is how many
+	case measure != "号": // 三个 is how many
 		return 0, false
 	}
 	n, ok := digitsOrChinese(bare)
 	return ended(n, fromEnd), ok && (marked || !fromEnd)
+}
+
+// among reports whether a text is one of the words, with 一 or 那 after it or not.
+func among(words []string, text string) bool {
+	if slices.Contains(words, text) {
+		return len(text) <= len("头") // 最后个 nobody says
+	}
+	before := strings.TrimSuffix(cutAny(text, those, strings.CutSuffix), "的")
+	return before != text && slices.Contains(words, before)
 }
 
 func ended(n Ordinal, fromEnd bool) Ordinal {
@@ -107,13 +124,11 @@ func ended(n Ordinal, fromEnd bool) Ordinal {
 	return n
 }
 
-// counted removes what is counted: a measure word, with a thing after it or not. Without one the text stays as it is.
-func counted(text string) string {
+// counted removes what is counted: a measure word, with a thing after it or not. Without one there is no measure.
+func counted(text string) (bare, measure string) {
 	without := cutAny(text, things, strings.CutSuffix)
-	if bare := cutAny(without, measures, strings.CutSuffix); bare != without {
-		return bare
-	}
-	return text
+	bare = cutAny(without, measures, strings.CutSuffix)
+	return bare, without[len(bare):]
 }
 
 var (

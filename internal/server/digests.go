@@ -9,6 +9,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/notebook"
+	"github.com/memsidecar/memsidecar/internal/session"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -112,20 +113,27 @@ func (s *digestService) considerWaiting(ctx context.Context, user memory.User) e
 	if policy := s.Conversations.Policy(user.Namespace); off || !policy.Enabled || policy.MemorizeEvery == 0 {
 		return nil
 	}
-	found, _, err := s.Sessions.Sessions(ctx, user, "", sessionsForDigest)
-	if err != nil {
-		return err
-	}
-	for _, waiting := range found {
-		if waiting.Unconsidered == 0 || waiting.MemorizeEvery != nil && *waiting.MemorizeEvery == 0 {
-			continue
-		}
-		_, err := s.Considerer.ConsiderSession(ctx, decide.SessionRequest{
-			Scope: memory.Scope{Namespace: user.Namespace, UserID: user.ID, Channel: waiting.Channel, SessionID: waiting.ID},
-			Wait:  waitForDigest,
-		})
-		if err != nil && !errors.Is(err, memory.ErrNotFound) { // deleted meanwhile
+	considered, after := 0, ""
+	for more := true; more; more = after != "" {
+		var page []session.Session
+		if page, after, err = s.Sessions.Sessions(ctx, user, after, maxPageSize); err != nil {
 			return err
+		}
+		for i := range page {
+			waiting := &page[i]
+			if waiting.Unconsidered == 0 || waiting.MemorizeEvery != nil && *waiting.MemorizeEvery == 0 {
+				continue
+			}
+			if considered++; considered > sessionsForDigest {
+				return nil
+			}
+			_, err := s.Considerer.ConsiderSession(ctx, decide.SessionRequest{
+				Scope: memory.Scope{Namespace: user.Namespace, UserID: user.ID, Channel: waiting.Channel, SessionID: waiting.ID},
+				Wait:  waitForDigest,
+			})
+			if err != nil && !errors.Is(err, memory.ErrNotFound) { // deleted meanwhile
+				return err
+			}
 		}
 	}
 	return nil

@@ -33,6 +33,8 @@ type Store interface {
 	// List returns a page of the sessions that the viewer sees, the one that changed last first. next is empty on the last
 	// page.
 	List(ctx context.Context, v Viewer, after string, limit int) (sessions []Session, next string, err error)
+	// Participants returns all who take part, also those whom a Session does not name, in the order in which they came in.
+	Participants(ctx context.Context, namespace, sessionID string) ([]string, error)
 	// Update changes a session that the viewer may write to.
 	Update(ctx context.Context, v Viewer, sessionID string, p Patch) (Session, error)
 	// Current returns the id of the user's current session in the viewer's channel, in a group else that of the group;

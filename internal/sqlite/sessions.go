@@ -214,6 +214,30 @@ func (s *Sessions) Get(ctx context.Context, v session.Viewer, sessionID string) 
 	return got, err
 }
 
+// Participants implements session.Store.
+func (s *Sessions) Participants(ctx context.Context, namespace, sessionID string) (all []string, err error) {
+	err = s.db.Read(ctx, func(q Querier) error {
+		found, err := findSession(ctx, q, namespace, sessionID, "")
+		if err != nil {
+			return err
+		}
+		if found == nil {
+			return errNoSession(sessionID)
+		}
+		rows, err := q.Query(ctx, `SELECT u.user_id FROM session_participants p CROSS JOIN users u ON u.id = p.user_row
+			WHERE p.session_row = ? ORDER BY p.number`, found.row)
+		if err != nil {
+			return err
+		}
+		all, err = collect(rows, func(scan func(...any) error) (id string, err error) {
+			err = scan(&id)
+			return id, err
+		})
+		return err
+	})
+	return all, err
+}
+
 // Update implements session.Store.
 func (s *Sessions) Update(ctx context.Context, v session.Viewer, sessionID string, p session.Patch) (got session.Session, err error) {
 	at := p.At.Truncate(time.Microsecond).UTC()

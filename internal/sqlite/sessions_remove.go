@@ -62,6 +62,15 @@ func collectRows(rows *sql.Rows) ([]int64, error) {
 	})
 }
 
+// whenSaid are times of messages of a session: those at its ends, and the first and the last of people.
+const whenSaid = `
+	SELECT said_at FROM (SELECT said_at FROM session_messages WHERE session_row = ?1 ORDER BY position LIMIT 1) UNION ALL
+	SELECT said_at FROM (SELECT said_at FROM session_messages WHERE session_row = ?1 ORDER BY position DESC LIMIT 1) UNION ALL
+	SELECT said_at FROM (SELECT said_at FROM session_messages INDEXED BY session_messages_by_time
+		WHERE session_row = ?1 AND role = 'user' AND withheld = 0 ORDER BY said_at LIMIT 1) UNION ALL
+	SELECT said_at FROM (SELECT said_at FROM session_messages INDEXED BY session_messages_by_time
+		WHERE session_row = ?1 AND role = 'user' AND withheld = 0 ORDER BY said_at DESC LIMIT 1)`
+
 // shrink deletes messages and brings their sessions up to date. It returns the sessions.
 func shrink(ctx context.Context, tx *Tx, messages []removed) (sessions []int64, err error) {
 	if err := removeMessages(ctx, tx, messages); err != nil {
@@ -90,11 +99,11 @@ func shrink(ctx context.Context, tx *Tx, messages []removed) (sessions []int64, 
 	}
 	for _, row := range sessions {
 		l := losses[row]
-		// When it began and ended is told by what is left at its ends; looking for the earliest would cost the session.
+		// When it began and ended is told by what is left at its ends, and by what people said, of which there is an index: the
+		// topics of a period are looked for between the two. Looking through the rest would cost the session.
 		_, err := tx.Exec(ctx, `UPDATE sessions SET messages = messages - ?2, user_messages = user_messages - ?3,
 			unconsidered = unconsidered - ?4,
-			first_said_at = (SELECT said_at FROM session_messages WHERE session_row = ?1 ORDER BY position LIMIT 1),
-			last_said_at = (SELECT said_at FROM session_messages WHERE session_row = ?1 ORDER BY position DESC LIMIT 1),
+			first_said_at = (SELECT min(said_at) FROM (`+whenSaid+`)), last_said_at = (SELECT max(said_at) FROM (`+whenSaid+`)),
 			oldest_at = coalesce((SELECT received_at FROM session_messages WHERE session_row = ?1 ORDER BY position LIMIT 1),
 				active_at, oldest_at) WHERE row = ?1`, row, l.messages, l.people, l.waiting)
 		if err != nil {

@@ -249,7 +249,7 @@ func (f *finder) daysZH() {
 				end += len("上")
 			}
 		}
-		f.add(start, end, f.today().AddDate(0, 0, days), Day, true, withPart(part))
+		f.add(start, end, later(f.today(), days), Day, true, withPart(part))
 	})
 }
 
@@ -280,14 +280,14 @@ func (f *finder) weeksZH() {
 			if g[1] == "" {
 				open = isOpen
 			}
-			f.add(start, end, f.monday(away(g[1])).AddDate(0, 0, 5), Weekend, true, open)
+			f.add(start, end, later(f.monday(away(g[1])), 5), Weekend, true, open)
 			return
 		}
 		if g[1] == "" {
 			f.add(start, end, f.coming(time.Weekday((days+1)%7)), Day, true, isWeekday, isOpen)
 			return
 		}
-		f.add(start, end, f.monday(away(g[1])).AddDate(0, 0, days), Day, true, isWeekday)
+		f.add(start, end, later(f.monday(away(g[1])), days), Day, true, isWeekday)
 	})
 	f.each(nearWeekZH, func(start, end int, g []string) {
 		if f.comes(start, "晚早每网網马馬身街路线線") || f.follows(end, "围圍边邊期岁歲转轉杰傑六一二三四五日天末刊身") && !measureZH.MatchString(f.after(min(len(f.text), end+len("一")), 12)) {

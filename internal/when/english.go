@@ -204,7 +204,7 @@ func (f *finder) daysEN() {
 		case strings.HasSuffix(word, "evening"):
 			part = Evening
 		}
-		f.add(start, end, f.today().AddDate(0, 0, days), Day, true, withPart(part))
+		f.add(start, end, later(f.today(), days), Day, true, withPart(part))
 	})
 }
 
@@ -259,9 +259,9 @@ func (f *finder) weekday(start, end int, which, name string) {
 	}
 	switch strings.ToLower(which) {
 	case "next":
-		f.add(start, end, f.monday(1).AddDate(0, 0, sinceMonday(d)), Day, true, isWeekday)
+		f.add(start, end, later(f.monday(1), sinceMonday(d)), Day, true, isWeekday)
 	case "last", "past", "this past":
-		f.add(start, end, f.coming(d).AddDate(0, 0, -7-7*boolInt(d == f.said.Weekday())), Day, true, isWeekday)
+		f.add(start, end, later(f.coming(d), -7-7*boolInt(d == f.said.Weekday())), Day, true, isWeekday)
 	case "this":
 		t := f.coming(d)
 		if d == f.said.Weekday() {
@@ -292,7 +292,7 @@ func (f *finder) periodsEN() {
 		if strings.EqualFold(g[1], "the") {
 			open = isOpen
 		}
-		f.add(start, end, f.monday(weeks).AddDate(0, 0, 5), Weekend, true, open)
+		f.add(start, end, later(f.monday(weeks), 5), Weekend, true, open)
 	})
 	f.each(periods, func(start, end int, g []string) {
 		n := map[string]int{"last": -1, "next": 1}[strings.ToLower(g[1])]

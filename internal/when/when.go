@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
 // Precision is how exactly a mention tells the time.
@@ -164,7 +166,7 @@ func (f *finder) has(words ...string) bool {
 func (f *finder) today() time.Time { return f.day(f.said.Year(), f.said.Month(), f.said.Day()) }
 
 func (f *finder) day(year int, month time.Month, day int) time.Time {
-	return time.Date(year, month, day, 0, 0, 0, 0, f.said.Location())
+	return memory.StartOfDay(year, month, day, f.said.Location())
 }
 
 // date is a day of the calendar; false when there is none such, as February 30th.
@@ -175,7 +177,12 @@ func (f *finder) date(year, month, day int) (time.Time, bool) {
 
 // monday is that of the week so many weeks from the message's.
 func (f *finder) monday(weeks int) time.Time {
-	return f.today().AddDate(0, 0, -sinceMonday(f.said.Weekday())+7*weeks)
+	return later(f.today(), -sinceMonday(f.said.Weekday())+7*weeks)
+}
+
+// later is the day so many days after another.
+func later(day time.Time, days int) time.Time {
+	return memory.StartOfDay(day.Year(), day.Month(), day.Day()+days, day.Location())
 }
 
 func sinceMonday(d time.Weekday) int { return (int(d) + 6) % 7 }
@@ -186,7 +193,7 @@ func (f *finder) coming(d time.Weekday) time.Time {
 	if ahead == 0 {
 		ahead = 7
 	}
-	return f.today().AddDate(0, 0, ahead)
+	return later(f.today(), ahead)
 }
 
 // add adds an atom of the calendar that begins at from and lasts as long as its precision says.
@@ -194,15 +201,15 @@ func (f *finder) add(start, end int, from time.Time, p Precision, relative bool,
 	c := Calendar{Start: start, End: end, From: from, Precision: p}
 	switch p {
 	case Weekend:
-		c.To = from.AddDate(0, 0, 2)
+		c.To = later(from, 2)
 	case Week:
-		c.To = from.AddDate(0, 0, 7)
+		c.To = later(from, 7)
 	case Month:
 		c.To = from.AddDate(0, 1, 0)
 	case Year:
 		c.To = from.AddDate(1, 0, 0)
 	default:
-		c.To = from.AddDate(0, 0, 1)
+		c.To = later(from, 1)
 	}
 	if year := from.Year(); year < 1900 || year > 2199 {
 		return
@@ -224,7 +231,7 @@ func withPart(p Part) func(*atom) { return func(a *atom) { a.calendar.Part = p }
 func (f *finder) offset(start, end, n int, unit Precision) {
 	switch unit {
 	case Day:
-		f.add(start, end, f.today().AddDate(0, 0, n), Day, true, isOffset)
+		f.add(start, end, later(f.today(), n), Day, true, isOffset)
 	case Week:
 		f.add(start, end, f.monday(n), Week, true, isOffset)
 	case Month:
@@ -354,7 +361,7 @@ func (f *finder) join(group []atom) (Mention, bool) {
 	m := Mention{Start: group[0].start, End: group[len(group)-1].end, Relative: day == nil || day.relative, Open: day != nil && day.open}
 	m.Text = f.text[m.Start:m.End]
 	base := f.today()
-	m.From, m.To, m.Precision = base, base.AddDate(0, 0, 1), Day
+	m.From, m.To, m.Precision = base, later(base, 1), Day
 	named := NoPart
 	if day != nil {
 		m.Calendar = day.calendar

@@ -201,3 +201,30 @@ func FuzzFind(f *testing.F) {
 		}
 	})
 }
+
+// TestNoMidnight: a day that begins at one o'clock is that day, and the days after it are those after it.
+func TestNoMidnight(t *testing.T) {
+	havana, err := time.LoadLocation("America/Havana") // there 2026-03-08 begins at 01:00
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, during := time.Date(2026, 3, 7, 15, 0, 0, 0, havana), time.Date(2026, 3, 8, 15, 0, 0, 0, havana)
+	for _, c := range []struct {
+		said       time.Time
+		text, want string
+	}{
+		{before, "see you tomorrow", "2026-03-08"},
+		{before, "明天见", "2026-03-08"},
+		{before, "明天上午九点开会", "2026-03-08 09:00"},
+		{before, "the party is on March 8", "2026-03-08"},
+		{before, "这个周末去爬山", "weekend 2026-03-07"},
+		{during, "明天见", "2026-03-09"},
+		{during, "the day before yesterday", "2026-03-06"},
+		{during, "next week", "week 2026-03-09"},
+	} {
+		found := when.Find(c.text, c.said, havana)
+		if len(found) != 1 || brief(found[0]) != c.want || !found[0].To.After(found[0].From) {
+			t.Errorf("said on %s, %q is %v, not %s", c.said.Format(time.DateOnly), c.text, found, c.want)
+		}
+	}
+}

@@ -48,7 +48,7 @@ var (
 // DatesIn finds what the relative words of a Chinese or English text may mean. It is generous: of two readings it gives both.
 func DatesIn(text string, at time.Time) []Span {
 	text = fold(text)
-	today := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, at.Location())
+	today := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.UTC) // only days count; elsewhere some have no midnight
 	var spans []Span
 	days := func(from, to int) { spans = append(spans, Span{today.AddDate(0, 0, from), today.AddDate(0, 0, to)}) }
 	for _, r := range relativeDays {

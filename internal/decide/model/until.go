@@ -36,14 +36,16 @@ func until(raw json.RawMessage, kind memory.Kind, said time.Time, zone *time.Loc
 	}
 	text = strings.TrimSpace(text)
 	for _, l := range untilLayouts {
-		t, err := time.ParseInLocation(l.layout, text, zone)
+		t, err := time.Parse(l.layout, text)
 		if err != nil {
 			continue
 		}
-		t = t.In(zone)
-		end := time.Date(t.Year(), t.Month(), t.Day()+1, 0, 0, 0, 0, zone)
+		if l.layout == time.RFC3339 {
+			t = t.In(zone) // the others say what the clock there shows
+		}
+		end := memory.StartOfDay(t.Year(), t.Month(), t.Day()+1, zone)
 		if l.month {
-			end = time.Date(t.Year(), t.Month()+1, 1, 0, 0, 0, 0, zone)
+			end = memory.StartOfDay(t.Year(), t.Month()+1, 1, zone)
 		}
 		if end.After(said) && end.Year() < 10000 { // JSON knows no later one
 			return end

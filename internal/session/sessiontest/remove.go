@@ -149,7 +149,7 @@ func testForgetInGroups(s *suite) {
 	s.expect(lobby("ben", "unsigned"), "somebody's words")
 	got := s.get(scope)
 	if got.Messages != 2 || got.UserMessages != 1 || got.Unconsidered != 1 || !slices.Equal(got.Participants, []string{"ben"}) ||
-		!got.FirstSaidAt.Equal(first.Time) || !got.LastSaidAt.Equal(t0) {
+		!got.FirstSaidAt.Equal(t0) || !got.LastSaidAt.Equal(first.Time) {
 		s.Errorf("the session is %+v", got)
 	}
 	// What a summary tells of ann goes, also one that was being made, and a new one is asked for.
