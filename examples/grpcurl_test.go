@@ -18,6 +18,11 @@ import (
 // UPDATE_DOCS=1 what differs is written into the file.
 func TestGRPCurl(t *testing.T) { perform(t, "../docs/grpcurl.md", "$ grpcurl", "$ memsidecar") }
 
+// TestGettingStarted does so with docs/getting-started.md.
+func TestGettingStarted(t *testing.T) {
+	perform(t, "../docs/getting-started.md", "$ memsidecar", "$ echo")
+}
+
 // TestReadme does so with the READMEs.
 func TestReadme(t *testing.T) {
 	for _, name := range []string{"README.md", "README.zh-CN.md"} {
