@@ -174,7 +174,9 @@ func (s *stage) run(text string) (printed []string, failed error) {
 	}
 	ctx, cancel := context.WithTimeout(s.t.Context(), sidecartest.Patience)
 	defer cancel()
-	shell := exec.CommandContext(ctx, "sh", "-c", strings.NewReplacer(s.places...).Replace(s.names.translate(text)))
+	// A busy machine may take longer over a dialogue than a person would wait.
+	script := strings.Replace(s.names.translate(text), " --consider ", " --consider --wait "+sidecartest.Patience.String()+" ", 1)
+	shell := exec.CommandContext(ctx, "sh", "-c", strings.NewReplacer(s.places...).Replace(script))
 	shell.Dir, shell.Env = s.dir, s.environ
 	out, failed := shell.CombinedOutput()
 	var back []string
