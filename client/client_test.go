@@ -15,6 +15,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -321,6 +322,55 @@ func TestTokenAndTLS(t *testing.T) {
 }
 
 // TestDialRefuses: what cannot work, or would show what users say to others, is an error that says what to do.
+// TestGroup: what was said to the bot alone is not recalled in a group, and what was said in a group is not in another. Dial's
+// options of grpc hold for these calls, and the connection serves other services, too.
+func TestGroup(t *testing.T) {
+	s := sidecartest.Start(t, sidecartest.Options{})
+	var called []string
+	c, err := client.Dial(s.Addr, client.WithRecallTimeout(sidecartest.Patience), client.WithDialOptions(grpc.WithChainUnaryInterceptor(
+		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			called = append(called, method[strings.LastIndexByte(method, '/')+1:])
+			return invoke(ctx, method, req, reply, cc, opts...)
+		})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+
+	tavern := client.Group("alice", "tavern")
+	for said, where := range map[string]*memsidecarv1.Scope{
+		"I am allergic to peanuts.": client.Direct("alice"), "I am allergic to celery.": tavern,
+	} {
+		if _, err := c.Memory.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
+			Scope: where, Messages: []*memsidecarv1.Message{client.Said(said)}, Wait: durationpb.New(sidecartest.Patience),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		scope *memsidecarv1.Scope
+		want  []string
+	}{
+		"alone": {client.Direct("alice"), []string{"celery", "peanuts"}}, "in the group": {tavern, []string{"celery"}},
+		"in another": {client.Group("alice", "library"), nil},
+	} {
+		var got []string
+		for _, hit := range c.Recall(t.Context(), test.scope, "What am I allergic to?").Memories {
+			text := strings.TrimSuffix(hit.GetMemory().GetText(), ".")
+			got = append(got, text[strings.LastIndexByte(text, ' ')+1:])
+		}
+		if slices.Sort(got); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q is recalled, want %q", name, got, test.want)
+		}
+	}
+	if want := []string{"ConsiderMemorizing", "ConsiderMemorizing", "Retrieve", "Retrieve", "Retrieve"}; !slices.Equal(called, want) {
+		t.Errorf("the interceptor was called for %q, want %q", called, want)
+	}
+	if h, err := grpc_health_v1.NewHealthClient(c.Conn()).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}); err != nil || h.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+		t.Errorf("health by the same connection: %v, %v", h, err)
+	}
+}
+
 func TestDialRefuses(t *testing.T) {
 	for _, test := range []struct {
 		target  string

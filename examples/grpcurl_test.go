@@ -18,6 +18,11 @@ import (
 // UPDATE_DOCS=1 what differs is written into the file.
 func TestGRPCurl(t *testing.T) { perform(t, "../docs/grpcurl.md", "$ grpcurl", "$ memsidecar") }
 
+// TestGettingStarted does so with docs/getting-started.md.
+func TestGettingStarted(t *testing.T) {
+	perform(t, "../docs/getting-started.md", "$ memsidecar", "$ echo")
+}
+
 // TestReadme does so with the READMEs.
 func TestReadme(t *testing.T) {
 	for _, name := range []string{"README.md", "README.zh-CN.md"} {
@@ -169,7 +174,9 @@ func (s *stage) run(text string) (printed []string, failed error) {
 	}
 	ctx, cancel := context.WithTimeout(s.t.Context(), sidecartest.Patience)
 	defer cancel()
-	shell := exec.CommandContext(ctx, "sh", "-c", strings.NewReplacer(s.places...).Replace(s.names.translate(text)))
+	// A busy machine may take longer over a dialogue than a person would wait.
+	script := strings.Replace(s.names.translate(text), " --consider ", " --consider --wait "+sidecartest.Patience.String()+" ", 1)
+	shell := exec.CommandContext(ctx, "sh", "-c", strings.NewReplacer(s.places...).Replace(script))
 	shell.Dir, shell.Env = s.dir, s.environ
 	out, failed := shell.CombinedOutput()
 	var back []string

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	_ "time/tzdata" // containers have no time zones of their own
@@ -93,7 +94,7 @@ func (m Main) Run(ctx context.Context) int {
 	if err != nil {
 		return m.fail(err)
 	}
-	parsed, err := parser.Parse(m.Args)
+	parsed, err := parser.Parse(asFlags(m.Args))
 	if exit >= 0 {
 		return exit // --help and --version
 	}
@@ -130,9 +131,25 @@ func (m *Main) options(ctx context.Context, c *commands, exit *int) []kong.Optio
 	)
 }
 
+// asFlags has "help COMMAND" and "version", which are tried first by whoever comes from other programs, do what the flags do.
+func asFlags(args []string) []string {
+	if len(args) == 0 {
+		return args
+	}
+	switch args[0] {
+	case "help":
+		return append(slices.Clone(args[1:]), "--help")
+	case "version":
+		return append([]string{"--version"}, args[1:]...)
+	}
+	return args
+}
+
 // hinted says where the help is.
 func hinted(err error) error {
 	command := "memsidecar"
+	// An optional choice has the empty one, too, which nobody has to be told.
+	what := strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)
 	if parsing := (*kong.ParseError)(nil); errors.As(err, &parsing) {
 		for _, step := range parsing.Context.Path {
 			if step.Command != nil && !step.Command.Hidden {
@@ -140,7 +157,7 @@ func hinted(err error) error {
 			}
 		}
 	}
-	return fmt.Errorf("%w; see %s --help", err, command)
+	return fmt.Errorf("%s; see %s --help", what, command)
 }
 
 func (m Main) fail(err error) int {

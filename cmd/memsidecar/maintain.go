@@ -205,7 +205,7 @@ func (r reindexCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if !r.KeepVectors {
 		vectors = fmt.Sprintf("; %d vectors were dropped, and the next sidecar makes them again", done.Vectors)
 	}
-	return m.tell(r.JSON, done, "the keyword index has %d messages%s\n", done.Postings, vectors)
+	return m.tell(r.JSON, done, "the keyword index has %d messages, beside the newest of each user, which are found without it%s\n", done.Postings, vectors)
 }
 
 // tell writes the answer: as JSON, or as text.

@@ -61,7 +61,7 @@ func TestKilledWhileReembedding(t *testing.T) {
 			return err
 		}))
 	})
-	report := must(sqlite.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
+	report := must(sqlite.Files{}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
 	for _, f := range report.Findings {
 		if f.Problems > 0 {
 			t.Errorf("%s: %v", f.Check, f.Examples)

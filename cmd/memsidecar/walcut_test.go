@@ -100,7 +100,7 @@ func heldAfter(t *testing.T, what string, file, log []byte) (held []string) {
 			held = strings.Split(list, ",")
 		}
 	})
-	report := must(sqlite.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
+	report := must(sqlite.Files{}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
 	for _, f := range report.Findings {
 		if f.Problems > 0 {
 			t.Errorf("%s: %s: %v", what, f.Check, f.Examples)

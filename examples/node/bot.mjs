@@ -14,7 +14,7 @@ const patience = 1000 * (process.env.MEMSIDECAR_TIMEOUT ?? 1)
 // Resolves with undefined when the memory is away: the bot answers all the same.
 const bounded = (method, request) => new Promise((resolve) => {
   memory[method](request, { deadline: Date.now() + patience }, (error, response) => {
-    if (error) console.error('without memory:', grpc.status[error.code])
+    if (error) console.error(`without memory: ${grpc.status[error.code]}: ${error.details}`)
     resolve(response)
   })
 })
@@ -25,6 +25,10 @@ function answer(prompt) { // here goes your model
 }
 
 const [, , userId, said] = process.argv
+if (!said) {
+  console.error("A bot with a memory: node bot.mjs alice 'I am allergic to peanuts.'")
+  process.exit(1)
+}
 const recalled = await bounded('Retrieve', { scope: { userId }, query: said })
 const reply = answer('You are a helpful bot.\n' + (recalled?.promptContext ?? ''))
 console.log(reply)

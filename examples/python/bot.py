@@ -20,10 +20,10 @@ async def bounded(call, request):  # the bot answers all the same when its memor
     try:
         return await call(request, timeout=PATIENCE)
     except grpc.RpcError as e:
-        print("without memory:", e.code().name, file=sys.stderr)
+        print(f"without memory: {e.code().name}: {e.details()}", file=sys.stderr)
 
 async def main():
     async with grpc.aio.insecure_channel(ADDRESS, options=[("grpc.enable_http_proxy", 0)]) as channel:  # it is beside the bot
         await turn(memory_service_pb2_grpc.MemoryServiceStub(channel), sys.argv[1], sys.argv[2])
 
-asyncio.run(main())
+asyncio.run(main()) if len(sys.argv) == 3 else sys.exit(__doc__)

@@ -70,8 +70,8 @@ func (e Entry) String() string {
 
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// IDProblem says what is wrong with a token's id, or "".
-func IDProblem(id string) string {
+// idProblem says what is wrong with a token's id, or "".
+func idProblem(id string) string {
 	if !idPattern.MatchString(id) {
 		return `is not 1 to 64 letters, digits, ".", "_" or "-"`
 	}
@@ -80,7 +80,7 @@ func IDProblem(id string) string {
 
 // Check says what is wrong with a grant.
 func (g Grant) Check() error {
-	if problem := IDProblem(g.ID); problem != "" {
+	if problem := idProblem(g.ID); problem != "" {
 		return fmt.Errorf("the id %.80q %s", g.ID, problem)
 	}
 	if problem := namespaceProblem(g.Namespace); problem != "" {

@@ -10,12 +10,12 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// JunkReason says why a memory is likely not worth remembering, in words, or "". A memory is junk when each of its clauses
+// junkReason says why a memory is likely not worth remembering, in words, or "". A memory is junk when each of its clauses
 // is: one clause with content saves it. It knows Chinese and English, and of other languages only questions. What the
 // user or the bot asked to be remembered is never junk.
 //
 // It is a second opinion of what decides, and shares no word with it: what both miss nobody sees.
-func JunkReason(m *memory.Memory) string {
+func junkReason(m *memory.Memory) string {
 	if m.Explicit {
 		return ""
 	}

@@ -49,12 +49,12 @@ func TestJunk(t *testing.T) {
 		},
 	} {
 		for _, text := range texts {
-			if got := JunkReason(&memory.Memory{Text: text}); got != reason {
+			if got := junkReason(&memory.Memory{Text: text}); got != reason {
 				t.Errorf("%s: %q, want %q", text, got, reason)
 			}
 		}
 	}
-	if got := JunkReason(&memory.Memory{Text: "The user likes it.", Explicit: true}); got != "" {
+	if got := junkReason(&memory.Memory{Text: "The user likes it.", Explicit: true}); got != "" {
 		t.Errorf("what the user asked to remember is junk: %s", got)
 	}
 }

@@ -68,7 +68,7 @@ func (u *userAudit) look(item *vectorstore.SurveyItem, vectors bool) {
 	if status != memory.StatusActive {
 		return
 	}
-	junk := JunkReason(m)
+	junk := junkReason(m)
 	if junk != "" {
 		u.found(Junk, m.ID, m.Text, junk, nil)
 		u.account.Doubtful++

@@ -106,7 +106,7 @@ func (c *Clock) inPart(part string) {
 
 // Int is a number in digits, English words or Chinese characters.
 func Int(s string) int {
-	if value, ok := WordsValue(s); ok {
+	if value, ok := wordsValue(s); ok {
 		if n, err := strconv.Atoi(value); err == nil && n > 0 {
 			return n
 		}

@@ -51,11 +51,11 @@ var numberWords = []string{"one", "two", "three", "four", "five", "six", "seven"
 
 // Any reports whether there may be a number, date or time of day in a folded text.
 func Any(text string) bool {
-	return strings.ContainsAny(text, "0123456789") || HasHan(text) || cuesOf(text)&(weekCue|weekNameCue) != 0 || has(text, numberWords...)
+	return strings.ContainsAny(text, "0123456789") || hasHan(text) || cuesOf(text)&(weekCue|weekNameCue) != 0 || has(text, numberWords...)
 }
 
-// HasHan reports whether a Chinese numeral is in the text.
-func HasHan(text string) bool {
+// hasHan reports whether a Chinese numeral is in the text.
+func hasHan(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		if r < 0x3000 {
 			return false

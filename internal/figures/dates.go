@@ -98,7 +98,7 @@ func atoi(s string) int {
 	if n, err := strconv.Atoi(s); err == nil {
 		return n
 	}
-	if values := HanValues(s); len(values) > 0 {
+	if values := hanValues(s); len(values) > 0 {
 		n, err := strconv.Atoi(values[0])
 		if err == nil {
 			return n

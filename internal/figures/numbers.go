@@ -57,16 +57,16 @@ func Numbers(text string) []Number {
 		}
 		list = append(list, f)
 	}
-	for _, at := range found(han, []byte(text), HasHan(text)) {
+	for _, at := range found(han, []byte(text), hasHan(text)) {
 		if within(at[0]) || at[0] > 0 && text[at[0]-1] >= '0' && text[at[0]-1] <= '9' {
 			continue
 		}
-		for _, value := range HanValues(text[at[0]:at[1]]) {
+		for _, value := range hanValues(text[at[0]:at[1]]) {
 			list = append(list, Number{Value: value, Start: at[0], End: at[1], Written: true})
 		}
 	}
 	for _, at := range found(words, []byte(text), has(text, numberWords...)) {
-		if value, ok := WordsValue(text[at[0]:at[1]]); ok {
+		if value, ok := wordsValue(text[at[0]:at[1]]); ok {
 			end := at[0] + len(strings.TrimRight(text[at[0]:at[1]], " -"))
 			list = append(list, Number{Value: value, Start: at[0], End: end, Written: true})
 		}
@@ -107,8 +107,8 @@ var hanDigits = map[rune]int64{'零': 0, '〇': 0, '一': 1, '二': 2, '两': 2,
 
 var hanUnits = map[rune]int64{'十': 10, '百': 100, '千': 1000, '万': 10_000, '亿': 100_000_000}
 
-// HanValues are the readings of a number in Chinese characters: 二〇二六 digit by digit, 三百五 as 350.
-func HanValues(s string) []string {
+// hanValues are the readings of a number in Chinese characters: 二〇二六 digit by digit, 三百五 as 350.
+func hanValues(s string) []string {
 	s = strings.TrimPrefix(s, "百分之")
 	if s != "" && s[0] < utf8.RuneSelf {
 		return []string{Canonical(s)}
@@ -169,8 +169,8 @@ var wordValues = map[string]int64{
 	"forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
 }
 
-// WordsValue is a number in English words; "a" alone is none.
-func WordsValue(s string) (string, bool) {
+// wordsValue is a number in English words; "a" alone is none.
+func wordsValue(s string) (string, bool) {
 	var total, section int64
 	named := false
 	for w := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == ' ' || r == '-' }) {

@@ -219,15 +219,22 @@ func (k *Keeper) Release(ctx context.Context, user memory.User, id string, audie
 	return k.Store.Release(ctx, user, id, audience, time.Now())
 }
 
-// Update changes a memory; nil fields stay as they are, the others are valid.
-func (k *Keeper) Update(ctx context.Context, user memory.User, id string, audience memory.Audience, text *string, kind *memory.Kind, importance *float64) (memory.Memory, error) {
-	patch := vectorstore.Patch{Text: text, Kind: kind, Importance: importance, At: time.Now()}
-	if text != nil {
-		embeddings, err := k.Vectors.Embeddings(usage.WithUser(ctx, user), []string{*text})
+// Edit is what somebody changes of a memory. Nil fields stay as they are, the others are valid.
+type Edit struct {
+	Text       *string
+	Kind       *memory.Kind
+	Importance *float64
+}
+
+// Update changes a memory.
+func (k *Keeper) Update(ctx context.Context, user memory.User, id string, audience memory.Audience, e Edit) (memory.Memory, error) {
+	patch := vectorstore.Patch{Text: e.Text, Kind: e.Kind, Importance: e.Importance, At: time.Now()}
+	if e.Text != nil {
+		embeddings, err := k.Vectors.Embeddings(usage.WithUser(ctx, user), []string{*e.Text})
 		if err != nil {
 			return memory.Memory{}, err
 		}
-		language := lexical.Language(*text)
+		language := lexical.Language(*e.Text)
 		patch.Language, patch.Embedding = &language, embeddings[0]
 	}
 	return k.Store.Update(ctx, user, id, audience, patch)

@@ -118,28 +118,26 @@ func (s *memoryService) UpdateMemory(ctx context.Context, r *memsidecarv1.Update
 		v.Add("memory.id", "is required")
 	}
 	v.Check("memory.id", memory.IDProblem(p.GetId()))
-	var text *string
-	var kind *memory.Kind
-	var weight *float64
+	var edit memories.Edit
 	d := memories.Draft{Text: "unchanged", Kind: defaultKind} // what is not changed is not checked
 	for _, field := range maskedFields(r.GetUpdateMask(), p, []string{"text", "kind", "importance"}, "memory", &v) {
 		switch field {
 		case "text":
 			d.Text = memory.CleanText(p.GetText())
-			text = &d.Text
+			edit.Text = &d.Text
 		case "kind":
 			d.Kind = toKind(p.GetKind(), "memory.kind", &v)
-			kind = &d.Kind
+			edit.Kind = &d.Kind
 		case "importance":
 			d.Importance = importance(p)
-			weight = &d.Importance
+			edit.Importance = &d.Importance
 		}
 	}
 	v = append(v, d.Validate("memory")...)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	m, err := s.Keeper.Update(ctx, scope.User(), p.GetId(), s.options.audience(scope), text, kind, weight)
+	m, err := s.Keeper.Update(ctx, scope.User(), p.GetId(), s.options.audience(scope), edit)
 	if err != nil {
 		return nil, err
 	}

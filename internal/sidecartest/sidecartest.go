@@ -293,9 +293,6 @@ func (s *Sidecar) Kill() {
 
 func (s *Sidecar) kill() { _ = s.command.Process.Kill() }
 
-// Pid is the id of its process.
-func (s *Sidecar) Pid() int { return s.command.Process.Pid }
-
 // Log is what it has written so far.
 func (s *Sidecar) Log() string { return s.log.String() }
 

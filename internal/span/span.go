@@ -15,15 +15,15 @@ import (
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
-// Scope is the instrumentation scope of all spans made here.
-const Scope = "github.com/memsidecar/memsidecar"
+// scope is the instrumentation scope of all spans made here.
+const scope = "github.com/memsidecar/memsidecar"
 
 // Tracer makes spans with the provider; nil makes none.
 func Tracer(provider oteltrace.TracerProvider) oteltrace.Tracer {
 	if provider == nil {
 		provider = noop.NewTracerProvider()
 	}
-	return provider.Tracer(Scope)
+	return provider.Tracer(scope)
 }
 
 // Start begins a span below the context's; end ends it. Without a span in the context there is none.
@@ -32,7 +32,7 @@ func Start(ctx context.Context, name string, attrs ...attribute.KeyValue) (_ con
 	if !parent.IsRecording() {
 		return ctx, func(error) {}
 	}
-	ctx, s := parent.TracerProvider().Tracer(Scope).Start(ctx, name, oteltrace.WithAttributes(attrs...))
+	ctx, s := parent.TracerProvider().Tracer(scope).Start(ctx, name, oteltrace.WithAttributes(attrs...))
 	return ctx, func(err error) { End(s, err) }
 }
 

@@ -47,11 +47,6 @@ const aboutPages = "every page can be read, and the database's own indexes agree
 // maxExamples bounds what is told of each check.
 const maxExamples = 5
 
-// Check is Files.Check for a database that is not encrypted.
-func Check(ctx context.Context, file string, backup bool) (Report, error) {
-	return Files{}.Check(ctx, file, backup)
-}
-
 // Check reads the whole database, a data folder's or a backup's, and says what is wrong. It changes nothing, sees the database
 // as it is at one moment, and may run beside a sidecar.
 func (of Files) Check(ctx context.Context, file string, backup bool) (r Report, err error) {

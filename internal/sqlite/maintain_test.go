@@ -51,7 +51,7 @@ func folder(t *testing.T) (dir string) {
 
 func check(t *testing.T, file string, backup bool) sqlite.Report {
 	t.Helper()
-	r, err := sqlite.Check(t.Context(), file, backup)
+	r, err := sqlite.Files{}.Check(t.Context(), file, backup)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestBackupWhileWriting(t *testing.T) {
 			t.Errorf("the backup is %+v", r)
 		}
 		restored := filepath.Join(t.TempDir(), "restored")
-		if _, err := sqlite.Restore(t.Context(), file, restored, false, time.Now()); err != nil {
+		if _, err := (sqlite.Files{}).Restore(t.Context(), file, restored, false, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		other := open(t, sqlite.Options{Dir: restored})
@@ -235,7 +235,7 @@ func TestRestoreRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := backup(t)
 			c.spoil(t, file)
-			_, err := sqlite.Restore(t.Context(), file, dir, true, time.Now())
+			_, err := sqlite.Files{}.Restore(t.Context(), file, dir, true, time.Now())
 			if err == nil || !strings.Contains(err.Error(), c.want) && !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -249,13 +249,13 @@ func TestRestoreRefuses(t *testing.T) {
 		})
 	}
 	s := open(t, sqlite.Options{Dir: dir})
-	if _, err := sqlite.Restore(t.Context(), backup(t), dir, true, time.Now()); !errors.Is(err, sqlite.ErrLocked) {
+	if _, err := (sqlite.Files{}).Restore(t.Context(), backup(t), dir, true, time.Now()); !errors.Is(err, sqlite.ErrLocked) {
 		t.Errorf("beside a sidecar: %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sqlite.Restore(t.Context(), backup(t), dir, false, time.Now()); !errors.Is(err, sqlite.ErrOccupied) {
+	if _, err := (sqlite.Files{}).Restore(t.Context(), backup(t), dir, false, time.Now()); !errors.Is(err, sqlite.ErrOccupied) {
 		t.Errorf("over a database: %v", err)
 	}
 }
@@ -293,7 +293,7 @@ func TestRestoreTakesTheLogAway(t *testing.T) {
 			for _, suffix := range []string{"", "-wal"} {
 				write(t, sqlite.DatabasePath(killed)+suffix, read(t, sqlite.DatabasePath(old)+suffix))
 			}
-			r, err := sqlite.Restore(t.Context(), file, killed, true, time.Now())
+			r, err := sqlite.Files{}.Restore(t.Context(), file, killed, true, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}

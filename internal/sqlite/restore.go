@@ -22,11 +22,6 @@ type Restored struct {
 	Aside string `json:"kept_aside,omitempty"`
 }
 
-// Restore is Files.Restore for a backup that is not encrypted.
-func Restore(ctx context.Context, file, dir string, replace bool, now time.Time) (Restored, error) {
-	return Files{}.Restore(ctx, file, dir, replace, now)
-}
-
 // Restore makes a backup the database of a data folder, which no sidecar may use meanwhile. A database that is there is kept
 // aside if replace is set, and is ErrOccupied if not. The copy is verified before anything is changed; a crash leaves either
 // the old database or the new one, and never none.

@@ -47,7 +47,7 @@ func NewRecorder(store Store, log *slog.Logger) *Recorder {
 
 // Record takes a call that was made with the context. It never blocks.
 func (r *Recorder) Record(ctx context.Context, c Call) {
-	c.Namespace = Namespace(ctx)
+	c.Namespace = User(ctx).Namespace
 	if collector, ok := ctx.Value(collectorKey{}).(*Collector); ok {
 		collector.add(c)
 	}
@@ -74,9 +74,6 @@ func User(ctx context.Context) memory.User {
 	user, _ := ctx.Value(userKey{}).(memory.User)
 	return user
 }
-
-// Namespace is that of User, or "".
-func Namespace(ctx context.Context) string { return User(ctx).Namespace }
 
 // Day names the day in which calls are counted: that of UTC, as YYYY-MM-DD.
 func Day(t time.Time) string { return t.UTC().Format(time.DateOnly) }

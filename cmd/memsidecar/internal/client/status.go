@@ -152,15 +152,15 @@ func (s *screen) status(addr string, r *memsidecarv1.GetStatusResponse) {
 	s.usage("today", r.GetUsageToday(), r.GetCostsToday())
 }
 
-// breakerCell says how a part is, in a word.
+// breakerCell says how a part is, in a word: what its breaker is called would read as if a part that works were closed.
 func breakerCell(state memsidecarv1.BreakerState) cell {
 	switch state {
 	case memsidecarv1.BreakerState_BREAKER_STATE_OPEN:
-		return cell{"open", red}
+		return cell{"away", red}
 	case memsidecarv1.BreakerState_BREAKER_STATE_HALF_OPEN:
-		return cell{"half open", yellow}
+		return cell{"trying", yellow}
 	case memsidecarv1.BreakerState_BREAKER_STATE_CLOSED:
-		return cell{"closed", green}
+		return cell{"ok", green}
 	default:
 		return cell{"embedded", green} // inside the process: it cannot be away
 	}

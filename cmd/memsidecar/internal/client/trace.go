@@ -142,6 +142,9 @@ func (c traceShow) Run(ctx context.Context, p *Program) error {
 	}
 	defer conn.close()
 	resp, err := conn.GetTrace(ctx, &memsidecarv1.GetTraceRequest{Scope: scope, TraceId: c.ID, IncludeSession: c.WithSession})
+	if notThere(err) && scope.GetUserId() == "" {
+		return &Error{Code: ExitNotFound, Message: err.Error() + "; if the call named somebody, say whom with --user", cause: err}
+	}
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 // LoCoMoOptions says what to measure.
 type LoCoMoOptions struct {
 	File    string
-	Sources []string // of SourceNames; empty: all
+	Sources []string // of sourceNames; empty: all
 	Misses  Misses
 }
 
@@ -26,8 +26,8 @@ const (
 	sourceBoth     = "both"
 )
 
-// SourceNames lists the sources whose recall is measured.
-func SourceNames() []string { return []string{sourceMessages, sourceMemories, sourceBoth} }
+// sourceNames lists the sources whose recall is measured.
+func sourceNames() []string { return []string{sourceMessages, sourceMemories, sourceBoth} }
 
 var (
 	ks         = []int{1, 3, 5, 10}
@@ -54,7 +54,7 @@ func LoCoMo(ctx context.Context, s *Sidecar, o LoCoMoOptions) (Report, error) {
 		return nil, err
 	}
 	if len(o.Sources) == 0 {
-		o.Sources = SourceNames()
+		o.Sources = sourceNames()
 	}
 	l := &locomo{Sidecar: s, LoCoMoOptions: o, report: Report{
 		kindName: string(KindLoCoMo), "file": filepath.Base(o.File), "conversations": len(conversations),
@@ -331,7 +331,7 @@ func (c cells) locomo() []Table {
 		recall.Columns = append(recall.Columns, fmt.Sprintf("R@%d", k))
 	}
 	latency := Table{Words: 1, Columns: []string{"Retrieve from", "p50 ms", "p90 ms", "p99 ms"}}
-	for _, source := range SourceNames() {
+	for _, source := range sourceNames() {
 		for _, category := range c.report.categories() {
 			n, _ := c.report.number("questions." + category)
 			row := []string{source, strings.ReplaceAll(category, "_", "-"), fmt.Sprint(n)}

@@ -101,7 +101,7 @@ func Dialogue(n int64) []*memsidecarv1.Message {
 		answer = "谢谢你告诉我，下次聊到的时候我会记得的。"
 	}
 	return []*memsidecarv1.Message{
-		{Role: memsidecarv1.Role_ROLE_USER, Content: Said(n)},
+		{Role: memsidecarv1.Role_ROLE_USER, Content: said(n)},
 		{Role: memsidecarv1.Role_ROLE_ASSISTANT, Content: answer},
 	}
 }

@@ -89,8 +89,8 @@ func Question(n int64) string {
 	return pick(w, w.question, n)
 }
 
-// Said is something a made-up user says that is worth remembering. Equal numbers give equal texts.
-func Said(n int64) string {
+// said is something a made-up user says that is worth remembering. Equal numbers give equal texts.
+func said(n int64) string {
 	w := language(int(n & 1))
 	return pick(w, w.said, n)
 }
