@@ -63,6 +63,7 @@ type models struct {
 	redactor *redact.Redactor // nil: nothing is taken out
 	log      *slog.Logger
 	rules    *rules.Rules
+	step     decide.Step // of computing in the background
 	records  *sqlite.Models
 	vectors  vectorstore.Backfill
 	calls    *usage.Recorder
@@ -86,7 +87,7 @@ type models struct {
 
 func newModels(p *parts) (*models, error) {
 	m := &models{
-		cfg: p.cfg, environ: p.environ, redactor: p.redactor, log: p.log, rules: p.rules, records: p.records, vectors: p.store, calls: p.calls,
+		cfg: p.cfg, environ: p.environ, redactor: p.redactor, log: p.log, rules: p.rules, step: p.way.Step, records: p.records, vectors: p.store, calls: p.calls,
 		budget: p.meter, counts: p.counts, tracer: span.Tracer(p.tracing),
 		breakers: map[string]*breaker.Breaker{}, chosen: map[string]server.Component{},
 		deciding: decide.NewSwitch(),
@@ -252,8 +253,8 @@ func (m *models) settleDeciding(ctx context.Context) error {
 		return fmt.Errorf("summary: %w", err)
 	}
 	explicit := model.ExplicitBy(m.rules, m.rules)
-	var d decide.Decider = m.rules
-	var s decide.Summarizer = m.rules
+	var d decide.Decider = m.inSteps()
+	var s decide.Summarizer = m.inSteps()
 	if decider != nil {
 		if d, err = model.NewDecider(decider, options(m.cfg.Decision, explicit)); err != nil {
 			return err
@@ -281,6 +282,9 @@ func (m *models) settleDeciding(ctx context.Context) error {
 	m.deciding.Use(d, s, reconciler)
 	return nil
 }
+
+// inSteps are the rules, which give way while they consider.
+func (m *models) inSteps() decide.Rules { return decide.RulesInSteps(m.rules, m.step) }
 
 // settleText chooses the text model of a part; nil are the rules. same puts the same model together for another part.
 func (m *models) settleText(ctx context.Context, part string, c config.Model) (text llm.Model, same func(part string) (llm.Model, error), err error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime"
 	"time"
 
 	oteltrace "go.opentelemetry.io/otel/trace"
@@ -17,6 +18,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/decide/reconcile"
 	"github.com/memsidecar/memsidecar/internal/decide/rules"
 	"github.com/memsidecar/memsidecar/internal/embed"
+	"github.com/memsidecar/memsidecar/internal/giveway"
 	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/metrics"
@@ -45,6 +47,7 @@ type parts struct {
 	location *time.Location
 	redactor *redact.Redactor // nil: nothing is taken out
 
+	way     *giveway.Way // of Retrieve before considerations
 	tracing oteltrace.TracerProvider
 	counts  *metrics.Metrics
 
@@ -81,6 +84,7 @@ func (p *parts) startTelling(ctx context.Context) error {
 		return err
 	}
 	p.onStop(stop)
+	p.way = giveway.New(runtime.GOMAXPROCS(0))
 	p.tracing, p.counts = tracing, metrics.New(version(), p.cfg.LLM.Prices)
 	return nil
 }
@@ -156,7 +160,7 @@ func (p *parts) startReading(context.Context) error {
 	}, retrieve.Options{
 		Budget: cfg.Retrieval.Budget, VectorWeight: cfg.Retrieval.VectorWeight, NeighborWeight: cfg.Retrieval.NeighborWeight,
 		RecencyHalfLife: cfg.Retrieval.RecencyHalfLife, Prompts: cfg.Retrieval.Prompts, Labels: cfg.Session.Labels, Location: p.location, Log: p.log,
-		Answered: p.counts.Retrieved,
+		Began: p.way.Call, Answered: p.counts.Retrieved,
 	})
 	p.onStop(func(context.Context) { p.retriever.Close() })
 	return nil
@@ -169,8 +173,8 @@ func (p *parts) startWriting(context.Context) error {
 	p.days = newDigests(p)
 	p.considerer = decide.NewConsiderer(decide.Parts{
 		Queue: p.jobs, Sessions: p.sessions, Memories: p.store, Settings: p.settings, Vectors: p.vectorizer,
-		Decider: p.models.deciding.Decider(), Summarizer: p.models.deciding.Summarizer(), Rules: p.rules, Traces: p.traces,
-		Digests: p.days.keeper, Reconciler: p.models.deciding.Reconciler(), ReconcileRules: reconcile.New(), Echoes: p.echoes,
+		Decider: p.models.deciding.Decider(), Summarizer: p.models.deciding.Summarizer(), Rules: p.models.inSteps(), Traces: p.traces,
+		Digests: p.days.keeper, Reconciler: p.models.deciding.Reconciler(), ReconcileRules: decide.ReconcilerInSteps(reconcile.New(), p.way.Step), Echoes: p.echoes,
 		Redactor: p.redactor,
 	}, decide.Options{
 		MaxPending: cfg.Queue.MaxPendingPerUser, MaxPendingNamespace: cfg.Queue.MaxPendingPerNamespace,
@@ -180,7 +184,7 @@ func (p *parts) startWriting(context.Context) error {
 			Workers: cfg.Queue.Workers, MaxAge: cfg.Queue.MaxAge,
 			BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax,
 			Retention: cfg.Queue.Retention, FailedRetention: cfg.Queue.FailedRetention, Log: p.log,
-			Pulse: p.counts.Loop(loopConsiderations), Ended: p.counts.Considered, Away: p.models.away,
+			Pulse: p.counts.Loop(loopConsiderations), Ended: p.counts.Considered, Away: p.models.away, GiveWay: p.way.Pause,
 		},
 	})
 	p.storage.OnOpen(func() {

@@ -30,5 +30,5 @@ func (m *models) settleReconcile(summary func(part string) (llm.Model, error)) (
 		m.settled(partReconcile, text.Name(), "auto: as summary", as.Remote)
 		return reconcilemodel.New(text, options(m.cfg.Summary, nil).Generation), nil
 	}
-	return reconcile.New(), nil
+	return decide.ReconcilerInSteps(reconcile.New(), m.step), nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -305,4 +306,38 @@ func TestPermanentFailure(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestGivesWay: a job waits for what comes first before it is claimed, before it is handled, and before its result is stored.
+func TestGivesWay(t *testing.T) {
+	bubble(t, func(b *bench) {
+		clear := make(chan struct{})
+		b.options.GiveWay = func(ctx context.Context) {
+			select {
+			case <-clear:
+			case <-ctx.Done():
+			}
+		}
+		var handled atomic.Bool
+		id := b.accept("ann")
+		pool := b.start(func(context.Context, queue.Job) (memory.State, memory.Outcome, error) {
+			handled.Store(true)
+			return remembered()
+		})
+		defer b.stop(pool)
+		for _, step := range []struct {
+			name    string
+			handled bool
+			state   memory.State
+		}{{"claiming", false, memory.StatePending}, {"handling", false, memory.StateRunning}, {"storing", true, memory.StateRunning}} {
+			synctest.Wait()
+			if got := handled.Load(); got != step.handled {
+				t.Errorf("before %s: handled %t, want %t", step.name, got, step.handled)
+			}
+			b.is(id, "ann", step.state)
+			clear <- struct{}{}
+		}
+		synctest.Wait()
+		b.is(id, "ann", memory.StateRemembered)
+	})
 }

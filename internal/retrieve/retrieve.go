@@ -62,6 +62,8 @@ type Options struct {
 	Labels          map[string]string // what messages of agents and users are headed by in the prompt, by id
 	Location        *time.Location    // for dates in the prompt, for users who set no time zone
 	Log             *slog.Logger
+	// Began is told that a call begins, and ended that it is over. Optional; they must not block.
+	Began func() (ended func())
 	// Answered is told of each answer what was missing in it. Optional; it must not block.
 	Answered func(missing []Degradation)
 }
@@ -149,6 +151,9 @@ func (r *Retriever) Close() { r.uses.Close() }
 
 // Retrieve answers a query. It returns an error only when the caller gave up.
 func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
+	if r.options.Began != nil {
+		defer r.options.Began()()
+	}
 	ctx, recording := trace.Begin(ctx, q.Scope)
 	started := recording.At()
 	budget, cancel := context.WithTimeout(ctx, r.options.Budget)

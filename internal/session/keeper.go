@@ -105,6 +105,8 @@ type Options struct {
 	// BackoffMin and BackoffMax bound the pauses after failures.
 	BackoffMin, BackoffMax time.Duration
 	Log                    *slog.Logger
+	// GiveWay waits for what comes before the background, before each session's work. Optional; it must return soon.
+	GiveWay func(ctx context.Context)
 	// Pulse is told how looking for what is due ended when nothing was, and how each session's work did. Optional.
 	Pulse pulse.Func
 }

@@ -230,6 +230,9 @@ func (k *Keeper) do(ctx context.Context, t task) (err error) {
 			err = fmt.Errorf("internal error: %v", v)
 		}
 	}()
+	if k.options.GiveWay != nil {
+		k.options.GiveWay(ctx)
+	}
 	switch {
 	case !k.Policy(t.namespace).Enabled:
 		return errOff
