@@ -120,7 +120,7 @@ func TestDigestAsked(t *testing.T) {
 
 // TestDigestVisibility: a digest shown in a group has nothing of a direct chat, nor of another group or user.
 func TestDigestVisibility(t *testing.T) {
-	r := serve(t, "digest.interval=0")
+	r := serve(t, "digest.interval=0", "time_zone=UTC")
 	const day = "2026-11-01"
 	say := func(scope *memsidecarv1.Scope, text string) { r.appendTo(t, scope, on(day+"T10:00:00Z", said(text))) }
 	say(direct("u"), "我喜欢独自看恐怖片。")

@@ -56,7 +56,7 @@ func RunReopen(t *testing.T, open func(t *testing.T) vectorstore.Store) {
 	}
 }
 
-var t0 = time.Date(2026, 11, 20, 8, 30, 0, 123_456_000, time.UTC) //nolint:gochecknoglobals // a constant of these tests
+var t0 = time.Date(2020, 11, 20, 8, 30, 0, 123_456_000, time.UTC) //nolint:gochecknoglobals // a constant of these tests
 
 //nolint:gochecknoglobals // constants of these tests
 var (
