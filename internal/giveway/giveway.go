@@ -45,7 +45,7 @@ func (w *Way) Call() (end func()) {
 // Pause returns when no call is under way, when Patience is over, or when ctx ends: at once, mostly. It is for between two steps.
 func (w *Way) Pause(ctx context.Context) {
 	w.mu.Lock()
-	busy, clear := w.calls > 0, w.clear
+	busy, none := w.calls > 0, w.clear
 	w.mu.Unlock()
 	if !busy {
 		return
@@ -53,7 +53,7 @@ func (w *Way) Pause(ctx context.Context) {
 	over := make(chan struct{})
 	defer time.AfterFunc(Patience, func() { close(over) }).Stop()
 	select {
-	case <-clear:
+	case <-none:
 	case <-over:
 	case <-ctx.Done():
 	}

@@ -311,10 +311,10 @@ func TestPermanentFailure(t *testing.T) {
 // TestGivesWay: a job waits for what comes first before it is claimed, before it is handled, and before its result is stored.
 func TestGivesWay(t *testing.T) {
 	bubble(t, func(b *bench) {
-		clear := make(chan struct{})
+		way := make(chan struct{})
 		b.options.GiveWay = func(ctx context.Context) {
 			select {
-			case <-clear:
+			case <-way:
 			case <-ctx.Done():
 			}
 		}
@@ -332,10 +332,10 @@ func TestGivesWay(t *testing.T) {
 		}{{"claiming", false, memory.StatePending}, {"handling", false, memory.StateRunning}, {"storing", true, memory.StateRunning}} {
 			synctest.Wait()
 			if got := handled.Load(); got != step.handled {
-				t.Errorf("before %s: handled %t, want %t", step.name, got, step.handled)
+				t.Fatalf("before %s: handled %t, want %t", step.name, got, step.handled)
 			}
 			b.is(id, "ann", step.state)
-			clear <- struct{}{}
+			way <- struct{}{}
 		}
 		synctest.Wait()
 		b.is(id, "ann", memory.StateRemembered)

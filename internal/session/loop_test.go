@@ -342,10 +342,10 @@ func TestSwitchedOff(t *testing.T) {
 // TestGivesWay: what is due waits for what comes first.
 func TestGivesWay(t *testing.T) {
 	bubble(t, func(w *world) {
-		clear := make(chan struct{})
+		way := make(chan struct{})
 		w.options.GiveWay = func(ctx context.Context) {
 			select {
-			case <-clear:
+			case <-way:
 			case <-ctx.Done():
 			}
 		}
@@ -354,9 +354,9 @@ func TestGivesWay(t *testing.T) {
 		w.say(scope("ann", "s"), "one")
 		w.pass(31 * time.Minute)
 		if got := w.taker.words(); len(got) != 0 {
-			w.Errorf("considered %q before there was way", got)
+			w.Fatalf("considered %q before there was way", got)
 		}
-		clear <- struct{}{}
+		way <- struct{}{}
 		synctest.Wait()
 		if got := w.taker.words(); !slices.Equal(got, []string{"one"}) {
 			w.Errorf("considered %q", got)
