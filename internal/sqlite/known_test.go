@@ -187,8 +187,14 @@ func TestWhatTheWriterKnowsIsStored(t *testing.T) {
 			}
 		}
 		inLobby := memory.Scope{Namespace: ann.Namespace, UserID: "ben", Channel: memory.Channel{Kind: memory.ChannelGroup, ID: "lobby"}}
-		for place, scope := range map[string]memory.Scope{"the current one": chat(""), "one that is named": chat("named"), "a group's": inLobby} {
-			for _, happening := range slices.Sorted(maps.Keys(happenings)) {
+		some := []string{"is left for another", "is deleted", "loses its user"}
+		for _, p := range []struct {
+			place      string
+			scope      memory.Scope
+			happenings []string
+		}{{"the current one", chat(""), slices.Sorted(maps.Keys(happenings))}, {"one that is named", chat("named"), some}, {"a group's", inLobby, some}} {
+			place, scope := p.place, p.scope
+			for _, happening := range p.happenings {
 				id, got := knowing.say(t.Context(), scope)
 				_, want := reading.say(t.Context(), scope)
 				unknown()
