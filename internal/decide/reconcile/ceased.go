@@ -41,28 +41,49 @@ var (
 	negativeZH = regexp.MustCompile(`不|没|戒|放弃|退出|讨厌|过敏|怕|曾经|以前|腻`)
 )
 
+// object is what a clause tells to have ended.
+type object struct {
+	text  string
+	words []string // of content, without when
+	named []string // of these, those that tell it from others
+}
+
+// core is what a statement is about.
+type core struct {
+	words  []string // of content, without when
+	named  []string // of these, those that tell it from others
+	denies bool     // it denies something, or tells what the user does not want or cannot have
+}
+
+func (r *reading) readCore() core {
+	words := spoken(stripTimes(strings.Join(r.clauses, " ")))
+	return core{words, without(words, activities), negativeEN.MatchString(r.text) || negativeZH.MatchString(r.text)}
+}
+
+func (r *reading) readGivenUp() []object {
+	var list []object
+	for _, c := range r.clauses {
+		text := endedBy(c)
+		if text == "" || passing.MatchString(c) {
+			continue
+		}
+		words := spoken(stripTimes(trailing.ReplaceAllString(text, "")))
+		if named := without(words, activities); len(named) > 0 {
+			list = append(list, object{text, words, named})
+		}
+	}
+	return list
+}
+
 // ceased reports why the newer statement takes the place of an older one: it tells that this is over, or "".
 func ceased(newer, older *reading) string {
-	if len(older.clauses) == 0 || len(older.clauses) > 2 || negativeEN.MatchString(older.text) || negativeZH.MatchString(older.text) || whose(newer) != whose(older) {
-		return ""
-	}
-	known := spoken(stripTimes(strings.Join(older.clauses, " ")))
-	rest := without(known, activities)
-	if len(rest) == 0 {
-		return ""
-	}
-	for _, c := range newer.clauses {
-		if passing.MatchString(c) {
+	for _, o := range newer.givenUp() {
+		if !within(o.named, older.words) || len(older.clauses) > 2 || whose(newer) != whose(older) {
 			continue
 		}
-		object := endedBy(c)
-		if object == "" {
-			continue
-		}
-		words := spoken(stripTimes(trailing.ReplaceAllString(object, "")))
-		named := without(words, activities)
-		narrower := otherTime(object, older.text) || slices.ContainsFunc(without(words, set(known...)), func(w string) bool { return often[w] }) // only in the morning
-		if len(named) > 0 && !narrower && within(named, known) && within(rest, words) {
+		old := older.core()
+		narrower := otherTime(o.text, older.text) || slices.ContainsFunc(without(o.words, set(old.words...)), func(w string) bool { return often[w] }) // only in the morning
+		if len(old.named) > 0 && !old.denies && !narrower && within(o.named, old.words) && within(old.named, o.words) {
 			return "it is over"
 		}
 	}
@@ -78,15 +99,10 @@ func endedBy(clause string) string {
 			return ""
 		}
 	}
-	return strings.Join(firstMatchAfter(clause, forms), "")
-}
-
-// firstMatchAfter are the groups of the first of the patterns that matches.
-func firstMatchAfter(text string, forms []*regexp.Regexp) []string {
-	if m := firstMatch(text, forms...); len(m) > 1 {
-		return m[1:]
+	if m := firstMatch(clause, forms...); len(m) > 1 {
+		return strings.Join(m[1:], "")
 	}
-	return nil
+	return ""
 }
 
 // otherTime reports whether a text names a time that the other does not: "in the evening".

@@ -21,40 +21,41 @@ var (
 )
 
 // lesser is what a statement likes less than something else, and whether it says that this is so now.
-func lesser(r *reading) (object string, now bool) {
+type lesser struct {
+	words, named []string // of content, and of these those that tell it from others; none when nothing is compared
+	now          bool
+}
+
+func (r *reading) readLesser() lesser {
 	text := commaless(r.text)
-	now = nowadays.MatchString(text)
+	object := ""
 	for _, re := range moreEN {
 		for _, c := range r.clauses {
-			if m := re.FindStringSubmatch(c); m != nil {
-				return trailing.ReplaceAllString(m[2], ""), now
+			if m := re.FindStringSubmatch(c); m != nil && object == "" {
+				object = trailing.ReplaceAllString(m[2], "")
 			}
 		}
 	}
 	if m := moreZH[0].FindStringSubmatch(text); m != nil {
-		return m[1], now
+		object = m[1]
+	} else if m := moreZH[1].FindStringSubmatch(text); m != nil {
+		object = m[2]
 	}
-	if m := firstMatch(text, moreZH[1]); m != nil {
-		return m[2], now
-	}
-	return "", false
+	words := spoken(object)
+	return lesser{words, without(words, activities), nowadays.MatchString(text)}
 }
 
 // demoted reports why the newer statement takes the place of an older one that prefers what is now liked less, or "".
 func demoted(newer, older *reading) string {
-	if len(older.clauses) != 1 || negativeEN.MatchString(older.text) || negativeZH.MatchString(older.text) || whose(newer) != whose(older) {
+	less := newer.lesser()
+	if len(less.named) == 0 || len(older.clauses) != 1 || !within(less.named, older.words) || whose(newer) != whose(older) {
 		return ""
 	}
-	object, now := lesser(newer)
-	if object == "" || !now && !prefersEN.MatchString(older.text) && !prefersZH.MatchString(older.text) {
+	if !less.now && !prefersEN.MatchString(older.text) && !prefersZH.MatchString(older.text) {
 		return ""
 	}
-	if other, _ := lesser(older); other != "" {
-		return ""
-	}
-	known := spoken(older.clauses[0])
-	words := spoken(object)
-	if named := without(words, activities); len(named) > 0 && within(named, known) && within(without(known, activities), words) {
+	old := older.core()
+	if !old.denies && len(older.lesser().words) == 0 && within(old.named, less.words) {
 		return "something else is preferred to it"
 	}
 	return ""

@@ -33,10 +33,13 @@ type reading struct {
 	facts   [][]fact // of each clause
 	stances []stance
 	words   []string // of the whole text, for comparing
-	// What not every comparison asks for is found when it is first asked for: endings that the text tells of, tastes, and
-	// the text as it is compared in two ways.
+	// What not every comparison asks for is found when it is first asked for: endings that the text tells of, tastes, what is given
+	// up or liked less, what the text is about, and the text as it is compared in two ways.
 	closing   func() []ending
 	tastes    func() []*taste
+	givenUp   func() []object
+	lesser    func() lesser
+	core      func() core
 	canonical func() string
 	similar   func() similar.Text
 }
@@ -68,6 +71,9 @@ func readAnew(text string) *reading {
 		r.stances = append(r.stances, stanceOf(c))
 	}
 	r.closing = sync.OnceValue(func() []ending { return endingsIn(r.text) })
+	r.givenUp = sync.OnceValue(r.readGivenUp)
+	r.lesser = sync.OnceValue(r.readLesser)
+	r.core = sync.OnceValue(r.readCore)
 	r.tastes = sync.OnceValue(r.readTastes)
 	r.similar = sync.OnceValue(func() similar.Text { return similar.Prepare(text) })
 	r.canonical = sync.OnceValue(func() string { return similar.Canonical(r.text) })

@@ -83,10 +83,13 @@ func rewriteZH(p piece) (string, bool) {
 	return tidyZH(b.String()), true
 }
 
-// withoutThinkingZH drops 我想 before what the speaker thinks of themselves: 我想我会辞职.
+// withoutThinkingZH drops 我想 before what the speaker thinks of themselves: 我想我会辞职; and 可 before 我.
 func withoutThinkingZH(p piece) piece {
-	if strings.HasPrefix(p.norm, "我想我") {
+	switch {
+	case strings.HasPrefix(p.norm, "我想我"):
 		return p.from(len("我想"))
+	case strings.HasPrefix(p.norm, "可我"): // "but I"
+		return p.from(len("可"))
 	}
 	return p
 }
