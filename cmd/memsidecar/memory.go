@@ -16,23 +16,14 @@ const (
 	heapBeside = 128 * mebibyte
 	// outsideHeap is what the runtime's limit does not see: SQLite's caches and the program itself.
 	outsideHeap = 96 * mebibyte
-	// garbagePercent is how much garbage the runtime lets accumulate, of what is in use, below the limit. While it collects it takes
-	// all processors that are idle, for some ten milliseconds on two: who calls then waits for that. With Go's 100 that came once a
-	// second beside a hundred dialogues, which is where the slowest of a hundred Retrieve were (docs/design/load.md).
-	garbagePercent = 300
 )
 
 // limitMemory keeps the process near the memory that index.budget_mib promises: without a limit the runtime lets as much
 // garbage again accumulate. The limit is soft: with more in use than that the collector works harder, and nothing fails.
-// An operator's GOMEMLIMIT comes before it, and GOGC before how often it collects below the limit. restore takes it all back.
+// An operator's GOMEMLIMIT comes before it. restore takes it back.
 func limitMemory(cfg config.Config, environ []string, log *slog.Logger) (restore func()) {
-	restoreGarbage := func() {}
-	if getenv(environ, "GOGC") == "" {
-		before := debug.SetGCPercent(garbagePercent)
-		restoreGarbage = func() { debug.SetGCPercent(before) }
-	}
 	if getenv(environ, "GOMEMLIMIT") != "" {
-		return restoreGarbage // the runtime has read it
+		return func() {} // the runtime has read it
 	}
 	container, err := memlimit.FromCgroup()
 	if err != nil {
@@ -47,10 +38,7 @@ func limitMemory(cfg config.Config, environ []string, log *slog.Logger) (restore
 	}
 	log.Debug("memory limit of the runtime", "mib", limit/mebibyte)
 	before := debug.SetMemoryLimit(limit)
-	return func() {
-		debug.SetMemoryLimit(before)
-		restoreGarbage()
-	}
+	return func() { debug.SetMemoryLimit(before) }
 }
 
 // memoryLimit is what the indexes need, and no more than a container leaves; 0 is no container. In a very small one half

@@ -42,32 +42,3 @@ func TestServeLimitsMemory(t *testing.T) {
 		t.Errorf("afterwards the limit is %d", got)
 	}
 }
-
-// TestServeCollectsGarbageSeldom: serve lets more garbage accumulate than Go would, unless the operator says how much, and only
-// while it runs.
-func TestServeCollectsGarbageSeldom(t *testing.T) {
-	const mine = 77
-	defer debug.SetGCPercent(debug.SetGCPercent(mine))
-	percent := func() int { // the runtime tells it only to who sets it
-		now := debug.SetGCPercent(mine)
-		debug.SetGCPercent(now)
-		return now
-	}
-	for _, test := range []struct {
-		environ []string
-		want    int
-	}{
-		{nil, garbagePercent},
-		{[]string{"GOGC=50"}, mine},
-		{[]string{"GOMEMLIMIT=1GiB"}, garbagePercent},
-	} {
-		r := serveWith(t, t.TempDir(), test.environ)
-		if got := percent(); got != test.want {
-			t.Errorf("with %q it is %d%%, want %d%%", test.environ, got, test.want)
-		}
-		r.stop()
-		if got := percent(); got != mine {
-			t.Errorf("after %q it is %d%%", test.environ, got)
-		}
-	}
-}
