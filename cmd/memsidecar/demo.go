@@ -55,7 +55,8 @@ func demoActs() []act {
 	}}
 }
 
-// demoPatience is how long the outcome of a dialogue is waited for, at most.
+// demoPatience is how long the outcome of a dialogue, and what is recalled, is waited for, at most: what is shown does not depend on how
+// busy the machine is.
 const demoPatience = time.Minute
 
 // Run plays the demo through real gRPC, on a folder that is gone afterwards.
@@ -66,7 +67,7 @@ func (demoCommand) Run(ctx context.Context, m *Main) (err error) {
 	}
 	defer func() { err = firstError(err, os.RemoveAll(dir)) }()
 	loaded, err := config.Load(config.Sources{Flags: map[string]string{
-		"data_dir": dir, "listen": "127.0.0.1:0", "retrieval.budget": "1m", "queue.max_wait": "1m", // what is shown does not depend on how busy the machine is
+		"data_dir": dir, "listen": "127.0.0.1:0", "retrieval.budget": demoPatience.String(), "queue.max_wait": demoPatience.String(),
 	}})
 	if err != nil {
 		return err

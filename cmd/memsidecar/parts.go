@@ -174,7 +174,7 @@ func (p *parts) startWriting(context.Context) error {
 	p.considerer = decide.NewConsiderer(decide.Parts{
 		Queue: p.jobs, Sessions: p.sessions, Memories: p.store, Settings: p.settings, Vectors: p.vectorizer,
 		Decider: p.models.deciding.Decider(), Summarizer: p.models.deciding.Summarizer(), Rules: p.models.inSteps(), Traces: p.traces,
-		Digests: p.days.keeper, Reconciler: p.models.deciding.Reconciler(), ReconcileRules: decide.ReconcilerInSteps(reconcile.New(), p.way.Step), Echoes: p.echoes,
+		Digests: p.days.keeper, Reconciler: p.models.deciding.Reconciler(), ReconcileRules: p.models.comparing(), Echoes: p.echoes,
 		Redactor: p.redactor,
 	}, decide.Options{
 		MaxPending: cfg.Queue.MaxPendingPerUser, MaxPendingNamespace: cfg.Queue.MaxPendingPerNamespace,

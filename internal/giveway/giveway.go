@@ -12,6 +12,16 @@ import (
 // time the background goes on, more slowly.
 const Patience = 5 * time.Millisecond
 
+// Func is how work in the background waits for what comes before it. nil waits for nothing. It returns soon.
+type Func func(ctx context.Context)
+
+// Wait waits, where there is something to wait for.
+func (f Func) Wait(ctx context.Context) {
+	if f != nil {
+		f(ctx)
+	}
+}
+
 // Way is where calls and the background meet.
 type Way struct {
 	slots chan struct{} // a token for each step that computes

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/memsidecar/memsidecar/internal/giveway"
 	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/pulse"
@@ -38,8 +39,8 @@ type Options struct {
 	Away func() (until time.Time, away bool)
 	// Pulse is told of each look for jobs. Optional.
 	Pulse pulse.Func
-	// GiveWay waits for what comes before the background, between the steps of claiming and handling. Optional; it must return soon.
-	GiveWay func(ctx context.Context)
+	// GiveWay waits for what comes before the background, between the steps of claiming and handling. Optional.
+	GiveWay giveway.Func
 	// Ended is told of each attempt whose end is stored: the state that it left, and the time since the job was accepted.
 	// Optional; it must not block.
 	Ended func(state memory.State, after time.Duration)
@@ -225,7 +226,7 @@ func (p *Pool) claim() time.Duration {
 	if free <= 0 {
 		return -1 // the end of a job wakes the pool
 	}
-	p.giveWay(p.ctx)
+	p.options.GiveWay.Wait(p.ctx)
 	jobs, next, err := p.store.Claim(p.ctx, time.Now(), free)
 	if err != nil {
 		return p.claimFailed("claiming jobs", err)
@@ -315,10 +316,10 @@ func (p *Pool) attempt(ctx context.Context, job Job) (final bool, err error) {
 	case <-p.ctx.Done(): // stopping before the job has begun
 		return false, p.ctx.Err()
 	}
-	p.giveWay(ctx)
+	p.options.GiveWay.Wait(ctx)
 	state, outcome, err := p.handle(ctx, job)
 	<-p.slots
-	p.giveWay(ctx)
+	p.options.GiveWay.Wait(ctx)
 	if ctx.Err() != nil {
 		return false, ctx.Err() // barred or stopping: the job is taken up again
 	}
@@ -349,12 +350,6 @@ func (p *Pool) attempt(ctx context.Context, job Job) (final bool, err error) {
 		p.options.Ended(state, now.Sub(job.AcceptedAt))
 	}
 	return err == nil && due.IsZero(), err
-}
-
-func (p *Pool) giveWay(ctx context.Context) {
-	if p.options.GiveWay != nil {
-		p.options.GiveWay(ctx)
-	}
 }
 
 // failureLevel is how loudly a failure is logged: that a tenant has used up a quota is no fault of the sidecar.

@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/google/uuid"
 
+	"github.com/memsidecar/memsidecar/internal/giveway"
 	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/pulse"
@@ -105,8 +106,8 @@ type Options struct {
 	// BackoffMin and BackoffMax bound the pauses after failures.
 	BackoffMin, BackoffMax time.Duration
 	Log                    *slog.Logger
-	// GiveWay waits for what comes before the background, before each session's work. Optional; it must return soon.
-	GiveWay func(ctx context.Context)
+	// GiveWay waits for what comes before the background, before each session's work. Optional.
+	GiveWay giveway.Func
 	// Pulse is told how looking for what is due ended when nothing was, and how each session's work did. Optional.
 	Pulse pulse.Func
 }

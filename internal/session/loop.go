@@ -230,9 +230,7 @@ func (k *Keeper) do(ctx context.Context, t task) (err error) {
 			err = fmt.Errorf("internal error: %v", v)
 		}
 	}()
-	if k.options.GiveWay != nil {
-		k.options.GiveWay(ctx)
-	}
+	k.options.GiveWay.Wait(ctx)
 	switch {
 	case !k.Policy(t.namespace).Enabled:
 		return errOff

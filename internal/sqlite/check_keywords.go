@@ -18,10 +18,7 @@ func checkKeywords(ctx context.Context, s *snapshot) (f Finding, err error) {
 	if err != nil {
 		return f, err
 	}
-	users, err := collect(rows, func(scan func(...any) error) (user int64, err error) {
-		err = scan(&user)
-		return user, err
-	})
+	users, err := column[int64](rows)
 	if err != nil {
 		return f, err
 	}

@@ -64,21 +64,8 @@ func TestPurgeWithReader(t *testing.T) {
 		deleteSecrets(t, s, dir)
 		mustExec(t, s, `INSERT INTO notes (text) VALUES ('a'), ('b')`)
 
-		release, reading, ended := make(chan struct{}), make(chan struct{}), make(chan error)
-		go func() {
-			ended <- s.Read(t.Context(), func(q sqlite.Querier) (err error) {
-				rows, err := q.Query(t.Context(), `SELECT text FROM notes`)
-				if err != nil {
-					return err
-				}
-				defer func() { err = errors.Join(err, rows.Close()) }()
-				rows.Next()
-				close(reading)
-				<-release
-				return rows.Err()
-			})
-		}()
-		<-reading
+		release := make(chan struct{})
+		ended := readUntil(t, s, func() { <-release })
 
 		begin := time.Now()
 		purged := make(chan bool)
@@ -137,6 +124,27 @@ func TestPurgeWithReader(t *testing.T) {
 	})
 }
 
+// readUntil has a reader in the middle of the notes until wait returns, and tells how it ended.
+func readUntil(t *testing.T, s *sqlite.Storage, wait func()) (ended <-chan error) {
+	t.Helper()
+	reading, end := make(chan struct{}), make(chan error, 1)
+	go func() {
+		end <- s.Read(t.Context(), func(q sqlite.Querier) (err error) {
+			rows, err := q.Query(t.Context(), `SELECT text FROM notes`)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, rows.Close()) }()
+			rows.Next()
+			close(reading)
+			wait()
+			return rows.Err()
+		})
+	}()
+	<-reading
+	return end
+}
+
 // TestPurgeWhenAllStandsStill: when nothing went on for longer than a purge tries, it was tried no more than once, with a reader in
 // the way that had no more time than itself. It goes on for a moment.
 func TestPurgeWhenAllStandsStill(t *testing.T) {
@@ -146,32 +154,17 @@ func TestPurgeWhenAllStandsStill(t *testing.T) {
 		deleteSecrets(t, s, dir)
 		mustExec(t, s, `INSERT INTO notes (text) VALUES ('a'), ('b')`)
 		const still = time.Minute
-		reading, ended := make(chan struct{}), make(chan error, 2)
+		read := readUntil(t, s, func() { time.Sleep(still + 20*time.Millisecond) })
+		wrote := make(chan error)
 		go func() {
-			ended <- s.Read(t.Context(), func(q sqlite.Querier) (err error) {
-				rows, err := q.Query(t.Context(), `SELECT text FROM notes`)
-				if err != nil {
-					return err
-				}
-				defer func() { err = errors.Join(err, rows.Close()) }()
-				rows.Next()
-				close(reading)
-				time.Sleep(still + 20*time.Millisecond)
-				return rows.Err()
-			})
-		}()
-		<-reading
-		go func() {
-			ended <- s.Write(t.Context(), func(*sqlite.Tx) error { time.Sleep(still); return nil })
+			wrote <- s.Write(t.Context(), func(*sqlite.Tx) error { time.Sleep(still); return nil })
 		}()
 		synctest.Wait()
 		if done, err := s.Purge(t.Context()); !done || err != nil {
 			t.Errorf("got %t, %v", done, err)
 		}
-		for range 2 {
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
+		if err := errors.Join(<-read, <-wrote); err != nil {
+			t.Error(err)
 		}
 		if names := holders(t, dir); names != nil {
 			t.Errorf("the secret is still in %v", names)

@@ -254,10 +254,7 @@ func (s *Queue) Recover(ctx context.Context, except []int64, at time.Time) error
 		if err != nil {
 			return err
 		}
-		seqs, err := collect(rows, func(scan func(...any) error) (seq int64, err error) {
-			err = scan(&seq)
-			return seq, err
-		})
+		seqs, err := column[int64](rows)
 		if err != nil {
 			return err
 		}
@@ -435,4 +432,12 @@ func collect[T any](rows *sql.Rows, scanRow func(scan func(...any) error) (T, er
 		all = append(all, v)
 	}
 	return all, rows.Err()
+}
+
+// column reads rows of one column.
+func column[T any](rows *sql.Rows) ([]T, error) {
+	return collect(rows, func(scan func(...any) error) (v T, err error) {
+		err = scan(&v)
+		return v, err
+	})
 }

@@ -30,7 +30,7 @@ func (s *Queue) Expire(ctx context.Context, e queue.Expiry) (deleted int64, err 
 	err = s.db.Read(ctx, func(q Querier) error { // so that a look for nothing holds nobody up
 		found, err := q.Query(ctx, expiredDialogues, ended, failed, e.Limit)
 		if err == nil {
-			rows, err = collectRows(found)
+			rows, err = column[int64](found)
 		}
 		return err
 	})

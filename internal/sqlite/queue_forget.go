@@ -123,10 +123,7 @@ func (d *considered) unquote(ctx context.Context, tx *Tx, unquoted map[memory.Us
 	if err != nil {
 		return err
 	}
-	others, err := collect(rows, func(scan func(...any) error) (id string, err error) {
-		err = scan(&id)
-		return id, err
-	})
+	others, err := column[string](rows)
 	if err != nil {
 		return err
 	}

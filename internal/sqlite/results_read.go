@@ -29,10 +29,7 @@ func (s *Results) Unseen(ctx context.Context, v results.View, keys []string) (un
 		if err != nil {
 			return err
 		}
-		unseen, err = collect(rows, func(scan func(...any) error) (key string, err error) {
-			err = scan(&key)
-			return key, err
-		})
+		unseen, err = column[string](rows)
 		if err != nil {
 			return err
 		}

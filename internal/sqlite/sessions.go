@@ -229,10 +229,7 @@ func (s *Sessions) Participants(ctx context.Context, namespace, sessionID string
 		if err != nil {
 			return err
 		}
-		all, err = collect(rows, func(scan func(...any) error) (id string, err error) {
-			err = scan(&id)
-			return id, err
-		})
+		all, err = column[string](rows)
 		return err
 	})
 	return all, err

@@ -52,10 +52,7 @@ func (s *sessionRow) free(ctx context.Context, tx *Tx) (considerations int64, er
 	if err != nil {
 		return 0, err
 	}
-	users, err := collect(rows, func(scan func(...any) error) (id string, err error) {
-		err = scan(&id)
-		return id, err
-	})
+	users, err := column[string](rows)
 	if err != nil {
 		return 0, err
 	}
@@ -169,7 +166,7 @@ func deleteSession(ctx context.Context, tx *Tx, sessionRow int64) (more bool, er
 	if err != nil {
 		return false, err
 	}
-	users, err := collectRows(rows)
+	users, err := column[int64](rows)
 	if err != nil {
 		return false, err
 	}
@@ -211,7 +208,7 @@ func (s *Sessions) Sweep(ctx context.Context) error {
 	err := s.db.Read(ctx, func(q Querier) error {
 		rows, err := q.Query(ctx, `SELECT row FROM sessions WHERE id IS NULL`)
 		if err == nil {
-			left, err = collectRows(rows)
+			left, err = column[int64](rows)
 		}
 		return err
 	})

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"time"
 
@@ -52,14 +51,6 @@ func removeMessages(ctx context.Context, tx *Tx, messages []removed) error {
 		}
 	}
 	return nil
-}
-
-// collectRows reads row numbers.
-func collectRows(rows *sql.Rows) ([]int64, error) {
-	return collect(rows, func(scan func(...any) error) (row int64, err error) {
-		err = scan(&row)
-		return row, err
-	})
 }
 
 // whenSaid are times of messages of a session: those at its ends, and the first and the last of people.
@@ -300,7 +291,7 @@ func leaveSome(ctx context.Context, tx *Tx, userRow int64) (sessions []int64, er
 	if err != nil {
 		return nil, err
 	}
-	if sessions, err = collectRows(rows); err != nil {
+	if sessions, err = column[int64](rows); err != nil {
 		return nil, err
 	}
 	for _, row := range sessions {

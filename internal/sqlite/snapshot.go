@@ -125,10 +125,7 @@ func (s *snapshot) texts(ctx context.Context, query string, args ...any) ([]stri
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, func(scan func(...any) error) (text string, err error) {
-		err = scan(&text)
-		return text, err
-	})
+	return column[string](rows)
 }
 
 // schema is the version of the tables, ErrForeign when they are somebody else's.

@@ -228,10 +228,7 @@ func prunable(ctx context.Context, q Querier, before time.Time, keep, limit int)
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, func(scan func(...any) error) (row int64, err error) {
-		err = scan(&row)
-		return row, err
-	})
+	return column[int64](rows)
 }
 
 // Forget implements trace.Store.

@@ -20,6 +20,13 @@ type Waiting struct {
 	Counted        bool  // false for a moment after the start, when much waits
 }
 
+// with is what waits when so much more does.
+func (w Waiting) with(more Waiting) Waiting {
+	w.Considerations += more.Considerations
+	w.Bytes += more.Bytes
+	return w
+}
+
 // What waits is the sum of what was accepted, which the writer adds up itself (accepted), and of what a table of the writer's connection
 // alone has counted: there triggers see every way in which a consideration ceases to wait, or begins to again. What a transaction takes
 // back is taken back in both. Nothing of it is in the file, which therefore cannot contradict it.
@@ -102,15 +109,8 @@ type accepted struct {
 	stale     bool    // more may wait than that and what was accepted now
 }
 
-func (a *accepted) add(w Waiting) {
-	a.now.Considerations += w.Considerations
-	a.now.Bytes += w.Bytes
-}
-
 func (a *accepted) commit() {
-	a.committed.Considerations += a.now.Considerations
-	a.committed.Bytes += a.now.Bytes
-	a.now = Waiting{}
+	a.committed, a.now = a.committed.with(a.now), Waiting{}
 }
 
 const addCounted = `UPDATE waiting SET considerations = considerations + ?, bytes = bytes + ?, counted = 1`
@@ -199,9 +199,7 @@ func (d *database) noteWaiting(ctx context.Context) error {
 // readWaiting is what waits now, in the middle of a transaction as well.
 func (t *Tx) readWaiting(ctx context.Context) (w Waiting, err error) {
 	err = t.QueryRow(ctx, `SELECT considerations, bytes, counted FROM waiting`).Scan(&w.Considerations, &w.Bytes, &w.Counted)
-	w.Considerations += t.accepted.committed.Considerations + t.accepted.now.Considerations
-	w.Bytes += t.accepted.committed.Bytes + t.accepted.now.Bytes
-	return w, err
+	return w.with(t.accepted.committed).with(t.accepted.now), err
 }
 
 // Waiting is what waits in the queue; the zero value while storage is down.
@@ -229,16 +227,14 @@ func wait(ctx context.Context, tx *Tx, a queue.Acceptance, considerations, bytes
 			return err
 		}
 	}
-	tx.accepted.add(Waiting{Considerations: considerations, Bytes: bytes})
+	tx.accepted.now = tx.accepted.now.with(Waiting{Considerations: considerations, Bytes: bytes})
 	return nil
 }
 
 // hasRoomForAll is a *memory.OverloadError when too much waits of everybody together. Only when that seems to be so is it asked what has
 // ceased to wait in this transaction.
 func hasRoomForAll(ctx context.Context, tx *Tx, a queue.Acceptance) (err error) {
-	w := tx.accepted.noted
-	w.Considerations += tx.accepted.now.Considerations
-	w.Bytes += tx.accepted.now.Bytes
+	w := tx.accepted.noted.with(tx.accepted.now)
 	if !tx.accepted.stale && (!w.Counted || overfull(w, a) == "") {
 		return nil
 	}
