@@ -87,7 +87,7 @@ func (g *ground) fallsOn(said figures.Date, day int) bool {
 		first, last = g.at.Year()-1, g.at.Year()+1
 	}
 	for y := first; y <= last; y++ {
-		if figures.WeekdayNumber(time.Date(y, time.Month(said.Month), said.Day, 0, 0, 0, 0, g.at.Location())) == day {
+		if figures.WeekdayNumber(time.Date(y, time.Month(said.Month), said.Day, 0, 0, 0, 0, time.UTC)) == day {
 			return true
 		}
 	}

@@ -260,3 +260,15 @@ func FuzzCheck(f *testing.F) {
 		}
 	})
 }
+
+// TestWeekdayWithoutMidnight: the day of the week of a date is that of the calendar, also where the clock is put forward at midnight.
+func TestWeekdayWithoutMidnight(t *testing.T) {
+	havana, err := time.LoadLocation("America/Havana") // 2026-03-08, a Sunday, begins there at 01:00
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := evidence.NewChecker([]evidence.Said{{Text: "the dentist is on march 8", At: time.Date(2026, 3, 2, 12, 0, 0, 0, havana)}}, nil, nil)
+	if _, problem := c.Check("The user sees the dentist on Sunday.", []int{0}, nil); problem != "" {
+		t.Error(problem)
+	}
+}
