@@ -43,7 +43,7 @@ func startConversations(p *parts) *conversations {
 		FailureMaxRunes: cfg.Session.FailureMaxChars, FailurePhrases: cfg.Session.FailurePhrases,
 		Labels: cfg.Session.Labels, Wordings: cfg.Session.Wordings, Workers: cfg.Queue.Workers,
 		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.log,
-		GiveWay: p.way.Pause, Pulse: p.counts.Loop(loopSessions),
+		GiveWay: p.way.Pause, Pulse: p.counts.Loop(loopSessions), Fallback: p.counts.Extracted,
 	})
 	c.worker.Start()
 	c.keeper.Start()

@@ -20,6 +20,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/pulse"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
+	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
@@ -51,6 +52,7 @@ type Metrics struct {
 	commitTime  prometheus.Observer
 	failedReads prometheus.Counter
 	refused     *prometheus.CounterVec
+	extracted   *prometheus.CounterVec
 }
 
 // New returns metrics of a program of this version, whose models have these prices.
@@ -75,6 +77,7 @@ func New(version string, prices usage.Prices) *Metrics {
 	m.commitTime = m.histograms("commit_duration_seconds", "Time that a commit of the database took, its writes included.", seconds).WithLabelValues()
 	m.failedReads = m.counters("scrape_problems_total", "Scrapes that went without the queue, because the database did not answer.").WithLabelValues()
 	m.refused = m.counters("quota_refusals_total", "Writes that were undone because a quota was used up, by its key below limits.", "quota")
+	m.extracted = m.counters("summary_fallbacks_total", "Summaries of conversations that were extracted because the model could not write them.", "reason")
 	m.gauges("build_info", "1; the labels say which program this is.", "version", "go_version").WithLabelValues(version, runtime.Version()).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(liveHeapToo), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.preset()
@@ -94,6 +97,9 @@ func (m *Metrics) preset() {
 	m.outcomes.WithLabelValues(postponed)
 	for _, quota := range memory.QuotaNames() {
 		m.refused.WithLabelValues(string(quota))
+	}
+	for _, reason := range []string{session.FallbackUnusable, session.FallbackRefused, session.FallbackBudget} {
+		m.extracted.WithLabelValues(reason)
 	}
 	for _, result := range []string{hit, miss} {
 		m.lookups.WithLabelValues(result)
@@ -172,6 +178,9 @@ func (m *Metrics) Considered(state memory.State, after time.Duration) {
 
 // Refused counts a write that was undone because a quota was used up.
 func (m *Metrics) Refused(quota memory.QuotaName) { m.refused.WithLabelValues(string(quota)).Inc() }
+
+// Extracted counts a conversation's summary that was extracted instead of written by the model.
+func (m *Metrics) Extracted(reason string) { m.extracted.WithLabelValues(reason).Inc() }
 
 // LookedUp counts queries whose vectors the cache was asked for.
 func (m *Metrics) LookedUp(hits, misses int) {

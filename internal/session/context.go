@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/trace"
@@ -32,6 +33,8 @@ type Context struct {
 	Expired       bool
 	Degraded      []trace.Degradation
 	TraceID       string
+
+	noted []trace.Degradation // what only the trace says
 }
 
 // storageComponent is what can be missing, as retrieve.Storage names it.
@@ -50,7 +53,7 @@ func (k *Keeper) Context(ctx context.Context, r ContextRequest) Context {
 	c.TraceID = recording.ID()
 	if k.Traces.Enabled() {
 		record := recording.End(nil)
-		record.Degraded = c.Degraded
+		record.Degraded = slices.Concat(c.Degraded, c.noted)
 		if c.SessionID != "" {
 			record.Scope.SessionID = c.SessionID
 		}
@@ -149,6 +152,7 @@ func (k *Keeper) look(ctx context.Context, r ContextRequest) (c Context, err err
 		if r.AgentID != nil {
 			agent = *r.AgentID
 		}
+		c.noted = k.summaryFallback(w.Summary)
 		if c.Summary, err = k.bridge(ctx, &w, c.Messages, agent); err != nil {
 			return c, err
 		}

@@ -64,8 +64,8 @@ type Parts struct {
 	Settings   Settings
 	Considerer Considerer
 	Summarizer Summarizer // nil: no summaries are made
-	// Extract summarises without a model: when a token budget is used up, and while a caller waits what the summary does not
-	// cover yet. nil: neither is done.
+	// Extract summarises without a model: when the model's answers cannot be used, when it refuses, when a token budget is used
+	// up, and while a caller waits what the summary does not cover yet. nil: none of these is done.
 	Extract Summarizer
 	Traces  Traces
 	// Appended is told when messages were added, so that what is derived from them can be made. Optional.
@@ -106,6 +106,8 @@ type Options struct {
 	// BackoffMin and BackoffMax bound the pauses after failures.
 	BackoffMin, BackoffMax time.Duration
 	Log                    *slog.Logger
+	// Fallback is called with the reason whenever Extract summarised instead of the model. Optional.
+	Fallback func(reason string)
 	// GiveWay waits for what comes before the background, before each session's work. Optional.
 	GiveWay giveway.Func
 	// Pulse is told how looking for what is due ended when nothing was, and how each session's work did. Optional.

@@ -3,7 +3,6 @@ package session
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -113,21 +112,11 @@ func (k *Keeper) fold(ctx context.Context, t task, agent string, after int64) (m
 	s := Summarizing{Previous: previous.Text, Language: languageOf(o.Messages)}
 	s.Lines = k.labels(&o.Session, k.options.Wordings.of(s.Language), nil).forSummary(dropped)
 	if len(s.Lines) > 0 {
-		if next.Text, next.MadeBy, err = k.fresh(ctx, s); err != nil {
+		if next.Text, next.MadeBy, err = k.fresh(ctx, t, s); err != nil {
 			return false, after, err
 		}
 	}
 	return true, next.Last, k.Store.SaveSummary(ctx, t.namespace, t.session, o.Revision, next)
-}
-
-// fresh is the new text and what made it: the summariser or, when that may not ask its model, the one that needs none.
-func (k *Keeper) fresh(ctx context.Context, s Summarizing) (text, madeBy string, err error) {
-	text, err = k.Summarizer.Summarize(ctx, s)
-	if _, over := errors.AsType[*memory.BudgetError](err); over && k.Extract != nil {
-		text, err = k.Extract.Summarize(ctx, s)
-		return text, k.Extract.Name(), err
-	}
-	return text, k.Summarizer.Name(), err
 }
 
 // forSummary are the messages that say something.
