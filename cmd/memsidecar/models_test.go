@@ -369,19 +369,31 @@ func TestModelChanged(t *testing.T) {
 	}
 }
 
-// TestWrongModels: what can be told to be wrong at start is, all at once.
+// TestWrongModels: what can be told to be wrong at start is, all that needs no key together and then the rest together.
 func TestWrongModels(t *testing.T) {
-	out := &syncBuffer{}
-	code := Main{Args: []string{
-		"--set", "embedding.provider=gogle", "--set", "decision.provider=openai", "--set", "decision.prompt=no placeholder",
-		"--set", "summary.model=ollama/", "--data-dir", t.TempDir(), "serve",
-	}, Stdout: out, Stderr: out}.Run(t.Context())
-	if code != client.ExitUsage {
-		t.Errorf("ended with %d", code)
-	}
-	for _, want := range []string{"embedding.provider", `"gogle"`, "deepseek", "set OPENAI_API_KEY", "decision.prompt", "{conversation}", "summary.model is required"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("does not say %q:\n%s", want, out)
+	for _, c := range []struct{ set, want []string }{
+		{
+			[]string{"embedding.provider=gogle", "summary.model=ollama/", "digest.model=deepseek-chat", "decision.provider=rules", "decision.model=gpt-4o-mini"},
+			[]string{"embedding.provider", `"gogle"`, "deepseek", "summary.model (from --set): is required", `digest.model (from --set): is "deepseek-chat"`, "decision.model (from --set): is set"},
+		},
+		{
+			[]string{"decision.provider=openai", "decision.prompt=no placeholder"},
+			[]string{"set OPENAI_API_KEY", "decision.prompt", "{conversation}"},
+		},
+	} {
+		out := &syncBuffer{}
+		var args []string
+		for _, setting := range c.set {
+			args = append(args, "--set", setting)
+		}
+		code := Main{Args: append(args, "--data-dir", t.TempDir(), "serve"), Stdout: out, Stderr: out}.Run(t.Context())
+		if code != client.ExitUsage {
+			t.Errorf("%q: ended with %d", c.set, code)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%q: does not say %q:\n%s", c.set, want, out)
+			}
 		}
 	}
 }

@@ -3,7 +3,7 @@
 //
 // A field's tags are the single source of its key (koanf), of what is checked (min, max, oneof) and of the reference
 // (doc). A field of type map of structs has one key for each entry; the tag "each" says what the entries are. The tag
-// "secret" keeps a value out of everything that is printed. The tag "default" replaces, in the reference, a default
+// "secret" keeps a value out of everything that is printed. The tags "embedded" and "follows" are in models.go. The tag "default" replaces, in the reference, a default
 // that depends on the machine.
 package config
 
@@ -84,7 +84,7 @@ type OTel struct {
 
 // Embedding is how texts become vectors.
 type Embedding struct {
-	Provider     string        `koanf:"provider" doc:"auto, local, or a provider such as gemini, openai or ollama; auto stays with what the database has, and on a new one takes gemini when GEMINI_API_KEY is set, else local"`
+	Provider     string        `koanf:"provider" embedded:"local" doc:"auto, local, or a provider such as gemini, openai or ollama; auto stays with what the database has, and on a new one takes gemini when GEMINI_API_KEY is set, else local"`
 	Model        string        `koanf:"model" doc:"model of the provider, or provider/model; empty is the provider's usual one"`
 	Endpoint     string        `koanf:"endpoint" doc:"base URL of the provider, or a full Gemini URL; empty is the provider's own"`
 	APIKey       secret.Value  `koanf:"api_key" secret:"true" doc:"key of the provider; empty reads the provider's own variable, such as GEMINI_API_KEY"`
@@ -97,7 +97,7 @@ type Embedding struct {
 
 // Model is a text model that does one part of the work.
 type Model struct {
-	Provider   string        `koanf:"provider" doc:"auto, rules, or a provider such as gemini, openai, deepseek or ollama; auto as for embedding, with rules in the place of local"`
+	Provider   string        `koanf:"provider" embedded:"rules" doc:"auto, rules, or a provider such as gemini, openai, deepseek or ollama; auto as for embedding, with rules in the place of local"`
 	Model      string        `koanf:"model" doc:"model of the provider, or provider/model; empty is the provider's usual one"`
 	Endpoint   string        `koanf:"endpoint" doc:"base URL of the provider, or a full Gemini URL; empty is the provider's own"`
 	APIKey     secret.Value  `koanf:"api_key" secret:"true" doc:"key of the provider; empty reads the provider's own variable, such as GEMINI_API_KEY"`
@@ -212,7 +212,7 @@ func (r Redact) Redactor() *redact.Redactor {
 type Digest struct {
 	Enabled    bool             `koanf:"enabled" doc:"whether digests are made by themselves; SummarizeDay makes one in any case"`
 	Interval   int              `koanf:"interval" min:"0" max:"100" doc:"messages of a user after which what was said is looked at for the digest; 0 does so only at the end of the user's day"`
-	Provider   string           `koanf:"provider" doc:"auto, rules, or a provider such as gemini, openai, deepseek or ollama; auto takes what summary has, unless model is provider/model"`
+	Provider   string           `koanf:"provider" embedded:"rules" follows:"summary" doc:"auto, rules, or a provider such as gemini, openai, deepseek or ollama; auto takes what summary has, unless model is provider/model"`
 	Model      string           `koanf:"model" doc:"model of the provider, or provider/model; empty is the provider's usual one"`
 	Endpoint   string           `koanf:"endpoint" doc:"base URL of the provider, or a full Gemini URL; empty is the provider's own"`
 	APIKey     secret.Value     `koanf:"api_key" secret:"true" doc:"key of the provider; empty reads the provider's own variable, such as GEMINI_API_KEY"`

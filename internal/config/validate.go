@@ -117,6 +117,7 @@ func validate(c Config, from origins, bad *problems) {
 	for i, n := range c.Namespaces {
 		n.validate(fmt.Sprintf("namespaces[%d]", i), check)
 	}
+	checkModels(c, check)
 	checkPrices(c.LLM.Prices, check)
 	checkHalfLives(c.Memories.HalfLives, check)
 	if q := c.Queue; q.BackoffMin > q.BackoffMax && !known.about("queue.backoff_max") {

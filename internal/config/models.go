@@ -1,0 +1,106 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/provider"
+)
+
+// auto is the provider that leaves the choice to the sidecar.
+const auto = "auto"
+
+// modelKeys is a section of the configuration that names a model: one with the keys provider and model. The tags of its
+// provider say what its parts are without one: "embedded" is the provider that needs no model, and "follows" the section
+// whose model auto takes.
+type modelKeys struct {
+	part, embedded, follows string
+
+	provider, model string
+	others          [][2]string // the keys that describe a model, and their values
+}
+
+// describing are the keys of a section that only a model of a provider uses.
+var describing = []string{"endpoint", "api_key", "api_key_file"}
+
+// modelsOf returns the sections that name a model.
+func modelsOf(c Config) []modelKeys {
+	var list []modelKeys
+	v := reflect.ValueOf(c)
+	for field := range v.Type().Fields() {
+		section := v.FieldByIndex(field.Index)
+		if section.Kind() != reflect.Struct {
+			continue
+		}
+		m := modelKeys{part: field.Tag.Get(tagKey)}
+		values := map[string]string{}
+		for key := range section.Type().Fields() {
+			if value := section.FieldByIndex(key.Index); value.Kind() == reflect.String {
+				values[key.Tag.Get(tagKey)] = value.String()
+			}
+			if key.Tag.Get(tagKey) == "provider" {
+				m.embedded, m.follows = key.Tag.Get("embedded"), key.Tag.Get("follows")
+			}
+		}
+		if m.embedded == "" {
+			continue
+		}
+		m.provider, m.model = values["provider"], values["model"]
+		for _, key := range describing {
+			m.others = append(m.others, [2]string{key, values[key]})
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// checkModels refuses the keys of models that cannot work: those that would be ignored, and those that name no model.
+// Whether there is a key for the provider is checked when the sidecar starts: other commands do not need it.
+func checkModels(c Config, check func(key, problem, fix string)) {
+	for _, m := range modelsOf(c) {
+		named := strings.Contains(m.model, "/")
+		own := m.part + ".provider"
+		switch {
+		case m.provider == m.embedded:
+			for _, other := range append([][2]string{{"model", m.model}}, m.others...) {
+				if other[1] != "" {
+					check(m.part+"."+other[0], fmt.Sprintf("is set, and %s %s uses no model", own, m.embedded), "remove it, or set "+own)
+				}
+			}
+			continue
+		case m.provider == auto && m.model != "" && !named:
+			check(m.part+".model", fmt.Sprintf("is %q, which %s auto does not use", m.model, own), "write provider/model, or set "+own)
+			continue
+		case m.provider == auto && !named:
+			for _, other := range m.others {
+				if m.follows != "" && other[1] != "" {
+					check(m.part+"."+other[0], fmt.Sprintf("is set, and %s auto takes the model of %s", own, m.follows),
+						"remove it, or name a model as "+m.part+".model: provider/model")
+				}
+			}
+			continue
+		}
+		m.resolve(check)
+	}
+}
+
+// resolve refuses a provider, a model or an endpoint that does not name a model.
+func (m *modelKeys) resolve(check func(key, problem, fix string)) {
+	usual := func(p provider.Provider) string { return p.TextModel }
+	if m.part == "embedding" {
+		usual = func(p provider.Provider) string { return p.EmbeddingModel }
+	}
+	name := m.provider
+	if name == auto {
+		name = ""
+	}
+	if _, err := provider.Resolve(name, m.model, m.others[0][1], usual); err != nil {
+		key, text, _ := strings.Cut(err.Error(), " ")
+		problem, fix, ok := strings.Cut(text, ": ")
+		if !ok {
+			fix = "correct it"
+		}
+		check(m.part+"."+key, problem, fix)
+	}
+}
