@@ -17,7 +17,7 @@ func (r *running) tenTurns(t *testing.T, scope *memsidecarv1.Scope) {
 }
 
 // TestDigestCost: ten messages of a user cost three calls of a model, one to decide, one to summarise, and one for the
-// digest, which asks for nothing that considering has found.
+// digest.
 func TestDigestCost(t *testing.T) {
 	for _, protocol := range protocols() {
 		t.Run(protocol, func(t *testing.T) {
@@ -96,5 +96,39 @@ func TestDigestBorneOut(t *testing.T) {
 	}
 	if calls := len(p.Requests(providertest.Digest)); calls != 2 {
 		t.Errorf("%d calls for two digests", calls)
+	}
+}
+
+// TestDigestTellsWhatConsideringSkipped: with a model, decisions, preferences and tasks of a message that considering skipped
+// are in the digest, and are no memories. What considering did remember is told once, and no more when the memory is deleted.
+func TestDigestTellsWhatConsideringSkipped(t *testing.T) {
+	p := providertest.Start(t, 1000)
+	p.Digest(`{"topics": [], "preferences": [{"text": "The user likes tea.", "key": "drink", "value": "tea", "messages": ["m0"]}],
+		"decisions": [{"text": "The user drinks no coffee in the evening.", "messages": ["m0"]}],
+		"tasks": [{"text": "The user has to buy cups.", "messages": ["m0"]}], "issues": [], "insights": []}`)
+	p.Ignore("never mind")
+	p.Say("The user likes tea.")
+	r := serve(t, append(useProvider("openai", p), "digest.interval=0")...)
+	tell := func(user, text string) *memsidecarv1.Digest {
+		t.Helper()
+		r.consider(t, direct(user), said(text), answered("OK."))
+		return r.summarize(t, direct(user), "")
+	}
+	const text = "I like tea, I will drink no coffee in the evening, and I have to buy cups."
+	d := tell("skipped", text+" But never mind.")
+	if preferences(d) != "drink=tea" || len(d.GetDecisions()) != 1 || len(d.GetTasks()) != 1 {
+		t.Errorf("of what considering skipped the digest is %v", d)
+	}
+	if list := r.list(t, direct("skipped")); len(list) != 0 {
+		t.Errorf("remembered are %v", list)
+	}
+	d = tell("remembered", text)
+	list := r.list(t, direct("remembered"))
+	if len(d.GetPreferences()) != 1 || len(d.GetDecisions()) != 1 || len(d.GetTasks()) != 1 || len(list) != 1 {
+		t.Fatalf("of what considering remembered the digest is %v, and the memories are %v", d, list)
+	}
+	must(r.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: direct("remembered"), MemoryId: list[0].GetId()}))(t)
+	if d := r.digest(t, direct("remembered"), ""); len(d.GetPreferences()) != 0 {
+		t.Errorf("after the memory was deleted the digest still has %v", d.GetPreferences())
 	}
 }

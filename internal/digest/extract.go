@@ -14,9 +14,6 @@ type Piece struct {
 	Messages []Message    // oldest first, never empty
 	Location *time.Location
 	Language string // of most of it, as lexical.Language names it
-	// Considered: all of it was considered or is going to be, so that the statements about the user are known. What is
-	// looked for is what considering does not yield.
-	Considered bool
 	// Known are statements that considering has yielded of the same day.
 	Known []string
 }

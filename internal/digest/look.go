@@ -91,7 +91,7 @@ func (k *Keeper) contribution(ctx context.Context, w Waiting, zone *time.Locatio
 	if end < 0 {
 		end = len(w.Messages)
 	}
-	piece := Piece{Scope: w.Scope, Messages: cutPiece(w.Messages[:end], k.options.MaxTokens), Location: zone, Considered: true}
+	piece := Piece{Scope: w.Scope, Messages: cutPiece(w.Messages[:end], k.options.MaxTokens), Location: zone}
 	c := Contribution{Scope: w.Scope, At: time.Now()}
 	var text strings.Builder
 	hash := sha256.New()
@@ -99,7 +99,6 @@ func (k *Keeper) contribution(ctx context.Context, w Waiting, zone *time.Locatio
 		c.Covers = append(c.Covers, m.Ref)
 		fmt.Fprintln(hash, m.Ref)
 		text.WriteString(m.Content + "\n")
-		piece.Considered = piece.Considered && (m.Considered || m.Role != memory.RoleUser)
 	}
 	c.ID = "dig_" + hex.EncodeToString(hash.Sum(nil)[:12])
 	piece.Language = lexical.Language(text.String())
@@ -194,6 +193,9 @@ func (k *Keeper) checked(findings []Finding, p *Piece, day string) []Finding {
 		if f.Kind == "" {
 			f.Kind = kinds[f.Category]
 		}
+		if p.leavesToConsidering(&f) {
+			f.Passing, f.Importance = true, 0
+		}
 		if f.Category != Topic && f.Importance == 0 && !f.Passing {
 			text := f.Text
 			switch f.Category {
@@ -217,6 +219,26 @@ func (k *Keeper) checked(findings []Finding, p *Piece, day string) []Finding {
 		kept = append(kept, f)
 	}
 	return kept
+}
+
+// leavesToConsidering reports whether considering decides if a finding becomes a memory: it looked at the same messages for
+// preferences, decisions and tasks.
+func (p *Piece) leavesToConsidering(f *Finding) bool {
+	if f.Category != Preference && f.Category != Decision && f.Category != Task {
+		return false
+	}
+	considered := false
+	for i := range p.Messages {
+		m := &p.Messages[i]
+		if m.Role != memory.RoleUser || !slices.Contains(f.MessageIDs, m.Name()) {
+			continue
+		}
+		if !m.Considered {
+			return false
+		}
+		considered = true
+	}
+	return considered
 }
 
 // agentOf is with whom that was said on which a finding rests: a question may be put to nobody and answered by one.

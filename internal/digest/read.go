@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +54,8 @@ func (k *Keeper) day(ctx context.Context, v Viewer, settings memory.Settings, fr
 	if err != nil {
 		return d, err
 	}
-	if entries, err = k.present(ctx, v, entries); err != nil {
+	// Before the entries of deleted memories are left out: what they told must not be told by a finding of the same message.
+	if entries, err = k.present(ctx, v, withoutRetold(entries)); err != nil {
 		return d, err
 	}
 	d.merge(entries)
@@ -71,6 +73,23 @@ func (k *Keeper) day(ctx context.Context, v Viewer, settings memory.Settings, fr
 	}
 	d.Language = d.spoken(language, settings.Language)
 	return d, nil
+}
+
+// withoutRetold leaves out findings that considering made a memory of as well: of the same message, in the same category.
+func withoutRetold(entries []Entry) []Entry {
+	type place struct {
+		session  string
+		category Category
+		said     int64
+	}
+	of := func(e *Entry) place { return place{e.SessionID, e.Category, e.SaidAt.UnixMicro()} }
+	remembered := map[place]bool{}
+	for i := range entries {
+		if e := &entries[i]; e.MemoryID != "" && !e.Passing {
+			remembered[of(e)] = true
+		}
+	}
+	return slices.DeleteFunc(entries, func(e Entry) bool { return e.Passing && e.Category != Issue && remembered[of(&e)] })
 }
 
 // present leaves out what was remembered and deleted since, or is to be forgotten: who says so does not want to read it here.

@@ -232,6 +232,12 @@ func (s *Queue) ForgetMemory(ctx context.Context, user memory.User, id string) e
 		if err != nil || userRow == 0 {
 			return err
 		}
+		// A digest may have found the same in the same message, without making a memory of it.
+		if _, err := tx.Exec(ctx, `DELETE FROM digest_findings WHERE row IN (SELECT p.row FROM digest_findings k JOIN digest_findings p
+			ON p.user_row = k.user_row AND p.session_id = k.session_id AND p.said_at = k.said_at AND p.finding ->> '$.passing'
+			AND p.finding ->> '$.category' = k.finding ->> '$.category' WHERE k.user_row = ?1 AND k.memory_id = ?2)`, userRow, id); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, `DELETE FROM digest_findings WHERE user_row = ? AND memory_id = ?`, userRow, id); err != nil {
 			return err
 		}

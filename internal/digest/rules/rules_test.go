@@ -15,7 +15,7 @@ var at = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
 // piece is a conversation, the user's turns beginning with ">".
 func piece(considered bool, language string, lines ...string) digest.Piece {
-	p := digest.Piece{Scope: memory.Scope{Namespace: "n", UserID: "u"}, Location: time.UTC, Language: language, Considered: considered}
+	p := digest.Piece{Scope: memory.Scope{Namespace: "n", UserID: "u"}, Location: time.UTC, Language: language}
 	for i, line := range lines {
 		m := digest.Message{Position: int64(i + 1), Considered: considered, Message: memory.Message{Role: memory.RoleAssistant, Content: line, Time: at}}
 		if text, ok := strings.CutPrefix(line, ">"); ok {

@@ -81,6 +81,7 @@ type Server struct {
 	idle       string // what is said in dialogues that are not worth remembering
 	input      int
 	output     int
+	digest     string // the answer for digests; "" is the usual one
 	arrived    chan Request
 	closed     chan struct{}
 }
@@ -146,6 +147,13 @@ func (s *Server) Ignore(words string) {
 	s.idle = words
 }
 
+// Digest is the answer for every digest, as JSON.
+func (s *Server) Digest(answer string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.digest = answer
+}
+
 // Take is how many tokens each call of a text model takes, in and out; both 0 says nothing about them.
 func (s *Server) Take(input, output int) {
 	s.mu.Lock()
@@ -195,7 +203,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.faults[request.Part] = l.fault
 		delete(s.limits, request.Part)
 	}
-	fault, dimensions, statement, input, output := s.faults[request.Part], s.dimensions, s.statement, s.input, s.output
+	fault, dimensions, statement, digest := s.faults[request.Part], s.dimensions, s.statement, s.digest
+	input, output := s.input, s.output
 	idle := s.idle != "" && strings.Contains(request.Body, s.idle)
 	s.mu.Unlock()
 	s.arrived <- request
@@ -235,9 +244,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case request.Part == Embedding:
 		answer = openAIEmbeddings(request.Body, dimensions)
 	case gemini:
-		answer = geminiText(textFor(request, statement, fault, idle), fault, input, output)
+		answer = geminiText(textFor(request, statement, digest, fault, idle), fault, input, output)
 	default:
-		answer = openAIText(textFor(request, statement, fault, idle), fault, input, output)
+		answer = openAIText(textFor(request, statement, digest, fault, idle), fault, input, output)
 	}
 	garble(w, answer, fault)
 }
@@ -292,7 +301,7 @@ func refuse(w http.ResponseWriter, gemini bool, fault Fault) {
 var numbered = regexp.MustCompile(`\[(s\d+)\] \(`)
 
 // textFor is what a text model answers: that a dialogue is worth remembering, what it says, that all of it is new.
-func textFor(request Request, statement string, fault Fault, idle bool) string {
+func textFor(request Request, statement, digest string, fault Fault, idle bool) string {
 	part := request.Part
 	switch {
 	case fault == BrokenJSON:
@@ -301,6 +310,9 @@ func textFor(request Request, statement string, fault Fault, idle bool) string {
 		return `{"should_remember": false, "reason": "idle talk"}`
 	case part == Decision:
 		return "```json\n{\"should_remember\": true, \"reason\": \"a lasting preference\"}\n```"
+	}
+	if part == Digest && digest != "" {
+		return digest
 	}
 	if part == Digest {
 		return `{"topics": ["tea"], "issues": [{"question": "How long does it steep?", "solution": "Three minutes.", "messages": ["m0", "m1"]}], "insights": []}`
