@@ -187,6 +187,7 @@ func (r *Rules) read(t decide.Transcript) (kept []*unit, why string) {
 		src := newSource(i, withoutAddress(m.Content))
 		src.group = group
 		h := r.hear(src, lang, all, classes)
+		withoutReports(t.Dialogue, i, h)
 		if !slices.ContainsFunc(h.units, r.passes) && !h.forgotten {
 			if u := r.confirmed(t.Dialogue, i, h.source, lang); u != nil {
 				h.units = append(h.units, u)

@@ -22,7 +22,7 @@ const (
 	minRunes      = 6   // of a sentence that tells something
 	maxSolution   = 200 // characters
 	maxSentences  = 2   // of a solution
-	leastProblems = 8   // characters of a problem
+	leastProblems = 8   // letters of a problem
 )
 
 // Extractor implements digest.Extractor.
@@ -99,101 +99,6 @@ var lead = regexp.MustCompile(`^(?:(?:嗯+|啊|哦|唉|哎|那么?|不过|但是
 func stripped(text string) string {
 	if rest := lead.ReplaceAllString(text, ""); utf8.RuneCountInString(rest) >= minRunes {
 		return rest
-	}
-	return text
-}
-
-// issues are problems and questions about how to do something, with what was advised or found.
-func issues(p digest.Piece) []digest.Finding {
-	var found []digest.Finding
-	for i := range p.Messages {
-		m := &p.Messages[i]
-		if m.Role != memory.RoleUser || len(found) == maxIssues {
-			continue
-		}
-		question, technical := questionIn(m.Content)
-		if question == "" {
-			continue
-		}
-		solution, by := solutionAfter(p.Messages, i)
-		if solution == "" && !technical {
-			continue // somebody asked, and nobody knew
-		}
-		f := digest.Finding{
-			Category: digest.Issue, Text: stripped(question), Solution: solution, Quote: question, MessageIDs: []string{m.Name()}, SaidAt: m.Time,
-			// Advice that a bot gives about life is worth telling. Worth knowing is what solved a technical problem.
-			Passing: !technical,
-		}
-		if by != nil {
-			f.MessageIDs = append(f.MessageIDs, by.Name())
-			f.Passing = f.Passing && by.Role != memory.RoleUser // who says what it was knows
-		}
-		found = append(found, f)
-	}
-	return found
-}
-
-// questionIn is the part of a message that tells a problem: the sentence, and the one before when it only asks what to do.
-func questionIn(content string) (question string, technical bool) {
-	list := sentences(content)
-	for i, s := range list {
-		technical = problem.MatchString(s)
-		if !technical && !howTo.MatchString(s) {
-			continue
-		}
-		question = s
-		if i > 0 && utf8.RuneCountInString(s) < 2*leastProblems {
-			question = list[i-1] + s
-		}
-		if technical && i+1 < len(list) && howTo.MatchString(list[i+1]) {
-			question += list[i+1]
-		}
-		if utf8.RuneCountInString(question) >= leastProblems {
-			return question, technical
-		}
-	}
-	return "", false
-}
-
-// solutionAfter is what the bot advised next, or what the user then says it was.
-func solutionAfter(messages []digest.Message, at int) (solution string, by *digest.Message) {
-	for i := at + 1; i < len(messages) && i <= at+6; i++ {
-		m := &messages[i]
-		switch m.Role {
-		case memory.RoleAssistant:
-			if solution == "" {
-				if text := stripped(picked(sentences(m.Content), advice)); text != "" {
-					solution, by = text, m
-				}
-			}
-		case memory.RoleUser:
-			if text := picked(sentences(m.Content), settled); text != "" {
-				return text, m
-			}
-			if q, _ := questionIn(m.Content); q != "" {
-				return solution, by
-			}
-		case memory.RoleSystem, memory.RoleTool:
-		}
-	}
-	return solution, by
-}
-
-// picked are the first sentences in which there is something of a pattern.
-func picked(list []string, pattern *regexp.Regexp) string {
-	text, n := "", 0
-	for _, s := range list {
-		if n == maxSentences || !pattern.MatchString(s) || utf8.RuneCountInString(s) < minRunes || strings.HasSuffix(s, "？") || strings.HasSuffix(s, "?") {
-			continue
-		}
-		if utf8.RuneCountInString(text+s) > maxSolution && n > 0 {
-			break
-		}
-		if n > 0 && s[0] < utf8.RuneSelf {
-			text += " "
-		}
-		text += s
-		n++
 	}
 	return text
 }

@@ -1,0 +1,115 @@
+// Package ack recognises messages that report whether advice worked. Such a message says nothing about its speaker: what it
+// reports is in the advice. What a report says beyond the words of the conversation before it is content of its own, such
+// as a cause that the speaker found.
+//
+// The phrases are in text files, a regular expression a line. Everything else is measured: the words that are left of a
+// report without them are compared with the words of the conversation.
+package ack
+
+import (
+	_ "embed"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/lexical"
+)
+
+// Report is what a message says about the advice before it.
+type Report int
+
+// The reports.
+const (
+	None   Report = iota // nothing about it, or more than that
+	Worked               // the advice worked, and nothing else
+	Failed               // it did not
+)
+
+// maxRunes is how long a report may be. Who writes more says something of their own.
+const maxRunes = 160
+
+var (
+	//go:embed worked.txt
+	workedText string
+	//go:embed failed.txt
+	failedText string
+	//go:embed found.txt
+	foundText string
+	//go:embed generic.txt
+	genericText string
+
+	worked, failed, found, generic = anyOf(workedText), anyOf(failedText), anyOf(foundText), anyOf(genericText)
+)
+
+// anyOf matches any of the expressions of a file.
+func anyOf(text string) *regexp.Regexp {
+	var list []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			list = append(list, line)
+		}
+	}
+	return regexp.MustCompile("(?:" + strings.Join(list, ")|(?:") + ")")
+}
+
+var (
+	clauseEnd   = regexp.MustCompile(`[,，。.!！~～;；:：\n]+(?:\s|$)|[，。！；：～]+`)
+	questionEnd = regexp.MustCompile(`[^。！？!?\n]*[?？]`)
+)
+
+// Read tells what a message reports. before are the messages of the conversation that it may refer to.
+func Read(message string, before ...string) Report {
+	if message = strings.TrimSpace(message); message == "" || utf8.RuneCountInString(message) > maxRunes {
+		return None
+	}
+	text := strings.ReplaceAll(strings.ToLower(lexical.Simplified(message)), "’", "'")
+	text = questionEnd.ReplaceAllString(text, "") // what is asked reports nothing
+	report := None
+	var rest strings.Builder
+	for _, clause := range clauseEnd.Split(text, -1) {
+		clause = strings.TrimSpace(clause)
+		switch {
+		case failed.MatchString(clause):
+			report = Failed
+		case worked.MatchString(clause):
+			report = Worked
+		}
+		if report == Failed && found.MatchString(clause) { // "not that, it was my own mistake"
+			report = None
+		}
+		for _, phrases := range []*regexp.Regexp{worked, found, generic} {
+			clause = phrases.ReplaceAllString(clause, " ")
+		}
+		rest.WriteString(clause + "\n")
+	}
+	if report == Worked && !nothingNew(rest.String(), before) {
+		return None
+	}
+	return report
+}
+
+// nothingNew reports whether a text has hardly any content that the conversation before it has not.
+func nothingNew(text string, before []string) bool {
+	known := map[string]bool{}
+	for _, b := range before {
+		for _, t := range lexical.Tokens(lexical.Simplified(b)) {
+			known[t.Term] = true
+		}
+	}
+	var old, fresh float64
+	for _, t := range lexical.Tokens(text) {
+		weight := 1.0
+		switch {
+		case t.Function, t.Kind == lexical.CharPair:
+			continue
+		case t.Kind == lexical.Char:
+			weight = 0.5
+		}
+		if known[t.Term] {
+			old += weight
+		} else {
+			fresh += weight
+		}
+	}
+	return fresh < 1 || old >= 1 && fresh <= 1
+}

@@ -1,0 +1,136 @@
+package rules_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/memsidecar/memsidecar/internal/decide"
+	deciderules "github.com/memsidecar/memsidecar/internal/decide/rules"
+	"github.com/memsidecar/memsidecar/internal/digest"
+	"github.com/memsidecar/memsidecar/internal/digest/rules"
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// lines returns the lines of a file of examples, without comments.
+func lines(t *testing.T, file string) (list []string) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+func newRules(t *testing.T) *deciderules.Rules {
+	t.Helper()
+	r, err := deciderules.New(deciderules.Config{Threshold: 2, MaxStatements: 20, MaxStatementRunes: 300})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// share reports how many examples were right, and fails below the least.
+func share(t *testing.T, what string, right, all, least int) {
+	t.Helper()
+	t.Logf("%s: %d of %d", what, right, all)
+	if right < least {
+		t.Errorf("%s: %d of %d, want at least %d", what, right, all, least)
+	}
+}
+
+// TestSolutionIsTheAdviceThatWorked: the solution of a problem is the advice that the user then reports to have worked, or
+// what the user found out instead. The half that was held back while the rules were written has a bound of its own.
+func TestSolutionIsTheAdviceThatWorked(t *testing.T) {
+	for file, least := range map[string]int{"solutions_dev.txt": 21, "solutions_held.txt": 18} {
+		t.Run(file, func(t *testing.T) {
+			right, issues := 0, 0
+			all := lines(t, file)
+			for _, line := range all {
+				turns := strings.Split(line, " | ")
+				want := turns[len(turns)-1]
+				p := conversation(turns[:len(turns)-1])
+				found, err := rules.New(newRules(t), newRules(t)).Extract(t.Context(), p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var told []string
+				for _, f := range found {
+					if f.Category == digest.Issue {
+						told = append(told, f.Text+" => "+f.Solution)
+						issues++
+					}
+				}
+				if len(told) == 1 && strings.Contains(told[0][strings.Index(told[0], " => "):], want) {
+					right++
+				} else {
+					t.Logf("%s: %q", line, told)
+				}
+			}
+			share(t, file, right, len(all), least)
+		})
+	}
+}
+
+// conversation has the turns of a user and of an assistant in turn.
+func conversation(turns []string) digest.Piece {
+	lines := make([]string, len(turns))
+	for i, turn := range turns {
+		if lines[i] = turn; i%2 == 0 {
+			lines[i] = ">" + turn
+		}
+	}
+	return piece(true, "", lines...)
+}
+
+// TestAcknowledgementIsNoMemory: a message that only reports that advice worked states nothing about the user. What the user
+// found out instead of the advice may be remembered.
+func TestAcknowledgementIsNoMemory(t *testing.T) {
+	for file, least := range map[string]int{"solutions_dev.txt": 21, "solutions_held.txt": 20} {
+		t.Run(file, func(t *testing.T) {
+			r, right := newRules(t), 0
+			all := lines(t, file)
+			for _, line := range all {
+				turns := strings.Split(line, " | ")
+				want := turns[len(turns)-1]
+				last := turns[len(turns)-2]
+				var d memory.Dialogue
+				d.Scope.UserID = "u"
+				for i, turn := range turns[:len(turns)-1] {
+					m := memory.Message{Role: memory.RoleAssistant, Content: turn, Time: at}
+					if i%2 == 0 {
+						m.Role, m.Speaker = memory.RoleUser, "u"
+					}
+					d.Messages = append(d.Messages, m)
+				}
+				tr := decide.Transcript{Dialogue: d, Speaker: "u", Location: at.Location()}
+				v, err := r.Decide(t.Context(), tr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				list, err := r.Summarize(t.Context(), tr, v)
+				if err != nil {
+					t.Fatal(err)
+				}
+				remembered := ""
+				for _, s := range list {
+					if s.Quote != "" && strings.Contains(last, s.Quote) {
+						remembered = s.Text
+					}
+				}
+				if remembered == "" || strings.Contains(last, want) {
+					right++
+				} else {
+					t.Logf("%s: remembered %q", line, remembered)
+				}
+			}
+			share(t, file, right, len(all), least)
+		})
+	}
+}
