@@ -75,7 +75,8 @@ func (k *Keeper) day(ctx context.Context, v Viewer, settings memory.Settings, fr
 	return d, nil
 }
 
-// withoutRetold leaves out findings that considering made a memory of as well: of the same message, in the same category.
+// withoutRetold leaves out findings that considering made a memory of as well: of the same words of a message, in the same
+// category.
 func withoutRetold(entries []Entry) []Entry {
 	type place struct {
 		session  string
@@ -83,13 +84,17 @@ func withoutRetold(entries []Entry) []Entry {
 		said     int64
 	}
 	of := func(e *Entry) place { return place{e.SessionID, e.Category, e.SaidAt.UnixMicro()} }
-	remembered := map[place]bool{}
+	remembered := map[place][]string{} // what was quoted
 	for i := range entries {
 		if e := &entries[i]; e.MemoryID != "" && !e.Passing {
-			remembered[of(e)] = true
+			remembered[of(e)] = append(remembered[of(e)], e.Quote)
 		}
 	}
-	return slices.DeleteFunc(entries, func(e Entry) bool { return e.Passing && e.Category != Issue && remembered[of(&e)] })
+	return slices.DeleteFunc(entries, func(e Entry) bool {
+		return e.Passing && e.Category != Issue && slices.ContainsFunc(remembered[of(&e)], func(quote string) bool {
+			return strings.Contains(e.Quote, quote) || strings.Contains(quote, e.Quote)
+		})
+	})
 }
 
 // present leaves out what was remembered and deleted since, or is to be forgotten: who says so does not want to read it here.

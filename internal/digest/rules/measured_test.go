@@ -134,3 +134,33 @@ func TestAcknowledgementIsNoMemory(t *testing.T) {
 		})
 	}
 }
+
+// TestTasks: what the user has to do is told, in whatever form it is noted. What others have to do, questions, what is past
+// and what is supposed is not.
+func TestTasks(t *testing.T) {
+	for file, least := range map[string]int{"tasks_dev.txt": 38, "tasks_held.txt": 34} {
+		t.Run(file, func(t *testing.T) {
+			right := 0
+			all := lines(t, file)
+			for _, line := range all {
+				text := strings.TrimSpace(line[1:])
+				found, err := rules.New(newRules(t), newRules(t)).Extract(t.Context(), conversation([]string{text, "好的。"}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var tasks []string
+				for _, f := range found {
+					if f.Category == digest.Task {
+						tasks = append(tasks, f.Text)
+					}
+				}
+				if (len(tasks) == 1) == (line[0] == '+') && len(tasks) < 2 {
+					right++
+				} else {
+					t.Logf("%s: %q", line, tasks)
+				}
+			}
+			share(t, file, right, len(all), least)
+		})
+	}
+}

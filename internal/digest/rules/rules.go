@@ -47,6 +47,7 @@ func (x *Extractor) Extract(ctx context.Context, p digest.Piece) ([]digest.Findi
 	if err != nil {
 		return nil, err
 	}
+	found = append(found, tasks(p, found)...)
 	found = append(found, issues(p)...)
 	return append(found, insights(p)...), ctx.Err()
 }
