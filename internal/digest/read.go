@@ -63,13 +63,16 @@ func (k *Keeper) day(ctx context.Context, v Viewer, settings memory.Settings, fr
 		return d, err
 	}
 	report, err := k.Topics.Count(ctx, topics.Query{
-		Namespace: v.User.Namespace, UserID: v.User.ID, AgentID: v.AgentID, Audience: v.Audience, After: from, Before: before,
+		Namespace: v.User.Namespace, UserID: v.User.ID, AgentID: v.AgentID, Audience: v.Audience, After: from, Before: before, Once: true,
 	}, maxTopics)
 	if err != nil {
 		return d, fmt.Errorf("counting topics: %w", err)
 	}
 	for _, topic := range report.Topics {
 		d.addTopic(topic.Text)
+	}
+	for _, phrase := range report.Once[:min(len(report.Once), maxTopics/2)] {
+		d.addTopic(phrase)
 	}
 	d.Language = d.spoken(language, settings.Language)
 	return d, nil

@@ -3,6 +3,9 @@ package topics
 import (
 	"context"
 	"math"
+	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lexical"
 )
 
 const (
@@ -36,6 +39,9 @@ type gram struct {
 	// the same word. A fragment has nearly always the same neighbour.
 	before, behind int32
 	opens, closes  place // of its first and last unit, where it could be a topic
+	isWord         bool  // it is one word of the dictionary
+	aligned        int32 // of docs, where its ends are the ends of words
+	isNoun         bool  // its last word names something; true of what is not written in characters
 
 	own       int32 // messages that have it outside of every longer topic
 	candidate bool
@@ -171,8 +177,13 @@ func (c *counts) tally(n int, ids []gramID) {
 			}
 			g.doc = int32(d)
 			g.docs++
-			if g.docs == 1 {
+			aligned := c.now.nouns[i]&(1<<min(n, 7)) == 0
+			if aligned {
+				g.aligned++
+			}
+			if aligned && g.aligned == 1 || g.docs == 1 {
 				g.opens, g.closes = c.now.places[i], c.now.places[i+n-1]
+				g.isWord, g.isNoun = c.isWord(&c.now, n, i), c.names(&c.now, n, i)
 			}
 			// The messages are in the order of their speakers.
 			if g.speaker != doc.speaker {
@@ -208,10 +219,10 @@ func (c *counts) tallyNeighbours(n int, ids []gramID) {
 				continue
 			}
 			k, mark := int(ids[i])-first, int32(d)+1
-			if y := c.symbols[c.now.units[i]]; opens[k].doc != mark && c.now.places[i]&function == 0 && !y.light {
+			if y := c.symbols[c.now.units[i]]; opens[k].doc != mark && c.binds(i) && !y.light {
 				opens[k].doc, opens[k].opens = mark, opens[k].opens+1
 			}
-			if closes[k].doc != mark && c.now.places[i+n-1]&function == 0 {
+			if closes[k].doc != mark && c.binds(i+n-1) {
 				closes[k].doc, closes[k].closes = mark, closes[k].closes+1
 			}
 		}
@@ -251,6 +262,17 @@ func (c *counts) possible(t *text, n, i int) bool {
 	if n == 1 {
 		return !first.char && !first.short
 	}
+	if n <= maxWordRunes && t.nouns[i]&(1<<n) != 0 {
+		return true
+	}
+	for j := i; j < i+n; j++ { // words that carry grammar are between topics, and no topic ends in the middle of a word
+		if c.symbols[t.units[j]].char && t.places[j]&grammary != 0 {
+			return false
+		}
+	}
+	if first.char && t.places[i]&begins == 0 || last.char && (t.places[i+n-1]&ends == 0 || t.places[i+n-1]&modifies != 0) {
+		return false
+	}
 	// Two characters of grammar at an end are one of the phrases that lexical knows, or stand between words.
 	if first.char && t.places[i]&t.places[i+1]&function != 0 || last.char && t.places[i+n-1]&t.places[i+n-2]&function != 0 {
 		return false
@@ -270,6 +292,41 @@ func (c *counts) possible(t *text, n, i int) bool {
 	}
 	// A number stands between or behind words, not among characters: "iphone 15", but not 15 号楼.
 	return words <= maxWords && (!last.number || !c.symbols[t.units[i+n-2]].char)
+}
+
+// binds reports whether what stands at place i may be a part of the word beside it.
+func (c *counts) binds(i int) bool {
+	if !c.symbols[c.now.units[i]].char {
+		return c.now.places[i]&function == 0
+	}
+	return c.now.places[i]&alone != 0 && c.now.places[i]&function == 0
+}
+
+// isWord reports whether the n units at place i are one word of the dictionary.
+func (c *counts) isWord(t *text, n, i int) bool {
+	for j := i; j < i+n; j++ {
+		if !c.symbols[t.units[j]].char || t.places[j]&ends != 0 && j < i+n-1 {
+			return false
+		}
+	}
+	return n > 1
+}
+
+// names reports whether the last word of the n units at place i names something.
+func (c *counts) names(t *text, n, i int) bool {
+	last := i + n - 1
+	if !c.symbols[t.units[last]].char || t.places[last]&alone != 0 {
+		return true
+	}
+	first := last
+	for first > i && t.places[first]&begins == 0 {
+		first--
+	}
+	var word strings.Builder
+	for j := first; j <= last; j++ {
+		word.WriteString(lexical.Simplified(c.surfaces[t.surfaces[j]]))
+	}
+	return isNoun(word.String())
 }
 
 // wordless holds for a word that carries no content.

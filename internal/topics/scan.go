@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -32,6 +33,13 @@ type place uint8
 const (
 	function place = 1 << iota // carries grammar here
 	spaced                     // behind a space
+
+	// Of characters, as the words of the text are cut:
+	begins   // a word begins here
+	ends     // a word ends here
+	grammary // in a word that carries grammar
+	modifies // in a word that something follows, such as an adjective
+	alone    // a character that is in no word
 )
 
 // text is a number of messages in units, with noUnit after each.
@@ -39,6 +47,7 @@ type text struct {
 	units    []unit
 	places   []place
 	surfaces []uint32 // indexes into scanner.surfaces
+	nouns    []uint8  // lengths of the nouns that begin here if the words are cut in another way, a bit each
 	docs     []doc
 }
 
@@ -139,7 +148,7 @@ func (s *scanner) message(t *text, m Message) {
 }
 
 func (t *text) add(u unit, p place, surface uint32) {
-	t.units, t.places, t.surfaces = append(t.units, u), append(t.places, p), append(t.surfaces, surface)
+	t.units, t.places, t.surfaces, t.nouns = append(t.units, u), append(t.places, p), append(t.surfaces, surface), append(t.nouns, 0)
 }
 
 // cut keeps phrases from reaching across this place.
@@ -161,21 +170,24 @@ func (s *scanner) run(t *text, run string, afterDigit, spaces bool) {
 			s.chars = append(s.chars, token)
 		}
 	}
+	words, nouns := s.cutWords(s.chars)
 	for i := 0; i < len(s.chars); {
-		if n := s.stopLen(i); n > 0 {
+		if n := s.stopLen(i); n > 0 && words[i]&begins != 0 && words[i+n-1]&ends != 0 {
 			t.cut()
 			i += n
 			continue
 		}
-		c := s.chars[i]
+		c, p, another := s.chars[i], words[i], nouns[i]
 		i++
 		if c.Function && s.isParticle(c.Term) {
 			t.cut()
 			continue
 		}
-		p := place(0)
 		if c.Function {
 			p |= function
+			if p&begins != 0 && p&ends != 0 {
+				p |= grammary
+			}
 		}
 		if spaces {
 			p |= spaced
@@ -185,7 +197,55 @@ func (s *scanner) run(t *text, run string, afterDigit, spaces bool) {
 			char: true, strong: strings.Contains(strongFunction, c.Term) || isHiragana(c.Term), light: strings.Contains(lightVerbs, c.Term),
 			open: strings.Contains(neverLast, c.Term), joins: strings.Contains(joining, c.Term), local: strings.Contains(localizers, c.Term),
 		}), p, s.surface(c.Surface))
+		t.nouns[len(t.nouns)-1] = another
 	}
+}
+
+// cutWords says of each character where it stands in its word, and which nouns would begin there if the text were cut in
+// another way.
+func (*scanner) cutWords(chars []lexical.Token) (places []place, nouns []uint8) {
+	runes := make([]rune, 0, len(chars))
+	for _, c := range chars {
+		r, _ := utf8.DecodeRuneInString(c.Term)
+		if simple, ok := lexical.SimplifiedRune(r); ok {
+			r = simple
+		}
+		runes = append(runes, r)
+	}
+	places, nouns = make([]place, 0, len(chars)), make([]uint8, len(chars))
+	for _, p := range segment(runes) {
+		var of place
+		switch {
+		case p.measures:
+			of = grammary
+		case p.runes == 1: // what a single character is depends on its company; lexical knows those of grammar
+			of = alone
+		case p.is == grammar:
+			of = grammary
+		case p.is == adjective:
+			of = modifies
+		}
+		for i := range p.runes {
+			at := of
+			if i == 0 {
+				at |= begins
+			}
+			if i == p.runes-1 {
+				at |= ends
+			}
+			places = append(places, at)
+		}
+	}
+	for i := range runes {
+		// Only what reaches across a word's end, and not what is a part of a word, is another way.
+		for n := 2; n <= maxWordRunes && i+n <= len(runes); n++ {
+			across := (places[i]&begins == 0) != (places[i+n-1]&ends == 0) || places[i]&begins == 0 && slices.ContainsFunc(places[i:i+n-1], func(p place) bool { return p&ends != 0 })
+			if across && isNoun(string(runes[i:i+n])) {
+				nouns[i] |= 1 << n
+			}
+		}
+	}
+	return places, nouns
 }
 
 // stopLen is how many characters from the i-th on are no topic.

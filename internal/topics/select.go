@@ -19,6 +19,8 @@ const (
 	smoothing = 2
 	// smoothingPeriod is how many messages are added to both periods before their lengths are compared.
 	smoothingPeriod = 100
+	// otherShare is what a phrase counts that does not end in a noun: what is done is less of a topic than what it is done to.
+	otherShare = 0.5
 )
 
 // Of returns at most limit topics of the messages of a period, the most prominent first. previous are the messages of the
@@ -60,7 +62,7 @@ func (s *scanner) text(messages []Message) text {
 func (c *counts) accept() {
 	for i := range c.grams {
 		g := &c.grams[i]
-		g.candidate = g.docs >= minDocs && c.isWhole(g) && c.edgesHold(g)
+		g.candidate = g.docs >= minDocs && 2*g.aligned >= g.docs && (g.isWord || c.isWhole(g) && c.edgesHold(g))
 		g.doc = -1
 	}
 	// The longest first, as C-value does (Frantzi, Ananiadou and Mima, 2000): what a longer topic accounts for is taken
@@ -169,12 +171,12 @@ type ranked struct {
 
 // rank orders the topics. The score is
 //
-//	prominence · specificity · growth
+//	prominence · specificity · growth · kind
 //
 // prominence is the sum over the speakers of the square root of how many of their messages have it: the same person's
 // next message counts less than another's first. specificity is log2(1 + length), a word or two characters being 1, as
 // C-value weighs length. growth is log2(1 + (m + 2) / (e + 2)), m messages against e that the period before lets expect:
-// 1 when there are as many as before.
+// 1 when there are as many as before. kind is 1 for a phrase that ends in a noun, and otherShare for others.
 func (c *counts) rank(rule Rule) []ranked {
 	scale := float64(len(c.now.docs)+smoothingPeriod) / float64(len(c.before.docs)+smoothingPeriod)
 	var list []ranked
@@ -186,7 +188,11 @@ func (c *counts) rank(rule Rule) []ranked {
 		length := float64(g.words) + float64(g.units-g.words)/2
 		expected := float64(g.previous) * scale
 		growth := math.Log2(1 + (float64(g.docs)+smoothing)/(expected+smoothing))
-		list = append(list, ranked{gramID(id), g.weight * math.Log2(1+length) * growth})
+		score := g.weight * math.Log2(1+length) * growth
+		if !g.isNoun {
+			score *= otherShare
+		}
+		list = append(list, ranked{gramID(id), score})
 	}
 	// The ids follow from the order of the messages, so that equal scores have the same order each time.
 	slices.SortFunc(list, func(a, b ranked) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id)) })

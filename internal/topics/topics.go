@@ -4,6 +4,8 @@ package topics
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -50,6 +52,8 @@ type Query struct {
 	AgentID       *string // only what was said with this agent; nil: with any
 	Audience      memory.Audience
 	After, Before time.Time
+	// Once asks for what was said once as well, as Report.Once. It is ignored when the query means a whole namespace.
+	Once bool
 }
 
 // Source reads what people said.
@@ -65,6 +69,8 @@ type Report struct {
 	Topics    []Topic // the most prominent first
 	Messages  int     // that were counted
 	Truncated bool    // the period has more
+	// Once are phrases that name something and that no topic has, the most specific first.
+	Once []string
 }
 
 // Counter counts topics.
@@ -97,7 +103,16 @@ func (c *Counter) Count(ctx context.Context, q Query, limit int) (Report, error)
 	if err != nil {
 		return Report{}, err
 	}
-	return Report{Topics: found, Messages: len(messages), Truncated: truncated}, nil
+	report := Report{Topics: found, Messages: len(messages), Truncated: truncated}
+	if q.Once && q.rule() == Own {
+		report.Once = slices.DeleteFunc(once(messages, 2*limit), func(phrase string) bool {
+			return slices.ContainsFunc(found, func(t Topic) bool {
+				a, b := strings.ToLower(t.Text), strings.ToLower(phrase)
+				return strings.Contains(a, b) || strings.Contains(b, a)
+			})
+		})
+	}
+	return report, nil
 }
 
 // maxPeriod keeps the period before within what a database's times can say.
