@@ -301,8 +301,8 @@ type Trace struct {
 
 // Results is what is kept of numbered lists.
 type Results struct {
-	MaxItems int           `koanf:"max_items" min:"1" max:"100000" doc:"items of a registry at most; beyond it those seen first go, but for those of a list being shown"`
-	MaxAge   time.Duration `koanf:"max_age" min:"0" max:"876000h" doc:"how long after it was first seen an item is kept, but for those of a list being shown; 0 keeps it for ever"`
+	MaxItems int           `koanf:"max_items" min:"1" max:"100000" doc:"items of a registry at most; beyond it those last seen the longest ago are dropped. A call with more items than this keeps all of its own"`
+	MaxAge   time.Duration `koanf:"max_age" min:"0" max:"876000h" doc:"how long an item is kept after it was last put, imported or asked about; 0 keeps it for ever"`
 	ListTTL  time.Duration `koanf:"list_ttl" min:"0" max:"876000h" doc:"how long a list is being shown; 0 is until another is"`
 }
 
@@ -368,7 +368,7 @@ func defaults(dataDir string) Config {
 		Memories:      Memories{MaxPerUser: 10_000, HalfLives: retention.HalfLives{}, WithdrawnGrace: 24 * time.Hour},
 		Namespaces:    []Namespace{},
 		Trace:         Trace{Retention: 168 * time.Hour, MaxRecords: 50_000},
-		Results:       Results{MaxItems: 100, MaxAge: 2160 * time.Hour},
+		Results:       Results{MaxItems: 2000, MaxAge: 2160 * time.Hour},
 		ShutdownGrace: 10 * time.Second,
 	}
 }

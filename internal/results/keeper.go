@@ -15,7 +15,7 @@ import (
 // Options describe a Keeper.
 type Options struct {
 	MaxItems int           // of a registry
-	MaxAge   time.Duration // since an item was first seen; 0 is any
+	MaxAge   time.Duration // since an item was last seen; 0 is any
 	ListTTL  time.Duration // since a list was shown; 0 is for ever
 	Now      func() time.Time
 	Log      *slog.Logger
@@ -104,9 +104,9 @@ func (k *Keeper) Put(ctx context.Context, p Put) (PutDone, error) {
 	return k.store.Put(ctx, p)
 }
 
-// Unseen is Store.Unseen.
+// Unseen is Store.Unseen, as of now.
 func (k *Keeper) Unseen(ctx context.Context, v View, keys []string) (unseen []string, lastCheck time.Time, err error) {
-	return k.store.Unseen(ctx, v, keys)
+	return k.store.Unseen(ctx, v, keys, k.options.Now())
 }
 
 // Items is Store.Items.

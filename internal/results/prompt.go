@@ -69,10 +69,20 @@ func (p Prompts) Selected(n *Numbered, count int) string {
 	if key != n.Key { // it would be another key as it stands in a prompt
 		key = "key"
 	}
+	of, its := fmt.Sprintf("number %d of %d", n.Number, count), ", its real key: "
 	if p.chinese {
-		return fmt.Sprintf("用户选择了第 %d 项（共 %d 项）：%s；真实 key：%s 。后续步骤只使用这个 key，严禁猜测、编造 URL；用户再回复别的序号时，重新调用 select（SelectResult）。",
-			n.Number, count, title, key)
+		of, its = fmt.Sprintf("第 %d 项（共 %d 项）", n.Number, count), "，真实 key："
 	}
-	return fmt.Sprintf("The user selected number %d of %d: %s; its real key: %s . Use this key and no other, and never guess or make up a URL; for another number "+
-		"call select (SelectResult) again.", n.Number, count, title, key)
+	switch {
+	case title == "":
+	case p.chinese:
+		its = "：" + title + "；真实 key："
+	default:
+		its = ": " + title + "; its real key: "
+	}
+	if p.chinese {
+		return "用户选择了" + of + its + key + " 。后续步骤只使用这个 key，严禁猜测、编造 URL；用户再回复别的序号时，重新调用 select（SelectResult）。"
+	}
+	return "The user selected " + of + its + key + " . Use this key and no other, and never guess or make up a URL; for another number " +
+		"call select (SelectResult) again."
 }

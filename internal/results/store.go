@@ -12,8 +12,9 @@ import (
 type Store interface {
 	// Put adds items to a registry, shows them if its mode is Manual, and evicts.
 	Put(ctx context.Context, p Put) (PutDone, error)
-	// Unseen returns those of the keys that the registry does not have, in their order, each once, and its last check.
-	Unseen(ctx context.Context, v View, keys []string) (unseen []string, lastCheck time.Time, err error)
+	// Unseen returns those of the keys that the registry does not have, in their order, each once, and its last check. The others were last
+	// seen at the time given, to the hour; that this cannot be written is no error.
+	Unseen(ctx context.Context, v View, keys []string, at time.Time) (unseen []string, lastCheck time.Time, err error)
 	// Items returns a page of a registry, the one seen first last; those seen at the same time in the order in which they
 	// were put. A page of very long ones has fewer than the limit.
 	Items(ctx context.Context, v View, after string, limit int) (Page, error)
@@ -38,12 +39,11 @@ type Store interface {
 
 // Limits say what is kept.
 type Limits struct {
-	// MaxItems of a registry; beyond it those seen first go.
+	// MaxItems of a registry; beyond it those last seen the longest ago go, but never an item of the same Put.
 	MaxItems int
-	// SeenAfter is when an item must have been seen first, or it goes; the zero time is whenever.
+	// SeenAfter is when an item must have been seen last, or it goes; the zero time is whenever.
 	SeenAfter time.Time
-	// ShownAfter is when a list must have been shown, or it has expired; the zero time is whenever. What an unexpired list
-	// shows is never evicted.
+	// ShownAfter is when a list must have been shown, or it has expired; the zero time is whenever.
 	ShownAfter time.Time
 }
 

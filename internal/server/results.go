@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/prompt"
 	"github.com/memsidecar/memsidecar/internal/results"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -245,6 +246,9 @@ func toItems(list []*memsidecarv1.ResultItem, imported bool, v *memory.Violation
 	for i, p := range list {
 		at := fmt.Sprintf("items[%d]", i)
 		items[i] = results.Item{Key: p.GetKey(), Title: p.GetTitle(), Attributes: p.GetAttributesJson()}
+		if prompt.Line(p.GetTitle()) == "" { // nothing that a user could see
+			items[i].Title = ""
+		}
 		v.Check(at+".key", keyProblem(p.GetKey()))
 		if n := utf8.RuneCountInString(p.GetTitle()); n > results.MaxTitleRunes {
 			v.Add(at+".title", "is %d characters, more than %d", n, results.MaxTitleRunes)

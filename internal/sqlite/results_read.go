@@ -13,8 +13,12 @@ import (
 	"github.com/memsidecar/memsidecar/internal/results"
 )
 
+// staleAfter is how much later an item must be asked about for the time at which it was last seen to be written: days matter, and a
+// question is cheaper than a write.
+const staleAfter = time.Hour
+
 // Unseen implements results.Store.
-func (s *Results) Unseen(ctx context.Context, v results.View, keys []string) (unseen []string, last time.Time, err error) {
+func (s *Results) Unseen(ctx context.Context, v results.View, keys []string, at time.Time) (unseen []string, last time.Time, err error) {
 	view, err := viewArgs(v)
 	if err != nil {
 		return nil, last, err
@@ -23,7 +27,13 @@ func (s *Results) Unseen(ctx context.Context, v results.View, keys []string) (un
 	if err != nil {
 		return nil, last, err
 	}
+	const stale = ` FROM result_items WHERE key IN (SELECT value FROM json_each(?8)) AND last_seen < ?9 AND registry_row IN ` + visibleRegistries
+	before := append(slices.Clip(view), list, at.Add(-staleAfter).UnixMicro())
+	refresh := false
 	err = s.db.Read(ctx, func(q Querier) error {
+		if err := q.QueryRow(ctx, `SELECT EXISTS (SELECT 1`+stale+`)`, before...).Scan(&refresh); err != nil {
+			return err
+		}
 		rows, err := q.Query(ctx, `SELECT value FROM json_each(?8) k WHERE NOT EXISTS (SELECT 1 FROM result_items
 			WHERE key = k.value AND registry_row IN `+visibleRegistries+`) GROUP BY value ORDER BY min(k.key)`, append(view, list)...)
 		if err != nil {
@@ -36,6 +46,13 @@ func (s *Results) Unseen(ctx context.Context, v results.View, keys []string) (un
 		last, err = lastCheck(ctx, q, view)
 		return err
 	})
+	if err == nil && refresh {
+		// The answer is right without it: storage that cannot be written, or a caller who left, is noticed elsewhere.
+		_ = s.db.Write(ctx, func(tx *Tx) error {
+			_, err := tx.Exec(ctx, `UPDATE result_items SET last_seen = ?10 WHERE row IN (SELECT row`+stale+`)`, append(before, at.UnixMicro())...)
+			return err
+		})
+	}
 	return unseen, last, err
 }
 

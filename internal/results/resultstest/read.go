@@ -166,7 +166,7 @@ func testUnseen(s *suite) {
 	s.manual(ann(lobby), "", films("d")...)
 	unseen := func(scope memory.Scope, keys ...string) string {
 		s.Helper()
-		found, last, err := s.store.Unseen(s.Context(), s.view(scope, "", ""), keys)
+		found, last, err := s.store.Unseen(s.Context(), s.view(scope, "", ""), keys, s.now)
 		if err != nil {
 			s.Error(err)
 		}

@@ -45,7 +45,7 @@ type ResultServiceClient interface {
 	// SelectResult returns the item that a number means in the list being shown. It changes nothing. FAILED_PRECONDITION when
 	// no list is being shown here, OUT_OF_RANGE with the valid range when the list has no such number.
 	SelectResult(ctx context.Context, in *SelectResultRequest, opts ...grpc.CallOption) (*SelectResultResponse, error)
-	// FilterUnseen returns those of the keys that the registry does not have. It changes nothing.
+	// FilterUnseen returns those of the keys that the registry does not have. It changes nothing, except that the others count as seen now.
 	FilterUnseen(ctx context.Context, in *FilterUnseenRequest, opts ...grpc.CallOption) (*FilterUnseenResponse, error)
 	// ListItems lists a registry's items, the one seen first last; those put together in their order.
 	ListItems(ctx context.Context, in *ListItemsRequest, opts ...grpc.CallOption) (*ListItemsResponse, error)
@@ -153,7 +153,7 @@ type ResultServiceServer interface {
 	// SelectResult returns the item that a number means in the list being shown. It changes nothing. FAILED_PRECONDITION when
 	// no list is being shown here, OUT_OF_RANGE with the valid range when the list has no such number.
 	SelectResult(context.Context, *SelectResultRequest) (*SelectResultResponse, error)
-	// FilterUnseen returns those of the keys that the registry does not have. It changes nothing.
+	// FilterUnseen returns those of the keys that the registry does not have. It changes nothing, except that the others count as seen now.
 	FilterUnseen(context.Context, *FilterUnseenRequest) (*FilterUnseenResponse, error)
 	// ListItems lists a registry's items, the one seen first last; those put together in their order.
 	ListItems(context.Context, *ListItemsRequest) (*ListItemsResponse, error)
