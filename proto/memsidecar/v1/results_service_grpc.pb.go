@@ -42,7 +42,7 @@ const (
 type ResultServiceClient interface {
 	// PutResults hands over what a tool found, in the order in which it is shown, and answers once it is durable.
 	PutResults(ctx context.Context, in *PutResultsRequest, opts ...grpc.CallOption) (*PutResultsResponse, error)
-	// SelectResult returns the item that a number means in the list being shown. It changes nothing. FAILED_PRECONDITION when
+	// SelectResult returns the items that a user's answer selects from the list being shown. It changes nothing. FAILED_PRECONDITION when
 	// no list is being shown here, OUT_OF_RANGE with the valid range when the list has no such number.
 	SelectResult(ctx context.Context, in *SelectResultRequest, opts ...grpc.CallOption) (*SelectResultResponse, error)
 	// FilterUnseen returns those of the keys that the registry does not have. It changes nothing, except that the others count as seen now.
@@ -150,7 +150,7 @@ func (c *resultServiceClient) ImportResults(ctx context.Context, in *ImportResul
 type ResultServiceServer interface {
 	// PutResults hands over what a tool found, in the order in which it is shown, and answers once it is durable.
 	PutResults(context.Context, *PutResultsRequest) (*PutResultsResponse, error)
-	// SelectResult returns the item that a number means in the list being shown. It changes nothing. FAILED_PRECONDITION when
+	// SelectResult returns the items that a user's answer selects from the list being shown. It changes nothing. FAILED_PRECONDITION when
 	// no list is being shown here, OUT_OF_RANGE with the valid range when the list has no such number.
 	SelectResult(context.Context, *SelectResultRequest) (*SelectResultResponse, error)
 	// FilterUnseen returns those of the keys that the registry does not have. It changes nothing, except that the others count as seen now.
