@@ -177,6 +177,7 @@ type Session struct {
 	MaxTurns         int               `koanf:"max_turns" min:"1" max:"1000" doc:"turns in the window at most: what people say until they are answered, and the answer"`
 	MaxChars         int               `koanf:"max_chars" min:"1" max:"1000000" doc:"characters said in the window at most"`
 	FailureMaxChars  int               `koanf:"failure_max_chars" min:"0" max:"10000" doc:"longest reply without a tool call that is left out of window and consideration when it looks like a failure; 0 leaves none out"`
+	ClaimMaxChars    int               `koanf:"claim_max_chars" min:"0" max:"10000" doc:"where a numbered list is shown: longest reply without a tool call that is left out of window and consideration when it claims a result, such as a URL, that neither a tool nor a list has; in Chinese characters, or three Latin letters each, without URLs; 0 leaves none out"`
 	FailurePhrases   []string          `koanf:"failure_phrases" doc:"what a failure looks like, besides the built-in phrases"`
 	SummaryMaxChars  int               `koanf:"summary_max_chars" min:"0" max:"100000" doc:"longest summary of what the window dropped, in characters; 0 makes none"`
 	Labels           map[string]string `koanf:"labels" doc:"names of agents and users in the block for the prompt, by id, such as {ancestor_yan: 严氏先祖}"`
@@ -355,7 +356,7 @@ func defaults(dataDir string) Config {
 		},
 		Session: Session{
 			Enabled: true, RecordConsidered: true, MemorizeEvery: 10, Idle: 30 * time.Minute, TTL: 24 * time.Hour,
-			MaxMessages: 10, MaxTurns: 5, MaxChars: 4000, FailurePhrases: []string{}, SummaryMaxChars: 1000,
+			MaxMessages: 10, MaxTurns: 5, MaxChars: 4000, ClaimMaxChars: 50, FailurePhrases: []string{}, SummaryMaxChars: 1000,
 			Labels: map[string]string{}, Wordings: session.DefaultWordings(),
 		},
 		History: History{Vectors: 1000},

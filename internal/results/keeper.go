@@ -124,6 +124,29 @@ func (k *Keeper) Shown(ctx context.Context, p Place, list string) (Shown, error)
 	return shown, err
 }
 
+// Around returns all lists that are shown where a scope's conversation takes place: in its session, its channel, and to its user.
+func (k *Keeper) Around(ctx context.Context, scope memory.Scope, audience memory.Audience) (all []Shown, err error) {
+	looked := map[string]bool{}
+	for range 3 {
+		p, ok := PlaceOf(scope, audience)
+		key := string(p.Kind) + p.ID
+		if ok && !looked[key] && (p.Kind != PlaceUser || p.Member != "") {
+			looked[key] = true
+			shown, err := k.store.AllShown(ctx, p, k.limits(k.options.Now()).ShownAfter)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, shown...)
+		}
+		if scope.SessionID != "" {
+			scope.SessionID = ""
+		} else {
+			scope.Channel.ID = ""
+		}
+	}
+	return all, nil
+}
+
 // missing says that no list is being shown.
 func (k *Keeper) missing(p Place, list string) string {
 	name, expired := "no list", ""

@@ -21,6 +21,8 @@ type Store interface {
 	// Shown returns the list of that name that was shown here, or with an empty name the one shown last; ErrNotFound when
 	// there is none shown after the time. Items are as the registry has them now, else as they were shown.
 	Shown(ctx context.Context, p Place, list string, after time.Time) (Shown, error)
+	// AllShown returns all lists of a place that were shown after the time, whatever their names, as Shown returns them.
+	AllShown(ctx context.Context, p Place, after time.Time) ([]Shown, error)
 	// Delete deletes a registry as the view sees it, and the list of its name shown here; nil is nothing. It returns how
 	// many items it deleted, and whether there was a registry and a list.
 	Delete(ctx context.Context, v *View, p *Place, list string) (items int64, registry, shown bool, err error)

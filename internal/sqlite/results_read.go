@@ -152,26 +152,41 @@ func collectShown(rows *sql.Rows) (lists []shownRow, err error) {
 
 // Shown implements results.Store.
 func (s *Results) Shown(ctx context.Context, p results.Place, list string, after time.Time) (shown results.Shown, err error) {
+	found, err := s.shownAt(ctx, p, list, after, 1)
+	switch {
+	case err != nil:
+		return shown, err
+	case len(found) == 0:
+		return shown, memory.ErrNotFound
+	}
+	return found[0], nil
+}
+
+// AllShown implements results.Store.
+func (s *Results) AllShown(ctx context.Context, p results.Place, after time.Time) ([]results.Shown, error) {
+	return s.shownAt(ctx, p, "", after, -1)
+}
+
+// shownAt reads the lists shown at a place, the one shown last first; a negative limit is none.
+func (s *Results) shownAt(ctx context.Context, p results.Place, list string, after time.Time, limit int) (shown []results.Shown, err error) {
 	keys, all := p.Keys()
 	visible, err := jsonList(keys)
 	if err != nil {
-		return shown, err
+		return nil, err
 	}
 	err = s.db.Read(ctx, func(q Querier) error {
+		shown = nil
 		rows, err := q.Query(ctx, `SELECT `+listColumns+`, `+listItemColumns+` FROM (SELECT * FROM result_lists
 			WHERE namespace = ?1 AND place = ?2 AND place_id = ?3 AND member = ?4
 			AND (?5 OR visibility IN (SELECT value FROM json_each(?6))) AND (?7 = '' OR list = ?7) AND shown_at > ?8
-			ORDER BY shown_at DESC, row DESC LIMIT 1) l`+listItems+` ORDER BY s.number`,
-			p.Namespace, string(p.Kind), p.ID, p.Member, all, visible, list, beforeAll(after))
+			ORDER BY shown_at DESC, row DESC LIMIT ?9) l`+listItems+` ORDER BY l.shown_at DESC, l.row DESC, s.number`,
+			p.Namespace, string(p.Kind), p.ID, p.Member, all, visible, list, beforeAll(after), limit)
 		if err != nil {
 			return err
 		}
 		found, err := collectShown(rows)
-		if err == nil && len(found) == 0 {
-			return memory.ErrNotFound
-		}
-		if err == nil {
-			shown = found[0].Shown
+		for i := range found {
+			shown = append(shown, found[i].Shown)
 		}
 		return err
 	})
