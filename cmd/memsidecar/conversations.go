@@ -29,6 +29,7 @@ func startConversations(p *parts) *conversations {
 	})}
 	parts := session.Parts{
 		Store: p.sessions, Settings: p.settings, Considerer: p.considerer, Traces: p.traces, StorageProblem: p.storageProblem, Digest: p.days.rule,
+		Lists: p.shownLists,
 		Appended: func() {
 			c.worker.Wake()
 			p.days.keeper.Wake()
@@ -41,13 +42,27 @@ func startConversations(p *parts) *conversations {
 	c.keeper = session.NewKeeper(parts, session.Options{
 		Policy: policy, Window: window(p.cfg), Budget: cfg.Retrieval.Budget,
 		FailureMaxRunes: cfg.Session.FailureMaxChars, FailurePhrases: cfg.Session.FailurePhrases,
-		Labels: cfg.Session.Labels, Wordings: cfg.Session.Wordings, Workers: cfg.Queue.Workers,
+		ClaimMaxRunes: cfg.Session.ClaimMaxChars,
+		Labels:        cfg.Session.Labels, Wordings: cfg.Session.Wordings, Workers: cfg.Queue.Workers,
 		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.log,
 		GiveWay: p.way.Pause, Pulse: p.counts.Loop(loopSessions), Fallback: p.counts.Extracted,
 	})
 	c.worker.Start()
 	c.keeper.Start()
 	return c
+}
+
+// shownLists are the numbered lists that replies of a conversation are compared with.
+func (p *parts) shownLists(ctx context.Context, scope memory.Scope, audience memory.Audience) ([]session.ShownList, error) {
+	shown, err := p.numbered.Around(ctx, scope, audience)
+	lists := make([]session.ShownList, len(shown))
+	for i := range shown {
+		lists[i].ShownAt = shown[i].ShownAt
+		for _, n := range shown[i].Items {
+			lists[i].Items = append(lists[i].Items, session.ShownItem{Number: n.Number, Key: n.Key, Title: n.Title, Attributes: n.Attributes})
+		}
+	}
+	return lists, err
 }
 
 // wake sets going what had stopped because storage or a model was away.

@@ -186,6 +186,13 @@ func TestModelsUseTheMemory(t *testing.T) {
 			if attributes, _ := chosen["attributes"].(map[string]any); chosen["key"] != "/mv/2" || attributes["year"] != 1971.0 {
 				t.Error(chosen)
 			}
+			several := alice.must(t, "select_result", map[string]any{"answer": "1 and 2"})
+			if list, _ := several["selected"].([]any); len(list) != 2 || several["key"] != "/mv/1" || several["none"] != false {
+				t.Error(several)
+			}
+			if none := alice.must(t, "select_result", map[string]any{"answer": "none of them"}); none["none"] != true || none["key"] != "" {
+				t.Error(none)
+			}
 			alice.refuses(t, "select_result", map[string]any{"answer": "7"}, "1 to 2", "Do not make an item up")
 			alice.refuses(t, "select_result", map[string]any{"answer": "the nice one"}, "Do not make an item up")
 			bob.refuses(t, "select_result", map[string]any{"answer": "1"}, "Do not make an item up")

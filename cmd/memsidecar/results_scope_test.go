@@ -200,9 +200,9 @@ func TestImportResults(t *testing.T) {
 		Scope: direct("u"), LastCheckTime: at, ShownKeys: []string{"b", "a", "gone"}, ShowTime: at,
 		Items: []*memsidecarv1.ResultItem{{Key: "a", Title: "A", Notified: true, FirstSeenTime: at}, {Key: "b", AttributesJson: "{}"}, {Key: "old", FirstSeenTime: timestamppb.New(at.AsTime().AddDate(-1, 0, 0))}},
 	}
-	wantSame(t, must(r.results().ImportResults(t.Context(), request))(t), &memsidecarv1.ImportResultsResponse{AddedCount: 3, EvictedCount: 1, Shown: true})
+	wantSame(t, must(r.results().ImportResults(t.Context(), request))(t), &memsidecarv1.ImportResultsResponse{AddedCount: 3, Shown: true})
 	items := must(r.results().ListItems(t.Context(), &memsidecarv1.ListItemsRequest{Scope: direct("u")}))(t)
-	if len(items.GetItems()) != 2 || !proto.Equal(items.GetLastCheckTime(), at) || !proto.Equal(items.GetItems()[1], request.GetItems()[0]) {
+	if len(items.GetItems()) != 3 || !proto.Equal(items.GetLastCheckTime(), at) || !proto.Equal(items.GetItems()[1], request.GetItems()[0]) {
 		t.Errorf("imported %s", items)
 	}
 	if got := r.selected(t, direct("u"), "3"); got != "gone" {
@@ -230,7 +230,8 @@ func TestWrongResults(t *testing.T) {
 		{&memsidecarv1.PutResultsRequest{Scope: direct("u"), RegistryKind: ofChannel, Items: listing(1)}, []string{"scope.channel_id"}},
 		{&memsidecarv1.PutResultsRequest{RegistryKind: memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_USER, Mode: scheduled}, []string{"scope.user_id"}},
 		{&memsidecarv1.SelectResultRequest{Scope: direct("u")}, []string{"ordinal"}},
-		{choice(&memsidecarv1.Scope{}, "three movies"), []string{"scope", "text"}},
+		{choice(&memsidecarv1.Scope{}, "three movies"), []string{"scope"}},
+		{choice(direct("u"), "three movies"), []string{"text"}},
 		{&memsidecarv1.FilterUnseenRequest{Scope: direct("u"), Keys: []string{"a", ""}}, []string{"keys[1]"}},
 		{&memsidecarv1.FilterUnseenRequest{Scope: direct("u"), Keys: make([]string, 5001)}, []string{"keys"}},
 		{&memsidecarv1.ListItemsRequest{Scope: direct("u"), PageSize: -1, PageToken: "?"}, []string{"page_size", "page_token"}},

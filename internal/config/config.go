@@ -177,6 +177,7 @@ type Session struct {
 	MaxTurns         int               `koanf:"max_turns" min:"1" max:"1000" doc:"turns in the window at most: what people say until they are answered, and the answer"`
 	MaxChars         int               `koanf:"max_chars" min:"1" max:"1000000" doc:"characters said in the window at most"`
 	FailureMaxChars  int               `koanf:"failure_max_chars" min:"0" max:"10000" doc:"longest reply without a tool call that is left out of window and consideration when it looks like a failure; 0 leaves none out"`
+	ClaimMaxChars    int               `koanf:"claim_max_chars" min:"0" max:"10000" doc:"where a numbered list is shown: longest reply without a tool call that is left out of window and consideration when it claims a result, such as a URL, that neither a tool nor a list has; in Chinese characters, or three Latin letters each, without URLs; 0 leaves none out"`
 	FailurePhrases   []string          `koanf:"failure_phrases" doc:"what a failure looks like, besides the built-in phrases"`
 	SummaryMaxChars  int               `koanf:"summary_max_chars" min:"0" max:"100000" doc:"longest summary of what the window dropped, in characters; 0 makes none"`
 	Labels           map[string]string `koanf:"labels" doc:"names of agents and users in the block for the prompt, by id, such as {ancestor_yan: 严氏先祖}"`
@@ -301,8 +302,8 @@ type Trace struct {
 
 // Results is what is kept of numbered lists.
 type Results struct {
-	MaxItems int           `koanf:"max_items" min:"1" max:"100000" doc:"items of a registry at most; beyond it those seen first go, but for those of a list being shown"`
-	MaxAge   time.Duration `koanf:"max_age" min:"0" max:"876000h" doc:"how long after it was first seen an item is kept, but for those of a list being shown; 0 keeps it for ever"`
+	MaxItems int           `koanf:"max_items" min:"1" max:"100000" doc:"items of a registry at most; beyond it those last seen the longest ago are dropped. A call with more items than this keeps all of its own"`
+	MaxAge   time.Duration `koanf:"max_age" min:"0" max:"876000h" doc:"how long an item is kept after it was last put, imported or asked about; 0 keeps it for ever"`
 	ListTTL  time.Duration `koanf:"list_ttl" min:"0" max:"876000h" doc:"how long a list is being shown; 0 is until another is"`
 }
 
@@ -355,7 +356,7 @@ func defaults(dataDir string) Config {
 		},
 		Session: Session{
 			Enabled: true, RecordConsidered: true, MemorizeEvery: 10, Idle: 30 * time.Minute, TTL: 24 * time.Hour,
-			MaxMessages: 10, MaxTurns: 5, MaxChars: 4000, FailurePhrases: []string{}, SummaryMaxChars: 1000,
+			MaxMessages: 10, MaxTurns: 5, MaxChars: 4000, ClaimMaxChars: 50, FailurePhrases: []string{}, SummaryMaxChars: 1000,
 			Labels: map[string]string{}, Wordings: session.DefaultWordings(),
 		},
 		History: History{Vectors: 1000},
@@ -368,7 +369,7 @@ func defaults(dataDir string) Config {
 		Memories:      Memories{MaxPerUser: 10_000, HalfLives: retention.HalfLives{}, WithdrawnGrace: 24 * time.Hour},
 		Namespaces:    []Namespace{},
 		Trace:         Trace{Retention: 168 * time.Hour, MaxRecords: 50_000},
-		Results:       Results{MaxItems: 100, MaxAge: 2160 * time.Hour},
+		Results:       Results{MaxItems: 2000, MaxAge: 2160 * time.Hour},
 		ShutdownGrace: 10 * time.Second,
 	}
 }

@@ -19,7 +19,8 @@ func (t *tools) addResults(server *sdk.Server) {
 	}, t.put)
 	sdk.AddTool(server, &sdk.Tool{
 		Name: "select_result", Annotations: hints("Look a number up", true, false),
-		Description: "What the user means by a number or an ordinal: returns the real item of the list shown last. " + neverGuess,
+		Description: "What the user means by a number, an ordinal, several of them, a title, or none of them: returns the real items of the list shown " +
+			"last. " + neverGuess,
 	}, t.choose)
 }
 
@@ -73,17 +74,23 @@ func (t *tools) put(ctx context.Context, _ *sdk.CallToolRequest, in putInput) (*
 }
 
 type chooseInput struct {
-	Answer string `json:"answer" jsonschema:"what the user said, word for word: 3, the third one, 第三个, last"`
+	Answer string `json:"answer" jsonschema:"what the user said, word for word: 3, the third one, 第三个, last, 1 and 3, none of them"`
 	List   string `json:"list,omitempty" jsonschema:"the name given to put_results; by default the list shown last"`
 }
 
 type chooseOutput struct {
+	chosen
+	Selected []chosen `json:"selected" jsonschema:"all selected items, the first one included; empty when the user wants none of them"`
+	None     bool     `json:"none" jsonschema:"the user wants none of them"`
+	Count    int32    `json:"count" jsonschema:"how many items the list has"`
+	Rule     string   `json:"rule" jsonschema:"how to use it"`
+}
+
+type chosen struct {
 	Number     int32          `json:"number"`
 	Key        string         `json:"key" jsonschema:"the item's real URL or id: use it as it is"`
 	Title      string         `json:"title,omitempty"`
 	Attributes map[string]any `json:"attributes,omitempty"`
-	Count      int32          `json:"count" jsonschema:"how many items the list has"`
-	Rule       string         `json:"rule" jsonschema:"how to use it"`
 }
 
 func (t *tools) choose(ctx context.Context, _ *sdk.CallToolRequest, in chooseInput) (*sdk.CallToolResult, chooseOutput, error) {
@@ -94,12 +101,19 @@ func (t *tools) choose(ctx context.Context, _ *sdk.CallToolRequest, in chooseInp
 		return nil, chooseOutput{}, refused(err, "Do not make an item up: ask the user which one they mean, or search anew")
 	}
 	out := chooseOutput{
-		Number: resp.GetNumber(), Key: resp.GetItem().GetKey(), Title: prompt.Line(resp.GetItem().GetTitle()), Count: resp.GetItemCount(), Rule: resp.GetPromptLine(),
+		Selected: []chosen{}, None: resp.GetKind() == memsidecarv1.SelectionKind_SELECTION_KIND_NONE, Count: resp.GetItemCount(), Rule: resp.GetPromptLine(),
 	}
-	if text := resp.GetItem().GetAttributesJson(); text != "" {
-		if err := json.Unmarshal([]byte(text), &out.Attributes); err != nil {
-			return nil, chooseOutput{}, fmt.Errorf("the item's attributes cannot be read: %w", err)
+	for _, n := range resp.GetSelected() {
+		item := chosen{Number: n.GetNumber(), Key: n.GetItem().GetKey(), Title: prompt.Line(n.GetItem().GetTitle())}
+		if text := n.GetItem().GetAttributesJson(); text != "" {
+			if err := json.Unmarshal([]byte(text), &item.Attributes); err != nil {
+				return nil, chooseOutput{}, fmt.Errorf("the item's attributes cannot be read: %w", err)
+			}
 		}
+		out.Selected = append(out.Selected, item)
+	}
+	if len(out.Selected) > 0 {
+		out.chosen = out.Selected[0]
 	}
 	return nil, out, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/loop"
@@ -15,7 +16,7 @@ import (
 // Options describe a Keeper.
 type Options struct {
 	MaxItems int           // of a registry
-	MaxAge   time.Duration // since an item was first seen; 0 is any
+	MaxAge   time.Duration // since an item was last seen; 0 is any
 	ListTTL  time.Duration // since a list was shown; 0 is for ever
 	Now      func() time.Time
 	Log      *slog.Logger
@@ -104,9 +105,9 @@ func (k *Keeper) Put(ctx context.Context, p Put) (PutDone, error) {
 	return k.store.Put(ctx, p)
 }
 
-// Unseen is Store.Unseen.
+// Unseen is Store.Unseen, as of now.
 func (k *Keeper) Unseen(ctx context.Context, v View, keys []string) (unseen []string, lastCheck time.Time, err error) {
-	return k.store.Unseen(ctx, v, keys)
+	return k.store.Unseen(ctx, v, keys, k.options.Now())
 }
 
 // Items is Store.Items.
@@ -121,6 +122,29 @@ func (k *Keeper) Shown(ctx context.Context, p Place, list string) (Shown, error)
 		return shown, fmt.Errorf("%s: %w", k.missing(p, list), memory.ErrNotFound)
 	}
 	return shown, err
+}
+
+// Around returns all lists that are shown where a scope's conversation takes place: in its session, its channel, and to its user.
+func (k *Keeper) Around(ctx context.Context, scope memory.Scope, audience memory.Audience) (all []Shown, err error) {
+	looked := map[string]bool{}
+	for range 3 {
+		p, ok := PlaceOf(scope, audience)
+		key := string(p.Kind) + p.ID
+		if ok && !looked[key] && (p.Kind != PlaceUser || p.Member != "") {
+			looked[key] = true
+			shown, err := k.store.AllShown(ctx, p, k.limits(k.options.Now()).ShownAfter)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, shown...)
+		}
+		if scope.SessionID != "" {
+			scope.SessionID = ""
+		} else {
+			scope.Channel.ID = ""
+		}
+	}
+	return all, nil
 }
 
 // missing says that no list is being shown.
@@ -143,22 +167,67 @@ func (k *Keeper) Expiry(s *Shown) time.Time {
 	return s.ShownAt.Add(k.options.ListTTL)
 }
 
+// Choice is what was selected of a list.
+type Choice struct {
+	Shown Shown
+	Items []Numbered // in the order in which they were named; none when nothing was chosen
+}
+
 // Select returns what a number means in the list being shown. ErrPrecondition when there is none, a *memory.RangeError when
 // it has no such number.
-func (k *Keeper) Select(ctx context.Context, p Place, list string, o Ordinal) (Numbered, Shown, error) {
+func (k *Keeper) Select(ctx context.Context, p Place, list string, o Ordinal) (Choice, error) {
+	shown, err := k.selectable(ctx, p, list)
+	if err != nil {
+		return Choice{}, err
+	}
+	return shown.choose(Selection{Spans: []Span{{o, o}}})
+}
+
+// SelectText returns what an answer of the user selects from the list being shown. understood is false when it is not a selection; errors are
+// those of Select.
+func (k *Keeper) SelectText(ctx context.Context, p Place, list, text string) (c Choice, understood bool, err error) {
+	said, isSelection := ParseSelection(text, nil)
+	shown, err := k.selectable(ctx, p, list)
+	if err != nil {
+		understood = isSelection || !errors.Is(err, memory.ErrPrecondition)
+		return c, understood, err
+	}
+	titles := slices.Collect(Titles(shown.Items))
+	if !isSelection {
+		said, isSelection = ParseSelection(text, titles)
+	} else if _, _, _, inside := said.Numbers(len(titles)); !inside {
+		if n, ok := exactTitle(text, titles); ok { // the film "1917"
+			said = Selection{Spans: []Span{{n, n}}}
+		}
+	}
+	if _, _, repeated, _ := said.Numbers(len(titles)); !isSelection || repeated {
+		return c, false, nil
+	}
+	c, err = shown.choose(said)
+	return c, true, err
+}
+
+// selectable is the list being shown, for selecting from it.
+func (k *Keeper) selectable(ctx context.Context, p Place, list string) (Shown, error) {
 	shown, err := k.store.Shown(ctx, p, list, k.limits(k.options.Now()).ShownAfter)
 	if errors.Is(err, memory.ErrNotFound) {
-		return Numbered{}, shown, fmt.Errorf("%w: %s: put one with PUT_MODE_MANUAL and the same scope first", memory.ErrPrecondition, k.missing(p, list))
+		err = fmt.Errorf("%w: %s: put one with PUT_MODE_MANUAL and the same scope first", memory.ErrPrecondition, k.missing(p, list))
 	}
-	if err != nil {
-		return Numbered{}, shown, err
+	return shown, err
+}
+
+// choose returns the items of a selection.
+func (s Shown) choose(said Selection) (Choice, error) {
+	count := len(s.Items)
+	numbers, outside, _, ok := said.Numbers(count)
+	if !ok {
+		return Choice{}, &memory.RangeError{What: fmt.Sprintf("the list %q being shown", s.List), Got: outside, First: 1, Last: count}
 	}
-	count := len(shown.Items)
-	n := o.In(count)
-	if n < 1 || n > count {
-		return Numbered{}, shown, &memory.RangeError{What: fmt.Sprintf("the list %q being shown", shown.List), Got: n, First: 1, Last: count}
+	c := Choice{Shown: s}
+	for _, n := range numbers {
+		c.Items = append(c.Items, s.Items[n-1])
 	}
-	return shown.Items[n-1], shown, nil
+	return c, nil
 }
 
 // Delete is Store.Delete; ErrNotFound when there was nothing.

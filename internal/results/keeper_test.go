@@ -77,19 +77,19 @@ func TestListTTL(t *testing.T) {
 	if err := forever.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if item, _, err := forever.Select(t.Context(), here(), "", 3); err != nil || item.Key != "c" || seen(t, forever) != "a b c" {
-		t.Errorf("after ten years 3 is %+v, %v", item, err)
+	if c, err := forever.Select(t.Context(), here(), "", 3); err != nil || c.Items[0].Key != "c" || seen(t, forever) != "" {
+		t.Errorf("after ten years 3 is %+v, %v", c, err)
 	}
 
 	hour := results.NewKeeper(store, results.Options{MaxItems: 100, ListTTL: time.Hour, Now: func() time.Time { return now }, Log: discard})
 	put(t, hour, results.Manual, "d")
 	now = now.Add(time.Hour - time.Microsecond)
-	item, shown, err := hour.Select(t.Context(), here(), "", -1)
-	if err != nil || item.Key != "d" || !hour.Expiry(&shown).Equal(now.Add(time.Microsecond)) {
-		t.Errorf("before the hour is over: %+v, %v, expires %s", item, err, hour.Expiry(&shown))
+	last, err := hour.Select(t.Context(), here(), "", -1)
+	if err != nil || last.Items[0].Key != "d" || !hour.Expiry(&last.Shown).Equal(now.Add(time.Microsecond)) {
+		t.Errorf("before the hour is over: %+v, %v, expires %s", last, err, hour.Expiry(&last.Shown))
 	}
 	now = now.Add(time.Microsecond)
-	if _, _, err := hour.Select(t.Context(), here(), "", 1); !errors.Is(err, memory.ErrPrecondition) || !strings.Contains(err.Error(), "results.list_ttl, 1h") {
+	if _, err := hour.Select(t.Context(), here(), "", 1); !errors.Is(err, memory.ErrPrecondition) || !strings.Contains(err.Error(), "results.list_ttl, 1h") {
 		t.Errorf("after an hour: %v", err)
 	}
 	if _, err := hour.Shown(t.Context(), here(), ""); !errors.Is(err, memory.ErrNotFound) {
@@ -98,11 +98,12 @@ func TestListTTL(t *testing.T) {
 	if err := hour.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := forever.Select(t.Context(), here(), "", 1); !errors.Is(err, memory.ErrPrecondition) {
+	if _, err := forever.Select(t.Context(), here(), "", 1); !errors.Is(err, memory.ErrPrecondition) {
 		t.Errorf("an expired list is still stored: %v", err)
 	}
 }
 
+// TestMaxAge: an item ages from when it was last seen, and the limit holds whatever lists show.
 func TestMaxAge(t *testing.T) {
 	now := time.Date(2026, 2, 19, 9, 0, 0, 0, time.UTC)
 	k := results.NewKeeper(openStore(t), results.Options{MaxItems: 3, MaxAge: time.Hour, Now: func() time.Time { return now }, Log: discard})
@@ -115,13 +116,14 @@ func TestMaxAge(t *testing.T) {
 	if done := put(t, k, results.Scheduled, "old", "new"); done.Items[0].New || done.Evicted != 1 {
 		t.Errorf("put %+v", done)
 	}
-	if got := seen(t, k); got != "new shown" {
+	if got := seen(t, k); got != "new old" {
 		t.Errorf("seen %q", got)
 	}
+	now = now.Add(time.Second)
 	if done := put(t, k, results.Scheduled, "2", "3"); done.Evicted != 1 {
 		t.Errorf("put %+v", done)
 	}
-	if got := seen(t, k); got != "2 3 shown" {
+	if got := seen(t, k); got != "2 3 new" {
 		t.Errorf("too many are %q", got)
 	}
 }
@@ -176,10 +178,49 @@ func TestSelectOutside(t *testing.T) {
 	k := results.NewKeeper(openStore(t), results.Options{MaxItems: 100, Log: discard})
 	put(t, k, results.Manual, "a", "b")
 	for _, o := range []results.Ordinal{0, 3, -3} {
-		_, _, err := k.Select(t.Context(), here(), "", o)
+		_, err := k.Select(t.Context(), here(), "", o)
 		outside, ok := errors.AsType[*memory.RangeError](err)
 		if !ok || outside.First != 1 || outside.Last != 2 || !strings.Contains(err.Error(), "1 to 2") {
 			t.Errorf("%d: %v", o, err)
 		}
+	}
+}
+
+// TestSelectText: what the grammar does not know may be a title; a number that the list does not have, too.
+func TestSelectText(t *testing.T) {
+	k := results.NewKeeper(openStore(t), results.Options{MaxItems: 100, Log: discard})
+	place := here()
+	_, err := k.Put(t.Context(), results.Put{View: view(), Mode: results.Manual, Place: &place, Items: []results.Item{
+		{Key: "a", Title: "1917"}, {Key: "b", Title: "她"}, {Key: "c", Title: "Her"}, {Key: "d", Title: "重复"}, {Key: "e", Title: "重复"}, {Key: "f"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"1917": "a", "她": "b", "Her!": "c", "2": "b", "4、6": "d f", "last and first": "f a", "前两个": "a b", "都不要": "", "all": "a b c d e f",
+		"重复": "not understood", "1 and 1": "not understood", "1 and first": "not understood", "hello": "not understood", "1918": "outside", "5-7": "outside",
+	} {
+		c, understood, err := k.SelectText(t.Context(), place, "", text)
+		var keys []string
+		for _, item := range c.Items {
+			keys = append(keys, item.Key)
+		}
+		got := strings.Join(keys, " ")
+		if _, outside := errors.AsType[*memory.RangeError](err); outside {
+			got = "outside"
+		} else if err != nil {
+			t.Fatal(err)
+		} else if !understood {
+			got = "not understood"
+		}
+		if got != want {
+			t.Errorf("%q selects %q, want %q", text, got, want)
+		}
+	}
+	if _, understood, _ := k.SelectText(t.Context(), place, "papers", "她"); understood {
+		t.Error("a title of no list is understood")
+	}
+	if _, understood, err := k.SelectText(t.Context(), place, "papers", "none of them"); !understood || !errors.Is(err, memory.ErrPrecondition) {
+		t.Errorf("of no list: %v, %v", understood, err)
 	}
 }

@@ -5,18 +5,8 @@ import (
 	"strings"
 )
 
-// What people say around an ordinal, in English.
+// The numbers of English, and what stands for the first and the last.
 var (
-	politeWords = []string{
-		"please", "pls", "thanks", "ok", "okay", "yes", "i", "i'd", "i'll", "would", "like", "want", "take", "choose", "pick", "select", "show", "me",
-		"open", "give", "play", "go", "with", "download", "watch", "read", "buy", "let's", "see", "try",
-	}
-	wondering        = [][]string{{"what", "about"}, {"how", "about"}, {"make", "it"}}
-	politeAfterWords = []string{"please", "pls", "thanks", "thank", "you", "then"}
-	numberWords      = []string{"number", "no", "nr", "num", "#"}
-	itemWords        = []string{
-		"one", "item", "option", "result", "entry", "choice", "movie", "film", "paper", "article", "link", "song", "book", "video", "product", "title",
-	}
 	cardinals = []string{
 		"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen",
 		"sixteen", "seventeen", "eighteen", "nineteen",
@@ -27,76 +17,178 @@ var (
 	}
 	tens       = []string{"", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"}
 	tenths     = []string{"", "", "twentieth", "thirtieth", "fortieth", "fiftieth", "sixtieth", "seventieth", "eightieth", "ninetieth"}
-	lastWords  = []string{"last", "final", "bottom"}
-	fromTheEnd = [][]string{{"from", "the", "end"}, {"from", "the", "bottom"}, {"from", "the", "last"}, {"from", "end"}, {"from", "last"}, {"to", "last"}, {"last"}}
+	lastWords  = []string{"last", "final", "bottom", "very last"}
+	firstWords = []string{"top", "very first"}
+	secondLast = []string{"last but one", "next to last", "penultimate"}
+	fromTheEnd = []string{
+		"from the end", "from the bottom", "from the last", "from end", "from last", "from bottom", "to last", "to the last", "last",
+	}
 )
 
-// englishOrdinal reads what holds no Chinese characters.
-func englishOrdinal(text string) (Ordinal, bool) {
-	text = strings.ReplaceAll(text, "’", "'")
-	for _, mark := range []string{"#", "no.", "nr."} {
-		text = strings.ReplaceAll(text, mark, " "+mark+" ")
+// english lists what may be selected in English at a position.
+func (p *parser) english(at int) (found []choice) {
+	one := func(n Ordinal, ends ...int) {
+		for _, end := range ends {
+			found = append(found, choice{end: end, span: Span{n, n}, number: n >= 0, marked: true})
+		}
 	}
-	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n.,!?;:()-", r) })
-	if len(words) > 2 && slices.ContainsFunc(wondering, func(w []string) bool { return slices.Equal(words[:2], w) }) {
-		words = words[2:]
+	several := func(span Span, ends ...int) {
+		for _, end := range ends {
+			found = append(found, choice{end: end, span: span})
+		}
 	}
-	for i := 0; len(words) > 0 && (slices.Contains(politeWords, words[0]) || i > 0 && words[0] == "to"); i++ { // I want to see
-		words = words[1:]
+	the := p.word(at, "the", "that", "this")
+	if start := p.numbered(the); start > the { // number three, item 3, #3
+		for _, r := range p.spelled(p.spaces(start), cardinal) {
+			one(r.n, r.end)
+		}
 	}
-	for len(words) > 0 && slices.Contains(politeAfterWords, words[len(words)-1]) {
-		words = words[:len(words)-1]
+	if the == at { // "the one" is none in particular
+		for _, r := range p.spelled(at, cardinal) {
+			found = append(found, choice{end: r.end, span: Span{r.n, r.n}, number: true, digits: r.digits})
+		}
 	}
-	the := len(words) > 0 && words[0] == "the"
-	if the {
-		words = words[1:]
+	for _, r := range p.spelled(the, ordinal) {
+		one(r.n, p.item(r.end)...)
+		for _, end := range p.item(r.end) { // third one from the end
+			for _, from := range p.phrase(end, fromTheEnd) {
+				if r.n > 0 {
+					one(-r.n, p.item(from)...)
+				}
+			}
+		}
 	}
-	if len(words) == 0 {
-		return 0, false
+	for _, end := range p.phrase(the, secondLast) {
+		one(-2, p.item(end)...)
 	}
-	return phrase(words, the)
+	for _, end := range p.phrase(the, lastWords) {
+		one(-1, p.item(end)...)
+		for _, r := range p.spelled(p.spaces(end), cardinal) {
+			if r.n > 0 && !p.isOne(end, r) {
+				several(Span{-r.n, -1}, p.item(r.end)...)
+			}
+		}
+	}
+	for _, end := range p.phrase(the, append([]string{"first"}, firstWords...)) {
+		if p.literal(the, "first") == the {
+			one(1, p.item(end)...)
+		}
+		for _, r := range p.spelled(p.spaces(end), cardinal) {
+			if r.n > 0 && !p.isOne(end, r) {
+				several(Span{1, r.n}, p.item(r.end)...)
+			}
+		}
+	}
+	return found
 }
 
-// phrase reads what is left between the polite words.
-func phrase(words []string, the bool) (Ordinal, bool) {
-	named := len(words) > 1 && (slices.Contains(numberWords, words[0]) || slices.Contains(itemWords[1:], words[0]))
-	if named { // number three, movie 3, item number 3
-		words = words[1:]
-		if len(words) > 1 && slices.Contains(numberWords, words[0]) {
-			words = words[1:]
+// isOne reports whether a number is the word one, as in "the last one".
+func (p *parser) isOne(at int, r reading) bool { return r.n == 1 && p.word(at, "one") > at }
+
+// numbered is where the words end that say that a number follows.
+func (p *parser) numbered(at int) int {
+	start := p.spaces(at)
+	if end := p.literal(start, "#", "no.", "nr."); end > start {
+		return end
+	}
+	if end := p.word(at, "number", "num", "nr", "numbers", "item", "items"); end > at {
+		return max(end, p.numbered(end))
+	}
+	if end := p.word(at, "no"); end > at && end < len(p.text) && p.text[end] >= '0' && p.text[end] <= '9' { // "no one" is nobody
+		return end
+	}
+	for _, end := range thingWords.at(p.text, start) {
+		if p.text[start] >= 'a' && p.text[start] <= 'z' && p.literal(start, "one") != end {
+			return max(p.spaces(end), p.numbered(end))
 		}
-		if n, ok := cardinal(words); ok {
-			return n, true
-		}
 	}
-	if n, ok := cardinal(words); ok {
-		return n, !the // "the one" is none of them in particular
-	}
-	if strings.Join(words, " ") == "last but one" {
-		return -2, true
-	}
-	if last := len(words) - 1; last > 0 && slices.Contains(itemWords, words[last]) {
-		words = words[:last]
-	}
-	switch joined := strings.Join(words, " "); {
-	case len(words) == 1 && slices.Contains(lastWords, joined), joined == "very last":
-		return -1, true
-	case joined == "next to last", joined == "penultimate":
-		return -2, true
-	case joined == "top", joined == "very first":
-		return 1, true
-	}
-	for _, end := range fromTheEnd {
-		if at := len(words) - len(end); at > 0 && slices.Equal(words[at:], end) {
-			before := words[:at]
-			if n := len(before) - 1; n > 0 && slices.Contains(itemWords, before[n]) { // third one from the end
-				before = before[:n]
+	return at
+}
+
+// item lists where what may follow an ordinal ends: one, the movie; or nothing.
+func (p *parser) item(at int) []int {
+	start := p.spaces(at)
+	ends := append(thingWords.at(p.text, start), at)
+	for n := range thingWords.longest + 2 { // in the plural
+		end := start + n
+		if n > 1 && end <= len(p.text) && bounded(p.text, start, end) && p.text[end-1] == 's' {
+			singular := string(p.text[start : end-1])
+			if thingWords.known[singular] || strings.HasSuffix(singular, "ie") && thingWords.known[singular[:len(singular)-2]+"y"] {
+				ends = append(ends, end)
 			}
-			n, ok := ordinal(before)
-			return -n, ok && n > 0
 		}
 	}
-	return ordinal(words)
+	return ends
+}
+
+// phrase lists where phrases of whole words end.
+func (p *parser) phrase(at int, phrases []string) (ends []int) {
+	for _, phrase := range phrases {
+		end := at
+		for word := range strings.FieldsSeq(phrase) {
+			if next := p.hyphened(end, word); next > end {
+				end = next
+				continue
+			}
+			end = at
+			break
+		}
+		if end > at {
+			ends = append(ends, end)
+		}
+	}
+	return ends
+}
+
+// hyphened is where a word ends, with the spaces or the hyphen before it.
+func (p *parser) hyphened(at int, word string) int {
+	start := p.spaces(at)
+	if start < len(p.text) && p.text[start] == '-' && start > 0 {
+		start++
+	}
+	end := p.literal(start, word)
+	if end == start || !bounded(p.text, start, end) {
+		return at
+	}
+	return end
+}
+
+// spelled reads a number of one word or two at a position, the longer one first.
+func (p *parser) spelled(at int, read func(words []string) (Ordinal, bool)) (found []reading) {
+	first := p.latin(at)
+	if first == at {
+		return nil
+	}
+	if next := first; next < len(p.text) {
+		if p.text[next] == '-' || p.text[next] == ' ' {
+			next++
+		}
+		if second := p.latin(next); second > next && next > first {
+			if n, ok := read([]string{string(p.text[at:first]), string(p.text[next:second])}); ok {
+				found = append(found, reading{n: n, end: second})
+			}
+		}
+	}
+	word := string(p.text[at:first])
+	if n, ok := read([]string{word}); ok {
+		found = append(found, reading{n: n, end: first, digits: word[0] >= '0' && word[0] <= '9'})
+	}
+	return found
+}
+
+// latin is where a word of Latin letters and digits ends.
+func (p *parser) latin(at int) int {
+	end := at
+	if at > 0 && wordRune(p.text[at-1]) {
+		return at
+	}
+	for end < len(p.text) && (p.text[end] >= '0' && p.text[end] <= '9' || p.text[end] >= 'a' && p.text[end] <= 'z') {
+		end++
+	}
+	if end < len(p.text) && wordRune(p.text[end]) {
+		return at
+	}
+	return end
 }
 
 // cardinal reads 3, three, twenty-one.

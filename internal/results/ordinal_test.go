@@ -25,8 +25,8 @@ func TestOrdinals(t *testing.T) {
 		"last": -1, "the last one": -1, "last one": -1, "the very last one": -1, "the final one": -1, "second to last": -2, "the second last one": -2,
 		"the second-to-last one": -2, "penultimate": -2, "last but one": -2, "third from the end": -3, "the third one from the bottom": -3,
 	} {
-		if got, ok := ParseOrdinal(text); !ok || got != want {
-			t.Errorf("%q is %d, %v; want %d", text, got, ok, want)
+		if got, ok := ParseSelection(text, nil); !ok || len(got.Spans) != 1 || got.Spans[0] != (Span{want, want}) {
+			t.Errorf("%q is %v, %v; want %d", text, got, ok, want)
 		}
 	}
 }
@@ -34,25 +34,36 @@ func TestOrdinals(t *testing.T) {
 // TestNoOrdinals: a wrong guess would be a wrong film, so what merely has a number in it is none.
 func TestNoOrdinals(t *testing.T) {
 	for _, text := range []string{
-		"", " ", "?", "你好", "hello", "查询最新的电影信息", "#", "-1", "3.5", "1,2", "3 or 4", "3/4", "1-3", "http://x/3", "/mv/823D", "3D",
-		"三个", "三部电影", "来三部", "两个", "来一首", "来首歌", "前三个", "最后两个", "最后三部电影", "第九区", "看第九区", "第七封印", "第一滴血", "第三个问题", "第三次",
-		"最后的武士", "一二三", "最后个", "最后部", "好几个", "换一个", "换一部", "再来一个", "可以", "好", "行", "对", "第三个不可以", "不要第三个", "第一个和第三个", "一部分", "第", "第个", "个", "号", "倒数", "倒数三", "上一个", "都要", "第三和第四个", "十二个", "三体", "一代宗师",
-		"three movies", "3 movies", "The Third Man", "First Blood", "The Last Emperor", "last three", "the one", "what about it", "make it", "no", "no thanks", "at last", "you first",
-		"one more", "first and second", "two of them", "the last three", "III", "seconds", "third time", "twenty thirty",
+		"", " ", "?", "你好", "hello", "查询最新的电影信息", "#", "-1", "3.5", "3 or 4", "3/4", "http://x/3", "/mv/823D", "3D",
+		"三个", "三部电影", "来三部", "两个", "来一首", "来首歌", "第九区", "看第九区", "第七封印", "第一滴血", "第三个问题", "第三次",
+		"最后的武士", "一二三", "最后个", "最后部", "好几个", "换一个", "换一部", "再来一个", "可以", "好", "行", "对", "第三个不可以", "不要第三个", "一部分", "第", "第个", "个", "号", "倒数", "倒数三", "上一个", "十二个", "三体", "一代宗师",
+		"three movies", "3 movies", "The Third Man", "First Blood", "The Last Emperor", "the one", "what about it", "make it", "no", "no thanks", "at last", "you first",
+		"one more", "two of them", "III", "seconds", "third time", "twenty thirty",
 	} {
-		if got, ok := ParseOrdinal(text); ok {
-			t.Errorf("%q is taken for %d", text, got)
+		if got, ok := ParseSelection(text, nil); ok {
+			t.Errorf("%q is taken for %v", text, got)
 		}
 	}
 }
 
-func FuzzParseOrdinal(f *testing.F) {
+func FuzzParseSelection(f *testing.F) {
 	for _, seed := range []string{"3", "第三个", "the third one", "倒数第二个", "最后", "#３"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if n, ok := ParseOrdinal(text); ok && (n > maxOrdinal || n < -maxOrdinal) {
-			t.Errorf("%q is %d", text, n)
+		for _, titles := range [][]string{nil, {text, "3", "a: b"}} {
+			s, ok := ParseSelection(text, titles)
+			if !ok {
+				continue
+			}
+			if s.None == (len(s.Spans) > 0) {
+				t.Errorf("%q is %+v", text, s)
+			}
+			for _, span := range s.Spans {
+				if span.First > maxOrdinal || span.First < -maxOrdinal || span.Last > maxOrdinal || span.Last < -maxOrdinal {
+					t.Errorf("%q is %+v", text, s)
+				}
+			}
 		}
 	})
 }

@@ -63,16 +63,80 @@ func (p Prompts) List(list string, count int) string {
 	}
 }
 
-// Selected is about the item that was selected.
-func (p Prompts) Selected(n *Numbered, count int) string {
-	title, key := prompt.Line(n.Title), prompt.Line(n.Key)
-	if key != n.Key { // it would be another key as it stands in a prompt
-		key = "key"
+// maxChosen is how many selected items a prompt has; the model may ask for others.
+const maxChosen = 20
+
+// Chosen is about the items that were selected: one, several, or expressly none.
+func (p Prompts) Chosen(items []Numbered, count int) string {
+	switch {
+	case len(items) == 1:
+		return p.one(&items[0], count)
+	case len(items) == 0 && p.chinese:
+		return fmt.Sprintf("用户表示列表中的 %d 项都不要。不要替用户选择其中任何一项，严禁猜测、编造 URL。", count)
+	case len(items) == 0:
+		return fmt.Sprintf("The user wants none of the %d items of the list. Do not choose one of them for the user, and never guess or make up a URL.", count)
+	}
+	var named []string
+	for i := range items[:min(len(items), maxChosen)] {
+		named = append(named, p.named(&items[i]))
+	}
+	all, rest := strings.Join(named, "; "), len(items)-len(named)
+	switch {
+	case !p.chinese && rest > 0:
+		all += fmt.Sprintf("; and %d more", rest)
+	case p.chinese:
+		all = strings.Join(named, "；")
+		if rest > 0 {
+			all += fmt.Sprintf("；以及另外 %d 项", rest)
+		}
 	}
 	if p.chinese {
-		return fmt.Sprintf("用户选择了第 %d 项（共 %d 项）：%s；真实 key：%s 。后续步骤只使用这个 key，严禁猜测、编造 URL；用户再回复别的序号时，重新调用 select（SelectResult）。",
-			n.Number, count, title, key)
+		return fmt.Sprintf("用户选择了 %d 项（共 %d 项）：%s 。后续步骤只使用这些 key，严禁猜测、编造 URL；用户再回复别的序号时，重新调用 select（SelectResult）。",
+			len(items), count, all)
 	}
-	return fmt.Sprintf("The user selected number %d of %d: %s; its real key: %s . Use this key and no other, and never guess or make up a URL; for another number "+
-		"call select (SelectResult) again.", n.Number, count, title, key)
+	return fmt.Sprintf("The user selected %d of %d items: %s . Use these keys and no others, and never guess or make up a URL; for another number call "+
+		"select (SelectResult) again.", len(items), count, all)
+}
+
+// key is a key as it may stand in a prompt. One that would be another there is not shown.
+func key(n *Numbered) string {
+	if shown := prompt.Line(n.Key); shown == n.Key {
+		return shown
+	}
+	return "key"
+}
+
+// named is an item among several.
+func (p Prompts) named(n *Numbered) string {
+	switch title := prompt.Line(n.Title); {
+	case p.chinese && title == "":
+		return fmt.Sprintf("第 %d 项，真实 key：%s", n.Number, key(n))
+	case p.chinese:
+		return fmt.Sprintf("第 %d 项 %s，真实 key：%s", n.Number, title, key(n))
+	case title == "":
+		return fmt.Sprintf("number %d, its real key: %s", n.Number, key(n))
+	default:
+		return fmt.Sprintf("number %d, %s, its real key: %s", n.Number, title, key(n))
+	}
+}
+
+// one is about the only item that was selected.
+func (p Prompts) one(n *Numbered, count int) string {
+	title := prompt.Line(n.Title)
+	of, its := fmt.Sprintf("number %d of %d", n.Number, count), ", its real key: "
+	if p.chinese {
+		of, its = fmt.Sprintf("第 %d 项（共 %d 项）", n.Number, count), "，真实 key："
+	}
+	switch {
+	case title == "":
+	case p.chinese:
+		its = "：" + title + "；真实 key："
+	default:
+		its = ": " + title + "; its real key: "
+	}
+	if p.chinese {
+		return "用户选择了" + of + its + key(n) + " 。后续步骤只使用这个 key，严禁猜测、编造 URL；用户再回复别的序号时，重新调用 select（SelectResult）。"
+	}
+	return "The user selected " + of + its + key(n) + " . Use this key and no other, and never guess or make up a URL; for another number " +
+		"call select (SelectResult) again."
 }

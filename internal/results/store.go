@@ -12,14 +12,17 @@ import (
 type Store interface {
 	// Put adds items to a registry, shows them if its mode is Manual, and evicts.
 	Put(ctx context.Context, p Put) (PutDone, error)
-	// Unseen returns those of the keys that the registry does not have, in their order, each once, and its last check.
-	Unseen(ctx context.Context, v View, keys []string) (unseen []string, lastCheck time.Time, err error)
+	// Unseen returns those of the keys that the registry does not have, in their order, each once, and its last check. The others were last
+	// seen at the time given, to the hour; that this cannot be written is no error.
+	Unseen(ctx context.Context, v View, keys []string, at time.Time) (unseen []string, lastCheck time.Time, err error)
 	// Items returns a page of a registry, the one seen first last; those seen at the same time in the order in which they
 	// were put. A page of very long ones has fewer than the limit.
 	Items(ctx context.Context, v View, after string, limit int) (Page, error)
 	// Shown returns the list of that name that was shown here, or with an empty name the one shown last; ErrNotFound when
 	// there is none shown after the time. Items are as the registry has them now, else as they were shown.
 	Shown(ctx context.Context, p Place, list string, after time.Time) (Shown, error)
+	// AllShown returns all lists of a place that were shown after the time, whatever their names, as Shown returns them.
+	AllShown(ctx context.Context, p Place, after time.Time) ([]Shown, error)
 	// Delete deletes a registry as the view sees it, and the list of its name shown here; nil is nothing. It returns how
 	// many items it deleted, and whether there was a registry and a list.
 	Delete(ctx context.Context, v *View, p *Place, list string) (items int64, registry, shown bool, err error)
@@ -38,12 +41,11 @@ type Store interface {
 
 // Limits say what is kept.
 type Limits struct {
-	// MaxItems of a registry; beyond it those seen first go.
+	// MaxItems of a registry; beyond it those last seen the longest ago go, but never an item of the same Put.
 	MaxItems int
-	// SeenAfter is when an item must have been seen first, or it goes; the zero time is whenever.
+	// SeenAfter is when an item must have been seen last, or it goes; the zero time is whenever.
 	SeenAfter time.Time
-	// ShownAfter is when a list must have been shown, or it has expired; the zero time is whenever. What an unexpired list
-	// shows is never evicted.
+	// ShownAfter is when a list must have been shown, or it has expired; the zero time is whenever.
 	ShownAfter time.Time
 }
 

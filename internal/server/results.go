@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/prompt"
 	"github.com/memsidecar/memsidecar/internal/results"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -67,31 +68,41 @@ func (s *resultService) SelectResult(ctx context.Context, r *memsidecarv1.Select
 	var v memory.Violations
 	place := s.place(scopeOf(r.GetScope(), false, &v), &v)
 	v.Check("list", memory.IDProblem(r.GetList()))
-	var ordinal results.Ordinal
+	spoken := languageOf(r.GetLanguage(), &v)
+	var selected func() (results.Choice, bool, error)
 	switch said := r.GetSelector().(type) {
 	case *memsidecarv1.SelectResultRequest_Ordinal:
-		ordinal = results.Ordinal(max(0, said.Ordinal)) // only words count from the end
-	case *memsidecarv1.SelectResultRequest_Text:
-		var ok bool
-		if ordinal, ok = results.ParseOrdinal(said.Text); !ok {
-			v.Add("text", "is %q, which is not understood as one number of a list: \"3\", \"第三个\", \"the third one\" and \"last\" are", shortened(said.Text))
+		selected = func() (results.Choice, bool, error) {
+			c, err := s.Results.Select(ctx, *place, r.GetList(), results.Ordinal(max(0, said.Ordinal))) // only words count from the end
+			return c, true, err
 		}
+	case *memsidecarv1.SelectResultRequest_Text:
+		selected = func() (results.Choice, bool, error) { return s.Results.SelectText(ctx, *place, r.GetList(), said.Text) }
 	default:
 		v.Add("ordinal", "is required, or text: say which number")
 	}
-	spoken := languageOf(r.GetLanguage(), &v)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	item, shown, err := s.Results.Select(ctx, *place, r.GetList(), ordinal)
+	c, understood, err := selected()
+	if !understood {
+		v.Add("text", "is %q, which is not understood as a selection from a list: \"3\", \"第三个\", \"1 and 3\", \"none of them\" and the items' titles are",
+			shortened(r.GetText()))
+		err = v.Err()
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &memsidecarv1.SelectResultResponse{
-		Number: clamped(item.Number), Item: fromItem(&item.Item), List: shown.List, ItemCount: clamped(len(shown.Items)),
-		ShowTime:   fromTime(shown.ShownAt),
-		PromptLine: results.PromptsFor(spoken, results.Titles(shown.Items)).Selected(&item, len(shown.Items)),
-	}, nil
+	resp := &memsidecarv1.SelectResultResponse{
+		List: c.Shown.List, ItemCount: clamped(len(c.Shown.Items)), ShowTime: fromTime(c.Shown.ShownAt),
+		Kind: memsidecarv1.SelectionKind_SELECTION_KIND_NONE, Selected: fromNumbered(c.Items),
+		PromptLine: results.PromptsFor(spoken, results.Titles(c.Shown.Items)).Chosen(c.Items, len(c.Shown.Items)),
+	}
+	if len(c.Items) > 0 {
+		resp.Kind = memsidecarv1.SelectionKind_SELECTION_KIND_ITEMS
+		resp.Number, resp.Item = clamped(c.Items[0].Number), fromItem(&c.Items[0].Item)
+	}
+	return resp, nil
 }
 
 // FilterUnseen implements memsidecarv1.ResultServiceServer.
@@ -245,6 +256,9 @@ func toItems(list []*memsidecarv1.ResultItem, imported bool, v *memory.Violation
 	for i, p := range list {
 		at := fmt.Sprintf("items[%d]", i)
 		items[i] = results.Item{Key: p.GetKey(), Title: p.GetTitle(), Attributes: p.GetAttributesJson()}
+		if prompt.Line(p.GetTitle()) == "" { // nothing that a user could see
+			items[i].Title = ""
+		}
 		v.Check(at+".key", keyProblem(p.GetKey()))
 		if n := utf8.RuneCountInString(p.GetTitle()); n > results.MaxTitleRunes {
 			v.Add(at+".title", "is %d characters, more than %d", n, results.MaxTitleRunes)

@@ -96,7 +96,7 @@ func (s *sessionService) AppendMessages(ctx context.Context, r *memsidecarv1.App
 	}
 	return &memsidecarv1.AppendMessagesResponse{
 		Session: s.session(&appended.Session), Created: appended.Created, AddedCount: clamped(appended.Added),
-		Positions: appended.Positions,
+		Positions: appended.Positions, Withheld: fromWithheld(appended.Withheld),
 	}, nil
 }
 

@@ -41,30 +41,56 @@ func folded(text string) string {
 	return strings.ToLower(strings.ReplaceAll(strings.TrimSpace(text), "’", "'"))
 }
 
+// Withheld says why a message is kept out of windows and considerations.
+type Withheld uint8
+
+// The reasons.
+const (
+	NotWithheld     Withheld = iota
+	WithheldFailure          // a reply that looks like a failure
+	WithheldClaim            // a reply that claims a result which nothing supports
+)
+
+// turn is what a person says and what is answered.
+type turn struct {
+	start, end int
+	tools      bool // a tool was called
+}
+
+// turnsOf lists the turns of messages.
+func turnsOf(messages []memory.Message) func(yield func(turn) bool) {
+	return func(yield func(turn) bool) {
+		for start := 0; start < len(messages); {
+			t := turn{start: start, end: start + 1}
+			for t.end < len(messages) && messages[t.end].Role != memory.RoleUser {
+				t.end++
+			}
+			t.tools = slices.ContainsFunc(messages[start:t.end], func(m memory.Message) bool { return m.Role == memory.RoleTool || len(m.Tools) > 0 })
+			if !yield(t) {
+				return
+			}
+			start = t.end
+		}
+	}
+}
+
 // withheld says which of the messages are failures: nil when none is. A turn in which a tool was called has done something,
 // whatever is said about it.
-func (g guard) withheld(messages []memory.Message) []bool {
+func (g guard) withheld(messages []memory.Message) []Withheld {
 	if g.maxRunes <= 0 {
 		return nil
 	}
-	var found []bool
-	for start := 0; start < len(messages); {
-		end := start + 1
-		for end < len(messages) && messages[end].Role != memory.RoleUser {
-			end++
-		}
-		turn := messages[start:end]
-		usedTool := slices.ContainsFunc(turn, func(m memory.Message) bool { return m.Role == memory.RoleTool || len(m.Tools) > 0 })
-		for i := range turn {
-			if usedTool || turn[i].Role != memory.RoleAssistant || !g.failure(turn[i].Content) {
+	var found []Withheld
+	for t := range turnsOf(messages) {
+		for i := t.start; i < t.end && !t.tools; i++ {
+			if messages[i].Role != memory.RoleAssistant || !g.failure(messages[i].Content) {
 				continue
 			}
 			if found == nil {
-				found = make([]bool, len(messages))
+				found = make([]Withheld, len(messages))
 			}
-			found[start+i] = true
+			found[i] = WithheldFailure
 		}
-		start = end
 	}
 	return found
 }

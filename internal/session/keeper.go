@@ -72,6 +72,9 @@ type Parts struct {
 	Appended func()
 	// Digest says when a digest of somebody with these settings is due; ok is false when none is made unasked. Optional.
 	Digest func(settings memory.Settings) (rule DigestRule, ok bool)
+	// Lists returns the numbered lists that are shown where a scope's conversation takes place. Optional: without it no reply is withheld for
+	// what it claims.
+	Lists func(ctx context.Context, scope memory.Scope, audience memory.Audience) ([]ShownList, error)
 	// StorageProblem says why storage is down, or "".
 	StorageProblem func() string
 }
@@ -98,6 +101,9 @@ type Options struct {
 	// none; FailurePhrases are what a failure looks like, besides the built-in phrases.
 	FailureMaxRunes int
 	FailurePhrases  []string
+	// ClaimMaxRunes is the longest reply without a tool call that is withheld when it claims a result that neither a tool nor a list has, in
+	// Chinese characters or three Latin letters each, without URLs; 0 withholds none.
+	ClaimMaxRunes int
 	// Labels are names by the id of an agent or a user.
 	Labels   map[string]string
 	Wordings Wordings
@@ -120,6 +126,7 @@ type Keeper struct {
 	Parts
 	options Options
 	guard   guard
+	claims  claims
 
 	bell   loop.Bell
 	ctx    context.Context
@@ -141,7 +148,8 @@ func NewKeeper(parts Parts, options Options) *Keeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Keeper{
 		Parts: parts, options: options, guard: newGuard(options.FailureMaxRunes, options.FailurePhrases),
-		bell: loop.NewBell(), ctx: ctx, cancel: cancel,
+		claims: claims{maxRunes: options.ClaimMaxRunes},
+		bell:   loop.NewBell(), ctx: ctx, cancel: cancel,
 		running: map[task]context.CancelFunc{}, handled: map[task]time.Time{}, pauses: map[task]*backoff.ExponentialBackOff{},
 	}
 }
@@ -169,6 +177,13 @@ func (k *Keeper) Append(ctx context.Context, r AppendRequest) (Appended, error) 
 	appended, err := k.Store.Append(ctx, a)
 	if err == nil && (appended.Added > 0 || appended.Created) {
 		k.added()
+	}
+	if len(appended.Positions) == len(a.Withheld) {
+		for i, why := range a.Withheld {
+			if why != NotWithheld {
+				appended.Withheld = append(appended.Withheld, WithheldMessage{Position: appended.Positions[i], Reason: why})
+			}
+		}
 	}
 	return appended, err
 }
@@ -204,7 +219,7 @@ func (k *Keeper) added() {
 func (k *Keeper) append(ctx context.Context, r AppendRequest) (Append, error) {
 	a := Append{
 		Scope: r.Scope, Audience: r.Audience, NewID: NewID(), Messages: r.Messages, Hashes: r.Hashes, At: time.Now(),
-		Withheld: k.guard.withheld(r.Messages), Settled: r.Settled, Import: r.Import, Paused: map[string]bool{}, Digests: map[string]DigestRule{},
+		Withheld: k.withheldClaims(ctx, &r, k.guard.withheld(r.Messages)), Settled: r.Settled, Import: r.Import, Paused: map[string]bool{}, Digests: map[string]DigestRule{},
 	}
 	policy := k.Policy(r.Scope.Namespace)
 	a.Rules = Rules{TTL: policy.TTL, MemorizeEvery: policy.MemorizeEvery, Idle: policy.Idle, SummarizeAfter: k.summarizeAfter()}

@@ -431,7 +431,7 @@ func TestWithheld(t *testing.T) {
 		}
 		var withheld []int64
 		for _, m := range page.Messages {
-			if m.Withheld {
+			if m.Withheld == session.WithheldFailure {
 				withheld = append(withheld, m.Position)
 			}
 		}

@@ -50,8 +50,8 @@ type Message struct {
 	Channel         memory.Channel // of the session
 	Position        int64          // from 1, rising; places of deleted messages stay empty
 	ReceivedAt      time.Time
-	ConsiderationID string // that took it, or ""
-	Withheld        bool   // kept out of windows and considerations
+	ConsiderationID string   // that took it, or ""
+	Withheld        Withheld // kept out of windows and considerations, and why
 }
 
 // Summary stands for the older messages of a window.

@@ -92,7 +92,7 @@ type Append struct {
 	Messages []memory.Message
 	// Hashes are over the messages as they were sent; compared for messages with an id.
 	Hashes   [][]byte
-	Withheld []bool // by message; nil: none
+	Withheld []Withheld // by message; nil: none
 	At       time.Time
 	Rules    Rules
 	// Settled messages are history only: never considered.
@@ -149,6 +149,14 @@ type Appended struct {
 	Created   bool
 	Added     int
 	Positions []int64 // of the messages, in order, those that were there included
+	// Withheld are those of the messages that are kept out of windows and considerations. The Keeper fills it in.
+	Withheld []WithheldMessage
+}
+
+// WithheldMessage is a message that is kept out of windows and considerations.
+type WithheldMessage struct {
+	Position int64
+	Reason   Withheld
 }
 
 // Record is an Append whose messages are those of the acceptance's dialogue.

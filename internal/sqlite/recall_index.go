@@ -181,7 +181,7 @@ func postingsOf(messages []tailMessage) (lists map[string][]posting, length int6
 // readTail reads a user's messages after a row, oldest first, those that are searched; taken counts all, and upto is the
 // last.
 func readTail(ctx context.Context, q Querier, userRow, after int64, limit int) (messages []tailMessage, taken int, upto int64, err error) {
-	rows, err := q.Query(ctx, `SELECT m.row, m.role, m.withheld, m.message, s.channel_kind, s.channel_id
+	rows, err := q.Query(ctx, `SELECT m.row, m.role, m.withheld <> 0, m.message, s.channel_kind, s.channel_id
 		FROM session_messages m JOIN sessions s ON s.row = m.session_row WHERE m.owner_row = ? AND m.row > ?
 		ORDER BY m.row LIMIT ?`, userRow, after, limit)
 	if err != nil {

@@ -34,7 +34,7 @@ func (h *history) documents() (all []document) {
 			h.Fatal(err)
 		}
 		for _, m := range page.Messages {
-			if !m.Withheld && recall.Indexed(m.Role) {
+			if m.Withheld == session.NotWithheld && recall.Indexed(m.Role) {
 				all = append(all, document{m, recall.Terms(&m.Message)})
 			}
 		}
@@ -142,8 +142,8 @@ func TestRecallRanksAsWithoutIndex(t *testing.T) {
 			messages = append(messages, m)
 		}
 		messages[n/2].Role, messages[n/2].Speaker, messages[n/2].AgentID = memory.RoleTool, "", ""
-		withheld := make([]bool, n)
-		withheld[n/3] = true
+		withheld := make([]session.Withheld, n)
+		withheld[n/3] = session.WithheldFailure
 		_, err := h.sessions.Append(t.Context(), session.Append{
 			Scope: scope("ann", "s"), Audience: memory.Everything(), Messages: messages, Withheld: withheld, At: spoken,
 		})

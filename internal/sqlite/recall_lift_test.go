@@ -64,7 +64,7 @@ func TestRecallLiftsNothingOfOthers(t *testing.T) {
 		_, err := h.sessions.Append(t.Context(), session.Append{
 			Scope: scope("ann", "t"), Audience: memory.Everything(), At: spoken,
 			Messages: []memory.Message{withheld, by("ann", "next to it"), by("ann", "harp"), other, by("ann", "long ago")},
-			Withheld: []bool{true, false, false, false, false},
+			Withheld: []session.Withheld{0: session.WithheldFailure, 4: session.NotWithheld},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -128,7 +128,7 @@ func TestRecallFinds(t *testing.T) {
 		s := scope("ann", "s")
 		withheld := answer("tea withheld")
 		_, err := h.sessions.Append(t.Context(), session.Append{
-			Scope: s, Audience: memory.Everything(), At: spoken, Messages: []memory.Message{withheld}, Withheld: []bool{true},
+			Scope: s, Audience: memory.Everything(), At: spoken, Messages: []memory.Message{withheld}, Withheld: []session.Withheld{session.WithheldFailure},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -121,7 +121,7 @@ func (s *Recall) Missing(ctx context.Context, after int64, keep, limit int) (mis
 
 // readEmbeddable reads messages after a row that have words and an owner, at most limit, and the row up to which it looked.
 func readEmbeddable(ctx context.Context, q Querier, after int64, limit int) (list []recall.Missing, last int64, err error) {
-	rows, err := q.Query(ctx, `SELECT m.row, m.owner_row, s.namespace, m.withheld, m.role, m.message
+	rows, err := q.Query(ctx, `SELECT m.row, m.owner_row, s.namespace, m.withheld <> 0, m.role, m.message
 		FROM session_messages m CROSS JOIN sessions s ON s.row = m.session_row WHERE m.row > ? ORDER BY m.row LIMIT ?`,
 		after, scannedForVectors)
 	if err != nil {

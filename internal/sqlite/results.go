@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"slices"
 	"time"
 
@@ -100,7 +99,7 @@ func (s *Results) Put(ctx context.Context, p results.Put) (done results.PutDone,
 		if done.Shown, err = s.showPut(ctx, tx, registry, view, &p, done.Items); err != nil {
 			return err
 		}
-		done.Evicted, err = evict(ctx, tx, registry, p.Limits)
+		done.Evicted, err = evict(ctx, tx, registry, &p)
 		return err
 	})
 	return done, s.Quotas.Note(err)
@@ -124,6 +123,10 @@ func (s *Results) ensureRegistry(ctx context.Context, tx *Tx, r results.Registry
 // putItem adds or updates one item in the registry's own part.
 func putItem(ctx context.Context, tx *Tx, registry int64, view []any, p *results.Put, item *results.Item) (isNew bool, err error) {
 	known, err := findItem(ctx, tx, view, item.Key)
+	if err == nil && known.found {
+		_, err = tx.Exec(ctx, `UPDATE result_items SET last_seen = ?9 WHERE key = ?8 AND registry_row IN `+visibleRegistries,
+			append(slices.Clip(view), item.Key, p.At.UnixMicro())...)
+	}
 	if err != nil || known.found && p.Mode != results.Manual {
 		return false, err
 	}
@@ -145,8 +148,8 @@ func putItem(ctx context.Context, tx *Tx, registry int64, view []any, p *results
 			stored.Attributes = known.Attributes
 		}
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO result_items (registry_row, key, title, attributes, first_seen, notified, updated_at)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO UPDATE SET title = ?3, attributes = ?4, updated_at = ?7`,
+	_, err = tx.Exec(ctx, `INSERT INTO result_items (registry_row, key, title, attributes, first_seen, notified, updated_at, last_seen)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7) ON CONFLICT DO UPDATE SET title = ?3, attributes = ?4, updated_at = ?7`,
 		registry, stored.Key, stored.Title, stored.Attributes, stored.FirstSeen.UnixMicro(), stored.Notified, p.At.UnixMicro())
 	return !known.found, err
 }
@@ -222,27 +225,30 @@ func (s *Results) show(ctx context.Context, tx *Tx, registry int64, p *results.P
 	return s.Quotas.listsWithin(ctx, tx, memory.User{Namespace: p.Place.Namespace, ID: owner}, userLists, namespaceLists)
 }
 
-// shownItem says that an item i is in a list that was shown after the time.
-const shownItem = `EXISTS (SELECT 1 FROM result_list_items s CROSS JOIN result_lists l ON l.row = s.list_row
-	WHERE s.key = i.key AND l.registry_row = i.registry_row AND l.shown_at > %s)`
-
-// evict deletes what a registry has too much or too long.
-func evict(ctx context.Context, tx *Tx, registry int64, l results.Limits) (int, error) {
-	shown := fmt.Sprintf(shownItem, "?3")
-	after := shownAfter(l)
-	deleted, err := tx.Affect(ctx, `DELETE FROM result_items AS i WHERE registry_row = ?1 AND first_seen < ?2 AND NOT `+shown,
-		registry, seenAfter(l), after)
+// evict deletes what a registry has too much or too long, those seen last the longest ago first. What is being put stays, however much it is:
+// a check that dropped a part of what it found would report that part again the next time.
+func evict(ctx context.Context, tx *Tx, registry int64, p *results.Put) (int, error) {
+	deleted, err := tx.Affect(ctx, `DELETE FROM result_items WHERE registry_row = ? AND last_seen < ?`, registry, seenAfter(p.Limits))
 	if err != nil {
 		return 0, err
 	}
 	var left int64
 	err = tx.QueryRow(ctx, `SELECT count(*) FROM result_items WHERE registry_row = ?`, registry).Scan(&left)
-	over := left - int64(l.MaxItems)
+	over := left - int64(p.Limits.MaxItems)
 	if err != nil || over <= 0 {
 		return int(deleted), err
 	}
-	more, err := tx.Affect(ctx, `DELETE FROM result_items WHERE row IN (SELECT row FROM result_items AS i WHERE registry_row = ?1 AND NOT `+
-		shown+` ORDER BY first_seen, row LIMIT ?2)`, registry, over, after)
+	keys := make([]string, len(p.Items))
+	for i := range p.Items {
+		keys[i] = p.Items[i].Key
+	}
+	put, err := jsonList(keys)
+	if err != nil {
+		return int(deleted), err
+	}
+	more, err := tx.Affect(ctx, `DELETE FROM result_items WHERE row IN (SELECT row FROM result_items INDEXED BY result_items_by_time
+		WHERE registry_row = ?1 AND key NOT IN (SELECT value FROM json_each(?2)) ORDER BY last_seen, first_seen, row LIMIT ?3)`,
+		registry, put, over)
 	return int(deleted + more), err
 }
 
@@ -266,8 +272,8 @@ func (s *Results) Sweep(ctx context.Context, l results.Limits, limit int) (delet
 		if err != nil {
 			return err
 		}
-		items, err := tx.Affect(ctx, `DELETE FROM result_items WHERE row IN (SELECT row FROM result_items AS i INDEXED BY result_items_by_age
-			WHERE first_seen < ?1 AND NOT `+fmt.Sprintf(shownItem, "?2")+` LIMIT ?3)`, seenAfter(l), shownAfter(l), limit)
+		items, err := tx.Affect(ctx, `DELETE FROM result_items WHERE row IN (SELECT row FROM result_items INDEXED BY result_items_by_age
+			WHERE last_seen < ?1 LIMIT ?2)`, seenAfter(l), limit)
 		deleted = lists + items
 		return err
 	})

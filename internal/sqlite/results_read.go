@@ -13,8 +13,12 @@ import (
 	"github.com/memsidecar/memsidecar/internal/results"
 )
 
+// staleAfter is how much later an item must be asked about for the time at which it was last seen to be written: days matter, and a
+// question is cheaper than a write.
+const staleAfter = time.Hour
+
 // Unseen implements results.Store.
-func (s *Results) Unseen(ctx context.Context, v results.View, keys []string) (unseen []string, last time.Time, err error) {
+func (s *Results) Unseen(ctx context.Context, v results.View, keys []string, at time.Time) (unseen []string, last time.Time, err error) {
 	view, err := viewArgs(v)
 	if err != nil {
 		return nil, last, err
@@ -23,7 +27,13 @@ func (s *Results) Unseen(ctx context.Context, v results.View, keys []string) (un
 	if err != nil {
 		return nil, last, err
 	}
+	const stale = ` FROM result_items WHERE key IN (SELECT value FROM json_each(?8)) AND last_seen < ?9 AND registry_row IN ` + visibleRegistries
+	before := append(slices.Clip(view), list, at.Add(-staleAfter).UnixMicro())
+	refresh := false
 	err = s.db.Read(ctx, func(q Querier) error {
+		if err := q.QueryRow(ctx, `SELECT EXISTS (SELECT 1`+stale+`)`, before...).Scan(&refresh); err != nil {
+			return err
+		}
 		rows, err := q.Query(ctx, `SELECT value FROM json_each(?8) k WHERE NOT EXISTS (SELECT 1 FROM result_items
 			WHERE key = k.value AND registry_row IN `+visibleRegistries+`) GROUP BY value ORDER BY min(k.key)`, append(view, list)...)
 		if err != nil {
@@ -36,6 +46,13 @@ func (s *Results) Unseen(ctx context.Context, v results.View, keys []string) (un
 		last, err = lastCheck(ctx, q, view)
 		return err
 	})
+	if err == nil && refresh {
+		// The answer is right without it: storage that cannot be written, or a caller who left, is noticed elsewhere.
+		_ = s.db.Write(ctx, func(tx *Tx) error {
+			_, err := tx.Exec(ctx, `UPDATE result_items SET last_seen = ?10 WHERE row IN (SELECT row`+stale+`)`, append(before, at.UnixMicro())...)
+			return err
+		})
+	}
 	return unseen, last, err
 }
 
@@ -135,26 +152,41 @@ func collectShown(rows *sql.Rows) (lists []shownRow, err error) {
 
 // Shown implements results.Store.
 func (s *Results) Shown(ctx context.Context, p results.Place, list string, after time.Time) (shown results.Shown, err error) {
+	found, err := s.shownAt(ctx, p, list, after, 1)
+	switch {
+	case err != nil:
+		return shown, err
+	case len(found) == 0:
+		return shown, memory.ErrNotFound
+	}
+	return found[0], nil
+}
+
+// AllShown implements results.Store.
+func (s *Results) AllShown(ctx context.Context, p results.Place, after time.Time) ([]results.Shown, error) {
+	return s.shownAt(ctx, p, "", after, -1)
+}
+
+// shownAt reads the lists shown at a place, the one shown last first; a negative limit is none.
+func (s *Results) shownAt(ctx context.Context, p results.Place, list string, after time.Time, limit int) (shown []results.Shown, err error) {
 	keys, all := p.Keys()
 	visible, err := jsonList(keys)
 	if err != nil {
-		return shown, err
+		return nil, err
 	}
 	err = s.db.Read(ctx, func(q Querier) error {
+		shown = nil
 		rows, err := q.Query(ctx, `SELECT `+listColumns+`, `+listItemColumns+` FROM (SELECT * FROM result_lists
 			WHERE namespace = ?1 AND place = ?2 AND place_id = ?3 AND member = ?4
 			AND (?5 OR visibility IN (SELECT value FROM json_each(?6))) AND (?7 = '' OR list = ?7) AND shown_at > ?8
-			ORDER BY shown_at DESC, row DESC LIMIT 1) l`+listItems+` ORDER BY s.number`,
-			p.Namespace, string(p.Kind), p.ID, p.Member, all, visible, list, beforeAll(after))
+			ORDER BY shown_at DESC, row DESC LIMIT ?9) l`+listItems+` ORDER BY l.shown_at DESC, l.row DESC, s.number`,
+			p.Namespace, string(p.Kind), p.ID, p.Member, all, visible, list, beforeAll(after), limit)
 		if err != nil {
 			return err
 		}
 		found, err := collectShown(rows)
-		if err == nil && len(found) == 0 {
-			return memory.ErrNotFound
-		}
-		if err == nil {
-			shown = found[0].Shown
+		for i := range found {
+			shown = append(shown, found[i].Shown)
 		}
 		return err
 	})

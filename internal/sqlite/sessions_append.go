@@ -248,7 +248,11 @@ func (w *appending) add(ctx context.Context, tx *Tx, i int, text string) error {
 	if agent == "" {
 		agent = w.Scope.AgentID // to whom it was said
 	}
-	withheld := i < len(w.Withheld) && w.Withheld[i]
+	why := session.NotWithheld
+	if i < len(w.Withheld) {
+		why = w.Withheld[i]
+	}
+	withheld := why != session.NotWithheld
 	settled := w.Settled || withheld
 	if m.Role == memory.RoleUser {
 		settled = settled || !w.considerable(m)
@@ -265,7 +269,7 @@ func (w *appending) add(ctx context.Context, tx *Tx, i int, text string) error {
 	row, err := tx.Insert(ctx, `INSERT INTO session_messages (session_row, position, owner_row, id, hash, role, agent_id, withheld,
 		settled, consideration, message, said_at, received_at, digest)
 		VALUES (?, ?, nullif(?, 0), nullif(?, ''), ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?)`,
-		s.row, s.Last, owner, m.ID, w.hash(i), string(m.Role), agent, withheld, settled || taker != "", taker, text, Micros(m.Time),
+		s.row, s.Last, owner, m.ID, w.hash(i), string(m.Role), agent, int(why), settled || taker != "", taker, text, Micros(m.Time),
 		Micros(w.at), state)
 	if err != nil {
 		return err

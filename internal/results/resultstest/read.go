@@ -125,6 +125,13 @@ func testShownLast(s *suite) {
 	s.want("last", s.shown(me, ""), "p1")
 	s.want("films", s.shown(me, "films"), "f1 f2")
 	s.want("papers", s.shown(me, "papers"), "p1")
+	all, err := s.store.AllShown(s.Context(), place(me), time.Time{})
+	if err != nil || len(all) != 2 || all[0].List != "papers" || all[1].List != "films" || len(all[1].Items) != 2 {
+		s.Errorf("all are %+v, %v", all, err)
+	}
+	if all, err := s.store.AllShown(s.Context(), place(me), s.now); err != nil || len(all) != 0 {
+		s.Errorf("all after now are %+v, %v", all, err)
+	}
 	s.want("others", s.shown(me, "default"), "none")
 	s.later(time.Minute)
 	s.named(me, "", "films", films("f3")...)
@@ -166,7 +173,7 @@ func testUnseen(s *suite) {
 	s.manual(ann(lobby), "", films("d")...)
 	unseen := func(scope memory.Scope, keys ...string) string {
 		s.Helper()
-		found, last, err := s.store.Unseen(s.Context(), s.view(scope, "", ""), keys)
+		found, last, err := s.store.Unseen(s.Context(), s.view(scope, "", ""), keys, s.now)
 		if err != nil {
 			s.Error(err)
 		}

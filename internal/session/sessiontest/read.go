@@ -144,7 +144,7 @@ func testWindow(s *suite) {
 	scope.AgentID = "nora"
 	system, tool := memory.Message{Role: memory.RoleSystem, Content: "system", Time: t0}, memory.Message{Role: memory.RoleTool, Content: "tool", Time: t0}
 	a := s.request(scope, said("ann", "one"), system, tool, answered("two"), answered("failed"), said("ann", "three"))
-	a.Withheld = []bool{false, false, false, false, true, false}
+	a.Withheld = []session.Withheld{session.NotWithheld, session.NotWithheld, session.NotWithheld, session.NotWithheld, session.WithheldFailure, session.NotWithheld}
 	s.do(a)
 	scope.AgentID = "olga"
 	s.add(scope, said("ann", "four"))

@@ -76,6 +76,59 @@ func (PutMode) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_results_service_proto_rawDescGZIP(), []int{0}
 }
 
+// SelectionKind says what a user selected.
+type SelectionKind int32
+
+const (
+	// Never answered.
+	SelectionKind_SELECTION_KIND_UNSPECIFIED SelectionKind = 0
+	// One item or several.
+	SelectionKind_SELECTION_KIND_ITEMS SelectionKind = 1
+	// Expressly no item: "none of them", "都不要".
+	SelectionKind_SELECTION_KIND_NONE SelectionKind = 2
+)
+
+// Enum value maps for SelectionKind.
+var (
+	SelectionKind_name = map[int32]string{
+		0: "SELECTION_KIND_UNSPECIFIED",
+		1: "SELECTION_KIND_ITEMS",
+		2: "SELECTION_KIND_NONE",
+	}
+	SelectionKind_value = map[string]int32{
+		"SELECTION_KIND_UNSPECIFIED": 0,
+		"SELECTION_KIND_ITEMS":       1,
+		"SELECTION_KIND_NONE":        2,
+	}
+)
+
+func (x SelectionKind) Enum() *SelectionKind {
+	p := new(SelectionKind)
+	*p = x
+	return p
+}
+
+func (x SelectionKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SelectionKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_memsidecar_v1_results_service_proto_enumTypes[1].Descriptor()
+}
+
+func (SelectionKind) Type() protoreflect.EnumType {
+	return &file_memsidecar_v1_results_service_proto_enumTypes[1]
+}
+
+func (x SelectionKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SelectionKind.Descriptor instead.
+func (SelectionKind) EnumDescriptor() ([]byte, []int) {
+	return file_memsidecar_v1_results_service_proto_rawDescGZIP(), []int{1}
+}
+
 // ResultListPart says what is to be deleted.
 type ResultListPart int32
 
@@ -113,11 +166,11 @@ func (x ResultListPart) String() string {
 }
 
 func (ResultListPart) Descriptor() protoreflect.EnumDescriptor {
-	return file_memsidecar_v1_results_service_proto_enumTypes[1].Descriptor()
+	return file_memsidecar_v1_results_service_proto_enumTypes[2].Descriptor()
 }
 
 func (ResultListPart) Type() protoreflect.EnumType {
-	return &file_memsidecar_v1_results_service_proto_enumTypes[1]
+	return &file_memsidecar_v1_results_service_proto_enumTypes[2]
 }
 
 func (x ResultListPart) Number() protoreflect.EnumNumber {
@@ -126,7 +179,7 @@ func (x ResultListPart) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ResultListPart.Descriptor instead.
 func (ResultListPart) EnumDescriptor() ([]byte, []int) {
-	return file_memsidecar_v1_results_service_proto_rawDescGZIP(), []int{1}
+	return file_memsidecar_v1_results_service_proto_rawDescGZIP(), []int{2}
 }
 
 // PutResultsRequest has what a tool found.
@@ -409,8 +462,9 @@ type SelectResultRequest_Ordinal struct {
 }
 
 type SelectResultRequest_Text struct {
-	// A number in words or digits: "3", "３", "三", "第三个", "第3部", "the third one", "#3", "last", "最后一个". Anything else is
-	// INVALID_ARGUMENT. At most 200 characters.
+	// The user's answer: a number in words or digits ("3", "３", "第三个", "the third one", "最后一个"), several ("1 and 3", "前两个", "2-4", "all of
+	// them"), none ("none of them", "都不要"), or a title of the list. Requests around it are understood: "给我第三个的链接", "details of 3 please".
+	// Anything else is INVALID_ARGUMENT: "3 people are coming", "3点开会". At most 200 characters.
 	Text string `protobuf:"bytes,4,opt,name=text,proto3,oneof"`
 }
 
@@ -418,12 +472,13 @@ func (*SelectResultRequest_Ordinal) isSelectResultRequest_Selector() {}
 
 func (*SelectResultRequest_Text) isSelectResultRequest_Selector() {}
 
-// SelectResultResponse has the item.
+// SelectResultResponse has the items.
 type SelectResultResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its place in the list, from 1.
+	// The place of the first selected item in the list, from 1. 0 when none is selected.
 	Number int32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	// The item: its title and attributes as they are now, or as they were shown when the registry does not have it any more.
+	// The first selected item: its title and attributes as they are now, or as they were shown when the registry does not have it any more.
+	// Unset when none is selected.
 	Item *ResultItem `protobuf:"bytes,2,opt,name=item,proto3" json:"item,omitempty"`
 	// The registry's name.
 	List string `protobuf:"bytes,3,opt,name=list,proto3" json:"list,omitempty"`
@@ -431,8 +486,12 @@ type SelectResultResponse struct {
 	ItemCount int32 `protobuf:"varint,4,opt,name=item_count,json=itemCount,proto3" json:"item_count,omitempty"`
 	// When it was shown.
 	ShowTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=show_time,json=showTime,proto3" json:"show_time,omitempty"`
-	// For the model: the item's real key, and that URLs must not be guessed.
-	PromptLine    string `protobuf:"bytes,6,opt,name=prompt_line,json=promptLine,proto3" json:"prompt_line,omitempty"`
+	// For the model: the real keys of the items, and that URLs must not be guessed.
+	PromptLine string `protobuf:"bytes,6,opt,name=prompt_line,json=promptLine,proto3" json:"prompt_line,omitempty"`
+	// All selected items, in the order in which the user named them. Empty when none is selected.
+	Selected []*NumberedResult `protobuf:"bytes,7,rep,name=selected,proto3" json:"selected,omitempty"`
+	// Whether items were selected, or expressly none.
+	Kind          SelectionKind `protobuf:"varint,8,opt,name=kind,proto3,enum=memsidecar.v1.SelectionKind" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -507,6 +566,20 @@ func (x *SelectResultResponse) GetPromptLine() string {
 		return x.PromptLine
 	}
 	return ""
+}
+
+func (x *SelectResultResponse) GetSelected() []*NumberedResult {
+	if x != nil {
+		return x.Selected
+	}
+	return nil
+}
+
+func (x *SelectResultResponse) GetKind() SelectionKind {
+	if x != nil {
+		return x.Kind
+	}
+	return SelectionKind_SELECTION_KIND_UNSPECIFIED
 }
 
 // FilterUnseenRequest has keys.
@@ -1376,7 +1449,7 @@ const file_memsidecar_v1_results_service_proto_rawDesc = "" +
 	"\x04text\x18\x04 \x01(\tH\x00R\x04text\x12\x1a\n" +
 	"\blanguage\x18\x05 \x01(\tR\blanguageB\n" +
 	"\n" +
-	"\bselector\"\xea\x01\n" +
+	"\bselector\"\xd7\x02\n" +
 	"\x14SelectResultResponse\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x12-\n" +
 	"\x04item\x18\x02 \x01(\v2\x19.memsidecar.v1.ResultItemR\x04item\x12\x12\n" +
@@ -1385,7 +1458,9 @@ const file_memsidecar_v1_results_service_proto_rawDesc = "" +
 	"item_count\x18\x04 \x01(\x05R\titemCount\x127\n" +
 	"\tshow_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\bshowTime\x12\x1f\n" +
 	"\vprompt_line\x18\x06 \x01(\tR\n" +
-	"promptLine\"\xb1\x01\n" +
+	"promptLine\x129\n" +
+	"\bselected\x18\a \x03(\v2\x1d.memsidecar.v1.NumberedResultR\bselected\x120\n" +
+	"\x04kind\x18\b \x01(\x0e2\x1c.memsidecar.v1.SelectionKindR\x04kind\"\xb1\x01\n" +
 	"\x13FilterUnseenRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12F\n" +
 	"\rregistry_kind\x18\x02 \x01(\x0e2!.memsidecar.v1.ResultRegistryKindR\fregistryKind\x12\x12\n" +
@@ -1455,7 +1530,11 @@ const file_memsidecar_v1_results_service_proto_rawDesc = "" +
 	"\aPutMode\x12\x18\n" +
 	"\x14PUT_MODE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fPUT_MODE_MANUAL\x10\x01\x12\x16\n" +
-	"\x12PUT_MODE_SCHEDULED\x10\x02*m\n" +
+	"\x12PUT_MODE_SCHEDULED\x10\x02*b\n" +
+	"\rSelectionKind\x12\x1e\n" +
+	"\x1aSELECTION_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14SELECTION_KIND_ITEMS\x10\x01\x12\x17\n" +
+	"\x13SELECTION_KIND_NONE\x10\x02*m\n" +
 	"\x0eResultListPart\x12 \n" +
 	"\x1cRESULT_LIST_PART_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19RESULT_LIST_PART_REGISTRY\x10\x01\x12\x1a\n" +
@@ -1483,86 +1562,89 @@ func file_memsidecar_v1_results_service_proto_rawDescGZIP() []byte {
 	return file_memsidecar_v1_results_service_proto_rawDescData
 }
 
-var file_memsidecar_v1_results_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_memsidecar_v1_results_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_memsidecar_v1_results_service_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_memsidecar_v1_results_service_proto_goTypes = []any{
 	(PutMode)(0),                     // 0: memsidecar.v1.PutMode
-	(ResultListPart)(0),              // 1: memsidecar.v1.ResultListPart
-	(*PutResultsRequest)(nil),        // 2: memsidecar.v1.PutResultsRequest
-	(*PutResultsResponse)(nil),       // 3: memsidecar.v1.PutResultsResponse
-	(*SelectResultRequest)(nil),      // 4: memsidecar.v1.SelectResultRequest
-	(*SelectResultResponse)(nil),     // 5: memsidecar.v1.SelectResultResponse
-	(*FilterUnseenRequest)(nil),      // 6: memsidecar.v1.FilterUnseenRequest
-	(*FilterUnseenResponse)(nil),     // 7: memsidecar.v1.FilterUnseenResponse
-	(*ListItemsRequest)(nil),         // 8: memsidecar.v1.ListItemsRequest
-	(*ListItemsResponse)(nil),        // 9: memsidecar.v1.ListItemsResponse
-	(*GetResultListRequest)(nil),     // 10: memsidecar.v1.GetResultListRequest
-	(*GetResultListResponse)(nil),    // 11: memsidecar.v1.GetResultListResponse
-	(*DeleteResultListRequest)(nil),  // 12: memsidecar.v1.DeleteResultListRequest
-	(*DeleteResultListResponse)(nil), // 13: memsidecar.v1.DeleteResultListResponse
-	(*ImportResultsRequest)(nil),     // 14: memsidecar.v1.ImportResultsRequest
-	(*ImportResultsResponse)(nil),    // 15: memsidecar.v1.ImportResultsResponse
-	(*ExportedResultRegistry)(nil),   // 16: memsidecar.v1.ExportedResultRegistry
-	(*ExportedResultList)(nil),       // 17: memsidecar.v1.ExportedResultList
-	(*Scope)(nil),                    // 18: memsidecar.v1.Scope
-	(ResultRegistryKind)(0),          // 19: memsidecar.v1.ResultRegistryKind
-	(*ResultItem)(nil),               // 20: memsidecar.v1.ResultItem
-	(*NumberedResult)(nil),           // 21: memsidecar.v1.NumberedResult
-	(*timestamppb.Timestamp)(nil),    // 22: google.protobuf.Timestamp
-	(*ShownResultList)(nil),          // 23: memsidecar.v1.ShownResultList
-	(ChannelKind)(0),                 // 24: memsidecar.v1.ChannelKind
+	(SelectionKind)(0),               // 1: memsidecar.v1.SelectionKind
+	(ResultListPart)(0),              // 2: memsidecar.v1.ResultListPart
+	(*PutResultsRequest)(nil),        // 3: memsidecar.v1.PutResultsRequest
+	(*PutResultsResponse)(nil),       // 4: memsidecar.v1.PutResultsResponse
+	(*SelectResultRequest)(nil),      // 5: memsidecar.v1.SelectResultRequest
+	(*SelectResultResponse)(nil),     // 6: memsidecar.v1.SelectResultResponse
+	(*FilterUnseenRequest)(nil),      // 7: memsidecar.v1.FilterUnseenRequest
+	(*FilterUnseenResponse)(nil),     // 8: memsidecar.v1.FilterUnseenResponse
+	(*ListItemsRequest)(nil),         // 9: memsidecar.v1.ListItemsRequest
+	(*ListItemsResponse)(nil),        // 10: memsidecar.v1.ListItemsResponse
+	(*GetResultListRequest)(nil),     // 11: memsidecar.v1.GetResultListRequest
+	(*GetResultListResponse)(nil),    // 12: memsidecar.v1.GetResultListResponse
+	(*DeleteResultListRequest)(nil),  // 13: memsidecar.v1.DeleteResultListRequest
+	(*DeleteResultListResponse)(nil), // 14: memsidecar.v1.DeleteResultListResponse
+	(*ImportResultsRequest)(nil),     // 15: memsidecar.v1.ImportResultsRequest
+	(*ImportResultsResponse)(nil),    // 16: memsidecar.v1.ImportResultsResponse
+	(*ExportedResultRegistry)(nil),   // 17: memsidecar.v1.ExportedResultRegistry
+	(*ExportedResultList)(nil),       // 18: memsidecar.v1.ExportedResultList
+	(*Scope)(nil),                    // 19: memsidecar.v1.Scope
+	(ResultRegistryKind)(0),          // 20: memsidecar.v1.ResultRegistryKind
+	(*ResultItem)(nil),               // 21: memsidecar.v1.ResultItem
+	(*NumberedResult)(nil),           // 22: memsidecar.v1.NumberedResult
+	(*timestamppb.Timestamp)(nil),    // 23: google.protobuf.Timestamp
+	(*ShownResultList)(nil),          // 24: memsidecar.v1.ShownResultList
+	(ChannelKind)(0),                 // 25: memsidecar.v1.ChannelKind
 }
 var file_memsidecar_v1_results_service_proto_depIdxs = []int32{
-	18, // 0: memsidecar.v1.PutResultsRequest.scope:type_name -> memsidecar.v1.Scope
-	19, // 1: memsidecar.v1.PutResultsRequest.registry_kind:type_name -> memsidecar.v1.ResultRegistryKind
-	20, // 2: memsidecar.v1.PutResultsRequest.items:type_name -> memsidecar.v1.ResultItem
+	19, // 0: memsidecar.v1.PutResultsRequest.scope:type_name -> memsidecar.v1.Scope
+	20, // 1: memsidecar.v1.PutResultsRequest.registry_kind:type_name -> memsidecar.v1.ResultRegistryKind
+	21, // 2: memsidecar.v1.PutResultsRequest.items:type_name -> memsidecar.v1.ResultItem
 	0,  // 3: memsidecar.v1.PutResultsRequest.mode:type_name -> memsidecar.v1.PutMode
-	21, // 4: memsidecar.v1.PutResultsResponse.items:type_name -> memsidecar.v1.NumberedResult
-	22, // 5: memsidecar.v1.PutResultsResponse.last_check_time:type_name -> google.protobuf.Timestamp
-	18, // 6: memsidecar.v1.SelectResultRequest.scope:type_name -> memsidecar.v1.Scope
-	20, // 7: memsidecar.v1.SelectResultResponse.item:type_name -> memsidecar.v1.ResultItem
-	22, // 8: memsidecar.v1.SelectResultResponse.show_time:type_name -> google.protobuf.Timestamp
-	18, // 9: memsidecar.v1.FilterUnseenRequest.scope:type_name -> memsidecar.v1.Scope
-	19, // 10: memsidecar.v1.FilterUnseenRequest.registry_kind:type_name -> memsidecar.v1.ResultRegistryKind
-	22, // 11: memsidecar.v1.FilterUnseenResponse.last_check_time:type_name -> google.protobuf.Timestamp
-	18, // 12: memsidecar.v1.ListItemsRequest.scope:type_name -> memsidecar.v1.Scope
-	19, // 13: memsidecar.v1.ListItemsRequest.registry_kind:type_name -> memsidecar.v1.ResultRegistryKind
-	20, // 14: memsidecar.v1.ListItemsResponse.items:type_name -> memsidecar.v1.ResultItem
-	22, // 15: memsidecar.v1.ListItemsResponse.last_check_time:type_name -> google.protobuf.Timestamp
-	18, // 16: memsidecar.v1.GetResultListRequest.scope:type_name -> memsidecar.v1.Scope
-	23, // 17: memsidecar.v1.GetResultListResponse.result_list:type_name -> memsidecar.v1.ShownResultList
-	18, // 18: memsidecar.v1.DeleteResultListRequest.scope:type_name -> memsidecar.v1.Scope
-	19, // 19: memsidecar.v1.DeleteResultListRequest.registry_kind:type_name -> memsidecar.v1.ResultRegistryKind
-	1,  // 20: memsidecar.v1.DeleteResultListRequest.part:type_name -> memsidecar.v1.ResultListPart
-	18, // 21: memsidecar.v1.ImportResultsRequest.scope:type_name -> memsidecar.v1.Scope
-	19, // 22: memsidecar.v1.ImportResultsRequest.registry_kind:type_name -> memsidecar.v1.ResultRegistryKind
-	20, // 23: memsidecar.v1.ImportResultsRequest.items:type_name -> memsidecar.v1.ResultItem
-	22, // 24: memsidecar.v1.ImportResultsRequest.last_check_time:type_name -> google.protobuf.Timestamp
-	22, // 25: memsidecar.v1.ImportResultsRequest.show_time:type_name -> google.protobuf.Timestamp
-	19, // 26: memsidecar.v1.ExportedResultRegistry.kind:type_name -> memsidecar.v1.ResultRegistryKind
-	24, // 27: memsidecar.v1.ExportedResultRegistry.channel_kind:type_name -> memsidecar.v1.ChannelKind
-	22, // 28: memsidecar.v1.ExportedResultRegistry.last_check_time:type_name -> google.protobuf.Timestamp
-	23, // 29: memsidecar.v1.ExportedResultList.result_list:type_name -> memsidecar.v1.ShownResultList
-	18, // 30: memsidecar.v1.ExportedResultList.scope:type_name -> memsidecar.v1.Scope
-	2,  // 31: memsidecar.v1.ResultService.PutResults:input_type -> memsidecar.v1.PutResultsRequest
-	4,  // 32: memsidecar.v1.ResultService.SelectResult:input_type -> memsidecar.v1.SelectResultRequest
-	6,  // 33: memsidecar.v1.ResultService.FilterUnseen:input_type -> memsidecar.v1.FilterUnseenRequest
-	8,  // 34: memsidecar.v1.ResultService.ListItems:input_type -> memsidecar.v1.ListItemsRequest
-	10, // 35: memsidecar.v1.ResultService.GetResultList:input_type -> memsidecar.v1.GetResultListRequest
-	12, // 36: memsidecar.v1.ResultService.DeleteResultList:input_type -> memsidecar.v1.DeleteResultListRequest
-	14, // 37: memsidecar.v1.ResultService.ImportResults:input_type -> memsidecar.v1.ImportResultsRequest
-	3,  // 38: memsidecar.v1.ResultService.PutResults:output_type -> memsidecar.v1.PutResultsResponse
-	5,  // 39: memsidecar.v1.ResultService.SelectResult:output_type -> memsidecar.v1.SelectResultResponse
-	7,  // 40: memsidecar.v1.ResultService.FilterUnseen:output_type -> memsidecar.v1.FilterUnseenResponse
-	9,  // 41: memsidecar.v1.ResultService.ListItems:output_type -> memsidecar.v1.ListItemsResponse
-	11, // 42: memsidecar.v1.ResultService.GetResultList:output_type -> memsidecar.v1.GetResultListResponse
-	13, // 43: memsidecar.v1.ResultService.DeleteResultList:output_type -> memsidecar.v1.DeleteResultListResponse
-	15, // 44: memsidecar.v1.ResultService.ImportResults:output_type -> memsidecar.v1.ImportResultsResponse
-	38, // [38:45] is the sub-list for method output_type
-	31, // [31:38] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	22, // 4: memsidecar.v1.PutResultsResponse.items:type_name -> memsidecar.v1.NumberedResult
+	23, // 5: memsidecar.v1.PutResultsResponse.last_check_time:type_name -> google.protobuf.Timestamp
+	19, // 6: memsidecar.v1.SelectResultRequest.scope:type_name -> memsidecar.v1.Scope
+	21, // 7: memsidecar.v1.SelectResultResponse.item:type_name -> memsidecar.v1.ResultItem
+	23, // 8: memsidecar.v1.SelectResultResponse.show_time:type_name -> google.protobuf.Timestamp
+	22, // 9: memsidecar.v1.SelectResultResponse.selected:type_name -> memsidecar.v1.NumberedResult
+	1,  // 10: memsidecar.v1.SelectResultResponse.kind:type_name -> memsidecar.v1.SelectionKind
+	19, // 11: memsidecar.v1.FilterUnseenRequest.scope:type_name -> memsidecar.v1.Scope
+	20, // 12: memsidecar.v1.FilterUnseenRequest.registry_kind:type_name -> memsidecar.v1.ResultRegistryKind
+	23, // 13: memsidecar.v1.FilterUnseenResponse.last_check_time:type_name -> google.protobuf.Timestamp
+	19, // 14: memsidecar.v1.ListItemsRequest.scope:type_name -> memsidecar.v1.Scope
+	20, // 15: memsidecar.v1.ListItemsRequest.registry_kind:type_name -> memsidecar.v1.ResultRegistryKind
+	21, // 16: memsidecar.v1.ListItemsResponse.items:type_name -> memsidecar.v1.ResultItem
+	23, // 17: memsidecar.v1.ListItemsResponse.last_check_time:type_name -> google.protobuf.Timestamp
+	19, // 18: memsidecar.v1.GetResultListRequest.scope:type_name -> memsidecar.v1.Scope
+	24, // 19: memsidecar.v1.GetResultListResponse.result_list:type_name -> memsidecar.v1.ShownResultList
+	19, // 20: memsidecar.v1.DeleteResultListRequest.scope:type_name -> memsidecar.v1.Scope
+	20, // 21: memsidecar.v1.DeleteResultListRequest.registry_kind:type_name -> memsidecar.v1.ResultRegistryKind
+	2,  // 22: memsidecar.v1.DeleteResultListRequest.part:type_name -> memsidecar.v1.ResultListPart
+	19, // 23: memsidecar.v1.ImportResultsRequest.scope:type_name -> memsidecar.v1.Scope
+	20, // 24: memsidecar.v1.ImportResultsRequest.registry_kind:type_name -> memsidecar.v1.ResultRegistryKind
+	21, // 25: memsidecar.v1.ImportResultsRequest.items:type_name -> memsidecar.v1.ResultItem
+	23, // 26: memsidecar.v1.ImportResultsRequest.last_check_time:type_name -> google.protobuf.Timestamp
+	23, // 27: memsidecar.v1.ImportResultsRequest.show_time:type_name -> google.protobuf.Timestamp
+	20, // 28: memsidecar.v1.ExportedResultRegistry.kind:type_name -> memsidecar.v1.ResultRegistryKind
+	25, // 29: memsidecar.v1.ExportedResultRegistry.channel_kind:type_name -> memsidecar.v1.ChannelKind
+	23, // 30: memsidecar.v1.ExportedResultRegistry.last_check_time:type_name -> google.protobuf.Timestamp
+	24, // 31: memsidecar.v1.ExportedResultList.result_list:type_name -> memsidecar.v1.ShownResultList
+	19, // 32: memsidecar.v1.ExportedResultList.scope:type_name -> memsidecar.v1.Scope
+	3,  // 33: memsidecar.v1.ResultService.PutResults:input_type -> memsidecar.v1.PutResultsRequest
+	5,  // 34: memsidecar.v1.ResultService.SelectResult:input_type -> memsidecar.v1.SelectResultRequest
+	7,  // 35: memsidecar.v1.ResultService.FilterUnseen:input_type -> memsidecar.v1.FilterUnseenRequest
+	9,  // 36: memsidecar.v1.ResultService.ListItems:input_type -> memsidecar.v1.ListItemsRequest
+	11, // 37: memsidecar.v1.ResultService.GetResultList:input_type -> memsidecar.v1.GetResultListRequest
+	13, // 38: memsidecar.v1.ResultService.DeleteResultList:input_type -> memsidecar.v1.DeleteResultListRequest
+	15, // 39: memsidecar.v1.ResultService.ImportResults:input_type -> memsidecar.v1.ImportResultsRequest
+	4,  // 40: memsidecar.v1.ResultService.PutResults:output_type -> memsidecar.v1.PutResultsResponse
+	6,  // 41: memsidecar.v1.ResultService.SelectResult:output_type -> memsidecar.v1.SelectResultResponse
+	8,  // 42: memsidecar.v1.ResultService.FilterUnseen:output_type -> memsidecar.v1.FilterUnseenResponse
+	10, // 43: memsidecar.v1.ResultService.ListItems:output_type -> memsidecar.v1.ListItemsResponse
+	12, // 44: memsidecar.v1.ResultService.GetResultList:output_type -> memsidecar.v1.GetResultListResponse
+	14, // 45: memsidecar.v1.ResultService.DeleteResultList:output_type -> memsidecar.v1.DeleteResultListResponse
+	16, // 46: memsidecar.v1.ResultService.ImportResults:output_type -> memsidecar.v1.ImportResultsResponse
+	40, // [40:47] is the sub-list for method output_type
+	33, // [33:40] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_results_service_proto_init() }
@@ -1581,7 +1663,7 @@ func file_memsidecar_v1_results_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_memsidecar_v1_results_service_proto_rawDesc), len(file_memsidecar_v1_results_service_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -42,10 +42,10 @@ const (
 type ResultServiceClient interface {
 	// PutResults hands over what a tool found, in the order in which it is shown, and answers once it is durable.
 	PutResults(ctx context.Context, in *PutResultsRequest, opts ...grpc.CallOption) (*PutResultsResponse, error)
-	// SelectResult returns the item that a number means in the list being shown. It changes nothing. FAILED_PRECONDITION when
+	// SelectResult returns the items that a user's answer selects from the list being shown. It changes nothing. FAILED_PRECONDITION when
 	// no list is being shown here, OUT_OF_RANGE with the valid range when the list has no such number.
 	SelectResult(ctx context.Context, in *SelectResultRequest, opts ...grpc.CallOption) (*SelectResultResponse, error)
-	// FilterUnseen returns those of the keys that the registry does not have. It changes nothing.
+	// FilterUnseen returns those of the keys that the registry does not have. It changes nothing, except that the others count as seen now.
 	FilterUnseen(ctx context.Context, in *FilterUnseenRequest, opts ...grpc.CallOption) (*FilterUnseenResponse, error)
 	// ListItems lists a registry's items, the one seen first last; those put together in their order.
 	ListItems(ctx context.Context, in *ListItemsRequest, opts ...grpc.CallOption) (*ListItemsResponse, error)
@@ -150,10 +150,10 @@ func (c *resultServiceClient) ImportResults(ctx context.Context, in *ImportResul
 type ResultServiceServer interface {
 	// PutResults hands over what a tool found, in the order in which it is shown, and answers once it is durable.
 	PutResults(context.Context, *PutResultsRequest) (*PutResultsResponse, error)
-	// SelectResult returns the item that a number means in the list being shown. It changes nothing. FAILED_PRECONDITION when
+	// SelectResult returns the items that a user's answer selects from the list being shown. It changes nothing. FAILED_PRECONDITION when
 	// no list is being shown here, OUT_OF_RANGE with the valid range when the list has no such number.
 	SelectResult(context.Context, *SelectResultRequest) (*SelectResultResponse, error)
-	// FilterUnseen returns those of the keys that the registry does not have. It changes nothing.
+	// FilterUnseen returns those of the keys that the registry does not have. It changes nothing, except that the others count as seen now.
 	FilterUnseen(context.Context, *FilterUnseenRequest) (*FilterUnseenResponse, error)
 	// ListItems lists a registry's items, the one seen first last; those put together in their order.
 	ListItems(context.Context, *ListItemsRequest) (*ListItemsResponse, error)

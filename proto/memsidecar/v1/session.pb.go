@@ -22,6 +22,60 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// WithheldReason says why a reply is left out of windows and considerations.
+type WithheldReason int32
+
+const (
+	// It is not.
+	WithheldReason_WITHHELD_REASON_UNSPECIFIED WithheldReason = 0
+	// It looks like a failure. See `session.failure_max_chars` in the configuration.
+	WithheldReason_WITHHELD_REASON_FAILURE WithheldReason = 1
+	// It is short, no tool was called, and it claims a result that neither the session's tools nor its numbered lists have, such as a made-up URL.
+	// See `session.claim_max_chars` in the configuration.
+	WithheldReason_WITHHELD_REASON_UNSUPPORTED_CLAIM WithheldReason = 2
+)
+
+// Enum value maps for WithheldReason.
+var (
+	WithheldReason_name = map[int32]string{
+		0: "WITHHELD_REASON_UNSPECIFIED",
+		1: "WITHHELD_REASON_FAILURE",
+		2: "WITHHELD_REASON_UNSUPPORTED_CLAIM",
+	}
+	WithheldReason_value = map[string]int32{
+		"WITHHELD_REASON_UNSPECIFIED":       0,
+		"WITHHELD_REASON_FAILURE":           1,
+		"WITHHELD_REASON_UNSUPPORTED_CLAIM": 2,
+	}
+)
+
+func (x WithheldReason) Enum() *WithheldReason {
+	p := new(WithheldReason)
+	*p = x
+	return p
+}
+
+func (x WithheldReason) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WithheldReason) Descriptor() protoreflect.EnumDescriptor {
+	return file_memsidecar_v1_session_proto_enumTypes[0].Descriptor()
+}
+
+func (WithheldReason) Type() protoreflect.EnumType {
+	return &file_memsidecar_v1_session_proto_enumTypes[0]
+}
+
+func (x WithheldReason) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WithheldReason.Descriptor instead.
+func (WithheldReason) EnumDescriptor() ([]byte, []int) {
+	return file_memsidecar_v1_session_proto_rawDescGZIP(), []int{0}
+}
+
 // Session is one running conversation. It is known by its id in its namespace, happens in one channel, and is seen by
 // the people who take part in it, from a channel that sees that one; a group's session by everybody in that group. Requests that name no user see the
 // sessions in which nobody is named.
@@ -229,11 +283,12 @@ type SessionMessage struct {
 	ReceiveTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=receive_time,json=receiveTime,proto3" json:"receive_time,omitempty"`
 	// The consideration that took it, empty while none has.
 	ConsiderationId string `protobuf:"bytes,5,opt,name=consideration_id,json=considerationId,proto3" json:"consideration_id,omitempty"`
-	// A reply that looks like a failure: kept in the history, left out of windows and considerations. See
-	// `session.failure_max_chars` in the configuration.
-	Withheld      bool `protobuf:"varint,6,opt,name=withheld,proto3" json:"withheld,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// A reply that is kept in the history and left out of windows and considerations. withheld_reason says why.
+	Withheld bool `protobuf:"varint,6,opt,name=withheld,proto3" json:"withheld,omitempty"`
+	// Why it is withheld. Unspecified when it is not.
+	WithheldReason WithheldReason `protobuf:"varint,7,opt,name=withheld_reason,json=withheldReason,proto3,enum=memsidecar.v1.WithheldReason" json:"withheld_reason,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *SessionMessage) Reset() {
@@ -308,6 +363,68 @@ func (x *SessionMessage) GetWithheld() bool {
 	return false
 }
 
+func (x *SessionMessage) GetWithheldReason() WithheldReason {
+	if x != nil {
+		return x.WithheldReason
+	}
+	return WithheldReason_WITHHELD_REASON_UNSPECIFIED
+}
+
+// WithheldMessage names a message that is left out of windows and considerations.
+type WithheldMessage struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its place in the session.
+	Position int64 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
+	// Why.
+	Reason        WithheldReason `protobuf:"varint,2,opt,name=reason,proto3,enum=memsidecar.v1.WithheldReason" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WithheldMessage) Reset() {
+	*x = WithheldMessage{}
+	mi := &file_memsidecar_v1_session_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WithheldMessage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WithheldMessage) ProtoMessage() {}
+
+func (x *WithheldMessage) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_session_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WithheldMessage.ProtoReflect.Descriptor instead.
+func (*WithheldMessage) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_session_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *WithheldMessage) GetPosition() int64 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+func (x *WithheldMessage) GetReason() WithheldReason {
+	if x != nil {
+		return x.Reason
+	}
+	return WithheldReason_WITHHELD_REASON_UNSPECIFIED
+}
+
 // SessionSummary stands for the older messages of a session, which no longer fit the window.
 type SessionSummary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -327,7 +444,7 @@ type SessionSummary struct {
 
 func (x *SessionSummary) Reset() {
 	*x = SessionSummary{}
-	mi := &file_memsidecar_v1_session_proto_msgTypes[2]
+	mi := &file_memsidecar_v1_session_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -339,7 +456,7 @@ func (x *SessionSummary) String() string {
 func (*SessionSummary) ProtoMessage() {}
 
 func (x *SessionSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_session_proto_msgTypes[2]
+	mi := &file_memsidecar_v1_session_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -352,7 +469,7 @@ func (x *SessionSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionSummary.ProtoReflect.Descriptor instead.
 func (*SessionSummary) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_session_proto_rawDescGZIP(), []int{2}
+	return file_memsidecar_v1_session_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *SessionSummary) GetText() string {
@@ -417,7 +534,7 @@ const file_memsidecar_v1_session_proto_rawDesc = "" +
 	"\vupdate_time\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12H\n" +
 	"\x12window_expire_time\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\x10windowExpireTimeB\x11\n" +
-	"\x0f_memorize_every\"\x83\x02\n" +
+	"\x0f_memorize_every\"\xcb\x02\n" +
 	"\x0eSessionMessage\x120\n" +
 	"\amessage\x18\x01 \x01(\v2\x16.memsidecar.v1.MessageR\amessage\x12\x1d\n" +
 	"\n" +
@@ -425,14 +542,22 @@ const file_memsidecar_v1_session_proto_rawDesc = "" +
 	"\bposition\x18\x03 \x01(\x03R\bposition\x12=\n" +
 	"\freceive_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\vreceiveTime\x12)\n" +
 	"\x10consideration_id\x18\x05 \x01(\tR\x0fconsiderationId\x12\x1a\n" +
-	"\bwithheld\x18\x06 \x01(\bR\bwithheld\"\xc4\x01\n" +
+	"\bwithheld\x18\x06 \x01(\bR\bwithheld\x12F\n" +
+	"\x0fwithheld_reason\x18\a \x01(\x0e2\x1d.memsidecar.v1.WithheldReasonR\x0ewithheldReason\"d\n" +
+	"\x0fWithheldMessage\x12\x1a\n" +
+	"\bposition\x18\x01 \x01(\x03R\bposition\x125\n" +
+	"\x06reason\x18\x02 \x01(\x0e2\x1d.memsidecar.v1.WithheldReasonR\x06reason\"\xc4\x01\n" +
 	"\x0eSessionSummary\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12#\n" +
 	"\rlast_position\x18\x02 \x01(\x03R\flastPosition\x12#\n" +
 	"\rmessage_count\x18\x03 \x01(\x03R\fmessageCount\x12\x17\n" +
 	"\amade_by\x18\x04 \x01(\tR\x06madeBy\x12;\n" +
 	"\vupdate_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"updateTimeB\xb9\x01\n" +
+	"updateTime*u\n" +
+	"\x0eWithheldReason\x12\x1f\n" +
+	"\x1bWITHHELD_REASON_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17WITHHELD_REASON_FAILURE\x10\x01\x12%\n" +
+	"!WITHHELD_REASON_UNSUPPORTED_CLAIM\x10\x02B\xb9\x01\n" +
 	"\x11com.memsidecar.v1B\fSessionProtoP\x01ZAgithub.com/memsidecar/memsidecar/proto/memsidecar/v1;memsidecarv1\xa2\x02\x03MXX\xaa\x02\rMemsidecar.V1\xca\x02\rMemsidecar\\V1\xe2\x02\x19Memsidecar\\V1\\GPBMetadata\xea\x02\x0eMemsidecar::V1b\x06proto3"
 
 var (
@@ -447,30 +572,35 @@ func file_memsidecar_v1_session_proto_rawDescGZIP() []byte {
 	return file_memsidecar_v1_session_proto_rawDescData
 }
 
-var file_memsidecar_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_memsidecar_v1_session_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_memsidecar_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_memsidecar_v1_session_proto_goTypes = []any{
-	(*Session)(nil),               // 0: memsidecar.v1.Session
-	(*SessionMessage)(nil),        // 1: memsidecar.v1.SessionMessage
-	(*SessionSummary)(nil),        // 2: memsidecar.v1.SessionSummary
-	(ChannelKind)(0),              // 3: memsidecar.v1.ChannelKind
-	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
-	(*Message)(nil),               // 5: memsidecar.v1.Message
+	(WithheldReason)(0),           // 0: memsidecar.v1.WithheldReason
+	(*Session)(nil),               // 1: memsidecar.v1.Session
+	(*SessionMessage)(nil),        // 2: memsidecar.v1.SessionMessage
+	(*WithheldMessage)(nil),       // 3: memsidecar.v1.WithheldMessage
+	(*SessionSummary)(nil),        // 4: memsidecar.v1.SessionSummary
+	(ChannelKind)(0),              // 5: memsidecar.v1.ChannelKind
+	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
+	(*Message)(nil),               // 7: memsidecar.v1.Message
 }
 var file_memsidecar_v1_session_proto_depIdxs = []int32{
-	3, // 0: memsidecar.v1.Session.channel_kind:type_name -> memsidecar.v1.ChannelKind
-	4, // 1: memsidecar.v1.Session.first_message_time:type_name -> google.protobuf.Timestamp
-	4, // 2: memsidecar.v1.Session.last_message_time:type_name -> google.protobuf.Timestamp
-	4, // 3: memsidecar.v1.Session.create_time:type_name -> google.protobuf.Timestamp
-	4, // 4: memsidecar.v1.Session.update_time:type_name -> google.protobuf.Timestamp
-	4, // 5: memsidecar.v1.Session.window_expire_time:type_name -> google.protobuf.Timestamp
-	5, // 6: memsidecar.v1.SessionMessage.message:type_name -> memsidecar.v1.Message
-	4, // 7: memsidecar.v1.SessionMessage.receive_time:type_name -> google.protobuf.Timestamp
-	4, // 8: memsidecar.v1.SessionSummary.update_time:type_name -> google.protobuf.Timestamp
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	5,  // 0: memsidecar.v1.Session.channel_kind:type_name -> memsidecar.v1.ChannelKind
+	6,  // 1: memsidecar.v1.Session.first_message_time:type_name -> google.protobuf.Timestamp
+	6,  // 2: memsidecar.v1.Session.last_message_time:type_name -> google.protobuf.Timestamp
+	6,  // 3: memsidecar.v1.Session.create_time:type_name -> google.protobuf.Timestamp
+	6,  // 4: memsidecar.v1.Session.update_time:type_name -> google.protobuf.Timestamp
+	6,  // 5: memsidecar.v1.Session.window_expire_time:type_name -> google.protobuf.Timestamp
+	7,  // 6: memsidecar.v1.SessionMessage.message:type_name -> memsidecar.v1.Message
+	6,  // 7: memsidecar.v1.SessionMessage.receive_time:type_name -> google.protobuf.Timestamp
+	0,  // 8: memsidecar.v1.SessionMessage.withheld_reason:type_name -> memsidecar.v1.WithheldReason
+	0,  // 9: memsidecar.v1.WithheldMessage.reason:type_name -> memsidecar.v1.WithheldReason
+	6,  // 10: memsidecar.v1.SessionSummary.update_time:type_name -> google.protobuf.Timestamp
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_session_proto_init() }
@@ -486,13 +616,14 @@ func file_memsidecar_v1_session_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_memsidecar_v1_session_proto_rawDesc), len(file_memsidecar_v1_session_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   3,
+			NumEnums:      1,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_memsidecar_v1_session_proto_goTypes,
 		DependencyIndexes: file_memsidecar_v1_session_proto_depIdxs,
+		EnumInfos:         file_memsidecar_v1_session_proto_enumTypes,
 		MessageInfos:      file_memsidecar_v1_session_proto_msgTypes,
 	}.Build()
 	File_memsidecar_v1_session_proto = out.File

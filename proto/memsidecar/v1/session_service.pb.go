@@ -89,7 +89,9 @@ type AppendMessagesResponse struct {
 	// How many messages were added; the others were there.
 	AddedCount int32 `protobuf:"varint,3,opt,name=added_count,json=addedCount,proto3" json:"added_count,omitempty"`
 	// The places of the request's messages, in order.
-	Positions     []int64 `protobuf:"varint,4,rep,packed,name=positions,proto3" json:"positions,omitempty"`
+	Positions []int64 `protobuf:"varint,4,rep,packed,name=positions,proto3" json:"positions,omitempty"`
+	// Those of the messages that are left out of windows and considerations.
+	Withheld      []*WithheldMessage `protobuf:"bytes,5,rep,name=withheld,proto3" json:"withheld,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -148,6 +150,13 @@ func (x *AppendMessagesResponse) GetAddedCount() int32 {
 func (x *AppendMessagesResponse) GetPositions() []int64 {
 	if x != nil {
 		return x.Positions
+	}
+	return nil
+}
+
+func (x *AppendMessagesResponse) GetWithheld() []*WithheldMessage {
+	if x != nil {
+		return x.Withheld
 	}
 	return nil
 }
@@ -1736,13 +1745,14 @@ const file_memsidecar_v1_session_service_proto_rawDesc = "" +
 	"#memsidecar/v1/session_service.proto\x12\rmemsidecar.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1amemsidecar/v1/common.proto\x1a\x1bmemsidecar/v1/message.proto\x1a\x19memsidecar/v1/scope.proto\x1a\x1bmemsidecar/v1/session.proto\"w\n" +
 	"\x15AppendMessagesRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x122\n" +
-	"\bmessages\x18\x02 \x03(\v2\x16.memsidecar.v1.MessageR\bmessages\"\xa3\x01\n" +
+	"\bmessages\x18\x02 \x03(\v2\x16.memsidecar.v1.MessageR\bmessages\"\xdf\x01\n" +
 	"\x16AppendMessagesResponse\x120\n" +
 	"\asession\x18\x01 \x01(\v2\x16.memsidecar.v1.SessionR\asession\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\bR\acreated\x12\x1f\n" +
 	"\vadded_count\x18\x03 \x01(\x05R\n" +
 	"addedCount\x12\x1c\n" +
-	"\tpositions\x18\x04 \x03(\x03R\tpositions\"\x8c\x04\n" +
+	"\tpositions\x18\x04 \x03(\x03R\tpositions\x12:\n" +
+	"\bwithheld\x18\x05 \x03(\v2\x1e.memsidecar.v1.WithheldMessageR\bwithheld\"\x8c\x04\n" +
 	"\x11GetContextRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12&\n" +
 	"\fmax_messages\x18\x02 \x01(\x05H\x00R\vmaxMessages\x88\x01\x01\x12 \n" +
@@ -1927,79 +1937,81 @@ var file_memsidecar_v1_session_service_proto_goTypes = []any{
 	(*Scope)(nil),                  // 26: memsidecar.v1.Scope
 	(*Message)(nil),                // 27: memsidecar.v1.Message
 	(*Session)(nil),                // 28: memsidecar.v1.Session
-	(AgentFilter)(0),               // 29: memsidecar.v1.AgentFilter
-	(*SessionMessage)(nil),         // 30: memsidecar.v1.SessionMessage
-	(*SessionSummary)(nil),         // 31: memsidecar.v1.SessionSummary
-	(*Degradation)(nil),            // 32: memsidecar.v1.Degradation
-	(*timestamppb.Timestamp)(nil),  // 33: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),  // 34: google.protobuf.FieldMask
+	(*WithheldMessage)(nil),        // 29: memsidecar.v1.WithheldMessage
+	(AgentFilter)(0),               // 30: memsidecar.v1.AgentFilter
+	(*SessionMessage)(nil),         // 31: memsidecar.v1.SessionMessage
+	(*SessionSummary)(nil),         // 32: memsidecar.v1.SessionSummary
+	(*Degradation)(nil),            // 33: memsidecar.v1.Degradation
+	(*timestamppb.Timestamp)(nil),  // 34: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),  // 35: google.protobuf.FieldMask
 }
 var file_memsidecar_v1_session_service_proto_depIdxs = []int32{
 	26, // 0: memsidecar.v1.AppendMessagesRequest.scope:type_name -> memsidecar.v1.Scope
 	27, // 1: memsidecar.v1.AppendMessagesRequest.messages:type_name -> memsidecar.v1.Message
 	28, // 2: memsidecar.v1.AppendMessagesResponse.session:type_name -> memsidecar.v1.Session
-	26, // 3: memsidecar.v1.GetContextRequest.scope:type_name -> memsidecar.v1.Scope
-	29, // 4: memsidecar.v1.GetContextRequest.agent:type_name -> memsidecar.v1.AgentFilter
-	24, // 5: memsidecar.v1.GetContextRequest.labels:type_name -> memsidecar.v1.GetContextRequest.LabelsEntry
-	30, // 6: memsidecar.v1.GetContextResponse.messages:type_name -> memsidecar.v1.SessionMessage
-	31, // 7: memsidecar.v1.GetContextResponse.summary:type_name -> memsidecar.v1.SessionSummary
-	32, // 8: memsidecar.v1.GetContextResponse.degraded:type_name -> memsidecar.v1.Degradation
-	26, // 9: memsidecar.v1.ListMessagesRequest.scope:type_name -> memsidecar.v1.Scope
-	29, // 10: memsidecar.v1.ListMessagesRequest.agent:type_name -> memsidecar.v1.AgentFilter
-	25, // 11: memsidecar.v1.ListMessagesRequest.labels:type_name -> memsidecar.v1.ListMessagesRequest.LabelsEntry
-	30, // 12: memsidecar.v1.ListMessagesResponse.messages:type_name -> memsidecar.v1.SessionMessage
-	26, // 13: memsidecar.v1.GetTopicsRequest.scope:type_name -> memsidecar.v1.Scope
-	33, // 14: memsidecar.v1.GetTopicsRequest.after_time:type_name -> google.protobuf.Timestamp
-	33, // 15: memsidecar.v1.GetTopicsRequest.before_time:type_name -> google.protobuf.Timestamp
-	8,  // 16: memsidecar.v1.GetTopicsResponse.topics:type_name -> memsidecar.v1.Topic
-	26, // 17: memsidecar.v1.GetSessionRequest.scope:type_name -> memsidecar.v1.Scope
-	28, // 18: memsidecar.v1.GetSessionResponse.session:type_name -> memsidecar.v1.Session
-	30, // 19: memsidecar.v1.GetSessionResponse.recent_messages:type_name -> memsidecar.v1.SessionMessage
-	31, // 20: memsidecar.v1.GetSessionResponse.summary:type_name -> memsidecar.v1.SessionSummary
-	26, // 21: memsidecar.v1.ListSessionsRequest.scope:type_name -> memsidecar.v1.Scope
-	28, // 22: memsidecar.v1.ListSessionsResponse.sessions:type_name -> memsidecar.v1.Session
-	26, // 23: memsidecar.v1.UpdateSessionRequest.scope:type_name -> memsidecar.v1.Scope
-	28, // 24: memsidecar.v1.UpdateSessionRequest.session:type_name -> memsidecar.v1.Session
-	34, // 25: memsidecar.v1.UpdateSessionRequest.update_mask:type_name -> google.protobuf.FieldMask
-	28, // 26: memsidecar.v1.UpdateSessionResponse.session:type_name -> memsidecar.v1.Session
-	26, // 27: memsidecar.v1.SwitchSessionRequest.scope:type_name -> memsidecar.v1.Scope
-	28, // 28: memsidecar.v1.SwitchSessionResponse.session:type_name -> memsidecar.v1.Session
-	26, // 29: memsidecar.v1.DeleteSessionRequest.scope:type_name -> memsidecar.v1.Scope
-	26, // 30: memsidecar.v1.ExportSessionRequest.scope:type_name -> memsidecar.v1.Scope
-	28, // 31: memsidecar.v1.ExportSessionResponse.session:type_name -> memsidecar.v1.Session
-	30, // 32: memsidecar.v1.ExportSessionResponse.message:type_name -> memsidecar.v1.SessionMessage
-	22, // 33: memsidecar.v1.ImportSessionRequest.session:type_name -> memsidecar.v1.ImportedSession
-	27, // 34: memsidecar.v1.ImportSessionRequest.message:type_name -> memsidecar.v1.Message
-	26, // 35: memsidecar.v1.ImportedSession.scope:type_name -> memsidecar.v1.Scope
-	28, // 36: memsidecar.v1.ImportedSession.session:type_name -> memsidecar.v1.Session
-	28, // 37: memsidecar.v1.ImportSessionResponse.session:type_name -> memsidecar.v1.Session
-	0,  // 38: memsidecar.v1.SessionService.AppendMessages:input_type -> memsidecar.v1.AppendMessagesRequest
-	2,  // 39: memsidecar.v1.SessionService.GetContext:input_type -> memsidecar.v1.GetContextRequest
-	4,  // 40: memsidecar.v1.SessionService.ListMessages:input_type -> memsidecar.v1.ListMessagesRequest
-	6,  // 41: memsidecar.v1.SessionService.GetTopics:input_type -> memsidecar.v1.GetTopicsRequest
-	9,  // 42: memsidecar.v1.SessionService.GetSession:input_type -> memsidecar.v1.GetSessionRequest
-	11, // 43: memsidecar.v1.SessionService.ListSessions:input_type -> memsidecar.v1.ListSessionsRequest
-	13, // 44: memsidecar.v1.SessionService.UpdateSession:input_type -> memsidecar.v1.UpdateSessionRequest
-	15, // 45: memsidecar.v1.SessionService.SwitchSession:input_type -> memsidecar.v1.SwitchSessionRequest
-	17, // 46: memsidecar.v1.SessionService.DeleteSession:input_type -> memsidecar.v1.DeleteSessionRequest
-	19, // 47: memsidecar.v1.SessionService.ExportSession:input_type -> memsidecar.v1.ExportSessionRequest
-	21, // 48: memsidecar.v1.SessionService.ImportSession:input_type -> memsidecar.v1.ImportSessionRequest
-	1,  // 49: memsidecar.v1.SessionService.AppendMessages:output_type -> memsidecar.v1.AppendMessagesResponse
-	3,  // 50: memsidecar.v1.SessionService.GetContext:output_type -> memsidecar.v1.GetContextResponse
-	5,  // 51: memsidecar.v1.SessionService.ListMessages:output_type -> memsidecar.v1.ListMessagesResponse
-	7,  // 52: memsidecar.v1.SessionService.GetTopics:output_type -> memsidecar.v1.GetTopicsResponse
-	10, // 53: memsidecar.v1.SessionService.GetSession:output_type -> memsidecar.v1.GetSessionResponse
-	12, // 54: memsidecar.v1.SessionService.ListSessions:output_type -> memsidecar.v1.ListSessionsResponse
-	14, // 55: memsidecar.v1.SessionService.UpdateSession:output_type -> memsidecar.v1.UpdateSessionResponse
-	16, // 56: memsidecar.v1.SessionService.SwitchSession:output_type -> memsidecar.v1.SwitchSessionResponse
-	18, // 57: memsidecar.v1.SessionService.DeleteSession:output_type -> memsidecar.v1.DeleteSessionResponse
-	20, // 58: memsidecar.v1.SessionService.ExportSession:output_type -> memsidecar.v1.ExportSessionResponse
-	23, // 59: memsidecar.v1.SessionService.ImportSession:output_type -> memsidecar.v1.ImportSessionResponse
-	49, // [49:60] is the sub-list for method output_type
-	38, // [38:49] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	29, // 3: memsidecar.v1.AppendMessagesResponse.withheld:type_name -> memsidecar.v1.WithheldMessage
+	26, // 4: memsidecar.v1.GetContextRequest.scope:type_name -> memsidecar.v1.Scope
+	30, // 5: memsidecar.v1.GetContextRequest.agent:type_name -> memsidecar.v1.AgentFilter
+	24, // 6: memsidecar.v1.GetContextRequest.labels:type_name -> memsidecar.v1.GetContextRequest.LabelsEntry
+	31, // 7: memsidecar.v1.GetContextResponse.messages:type_name -> memsidecar.v1.SessionMessage
+	32, // 8: memsidecar.v1.GetContextResponse.summary:type_name -> memsidecar.v1.SessionSummary
+	33, // 9: memsidecar.v1.GetContextResponse.degraded:type_name -> memsidecar.v1.Degradation
+	26, // 10: memsidecar.v1.ListMessagesRequest.scope:type_name -> memsidecar.v1.Scope
+	30, // 11: memsidecar.v1.ListMessagesRequest.agent:type_name -> memsidecar.v1.AgentFilter
+	25, // 12: memsidecar.v1.ListMessagesRequest.labels:type_name -> memsidecar.v1.ListMessagesRequest.LabelsEntry
+	31, // 13: memsidecar.v1.ListMessagesResponse.messages:type_name -> memsidecar.v1.SessionMessage
+	26, // 14: memsidecar.v1.GetTopicsRequest.scope:type_name -> memsidecar.v1.Scope
+	34, // 15: memsidecar.v1.GetTopicsRequest.after_time:type_name -> google.protobuf.Timestamp
+	34, // 16: memsidecar.v1.GetTopicsRequest.before_time:type_name -> google.protobuf.Timestamp
+	8,  // 17: memsidecar.v1.GetTopicsResponse.topics:type_name -> memsidecar.v1.Topic
+	26, // 18: memsidecar.v1.GetSessionRequest.scope:type_name -> memsidecar.v1.Scope
+	28, // 19: memsidecar.v1.GetSessionResponse.session:type_name -> memsidecar.v1.Session
+	31, // 20: memsidecar.v1.GetSessionResponse.recent_messages:type_name -> memsidecar.v1.SessionMessage
+	32, // 21: memsidecar.v1.GetSessionResponse.summary:type_name -> memsidecar.v1.SessionSummary
+	26, // 22: memsidecar.v1.ListSessionsRequest.scope:type_name -> memsidecar.v1.Scope
+	28, // 23: memsidecar.v1.ListSessionsResponse.sessions:type_name -> memsidecar.v1.Session
+	26, // 24: memsidecar.v1.UpdateSessionRequest.scope:type_name -> memsidecar.v1.Scope
+	28, // 25: memsidecar.v1.UpdateSessionRequest.session:type_name -> memsidecar.v1.Session
+	35, // 26: memsidecar.v1.UpdateSessionRequest.update_mask:type_name -> google.protobuf.FieldMask
+	28, // 27: memsidecar.v1.UpdateSessionResponse.session:type_name -> memsidecar.v1.Session
+	26, // 28: memsidecar.v1.SwitchSessionRequest.scope:type_name -> memsidecar.v1.Scope
+	28, // 29: memsidecar.v1.SwitchSessionResponse.session:type_name -> memsidecar.v1.Session
+	26, // 30: memsidecar.v1.DeleteSessionRequest.scope:type_name -> memsidecar.v1.Scope
+	26, // 31: memsidecar.v1.ExportSessionRequest.scope:type_name -> memsidecar.v1.Scope
+	28, // 32: memsidecar.v1.ExportSessionResponse.session:type_name -> memsidecar.v1.Session
+	31, // 33: memsidecar.v1.ExportSessionResponse.message:type_name -> memsidecar.v1.SessionMessage
+	22, // 34: memsidecar.v1.ImportSessionRequest.session:type_name -> memsidecar.v1.ImportedSession
+	27, // 35: memsidecar.v1.ImportSessionRequest.message:type_name -> memsidecar.v1.Message
+	26, // 36: memsidecar.v1.ImportedSession.scope:type_name -> memsidecar.v1.Scope
+	28, // 37: memsidecar.v1.ImportedSession.session:type_name -> memsidecar.v1.Session
+	28, // 38: memsidecar.v1.ImportSessionResponse.session:type_name -> memsidecar.v1.Session
+	0,  // 39: memsidecar.v1.SessionService.AppendMessages:input_type -> memsidecar.v1.AppendMessagesRequest
+	2,  // 40: memsidecar.v1.SessionService.GetContext:input_type -> memsidecar.v1.GetContextRequest
+	4,  // 41: memsidecar.v1.SessionService.ListMessages:input_type -> memsidecar.v1.ListMessagesRequest
+	6,  // 42: memsidecar.v1.SessionService.GetTopics:input_type -> memsidecar.v1.GetTopicsRequest
+	9,  // 43: memsidecar.v1.SessionService.GetSession:input_type -> memsidecar.v1.GetSessionRequest
+	11, // 44: memsidecar.v1.SessionService.ListSessions:input_type -> memsidecar.v1.ListSessionsRequest
+	13, // 45: memsidecar.v1.SessionService.UpdateSession:input_type -> memsidecar.v1.UpdateSessionRequest
+	15, // 46: memsidecar.v1.SessionService.SwitchSession:input_type -> memsidecar.v1.SwitchSessionRequest
+	17, // 47: memsidecar.v1.SessionService.DeleteSession:input_type -> memsidecar.v1.DeleteSessionRequest
+	19, // 48: memsidecar.v1.SessionService.ExportSession:input_type -> memsidecar.v1.ExportSessionRequest
+	21, // 49: memsidecar.v1.SessionService.ImportSession:input_type -> memsidecar.v1.ImportSessionRequest
+	1,  // 50: memsidecar.v1.SessionService.AppendMessages:output_type -> memsidecar.v1.AppendMessagesResponse
+	3,  // 51: memsidecar.v1.SessionService.GetContext:output_type -> memsidecar.v1.GetContextResponse
+	5,  // 52: memsidecar.v1.SessionService.ListMessages:output_type -> memsidecar.v1.ListMessagesResponse
+	7,  // 53: memsidecar.v1.SessionService.GetTopics:output_type -> memsidecar.v1.GetTopicsResponse
+	10, // 54: memsidecar.v1.SessionService.GetSession:output_type -> memsidecar.v1.GetSessionResponse
+	12, // 55: memsidecar.v1.SessionService.ListSessions:output_type -> memsidecar.v1.ListSessionsResponse
+	14, // 56: memsidecar.v1.SessionService.UpdateSession:output_type -> memsidecar.v1.UpdateSessionResponse
+	16, // 57: memsidecar.v1.SessionService.SwitchSession:output_type -> memsidecar.v1.SwitchSessionResponse
+	18, // 58: memsidecar.v1.SessionService.DeleteSession:output_type -> memsidecar.v1.DeleteSessionResponse
+	20, // 59: memsidecar.v1.SessionService.ExportSession:output_type -> memsidecar.v1.ExportSessionResponse
+	23, // 60: memsidecar.v1.SessionService.ImportSession:output_type -> memsidecar.v1.ImportSessionResponse
+	50, // [50:61] is the sub-list for method output_type
+	39, // [39:50] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_session_service_proto_init() }

@@ -10,7 +10,7 @@ import (
 
 type resultsCommands struct {
 	Put    resultsPut    `cmd:"" help:"Hand over what a tool found: a numbered list, or a scheduled check."`
-	Select resultsSelect `cmd:"" help:"Show the item that a number means in the list being shown."`
+	Select resultsSelect `cmd:"" help:"Show the items that an answer selects from the list being shown."`
 	List   resultsList   `cmd:"" help:"Show the list being shown."`
 	Items  resultsItems  `cmd:"" help:"List what a registry has seen, newest first."`
 	Unseen resultsUnseen `cmd:"" help:"Print those of the keys that a registry has not seen."`
@@ -78,7 +78,7 @@ func resultNote(i *memsidecarv1.ResultItem, isNew bool) string {
 }
 
 type resultsSelect struct {
-	Number []string `arg:"" help:"What the user said: 3, 第三个, the third one, last."`
+	Number []string `arg:"" help:"What the user said: 3, 第三个, the last one, 1 and 3, all of them, none of them, or a title."`
 
 	listFlag
 	languageFlag
@@ -94,10 +94,11 @@ Examples:
 
     memsidecar results select -u alice 3
     memsidecar results select -u 小林 第三个
-    memsidecar results select -u alice --list papers the last one`
+    memsidecar results select -u alice --list papers the last one
+    memsidecar results select -u alice 1 and 3`
 }
 
-// Run shows the item.
+// Run shows the items.
 func (c resultsSelect) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.scope)
 	if err != nil {
@@ -112,6 +113,19 @@ func (c resultsSelect) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	return c.show(p, resp, func(s *screen) {
+		if len(resp.GetSelected()) != 1 {
+			s.fields("selected", cell{fmt.Sprintf("%d of %d", len(resp.GetSelected()), resp.GetItemCount()), bold}, "list", resp.GetList(),
+				"shown", date(resp.GetShowTime()), "for the model", resp.GetPromptLine())
+			if len(resp.GetSelected()) > 0 {
+				s.say("\n")
+				t := resultTable()
+				for _, n := range resp.GetSelected() {
+					t.result(n)
+				}
+				s.print(t)
+			}
+			return
+		}
 		item := resp.GetItem()
 		s.fields("key", cell{item.GetKey(), bold}, "title", item.GetTitle(), "attributes", item.GetAttributesJson(),
 			"number", fmt.Sprintf("%d of %d", resp.GetNumber(), resp.GetItemCount()), "list", resp.GetList(), "shown", date(resp.GetShowTime()),

@@ -167,8 +167,7 @@ type resultsImport struct {
 // Help has examples.
 func (resultsImport) Help() string {
 	return resultsHelp + `A film's URL becomes its key; rating, tag and what else there is beside the title become its attributes. When it was first
-seen and whether it was notified are kept. What is there already stays as it is, so importing twice adds nothing. What is
-older than results.max_age is dropped at once, unless it is being shown.
+seen and whether it was notified are kept. What is there already stays as it is, so importing twice adds nothing, however old the films are.
 
 Examples:
 

@@ -169,7 +169,7 @@ func messageNotes(m *memsidecarv1.SessionMessage) string {
 		notes = append(notes, note)
 	}
 	if m.GetWithheld() {
-		notes = append(notes, "withheld")
+		notes = append(notes, strings.TrimSuffix("withheld: "+nameOf(m.GetWithheldReason().String(), "WITHHELD_REASON_"), ": unspecified"))
 	}
 	return strings.Join(notes, "; ")
 }

@@ -1,0 +1,355 @@
+package session
+
+import (
+	"context"
+	"embed"
+	"regexp"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/memsidecar/memsidecar/internal/lexical"
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// ShownList is a numbered list that is shown where a conversation takes place.
+type ShownList struct {
+	Items   []ShownItem
+	ShownAt time.Time
+}
+
+// ShownItem is an item of a list.
+type ShownItem struct {
+	Number                 int
+	Key, Title, Attributes string
+}
+
+// claims finds short replies without tool calls that claim a result which neither the conversation's tools nor its lists have: a made-up URL, a
+// find, an item that the list does not have under that number. A model that reads such a reply in the next window takes it for true.
+type claims struct{ maxRunes int }
+
+// evidence is what the claims of a reply are compared with.
+type evidence struct {
+	lists []ShownList
+	text  string // what people said and tools answered, folded
+}
+
+//go:embed phrases/*.txt
+var phraseFiles embed.FS
+
+var (
+	foundPhrases  = readPhrases("found")
+	resultPhrases = readPhrases("results")
+	notPhrases    = readPhrases("not")
+)
+
+func readPhrases(file string) (all []string) {
+	data, err := phraseFiles.ReadFile("phrases/" + file + ".txt")
+	if err != nil {
+		panic(err) // it is part of the program
+	}
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// foldClaim makes texts comparable: lower case, half width, simplified characters, straight apostrophes.
+func foldClaim(text string) string {
+	return lexical.Simplified(strings.ToLower(norm.NFKC.String(strings.ReplaceAll(text, "’", "'"))))
+}
+
+var (
+	// address is a URL, a magnet link, or, as its submatch, a path such as /mv/823D.
+	address = regexp.MustCompile(`(?:(?:https?|ftp|ed2k|thunder)://|magnet:\?|www\.)[^\s<>"'，。；！？、（）()《》「」【】\[\]]+` +
+		`|\b[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,6}/[^\s<>"'，。；！？、（）()《》「」【】\[\]]+` +
+		`|(?:^|[^a-z0-9./_-])(/[\p{L}\p{N}_.%-]+(?:/[\p{L}\p{N}_.%-]+)+/?)`)
+	scheme = regexp.MustCompile(`^(?:[a-z0-9]+://)?(?:www\.)?`)
+	// titled is a number of the list with what it is said to be: 第3部是《…》, number 3 is "…".
+	titled = regexp.MustCompile(`(?:第\s*(\d{1,3})\s*\pL{0,3}?\s*(?:是|叫|为|:)?\s*|` +
+		`(?:number|no\.|item|#)\s*(\d{1,3})\s*(?:is|:|,)?\s*|(?:^|\n)\s*(\d{1,3})\s*[.)、:]\s*)` +
+		`(?:《([^》\n]+)》|"([^"\n]+)"|“([^”\n]+)”)`)
+	counted = regexp.MustCompile(`\d`)
+)
+
+// candidate reports whether a reply is short and claims anything at all: without evidence, so that ordinary replies cost nothing more.
+func (c claims) candidate(content string) bool {
+	if c.maxRunes <= 0 || content == "" {
+		return false
+	}
+	text := foldClaim(content)
+	without := address.ReplaceAllString(text, "")
+	width := 0 // in thirds: three Latin letters take as much as one Chinese character
+	for _, r := range without {
+		if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
+			width += 3
+		} else {
+			width++
+		}
+	}
+	return width < 3*c.maxRunes && (address.MatchString(text) || titled.MatchString(text) || claimsFind(text))
+}
+
+// unsupported reports whether a reply claims what the evidence does not have.
+func (e *evidence) unsupported(content string) bool {
+	text := foldClaim(content)
+	addresses := address.FindAllStringSubmatch(text, -1)
+	for _, found := range addresses {
+		a := found[0]
+		if found[1] != "" { // without the character before a path
+			a = found[1]
+		}
+		if !e.hasAddress(strings.TrimRight(a, ".,:;!?*`/")) {
+			return true
+		}
+	}
+	for _, m := range titled.FindAllStringSubmatch(text, -1) {
+		if !e.hasNumbered(m[1]+m[2]+m[3], m[4]+m[5]+m[6]) {
+			return true
+		}
+	}
+	return len(addresses) == 0 && claimsFind(text) && !e.mentioned(text)
+}
+
+// claimsFind reports whether a reply says that something was found or done.
+func claimsFind(text string) bool {
+	if end := strings.TrimRightFunc(text, unicode.IsSpace); strings.HasSuffix(end, "?") || strings.HasSuffix(end, "吗") {
+		return false
+	}
+	for _, phrase := range foundPhrases {
+		at := strings.Index(text, phrase)
+		if at < 0 || !whole(text, at, at+len(phrase)) || negated(text[:at]) {
+			continue
+		}
+		for _, result := range resultPhrases {
+			if i := strings.Index(text[at:], result); i >= 0 && whole(text, at+i, at+i+len(result)) {
+				return true
+			}
+		}
+		if counted.MatchString(text[at:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// whole reports whether a part of a text does not cut a Latin word.
+func whole(text string, start, end int) bool {
+	before, _ := utf8.DecodeLastRuneInString(text[:start])
+	first, _ := utf8.DecodeRuneInString(text[start:])
+	last, _ := utf8.DecodeLastRuneInString(text[:end])
+	after, _ := utf8.DecodeRuneInString(text[end:])
+	latin := func(r rune) bool { return unicode.Is(unicode.Latin, r) }
+	return !(latin(before) && latin(first)) && !(latin(last) && latin(after))
+}
+
+// negated reports whether what stands before a phrase, in the same sentence and shortly before, takes the claim back.
+func negated(before string) bool {
+	const near = 8
+	if at := strings.LastIndexAny(before, ".!?;\n。"); at >= 0 {
+		before = before[at+1:]
+	}
+	if words := strings.Fields(before); len(words) > near {
+		before = strings.Join(words[len(words)-near:], " ")
+	}
+	if runes := []rune(before); len(runes) > 4*near {
+		before = string(runes[len(runes)-4*near:])
+	}
+	for _, not := range notPhrases {
+		for from := 0; ; {
+			at := strings.Index(before[from:], not)
+			if at < 0 {
+				break
+			}
+			if at += from; not == "n't" || whole(before, at, at+len(not)) {
+				return true
+			}
+			from = at + len(not)
+		}
+	}
+	return false
+}
+
+// hasAddress reports whether an address, or its path, is that of an item or was said by a person or a tool.
+func (e *evidence) hasAddress(a string) bool {
+	bare := scheme.ReplaceAllString(a, "")
+	path := a
+	if at := strings.IndexByte(bare, '/'); at >= 0 {
+		path = bare[at:]
+	} else if !strings.HasPrefix(a, "magnet:") {
+		return true // a site, not a result
+	}
+	const shortest = 4 // of a path; less is in any text
+	if contains(e.text, bare) || len(path) >= shortest && contains(e.text, path) {
+		return true
+	}
+	for _, l := range e.lists {
+		for i := range l.Items {
+			key := strings.TrimRight(foldClaim(l.Items[i].Key), "/")
+			switch {
+			case key == "":
+			case bare == scheme.ReplaceAllString(key, ""), strings.HasSuffix(bare, "/"+strings.TrimPrefix(key, "/")),
+				path != "/" && len(path) >= shortest && strings.HasSuffix(key, path), contains(foldClaim(l.Items[i].Attributes), bare):
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// contains reports whether a text has an address as a whole.
+func contains(text, address string) bool {
+	for from := 0; ; {
+		at := strings.Index(text[from:], address)
+		if at < 0 {
+			return false
+		}
+		end := from + at + len(address)
+		if next, _ := utf8.DecodeRuneInString(text[end:]); next == utf8.RuneError || !unicode.IsLetter(next) && !unicode.IsDigit(next) {
+			return true
+		}
+		from = end
+	}
+}
+
+// hasNumbered reports whether an item of that number has the title; of a number that no list has nothing is known.
+func (e *evidence) hasNumbered(number, title string) bool {
+	for _, l := range e.lists {
+		for i := range l.Items {
+			if other := foldClaim(l.Items[i].Title); number == decimal(l.Items[i].Number) && sameTitle(title, other) {
+				return true
+			}
+		}
+	}
+	return strings.Contains(e.text, title)
+}
+
+func decimal(n int) string {
+	digits := ""
+	for ; n > 0; n /= 10 {
+		digits = string(rune('0'+n%10)) + digits
+	}
+	return digits
+}
+
+// sameTitle reports whether one title is the other, or the other without a subtitle.
+func sameTitle(a, b string) bool {
+	a, b = strings.Join(strings.Fields(a), " "), strings.Join(strings.Fields(b), " ")
+	return a != "" && b != "" && (strings.Contains(a, b) || strings.Contains(b, a))
+}
+
+// mentioned reports whether a reply names an item of a list by its title or key.
+func (e *evidence) mentioned(text string) bool {
+	for _, l := range e.lists {
+		for i := range l.Items {
+			title, key := foldClaim(l.Items[i].Title), foldClaim(l.Items[i].Key)
+			if head, _, ok := strings.Cut(title, ":"); ok {
+				title = head
+			}
+			if utf8.RuneCountInString(title) > 1 && strings.Contains(text, title) || len(key) > 3 && strings.Contains(text, key) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// withheldClaims says which messages claim a result that nothing supports, where a list is shown. Imports and replies in turns with tools claim
+// nothing of their own.
+func (k *Keeper) withheldClaims(ctx context.Context, r *AppendRequest, withheld []Withheld) []Withheld {
+	if k.Lists == nil || r.Import != nil || r.Settled {
+		return withheld
+	}
+	var found []int
+	for turn := range turnsOf(r.Messages) {
+		for i := turn.start; i < turn.end && !turn.tools; i++ {
+			if m := &r.Messages[i]; m.Role == memory.RoleAssistant && k.claims.candidate(m.Content) {
+				found = append(found, i)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return withheld
+	}
+	lists, err := k.Lists(ctx, r.Scope, r.Audience)
+	if err != nil || len(lists) == 0 {
+		return withheld // without lists the guard is off; storage that is down refuses the messages themselves
+	}
+	e, newest := k.evidence(ctx, r)
+	e.lists = lists
+	first := firstReply(r.Messages)
+	for _, i := range found {
+		// A list that was put since the last message is the work of a tool in this turn, although the bot does not record tools.
+		fresh := false
+		for _, l := range lists {
+			fresh = fresh || i == first && l.ShownAt.After(newest)
+		}
+		if fresh || !e.unsupported(r.Messages[i].Content) {
+			continue
+		}
+		if withheld == nil {
+			withheld = make([]Withheld, len(r.Messages))
+		}
+		if withheld[i] == NotWithheld {
+			withheld[i] = WithheldClaim
+		}
+	}
+	return withheld
+}
+
+func firstReply(messages []memory.Message) int {
+	for i := range messages {
+		if messages[i].Role == memory.RoleAssistant {
+			return i
+		}
+	}
+	return -1
+}
+
+// evidenceMessages is how many of the newest messages of the session claims are compared with.
+const evidenceMessages = 200
+
+// evidence is what was said by people and tools in the session and in the request, and when the session's newest message arrived.
+func (k *Keeper) evidence(ctx context.Context, r *AppendRequest) (e *evidence, newest time.Time) {
+	var text strings.Builder
+	note := func(m *memory.Message, tools bool) {
+		if m.Role != memory.RoleAssistant || tools {
+			text.WriteString(m.Content)
+			text.WriteByte('\n')
+		}
+		for _, call := range m.Tools {
+			text.WriteString(call.Arguments + "\n" + call.Result + "\n")
+		}
+	}
+	viewer := Viewer{Namespace: r.Scope.Namespace, UserID: r.Scope.UserID, Channel: r.Scope.Channel, Audience: r.Audience}
+	id := r.Scope.SessionID
+	if id == "" {
+		id, _ = k.Store.Current(ctx, viewer) // without one there is no evidence
+	}
+	if id != "" {
+		w, err := k.Store.Window(ctx, viewer, id, WindowQuery{Limit: evidenceMessages, Tools: true, System: true})
+		if err == nil && len(w.Messages) > 0 {
+			newest = w.Messages[len(w.Messages)-1].ReceivedAt
+			earlier := make([]memory.Message, len(w.Messages))
+			for i := range w.Messages {
+				earlier[i] = w.Messages[i].Message
+			}
+			for turn := range turnsOf(earlier) {
+				for i := turn.start; i < turn.end; i++ {
+					note(&earlier[i], turn.tools)
+				}
+			}
+		}
+	}
+	for turn := range turnsOf(r.Messages) {
+		for i := turn.start; i < turn.end; i++ {
+			note(&r.Messages[i], turn.tools)
+		}
+	}
+	return &evidence{text: foldClaim(text.String())}, newest
+}
