@@ -237,7 +237,7 @@ func (e *openError) Unwrap() error { return e.err }
 
 // outage reports whether the error says that the database is away or broken, as opposed to a caller's mistake.
 func outage(err error) bool {
-	if open := (*openError)(nil); errors.As(err, &open) {
+	if open := (*openError)(nil); errors.As(err, &open) || errors.Is(err, ErrGone) {
 		return true
 	}
 	var e *sqlite.Error

@@ -49,6 +49,7 @@ type database struct {
 	// raw is the file itself. It stays open as long as SQLite has the file: closing it would give up SQLite's locks, which
 	// POSIX keeps by process and file.
 	raw     *os.File
+	place   *place
 	vault   *vault // nil: it is not encrypted
 	readers *pool
 	writer  *sql.DB
@@ -87,6 +88,7 @@ func busyPragma() string { return fmt.Sprintf("PRAGMA busy_timeout = %d", busyTi
 // dsn sets the pragmas in the connection string, because they belong to a connection and pools open several.
 func dsn(path string, vault *vault, readOnly bool) string {
 	q := vault.parameters()
+	q.Set("mode", "rw") // SQLite creates no database
 	for _, p := range []string{
 		fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)", "secure_delete(ON)",
 		"temp_store(MEMORY)", "cache_size(-8192)", "wal_autocheckpoint(1000)", "journal_size_limit(67108864)",
@@ -99,17 +101,29 @@ func dsn(path string, vault *vault, readOnly bool) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
-// openDatabase opens the file in the folder, making it when it is missing, and migrates it.
-func openDatabase(ctx context.Context, dir string, options Options) (_ *database, err error) {
+// openDatabase opens the file in the folder and migrates it. If create is set, it is made when it is missing.
+func openDatabase(ctx context.Context, dir string, options Options, create bool) (_ *database, err error) {
 	path := filepath.Join(dir, fileName)
 	vault, err := unlock(path, options.key)
 	if err != nil {
 		return nil, err
 	}
 	// SQLite would create the file with the umask's permissions; texts in it are nobody else's business.
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	flags := os.O_RDWR
+	if create {
+		flags |= os.O_CREATE
+	}
+	f, err := os.OpenFile(path, flags, 0o600)
 	if err != nil {
 		return nil, errors.Join(err, vault.close())
+	}
+	if err := lockDatabase(f); err != nil {
+		return nil, errors.Join(err, vault.close(), f.Close())
+	}
+	if !create {
+		if err := recognise(ctx, path, &options); err != nil {
+			return nil, errors.Join(err, vault.close(), f.Close())
+		}
 	}
 	if err := errors.Join(adopt(dir, options.Log), removeParts(dir), vault.settleEnvelope(path)); err != nil {
 		return nil, errors.Join(err, vault.close(), f.Close())
@@ -135,14 +149,12 @@ func openDatabase(ctx context.Context, dir string, options Options) (_ *database
 		return nil, err
 	}
 	d.tx = Tx{conn: d.conn, stmts: map[string]statement{}, known: newKnown()}
-	if d.copier, err = sql.Open("sqlite", dsn(path, d.vault, false)); err != nil {
+	if d.place, err = placeOf(path, f); err != nil {
 		return nil, err
 	}
+	d.copier = sql.OpenDB(&guarded{d.writer.Driver(), dsn(path, d.vault, false), d.place})
 	d.copier.SetMaxOpenConns(1)
-	readers, err := sql.Open("sqlite", dsn(path, d.vault, true))
-	if err != nil {
-		return nil, err
-	}
+	readers := sql.OpenDB(&guarded{d.writer.Driver(), dsn(path, d.vault, true), d.place})
 	d.readers = &pool{db: readers}
 	connections := max(4, runtime.GOMAXPROCS(0))
 	readers.SetMaxOpenConns(connections)
@@ -328,6 +340,9 @@ func (d *database) commitAccepted(ctx context.Context, accepted []*writeRequest)
 	results := make([]error, len(accepted))
 	started := time.Now()
 	err := d.transact(ctx, accepted, results)
+	if err == nil {
+		err = d.place.check() // a commit is durable only in files that have their names
+	}
 	if err == nil && d.committed != nil {
 		d.committed(len(accepted), time.Since(started))
 	}

@@ -32,10 +32,35 @@ func lockFolder(dir string) (*flock.Flock, error) {
 	if err == nil && !got {
 		err = ErrLocked
 	}
+	if err == nil {
+		err = tryDatabase(DatabasePath(dir))
+	}
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return lock, nil
+}
+
+// tryDatabase returns ErrLocked when a sidecar has the database open, though its lock file was removed.
+func tryDatabase(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil //nolint:nilerr // no database, or one that the caller will not open either
+	}
+	return errors.Join(lockDatabase(f), f.Close())
+}
+
+// holds reports whether the lock is that of the lock file which is in the folder now.
+func holds(lock *flock.Flock) bool {
+	if !lock.Locked() {
+		return false
+	}
+	held, err := lock.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(lock.Path())
+	return err == nil && os.SameFile(held, there)
 }
 
 // makeFolder makes the data folder and those above it, so that they are still there after a loss of power: a file that was

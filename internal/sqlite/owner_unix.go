@@ -28,3 +28,13 @@ func keepOwner(part, path string) error {
 	}
 	return os.Chmod(part, old.Mode().Perm())
 }
+
+// linked reports whether an open file still has a name somewhere.
+func linked(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	is, ok := info.Sys().(*syscall.Stat_t)
+	return ok && is.Nlink > 0
+}

@@ -48,7 +48,7 @@ func Reindex(ctx context.Context, dir string, log *slog.Logger, o ReindexOptions
 		return r, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	db, err := openDatabase(ctx, dir, Options{Log: log, Key: func() (seal.Key, error) { return o.Key, nil }})
+	db, err := openDatabase(ctx, dir, Options{Log: log, Key: func() (seal.Key, error) { return o.Key, nil }}, false)
 	if err != nil {
 		return r, err
 	}

@@ -75,7 +75,7 @@ func (of Files) Restore(ctx context.Context, file, dir string, replace bool, now
 			return r, err
 		}
 	}
-	aside := target + ".before-" + now.UTC().Format("20060102T150405.000Z")
+	aside := asideName(target, now)
 	if err := putAside(target, aside, there); err != nil {
 		return r, err
 	}
@@ -87,6 +87,11 @@ func (of Files) Restore(ctx context.Context, file, dir string, replace bool, now
 	}
 	r.Dir = dir
 	return r, syncFolder(dir)
+}
+
+// asideName is the name under which a database is kept that another one takes the place of.
+func asideName(path string, now time.Time) string {
+	return path + ".before-" + now.UTC().Format("20060102T150405.000Z")
 }
 
 // putAside gives the database a second name, if there is one, and takes its logs away: SQLite would apply them to whatever has

@@ -18,6 +18,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/seal"
 )
 
+// lookEvery is how often it is looked whether the database is where it was opened. Commits look as well.
+const lookEvery = time.Second
+
 // Options describes the storage.
 type Options struct {
 	// Dir is the data folder; it is made with mode 0700 when it is missing.
@@ -50,6 +53,9 @@ type Storage struct {
 	mu    sync.RWMutex // held for reading while a call uses db, so that it is not closed under it
 	db    *database    // nil while not open
 	hooks []func()
+
+	// opened is whether the database was open: then it is looked for, and never created.
+	opened bool
 
 	// damaged is set when a broken page was met: opening meets none, so the next one is believed only after a look at all pages.
 	damaged atomic.Bool
@@ -102,6 +108,7 @@ func Open(ctx context.Context, options Options) (*Storage, error) {
 	}
 	s.tasks.Go(func() { s.recover(background) })
 	s.tasks.Go(func() { s.purgeLater(background) })
+	s.tasks.Go(func() { loop.Every(background, lookEvery, s.look) })
 	return s, nil
 }
 
@@ -123,10 +130,18 @@ func (s *Storage) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.db != nil {
+		if _, err := s.db.leave(context.Background()); err != nil {
+			s.options.Log.Warn("closing the database", "error", err)
+		}
 		s.db.close()
 		s.db = nil
 	}
 	return s.lock.Close()
+}
+
+// look opens the breaker when the database is no longer where it was opened.
+func (s *Storage) look() {
+	_ = s.do(func(db *database) error { return db.place.check() }) // the breaker logs it
 }
 
 // Read implements Access.
@@ -176,6 +191,9 @@ func (s *Storage) recover(ctx context.Context) {
 			}
 			if err := s.probe(ctx); err != nil {
 				s.options.Log.Debug("storage is still unavailable", "error", err)
+				if errors.Is(err, ErrGone) {
+					pauses.Reset() // to look for a file costs nothing
+				}
 			}
 		}
 	}
@@ -193,30 +211,7 @@ func (s *Storage) probe(ctx context.Context) error {
 
 func (s *Storage) reopen(ctx context.Context) error {
 	s.mu.Lock()
-	if s.db != nil {
-		s.db.close()
-		s.db = nil
-	}
-	err := func() error {
-		if err := makeFolder(s.options.Dir); err != nil {
-			return err
-		}
-		if !s.lock.Locked() {
-			got, err := s.lock.TryLock()
-			if err != nil {
-				return err
-			}
-			if !got {
-				return ErrLocked
-			}
-		}
-		db, err := s.openSound(ctx)
-		if err != nil {
-			return err
-		}
-		s.db = db
-		return nil
-	}()
+	err := s.replace(ctx)
 	hooks := s.hooks // none yet when Open calls
 	s.mu.Unlock()
 	if err == nil {
@@ -227,9 +222,59 @@ func (s *Storage) reopen(ctx context.Context) error {
 	return err
 }
 
+// replace closes the database if it is open, and opens the one that is in the folder.
+func (s *Storage) replace(ctx context.Context) error {
+	if s.db != nil {
+		elsewhere, err := s.db.leave(ctx)
+		if err != nil {
+			return err
+		}
+		s.db.close()
+		s.db = nil
+		if elsewhere { // so is the lock file, or another database may be put into the folder by a command that needs the lock
+			if err := s.lock.Close(); err != nil {
+				return err
+			}
+		}
+	}
+	var err error
+	if s.opened { // a folder or a lock file made here could be in the way of what returns
+		err = mayHaveReturned(DatabasePath(s.options.Dir))
+	} else {
+		err = makeFolder(s.options.Dir)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.lockFolder(); err != nil {
+		return err
+	}
+	db, err := s.openSound(ctx)
+	if err != nil {
+		return err
+	}
+	s.db, s.opened = db, true
+	return nil
+}
+
+// lockFolder locks the folder unless it is locked. A lock file that was removed, or came with another folder, is locked as well.
+func (s *Storage) lockFolder() error {
+	if holds(s.lock) {
+		return nil
+	}
+	if err := s.lock.Close(); err != nil {
+		return err
+	}
+	got, err := s.lock.TryLock()
+	if err == nil && !got {
+		err = ErrLocked
+	}
+	return err
+}
+
 // openSound opens the database and makes sure that it is worth relying on.
 func (s *Storage) openSound(ctx context.Context) (_ *database, err error) {
-	db, err := openDatabase(ctx, s.options.Dir, s.options)
+	db, err := openDatabase(ctx, s.options.Dir, s.options, !s.opened)
 	if corrupt(err) {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}

@@ -1,0 +1,338 @@
+//go:build !race && unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/memsidecar/memsidecar/internal/sidecartest"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// goneCase is a way in which the database of a running sidecar goes away, and how it returns. The paths are those of the data
+// folder, of an unused name beside it, of a backup and of another folder's database.
+type goneCase struct {
+	goes    func(t *testing.T, p gonePaths)
+	returns func(t *testing.T, p gonePaths) // nil: the sidecar recovers without an operator
+	// absent is whether no file may have the database's name while it is gone.
+	absent bool
+	// reason is a part of why storage is down.
+	reason string
+	// kept is what must be there afterwards, of what was acknowledged before.
+	kept keeping
+	// environ is of the sidecar.
+	environ []string
+}
+
+type gonePaths struct{ dir, aside, backup, other string }
+
+func (p gonePaths) database() string { return sqlite.DatabasePath(p.dir) }
+
+type keeping int
+
+const (
+	keepsAll    keeping = iota
+	keepsBackup         // what was acknowledged before the backup was made
+	keepsNone
+)
+
+// moved is the reason for all that is no longer where it was opened.
+const moved = "is no longer where it was opened"
+
+func folderCases() map[string]goneCase {
+	rename := func(t *testing.T, from, to string) {
+		t.Helper()
+		mustDo(t, os.Rename(from, to))
+	}
+	garbage := func(t *testing.T, p gonePaths, content []byte) {
+		t.Helper()
+		mustDo(t, os.WriteFile(p.aside, content, 0o600))
+		rename(t, p.aside, p.database())
+	}
+	restore := func(t *testing.T, p gonePaths) {
+		t.Helper()
+		must(sqlite.Files{}.Restore(context.Background(), p.backup, p.dir, true, time.Now()))(t)
+	}
+	away := func(t *testing.T, p gonePaths) { t.Helper(); rename(t, p.dir, p.aside) }
+	back := func(t *testing.T, p gonePaths) { t.Helper(); rename(t, p.aside, p.dir) }
+	return map[string]goneCase{
+		"the folder is removed": {
+			goes: func(t *testing.T, p gonePaths) {
+				t.Helper()
+				eventually(t, "the folder is removed", func() bool { return os.RemoveAll(p.dir) == nil })
+			},
+			returns: restore, absent: true, reason: moved, kept: keepsBackup,
+		},
+		"the folder is moved away and back":              {goes: away, returns: back, absent: true, reason: moved},
+		"the folder of an encrypted database moves away": {goes: away, returns: back, absent: true, reason: moved, environ: []string{encrypted}},
+		"an empty folder takes its place": {
+			goes: func(t *testing.T, p gonePaths) { t.Helper(); away(t, p); mustDo(t, os.Mkdir(p.dir, 0o700)) },
+			returns: func(t *testing.T, p gonePaths) {
+				t.Helper()
+				mustDo(t, os.Remove(p.dir)) // which fails when something was made in it
+				back(t, p)
+			},
+			absent: true, reason: moved,
+		},
+		"the database alone is moved away and back": {
+			goes:    func(t *testing.T, p gonePaths) { t.Helper(); rename(t, p.database(), p.aside) },
+			returns: func(t *testing.T, p gonePaths) { t.Helper(); rename(t, p.aside, p.database()) },
+			absent:  true, reason: moved,
+		},
+		"the database alone is removed": {
+			goes:    func(t *testing.T, p gonePaths) { t.Helper(); mustDo(t, os.Remove(p.database())) },
+			returns: restore, absent: true, reason: moved, kept: keepsBackup,
+		},
+		"something else is renamed over the database": {
+			goes:    func(t *testing.T, p gonePaths) { t.Helper(); garbage(t, p, bytes.Repeat([]byte("no database "), 1000)) },
+			returns: func(t *testing.T, p gonePaths) { t.Helper(); rename(t, p.backup, p.database()) },
+			kept:    keepsBackup,
+		},
+		"an empty file is renamed over the database": {
+			goes:    func(t *testing.T, p gonePaths) { t.Helper(); garbage(t, p, nil) },
+			returns: restore, reason: moved, kept: keepsBackup,
+		},
+		"the backup is renamed over the database": {
+			goes: func(t *testing.T, p gonePaths) { t.Helper(); rename(t, p.backup, p.database()) },
+			kept: keepsBackup,
+		},
+		"another sidecar's database is renamed over the database": {
+			goes: func(t *testing.T, p gonePaths) { t.Helper(); rename(t, p.other, p.database()) },
+			kept: keepsNone,
+		},
+		"the log is removed":         {goes: func(t *testing.T, p gonePaths) { t.Helper(); mustDo(t, os.Remove(p.database()+"-wal")) }},
+		"the log's index is removed": {goes: func(t *testing.T, p gonePaths) { t.Helper(); mustDo(t, os.Remove(p.database()+"-shm")) }},
+		"the lock file is removed": {goes: func(t *testing.T, p gonePaths) {
+			t.Helper()
+			mustDo(t, os.Remove(filepath.Join(p.dir, "memsidecar.lock")))
+		}},
+		"another log takes the log's place": {
+			goes: func(t *testing.T, p gonePaths) {
+				t.Helper()
+				mustDo(t, os.WriteFile(p.aside, must(os.ReadFile(p.database() + "-wal"))(t)[:32], 0o600))
+				rename(t, p.aside, p.database()+"-wal")
+			},
+		},
+	}
+}
+
+// TestDataFolderGone: when the data folder or what is in it goes away under load, nothing is acknowledged any more until it has
+// returned, storage says why, no new database is made, and then everything goes on without a restart. What was acknowledged survives a
+// SIGKILL afterwards.
+func TestDataFolderGone(t *testing.T) {
+	for name, c := range folderCases() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for the next attempt to open the database
+			root := t.TempDir()
+			paths := gonePaths{filepath.Join(root, "data"), filepath.Join(root, "aside"), filepath.Join(root, "backup.db"), filepath.Join(root, "other.db")}
+			c.run(t, paths)
+		})
+	}
+}
+
+// TestVolumeUnmounted: the same for a volume that is unmounted while it is in use, and mounted again.
+func TestVolumeUnmounted(t *testing.T) {
+	root := t.TempDir()
+	paths := gonePaths{dir: filepath.Join(root, "data"), aside: filepath.Join(root, "volume"), backup: filepath.Join(root, "backup.db"), other: filepath.Join(root, "other.db")}
+	mustDo(t, errors.Join(os.Mkdir(paths.dir, 0o700), os.Mkdir(paths.aside, 0o700)))
+	mount := func() error { return syscall.Mount(paths.aside, paths.dir, "", syscall.MS_BIND, "") }
+	unmount := func() error { return syscall.Unmount(paths.dir, syscall.MNT_DETACH) }
+	if err := mount(); err != nil {
+		t.Skip("no file system can be mounted here:", err)
+	}
+	t.Cleanup(func() { _ = unmount() })
+	goneCase{
+		goes:    func(t *testing.T, _ gonePaths) { t.Helper(); mustDo(t, unmount()) },
+		returns: func(t *testing.T, _ gonePaths) { t.Helper(); mustDo(t, mount()) },
+		absent:  true, reason: moved,
+	}.run(t, paths)
+}
+
+func (c goneCase) run(t *testing.T, paths gonePaths) {
+	t.Helper()
+	withStorage(t, filepath.Join(filepath.Dir(paths.other), "others"), func(*sqlite.Storage) {})
+	mustDo(t, os.Rename(sqlite.DatabasePath(filepath.Join(filepath.Dir(paths.other), "others")), paths.other))
+	p := spawn(t, paths.dir, append(c.environ, "MEMSIDECAR_LOG_LEVEL=debug", "MEMSIDECAR_HTTP_LISTEN=127.0.0.1:0")...)
+	l := &goneLoad{before: map[string]string{}, after: map[string]string{}, c: c}
+	for n := range 5 {
+		l.send(t, p, fmt.Sprint("first-", n))
+	}
+	if len(l.before) != 5 {
+		t.Fatalf("of 5 dialogues %d are acknowledged", len(l.before))
+	}
+	saved := len(l.before)
+	if c.environ == nil {
+		must(sqlite.MakeBackup(t.Context(), paths.dir, paths.backup, sqlite.BackupOptions{}))(t)
+	}
+	kept := map[string]string{}
+	for id, consideration := range l.before {
+		kept[id] = consideration
+	}
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var callers sync.WaitGroup
+	for caller := range 4 {
+		callers.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				l.send(t, p, fmt.Sprintf("c%d-n%d", caller, n))
+			}
+		})
+	}
+	await := func(what string, is func() bool) {
+		t.Helper()
+		eventually(t, what, func() bool { time.Sleep(5 * time.Millisecond); return is() })
+	}
+	await("dialogues are acknowledged", func() bool { return l.count(l.before) >= saved+40 })
+	c.goes(t, paths)
+	l.gone.Store(true)
+	if c.returns != nil {
+		await("storage is an outage", func() bool { return p.storage(t).GetBreaker() == memsidecarv1.BreakerState_BREAKER_STATE_OPEN })
+		c.duringOutage(t, p, paths)
+		refused := l.refused.Load()
+		await("more is refused, also after storage was tried again", func() bool {
+			return l.refused.Load() > refused+20 && strings.Count(p.log.String(), "storage is still unavailable") >= 2
+		})
+		if _, err := os.Lstat(paths.database()); c.absent && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a database was made: %v", err)
+		}
+		l.returned.Store(true)
+		c.returns(t, paths)
+	}
+	l.returned.Store(true)
+	await("dialogues are acknowledged again", func() bool { return l.count(l.after) >= 40 })
+	stop()
+	callers.Wait()
+	p.servesAgain(t)
+	if n := l.wrong.Load(); n > 0 {
+		t.Errorf("%d dialogues were acknowledged that went nowhere", n)
+	}
+	t.Logf("%d acknowledged before, %d refused, %d acknowledged after", len(l.before), l.refused.Load(), len(l.after))
+
+	switch c.kept {
+	case keepsAll:
+		kept = l.before
+	case keepsNone:
+		kept = nil
+	}
+	l.check(t, p, kept)
+	p.kill(t)
+	p = spawn(t, paths.dir, c.environ...)
+	l.check(t, p, kept)
+	p.kill(t)
+	files := sqlite.Files{}
+	if c.environ != nil {
+		files.Key = testKey(t)
+	}
+	for _, f := range must(files.Check(t.Context(), paths.database(), false))(t).Findings {
+		if f.Problems > 0 {
+			t.Errorf("%s: %v", f.Check, f.Examples)
+		}
+	}
+}
+
+// duringOutage looks at what is answered while the database is gone.
+func (c goneCase) duringOutage(t *testing.T, p *process, paths gonePaths) {
+	t.Helper()
+	resp := must(p.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("user"), Query: "暗号"}))(t)
+	if d := resp.GetDegraded(); len(d) == 0 || d[0].GetComponent() != memsidecarv1.DegradedComponent_DEGRADED_COMPONENT_STORAGE {
+		t.Errorf("Retrieve answers %s", resp)
+	}
+	if reason := p.storage(t).GetReason(); !strings.Contains(reason, c.reason) || !strings.Contains(reason, paths.dir) {
+		t.Errorf("storage is down because of %q, want %q", reason, c.reason)
+	}
+	health := must(healthpb.NewHealthClient(p.conn).Check(t.Context(), &healthpb.HealthCheckRequest{Service: "storage"}))(t)
+	if health.GetStatus() != healthpb.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("storage's health is %s", health)
+	}
+	address := httpLine.FindStringSubmatch(p.log.String())
+	if address == nil {
+		t.Fatalf("no address in the log:\n%s", p.log)
+	}
+	r := &running{http: address[1]}
+	if code, text := r.look(t, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, "storage: ") {
+		t.Errorf("/readyz is answered %d: %q", code, text)
+	}
+}
+
+// goneLoad hands dialogues over, and notes what was acknowledged when.
+type goneLoad struct {
+	c              goneCase
+	gone, returned atomic.Bool
+	refused, wrong atomic.Int64
+
+	mu            sync.Mutex
+	before, after map[string]string // request id → consideration id
+}
+
+func (l *goneLoad) count(of map[string]string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(of)
+}
+
+func (l *goneLoad) request(id string) *memsidecarv1.ConsiderMemorizingRequest {
+	caller, _, _ := strings.Cut(id, "-")
+	return &memsidecarv1.ConsiderMemorizingRequest{
+		Scope: direct(caller), RequestId: id, Messages: []*memsidecarv1.Message{said("请记住：我的暗号是" + id + "号")},
+	}
+}
+
+// send hands one dialogue over. What is sent when the database is gone must not be acknowledged before it returns.
+func (l *goneLoad) send(t *testing.T, p *process, id string) {
+	t.Helper()
+	gone := l.gone.Load()
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+	defer cancel()
+	resp, err := p.ConsiderMemorizing(ctx, l.request(id))
+	if err != nil {
+		l.refused.Add(1)
+		if status.Code(err) != codes.Unavailable {
+			t.Errorf("%s is refused with %v", id, err)
+		}
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case !gone:
+		l.before[id] = resp.GetConsideration().GetId()
+	case l.c.returns != nil && !l.returned.Load():
+		l.wrong.Add(1)
+	default:
+		l.after[id] = resp.GetConsideration().GetId()
+	}
+}
+
+// check waits until what was acknowledged is remembered.
+func (l *goneLoad) check(t *testing.T, p *process, kept map[string]string) {
+	t.Helper()
+	for _, acked := range []map[string]string{kept, l.after} {
+		for id, consideration := range acked {
+			request := l.request(id)
+			request.Wait = patiently()
+			c := must(p.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
+			if c.GetId() != consideration || c.GetState() != remembered {
+				t.Errorf("%s was acknowledged as %s and is %s", id, consideration, c)
+			}
+		}
+	}
+}

@@ -1,0 +1,58 @@
+//go:build !race && (linux || darwin)
+
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestLockFileRemoved: whoever removes the lock file lets no second sidecar in, nor a command that needs the folder for itself. What
+// works alongside a sidecar still does.
+func TestLockFileRemoved(t *testing.T) {
+	dir, backup := t.TempDir(), filepath.Join(t.TempDir(), "backup.db")
+	p := spawn(t, dir)
+	l := &ledger{acked: map[string]string{}}
+	try(t, p, l, 0, 5)
+	const refused = "uses this data folder"
+	for _, test := range []struct {
+		says string // what it is refused with; empty when it is not
+		args []string
+	}{
+		{refused, []string{"serve", "--listen", "127.0.0.1:0"}},
+		{"", []string{"backup", backup}},
+		{"", []string{"check"}},
+		{refused, []string{"restore", "--replace", backup}},
+		{refused, []string{"reindex"}},
+		{refused, []string{"key", "encrypt", "--set", "encryption.key=" + keyText}},
+	} {
+		mustDo(t, os.Remove(filepath.Join(dir, "memsidecar.lock")))
+		code, errs := run(t, append(test.args, "--data-dir", dir)...)
+		if (code == 0) != (test.says == "") || !strings.Contains(errs, test.says) {
+			t.Errorf("%s: exit code %d, said %q", test.args, code, errs)
+		}
+		mustDo(t, os.WriteFile(filepath.Join(dir, "memsidecar.lock"), nil, 0o600)) // a command that needs no lock makes none
+		try(t, p, l, len(l.acked), len(l.acked)+5)
+	}
+	if len(l.acked) != 35 {
+		t.Errorf("of 35 dialogues %d are acknowledged", len(l.acked))
+	}
+	l.check(t, p)
+	p.kill(t)
+	p = spawn(t, dir) // what was killed has left no lock
+	l.check(t, p)
+}
+
+// run runs a command in this process. A sidecar that is ready is stopped.
+func run(t *testing.T, args ...string) (code int, stderr string) {
+	t.Helper()
+	var errs syncBuffer
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	m := Main{Args: args, Environ: []string{"HOME=" + t.TempDir()}, Stdout: io.Discard, Stderr: &errs, Started: func(*Sidecar) { stop() }}
+	return m.Run(ctx), errs.String()
+}

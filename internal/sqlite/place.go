@@ -1,0 +1,183 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"modernc.org/sqlite"
+)
+
+// ErrGone means that the files of a database that was open are no longer at their paths, or that others are there.
+var ErrGone = errors.New("is no longer where it was opened: it was moved, removed, replaced or unmounted; put it back, " +
+	"or restore a backup with memsidecar restore: it is opened again as soon as a database is there")
+
+// errLogNotCopied means that a log without a name has transactions that are not in the database yet.
+var errLogNotCopied = errors.New("the write-ahead log (-wal) was removed or replaced, and a reader keeps it from being copied into the database")
+
+// place identifies the files that SQLite has open: the database, its log and the log's index. They stay the same as long as the database
+// is open: SQLite truncates the log and its index, and replaces neither.
+type place struct {
+	paths  [3]string
+	opened [3]fs.FileInfo
+}
+
+// placeOf looks where the files are. raw is the open database. SQLite must have opened it, and so its log, too.
+func placeOf(path string, raw *os.File) (*place, error) {
+	p := &place{paths: [3]string{path, path + "-wal", path + "-shm"}}
+	var err error
+	if p.opened[0], err = raw.Stat(); err != nil {
+		return nil, err
+	}
+	for i := range p.paths[1:] {
+		if p.opened[i+1], err = os.Stat(p.paths[i+1]); err != nil {
+			return nil, gone(path, err)
+		}
+	}
+	return p, p.check()
+}
+
+func gone(path string, cause error) error { return fmt.Errorf("%s %w (%w)", path, ErrGone, cause) }
+
+// check returns ErrGone unless all files are at their paths. It costs three calls of stat.
+func (p *place) check() error {
+	for i, path := range p.paths {
+		if there, err := os.Stat(path); err != nil {
+			return gone(p.paths[0], err)
+		} else if !os.SameFile(p.opened[i], there) {
+			return gone(p.paths[0], fmt.Errorf("another file is at %s", path))
+		}
+	}
+	return nil
+}
+
+// has reports which of the files are at their paths.
+func (p *place) has() (database, log, index bool) {
+	var same [3]bool
+	for i, path := range p.paths {
+		there, err := os.Stat(path)
+		same[i] = err == nil && os.SameFile(p.opened[i], there)
+	}
+	return same[0], same[1], same[2]
+}
+
+// guarded opens connections only while the files are in place. A pool opens some of them late, and SQLite opens them by the path.
+type guarded struct {
+	driver driver.Driver
+	dsn    string
+	place  *place
+}
+
+// Connect implements driver.Connector.
+func (g *guarded) Connect(context.Context) (driver.Conn, error) {
+	if err := g.place.check(); err != nil {
+		return nil, err
+	}
+	return g.driver.Open(g.dsn)
+}
+
+// Driver implements driver.Connector.
+func (g *guarded) Driver() driver.Driver { return g.driver }
+
+// leave prepares the closing of a database whose files are not all in place any more. Transactions of a database and its log that were
+// separated are saved as far as possible, no log stays beside a database that it does not belong to, and SQLite is kept from deleting by
+// name what may be another database's. It reports whether the database itself is elsewhere. After an error the database must stay open:
+// its log is not in it yet.
+func (d *database) leave(ctx context.Context) (elsewhere bool, err error) {
+	database, log, index := d.place.has()
+	if database && log && index {
+		return false, nil
+	}
+	err = d.submit(ctx, &writeRequest{after: func(ctx context.Context) error {
+		switch {
+		case database && !log:
+			if copied, err := d.copyLog(ctx, "FULL"); err != nil || !copied {
+				return errors.Join(errLogNotCopied, err)
+			}
+			return d.putLogAside()
+		case log && !database:
+			if err := d.takeLogAlong(ctx); err != nil {
+				return err
+			}
+		}
+		if database {
+			return nil
+		}
+		return d.conn.Raw(func(conn any) error {
+			control, ok := conn.(sqlite.FileControl)
+			if !ok {
+				return errors.New("SQLite's driver has no file control")
+			}
+			_, err := control.FileControlPersistWAL("main", 1)
+			return err
+		})
+	}})
+	return !database, err
+}
+
+// takeLogAlong empties the log into the database, which is elsewhere. If that was removed, the log is kept aside.
+func (d *database) takeLogAlong(ctx context.Context) error {
+	if linked(d.raw) {
+		if copied, err := d.copyLog(ctx, "TRUNCATE"); err == nil && copied {
+			return nil
+		}
+	}
+	return d.putLogAside()
+}
+
+// copyLog copies the log into the database, wherever they are, and reports whether all of it is copied. The writer calls it.
+func (d *database) copyLog(ctx context.Context, mode string) (bool, error) {
+	var busy, inLog, copied int
+	err := d.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &inLog, &copied)
+	return busy == 0 && inLog == copied, err
+}
+
+// putLogAside renames the log that is at the path if there is something in it: SQLite would apply it to whatever database is there.
+func (d *database) putLogAside() error {
+	log := d.place.paths[1]
+	info, err := os.Stat(log)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	aside := asideName(d.place.paths[0], time.Now()) + "-wal"
+	if err := os.Rename(log, aside); err != nil {
+		return err
+	}
+	d.log.Warn("a write-ahead log does not belong to the database beside it and was renamed", "file", aside)
+	return syncFolder(filepath.Dir(log))
+}
+
+// mayHaveReturned returns ErrGone unless something that may be a database is at the path.
+func mayHaveReturned(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return gone(path, err)
+	case info.Size() == 0:
+		return gone(path, errors.New("an empty file is there"))
+	}
+	return nil
+}
+
+// recognise returns an error unless the file is a database of this program. It creates nothing.
+func recognise(ctx context.Context, path string, options *Options) (err error) {
+	key, err := options.key()
+	if err != nil {
+		return err
+	}
+	s, err := openFile(ctx, path, "rw", key)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	_, err = s.schema(ctx)
+	return err
+}

@@ -1,0 +1,120 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/memsidecar/memsidecar/internal/logs/logstest"
+	"github.com/memsidecar/memsidecar/internal/seal"
+)
+
+// openIn opens a database in a folder, with some transactions in its log.
+func openIn(t testing.TB, dir string) (*database, *logstest.Log) {
+	t.Helper()
+	if err := makeFolder(dir); err != nil {
+		t.Fatal(err)
+	}
+	log := &logstest.Log{}
+	d, err := openDatabase(context.Background(), dir, Options{Log: log.Logger()}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{`CREATE TABLE notes (text TEXT)`, `INSERT INTO notes VALUES ('likes tea')`} {
+		if err := d.submit(context.Background(), &writeRequest{fn: func(tx *Tx) error {
+			_, err := tx.Exec(context.Background(), statement)
+			return err
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return d, log
+}
+
+func notesIn(t *testing.T, dir string) (texts []string) {
+	t.Helper()
+	s, err := openSnapshot(t.Context(), DatabasePath(dir), seal.Key{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts, err = s.texts(t.Context(), `SELECT text FROM notes`)
+	if err := errors.Join(err, s.close()); err != nil {
+		t.Fatal(err)
+	}
+	return texts
+}
+
+// BenchmarkPlaceCheck is what each commit and each second cost.
+func BenchmarkPlaceCheck(b *testing.B) {
+	d, _ := openIn(b, b.TempDir())
+	defer d.close()
+	for b.Loop() {
+		if err := d.place.check(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// TestLogOfADatabaseThatMoved: a database that is moved without its log takes what was acknowledged along; the log of one that was removed
+// is renamed, so that SQLite does not apply it to another database.
+func TestLogOfADatabaseThatMoved(t *testing.T) {
+	aside := filepath.Join(t.TempDir(), fileName)
+	dir := t.TempDir()
+	d, _ := openIn(t, dir)
+	if err := os.Rename(DatabasePath(dir), aside); err != nil {
+		t.Fatal(err)
+	}
+	if elsewhere, err := d.leave(t.Context()); err != nil || !elsewhere {
+		t.Fatalf("leaving: %v, %v", elsewhere, err)
+	}
+	d.close()
+	if got := notesIn(t, filepath.Dir(aside)); !slices.Equal(got, []string{"likes tea"}) {
+		t.Errorf("the database that was moved has %q", got)
+	}
+	if info, err := os.Stat(DatabasePath(dir) + "-wal"); err == nil && info.Size() > 0 {
+		t.Errorf("there are %d bytes in the log that was left", info.Size())
+	}
+
+	dir = t.TempDir()
+	d, log := openIn(t, dir)
+	if err := os.Remove(DatabasePath(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if elsewhere, err := d.leave(t.Context()); err != nil || !elsewhere {
+		t.Fatalf("leaving: %v, %v", elsewhere, err)
+	}
+	d.close()
+	kept, err := filepath.Glob(DatabasePath(dir) + ".before-*-wal")
+	if err != nil || len(kept) != 1 || len(log.About("was renamed")) != 1 {
+		t.Errorf("kept %q, %v; the log has %s", kept, err, log)
+	}
+	if _, err := os.Stat(DatabasePath(dir) + "-wal"); err == nil {
+		t.Error("the log is beside the next database")
+	}
+}
+
+// TestLeavingDeletesNothingOfAnother: closing a database that was moved touches nothing of the one that is at its path since.
+func TestLeavingDeletesNothingOfAnother(t *testing.T) {
+	dir, aside := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "aside")
+	d, _ := openIn(t, dir)
+	if err := os.Rename(dir, aside); err != nil {
+		t.Fatal(err)
+	}
+	other, _ := openIn(t, dir)
+	if elsewhere, err := d.leave(t.Context()); err != nil || !elsewhere {
+		t.Fatalf("leaving: %v, %v", elsewhere, err)
+	}
+	d.close()
+	if err := other.place.check(); err != nil {
+		t.Errorf("the other database: %v", err)
+	}
+	other.close()
+	for _, dir := range []string{dir, aside} {
+		if got := notesIn(t, dir); !slices.Equal(got, []string{"likes tea"}) {
+			t.Errorf("%s has %q", dir, got)
+		}
+	}
+}
