@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -100,6 +101,26 @@ func (t *tools) choose(ctx context.Context, _ *sdk.CallToolRequest, in chooseInp
 		if err := json.Unmarshal([]byte(text), &out.Attributes); err != nil {
 			return nil, chooseOutput{}, fmt.Errorf("the item's attributes cannot be read: %w", err)
 		}
+		out.Attributes, _ = harmless(out.Attributes).(map[string]any)
 	}
 	return nil, out, nil
+}
+
+// harmless makes the texts in a JSON value harmless.
+func harmless(value any) any {
+	switch v := value.(type) {
+	case string:
+		return strings.Join(prompt.Lines(v), "\n")
+	case []any:
+		for i := range v {
+			v[i] = harmless(v[i])
+		}
+	case map[string]any:
+		clean := make(map[string]any, len(v))
+		for name, inner := range v {
+			clean[prompt.Line(name)] = harmless(inner)
+		}
+		return clean
+	}
+	return value
 }
