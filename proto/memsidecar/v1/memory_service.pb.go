@@ -1002,7 +1002,11 @@ type CreateMemoryRequest struct {
 	Memory *Memory `protobuf:"bytes,2,opt,name=memory,proto3" json:"memory,omitempty"`
 	// Makes the call repeatable: the same id with the same memory returns the same memory, with another it is
 	// INVALID_ARGUMENT. At most 128 bytes.
-	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Stores a new memory also when one says the same. Without it a text is merged into an active memory of the same
+	// visibility that is equal after Unicode's NFKC, case, spaces and punctuation, or nearly so (edit similarity above 0.8)
+	// with nothing that matters different: numbers, dates, names, negations, qualifiers.
+	ForceNew      bool `protobuf:"varint,4,opt,name=force_new,json=forceNew,proto3" json:"force_new,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1058,11 +1062,20 @@ func (x *CreateMemoryRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *CreateMemoryRequest) GetForceNew() bool {
+	if x != nil {
+		return x.ForceNew
+	}
+	return false
+}
+
 // CreateMemoryResponse has what was stored.
 type CreateMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The stored memory. When the same text was already known, that one, reinforced.
-	Memory        *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
+	// The stored memory; when merged is true, the one that said the same before, reinforced. Its text stays.
+	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
+	// Nothing new was stored, because memory says the same.
+	Merged        bool `protobuf:"varint,2,opt,name=merged,proto3" json:"merged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1102,6 +1115,13 @@ func (x *CreateMemoryResponse) GetMemory() *Memory {
 		return x.Memory
 	}
 	return nil
+}
+
+func (x *CreateMemoryResponse) GetMerged() bool {
+	if x != nil {
+		return x.Merged
+	}
+	return false
 }
 
 // GetMemoryRequest names a memory.
@@ -4185,14 +4205,16 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12)\n" +
 	"\x10consideration_id\x18\x02 \x01(\tR\x0fconsiderationId\"`\n" +
 	"\x1aRetryConsiderationResponse\x12B\n" +
-	"\rconsideration\x18\x01 \x01(\v2\x1c.memsidecar.v1.ConsiderationR\rconsideration\"\x8f\x01\n" +
+	"\rconsideration\x18\x01 \x01(\v2\x1c.memsidecar.v1.ConsiderationR\rconsideration\"\xac\x01\n" +
 	"\x13CreateMemoryRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12-\n" +
 	"\x06memory\x18\x02 \x01(\v2\x15.memsidecar.v1.MemoryR\x06memory\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"E\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12\x1b\n" +
+	"\tforce_new\x18\x04 \x01(\bR\bforceNew\"]\n" +
 	"\x14CreateMemoryResponse\x12-\n" +
-	"\x06memory\x18\x01 \x01(\v2\x15.memsidecar.v1.MemoryR\x06memory\"[\n" +
+	"\x06memory\x18\x01 \x01(\v2\x15.memsidecar.v1.MemoryR\x06memory\x12\x16\n" +
+	"\x06merged\x18\x02 \x01(\bR\x06merged\"[\n" +
 	"\x10GetMemoryRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x1b\n" +
 	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\"B\n" +
