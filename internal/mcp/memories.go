@@ -134,11 +134,12 @@ type rememberInput struct {
 	Text       string   `json:"text" jsonschema:"one statement about the user, in the third person, in the user's language"`
 	Kind       string   `json:"kind,omitempty" jsonschema:"what it is about: fact (the default), preference, relationship, plan, appointment, decision, experience, task, problem or request"`
 	Importance *float64 `json:"importance,omitempty" jsonschema:"how much it matters, 0 to 1; 0.5 by default"`
+	ForceNew   bool     `json:"force_new,omitempty" jsonschema:"store it also when a memory says the same"`
 }
 
 type rememberOutput struct {
 	Memory note `json:"memory"`
-	Known  bool `json:"known_already" jsonschema:"the same was remembered before"`
+	Known  bool `json:"known_already" jsonschema:"the same was remembered before: nothing new was stored, memory is what is known"`
 }
 
 func (t *tools) remember(ctx context.Context, _ *sdk.CallToolRequest, in rememberInput) (*sdk.CallToolResult, rememberOutput, error) {
@@ -147,12 +148,12 @@ func (t *tools) remember(ctx context.Context, _ *sdk.CallToolRequest, in remembe
 		return nil, rememberOutput{}, err
 	}
 	resp, err := t.Memory.CreateMemory(ctx, &memsidecarv1.CreateMemoryRequest{
-		Scope: t.Says, Memory: &memsidecarv1.Memory{Text: in.Text, Kind: kind, Importance: in.Importance},
+		Scope: t.Says, Memory: &memsidecarv1.Memory{Text: in.Text, Kind: kind, Importance: in.Importance}, ForceNew: in.ForceNew,
 	})
 	if err != nil {
 		return nil, rememberOutput{}, words(err)
 	}
-	return nil, rememberOutput{Memory: noteOf(resp.GetMemory()), Known: resp.GetMemory().GetMentionCount() > 1}, nil
+	return nil, rememberOutput{Memory: noteOf(resp.GetMemory()), Known: resp.GetMerged()}, nil
 }
 
 type forgetInput struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -109,6 +110,7 @@ func (t *tools) choose(ctx context.Context, _ *sdk.CallToolRequest, in chooseInp
 			if err := json.Unmarshal([]byte(text), &item.Attributes); err != nil {
 				return nil, chooseOutput{}, fmt.Errorf("the item's attributes cannot be read: %w", err)
 			}
+			item.Attributes, _ = harmless(item.Attributes).(map[string]any)
 		}
 		out.Selected = append(out.Selected, item)
 	}
@@ -116,4 +118,23 @@ func (t *tools) choose(ctx context.Context, _ *sdk.CallToolRequest, in chooseInp
 		out.chosen = out.Selected[0]
 	}
 	return nil, out, nil
+}
+
+// harmless makes the texts in a JSON value harmless.
+func harmless(value any) any {
+	switch v := value.(type) {
+	case string:
+		return strings.Join(prompt.Lines(v), "\n")
+	case []any:
+		for i := range v {
+			v[i] = harmless(v[i])
+		}
+	case map[string]any:
+		clean := make(map[string]any, len(v))
+		for name, inner := range v {
+			clean[prompt.Line(name)] = harmless(inner)
+		}
+		return clean
+	}
+	return value
 }

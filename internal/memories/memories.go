@@ -121,6 +121,7 @@ type Parts struct {
 type Keeper struct {
 	Parts
 	calls calls
+	turns turns
 }
 
 // NewKeeper returns a Keeper.
@@ -132,6 +133,8 @@ type Draft struct {
 	Kind       memory.Kind
 	Importance float64
 	ObservedAt time.Time // zero: now
+	// ForceNew stores the draft also when a memory says the same.
+	ForceNew bool `json:",omitempty"` // payload hashes of before there was such a field stay valid
 }
 
 // Validate reports what is wrong with a draft; fields are named below prefix.
@@ -155,13 +158,14 @@ func importanceProblem(importance float64) string {
 	return ""
 }
 
-// Create stores a valid draft. With a request id the call is repeatable: payloadHash must then be the same.
-func (k *Keeper) Create(ctx context.Context, scope memory.Scope, d Draft, requestID string, payloadHash []byte) (memory.Memory, error) {
+// Create stores a valid draft. An active memory of the same visibility that says the same is reinforced instead; merged says
+// so. With a request id the call is repeatable: payloadHash must then be the same.
+func (k *Keeper) Create(ctx context.Context, scope memory.Scope, d Draft, requestID string, payloadHash []byte) (m memory.Memory, merged bool, err error) {
 	now := time.Now()
 	if d.ObservedAt.IsZero() {
 		d.ObservedAt = now
 	}
-	entry := vectorstore.Entry{Reinforce: true, Memory: memory.Memory{
+	entry := vectorstore.Entry{Reinforce: true, ForceNew: d.ForceNew, Memory: memory.Memory{
 		AgentID: scope.AgentID, Channel: scope.Channel, SessionID: scope.SessionID,
 		Text: d.Text, Language: lexical.Language(d.Text), Kind: d.Kind, Importance: d.Importance, Explicit: true,
 		Provenance: memory.Provenance{Source: memory.SourceAPI, SpeakerID: scope.UserID, Reason: "stored with CreateMemory"},
@@ -173,30 +177,52 @@ func (k *Keeper) Create(ctx context.Context, scope memory.Scope, d Draft, reques
 		entry.StatementID, entry.PayloadHash = "request:"+requestID, payloadHash
 		entry.Memory.ID = decide.MemoryID(scope.Namespace, scope.UserID, requestID)
 	}
-	applied, err := k.apply(ctx, scope.User(), []vectorstore.Entry{entry})
+	entries := []vectorstore.Entry{entry}
+	if err := k.embed(ctx, scope.User(), entries); err != nil {
+		return memory.Memory{}, false, err
+	}
+	if !d.ForceNew {
+		release, err := k.turns.take(ctx, scope.User())
+		if err != nil {
+			return memory.Memory{}, false, err
+		}
+		defer release()
+		if entries[0].SameAs, err = k.sayingTheSame(ctx, scope, d.Text); err != nil {
+			return memory.Memory{}, false, err
+		}
+	}
+	applied, err := k.Store.Apply(ctx, scope.User(), entries)
 	if err != nil {
-		return memory.Memory{}, err
+		return memory.Memory{}, false, err
 	}
 	if applied[0].Action == memory.ActionLeftDeleted {
-		return memory.Memory{}, fmt.Errorf("the memory that request_id %q created was deleted since: %w", requestID, memory.ErrNotFound)
+		return memory.Memory{}, false, fmt.Errorf("the memory that request_id %q created was deleted since: %w", requestID, memory.ErrNotFound)
 	}
-	return applied[0].Memory, nil
+	return applied[0].Memory, applied[0].Action != memory.ActionAdded, nil
 }
 
 // apply embeds the entries and stores them.
 func (k *Keeper) apply(ctx context.Context, user memory.User, entries []vectorstore.Entry) ([]vectorstore.Applied, error) {
+	if err := k.embed(ctx, user, entries); err != nil {
+		return nil, err
+	}
+	return k.Store.Apply(ctx, user, entries)
+}
+
+// embed gives the entries their embeddings.
+func (k *Keeper) embed(ctx context.Context, user memory.User, entries []vectorstore.Entry) error {
 	texts := make([]string, len(entries))
 	for i := range entries {
 		texts[i] = entries[i].Memory.Text
 	}
 	embeddings, err := k.Vectors.Embeddings(usage.WithUser(ctx, user), texts)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for i := range entries {
 		entries[i].Embedding = embeddings[i]
 	}
-	return k.Store.Apply(ctx, user, entries)
+	return nil
 }
 
 // Revert undoes the newest change of a memory that can be undone, see vectorstore.Store.

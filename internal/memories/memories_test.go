@@ -60,6 +60,11 @@ func (w *world) Apply(_ context.Context, _ memory.User, entries []vectorstore.En
 	return slices.Repeat([]vectorstore.Applied{{Action: memory.ActionAdded}}, len(entries)), nil
 }
 
+// SearchKeyword finds nothing.
+func (w *world) SearchKeyword(context.Context, memory.User, string, vectorstore.Filter, int) ([]vectorstore.Hit, error) {
+	return nil, w.step("search")
+}
+
 func (w *world) Wake() {}
 
 func (w *world) Embeddings(_ context.Context, texts []string) ([]vectorstore.Embedding, error) {

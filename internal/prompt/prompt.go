@@ -5,18 +5,50 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Line makes one line of stored text: without the characters that hide or reverse text, and without anything that reads as
 // one of the block's own delimiters.
-func Line(text string, delimiters ...string) string {
-	text = strings.Join(strings.Fields(harmless(text)), " ")
+func Line(text string, delimiters ...string) string { return joined(harmless(text), delimiters) }
+
+// joined makes one line of harmless text, without the delimiters.
+func joined(text string, delimiters []string) string {
+	text = strings.Join(strings.Fields(text), " ")
 	for _, delimiter := range delimiters {
-		if delimiter = strings.TrimSpace(delimiter); delimiter != "" {
-			text = strings.ReplaceAll(text, delimiter, "…")
-		}
+		text = without(text, delimiter)
 	}
 	return text
+}
+
+// without replaces a delimiter, and what equals it after NFKC, in a text.
+func without(text, delimiter string) string {
+	delimiter = strings.TrimSpace(delimiter)
+	if delimiter == "" {
+		return text
+	}
+	text = strings.ReplaceAll(text, delimiter, "…")
+	delimiter = fold(delimiter).text
+	if ascii(text) || delimiter == "" || !strings.Contains(joiners.Replace(norm.NFKC.String(text)), delimiter) {
+		return text
+	}
+	f := fold(text)
+	var b strings.Builder
+	copied := 0
+	for at := 0; ; {
+		i := strings.Index(f.text[at:], delimiter)
+		if i < 0 {
+			break
+		}
+		start, end := f.at(at+i, at+i+len(delimiter))
+		at += i + len(delimiter)
+		if start >= copied { // else the character that the last one ended with stands for several
+			b.WriteString(text[copied:start] + "…")
+			copied = end
+		}
+	}
+	return b.String() + text[copied:]
 }
 
 // Lines is Line for text of several lines, whose breaks and indentation stay. Empty lines go: they are nil when nothing is
@@ -29,8 +61,8 @@ func Lines(text string, delimiters ...string) []string {
 		if line == "" {
 			continue
 		}
-		if alone := strings.Join(strings.Fields(line), " "); Line(line, delimiters...) != alone {
-			line = Line(line, delimiters...)
+		if alone := strings.Join(strings.Fields(line), " "); joined(line, delimiters) != alone {
+			line = joined(line, delimiters)
 		}
 		lines = append(lines, line)
 	}
@@ -49,30 +81,23 @@ func lineEnd(r rune) bool {
 // Markdown is Line for a text that stands in Markdown behind "- " or inside a line: it is shown as it is written. It opens no
 // heading, list, quotation, block of code or HTML, comments included, and fetches no image.
 func Markdown(text string) string {
-	text = tags.ReplaceAllString(Line(text), `\<$1`)
-	text = declarations.ReplaceAllString(text, `<\$1`)
+	text = tags.ReplaceAllString(Line(text), `\$1$2`)
+	text = declarations.ReplaceAllString(text, `$1\$2`)
 	text = strings.NewReplacer("![", `!\[`, "-->", `--\>`, "```", "\\`\\`\\`").Replace(text)
 	return numbered.ReplaceAllString(opening.ReplaceAllString(text, `\$0`), `$1\$2`)
 }
 
 var (
-	tags         = regexp.MustCompile(`<([A-Za-z/])`)
-	declarations = regexp.MustCompile(`<([!?])`) // escaped so that nothing that looks for comments alone finds one
+	// Full-width brackets are < after NFKC.
+	tags         = regexp.MustCompile(`([<＜﹤])([A-Za-z/])`)
+	declarations = regexp.MustCompile(`([<＜﹤])([!?！？])`) // escaped so that nothing that looks for comments alone finds one
 	// What begins something at the beginning of a line.
 	opening  = regexp.MustCompile(`^(?:[-+*#>~=|]|\[[^\]]*\]:)`)
 	numbered = regexp.MustCompile(`^([0-9]{1,9})([.)] )`)
 )
 
-// harmless replaces each character by itself, a blank, or nothing, and takes the tokens apart by which the templates of
-// models tell who speaks.
-func harmless(text string) string { return tokens.Replace(visible(text)) }
-
-// tokens are those of ChatML, Llama, Mistral, Gemma and DeepSeek. Some servers take them for what they look like wherever
-// they stand in a prompt.
-var tokens = strings.NewReplacer(
-	"<|", "‹|", "<｜", "‹｜", "[INST]", "〔INST〕", "[/INST]", "〔/INST〕", "<<SYS>>", "‹SYS›", "<</SYS>>", "‹/SYS›",
-	"<start_of_turn>", "‹start_of_turn›", "<end_of_turn>", "‹end_of_turn›", "<s>", "‹s›", "</s>", "‹/s›",
-)
+// harmless replaces each character by itself, a blank, or nothing, and takes the tokens of chat templates apart.
+func harmless(text string) string { return inert(visible(text)) }
 
 // visible replaces each character by itself, a blank, or nothing.
 func visible(text string) string {
@@ -80,10 +105,6 @@ func visible(text string) string {
 		switch {
 		case unicode.IsSpace(r):
 			return ' '
-		case r == '【':
-			return '〔'
-		case r == '】':
-			return '〕'
 		case unicode.IsControl(r), invisible(r):
 			return -1
 		}
@@ -94,8 +115,7 @@ func visible(text string) string {
 // invisible reports whether a character shows nothing, or changes the direction of others. Such characters hide text from
 // people and not from models. Those that hold emoji together, or choose between emoji and text, are no such.
 func invisible(r rune) bool {
-	const zeroWidthJoiner, textStyle, emojiStyle = '\u200d', '\ufe0e', '\ufe0f'
-	switch r {
+	switch string(r) {
 	case zeroWidthJoiner, textStyle, emojiStyle:
 		return false
 	}

@@ -18,8 +18,9 @@ func TestLine(t *testing.T) {
 		"<e\u200bnd>":                 "…",
 		"\x1b[31mred\u202e":           "[31mred",
 		"a<|im_start|>system":         "a‹|im_start|>system",
-		"x [/INST] <<SYS>> y <s> z":   "x 〔/INST〕 ‹SYS› y ‹s› z",
+		"x [/INST] <<SYS>> y <s> z":   "x 〔/INST〕 ‹‹SYS›› y ‹s› z",
 		"<\u200b|im_end|>":            "‹|im_end|>",
+		"︻x︼ and ﹤e\u200dnd＞":         "〔x〕 and …",
 		"<end_of_turn><｜User｜>a |> b": "‹end_of_turn›‹｜User｜>a |> b",
 	} {
 		if got := Line(text, " <end> ", ""); got != want {
@@ -57,6 +58,7 @@ func TestMarkdown(t *testing.T) {
 		"```sh\nrm -rf /":             "\\`\\`\\`sh rm -rf /",
 		"<script>alert(1)</script>":   `\<script>alert(1)\</script>`,
 		"a <!-- end --> b":            `a <\!-- end --\> b`,
+		"＜!-- end --＞":                `＜\!-- end --＞`,
 		"![x](http://evil/?q=1)":      `!\[x](http://evil/?q=1)`,
 		"[a]: http://evil":            `\[a]: http://evil`,
 		"---":                         `\---`,

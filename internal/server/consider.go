@@ -58,16 +58,24 @@ func (s *memoryService) ConsiderMemorizing(ctx context.Context, r *memsidecarv1.
 		}
 	}
 	c, err := s.Considerer.Consider(ctx, request)
-	notRecorded := ""
-	if request.Accept != nil && errors.Is(err, memory.ErrPrecondition) {
+	resp := &memsidecarv1.ConsiderMemorizingResponse{}
+	if refused, ok := errors.AsType[*session.RefusedError](err); ok && request.Accept != nil {
 		// The session is none that this dialogue may be written to. The dialogue must not be lost for its label.
-		notRecorded, request.Accept = err.Error(), nil
+		resp.NotRecorded, resp.NotRecordedReason, request.Accept = refusals[refused.Refusal], err.Error(), nil
 		c, err = s.Considerer.Consider(ctx, request)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &memsidecarv1.ConsiderMemorizingResponse{Consideration: fromConsideration(c), NotRecordedReason: notRecorded}, nil
+	resp.Consideration = fromConsideration(c)
+	return resp, nil
+}
+
+// refusals are why a dialogue was not recorded, as the API names them.
+var refusals = map[session.Refusal]memsidecarv1.NotRecorded{
+	session.OtherChannel: memsidecarv1.NotRecorded_NOT_RECORDED_OTHER_CHANNEL,
+	session.OtherUsers:   memsidecarv1.NotRecorded_NOT_RECORDED_OTHER_USERS,
+	session.UserNeeded:   memsidecarv1.NotRecorded_NOT_RECORDED_OTHER_USERS, // a dialogue always names its user
 }
 
 // considerSession considers what waits in a session.

@@ -19,6 +19,7 @@ func (s *memoryService) CreateMemory(ctx context.Context, r *memsidecarv1.Create
 	d := memories.Draft{
 		Text: memory.CleanText(r.GetMemory().GetText()), Kind: toKind(r.GetMemory().GetKind(), "memory.kind", &v),
 		Importance: importance(r.GetMemory()), ObservedAt: toTime(r.GetMemory().GetObserveTime(), "memory.observe_time", &v),
+		ForceNew: r.GetForceNew(),
 	}
 	checkRequestID(r.GetRequestId(), &v)
 	v = append(v, d.Validate("memory")...)
@@ -32,11 +33,11 @@ func (s *memoryService) CreateMemory(ctx context.Context, r *memsidecarv1.Create
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.Keeper.Create(ctx, scope, d, r.GetRequestId(), hash)
+	m, merged, err := s.Keeper.Create(ctx, scope, d, r.GetRequestId(), hash)
 	if err != nil {
 		return nil, err
 	}
-	return &memsidecarv1.CreateMemoryResponse{Memory: fromMemory(&m)}, nil
+	return &memsidecarv1.CreateMemoryResponse{Memory: fromMemory(&m), Merged: merged}, nil
 }
 
 // GetMemory implements memsidecarv1.MemoryServiceServer.

@@ -75,6 +75,15 @@ func agentFilter(p memsidecarv1.AgentFilter, scope memory.Scope, v *memory.Viola
 	return nil
 }
 
+// heardBy is agentFilter for a window. Without a session id it is the default window, which each agent has of its own. A session
+// that is named may be a room in which several agents speak.
+func heardBy(p memsidecarv1.AgentFilter, scope memory.Scope, v *memory.Violations) *string {
+	if p == memsidecarv1.AgentFilter_AGENT_FILTER_UNSPECIFIED && scope.SessionID == "" && scope.AgentID != "" {
+		return &scope.AgentID
+	}
+	return agentFilter(p, scope, v)
+}
+
 // learnedBy is agentFilter for what is remembered, where there is a configured default.
 func (o *Options) learnedBy(p memsidecarv1.AgentFilter, scope memory.Scope, v *memory.Violations) *string {
 	if p == memsidecarv1.AgentFilter_AGENT_FILTER_UNSPECIFIED && o.OwnAgent && scope.AgentID != "" {

@@ -129,7 +129,7 @@ func (s *sessionService) GetContext(ctx context.Context, r *memsidecarv1.GetCont
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
 	v.Check("turn_id", memory.IDProblem(r.GetTurnId()))
 	request := session.ContextRequest{
-		Scope: scope, Viewer: viewer, AgentID: agentFilter(r.GetAgent(), scope, &v),
+		Scope: scope, Viewer: viewer, AgentID: heardBy(r.GetAgent(), scope, &v),
 		Limits: session.Limits{
 			MaxMessages: limit(r.MaxMessages != nil, r.GetMaxMessages(), s.options.Window.MaxMessages, 1, maxWindowMessages, "max_messages", &v),
 			MaxTurns:    limit(r.MaxTurns != nil, r.GetMaxTurns(), s.options.Window.MaxTurns, 1, maxWindowMessages, "max_turns", &v),

@@ -4,6 +4,7 @@
 package session
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -87,18 +88,41 @@ func (v Viewer) Sees(s *Session) bool {
 	return slices.Contains(s.Participants, v.UserID)
 }
 
+// Refusal is why a viewer may not add to a session, in words; "" is no refusal.
+type Refusal string
+
+// The refusals.
+const (
+	OtherChannel Refusal = "it was begun in another channel: use a session of its own for each channel"
+	UserNeeded   Refusal = "people take part in it by name: name the user"
+	OtherUsers   Refusal = "it was begun by somebody else: use another session_id, or say that the channel is a group"
+)
+
+// RefusedError says that a session may not be added to. It is a memory.ErrPrecondition.
+type RefusedError struct {
+	SessionID string
+	Refusal   Refusal
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%s: session %q cannot be written to from here: %s", memory.ErrPrecondition, e.SessionID, e.Refusal)
+}
+
+// Unwrap makes it a memory.ErrPrecondition.
+func (e *RefusedError) Unwrap() error { return memory.ErrPrecondition }
+
 // MayWrite says why the viewer may not add to a session, or "".
-func (v Viewer) MayWrite(s *Session) string {
+func (v Viewer) MayWrite(s *Session) Refusal {
 	switch {
 	case v.Channel.VisibilityKey() != s.Channel.VisibilityKey():
-		return "it was begun in another channel: use a session of its own for each channel"
+		return OtherChannel
 	case v.inItsGroup(s):
 		return ""
 	case v.UserID == "" && len(s.Participants) > 0:
-		return "people take part in it by name: name the user"
+		return UserNeeded
 	case v.UserID != "" && !slices.Contains(s.Participants, v.UserID) && (s.Last > 0 || len(s.Participants) > 0):
 		// Also when nothing was said yet: whoever made it ready would read what others say in it.
-		return "it was begun by somebody else: use another session_id, or say that the channel is a group"
+		return OtherUsers
 	}
 	return ""
 }

@@ -105,15 +105,21 @@ func Similarity(a, b string) float64 {
 func normalized(text string) string {
 	text = Canonical(text)
 	text = contractions.Replace(text)
+	var last rune
 	text = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if unicode.IsPunct(r) && r != '.' && r != ':' && r != '-' && r != '/' && r != '%' {
+		name := r == '#' && last >= 'a' && last <= 'z' // C#
+		last = r
+		if unicode.IsPunct(r) && r != '.' && r != ':' && r != '-' && r != '/' && r != '%' && !name {
 			return ' '
 		}
 		return r
 	}, text)), " ")
 	words := strings.Fields(text)
 	for i, w := range words {
-		w = strings.Trim(w, ".:-/")
+		negative := len(w) > 1 && w[0] == '-' && w[1] >= '0' && w[1] <= '9'
+		if w = strings.Trim(w, ".:-/"); negative {
+			w = "-" + w
+		}
 		if s, ok := englishSynonyms[w]; ok {
 			w = s
 		}

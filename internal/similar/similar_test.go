@@ -23,6 +23,11 @@ func TestSame(t *testing.T) {
 		{"The user is allergic to penicillin.", "The user is alergic to penicillin.", true},
 		{"The user doesn't eat pork.", "The user does not eat pork", true},
 
+		{"The user's favourite colour is a dark blue.", "The user's favorite color is a dark blue", true},
+
+		// What only looks like punctuation.
+		{"用户每天写C#", "用户每天写C", false},
+		{"The user's fridge is at -5 degrees.", "The user's fridge is at 5 degrees.", false},
 		// Negations.
 		{"用户对花生过敏", "用户对花生不过敏", false},
 		{"用户喜欢吃香菜", "用户不喜欢吃香菜", false},

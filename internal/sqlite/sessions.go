@@ -142,7 +142,7 @@ func writableSession(ctx context.Context, q Querier, v session.Viewer, id string
 // refused is memory.ErrPrecondition when the viewer may not write to the session.
 func (s *sessionRow) refused(v session.Viewer) error {
 	if why := v.MayWrite(&s.Session); why != "" {
-		return fmt.Errorf("%w: session %q cannot be written to from here: %s", memory.ErrPrecondition, s.ID, why)
+		return &session.RefusedError{SessionID: s.ID, Refusal: why}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
@@ -81,6 +82,8 @@ type Entry struct {
 	// SameAs names the memory of the same visibility that says the same in other words: it is reinforced, and nothing is
 	// stored. When it does not hold any more the entry is stored as if SameAs was empty.
 	SameAs string
+	// ForceNew stores the memory although its text is known.
+	ForceNew bool
 	// Supersedes names memories of the same visibility whose place this one takes: once it is stored they are history, valid
 	// until this one's ValidFrom. Those that are gone, or did not hold any more when this one was said, are passed over. When one of them was said again after
 	// this one was, this one is history and not that one. A quarantined entry takes nobody's place.
@@ -235,8 +238,12 @@ func (p Period) contains(t time.Time) bool {
 }
 
 // TextKey is equal for texts that say the same to the letter: case, surrounding punctuation and the width of white space
-// aside. Nothing inside a text is dropped, so that "1.5" and "15", or a negation, stay apart.
+// aside. Nothing inside a text is dropped, so that "1.5" and "15", or a negation, stay apart, nor is the end of a name: C#.
 func TextKey(text string) string {
 	text = strings.Join(strings.Fields(strings.ToLower(text)), " ")
-	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsPunct(r) || unicode.IsSpace(r) })
+	key := strings.TrimFunc(text, func(r rune) bool { return unicode.IsPunct(r) || unicode.IsSpace(r) })
+	if _, after, _ := strings.Cut(text, key); key != "" && strings.HasPrefix(after, "#") && key[len(key)-1] < utf8.RuneSelf {
+		key += "#"
+	}
+	return key
 }

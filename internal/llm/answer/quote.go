@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/prompt"
 )
 
-// Quoted is the text as a JSON string, on one line.
+// Quoted is the text as a JSON string, on one line. What a model's chat template could take for one of its tokens is escaped
+// in it.
 func Quoted(text string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -16,7 +19,8 @@ func Quoted(text string) string {
 	if err := e.Encode(text); err != nil {
 		return `""` // a string can always be encoded
 	}
-	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\u0085", `\u0085`) // the line end that JSON does not know
+	quoted := strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\u0085", `\u0085`) // the line end that JSON does not know
+	return prompt.Escaped(quoted)
 }
 
 // Shortened is the text as a JSON string or, when that is longer than limit characters, its beginning and its end as two

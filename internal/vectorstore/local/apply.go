@@ -132,7 +132,7 @@ func (a *applier) known(ctx context.Context, entry *vectorstore.Entry, m *memory
 	// First by the id, and then by text and visibility. Two look-ups, because SQLite reads all of the user's memories for one
 	// with an OR. What is history is known only to the like; an import keeps it apart altogether.
 	key := textKey(m.Text)
-	if entry.Restore && (m.SupersededBy != "" || !m.WithdrawnAt.IsZero()) {
+	if entry.ForceNew || entry.Restore && (m.SupersededBy != "" || !m.WithdrawnAt.IsZero()) {
 		key = nil
 	}
 	row, known, err := scanMemory(a.tx.QueryRow(ctx, `SELECT `+memoryColumns+` FROM memories m WHERE m.row = coalesce(

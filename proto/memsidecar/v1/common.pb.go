@@ -26,7 +26,7 @@ type AgentFilter int32
 
 const (
 	// As configured for calls about what is remembered (`retrieval.agent`), unless the scope names no agent. In calls about
-	// sessions, and by default, the same as AGENT_FILTER_ANY.
+	// sessions, and by default, the same as AGENT_FILTER_ANY, but for GetContext without a session_id.
 	AgentFilter_AGENT_FILTER_UNSPECIFIED AgentFilter = 0
 	// What any agent learned, said or was told.
 	AgentFilter_AGENT_FILTER_ANY AgentFilter = 1

@@ -78,6 +78,59 @@ func (RetrieveSource) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{0}
 }
 
+// NotRecorded is why a dialogue was refused by its session.
+type NotRecorded int32
+
+const (
+	// It was recorded, or recording is switched off.
+	NotRecorded_NOT_RECORDED_UNSPECIFIED NotRecorded = 0
+	// The session was begun in another channel.
+	NotRecorded_NOT_RECORDED_OTHER_CHANNEL NotRecorded = 1
+	// The session belongs to other people.
+	NotRecorded_NOT_RECORDED_OTHER_USERS NotRecorded = 2
+)
+
+// Enum value maps for NotRecorded.
+var (
+	NotRecorded_name = map[int32]string{
+		0: "NOT_RECORDED_UNSPECIFIED",
+		1: "NOT_RECORDED_OTHER_CHANNEL",
+		2: "NOT_RECORDED_OTHER_USERS",
+	}
+	NotRecorded_value = map[string]int32{
+		"NOT_RECORDED_UNSPECIFIED":   0,
+		"NOT_RECORDED_OTHER_CHANNEL": 1,
+		"NOT_RECORDED_OTHER_USERS":   2,
+	}
+)
+
+func (x NotRecorded) Enum() *NotRecorded {
+	p := new(NotRecorded)
+	*p = x
+	return p
+}
+
+func (x NotRecorded) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (NotRecorded) Descriptor() protoreflect.EnumDescriptor {
+	return file_memsidecar_v1_memory_service_proto_enumTypes[1].Descriptor()
+}
+
+func (NotRecorded) Type() protoreflect.EnumType {
+	return &file_memsidecar_v1_memory_service_proto_enumTypes[1]
+}
+
+func (x NotRecorded) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use NotRecorded.Descriptor instead.
+func (NotRecorded) EnumDescriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{1}
+}
+
 // BreakerState is the state of a circuit breaker.
 type BreakerState int32
 
@@ -119,11 +172,11 @@ func (x BreakerState) String() string {
 }
 
 func (BreakerState) Descriptor() protoreflect.EnumDescriptor {
-	return file_memsidecar_v1_memory_service_proto_enumTypes[1].Descriptor()
+	return file_memsidecar_v1_memory_service_proto_enumTypes[2].Descriptor()
 }
 
 func (BreakerState) Type() protoreflect.EnumType {
-	return &file_memsidecar_v1_memory_service_proto_enumTypes[1]
+	return &file_memsidecar_v1_memory_service_proto_enumTypes[2]
 }
 
 func (x BreakerState) Number() protoreflect.EnumNumber {
@@ -132,7 +185,7 @@ func (x BreakerState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BreakerState.Descriptor instead.
 func (BreakerState) EnumDescriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{1}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{2}
 }
 
 // RetrieveRequest asks for the memories that help to answer a query.
@@ -612,11 +665,13 @@ type ConsiderMemorizingResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Durable when this is returned. Its scope names the session in which the messages were recorded.
 	Consideration *Consideration `protobuf:"bytes,1,opt,name=consideration,proto3" json:"consideration,omitempty"`
-	// Why the messages were not recorded in a session although they would be by the configuration, for example because the
-	// session belongs to other people. Empty otherwise. They are considered all the same.
+	// not_recorded in words, for people. Empty when it is unspecified.
 	NotRecordedReason string `protobuf:"bytes,2,opt,name=not_recorded_reason,json=notRecordedReason,proto3" json:"not_recorded_reason,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Why the messages were not recorded in a session although they would be by the configuration. They are considered all
+	// the same. Check it when the conversation matters: what is not recorded is in no window.
+	NotRecorded   NotRecorded `protobuf:"varint,3,opt,name=not_recorded,json=notRecorded,proto3,enum=memsidecar.v1.NotRecorded" json:"not_recorded,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ConsiderMemorizingResponse) Reset() {
@@ -661,6 +716,13 @@ func (x *ConsiderMemorizingResponse) GetNotRecordedReason() string {
 		return x.NotRecordedReason
 	}
 	return ""
+}
+
+func (x *ConsiderMemorizingResponse) GetNotRecorded() NotRecorded {
+	if x != nil {
+		return x.NotRecorded
+	}
+	return NotRecorded_NOT_RECORDED_UNSPECIFIED
 }
 
 // GetConsiderationRequest names a consideration.
@@ -1002,7 +1064,11 @@ type CreateMemoryRequest struct {
 	Memory *Memory `protobuf:"bytes,2,opt,name=memory,proto3" json:"memory,omitempty"`
 	// Makes the call repeatable: the same id with the same memory returns the same memory, with another it is
 	// INVALID_ARGUMENT. At most 128 bytes.
-	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Stores a new memory also when one says the same. Without it a text is merged into an active memory of the same
+	// visibility that is equal after Unicode's NFKC, case, spaces and punctuation, or nearly so (edit similarity above 0.8)
+	// with nothing that matters different: numbers, dates, names, negations, qualifiers.
+	ForceNew      bool `protobuf:"varint,4,opt,name=force_new,json=forceNew,proto3" json:"force_new,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1058,11 +1124,20 @@ func (x *CreateMemoryRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *CreateMemoryRequest) GetForceNew() bool {
+	if x != nil {
+		return x.ForceNew
+	}
+	return false
+}
+
 // CreateMemoryResponse has what was stored.
 type CreateMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The stored memory. When the same text was already known, that one, reinforced.
-	Memory        *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
+	// The stored memory; when merged is true, the one that said the same before, reinforced. Its text stays.
+	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
+	// Nothing new was stored, because memory says the same.
+	Merged        bool `protobuf:"varint,2,opt,name=merged,proto3" json:"merged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1102,6 +1177,13 @@ func (x *CreateMemoryResponse) GetMemory() *Memory {
 		return x.Memory
 	}
 	return nil
+}
+
+func (x *CreateMemoryResponse) GetMerged() bool {
+	if x != nil {
+		return x.Merged
+	}
+	return false
 }
 
 // GetMemoryRequest names a memory.
@@ -4163,10 +4245,11 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tR\trequestId\x12-\n" +
 	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x17\n" +
-	"\aturn_id\x18\x05 \x01(\tR\x06turnId\"\x90\x01\n" +
+	"\aturn_id\x18\x05 \x01(\tR\x06turnId\"\xcf\x01\n" +
 	"\x1aConsiderMemorizingResponse\x12B\n" +
 	"\rconsideration\x18\x01 \x01(\v2\x1c.memsidecar.v1.ConsiderationR\rconsideration\x12.\n" +
-	"\x13not_recorded_reason\x18\x02 \x01(\tR\x11notRecordedReason\"p\n" +
+	"\x13not_recorded_reason\x18\x02 \x01(\tR\x11notRecordedReason\x12=\n" +
+	"\fnot_recorded\x18\x03 \x01(\x0e2\x1a.memsidecar.v1.NotRecordedR\vnotRecorded\"p\n" +
 	"\x17GetConsiderationRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12)\n" +
 	"\x10consideration_id\x18\x02 \x01(\tR\x0fconsiderationId\"^\n" +
@@ -4185,14 +4268,16 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12)\n" +
 	"\x10consideration_id\x18\x02 \x01(\tR\x0fconsiderationId\"`\n" +
 	"\x1aRetryConsiderationResponse\x12B\n" +
-	"\rconsideration\x18\x01 \x01(\v2\x1c.memsidecar.v1.ConsiderationR\rconsideration\"\x8f\x01\n" +
+	"\rconsideration\x18\x01 \x01(\v2\x1c.memsidecar.v1.ConsiderationR\rconsideration\"\xac\x01\n" +
 	"\x13CreateMemoryRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12-\n" +
 	"\x06memory\x18\x02 \x01(\v2\x15.memsidecar.v1.MemoryR\x06memory\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"E\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12\x1b\n" +
+	"\tforce_new\x18\x04 \x01(\bR\bforceNew\"]\n" +
 	"\x14CreateMemoryResponse\x12-\n" +
-	"\x06memory\x18\x01 \x01(\v2\x15.memsidecar.v1.MemoryR\x06memory\"[\n" +
+	"\x06memory\x18\x01 \x01(\v2\x15.memsidecar.v1.MemoryR\x06memory\x12\x16\n" +
+	"\x06merged\x18\x02 \x01(\bR\x06merged\"[\n" +
 	"\x10GetMemoryRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x1b\n" +
 	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\"B\n" +
@@ -4414,7 +4499,11 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x0eRetrieveSource\x12\x1f\n" +
 	"\x1bRETRIEVE_SOURCE_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18RETRIEVE_SOURCE_MEMORIES\x10\x01\x12\x1c\n" +
-	"\x18RETRIEVE_SOURCE_MESSAGES\x10\x02*|\n" +
+	"\x18RETRIEVE_SOURCE_MESSAGES\x10\x02*i\n" +
+	"\vNotRecorded\x12\x1c\n" +
+	"\x18NOT_RECORDED_UNSPECIFIED\x10\x00\x12\x1e\n" +
+	"\x1aNOT_RECORDED_OTHER_CHANNEL\x10\x01\x12\x1c\n" +
+	"\x18NOT_RECORDED_OTHER_USERS\x10\x02*|\n" +
 	"\fBreakerState\x12\x1d\n" +
 	"\x19BREAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BREAKER_STATE_CLOSED\x10\x01\x12\x16\n" +
@@ -4456,233 +4545,235 @@ func file_memsidecar_v1_memory_service_proto_rawDescGZIP() []byte {
 	return file_memsidecar_v1_memory_service_proto_rawDescData
 }
 
-var file_memsidecar_v1_memory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_memsidecar_v1_memory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_memsidecar_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_memsidecar_v1_memory_service_proto_goTypes = []any{
 	(RetrieveSource)(0),                 // 0: memsidecar.v1.RetrieveSource
-	(BreakerState)(0),                   // 1: memsidecar.v1.BreakerState
-	(*RetrieveRequest)(nil),             // 2: memsidecar.v1.RetrieveRequest
-	(*RetrieveResponse)(nil),            // 3: memsidecar.v1.RetrieveResponse
-	(*RetrievedMessage)(nil),            // 4: memsidecar.v1.RetrievedMessage
-	(*RetrievedMemory)(nil),             // 5: memsidecar.v1.RetrievedMemory
-	(*ConsiderMemorizingRequest)(nil),   // 6: memsidecar.v1.ConsiderMemorizingRequest
-	(*ConsiderMemorizingResponse)(nil),  // 7: memsidecar.v1.ConsiderMemorizingResponse
-	(*GetConsiderationRequest)(nil),     // 8: memsidecar.v1.GetConsiderationRequest
-	(*GetConsiderationResponse)(nil),    // 9: memsidecar.v1.GetConsiderationResponse
-	(*ListConsiderationsRequest)(nil),   // 10: memsidecar.v1.ListConsiderationsRequest
-	(*ListConsiderationsResponse)(nil),  // 11: memsidecar.v1.ListConsiderationsResponse
-	(*RetryConsiderationRequest)(nil),   // 12: memsidecar.v1.RetryConsiderationRequest
-	(*RetryConsiderationResponse)(nil),  // 13: memsidecar.v1.RetryConsiderationResponse
-	(*CreateMemoryRequest)(nil),         // 14: memsidecar.v1.CreateMemoryRequest
-	(*CreateMemoryResponse)(nil),        // 15: memsidecar.v1.CreateMemoryResponse
-	(*GetMemoryRequest)(nil),            // 16: memsidecar.v1.GetMemoryRequest
-	(*GetMemoryResponse)(nil),           // 17: memsidecar.v1.GetMemoryResponse
-	(*ListMemoriesRequest)(nil),         // 18: memsidecar.v1.ListMemoriesRequest
-	(*ListMemoriesResponse)(nil),        // 19: memsidecar.v1.ListMemoriesResponse
-	(*UpdateMemoryRequest)(nil),         // 20: memsidecar.v1.UpdateMemoryRequest
-	(*UpdateMemoryResponse)(nil),        // 21: memsidecar.v1.UpdateMemoryResponse
-	(*DeleteMemoryRequest)(nil),         // 22: memsidecar.v1.DeleteMemoryRequest
-	(*DeleteMemoryResponse)(nil),        // 23: memsidecar.v1.DeleteMemoryResponse
-	(*ListMemoryRevisionsRequest)(nil),  // 24: memsidecar.v1.ListMemoryRevisionsRequest
-	(*ListMemoryRevisionsResponse)(nil), // 25: memsidecar.v1.ListMemoryRevisionsResponse
-	(*RevertMemoryRequest)(nil),         // 26: memsidecar.v1.RevertMemoryRequest
-	(*RevertMemoryResponse)(nil),        // 27: memsidecar.v1.RevertMemoryResponse
-	(*ReleaseMemoryRequest)(nil),        // 28: memsidecar.v1.ReleaseMemoryRequest
-	(*ReleaseMemoryResponse)(nil),       // 29: memsidecar.v1.ReleaseMemoryResponse
-	(*ForgetUserRequest)(nil),           // 30: memsidecar.v1.ForgetUserRequest
-	(*ForgetUserResponse)(nil),          // 31: memsidecar.v1.ForgetUserResponse
-	(*ExportUserRequest)(nil),           // 32: memsidecar.v1.ExportUserRequest
-	(*ExportUserResponse)(nil),          // 33: memsidecar.v1.ExportUserResponse
-	(*ExportedTokenCount)(nil),          // 34: memsidecar.v1.ExportedTokenCount
-	(*DigestFinding)(nil),               // 35: memsidecar.v1.DigestFinding
-	(*ExportedSession)(nil),             // 36: memsidecar.v1.ExportedSession
-	(*ExportedConsideration)(nil),       // 37: memsidecar.v1.ExportedConsideration
-	(*ImportMemoriesRequest)(nil),       // 38: memsidecar.v1.ImportMemoriesRequest
-	(*ImportMemoriesResponse)(nil),      // 39: memsidecar.v1.ImportMemoriesResponse
-	(*GetUserSettingsRequest)(nil),      // 40: memsidecar.v1.GetUserSettingsRequest
-	(*GetUserSettingsResponse)(nil),     // 41: memsidecar.v1.GetUserSettingsResponse
-	(*UpdateUserSettingsRequest)(nil),   // 42: memsidecar.v1.UpdateUserSettingsRequest
-	(*UpdateUserSettingsResponse)(nil),  // 43: memsidecar.v1.UpdateUserSettingsResponse
-	(*GetStatusRequest)(nil),            // 44: memsidecar.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),           // 45: memsidecar.v1.GetStatusResponse
-	(*QueueTotal)(nil),                  // 46: memsidecar.v1.QueueTotal
-	(*Quota)(nil),                       // 47: memsidecar.v1.Quota
-	(*ProcessStatus)(nil),               // 48: memsidecar.v1.ProcessStatus
-	(*MemoryLimit)(nil),                 // 49: memsidecar.v1.MemoryLimit
-	(*DailyUsage)(nil),                  // 50: memsidecar.v1.DailyUsage
-	(*Cost)(nil),                        // 51: memsidecar.v1.Cost
-	(*TokenBudget)(nil),                 // 52: memsidecar.v1.TokenBudget
-	(*ComponentStatus)(nil),             // 53: memsidecar.v1.ComponentStatus
-	(*EmbeddingStatus)(nil),             // 54: memsidecar.v1.EmbeddingStatus
-	(*EmbeddingProgress)(nil),           // 55: memsidecar.v1.EmbeddingProgress
-	(*ModelUsage)(nil),                  // 56: memsidecar.v1.ModelUsage
-	(*QueueStatus)(nil),                 // 57: memsidecar.v1.QueueStatus
-	(*Scope)(nil),                       // 58: memsidecar.v1.Scope
-	(MemoryKind)(0),                     // 59: memsidecar.v1.MemoryKind
-	(*timestamppb.Timestamp)(nil),       // 60: google.protobuf.Timestamp
-	(AgentFilter)(0),                    // 61: memsidecar.v1.AgentFilter
-	(*Degradation)(nil),                 // 62: memsidecar.v1.Degradation
-	(*SessionMessage)(nil),              // 63: memsidecar.v1.SessionMessage
-	(*ScoreParts)(nil),                  // 64: memsidecar.v1.ScoreParts
-	(*Memory)(nil),                      // 65: memsidecar.v1.Memory
-	(*Message)(nil),                     // 66: memsidecar.v1.Message
-	(*durationpb.Duration)(nil),         // 67: google.protobuf.Duration
-	(*Consideration)(nil),               // 68: memsidecar.v1.Consideration
-	(ConsiderationState)(0),             // 69: memsidecar.v1.ConsiderationState
-	(MemoryState)(0),                    // 70: memsidecar.v1.MemoryState
-	(*fieldmaskpb.FieldMask)(nil),       // 71: google.protobuf.FieldMask
-	(*MemoryRevision)(nil),              // 72: memsidecar.v1.MemoryRevision
-	(*UserSettings)(nil),                // 73: memsidecar.v1.UserSettings
-	(*Trace)(nil),                       // 74: memsidecar.v1.Trace
-	(*ExportedResultRegistry)(nil),      // 75: memsidecar.v1.ExportedResultRegistry
-	(*ResultItem)(nil),                  // 76: memsidecar.v1.ResultItem
-	(*ExportedResultList)(nil),          // 77: memsidecar.v1.ExportedResultList
-	(*DigestSource)(nil),                // 78: memsidecar.v1.DigestSource
-	(*Session)(nil),                     // 79: memsidecar.v1.Session
-	(*SessionSummary)(nil),              // 80: memsidecar.v1.SessionSummary
+	(NotRecorded)(0),                    // 1: memsidecar.v1.NotRecorded
+	(BreakerState)(0),                   // 2: memsidecar.v1.BreakerState
+	(*RetrieveRequest)(nil),             // 3: memsidecar.v1.RetrieveRequest
+	(*RetrieveResponse)(nil),            // 4: memsidecar.v1.RetrieveResponse
+	(*RetrievedMessage)(nil),            // 5: memsidecar.v1.RetrievedMessage
+	(*RetrievedMemory)(nil),             // 6: memsidecar.v1.RetrievedMemory
+	(*ConsiderMemorizingRequest)(nil),   // 7: memsidecar.v1.ConsiderMemorizingRequest
+	(*ConsiderMemorizingResponse)(nil),  // 8: memsidecar.v1.ConsiderMemorizingResponse
+	(*GetConsiderationRequest)(nil),     // 9: memsidecar.v1.GetConsiderationRequest
+	(*GetConsiderationResponse)(nil),    // 10: memsidecar.v1.GetConsiderationResponse
+	(*ListConsiderationsRequest)(nil),   // 11: memsidecar.v1.ListConsiderationsRequest
+	(*ListConsiderationsResponse)(nil),  // 12: memsidecar.v1.ListConsiderationsResponse
+	(*RetryConsiderationRequest)(nil),   // 13: memsidecar.v1.RetryConsiderationRequest
+	(*RetryConsiderationResponse)(nil),  // 14: memsidecar.v1.RetryConsiderationResponse
+	(*CreateMemoryRequest)(nil),         // 15: memsidecar.v1.CreateMemoryRequest
+	(*CreateMemoryResponse)(nil),        // 16: memsidecar.v1.CreateMemoryResponse
+	(*GetMemoryRequest)(nil),            // 17: memsidecar.v1.GetMemoryRequest
+	(*GetMemoryResponse)(nil),           // 18: memsidecar.v1.GetMemoryResponse
+	(*ListMemoriesRequest)(nil),         // 19: memsidecar.v1.ListMemoriesRequest
+	(*ListMemoriesResponse)(nil),        // 20: memsidecar.v1.ListMemoriesResponse
+	(*UpdateMemoryRequest)(nil),         // 21: memsidecar.v1.UpdateMemoryRequest
+	(*UpdateMemoryResponse)(nil),        // 22: memsidecar.v1.UpdateMemoryResponse
+	(*DeleteMemoryRequest)(nil),         // 23: memsidecar.v1.DeleteMemoryRequest
+	(*DeleteMemoryResponse)(nil),        // 24: memsidecar.v1.DeleteMemoryResponse
+	(*ListMemoryRevisionsRequest)(nil),  // 25: memsidecar.v1.ListMemoryRevisionsRequest
+	(*ListMemoryRevisionsResponse)(nil), // 26: memsidecar.v1.ListMemoryRevisionsResponse
+	(*RevertMemoryRequest)(nil),         // 27: memsidecar.v1.RevertMemoryRequest
+	(*RevertMemoryResponse)(nil),        // 28: memsidecar.v1.RevertMemoryResponse
+	(*ReleaseMemoryRequest)(nil),        // 29: memsidecar.v1.ReleaseMemoryRequest
+	(*ReleaseMemoryResponse)(nil),       // 30: memsidecar.v1.ReleaseMemoryResponse
+	(*ForgetUserRequest)(nil),           // 31: memsidecar.v1.ForgetUserRequest
+	(*ForgetUserResponse)(nil),          // 32: memsidecar.v1.ForgetUserResponse
+	(*ExportUserRequest)(nil),           // 33: memsidecar.v1.ExportUserRequest
+	(*ExportUserResponse)(nil),          // 34: memsidecar.v1.ExportUserResponse
+	(*ExportedTokenCount)(nil),          // 35: memsidecar.v1.ExportedTokenCount
+	(*DigestFinding)(nil),               // 36: memsidecar.v1.DigestFinding
+	(*ExportedSession)(nil),             // 37: memsidecar.v1.ExportedSession
+	(*ExportedConsideration)(nil),       // 38: memsidecar.v1.ExportedConsideration
+	(*ImportMemoriesRequest)(nil),       // 39: memsidecar.v1.ImportMemoriesRequest
+	(*ImportMemoriesResponse)(nil),      // 40: memsidecar.v1.ImportMemoriesResponse
+	(*GetUserSettingsRequest)(nil),      // 41: memsidecar.v1.GetUserSettingsRequest
+	(*GetUserSettingsResponse)(nil),     // 42: memsidecar.v1.GetUserSettingsResponse
+	(*UpdateUserSettingsRequest)(nil),   // 43: memsidecar.v1.UpdateUserSettingsRequest
+	(*UpdateUserSettingsResponse)(nil),  // 44: memsidecar.v1.UpdateUserSettingsResponse
+	(*GetStatusRequest)(nil),            // 45: memsidecar.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),           // 46: memsidecar.v1.GetStatusResponse
+	(*QueueTotal)(nil),                  // 47: memsidecar.v1.QueueTotal
+	(*Quota)(nil),                       // 48: memsidecar.v1.Quota
+	(*ProcessStatus)(nil),               // 49: memsidecar.v1.ProcessStatus
+	(*MemoryLimit)(nil),                 // 50: memsidecar.v1.MemoryLimit
+	(*DailyUsage)(nil),                  // 51: memsidecar.v1.DailyUsage
+	(*Cost)(nil),                        // 52: memsidecar.v1.Cost
+	(*TokenBudget)(nil),                 // 53: memsidecar.v1.TokenBudget
+	(*ComponentStatus)(nil),             // 54: memsidecar.v1.ComponentStatus
+	(*EmbeddingStatus)(nil),             // 55: memsidecar.v1.EmbeddingStatus
+	(*EmbeddingProgress)(nil),           // 56: memsidecar.v1.EmbeddingProgress
+	(*ModelUsage)(nil),                  // 57: memsidecar.v1.ModelUsage
+	(*QueueStatus)(nil),                 // 58: memsidecar.v1.QueueStatus
+	(*Scope)(nil),                       // 59: memsidecar.v1.Scope
+	(MemoryKind)(0),                     // 60: memsidecar.v1.MemoryKind
+	(*timestamppb.Timestamp)(nil),       // 61: google.protobuf.Timestamp
+	(AgentFilter)(0),                    // 62: memsidecar.v1.AgentFilter
+	(*Degradation)(nil),                 // 63: memsidecar.v1.Degradation
+	(*SessionMessage)(nil),              // 64: memsidecar.v1.SessionMessage
+	(*ScoreParts)(nil),                  // 65: memsidecar.v1.ScoreParts
+	(*Memory)(nil),                      // 66: memsidecar.v1.Memory
+	(*Message)(nil),                     // 67: memsidecar.v1.Message
+	(*durationpb.Duration)(nil),         // 68: google.protobuf.Duration
+	(*Consideration)(nil),               // 69: memsidecar.v1.Consideration
+	(ConsiderationState)(0),             // 70: memsidecar.v1.ConsiderationState
+	(MemoryState)(0),                    // 71: memsidecar.v1.MemoryState
+	(*fieldmaskpb.FieldMask)(nil),       // 72: google.protobuf.FieldMask
+	(*MemoryRevision)(nil),              // 73: memsidecar.v1.MemoryRevision
+	(*UserSettings)(nil),                // 74: memsidecar.v1.UserSettings
+	(*Trace)(nil),                       // 75: memsidecar.v1.Trace
+	(*ExportedResultRegistry)(nil),      // 76: memsidecar.v1.ExportedResultRegistry
+	(*ResultItem)(nil),                  // 77: memsidecar.v1.ResultItem
+	(*ExportedResultList)(nil),          // 78: memsidecar.v1.ExportedResultList
+	(*DigestSource)(nil),                // 79: memsidecar.v1.DigestSource
+	(*Session)(nil),                     // 80: memsidecar.v1.Session
+	(*SessionSummary)(nil),              // 81: memsidecar.v1.SessionSummary
 }
 var file_memsidecar_v1_memory_service_proto_depIdxs = []int32{
-	58,  // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
-	59,  // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
-	60,  // 2: memsidecar.v1.RetrieveRequest.created_after:type_name -> google.protobuf.Timestamp
-	60,  // 3: memsidecar.v1.RetrieveRequest.created_before:type_name -> google.protobuf.Timestamp
-	61,  // 4: memsidecar.v1.RetrieveRequest.agent:type_name -> memsidecar.v1.AgentFilter
+	59,  // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
+	60,  // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
+	61,  // 2: memsidecar.v1.RetrieveRequest.created_after:type_name -> google.protobuf.Timestamp
+	61,  // 3: memsidecar.v1.RetrieveRequest.created_before:type_name -> google.protobuf.Timestamp
+	62,  // 4: memsidecar.v1.RetrieveRequest.agent:type_name -> memsidecar.v1.AgentFilter
 	0,   // 5: memsidecar.v1.RetrieveRequest.sources:type_name -> memsidecar.v1.RetrieveSource
-	5,   // 6: memsidecar.v1.RetrieveResponse.memories:type_name -> memsidecar.v1.RetrievedMemory
-	62,  // 7: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
-	4,   // 8: memsidecar.v1.RetrieveResponse.messages:type_name -> memsidecar.v1.RetrievedMessage
-	63,  // 9: memsidecar.v1.RetrievedMessage.message:type_name -> memsidecar.v1.SessionMessage
-	64,  // 10: memsidecar.v1.RetrievedMessage.parts:type_name -> memsidecar.v1.ScoreParts
-	63,  // 11: memsidecar.v1.RetrievedMessage.before:type_name -> memsidecar.v1.SessionMessage
-	63,  // 12: memsidecar.v1.RetrievedMessage.after:type_name -> memsidecar.v1.SessionMessage
-	65,  // 13: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
-	64,  // 14: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
-	58,  // 15: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
-	66,  // 16: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
-	67,  // 17: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
-	68,  // 18: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
-	58,  // 19: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	68,  // 20: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	58,  // 21: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
-	69,  // 22: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
-	68,  // 23: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
-	58,  // 24: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	68,  // 25: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	58,  // 26: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	65,  // 27: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	65,  // 28: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	58,  // 29: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	65,  // 30: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	58,  // 31: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	70,  // 32: memsidecar.v1.ListMemoriesRequest.states:type_name -> memsidecar.v1.MemoryState
-	65,  // 33: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
-	58,  // 34: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	65,  // 35: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	71,  // 36: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
-	65,  // 37: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	58,  // 38: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	58,  // 39: memsidecar.v1.ListMemoryRevisionsRequest.scope:type_name -> memsidecar.v1.Scope
-	72,  // 40: memsidecar.v1.ListMemoryRevisionsResponse.revisions:type_name -> memsidecar.v1.MemoryRevision
-	58,  // 41: memsidecar.v1.RevertMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	65,  // 42: memsidecar.v1.RevertMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	72,  // 43: memsidecar.v1.RevertMemoryResponse.reverted:type_name -> memsidecar.v1.MemoryRevision
-	58,  // 44: memsidecar.v1.ReleaseMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	65,  // 45: memsidecar.v1.ReleaseMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	58,  // 46: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
-	58,  // 47: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
-	73,  // 48: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
-	65,  // 49: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
-	72,  // 50: memsidecar.v1.ExportUserResponse.memory_revision:type_name -> memsidecar.v1.MemoryRevision
-	37,  // 51: memsidecar.v1.ExportUserResponse.consideration:type_name -> memsidecar.v1.ExportedConsideration
-	36,  // 52: memsidecar.v1.ExportUserResponse.session:type_name -> memsidecar.v1.ExportedSession
-	63,  // 53: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
-	74,  // 54: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
-	35,  // 55: memsidecar.v1.ExportUserResponse.digest_finding:type_name -> memsidecar.v1.DigestFinding
-	75,  // 56: memsidecar.v1.ExportUserResponse.result_registry:type_name -> memsidecar.v1.ExportedResultRegistry
-	76,  // 57: memsidecar.v1.ExportUserResponse.result_item:type_name -> memsidecar.v1.ResultItem
-	77,  // 58: memsidecar.v1.ExportUserResponse.result_list:type_name -> memsidecar.v1.ExportedResultList
-	34,  // 59: memsidecar.v1.ExportUserResponse.token_count:type_name -> memsidecar.v1.ExportedTokenCount
-	78,  // 60: memsidecar.v1.DigestFinding.source:type_name -> memsidecar.v1.DigestSource
-	79,  // 61: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
-	80,  // 62: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
-	68,  // 63: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
-	66,  // 64: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
-	58,  // 65: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	65,  // 66: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
-	58,  // 67: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	73,  // 68: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	58,  // 69: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	73,  // 70: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
-	71,  // 71: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
-	73,  // 72: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	58,  // 73: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
-	60,  // 74: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	53,  // 75: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
-	54,  // 76: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
-	57,  // 77: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
-	56,  // 78: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
-	51,  // 79: memsidecar.v1.GetStatusResponse.costs_today:type_name -> memsidecar.v1.Cost
-	50,  // 80: memsidecar.v1.GetStatusResponse.daily_usage:type_name -> memsidecar.v1.DailyUsage
-	51,  // 81: memsidecar.v1.GetStatusResponse.daily_usage_costs:type_name -> memsidecar.v1.Cost
-	52,  // 82: memsidecar.v1.GetStatusResponse.token_budgets:type_name -> memsidecar.v1.TokenBudget
-	49,  // 83: memsidecar.v1.GetStatusResponse.memory_limit:type_name -> memsidecar.v1.MemoryLimit
-	60,  // 84: memsidecar.v1.GetStatusResponse.purge_waiting_since:type_name -> google.protobuf.Timestamp
-	47,  // 85: memsidecar.v1.GetStatusResponse.quotas:type_name -> memsidecar.v1.Quota
-	48,  // 86: memsidecar.v1.GetStatusResponse.process:type_name -> memsidecar.v1.ProcessStatus
-	46,  // 87: memsidecar.v1.GetStatusResponse.queue_total:type_name -> memsidecar.v1.QueueTotal
-	67,  // 88: memsidecar.v1.ProcessStatus.cpu_time:type_name -> google.protobuf.Duration
-	56,  // 89: memsidecar.v1.DailyUsage.usage:type_name -> memsidecar.v1.ModelUsage
-	51,  // 90: memsidecar.v1.DailyUsage.costs:type_name -> memsidecar.v1.Cost
-	60,  // 91: memsidecar.v1.TokenBudget.reset_time:type_name -> google.protobuf.Timestamp
-	1,   // 92: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
-	60,  // 93: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
-	55,  // 94: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
-	67,  // 95: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
-	51,  // 96: memsidecar.v1.ModelUsage.estimated_cost:type_name -> memsidecar.v1.Cost
-	60,  // 97: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
-	2,   // 98: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
-	6,   // 99: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
-	8,   // 100: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
-	10,  // 101: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
-	12,  // 102: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
-	14,  // 103: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
-	16,  // 104: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
-	18,  // 105: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
-	20,  // 106: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
-	22,  // 107: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
-	24,  // 108: memsidecar.v1.MemoryService.ListMemoryRevisions:input_type -> memsidecar.v1.ListMemoryRevisionsRequest
-	26,  // 109: memsidecar.v1.MemoryService.RevertMemory:input_type -> memsidecar.v1.RevertMemoryRequest
-	28,  // 110: memsidecar.v1.MemoryService.ReleaseMemory:input_type -> memsidecar.v1.ReleaseMemoryRequest
-	30,  // 111: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
-	32,  // 112: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
-	38,  // 113: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
-	40,  // 114: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
-	42,  // 115: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
-	44,  // 116: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
-	3,   // 117: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
-	7,   // 118: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
-	9,   // 119: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
-	11,  // 120: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
-	13,  // 121: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
-	15,  // 122: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
-	17,  // 123: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
-	19,  // 124: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
-	21,  // 125: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
-	23,  // 126: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
-	25,  // 127: memsidecar.v1.MemoryService.ListMemoryRevisions:output_type -> memsidecar.v1.ListMemoryRevisionsResponse
-	27,  // 128: memsidecar.v1.MemoryService.RevertMemory:output_type -> memsidecar.v1.RevertMemoryResponse
-	29,  // 129: memsidecar.v1.MemoryService.ReleaseMemory:output_type -> memsidecar.v1.ReleaseMemoryResponse
-	31,  // 130: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
-	33,  // 131: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
-	39,  // 132: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
-	41,  // 133: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
-	43,  // 134: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
-	45,  // 135: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
-	117, // [117:136] is the sub-list for method output_type
-	98,  // [98:117] is the sub-list for method input_type
-	98,  // [98:98] is the sub-list for extension type_name
-	98,  // [98:98] is the sub-list for extension extendee
-	0,   // [0:98] is the sub-list for field type_name
+	6,   // 6: memsidecar.v1.RetrieveResponse.memories:type_name -> memsidecar.v1.RetrievedMemory
+	63,  // 7: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
+	5,   // 8: memsidecar.v1.RetrieveResponse.messages:type_name -> memsidecar.v1.RetrievedMessage
+	64,  // 9: memsidecar.v1.RetrievedMessage.message:type_name -> memsidecar.v1.SessionMessage
+	65,  // 10: memsidecar.v1.RetrievedMessage.parts:type_name -> memsidecar.v1.ScoreParts
+	64,  // 11: memsidecar.v1.RetrievedMessage.before:type_name -> memsidecar.v1.SessionMessage
+	64,  // 12: memsidecar.v1.RetrievedMessage.after:type_name -> memsidecar.v1.SessionMessage
+	66,  // 13: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
+	65,  // 14: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
+	59,  // 15: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
+	67,  // 16: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
+	68,  // 17: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
+	69,  // 18: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
+	1,   // 19: memsidecar.v1.ConsiderMemorizingResponse.not_recorded:type_name -> memsidecar.v1.NotRecorded
+	59,  // 20: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	69,  // 21: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	59,  // 22: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
+	70,  // 23: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
+	69,  // 24: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
+	59,  // 25: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	69,  // 26: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	59,  // 27: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	66,  // 28: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	66,  // 29: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	59,  // 30: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	66,  // 31: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	59,  // 32: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	71,  // 33: memsidecar.v1.ListMemoriesRequest.states:type_name -> memsidecar.v1.MemoryState
+	66,  // 34: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
+	59,  // 35: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	66,  // 36: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	72,  // 37: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
+	66,  // 38: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	59,  // 39: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	59,  // 40: memsidecar.v1.ListMemoryRevisionsRequest.scope:type_name -> memsidecar.v1.Scope
+	73,  // 41: memsidecar.v1.ListMemoryRevisionsResponse.revisions:type_name -> memsidecar.v1.MemoryRevision
+	59,  // 42: memsidecar.v1.RevertMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	66,  // 43: memsidecar.v1.RevertMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	73,  // 44: memsidecar.v1.RevertMemoryResponse.reverted:type_name -> memsidecar.v1.MemoryRevision
+	59,  // 45: memsidecar.v1.ReleaseMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	66,  // 46: memsidecar.v1.ReleaseMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	59,  // 47: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
+	59,  // 48: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
+	74,  // 49: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
+	66,  // 50: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
+	73,  // 51: memsidecar.v1.ExportUserResponse.memory_revision:type_name -> memsidecar.v1.MemoryRevision
+	38,  // 52: memsidecar.v1.ExportUserResponse.consideration:type_name -> memsidecar.v1.ExportedConsideration
+	37,  // 53: memsidecar.v1.ExportUserResponse.session:type_name -> memsidecar.v1.ExportedSession
+	64,  // 54: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
+	75,  // 55: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
+	36,  // 56: memsidecar.v1.ExportUserResponse.digest_finding:type_name -> memsidecar.v1.DigestFinding
+	76,  // 57: memsidecar.v1.ExportUserResponse.result_registry:type_name -> memsidecar.v1.ExportedResultRegistry
+	77,  // 58: memsidecar.v1.ExportUserResponse.result_item:type_name -> memsidecar.v1.ResultItem
+	78,  // 59: memsidecar.v1.ExportUserResponse.result_list:type_name -> memsidecar.v1.ExportedResultList
+	35,  // 60: memsidecar.v1.ExportUserResponse.token_count:type_name -> memsidecar.v1.ExportedTokenCount
+	79,  // 61: memsidecar.v1.DigestFinding.source:type_name -> memsidecar.v1.DigestSource
+	80,  // 62: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
+	81,  // 63: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
+	69,  // 64: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
+	67,  // 65: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
+	59,  // 66: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	66,  // 67: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
+	59,  // 68: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	74,  // 69: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	59,  // 70: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	74,  // 71: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
+	72,  // 72: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
+	74,  // 73: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	59,  // 74: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
+	61,  // 75: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	54,  // 76: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
+	55,  // 77: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
+	58,  // 78: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
+	57,  // 79: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
+	52,  // 80: memsidecar.v1.GetStatusResponse.costs_today:type_name -> memsidecar.v1.Cost
+	51,  // 81: memsidecar.v1.GetStatusResponse.daily_usage:type_name -> memsidecar.v1.DailyUsage
+	52,  // 82: memsidecar.v1.GetStatusResponse.daily_usage_costs:type_name -> memsidecar.v1.Cost
+	53,  // 83: memsidecar.v1.GetStatusResponse.token_budgets:type_name -> memsidecar.v1.TokenBudget
+	50,  // 84: memsidecar.v1.GetStatusResponse.memory_limit:type_name -> memsidecar.v1.MemoryLimit
+	61,  // 85: memsidecar.v1.GetStatusResponse.purge_waiting_since:type_name -> google.protobuf.Timestamp
+	48,  // 86: memsidecar.v1.GetStatusResponse.quotas:type_name -> memsidecar.v1.Quota
+	49,  // 87: memsidecar.v1.GetStatusResponse.process:type_name -> memsidecar.v1.ProcessStatus
+	47,  // 88: memsidecar.v1.GetStatusResponse.queue_total:type_name -> memsidecar.v1.QueueTotal
+	68,  // 89: memsidecar.v1.ProcessStatus.cpu_time:type_name -> google.protobuf.Duration
+	57,  // 90: memsidecar.v1.DailyUsage.usage:type_name -> memsidecar.v1.ModelUsage
+	52,  // 91: memsidecar.v1.DailyUsage.costs:type_name -> memsidecar.v1.Cost
+	61,  // 92: memsidecar.v1.TokenBudget.reset_time:type_name -> google.protobuf.Timestamp
+	2,   // 93: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
+	61,  // 94: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
+	56,  // 95: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
+	68,  // 96: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
+	52,  // 97: memsidecar.v1.ModelUsage.estimated_cost:type_name -> memsidecar.v1.Cost
+	61,  // 98: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
+	3,   // 99: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
+	7,   // 100: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
+	9,   // 101: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
+	11,  // 102: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
+	13,  // 103: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
+	15,  // 104: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
+	17,  // 105: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
+	19,  // 106: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
+	21,  // 107: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
+	23,  // 108: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
+	25,  // 109: memsidecar.v1.MemoryService.ListMemoryRevisions:input_type -> memsidecar.v1.ListMemoryRevisionsRequest
+	27,  // 110: memsidecar.v1.MemoryService.RevertMemory:input_type -> memsidecar.v1.RevertMemoryRequest
+	29,  // 111: memsidecar.v1.MemoryService.ReleaseMemory:input_type -> memsidecar.v1.ReleaseMemoryRequest
+	31,  // 112: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
+	33,  // 113: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
+	39,  // 114: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
+	41,  // 115: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
+	43,  // 116: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
+	45,  // 117: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
+	4,   // 118: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
+	8,   // 119: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
+	10,  // 120: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
+	12,  // 121: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
+	14,  // 122: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
+	16,  // 123: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
+	18,  // 124: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
+	20,  // 125: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
+	22,  // 126: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
+	24,  // 127: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
+	26,  // 128: memsidecar.v1.MemoryService.ListMemoryRevisions:output_type -> memsidecar.v1.ListMemoryRevisionsResponse
+	28,  // 129: memsidecar.v1.MemoryService.RevertMemory:output_type -> memsidecar.v1.RevertMemoryResponse
+	30,  // 130: memsidecar.v1.MemoryService.ReleaseMemory:output_type -> memsidecar.v1.ReleaseMemoryResponse
+	32,  // 131: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
+	34,  // 132: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
+	40,  // 133: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
+	42,  // 134: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
+	44,  // 135: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
+	46,  // 136: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
+	118, // [118:137] is the sub-list for method output_type
+	99,  // [99:118] is the sub-list for method input_type
+	99,  // [99:99] is the sub-list for extension type_name
+	99,  // [99:99] is the sub-list for extension extendee
+	0,   // [0:99] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_memory_service_proto_init() }
@@ -4723,7 +4814,7 @@ func file_memsidecar_v1_memory_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_memsidecar_v1_memory_service_proto_rawDesc), len(file_memsidecar_v1_memory_service_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -174,7 +174,8 @@ type GetContextRequest struct {
 	// At most this many characters (not bytes) of what was said, labels and wording not counted, 1 to 1,000,000. Unset means
 	// the configured number (4,000).
 	MaxChars *int32 `protobuf:"varint,4,opt,name=max_chars,json=maxChars,proto3,oneof" json:"max_chars,omitempty"`
-	// Whether only what was said with the scope's agent counts.
+	// Whether only what was said with the scope's agent counts. Unset, it does when the scope names an agent and no session, so
+	// that two agents of a user do not share a window by accident.
 	Agent AgentFilter `protobuf:"varint,5,opt,name=agent,proto3,enum=memsidecar.v1.AgentFilter" json:"agent,omitempty"`
 	// Whether messages of tools, messages that say nothing but call tools, and what tools were called with and answered, come
 	// along.

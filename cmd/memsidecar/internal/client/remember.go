@@ -15,6 +15,7 @@ type rememberCommand struct {
 	Importance *float64      `placeholder:"X" help:"How much it matters, 0 to 1 (0.5)."`
 	Time       when          `placeholder:"TIME" help:"When the user said it. By default now."`
 	RequestID  string        `placeholder:"ID" help:"Makes the call repeatable: the same id stores once."`
+	New        bool          `help:"Store a new memory also when one says the same."`
 	Consider   bool          `help:"Hand the text over as what the user said: the sidecar decides what of it to remember."`
 	Wait       time.Duration `default:"30s" placeholder:"DURATION" help:"With --consider, how long to wait for the outcome (${default})."`
 
@@ -42,8 +43,8 @@ func (c rememberCommand) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	scope.AgentId, scope.SessionId = c.Agent, c.Session
-	if c.Consider && (c.Kind != "" || c.Importance != nil) {
-		return usage("with --consider the sidecar decides: leave --kind and --importance out")
+	if c.Consider && (c.Kind != "" || c.Importance != nil || c.New) {
+		return usage("with --consider the sidecar decides: leave --kind, --importance and --new out")
 	}
 	text, err := p.text(ctx, c.Text)
 	if err != nil {
@@ -57,7 +58,7 @@ func (c rememberCommand) Run(ctx context.Context, p *Program) error {
 	if c.Consider {
 		return c.consider(ctx, p, conn, scope, text)
 	}
-	resp, err := conn.CreateMemory(ctx, &memsidecarv1.CreateMemoryRequest{Scope: scope, RequestId: c.RequestID, Memory: &memsidecarv1.Memory{
+	resp, err := conn.CreateMemory(ctx, &memsidecarv1.CreateMemoryRequest{Scope: scope, RequestId: c.RequestID, ForceNew: c.New, Memory: &memsidecarv1.Memory{
 		Text: text, Kind: memsidecarv1.MemoryKind(valueOf(memsidecarv1.MemoryKind_value, kindPrefix, c.Kind)),
 		Importance: c.Importance, ObserveTime: c.Time.timestamp(),
 	}})
@@ -66,7 +67,7 @@ func (c rememberCommand) Run(ctx context.Context, p *Program) error {
 	}
 	return c.show(p, resp.GetMemory(), func(s *screen) {
 		outcome := "remembered"
-		if resp.GetMemory().GetMentionCount() > 1 {
+		if resp.GetMerged() {
 			outcome = "known already, said again"
 		}
 		s.say("%s %s\n", s.paint(outcome, green), line(resp.GetMemory().GetId()))
