@@ -44,6 +44,7 @@ func startConversations(p *parts) *conversations {
 		Labels: cfg.Session.Labels, Wordings: cfg.Session.Wordings, Workers: cfg.Queue.Workers,
 		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.log,
 		GiveWay: p.way.Pause, Pulse: p.counts.Loop(loopSessions),
+		Unavailable: p.models.unavailable(partSummary),
 	})
 	c.worker.Start()
 	c.keeper.Start()
@@ -53,6 +54,13 @@ func startConversations(p *parts) *conversations {
 // wake sets going what had stopped because storage or a model was away.
 func (c *conversations) wake() {
 	c.keeper.Wake()
+	c.worker.Wake()
+}
+
+// resume has what was postponed done now: a model recovered.
+func (c *conversations) resume() {
+	c.keeper.Resume()
+	c.worker.Resume()
 	c.worker.Wake()
 }
 
