@@ -46,6 +46,7 @@ func startConversations(p *parts) *conversations {
 		Labels:        cfg.Session.Labels, Wordings: cfg.Session.Wordings, Workers: cfg.Queue.Workers,
 		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.log,
 		GiveWay: p.way.Pause, Pulse: p.counts.Loop(loopSessions), Fallback: p.counts.Extracted,
+		Unavailable: p.models.unavailable(partSummary),
 	})
 	c.worker.Start()
 	c.keeper.Start()
@@ -68,6 +69,13 @@ func (p *parts) shownLists(ctx context.Context, scope memory.Scope, audience mem
 // wake sets going what had stopped because storage or a model was away.
 func (c *conversations) wake() {
 	c.keeper.Wake()
+	c.worker.Wake()
+}
+
+// resume has what was postponed done now: a model recovered.
+func (c *conversations) resume() {
+	c.keeper.Resume()
+	c.worker.Resume()
 	c.worker.Wake()
 }
 

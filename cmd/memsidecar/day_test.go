@@ -45,6 +45,9 @@ type day struct {
 	provider *providertest.Server
 	wire     *wire
 	workers  int
+	settings map[string]string
+	log      syncBuffer
+	stop     func() // the sidecar
 }
 
 // lives counts the bubbles.
@@ -53,7 +56,12 @@ var lives atomic.Int64
 // live runs a test in a bubble. Settings are KEY=VALUE pairs.
 func live(t *testing.T, protocol string, settings map[string]string, run func(d *day)) {
 	t.Helper()
-	dir := t.TempDir()
+	liveIn(t, t.TempDir(), protocol, settings, run)
+}
+
+// liveIn runs a test in a bubble on a data folder that other bubbles may have used. Each bubble begins at the same time.
+func liveIn(t *testing.T, dir, protocol string, settings map[string]string, run func(d *day)) {
+	t.Helper()
 	var calls *pipes // made in the bubble, so that waiting for it counts as waiting there
 	w := &wire{spoken: map[int][]int{}, Transport: &http.Transport{
 		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return calls.DialContext(ctx) },
@@ -61,7 +69,7 @@ func live(t *testing.T, protocol string, settings map[string]string, run func(d 
 	}}
 	before := http.DefaultTransport
 	http.DefaultTransport = w
-	t.Cleanup(func() { http.DefaultTransport = before })
+	defer func() { http.DefaultTransport = before }()
 	key := secret.Value(fmt.Sprint("key of ", t.Name(), " ", lives.Add(1))) // of no bubble before: the SDK's clients are kept, by their key
 	if protocol == "gemini" {
 		// Each of its clients has goroutines that never end, which no bubble allows: it is made before.
@@ -73,42 +81,13 @@ func live(t *testing.T, protocol string, settings map[string]string, run func(d 
 	synctest.Test(t, func(t *testing.T) {
 		calls = listenInMemory()
 		d := &day{T: t, wire: w, provider: providertest.StartOn(t, calls, 768)}
-		flags := map[string]string{"data_dir": dir, "log.level": "error"}
+		d.settings = map[string]string{"data_dir": dir, "log.level": "error"}
 		for _, part := range []string{"embedding", "decision", "summary"} {
-			flags[part+".provider"], flags[part+".endpoint"], flags[part+".api_key"] = protocol, d.provider.URL, key.Reveal()
-			flags[part+".model"] = "model-of-" + part
-		}
-		maps.Copy(flags, settings)
-		loaded, err := config.Load(config.Sources{Flags: flags})
-		if err != nil {
-			t.Fatal(err)
+			d.settings[part+".provider"], d.settings[part+".endpoint"], d.settings[part+".api_key"] = protocol, d.provider.URL, key.Reveal()
+			d.settings[part+".model"] = "model-of-" + part
 		}
 		d.provider.Ignore(idle)
-		d.workers = loaded.Config.Queue.Workers
-		var log syncBuffer
-		listener := bufconn.Listen(pipeSize)
-		sidecar, err := startListening(t.Context(), loaded.Config, nil, func(context.Context, *config.Config) (net.Listener, error) {
-			return listener, nil
-		}, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		conn, err := grpc.NewClient("passthrough:///memsidecar", grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
-		if err != nil {
-			t.Fatal(err)
-		}
-		d.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(conn)
-		defer func() {
-			_ = conn.Close()
-			sidecar.Stop(t.Context())
-			w.CloseIdleConnections()
-			if t.Failed() {
-				t.Logf("the log:\n%.5000s", log.String())
-			}
-		}()
 		arrived := make(chan struct{})
-		defer close(arrived)
 		go func() { // the server waits for whoever wants to know what arrives
 			for {
 				select {
@@ -118,8 +97,45 @@ func live(t *testing.T, protocol string, settings map[string]string, run func(d 
 				}
 			}
 		}()
+		defer close(arrived)
+		d.start(settings)
+		defer func() {
+			d.stop()
+			w.CloseIdleConnections()
+			if t.Failed() {
+				t.Logf("the log:\n%.5000s", d.log.String())
+			}
+		}()
 		run(d)
 	})
+}
+
+// start starts the sidecar, with more settings than before.
+func (d *day) start(settings map[string]string) {
+	d.Helper()
+	maps.Copy(d.settings, settings)
+	loaded, err := config.Load(config.Sources{Flags: d.settings})
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.workers = loaded.Config.Queue.Workers
+	listener := bufconn.Listen(pipeSize)
+	sidecar, err := startListening(d.Context(), loaded.Config, nil, func(context.Context, *config.Config) (net.Listener, error) {
+		return listener, nil
+	}, slog.New(slog.NewTextHandler(&d.log, nil)))
+	if err != nil {
+		d.Fatal(err)
+	}
+	conn, err := grpc.NewClient("passthrough:///memsidecar", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(conn)
+	d.stop = func() {
+		_ = conn.Close()
+		sidecar.Stop(d.Context())
+	}
 }
 
 // wire is the way to the provider: it notes who goes along it.

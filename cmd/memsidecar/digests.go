@@ -104,7 +104,7 @@ func newDigests(p *parts) *digests {
 		Enabled: cfg.Digest.Enabled, Every: cfg.Digest.Interval, MaxTokens: cfg.Digest.MaxTokens, Location: p.location,
 		Templates: cfg.Digest.Templates, Workers: cfg.Queue.Workers,
 		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.log,
-		Pulse: p.counts.Loop(loopDigests),
+		Pulse: p.counts.Loop(loopDigests), Unavailable: p.models.unavailable(p.models.partsOfDigests()...),
 	})
 	if d.files != nil {
 		d.files.Digests = d.keeper

@@ -24,6 +24,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/embed"
 	embedlocal "github.com/memsidecar/memsidecar/internal/embed/local"
 	"github.com/memsidecar/memsidecar/internal/llm"
+	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/metrics"
 	"github.com/memsidecar/memsidecar/internal/provider"
@@ -71,6 +72,8 @@ type models struct {
 	counts   *metrics.Metrics
 	tracer   oteltrace.Tracer
 	breakers map[string]*breaker.Breaker
+	// recovered rings when a model's breaker has closed, and when the models are chosen: what was postponed is due then.
+	recovered loop.Bell
 	// incomplete is called when memories lack vectors of the embedder chosen.
 	incomplete func()
 
@@ -90,12 +93,12 @@ func newModels(p *parts) (*models, error) {
 		cfg: p.cfg, environ: p.environ, redactor: p.redactor, log: p.log, rules: p.rules, step: p.way.Step, records: p.records, vectors: p.store, calls: p.calls,
 		budget: p.meter, counts: p.counts, tracer: span.Tracer(p.tracing),
 		breakers: map[string]*breaker.Breaker{}, chosen: map[string]server.Component{},
-		deciding: decide.NewSwitch(),
+		deciding: decide.NewSwitch(), recovered: loop.NewBell(),
 	}
 	for _, part := range []string{partEmbedding, partDecision, partSummary, partReconcile, partDigest} {
 		m.breakers[part] = breaker.New(breaker.Config{
 			Name: part, FailureThreshold: uint32(p.cfg.Breaker.Failures), OpenFor: p.cfg.Breaker.OpenFor, //nolint:gosec // 1 to 1000
-			IsFailure: provider.IsFailure, Log: p.log,
+			IsFailure: provider.IsFailure, Delay: provider.Delay, Log: p.log, OnChange: m.changed,
 		})
 	}
 	if err := m.check(); err != nil {

@@ -4,20 +4,44 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/retry"
 )
 
-// away says whether a model is away that considerations need, and when it may be asked again. What is done by rules has a
-// breaker that never opens. Embedding is not needed: vectors are made when it is back.
-func (m *models) away() (until time.Time, away bool) {
-	for _, part := range []string{partDecision, partSummary, partReconcile} {
-		b := m.breakers[part]
-		if b.Status().State == breaker.Closed {
-			continue
-		}
-		away = true
-		if next := b.Until(); next.After(until) {
-			until = next
-		}
+// changed is notified of each change of a model's breaker.
+func (m *models) changed(status breaker.Status) {
+	if status.State == breaker.Closed {
+		m.recovered.Ring()
 	}
-	return until, away
+}
+
+// unavailable says whether a model is unavailable that does one of the parts, and when it may be asked again. What is done by rules has a
+// breaker that never opens.
+func (m *models) unavailable(parts ...string) retry.Unavailable {
+	return func() (until time.Time, unavailable bool) {
+		for _, part := range parts {
+			b := m.breakers[part]
+			if b.Status().State == breaker.Closed {
+				continue
+			}
+			unavailable = true
+			if next := b.Until(); next.After(until) {
+				until = next
+			}
+		}
+		return until, unavailable
+	}
+}
+
+// The parts that background work needs. Vectors are made later, so considering needs none.
+func partsOfConsidering() []string { return []string{partDecision, partSummary, partReconcile} }
+
+// partsOfDigests are those of the model that settleDigest chooses.
+func (m *models) partsOfDigests() []string {
+	switch c := m.cfg.Digest; {
+	case c.Provider == ruleBased:
+		return nil
+	case namesModel(c.Provider, c.Model, ruleBased):
+		return []string{partDigest}
+	}
+	return []string{partSummary}
 }

@@ -184,7 +184,8 @@ func (p *parts) startWriting(context.Context) error {
 			Workers: cfg.Queue.Workers, MaxAge: cfg.Queue.MaxAge,
 			BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax,
 			Retention: cfg.Queue.Retention, FailedRetention: cfg.Queue.FailedRetention, Log: p.log,
-			Pulse: p.counts.Loop(loopConsiderations), Ended: p.counts.Considered, Away: p.models.away, GiveWay: p.way.Pause,
+			Pulse: p.counts.Loop(loopConsiderations), Ended: p.counts.Considered, GiveWay: p.way.Pause,
+			Unavailable: p.models.unavailable(partsOfConsidering()...),
 		},
 	})
 	p.storage.OnOpen(func() {
@@ -308,12 +309,15 @@ func (p *parts) serve(ctx context.Context, listener net.Listener) error {
 	})
 	go func() {
 		defer close(settling)
-		p.models.settleEventually(watching, unsettled, again, func() {
-			p.considerer.Wake()
-			p.talks.wake()
-			p.days.keeper.Wake()
-		})
+		p.models.settleEventually(watching, unsettled, again, p.models.recovered.Ring)
 	}()
+	go loop.Run(watching, p.models.recovered, func() (again time.Time) {
+		p.considerer.Resume()
+		p.vectorizer.Resume()
+		p.talks.resume()
+		p.days.keeper.Resume()
+		return again
+	})
 	return nil
 }
 

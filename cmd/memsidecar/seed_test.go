@@ -19,11 +19,11 @@ import (
 // fate is what has become of a consideration that is seeded.
 type fate func(t *testing.T, q *sqlite.Queue, job queue.Job)
 
-// stuck: an attempt failed, and the next one is far away.
+// stuck: an attempt failed, and the next one never comes. What is only postponed would be due when the sidecar starts.
 func stuck(t *testing.T, q *sqlite.Queue, job queue.Job) {
 	t.Helper()
 	now := time.Now()
-	if err := q.Postpone(t.Context(), job.Seq, now.Add(time.Hour), memory.Outcome{Error: "the model is away"}, now); err != nil {
+	if err := q.Postpone(t.Context(), job.Seq, time.Time{}, memory.Outcome{Error: "the model is away"}, now); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -37,6 +37,9 @@ type Config struct {
 	FailureThreshold uint32
 	// OpenFor is how long it refuses calls before it lets one through as a probe.
 	OpenFor time.Duration
+	// Delay is how long a failure asks to be left alone, 0 when it does not say. A failure that asks opens the breaker at once, for
+	// as long as it asks, up to MaxDelay; one that opens it in any case does so for OpenFor at least. Optional.
+	Delay func(error) time.Duration
 	// IsFailure reports whether an error says that the thing behind the breaker is away. Other errors are neither
 	// failures nor successes.
 	IsFailure func(error) bool
@@ -45,10 +48,15 @@ type Config struct {
 	Log      *slog.Logger
 }
 
+// MaxDelay is the longest time for which a breaker stays open because a failure asked for it. Providers ask for a day when a daily
+// quota is used up, and some of them work again after seconds: one call each few minutes finds out.
+const MaxDelay = 2 * time.Minute
+
 // OpenError is the answer while the breaker is open.
 type OpenError struct {
 	Name   string
-	Reason string // the failure that opened it
+	Reason string    // the failure that opened it
+	Until  time.Time // when the next call is let through; zero while a probe is under way
 }
 
 // Error names the breaker and the failure that opened it.
@@ -66,16 +74,19 @@ type Breaker struct {
 	status  Status
 	failure string // the last failure
 	until   time.Time
+	delay   time.Duration // that the last failure asked for, up to MaxDelay
+	row     uint32        // failures in a row, probes included
 }
 
 // New returns a closed breaker.
 func New(config Config) *Breaker {
 	b := &Breaker{config: config, status: Status{State: Closed, Since: time.Now()}}
 	b.cb = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
-		Name:          config.Name,
-		Timeout:       config.OpenFor,
-		ReadyToTrip:   func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= config.FailureThreshold },
-		IsSuccessful:  func(err error) bool { return err == nil },
+		Name: config.Name,
+		// Do refuses calls until the time has come, which differs from one opening to the next.
+		Timeout:       1,
+		ReadyToTrip:   func(gobreaker.Counts) bool { return b.trips() },
+		IsSuccessful:  b.count,
 		IsExcluded:    func(err error) bool { return err != nil && !config.IsFailure(err) },
 		OnStateChange: func(_ string, from, to gobreaker.State) { b.changed(stateOf(from), stateOf(to)) },
 	})
@@ -84,6 +95,9 @@ func New(config Config) *Breaker {
 
 // Do calls fn unless the breaker is open; then it returns an *OpenError without calling it.
 func (b *Breaker) Do(fn func() error) error {
+	if err := b.early(); err != nil {
+		return err
+	}
 	_, err := b.cb.Execute(func() (struct{}, error) {
 		err := fn()
 		if err != nil && b.config.IsFailure(err) {
@@ -96,9 +110,50 @@ func (b *Breaker) Do(fn func() error) error {
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return &OpenError{Name: b.config.Name, Reason: b.failure}
+		return &OpenError{Name: b.config.Name, Reason: b.failure, Until: b.until}
 	}
 	return err
+}
+
+// early refuses a call that comes before the time of the next probe.
+func (b *Breaker) early() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.status.State != Open || !time.Now().Before(b.until) {
+		return nil
+	}
+	return &OpenError{Name: b.config.Name, Reason: b.failure, Until: b.until}
+}
+
+// count notes how a call ended, and reports whether it succeeded. It runs under gobreaker's lock, as trips does right after it.
+func (b *Breaker) count(err error) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.delay = 0
+	if err == nil {
+		b.row = 0
+		return true
+	}
+	b.row++
+	if b.config.Delay != nil {
+		b.delay = min(max(0, b.config.Delay(err)), MaxDelay)
+	}
+	return false
+}
+
+// trips reports whether the last failure opens the breaker.
+func (b *Breaker) trips() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.row >= b.config.FailureThreshold || b.delay > 0
+}
+
+// openFor is how long the breaker stays open after the last failure. The Breaker must be locked.
+func (b *Breaker) openFor() time.Duration {
+	if b.delay > 0 && b.row < b.config.FailureThreshold {
+		return b.delay
+	}
+	return max(b.config.OpenFor, b.delay)
 }
 
 // Status says how the breaker stands.
@@ -126,7 +181,7 @@ func (b *Breaker) changed(from, to State) {
 	}
 	b.until = time.Time{}
 	if to == Open {
-		b.until = now.Add(b.config.OpenFor + 1) // gobreaker lets calls through after its time, and not at it
+		b.until = now.Add(b.openFor() + 1) // after the time, and not at it
 	}
 	if to == Closed {
 		b.failure = ""

@@ -20,6 +20,12 @@ var (
 	errMistake = errors.New("a caller's mistake")
 )
 
+// later is a failure that asks to be left alone for so long.
+type later time.Duration
+
+func (l later) Error() string        { return "come again in " + time.Duration(l).String() }
+func (l later) Is(target error) bool { return target == errAway }
+
 // bench is a breaker in a bubble, with what it told.
 type bench struct {
 	*breaker.Breaker
@@ -35,8 +41,12 @@ func bubble(t *testing.T, threshold uint32, run func(b *bench)) {
 		b.Breaker = breaker.New(breaker.Config{
 			Name: "storage", FailureThreshold: threshold, OpenFor: time.Second,
 			IsFailure: func(err error) bool { return errors.Is(err, errAway) },
-			OnChange:  func(s breaker.Status) { b.changes = append(b.changes, s.State) },
-			Log:       slog.New(slog.NewTextHandler(&b.log, nil)),
+			Delay: func(err error) time.Duration {
+				asked, _ := errors.AsType[later](err)
+				return time.Duration(asked)
+			},
+			OnChange: func(s breaker.Status) { b.changes = append(b.changes, s.State) },
+			Log:      slog.New(slog.NewTextHandler(&b.log, nil)),
 		})
 		run(b)
 	})
@@ -192,5 +202,51 @@ func TestReasonIsTheLatest(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		b.expect(fmt.Errorf("%w and broken", errAway), true)
 		b.is(breaker.Open, "away and broken", opened)
+	})
+}
+
+// TestDelayOpens: a failure that asks for a pause opens the breaker at once and for as long, but not for longer than MaxDelay.
+func TestDelayOpens(t *testing.T) {
+	for asked, want := range map[time.Duration]time.Duration{
+		100 * time.Millisecond: 100 * time.Millisecond, 10 * time.Second: 10 * time.Second,
+		24 * time.Hour: breaker.MaxDelay, 1 << 62: breaker.MaxDelay,
+	} {
+		bubble(t, 3, func(b *bench) {
+			opened := time.Now()
+			b.expect(later(asked), true)
+			b.is(breaker.Open, later(asked).Error(), opened)
+			if until := b.Until().Sub(opened); until < want || until > want+time.Microsecond {
+				b.t.Errorf("asked for %s, open for %s", asked, until)
+			}
+			time.Sleep(want)
+			b.expect(nil, false)
+			var open *breaker.OpenError
+			if err := b.call(nil); !errors.As(err, &open) || !open.Until.Equal(b.Until()) {
+				b.t.Errorf("refused with %v, want the time of the next probe in it", err)
+			}
+			time.Sleep(time.Microsecond)
+			b.expect(nil, true)
+			b.is(breaker.Closed, "", time.Now())
+		})
+	}
+}
+
+// TestShortDelaysInARow: a probe that asks for a short pause gets it, until failures in a row open the breaker for its own time.
+func TestShortDelaysInARow(t *testing.T) {
+	bubble(t, 3, func(b *bench) {
+		for _, want := range []time.Duration{100 * time.Millisecond, 100 * time.Millisecond, time.Second, time.Second} {
+			failed := time.Now()
+			b.expect(later(100*time.Millisecond), true)
+			if open := b.Until().Sub(failed); open < want || open > want+time.Microsecond {
+				b.t.Errorf("open for %s, want %s", open, want)
+			}
+			time.Sleep(want + time.Microsecond)
+		}
+		b.expect(nil, true)
+		b.expect(errAway, true)
+		b.expect(errAway, true)
+		if b.Status().State != breaker.Closed {
+			b.t.Error("failures from before the recovery were counted")
+		}
 	})
 }

@@ -125,6 +125,9 @@ func (c *Considerer) EndWaits() { c.endWaits() }
 // Wake makes the workers look for jobs now, for when storage is back.
 func (c *Considerer) Wake() { c.pool.Wake() }
 
+// Resume makes what is postponed due now: a model that it needs recovered.
+func (c *Considerer) Resume() { c.pool.Resume() }
+
 // Bar keeps jobs that hold the user's words from running until release is called; those that run are cancelled.
 func (c *Considerer) Bar(ctx context.Context, user memory.User) (release func(), err error) {
 	return c.pool.Bar(ctx, user)
@@ -200,7 +203,7 @@ func (c *Considerer) await(ctx context.Context, accepted memory.Consideration, w
 	return c.Queue.Get(ctx, user, accepted.ID, memory.Everything())
 }
 
-// Retry makes a failed consideration pending again.
+// Retry makes a failed consideration pending again, and a pending one due with those of the user that come before it.
 func (c *Considerer) Retry(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Consideration, error) {
 	retried, err := c.Queue.Retry(ctx, user, id, audience, time.Now())
 	if err == nil {

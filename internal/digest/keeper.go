@@ -7,12 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/pulse"
+	"github.com/memsidecar/memsidecar/internal/retry"
 	"github.com/memsidecar/memsidecar/internal/topics"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
@@ -68,6 +67,8 @@ type Options struct {
 	Workers                int
 	BackoffMin, BackoffMax time.Duration
 	Log                    *slog.Logger
+	// Unavailable says whether the model is that digests need. Optional.
+	Unavailable retry.Unavailable
 	// Pulse is told how looking for what is due ended when nothing was, and how each user's digest did. Optional.
 	Pulse pulse.Func
 }
@@ -82,9 +83,12 @@ type Keeper struct {
 	cancel context.CancelFunc
 	loop   sync.WaitGroup
 
+	failures retry.Counts[memory.User]
+
 	mu     sync.Mutex
 	busy   map[memory.User]*turn
-	pauses map[memory.User]*backoff.ExponentialBackOff
+	resume bool      // what is postponed is to be made due
+	dueAt  time.Time // when due times too far away were last looked for
 }
 
 // turn is the right to work on a user's digests.
@@ -100,16 +104,16 @@ const storagePoll = 5 * time.Second
 // leastPause is between two looks at what is due, however soon the next is.
 const leastPause = 10 * time.Millisecond
 
-// maxPauses bounds how many users' failures in a row are kept in mind, of users too who were forgotten meanwhile. Beyond it all
-// begin anew with short pauses.
-const maxPauses = 10_000
+// lookEvery is how often what is due is looked for in any case: the machine's clock may have been set.
+const lookEvery = time.Hour
 
 // NewKeeper returns a Keeper; Start sets its background work going.
 func NewKeeper(parts Parts, options Options) *Keeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Keeper{
 		Parts: parts, options: options, bell: loop.NewBell(), ctx: ctx, cancel: cancel,
-		busy: map[memory.User]*turn{}, pauses: map[memory.User]*backoff.ExponentialBackOff{},
+		busy: map[memory.User]*turn{}, resume: true,
+		failures: retry.Counts[memory.User]{Pauses: retry.Pauses{Min: options.BackoffMin, Max: options.BackoffMax}},
 	}
 }
 
@@ -134,6 +138,38 @@ func (k *Keeper) Stop() {
 // Wake looks for what is due now.
 func (k *Keeper) Wake() { k.bell.Ring() }
 
+// Resume makes what is postponed due now: a model recovered.
+func (k *Keeper) Resume() {
+	k.mu.Lock()
+	k.resume = true
+	k.mu.Unlock()
+	k.Wake()
+}
+
+// makeDue makes digests due that are postponed, if a model recovered or the process has begun; else those that were made due by a clock
+// that was ahead.
+func (k *Keeper) makeDue(now time.Time) error {
+	k.mu.Lock()
+	resume := k.resume
+	if !resume && now.Sub(k.dueAt) < lookEvery {
+		k.mu.Unlock()
+		return nil
+	}
+	k.resume, k.dueAt = false, now
+	k.mu.Unlock()
+	o := Overdue{Now: now, Every: k.options.Every}
+	if !resume {
+		o.Longest = k.failures.Pauses.Longest()
+	}
+	err := k.Store.MakeDue(k.ctx, o)
+	if err != nil {
+		k.mu.Lock()
+		k.resume, k.dueAt = k.resume || resume, time.Time{}
+		k.mu.Unlock()
+	}
+	return err
+}
+
 // run makes what is due until it is stopped.
 func (k *Keeper) run() {
 	loop.Run(k.ctx, k.bell, func() time.Time {
@@ -144,7 +180,17 @@ func (k *Keeper) run() {
 
 // round makes the digests that are due and returns when to look again.
 func (k *Keeper) round() time.Time {
-	due, next, err := k.Store.Due(k.ctx, time.Now(), k.options.Workers)
+	now := time.Now()
+	allowed, wait := k.options.Unavailable.Now(k.options.Workers, 0)
+	if wait > 0 {
+		return now.Add(wait)
+	}
+	err := k.makeDue(now)
+	var due []memory.User
+	var next time.Time
+	if err == nil {
+		due, next, err = k.Store.Due(k.ctx, now, allowed)
+	}
 	if err != nil {
 		if k.ctx.Err() == nil {
 			k.options.Pulse.Beat(err)
@@ -163,8 +209,8 @@ func (k *Keeper) round() time.Time {
 		return time.Now()
 	}
 	k.options.Pulse.Beat(nil)
-	if next.IsZero() {
-		return time.Now().Add(time.Hour)
+	if latest := time.Now().Add(lookEvery); next.IsZero() || next.After(latest) {
+		return latest
 	}
 	return next
 }
@@ -175,13 +221,11 @@ func (k *Keeper) attempt(user memory.User) {
 	switch {
 	case k.ctx.Err() != nil:
 	case err == nil:
-		k.mu.Lock()
-		delete(k.pauses, user)
-		k.mu.Unlock()
+		k.failures.Done(user)
 		k.options.Pulse.Beat(nil)
 	default:
 		k.options.Pulse.Beat(err)
-		pause := k.pause(user, err)
+		pause := k.failures.Failed(user, err)
 		if !errors.Is(err, memory.ErrUnavailable) && !errors.Is(err, context.Canceled) {
 			k.options.Log.Log(k.ctx, memory.PutOffLevel(err), "a digest is put off", "namespace", user.Namespace, "error", err, "for", pause)
 		}
@@ -211,26 +255,6 @@ func (k *Keeper) due(user memory.User) error {
 		rule.Every = 0
 	}
 	return k.Store.Done(ctx, user, rule)
-}
-
-// pause is how long the digest of a user is put off: exponential in the failures in a row, and not shorter than was asked for.
-func (k *Keeper) pause(user memory.User, err error) time.Duration {
-	least := time.Duration(0)
-	if transient, ok := errors.AsType[*memory.TransientError](err); ok {
-		least = transient.RetryAfter
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	b := k.pauses[user]
-	if b == nil && len(k.pauses) >= maxPauses {
-		clear(k.pauses)
-	}
-	if b == nil {
-		b = backoff.NewExponentialBackOff()
-		b.InitialInterval, b.MaxInterval, b.Multiplier = k.options.BackoffMin, k.options.BackoffMax, 2
-		k.pauses[user] = b
-	}
-	return max(least, b.NextBackOff())
 }
 
 // take waits for the turn to work on a user's digests. The context ends when the user is barred.

@@ -42,6 +42,8 @@ type Store interface {
 	Done(ctx context.Context, user memory.User, rule Rule) error
 	// Postpone puts off the digest of a user.
 	Postpone(ctx context.Context, user memory.User, until time.Time) error
+	// MakeDue makes digests due now that are postponed, and those that this clock cannot have made due so late.
+	MakeDue(ctx context.Context, o Overdue) error
 
 	// Forget deletes everything of a user and returns how many findings that were.
 	Forget(ctx context.Context, user memory.User) (int64, error)
@@ -58,6 +60,13 @@ type Rule struct {
 	Now    time.Time
 	Every  int       // so many messages of the user wait; 0 is never
 	DayEnd time.Time // something waits at the end of the user's day
+}
+
+// Overdue says which digests MakeDue makes due.
+type Overdue struct {
+	Now     time.Time
+	Every   int           // as in Rule
+	Longest time.Duration // the longest time for which a digest is postponed; 0 takes all that are
 }
 
 // WaitingQuery says which messages are meant.

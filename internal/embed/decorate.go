@@ -2,12 +2,12 @@ package embed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/retry"
 )
 
 // WithTimeout ends calls that take longer, with a *memory.TransientError. The caller's own deadline stays the context's
@@ -30,7 +30,7 @@ func (e timed) Embed(ctx context.Context, purpose Purpose, texts []string) ([][]
 	return vectors, err
 }
 
-// WithBreaker refuses calls while the breaker is open, with a *memory.TransientError.
+// WithBreaker makes calls through the breaker, as retry.Through does.
 func WithBreaker(inner Embedder, b *breaker.Breaker) Embedder { return broken{inner, b} }
 
 type broken struct {
@@ -39,13 +39,10 @@ type broken struct {
 }
 
 func (e broken) Embed(ctx context.Context, purpose Purpose, texts []string) (vectors [][]float32, err error) {
-	err = e.breaker.Do(func() error {
+	err = retry.Through(e.breaker, func() error {
 		vectors, err = e.Embedder.Embed(ctx, purpose, texts)
 		return err
 	})
-	if open, ok := errors.AsType[*breaker.OpenError](err); ok {
-		return nil, &memory.TransientError{Err: open}
-	}
 	return vectors, err
 }
 

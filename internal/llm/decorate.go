@@ -2,12 +2,12 @@ package llm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/retry"
 )
 
 // WithTimeout ends calls that take longer, with a *memory.TransientError. The caller's own deadline stays the context's
@@ -29,7 +29,7 @@ func (m timed) Generate(ctx context.Context, r Request) (Response, error) {
 	return resp, err
 }
 
-// WithBreaker refuses calls while the breaker is open, with a *memory.TransientError.
+// WithBreaker makes calls through the breaker, as retry.Through does.
 func WithBreaker(inner Model, b *breaker.Breaker) Model { return broken{inner, b} }
 
 type broken struct {
@@ -38,13 +38,10 @@ type broken struct {
 }
 
 func (m broken) Generate(ctx context.Context, r Request) (resp Response, err error) {
-	err = m.breaker.Do(func() error {
+	err = retry.Through(m.breaker, func() error {
 		resp, err = m.Model.Generate(ctx, r)
 		return err
 	})
-	if open, ok := errors.AsType[*breaker.OpenError](err); ok {
-		return resp, &memory.TransientError{Err: open}
-	}
 	return resp, err
 }
 

@@ -92,8 +92,12 @@ func (e *OverloadError) Error() string {
 
 // TransientError is a failure that trying again may cure: a network error, a rate limit, a provider that is down.
 type TransientError struct {
-	Err        error
-	RetryAfter time.Duration // how long the provider asked to wait; 0 when it did not say
+	Err error
+	// RetryAfter is how long the provider asked to wait, for its circuit breaker; 0 when it did not say. What comes through a
+	// breaker has the time until the next call is let through instead.
+	RetryAfter time.Duration
+	// Unavailable: the provider's circuit breaker is not closed. It is no failure of the work, which waits for the breaker.
+	Unavailable bool
 }
 
 // Error is the cause's text.
@@ -101,6 +105,15 @@ func (e *TransientError) Error() string { return e.Err.Error() }
 
 // Unwrap is the cause.
 func (e *TransientError) Unwrap() error { return e.Err }
+
+// Unavailable reports whether an error says that a provider is unavailable for all, and how long its breaker lets no call through.
+func Unavailable(err error) (wait time.Duration, unavailable bool) {
+	var transient *TransientError
+	if errors.As(err, &transient) && transient.Unavailable {
+		return transient.RetryAfter, true
+	}
+	return 0, false
+}
 
 // PutOffLevel is how loudly to log that work is put off because of an error. One that passes by itself has a line of its
 // own where it begins and where it ends, the circuit breaker's; a line for each piece of work that waits for it would be a

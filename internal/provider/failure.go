@@ -18,7 +18,7 @@ import (
 const (
 	// maxMessageRunes is how much of a provider's own words an error repeats.
 	maxMessageRunes = 300
-	// maxRetryAfter bounds what a provider may ask for: a day is as long as any quota's.
+	// maxRetryAfter bounds what is read of what a provider asks for: a day is as long as any quota's. Its breaker has a bound of its own.
 	maxRetryAfter = 24 * time.Hour
 )
 
@@ -128,6 +128,14 @@ func retryAfter(h http.Header) time.Duration {
 func IsFailure(err error) bool {
 	transient, ok := errors.AsType[*memory.TransientError](err)
 	return ok && transient != nil && !errors.Is(err, context.Canceled)
+}
+
+// Delay is how long a failure asks to leave the provider alone, for breakers.
+func Delay(err error) time.Duration {
+	if transient, ok := errors.AsType[*memory.TransientError](err); ok {
+		return transient.RetryAfter
+	}
+	return 0
 }
 
 // Unusable is an answer that came and cannot be used. It does not pass by waiting.

@@ -21,7 +21,7 @@ func TestAway(t *testing.T) {
 		var mu sync.Mutex
 		working, failed, until := true, 0, time.Time{}
 		running, most := 0, 0
-		b.options.Away = func() (time.Time, bool) {
+		b.options.Unavailable = func() (time.Time, bool) {
 			mu.Lock()
 			defer mu.Unlock()
 			return until, !until.IsZero()

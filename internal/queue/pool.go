@@ -11,12 +11,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/memsidecar/memsidecar/internal/giveway"
 	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/pulse"
+	"github.com/memsidecar/memsidecar/internal/retry"
 )
 
 // Handler does a job. It may be called again for a job that it did before: after a crash, or when the result could not
@@ -34,9 +33,8 @@ type Options struct {
 	// Retention is how long what ended is kept, FailedRetention how long what failed; 0 is for ever.
 	Retention, FailedRetention time.Duration
 	Log                        *slog.Logger
-	// Away says whether something is away that every job needs, and until when it is not worth while to ask for it: no job
-	// begins until then, and then one at a time until it is back. Optional; nothing is away without it.
-	Away func() (until time.Time, away bool)
+	// Unavailable says whether something is unavailable that every job needs. Optional.
+	Unavailable retry.Unavailable
 	// Pulse is told of each look for jobs. Optional.
 	Pulse pulse.Func
 	// GiveWay waits for what comes before the background, between the steps of claiming and handling. Optional.
@@ -72,6 +70,9 @@ type Pool struct {
 	mu       sync.Mutex
 	running  map[int64]*runningJob
 	barred   []memory.User                // whose words no job may touch now
+	resume   bool                         // what is postponed is to be made due
+	checked  time.Time                    // when due times too far away were last looked for
+	failures retry.Counts[int64]          // of jobs, by their number
 	watchers map[watchKey][]chan struct{} // closed when the consideration is final
 	recover  bool                         // rows may be marked as running that have no job in this process
 }
@@ -96,7 +97,9 @@ func NewPool(store Store, handler Handler, options Options) *Pool {
 		store: store, handler: handler, options: options,
 		bell: loop.NewBell(), slots: make(chan struct{}, options.Workers), ctx: ctx, cancel: cancel,
 		running: map[int64]*runningJob{}, watchers: map[watchKey][]chan struct{}{},
-		recover: true, // what an earlier process left running
+		recover:  true, // what an earlier process left running
+		resume:   true, // and what it postponed
+		failures: retry.Counts[int64]{Pauses: retry.Pauses{Min: options.BackoffMin, Max: options.BackoffMax}},
 	}
 }
 
@@ -131,6 +134,14 @@ func (p *Pool) Stop(ctx context.Context) {
 
 // Wake makes the pool look for jobs now: one was accepted, or storage is back.
 func (p *Pool) Wake() { p.bell.Ring() }
+
+// Resume makes what is postponed due now, and looks for jobs: what they need is available again.
+func (p *Pool) Resume() {
+	p.mu.Lock()
+	p.resume = true
+	p.mu.Unlock()
+	p.Wake()
+}
 
 // Watch returns a channel that is closed when the user's view of the consideration becomes final in this process. The
 // caller must ask the store after calling Watch, and must call stop.
@@ -215,19 +226,19 @@ func (p *Pool) claim() time.Duration {
 			return p.claimFailed("recovering jobs", err)
 		}
 	}
-	if until, away := p.away(); away {
-		// Jobs that would only be postponed cost two commits and a record each, for as many users as there are, and those
-		// that come too early are put off beyond the moment in which it is back.
-		if pause := time.Until(until); pause > 0 {
-			return pause
-		}
-		free = min(free, 1-len(mine))
+	if err := p.makeDue(); err != nil {
+		return p.claimFailed("making postponed jobs due", err)
 	}
-	if free <= 0 {
+	// Jobs that would only be postponed cost two commits and a record each, for as many users as there are.
+	allowed, wait := p.options.Unavailable.Now(free, len(mine))
+	if wait > 0 {
+		return wait
+	}
+	if allowed <= 0 {
 		return -1 // the end of a job wakes the pool
 	}
 	p.options.GiveWay.Wait(p.ctx)
-	jobs, next, err := p.store.Claim(p.ctx, time.Now(), free)
+	jobs, next, err := p.store.Claim(p.ctx, time.Now(), allowed)
 	if err != nil {
 		return p.claimFailed("claiming jobs", err)
 	}
@@ -235,19 +246,40 @@ func (p *Pool) claim() time.Duration {
 	for _, job := range jobs {
 		p.start(job)
 	}
-	switch {
-	case next.IsZero():
+	if next.IsZero() {
 		return -1
-	default:
-		return max(0, time.Until(next))
 	}
+	// The clock may be set meanwhile, and be ahead now: then the next is no later than it was postponed by at most.
+	return min(max(0, time.Until(next)), p.failures.Pauses.Longest())
 }
 
-func (p *Pool) away() (until time.Time, away bool) {
-	if p.options.Away == nil {
-		return time.Time{}, false
+// checkEvery is how often due times are looked for that are too far away.
+const checkEvery = time.Minute
+
+// makeDue makes jobs due that are postponed, if what they need recovered or the process has begun; else those that are due later than this
+// clock can have postponed them: it was ahead, and has been set.
+func (p *Pool) makeDue() error {
+	now := time.Now()
+	p.mu.Lock()
+	resume := p.resume
+	if !resume && now.Sub(p.checked) < checkEvery {
+		p.mu.Unlock()
+		return nil
 	}
-	return p.options.Away()
+	p.resume, p.checked = false, now
+	p.mu.Unlock()
+	after := now
+	if !resume {
+		after = now.Add(p.failures.Pauses.Longest())
+	}
+	err := p.store.MakeDue(p.ctx, after, now)
+	if err != nil {
+		p.mu.Lock()
+		p.resume = p.resume || resume
+		p.checked = time.Time{}
+		p.mu.Unlock()
+	}
+	return err
 }
 
 // claimFailed returns how long to wait before the store is asked again.
@@ -331,12 +363,15 @@ func (p *Pool) attempt(ctx context.Context, job Job) (final bool, err error) {
 	case errors.Is(err, memory.ErrUnavailable):
 		due = now.Add(storagePoll)
 	case errors.As(err, &transient) && p.options.Postpones(job, err, now):
-		due = now.Add(max(transient.RetryAfter, p.pause(attempts)))
+		due = now.Add(p.failures.Failed(job.Seq, err))
 		// The model's breaker has a line when it opens; one for each dialogue that waits for it would be a flood.
 		log.Debug("consideration postponed", "error", err, "attempts", attempts, "until", due)
 	default:
 		log.Log(ctx, failureLevel(err), "consideration failed", "error", err, "attempts", attempts)
 		state, outcome = memory.StateFailed, memory.Outcome{Error: err.Error()}
+	}
+	if due.IsZero() {
+		p.failures.Done(job.Seq)
 	}
 	if !due.IsZero() {
 		state = memory.StatePending
@@ -369,16 +404,4 @@ func (p *Pool) handle(ctx context.Context, job Job) (state memory.State, outcome
 		}
 	}()
 	return p.handler(ctx, job)
-}
-
-// pause is exponential in the number of attempts, with jitter.
-func (p *Pool) pause(attempts int) time.Duration {
-	b := backoff.NewExponentialBackOff()
-	b.InitialInterval, b.MaxInterval = p.options.BackoffMin, p.options.BackoffMax
-	b.Multiplier = 2
-	pause := b.NextBackOff()
-	for range min(attempts-1, 60) {
-		pause = b.NextBackOff()
-	}
-	return pause
 }

@@ -97,7 +97,10 @@ type Store interface {
 	Postpone(ctx context.Context, seq int64, due time.Time, outcome memory.Outcome, at time.Time) error
 	// Recover makes running jobs pending again, except those named: what is running in this process.
 	Recover(ctx context.Context, except []int64, at time.Time) error
-	// Retry makes a failed consideration pending again; memory.ErrPrecondition when it has not failed.
+	// MakeDue makes what is pending and due later than a time due now.
+	MakeDue(ctx context.Context, after, now time.Time) error
+	// Retry makes a failed consideration pending again. Of a pending one it makes the first of the user's line due; one that runs
+	// stays as it is. memory.ErrPrecondition when it has ended well.
 	Retry(ctx context.Context, user memory.User, id string, audience memory.Audience, at time.Time) (memory.Consideration, error)
 
 	// Get returns a consideration as the user sees it, else memory.ErrNotFound.

@@ -8,12 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/memsidecar/memsidecar/internal/embed"
 	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/pulse"
+	"github.com/memsidecar/memsidecar/internal/retry"
 )
 
 // Options describes a Worker.
@@ -48,6 +47,7 @@ type Worker struct {
 	options  Options
 
 	postings, embeddings loop.Bell  // wake the two tasks
+	recovered            loop.Bell  // ends the pause of embedding
 	indexing, embedding  sync.Mutex // held during a pass of each
 	ctx                  context.Context
 	stop                 context.CancelFunc
@@ -62,7 +62,7 @@ func NewWorker(index Index, embedder embed.Embedder, options Options) *Worker {
 	ctx, stop := context.WithCancel(context.Background())
 	w := &Worker{
 		index: index, embedder: embedder, options: options, ctx: ctx, stop: stop,
-		postings: loop.NewBell(), embeddings: loop.NewBell(),
+		postings: loop.NewBell(), embeddings: loop.NewBell(), recovered: loop.NewBell(),
 	}
 	w.Wake() // there may be something that was left undone
 	return w
@@ -118,10 +118,13 @@ func (w *Worker) Wake() {
 	w.embeddings.Ring()
 }
 
+// Resume ends the pause after a failure: the embedder recovered.
+func (w *Worker) Resume() { w.recovered.Ring() }
+
 // keywords indexes until nothing is left to index.
 func (w *Worker) keywords() {
 	for more := true; more; {
-		if !w.eventually("indexing past messages", func() (err error) {
+		if !w.retry(nil, "indexing past messages", func() (err error) {
 			more, err = w.index.IndexNext(w.ctx)
 			return err
 		}) {
@@ -223,31 +226,23 @@ func (w *Worker) embed(missing []Missing) (vectors []Vector, ok bool) {
 	return vectors, true
 }
 
-// eventually repeats fn with growing pauses until it succeeds; false means that the worker was stopped first.
-func (w *Worker) eventually(what string, fn func() error) bool {
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.MaxInterval = w.options.BackoffMin, w.options.BackoffMax
-	for told := false; ; {
-		err := fn()
-		if w.ctx.Err() != nil {
-			return false
-		}
+// eventually repeats what needs the embedder until it succeeds; false means that the worker was stopped first.
+func (w *Worker) eventually(what string, fn func() error) bool { return w.retry(w.recovered, what, fn) }
+
+func (w *Worker) retry(recovered loop.Bell, what string, fn func() error) bool {
+	logged := false
+	pauses := retry.Pauses{Min: w.options.BackoffMin, Max: w.options.BackoffMax}
+	ok := retry.Until(w.ctx, pauses, recovered, fn, func(err error) {
 		w.options.Pulse.Beat(err)
-		if err == nil {
-			return true
-		}
-		pause := pauses.NextBackOff()
-		var transient *memory.TransientError
-		if errors.As(err, &transient) {
-			pause = max(pause, transient.RetryAfter)
-		}
 		// Outages have lines of their own.
-		if !told && transient == nil && !errors.Is(err, memory.ErrUnavailable) {
+		_, transient := errors.AsType[*memory.TransientError](err)
+		if !logged && !transient && !errors.Is(err, memory.ErrUnavailable) {
 			w.options.Log.Error(what, "error", err) //nolint:sloglint // one of three constants
-			told = true
+			logged = true
 		}
-		if !loop.Sleep(w.ctx, pause) {
-			return false
-		}
+	})
+	if ok {
+		w.options.Pulse.Beat(nil)
 	}
+	return ok
 }

@@ -226,7 +226,7 @@ func TestWorkerEmbedderAway(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		e := newFlaky(t, 64)
-		e.fail(&memory.TransientError{Err: errors.New("503"), RetryAfter: 7 * time.Second})
+		e.fail(&memory.TransientError{Err: errors.New("503"), Unavailable: true, RetryAfter: 7 * time.Second})
 		p := start(t, dir, e)
 		defer p.stop()
 		p.say("ann", append(texts("some", 70), "refused", "later tea")...)

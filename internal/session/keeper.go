@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/google/uuid"
 
 	"github.com/memsidecar/memsidecar/internal/giveway"
@@ -14,6 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/pulse"
 	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/retry"
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
@@ -114,6 +114,8 @@ type Options struct {
 	Log                    *slog.Logger
 	// Fallback is called with the reason whenever Extract summarised instead of the model. Optional.
 	Fallback func(reason string)
+	// Unavailable says whether the model is that summaries need. Optional.
+	Unavailable retry.Unavailable
 	// GiveWay waits for what comes before the background, before each session's work. Optional.
 	GiveWay giveway.Func
 	// Pulse is told how looking for what is due ended when nothing was, and how each session's work did. Optional.
@@ -134,12 +136,15 @@ type Keeper struct {
 	loop   sync.WaitGroup
 	tasks  sync.WaitGroup
 
+	failures retry.Counts[task]
+
 	mu       sync.Mutex
 	running  map[task]context.CancelFunc
 	handled  map[task]time.Time // what was done of what was due then
-	pauses   map[task]*backoff.ExponentialBackOff
-	notUntil time.Time // storage was found down
-	keepAt   time.Time // when what is too old is looked for; the zero time is at once
+	resume   bool               // what is postponed is to be made due
+	dueAt    time.Time          // when due times too far away were last looked for
+	notUntil time.Time          // storage was found down
+	keepAt   time.Time          // when what is too old is looked for; the zero time is at once
 	keeping  bool
 }
 
@@ -150,7 +155,8 @@ func NewKeeper(parts Parts, options Options) *Keeper {
 		Parts: parts, options: options, guard: newGuard(options.FailureMaxRunes, options.FailurePhrases),
 		claims: claims{maxRunes: options.ClaimMaxRunes},
 		bell:   loop.NewBell(), ctx: ctx, cancel: cancel,
-		running: map[task]context.CancelFunc{}, handled: map[task]time.Time{}, pauses: map[task]*backoff.ExponentialBackOff{},
+		running: map[task]context.CancelFunc{}, handled: map[task]time.Time{},
+		resume: true, failures: retry.Counts[task]{Pauses: retry.Pauses{Min: options.BackoffMin, Max: options.BackoffMax}},
 	}
 }
 

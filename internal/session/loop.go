@@ -8,8 +8,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/usage"
@@ -22,8 +20,6 @@ const (
 	leastPause = 10 * time.Millisecond
 	// keepEvery is how often messages that are too old are looked for, and what is not worth another try before.
 	keepEvery = time.Hour
-	// maxPauses is for how many sessions it is known how often their work failed in a row.
-	maxPauses = 10_000
 	// expireStep is how many messages are deleted at once: everybody else's writes wait for it.
 	expireStep = 500
 )
@@ -105,7 +101,10 @@ func (k *Keeper) begin(now time.Time) time.Time {
 	case len(busy) >= k.options.Workers:
 		return next // the end of a task signals
 	}
-	due, more, err := k.Store.Due(k.ctx, now, k.options.Workers)
+	if err := k.makeDue(now); err != nil {
+		return k.down("making due what is postponed", err)
+	}
+	due, more, err := k.due(now, busy)
 	if err != nil {
 		return k.down("looking for what is due", err)
 	}
@@ -198,9 +197,7 @@ func (k *Keeper) attempt(ctx context.Context, t task, d Due) (available bool) {
 	case ctx.Err() != nil: // stopping: it is due at the next start
 		return true
 	case err == nil, errors.Is(err, memory.ErrNotFound): // deleted meanwhile
-		k.mu.Lock()
-		delete(k.pauses, t)
-		k.mu.Unlock()
+		k.failures.Done(t)
 		k.options.Pulse.Beat(nil)
 		return true
 	case errors.Is(err, memory.ErrUnavailable):
@@ -238,34 +235,6 @@ func (k *Keeper) do(ctx context.Context, t task) (err error) {
 		return k.summarize(ctx, t)
 	}
 	return k.Considerer.ConsiderPending(ctx, t.namespace, t.session)
-}
-
-// pause is how long a task that failed is put off: exponential in the failures of it in a row, with jitter, and not shorter
-// than was asked for. What does not pass by waiting is tried again all the same, since an operator may mend it.
-func (k *Keeper) pause(t task, err error) time.Duration {
-	var transient *memory.TransientError
-	var overload *memory.OverloadError
-	var least time.Duration
-	switch {
-	case errors.As(err, &transient):
-		least = transient.RetryAfter
-	case errors.As(err, &overload):
-		least = overload.RetryAfter
-	default:
-		least = keepEvery
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	b := k.pauses[t]
-	if b == nil {
-		if len(k.pauses) >= maxPauses { // sessions that are deleted meanwhile leave theirs behind
-			clear(k.pauses)
-		}
-		b = backoff.NewExponentialBackOff()
-		b.InitialInterval, b.MaxInterval, b.Multiplier = k.options.BackoffMin, k.options.BackoffMax, 2
-		k.pauses[t] = b
-	}
-	return max(least, b.NextBackOff())
 }
 
 // keep completes interrupted deletions and deletes what is too old.

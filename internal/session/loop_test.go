@@ -118,12 +118,13 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestPutOff: what cannot be done now is done later, and less and less often, but not before it was asked to be.
+// TestPutOff: what cannot be done now is done later, and less and less often; not before a full queue asks for it, and whatever a provider
+// asks for, which is a matter of its circuit breaker.
 func TestPutOff(t *testing.T) {
 	bubble(t, func(w *world) {
 		transient := &memory.TransientError{Err: errors.New("rate limit")}
 		w.taker.errors = []error{
-			transient, transient, transient, &memory.TransientError{Err: errors.New("rate limit"), RetryAfter: 5 * time.Minute},
+			transient, transient, transient, &memory.TransientError{Err: errors.New("rate limit"), RetryAfter: 24 * time.Hour},
 			&memory.OverloadError{Limit: "full", RetryAfter: 7 * time.Minute}, errors.New("a bug"), fmt.Errorf("now: %w", memory.ErrUnavailable),
 		}
 		w.restart()
@@ -139,7 +140,7 @@ func TestPutOff(t *testing.T) {
 		if len(calls) != 8 || len(w.taker.words()) != 10 {
 			w.Fatalf("tried %v, considered %q", w.taker.since(start), w.taker.words())
 		}
-		for i, least := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Minute, 7 * time.Minute, time.Hour, 5 * time.Second} {
+		for i, least := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 7 * time.Minute, time.Hour, 5 * time.Second} {
 			if pause := calls[i+1].Sub(calls[i]); pause < least || pause > 4*least+time.Minute {
 				w.Errorf("pause %d is %s, want about %s", i, pause, least)
 			}
@@ -161,12 +162,12 @@ type outage struct {
 	asked atomic.Int64
 }
 
-func (o *outage) Due(ctx context.Context, now time.Time, limit int) ([]session.Due, time.Time, error) {
+func (o *outage) Due(ctx context.Context, now time.Time, limit int, kinds ...session.DueKind) ([]session.Due, time.Time, error) {
 	o.asked.Add(1)
 	if o.down.Load() {
 		return nil, time.Time{}, memory.ErrUnavailable
 	}
-	return o.Store.Due(ctx, now, limit)
+	return o.Store.Due(ctx, now, limit, kinds...)
 }
 
 // TestOutage: the keeper outlives an outage of storage, asks now and then, and at once when it is woken.

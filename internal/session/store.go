@@ -62,11 +62,16 @@ type Store interface {
 	// more was appended since, it stays due.
 	SummaryDone(ctx context.Context, namespace, sessionID string, last int64) error
 
-	// Due returns sessions for which something is to be done, the longest due first, and when the next will be (before now
-	// when there are more than the limit).
-	Due(ctx context.Context, now time.Time, limit int) (due []Due, next time.Time, err error)
+	// Due returns sessions for which something of these kinds is to be done, of any kind when none is named, the longest due first,
+	// and when the next will be (before now when there are more than the limit).
+	Due(ctx context.Context, now time.Time, limit int, kinds ...DueKind) (due []Due, next time.Time, err error)
 	// Postpone puts off what is due.
 	Postpone(ctx context.Context, d Due, until time.Time) error
+	// MakeDue makes summaries due now that are due later than a time.
+	MakeDue(ctx context.Context, after, now time.Time) error
+	// ResetClock makes what is to be considered due now if it is due later than now because of a time that is later than after: the
+	// clock was ahead, and has been set.
+	ResetClock(ctx context.Context, after, now time.Time) error
 
 	// Sessions returns a page of the sessions in which the user takes part, oldest first.
 	Sessions(ctx context.Context, user memory.User, after string, limit int) (sessions []Session, next string, err error)

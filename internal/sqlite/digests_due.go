@@ -58,7 +58,8 @@ func (d *Digests) Done(ctx context.Context, user memory.User, rule digest.Rule) 
 			_, err := tx.Exec(ctx, `DELETE FROM digest_progress WHERE user_row = ?`, userRow)
 			return err
 		}
-		_, err = tx.Exec(ctx, `UPDATE digest_progress SET waiting = ?, due_at = ? WHERE user_row = ?`, people, Micros(dueAt(people, rule)), userRow)
+		_, err = tx.Exec(ctx, `UPDATE digest_progress SET waiting = ?, due_at = ?, postponed = 0 WHERE user_row = ?`,
+			people, Micros(dueAt(people, rule)), userRow)
 		return err
 	})
 }
@@ -81,8 +82,21 @@ func (d *Digests) Postpone(ctx context.Context, user memory.User, until time.Tim
 		if err != nil || userRow == 0 {
 			return err
 		}
-		_, err = tx.Exec(ctx, `UPDATE digest_progress SET due_at = max(due_at, ?) WHERE user_row = ? AND due_at IS NOT NULL`,
+		_, err = tx.Exec(ctx, `UPDATE digest_progress SET due_at = max(due_at, ?), postponed = 1 WHERE user_row = ? AND due_at IS NOT NULL`,
 			Micros(until), userRow)
+		return err
+	})
+}
+
+// longestDay is longer than any day, also one on which clocks are set: no digest is due later.
+const longestDay = 26 * time.Hour
+
+// MakeDue implements digest.Store. It costs what is due later than now.
+func (d *Digests) MakeDue(ctx context.Context, o digest.Overdue) error {
+	return d.db.Write(ctx, func(tx *Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE digest_progress SET due_at = ?1, postponed = 0 WHERE due_at IS NOT NULL AND due_at > ?1
+			AND (due_at > ?2 OR postponed AND due_at > ?3 OR ?4 > 0 AND waiting >= ?4 AND due_at > max(?3, ?5))`,
+			Micros(o.Now), Micros(o.Now.Add(longestDay)), Micros(o.Now.Add(o.Longest)), o.Every, Micros(o.Now.Add(2*answerPatience)))
 		return err
 	})
 }

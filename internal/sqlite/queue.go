@@ -180,8 +180,11 @@ func (s *Queue) Claim(ctx context.Context, now time.Time, limit int) (jobs []que
 		for _, job := range found {
 			job.Consideration.State = memory.StateRunning
 			job.Consideration.Attempts++
+			if job.AcceptedAt.After(now) { // by a clock that was ahead: its age limit begins again
+				job.AcceptedAt = now.Truncate(time.Microsecond).UTC()
+			}
 			_, err := tx.Exec(ctx, `UPDATE considerations SET state = 'running', due_at = NULL, attempts = attempts + 1,
-				updated_at = ? WHERE seq = ?`, Micros(now), job.Seq)
+				accepted_at = min(accepted_at, ?1), updated_at = ?1 WHERE seq = ?2`, Micros(now), job.Seq)
 			if err != nil {
 				return err
 			}
@@ -270,44 +273,6 @@ func (s *Queue) Recover(ctx context.Context, except []int64, at time.Time) error
 		}
 		return nil
 	})
-}
-
-// Retry implements queue.Store.
-func (s *Queue) Retry(ctx context.Context, user memory.User, id string, audience memory.Audience, at time.Time) (c memory.Consideration, err error) {
-	err = s.db.Write(ctx, func(tx *Tx) error {
-		job, err := getJob(ctx, tx, user, id, audience)
-		if err != nil {
-			return err
-		}
-		if job.Consideration.State != memory.StateFailed {
-			return fmt.Errorf("%w: consideration %q is %s; only a failed one can be retried", memory.ErrPrecondition, id,
-				job.Consideration.State)
-		}
-		tx.accepted.stale = true
-		// A line has at most one due job: if another of this user's waits or runs, that one stays the due one, and this
-		// one has its turn by its place in the line.
-		_, err = tx.Exec(ctx, `UPDATE considerations SET state = 'pending', due_at = NULL, attempts = 0, accepted_at = ?1,
-			updated_at = ?1 WHERE seq = ?2`, Micros(at), job.Seq)
-		if err != nil {
-			return err
-		}
-		var busy bool
-		err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM considerations INDEXED BY considerations_line WHERE namespace = ? AND user_id = ?
-			AND state IN ('pending', 'running') AND seq <> ? AND (state = 'running' OR due_at IS NOT NULL))`,
-			user.Namespace, user.ID, job.Seq).Scan(&busy)
-		if err != nil {
-			return err
-		}
-		if !busy {
-			if err := advance(ctx, tx, user, at); err != nil {
-				return err
-			}
-		}
-		job, err = getJob(ctx, tx, user, id, audience)
-		c = job.Consideration
-		return err
-	})
-	return c, err
 }
 
 // Get implements queue.Store.

@@ -9,12 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/memsidecar/memsidecar/internal/embed"
 	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/pulse"
+	"github.com/memsidecar/memsidecar/internal/retry"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
@@ -50,10 +49,11 @@ type Vectorizer struct {
 	store    vectorstore.Backfill
 	options  Options
 
-	bell loop.Bell
-	stop context.CancelFunc
-	ctx  context.Context
-	task sync.WaitGroup
+	bell      loop.Bell
+	recovered loop.Bell
+	stop      context.CancelFunc
+	ctx       context.Context
+	task      sync.WaitGroup
 
 	mu       sync.Mutex
 	progress Progress
@@ -62,7 +62,9 @@ type Vectorizer struct {
 // New returns a Vectorizer; Start sets its background work going.
 func New(embedder embed.Embedder, store vectorstore.Backfill, options Options) *Vectorizer {
 	ctx, stop := context.WithCancel(context.Background())
-	return &Vectorizer{embedder: embedder, store: store, options: options, bell: loop.NewBell(), ctx: ctx, stop: stop}
+	return &Vectorizer{
+		embedder: embedder, store: store, options: options, bell: loop.NewBell(), recovered: loop.NewBell(), ctx: ctx, stop: stop,
+	}
 }
 
 // Start begins the background work, which waits for Wake.
@@ -76,6 +78,9 @@ func (v *Vectorizer) Stop() {
 
 // Wake looks for memories that lack vectors.
 func (v *Vectorizer) Wake() { v.bell.Ring() }
+
+// Resume ends the pause after a failure: the embedder recovered.
+func (v *Vectorizer) Resume() { v.recovered.Ring() }
 
 // Progress says how far the background work is.
 func (v *Vectorizer) Progress() Progress {
@@ -251,29 +256,18 @@ func (v *Vectorizer) dropOthers(fingerprint string) {
 	}
 }
 
-// eventually repeats fn with growing pauses until it succeeds; false means that the Vectorizer was stopped first.
+// eventually repeats fn until it succeeds; false means that the Vectorizer was stopped first.
 func (v *Vectorizer) eventually(fn func() error) bool {
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.MaxInterval = v.options.BackoffMin, v.options.BackoffMax
-	for {
-		err := fn()
-		if v.ctx.Err() != nil {
-			return false
-		}
+	pauses := retry.Pauses{Min: v.options.BackoffMin, Max: v.options.BackoffMax}
+	ok := retry.Until(v.ctx, pauses, v.recovered, fn, func(err error) {
 		v.options.Pulse.Beat(err)
-		if err == nil {
-			v.update(func(p *Progress) { p.Problem = "" })
-			return true
-		}
 		v.update(func(p *Progress) { p.Problem = err.Error() })
-		pause := pauses.NextBackOff()
-		if transient, ok := errors.AsType[*memory.TransientError](err); ok {
-			pause = max(pause, transient.RetryAfter)
-		}
-		if !loop.Sleep(v.ctx, pause) {
-			return false
-		}
+	})
+	if ok {
+		v.options.Pulse.Beat(nil)
+		v.update(func(p *Progress) { p.Problem = "" })
 	}
+	return ok
 }
 
 func (v *Vectorizer) update(change func(*Progress)) {

@@ -144,7 +144,7 @@ func TestEmbedderAway(t *testing.T) {
 		v := start(e, store)
 		defer v.Stop()
 
-		e.fail(&memory.TransientError{Err: errors.New("503"), RetryAfter: 7 * time.Second})
+		e.fail(&memory.TransientError{Err: errors.New("503"), Unavailable: true, RetryAfter: 7 * time.Second})
 		remember(t, v, store, texts(3)...)
 		synctest.Wait()
 		hits, err := store.SearchKeyword(t.Context(), user, "tea", vectorstore.Filter{Audience: memory.Everything()}, 10)
@@ -157,7 +157,7 @@ func TestEmbedderAway(t *testing.T) {
 		calls := e.calls
 		time.Sleep(6 * time.Second)
 		if e.calls != calls {
-			t.Error("asked again before the provider's delay was over")
+			t.Error("asked again while the breaker lets no call through")
 		}
 		e.fail(nil)
 		time.Sleep(time.Minute)

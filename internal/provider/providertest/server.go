@@ -36,6 +36,7 @@ type Fault string
 const (
 	NoFault         Fault = ""
 	RateLimit       Fault = "429 with a delay of RetryDelay"
+	DayLimit        Fault = "429 with a delay of a day"
 	ServerError     Fault = "500"
 	Hang            Fault = "no answer"
 	Reset           Fault = "connection reset"
@@ -223,7 +224,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		panic(http.ErrAbortHandler) // to return would be to answer
-	case RateLimit, SilentRateLimit, ServerError, BadKey, BadRequest:
+	case RateLimit, DayLimit, SilentRateLimit, ServerError, BadKey, BadRequest:
 		refuse(w, gemini, fault)
 		return
 	case Page:
@@ -279,15 +280,15 @@ var (
 )
 
 func refuse(w http.ResponseWriter, gemini bool, fault Fault) {
-	status := map[Fault]int{RateLimit: 429, SilentRateLimit: 429, ServerError: 500, BadKey: 401, BadRequest: 400}[fault]
+	status := map[Fault]int{RateLimit: 429, DayLimit: 429, SilentRateLimit: 429, ServerError: 500, BadKey: 401, BadRequest: 400}[fault]
 	w.Header().Set("Content-Type", "application/json")
 	failure := map[string]any{"code": status, "message": "the provider says " + string(fault), "status": "FAILED"}
-	if fault == RateLimit {
+	if delay, limited := map[Fault]string{RateLimit: RetryDelay, DayLimit: "86400s"}[fault]; limited {
 		if gemini {
 			failure["status"] = "RESOURCE_EXHAUSTED"
-			failure["details"] = []any{map[string]any{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": RetryDelay}}
+			failure["details"] = []any{map[string]any{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay}}
 		} else {
-			w.Header().Set("Retry-After", strings.TrimSuffix(RetryDelay, "s"))
+			w.Header().Set("Retry-After", strings.TrimSuffix(delay, "s"))
 		}
 	}
 	if !gemini {

@@ -41,6 +41,8 @@ func Run(t *testing.T, factory func(t *testing.T) Stores) {
 		{"DueByPause", testDueByPause},
 		{"NotDue", testNotDue},
 		{"Postpone", testPostpone},
+		{"MakeDue", testMakeDue},
+		{"ResetClock", testResetClock},
 		{"Take", testTake},
 		{"TakeInParts", testTakeInParts},
 		{"TakeOnce", testTakeOnce},

@@ -894,7 +894,8 @@ type Consideration struct {
 	Changes []*MemoryChange `protobuf:"bytes,6,rep,name=changes,proto3" json:"changes,omitempty"`
 	// How many times it was attempted.
 	AttemptCount int32 `protobuf:"varint,7,opt,name=attempt_count,json=attemptCount,proto3" json:"attempt_count,omitempty"`
-	// When it will be attempted next, while pending.
+	// When it will be attempted next, while pending: not before, and later while its provider is unavailable. Unset while an earlier one
+	// of the same user is pending.
 	NextAttemptTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=next_attempt_time,json=nextAttemptTime,proto3" json:"next_attempt_time,omitempty"`
 	// How many messages the dialogue has.
 	MessageCount int32 `protobuf:"varint,9,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`

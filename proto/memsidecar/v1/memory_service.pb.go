@@ -954,7 +954,7 @@ func (x *ListConsiderationsResponse) GetNextPageToken() string {
 	return ""
 }
 
-// RetryConsiderationRequest names a failed consideration.
+// RetryConsiderationRequest names a consideration that failed or is pending.
 type RetryConsiderationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whose; user_id is required.
@@ -1009,7 +1009,7 @@ func (x *RetryConsiderationRequest) GetConsiderationId() string {
 	return ""
 }
 
-// RetryConsiderationResponse has the consideration, pending again.
+// RetryConsiderationResponse has the consideration, which is pending or running.
 type RetryConsiderationResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As the scope's user sees it.

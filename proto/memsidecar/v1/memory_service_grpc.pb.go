@@ -62,7 +62,8 @@ type MemoryServiceClient interface {
 	GetConsideration(ctx context.Context, in *GetConsiderationRequest, opts ...grpc.CallOption) (*GetConsiderationResponse, error)
 	// ListConsiderations lists the scope's user's considerations, newest first.
 	ListConsiderations(ctx context.Context, in *ListConsiderationsRequest, opts ...grpc.CallOption) (*ListConsiderationsResponse, error)
-	// RetryConsideration makes a failed consideration pending again. FAILED_PRECONDITION when it has not failed.
+	// RetryConsideration makes a failed consideration pending again, and a pending one due now, with those of the same user that come
+	// before it. One that is running stays as it is. FAILED_PRECONDITION when it is remembered or skipped.
 	RetryConsideration(ctx context.Context, in *RetryConsiderationRequest, opts ...grpc.CallOption) (*RetryConsiderationResponse, error)
 	// CreateMemory stores a statement as it is, without considering it.
 	CreateMemory(ctx context.Context, in *CreateMemoryRequest, opts ...grpc.CallOption) (*CreateMemoryResponse, error)
@@ -330,7 +331,8 @@ type MemoryServiceServer interface {
 	GetConsideration(context.Context, *GetConsiderationRequest) (*GetConsiderationResponse, error)
 	// ListConsiderations lists the scope's user's considerations, newest first.
 	ListConsiderations(context.Context, *ListConsiderationsRequest) (*ListConsiderationsResponse, error)
-	// RetryConsideration makes a failed consideration pending again. FAILED_PRECONDITION when it has not failed.
+	// RetryConsideration makes a failed consideration pending again, and a pending one due now, with those of the same user that come
+	// before it. One that is running stays as it is. FAILED_PRECONDITION when it is remembered or skipped.
 	RetryConsideration(context.Context, *RetryConsiderationRequest) (*RetryConsiderationResponse, error)
 	// CreateMemory stores a statement as it is, without considering it.
 	CreateMemory(context.Context, *CreateMemoryRequest) (*CreateMemoryResponse, error)

@@ -12,7 +12,7 @@ import (
 type considerationsCommands struct {
 	List  considerationsList  `cmd:"" help:"List a user's considerations, newest first."`
 	Get   considerationsGet   `cmd:"" help:"Show what became of one dialogue."`
-	Retry considerationsRetry `cmd:"" help:"Try failed considerations again."`
+	Retry considerationsRetry `cmd:"" help:"Try failed or pending considerations now."`
 }
 
 type considerationsList struct {
@@ -145,13 +145,16 @@ type considerationsRetry struct {
 
 // Help has examples.
 func (considerationsRetry) Help() string {
-	return `Examples:
+	return `A failed one is pending again. A pending one that was postponed is due now, after those of the same user that
+come before it. While the model's provider is unavailable both wait until its circuit breaker lets a call through.
 
-    memsidecar considerations list -u alice --state failed --json | jq -r .id |
+Examples:
+
+    memsidecar considerations list -u alice --state failed,pending --json | jq -r .id |
       xargs memsidecar considerations retry -u alice`
 }
 
-// Run makes one after the other pending again.
+// Run makes one after the other pending again, or due.
 func (c considerationsRetry) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {

@@ -1,0 +1,93 @@
+package queuetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// postpone claims the only job that is due and postpones it.
+func (s *suite) postpone(want string, by time.Duration) {
+	s.Helper()
+	job := s.expect(want)[0]
+	if err := s.store.Postpone(s.Context(), job.Seq, s.now.Add(by), memory.Outcome{Error: "busy"}, s.now); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// testMakeDue: what is due later than a time is due now, of each user the first alone, and nothing else is.
+func testMakeDue(s *suite) {
+	a1, a2 := s.add(direct("ann")), s.add(direct("ann"))
+	s.postpone("ann "+a1, time.Hour)
+	b := s.add(direct("ben"))
+	s.postpone("ben "+b, 10*time.Minute)
+	e := s.add(direct("eve"))
+	running := s.expect("eve " + e)[0]
+	makeDue := func(after time.Duration) {
+		s.Helper()
+		if err := s.store.MakeDue(s.Context(), s.now.Add(after), s.now); err != nil {
+			s.Fatal(err)
+		}
+	}
+	makeDue(time.Hour)
+	s.expect()
+	makeDue(30 * time.Minute)
+	if c := s.get(user("ann"), a1); !c.NextAttemptAt.Equal(s.now) || c.Outcome.Error != "busy" || c.Attempts != 1 {
+		s.Errorf("made due: %+v", c)
+	}
+	first := s.expect("ann " + a1)[0]
+	makeDue(0)
+	second := s.expect("ben " + b)[0]
+	makeDue(-time.Hour)
+	s.expect()
+	s.finish(first, memory.StateRemembered)
+	s.finish(second, memory.StateRemembered)
+	s.finish(running, memory.StateRemembered)
+	s.finish(s.expect("ann " + a2)[0], memory.StateRemembered)
+	makeDue(-time.Hour)
+	s.expect()
+}
+
+// testRetryPending: retrying what is pending makes the first of the user's line due, and begins its age limit again.
+func testRetryPending(s *suite) {
+	a1, a2 := s.add(direct("ann")), s.add(direct("ann"))
+	s.postpone("ann "+a1, 24*time.Hour)
+	b := s.add(direct("ben"))
+	s.postpone("ben "+b, 24*time.Hour)
+	at := s.later(time.Hour)
+	elsewhere := memory.VisibilityChannel.AudienceOf(memory.Channel{Kind: memory.ChannelGroup, ID: "elsewhere"})
+	if _, err := s.store.Retry(s.Context(), user("ann"), a1, elsewhere, at); !errors.Is(err, memory.ErrNotFound) {
+		s.Errorf("retrying from another place: %v", err)
+	}
+	s.expect()
+	c, err := s.store.Retry(s.Context(), user("ann"), a2, memory.Everything(), at)
+	if err != nil || c.ID != a2 || c.State != memory.StatePending {
+		s.Errorf("retried %+v, %v", c, err)
+	}
+	first := s.expect("ann " + a1)[0]
+	if first.Consideration.Attempts != 2 {
+		s.Errorf("the first is %+v", first)
+	}
+	s.finish(first, memory.StateRemembered)
+	second := s.expect("ann " + a2)[0]
+	if !second.AcceptedAt.Equal(at) {
+		s.Errorf("the age limit of the one that was named began at %s, want %s", second.AcceptedAt, at)
+	}
+	s.finish(second, memory.StateRemembered)
+	s.expect() // ben's waits on
+}
+
+// testAcceptedByAnotherClock: what was accepted by a clock that was ahead is as old as its first attempt.
+func testAcceptedByAnotherClock(s *suite) {
+	id := s.add(direct("ann"))
+	accepted := s.now
+	s.now = accepted.Add(-365 * 24 * time.Hour)
+	if err := s.store.MakeDue(s.Context(), s.now.Add(time.Hour), s.now); err != nil {
+		s.Fatal(err)
+	}
+	now := s.now
+	if job := s.expect("ann " + id)[0]; !job.AcceptedAt.Equal(now) {
+		s.Errorf("accepted at %s by a clock that says %s", job.AcceptedAt, now)
+	}
+}

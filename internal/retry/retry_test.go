@@ -1,0 +1,163 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/loop"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/retry"
+)
+
+// delayOf and passes are what a provider's package says of its errors.
+func delayOf(err error) time.Duration {
+	transient, _ := errors.AsType[*memory.TransientError](err)
+	return transient.RetryAfter
+}
+
+func passes(err error) bool {
+	_, ok := errors.AsType[*memory.TransientError](err)
+	return ok
+}
+
+var errLimit = &memory.TransientError{Err: errors.New("HTTP 429"), RetryAfter: 24 * time.Hour}
+
+// TestWorkWaitsForTheBreaker: work that meets a provider's delay of a day is tried again when the breaker lets a call through, goes on at
+// once when another call has closed it, and does not wait longer for having failed often.
+func TestWorkWaitsForTheBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recovered := loop.NewBell()
+		b := breaker.New(breaker.Config{
+			Name: "embedding", FailureThreshold: 5, OpenFor: 30 * time.Second, IsFailure: passes, Delay: delayOf, Log: slog.New(slog.DiscardHandler),
+			OnChange: func(s breaker.Status) {
+				if s.State == breaker.Closed {
+					recovered.Ring()
+				}
+			},
+		})
+		began, works := time.Now(), false
+		call := func() error {
+			if !works {
+				return errLimit
+			}
+			return nil
+		}
+		var at []time.Duration
+		done := make(chan bool, 1)
+		go func() {
+			done <- retry.Until(t.Context(), retry.Pauses{Min: time.Second, Max: time.Hour}, recovered,
+				func() error { return retry.Through(b, call) }, func(err error) {
+					if wait, unavailable := memory.Unavailable(err); !unavailable || wait > breaker.MaxDelay+1 {
+						t.Errorf("%v: wait for %s, unavailable %t", err, wait, unavailable)
+					}
+					at = append(at, time.Since(began).Round(time.Second))
+				})
+		}()
+		time.Sleep(7 * time.Minute)
+		if want := []time.Duration{0, 2 * time.Minute, 4 * time.Minute, 6 * time.Minute}; !slices.Equal(at, want) {
+			t.Errorf("tried after %v, want %v", at, want)
+		}
+		works = true
+		time.Sleep(time.Minute + time.Second) // to the next probe, which another caller makes
+		_ = retry.Through(b, call)
+		synctest.Wait()
+		if ok := <-done; !ok {
+			t.Error("the work did not succeed")
+		}
+		if took := time.Since(began); took > 8*time.Minute+2*time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
+
+// TestThroughLeavesOthersAlone: what is no failure of the provider comes through as it is, and a failure that does not open the breaker
+// says nothing of an unavailable provider.
+func TestThroughLeavesOthersAlone(t *testing.T) {
+	b := breaker.New(breaker.Config{
+		Name: "x", FailureThreshold: 2, OpenFor: time.Minute, IsFailure: passes, Delay: delayOf, Log: slog.New(slog.DiscardHandler),
+	})
+	refused := &memory.RefusedError{Err: errors.New("HTTP 400")}
+	if err := retry.Through(b, func() error { return refused }); !errors.Is(err, error(refused)) || passes(err) {
+		t.Errorf("refused: %v", err)
+	}
+	if err := retry.Through(b, func() error { return nil }); err != nil {
+		t.Error(err)
+	}
+	once := &memory.TransientError{Err: errors.New("HTTP 500")}
+	err := retry.Through(b, func() error { return once })
+	if _, unavailable := memory.Unavailable(err); unavailable || !errors.Is(err, error(once)) || err.Error() != "HTTP 500" {
+		t.Errorf("a single failure: %v", err)
+	}
+	err = retry.Through(b, func() error { return once })
+	if _, unavailable := memory.Unavailable(err); !unavailable {
+		t.Errorf("the failure that opened the breaker: %v", err)
+	}
+}
+
+// TestCounts: pauses grow with the failures of the work itself, and not with those of a provider that is unavailable.
+func TestCounts(t *testing.T) {
+	c := retry.Counts[string]{Pauses: retry.Pauses{Min: time.Second, Max: time.Minute}}
+	own, away := errors.New("own"), &memory.TransientError{Err: errors.New("away"), Unavailable: true, RetryAfter: time.Hour}
+	about := func(got, want time.Duration) {
+		t.Helper()
+		if got < want/2 || got > want+want/2 || got > c.Pauses.Longest() {
+			t.Errorf("pause of %s, want about %s", got, want)
+		}
+	}
+	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+		for range 3 {
+			about(c.Failed("a", away), time.Second)
+		}
+		about(c.Failed("a", own), want*time.Second)
+	}
+	about(c.Failed("b", own), time.Second)
+	c.Done("a")
+	about(c.Failed("a", own), time.Second)
+}
+
+// TestUnavailable: while a provider is unavailable nothing begins until its breaker lets a call through, and then one piece at a time.
+func TestUnavailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var until time.Time
+		away := true
+		u := retry.Unavailable(func() (time.Time, bool) { return until, away })
+		check := func(wanted, running, allowed int, wait time.Duration) {
+			t.Helper()
+			if a, w := u.Now(wanted, running); a != allowed || w != wait {
+				t.Errorf("allowed %d after %s, want %d after %s", a, w, allowed, wait)
+			}
+		}
+		until = time.Now().Add(time.Minute)
+		check(8, 0, 0, time.Minute)
+		time.Sleep(2 * time.Minute)
+		check(8, 0, 1, 0)
+		check(8, 1, 0, 0)
+		until = time.Time{} // a probe is under way
+		check(8, 1, 0, 0)
+		away = false
+		check(8, 1, 8, 0)
+		u = nil
+		check(8, 1, 8, 0)
+	})
+}
+
+// TestUntilEndsWithItsContext: a pause does not outlast the context.
+func TestUntilEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		if retry.Until(ctx, retry.Pauses{Min: time.Hour, Max: time.Hour}, nil, func() error { return errLimit }, func(error) {}) {
+			t.Error("it succeeded")
+		}
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("it took %s", took)
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// When the background work on a session is done.
+
+// Resume has what is postponed done now: the model recovered that summaries need.
+func (k *Keeper) Resume() {
+	k.mu.Lock()
+	k.resume = true
+	k.mu.Unlock()
+	k.signal()
+}
+
+// makeDue makes summaries due that are postponed, if the model recovered or the process has begun; else what was made due by a clock that
+// was ahead.
+func (k *Keeper) makeDue(now time.Time) error {
+	k.mu.Lock()
+	resume := k.resume
+	if !resume && now.Sub(k.dueAt) < keepEvery {
+		k.mu.Unlock()
+		return nil
+	}
+	k.resume, k.dueAt = false, now
+	k.mu.Unlock()
+	after := now.Add(keepEvery + k.failures.Pauses.Longest())
+	err := k.Store.ResetClock(k.ctx, after, now)
+	if err == nil && resume {
+		after = now
+	}
+	if err == nil {
+		err = k.Store.MakeDue(k.ctx, after, now)
+	}
+	if err != nil {
+		k.mu.Lock()
+		k.resume, k.dueAt = k.resume || resume, time.Time{}
+		k.mu.Unlock()
+	}
+	return err
+}
+
+// due lists what is due and can be done: summaries only while their model is available, and one to find out whether it recovered.
+func (k *Keeper) due(now time.Time, busy map[task]context.CancelFunc) (due []Due, next time.Time, err error) {
+	summaries := 0
+	for t := range busy {
+		if t.kind == DueSummarize {
+			summaries++
+		}
+	}
+	allowed, wait := k.options.Unavailable.Now(k.options.Workers, summaries)
+	if allowed == k.options.Workers {
+		return k.Store.Due(k.ctx, now, k.options.Workers)
+	}
+	due, next, err = k.Store.Due(k.ctx, now, k.options.Workers, DueConsider)
+	if err != nil {
+		return nil, next, err
+	}
+	if wait > 0 {
+		return due, soonest(next, now.Add(wait)), nil
+	}
+	if allowed == 0 {
+		return due, next, nil // the end of the summary signals
+	}
+	probe, more, err := k.Store.Due(k.ctx, now, allowed, DueSummarize)
+	if more.Before(now) {
+		more = time.Time{} // what is due beside the probe waits for its end
+	}
+	return append(probe, due...), soonest(next, more), err
+}
+
+// soonest is the earlier one of two times of which either may be zero.
+func soonest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// pause is how long a task that failed is postponed: it grows with failures in a row, and is no shorter than a full queue asks for. What
+// does not pass by waiting is tried again all the same, since an operator may mend it.
+func (k *Keeper) pause(t task, err error) time.Duration {
+	_, transient := errors.AsType[*memory.TransientError](err)
+	overload, full := errors.AsType[*memory.OverloadError](err)
+	var least time.Duration
+	switch {
+	case full:
+		least = overload.RetryAfter
+	case !transient:
+		least = keepEvery
+	}
+	return max(least, k.failures.Failed(t, err))
+}

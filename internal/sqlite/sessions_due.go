@@ -1,0 +1,79 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/session"
+)
+
+// When something is to be done for a session.
+
+// Due implements session.Store.
+func (s *Sessions) Due(
+	ctx context.Context, now time.Time, limit int, kinds ...session.DueKind,
+) (due []session.Due, next time.Time, err error) {
+	considers := len(kinds) == 0 || slices.Contains(kinds, session.DueConsider)
+	summarizes := len(kinds) == 0 || slices.Contains(kinds, session.DueSummarize)
+	err = s.db.Read(ctx, func(q Querier) error {
+		rows, err := q.Query(ctx, `SELECT namespace, id, kind, at FROM (
+			SELECT namespace, id, 'consider' AS kind, consider_at AS at FROM (SELECT * FROM sessions
+				WHERE consider_at IS NOT NULL AND ?2 ORDER BY consider_at LIMIT ?1)
+			UNION ALL SELECT namespace, id, 'summarize', summarize_at FROM (SELECT * FROM sessions
+				WHERE summarize_at IS NOT NULL AND ?3 ORDER BY summarize_at LIMIT ?1)) ORDER BY at LIMIT ?1`, limit+1, considers, summarizes)
+		if err != nil {
+			return err
+		}
+		all, err := collect(rows, func(scan func(...any) error) (d session.Due, err error) {
+			var at sql.NullInt64
+			err = scan(&d.Namespace, &d.SessionID, &d.Kind, &at)
+			d.At = Time(at)
+			return d, err
+		})
+		due, next = nil, time.Time{}
+		for _, d := range all {
+			if len(due) == limit || d.At.After(now) {
+				next = d.At
+				break
+			}
+			due = append(due, d)
+		}
+		return err
+	})
+	return due, next, err
+}
+
+// Postpone implements session.Store.
+func (s *Sessions) Postpone(ctx context.Context, d session.Due, until time.Time) error {
+	return s.db.Write(ctx, func(tx *Tx) error {
+		query := `UPDATE sessions SET consider_at = max(consider_at, ?1), consider_after = ?1
+			WHERE namespace = ?2 AND id = ?3 AND consider_at IS NOT NULL`
+		if d.Kind == session.DueSummarize {
+			query = `UPDATE sessions SET summarize_at = max(summarize_at, ?1) WHERE namespace = ?2 AND id = ?3
+				AND summarize_at IS NOT NULL`
+		}
+		_, err := tx.Exec(ctx, query, Micros(until), d.Namespace, d.SessionID)
+		return err
+	})
+}
+
+// MakeDue implements session.Store. A summary is due when it is needed, so that one that is due later was postponed.
+func (s *Sessions) MakeDue(ctx context.Context, after, now time.Time) error {
+	return s.db.Write(ctx, func(tx *Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE sessions SET summarize_at = ?2 WHERE summarize_at IS NOT NULL AND summarize_at > ?1`,
+			Micros(after), Micros(now))
+		return err
+	})
+}
+
+// ResetClock implements session.Store. What waits for the end of a pause in a session is due by when that was active; what is postponed, by
+// consider_after.
+func (s *Sessions) ResetClock(ctx context.Context, after, now time.Time) error {
+	return s.db.Write(ctx, func(tx *Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE sessions SET consider_at = ?2, consider_after = NULL, active_at = min(active_at, ?2)
+			WHERE consider_at IS NOT NULL AND consider_at > ?2 AND (active_at > ?1 OR consider_after > ?1)`, Micros(after), Micros(now))
+		return err
+	})
+}
