@@ -193,7 +193,7 @@ type History struct {
 // Redact is which secrets are taken out of what is derived from dialogues, and of what remote models are given.
 type Redact struct {
 	Enabled bool          `koanf:"enabled" doc:"whether markers take the place of secrets in memories, summaries, digests, topics, traces, and what remote models are given"`
-	Kinds   []redact.Kind `koanf:"kinds" doc:"secrets that are looked for: api_key, card_number, identity_number, password, private_key, token"`
+	Kinds   []redact.Kind `koanf:"kinds" doc:"secrets that are looked for: account_number, api_key, card_number, identity_number, password, private_key, token"`
 }
 
 // Redactor takes the secrets out; nil when it is switched off. The configuration is valid.
