@@ -64,7 +64,8 @@ type MemoryServiceClient interface {
 	ListConsiderations(ctx context.Context, in *ListConsiderationsRequest, opts ...grpc.CallOption) (*ListConsiderationsResponse, error)
 	// RetryConsideration makes a failed consideration pending again. FAILED_PRECONDITION when it has not failed.
 	RetryConsideration(ctx context.Context, in *RetryConsiderationRequest, opts ...grpc.CallOption) (*RetryConsiderationResponse, error)
-	// CreateMemory stores a statement as it is, without considering it.
+	// CreateMemory stores a statement as it is, without considering it. Markers take the place of secrets in it, unless
+	// redact.direct_writes is off; INVALID_ARGUMENT when it held nothing else.
 	CreateMemory(ctx context.Context, in *CreateMemoryRequest, opts ...grpc.CallOption) (*CreateMemoryResponse, error)
 	// GetMemory returns one memory.
 	GetMemory(ctx context.Context, in *GetMemoryRequest, opts ...grpc.CallOption) (*GetMemoryResponse, error)
@@ -332,7 +333,8 @@ type MemoryServiceServer interface {
 	ListConsiderations(context.Context, *ListConsiderationsRequest) (*ListConsiderationsResponse, error)
 	// RetryConsideration makes a failed consideration pending again. FAILED_PRECONDITION when it has not failed.
 	RetryConsideration(context.Context, *RetryConsiderationRequest) (*RetryConsiderationResponse, error)
-	// CreateMemory stores a statement as it is, without considering it.
+	// CreateMemory stores a statement as it is, without considering it. Markers take the place of secrets in it, unless
+	// redact.direct_writes is off; INVALID_ARGUMENT when it held nothing else.
 	CreateMemory(context.Context, *CreateMemoryRequest) (*CreateMemoryResponse, error)
 	// GetMemory returns one memory.
 	GetMemory(context.Context, *GetMemoryRequest) (*GetMemoryResponse, error)
