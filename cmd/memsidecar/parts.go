@@ -258,8 +258,8 @@ func (p *parts) makeServer(context.Context) error {
 		Version: version(), TLS: p.entrance.config(), MaxRequestBytes: cfg.MaxRequestBytes, Visibility: cfg.Policy(), OwnAgent: cfg.Retrieval.Agent == "this",
 		RecordConsidered: cfg.Session.RecordConsidered, Window: window(p.cfg), TopK: cfg.Retrieval.TopK, MaxPerUser: cfg.Memories.MaxPerUser, MinScore: cfg.Retrieval.MinScore,
 		MaxPending: int64(cfg.Queue.MaxPending), MaxPendingBytes: int64(cfg.Queue.MaxPendingBytes),
-		MaxContextChars: cfg.Retrieval.MaxContextChars, NotebookEntries: cfg.Notebook.MaxEntries, RedactHistory: historyRedactor(p.cfg, p.redactor), Log: p.log,
-		Answered: p.counts.Call, Tracing: p.tracing,
+		MaxContextChars: cfg.Retrieval.MaxContextChars, NotebookEntries: cfg.Notebook.MaxEntries, RedactHistory: historyRedactor(p.cfg, p.redactor),
+		RedactWrites: writesRedactor(p.cfg, p.redactor), Log: p.log, Answered: p.counts.Call, Tracing: p.tracing,
 	})
 	return nil
 }

@@ -63,6 +63,14 @@ func (r redactedSource) Messages(ctx context.Context, q topics.Query) (messages 
 	return messages, truncated, err
 }
 
+// writesRedactor takes secrets out of memories that callers write themselves; nil when these are stored as they were sent.
+func writesRedactor(cfg config.Config, redactor *redact.Redactor) *redact.Redactor {
+	if !cfg.Redact.DirectWrites {
+		return nil
+	}
+	return redactor
+}
+
 // historyRedactor takes secrets out of messages before they are stored; nil when they are stored as they were sent.
 func historyRedactor(cfg config.Config, redactor *redact.Redactor) *redact.Redactor {
 	if !cfg.History.Redact {

@@ -194,7 +194,9 @@ type History struct {
 // Redact is which secrets are taken out of what is derived from dialogues, and of what remote models are given.
 type Redact struct {
 	Enabled bool          `koanf:"enabled" doc:"whether markers take the place of secrets in memories, summaries, digests, topics, traces, and what remote models are given"`
-	Kinds   []redact.Kind `koanf:"kinds" doc:"secrets that are looked for: api_key, card_number, identity_number, password, private_key, token"`
+	Kinds   []redact.Kind `koanf:"kinds" doc:"secrets that are looked for: account_number, api_key, card_number, identity_number, password, private_key, token"`
+	// DirectWrites is whether callers' own writes are redacted as well.
+	DirectWrites bool `koanf:"direct_writes" doc:"whether secrets are also taken out of what CreateMemory, UpdateMemory, ImportMemories and the MCP tool remember write; otherwise these store what was sent"`
 }
 
 // Redactor takes the secrets out; nil when it is switched off. The configuration is valid.
@@ -360,7 +362,7 @@ func defaults(dataDir string) Config {
 			Labels: map[string]string{}, Wordings: session.DefaultWordings(),
 		},
 		History: History{Vectors: 1000},
-		Redact:  Redact{Enabled: true, Kinds: slices.Sorted(slices.Values(redact.Kinds()))},
+		Redact:  Redact{Enabled: true, DirectWrites: true, Kinds: slices.Sorted(slices.Values(redact.Kinds()))},
 		Digest: Digest{
 			Enabled: true, Interval: 10, Provider: "auto", MaxTokens: 4000, Generation: model.Generation, Timeout: model.Timeout,
 			Templates: digest.DefaultTemplates(),

@@ -295,6 +295,12 @@ func (c *Considerer) decide(ctx context.Context, job queue.Job, location *time.L
 	if over != nil && decided == nil {
 		p.Reason += "; summarised by rules: " + over.Error()
 	}
+	if n := len(p.Statements); n > 0 {
+		if p.Statements = withoutBare(p.Statements); len(p.Statements) == 0 {
+			p.Reason += "; but nothing is left of it without its secrets"
+			return p, nil
+		}
+	}
 	if err := c.examine(ctx, t, &p, over); err != nil {
 		return plan{}, fmt.Errorf("comparing with what is remembered: %w", err)
 	}

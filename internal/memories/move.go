@@ -277,6 +277,12 @@ func (i *Importer) Add(ctx context.Context, m memory.Memory, wrong memory.Violat
 	return nil
 }
 
+// Skip passes over a memory that is not to be stored.
+func (i *Importer) Skip() {
+	i.taken++
+	i.Skipped++
+}
+
 // complete fills in what the memory lacks and checks the rest.
 func (i *Importer) complete(m *memory.Memory, position string, v memory.Violations) error {
 	now := time.Now()

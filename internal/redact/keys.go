@@ -3,7 +3,6 @@ package redact
 import (
 	"regexp"
 	"strings"
-	"unicode"
 )
 
 // issued are keys that say by themselves whose they are. Providers publish these prefixes so that they can be found; the
@@ -47,18 +46,12 @@ var issued = []struct {
 	{[]string{"key-"}, key(`key-[a-f0-9]{32}`)},   // Mailgun
 	{[]string{"xkeysib-"}, key(`xkeysib-[a-f0-9]{40,}[A-Za-z0-9-]*`)},
 	{[]string{"pscale_"}, key(`pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.=-]{30,}`)},
+	{[]string{"NRAK-"}, key(`NRAK-[A-Z0-9a-z]{27}`)}, // New Relic
 	{[]string{"nfp_"}, key(`nfp_[A-Za-z0-9]{30,}`)},
 }
 
 // key is the pattern of a key that no letter, digit or underscore precedes.
 func key(pattern string) *regexp.Regexp { return regexp.MustCompile(`\b` + pattern) }
-
-// announced are keys that only the words before them tell from other names and hashes.
-var announced = regexp.MustCompile(`(?i)(?:\b(?:api|access|secret|auth|client|app|bot|license|licence|encryption|signing)[ _-]?(?:access[ _-]?|api[ _-]?|secret[ _-]?)?(?:key|token|secret)|密[钥鑰匙]|秘[钥鑰]|令牌|\b(?:key|token|secret)(?:是|为))` +
-	`["'”]?\s*(?:is now|is|was|是|为|=|:|：|＝)+\s*["'“「]?([A-Za-z0-9_\-./+=]{16,})`)
-
-// keyWords are those of which announced has one.
-var keyWords = []string{"key", "token", "secret", "密", "秘", "令牌"}
 
 // shortestKey is how many ASCII characters without a blank every key has, and hardly anything that people say.
 const shortestKey = 16
@@ -84,18 +77,9 @@ func apiKeys(text string) (found []span) {
 			continue
 		}
 		for _, at := range i.pattern.FindAllStringIndex(text, -1) {
-			if mixed(text[at[0]:at[1]]) {
-				found = append(found, span{at[0], at[1], APIKey})
+			if opaque(text[at[0]:at[1]]) {
+				found = append(found, span{start: at[0], end: at[1], kind: APIKey})
 			}
-		}
-	}
-	if !containsAny(strings.ToLower(text), keyWords) {
-		return found
-	}
-	for _, at := range announced.FindAllStringSubmatchIndex(text, -1) {
-		value := strings.TrimRight(text[at[2]:at[3]], "./")
-		if mixed(value) && !strings.HasPrefix(value, "http") {
-			found = append(found, span{at[2], at[2] + len(value), APIKey})
 		}
 	}
 	return found
@@ -106,22 +90,22 @@ var (
 	bearer   = regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9_\-.~+/]{16,}=*)`)
 )
 
-func tokens(text string) (found []span) {
+func tokens(text, lower string) (found []span) {
 	if !hasRun(text, shortestKey) {
 		return nil
 	}
 	if strings.Contains(text, "eyJ") {
 		for _, at := range webToken.FindAllStringIndex(text, -1) {
-			found = append(found, span{at[0], at[1], Token})
+			found = append(found, span{start: at[0], end: at[1], kind: Token})
 		}
 	}
-	if !containsAny(strings.ToLower(text), []string{"bearer", "basic"}) {
+	if !containsAny(lower, []string{"bearer", "basic"}) {
 		return found
 	}
 	for _, at := range bearer.FindAllStringSubmatchIndex(text, -1) {
 		value := strings.TrimRight(text[at[2]:at[3]], ".")
-		if mixed(value) {
-			found = append(found, span{at[2], at[2] + len(value), Token})
+		if opaque(value) {
+			found = append(found, span{start: at[2], end: at[2] + len(value), kind: Token})
 		}
 	}
 	return found
@@ -131,7 +115,7 @@ var (
 	pemBegin = regexp.MustCompile(`-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----`)
 	pemEnd   = regexp.MustCompile(`^-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----`)
 	// A block that was cut off is one all the same. In JSON the line breaks are written \n.
-	pemRest = regexp.MustCompile(`^[A-Za-z0-9+/=\s\\:,.-]*`)
+	pemRest = regexp.MustCompile(`^[A-Za-z0-9+/=\s\\:,.>|#*-]*`)
 )
 
 // longestPEM is how far from its beginning the end of a block is looked for: 16,384 bits take 13 KB.
@@ -153,7 +137,7 @@ func privateKeys(text string) (found []span) {
 				last = at[1] + i + end[1]
 			}
 		}
-		found = append(found, span{at[0], last, PrivateKey})
+		found = append(found, span{start: at[0], end: last, kind: PrivateKey})
 	}
 	return found
 }
@@ -165,9 +149,4 @@ func containsAny(text string, parts []string) bool {
 		}
 	}
 	return false
-}
-
-// mixed reports whether a text has a digit and a letter, which no name or word of a language has.
-func mixed(text string) bool {
-	return strings.ContainsFunc(text, unicode.IsDigit) && strings.ContainsFunc(text, unicode.IsLetter)
 }

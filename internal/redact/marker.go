@@ -9,12 +9,13 @@ import (
 
 // named is what a kind is called in markers and reasons.
 var named = map[Kind]struct{ en, zh string }{
-	APIKey:     {"API key", "API密钥"},
-	Token:      {"token", "令牌"},
-	PrivateKey: {"private key", "私钥"},
-	Password:   {"password", "密码"},
-	CardNumber: {"card number", "银行卡号"},
-	Identity:   {"identity number", "身份号码"},
+	APIKey:        {"API key", "API密钥"},
+	Token:         {"token", "令牌"},
+	PrivateKey:    {"private key", "私钥"},
+	Password:      {"password", "密码"},
+	CardNumber:    {"card number", "银行卡号"},
+	Identity:      {"identity number", "身份号码"},
+	AccountNumber: {"account number", "银行账号"},
 }
 
 const (

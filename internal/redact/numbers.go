@@ -36,7 +36,7 @@ func cards(text string) (found []span) {
 	for i := 0; i < len(groups); i++ {
 		for _, sizes := range groupings {
 			if last, ok := fits(text, groups[i:], sizes); ok {
-				s := span{groups[i][0], last, CardNumber}
+				s := span{start: groups[i][0], end: last, kind: CardNumber}
 				if isCard(text, s, true) {
 					found = append(found, s)
 					i += len(sizes) - 1
@@ -44,7 +44,7 @@ func cards(text string) (found []span) {
 				}
 			}
 		}
-		if s := (span{groups[i][0], groups[i][1], CardNumber}); s.end-s.start >= 13 && isCard(text, s, false) {
+		if s := (span{start: groups[i][0], end: groups[i][1], kind: CardNumber}); s.end-s.start >= 13 && isCard(text, s, false) {
 			found = append(found, s)
 		}
 	}
@@ -185,23 +185,23 @@ var (
 	socialSecurity = regexp.MustCompile(`(?i)(?:\bssn|social security(?: (?:number|no\.?))?)["']?\s*(?:is|=|:|#)?\s*([0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4})`)
 )
 
-func identities(text string) (found []span) {
+func identities(text, lower string) (found []span) {
 	if countDigits(text) < 9 {
 		return nil
 	}
 	for _, at := range resident.FindAllStringIndex(text, -1) {
-		s := span{at[0], at[1], Identity}
+		s := span{start: at[0], end: at[1], kind: Identity}
 		before, _ := utf8.DecodeLastRuneInString(text[:s.start])
 		after, _ := utf8.DecodeRuneInString(text[s.end:])
 		if !partOfName(before) && !partOfName(after) && isResident(text[s.start:s.end]) {
 			found = append(found, s)
 		}
 	}
-	if !containsAny(strings.ToLower(text), []string{"ssn", "social security"}) {
+	if !containsAny(lower, []string{"ssn", "social security"}) {
 		return found
 	}
 	for _, at := range socialSecurity.FindAllStringSubmatchIndex(text, -1) {
-		if s := (span{at[2], at[3], Identity}); alone(text, s) {
+		if s := (span{start: at[2], end: at[3], kind: Identity}); alone(text, s) {
 			found = append(found, s)
 		}
 	}

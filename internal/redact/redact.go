@@ -19,26 +19,25 @@ type Kind string
 
 // The kinds.
 const (
-	APIKey     Kind = "api_key"         // of a provider, by its prefix or the words before it
-	Token      Kind = "token"           // JSON Web Tokens, bearer tokens
-	PrivateKey Kind = "private_key"     // PEM blocks
-	Password   Kind = "password"        // after words such as "password is", in URLs
-	CardNumber Kind = "card_number"     // payment and bank cards, by their Luhn digit
-	Identity   Kind = "identity_number" // Chinese resident identity cards, US social security numbers
+	APIKey        Kind = "api_key"         // of a provider, by its prefix or the words before it
+	Token         Kind = "token"           // JSON Web Tokens, bearer tokens, session cookies
+	PrivateKey    Kind = "private_key"     // PEM blocks
+	Password      Kind = "password"        // after words such as "password is", in URLs; also PINs and codes
+	CardNumber    Kind = "card_number"     // payment and bank cards, by their Luhn digit
+	Identity      Kind = "identity_number" // Chinese resident identity cards, US social security numbers
+	AccountNumber Kind = "account_number"  // IBANs, by their check digits
 )
 
 // Kinds are all kinds. Of two that lie over each other in a text the one that is further in front counts.
-func Kinds() []Kind { return []Kind{PrivateKey, Token, APIKey, Identity, CardNumber, Password} }
+func Kinds() []Kind {
+	return []Kind{PrivateKey, Token, APIKey, Identity, CardNumber, AccountNumber, Password}
+}
 
 // span is where a secret lies in a text.
 type span struct {
 	start, end int
 	kind       Kind
-}
-
-// finders find the secrets of a kind.
-var finders = map[Kind]func(text string) []span{
-	PrivateKey: privateKeys, Token: tokens, APIKey: apiKeys, Identity: identities, CardNumber: cards, Password: passwords,
+	bare       bool // of encoded JSON: a number, and no part of a text
 }
 
 // Redactor puts markers in the place of secrets. The nil Redactor leaves all texts as they are. It is safe for concurrent
@@ -54,14 +53,14 @@ func New(kinds []Kind) (*Redactor, error) {
 		}
 	}
 	for _, kind := range kinds {
-		if finders[kind] == nil {
-			return nil, fmt.Errorf("%q is no kind of secret: use %s", kind, names())
+		if !slices.Contains(Kinds(), kind) {
+			return nil, fmt.Errorf("%q is no kind of secret: use %s", kind, kindNames())
 		}
 	}
 	return r, nil
 }
 
-func names() string {
+func kindNames() string {
 	var list []string
 	for _, kind := range Kinds() {
 		list = append(list, string(kind))
@@ -70,14 +69,20 @@ func names() string {
 	return strings.Join(list, ", ")
 }
 
+// mostPasses is how often a text is looked at: a secret that is gone may leave another as the nearest to its name.
+const mostPasses = 4
+
 // Text is the text with markers in the place of secrets, in its own language.
 func (r *Redactor) Text(text string) string {
-	spans := r.find(text)
-	if len(spans) == 0 {
-		return text
+	for range mostPasses {
+		spans := r.find(text)
+		if len(spans) == 0 {
+			return text
+		}
+		chinese := isChinese(text)
+		text = replace(text, spans, func(s span) string { return marker(s.kind, chinese) })
 	}
-	chinese := isChinese(text)
-	return replace(text, spans, func(s span) string { return marker(s.kind, chinese) })
+	return text
 }
 
 // Without is the text with a line break in the place of each secret: for what counts words, and must not count markers.
@@ -94,31 +99,69 @@ func (r *Redactor) JSON(text string) string {
 	if !json.Valid([]byte(text)) {
 		return r.Text(text)
 	}
-	spans := r.find(text)
-	if len(spans) == 0 {
-		return text
-	}
-	chinese, at, inside := isChinese(text), 0, false
-	redacted := replace(text, spans, func(s span) string {
-		for ; at < s.start; at++ {
-			switch text[at] {
-			case '\\':
-				at++
-			case '"':
-				inside = !inside
+	for range mostPasses {
+		spans := inLiterals(text, r.find(text))
+		if len(spans) == 0 {
+			return text
+		}
+		chinese := isChinese(text)
+		text = replace(text, spans, func(s span) string {
+			if s.bare {
+				return `"` + marker(s.kind, chinese) + `"`
 			}
-		}
-		if !inside { // a number
-			return `"` + marker(s.kind, chinese) + `"`
-		}
-		return marker(s.kind, chinese)
-	})
+			return marker(s.kind, chinese)
+		})
+	}
+	redacted := text
 	if json.Valid([]byte(redacted)) {
 		return redacted
 	}
 	// A secret that goes beyond the value that holds it.
 	whole, _ := json.Marshal(map[string]string{"redacted": "the value held secrets"}) //nolint:errchkjson // texts can be encoded
 	return string(whole)
+}
+
+// inLiterals cuts spans to the parts that are in texts or numbers of encoded JSON: what is between these stays.
+func inLiterals(text string, spans []span) (cut []span) {
+	next := 0
+	keep := func(start, end int, bare bool) {
+		for ; next < len(spans) && spans[next].start < end; next++ {
+			s := spans[next]
+			part := span{max(s.start, start), min(s.end, end), s.kind, bare}
+			if part.start < part.end && bare {
+				part.start, part.end = start, end
+			}
+			if part.start < part.end && (len(cut) == 0 || cut[len(cut)-1].end <= part.start) {
+				cut = append(cut, part)
+			}
+			if s.end > end {
+				return
+			}
+		}
+	}
+	for at := 0; at < len(text) && next < len(spans); at++ {
+		switch c := text[at]; {
+		case c == '"':
+			end := at + 1
+			for end < len(text) && text[end] != '"' {
+				if text[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			end = min(end, len(text))
+			keep(at+1, end, false)
+			at = end
+		case c == '-' || digitByte(c):
+			end := at + 1
+			for end < len(text) && strings.IndexByte("0123456789+-.eE", text[end]) >= 0 {
+				end++
+			}
+			keep(at, end, true)
+			at = end - 1
+		}
+	}
+	return cut
 }
 
 // Message is the message with markers in the place of secrets. Ids and names stay.
@@ -178,7 +221,7 @@ func replace(text string, spans []span, with func(span) string) string {
 }
 
 // shortest is how long a text is, in bytes, that may hold a secret.
-const shortest = 8
+const shortest = 6
 
 // find returns the secrets of a text in order, none over another.
 func (r *Redactor) find(text string) []span {
@@ -186,8 +229,12 @@ func (r *Redactor) find(text string) []span {
 		return nil
 	}
 	var all []span
-	for _, kind := range r.kinds {
-		all = append(all, finders[kind](text)...)
+	for _, v := range views(text) {
+		for _, s := range detect(v.text) {
+			if slices.Contains(r.kinds, s.kind) {
+				all = append(all, v.original(s))
+			}
+		}
 	}
 	if len(all) == 0 {
 		return nil
@@ -210,4 +257,18 @@ func (r *Redactor) find(text string) []span {
 		kept = append(kept, s)
 	}
 	return kept
+}
+
+// detect returns the secrets of a text, in any order.
+func detect(text string) (found []span) {
+	lower := lowerCase(text)
+	found = append(found, privateKeys(text)...)
+	if hasRun(text, shortestKey) {
+		found = append(append(append(found, tokens(text, lower)...), apiKeys(text)...), byRules(text, lower)...)
+		found = append(found, cookies(text, lower)...)
+	}
+	found = append(append(found, inURLs(text)...), structures(text)...)
+	found = append(append(found, assignments(text)...), spoken(text, lower)...)
+	found = append(append(found, identities(text, lower)...), cards(text)...)
+	return append(append(found, accounts(text)...), seeds(text)...)
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
@@ -107,7 +106,7 @@ func TestKinds(t *testing.T) {
 	if got := (*Redactor)(nil).Text(text); got != text {
 		t.Error(got)
 	}
-	if _, err := New([]Kind{"phone"}); err == nil || !strings.Contains(err.Error(), "use api_key, card_number, ") {
+	if _, err := New([]Kind{"phone"}); err == nil || !strings.Contains(err.Error(), "use account_number, api_key, card_number, ") {
 		t.Error(err)
 	}
 }
@@ -154,27 +153,6 @@ func TestDialogue(t *testing.T) {
 	}
 	if got := r.Without("tea my password is hunter2 [redacted: password] tea"); got != "tea my password is \n \n tea" {
 		t.Errorf("%q", got)
-	}
-}
-
-// TestLongText: a long text costs time in proportion to its length: four times as much some four times as long, not sixteen. A machine
-// that is busy with something else makes either longer, so both are measured again until they are in proportion once.
-func TestLongText(t *testing.T) {
-	r := all(t)
-	for _, part := range []string{"I like tea. ", "1234 ", "4111 1111 ", "密码是", "password is ", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----!", "password ", "eyJeyJeyJ.", "://a:", `\"`, "sk-"} {
-		times := memory.MaxContentBytes / len(part)
-		took := func(times int) time.Duration {
-			started := time.Now()
-			r.Text(strings.Repeat(part, times))
-			return time.Since(started)
-		}
-		var quarter, whole time.Duration
-		for tries := 0; tries == 0 || tries < 10 && whole > 9*quarter+time.Second; tries++ {
-			quarter, whole = took(times/4), took(times)
-		}
-		if whole > 9*quarter+time.Second {
-			t.Errorf("%q: %s, a quarter of it %s", part, whole, quarter)
-		}
 	}
 }
 

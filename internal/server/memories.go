@@ -17,7 +17,7 @@ func (s *memoryService) CreateMemory(ctx context.Context, r *memsidecarv1.Create
 	var v memory.Violations
 	scope := scopeOf(r.GetScope(), true, &v)
 	d := memories.Draft{
-		Text: memory.CleanText(r.GetMemory().GetText()), Kind: toKind(r.GetMemory().GetKind(), "memory.kind", &v),
+		Text: s.options.writtenText(r.GetMemory().GetText(), &v), Kind: toKind(r.GetMemory().GetKind(), "memory.kind", &v),
 		Importance: importance(r.GetMemory()), ObservedAt: toTime(r.GetMemory().GetObserveTime(), "memory.observe_time", &v),
 		ForceNew: r.GetForceNew(),
 	}
@@ -124,7 +124,7 @@ func (s *memoryService) UpdateMemory(ctx context.Context, r *memsidecarv1.Update
 	for _, field := range maskedFields(r.GetUpdateMask(), p, []string{"text", "kind", "importance"}, "memory", &v) {
 		switch field {
 		case "text":
-			d.Text = memory.CleanText(p.GetText())
+			d.Text = s.options.writtenText(p.GetText(), &v)
 			edit.Text = &d.Text
 		case "kind":
 			d.Kind = toKind(p.GetKind(), "memory.kind", &v)

@@ -139,6 +139,8 @@ type Options struct {
 	// RedactHistory takes secrets out of messages, and of what sessions are called, before anything is done with them;
 	// nil: they are stored as they were sent.
 	RedactHistory *redact.Redactor
+	// RedactWrites takes secrets out of memories that callers write themselves; nil: they are stored as they were sent.
+	RedactWrites *redact.Redactor
 	// Answered is told of each call that was answered: its full method, its code, and how long that took. Optional.
 	Answered func(method, code string, took time.Duration)
 	// Tracing records the calls as spans of OpenTelemetry; nil records none.

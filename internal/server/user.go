@@ -174,6 +174,10 @@ func (s *memoryService) ImportMemories(stream grpc.ClientStreamingServer[memside
 		}
 		var v memory.Violations
 		m := toMemory(item.GetMemory(), at, &v)
+		if s.options.redactWritten(&m) {
+			importer.Skip()
+			continue
+		}
 		if err := importer.Add(ctx, m, v); err != nil {
 			return err
 		}

@@ -2805,7 +2805,7 @@ type ImportMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Memories added.
 	AddedCount int64 `protobuf:"varint,1,opt,name=added_count,json=addedCount,proto3" json:"added_count,omitempty"`
-	// Memories that were already there, by id or by text, or that are withdrawn.
+	// Memories that were already there, by id or by text, that are withdrawn, or that held a secret and nothing else.
 	SkippedCount  int64 `protobuf:"varint,2,opt,name=skipped_count,json=skippedCount,proto3" json:"skipped_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

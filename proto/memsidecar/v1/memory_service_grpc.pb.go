@@ -65,7 +65,8 @@ type MemoryServiceClient interface {
 	// RetryConsideration makes a failed consideration pending again, and a pending one due now, with those of the same user that come
 	// before it. One that is running stays as it is. FAILED_PRECONDITION when it is remembered or skipped.
 	RetryConsideration(ctx context.Context, in *RetryConsiderationRequest, opts ...grpc.CallOption) (*RetryConsiderationResponse, error)
-	// CreateMemory stores a statement as it is, without considering it.
+	// CreateMemory stores a statement as it is, without considering it. Markers take the place of secrets in it, unless
+	// redact.direct_writes is off; INVALID_ARGUMENT when it held nothing else.
 	CreateMemory(ctx context.Context, in *CreateMemoryRequest, opts ...grpc.CallOption) (*CreateMemoryResponse, error)
 	// GetMemory returns one memory.
 	GetMemory(ctx context.Context, in *GetMemoryRequest, opts ...grpc.CallOption) (*GetMemoryResponse, error)
@@ -334,7 +335,8 @@ type MemoryServiceServer interface {
 	// RetryConsideration makes a failed consideration pending again, and a pending one due now, with those of the same user that come
 	// before it. One that is running stays as it is. FAILED_PRECONDITION when it is remembered or skipped.
 	RetryConsideration(context.Context, *RetryConsiderationRequest) (*RetryConsiderationResponse, error)
-	// CreateMemory stores a statement as it is, without considering it.
+	// CreateMemory stores a statement as it is, without considering it. Markers take the place of secrets in it, unless
+	// redact.direct_writes is off; INVALID_ARGUMENT when it held nothing else.
 	CreateMemory(context.Context, *CreateMemoryRequest) (*CreateMemoryResponse, error)
 	// GetMemory returns one memory.
 	GetMemory(context.Context, *GetMemoryRequest) (*GetMemoryResponse, error)

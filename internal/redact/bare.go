@@ -1,0 +1,47 @@
+package redact
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// around and numbers are words that tell nothing without the secret they stand with.
+var (
+	around  = phrasesOf("around")
+	numbers = phrasesOf("numbers")
+)
+
+// Bare reports whether a marker is all that is left of a statement, as in "my password is [redacted: password]": whatever it told was the
+// secret. What tells something without it, such as whose or what for, is not bare.
+func Bare(text string) bool {
+	if !strings.Contains(text, "[") {
+		return false
+	}
+	rest := markers.ReplaceAllString(text, "\n")
+	if rest == text {
+		return false
+	}
+	for at, lower := 0, lowerCase(rest); at < len(lower); {
+		r, size := utf8.DecodeRuneInString(lower[at:])
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\'' && r != '’' {
+			at += size
+			continue
+		}
+		longest := 0
+		for _, set := range []*phrases{&names, &isLinks, &links, &fillers, &resumes, &around, &numbers} {
+			if one, ok := set.at(lower, at); ok {
+				longest = max(longest, len(one.text))
+			}
+		}
+		switch {
+		case longest > 0:
+			at += longest
+		case r == '\'' || r == '’':
+			at += size
+		default:
+			return false
+		}
+	}
+	return true
+}

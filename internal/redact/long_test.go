@@ -1,0 +1,41 @@
+package redact
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// TestLongText: a long text costs time in proportion to its length: four times as much some four times as long, not sixteen. A machine
+// that is busy with something else makes either longer, so both are measured again until they are in proportion once.
+func TestLongText(t *testing.T) {
+	r := all(t)
+	var keywords strings.Builder // of all rules, so that each has something to look at
+	for _, rule := range rules().Rules {
+		keywords.WriteString(rule.Keywords[0] + "=0123456789abcdef ")
+	}
+	for _, part := range []string{
+		"I like tea. ", "1234 ", "4111 1111 ", "A1", "0", "０", "a@", "'", `"'`, `\"`, `\u0041`, "%41",
+		"-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----!", "eyJeyJeyJ.", "sk-", keywords.String(), "DE89 ", "DE89370400440532013",
+		"=", "token=", `password="`, `password: ["a",`, "--password ", "<password>", `name="password" value=`, "Cookie: a=", "cookie: ", "://a:", "://a@", "aaaa:bbbb@",
+		"密码", "密码是", "password ", "password is ", "password '", "is my password ", "log in with ", "code safe ", "my seed phrase is abandon ", "abandon ", "1. abandon ",
+		"[redacted: ", "[redacted: token]",
+	} {
+		times := memory.MaxContentBytes / len(part)
+		took := func(times int) time.Duration {
+			started := time.Now()
+			r.Text(strings.Repeat(part, times))
+			return time.Since(started)
+		}
+		var quarter, whole time.Duration
+		for tries := 0; tries == 0 || tries < 10 && whole > 9*quarter+time.Second; tries++ {
+			quarter, whole = took(times/4), took(times)
+		}
+		t.Logf("%-30.30q %s, a quarter of it %s", part, whole, quarter)
+		if whole > 9*quarter+time.Second {
+			t.Errorf("%.30q: %s, a quarter of it %s", part, whole, quarter)
+		}
+	}
+}
