@@ -110,11 +110,11 @@ func TestCounts(t *testing.T) {
 			t.Errorf("pause of %s, want about %s", got, want)
 		}
 	}
-	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+	for _, seconds := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
 		for range 3 {
 			about(c.Failed("a", away), time.Second)
 		}
-		about(c.Failed("a", own), want*time.Second)
+		about(c.Failed("a", own), time.Duration(seconds)*time.Second)
 	}
 	about(c.Failed("b", own), time.Second)
 	c.Done("a")
