@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,9 +42,10 @@ func TestWorkWaitsForTheBreaker(t *testing.T) {
 				}
 			},
 		})
-		began, works := time.Now(), false
+		var works atomic.Bool
+		began := time.Now()
 		call := func() error {
-			if !works {
+			if !works.Load() {
 				return errLimit
 			}
 			return nil
@@ -60,10 +62,11 @@ func TestWorkWaitsForTheBreaker(t *testing.T) {
 				})
 		}()
 		time.Sleep(7 * time.Minute)
+		synctest.Wait()
 		if want := []time.Duration{0, 2 * time.Minute, 4 * time.Minute, 6 * time.Minute}; !slices.Equal(at, want) {
 			t.Errorf("tried after %v, want %v", at, want)
 		}
-		works = true
+		works.Store(true)
 		time.Sleep(time.Minute + time.Second) // to the next probe, which another caller makes
 		_ = retry.Through(b, call)
 		synctest.Wait()
