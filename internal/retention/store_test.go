@@ -23,6 +23,7 @@ func TestMemoriesOfBefore(t *testing.T) {
 			DROP INDEX users_crowded; DROP INDEX users_full; DROP INDEX memories_withdrawn; DROP INDEX memories_expired;
 			DROP INDEX memories_outdated; ALTER TABLE users DROP COLUMN memories; ALTER TABLE users DROP COLUMN explicit_memories;
 			DROP TABLE keys; DROP INDEX considerations_ended; DROP INDEX considerations_given_up;
+			ALTER TABLE digest_progress DROP COLUMN postponed;
 			DELETE FROM goose_db_version WHERE version_id >= 11`, ";") {
 			if _, err := tx.Exec(t.Context(), statement); err != nil {
 				return err

@@ -22,6 +22,8 @@ const (
 	storagePoll = 5 * time.Second
 	// lookEvery is how often what is due is looked for in any case: the machine's clock may have been set.
 	lookEvery = time.Hour
+	// skew is how far ahead of this clock a time may be that was written by it: none, but clocks are adjusted a little all the time.
+	skew = time.Minute
 	// step is how many memories are deleted in one transaction: everybody else's writes wait for it.
 	step = 100
 	// crowdsAtOnce is how many users with too many memories are looked at in one round.
@@ -122,6 +124,9 @@ func (s *Sweeper) round() (next time.Time) {
 // sweep does a bounded part of what is due and returns when there is more to do.
 func (s *Sweeper) sweep(now time.Time) (next time.Time, err error) {
 	next = now.Add(lookEvery)
+	if err := s.store.ResetClock(s.ctx, now.Add(skew), now); err != nil {
+		return next, err
+	}
 	dropped := 0
 	for _, rule := range []struct {
 		how  memory.Status

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,9 +42,10 @@ func TestWorkWaitsForTheBreaker(t *testing.T) {
 				}
 			},
 		})
-		began, works := time.Now(), false
+		var works atomic.Bool
+		began := time.Now()
 		call := func() error {
-			if !works {
+			if !works.Load() {
 				return errLimit
 			}
 			return nil
@@ -60,10 +62,11 @@ func TestWorkWaitsForTheBreaker(t *testing.T) {
 				})
 		}()
 		time.Sleep(7 * time.Minute)
+		synctest.Wait()
 		if want := []time.Duration{0, 2 * time.Minute, 4 * time.Minute, 6 * time.Minute}; !slices.Equal(at, want) {
 			t.Errorf("tried after %v, want %v", at, want)
 		}
-		works = true
+		works.Store(true)
 		time.Sleep(time.Minute + time.Second) // to the next probe, which another caller makes
 		_ = retry.Through(b, call)
 		synctest.Wait()
@@ -110,11 +113,11 @@ func TestCounts(t *testing.T) {
 			t.Errorf("pause of %s, want about %s", got, want)
 		}
 	}
-	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+	for _, seconds := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
 		for range 3 {
 			about(c.Failed("a", away), time.Second)
 		}
-		about(c.Failed("a", own), want*time.Second)
+		about(c.Failed("a", own), time.Duration(seconds)*time.Second)
 	}
 	about(c.Failed("b", own), time.Second)
 	c.Done("a")

@@ -18,6 +18,8 @@ type Sweep interface {
 	// others, and when the next one does, zero when none does. The ways are memory.StatusWithdrawn, StatusExpired and
 	// StatusSuperseded; a withdrawn memory has ended in no other way. Those without a time do not count.
 	Ended(ctx context.Context, how memory.Status, before time.Time, limit int) (ended []MemoryRef, next time.Time, err error)
+	// ResetClock takes what was withdrawn later than a time as withdrawn now: the clock was ahead, and has been set.
+	ResetClock(ctx context.Context, after, now time.Time) error
 	// Drop deletes those of a user's memories that are still there and still ended at or before the time in this way, with
 	// what revisions say of them, and returns how many that were.
 	Drop(ctx context.Context, user memory.User, ids []string, how memory.Status, before time.Time) (int, error)

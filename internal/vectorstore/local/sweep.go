@@ -77,6 +77,23 @@ func (s *Store) Ended(ctx context.Context, how memory.Status, before time.Time, 
 	return ended, next, err
 }
 
+// ResetClock implements vectorstore.Sweep. Usually there is nothing to do, which costs one look into an index.
+func (s *Store) ResetClock(ctx context.Context, after, now time.Time) error {
+	var ahead bool
+	err := s.db.Read(ctx, func(q sqlite.Querier) error {
+		return q.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM memories INDEXED BY memories_withdrawn
+			WHERE withdrawn_at IS NOT NULL AND withdrawn_at > ?)`, sqlite.Micros(after)).Scan(&ahead)
+	})
+	if err != nil || !ahead {
+		return err
+	}
+	return s.db.Write(ctx, func(tx *sqlite.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE memories INDEXED BY memories_withdrawn SET withdrawn_at = ?2
+			WHERE withdrawn_at IS NOT NULL AND withdrawn_at > ?1`, sqlite.Micros(after), sqlite.Micros(now))
+		return err
+	})
+}
+
 // Drop implements vectorstore.Sweep.
 func (s *Store) Drop(ctx context.Context, user memory.User, ids []string, how memory.Status, before time.Time) (int, error) {
 	return s.sweep(ctx, user, ids, func(*sqlite.Tx) (func(*memory.Memory) bool, error) {
