@@ -20,8 +20,8 @@ type Selection struct {
 // Span is a part of a list, from its first item to its last: one item where they are equal.
 type Span struct{ First, Last Ordinal }
 
-// Numbers are the numbers selected in a list of so many items, in the order in which they were named. ok is false when one is outside of the
-// list; then outside is the first such number. repeated is true when one was named twice.
+// Numbers are the numbers selected in a list of so many items, in the order in which they were named. ok is false when one is
+// outside of the list; then outside is the first such number. repeated is true when one was named twice.
 func (s Selection) Numbers(count int) (numbers []int, outside int, repeated, ok bool) {
 	for _, span := range s.Spans {
 		first, last := span.First.In(count), span.Last.In(count)

@@ -27,8 +27,8 @@ type ShownItem struct {
 	Key, Title, Attributes string
 }
 
-// claims finds short replies without tool calls that claim a result which neither the conversation's tools nor its lists have: a made-up URL, a
-// find, an item that the list does not have under that number. A model that reads such a reply in the next window takes it for true.
+// claims finds short replies without tool calls that claim a result which neither the conversation's tools nor its lists have: a
+// made-up URL, a find, an item that the list does not have under that number. A model that reads such a reply in the next window takes it for true.
 type claims struct{ maxRunes int }
 
 // evidence is what the claims of a reply are compared with.
@@ -87,7 +87,8 @@ func (c claims) candidate(content string) bool {
 		return false // without a URL, for which more is to be done
 	}
 	text := foldClaim(content)
-	return width(address.ReplaceAllString(text, "")) < 3*c.maxRunes && (address.MatchString(text) || titled.MatchString(text) || claimsFind(text))
+	return width(address.ReplaceAllString(text, "")) < 3*c.maxRunes &&
+		(address.MatchString(text) || titled.MatchString(text) || claimsFind(text))
 }
 
 // width is how much room a text takes, in thirds: three Latin letters take as much as one Chinese character.
@@ -264,8 +265,8 @@ func (e *evidence) mentioned(text string) bool {
 	return false
 }
 
-// withheldClaims says which messages claim a result that nothing supports, where a list is shown. Imports and replies in turns with tools claim
-// nothing of their own.
+// withheldClaims says which messages claim a result that nothing supports, where a list is shown. Imports and replies in turns
+// with tools claim nothing of their own.
 func (k *Keeper) withheldClaims(ctx context.Context, r *AppendRequest, withheld []Withheld) []Withheld {
 	if k.Lists == nil || r.Import != nil || r.Settled {
 		return withheld
