@@ -60,7 +60,8 @@ func (p *parts) shownLists(ctx context.Context, scope memory.Scope, audience mem
 	for i := range shown {
 		lists[i].ShownAt = shown[i].ShownAt
 		for _, n := range shown[i].Items {
-			lists[i].Items = append(lists[i].Items, session.ShownItem{Number: n.Number, Key: n.Key, Title: n.Title, Attributes: n.Attributes})
+			item := session.ShownItem{Number: n.Number, Key: n.Key, Title: n.Title, Attributes: n.Attributes}
+			lists[i].Items = append(lists[i].Items, item)
 		}
 	}
 	return lists, err

@@ -20,8 +20,8 @@ func (t *tools) addResults(server *sdk.Server) {
 	}, t.put)
 	sdk.AddTool(server, &sdk.Tool{
 		Name: "select_result", Annotations: hints("Look a number up", true, false),
-		Description: "What the user means by a number, an ordinal, several of them, a title, or none of them: returns the real items of the list shown " +
-			"last. " + neverGuess,
+		Description: "What the user means by a number, an ordinal, several of them, a title, or none of them: returns the real items of " +
+			"the list shown last. " + neverGuess,
 	}, t.choose)
 }
 
@@ -102,7 +102,8 @@ func (t *tools) choose(ctx context.Context, _ *sdk.CallToolRequest, in chooseInp
 		return nil, chooseOutput{}, refused(err, "Do not make an item up: ask the user which one they mean, or search anew")
 	}
 	out := chooseOutput{
-		Selected: []chosen{}, None: resp.GetKind() == memsidecarv1.SelectionKind_SELECTION_KIND_NONE, Count: resp.GetItemCount(), Rule: resp.GetPromptLine(),
+		Selected: []chosen{}, None: resp.GetKind() == memsidecarv1.SelectionKind_SELECTION_KIND_NONE,
+		Count: resp.GetItemCount(), Rule: resp.GetPromptLine(),
 	}
 	for _, n := range resp.GetSelected() {
 		item := chosen{Number: n.GetNumber(), Key: n.GetItem().GetKey(), Title: prompt.Line(n.GetItem().GetTitle())}

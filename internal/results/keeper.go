@@ -183,8 +183,8 @@ func (k *Keeper) Select(ctx context.Context, p Place, list string, o Ordinal) (C
 	return shown.choose(Selection{Spans: []Span{{o, o}}})
 }
 
-// SelectText returns what an answer of the user selects from the list being shown. understood is false when it is not a selection; errors are
-// those of Select.
+// SelectText returns what an answer of the user selects from the list being shown. understood is false when it is not a
+// selection; errors are those of Select.
 func (k *Keeper) SelectText(ctx context.Context, p Place, list, text string) (c Choice, understood bool, err error) {
 	said, isSelection := ParseSelection(text, nil)
 	shown, err := k.selectable(ctx, p, list)

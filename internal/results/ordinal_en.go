@@ -7,11 +7,11 @@ import (
 
 // The numbers of English, and what stands for the first and the last.
 var (
-	cardinals = []string{
+	cardinalWords = []string{
 		"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen",
 		"sixteen", "seventeen", "eighteen", "nineteen",
 	}
-	ordinals = []string{
+	ordinalWords = []string{
 		"", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth", "thirteenth",
 		"fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth",
 	}
@@ -19,6 +19,7 @@ var (
 	tenths     = []string{"", "", "twentieth", "thirtieth", "fortieth", "fiftieth", "sixtieth", "seventieth", "eightieth", "ninetieth"}
 	lastWords  = []string{"last", "final", "bottom", "very last"}
 	firstWords = []string{"top", "very first"}
+	frontWords = []string{"first", "top", "very first"}
 	secondLast = []string{"last but one", "next to last", "penultimate"}
 	fromTheEnd = []string{
 		"from the end", "from the bottom", "from the last", "from end", "from last", "from bottom", "to last", "to the last", "last",
@@ -26,60 +27,76 @@ var (
 )
 
 // english lists what may be selected in English at a position.
-func (p *parser) english(at int) (found []choice) {
-	one := func(n Ordinal, ends ...int) {
-		for _, end := range ends {
-			found = append(found, choice{end: end, span: Span{n, n}, number: n >= 0, marked: true})
-		}
-	}
-	several := func(span Span, ends ...int) {
-		for _, end := range ends {
-			found = append(found, choice{end: end, span: span})
-		}
-	}
+func (p *parser) english(at int) []choice {
 	the := p.word(at, "the", "that", "this")
-	if start := p.numbered(the); start > the { // number three, item 3, #3
+	return slices.Concat(p.cardinals(at, the), p.ordinals(the), p.ends(the))
+}
+
+// each are choices of one span with several ends.
+func each(span Span, ends []int) (found []choice) {
+	for _, end := range ends {
+		one := span.First == span.Last
+		found = append(found, choice{end: end, span: span, number: one && span.First >= 0, marked: one})
+	}
+	return found
+}
+
+// cardinals reads number three, item 3, #3, and numbers alone: but "the one" is none in particular.
+func (p *parser) cardinals(at, the int) (found []choice) {
+	if start := p.numbered(the); start > the {
 		for _, r := range p.spelled(p.spaces(start), cardinal) {
-			one(r.n, r.end)
+			found = append(found, each(Span{r.n, r.n}, []int{r.end})...)
 		}
 	}
-	if the == at { // "the one" is none in particular
+	if the == at {
 		for _, r := range p.spelled(at, cardinal) {
 			found = append(found, choice{end: r.end, span: Span{r.n, r.n}, number: true, digits: r.digits})
 		}
 	}
-	for _, r := range p.spelled(the, ordinal) {
-		one(r.n, p.item(r.end)...)
-		for _, end := range p.item(r.end) { // third one from the end
+	return found
+}
+
+// ordinals reads third, the third movie, third one from the end.
+func (p *parser) ordinals(at int) (found []choice) {
+	for _, r := range p.spelled(at, ordinal) {
+		ends := p.item(r.end)
+		found = append(found, each(Span{r.n, r.n}, ends)...)
+		for _, end := range ends {
 			for _, from := range p.phrase(end, fromTheEnd) {
 				if r.n > 0 {
-					one(-r.n, p.item(from)...)
+					found = append(found, each(Span{-r.n, -r.n}, p.item(from))...)
 				}
 			}
 		}
 	}
-	for _, end := range p.phrase(the, secondLast) {
-		one(-2, p.item(end)...)
+	return found
+}
+
+// ends reads the last one, last but one, the first two movies, bottom three.
+func (p *parser) ends(at int) (found []choice) {
+	for _, end := range p.phrase(at, secondLast) {
+		found = append(found, each(Span{-2, -2}, p.item(end))...)
 	}
-	for _, end := range p.phrase(the, lastWords) {
-		one(-1, p.item(end)...)
-		for _, r := range p.spelled(p.spaces(end), cardinal) {
-			if r.n > 0 && !p.isOne(end, r) {
-				several(Span{-r.n, -1}, p.item(r.end)...)
-			}
+	for _, end := range p.phrase(at, lastWords) {
+		found = append(found, each(Span{-1, -1}, p.item(end))...)
+		for _, r := range p.several(end) {
+			found = append(found, each(Span{-r.n, -1}, p.item(r.end))...)
 		}
 	}
-	for _, end := range p.phrase(the, append([]string{"first"}, firstWords...)) {
-		if p.literal(the, "first") == the {
-			one(1, p.item(end)...)
-		}
-		for _, r := range p.spelled(p.spaces(end), cardinal) {
-			if r.n > 0 && !p.isOne(end, r) {
-				several(Span{1, r.n}, p.item(r.end)...)
-			}
+	for _, end := range p.phrase(at, firstWords) {
+		found = append(found, each(Span{1, 1}, p.item(end))...)
+	}
+	for _, end := range p.phrase(at, frontWords) {
+		for _, r := range p.several(end) {
+			found = append(found, each(Span{1, r.n}, p.item(r.end))...)
 		}
 	}
 	return found
+}
+
+// several reads how many, and not the one of "the last one".
+func (p *parser) several(at int) []reading {
+	return slices.DeleteFunc(p.spelled(p.spaces(at), cardinal), func(r reading) bool { return r.n < 1 || p.isOne(at, r) })
 }
 
 // isOne reports whether a number is the word one, as in "the last one".
@@ -198,13 +215,13 @@ func cardinal(words []string) (Ordinal, bool) {
 		if n, ok := digits(words[0]); ok {
 			return n, true
 		}
-		if i := slices.Index(cardinals, words[0]); i >= 0 {
+		if i := slices.Index(cardinalWords, words[0]); i >= 0 {
 			return Ordinal(i), true
 		}
 		i := slices.Index(tens, words[0])
 		return Ordinal(10 * i), i > 1
 	case 2:
-		ten, one := slices.Index(tens, words[0]), slices.Index(cardinals, words[1])
+		ten, one := slices.Index(tens, words[0]), slices.Index(cardinalWords, words[1])
 		return Ordinal(10*ten + one), ten > 1 && one > 0 && one < 10
 	}
 	return 0, false
@@ -221,13 +238,13 @@ func ordinal(words []string) (Ordinal, bool) {
 				}
 			}
 		}
-		if i := slices.Index(ordinals[1:], words[0]); i >= 0 {
+		if i := slices.Index(ordinalWords[1:], words[0]); i >= 0 {
 			return Ordinal(i + 1), true
 		}
 		i := slices.Index(tenths, words[0])
 		return Ordinal(10 * i), i > 1
 	case 2:
-		ten, one := slices.Index(tens, words[0]), slices.Index(ordinals, words[1])
+		ten, one := slices.Index(tens, words[0]), slices.Index(ordinalWords, words[1])
 		return Ordinal(10*ten + one), ten > 1 && one > 0 && one < 10
 	}
 	return 0, false

@@ -1,5 +1,7 @@
 package results
 
+import "slices"
+
 // What stands for the last and the first item: alone, and before a measure word, which may have 一 or 那 before it.
 var (
 	lastAlone  = []string{"最后", "最末", "末尾", "最后面", "最下面", "最底下"}
@@ -45,26 +47,26 @@ func (p *parser) chinese(at int) (found []choice) {
 	}
 	one(-1, p.single(at, lastBefore)...)
 	one(1, p.single(at, firstOf)...)
-	for word, side := range map[bool][]string{true: frontOf, false: backOf} {
-		start := p.literal(at, side...)
-		if start == at {
-			continue
-		}
-		r, ok := p.number(p.spaces(start))
-		if !ok || r.n < 1 || r.n == 1 && !r.digits {
-			continue
-		}
-		span := Span{1, r.n}
-		if !word {
-			span = Span{-r.n, -1}
-		}
-		ends := p.measured(r.end)
-		if p.literal(at, "前", "后", "最后") == start { // 前三
-			ends = append(ends, r.end)
-		}
-		for _, end := range ends {
-			found = append(found, choice{end: end, span: span})
-		}
+	return slices.Concat(found, p.side(at, frontOf, func(n Ordinal) Span { return Span{1, n} }),
+		p.side(at, backOf, func(n Ordinal) Span { return Span{-n, -1} }))
+}
+
+// side reads several items of one end of the list: 前两个, 最后三部, 前三.
+func (p *parser) side(at int, words []string, span func(Ordinal) Span) (found []choice) {
+	start := p.literal(at, words...)
+	if start == at {
+		return nil
+	}
+	r, ok := p.number(p.spaces(start))
+	if !ok || r.n < 1 || r.n == 1 && !r.digits {
+		return nil
+	}
+	ends := p.measured(r.end)
+	if p.literal(at, "前", "后", "最后") == start { // 前三
+		ends = append(ends, r.end)
+	}
+	for _, end := range ends {
+		found = append(found, choice{end: end, span: span(r.n)})
 	}
 	return found
 }

@@ -74,7 +74,8 @@ func (p Prompts) Chosen(items []Numbered, count int) string {
 	case len(items) == 0 && p.chinese:
 		return fmt.Sprintf("用户表示列表中的 %d 项都不要。不要替用户选择其中任何一项，严禁猜测、编造 URL。", count)
 	case len(items) == 0:
-		return fmt.Sprintf("The user wants none of the %d items of the list. Do not choose one of them for the user, and never guess or make up a URL.", count)
+		return fmt.Sprintf("The user wants none of the %d items of the list. Do not choose one of them for the user, "+
+			"and never guess or make up a URL.", count)
 	}
 	var named []string
 	for i := range items[:min(len(items), maxChosen)] {
@@ -94,8 +95,8 @@ func (p Prompts) Chosen(items []Numbered, count int) string {
 		return fmt.Sprintf("用户选择了 %d 项（共 %d 项）：%s 。后续步骤只使用这些 key，严禁猜测、编造 URL；用户再回复别的序号时，重新调用 select（SelectResult）。",
 			len(items), count, all)
 	}
-	return fmt.Sprintf("The user selected %d of %d items: %s . Use these keys and no others, and never guess or make up a URL; for another number call "+
-		"select (SelectResult) again.", len(items), count, all)
+	return fmt.Sprintf("The user selected %d of %d items: %s . Use these keys and no others, and never guess or make up a URL; "+
+		"for another number call select (SelectResult) again.", len(items), count, all)
 }
 
 // key is a key as it may stand in a prompt. One that would be another there is not shown.

@@ -20,8 +20,8 @@ type Selection struct {
 // Span is a part of a list, from its first item to its last: one item where they are equal.
 type Span struct{ First, Last Ordinal }
 
-// Numbers are the numbers selected in a list of so many items, in the order in which they were named. ok is false when one is outside of the
-// list; then outside is the first such number. repeated is true when one was named twice.
+// Numbers are the numbers selected in a list of so many items, in the order in which they were named. ok is false when one is
+// outside of the list; then outside is the first such number. repeated is true when one was named twice.
 func (s Selection) Numbers(count int) (numbers []int, outside int, repeated, ok bool) {
 	for _, span := range s.Spans {
 		first, last := span.First.In(count), span.Last.In(count)
@@ -170,46 +170,20 @@ func (p *parser) after(c choice, s Selection) (Selection, bool) {
 }
 
 func (p *parser) tail(here state, s Selection) (Selection, bool) {
-	at := here.at
 	if p.dead[here] {
 		return s, false
 	}
-	next := p.skip(at)
+	next := p.skip(here.at)
 	if next >= len(p.text) {
 		return s, true
 	}
 	if !here.alone {
-		starts := connectors.at(p.text, next)
-		if strings.ContainsAny(string(p.text[at:next]), ",、;") {
-			starts = append(starts, next)
-		}
-		for _, start := range starts {
-			if done, ok := p.before(start, s); ok {
-				return done, true
-			}
-		}
-		if here.digits && next > at && strings.TrimSpace(string(p.text[at:next])) == "" { // 1 3
-			for _, c := range p.choices(next) {
-				if !c.digits {
-					continue
-				}
-				more := s
-				more.Spans = append(slices.Clip(s.Spans), c.span)
-				if done, ok := p.after(c, more); ok {
-					return done, true
-				}
-			}
+		if done, ok := p.more(here, next, s); ok {
+			return done, true
 		}
 	}
-	for _, start := range slices.Compact([]int{at, next}) {
-		ends := afterWords.at(p.text, start)
-		if s := p.literal(start, "'s"); s > start {
-			ends = append(ends, s)
-		}
-		if all := p.literal(start, "都", "全", "全都", "一起"); all > start && !here.alone {
-			ends = append(ends, verbWords.at(p.text, all)...)
-		}
-		for _, end := range ends {
+	for _, start := range slices.Compact([]int{here.at, next}) {
+		for _, end := range p.trail(start, here.alone) {
 			if done, ok := p.tail(state{at: end, chosen: true, alone: here.alone}, s); ok {
 				return done, true
 			}
@@ -217,6 +191,46 @@ func (p *parser) tail(here state, s Selection) (Selection, bool) {
 	}
 	p.dead[here] = true
 	return s, false
+}
+
+// more reads another item: after a connector or a comma, or digits after digits.
+func (p *parser) more(here state, next int, s Selection) (Selection, bool) {
+	between := string(p.text[here.at:next])
+	starts := connectors.at(p.text, next)
+	if strings.ContainsAny(between, ",、;") {
+		starts = append(starts, next)
+	}
+	for _, start := range starts {
+		if done, ok := p.before(start, s); ok {
+			return done, true
+		}
+	}
+	if !here.digits || between == "" || strings.TrimSpace(between) != "" {
+		return s, false
+	}
+	for _, c := range p.choices(next) { // 1 3
+		if !c.digits {
+			continue
+		}
+		more := s
+		more.Spans = append(slices.Clip(s.Spans), c.span)
+		if done, ok := p.after(c, more); ok {
+			return done, true
+		}
+	}
+	return s, false
+}
+
+// trail lists where what may stand after a selection ends.
+func (p *parser) trail(at int, alone bool) []int {
+	ends := afterWords.at(p.text, at)
+	if end := p.literal(at, "'s"); end > at {
+		ends = append(ends, end)
+	}
+	if all := p.literal(at, "都", "全", "全都", "一起"); all > at && !alone {
+		ends = append(ends, verbWords.at(p.text, all)...)
+	}
+	return ends
 }
 
 // skip passes over spaces, quotes and punctuation.

@@ -86,8 +86,8 @@ func (s *resultService) SelectResult(ctx context.Context, r *memsidecarv1.Select
 	}
 	c, understood, err := selected()
 	if !understood {
-		v.Add("text", "is %q, which is not understood as a selection from a list: \"3\", \"第三个\", \"1 and 3\", \"none of them\" and the items' titles are",
-			shortened(r.GetText()))
+		v.Add("text", "is %q, which is not understood as a selection from a list: "+
+			"\"3\", \"第三个\", \"1 and 3\", \"none of them\" and the items' titles are", shortened(r.GetText()))
 		err = v.Err()
 	}
 	if err != nil {

@@ -27,8 +27,8 @@ type ShownItem struct {
 	Key, Title, Attributes string
 }
 
-// claims finds short replies without tool calls that claim a result which neither the conversation's tools nor its lists have: a made-up URL, a
-// find, an item that the list does not have under that number. A model that reads such a reply in the next window takes it for true.
+// claims finds short replies without tool calls that claim a result which neither the conversation's tools nor its lists have: a
+// made-up URL, a find, an item that the list does not have under that number. A model that reads such a reply in the next window takes it for true.
 type claims struct{ maxRunes int }
 
 // evidence is what the claims of a reply are compared with.
@@ -79,20 +79,26 @@ var (
 
 // candidate reports whether a reply is short and claims anything at all: without evidence, so that ordinary replies cost nothing more.
 func (c claims) candidate(content string) bool {
-	if c.maxRunes <= 0 || content == "" {
+	const longest = 16 << 10 // with its URLs; what is longer is not worth looking at
+	if c.maxRunes <= 0 || content == "" || len(content) > longest {
 		return false
 	}
+	if !strings.ContainsAny(content, "/／?？") && width(content) >= 3*c.maxRunes {
+		return false // without a URL, for which more is to be done
+	}
 	text := foldClaim(content)
-	without := address.ReplaceAllString(text, "")
-	width := 0 // in thirds: three Latin letters take as much as one Chinese character
-	for _, r := range without {
-		if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
-			width += 3
-		} else {
-			width++
+	return width(address.ReplaceAllString(text, "")) < 3*c.maxRunes &&
+		(address.MatchString(text) || titled.MatchString(text) || claimsFind(text))
+}
+
+// width is how much room a text takes, in thirds: three Latin letters take as much as one Chinese character.
+func width(text string) (n int) {
+	for _, r := range text {
+		if n++; unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
+			n += 2
 		}
 	}
-	return width < 3*c.maxRunes && (address.MatchString(text) || titled.MatchString(text) || claimsFind(text))
+	return n
 }
 
 // unsupported reports whether a reply claims what the evidence does not have.
@@ -145,7 +151,7 @@ func whole(text string, start, end int) bool {
 	last, _ := utf8.DecodeLastRuneInString(text[:end])
 	after, _ := utf8.DecodeRuneInString(text[end:])
 	latin := func(r rune) bool { return unicode.Is(unicode.Latin, r) }
-	return !(latin(before) && latin(first)) && !(latin(last) && latin(after))
+	return (!latin(before) || !latin(first)) && (!latin(last) || !latin(after))
 }
 
 // negated reports whether what stands before a phrase, in the same sentence and shortly before, takes the claim back.
@@ -259,8 +265,8 @@ func (e *evidence) mentioned(text string) bool {
 	return false
 }
 
-// withheldClaims says which messages claim a result that nothing supports, where a list is shown. Imports and replies in turns with tools claim
-// nothing of their own.
+// withheldClaims says which messages claim a result that nothing supports, where a list is shown. Imports and replies in turns
+// with tools claim nothing of their own.
 func (k *Keeper) withheldClaims(ctx context.Context, r *AppendRequest, withheld []Withheld) []Withheld {
 	if k.Lists == nil || r.Import != nil || r.Settled {
 		return withheld

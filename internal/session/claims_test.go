@@ -8,8 +8,10 @@ import (
 // films is what the replies below are compared with.
 var films = evidence{
 	lists: []ShownList{{ShownAt: time.Unix(1, 0), Items: []ShownItem{
-		{Number: 1, Key: "/mv/m7BA", Title: "得闲谨制"}, {Number: 2, Key: "https://site.example/v/4LjJ", Title: "镖人", Attributes: `{"magnet":"magnet:?xt=urn:btih:aa"}`},
-		{Number: 3, Key: "/mv/823D", Title: "惊变28年2：白骨圣殿"}, {Number: 4, Key: "tt0041959", Title: "The Third Man"},
+		{Number: 1, Key: "/mv/m7BA", Title: "得闲谨制"},
+		{Number: 2, Key: "https://site.example/v/4LjJ", Title: "镖人", Attributes: `{"magnet":"magnet:?xt=urn:btih:aa"}`},
+		{Number: 3, Key: "/mv/823D", Title: "惊变28年2：白骨圣殿"},
+		{Number: 4, Key: "tt0041959", Title: "The Third Man"},
 	}}},
 	text: foldClaim("see https://docs.example/help/start\n{\"url\": \"/dl/7Q2\"}\n"),
 }

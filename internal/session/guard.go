@@ -65,7 +65,9 @@ func turnsOf(messages []memory.Message) func(yield func(turn) bool) {
 			for t.end < len(messages) && messages[t.end].Role != memory.RoleUser {
 				t.end++
 			}
-			t.tools = slices.ContainsFunc(messages[start:t.end], func(m memory.Message) bool { return m.Role == memory.RoleTool || len(m.Tools) > 0 })
+			t.tools = slices.ContainsFunc(messages[start:t.end], func(m memory.Message) bool {
+				return m.Role == memory.RoleTool || len(m.Tools) > 0
+			})
 			if !yield(t) {
 				return
 			}

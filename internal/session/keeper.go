@@ -72,8 +72,8 @@ type Parts struct {
 	Appended func()
 	// Digest says when a digest of somebody with these settings is due; ok is false when none is made unasked. Optional.
 	Digest func(settings memory.Settings) (rule DigestRule, ok bool)
-	// Lists returns the numbered lists that are shown where a scope's conversation takes place. Optional: without it no reply is withheld for
-	// what it claims.
+	// Lists returns the numbered lists that are shown where a scope's conversation takes place. Optional: without it no reply is
+	// withheld for what it claims.
 	Lists func(ctx context.Context, scope memory.Scope, audience memory.Audience) ([]ShownList, error)
 	// StorageProblem says why storage is down, or "".
 	StorageProblem func() string
@@ -225,7 +225,8 @@ func (k *Keeper) added() {
 func (k *Keeper) append(ctx context.Context, r AppendRequest) (Append, error) {
 	a := Append{
 		Scope: r.Scope, Audience: r.Audience, NewID: NewID(), Messages: r.Messages, Hashes: r.Hashes, At: time.Now(),
-		Withheld: k.withheldClaims(ctx, &r, k.guard.withheld(r.Messages)), Settled: r.Settled, Import: r.Import, Paused: map[string]bool{}, Digests: map[string]DigestRule{},
+		Withheld: k.withheldClaims(ctx, &r, k.guard.withheld(r.Messages)),
+		Settled:  r.Settled, Import: r.Import, Paused: map[string]bool{}, Digests: map[string]DigestRule{},
 	}
 	policy := k.Policy(r.Scope.Namespace)
 	a.Rules = Rules{TTL: policy.TTL, MemorizeEvery: policy.MemorizeEvery, Idle: policy.Idle, SummarizeAfter: k.summarizeAfter()}

@@ -225,8 +225,8 @@ func (s *Results) show(ctx context.Context, tx *Tx, registry int64, p *results.P
 	return s.Quotas.listsWithin(ctx, tx, memory.User{Namespace: p.Place.Namespace, ID: owner}, userLists, namespaceLists)
 }
 
-// evict deletes what a registry has too much or too long, those seen last the longest ago first. What is being put stays, however much it is:
-// a check that dropped a part of what it found would report that part again the next time.
+// evict deletes what a registry has too much or too long, those seen last the longest ago first. What is being put stays, however
+// much it is: a check that dropped a part of what it found would report that part again the next time.
 func evict(ctx context.Context, tx *Tx, registry int64, p *results.Put) (int, error) {
 	deleted, err := tx.Affect(ctx, `DELETE FROM result_items WHERE registry_row = ? AND last_seen < ?`, registry, seenAfter(p.Limits))
 	if err != nil {

@@ -27,7 +27,8 @@ func (s *Results) Unseen(ctx context.Context, v results.View, keys []string, at 
 	if err != nil {
 		return nil, last, err
 	}
-	const stale = ` FROM result_items WHERE key IN (SELECT value FROM json_each(?8)) AND last_seen < ?9 AND registry_row IN ` + visibleRegistries
+	const stale = ` FROM result_items WHERE key IN (SELECT value FROM json_each(?8)) AND last_seen < ?9
+		AND registry_row IN ` + visibleRegistries
 	before := append(slices.Clip(view), list, at.Add(-staleAfter).UnixMicro())
 	refresh := false
 	err = s.db.Read(ctx, func(q Querier) error {
@@ -49,7 +50,8 @@ func (s *Results) Unseen(ctx context.Context, v results.View, keys []string, at 
 	if err == nil && refresh {
 		// The answer is right without it: storage that cannot be written, or a caller who left, is noticed elsewhere.
 		_ = s.db.Write(ctx, func(tx *Tx) error {
-			_, err := tx.Exec(ctx, `UPDATE result_items SET last_seen = ?10 WHERE row IN (SELECT row`+stale+`)`, append(before, at.UnixMicro())...)
+			_, err := tx.Exec(ctx, `UPDATE result_items SET last_seen = ?10 WHERE row IN (SELECT row`+stale+`)`,
+				append(before, at.UnixMicro())...)
 			return err
 		})
 	}
