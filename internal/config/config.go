@@ -3,8 +3,8 @@
 //
 // A field's tags are the single source of its key (koanf), of what is checked (min, max, oneof) and of the reference
 // (doc). A field of type map of structs has one key for each entry; the tag "each" says what the entries are. The tag
-// "secret" keeps a value out of everything that is printed. The tags "embedded" and "follows" are in models.go. The tag "default" replaces, in the reference, a default
-// that depends on the machine.
+// "secret" keeps a value out of everything that is printed. The tags "embedded" and "follows" are explained in models.go.
+// The tag "default" replaces, in the reference, a default that depends on the machine.
 package config
 
 import (

@@ -196,19 +196,7 @@ func (k *Keeper) checked(findings []Finding, p *Piece, day string) []Finding {
 		if p.leavesToConsidering(&f) {
 			f.Passing, f.Importance = true, 0
 		}
-		if f.Category != Topic && f.Importance == 0 && !f.Passing {
-			text := f.Text
-			switch f.Category {
-			case Preference:
-				text = f.remembered()
-			case Issue:
-				text += " " + f.Solution
-			case Topic, Decision, Task, Insight:
-			}
-			if important, importance, reason := k.Scorer.Score(text, f.Category); important {
-				f.Importance, f.Reason = importance, fmt.Sprintf("digest of %s: %s", day, reason)
-			}
-		}
+		k.score(&f, day)
 		if f.Category == Issue && f.Solution == "" {
 			f.Importance = 0 // a question without an answer is nothing to know
 		}
@@ -219,6 +207,24 @@ func (k *Keeper) checked(findings []Finding, p *Piece, day string) []Finding {
 		kept = append(kept, f)
 	}
 	return kept
+}
+
+// score says how important a finding is, unless it is known or never to be remembered.
+func (k *Keeper) score(f *Finding, day string) {
+	if f.Category == Topic || f.Importance != 0 || f.Passing {
+		return
+	}
+	text := f.Text
+	switch f.Category {
+	case Preference:
+		text = f.remembered()
+	case Issue:
+		text += " " + f.Solution
+	case Topic, Decision, Task, Insight:
+	}
+	if important, importance, reason := k.Scorer.Score(text, f.Category); important {
+		f.Importance, f.Reason = importance, fmt.Sprintf("digest of %s: %s", day, reason)
+	}
 }
 
 // leavesToConsidering reports whether considering decides if a finding becomes a memory: it looked at the same messages for

@@ -77,7 +77,8 @@ func New(version string, prices usage.Prices) *Metrics {
 	m.commitTime = m.histograms("commit_duration_seconds", "Time that a commit of the database took, its writes included.", seconds).WithLabelValues()
 	m.failedReads = m.counters("scrape_problems_total", "Scrapes that went without the queue, because the database did not answer.").WithLabelValues()
 	m.refused = m.counters("quota_refusals_total", "Writes that were undone because a quota was used up, by its key below limits.", "quota")
-	m.extracted = m.counters("summary_fallbacks_total", "Summaries of conversations that were extracted because the model could not write them.", "reason")
+	m.extracted = m.counters("summary_fallbacks_total",
+		"Summaries of conversations that were extracted because the model could not write them.", "reason")
 	m.gauges("build_info", "1; the labels say which program this is.", "version", "go_version").WithLabelValues(version, runtime.Version()).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(liveHeapToo), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.preset()

@@ -23,8 +23,8 @@ func (k *Keeper) fresh(ctx context.Context, t task, s Summarizing) (text, madeBy
 		return text, k.Summarizer.Name(), err
 	}
 	if reason != FallbackBudget { // GetStatus reports budgets
-		k.options.Log.Warn("a model could not summarize a conversation; its summary is extracted", "reason", reason, "model", k.Summarizer.Name(),
-			"namespace", t.namespace, "session", t.session, "error", err)
+		k.options.Log.Warn("a model could not summarize a conversation; its summary is extracted", "reason", reason,
+			"model", k.Summarizer.Name(), "namespace", t.namespace, "session", t.session, "error", err)
 	}
 	if k.options.Fallback != nil {
 		k.options.Fallback(reason)
@@ -57,7 +57,10 @@ const summaryComponent = "summary"
 
 // summaryFallback is the note for a trace that the stored summary was not written by the model, or nil.
 func (k *Keeper) summaryFallback(s *Summary) []trace.Degradation {
-	if s == nil || k.Extract == nil || k.Summarizer == nil || s.MadeBy != k.Extract.Name() || k.Summarizer.Name() == s.MadeBy || k.Summarizer.Name() == "" {
+	if s == nil || k.Extract == nil || k.Summarizer == nil || s.MadeBy != k.Extract.Name() {
+		return nil
+	}
+	if name := k.Summarizer.Name(); name == s.MadeBy || name == "" {
 		return nil
 	}
 	return []trace.Degradation{{Component: summaryComponent, Reason: "made by " + s.MadeBy + " instead of " + k.Summarizer.Name()}}

@@ -265,12 +265,7 @@ func (c *counts) possible(t *text, n, i int) bool {
 	if n <= maxWordRunes && t.nouns[i]&(1<<n) != 0 {
 		return true
 	}
-	for j := i; j < i+n; j++ { // words that carry grammar are between topics, and no topic ends in the middle of a word
-		if c.symbols[t.units[j]].char && t.places[j]&grammary != 0 {
-			return false
-		}
-	}
-	if first.char && t.places[i]&begins == 0 || last.char && (t.places[i+n-1]&ends == 0 || t.places[i+n-1]&modifies != 0) {
+	if !c.atWords(t, n, i) {
 		return false
 	}
 	// Two characters of grammar at an end are one of the phrases that lexical knows, or stand between words.
@@ -292,6 +287,19 @@ func (c *counts) possible(t *text, n, i int) bool {
 	}
 	// A number stands between or behind words, not among characters: "iphone 15", but not 15 号楼.
 	return words <= maxWords && (!last.number || !c.symbols[t.units[i+n-2]].char)
+}
+
+// atWords reports whether the n units at place i begin and end where words do, with no word of grammar in them.
+func (c *counts) atWords(t *text, n, i int) bool {
+	for j := i; j < i+n; j++ {
+		if c.symbols[t.units[j]].char && t.places[j]&grammary != 0 {
+			return false
+		}
+	}
+	first, last := t.places[i], t.places[i+n-1]
+	begin := !c.symbols[t.units[i]].char || first&begins != 0
+	end := !c.symbols[t.units[i+n-1]].char || last&ends != 0 && last&modifies == 0
+	return begin && end
 }
 
 // binds reports whether what stands at place i may be a part of the word beside it.

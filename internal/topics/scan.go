@@ -239,7 +239,8 @@ func (*scanner) cutWords(chars []lexical.Token) (places []place, nouns []uint8) 
 	for i := range runes {
 		// Only what reaches across a word's end, and not what is a part of a word, is another way.
 		for n := 2; n <= maxWordRunes && i+n <= len(runes); n++ {
-			across := (places[i]&begins == 0) != (places[i+n-1]&ends == 0) || places[i]&begins == 0 && slices.ContainsFunc(places[i:i+n-1], func(p place) bool { return p&ends != 0 })
+			inner := slices.ContainsFunc(places[i:i+n-1], func(p place) bool { return p&ends != 0 })
+			across := (places[i]&begins == 0) != (places[i+n-1]&ends == 0) || places[i]&begins == 0 && inner
 			if across && isNoun(string(runes[i:i+n])) {
 				nouns[i] |= 1 << n
 			}

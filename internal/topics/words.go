@@ -40,12 +40,12 @@ var blocks = sync.OnceValue(func() []uint32 {
 	for line := range strings.Lines(wordsZH[wordsBegin:]) {
 		first, _ := utf8.DecodeRuneInString(line)
 		for ; filled <= int(first-firstHan); filled++ {
-			list[filled] = uint32(at) //nolint:gosec // the file is smaller than that
+			list[filled] = uint32(at)
 		}
 		at += len(line)
 	}
 	for ; filled < len(list); filled++ {
-		list[filled] = uint32(len(wordsZH)) //nolint:gosec // as above
+		list[filled] = uint32(len(wordsZH))
 	}
 	return list
 })

@@ -24,10 +24,17 @@ func issues(p digest.Piece) []digest.Finding {
 			continue
 		}
 		question, technical := questionIn(m.Content)
+		supposed := question == ""
+		if supposed {
+			question = lackIn(m.Content)
+		}
 		if question == "" {
 			continue
 		}
 		s := solutionAfter(p.Messages, i)
+		if supposed && s.confirmed == nil {
+			continue
+		}
 		for _, at := range s.reports {
 			follows[at] = true
 		}
@@ -73,6 +80,19 @@ func questionIn(content string) (question string, technical bool) {
 	return "", false
 }
 
+// lackIn is the sentence of a message that says what something does not do. It was a problem if advice on it is then
+// reported to have worked.
+func lackIn(content string) string {
+	for _, s := range sentences(content) {
+		if lack.MatchString(s) && width(s) >= leastProblems {
+			return s
+		}
+	}
+	return ""
+}
+
+var lack = regexp.MustCompile(`(?i)[不没坏]|\b(not|no|cannot|never)\b|n['’]t\b`)
+
 // width is the length of a text, in letters: a Chinese character says as much as two.
 func width(text string) (n int) {
 	for _, r := range text {
@@ -93,50 +113,63 @@ type solution struct {
 
 // solutionAfter is the advice that the user reports to have worked, else what the user says it was, else what the bot advised
 // first. Advice that did not work is none.
-func solutionAfter(messages []digest.Message, at int) (s solution) {
-	before := []string{messages[at].Content}
-	var latest *digest.Message // the advice to which a report refers
-	end := at + maxFollowing
-	for i := at + 1; i < len(messages) && i <= end; i++ {
+func solutionAfter(messages []digest.Message, at int) solution {
+	l := lookout{before: []string{messages[at].Content}, end: at + maxFollowing}
+	for i := at + 1; i < len(messages) && i <= l.end; i++ {
 		m := &messages[i]
 		switch m.Role {
 		case memory.RoleAssistant:
-			latest = m
-			if s.text == "" {
+			l.latest = m
+			if l.text == "" {
 				if text := stripped(picked(sentences(m.Content), advice)); text != "" {
-					s.text, s.by = text, m
+					l.text, l.by = text, m
 				}
 			}
 		case memory.RoleUser:
-			switch ack.Read(m.Content, before...) {
-			case ack.Worked:
-				s.reports = append(s.reports, i)
-				if latest == nil {
-					break // nobody said how
-				}
-				if text := advised(latest.Content); text != "" {
-					s.text, s.by, s.confirmed = text, latest, m
-				}
-				return s
-			case ack.Failed:
-				s.text, s.by, latest = "", nil, nil
-				s.reports = append(s.reports, i)
-				end = i + maxFollowing
-			case ack.None:
-				if text := picked(withoutReports(sentences(m.Content), before), settled); text != "" {
-					s.text, s.by = text, m
-					s.reports = append(s.reports, i)
-					return s
-				}
-				if q, _ := questionIn(m.Content); q != "" {
-					return s
-				}
+			if l.hear(m, i) {
+				return l.solution
 			}
 		case memory.RoleSystem, memory.RoleTool:
 		}
-		before = append(before, m.Content)
+		l.before = append(l.before, m.Content)
 	}
-	return s
+	return l.solution
+}
+
+// lookout is the search for a solution.
+type lookout struct {
+	solution
+	before []string        // what was said since the problem
+	latest *digest.Message // the advice to which a report refers
+	end    int             // the last message to look at
+}
+
+// hear takes a message of the user, the i-th, and reports whether the search is over.
+func (l *lookout) hear(m *digest.Message, i int) (over bool) {
+	switch ack.Read(m.Content, l.before...) {
+	case ack.Worked:
+		l.reports = append(l.reports, i)
+		if l.latest == nil {
+			return false // nobody said how
+		}
+		if text := advised(l.latest.Content); text != "" {
+			l.text, l.by, l.confirmed = text, l.latest, m
+		}
+		return true
+	case ack.Failed:
+		l.text, l.by, l.latest = "", nil, nil
+		l.reports = append(l.reports, i)
+		l.end = i + maxFollowing
+		return false
+	case ack.None:
+	}
+	if text := picked(withoutReports(sentences(m.Content), l.before), settled); text != "" {
+		l.text, l.by = text, m
+		l.reports = append(l.reports, i)
+		return true
+	}
+	q, _ := questionIn(m.Content)
+	return q != ""
 }
 
 // withoutReports leaves out sentences that only report that something works.

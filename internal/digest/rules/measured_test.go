@@ -48,7 +48,7 @@ func share(t *testing.T, what string, right, all, least int) {
 // TestSolutionIsTheAdviceThatWorked: the solution of a problem is the advice that the user then reports to have worked, or
 // what the user found out instead. The half that was held back while the rules were written has a bound of its own.
 func TestSolutionIsTheAdviceThatWorked(t *testing.T) {
-	for file, least := range map[string]int{"solutions_dev.txt": 21, "solutions_held.txt": 18} {
+	for file, least := range map[string]int{"solutions_dev.txt": 22, "solutions_held.txt": 20} {
 		t.Run(file, func(t *testing.T) {
 			right, issues := 0, 0
 			all := lines(t, file)
@@ -67,7 +67,7 @@ func TestSolutionIsTheAdviceThatWorked(t *testing.T) {
 						issues++
 					}
 				}
-				if len(told) == 1 && strings.Contains(told[0][strings.Index(told[0], " => "):], want) {
+				if len(told) == 1 && strings.Contains(told[0][strings.LastIndex(told[0], " => ")+1:], want) {
 					right++
 				} else {
 					t.Logf("%s: %q", line, told)
@@ -92,7 +92,7 @@ func conversation(turns []string) digest.Piece {
 // TestAcknowledgementIsNoMemory: a message that only reports that advice worked states nothing about the user. What the user
 // found out instead of the advice may be remembered.
 func TestAcknowledgementIsNoMemory(t *testing.T) {
-	for file, least := range map[string]int{"solutions_dev.txt": 21, "solutions_held.txt": 20} {
+	for file, least := range map[string]int{"solutions_dev.txt": 22, "solutions_held.txt": 22} {
 		t.Run(file, func(t *testing.T) {
 			r, right := newRules(t), 0
 			all := lines(t, file)
@@ -138,7 +138,7 @@ func TestAcknowledgementIsNoMemory(t *testing.T) {
 // TestTasks: what the user has to do is told, in whatever form it is noted. What others have to do, questions, what is past
 // and what is supposed is not.
 func TestTasks(t *testing.T) {
-	for file, least := range map[string]int{"tasks_dev.txt": 38, "tasks_held.txt": 34} {
+	for file, least := range map[string]int{"tasks_dev.txt": 40, "tasks_held.txt": 39} {
 		t.Run(file, func(t *testing.T) {
 			right := 0
 			all := lines(t, file)
