@@ -1,4 +1,4 @@
-//go:build !race && unix
+//go:build !race && linux
 
 package main
 
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -43,6 +44,10 @@ type goneCase struct {
 }
 
 type gonePaths struct{ dir, aside, backup, other string }
+
+func pathsIn(root, aside string) gonePaths {
+	return gonePaths{filepath.Join(root, "data"), filepath.Join(root, aside), filepath.Join(root, "backup.db"), filepath.Join(root, "other.db")}
+}
 
 func (p gonePaths) database() string { return sqlite.DatabasePath(p.dir) }
 
@@ -142,8 +147,7 @@ func TestDataFolderGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for the next attempt to open the database
 			root := t.TempDir()
-			paths := gonePaths{filepath.Join(root, "data"), filepath.Join(root, "aside"), filepath.Join(root, "backup.db"), filepath.Join(root, "other.db")}
-			c.run(t, paths)
+			c.run(t, pathsIn(root, "aside"))
 		})
 	}
 }
@@ -151,7 +155,7 @@ func TestDataFolderGone(t *testing.T) {
 // TestVolumeUnmounted: the same for a volume that is unmounted while it is in use, and mounted again.
 func TestVolumeUnmounted(t *testing.T) {
 	root := t.TempDir()
-	paths := gonePaths{dir: filepath.Join(root, "data"), aside: filepath.Join(root, "volume"), backup: filepath.Join(root, "backup.db"), other: filepath.Join(root, "other.db")}
+	paths := pathsIn(root, "volume")
 	mustDo(t, errors.Join(os.Mkdir(paths.dir, 0o700), os.Mkdir(paths.aside, 0o700)))
 	mount := func() error { return syscall.Mount(paths.aside, paths.dir, "", syscall.MS_BIND, "") }
 	unmount := func() error { return syscall.Unmount(paths.dir, syscall.MNT_DETACH) }
@@ -182,10 +186,7 @@ func (c goneCase) run(t *testing.T, paths gonePaths) {
 	if c.environ == nil {
 		must(sqlite.MakeBackup(t.Context(), paths.dir, paths.backup, sqlite.BackupOptions{}))(t)
 	}
-	kept := map[string]string{}
-	for id, consideration := range l.before {
-		kept[id] = consideration
-	}
+	kept := maps.Clone(l.before)
 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -230,6 +231,7 @@ func (c goneCase) run(t *testing.T, paths gonePaths) {
 	switch c.kept {
 	case keepsAll:
 		kept = l.before
+	case keepsBackup: // which has what kept has
 	case keepsNone:
 		kept = nil
 	}
@@ -305,6 +307,7 @@ func (l *goneLoad) send(t *testing.T, p *process, id string) {
 	resp, err := p.ConsiderMemorizing(ctx, l.request(id))
 	if err != nil {
 		l.refused.Add(1)
+		time.Sleep(5 * time.Millisecond) // leaves the processor to the sidecar
 		if status.Code(err) != codes.Unavailable {
 			t.Errorf("%s is refused with %v", id, err)
 		}

@@ -1,4 +1,4 @@
-//go:build !race && (linux || darwin)
+//go:build !race && linux
 
 package main
 

@@ -38,7 +38,7 @@ var ErrNewer = errors.New("the database was written by a newer version of memsid
 
 // ErrEmptied means that the file was emptied by something else: nothing of what it held is in it.
 var ErrEmptied = errors.New("the database is empty, but its write-ahead log (-wal) is not: something emptied it; restore a backup " +
-	"with memsidecar restore --replace, or move both files away to begin anew")
+	"with memsidecar restore --replace, or stop memsidecar and move both files away to begin with an empty database")
 
 // ErrDamaged means that some pages of the database cannot be read.
 var ErrDamaged = errors.New("the database is damaged: see what memsidecar check says, and restore a backup with memsidecar restore --replace")

@@ -18,7 +18,8 @@ var ErrGone = errors.New("is no longer where it was opened: it was moved, remove
 	"or restore a backup with memsidecar restore: it is opened again as soon as a database is there")
 
 // errLogNotCopied means that a log without a name has transactions that are not in the database yet.
-var errLogNotCopied = errors.New("the write-ahead log (-wal) was removed or replaced, and a reader keeps it from being copied into the database")
+var errLogNotCopied = errors.New("the write-ahead log (-wal) was removed or replaced, " +
+	"and a reader keeps it from being copied into the database")
 
 // place identifies the files that SQLite has open: the database, its log and the log's index. They stay the same as long as the database
 // is open: SQLite truncates the log and its index, and replaces neither.
@@ -39,7 +40,10 @@ func placeOf(path string, raw *os.File) (*place, error) {
 			return nil, gone(path, err)
 		}
 	}
-	return p, p.check()
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 func gone(path string, cause error) error { return fmt.Errorf("%s %w (%w)", path, ErrGone, cause) }
