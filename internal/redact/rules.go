@@ -67,8 +67,8 @@ func compileAll(list []string) (all []*regexp.Regexp) {
 func (r *rule) ready() {
 	r.compile.Do(func() {
 		source := r.Regex
-		if strings.HasSuffix(source, ruleEnd) {
-			source = strings.TrimSuffix(source, ruleEnd) + `(?:[^0-9A-Za-z_]|$)`
+		if secret, ok := strings.CutSuffix(source, ruleEnd); ok {
+			source = secret + `(?:[^0-9A-Za-z_]|$)`
 		}
 		r.pattern, r.allowed = regexp.MustCompile(source), compileAll(r.Allow)
 	})

@@ -1,6 +1,8 @@
 package redact
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -27,9 +29,7 @@ func spoken(text, lower string) []span {
 	behind := 0
 	for at := 0; at+1 < len(lower); at++ {
 		if lower[at] == '[' { // a marker names a secret that is gone
-			if end := markers.FindStringIndex(text[at:min(len(text), at+64)]); end != nil && end[0] == 0 {
-				behind = at + end[1]
-			}
+			behind = max(behind, at+markerAt(text[at:]))
 		}
 		index := indexOf(lower[at:])
 		if at < behind || names.known[index/64]&(1<<(index%64)) == 0 {
@@ -114,12 +114,18 @@ const (
 	assigned      // ":": what follows is a secret
 )
 
+// belongings are the words that say what a password is for: a plain word may be one behind "the password for the router is".
+var belongings = []string{"for", "of", "to", "on", "at"}
+
+// itemNumber is "1. " or "2) ".
+var itemNumber = regexp.MustCompile(`^[0-9]{1,2}[.)][ \t]+`)
+
 // forward looks for the secret behind a name. linked: only right behind a link.
 func (s *sayer) forward(at int, c class, linked bool) bool {
 	if at+1 < len(s.text) && strings.IndexByte("&?#%@+", s.text[at]) >= 0 && s.text[at+1] > ' ' { // a part of a URL
 		return false
 	}
-	last := link(noLink)
+	last := noLink
 	words, runes, name := 0, 0, at
 	plain := true // whether a plain word may be the secret
 	for at < len(s.text) && at-name < spokenBytes && words <= spokenWords && runes <= spokenRunes {
@@ -206,7 +212,7 @@ func (s *sayer) forward(at int, c class, linked bool) bool {
 				return false
 			}
 			if words == 0 {
-				plain = strings.Contains(" for of to on at ", " "+s.lower[v.start:v.end]+" ")
+				plain = slices.Contains(belongings, s.lower[v.start:v.end])
 			}
 			at, last, words = v.end, noLink, words+1
 		}
@@ -383,8 +389,11 @@ func isCode(said string) bool {
 			return false
 		}
 	}
-	return len(said) >= 4 && !(ordinary.MatchString(said) && digits < 6)
+	return len(said) >= 4 && (digits >= 6 || !ordinary.MatchString(said))
 }
+
+// timeWords are the words before times, places and numbers of things.
+var timeWords = words(`on at in since by until page step version chapter room number no um am seit vor ab dès depuis desde hasta windows iphone android error of about around over under than`)
 
 // timed reports whether a word before a place says that a time, a place or a number of something follows.
 func (s *sayer) timed(at int) bool {
@@ -392,8 +401,7 @@ func (s *sayer) timed(at int) bool {
 	if i := strings.LastIndexAny(before, " ,.:"); i >= 0 {
 		before = before[i+1:]
 	}
-	return len(before) < at && strings.Contains(" on at in since by until page step version chapter room number no um am seit vor ab dès depuis desde hasta windows iphone android error "+
-		"of about around over under than ", " "+before+" ") && before != ""
+	return len(before) < at && timeWords[before]
 }
 
 // with reports whether "with" stands right before a place.
@@ -429,11 +437,7 @@ func (s *sayer) add(v value, c class) bool {
 				next = skipBlanks(s.text, next+len(and))
 			}
 		}
-		if n := digits.FindStringIndex(s.text[next:min(len(s.text), next+2)]); n != nil && n[0] == 0 { // "1. " or "2) "
-			if rest := s.text[next+n[1]:]; strings.HasPrefix(rest, ". ") || strings.HasPrefix(rest, ") ") {
-				next = skipBlanks(s.text, next+n[1]+1)
-			}
-		}
+		next += len(itemNumber.FindString(s.text[next:min(len(s.text), next+8)]))
 		following, ok := read(s.text, next)
 		if said := following.of(s.text); !ok || len(said) != len(first) || len(said) < 6 || !hasDigit(said) || !s.announced(following, said, c, isLink, false) {
 			return true
@@ -450,7 +454,7 @@ func (s *sayer) backward(start int, c class) {
 	for words, runes := 0, 0; words <= 4 && runes <= 8 && at > 0 && start-at < 80; {
 		r, size := utf8.DecodeLastRuneInString(s.text[:at])
 		switch {
-		case strings.ContainsRune(".!?\n,;:。！？，；：、", r) && !(strings.ContainsRune(".!?", r) && s.linkedBack(at)):
+		case strings.ContainsRune(".!?\n,;:。！？，；：、", r) && (!strings.ContainsRune(".!?", r) || !s.linkedBack(at)):
 			return
 		case r == ' ' || r == '"' || r == '\'' || r == '`' || r > '~' && !wordRune(r):
 			if r > 0x2E80 {
@@ -482,8 +486,8 @@ func (s *sayer) linkedBack(end int) bool {
 	for end < len(s.text) && strings.IndexByte(" \"'`", s.text[end]) >= 0 {
 		end++
 	}
-	for _, close := range []string{"”", "」", "』"} {
-		end += len(s.text[end:]) - len(strings.TrimPrefix(s.text[end:], close))
+	for _, mark := range []string{"”", "」", "』"} {
+		end += len(s.text[end:]) - len(strings.TrimPrefix(s.text[end:], mark))
 	}
 	_, ok := befores.at(s.lower, skipBlanks(s.lower, end))
 	return ok
