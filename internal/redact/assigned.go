@@ -223,8 +223,9 @@ func holds(text string, v value, as naming, tight bool) bool {
 	case keyName, privateName:
 		return length >= 8 && opaque(said) && !strings.Contains(said, "://") ||
 			length >= 12 && (as.whole && tight || v.quoted && as.whole) && !isWord(said) && !strings.ContainsAny(said, " ./:_")
+	default:
+		return length >= 16 && opaque(said) && !strings.ContainsAny(said, " ") && !strings.Contains(said, "://")
 	}
-	return length >= 16 && opaque(said) && !strings.ContainsAny(said, " ") && !strings.Contains(said, "://")
 }
 
 var (
