@@ -309,7 +309,7 @@ func (s *sayer) with(at int) bool {
 }
 
 // add keeps a secret, and those of a list that it begins.
-func (s *sayer) add(v value, c class) bool {
+func (s *sayer) add(v value, c class) {
 	v = v.whole(s.text)
 	first, kind := v.of(s.text), kinds[c]
 	if c == seedName {
@@ -317,7 +317,7 @@ func (s *sayer) add(v value, c class) bool {
 	}
 	s.found = append(s.found, span{start: v.start, end: v.end, kind: kind})
 	if c == passwordName || c == accountName || c == seedName {
-		return true
+		return
 	}
 	for range 32 {
 		next := v.next
@@ -336,12 +336,11 @@ func (s *sayer) add(v value, c class) bool {
 		next += len(itemNumber.FindString(s.text[next:min(len(s.text), next+8)]))
 		following, ok := read(s.text, next)
 		if said := following.of(s.text); !ok || len(said) != len(first) || len(said) < 6 || !hasDigit(said) || !s.announced(following, said, c, isLink, false) {
-			return true
+			return
 		}
 		v = following
 		s.found = append(s.found, span{start: v.start, end: v.end, kind: kinds[c]})
 	}
-	return true
 }
 
 // backward looks for the secret that comes before its name, as in "hunter2x is my password" and "用hunter2x当密码".
