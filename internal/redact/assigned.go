@@ -104,17 +104,28 @@ func splitName(name string) []string {
 // lastLetters are those with which a name of a secret may end: what rules most of them out in no time.
 const lastLetters = "deyntswpcvghrifaDEYNTSWPCVGHRIFA"
 
+// separator is how long the sign between a name and its value is that stands at a place, 0 if there is none.
+func separator(text string, at int) int {
+	switch text[at] {
+	case '=', ':':
+		return 1
+	case '(':
+		if at+1 < len(text) && (text[at+1] == '"' || text[at+1] == '\'') {
+			return 1
+		}
+	case "：＝"[0]:
+		if strings.HasPrefix(text[at:], "：") || strings.HasPrefix(text[at:], "＝") {
+			return len("：")
+		}
+	}
+	return 0
+}
+
 // assignments returns the secrets that settings, code, URLs and headers hold.
 func assignments(text string) (found []span) {
 	for i := 0; i < len(text); i++ {
-		c := text[i]
-		size := 1
-		switch {
-		case c == '=' || c == ':':
-		case c == '(' && i+1 < len(text) && (text[i+1] == '"' || text[i+1] == '\''):
-		case c == 0xEF && (strings.HasPrefix(text[i:], "：") || strings.HasPrefix(text[i:], "＝")):
-			size = len("：")
-		default:
+		size := separator(text, i)
+		if size == 0 {
 			continue
 		}
 		name, tight := nameBefore(text, i)
@@ -122,7 +133,7 @@ func assignments(text string) (found []span) {
 			continue
 		}
 		as := classOf(name)
-		if as.class == none || as.class == barelyName && c != '=' {
+		if as.class == none || as.class == barelyName && text[i] != '=' {
 			continue
 		}
 		at := i + size
@@ -131,18 +142,9 @@ func assignments(text string) (found []span) {
 		}
 		blanks := at
 		at = skipBlanks(text, at)
-		tight = tight && at == blanks && c == '='
-		if at < len(text) && text[at] == '[' { // a list
-			for range 64 {
-				v, ok := readQuoted(text, skipBlanks(text, at+1))
-				if !ok || !holds(text, v, as, tight) {
-					break
-				}
-				found = append(found, span{start: v.start, end: v.end, kind: kinds[as.class]})
-				if at = skipBlanks(text, v.next); at >= len(text) || text[at] != ',' {
-					break
-				}
-			}
+		tight = tight && at == blanks && text[i] == '='
+		if at < len(text) && text[at] == '[' {
+			found = append(found, listOf(text, at, as, tight)...)
 			continue
 		}
 		at = scheme(text, at)
@@ -150,6 +152,21 @@ func assignments(text string) (found []span) {
 			v = v.whole(text)
 			found = append(found, span{start: v.start, end: v.end, kind: kinds[as.class]})
 			i = max(i, v.end-1)
+		}
+	}
+	return found
+}
+
+// listOf returns the secrets of a list of quotations.
+func listOf(text string, at int, as naming, tight bool) (found []span) {
+	for range 64 {
+		v, ok := readQuoted(text, skipBlanks(text, at+1))
+		if !ok || !holds(text, v, as, tight) {
+			break
+		}
+		found = append(found, span{start: v.start, end: v.end, kind: kinds[as.class]})
+		if at = skipBlanks(text, v.next); at >= len(text) || text[at] != ',' {
+			break
 		}
 	}
 	return found
@@ -223,8 +240,9 @@ func holds(text string, v value, as naming, tight bool) bool {
 	case keyName, privateName:
 		return length >= 8 && opaque(said) && !strings.Contains(said, "://") ||
 			length >= 12 && (as.whole && tight || v.quoted && as.whole) && !isWord(said) && !strings.ContainsAny(said, " ./:_")
+	default:
+		return length >= 16 && opaque(said) && !strings.ContainsAny(said, " ") && !strings.Contains(said, "://")
 	}
-	return length >= 16 && opaque(said) && !strings.ContainsAny(said, " ") && !strings.Contains(said, "://")
 }
 
 var (

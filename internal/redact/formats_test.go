@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -172,7 +171,3 @@ func inFours(s string) string {
 	}
 	return strings.Join(parts, " ")
 }
-
-func escaped(s string) string { return strings.Trim(strconv.Quote(s), `"`) }
-
-func encodedForURL(s string) string { return url.QueryEscape(s) }

@@ -5,7 +5,7 @@ import "strings"
 // ibanLengths are how long account numbers are, by country (ISO 13616 registry).
 var ibanLengths = func() map[string]int {
 	lengths, length := map[string]int{}, 0
-	for _, one := range strings.Fields(`15:NO 16:BE 18:DK FO FI GL NL SD FK 19:MK SI 20:AT BA EE KZ LT LU MN XK 21:CH HR LI LV 22:BG BH CR DE GB GE IE ME RS VA
+	for one := range strings.FieldsSeq(`15:NO 16:BE 18:DK FO FI GL NL SD FK 19:MK SI 20:AT BA EE KZ LT LU MN XK 21:CH HR LI LV 22:BG BH CR DE GB GE IE ME RS VA
 		23:AE GI IL IQ OM TL SO 24:AD CZ ES MD PK RO SA SE SK TN VG 25:LY PT ST 26:IS TR 27:BI DJ FR GR IT MC MR SM 28:AL AZ BY CY DO GT HU LB NI PL SV
 		29:BR EG PS QA UA 30:JO KW MU YE 31:MT SC 32:LC 33:RU`) {
 		if n, country, ok := strings.Cut(one, ":"); ok {
@@ -26,30 +26,12 @@ func accounts(text string) (found []span) {
 		if length == 0 {
 			continue
 		}
-		rest, n, end := 0, 0, at
-		var head [4]byte
-		for ; end < len(text) && n < length; end++ {
-			c := text[end]
-			if (c == ' ' || c == '-') && n > 0 && text[end-1] != c {
-				continue
-			}
-			if c >= 'a' && c <= 'z' {
-				c -= 'a' - 'A'
-			}
-			if !digitByte(c) && !upperByte(c) {
-				break
-			}
-			if n < 4 {
-				head[n] = c
-			} else {
-				rest = mod97(rest, c)
-			}
-			n++
-		}
-		if n < length || end < len(text) && partOfName(rune(text[end])) {
+		number, end := ibanAt(text, at, length)
+		if len(number) < length || end < len(text) && partOfName(rune(text[end])) {
 			continue
 		}
-		for _, c := range head {
+		rest := 0
+		for _, c := range append(number[4:], number[:4]...) {
 			rest = mod97(rest, c)
 		}
 		if rest == 1 {
@@ -58,6 +40,23 @@ func accounts(text string) (found []span) {
 		}
 	}
 	return found
+}
+
+// ibanAt reads so many letters and digits, with single blanks or hyphens between them.
+func ibanAt(text string, at, length int) (number []byte, end int) {
+	for end = at; end < len(text) && len(number) < length; end++ {
+		c := text[end]
+		switch {
+		case digitByte(c), upperByte(c):
+			number = append(number, c)
+		case isLetterByte(c):
+			number = append(number, c+'A'-'a')
+		case (c == ' ' || c == '-') && text[end-1] != c:
+		default:
+			return number, end
+		}
+	}
+	return number, end
 }
 
 func digitByte(b byte) bool { return b >= '0' && b <= '9' }

@@ -26,6 +26,16 @@ const (
 // markers are what marker writes.
 var markers = regexp.MustCompile(`\[redacted: [A-Za-z ]{3,20}\]|\[已隐去：[A-Za-z\p{Han}]{2,10}\]`)
 
+// markerAt is how long the marker is that a text begins with, 0 if it begins with none.
+func markerAt(text string) int {
+	for _, at := range markers.FindAllStringIndex(text[:min(len(text), 64)], 1) {
+		if at[0] == 0 {
+			return at[1]
+		}
+	}
+	return 0
+}
+
 // isChinese reports whether a text's markers are in Chinese: it has Chinese characters.
 func isChinese(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return unicode.Is(unicode.Han, r) })

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"embed"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -59,7 +60,7 @@ type phrase struct {
 }
 
 var (
-	names     phrases // of secrets
+	names     = namesOfSecrets()
 	places    = phrasesOf("places")
 	isLinks   = phrasesOf("is")
 	links     = phrasesOf("links")
@@ -69,18 +70,16 @@ var (
 	stops     = phrasesOf("stops")
 	compounds = phrasesOf("compounds")
 	befores   = phrasesOf("before")
-	remarks   = map[string]bool{}
+	remarks   = words(strings.Join(linesOf("remarks"), " "))
 )
 
-func init() {
-	for file, class := range nameFiles {
+func namesOfSecrets() (set phrases) {
+	for _, file := range slices.Sorted(maps.Keys(nameFiles)) {
 		for _, text := range linesOf(file) {
-			names.add(phrase{text, class})
+			set.add(phrase{text, nameFiles[file]})
 		}
 	}
-	for _, text := range linesOf("remarks") {
-		remarks[text] = true
-	}
+	return set
 }
 
 // linesOf are the phrases of the files of a name in all languages, in lower case.

@@ -123,45 +123,56 @@ func (r *Redactor) JSON(text string) string {
 
 // inLiterals cuts spans to the parts that are in texts or numbers of encoded JSON: what is between these stays.
 func inLiterals(text string, spans []span) (cut []span) {
-	next := 0
-	keep := func(start, end int, bare bool) {
-		for ; next < len(spans) && spans[next].start < end; next++ {
+	for at, next := 0, 0; at < len(text) && next < len(spans); at++ {
+		start, end, ok := literal(text, at)
+		if !ok {
+			continue
+		}
+		number := start == at
+		for next < len(spans) && spans[next].start < end {
 			s := spans[next]
-			part := span{max(s.start, start), min(s.end, end), s.kind, bare}
-			if part.start < part.end && bare {
-				part.start, part.end = start, end
-			}
-			if part.start < part.end && (len(cut) == 0 || cut[len(cut)-1].end <= part.start) {
-				cut = append(cut, part)
+			part := span{max(s.start, start), min(s.end, end), s.kind, number}
+			if part.start < part.end {
+				if number {
+					part.start, part.end = start, end
+				}
+				if len(cut) == 0 || cut[len(cut)-1].end <= part.start {
+					cut = append(cut, part)
+				}
 			}
 			if s.end > end {
-				return
+				break
 			}
+			next++
 		}
-	}
-	for at := 0; at < len(text) && next < len(spans); at++ {
-		switch c := text[at]; {
-		case c == '"':
-			end := at + 1
-			for end < len(text) && text[end] != '"' {
-				if text[end] == '\\' {
-					end++
-				}
-				end++
-			}
-			end = min(end, len(text))
-			keep(at+1, end, false)
+		at = max(at, end-1)
+		if !number {
 			at = end
-		case c == '-' || digitByte(c):
-			end := at + 1
-			for end < len(text) && strings.IndexByte("0123456789+-.eE", text[end]) >= 0 {
-				end++
-			}
-			keep(at, end, true)
-			at = end - 1
 		}
 	}
 	return cut
+}
+
+// literal is where the text or the number of encoded JSON lies that begins at a place. A text begins behind its quotation mark.
+func literal(text string, at int) (start, end int, ok bool) {
+	switch c := text[at]; {
+	case c == '"':
+		end = at + 1
+		for end < len(text) && text[end] != '"' {
+			if text[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		return at + 1, min(end, len(text)), true
+	case c == '-' || digitByte(c):
+		end = at + 1
+		for end < len(text) && strings.IndexByte("0123456789+-.eE", text[end]) >= 0 {
+			end++
+		}
+		return at, end, true
+	}
+	return 0, 0, false
 }
 
 // Message is the message with markers in the place of secrets. Ids and names stay.

@@ -45,6 +45,9 @@ var rules = sync.OnceValue(func() *ruleSet {
 		panic("data/gitleaks.json: " + err.Error())
 	}
 	for _, r := range set.Rules {
+		if r.ID == "jwt" || r.ID == "private-key" { // webToken and pemBegin find them, also in sentences and cut off
+			continue
+		}
 		for _, keyword := range r.Keywords {
 			set.of[keyword] = append(set.of[keyword], r)
 			set.keys.add(phrase{text: keyword})
@@ -67,8 +70,8 @@ func compileAll(list []string) (all []*regexp.Regexp) {
 func (r *rule) ready() {
 	r.compile.Do(func() {
 		source := r.Regex
-		if strings.HasSuffix(source, ruleEnd) {
-			source = strings.TrimSuffix(source, ruleEnd) + `(?:[^0-9A-Za-z_]|$)`
+		if secret, ok := strings.CutSuffix(source, ruleEnd); ok {
+			source = secret + `(?:[^0-9A-Za-z_]|$)`
 		}
 		r.pattern, r.allowed = regexp.MustCompile(source), compileAll(r.Allow)
 	})
@@ -82,13 +85,20 @@ const (
 )
 
 // ruleWork is how many bytes rules look at for every byte of a text, at most. Only a text that is made of their keywords needs more.
-const ruleWork = 2
+const ruleWork = 4
+
+// looking is how far each rule has looked at a text, and at how many bytes all of them.
+type looking struct {
+	text  string
+	until map[*rule]int
+	work  int
+}
 
 // byRules returns the keys that rules find. Only what is near their keywords is looked at.
 func byRules(text, lower string) (found []span) {
 	set := rules()
-	until, work := map[*rule]int{}, 0 // how far each rule has looked, and at how much all of them
-	for at := 0; at+1 < len(lower); at++ {
+	l := &looking{text: text, until: map[*rule]int{}}
+	for at := 0; at+1 < len(lower) && l.work <= ruleWork*len(text)+64<<10; at++ {
 		index := indexOf(lower[at:])
 		if set.keys.known[index/64]&(1<<(index%64)) == 0 {
 			continue
@@ -98,26 +108,31 @@ func byRules(text, lower string) (found []span) {
 				continue
 			}
 			for _, r := range set.of[key.text] {
-				from := max(0, at-ruleBefore, until[r])
-				end := min(len(text), at+ruleAfter)
-				for end < len(text) && end-at < longestRule && text[end] > ' ' && text[end] < 0x7F {
-					end++
+				if from, end, ok := l.around(r, at, len(key.text)); ok {
+					found = append(found, set.find(r, text, from, end)...)
 				}
-				if until[r] >= end || until[r] > at+len(key.text) {
-					continue
-				}
-				if work += end - from; work > ruleWork*len(text)+64<<10 {
-					return found
-				}
-				for from > 0 && text[from-1] > ' ' && text[from-1] < 0x7F && at-from < 2*ruleBefore {
-					from--
-				}
-				until[r] = end
-				found = append(found, set.find(r, text, from, end)...)
 			}
 		}
 	}
 	return found
+}
+
+// around is what a rule is to look at for a keyword, unless it has.
+func (l *looking) around(r *rule, at, length int) (from, end int, ok bool) {
+	until := l.until[r]
+	from, end = max(0, at-ruleBefore, until), min(len(l.text), at+ruleAfter)
+	for end < len(l.text) && end-at < longestRule && l.text[end] > ' ' && l.text[end] < 0x7F {
+		end++
+	}
+	if until >= end || until > at+length {
+		return 0, 0, false
+	}
+	for from > 0 && l.text[from-1] > ' ' && l.text[from-1] < 0x7F && at-from < 2*ruleBefore {
+		from--
+	}
+	l.until[r] = end
+	l.work += end - from
+	return from, end, true
 }
 
 // find returns the keys of a rule in a part of a text.
@@ -128,10 +143,7 @@ func (s *ruleSet) find(r *rule, text string, from, end int) (found []span) {
 	r.ready()
 	s.compile.Do(func() { s.allowed = compileAll(s.Allow) })
 	kind := APIKey
-	switch {
-	case strings.HasPrefix(r.ID, "private-key"):
-		kind = PrivateKey
-	case strings.HasPrefix(r.ID, "jwt"), strings.HasPrefix(r.ID, "curl-auth"):
+	if strings.HasPrefix(r.ID, "jwt") || strings.HasPrefix(r.ID, "curl-auth") {
 		kind = Token
 	}
 	for _, at := range r.pattern.FindAllStringSubmatchIndex(text[from:end], 16) {

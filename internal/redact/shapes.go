@@ -171,7 +171,7 @@ func isWord(text string) bool {
 		}
 	}
 	return !strings.ContainsFunc(text[first:], func(r rune) bool {
-		return !(unicode.IsLower(r) && wordRune(r)) && r != '-' && r != '\'' && r != '’'
+		return (!unicode.IsLower(r) || !wordRune(r)) && r != '-' && r != '\'' && r != '’'
 	})
 }
 

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -27,9 +28,7 @@ func spoken(text, lower string) []span {
 	behind := 0
 	for at := 0; at+1 < len(lower); at++ {
 		if lower[at] == '[' { // a marker names a secret that is gone
-			if end := markers.FindStringIndex(text[at:min(len(text), at+64)]); end != nil && end[0] == 0 {
-				behind = at + end[1]
-			}
+			behind = max(behind, at+markerAt(text[at:]))
 		}
 		index := indexOf(lower[at:])
 		if at < behind || names.known[index/64]&(1<<(index%64)) == 0 {
@@ -114,105 +113,8 @@ const (
 	assigned      // ":": what follows is a secret
 )
 
-// forward looks for the secret behind a name. linked: only right behind a link.
-func (s *sayer) forward(at int, c class, linked bool) bool {
-	if at+1 < len(s.text) && strings.IndexByte("&?#%@+", s.text[at]) >= 0 && s.text[at+1] > ' ' { // a part of a URL
-		return false
-	}
-	last := link(noLink)
-	words, runes, name := 0, 0, at
-	plain := true // whether a plain word may be the secret
-	for at < len(s.text) && at-name < spokenBytes && words <= spokenWords && runes <= spokenRunes {
-		if strings.HasPrefix(s.text[at:], beginEN) || strings.HasPrefix(s.text[at:], beginZH) {
-			return true // it was found before
-		}
-		if at > name && s.anotherName(at, c) {
-			return false
-		}
-		r, size := utf8.DecodeRuneInString(s.text[at:])
-		switch {
-		case r == ' ' || r == '\t' || r == '\u00a0' || r == '\u3000':
-			at += size
-		case r == '\n' || r == '\r':
-			if last != assigned {
-				return false
-			}
-			at += size
-		case strings.ContainsRune(":=：＝→⇒", r) || strings.HasPrefix(s.text[at:], "->"):
-			last = assigned
-			at += size
-			for at < len(s.text) && strings.IndexByte("=>", s.text[at]) >= 0 {
-				at++
-			}
-		case strings.ContainsRune(".!?。！？;；,，、…", r):
-			next, ok := s.resumed(at + size)
-			if !ok && (!strings.ContainsRune(",，、", r) || words+runes > 0) {
-				return false
-			}
-			if at, last = next, noLink; ok {
-				last = weakLink
-			}
-		case at == name && (r == '"' || r == '\'' || r == '`' || r == '\\') && !s.possessive(at):
-			for at < len(s.text) && strings.IndexByte("\"'`\\", s.text[at]) >= 0 { // the end of a quotation around the name
-				at++
-			}
-		case (closing[r] != "" || r == '\\') && !s.possessive(at):
-			v, ok := readQuoted(s.text, at)
-			if !ok {
-				at += size
-				continue
-			}
-			if s.accepts(v, c, last, words+runes, linked, plain) {
-				return s.add(v, c)
-			}
-			at, last, words = v.next, noLink, words+1
-		case r > '~' && !wordRune(r), strings.ContainsRune("/-–—(（[", r) && last != assigned:
-			if end, kind, ok := s.linkAt(at); ok {
-				at, last = end, kind
-				continue
-			}
-			if unicode.IsLetter(r) {
-				if last != noLink && runes > 4 {
-					last = noLink
-				}
-				runes++
-				plain = false
-			}
-			if strings.ContainsRune(")）]】」", r) {
-				last = noLink
-			}
-			at += size
-		default:
-			if end, kind, ok := s.linkAt(at); ok && (at == name || !wordRune(lastRune(s.text[:at])) || r == '\'') {
-				at, last = end, max(kind, last)
-				continue
-			}
-			v, ok := read(s.text, at)
-			if !ok {
-				at += size
-				continue
-			}
-			if s.seedAt(at, c, last) {
-				return true
-			}
-			if s.accepts(v, c, last, words+runes, linked, plain) {
-				return s.add(v, c)
-			}
-			if _, ok := fillers.at(s.lower, at); ok && last != noLink {
-				at = v.end
-				continue
-			}
-			if _, ok := stops.at(s.lower, at); ok {
-				return false
-			}
-			if words == 0 {
-				plain = strings.Contains(" for of to on at ", " "+s.lower[v.start:v.end]+" ")
-			}
-			at, last, words = v.end, noLink, words+1
-		}
-	}
-	return false
-}
+// itemNumber is "1. " or "2) ".
+var itemNumber = regexp.MustCompile(`^[0-9]{1,2}[.)][ \t]+`)
 
 // anotherName reports whether a name of the same class begins at a place: it looks for its secret itself.
 func (s *sayer) anotherName(at int, c class) bool {
@@ -265,28 +167,15 @@ func (s *sayer) resumed(at int) (int, bool) {
 	return at, false
 }
 
-// accepts reports whether a value is the secret of a name. between is how many words and characters stand between them.
-func (s *sayer) accepts(v value, c class, last link, between int, linked, plain bool) bool {
-	said := v.of(s.text)
-	if placeholder(said) || measure.MatchString(s.text[v.start:min(len(s.text), v.end+12)]) {
-		return false
-	}
-	if linked {
-		if c == loginName {
-			return false
-		}
-		return last != noLink && s.announced(v, said, c, last, plain)
-	}
+// near reports whether a value is the secret of a name without a link between. between is how many words and characters are.
+func (s *sayer) near(v value, said string, c class, between int) bool {
 	if ordinary.MatchString(said) || s.timed(v.start) {
 		return false
 	}
 	chinese := lastRune(strings.TrimRight(s.text[:v.start], " ")) > 0x2E80
 	switch c {
 	case passwordName, seedName:
-		if allDigits(said) {
-			return len(said) >= 4 && len(said) <= 16 && (between == 0 || chinese && between <= 4)
-		}
-		return mixed(said) && (len(said) >= 4 || chinese && between == 0) && (between <= 4 || chinese) || between == 0 && isSigned(said) || chinese && isSigned(said) && len(said) >= 6
+		return nearPassword(said, between, chinese)
 	case codeName:
 		return isCode(said) && between <= 5 && (between <= 2 || hasDigit(said))
 	case keyName, tokenName, privateName:
@@ -299,11 +188,23 @@ func (s *sayer) accepts(v value, c class, last link, between int, linked, plain 
 		return s.with(v.start) && len(said) >= 5 && (mixed(said) || isSigned(said))
 	case barelyName:
 		return between == 0 && len(said) >= 4 && (mixed(said) || isSigned(said))
+	default:
+		return false
 	}
-	return false
 }
 
-// announced is accepts for what is right behind a link.
+// nearPassword is near for passwords. Behind Chinese and Japanese, which have no such letters, less is needed.
+func nearPassword(said string, between int, chinese bool) bool {
+	switch {
+	case allDigits(said):
+		return len(said) >= 4 && len(said) <= 16 && (between == 0 || chinese && between <= 4)
+	case between == 0 && isSigned(said), chinese && isSigned(said) && len(said) >= 6:
+		return true
+	}
+	return mixed(said) && (len(said) >= 4 || chinese && between == 0) && (between <= 4 || chinese)
+}
+
+// announced is near for what is right behind a link.
 func (s *sayer) announced(v value, said string, c class, last link, plain bool) bool {
 	switch c {
 	case passwordName, seedName:
@@ -327,8 +228,9 @@ func (s *sayer) announced(v value, said string, c class, last link, plain bool) 
 		return len(said) >= 16 && opaque(said) && !strings.Contains(said, "://")
 	case keyName, tokenName, privateName:
 		return len(said) >= 8 && opaque(said) && !strings.Contains(said, "://") && (len(said) >= 12 || !ordinary.MatchString(said))
+	default:
+		return false
 	}
-	return false
 }
 
 // plainWord reports whether a word, such as "swordfish" or "wrong", is a password.
@@ -383,8 +285,11 @@ func isCode(said string) bool {
 			return false
 		}
 	}
-	return len(said) >= 4 && !(ordinary.MatchString(said) && digits < 6)
+	return len(said) >= 4 && (digits >= 6 || !ordinary.MatchString(said))
 }
+
+// timeWords are the words before times, places and numbers of things.
+var timeWords = words(`on at in since by until page step version chapter room number no um am seit vor ab dès depuis desde hasta windows iphone android error of about around over under than`)
 
 // timed reports whether a word before a place says that a time, a place or a number of something follows.
 func (s *sayer) timed(at int) bool {
@@ -392,8 +297,7 @@ func (s *sayer) timed(at int) bool {
 	if i := strings.LastIndexAny(before, " ,.:"); i >= 0 {
 		before = before[i+1:]
 	}
-	return len(before) < at && strings.Contains(" on at in since by until page step version chapter room number no um am seit vor ab dès depuis desde hasta windows iphone android error "+
-		"of about around over under than ", " "+before+" ") && before != ""
+	return len(before) < at && timeWords[before]
 }
 
 // with reports whether "with" stands right before a place.
@@ -405,7 +309,7 @@ func (s *sayer) with(at int) bool {
 }
 
 // add keeps a secret, and those of a list that it begins.
-func (s *sayer) add(v value, c class) bool {
+func (s *sayer) add(v value, c class) {
 	v = v.whole(s.text)
 	first, kind := v.of(s.text), kinds[c]
 	if c == seedName {
@@ -413,7 +317,7 @@ func (s *sayer) add(v value, c class) bool {
 	}
 	s.found = append(s.found, span{start: v.start, end: v.end, kind: kind})
 	if c == passwordName || c == accountName || c == seedName {
-		return true
+		return
 	}
 	for range 32 {
 		next := v.next
@@ -429,19 +333,14 @@ func (s *sayer) add(v value, c class) bool {
 				next = skipBlanks(s.text, next+len(and))
 			}
 		}
-		if n := digits.FindStringIndex(s.text[next:min(len(s.text), next+2)]); n != nil && n[0] == 0 { // "1. " or "2) "
-			if rest := s.text[next+n[1]:]; strings.HasPrefix(rest, ". ") || strings.HasPrefix(rest, ") ") {
-				next = skipBlanks(s.text, next+n[1]+1)
-			}
-		}
+		next += len(itemNumber.FindString(s.text[next:min(len(s.text), next+8)]))
 		following, ok := read(s.text, next)
 		if said := following.of(s.text); !ok || len(said) != len(first) || len(said) < 6 || !hasDigit(said) || !s.announced(following, said, c, isLink, false) {
-			return true
+			return
 		}
 		v = following
 		s.found = append(s.found, span{start: v.start, end: v.end, kind: kinds[c]})
 	}
-	return true
 }
 
 // backward looks for the secret that comes before its name, as in "hunter2x is my password" and "用hunter2x当密码".
@@ -450,7 +349,7 @@ func (s *sayer) backward(start int, c class) {
 	for words, runes := 0, 0; words <= 4 && runes <= 8 && at > 0 && start-at < 80; {
 		r, size := utf8.DecodeLastRuneInString(s.text[:at])
 		switch {
-		case strings.ContainsRune(".!?\n,;:。！？，；：、", r) && !(strings.ContainsRune(".!?", r) && s.linkedBack(at)):
+		case strings.ContainsRune(".!?\n,;:。！？，；：、", r) && (!strings.ContainsRune(".!?", r) || !s.linkedBack(at)):
 			return
 		case r == ' ' || r == '"' || r == '\'' || r == '`' || r > '~' && !wordRune(r):
 			if r > 0x2E80 {
@@ -468,7 +367,7 @@ func (s *sayer) backward(start int, c class) {
 			}
 			v := value{at, end, end, false}
 			said := v.of(s.text)
-			if s.linkedBack(end) && !placeholder(said) && !ordinary.MatchString(said) && s.accepts(v, c, noLink, 0, false, false) {
+			if s.linkedBack(end) && !placeholder(said) && !ordinary.MatchString(said) && !measure.MatchString(said) && s.near(v, said, c, 0) {
 				s.found = append(s.found, span{start: at, end: end, kind: kinds[c]})
 				return
 			}
@@ -482,8 +381,8 @@ func (s *sayer) linkedBack(end int) bool {
 	for end < len(s.text) && strings.IndexByte(" \"'`", s.text[end]) >= 0 {
 		end++
 	}
-	for _, close := range []string{"”", "」", "』"} {
-		end += len(s.text[end:]) - len(strings.TrimPrefix(s.text[end:], close))
+	for _, mark := range []string{"”", "」", "』"} {
+		end += len(s.text[end:]) - len(strings.TrimPrefix(s.text[end:], mark))
 	}
 	_, ok := befores.at(s.lower, skipBlanks(s.lower, end))
 	return ok

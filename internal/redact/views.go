@@ -98,7 +98,7 @@ func fold(v view) (view, bool) {
 		case !foldable(r):
 			b.write(at, v.text[at:at+size])
 		case r >= 0x660 && r <= 0x6F9:
-			b.write(at, string(rune('0'+(r-0x660)%16%10)))
+			b.write(at, string('0'+(r-0x660)%16%10))
 		case unicode.Is(unicode.Cf, r):
 		default:
 			b.write(at, norm.NFKC.String(string(r)))
@@ -150,13 +150,13 @@ func percent(v view) (view, bool) {
 	if first < 0 {
 		return view{}, false
 	}
-	b, any := builder{of: v}, false
+	b, found := builder{of: v}, false
 	for at := 0; at < len(v.text); {
 		if v.text[at] == '%' && at+3 <= len(v.text) {
 			if code, err := strconv.ParseUint(v.text[at+1:at+3], 16, 8); err == nil && code >= ' ' && code < 0x7F {
 				b.write(at, string(rune(code)))
 				at += 3
-				any = true
+				found = true
 				continue
 			}
 		}
@@ -164,5 +164,5 @@ func percent(v view) (view, bool) {
 		b.write(at, v.text[at:at+size])
 		at += size
 	}
-	return b.view(), any
+	return b.view(), found
 }
