@@ -56,8 +56,12 @@ func (s *Sidecar) listenAPI(ctx context.Context, cfg *config.Config) (net.Listen
 		return nil, err
 	}
 	listener, err := endpoint.Listen(ctx, cfg.API.Listen, mode)
-	if err != nil || s.entrance.tls == nil {
-		return listener, err
+	if err != nil {
+		return nil, err
+	}
+	listener = s.connections.Listen(listener)
+	if s.entrance.tls == nil {
+		return listener, nil
 	}
 	return tls.NewListener(listener, s.entrance.tls.HTTPConfig()), nil
 }
@@ -66,7 +70,7 @@ func (s *Sidecar) apiHandler(cfg config.Config, conn *grpc.ClientConn) (http.Han
 	calls, err := gateway.New(gateway.Backend{
 		Conn: conn, Services: s.server.Services(), Admit: s.server.Admit, Status: server.StatusOf,
 		ReadingCall: memsidecarv1.MemoryService_GetStatus_FullMethodName,
-	}, gateway.Options{MaxBytes: int64(cfg.MaxRequestBytes), Document: openapi.Document})
+	}, gateway.Options{MaxBytes: int64(cfg.MaxRequestBytes), Bytes: s.bytes, Document: openapi.Document})
 	if err != nil {
 		return nil, err
 	}

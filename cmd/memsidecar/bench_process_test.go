@@ -89,7 +89,7 @@ func BenchmarkResident(b *testing.B) {
 }
 
 // statusBytes reads a field of /proc/PID/status, which is in kB.
-func statusBytes(b *testing.B, pid int, field string) int64 {
+func statusBytes(b testing.TB, pid int, field string) int64 {
 	b.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -91,7 +91,7 @@ func (s *Sidecar) startHTTP(ctx context.Context, cfg config.Config, parts ops.Pa
 	s.HTTPAddr = listener.Addr()
 	server := ops.NewServer(ops.Handler(parts), log)
 	go func() {
-		if err := server.Serve(listener); err != nil {
+		if err := server.Serve(s.connections.Listen(listener)); err != nil {
 			s.failed <- errors.Join(errors.New("the HTTP port failed"), err)
 		}
 	}()

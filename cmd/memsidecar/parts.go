@@ -254,7 +254,7 @@ func (p *parts) makeServer(context.Context) error {
 			return append([]server.Component{breakerComponent("storage", "sqlite", p.storage.Status())}, p.models.components()...)
 		},
 	}, server.Options{
-		Version: version(), TLS: p.entrance.config(), MaxRequestBytes: cfg.MaxRequestBytes, Visibility: cfg.Policy(), OwnAgent: cfg.Retrieval.Agent == "this",
+		Version: version(), TLS: p.entrance.config(), MaxRequestBytes: cfg.MaxRequestBytes, Bytes: p.bytes, Visibility: cfg.Policy(), OwnAgent: cfg.Retrieval.Agent == "this",
 		RecordConsidered: cfg.Session.RecordConsidered, Window: window(p.cfg), TopK: cfg.Retrieval.TopK, MaxPerUser: cfg.Memories.MaxPerUser, MinScore: cfg.Retrieval.MinScore,
 		MaxPending: int64(cfg.Queue.MaxPending), MaxPendingBytes: int64(cfg.Queue.MaxPendingBytes),
 		MaxContextChars: cfg.Retrieval.MaxContextChars, NotebookEntries: cfg.Notebook.MaxEntries, RedactHistory: historyRedactor(p.cfg, p.redactor), Log: p.log,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/inflight"
 	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/server"
@@ -24,6 +25,10 @@ type Sidecar struct {
 	HTTPAddr net.Addr
 	// APIAddr is where it answers calls as JSON over HTTP; nil if it does not.
 	APIAddr net.Addr
+
+	// connections and bytes bound what callers can make the process hold.
+	connections *inflight.Connections
+	bytes       *inflight.Bytes
 
 	server    *server.Server
 	entrance  *entrance
@@ -40,7 +45,9 @@ func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.L
 
 // startListening listens as it is told.
 func startListening(ctx context.Context, cfg config.Config, environ []string, listen func(context.Context, *config.Config) (net.Listener, error), log *slog.Logger) (_ *Sidecar, err error) {
-	s := &Sidecar{failed: make(chan error, 3)}
+	s := &Sidecar{
+		failed: make(chan error, 3), connections: inflight.NewConnections(), bytes: inflight.NewBytes(cfg.MaxRequestBytes),
+	}
 	defer func() {
 		if err != nil {
 			s.Stop(ctx)
@@ -58,6 +65,7 @@ func startListening(ctx context.Context, cfg config.Config, environ []string, li
 	if err != nil {
 		return nil, err
 	}
+	listener = s.connections.Listen(listener)
 	s.Addr = listener.Addr()
 	s.onStop(func(context.Context) { _ = listener.Close() }) // closed already, unless something below failed
 	for _, step := range []func(context.Context) error{

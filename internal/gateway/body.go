@@ -46,11 +46,14 @@ var errTooLarge = errors.New("too large")
 
 // readOne reads a body that is one message. An empty one is the empty message.
 func (g *Gateway) readOne(w http.ResponseWriter, r *http.Request, message proto.Message) error {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.options.MaxBytes))
-	if err != nil {
+	var read bytes.Buffer
+	if known := r.ContentLength; known > 0 && known <= g.options.MaxBytes {
+		read.Grow(int(known) + bytes.MinRead) // so that it is not copied as it grows
+	}
+	if _, err := read.ReadFrom(http.MaxBytesReader(w, r.Body, g.options.MaxBytes)); err != nil {
 		return g.unreadable("request", err)
 	}
-	body = bytes.TrimPrefix(body, mark)
+	body := bytes.TrimPrefix(read.Bytes(), mark)
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
 	}
@@ -70,6 +73,9 @@ func decode(field string, text []byte, message proto.Message) error {
 
 // unreadable is why a body could not be read.
 func (g *Gateway) unreadable(field string, err error) error {
+	if overloaded(err) {
+		return err
+	}
 	if oversize := (*http.MaxBytesError)(nil); errors.As(err, &oversize) || errors.Is(err, errTooLarge) {
 		return fmt.Errorf("%w: %w", errTooLarge, memory.Invalid(field, "is more than %d bytes: hand it over in parts", g.options.MaxBytes))
 	}

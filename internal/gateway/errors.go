@@ -37,6 +37,7 @@ func Refuse(w http.ResponseWriter, code int, message string) {
 		http.StatusNotFound: codes.NotFound, http.StatusMethodNotAllowed: codes.Unimplemented,
 		http.StatusUnsupportedMediaType: codes.InvalidArgument, http.StatusBadRequest: codes.InvalidArgument,
 		http.StatusForbidden: codes.PermissionDenied, http.StatusRequestEntityTooLarge: codes.InvalidArgument,
+		http.StatusTooManyRequests: codes.ResourceExhausted,
 	}
 	answer(w, code, status.New(codeOf[code], message))
 }

@@ -20,8 +20,11 @@ import (
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/memsidecar/memsidecar/internal/inflight"
 )
 
 // Backend is the server whose calls these are.
@@ -42,6 +45,8 @@ type Backend struct {
 type Options struct {
 	// MaxBytes is the largest message accepted, as JSON.
 	MaxBytes int64
+	// Bytes is what large requests and answers of all calls may take together.
+	Bytes *inflight.Bytes
 	// Document is the OpenAPI document.
 	Document []byte
 }
@@ -88,7 +93,7 @@ func (g *Gateway) Handle(path string, next http.Handler) {
 			g.fail(w, err)
 			return
 		}
-		next.ServeHTTP(w, r)
+		g.counted(w, r, func(r *http.Request) { next.ServeHTTP(w, r) })
 	})
 }
 
@@ -180,22 +185,26 @@ func (g *Gateway) handler(m method) http.Handler {
 		if id := r.Header.Get("X-Request-Id"); id != "" {
 			w.Header().Set("X-Request-Id", id)
 		}
-		ctx, err := runtime.AnnotateContext(r.Context(), g.mux, r, m.path)
-		if err != nil {
-			g.fail(w, err)
-			return
-		}
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		if m.takes || m.answers {
-			err = g.stream(ctx, w, r, m)
-		} else {
-			err = g.unary(ctx, w, r, m)
-		}
-		if err != nil {
-			g.fail(w, err)
-		}
+		g.counted(w, r, func(r *http.Request) { g.call(w, r, m) })
 	})
+}
+
+func (g *Gateway) call(w http.ResponseWriter, r *http.Request, m method) {
+	ctx, err := runtime.AnnotateContext(r.Context(), g.mux, r, m.path)
+	if err != nil {
+		g.fail(w, err)
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if m.takes || m.answers {
+		err = g.stream(ctx, w, r, m)
+	} else {
+		err = g.unary(ctx, w, r, m)
+	}
+	if err != nil {
+		g.fail(w, err)
+	}
 }
 
 func (g *Gateway) unary(ctx context.Context, w http.ResponseWriter, r *http.Request, m method) error {
@@ -204,6 +213,9 @@ func (g *Gateway) unary(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		return err
 	}
 	if err := g.backend.Conn.Invoke(ctx, m.path, request, response); err != nil {
+		return err
+	}
+	if err := grow(r, proto.Size(response)); err != nil {
 		return err
 	}
 	runtime.ForwardResponseMessage(ctx, g.mux, g.json, w, r, response)

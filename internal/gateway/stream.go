@@ -96,5 +96,8 @@ func (g *Gateway) sendAll(w http.ResponseWriter, r *http.Request, m method, s gr
 			return err
 		}
 		setPatience(w, patience)
+		if counted, ok := r.Body.(*countedBody); ok {
+			counted.next()
+		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/memsidecar/memsidecar/internal/memory"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -66,6 +67,10 @@ func Handler(conn grpc.ClientConnInterface, options HTTPOptions) http.Handler {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, options.MaxBytes))
 		if oversize := (*http.MaxBytesError)(nil); errors.As(err, &oversize) {
 			options.Refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is more than %d bytes", options.MaxBytes))
+			return
+		}
+		if overload := (*memory.OverloadError)(nil); errors.As(err, &overload) {
+			options.Refuse(w, http.StatusTooManyRequests, err.Error())
 			return
 		}
 		if err == nil && !utf8.Valid(body) { // JSON's decoder would store it with its characters replaced

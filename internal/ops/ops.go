@@ -12,6 +12,8 @@ import (
 	"net/http/pprof"
 	"strings"
 	"time"
+
+	"github.com/memsidecar/memsidecar/internal/inflight"
 )
 
 // Parts is what the port serves.
@@ -73,8 +75,10 @@ func NewServer(handler http.Handler, log *slog.Logger) *Server {
 
 func newServer(handler http.Handler, patience time.Duration, log *slog.Logger) *Server {
 	return &Server{&http.Server{
-		Handler: arriving(handler, patience), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Handler: arriving(handler, patience), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 100, MaxReceiveBufferPerConnection: 1 << 20, MaxReceiveBufferPerStream: 64 << 10},
+		ConnContext: inflight.WithConn,
+		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
 }
 

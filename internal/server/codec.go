@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // registers the codec that is wrapped here
 	"google.golang.org/grpc/mem"
@@ -28,8 +27,16 @@ type codec struct {
 	maxBytes int
 }
 
-func newCodec(maxBytes int) encoding.CodecV2 {
+func newCodec(maxBytes int) codec {
 	return codec{CodecV2: encoding.GetCodecV2("proto"), maxBytes: maxBytes}
+}
+
+// Marshal implements encoding.CodecV2.
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	if done, ok := v.(encoded); ok {
+		return done.data, nil
+	}
+	return c.CodecV2.Marshal(v)
 }
 
 // Unmarshal refuses requests that are too large before it takes them apart.
@@ -121,14 +128,4 @@ func addInvalidTexts(data []byte, d protoreflect.MessageDescriptor, at string, v
 			addInvalidTexts(text, field.Message(), name+".", v)
 		}
 	}
-}
-
-// decodingStream reports messages that could not be decoded as invalid.
-type decodingStream struct{ grpc.ServerStream }
-
-func (s decodingStream) RecvMsg(m any) error {
-	if err := s.ServerStream.RecvMsg(m); err != nil {
-		return err
-	}
-	return decodingProblem(m)
 }

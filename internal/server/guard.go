@@ -100,17 +100,31 @@ type guard struct {
 func (g *guard) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
 	method := info.FullMethodName
 	if g.tokens == nil {
-		return access.WithGrant(ctx, access.Anybody()), nil
+		return admitted(access.WithGrant(ctx, access.Anybody()))
 	}
 	if isEverybodys(method) {
-		return ctx, nil
+		return admitted(ctx)
 	}
 	grant, err := g.authenticate(info.Header, method)
 	if err != nil {
 		g.log.DebugContext(ctx, "refused", "method", path.Base(method), "token", grant.ID, "reason", err)
 		return nil, toStatus(err).Err()
 	}
-	return access.WithGrant(ctx, grant), nil
+	return admitted(access.WithGrant(ctx, grant))
+}
+
+// admitted counts a call until its context ends. Those from within the process are counted by who makes them.
+func admitted(ctx context.Context) (context.Context, error) {
+	conn := connOf(ctx)
+	if conn == nil {
+		return ctx, nil
+	}
+	end, err := conn.Begin()
+	if err != nil {
+		return nil, toStatus(err).Err()
+	}
+	context.AfterFunc(ctx, end)
+	return ctx, nil
 }
 
 // authenticate returns what a call's token allows, if it allows the call.

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
@@ -22,9 +21,6 @@ import (
 // insideBuffer is how much of such a connection is under way in one direction.
 const insideBuffer = 1 << 20
 
-// insideNetwork is the network of addresses of connections inside the process, as bufconn names it.
-const insideNetwork = "bufconn"
-
 // Inside returns a connection to the server within this process. It ends with the server; closing it earlier is the
 // caller's. Calls over it bring their own tokens.
 func (s *Server) Inside() (*grpc.ClientConn, error) {
@@ -37,7 +33,7 @@ func (s *Server) Inside() (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	go func() { _ = s.grpc.Serve(listener) }() // the listener does not fail; Stop closes it
+	go func() { _ = s.inside.Serve(listener) }() // the listener does not fail; Stop closes it
 	return conn, nil
 }
 
@@ -48,24 +44,6 @@ func (s *Server) Admit(ctx context.Context, method string, authorization []strin
 	header.Append("authorization", authorization...)
 	_, err := s.guard.admit(ctx, &tap.Info{FullMethodName: method, Header: header})
 	return err
-}
-
-// outside encrypts the connections from outside of the process, and leaves those inside it alone.
-type outside struct {
-	credentials.TransportCredentials
-}
-
-// ServerHandshake implements credentials.TransportCredentials.
-func (o outside) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	if conn.RemoteAddr().Network() == insideNetwork {
-		return insecure.NewCredentials().ServerHandshake(conn)
-	}
-	return o.TransportCredentials.ServerHandshake(conn)
-}
-
-// Clone implements credentials.TransportCredentials.
-func (o outside) Clone() credentials.TransportCredentials {
-	return outside{o.TransportCredentials.Clone()}
 }
 
 // Services are the full names of the services that are called with messages: all but reflection.

@@ -80,6 +80,9 @@ func mapUnary(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 		started := time.Now()
 		defer func() { err = mapped(ctx, log, info.FullMethod, started, recover(), err) }()
+		if err := unreadProblem(ctx); err != nil {
+			return nil, err
+		}
 		if err := decodingProblem(req); err != nil {
 			return nil, err
 		}
@@ -91,7 +94,7 @@ func mapStream(log *slog.Logger) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 		started := time.Now()
 		defer func() { err = mapped(stream.Context(), log, info.FullMethod, started, recover(), err) }()
-		return handler(srv, decodingStream{stream})
+		return handler(srv, stream)
 	}
 }
 

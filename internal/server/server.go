@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
@@ -14,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/propagation"
 	oteltrace "go.opentelemetry.io/otel/trace"
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -25,6 +27,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/digest"
+	"github.com/memsidecar/memsidecar/internal/inflight"
 	"github.com/memsidecar/memsidecar/internal/memories"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/notebook"
@@ -118,6 +121,7 @@ type Options struct {
 	Version         string
 	TLS             *tls.Config       // nil: connections are not encrypted
 	MaxRequestBytes int               // larger requests are answered INVALID_ARGUMENT
+	Bytes           *inflight.Bytes   // what large requests and answers may take together, also elsewhere; nil is the server's own bound
 	Visibility      memory.Visibility // who may see what
 	// OwnAgent narrows requests about what is remembered that name an agent, and do not say whose memories count, to it.
 	OwnAgent bool
@@ -156,44 +160,67 @@ var services = []string{
 // Server answers gRPC calls.
 type Server struct {
 	grpc   *grpc.Server
+	inside *grpc.Server // for the other ways in: all their calls come over one connection
 	health *healthService
 	guard  *guard
 }
 
-// transportLimit is what the transport takes into memory before MaxRequestBytes is checked: beyond it grpc answers
-// RESOURCE_EXHAUSTED by itself, and below it the caller gets an error that says what to do.
-const transportLimit = 64 << 20
+// connectionTimeout is how long a client may take to greet, TLS included.
+const connectionTimeout = 10 * time.Second
 
 // New returns a server that Serve sets going.
 func New(parts Parts, options Options) *Server {
 	guard := &guard{tokens: parts.Tokens, limiter: parts.Limiter, log: options.Log}
 	s := &Server{health: newHealthService(), guard: guard}
 	pages := &pages{load: parts.PageKey}
+	bytes := options.Bytes
+	if bytes == nil {
+		bytes = inflight.NewBytes(options.MaxRequestBytes)
+	}
+	through := &transport{
+		codec: newCodec(options.MaxRequestBytes), maxBytes: options.MaxRequestBytes, bytes: bytes, lists: semaphore.NewWeighted(lists),
+		unary: chained(watchUnary(&options), mapUnary(options.Log), guard.unary(), gateUnary(parts.StorageProblem), userUnary(parts.Keeper), pages.unary(), callUnary()),
+	}
+	common := append(tracing(options.Tracing),
+		grpc.InTapHandle(guard.admit),
+		grpc.MaxRecvMsgSize(options.MaxRequestBytes),
+		grpc.MaxHeaderListSize(maxHeaderBytes),
+		grpc.SharedWriteBuffer(true),
+		grpc.ForceServerCodecV2(through.codec),
+		grpc.ChainStreamInterceptor(watchStream(&options), mapStream(options.Log), through.stream(), guard.stream(), gateStream(parts.StorageProblem), userStream(parts.Keeper)),
+	)
 	transport := insecure.NewCredentials()
 	if options.TLS != nil {
-		transport = outside{credentials.NewTLS(options.TLS)}
+		transport = credentials.NewTLS(options.TLS)
 	}
-	s.grpc = grpc.NewServer(append(tracing(options.Tracing),
+	s.grpc = grpc.NewServer(append(slices.Clone(common),
 		grpc.Creds(transport),
-		grpc.InTapHandle(guard.admit),
-		grpc.MaxRecvMsgSize(max(transportLimit, options.MaxRequestBytes)),
-		grpc.ForceServerCodecV2(newCodec(options.MaxRequestBytes)),
-		grpc.ChainUnaryInterceptor(watchUnary(&options), mapUnary(options.Log), guard.unary(), gateUnary(parts.StorageProblem), userUnary(parts.Keeper), pages.unary(), callUnary()),
-		grpc.ChainStreamInterceptor(watchStream(&options), mapStream(options.Log), guard.stream(), gateStream(parts.StorageProblem), userStream(parts.Keeper)),
+		grpc.ConnectionTimeout(connectionTimeout),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connWindow),
 		// Bots keep one connection for days, through containers and proxies that drop idle ones silently.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 	)...)
+	s.inside = grpc.NewServer(append(slices.Clone(common), grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow))...)
 	service := &memoryService{Parts: parts, options: options, started: time.Now()}
 	sessions := &sessionService{Parts: parts, options: options}
-	memsidecarv1.RegisterMemoryServiceServer(s.grpc, service)
-	memsidecarv1.RegisterSessionServiceServer(s.grpc, sessions)
-	memsidecarv1.RegisterTraceServiceServer(s.grpc, &traceService{Parts: parts, options: options, describe: sessions.describe})
-	memsidecarv1.RegisterResultServiceServer(s.grpc, &resultService{Parts: parts, options: options})
-	memsidecarv1.RegisterDigestServiceServer(s.grpc, &digestService{Parts: parts, options: options})
-	memsidecarv1.RegisterAuditServiceServer(s.grpc, &auditService{auditor: parts.Auditor})
-	healthpb.RegisterHealthServer(s.grpc, s.health)
-	reflection.Register(s.grpc)
+	traces := &traceService{Parts: parts, options: options, describe: sessions.describe}
+	lists := &resultService{Parts: parts, options: options}
+	digests := &digestService{Parts: parts, options: options}
+	audits := &auditService{auditor: parts.Auditor}
+	for _, server := range []*grpc.Server{s.grpc, s.inside} {
+		registrar := registrar{server, through}
+		memsidecarv1.RegisterMemoryServiceServer(registrar, service)
+		memsidecarv1.RegisterSessionServiceServer(registrar, sessions)
+		memsidecarv1.RegisterTraceServiceServer(registrar, traces)
+		memsidecarv1.RegisterResultServiceServer(registrar, lists)
+		memsidecarv1.RegisterDigestServiceServer(registrar, digests)
+		memsidecarv1.RegisterAuditServiceServer(registrar, audits)
+		healthpb.RegisterHealthServer(registrar, s.health)
+		reflection.Register(registrar)
+	}
 	for _, service := range services {
 		s.health.SetServingStatus(service, healthpb.HealthCheckResponse_SERVING)
 	}
@@ -235,12 +262,14 @@ func (s *Server) Stop(ctx context.Context) {
 	s.health.end()
 	stopped := make(chan struct{})
 	go func() {
+		s.inside.GracefulStop()
 		s.grpc.GracefulStop()
 		close(stopped)
 	}()
 	select {
 	case <-stopped:
 	case <-ctx.Done():
+		s.inside.Stop()
 		s.grpc.Stop()
 		<-stopped
 	}

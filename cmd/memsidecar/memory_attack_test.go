@@ -1,0 +1,566 @@
+//go:build !race && linux
+
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	enc "encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/memsidecar/memsidecar/internal/access"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// attackAllowance is how much more memory than an idle process an attack may make resident.
+const attackAllowance = 256 << 20
+
+// attack is a client that tries to make the server hold as much memory as possible. It returns when everything is sent that the
+// server accepts; its connections stay open until the test ends.
+type attack struct {
+	name  string
+	short bool // also played by `go test`
+	play  func(a *attacker)
+}
+
+// attacker opens connections and counts what it sends.
+type attacker struct {
+	*testing.T
+	grpc, http  string
+	token       string
+	sent        atomic.Int64
+	opened      []io.Closer
+	mu          sync.Mutex
+	ctx         context.Context //nolint:containedctx // that of the attack
+	connections int
+}
+
+// TestMemoryAttacks plays each attack against a process of its own, with a caller beside it that must be answered as always.
+// MEMORY_ATTACKS=all plays all of them (make attacks).
+func TestMemoryAttacks(t *testing.T) {
+	binary(t)
+	dir := t.TempDir()
+	tokens := filepath.Join(dir, "tokens")
+	reader := addToken(t, tokens, "reader", access.Grant{Namespace: "*", Level: access.Read})
+	writer := addToken(t, tokens, "writer", access.Grant{Namespace: "*", Level: access.Write})
+	data := filepath.Join(dir, "data")
+	environ := []string{
+		"MEMSIDECAR_AUTH_TOKENS_FILE=" + tokens, "MEMSIDECAR_API_LISTEN=127.0.0.1:0", "MEMSIDECAR_API_MCP=true",
+		"MEMSIDECAR_SESSION_MEMORIZE_EVERY=0", "MEMSIDECAR_DIGEST_ENABLED=false", "MEMSIDECAR_SESSION_SUMMARY_MAX_CHARS=0", // nothing in the background
+	}
+	fillForAttacks(t, spawn(t, data, environ...), writer)
+	all := os.Getenv("MEMORY_ATTACKS")
+	for _, one := range memoryAttacks {
+		if all == "" && !one.short || all != "" && all != "all" && !regexp.MustCompile(all).MatchString(one.name) {
+			continue
+		}
+		t.Run(one.name, func(t *testing.T) { playAttack(t, one, data, reader, environ) })
+	}
+}
+
+// apiLine is the address of the API over HTTP in the log.
+var apiLine = regexp.MustCompile(`calls are answered as JSON over HTTP.* address=(\S+)`)
+
+func playAttack(t *testing.T, one attack, data, token string, environ []string) {
+	p := spawn(t, data, environ...)
+	defer p.kill(t)
+	api := ""
+	eventually(t, "the API's address is logged", func() bool {
+		found := apiLine.FindStringSubmatch(p.log.String())
+		if found != nil {
+			api = found[1]
+		}
+		return found != nil
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	a := &attacker{T: t, grpc: p.conn.Target(), http: api, token: token, ctx: ctx}
+	bot := startBot(t, p, token)
+	bot.call()
+	a.settle(p)
+	// From here on the highest value counts, and not that of the start.
+	mustDo(t, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.command.Process.Pid), []byte("5"), 0o600))
+	idle := statusBytes(t, p.command.Process.Pid, "VmRSS")
+	bot.longest = 0 // the first took what comes once
+	go bot.run()
+	one.play(a)
+	a.settle(p)
+	bot.stop()
+	peak := statusBytes(t, p.command.Process.Pid, "VmHWM")
+	for _, c := range a.opened {
+		_ = c.Close()
+	}
+	bot.call() // and afterwards
+	t.Logf("%-55s | sent %6.1f MiB over %d connections | idle %d MiB | peak +%d MiB | Retrieve: %d calls, %d failed, longest %v",
+		one.name, float64(a.sent.Load())/(1<<20), a.connections, idle>>20, (peak-idle)>>20, bot.calls, bot.failed, bot.longest.Round(time.Millisecond))
+	if peak > idle+attackAllowance {
+		t.Errorf("%d MiB resident, more than %d above the %d of before", peak>>20, attackAllowance>>20, idle>>20)
+	}
+	if bot.failed > 0 {
+		t.Errorf("%d of %d Retrieve of another caller failed: %v", bot.failed, bot.calls, bot.err)
+	}
+}
+
+// settle waits until the server's memory does not grow any more.
+func (a *attacker) settle(p *process) {
+	last, quiet := int64(0), 0
+	for quiet < 10 && a.ctx.Err() == nil {
+		now := statusBytes(a.T, p.command.Process.Pid, "VmHWM")
+		if quiet++; now > last+1<<20 {
+			last, quiet = now, 0
+		}
+		select {
+		case <-a.ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// bot is a caller that behaves well.
+type bot struct {
+	t             *testing.T
+	client        memsidecarv1.MemoryServiceClient
+	ctx           context.Context //nolint:containedctx // that of the test, with its token
+	calls, failed int
+	longest       time.Duration
+	err           error
+	quit, done    chan struct{}
+}
+
+func startBot(t *testing.T, p *process, token string) *bot {
+	return &bot{
+		t: t, client: p.MemoryServiceClient, ctx: metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token),
+		quit: make(chan struct{}), done: make(chan struct{}),
+	}
+}
+
+func (b *bot) call() {
+	started := time.Now()
+	_, err := b.client.Retrieve(b.ctx, &memsidecarv1.RetrieveRequest{Scope: direct("bot"), Query: "What tea do I like?"})
+	b.longest = max(b.longest, time.Since(started))
+	if b.calls++; err != nil {
+		b.failed, b.err = b.failed+1, err
+	}
+}
+
+func (b *bot) run() {
+	defer close(b.done)
+	for {
+		select {
+		case <-b.quit:
+			return
+		case <-time.After(20 * time.Millisecond):
+			b.call()
+		}
+	}
+}
+
+func (b *bot) stop() {
+	close(b.quit)
+	<-b.done
+}
+
+// fillForAttacks stores what is read by attackers, and ends the process.
+func fillForAttacks(t *testing.T, p *process, token string) {
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
+	must(p.CreateMemory(ctx, &memsidecarv1.CreateMemoryRequest{Scope: direct("bot"), Memory: &memsidecarv1.Memory{Text: "Likes green tea"}}))(t)
+	stream := must(p.ImportMemories(ctx))(t)
+	mustDo(t, stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: direct("much")}}))
+	for i := range 100 {
+		mustDo(t, stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{
+			Memory: &memsidecarv1.Memory{Text: fmt.Sprint(i, strings.Repeat("茶", 3900))},
+		}}))
+	}
+	must(stream.CloseAndRecv())(t)
+	sessions := memsidecarv1.NewSessionServiceClient(p.conn)
+	for i := range 4 {
+		scope := direct("much")
+		scope.SessionId = "long"
+		request := &memsidecarv1.AppendMessagesRequest{Scope: scope}
+		for j := range 16 {
+			request.Messages = append(request.Messages, said(fmt.Sprint(i, j, strings.Repeat("x", 128<<10))))
+		}
+		must(sessions.AppendMessages(ctx, request))(t)
+	}
+	// What is done in the background is not to be done while the attacks go on.
+	(&attacker{T: t, ctx: ctx}).settle(p)
+	_ = p.conn.Close() // so that stopping need not wait for it
+	mustDo(t, p.command.Process.Signal(os.Interrupt))
+	if err := p.command.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, p.log)
+	}
+}
+
+// rawConn speaks HTTP/2 as an honest library would not.
+type rawConn struct {
+	net.Conn
+	*http2.Framer
+	attacker *attacker
+	encoder  *hpack.Encoder
+	block    bytes.Buffer
+	next     uint32
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	window  int64            // of the connection
+	windows map[uint32]int64 // of the streams, what they have beyond the initial one; a stream that was ended has none
+	initial int64
+	ended   map[uint32]bool
+	gone    bool
+}
+
+// count adds what was sent.
+func (a *attacker) count(n int) { a.sent.Add(int64(n)) }
+
+type countingConn struct {
+	net.Conn
+	attacker *attacker
+}
+
+func (c countingConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.attacker.count(n)
+	return n, err
+}
+
+func (a *attacker) dial(address string) net.Conn {
+	conn, err := (&net.Dialer{}).DialContext(a.ctx, "tcp", address)
+	if err != nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.opened = append(a.opened, conn)
+	a.connections++
+	deadline, _ := a.ctx.Deadline()
+	_ = conn.SetDeadline(deadline)
+	return countingConn{conn, a}
+}
+
+// raw connects with a window for answers that lets the server send nothing, if the answers are not to be read.
+func (a *attacker) raw(address string, unread bool) *rawConn {
+	conn := a.dial(address)
+	if conn == nil {
+		return nil
+	}
+	c := &rawConn{
+		Conn: conn, Framer: http2.NewFramer(conn, conn), attacker: a, next: 1,
+		window: 65535, initial: 65535, windows: map[uint32]int64{}, ended: map[uint32]bool{},
+	}
+	c.changed = sync.NewCond(&c.mu)
+	c.AllowIllegalWrites = true
+	c.encoder = hpack.NewEncoder(&c.block)
+	_, _ = io.WriteString(conn, http2.ClientPreface)
+	if unread {
+		_ = c.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	} else {
+		_ = c.WriteSettings()
+	}
+	go func() { // answers settings and pings, as a client that lives
+		for {
+			frame, err := c.ReadFrame()
+			c.note(frame, err)
+			if err != nil {
+				return
+			}
+			switch f := frame.(type) {
+			case *http2.SettingsFrame:
+				if !f.IsAck() {
+					c.locked(func() { _ = c.WriteSettingsAck() })
+				}
+			case *http2.PingFrame:
+				if !f.IsAck() {
+					c.locked(func() { _ = c.WritePing(true, f.Data) })
+				}
+			}
+		}
+	}()
+	return c
+}
+
+// note keeps account of what may be sent.
+func (c *rawConn) note(frame http2.Frame, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.changed.Broadcast()
+	c.gone = c.gone || err != nil
+	switch f := frame.(type) {
+	case *http2.WindowUpdateFrame:
+		if f.StreamID == 0 {
+			c.window += int64(f.Increment)
+		} else {
+			c.windows[f.StreamID] += int64(f.Increment)
+		}
+	case *http2.SettingsFrame:
+		if value, ok := f.Value(http2.SettingInitialWindowSize); ok {
+			c.initial = int64(value)
+		}
+	case *http2.RSTStreamFrame:
+		c.ended[f.StreamID] = true
+	case *http2.HeadersFrame:
+		c.ended[f.StreamID] = c.ended[f.StreamID] || f.StreamEnded()
+	}
+}
+
+// maySend waits until something may be sent and says how much of n bytes; 0 when the stream or the connection is over.
+func (c *rawConn) maySend(id uint32, n int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.gone && !c.ended[id] {
+		if n := min(int64(n), c.window, c.initial+c.windows[id]); n > 0 {
+			c.window -= n
+			c.windows[id] -= n
+			return int(n)
+		}
+		c.changed.Wait()
+	}
+	return 0
+}
+
+// open begins a call.
+func (c *rawConn) open(method string, headers ...string) uint32 {
+	id := c.next
+	c.next += 2
+	c.block.Reset()
+	fields := []string{":method", "POST", ":scheme", "http", ":path", method, ":authority", "x", "content-type", "application/grpc", "te", "trailers"}
+	if c.attacker.token != "" {
+		fields = append(fields, "authorization", "Bearer "+c.attacker.token)
+	}
+	fields = append(fields, headers...)
+	for i := 0; i < len(fields); i += 2 {
+		_ = c.encoder.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
+	}
+	c.locked(func() {
+		_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.block.Bytes(), EndHeaders: true})
+	})
+	return id
+}
+
+func (c *rawConn) locked(write func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	write()
+}
+
+// send writes a message, in frames, of which all but the last bytes may be left out.
+func (c *rawConn) send(id uint32, compressed byte, message []byte, frame, leaveOut int) bool {
+	data := framed(compressed, message)
+	return c.write(id, data[:len(data)-leaveOut], frame, leaveOut == 0)
+}
+
+// framed is a message as it is sent.
+func framed(compressed byte, message []byte) []byte {
+	data := append([]byte{compressed, 0, 0, 0, 0}, message...)
+	enc.BigEndian.PutUint32(data[1:], uint32(len(message))) //nolint:gosec // a few MiB
+	return data
+}
+
+func (c *rawConn) write(id uint32, data []byte, frame int, end bool) bool {
+	for len(data) > 0 {
+		n := c.maySend(id, min(len(data), frame))
+		if n == 0 {
+			return false
+		}
+		c.mu.Lock()
+		err := c.WriteData(id, end && n == len(data), data[:n])
+		c.mu.Unlock()
+		if err != nil {
+			return false
+		}
+		data = data[n:]
+	}
+	return true
+}
+
+// over plays something on several connections concurrently.
+func (a *attacker) over(connections int, play func(i int)) {
+	var group sync.WaitGroup
+	for i := range connections {
+		group.Go(func() { play(i) })
+	}
+	group.Wait()
+}
+
+const (
+	retrieveMethod = "/memsidecar.v1.MemoryService/Retrieve"
+	listMethod     = "/memsidecar.v1.MemoryService/ListMemories"
+	messagesMethod = "/memsidecar.v1.SessionService/ListMessages"
+	exportMethod   = "/memsidecar.v1.MemoryService/ExportUser"
+)
+
+func zipped(data []byte) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write(data)
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// bombs sends 200 messages that are small only while they are compressed.
+func bombs(size int) func(*attacker) {
+	return func(a *attacker) {
+		bomb := zipped(must(proto.Marshal(&memsidecarv1.RetrieveRequest{Scope: direct("bot"), Query: strings.Repeat("x", size-64)}))(a.T))
+		a.over(4, func(int) {
+			if c := a.raw(a.grpc, false); c != nil {
+				for range 50 {
+					c.send(c.open(retrieveMethod, "grpc-encoding", "gzip"), 1, bomb, 16<<10, 0)
+				}
+			}
+		})
+	}
+}
+
+// unread asks for answers and reads none.
+func unread(connections, streams int, method string, request proto.Message) func(*attacker) {
+	return func(a *attacker) {
+		message := must(proto.Marshal(request))(a.T)
+		a.over(connections, func(int) {
+			if c := a.raw(a.grpc, true); c != nil {
+				for range streams {
+					c.send(c.open(method), 0, message, 16<<10, 0)
+				}
+			}
+		})
+	}
+}
+
+// unfinished sends all of a message but its last byte.
+func unfinished(connections, streams, size, frame int) func(*attacker) {
+	return func(a *attacker) {
+		data := framed(0, make([]byte, size))
+		a.over(connections, func(int) {
+			if c := a.raw(a.grpc, false); c != nil {
+				for range streams {
+					id := c.open(retrieveMethod)
+					go c.write(id, data[:len(data)-1], frame, false)
+				}
+			}
+		})
+	}
+}
+
+func withoutToken(play func(*attacker)) func(*attacker) {
+	return func(a *attacker) {
+		a.token = ""
+		play(a)
+	}
+}
+
+// endlessHeaders sends one header list that does not end.
+func endlessHeaders(a *attacker) {
+	a.token = ""
+	a.over(60, func(int) {
+		c := a.raw(a.grpc, false)
+		if c == nil {
+			return
+		}
+		c.block.Reset()
+		for i := range 4 {
+			_ = c.encoder.WriteField(hpack.HeaderField{Name: fmt.Sprint("x-", i), Value: strings.Repeat("h", 3900), Sensitive: true})
+		}
+		block := bytes.Clone(c.block.Bytes())
+		if c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block}) != nil {
+			return
+		}
+		for range 1000 {
+			if c.WriteContinuation(1, false, block) != nil {
+				return
+			}
+		}
+	})
+}
+
+// overHTTP1 sends the beginning of a request over HTTP, and reads no answer.
+func overHTTP1(connections, times int, path string, body func() []byte, claim int) func(*attacker) {
+	return func(a *attacker) {
+		text := body()
+		a.over(connections, func(int) {
+			conn := a.dial(a.http)
+			if conn == nil {
+				return
+			}
+			if c, ok := conn.(countingConn).Conn.(*net.TCPConn); ok {
+				_ = c.SetReadBuffer(4 << 10)
+			}
+			for range times {
+				_, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
+					"Accept: application/json, text/event-stream\r\nMemsidecar-User: bot\r\nContent-Length: %d\r\n\r\n%s", path, a.token, max(claim, len(text)), text)
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+}
+
+func pageOf(user string) *memsidecarv1.ListMemoriesRequest {
+	return &memsidecarv1.ListMemoriesRequest{Scope: direct(user), PageSize: 1000}
+}
+
+func messagesOf(user string) *memsidecarv1.ListMessagesRequest {
+	scope := direct(user)
+	scope.SessionId = "long"
+	return &memsidecarv1.ListMessagesRequest{Scope: scope, PageSize: 1000}
+}
+
+var memoryAttacks = []attack{
+	{"none", false, func(*attacker) {}},
+	{"gzip bombs of 60 MiB, read token", true, bombs(60 << 20)},
+	{"gzip bombs of 8 MiB, read token", true, bombs(8<<20 - 1024)},
+	{"gzip bombs of 60 MiB, no token", false, withoutToken(bombs(60 << 20))},
+	{"endless headers from 60 strangers", true, endlessHeaders},
+	{"40 unread exports", true, unread(40, 1, exportMethod, &memsidecarv1.ExportUserRequest{Scope: &memsidecarv1.Scope{UserId: "much"}})},
+	{"200 unread exports over 2 connections", false, unread(2, 100, exportMethod, &memsidecarv1.ExportUserRequest{Scope: &memsidecarv1.Scope{UserId: "much"}})},
+	{"200 unread lists of memories", false, unread(4, 50, listMethod, pageOf("much"))},
+	{"200 unread lists of messages", true, unread(4, 50, messagesMethod, messagesOf("much"))},
+	{"200 uploads of 8 MiB without an end", true, unfinished(4, 50, 8<<20-1024, 16<<10)},
+	{"6,000 uploads of 60 KiB without an end", false, unfinished(60, 100, 60<<10, 16<<10)},
+	{"200 uploads in frames of one byte", false, unfinished(4, 50, 60<<10, 1)},
+	{"2,000 idle strangers", false, func(a *attacker) {
+		a.token = ""
+		a.over(40, func(int) {
+			for range 50 {
+				a.raw(a.grpc, false)
+			}
+		})
+	}},
+	{"100 HTTP bodies of 8 MiB without an end", true, overHTTP1(100, 1, retrieveMethod, func() []byte { return bytes.Repeat([]byte(" "), 8<<20-1024) }, 8<<20)},
+	{"100 HTTP bodies of 8 MiB, nested", false, overHTTP1(100, 1, messagesMethod, func() []byte {
+		return []byte(`{"scope":` + strings.Repeat("[", 4<<20) + strings.Repeat("]", 4<<20-1024) + "}")
+	}, 0)},
+	{"100 HTTP queries of 8 MiB", false, overHTTP1(100, 1, retrieveMethod, func() []byte {
+		return []byte(`{"scope":{"userId":"bot"},"query":"` + strings.Repeat("x", 8<<20-1024) + `"}`)
+	}, 0)},
+	{"100 MCP bodies of 8 MiB", false, overHTTP1(100, 1, "/mcp", func() []byte {
+		return []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"recall","arguments":{"query":"` + strings.Repeat("x", 8<<20-1024) + `"}}}`)
+	}, 0)},
+	{"100 unread HTTP lists of messages", false, overHTTP1(100, 1, messagesMethod, func() []byte {
+		return []byte(`{"scope":{"userId":"much","channelKind":"CHANNEL_KIND_DIRECT","sessionId":"long"},"pageSize":1000}`)
+	}, 0)},
+	{"100 unread HTTP exports", false, overHTTP1(100, 1, exportMethod, func() []byte { return []byte(`{"scope":{"userId":"much"}}`) }, 0)},
+	{"2,000 strangers with half an HTTP header", false, func(a *attacker) {
+		a.over(40, func(int) {
+			for range 50 {
+				if conn := a.dial(a.http); conn != nil {
+					_, _ = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nX: %s", strings.Repeat("x", 60<<10))
+				}
+			}
+		})
+	}},
+}
