@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --exact-match 2>/dev/null)
 BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false \
 	-ldflags '-s -w -buildid= -X main.builtVersion=$(VERSION) -X main.builtCommit=$(COMMIT)'
 
-.PHONY: build sbom test race faults cross lint fmt generate tidy check bench soak fuzz
+.PHONY: build sbom test race faults cross lint fmt generate tidy check bench soak attacks fuzz
 
 build:
 	$(BUILD) -o bin/ ./cmd/memsidecar
@@ -55,6 +55,9 @@ bench: # about ten minutes and 3 GB of temporary disk; BENCH=Retrieve measures o
 DURATION ?= 1h
 soak: # the real binary under load for DURATION: memory, goroutines, files and disk must stay; the table comes at the end
 	SOAK=$(DURATION) go test -count=1 -timeout 25h -v -run '^TestSoak$$' ./cmd/memsidecar
+
+attacks: # Linux; three minutes: the memory that hostile callers can make the process use
+	MEMORY_ATTACKS=all go test -count=1 -timeout 15m -v -run '^TestMemoryAttacks$$' ./cmd/memsidecar
 
 FUZZ ?= Fuzz
 FUZZTIME ?= 1m

@@ -90,10 +90,10 @@ func (s *Share) Grow(n int64) error {
 	return nil
 }
 
-// collect has garbage collected after each half of the capacity that went through. By itself the runtime lets as much accumulate as the
+// collect has garbage collected after each quarter of the capacity that went through. By itself the runtime lets as much accumulate as the
 // indexes may take, even if they take nothing.
 func (b *Bytes) collect(n int64) {
-	if b.passed += n; b.passed < b.capacity/2 || b.collecting {
+	if b.passed += n; b.passed < b.capacity/4 || b.collecting {
 		return
 	}
 	b.passed, b.collecting = 0, true
