@@ -28,7 +28,7 @@ func startConversations(p *parts) *conversations {
 		Pulse: p.counts.Loop(loopMessages),
 	})}
 	parts := session.Parts{
-		Store: p.sessions, Settings: p.settings, Considerer: p.considerer, Traces: p.traces, StorageProblem: p.storageProblem, Digest: p.days.rule,
+		Store: p.sessions, Settings: p.settings, Considerer: p.considerer, Traces: p.traces, StorageProblem: p.storageProblem, WriteProblem: p.writeProblem, Digest: p.days.rule,
 		Appended: func() {
 			c.worker.Wake()
 			p.days.keeper.Wake()

@@ -51,6 +51,7 @@ type Metrics struct {
 	commitTime  prometheus.Observer
 	failedReads prometheus.Counter
 	refused     *prometheus.CounterVec
+	unreadable  *prometheus.CounterVec
 }
 
 // New returns metrics of a program of this version, whose models have these prices.
@@ -75,6 +76,7 @@ func New(version string, prices usage.Prices) *Metrics {
 	m.commitTime = m.histograms("commit_duration_seconds", "Time that a commit of the database took, its writes included.", seconds).WithLabelValues()
 	m.failedReads = m.counters("scrape_problems_total", "Scrapes that went without the queue, because the database did not answer.").WithLabelValues()
 	m.refused = m.counters("quota_refusals_total", "Writes that were undone because a quota was used up, by its key below limits.", "quota")
+	m.unreadable = m.counters("unreadable_rows_total", "Stored rows that could not be read, each once in the life of the process.", "table")
 	m.gauges("build_info", "1; the labels say which program this is.", "version", "go_version").WithLabelValues(version, runtime.Version()).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(liveHeapToo), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.preset()
@@ -172,6 +174,9 @@ func (m *Metrics) Considered(state memory.State, after time.Duration) {
 
 // Refused counts a write that was undone because a quota was used up.
 func (m *Metrics) Refused(quota memory.QuotaName) { m.refused.WithLabelValues(string(quota)).Inc() }
+
+// Unreadable counts a stored row that could not be read.
+func (m *Metrics) Unreadable(table string) { m.unreadable.WithLabelValues(table).Inc() }
 
 // LookedUp counts queries whose vectors the cache was asked for.
 func (m *Metrics) LookedUp(hits, misses int) {

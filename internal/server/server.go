@@ -45,6 +45,9 @@ import (
 // the process can answer, because Retrieve degrades and never fails with storage.
 const StorageService = "storage"
 
+// StorageReadService is the name for storage that can be read at least.
+const StorageReadService = "storage.read"
+
 // Settings keeps users' settings.
 type Settings interface {
 	Get(ctx context.Context, user memory.User) (memory.Settings, error)
@@ -71,6 +74,8 @@ type Parts struct {
 	Auditor  *audit.Auditor
 	// StorageProblem says why storage is down, or "".
 	StorageProblem func() string
+	// WriteProblem says why storage takes no writes although it can be read, or "".
+	WriteProblem func() string
 	// Waiting says what waits of all namespaces together.
 	Waiting func() Waiting
 	// PurgeWaiting says since when bytes of deleted data wait to be removed from the files; the zero time when there are none.
@@ -197,7 +202,7 @@ func New(parts Parts, options Options) *Server {
 	for _, service := range services {
 		s.health.SetServingStatus(service, healthpb.HealthCheckResponse_SERVING)
 	}
-	s.SetStorageServing(parts.StorageProblem() == "")
+	s.SetStorageServing(parts.StorageProblem() == "", parts.StorageProblem() == "" && parts.WriteProblem() == "")
 	return s
 }
 
@@ -213,13 +218,15 @@ func tracing(provider oteltrace.TracerProvider) []grpc.ServerOption {
 	))}
 }
 
-// SetStorageServing reports storage as up or down to health checks.
-func (s *Server) SetStorageServing(up bool) {
-	status := healthpb.HealthCheckResponse_NOT_SERVING
-	if up {
-		status = healthpb.HealthCheckResponse_SERVING
+// SetStorageServing reports to health checks whether storage can be read, and whether it can be written to as well.
+func (s *Server) SetStorageServing(readable, writable bool) {
+	for service, up := range map[string]bool{StorageService: writable, StorageReadService: readable} {
+		status := healthpb.HealthCheckResponse_NOT_SERVING
+		if up {
+			status = healthpb.HealthCheckResponse_SERVING
+		}
+		s.health.SetServingStatus(service, status)
 	}
-	s.health.SetServingStatus(StorageService, status)
 }
 
 // Serve answers calls on the listener until Stop; then it returns nil.

@@ -74,6 +74,8 @@ type Parts struct {
 	Digest func(settings memory.Settings) (rule DigestRule, ok bool)
 	// StorageProblem says why storage is down, or "".
 	StorageProblem func() string
+	// WriteProblem says why storage takes no writes although it can be read, or "". Optional.
+	WriteProblem func() string
 }
 
 // Policy is what holds in a namespace.

@@ -426,6 +426,9 @@ func collect[T any](rows *sql.Rows, scanRow func(scan func(...any) error) (T, er
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
 		v, err := scanRow(rows.Scan)
+		if errors.Is(err, errSkipped) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

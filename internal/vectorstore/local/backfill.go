@@ -17,6 +17,26 @@ const embeddingPart = "embedding"
 
 // UseFingerprint implements vectorstore.Backfill.
 func (s *Store) UseFingerprint(ctx context.Context, fingerprint string) (whole, changed bool, err error) {
+	// Where it is in use already nothing needs to be written, which a full disk would prevent.
+	used := false
+	err = s.db.Read(ctx, func(q sqlite.Querier) error {
+		err := q.QueryRow(ctx, `SELECT f.complete = ? FROM model_choices c JOIN fingerprints f ON f.name = c.choice
+			WHERE c.part = ? AND c.choice = ?`, complete, embeddingPart, fingerprint).Scan(&whole)
+		used = err == nil
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return false, false, err
+	}
+	if used {
+		if s.fingerprint.Swap(&fingerprint) == nil {
+			s.cache.clear()
+		}
+		return whole, false, nil
+	}
 	err = s.db.Write(ctx, func(tx *sqlite.Tx) error {
 		var before string
 		err := tx.QueryRow(ctx, `SELECT choice FROM model_choices WHERE part = ?`, embeddingPart).Scan(&before)
