@@ -74,7 +74,7 @@ type Parts struct {
 	Auditor  *audit.Auditor
 	// StorageProblem says why storage is down, or "".
 	StorageProblem func() string
-	// WriteProblem says why storage takes no writes although it can be read, or "".
+	// WriteProblem says why storage takes no writes although it can be read, or "". Optional.
 	WriteProblem func() string
 	// Waiting says what waits of all namespaces together.
 	Waiting func() Waiting
@@ -202,7 +202,8 @@ func New(parts Parts, options Options) *Server {
 	for _, service := range services {
 		s.health.SetServingStatus(service, healthpb.HealthCheckResponse_SERVING)
 	}
-	s.SetStorageServing(parts.StorageProblem() == "", parts.StorageProblem() == "" && parts.WriteProblem() == "")
+	readable := parts.StorageProblem() == ""
+	s.SetStorageServing(readable, readable && (parts.WriteProblem == nil || parts.WriteProblem() == ""))
 	return s
 }
 

@@ -2,12 +2,14 @@ package sqlite
 
 import (
 	"database/sql"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -174,6 +176,16 @@ func Texts(table string, id any, texts ...string) error {
 	return nil
 }
 
+// Numbers is a *memory.DamagedError when one of a row's numbers is not between two others.
+func Numbers(table string, id any, least, most float64, numbers ...float64) error {
+	for _, n := range numbers {
+		if !(n >= least && n <= most) { //nolint:staticcheck // what is no number is not between them either
+			return damaged(table, id, "it has an impossible number")
+		}
+	}
+	return nil
+}
+
 // Times is a *memory.DamagedError when one of a row's times is none that an answer can hold.
 func Times(table string, id any, times ...time.Time) error {
 	for _, t := range times {
@@ -194,6 +206,38 @@ func Scanned(table string, id any, err error) error {
 
 func damaged(table string, id any, problem string) error {
 	return &memory.DamagedError{Table: table, ID: strings.ToValidUTF8(fmt.Sprint(id), "\uFFFD"), Problem: problem}
+}
+
+// DecodeVector decodes a vector of so many dimensions, or says what is wrong with it.
+func DecodeVector(b []byte, dimensions int) (vector []float32, problem string) {
+	if len(b) != 4*dimensions {
+		return nil, fmt.Sprintf("has %d bytes, not %d", len(b), 4*dimensions)
+	}
+	vector = make([]float32, dimensions)
+	for i := range vector {
+		vector[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+		if math.IsNaN(float64(vector[i])) || math.IsInf(float64(vector[i]), 0) {
+			return nil, "has an impossible number"
+		}
+	}
+	return vector, ""
+}
+
+// marked is a row, and whether it could not be read: then it has what could be.
+type marked[T any] struct {
+	row     T
+	damaged bool
+}
+
+// collectMarked reads all rows and marks those that cannot be read, so that pages can be cut behind them.
+func collectMarked[T any](q Querier, rows *sql.Rows, scanRow func(scan func(...any) error) (T, error)) ([]marked[T], error) {
+	return collect(rows, func(scan func(...any) error) (marked[T], error) {
+		v, err := scanRow(scan)
+		if Skip(q, err) {
+			return marked[T]{v, true}, nil
+		}
+		return marked[T]{v, false}, err
+	})
 }
 
 // collectReadable reads all rows but those that cannot be read, and closes them.

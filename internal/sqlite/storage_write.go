@@ -85,7 +85,7 @@ func (s *Storage) probeWrites(ctx context.Context) error {
 				return db.readOnly
 			}
 			unpurged, err := db.prove(ctx)
-			if again = err != nil && !blocked(err); err == nil && unpurged {
+			if again = err != nil && !full(err); err == nil && unpurged {
 				s.PurgeLater()
 			}
 			return err
@@ -100,6 +100,16 @@ func (s *Storage) probeWrites(ctx context.Context) error {
 // proven notes whether a database that was just opened can be written to. One that cannot still serves reads.
 func (s *Storage) proven(err error) {
 	_ = s.writing.Do(func() error { return err }) // an open breaker is closed by the next probe
+}
+
+// full reports whether an error says that there is no room, or that somebody holds a lock: opening the database again is no help.
+func full(err error) bool {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	code := e.Code() & 0xff
+	return code == sqlitelib.SQLITE_FULL || code == sqlitelib.SQLITE_BUSY || code == sqlitelib.SQLITE_LOCKED
 }
 
 // roomProbe is how much must fit on the disk before writes are tested after a failure: one page always finds a place in the

@@ -83,6 +83,9 @@ func (s *Store) Missing(ctx context.Context, fingerprint string, after int64, li
 			if err := rows.Scan(&next, &item.User.Namespace, &item.User.ID, &item.MemoryID, &item.Text); err != nil {
 				return err
 			}
+			if sqlite.Skip(q, sqlite.Texts(memoriesTable, item.MemoryID, item.Text)) {
+				continue
+			}
 			items = append(items, item)
 		}
 		return rows.Err()
@@ -107,7 +110,7 @@ func (s *Store) SetEmbeddings(ctx context.Context, user memory.User, embeddings 
 		for i, e := range embeddings {
 			changed[i] = nil
 			row, m, err := find(ctx, tx, user, e.MemoryID, memory.Everything())
-			if errors.Is(err, memory.ErrNotFound) || err == nil && m.Text != e.Text {
+			if errors.Is(err, memory.ErrNotFound) || err == nil && m.Text != e.Text || sqlite.Skip(tx, err) {
 				continue // deleted or changed since
 			}
 			if err != nil {
