@@ -29,6 +29,7 @@ var flipped = []struct{ table, statement string }{
 	{"session_messages", `UPDATE session_messages SET message = CAST(x'7bff7d' AS TEXT) WHERE message LIKE '%harbours%'`},
 	{"traces", `UPDATE traces SET record = substr(record, 2) WHERE row = (SELECT min(row) FROM traces)`},
 	{"considerations", `UPDATE considerations SET outcome = '[' WHERE seq = (SELECT min(seq) FROM considerations)`},
+	{"result_items", `UPDATE result_items SET title = CAST(x'ff' AS TEXT) WHERE row = (SELECT min(row) + 1 FROM result_items)`},
 	{"dialogues", `UPDATE dialogues SET messages = '[{"role"' WHERE row = (SELECT max(row) FROM dialogues WHERE user_id = 'anna')`},
 }
 
@@ -52,6 +53,7 @@ func TestUnreadableRows(t *testing.T) {
 		said("We talked about boats."), said("And about harbours."), said("And about lighthouses."),
 	}}))(t)
 	_ = r.retrieve(t, direct("anna"), "peanuts")
+	_ = r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: direct("anna"), Items: listing(3)})
 	ids := map[string]string{}
 	for _, m := range allMemories(t.Context(), t, r, direct("anna")) {
 		for _, word := range []string{"peanuts", "Lisbon", "piano", "vegetarian", "Weber"} {
@@ -76,7 +78,7 @@ func TestUnreadableRows(t *testing.T) {
 			t.Errorf("check says what was said:\n%s", all)
 		}
 	}
-	for _, kind := range []string{"memory mem_", "vector of memory mem_", "message 8 ", "message 9 ", "trace trc_", "consideration 1 ", "dialogue con_"} {
+	for _, kind := range []string{"memory mem_", "vector of memory mem_", "message 8 ", "message 9 ", "trace trc_", "item 2 ", "consideration 1 ", "dialogue con_"} {
 		if !strings.Contains(all, kind) {
 			t.Errorf("check finds no %s:\n%s", kind, all)
 		}
@@ -125,6 +127,10 @@ func TestUnreadableRows(t *testing.T) {
 	}))(t)
 	if len(hits.GetMessages()) != 1 || len(hits.GetDegraded()) > 0 {
 		t.Errorf("searching messages: %s", hits)
+	}
+	list := must(r.results().GetResultList(t.Context(), &memsidecarv1.GetResultListRequest{Scope: direct("anna")}))(t).GetResultList().GetItems()
+	if len(list) != 3 || list[2].GetNumber() != 3 || !strings.Contains(list[1].GetItem().GetTitle(), "cannot be read") {
+		t.Errorf("the numbered list is %s", list) // the others keep their numbers
 	}
 	_ = must(sessions.GetTopics(t.Context(), &memsidecarv1.GetTopicsRequest{Scope: direct("anna")}))(t)
 	considerations := must(r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: direct("anna")}))(t)

@@ -97,6 +97,7 @@ func (m *Metrics) preset() {
 	for _, quota := range memory.QuotaNames() {
 		m.refused.WithLabelValues(string(quota))
 	}
+	m.unreadable.WithLabelValues("memories")
 	for _, result := range []string{hit, miss} {
 		m.lookups.WithLabelValues(result)
 	}
