@@ -132,7 +132,8 @@ var operatorsLine = regexp.MustCompile(`health checks and metrics are served.* a
 func (p *process) page(t *testing.T, path string) (code int, text string) {
 	t.Helper()
 	eventually(t, "the operators' port is open", func() bool { return operatorsLine.MatchString(p.log.String()) })
-	request := must(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+operatorsLine.FindStringSubmatch(p.log.String())[1]+path, nil))(t)
+	address := "http://" + operatorsLine.FindStringSubmatch(p.log.String())[1]
+	request := must(http.NewRequestWithContext(t.Context(), http.MethodGet, address+path, nil))(t)
 	resp := must(http.DefaultClient.Do(request))(t)
 	defer func() { _ = resp.Body.Close() }()
 	return resp.StatusCode, string(must(io.ReadAll(resp.Body))(t))

@@ -29,15 +29,33 @@ var decodedRows = []storedRows{
 		times: []string{"created_at", "updated_at", "observed_at", "last_said_at", "last_used_at", "valid_from", "valid_to", "withdrawn_at"},
 	},
 	{finding: "memories", kind: "revision", id: "id", from: "memory_revisions", json: []string{"before"}, texts: []string{"reason"}},
-	{finding: "memories", kind: "what was applied of statement", id: "statement_id", from: "applied_statements", jsonOrNothing: []string{"related"}},
+	{
+		finding: "memories", kind: "what was applied of statement", id: "statement_id", from: "applied_statements",
+		jsonOrNothing: []string{"related"},
+	},
 	{finding: "considerations", kind: "dialogue", id: "id", from: "dialogues", json: []string{"messages"}, times: []string{"created_at"}},
-	{finding: "considerations", kind: "consideration", id: "seq", from: "considerations", json: []string{"outcome"}, jsonOrNothing: []string{"checkpoint"}, times: []string{"accepted_at", "updated_at"}},
-	{finding: "sessions", kind: "session", id: "row", from: "sessions", texts: []string{"id", "title", "metadata", "channel_id"}, times: []string{"created_at", "updated_at"}},
-	{finding: "sessions", kind: "message", id: "row", from: "session_messages", json: []string{"message"}, times: []string{"received_at", "said_at"}},
+	{
+		finding: "considerations", kind: "consideration", id: "seq", from: "considerations",
+		json: []string{"outcome"}, jsonOrNothing: []string{"checkpoint"}, times: []string{"accepted_at", "updated_at"},
+	},
+	{
+		finding: "sessions", kind: "session", id: "row", from: "sessions",
+		texts: []string{"id", "title", "metadata", "channel_id"}, times: []string{"created_at", "updated_at"},
+	},
+	{
+		finding: "sessions", kind: "message", id: "row", from: "session_messages",
+		json: []string{"message"}, times: []string{"received_at", "said_at"},
+	},
 	{finding: "sessions", kind: "summary of session", id: "session_row", from: "session_summaries", texts: []string{"text"}},
 	{finding: "traces", kind: "trace", id: "id", from: "traces", json: []string{"record"}, times: []string{"created_at"}},
-	{finding: "digests", kind: "finding", id: "row", from: "digest_findings", json: []string{"finding"}, times: []string{"made_at", "said_at"}},
-	{finding: "results", kind: "item", id: "row", from: "result_items", texts: []string{"key", "title"}, jsonOrNothing: []string{"attributes"}, times: []string{"first_seen"}},
+	{
+		finding: "digests", kind: "finding", id: "row", from: "digest_findings",
+		json: []string{"finding"}, times: []string{"made_at", "said_at"},
+	},
+	{
+		finding: "results", kind: "item", id: "row", from: "result_items",
+		texts: []string{"key", "title"}, jsonOrNothing: []string{"attributes"}, times: []string{"first_seen"},
+	},
 	{finding: "settings", kind: "settings of user", id: "user_row", from: "settings", texts: []string{"time_zone", "language"}},
 }
 
@@ -63,7 +81,13 @@ func (r *storedRows) check(ctx context.Context, s *snapshot, f *Finding) (err er
 	for _, group := range []struct {
 		columns []string
 		problem func(any) string
-	}{{r.texts, textProblem}, {r.json, jsonProblem}, {r.jsonOrNothing, jsonOrNothingProblem}, {r.times, timeProblem}, {r.shares, shareProblem}} {
+	}{
+		{r.texts, textProblem},
+		{r.json, jsonProblem},
+		{r.jsonOrNothing, jsonOrNothingProblem},
+		{r.times, timeProblem},
+		{r.shares, shareProblem},
+	} {
 		for _, column := range group.columns {
 			columns, holds = append(columns, column), append(holds, group.problem)
 		}

@@ -25,7 +25,8 @@ func dueJobs(ctx context.Context, tx *Tx, now time.Time, limit int) ([]queue.Job
 	if !brokenPage(err) {
 		return jobs, err
 	}
-	rows, err := tx.Query(ctx, `SELECT seq FROM considerations WHERE due_at <= ? AND state = 'pending' ORDER BY due_at, seq LIMIT ?`, Micros(now), limit)
+	rows, err := tx.Query(ctx, `SELECT seq FROM considerations WHERE due_at <= ? AND state = 'pending' ORDER BY due_at, seq LIMIT ?`,
+		Micros(now), limit)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,9 @@ func openUnwritable(ctx context.Context, dir string, options Options, cause erro
 	} else {
 		q.Set("immutable", "1") // without a log nothing can change
 	}
-	for _, p := range []string{fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), "temp_store(MEMORY)", "cache_size(-8192)", "query_only(ON)"} {
+	for _, p := range []string{
+		fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), "temp_store(MEMORY)", "cache_size(-8192)", "query_only(ON)",
+	} {
 		q.Add("_pragma", p)
 	}
 	readers, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?"+q.Encode())
