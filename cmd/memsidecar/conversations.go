@@ -28,8 +28,8 @@ func startConversations(p *parts) *conversations {
 		Pulse: p.counts.Loop(loopMessages),
 	})}
 	parts := session.Parts{
-		Store: p.sessions, Settings: p.settings, Considerer: p.considerer, Traces: p.traces, StorageProblem: p.storageProblem, Digest: p.days.rule,
-		Lists: p.shownLists,
+		Store: p.sessions, Settings: p.settings, Considerer: p.considerer, Traces: p.traces,
+		StorageProblem: p.storageProblem, WriteProblem: p.writeProblem, Digest: p.days.rule, Lists: p.shownLists,
 		Appended: func() {
 			c.worker.Wake()
 			p.days.keeper.Wake()

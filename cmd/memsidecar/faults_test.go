@@ -86,6 +86,10 @@ func TestFaults(t *testing.T) {
 			if fault.log && (storage.GetBreaker() == memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || storage.GetReason() == "") {
 				t.Errorf("the status of storage is %s", storage)
 			}
+			if fault.log { // what is stored is still answered
+				_ = must(p.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: direct("user")}))(t)
+				_ = must(p.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: direct("user")}))(t)
+			}
 			mend()
 			t.Logf("%d of 20 were acknowledged during the fault; storage was %s", during, storage)
 

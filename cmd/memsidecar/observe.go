@@ -65,7 +65,7 @@ type watched struct {
 }
 
 func (w watched) sources() metrics.Sources {
-	breakers := map[string]func() breaker.Status{"storage": w.storage.Status}
+	breakers := map[string]func() breaker.Status{"storage": w.storage.Status, "storage_writes": w.storage.WriteStatus}
 	for part, b := range w.models.breakers {
 		breakers[part] = b.Status
 	}

@@ -7,6 +7,40 @@ import (
 	"github.com/memsidecar/memsidecar/internal/retry"
 )
 
+// storageProblem says why storage cannot be read, or "".
+func (p *parts) storageProblem() string {
+	if status := p.storage.Status(); status.State != breaker.Closed {
+		return status.Reason
+	}
+	return ""
+}
+
+// writeProblem says why storage cannot be written to although it can be read, or "".
+func (p *parts) writeProblem() string {
+	if status := p.storage.WriteStatus(); status.State != breaker.Closed && p.storageProblem() == "" {
+		return unwritable + status.Reason
+	}
+	return ""
+}
+
+const unwritable = "what is stored can be read, and nothing can be written: "
+
+// storageStatus is how storage is as a whole: that of reads while they fail, else that of writes. Broken pages are a reason, too.
+func (p *parts) storageStatus() breaker.Status {
+	status := p.storage.Status()
+	if status.State != breaker.Closed {
+		return status
+	}
+	if writes := p.storage.WriteStatus(); writes.State != breaker.Closed {
+		status = writes
+		status.Reason = unwritable + status.Reason
+	}
+	if status.Reason == "" {
+		status.Reason = p.storage.Damaged()
+	}
+	return status
+}
+
 // changed is notified of each change of a model's breaker.
 func (m *models) changed(status breaker.Status) {
 	if status.State == breaker.Closed {

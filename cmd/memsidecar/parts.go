@@ -93,7 +93,7 @@ func (p *parts) startTelling(ctx context.Context) error {
 func (p *parts) openStorage(ctx context.Context) (err error) {
 	p.storage, err = sqlite.Open(ctx, sqlite.Options{
 		Dir: p.cfg.DataDir, Log: p.log, Key: encryptionKey(p.cfg.Encryption), OnCommit: p.counts.Committed,
-		OnChange: func(breaker.Status) { p.changed.Ring() },
+		OnChange: func(breaker.Status) { p.changed.Ring() }, OnUnreadable: p.counts.Unreadable,
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.cfg.DataDir, err)
@@ -114,14 +114,6 @@ func (p *parts) openStorage(ctx context.Context) (err error) {
 	p.lists = sqlite.NewResults(p.storage)
 	p.lists.Quotas = p.quotas
 	return nil
-}
-
-// storageProblem says why storage is down, or "".
-func (p *parts) storageProblem() string {
-	if status := p.storage.Status(); status.State != breaker.Closed {
-		return status.Reason
-	}
-	return ""
 }
 
 // startModels is for the models, what they cost, and the vectors that are still to be made. Which they are is settled later.
@@ -156,7 +148,7 @@ func (p *parts) startReading(context.Context) error {
 	p.onStop(func(context.Context) { p.traces.Close() })
 	p.retriever = retrieve.New(retrieve.Parts{
 		Store: p.store, Messages: p.past, Settings: p.settings, Traces: p.traces,
-		Embedder: embed.WithCache(&p.models.embedder, cfg.Embedding.CacheEntries, p.counts.LookedUp), StorageProblem: p.storageProblem,
+		Embedder: embed.WithCache(&p.models.embedder, cfg.Embedding.CacheEntries, p.counts.LookedUp), StorageProblem: p.storageProblem, WriteProblem: p.writeProblem,
 	}, retrieve.Options{
 		Budget: cfg.Retrieval.Budget, VectorWeight: cfg.Retrieval.VectorWeight, NeighborWeight: cfg.Retrieval.NeighborWeight,
 		RecencyHalfLife: cfg.Retrieval.RecencyHalfLife, Prompts: cfg.Retrieval.Prompts, Labels: cfg.Session.Labels, Location: p.location, Log: p.log,
@@ -239,20 +231,20 @@ func (p *parts) makeServer(context.Context) error {
 		}),
 		Digests: p.days.keeper, Notebook: p.days.notebook,
 		Auditor:        audit.New(p.store, audit.Options{Fingerprint: p.models.fingerprint, Retention: p.curve.Score}),
-		StorageProblem: p.storageProblem,
-		Waiting:        func() server.Waiting { return server.Waiting(p.storage.Waiting()) },
-		PurgeWaiting:   p.storage.PurgeWaiting,
-		Process:        func() server.Process { return server.Process(p.counts.Process()) },
-		Fingerprint:    p.models.fingerprint,
-		Vectorizing:    p.vectorizer.Progress,
-		Usage:          p.records.Usage,
-		Prices:         cfg.LLM.Prices,
-		Budgets:        p.meter.Standings,
-		Quotas:         sqlite.NewUsage(p.storage, p.quotas).Standings,
-		Curve:          p.curve,
-		FullUsers:      p.sweeper.Full,
+		StorageProblem: p.storageProblem, WriteProblem: p.writeProblem,
+		Waiting:      func() server.Waiting { return server.Waiting(p.storage.Waiting()) },
+		PurgeWaiting: p.storage.PurgeWaiting,
+		Process:      func() server.Process { return server.Process(p.counts.Process()) },
+		Fingerprint:  p.models.fingerprint,
+		Vectorizing:  p.vectorizer.Progress,
+		Usage:        p.records.Usage,
+		Prices:       cfg.LLM.Prices,
+		Budgets:      p.meter.Standings,
+		Quotas:       sqlite.NewUsage(p.storage, p.quotas).Standings,
+		Curve:        p.curve,
+		FullUsers:    p.sweeper.Full,
 		Components: func() []server.Component {
-			return append([]server.Component{breakerComponent("storage", "sqlite", p.storage.Status())}, p.models.components()...)
+			return append([]server.Component{breakerComponent("storage", "sqlite", p.storageStatus())}, p.models.components()...)
 		},
 	}, server.Options{
 		Version: version(), TLS: p.entrance.config(), MaxRequestBytes: cfg.MaxRequestBytes, Bytes: p.bytes, Visibility: cfg.Policy(), OwnAgent: cfg.Retrieval.Agent == "this",
@@ -270,6 +262,12 @@ func (p *parts) startOps(ctx context.Context) error {
 	return p.startHTTP(ctx, p.cfg, ops.Parts{
 		Problems: func() []string {
 			if problem := p.storageProblem(); problem != "" {
+				return []string{"storage: " + problem}
+			}
+			return nil
+		},
+		Remarks: func() []string {
+			if problem := p.writeProblem(); problem != "" {
 				return []string{"storage: " + problem}
 			}
 			return nil
@@ -325,9 +323,10 @@ func (p *parts) serve(ctx context.Context, listener net.Listener) error {
 // must not wait, so it only rings.
 func (p *parts) watchStorage(ctx context.Context, back func()) {
 	loop.Run(ctx, p.changed, func() (again time.Time) {
-		up := p.storageProblem() == ""
-		p.server.SetStorageServing(up)
-		if up {
+		readable := p.storageProblem() == ""
+		writable := readable && p.writeProblem() == ""
+		p.server.SetStorageServing(readable, writable)
+		if writable {
 			back()
 		}
 		return again

@@ -16,7 +16,25 @@ var (
 	ErrUnavailable = errors.New("storage is unavailable")
 	// ErrPrecondition: the thing is not in the state the call needs.
 	ErrPrecondition = errors.New("failed precondition")
+	// ErrDamaged: what is stored cannot be read any more.
+	ErrDamaged = errors.New("stored data is damaged")
 )
+
+// DamagedError is one stored row that cannot be read. It is ErrDamaged.
+type DamagedError struct {
+	Table   string // of the database
+	ID      string // what the row is known by in it
+	Problem string // holds nothing of what the row says
+}
+
+// Error says what to do.
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("%s: row %s of %s cannot be read: %s; delete it, or restore a backup (memsidecar check names all such rows)",
+		ErrDamaged, e.ID, e.Table, e.Problem)
+}
+
+// Is reports that it is ErrDamaged.
+func (e *DamagedError) Is(target error) bool { return target == ErrDamaged } //nolint:errorlint // that is what Is is for
 
 // Violation is one wrong field of a request.
 type Violation struct {

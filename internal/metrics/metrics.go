@@ -53,6 +53,7 @@ type Metrics struct {
 	failedReads prometheus.Counter
 	refused     *prometheus.CounterVec
 	extracted   *prometheus.CounterVec
+	unreadable  *prometheus.CounterVec
 }
 
 // New returns metrics of a program of this version, whose models have these prices.
@@ -79,6 +80,7 @@ func New(version string, prices usage.Prices) *Metrics {
 	m.refused = m.counters("quota_refusals_total", "Writes that were undone because a quota was used up, by its key below limits.", "quota")
 	m.extracted = m.counters("summary_fallbacks_total",
 		"Summaries of conversations that were extracted because the model could not write them.", "reason")
+	m.unreadable = m.counters("unreadable_rows_total", "Stored rows that could not be read, each once in the life of the process.", "table")
 	m.gauges("build_info", "1; the labels say which program this is.", "version", "go_version").WithLabelValues(version, runtime.Version()).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(liveHeapToo), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.preset()
@@ -102,6 +104,7 @@ func (m *Metrics) preset() {
 	for _, reason := range []string{session.FallbackUnusable, session.FallbackRefused, session.FallbackBudget} {
 		m.extracted.WithLabelValues(reason)
 	}
+	m.unreadable.WithLabelValues("memories")
 	for _, result := range []string{hit, miss} {
 		m.lookups.WithLabelValues(result)
 	}
@@ -182,6 +185,9 @@ func (m *Metrics) Refused(quota memory.QuotaName) { m.refused.WithLabelValues(st
 
 // Extracted counts a conversation's summary that was extracted instead of written by the model.
 func (m *Metrics) Extracted(reason string) { m.extracted.WithLabelValues(reason).Inc() }
+
+// Unreadable counts a stored row that could not be read.
+func (m *Metrics) Unreadable(table string) { m.unreadable.WithLabelValues(table).Inc() }
 
 // LookedUp counts queries whose vectors the cache was asked for.
 func (m *Metrics) LookedUp(hits, misses int) {

@@ -20,6 +20,8 @@ import (
 type Parts struct {
 	// Problems says what keeps the sidecar from storing and recalling, in words; none when it is ready.
 	Problems func() []string
+	// Remarks says what else an operator should know while it is ready; optional.
+	Remarks func() []string
 	// Metrics answers Prometheus.
 	Metrics http.Handler
 	// Pprof serves profiles of the running process.
@@ -37,7 +39,11 @@ func Handler(p Parts) http.Handler {
 			say(w, http.StatusServiceUnavailable, strings.Join(problems, "\n"))
 			return
 		}
-		say(w, http.StatusOK, "ok")
+		text := "ok"
+		if p.Remarks != nil {
+			text = strings.Join(append([]string{text}, p.Remarks()...), "\n")
+		}
+		say(w, http.StatusOK, text)
 	})
 	mux.Handle("GET /metrics", p.Metrics)
 	if p.Pprof {

@@ -19,6 +19,7 @@ type Job struct {
 	Call          trace.Call // that handed the dialogue over
 	Checkpoint    []byte     // what an earlier attempt saved, or nil
 	AcceptedAt    time.Time  // start of the age limit
+	Unreadable    error      // why its dialogue cannot be read, which then has no messages; such a job is never claimed
 }
 
 // User is the person whose words the job considers.

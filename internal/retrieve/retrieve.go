@@ -48,6 +48,8 @@ type Parts struct {
 	Traces   Traces
 	// StorageProblem says why storage is down, or "". What is in memory is still searched then.
 	StorageProblem func() string
+	// WriteProblem says why storage takes no writes although it can be read, or "": what was said since is not stored. Optional.
+	WriteProblem func() string
 }
 
 // Options describes a Retriever.
@@ -119,11 +121,13 @@ const (
 	Late        Cause = "late"        // it was not there within the budget
 	Unavailable Cause = "unavailable" // it is away, or fails for now
 	Refused     Cause = "refused"     // it does not take this query
+	Damaged     Cause = "damaged"     // what is stored of it cannot be read
+	ReadOnly    Cause = "read_only"   // it answers, and what was said lately could not be stored
 	Internal    Cause = "internal"    // a fault of this program, which the log tells
 )
 
 // Causes are all there are.
-var Causes = []Cause{Late, Unavailable, Refused, Internal}
+var Causes = []Cause{Late, Unavailable, Refused, Damaged, ReadOnly, Internal}
 
 // Degradation is one thing that was missing.
 type Degradation struct {
@@ -213,6 +217,11 @@ func (r *Retriever) degraded(keyword, vector error) []Degradation {
 	default:
 		missing = append(missing, r.explain(Embedding, vector))
 	}
+	if r.WriteProblem != nil {
+		if problem := r.WriteProblem(); problem != "" {
+			missing = append(missing, Degradation{Storage, ReadOnly, problem})
+		}
+	}
 	return missing
 }
 
@@ -225,6 +234,8 @@ func (r *Retriever) explain(component Component, err error) Degradation {
 		return Degradation{component, Late, fmt.Sprintf("%s (%s)", errLate, r.options.Budget)}
 	case errors.Is(err, memory.ErrUnavailable), errors.As(err, &transient):
 		return Degradation{component, Unavailable, err.Error()}
+	case errors.Is(err, memory.ErrDamaged):
+		return Degradation{component, Damaged, err.Error()}
 	case errors.As(err, &refused):
 		return Degradation{component, Refused, err.Error()}
 	}

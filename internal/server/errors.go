@@ -49,6 +49,8 @@ func toStatus(err error) *status.Status {
 		return status.New(codes.PermissionDenied, err.Error())
 	case errors.Is(err, memory.ErrNotFound):
 		return status.New(codes.NotFound, err.Error())
+	case errors.Is(err, memory.ErrDamaged):
+		return status.New(codes.DataLoss, err.Error())
 	case errors.Is(err, memory.ErrPrecondition):
 		return status.New(codes.FailedPrecondition, err.Error())
 	case errors.Is(err, memory.ErrUnavailable), errors.As(err, &transient):

@@ -48,6 +48,9 @@ import (
 // the process can answer, because Retrieve degrades and never fails with storage.
 const StorageService = "storage"
 
+// StorageReadService is the name for storage that can be read at least.
+const StorageReadService = "storage.read"
+
 // Settings keeps users' settings.
 type Settings interface {
 	Get(ctx context.Context, user memory.User) (memory.Settings, error)
@@ -74,6 +77,8 @@ type Parts struct {
 	Auditor  *audit.Auditor
 	// StorageProblem says why storage is down, or "".
 	StorageProblem func() string
+	// WriteProblem says why storage takes no writes although it can be read, or "". Optional.
+	WriteProblem func() string
 	// Waiting says what waits of all namespaces together.
 	Waiting func() Waiting
 	// PurgeWaiting says since when bytes of deleted data wait to be removed from the files; the zero time when there are none.
@@ -226,7 +231,8 @@ func New(parts Parts, options Options) *Server {
 	for _, service := range services {
 		s.health.SetServingStatus(service, healthpb.HealthCheckResponse_SERVING)
 	}
-	s.SetStorageServing(parts.StorageProblem() == "")
+	readable := parts.StorageProblem() == ""
+	s.SetStorageServing(readable, readable && (parts.WriteProblem == nil || parts.WriteProblem() == ""))
 	return s
 }
 
@@ -242,13 +248,15 @@ func tracing(provider oteltrace.TracerProvider) []grpc.ServerOption {
 	))}
 }
 
-// SetStorageServing reports storage as up or down to health checks.
-func (s *Server) SetStorageServing(up bool) {
-	status := healthpb.HealthCheckResponse_NOT_SERVING
-	if up {
-		status = healthpb.HealthCheckResponse_SERVING
+// SetStorageServing reports to health checks whether storage can be read, and whether it can be written to as well.
+func (s *Server) SetStorageServing(readable, writable bool) {
+	for service, up := range map[string]bool{StorageService: writable, StorageReadService: readable} {
+		status := healthpb.HealthCheckResponse_NOT_SERVING
+		if up {
+			status = healthpb.HealthCheckResponse_SERVING
+		}
+		s.health.SetServingStatus(service, status)
 	}
-	s.health.SetServingStatus(StorageService, status)
 }
 
 // Serve answers calls on the listener until Stop; then it returns nil.

@@ -108,6 +108,11 @@ func (k *Keeper) within(ctx context.Context, r ContextRequest) Context {
 	default:
 		return Context{Degraded: []trace.Degradation{{Component: storageComponent, Reason: k.explain(a.err)}}}
 	}
+	if k.WriteProblem != nil {
+		if problem := k.WriteProblem(); problem != "" { // what was said lately could not be stored
+			a.context.Degraded = append(a.context.Degraded, trace.Degradation{Component: storageComponent, Reason: problem})
+		}
+	}
 	return a.context
 }
 
@@ -116,7 +121,7 @@ func (k *Keeper) explain(err error) string {
 	switch {
 	case errors.Is(err, errLate), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("%s (%s)", errLate, k.options.Budget)
-	case errors.Is(err, context.Canceled), errors.Is(err, memory.ErrUnavailable):
+	case errors.Is(err, context.Canceled), errors.Is(err, memory.ErrUnavailable), errors.Is(err, memory.ErrDamaged):
 		return err.Error()
 	}
 	k.options.Log.Error("reading a conversation", "error", err)

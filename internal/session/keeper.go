@@ -77,6 +77,8 @@ type Parts struct {
 	Lists func(ctx context.Context, scope memory.Scope, audience memory.Audience) ([]ShownList, error)
 	// StorageProblem says why storage is down, or "".
 	StorageProblem func() string
+	// WriteProblem says why storage takes no writes although it can be read, or "". Optional.
+	WriteProblem func() string
 }
 
 // Policy is what holds in a namespace.

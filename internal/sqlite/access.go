@@ -45,6 +45,7 @@ type Tx struct {
 
 	accepted accepted
 	known    *known
+	damage   *damage
 }
 
 type statement struct {
@@ -132,8 +133,9 @@ func (t *Tx) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 // pool reads with whatever connection is free. Statements are prepared once for each connection, which database/sql sees
 // to: preparing costs as much as reading a user's few rows.
 type pool struct {
-	db    *sql.DB
-	stmts sync.Map // query → *sql.Stmt; the program's queries are few
+	db     *sql.DB
+	stmts  sync.Map // query → *sql.Stmt; the program's queries are few
+	damage *damage
 }
 
 // Query implements Querier.
@@ -229,13 +231,14 @@ func Time(micros sql.NullInt64) time.Time {
 // errClosed answers calls that come while the database is being closed or replaced.
 var errClosed = errors.New("the database is closed")
 
-// openError is the failure to open the database, whatever its cause.
+// openError is the failure to open the database, or to read its file, whatever its cause.
 type openError struct{ err error }
 
-func (e *openError) Error() string { return "cannot open the database: " + e.err.Error() }
+func (e *openError) Error() string { return "cannot open or read the database: " + e.err.Error() }
 func (e *openError) Unwrap() error { return e.err }
 
-// outage reports whether the error says that the database is away or broken, as opposed to a caller's mistake.
+// outage reports whether the error says that the database is away or broken, as opposed to a caller's mistake. A broken page is
+// no outage: it concerns whoever needs that page, and what lies on the other pages can be read and written.
 func outage(err error) bool {
 	if open := (*openError)(nil); errors.As(err, &open) || errors.Is(err, ErrGone) {
 		return true
@@ -245,7 +248,7 @@ func outage(err error) bool {
 		return false
 	}
 	switch e.Code() & 0xff { // the low byte is the primary code
-	case sqlitelib.SQLITE_IOERR, sqlitelib.SQLITE_CORRUPT, sqlitelib.SQLITE_NOTADB, sqlitelib.SQLITE_FULL,
+	case sqlitelib.SQLITE_IOERR, sqlitelib.SQLITE_NOTADB, sqlitelib.SQLITE_FULL,
 		sqlitelib.SQLITE_CANTOPEN, sqlitelib.SQLITE_READONLY, sqlitelib.SQLITE_PERM, sqlitelib.SQLITE_AUTH,
 		sqlitelib.SQLITE_NOMEM, sqlitelib.SQLITE_PROTOCOL, sqlitelib.SQLITE_BUSY, sqlitelib.SQLITE_LOCKED:
 		return true
@@ -259,8 +262,11 @@ func corrupt(err error) bool {
 	return errors.As(err, &e) && (e.Code()&0xff == sqlitelib.SQLITE_CORRUPT || e.Code()&0xff == sqlitelib.SQLITE_NOTADB)
 }
 
-// classify wraps an outage as memory.ErrUnavailable and leaves other errors as they are.
+// classify wraps an outage as memory.ErrUnavailable, a broken page as memory.ErrDamaged, and leaves other errors as they are.
 func classify(err error) error {
+	if brokenPage(err) {
+		return fmt.Errorf("%w: %w", errPages, err)
+	}
 	refused := (*breaker.OpenError)(nil)
 	if outage(err) || errors.Is(err, errClosed) || errors.As(err, &refused) {
 		return fmt.Errorf("%w: %w", memory.ErrUnavailable, err)

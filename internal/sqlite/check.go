@@ -37,9 +37,10 @@ type Finding struct {
 
 // What to do about what is wrong.
 const (
-	remedyRestore = "restore a backup: memsidecar restore FILE --replace (docs/backup.md)"
-	remedyReindex = "stop the sidecar and make anew what is derived: memsidecar reindex (docs/backup.md)"
-	remedyReport  = "the sidecar goes on, and this should not be: please report it, with this output"
+	remedyRestore    = "restore a backup: memsidecar restore FILE --replace (docs/backup.md)"
+	remedyReindex    = "stop the sidecar and make anew what is derived: memsidecar reindex (docs/backup.md)"
+	remedyUnreadable = "delete what is named, or restore a backup: until then lists and searches go without it (docs/backup.md)"
+	remedyReport     = "the sidecar goes on, and this should not be: please report it, with this output"
 )
 
 const aboutPages = "every page can be read, and the database's own indexes agree with its tables"
@@ -82,6 +83,9 @@ func (of Files) Check(ctx context.Context, file string, backup bool) (r Report, 
 	}
 	for _, c := range rowChecks {
 		f := Finding{Check: c.name, About: c.about, Remedy: c.remedy}
+		if err := checkDecoded(ctx, s, &f); err != nil {
+			return r, fmt.Errorf("checking %s: %w", c.name, err)
+		}
 		for _, query := range c.queries {
 			if err := f.ask(ctx, s, query); err != nil {
 				return r, fmt.Errorf("checking %s: %w", c.name, err)
@@ -139,28 +143,22 @@ var rowChecks = []struct {
 	queries             []string
 }{
 	{
-		"memories", "memories and their revisions can be read, and belong to the same user", remedyReport,
+		"memories", "memories can be read and have words, and their revisions belong to the same user", remedyReport,
 		[]string{
-			`SELECT format('memory %s cannot be read', id) FROM memories WHERE NOT json_valid(provenance) OR text = ''`,
+			`SELECT format('memory %s has no words', id) FROM memories WHERE text = ''`,
 			`SELECT format('memory %s took its own place', id) FROM memories WHERE superseded_by = id`,
 			`SELECT format('revision %s of memory %s belongs to another user', r.id, m.id) FROM memory_revisions r
 				JOIN memories m ON m.row = r.memory_row WHERE m.user_row <> r.user_row`,
-			`SELECT format('revision %s cannot be read', id) FROM memory_revisions WHERE NOT json_valid(before)`,
-			`SELECT format('what was applied of statement %s cannot be read', statement_id) FROM applied_statements
-				WHERE related <> '' AND NOT json_valid(related)`,
 		},
 	},
 	{
 		"considerations", "dialogues can be read and have considerations, and what waits of a user is due", remedyReport,
 		[]string{
-			`SELECT format('dialogue %s cannot be read', id) FROM dialogues WHERE NOT json_valid(messages)`,
 			`SELECT format('dialogue %s is considered by nobody', id) FROM dialogues d
 				WHERE NOT EXISTS (SELECT 1 FROM considerations WHERE dialogue_row = d.row)
 				AND NOT EXISTS (SELECT 1 FROM sessions WHERE row = d.session_row AND id IS NULL)`, // being deleted
 			`SELECT format('consideration %d belongs to another namespace than its dialogue', c.seq) FROM considerations c
 				JOIN dialogues d ON d.row = c.dialogue_row WHERE d.namespace <> c.namespace`,
-			`SELECT format('consideration %d cannot be read', seq) FROM considerations
-				WHERE NOT json_valid(outcome) OR checkpoint IS NOT NULL AND NOT json_valid(checkpoint)`,
 			`SELECT format('consideration %d is %s and yet due', seq, state) FROM considerations WHERE due_at IS NOT NULL AND state <> 'pending'`,
 			`SELECT format('consideration %d waits, and neither it nor any of its user is due', min(seq)) FROM considerations
 				WHERE state IN ('pending', 'running') GROUP BY namespace, user_id HAVING count(due_at) = 0 AND sum(state = 'running') = 0`,
@@ -171,7 +169,6 @@ var rowChecks = []struct {
 	{
 		"sessions", "sessions and their messages can be read, and what is counted is right", remedyReport,
 		[]string{
-			`SELECT format('message %d cannot be read', row) FROM session_messages WHERE NOT json_valid(message)`,
 			`SELECT format('session %d counts %d messages and has %d', s.row, s.messages, count(m.row)) FROM sessions s
 				LEFT JOIN session_messages m ON m.session_row = s.row WHERE s.id IS NOT NULL
 				GROUP BY s.row HAVING count(m.row) <> s.messages`,
@@ -202,14 +199,12 @@ var rowChecks = []struct {
 				WHERE has.memories <> coalesce(n.memories, 0) OR has.bytes <> coalesce(n.message_bytes, 0)`,
 		},
 	},
-	{
-		"digests", "what digests are made of can be read", remedyReport,
-		[]string{`SELECT format('finding %d cannot be read', row) FROM digest_findings WHERE NOT json_valid(finding)`},
-	},
+	{"digests", "what digests are made of can be read", remedyReport, nil},
+	{"traces", "traces can be read", remedyReport, nil},
+	{"settings", "users' settings can be read", remedyReport, nil},
 	{
 		"results", "the items of numbered lists can be read, and are numbered from 1 without gaps", remedyReport,
 		[]string{
-			`SELECT format('item %d cannot be read', row) FROM result_items WHERE attributes <> '' AND NOT json_valid(attributes)`,
 			`SELECT format('list %d has gaps in its numbers', list_row) FROM result_list_items
 				GROUP BY list_row HAVING min(number) <> 1 OR max(number) <> count(*)`,
 		},
@@ -237,6 +232,9 @@ func checkVectors(ctx context.Context, s *snapshot) (f Finding, err error) {
 		if err := f.ask(ctx, s, query); err != nil {
 			return f, err
 		}
+	}
+	if err := checkNumbers(ctx, s, &f); err != nil {
+		return f, err
 	}
 	rows, err := s.Query(ctx, `SELECT 'memories', f.name, length(e.vector), count(*) FROM embeddings e JOIN fingerprints f ON f.id = e.fingerprint
 		GROUP BY 2, 3 UNION ALL SELECT 'messages', fingerprint, length(vector), count(*) FROM message_embeddings GROUP BY 2, 3`)

@@ -56,7 +56,9 @@ type database struct {
 	copier  *sql.DB // copies the log into the file beside the writer, see empty
 	conn    *sql.Conn
 	tx      Tx
-	wary    int // transactions that are still to have savepoints
+	// readOnly is why it was opened for reading alone; nil when it was not. Then there is nothing that writes.
+	readOnly error
+	wary     int // transactions that are still to have savepoints
 
 	waiting      atomic.Pointer[Waiting] // in the queue, as of the last commit
 	counting     sync.WaitGroup
@@ -232,7 +234,10 @@ func (d *database) closeFiles() {
 	if d.writer != nil {
 		err = errors.Join(err, d.writer.Close())
 	}
-	err = errors.Join(err, d.vault.close(), d.raw.Close())
+	err = errors.Join(err, d.vault.close())
+	if d.raw != nil {
+		err = errors.Join(err, d.raw.Close())
+	}
 	if err != nil {
 		d.log.Warn("closing the database", "error", err)
 	}
@@ -240,19 +245,10 @@ func (d *database) closeFiles() {
 
 func (d *database) read(fn func(Querier) error) error { return fn(d.readers) }
 
-// sound looks at every page. It takes seconds for a million rows.
-func (d *database) sound(ctx context.Context) error {
-	var first string
-	if err := d.readers.QueryRow(ctx, `PRAGMA quick_check(1)`).Scan(&first); err != nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	if first != "ok" {
-		return fmt.Errorf("%w: %s", ErrDamaged, first)
-	}
-	return nil
-}
-
 func (d *database) submit(ctx context.Context, r *writeRequest) error {
+	if d.readOnly != nil {
+		return d.readOnly
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}

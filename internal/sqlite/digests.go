@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -75,7 +76,9 @@ func (d *Digests) Waiting(ctx context.Context, user memory.User, q digest.Waitin
 			if scope.AgentID == "" {
 				scope.AgentID = agent
 			}
-			err = json.Unmarshal(text, &m.Message)
+			if err = decodeMessage(m.Ref, text, &m.Message); Skip(r, err) {
+				m.Message, err = memory.Message{Role: memory.RoleSystem}, nil // it waits no longer, and says nothing
+			}
 			m.AgentID = agent // to whom it was said, too
 			return m, err
 		})
@@ -205,7 +208,7 @@ func queryEntries(ctx context.Context, r Querier, where string, args ...any) ([]
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, scanEntry)
+	return collectReadable(r, rows, scanEntry)
 }
 
 func scanEntry(scan func(...any) error) (e digest.Entry, err error) {
@@ -213,10 +216,10 @@ func scanEntry(scan func(...any) error) (e digest.Entry, err error) {
 	var text []byte
 	err = scan(&e.ID, &e.SessionID, &e.AgentID, &e.Channel.Kind, &e.Channel.ID, &e.MadeBy, &made, &said, &e.MemoryID, &text)
 	if err != nil {
-		return e, err
+		return e, Scanned("digest_findings", e.ID, err)
 	}
 	e.MadeAt, e.SaidAt = Time(made), Time(said)
-	return e, json.Unmarshal(text, &e.Finding)
+	return e, errors.Join(DecodeJSON("digest_findings", e.ID, text, &e.Finding), Times("digest_findings", e.ID, e.MadeAt, e.SaidAt))
 }
 
 // Find implements digest.Store.
@@ -281,10 +284,16 @@ func (d *Digests) List(ctx context.Context, user memory.User, after string, limi
 			return err
 		}
 		last := int64(0)
-		found, err = collect(rows, func(scan func(...any) error) (digest.Entry, error) {
+		all, err := collectMarked(r, rows, func(scan func(...any) error) (digest.Entry, error) {
 			return scanEntry(func(fields ...any) error { return scan(append([]any{&last}, fields...)...) })
 		})
-		if len(found) == limit {
+		found = nil
+		for _, e := range all {
+			if !e.damaged {
+				found = append(found, e.row)
+			}
+		}
+		if len(all) == limit {
 			next = strconv.FormatInt(last, 10)
 		}
 		return err

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
 // keyBytes is the length of a key, for AES-256.
@@ -16,7 +18,8 @@ type Keys struct{ db Access }
 // NewKeys returns the keys of the database.
 func NewKeys(db Access) *Keys { return &Keys{db} }
 
-// Get returns the key of a name, which is made when it is asked for first.
+// Get returns the key of a name, which is made when it is asked for first. While the database takes no writes a key is made that
+// is not stored: what is sealed with it is refused after a restart.
 func (k *Keys) Get(ctx context.Context, name string) (key []byte, err error) {
 	err = k.db.Read(ctx, func(q Querier) error {
 		err := q.QueryRow(ctx, `SELECT key FROM keys WHERE name = ?`, name).Scan(&key)
@@ -28,13 +31,16 @@ func (k *Keys) Get(ctx context.Context, name string) (key []byte, err error) {
 	if err != nil || key != nil {
 		return key, err
 	}
+	made := make([]byte, keyBytes)
+	_, _ = rand.Read(made) // never fails
 	err = k.db.Write(ctx, func(tx *Tx) error {
-		made := make([]byte, keyBytes)
-		_, _ = rand.Read(made) // never fails
 		if _, err := tx.Exec(ctx, `INSERT INTO keys (name, key) VALUES (?, ?) ON CONFLICT DO NOTHING`, name, made); err != nil {
 			return err
 		}
 		return tx.QueryRow(ctx, `SELECT key FROM keys WHERE name = ?`, name).Scan(&key)
 	})
+	if errors.Is(err, memory.ErrUnavailable) {
+		return made, nil
+	}
 	return key, err
 }

@@ -29,6 +29,9 @@ func (s *Models) Choice(ctx context.Context, part string) (choice string, err er
 
 // Choose records what was chosen for a part.
 func (s *Models) Choose(ctx context.Context, part, choice string) error {
+	if before, err := s.Choice(ctx, part); err != nil || before == choice {
+		return err // nothing to write: a full disk is no reason to go without a model
+	}
 	return s.db.Write(ctx, func(tx *Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO model_choices (part, choice) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET choice = ?2`,
 			part, choice)

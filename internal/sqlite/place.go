@@ -22,10 +22,11 @@ var errLogNotCopied = errors.New("the write-ahead log (-wal) was removed or repl
 	"and a reader keeps it from being copied into the database")
 
 // place identifies the files that SQLite has open: the database, its log and the log's index. They stay the same as long as the database
-// is open: SQLite truncates the log and its index, and replaces neither.
+// is open: SQLite truncates the log and its index, and replaces neither. Of a database that is open for reading alone only the database
+// itself counts: it may have no log.
 type place struct {
 	paths  [3]string
-	opened [3]fs.FileInfo
+	opened [3]fs.FileInfo // nil does not count
 }
 
 // placeOf looks where the files are. raw is the open database. SQLite must have opened it, and so its log, too.
@@ -46,11 +47,24 @@ func placeOf(path string, raw *os.File) (*place, error) {
 	return p, nil
 }
 
+// placeOfDatabase is placeOf for a database that is open for reading alone.
+func placeOfDatabase(path string, raw *os.File) (*place, error) {
+	p := &place{paths: [3]string{path, path + "-wal", path + "-shm"}}
+	var err error
+	if p.opened[0], err = raw.Stat(); err != nil {
+		return nil, err
+	}
+	return p, p.check()
+}
+
 func gone(path string, cause error) error { return fmt.Errorf("%s %w (%w)", path, ErrGone, cause) }
 
 // check returns ErrGone unless all files are at their paths. It costs three calls of stat.
 func (p *place) check() error {
 	for i, path := range p.paths {
+		if p.opened[i] == nil {
+			continue
+		}
 		if there, err := os.Stat(path); err != nil {
 			return gone(p.paths[0], err)
 		} else if !os.SameFile(p.opened[i], there) {
@@ -64,6 +78,9 @@ func (p *place) check() error {
 func (p *place) has() (database, log, index bool) {
 	var same [3]bool
 	for i, path := range p.paths {
+		if same[i] = p.opened[i] == nil; same[i] {
+			continue
+		}
 		there, err := os.Stat(path)
 		same[i] = err == nil && os.SameFile(p.opened[i], there)
 	}
@@ -96,6 +113,9 @@ func (d *database) leave(ctx context.Context) (elsewhere bool, err error) {
 	database, log, index := d.place.has()
 	if database && log && index {
 		return false, nil
+	}
+	if d.readOnly != nil { // it wrote nothing, and nothing of it is deleted
+		return !database, nil
 	}
 	err = d.submit(ctx, &writeRequest{after: func(ctx context.Context) error {
 		switch {

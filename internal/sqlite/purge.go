@@ -167,7 +167,7 @@ var errLogInUse = errors.New("a reader uses the write-ahead log")
 func (s *Storage) purgeOnce(ctx context.Context) (done bool, err error) {
 	number, serves := s.due.begin()
 	begun := time.Now()
-	err = s.do(func(db *database) (err error) {
+	err = s.write(func(db *database) (err error) {
 		done, err = db.purge(ctx)
 		return err
 	})
@@ -230,6 +230,9 @@ func markUnpurged(ctx context.Context, tx *Tx, unpurged bool) error {
 // shows only then. It empties the log, in which there may still be what a process that was killed had deleted, and reports
 // whether a purge is still to be done.
 func (d *database) prove(ctx context.Context) (unpurged bool, err error) {
+	if d.readOnly != nil {
+		return false, d.readOnly
+	}
 	emptied, err := d.empty(ctx, func(tx *Tx) error {
 		if unpurged, err = isUnpurged(ctx, tx); err != nil {
 			return err

@@ -172,12 +172,17 @@ func hasRoomInNamespace(ctx context.Context, tx *Tx, a queue.Acceptance) error {
 func (s *Queue) Claim(ctx context.Context, now time.Time, limit int) (jobs []queue.Job, next time.Time, err error) {
 	err = s.db.Write(ctx, func(tx *Tx) error {
 		jobs, next = nil, time.Time{}
-		found, err := queryJobs(ctx, tx, `WHERE c.due_at <= ? AND c.state = 'pending' ORDER BY c.due_at, c.seq LIMIT ?`,
-			Micros(now), limit)
+		found, err := dueJobs(ctx, tx, now, limit)
 		if err != nil {
 			return err
 		}
 		for _, job := range found {
+			if job.Unreadable != nil {
+				if err := setAside(ctx, tx, &job, now); err != nil {
+					return err
+				}
+				continue
+			}
 			job.Consideration.State = memory.StateRunning
 			job.Consideration.Attempts++
 			if job.AcceptedAt.After(now) { // by a clock that was ahead: its age limit begins again
@@ -212,20 +217,22 @@ func (s *Queue) Finish(ctx context.Context, seq int64, state memory.State, outco
 	if err != nil {
 		return err
 	}
-	return s.db.Write(ctx, func(tx *Tx) error {
-		// A failed job keeps its checkpoint: a retry goes on from there.
-		var namespace, user string
-		err := tx.QueryRow(ctx, `UPDATE considerations SET state = ?1, due_at = NULL, outcome = ?2, updated_at = ?3,
-			checkpoint = CASE ?1 WHEN 'failed' THEN checkpoint END WHERE seq = ?4 RETURNING namespace, user_id`,
-			string(state), string(text), Micros(at), seq).Scan(&namespace, &user)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil // its user was forgotten
-		}
-		if err != nil {
-			return err
-		}
-		return advance(ctx, tx, memory.User{Namespace: namespace, ID: user}, at)
-	})
+	return s.db.Write(ctx, func(tx *Tx) error { return finish(ctx, tx, seq, state, string(text), at) })
+}
+
+func finish(ctx context.Context, tx *Tx, seq int64, state memory.State, outcome string, at time.Time) error {
+	// A failed job keeps its checkpoint: a retry goes on from there.
+	var namespace, user string
+	err := tx.QueryRow(ctx, `UPDATE considerations SET state = ?1, due_at = NULL, outcome = ?2, updated_at = ?3,
+		checkpoint = CASE ?1 WHEN 'failed' THEN checkpoint END WHERE seq = ?4 RETURNING namespace, user_id`,
+		string(state), outcome, Micros(at), seq).Scan(&namespace, &user)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // its user was forgotten
+	}
+	if err != nil {
+		return err
+	}
+	return advance(ctx, tx, memory.User{Namespace: namespace, ID: user}, at)
 }
 
 // advance makes the first of a user's line due, if it is not yet and none of the line is running.
@@ -346,7 +353,16 @@ func queryJobs(ctx context.Context, q Querier, where string, args ...any) ([]que
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, scanJob)
+	return collect(rows, func(scan func(...any) error) (queue.Job, error) {
+		job, err := scanJob(q, scan)
+		if Skip(q, err) {
+			if job.Unreadable = err; job.Consideration.ID == "" {
+				job.Consideration.ID = fmt.Sprint(job.Seq)
+			}
+			err = nil
+		}
+		return job, err
+	})
 }
 
 func getJob(ctx context.Context, q Querier, user memory.User, id string, audience memory.Audience) (queue.Job, error) {
@@ -360,7 +376,8 @@ func getJob(ctx context.Context, q Querier, user memory.User, id string, audienc
 	return jobs[0], nil
 }
 
-func scanJob(scan func(...any) error) (job queue.Job, err error) {
+// scanJob reads jobColumns. A job whose dialogue cannot be read is still listed, with what is known of it.
+func scanJob(q Querier, scan func(...any) error) (job queue.Job, err error) {
 	var due, accepted, updated, created sql.NullInt64
 	var checkpoint, outcome, messages []byte
 	var speaker, otel string
@@ -369,20 +386,26 @@ func scanJob(scan func(...any) error) (job queue.Job, err error) {
 		&c.ID, &scope.Namespace, &scope.UserID, &scope.AgentID, &scope.Channel.Kind, &scope.Channel.ID, &scope.SessionID,
 		&messages, &created, &job.Call.TurnID, &otel)
 	if err != nil {
-		return job, err
+		return job, Scanned(considerationsTable, job.Seq, err)
 	}
-	if checkpoint != nil {
+	if json.Valid(checkpoint) { // without one it is decided again
 		job.Checkpoint = checkpoint
 	}
 	job.AcceptedAt = Time(accepted)
 	job.Call.OTelTraceID, job.Call.OTelSpanID, _ = strings.Cut(otel, "-")
 	c.Scope = scope.WithUser(speaker)
 	c.NextAttemptAt, c.CreatedAt, c.UpdatedAt = Time(due), Time(created), Time(updated)
-	if err := json.Unmarshal(outcome, &c.Outcome); err != nil {
-		return job, err
+	if Skip(q, DecodeJSON(considerationsTable, job.Seq, outcome, &c.Outcome)) {
+		c.Outcome = memory.Outcome{Error: unreadableOutcome}
 	}
-	err = json.Unmarshal(messages, &job.Dialogue.Messages)
+	if err := DecodeJSON(dialoguesTable, c.ID, messages, &job.Dialogue.Messages); Skip(q, err) {
+		job.Dialogue.Messages, job.Unreadable = nil, err
+	}
 	c.MessageCount = len(job.Dialogue.Messages)
+	err = Times(considerationsTable, job.Seq, c.NextAttemptAt, c.CreatedAt, c.UpdatedAt, job.AcceptedAt)
+	if err != nil {
+		c.NextAttemptAt, c.CreatedAt, c.UpdatedAt = time.Time{}, time.Time{}, time.Time{}
+	}
 	return job, err
 }
 
@@ -391,6 +414,9 @@ func collect[T any](rows *sql.Rows, scanRow func(scan func(...any) error) (T, er
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
 		v, err := scanRow(rows.Scan)
+		if errors.Is(err, errSkipped) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

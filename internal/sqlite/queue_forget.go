@@ -82,8 +82,8 @@ func (d *considered) forget(ctx context.Context, tx *Tx, speaker string, unquote
 		return 0, err
 	}
 	var rest memory.Dialogue
-	if err := json.Unmarshal(d.messages, &rest.Messages); err != nil {
-		return 0, err
+	if Skip(tx, DecodeJSON(dialoguesTable, d.id, d.messages, &rest.Messages)) {
+		rest.Messages = nil // whose words it holds is not known
 	}
 	rest, count := rest.Without(speaker)
 	own := d.owner == speaker
@@ -169,8 +169,8 @@ func rewriteOutcomes(ctx context.Context, tx *Tx, dialogueRow int64, change func
 	}
 	for _, e := range found {
 		var o memory.Outcome
-		if err := json.Unmarshal(e.text, &o); err != nil {
-			return err
+		if Skip(tx, DecodeJSON(considerationsTable, e.seq, e.text, &o)) {
+			o = memory.Outcome{Error: unreadableOutcome}
 		}
 		change(&o)
 		text, err := json.Marshal(o)
@@ -209,7 +209,7 @@ func (d *considered) unquoteMemories(ctx context.Context, tx *Tx, other memory.U
 	// The ids of the statements are the consideration's with a slash and a number; after the slash comes 0.
 	n, err := tx.Affect(ctx, `UPDATE memories SET provenance = json_set(provenance, '$.reason', ?3) WHERE user_row = ?1
 		AND id IN (SELECT memory_id FROM applied_statements WHERE user_row = ?1 AND statement_id > ?2 || '/' AND statement_id < ?2 || '0')
-		AND provenance ->> '$.consideration' = ?2 AND provenance ->> '$.reason' <> ''`, userRow, d.id, forgottenReason)
+		AND iif(json_valid(provenance), provenance ->> '$.consideration' = ?2 AND provenance ->> '$.reason' <> '', 0)`, userRow, d.id, forgottenReason)
 	if err != nil {
 		return false, err
 	}
@@ -218,7 +218,7 @@ func (d *considered) unquoteMemories(ctx context.Context, tx *Tx, other memory.U
 		return false, err
 	}
 	_, err = tx.Exec(ctx, `UPDATE digest_findings SET finding = json_set(finding, '$.reason', ?3) WHERE user_row = ?1 AND contribution = ?2
-		AND finding ->> '$.reason' <> ''`, userRow, d.id, forgottenReason)
+		AND iif(json_valid(finding), finding ->> '$.reason' <> '', 0)`, userRow, d.id, forgottenReason)
 	return n > 0, err
 }
 
@@ -285,4 +285,4 @@ func (d *considered) forgetMemory(ctx context.Context, tx *Tx, user memory.User,
 
 // considerTraces are the records of how somebody's words in a dialogue were considered.
 const considerTraces = `INDEXED BY traces_by_user WHERE namespace = ? AND user_id = ? AND created_at >= ? AND kind = 'consider'
-	AND record ->> '$.consider.consideration' = ?`
+	AND iif(json_valid(record), record ->> '$.consider.consideration' = ?, 1)`

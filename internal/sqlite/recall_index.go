@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -201,8 +200,8 @@ func readTail(ctx context.Context, q Querier, userRow, after int64, limit int) (
 			continue
 		}
 		m.row = upto
-		if err := json.Unmarshal(text, &m.message); err != nil {
-			return nil, 0, 0, err
+		if Skip(q, decodeMessage(m.row, text, &m.message)) {
+			continue
 		}
 		messages = append(messages, m)
 	}
@@ -224,7 +223,11 @@ func (b *tailBatch) write(ctx context.Context, tx *Tx, terms []string, lists map
 		return err
 	}
 	for _, term := range terms {
-		if err := addPostings(ctx, tx, b.userRow, term, b.state.upto, lists[term]); err != nil {
+		err := addPostings(ctx, tx, b.userRow, term, b.state.upto, lists[term])
+		if Skip(tx, err) { // the index is made again, of the messages
+			return dropIndex(ctx, tx, b.userRow)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -306,6 +309,8 @@ func addPostings(ctx context.Context, tx *Tx, userRow int64, term string, upto i
 	return putBlock(ctx, tx, userRow, term, block.first, total, block.data)
 }
 
+const postingsTable = "message_postings"
+
 // postingBlock is a row of message_postings.
 type postingBlock struct {
 	first, total int64
@@ -328,8 +333,10 @@ func readBlock(row *sql.Row) (*postingBlock, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.postings, err = decodePostings(nil, b.first, b.data)
-	return &b, err
+	if b.postings, err = decodePostings(nil, b.first, b.data); err != nil {
+		return &b, damaged(postingsTable, b.first, err.Error())
+	}
+	return &b, nil
 }
 
 func putBlock(ctx context.Context, tx *Tx, userRow int64, term string, first, total int64, data []byte) error {

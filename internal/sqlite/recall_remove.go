@@ -13,6 +13,7 @@ import (
 type removedMessage struct {
 	row, owner int64 // owner is 0 when nobody is named
 	message    memory.Message
+	unreadable bool // its words are not known
 }
 
 // unindexMessages takes the words of messages out of their owners' keyword indexes, in the transaction that deletes the
@@ -24,6 +25,16 @@ func unindexMessages(ctx context.Context, tx *Tx, messages []removedMessage) err
 			byOwner[m.owner] = append(byOwner[m.owner], m)
 		}
 	}
+	for _, m := range messages {
+		if m.owner == 0 || !m.unreadable {
+			continue
+		}
+		// Where its words are in the index is not known, so the index goes, and is made again of the messages that are left.
+		if err := dropIndex(ctx, tx, m.owner); err != nil {
+			return err
+		}
+		delete(byOwner, m.owner)
+	}
 	for owner, list := range byOwner {
 		state, err := getIndexState(ctx, tx, owner)
 		if err != nil {
@@ -32,7 +43,11 @@ func unindexMessages(ctx context.Context, tx *Tx, messages []removedMessage) err
 		if !state.exists {
 			continue
 		}
-		if err := unindex(ctx, tx, owner, state, list); err != nil {
+		err = unindex(ctx, tx, owner, state, list)
+		if Skip(tx, err) { // a block that cannot be read may hold the messages
+			err = dropIndex(ctx, tx, owner)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -77,6 +92,15 @@ func unindex(ctx context.Context, tx *Tx, userRow int64, state indexState, messa
 	}
 	_, err := tx.Exec(ctx, `UPDATE message_indexes SET messages = ?, length = ? WHERE user_row = ?`,
 		max(0, state.messages), max(0, state.length), userRow)
+	return err
+}
+
+// dropIndex deletes a user's keyword index. It is made again in the background.
+func dropIndex(ctx context.Context, tx *Tx, userRow int64) error {
+	if _, err := tx.Exec(ctx, `DELETE FROM message_postings WHERE user_row = ?`, userRow); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM message_indexes WHERE user_row = ?`, userRow)
 	return err
 }
 

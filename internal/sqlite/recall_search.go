@@ -136,6 +136,9 @@ func (s *keywordSearch) readTail(ctx context.Context) (tail []foundMessage, err 
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
 		row, m, err := scanMessage(rows, nil)
+		if Skip(s.Querier, err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -168,7 +171,8 @@ func (s *keywordSearch) lastBlocks(ctx context.Context) (blocks []postingBlock, 
 			return nil, err
 		}
 		if b.postings, err = decodePostings(nil, b.first, b.data); err != nil {
-			return nil, err
+			Skip(s.Querier, damaged(postingsTable, b.first, err.Error()))
+			continue
 		}
 		// What an attempt to index that did not end left is in the tail.
 		for n := len(b.postings); n > 0 && b.postings[n-1].row > s.state.upto; n-- {
@@ -233,9 +237,12 @@ func (s *keywordSearch) olderPostings(ctx context.Context, term string, before i
 		if err := rows.Scan(&first, &data); err != nil {
 			return nil, err
 		}
-		if list, err = decodePostings(list, first, data); err != nil {
-			return nil, err
+		more, err := decodePostings(list, first, data)
+		if err != nil {
+			Skip(s.Querier, damaged(postingsTable, first, err.Error()))
+			continue
 		}
+		list = more
 	}
 	return list, rows.Err()
 }
@@ -280,13 +287,13 @@ func scanMessage(rows *sql.Rows, filter *recall.Filter) (row int64, m session.Me
 	var text sql.RawBytes
 	err = rows.Scan(&row, &m.SessionID, &m.Channel.Kind, &m.Channel.ID, &m.Position, &received, &consideration, &agent, &said, &text)
 	if err != nil {
-		return 0, m, err
+		return 0, m, Scanned(messagesTable, row, err)
 	}
 	if filter != nil && !filter.Matches(m.Channel, agent, Time(said)) {
 		return 0, m, nil
 	}
 	m.ReceivedAt, m.ConsiderationID = Time(received), consideration.String
-	return row, m, json.Unmarshal(text, &m.Message)
+	return row, m, decodeMessage(row, text, &m.Message)
 }
 
 // readMessages reads a user's messages by their rows, those that the filter lets through.
@@ -304,6 +311,9 @@ func readMessages(ctx context.Context, q Querier, userRow int64, rows []int64, f
 	messages = make(map[int64]session.Message, len(rows))
 	for found.Next() {
 		row, m, err := scanMessage(found, filter)
+		if Skip(q, err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -354,6 +364,9 @@ func readNeighbors(ctx context.Context, db Querier, q recall.Query, of *session.
 	filter := &recall.Filter{Audience: q.Filter.Audience, AgentID: q.Filter.AgentID}
 	for rows.Next() {
 		row, m, err := scanMessage(rows, filter)
+		if Skip(db, err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"math"
 	"slices"
@@ -142,8 +141,8 @@ func readEmbeddable(ctx context.Context, q Querier, after int64, limit int) (lis
 			continue
 		}
 		var m memory.Message
-		if err := json.Unmarshal(data, &m); err != nil {
-			return nil, after, err
+		if Skip(q, decodeMessage(last, data, &m)) {
+			continue
 		}
 		if strings.TrimSpace(m.Content) != "" {
 			list = append(list, recall.Missing{Row: last, UserRow: owner.Int64, Namespace: namespace, Text: m.Content})

@@ -3,10 +3,13 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -92,20 +95,27 @@ func (s *Results) Items(ctx context.Context, v results.View, after string, limit
 		if err != nil {
 			return err
 		}
-		found, err := collect(rows, func(scan func(...any) error) (i listedItem, err error) {
+		found, err := collectMarked(q, rows, func(scan func(...any) error) (i listedItem, err error) {
 			err = scan(&i.Key, &i.Title, &i.Attributes, &i.firstSeen, &i.Notified, &i.row)
 			i.FirstSeen = time.UnixMicro(i.firstSeen).UTC()
-			return i, err
+			if err != nil {
+				return i, Scanned(itemsTable, i.row, err)
+			}
+			return i, soundItem(i.row, &i.Item)
 		})
 		if err != nil {
 			return err
 		}
 		bytes := 0
-		for n, i := range found {
+		for n, m := range found {
+			i := m.row
 			bytes += len(i.Key) + len(i.Title) + len(i.Attributes)
 			if n == limit || n > 0 && bytes > maxPageBytes {
-				page.Next = fmt.Sprintf("%d.%d", found[n-1].firstSeen, found[n-1].row)
+				page.Next = fmt.Sprintf("%d.%d", found[n-1].row.firstSeen, found[n-1].row.row)
 				break
+			}
+			if m.damaged {
+				continue
 			}
 			page.Items = append(page.Items, i.Item)
 		}
@@ -126,6 +136,19 @@ const (
 		coalesce(i.first_seen, s.first_seen), coalesce(i.notified, s.notified)`
 )
 
+const (
+	itemsTable     = "result_items"
+	unreadableItem = "(this item cannot be read any more)"
+)
+
+// soundItem is a *memory.DamagedError when an item has a value that none has.
+func soundItem(row int64, i *results.Item) error {
+	if i.Attributes != "" && !json.Valid([]byte(i.Attributes)) {
+		return damaged(itemsTable, row, "it holds broken JSON")
+	}
+	return errors.Join(Texts(itemsTable, row, i.Key, i.Title, i.Attributes), Times(itemsTable, row, i.FirstSeen))
+}
+
 // shownRow is a list with its row.
 type shownRow struct {
 	results.Shown
@@ -133,7 +156,7 @@ type shownRow struct {
 }
 
 // collectShown puts the lists together from rows of listColumns and listItemColumns, in the order of the lists and numbers.
-func collectShown(rows *sql.Rows) (lists []shownRow, err error) {
+func collectShown(q Querier, rows *sql.Rows) (lists []shownRow, err error) {
 	_, err = collect(rows, func(scan func(...any) error) (struct{}, error) {
 		var l shownRow
 		var n results.Numbered
@@ -145,6 +168,9 @@ func collectShown(rows *sql.Rows) (lists []shownRow, err error) {
 			lists = append(lists, l)
 		}
 		n.FirstSeen = time.UnixMicro(firstSeen).UTC()
+		if Skip(q, soundItem(l.row, &n.Item)) { // it keeps its number
+			n.Item = results.Item{Key: strings.ToValidUTF8(n.Key, "\uFFFD"), Title: unreadableItem, Notified: n.Notified}
+		}
 		last := &lists[len(lists)-1]
 		last.Items = append(last.Items, n)
 		return struct{}{}, err
@@ -186,7 +212,7 @@ func (s *Results) shownAt(ctx context.Context, p results.Place, list string, aft
 		if err != nil {
 			return err
 		}
-		found, err := collectShown(rows)
+		found, err := collectShown(q, rows)
 		for i := range found {
 			shown = append(shown, found[i].Shown)
 		}
@@ -278,7 +304,7 @@ func (s *Results) Lists(ctx context.Context, user memory.User, after string, lim
 		if err != nil {
 			return err
 		}
-		found, err := collectShown(rows)
+		found, err := collectShown(q, rows)
 		if err != nil {
 			return err
 		}

@@ -38,6 +38,7 @@ type sessionRow struct {
 	considerAt    time.Time
 	considerAfter time.Time
 	summarizeAt   time.Time
+	damage        error // why it cannot be read; then it has what could be
 }
 
 // Who takes part comes along as JSON, so that a page of sessions is one query.
@@ -60,7 +61,7 @@ func scanSession(scan func(...any) error) (s sessionRow, err error) {
 		&s.WindowStart, &s.Last, &s.revision, &s.defaultEvery, &idle, &considerAt, &considerAfter, &summarizeAt,
 		&s.participants, &oldest, &participants, &agents)
 	if err != nil {
-		return s, err
+		return s, Scanned("sessions", s.row, err)
 	}
 	if every.Valid {
 		n := int(every.Int64)
@@ -70,10 +71,10 @@ func scanSession(scan func(...any) error) (s sessionRow, err error) {
 	s.ActiveAt, s.oldestAt, s.idle = Time(active), Time(oldest), time.Duration(idle)*time.Microsecond
 	s.oldestSaved = s.oldestAt
 	s.considerAt, s.considerAfter, s.summarizeAt = Time(considerAt), Time(considerAfter), Time(summarizeAt)
-	if err := json.Unmarshal(participants, &s.Participants); err != nil {
-		return s, err
-	}
-	return s, json.Unmarshal(agents, &s.Agents)
+	return s, errors.Join(
+		DecodeJSON("sessions", s.row, participants, &s.Participants), DecodeJSON("sessions", s.row, agents, &s.Agents),
+		Texts("sessions", s.row, s.ID, s.Title, s.Metadata, s.Channel.ID),
+		Times("sessions", s.row, s.FirstSaidAt, s.LastSaidAt, s.CreatedAt, s.UpdatedAt, s.ActiveAt))
 }
 
 func querySessions(ctx context.Context, q Querier, where string, args ...any) ([]sessionRow, error) {
@@ -81,7 +82,13 @@ func querySessions(ctx context.Context, q Querier, where string, args ...any) ([
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, scanSession)
+	return collect(rows, func(scan func(...any) error) (sessionRow, error) {
+		s, err := scanSession(scan)
+		if Skip(q, err) {
+			s.damage, err = err, nil
+		}
+		return s, err
+	})
 }
 
 // errNoSession says that there is no such session, or that the request does not see it.
@@ -95,6 +102,9 @@ func findSession(ctx context.Context, q Querier, namespace, id, userID string) (
 		return nil, err
 	}
 	s := &found[0]
+	if s.damage != nil {
+		return nil, s.damage
+	}
 	if err := s.name(ctx, q, userID); err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -158,7 +157,8 @@ func waitingMessages(ctx context.Context, q Querier, sessionRow, last int64) (fo
 	if err != nil {
 		return found, err
 	}
-	rows, err := q.Query(ctx, `SELECT position, agent_id, message FROM session_messages INDEXED BY session_messages_unsettled
+	rows, err := q.Query(ctx, `SELECT row, position, agent_id, role, coalesce((SELECT user_id FROM users WHERE id = owner_row), ''), message
+		FROM session_messages INDEXED BY session_messages_unsettled
 		WHERE session_row = ? AND settled = 0 AND position BETWEEN ? AND ? ORDER BY position LIMIT ?`,
 		sessionRow, found.first, last, memory.MaxMessages)
 	if err != nil {
@@ -167,15 +167,16 @@ func waitingMessages(ctx context.Context, q Querier, sessionRow, last int64) (fo
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	bytes := 0
 	for rows.Next() {
-		var position int64
-		var agent string
+		var row, position int64
+		var agent, owner string
+		var role memory.Role
 		var text []byte
 		var m memory.Message
-		if err := rows.Scan(&position, &agent, &text); err != nil {
+		if err := rows.Scan(&row, &position, &agent, &role, &owner, &text); err != nil {
 			return found, err
 		}
-		if err := json.Unmarshal(text, &m); err != nil {
-			return found, err
+		if Skip(q, decodeMessage(row, text, &m)) { // it keeps its place, and says nothing: what comes after it is considered
+			m = memory.Message{Role: role, Speaker: owner}
 		}
 		if bytes += m.Size(); bytes > memory.MaxDialogueBytes && len(found.messages) > 0 {
 			break
@@ -271,7 +272,7 @@ func (s *sessionRow) take(ctx context.Context, tx *Tx, w stretch, a queue.Accept
 		return c, err
 	}
 	_, err = tx.Exec(ctx, `UPDATE session_messages INDEXED BY session_messages_unsettled SET settled = 1,
-		consideration = CASE WHEN role = 'user' AND message ->> '$.speaker' IN (SELECT value FROM json_each(?)) THEN NULL ELSE ? END
+		consideration = CASE WHEN role = 'user' AND iif(json_valid(message), message ->> '$.speaker', '') IN (SELECT value FROM json_each(?)) THEN NULL ELSE ? END
 		WHERE session_row = ? AND settled = 0 AND position BETWEEN ? AND ?`,
 		skipped, a.ID, s.row, w.first, w.last)
 	if err != nil {

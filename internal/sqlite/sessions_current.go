@@ -35,6 +35,9 @@ func currentSession(ctx context.Context, q Querier, namespace, userID string, ch
 		if err != nil {
 			return nil, err
 		}
+		if len(found) > 0 && found[0].damage != nil {
+			return nil, found[0].damage
+		}
 		if len(found) > 0 {
 			return &found[0], found[0].name(ctx, q, userID)
 		}

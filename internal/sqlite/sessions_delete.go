@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -119,8 +118,8 @@ func emptyDialogues(ctx context.Context, tx *Tx, sessionRow int64) (more bool, e
 			continue
 		}
 		var d memory.Dialogue
-		if err := json.Unmarshal(f.messages, &d.Messages); err != nil {
-			return false, err
+		if Skip(tx, DecodeJSON(dialoguesTable, f.row, f.messages, &d.Messages)) {
+			d.Messages = nil
 		}
 		for _, speaker := range d.Speakers() {
 			d, _ = d.Without(speaker) // when nobody's words are left, nothing is

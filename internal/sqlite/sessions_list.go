@@ -59,6 +59,9 @@ func (s *Sessions) List(ctx context.Context, v session.Viewer, after string, lim
 // appendSeen appends those of the sessions found that the viewer sees.
 func appendSeen(ctx context.Context, q Querier, seen, found []sessionRow, v session.Viewer) ([]sessionRow, error) {
 	for i := range found {
+		if found[i].damage != nil {
+			continue
+		}
 		if err := found[i].name(ctx, q, v.UserID); err != nil {
 			return nil, err
 		}

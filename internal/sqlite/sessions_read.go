@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -13,57 +12,73 @@ import (
 )
 
 // What decides whether a message counts stands before its text, which then is not read.
-const sessionMessageColumns = `position, withheld, coalesce(consideration, ''), received_at, message`
+const sessionMessageColumns = `row, position, withheld, coalesce(consideration, ''), received_at, message`
 
 func queryMessages(ctx context.Context, q Querier, s *sessionRow, where string, args ...any) ([]session.Message, error) {
 	rows, err := q.Query(ctx, `SELECT `+sessionMessageColumns+` FROM session_messages `+where, args...)
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, func(scan func(...any) error) (session.Message, error) {
+	return collectReadable(q, rows, func(scan func(...any) error) (session.Message, error) {
 		m, _, err := scanSessionMessage(s, scan)
 		return m, err
 	})
 }
 
+// messagesTable is what errors about messages that cannot be read name.
+const messagesTable = "session_messages"
+
+// decodeMessage decodes a message of a session. One that cannot be read is a *memory.DamagedError.
+func decodeMessage(row int64, text []byte, m *memory.Message) error {
+	if err := DecodeJSON(messagesTable, row, text, m); err != nil {
+		return err
+	}
+	return Times(messagesTable, row, m.Time.UTC())
+}
+
 // scanSessionMessage reads sessionMessageColumns. size is that of the message as it is stored.
 func scanSessionMessage(s *sessionRow, scan func(...any) error) (m session.Message, size int, err error) {
 	m.SessionID, m.Channel = s.ID, s.Channel
+	var row int64
 	var received sql.NullInt64
 	var text []byte
-	if err := scan(&m.Position, &m.Withheld, &m.ConsiderationID, &received, &text); err != nil {
-		return m, 0, err
+	if err := scan(&row, &m.Position, &m.Withheld, &m.ConsiderationID, &received, &text); err != nil {
+		return m, 0, Scanned(messagesTable, row, err)
 	}
 	m.ReceivedAt = Time(received)
-	return m, len(text), json.Unmarshal(text, &m.Message)
+	return m, len(text), decodeMessage(row, text, &m.Message)
 }
 
 // maxPageBytes is how much of messages a page has, unless the first alone is more: what gRPC clients take in by default, with
 // room for the same as text.
 const maxPageBytes = 3 << 19
 
-// queryPage reads messages until there are so many, or so much, and reports whether there are more.
-func queryPage(ctx context.Context, q Querier, s *sessionRow, limit int, where string, args ...any) (messages []session.Message, more bool, err error) {
+// queryPage reads messages until there are so many, or so much, and returns the place of the last one when there are more.
+func queryPage(ctx context.Context, q Querier, s *sessionRow, limit int, where string, args ...any) (messages []session.Message, more int64, err error) {
 	rows, err := q.Query(ctx, `SELECT `+sessionMessageColumns+` FROM session_messages `+where, args...)
 	if err != nil {
-		return nil, false, err
+		return nil, 0, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	bytes := 0
-	for rows.Next() {
-		if len(messages) == limit {
-			return messages, true, nil
+	bytes, last := 0, int64(0)
+	for read := 0; rows.Next(); read++ {
+		if read == limit {
+			return messages, last, nil
 		}
 		m, size, err := scanSessionMessage(s, rows.Scan)
+		if Skip(q, err) {
+			last = m.Position
+			continue
+		}
 		if err != nil {
-			return nil, false, err
+			return nil, 0, err
 		}
 		if bytes += size; bytes > maxPageBytes && len(messages) > 0 {
-			return messages, true, nil
+			return messages, last, nil
 		}
-		messages = append(messages, m)
+		messages, last = append(messages, m), m.Position
 	}
-	return messages, false, rows.Err()
+	return messages, 0, rows.Err()
 }
 
 // agentClause restricts messages to those of one agent. The index is named: either could serve, and one costs the session.
@@ -110,11 +125,11 @@ func (s *Sessions) Messages(ctx context.Context, v session.Viewer, sessionID str
 			first = max(first, after+1)
 		}
 		index, clause, agent := agentClause(query.AgentID)
-		var more bool
+		var more int64
 		page.Messages, more, err = queryPage(ctx, q, found, query.Limit, index+` WHERE session_row = ?1 AND `+clause+`
 			AND position BETWEEN ?3 AND ?4 ORDER BY position `+order+` LIMIT ?5`, found.row, agent, first, last, query.Limit+1)
-		if more {
-			page.Next = strconv.FormatInt(page.Messages[len(page.Messages)-1].Position, 10)
+		if more != 0 {
+			page.Next = strconv.FormatInt(more, 10)
 		}
 		return err
 	})
@@ -156,7 +171,7 @@ func (s *Sessions) Window(ctx context.Context, v session.Viewer, sessionID strin
 		w.Session = found.Session
 		index, clause, agent := agentClause(query.AgentID)
 		w.Messages, err = queryMessages(ctx, q, found, index+` WHERE session_row = ?1 AND `+clause+`
-			AND position BETWEEN ?3 AND ?4 AND withheld = 0 AND (?5 OR role <> 'tool' AND json_extract(message, '$.content') <> '')
+			AND position BETWEEN ?3 AND ?4 AND withheld = 0 AND (?5 OR role <> 'tool' AND iif(json_valid(message), json_extract(message, '$.content') <> '', 1))
 			AND (?6 OR role <> 'system') ORDER BY position DESC LIMIT ?7`,
 			found.row, agent, found.WindowStart, found.Last, query.Tools, query.System, query.Limit)
 		if err != nil {
@@ -277,6 +292,9 @@ func (s *Sessions) Sessions(ctx context.Context, user memory.User, after string,
 			if i == limit {
 				next = strconv.FormatInt(found[i-1].row, 10)
 				break
+			}
+			if found[i].damage != nil {
+				continue
 			}
 			if err := found[i].name(ctx, q, user.ID); err != nil {
 				return err

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -29,7 +28,11 @@ func queryRemoved(ctx context.Context, tx *Tx, where string, args ...any) ([]rem
 		if err := scan(&m.row, &m.owner, &m.session, &m.agent, &m.counted, &m.consideration, &m.text); err != nil {
 			return m, err
 		}
-		return m, json.Unmarshal([]byte(m.text), &m.message)
+		err = decodeMessage(m.row, []byte(m.text), &m.message)
+		if m.unreadable = Skip(tx, err); m.unreadable {
+			err = nil
+		}
+		return m, err
 	})
 }
 
@@ -261,8 +264,8 @@ func emptyAnswers(ctx context.Context, tx *Tx, consideration string, texts map[s
 		return optional(err)
 	}
 	var d memory.Dialogue
-	if err := json.Unmarshal(list, &d.Messages); err != nil {
-		return err
+	if Skip(tx, DecodeJSON(dialoguesTable, consideration, list, &d.Messages)) {
+		d.Messages = nil // none of it can be taken out alone
 	}
 	before, err := encodeMessages(d.Messages)
 	if err != nil {

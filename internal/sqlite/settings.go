@@ -72,8 +72,12 @@ func (s *Settings) changed(user memory.User) {
 // Update lets change modify the user's settings and stores the result.
 func (s *Settings) Update(ctx context.Context, user memory.User, change func(*memory.Settings)) (settings memory.Settings, err error) {
 	err = s.db.Write(ctx, func(tx *Tx) error {
-		if settings, err = getSettings(ctx, tx, user); err != nil {
+		settings, err = getSettings(ctx, tx, user)
+		if err != nil && !Skip(tx, err) {
 			return err
+		}
+		if err != nil { // what cannot be read is set again
+			settings = memory.Settings{Paused: settings.Paused}
 		}
 		change(&settings)
 		row, err := EnsureUserRow(ctx, tx, user)
@@ -117,5 +121,8 @@ func getSettings(ctx context.Context, q Querier, user memory.User) (settings mem
 		return memory.Settings{}, nil
 	}
 	settings.UpdatedAt = Time(updated)
-	return settings, err
+	if err != nil {
+		return settings, Scanned("settings", user.ID, err)
+	}
+	return settings, Texts("settings", user.ID, settings.TimeZone, settings.Language)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -34,6 +33,8 @@ type Options struct {
 	OnChange func(breaker.Status)
 	// OnCommit is told of each commit: how many writes shared it, and how long it took. Optional; it must not block.
 	OnCommit func(writes int, took time.Duration)
+	// OnUnreadable is called with the table of each stored row that cannot be read, once for each row. Optional; it must not block.
+	OnUnreadable func(table string)
 }
 
 func (o *Options) key() (seal.Key, error) {
@@ -48,7 +49,8 @@ func (o *Options) key() (seal.Key, error) {
 type Storage struct {
 	options Options
 	lock    *flock.Flock
-	breaker *breaker.Breaker
+	breaker *breaker.Breaker // of opening and reading
+	writing *breaker.Breaker
 
 	mu    sync.RWMutex // held for reading while a call uses db, so that it is not closed under it
 	db    *database    // nil while not open
@@ -57,14 +59,14 @@ type Storage struct {
 	// opened is whether the database was open: then it is looked for, and never created.
 	opened bool
 
-	// damaged is set when a broken page was met: opening meets none, so the next one is believed only after a look at all pages.
-	damaged atomic.Bool
+	damage damage // what was met that cannot be read
 
-	wake  loop.Bell // the breaker opened
-	purge loop.Bell // a purge is still to be done
-	due   purging
-	stop  context.CancelFunc
-	tasks sync.WaitGroup
+	wake       loop.Bell // the breaker opened
+	wakeWrites loop.Bell // that of writes did
+	purge      loop.Bell // a purge is still to be done
+	due        purging
+	stop       context.CancelFunc
+	tasks      sync.WaitGroup
 }
 
 var _ Access = (*Storage)(nil)
@@ -79,27 +81,35 @@ func Open(ctx context.Context, options Options) (*Storage, error) {
 		options.RetryMax = time.Minute
 	}
 	s := &Storage{
-		options: options,
-		lock:    newLock(options.Dir),
-		wake:    loop.NewBell(),
-		purge:   loop.NewBell(),
-		due:     purging{turn: make(chan struct{}, 1)},
+		options:    options,
+		lock:       newLock(options.Dir),
+		damage:     damage{log: options.Log, onRow: options.OnUnreadable},
+		wake:       loop.NewBell(),
+		wakeWrites: loop.NewBell(),
+		purge:      loop.NewBell(),
+		due:        purging{turn: make(chan struct{}, 1)},
 	}
-	s.breaker = breaker.New(breaker.Config{
+	changed := func(status breaker.Status) {
+		if options.OnChange != nil {
+			options.OnChange(status)
+		}
+	}
+	config := breaker.Config{
 		Name:             "storage",
 		FailureThreshold: 1,                    // a broken database answers nobody; there is nothing to be gained by asking twice
 		OpenFor:          options.RetryMin / 4, // less than the shortest pause between probes
 		IsFailure:        outage,
 		Log:              options.Log,
-		OnChange: func(status breaker.Status) {
-			if status.State == breaker.Open {
-				s.wake.Ring()
-			}
-			if options.OnChange != nil {
-				options.OnChange(status)
-			}
-		},
-	})
+		OnChange:         changed,
+	}
+	s.writing = s.newWriteBreaker(config)
+	config.OnChange = func(status breaker.Status) {
+		if status.State == breaker.Open {
+			s.wake.Ring()
+		}
+		changed(status)
+	}
+	s.breaker = breaker.New(config)
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = cancel
 	if err := s.probe(ctx); errors.Is(err, ErrLocked) {
@@ -107,6 +117,7 @@ func Open(ctx context.Context, options Options) (*Storage, error) {
 		return nil, err
 	}
 	s.tasks.Go(func() { s.recover(background) })
+	s.tasks.Go(func() { s.recoverWrites(background) })
 	s.tasks.Go(func() { s.purgeLater(background) })
 	s.tasks.Go(func() { loop.Every(background, lookEvery, s.look) })
 	return s, nil
@@ -120,7 +131,7 @@ func (s *Storage) OnOpen(fn func()) {
 	s.hooks = append(s.hooks, fn)
 }
 
-// Status says how the breaker stands.
+// Status says how the breaker of opening and reading stands.
 func (s *Storage) Status() breaker.Status { return s.breaker.Status() }
 
 // Close finishes what was taken, closes the file and gives up the lock.
@@ -151,7 +162,7 @@ func (s *Storage) Read(ctx context.Context, fn func(Querier) error) error {
 
 // Write implements Access.
 func (s *Storage) Write(ctx context.Context, fn func(*Tx) error) error {
-	return s.do(func(db *database) error { return db.submit(ctx, &writeRequest{fn: fn}) })
+	return s.write(func(db *database) error { return db.submit(ctx, &writeRequest{fn: fn}) })
 }
 
 // do runs fn behind the breaker and turns an outage into memory.ErrUnavailable. Callers never probe: recover does, so
@@ -160,19 +171,30 @@ func (s *Storage) do(fn func(*database) error) error {
 	if status := s.breaker.Status(); status.State != breaker.Closed {
 		return fmt.Errorf("%w: %s", memory.ErrUnavailable, status.Reason)
 	}
-	err := s.breaker.Do(func() error {
-		s.mu.RLock()
-		defer s.mu.RUnlock()
-		if s.db == nil {
-			return errClosed
+	return s.classify(s.breaker.Do(func() error { return s.use(fn) }))
+}
+
+// use calls fn with the database, which is not closed meanwhile.
+func (s *Storage) use(fn func(*database) error) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.db == nil {
+		return errClosed
+	}
+	err := fn(s.db)
+	if brokenPage(err) {
+		if failure := s.db.unreadable(s.options.Dir); failure != nil {
+			return &openError{fmt.Errorf("%w: %w", failure, err)}
 		}
-		err := fn(s.db)
-		if corrupt(err) {
-			s.damaged.Store(true)
-		}
-		return err
-	})
-	return classify(err)
+	}
+	return err
+}
+
+// classify notes damage, and turns an outage into memory.ErrUnavailable.
+func (s *Storage) classify(err error) error {
+	err = classify(err)
+	s.damage.note(err)
+	return err
 }
 
 // recover opens the database again, with growing pauses, whenever the breaker is open.
@@ -272,32 +294,28 @@ func (s *Storage) lockFolder() error {
 	return err
 }
 
-// openSound opens the database and makes sure that it is worth relying on.
+// openSound opens the database and tests whether it can be written to. One that cannot be serves reads.
 func (s *Storage) openSound(ctx context.Context) (_ *database, err error) {
+	s.damage.forget()
 	db, err := openDatabase(ctx, s.options.Dir, s.options, !s.opened)
+	if blocked(err) || cannotOpen(err) {
+		db, err = openUnwritable(ctx, s.options.Dir, s.options, err)
+	}
 	if corrupt(err) {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			db.close()
-		}
-	}()
-	if s.damaged.Load() {
-		if err := db.sound(ctx); err != nil {
-			return nil, err
-		}
-		s.damaged.Store(false)
-	}
+	db.readers.damage, db.tx.damage = &s.damage, &s.damage
 	unpurged, err := db.prove(ctx)
-	if err != nil {
+	switch {
+	case err == nil && unpurged:
+		s.PurgeLater()
+	case err != nil && !outage(err):
+		db.close()
 		return nil, err
 	}
-	if unpurged {
-		s.PurgeLater()
-	}
+	s.proven(err)
 	return db, nil
 }

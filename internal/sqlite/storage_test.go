@@ -218,11 +218,12 @@ func refused(t *testing.T, s *sqlite.Storage) {
 	}
 }
 
-// TestCorruptionWhileOpen: pages that were not read yet are overwritten under an open database.
-func TestCorruptionWhileOpen(t *testing.T) {
+// TestBrokenPagesConcernThoseWhoNeedThem: pages are overwritten under an open database. Calls that need them say so, the others
+// read and write as before, and the log has it once.
+func TestBrokenPagesConcernThoseWhoNeedThem(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, sqlite.Options{Dir: dir})
-	mustExec(t, s, `CREATE TABLE notes (text TEXT)`,
+	mustExec(t, s, `CREATE TABLE other (text TEXT)`, `INSERT INTO other VALUES ('whole')`, `CREATE TABLE notes (text TEXT)`,
 		`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
 		INSERT INTO notes SELECT hex(randomblob(1000)) FROM n`)
 	if err := s.Close(); err != nil {
@@ -233,47 +234,68 @@ func TestCorruptionWhileOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	bad := append([]byte(nil), good...)
+	for i := len(bad) - 50*4096; i < len(bad); i++ { // the schema stays readable, pages of the table do not
+		bad[i] = 0xAA
+	}
+	overwrite(t, path, bad)
+	var log logstest.Log
+	s = open(t, sqlite.Options{Dir: dir, Log: log.Logger()})
+	if s.Damaged() != "" {
+		t.Errorf("before anything was read it is damaged: %s", s.Damaged())
+	}
+	for range 3 {
+		err := s.Read(t.Context(), func(q sqlite.Querier) error {
+			return q.QueryRow(t.Context(), `SELECT sum(length(text)) FROM notes`).Scan(new(int))
+		})
+		if !errors.Is(err, memory.ErrDamaged) || errors.Is(err, memory.ErrUnavailable) || !strings.Contains(err.Error(), "memsidecar restore") {
+			t.Fatalf("reading a broken page: %v", err)
+		}
+		if err := exec(t.Context(), s, `UPDATE notes SET text = text || 'x'`); !errors.Is(err, memory.ErrDamaged) {
+			t.Fatalf("writing a broken page: %v", err)
+		}
+	}
+	mustExec(t, s, `INSERT INTO other VALUES ('written')`)
+	if n := value[int](t, s, `SELECT count(*) FROM other`); n != 2 {
+		t.Errorf("%d rows are on whole pages", n)
+	}
+	if s.Status().State != breaker.Closed || s.WriteStatus().State != breaker.Closed || s.Damaged() == "" {
+		t.Errorf("reads %+v, writes %+v, damaged %q", s.Status(), s.WriteStatus(), s.Damaged())
+	}
+	if lines := log.About("level="); len(lines) != 1 || !strings.Contains(lines[0], "malformed") {
+		t.Errorf("want one line in the log, got %q", lines)
+	}
+}
 
+// TestFullDatabase: SQLite finds no room for another page. Writes are refused until there is some, and reads go on.
+func TestFullDatabase(t *testing.T) {
+	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var log logstest.Log
 		s := open(t, sqlite.Options{Dir: dir, Log: log.Logger()})
-		var opened atomic.Int32
-		s.OnOpen(func() { opened.Add(1) })
-		bad := append([]byte(nil), good...)
-		for i := len(bad) - 50*4096; i < len(bad); i++ { // the schema stays readable, the table's pages do not
-			bad[i] = 0xAA
+		mustExec(t, s, `CREATE TABLE notes (text TEXT)`, `INSERT INTO notes VALUES ('whole')`, `PRAGMA max_page_count = 1`)
+		err := exec(t.Context(), s, `INSERT INTO notes VALUES (hex(randomblob(100000)))`)
+		if !errors.Is(err, memory.ErrUnavailable) || !strings.Contains(err.Error(), "full") {
+			t.Fatalf("writing to a full database: %v", err)
 		}
-		overwrite(t, path, bad)
-
-		var count int
-		err := s.Read(t.Context(), func(q sqlite.Querier) error {
-			return q.QueryRow(t.Context(), `SELECT sum(length(text)) FROM notes`).Scan(&count)
-		})
-		if !errors.Is(err, memory.ErrUnavailable) || !strings.Contains(err.Error(), "malformed") {
-			t.Fatalf("reading a broken page: %v", err)
+		for range 3 {
+			if err := exec(t.Context(), s, `INSERT INTO notes VALUES ('more')`); !errors.Is(err, memory.ErrUnavailable) || !strings.Contains(err.Error(), "full") {
+				t.Errorf("the next write: %v", err)
+			}
+			if _, err := s.Purge(t.Context()); !errors.Is(err, memory.ErrUnavailable) {
+				t.Errorf("a purge: %v", err)
+			}
+			if got := value[string](t, s, `SELECT group_concat(text) FROM notes`); got != "whole" {
+				t.Errorf("read %q", got)
+			}
 		}
-		if status := s.Status(); status.State != breaker.Open || !strings.Contains(status.Reason, "malformed") {
-			t.Fatalf("status %+v", status)
+		if s.Status().State != breaker.Closed || s.WriteStatus().State != breaker.Open || !strings.Contains(s.WriteStatus().Reason, "full") {
+			t.Errorf("reads %+v, writes %+v", s.Status(), s.WriteStatus())
 		}
-		time.Sleep(300 * time.Millisecond) // when the breaker would let a probe through
-		refused(t, s)
-		time.Sleep(time.Hour) // it can be opened all the time, and is not believed
-		if status := s.Status(); status.State == breaker.Closed || !strings.Contains(status.Reason, "the database is damaged") ||
-			!strings.Contains(status.Reason, "memsidecar restore") {
-			t.Fatalf("after an hour the status is %+v", status)
-		}
-		refused(t, s)
-
-		overwrite(t, path, good)
-		time.Sleep(90 * time.Second)
+		time.Sleep(5 * time.Second) // a page that is there can be written
 		synctest.Wait()
-		if got := value[int](t, s, `SELECT sum(length(text)) FROM notes`); got != 200*2000 {
-			t.Errorf("after mending the sum is %d", got)
-		}
-		if opened.Load() == 0 {
-			t.Error("the hook was not called")
-		}
-		if lines := log.About("circuit breaker"); len(lines) != 2 {
+		mustExec(t, s, `PRAGMA max_page_count = 1000000`, `INSERT INTO notes VALUES (hex(randomblob(100000)))`)
+		if lines := log.About("circuit breaker"); len(lines) != 2 || !strings.Contains(lines[0], "storage writes") {
 			t.Errorf("want two lines in the log, got %q", lines)
 		}
 	})

@@ -209,7 +209,7 @@ func readTexts(ctx context.Context, r Querier, part []said) (map[int64]storedTex
 	if err != nil {
 		return nil, err
 	}
-	rows, err := r.Query(ctx, `SELECT m.row, octet_length(m.message), coalesce(substr(m.message ->> '$.content', 1, ?), '')
+	rows, err := r.Query(ctx, `SELECT m.row, octet_length(m.message), coalesce(substr(iif(json_valid(m.message), m.message ->> '$.content', ''), 1, ?), '')
 		FROM json_each(?) i CROSS JOIN session_messages m ON m.row = i.value`, topics.MaxMessageRunes, string(ids))
 	if err != nil {
 		return nil, err

@@ -71,11 +71,11 @@ func scanTrace(scan func(...any) error) (r numbered, err error) {
 	var text []byte
 	err = scan(&r.row, &r.ID, &r.Scope.Namespace, &r.Scope.UserID, &r.Scope.AgentID, &r.Scope.Channel.Kind, &r.Scope.Channel.ID,
 		&r.Scope.SessionID, &r.TurnID, &at, &text)
-	if err != nil {
-		return r, err
-	}
 	r.At = time.UnixMicro(at).UTC()
-	return r, json.Unmarshal(text, &r.Record)
+	if err != nil {
+		return r, Scanned("traces", r.ID, err)
+	}
+	return r, errors.Join(DecodeJSON("traces", r.ID, text, &r.Record), Times("traces", r.ID, r.At))
 }
 
 // Get implements trace.Store.
@@ -83,7 +83,7 @@ func (s *Traces) Get(ctx context.Context, user memory.User, id string, audience 
 	err = s.db.Read(ctx, func(q Querier) error {
 		found, err := scanTrace(q.QueryRow(ctx, `SELECT `+traceColumns+` FROM traces WHERE id = ? AND namespace = ? AND user_id = ?`,
 			id, user.Namespace, user.ID).Scan)
-		if errors.Is(err, sql.ErrNoRows) || err == nil && !audience.Sees(found.Scope.Channel) {
+		if errors.Is(err, sql.ErrNoRows) || (err == nil || errors.Is(err, memory.ErrDamaged)) && !audience.Sees(found.Scope.Channel) {
 			return fmt.Errorf("trace %q: %w", id, memory.ErrNotFound)
 		}
 		r = found.Record
@@ -98,23 +98,23 @@ func (s *Traces) List(ctx context.Context, l trace.ListQuery) (records []trace.R
 	if err != nil {
 		return nil, "", err
 	}
-	var found []numbered
+	var found []marked[numbered]
 	err = s.db.Read(ctx, func(q Querier) error {
 		rows, err := q.Query(ctx, query, args...)
 		if err != nil {
 			return err
 		}
-		found, err = collect(rows, scanTrace)
+		found, err = collectMarked(q, rows, scanTrace)
 		return err
 	})
 	if len(found) > l.Limit {
 		found = found[:l.Limit]
-		last := found[l.Limit-1]
+		last := found[l.Limit-1].row
 		next = fmt.Sprintf("%d.%d", last.At.UnixMicro(), last.row)
 	}
 	for _, r := range found {
-		if l.Audience.Sees(r.Scope.Channel) {
-			records = append(records, r.Record)
+		if !r.damaged && l.Audience.Sees(r.row.Scope.Channel) {
+			records = append(records, r.row.Record)
 		}
 	}
 	return records, next, err
@@ -279,8 +279,11 @@ func rewriteTraces(ctx context.Context, tx *Tx, where string, args []any, change
 	}
 	for _, f := range found {
 		var r trace.Record
-		if err := json.Unmarshal(f.text, &r); err != nil {
-			return err
+		if Skip(tx, DecodeJSON("traces", f.row, f.text, &r)) { // what it says cannot be taken out of it
+			if _, err := tx.Exec(ctx, `DELETE FROM traces WHERE row = ?`, f.row); err != nil {
+				return err
+			}
+			continue
 		}
 		change(&r)
 		text, err := json.Marshal(&r)

@@ -83,11 +83,13 @@ func (a *applier) appliedBefore(ctx context.Context, entry *vectorstore.Entry) (
 		return nil, memory.Invalid("request_id", "was used before for something else: use a new one")
 	}
 	if len(related) > 0 {
-		if err := json.Unmarshal(related, &applied.Related); err != nil {
-			return nil, err
-		}
+		sqlite.Skip(a.tx, sqlite.DecodeJSON("applied_statements", entry.StatementID, related, &applied.Related))
 	}
 	_, applied.Memory, err = find(ctx, a.tx, a.user, id, memory.Everything())
+	if sqlite.Skip(a.tx, err) { // it was applied all the same
+		applied.Memory = memory.Memory{ID: id, User: a.user}
+		return &applied, nil
+	}
 	if errors.Is(err, memory.ErrNotFound) {
 		if applied.Action != memory.ActionWithdrawn {
 			applied.Action, applied.Related = memory.ActionLeftDeleted, nil
@@ -115,7 +117,7 @@ func (a *applier) carryOut(ctx context.Context, entry *vectorstore.Entry, m *mem
 // like returns a memory of the same visibility, or nil.
 func (a *applier) like(ctx context.Context, m *memory.Memory, id string) (*stored, error) {
 	row, other, err := find(ctx, a.tx, a.user, id, memory.Everything())
-	if errors.Is(err, memory.ErrNotFound) || err == nil && other.Channel.VisibilityKey() != m.Channel.VisibilityKey() {
+	if errors.Is(err, memory.ErrNotFound) || err == nil && other.Channel.VisibilityKey() != m.Channel.VisibilityKey() || sqlite.Skip(a.tx, err) {
 		return nil, nil //nolint:nilnil // a memory that is gone is no error
 	}
 	return &stored{row, other}, err
@@ -142,6 +144,9 @@ func (a *applier) known(ctx context.Context, entry *vectorstore.Entry, m *memory
 		a.userRow, m.ID, key, m.Channel.VisibilityKey(), m.SupersededBy).Scan, a.user)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil //nolint:nilnil // nothing known is no error
+	}
+	if known.ID != m.ID && sqlite.Skip(a.tx, err) {
+		return nil, nil //nolint:nilnil // what cannot be read is said again
 	}
 	return &stored{row, known}, err
 }

@@ -17,6 +17,26 @@ const embeddingPart = "embedding"
 
 // UseFingerprint implements vectorstore.Backfill.
 func (s *Store) UseFingerprint(ctx context.Context, fingerprint string) (whole, changed bool, err error) {
+	// Where it is in use already nothing needs to be written, which a full disk would prevent.
+	used := false
+	err = s.db.Read(ctx, func(q sqlite.Querier) error {
+		err := q.QueryRow(ctx, `SELECT f.complete = ? FROM model_choices c JOIN fingerprints f ON f.name = c.choice
+			WHERE c.part = ? AND c.choice = ?`, complete, embeddingPart, fingerprint).Scan(&whole)
+		used = err == nil
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return false, false, err
+	}
+	if used {
+		if s.fingerprint.Swap(&fingerprint) == nil {
+			s.cache.clear()
+		}
+		return whole, false, nil
+	}
 	err = s.db.Write(ctx, func(tx *sqlite.Tx) error {
 		var before string
 		err := tx.QueryRow(ctx, `SELECT choice FROM model_choices WHERE part = ?`, embeddingPart).Scan(&before)
@@ -63,6 +83,9 @@ func (s *Store) Missing(ctx context.Context, fingerprint string, after int64, li
 			if err := rows.Scan(&next, &item.User.Namespace, &item.User.ID, &item.MemoryID, &item.Text); err != nil {
 				return err
 			}
+			if sqlite.Skip(q, sqlite.Texts(memoriesTable, item.MemoryID, item.Text)) {
+				continue
+			}
 			items = append(items, item)
 		}
 		return rows.Err()
@@ -87,7 +110,7 @@ func (s *Store) SetEmbeddings(ctx context.Context, user memory.User, embeddings 
 		for i, e := range embeddings {
 			changed[i] = nil
 			row, m, err := find(ctx, tx, user, e.MemoryID, memory.Everything())
-			if errors.Is(err, memory.ErrNotFound) || err == nil && m.Text != e.Text {
+			if errors.Is(err, memory.ErrNotFound) || err == nil && m.Text != e.Text || sqlite.Skip(tx, err) {
 				continue // deleted or changed since
 			}
 			if err != nil {

@@ -3,9 +3,7 @@ package local
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -92,7 +90,7 @@ func (h *history) follow(ctx context.Context, q sqlite.Querier, links string, fr
 				continue
 			}
 			row, m, err := find(ctx, q, from.User, id, audience)
-			if errors.Is(err, memory.ErrNotFound) {
+			if errors.Is(err, memory.ErrNotFound) || sqlite.Skip(q, err) {
 				continue
 			}
 			if err != nil {
@@ -137,8 +135,8 @@ func (h *history) read(ctx context.Context, q sqlite.Querier, m *stored) (err er
 		if err != nil {
 			return err
 		}
-		if err := json.Unmarshal(before, &k.before); err != nil {
-			return fmt.Errorf("revision %s: %w", k.id, err)
+		if sqlite.Skip(q, sqlite.DecodeJSON("memory_revisions", k.id, before, &k.before)) {
+			continue
 		}
 		k.at = time.UnixMicro(at).UTC()
 		h.revisions = append(h.revisions, k)

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -9,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/embed"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -20,7 +23,11 @@ const memoryColumns = `m.row, m.id, m.agent_id, m.channel_kind, m.channel_id, m.
 	m.importance, m.explicit, m.provenance, m.created_at, m.updated_at, m.observed_at, m.mentions, m.last_said_at,
 	m.use_count, m.last_used_at, m.valid_from, m.valid_to, m.superseded_by, m.quarantine, m.withdrawn_at`
 
-// scanMemory reads memoryColumns and whatever else the query selects after them.
+// memoriesTable is what errors about memories that cannot be read name.
+const memoriesTable = "memories"
+
+// scanMemory reads memoryColumns and whatever else the query selects after them. One that cannot be read is a *memory.DamagedError;
+// the memory then has what could be.
 func scanMemory(scan func(...any) error, user memory.User, extra ...any) (row int64, m memory.Memory, err error) {
 	var provenance []byte
 	var created, updated, observed, lastSaid, lastUsed, from, to, withdrawn sql.NullInt64
@@ -31,19 +38,28 @@ func scanMemory(scan func(...any) error, user memory.User, extra ...any) (row in
 		&m.UseCount, &lastUsed, &from, &to, &m.SupersededBy, &m.Quarantine, &withdrawn,
 	}, extra...)...)
 	if err != nil {
-		return 0, m, err
+		return row, m, sqlite.Scanned(memoriesTable, cmp.Or(m.ID, strconv.FormatInt(row, 10)), err)
 	}
 	m.CreatedAt, m.UpdatedAt, m.ObservedAt = sqlite.Time(created), sqlite.Time(updated), sqlite.Time(observed)
 	m.LastSaidAt, m.LastUsedAt = sqlite.Time(lastSaid), sqlite.Time(lastUsed)
 	m.ValidFrom, m.ValidTo, m.WithdrawnAt = sqlite.Time(from), sqlite.Time(to), sqlite.Time(withdrawn)
-	return row, m, json.Unmarshal(provenance, &m.Provenance)
+	return row, m, errors.Join(sqlite.DecodeJSON(memoriesTable, m.ID, provenance, &m.Provenance), sound(&m))
+}
+
+// sound is a *memory.DamagedError when a memory has a value that none has.
+func sound(m *memory.Memory) error {
+	return errors.Join(
+		sqlite.Texts(memoriesTable, m.ID, m.ID, m.Text, m.AgentID, string(m.Channel.Kind), m.Channel.ID, m.SessionID, m.Language,
+			string(m.Kind), m.SupersededBy, m.Quarantine),
+		sqlite.Times(memoriesTable, m.ID, m.CreatedAt, m.UpdatedAt, m.ObservedAt, m.LastSaidAt, m.LastUsedAt, m.ValidFrom, m.ValidTo, m.WithdrawnAt),
+		sqlite.Numbers(memoriesTable, m.ID, 0, 1, m.Importance))
 }
 
 // find reads a memory that the audience sees.
 func find(ctx context.Context, q sqlite.Querier, user memory.User, id string, audience memory.Audience) (int64, memory.Memory, error) {
 	row, m, err := scanMemory(q.QueryRow(ctx, `SELECT `+memoryColumns+` FROM memories m JOIN users u ON u.id = m.user_row
 		WHERE u.namespace = ? AND u.user_id = ? AND m.id = ?`, user.Namespace, user.ID, id).Scan, user)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && !audience.Sees(m.Channel) {
+	if errors.Is(err, sql.ErrNoRows) || (err == nil || errors.Is(err, memory.ErrDamaged)) && !audience.Sees(m.Channel) {
 		return 0, memory.Memory{}, fmt.Errorf("memory %q: %w", id, memory.ErrNotFound)
 	}
 	return row, m, err
@@ -109,7 +125,11 @@ func readEmbedding(ctx context.Context, q sqlite.Querier, row int64, fingerprint
 		if err := rows.Scan(&vector); err != nil {
 			return e, err
 		}
-		e.Chunks = append(e.Chunks, decode(vector))
+		chunk, err := decode(vector, fingerprint, row)
+		if sqlite.Skip(q, err) {
+			continue
+		}
+		e.Chunks = append(e.Chunks, chunk)
 	}
 	return e, rows.Err()
 }
@@ -202,6 +222,9 @@ func listRows(ctx context.Context, q sqlite.Querier, user memory.User, query vec
 	var last cursor
 	for rows.Next() {
 		row, m, err := scanMemory(rows.Scan, user)
+		if sqlite.Skip(q, err) {
+			continue
+		}
 		if err != nil {
 			return page, err
 		}
@@ -239,6 +262,9 @@ func load(ctx context.Context, q sqlite.Querier, user memory.User, x *index) (er
 	for rows.Next() {
 		var vector []byte
 		_, m, err := scanMemory(rows.Scan, user, &vector)
+		if sqlite.Skip(q, err) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -248,9 +274,14 @@ func load(ctx context.Context, q sqlite.Querier, user memory.User, x *index) (er
 			}
 			current, embedding.Chunks = m, nil
 		}
-		if vector != nil {
-			embedding.Chunks = append(embedding.Chunks, decode(vector))
+		if vector == nil {
+			continue
 		}
+		chunk, err := decode(vector, x.fingerprint, m.ID)
+		if sqlite.Skip(q, err) {
+			continue // words still find the memory
+		}
+		embedding.Chunks = append(embedding.Chunks, chunk)
 	}
 	if err := rows.Err(); err != nil {
 		return err
@@ -267,10 +298,16 @@ func encode(vector []float32) []byte {
 	return b
 }
 
-func decode(b []byte) []float32 {
-	vector := make([]float32, len(b)/4)
-	for i := range vector {
-		vector[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+// decode reads a vector of a memory. One that is not as long as its fingerprint says, or has a number that is none, is a
+// *memory.DamagedError.
+func decode(b []byte, fingerprint string, id any) ([]float32, error) {
+	dimensions := len(b) / 4
+	if f, err := embed.ParseFingerprint(fingerprint); err == nil {
+		dimensions = f.Dimensions
 	}
-	return vector
+	vector, problem := sqlite.DecodeVector(b, dimensions)
+	if problem != "" {
+		return nil, &memory.DamagedError{Table: "embeddings", ID: fmt.Sprint(id), Problem: "its vector " + problem}
+	}
+	return vector, nil
 }

@@ -161,7 +161,7 @@ func (s *Store) Delete(ctx context.Context, user memory.User, id string, audienc
 	defer s.writers.lock(user)()
 	err := s.db.Write(ctx, func(tx *sqlite.Tx) error {
 		row, _, err := find(ctx, tx, user, id, audience)
-		if err != nil {
+		if err != nil && !sqlite.Skip(tx, err) { // what cannot be read can be deleted
 			return err
 		}
 		return remove(ctx, tx, row, id)

@@ -53,22 +53,28 @@ func (s *Store) Survey(ctx context.Context, user memory.User, fingerprint, after
 		}
 		defer func() { err = errors.Join(err, rows.Close()) }()
 		var last cursor
+		seen := 0
 		for rows.Next() {
 			var vector []byte
 			row, m, err := scanMemory(rows.Scan, user, &vector)
-			if err != nil {
+			if err != nil && !sqlite.Skip(q, err) {
 				return err
 			}
-			if len(items) == limit {
+			if seen++; seen > limit {
 				next = last.String()
 				break
 			}
+			last = cursor{m.CreatedAt.UnixMicro(), row}
+			if err != nil {
+				continue
+			}
 			item := vectorstore.SurveyItem{Memory: m}
 			if vector != nil {
-				item.Vector = decode(vector)
+				if item.Vector, err = decode(vector, fingerprint, m.ID); err != nil {
+					sqlite.Skip(q, err)
+				}
 			}
 			items = append(items, item)
-			last = cursor{m.CreatedAt.UnixMicro(), row}
 		}
 		return rows.Err()
 	})

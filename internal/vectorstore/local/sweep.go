@@ -137,6 +137,9 @@ func (s *Store) sweep(ctx context.Context, user memory.User, ids []string, begin
 			if errors.Is(err, memory.ErrNotFound) {
 				continue // deleted meanwhile
 			}
+			if sqlite.Skip(tx, err) {
+				continue // whether it goes cannot be told
+			}
 			if err != nil {
 				return err
 			}
