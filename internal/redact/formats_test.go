@@ -18,10 +18,8 @@ type format struct {
 	carriers []string                // texts; {} is where the secret stands
 }
 
-const (
-	formatValues = 500
-	leakLength   = 6 // so many characters of a secret in a row are a leak
-)
+// leakLength is how many characters of a secret in a row are a leak.
+const leakLength = 6
 
 // leaks reports whether a text holds six characters in a row of a secret, or all of a shorter one, that its carrier does not hold itself.
 func leaks(text, secret, carrier string) bool {

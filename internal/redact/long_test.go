@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
 // TestLongText: a long text costs time in proportion to its length: four times as much some four times as long, not sixteen. A machine
@@ -23,7 +21,7 @@ func TestLongText(t *testing.T) {
 		"密码", "密码是", "password ", "password is ", "password '", "is my password ", "log in with ", "code safe ", "my seed phrase is abandon ", "abandon ", "1. abandon ",
 		"[redacted: ", "[redacted: token]",
 	} {
-		times := memory.MaxContentBytes / len(part)
+		times := longBytes / len(part)
 		took := func(times int) time.Duration {
 			started := time.Now()
 			r.Text(strings.Repeat(part, times))
