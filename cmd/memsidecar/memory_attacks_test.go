@@ -5,10 +5,34 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"strings"
 
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
+
+// overHTTP1 sends the beginning of a request over HTTP, and reads no answer.
+func overHTTP1(connections, times int, path string, body func() []byte, claim int) func(*attacker) {
+	return func(a *attacker) {
+		text := body()
+		a.over(connections, func(int) {
+			conn := a.dial(a.http)
+			if conn == nil {
+				return
+			}
+			if c, ok := conn.(countingConn).Conn.(*net.TCPConn); ok {
+				_ = c.SetReadBuffer(4 << 10)
+			}
+			for range times {
+				_, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
+					"Accept: application/json, text/event-stream\r\nMemsidecar-User: bot\r\nContent-Length: %d\r\n\r\n%s", path, a.token, max(claim, len(text)), text)
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+}
 
 func pageOf(user string) *memsidecarv1.ListMemoriesRequest {
 	return &memsidecarv1.ListMemoriesRequest{Scope: direct(user), PageSize: 1000}

@@ -22,8 +22,8 @@ const (
 )
 
 // Connections bounds the connections of several listeners and the calls over them. When there are too many, it closes one: a
-// connection that never made a call that was admitted, one that has made none for the longest time, or the one whose calls have been under way for the longest time
-// in sum. Callers that behave well are neither.
+// connection that never made a call that was admitted, one that has made none for the longest time, or the one whose calls have
+// been under way for the longest time in sum. Callers that behave well are none of these.
 type Connections struct {
 	maxConnections, maxCalls int
 	now                      func() time.Time

@@ -192,7 +192,6 @@ func New(parts Parts, options Options) *Server {
 		grpc.InTapHandle(guard.admit),
 		grpc.MaxRecvMsgSize(options.MaxRequestBytes),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
-		grpc.SharedWriteBuffer(true),
 		grpc.ForceServerCodecV2(through.codec),
 		grpc.ChainStreamInterceptor(watchStream(&options), mapStream(options.Log), through.stream(), guard.stream(), gateStream(parts.StorageProblem), userStream(parts.Keeper)),
 	)

@@ -243,7 +243,7 @@ func (t *transport) unaryHandler(d grpc.MethodDesc) grpc.StreamHandler {
 			}
 			return nil // so that the interceptors see the call
 		}
-		reply, err := d.Handler(srv, ctx, decode, func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		intercept := func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 			if unread != nil {
 				ctx = context.WithValue(ctx, unreadKey{}, unread)
 			}
@@ -256,7 +256,8 @@ func (t *transport) unaryHandler(d grpc.MethodDesc) grpc.StreamHandler {
 				}
 				return handler(ctx, req)
 			})
-		})
+		}
+		reply, err := d.Handler(srv, ctx, decode, intercept)
 		if err != nil {
 			return err
 		}
@@ -268,7 +269,7 @@ func (t *transport) unaryHandler(d grpc.MethodDesc) grpc.StreamHandler {
 }
 
 // gathering are the calls besides lists whose answers may be large.
-var gathering = []string{"AuditMemories", "GetTrace", "GetNotebook", "GetResultList", "ExportResults"}
+var gathering = []string{"AuditMemories", "GetTrace", "GetNotebook", "GetResultList"}
 
 // unreadKey is that of the reason why a request could not be read, in the context of its interceptors.
 type unreadKey struct{}

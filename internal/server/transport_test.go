@@ -112,7 +112,9 @@ func TestRequestsAreReadInParts(t *testing.T) {
 	_ = conn.Invoke(t.Context(), "/any/call", &memsidecarv1.GetStatusRequest{}, &memsidecarv1.GetStatusResponse{})
 	_ = conn.Close()
 	s.Stop()
-	<-served
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
 	if !found {
 		t.Error("grpc's transport stream has other methods than those that are used")
 	}
