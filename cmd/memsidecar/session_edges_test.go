@@ -63,17 +63,15 @@ func TestPreparedSession(t *testing.T) {
 	if _, err := r.sessions().SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: within(direct("mallory"), "main")}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := r.sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{
-		Scope: within(direct("alice"), "main"), Messages: []*memsidecarv1.Message{said("a secret")},
-	})
-	if status.Code(err) != codes.FailedPrecondition {
-		t.Errorf("alice writes to mallory's session: %v", err)
-	}
+	r.appendTo(t, within(direct("alice"), "main"), said("a secret"))
 	resp, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
 		Scope: within(direct("alice"), "main"), Messages: []*memsidecarv1.Message{said("a secret")},
 	})
-	if err != nil || resp.GetNotRecordedReason() == "" {
+	if err != nil || resp.GetNotRecordedReason() != "" {
 		t.Errorf("considered: %v, %v", resp, err)
+	}
+	if got := r.history(t, within(direct("alice"), "main")); len(got) != 2 {
+		t.Errorf("alice has %q", got)
 	}
 	if got := r.history(t, within(direct("mallory"), "main")); !slices.Equal(got, nil) {
 		t.Errorf("mallory reads %q", got)

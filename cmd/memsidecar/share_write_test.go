@@ -29,29 +29,31 @@ func TestSharingIsForReading(t *testing.T) {
 
 	// Sessions belong to their channel.
 	sessions := r.sessions()
-	_, err := sessions.AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: within(a, "in b"), Messages: []*memsidecarv1.Message{said("hello")}})
-	wantCode(t, err, codes.FailedPrecondition)
-	_, err = sessions.UpdateSession(t.Context(), &memsidecarv1.UpdateSessionRequest{Scope: within(a, "in b"), Session: &memsidecarv1.Session{Title: "x"}})
-	wantCode(t, err, codes.FailedPrecondition)
-	_, err = sessions.SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: within(a, "in b")})
+	_, err := sessions.UpdateSession(t.Context(), &memsidecarv1.UpdateSessionRequest{Scope: within(a, "in b"), Session: &memsidecarv1.Session{Title: "x"}})
 	wantCode(t, err, codes.FailedPrecondition)
 	_, err = sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: within(a, "in b")})
 	wantCode(t, err, codes.FailedPrecondition)
-	resp := must(r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: within(a, "in b"), Messages: []*memsidecarv1.Message{said("I live in Porto.")}, Wait: patiently(),
-	}))(t)
-	if resp.GetNotRecordedReason() == "" || r.get(t, a, resp.GetConsideration().GetChanges()[0].GetMemoryId()).GetScope().GetChannelId() != "a" {
-		t.Errorf("a dialogue of a under a session of b is %v", resp)
-	}
 	r.appendTo(t, b, said("I live in Lisbon."))
 	_, err = r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{Scope: within(a, "in b")}) // what waits there
 	wantCode(t, err, codes.FailedPrecondition)
-	if got := r.history(t, b); len(got) != 2 {
-		t.Errorf("b's session has %q", got)
-	}
 	if got := must(sessions.GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: group("vera", "a")}))(t); got.GetSessionId() == "in b" {
 		t.Error("without an id, a's window is b's")
 	}
+	before := len(r.history(t, b))
+
+	// The id is free for a session of a's own.
+	resp := must(r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
+		Scope: within(a, "in b"), Messages: []*memsidecarv1.Message{said("I live in Porto.")}, Wait: patiently(),
+	}))(t)
+	if resp.GetNotRecordedReason() != "" || r.get(t, a, resp.GetConsideration().GetChanges()[0].GetMemoryId()).GetScope().GetChannelId() != "a" {
+		t.Errorf("a dialogue of a under the id of a session of b is %v", resp)
+	}
+	r.appendTo(t, within(a, "in b"), said("hello"))
+	must(sessions.SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: within(a, "in b")}))(t)
+	if own, others := r.history(t, within(a, "in b")), r.history(t, b); len(own) != 2 || len(others) != before || before != 2 {
+		t.Errorf("a's session has %q, b's %q", own, others)
+	}
+	must(sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: within(a, "in b")}))(t)
 
 	// Only who takes part sees a session from where it is not.
 	for user, want := range map[string]codes.Code{"vera": codes.OK, "walt": codes.NotFound, "": codes.NotFound} {

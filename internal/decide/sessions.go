@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -60,6 +61,7 @@ func (c *Considerer) ConsiderPending(ctx context.Context, namespace, sessionID s
 // SessionRequest asks to consider what waits in a session.
 type SessionRequest struct {
 	Scope       memory.Scope // with a user and a session that the caller may write to
+	Ref         string       // Session.Ref of it
 	RequestID   string
 	PayloadHash []byte
 	Wait        time.Duration
@@ -68,7 +70,7 @@ type SessionRequest struct {
 // ConsiderSession accepts what waits in a session and returns the consideration of the scope's user, as Consider does. When
 // nothing waits, that is skipped.
 func (c *Considerer) ConsiderSession(ctx context.Context, r SessionRequest) (memory.Consideration, error) {
-	pending, err := c.Sessions.Unconsidered(ctx, r.Scope.Namespace, r.Scope.SessionID)
+	pending, err := c.Sessions.Unconsidered(ctx, r.Scope.Namespace, cmp.Or(r.Ref, r.Scope.SessionID))
 	if err != nil {
 		return memory.Consideration{}, err
 	}
@@ -99,7 +101,7 @@ func (c *Considerer) ConsiderSession(ctx context.Context, r SessionRequest) (mem
 func (c *Considerer) take(ctx context.Context, pending session.Pending, scope memory.Scope, speakers []string, skip map[string]string, requestID string, payloadHash []byte) (memory.Consideration, bool, error) {
 	scope.Channel, scope.SessionID = pending.Session.Channel, pending.Session.ID
 	return c.Sessions.Take(ctx, session.Take{
-		Namespace: scope.Namespace, SessionID: scope.SessionID, Last: pending.Last,
+		Namespace: scope.Namespace, SessionID: cmp.Or(pending.Session.Ref, scope.SessionID), Last: pending.Last,
 		Acceptance: queue.Acceptance{
 			ID: newConsiderationID(), Dialogue: memory.Dialogue{Scope: scope}, Speakers: speakers, Skip: skip, At: time.Now(),
 			Call: trace.CallOf(ctx), RequestID: requestID, PayloadHash: payloadHash, MaxPending: c.options.MaxPending,

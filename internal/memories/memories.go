@@ -57,7 +57,7 @@ type Sessions interface {
 type Traces interface {
 	List(ctx context.Context, q trace.ListQuery) (records []trace.Record, next string, err error)
 	Forget(ctx context.Context, user memory.User) (int64, error)
-	ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel) (int64, error)
+	ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel, users ...string) (int64, error)
 	// Flush writes what waits to be written.
 	Flush(ctx context.Context)
 }
@@ -68,7 +68,7 @@ type Results interface {
 	Items(ctx context.Context, v results.View, after string, limit int) (results.Page, error)
 	Lists(ctx context.Context, user memory.User, after string, limit int) (all []results.Shown, next string, err error)
 	Forget(ctx context.Context, user memory.User) (results.Forgotten, error)
-	ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel) error
+	ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel, users ...string) error
 }
 
 // Digests is the part of digest.Store that moving out and forgetting need.

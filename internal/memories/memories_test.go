@@ -120,7 +120,7 @@ func (t traces) Flush(context.Context) { t.steps = append(t.steps, "flush") }
 
 func (t traces) Forget(context.Context, memory.User) (int64, error) { return 4, t.step("traces") }
 
-func (t traces) ForgetSession(context.Context, string, string, memory.Channel) (int64, error) {
+func (t traces) ForgetSession(context.Context, string, string, memory.Channel, ...string) (int64, error) {
 	return 1, t.step("traces")
 }
 
@@ -144,7 +144,7 @@ func (l lists) Forget(context.Context, memory.User) (results.Forgotten, error) {
 	return results.Forgotten{Items: 9, Lists: 10}, l.step("results")
 }
 
-func (l lists) ForgetSession(context.Context, string, string, memory.Channel) error {
+func (l lists) ForgetSession(context.Context, string, string, memory.Channel, ...string) error {
 	return l.step("forget lists")
 }
 

@@ -186,7 +186,7 @@ func (k *Keeper) exportSession(ctx context.Context, user memory.User, s session.
 		return err
 	}
 	for last := int64(0); ; {
-		messages, err := k.Sessions.OwnMessages(ctx, user, s.ID, last, pageSize)
+		messages, err := k.Sessions.OwnMessages(ctx, user, s.Ref, last, pageSize)
 		if errors.Is(err, memory.ErrNotFound) {
 			return nil // deleted meanwhile
 		}

@@ -38,7 +38,7 @@ func (k *Keeper) deleteSession(ctx context.Context, v session.Viewer, id string,
 	}
 	participants := s.Participants
 	if len(participants) >= session.MaxNamed { // there may be more than it names
-		if participants, err = k.Sessions.Participants(ctx, s.Namespace, id); err != nil {
+		if participants, err = k.Sessions.Participants(ctx, s.Namespace, s.Ref); err != nil {
 			return r, err
 		}
 	}
@@ -56,10 +56,16 @@ func (k *Keeper) deleteSession(ctx context.Context, v session.Viewer, id string,
 			}
 		}
 	}
-	if _, err := k.Traces.ForgetSession(ctx, s.Namespace, s.ID, s.Channel); err != nil {
+	var users []string // whose session of that id it is; a group's is everybody's there
+	if s.Channel.Kind != memory.ChannelGroup {
+		if users = participants; len(users) == 0 {
+			users = []string{""}
+		}
+	}
+	if _, err := k.Traces.ForgetSession(ctx, s.Namespace, s.ID, s.Channel, users...); err != nil {
 		return r, err
 	}
-	if err := k.Results.ForgetSession(ctx, s.Namespace, s.ID, s.Channel); err != nil {
+	if err := k.Results.ForgetSession(ctx, s.Namespace, s.ID, s.Channel, users...); err != nil {
 		return r, err
 	}
 	if r.Deleted, err = k.Sessions.Delete(ctx, v, id); err != nil {

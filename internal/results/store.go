@@ -30,7 +30,7 @@ type Store interface {
 	// Sweep deletes at most limit items that are too old, and lists that have expired, whosever; it returns how many.
 	Sweep(ctx context.Context, l Limits, limit int) (deleted int64, err error)
 	// ForgetSession deletes what was shown in a session of a channel of the same visibility.
-	ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel) error
+	ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel, users ...string) error
 	// Forget deletes a user's registries and what was shown to the user or came from those registries.
 	Forget(ctx context.Context, user memory.User) (Forgotten, error)
 	// Registries returns a page of a user's registries, oldest first, each part on its own.

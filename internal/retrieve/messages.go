@@ -50,7 +50,7 @@ func (w messageWriter) excerpts(hits []MessageHit) []excerpt {
 	var pieces []*piece
 	for i := range hits {
 		h := &hits[i]
-		p := &piece{session: h.Message.SessionID, messages: map[int64]*session.Message{}, found: map[int64]bool{h.Message.Position: true}}
+		p := &piece{session: h.Message.SessionID + h.Message.SessionRef, messages: map[int64]*session.Message{}, found: map[int64]bool{h.Message.Position: true}}
 		p.first, p.last = h.Message.Position, h.Message.Position
 		for _, list := range [][]session.Message{h.Before, {h.Message}, h.After} {
 			for j := range list {

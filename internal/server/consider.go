@@ -101,7 +101,7 @@ func (s *memoryService) considerSession(ctx context.Context, r *memsidecarv1.Con
 		return nil, fmt.Errorf("%w: session %q cannot be considered from here: %s", memory.ErrPrecondition, scope.SessionID, why)
 	}
 	c, err := s.Considerer.ConsiderSession(ctx, decide.SessionRequest{
-		Scope: scope, RequestID: r.GetRequestId(), PayloadHash: payload, Wait: wait,
+		Scope: scope, Ref: found.Ref, RequestID: r.GetRequestId(), PayloadHash: payload, Wait: wait,
 	})
 	if err != nil {
 		return nil, err

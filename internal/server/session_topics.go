@@ -28,9 +28,11 @@ func (s *sessionService) GetTopics(ctx context.Context, r *memsidecarv1.GetTopic
 		return nil, err
 	}
 	if scope.SessionID != "" {
-		if _, err := s.Sessions.Get(ctx, viewer, scope.SessionID); err != nil {
+		found, err := s.Sessions.Get(ctx, viewer, scope.SessionID)
+		if err != nil {
 			return nil, err
 		}
+		q.SessionID = found.Ref
 	}
 	report, err := s.Topics.Count(ctx, q, most)
 	if err != nil {

@@ -123,7 +123,7 @@ func (c *taker) ConsiderPending(ctx context.Context, namespace, sessionID string
 		if err != nil || len(p.Speakers) == 0 {
 			return err
 		}
-		page, err := c.store.Messages(ctx, viewer(p.Scope), sessionID, session.MessageQuery{Limit: 1000})
+		page, err := c.store.Messages(ctx, viewer(p.Scope), p.Session.ID, session.MessageQuery{Limit: 1000})
 		if err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func (c *taker) ConsiderPending(ctx context.Context, namespace, sessionID string
 		if err != nil || !ok {
 			return err
 		}
-		after, err := c.store.Messages(ctx, viewer(p.Scope), sessionID, session.MessageQuery{Limit: 1000})
+		after, err := c.store.Messages(ctx, viewer(p.Scope), p.Session.ID, session.MessageQuery{Limit: 1000})
 		if err != nil {
 			return err
 		}

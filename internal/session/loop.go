@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,7 +116,7 @@ func (k *Keeper) begin(now time.Time) time.Time {
 	listed := make(map[task]time.Time, len(due))
 	var stuck []Due
 	for _, d := range due {
-		t := task{d.Namespace, d.SessionID, d.Kind}
+		t := task{d.Namespace, cmp.Or(d.Ref, d.SessionID), d.Kind}
 		at, again := k.handled[t]
 		if again {
 			listed[t] = at
@@ -207,7 +208,7 @@ func (k *Keeper) attempt(ctx context.Context, t task, d Due) (available bool) {
 	pause := k.pause(t, err)
 	if !errors.Is(err, errOff) {
 		k.options.Pulse.Beat(err)
-		k.options.Log.Log(ctx, memory.PutOffLevel(err), "a session's background work is put off", "doing", t.kind, "namespace", t.namespace, "session", t.session,
+		k.options.Log.Log(ctx, memory.PutOffLevel(err), "a session's background work is put off", "doing", t.kind, "namespace", t.namespace, "session", d.SessionID,
 			"error", err, "for", pause)
 	}
 	if err = k.Store.Postpone(ctx, d, time.Now().Add(pause)); err != nil {

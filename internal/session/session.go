@@ -22,7 +22,8 @@ const (
 // Session is one running conversation.
 type Session struct {
 	Namespace string
-	ID        string
+	ID        string // unique for the user who began it, or for its group
+	Ref       string // unique in the namespace; it is the storage's own, and never shown
 	// Channel is where it happens; it never changes.
 	Channel       memory.Channel
 	Participants  []string // user ids, in the order in which they came in, at most MaxNamed
@@ -48,6 +49,7 @@ type Session struct {
 type Message struct {
 	memory.Message
 	SessionID       string
+	SessionRef      string         // Session.Ref, in what a search finds
 	Channel         memory.Channel // of the session
 	Position        int64          // from 1, rising; places of deleted messages stay empty
 	ReceivedAt      time.Time

@@ -11,6 +11,9 @@ import (
 // Store keeps sessions. All methods are safe for concurrent use; what writes is durable when it returns. Errors wrap
 // memory.ErrUnavailable when storage is down, memory.ErrNotFound when there is no such session or the viewer does not see
 // it, and memory.ErrPrecondition when the viewer may not write to it (Viewer.MayWrite says why).
+//
+// With a viewer or a scope an id means the user's own session, in a group the group's, and else one in which the user takes part. Where
+// there is only a namespace, sessionID is a Session.Ref, or an id that one session has.
 type Store interface {
 	// Append adds messages at the end of a session, all or none; those whose id the session has are not added again. The
 	// same id with another hash is a *memory.InvalidError about "messages[i].id".
@@ -256,6 +259,7 @@ const (
 // Due is a session for which something is to be done.
 type Due struct {
 	Namespace, SessionID string
+	Ref                  string // Session.Ref
 	Kind                 DueKind
 	At                   time.Time
 }

@@ -145,7 +145,7 @@ func (k *Keeper) bridge(ctx context.Context, w *Window, left []Message, agent st
 	if k.Extract == nil || after+1 >= first {
 		return w.Summary, nil
 	}
-	o, err := k.Store.Older(ctx, w.Session.Namespace, w.Session.ID, after, agent, maxBridged)
+	o, err := k.Store.Older(ctx, w.Session.Namespace, cmp.Or(w.Session.Ref, w.Session.ID), after, agent, maxBridged)
 	if err != nil {
 		return nil, err
 	}

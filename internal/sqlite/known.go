@@ -24,7 +24,7 @@ type known struct {
 
 // meant is what a request says of the session that it means.
 type meant struct {
-	namespace, user, channel, session string // session is empty for the current one; then user and channel say whose
+	namespace, user, channel, session string // session is empty for the current one
 }
 
 const (
@@ -48,11 +48,8 @@ func lruOf[K comparable, V any](size int) *simplelru.LRU[K, V] {
 
 // meantBy is what a request for the scope says. ok is false when it can mean no session that is there: nobody has no current one.
 func meantBy(scope memory.Scope) (m meant, ok bool) {
-	if scope.SessionID != "" {
-		return meant{namespace: scope.Namespace, session: scope.SessionID}, true
-	}
-	m = meant{namespace: scope.Namespace, user: scope.UserID, channel: channelKey(scope.Channel)}
-	return m, scope.UserID != "" || scope.Channel.Kind == memory.ChannelGroup
+	m = meant{namespace: scope.Namespace, user: scope.UserID, channel: channelKey(scope.Channel), session: scope.SessionID}
+	return m, m.session != "" || scope.UserID != "" || scope.Channel.Kind == memory.ChannelGroup
 }
 
 // session is the session that a request for the scope means, or nil when it has to be read.

@@ -274,7 +274,7 @@ func (s *keywordSearch) resolve(ctx context.Context, candidates candidateHeap) (
 }
 
 // messageColumns are what scanMessage reads, of session_messages m and sessions s.
-const messageColumns = `m.row, s.id, s.channel_kind, s.channel_id, m.position, m.received_at, m.consideration, m.agent_id, m.said_at, m.message`
+const messageColumns = `m.row, s.id, s.ref, s.channel_kind, s.channel_id, m.position, m.received_at, m.consideration, m.agent_id, m.said_at, m.message`
 
 // searched holds for messages that can be found. A session without an id is being deleted.
 const searched = `m.withheld = 0 AND m.role IN ('user', 'assistant') AND s.id IS NOT NULL`
@@ -285,7 +285,7 @@ func scanMessage(rows *sql.Rows, filter *recall.Filter) (row int64, m session.Me
 	var consideration sql.NullString
 	var agent string
 	var text sql.RawBytes
-	err = rows.Scan(&row, &m.SessionID, &m.Channel.Kind, &m.Channel.ID, &m.Position, &received, &consideration, &agent, &said, &text)
+	err = rows.Scan(&row, &m.SessionID, &m.SessionRef, &m.Channel.Kind, &m.Channel.ID, &m.Position, &received, &consideration, &agent, &said, &text)
 	if err != nil {
 		return 0, m, Scanned(messagesTable, row, err)
 	}
@@ -355,8 +355,8 @@ func (s *Recall) Neighbors(ctx context.Context, q recall.Query, of []session.Mes
 // readNeighbors reads the messages on one side of a message, nearest first. Times do not matter for them.
 func readNeighbors(ctx context.Context, db Querier, q recall.Query, of *session.Message, side, order string, count int) (list []session.Message, err error) {
 	rows, err := db.Query(ctx, `SELECT `+messageColumns+` FROM sessions s JOIN session_messages m ON m.session_row = s.row
-		WHERE s.namespace = ?1 AND s.id = ?2 AND m.position `+side+` ?3 AND `+searched+` AND (?4 IS NULL OR m.agent_id = ?4)
-		ORDER BY m.position `+order+` LIMIT ?5`, q.User.Namespace, of.SessionID, of.Position, q.Filter.AgentID, count)
+		WHERE s.namespace = ?1 AND s.ref = ?2 AND m.position `+side+` ?3 AND `+searched+` AND (?4 IS NULL OR m.agent_id = ?4)
+		ORDER BY m.position `+order+` LIMIT ?5`, q.User.Namespace, of.SessionRef, of.Position, q.Filter.AgentID, count)
 	if err != nil {
 		return nil, err
 	}

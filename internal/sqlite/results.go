@@ -281,13 +281,18 @@ func (s *Results) Sweep(ctx context.Context, l results.Limits, limit int) (delet
 }
 
 // ForgetSession implements results.Store.
-func (s *Results) ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel) error {
+func (s *Results) ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel, users ...string) error {
 	if sessionID == "" {
 		return nil
 	}
+	list, err := jsonList(users)
+	if err != nil {
+		return err
+	}
 	return s.db.Write(ctx, func(tx *Tx) error {
-		_, err := tx.Exec(ctx, `DELETE FROM result_lists WHERE namespace = ? AND place = ? AND place_id = ? AND visibility = ?`,
-			namespace, string(results.PlaceSession), sessionID, channel.VisibilityKey())
+		_, err := tx.Exec(ctx, `DELETE FROM result_lists WHERE namespace = ? AND place = ? AND place_id = ? AND visibility = ?
+			AND (? = 0 OR user_id IN (SELECT value FROM json_each(?)))`,
+			namespace, string(results.PlaceSession), sessionID, channel.VisibilityKey(), len(users), list)
 		return err
 	})
 }

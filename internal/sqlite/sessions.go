@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -42,7 +43,7 @@ type sessionRow struct {
 }
 
 // Who takes part comes along as JSON, so that a page of sessions is one query.
-const sessionColumns = `s.row, s.namespace, s.id, s.channel_kind, s.channel_id, s.title, s.metadata, s.memorize_every,
+const sessionColumns = `s.row, s.namespace, s.id, s.ref, s.channel_kind, s.channel_id, s.title, s.metadata, s.memorize_every,
 	s.messages, s.user_messages, s.unconsidered, s.first_said_at, s.last_said_at, s.created_at, s.updated_at, s.active_at,
 	s.window_start, s.last_position, s.revision, s.default_every, s.idle, s.consider_at, s.consider_after, s.summarize_at,
 	s.participants, s.oldest_at,
@@ -56,7 +57,7 @@ func scanSession(scan func(...any) error) (s sessionRow, err error) {
 	var firstSaid, lastSaid, created, updated, active, considerAt, considerAfter, summarizeAt, oldest sql.NullInt64
 	var idle int64
 	var participants, agents []byte
-	err = scan(&s.row, &s.Namespace, &s.ID, &s.Channel.Kind, &s.Channel.ID, &s.Title, &s.Metadata, &every,
+	err = scan(&s.row, &s.Namespace, &s.ID, &s.Ref, &s.Channel.Kind, &s.Channel.ID, &s.Title, &s.Metadata, &every,
 		&s.Messages, &s.UserMessages, &s.Unconsidered, &firstSaid, &lastSaid, &created, &updated, &active,
 		&s.WindowStart, &s.Last, &s.revision, &s.defaultEvery, &idle, &considerAt, &considerAfter, &summarizeAt,
 		&s.participants, &oldest, &participants, &agents)
@@ -92,23 +93,11 @@ func querySessions(ctx context.Context, q Querier, where string, args ...any) ([
 }
 
 // errNoSession says that there is no such session, or that the request does not see it.
-func errNoSession(id string) error { return fmt.Errorf("session %q: %w", id, memory.ErrNotFound) }
-
-// findSession finds a session by its id; nil when there is none. Of more participants than a session names, the user is
-// among those named.
-func findSession(ctx context.Context, q Querier, namespace, id, userID string) (*sessionRow, error) {
-	found, err := querySessions(ctx, q, `WHERE s.namespace = ? AND s.id = ?`, namespace, id)
-	if err != nil || len(found) == 0 {
-		return nil, err
+func errNoSession(id string) error {
+	if _, after, ok := strings.Cut(id, refSeparator); ok {
+		id = after
 	}
-	s := &found[0]
-	if s.damage != nil {
-		return nil, s.damage
-	}
-	if err := s.name(ctx, q, userID); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return fmt.Errorf("session %q: %w", id, memory.ErrNotFound)
 }
 
 // name makes sure that a user who takes part is named.
@@ -127,14 +116,16 @@ func (s *sessionRow) name(ctx context.Context, q Querier, userID string) error {
 
 // seenSession is the session if the viewer sees it, else memory.ErrNotFound.
 func seenSession(ctx context.Context, q Querier, v session.Viewer, id string) (*sessionRow, error) {
-	s, err := findSession(ctx, q, v.Namespace, id, v.UserID)
+	meant, err := sessionsMeant(ctx, q, v, id)
 	if err != nil {
 		return nil, err
 	}
-	if s == nil || !v.Sees(&s.Session) {
-		return nil, errNoSession(id)
+	for i := range meant {
+		if v.Sees(&meant[i].Session) {
+			return &meant[i], nil
+		}
 	}
-	return s, nil
+	return nil, errNoSession(id)
 }
 
 // writableSession is the session if the viewer sees it and may write to it.
@@ -172,16 +163,17 @@ func newSession(ctx context.Context, tx *Tx, scope memory.Scope, id string, abou
 	if !about.UpdatedAt.IsZero() {
 		updated = about.UpdatedAt
 	}
+	ref := refOf(scope.UserID, scope.Channel, id)
 	// A summary read from a session of the same id that was deleted must not fit this one: revisions begin elsewhere.
-	_, err := tx.Exec(ctx, `INSERT INTO sessions (namespace, id, channel_kind, channel_id, visibility, title, metadata,
+	_, err := tx.Exec(ctx, `INSERT INTO sessions (namespace, id, ref, channel_kind, channel_id, visibility, title, metadata,
 		memorize_every, messages, user_messages, unconsidered, created_at, updated_at, oldest_at, window_start, last_position,
-		revision, default_every, idle, participants) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, ?, ?, ?, 1, 0, ?, 0, 0, 0)`,
-		scope.Namespace, id, string(scope.Channel.Kind), scope.Channel.ID, scope.Channel.VisibilityKey(), about.Title,
+		revision, default_every, idle, participants) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, ?, ?, ?, 1, 0, ?, 0, 0, 0)`,
+		scope.Namespace, id, ref, string(scope.Channel.Kind), scope.Channel.ID, scope.Channel.VisibilityKey(), about.Title,
 		about.Metadata, about.MemorizeEvery, Micros(created), Micros(updated), Micros(at), at.UnixMicro())
 	if err != nil {
 		return nil, err
 	}
-	return findSession(ctx, tx, scope.Namespace, id, scope.UserID)
+	return findSession(ctx, tx, scope.Namespace, ref, scope.UserID)
 }
 
 // save writes what changes with messages. An index is written anew when its column is set, even to what it was: when the oldest

@@ -128,7 +128,8 @@ func (w *appending) resolve(ctx context.Context, tx *Tx) (err error) {
 	case id == "":
 		w.session, err = currentSession(ctx, tx, scope.Namespace, scope.UserID, scope.Channel)
 	default:
-		w.session, err = findSession(ctx, tx, scope.Namespace, id, scope.UserID)
+		v := session.Viewer{Namespace: scope.Namespace, UserID: scope.UserID, Channel: scope.Channel}
+		w.session, err = sessionToWrite(ctx, tx, v, id)
 	}
 	if err != nil {
 		return err
@@ -349,7 +350,7 @@ func (w *appending) finish(ctx context.Context, tx *Tx, before int64) error {
 	if !w.renamed {
 		return nil
 	}
-	saved, err := findSession(ctx, tx, s.Namespace, s.ID, w.Scope.UserID)
+	saved, err := findSession(ctx, tx, s.Namespace, s.Ref, w.Scope.UserID)
 	if err == nil {
 		w.session = saved
 	}

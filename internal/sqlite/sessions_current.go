@@ -76,7 +76,7 @@ func (s *Sessions) Switch(ctx context.Context, v session.Viewer, sessionID strin
 		if sessionID == "" {
 			return leaveCurrent(ctx, tx, user, v.Channel)
 		}
-		found, err := findSession(ctx, tx, v.Namespace, sessionID, v.UserID)
+		found, err := sessionToWrite(ctx, tx, v, sessionID)
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (s *Sessions) Switch(ctx context.Context, v session.Viewer, sessionID strin
 		if err := setCurrent(ctx, tx, found, userRow, v.Channel); err != nil {
 			return err
 		}
-		if found, err = findSession(ctx, tx, v.Namespace, sessionID, v.UserID); err == nil {
+		if found, err = findSession(ctx, tx, v.Namespace, found.Ref, v.UserID); err == nil {
 			got = found.Session
 		}
 		return err

@@ -37,7 +37,7 @@ func (s *Sessions) Delete(ctx context.Context, v session.Viewer, sessionID strin
 // free gives the session's id up, and deletes the considerations of it that have not ended.
 func (s *sessionRow) free(ctx context.Context, tx *Tx) (considerations int64, err error) {
 	for _, statement := range []string{
-		`UPDATE sessions SET id = NULL, consider_at = NULL, summarize_at = NULL WHERE row = ?`,
+		`UPDATE sessions SET id = NULL, ref = NULL, consider_at = NULL, summarize_at = NULL WHERE row = ?`,
 		`DELETE FROM current_sessions WHERE session_row = ?`,
 		`DELETE FROM session_summaries WHERE session_row = ?`,
 		`DELETE FROM digest_findings WHERE session_row = ?`,
@@ -197,8 +197,10 @@ func leave(ctx context.Context, tx *Tx, sessionRow, userRow int64) error {
 	if err != nil || left == 0 {
 		return err
 	}
-	_, err = tx.Exec(ctx, `UPDATE sessions SET participants = participants - 1 WHERE row = ?`, sessionRow)
-	return err
+	if _, err = tx.Exec(ctx, `UPDATE sessions SET participants = participants - 1 WHERE row = ?`, sessionRow); err != nil {
+		return err
+	}
+	return disown(ctx, tx, sessionRow, userRow)
 }
 
 // Sweep implements session.Store.

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"slices"
@@ -18,17 +19,17 @@ func (s *Sessions) Due(
 	considers := len(kinds) == 0 || slices.Contains(kinds, session.DueConsider)
 	summarizes := len(kinds) == 0 || slices.Contains(kinds, session.DueSummarize)
 	err = s.db.Read(ctx, func(q Querier) error {
-		rows, err := q.Query(ctx, `SELECT namespace, id, kind, at FROM (
-			SELECT namespace, id, 'consider' AS kind, consider_at AS at FROM (SELECT * FROM sessions
+		rows, err := q.Query(ctx, `SELECT namespace, id, ref, kind, at FROM (
+			SELECT namespace, id, ref, 'consider' AS kind, consider_at AS at FROM (SELECT * FROM sessions
 				WHERE consider_at IS NOT NULL AND ?2 ORDER BY consider_at LIMIT ?1)
-			UNION ALL SELECT namespace, id, 'summarize', summarize_at FROM (SELECT * FROM sessions
+			UNION ALL SELECT namespace, id, ref, 'summarize', summarize_at FROM (SELECT * FROM sessions
 				WHERE summarize_at IS NOT NULL AND ?3 ORDER BY summarize_at LIMIT ?1)) ORDER BY at LIMIT ?1`, limit+1, considers, summarizes)
 		if err != nil {
 			return err
 		}
 		all, err := collect(rows, func(scan func(...any) error) (d session.Due, err error) {
 			var at sql.NullInt64
-			err = scan(&d.Namespace, &d.SessionID, &d.Kind, &at)
+			err = scan(&d.Namespace, &d.SessionID, &d.Ref, &d.Kind, &at)
 			d.At = Time(at)
 			return d, err
 		})
@@ -48,13 +49,17 @@ func (s *Sessions) Due(
 // Postpone implements session.Store.
 func (s *Sessions) Postpone(ctx context.Context, d session.Due, until time.Time) error {
 	return s.db.Write(ctx, func(tx *Tx) error {
+		found, err := findSession(ctx, tx, d.Namespace, cmp.Or(d.Ref, d.SessionID), "")
+		if err != nil || found == nil {
+			return err
+		}
 		query := `UPDATE sessions SET consider_at = max(consider_at, ?1), consider_after = ?1
-			WHERE namespace = ?2 AND id = ?3 AND consider_at IS NOT NULL`
+			WHERE row = ?2 AND consider_at IS NOT NULL`
 		if d.Kind == session.DueSummarize {
-			query = `UPDATE sessions SET summarize_at = max(summarize_at, ?1) WHERE namespace = ?2 AND id = ?3
+			query = `UPDATE sessions SET summarize_at = max(summarize_at, ?1) WHERE row = ?2
 				AND summarize_at IS NOT NULL`
 		}
-		_, err := tx.Exec(ctx, query, Micros(until), d.Namespace, d.SessionID)
+		_, err = tx.Exec(ctx, query, Micros(until), found.row)
 		return err
 	})
 }

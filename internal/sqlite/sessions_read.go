@@ -250,10 +250,14 @@ func (s *Sessions) Older(ctx context.Context, namespace, sessionID string, after
 // SaveSummary implements session.Store.
 func (s *Sessions) SaveSummary(ctx context.Context, namespace, sessionID string, revision int64, summary session.Summary) error {
 	return s.db.Write(ctx, func(tx *Tx) error {
-		_, err := tx.Exec(ctx, `INSERT INTO session_summaries (session_row, agent_id, text, last_position, messages, made_by, updated_at)
-			SELECT row, ?4, ?5, ?6, ?7, ?8, ?9 FROM sessions WHERE namespace = ?1 AND id = ?2 AND revision = ?3
-			ON CONFLICT DO UPDATE SET text = ?5, last_position = ?6, messages = ?7, made_by = ?8, updated_at = ?9`,
-			namespace, sessionID, revision, summary.AgentID, summary.Text, summary.Last, summary.Messages, summary.MadeBy,
+		found, err := findSession(ctx, tx, namespace, sessionID, "")
+		if err != nil || found == nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO session_summaries (session_row, agent_id, text, last_position, messages, made_by, updated_at)
+			SELECT row, ?3, ?4, ?5, ?6, ?7, ?8 FROM sessions WHERE row = ?1 AND revision = ?2
+			ON CONFLICT DO UPDATE SET text = ?4, last_position = ?5, messages = ?6, made_by = ?7, updated_at = ?8`,
+			found.row, revision, summary.AgentID, summary.Text, summary.Last, summary.Messages, summary.MadeBy,
 			Micros(summary.At))
 		return err
 	})
@@ -262,8 +266,11 @@ func (s *Sessions) SaveSummary(ctx context.Context, namespace, sessionID string,
 // SummaryDone implements session.Store.
 func (s *Sessions) SummaryDone(ctx context.Context, namespace, sessionID string, last int64) error {
 	return s.db.Write(ctx, func(tx *Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE sessions SET summarize_at = NULL WHERE namespace = ? AND id = ? AND last_position <= ?`,
-			namespace, sessionID, last)
+		found, err := findSession(ctx, tx, namespace, sessionID, "")
+		if err != nil || found == nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `UPDATE sessions SET summarize_at = NULL WHERE row = ? AND last_position <= ?`, found.row, last)
 		return err
 	})
 }

@@ -83,8 +83,12 @@ func topicSessions(ctx context.Context, r Querier, q topics.Query, user int64) (
 	}
 	switch {
 	case q.SessionID != "":
-		where += ` AND s.id = ?`
-		args = append(args, q.SessionID)
+		found, err := findSession(ctx, r, q.Namespace, q.SessionID, "")
+		if err != nil || found == nil {
+			return nil, false, err
+		}
+		where += ` AND s.row = ?`
+		args = append(args, found.row)
 	case user != 0:
 		query += ` JOIN session_participants p ON p.session_row = s.row`
 		where += ` AND p.user_row = ?`

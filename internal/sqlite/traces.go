@@ -237,12 +237,16 @@ func (s *Traces) Forget(ctx context.Context, user memory.User) (int64, error) {
 }
 
 // ForgetSession implements trace.Store.
-func (s *Traces) ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel) (int64, error) {
+func (s *Traces) ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel, users ...string) (int64, error) {
 	if sessionID == "" {
 		return 0, nil // what happened in no session
 	}
-	return s.deleteInSteps(ctx, `namespace = ? AND session_id = ? AND session_id <> '' AND visibility = ?`,
-		namespace, sessionID, channel.VisibilityKey())
+	list, err := jsonList(users)
+	if err != nil {
+		return 0, err
+	}
+	return s.deleteInSteps(ctx, `namespace = ? AND session_id = ? AND session_id <> '' AND visibility = ?
+		AND (? = 0 OR user_id IN (SELECT value FROM json_each(?)))`, namespace, sessionID, channel.VisibilityKey(), len(users), list)
 }
 
 func (s *Traces) deleteInSteps(ctx context.Context, where string, args ...any) (count int64, err error) {

@@ -47,7 +47,7 @@ type Message struct {
 // the namespace; only those that the audience sees, said at or after After and before Before.
 type Query struct {
 	Namespace     string
-	SessionID     string
+	SessionID     string // session.Session.Ref, or an id that one session has
 	UserID        string
 	AgentID       *string // only what was said with this agent; nil: with any
 	Audience      memory.Audience

@@ -110,9 +110,9 @@ func (r *Recorder) Forget(ctx context.Context, user memory.User) (int64, error) 
 }
 
 // ForgetSession deletes the records of what happened in a session of the channel, those that wait included.
-func (r *Recorder) ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel) (int64, error) {
+func (r *Recorder) ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel, users ...string) (int64, error) {
 	r.writer.Flush(ctx)
-	return r.store.ForgetSession(ctx, namespace, sessionID, channel)
+	return r.store.ForgetSession(ctx, namespace, sessionID, channel, users...)
 }
 
 // Close writes what waits and stops.

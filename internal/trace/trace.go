@@ -134,7 +134,7 @@ type Store interface {
 	// Forget deletes a user's records and returns how many there were.
 	Forget(ctx context.Context, user memory.User) (int64, error)
 	// ForgetSession deletes the records of what happened in a session of the channel.
-	ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel) (int64, error)
+	ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel, users ...string) (int64, error)
 }
 
 // ListQuery asks for a page of records, newest first unless OldestFirst.

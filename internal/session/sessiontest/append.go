@@ -19,7 +19,7 @@ func testAppend(s *suite) {
 	first.Time = t0.Add(-time.Hour)
 	done := s.add(scope, first, answered("two"))
 	want := session.Session{
-		Namespace: namespace, ID: "s1", Channel: scope.Channel, Participants: []string{"ann"}, Agents: []string{"nora"},
+		Namespace: namespace, ID: "s1", Ref: done.Session.Ref, Channel: scope.Channel, Participants: []string{"ann"}, Agents: []string{"nora"},
 		Messages: 2, UserMessages: 1, Unconsidered: 1, FirstSaidAt: t0.Add(-time.Hour), LastSaidAt: t0, CreatedAt: t0, UpdatedAt: t0,
 		ActiveAt: t0, WindowStart: 1, Last: 2,
 	}
@@ -206,28 +206,30 @@ func testWhoMayAppend(s *suite) {
 	}
 	otherGroup := lobby("ann", "all")
 	otherGroup.Channel.ID = "attic"
+	// An id means the user's own session, in a group the group's.
+	const same, fresh, refusal = "the session that is there", "a new one", "refused"
 	for _, test := range []struct {
 		scope memory.Scope
-		ok    bool
+		want  string
 	}{
-		{direct("ann", "hers"), true},
-		{direct("ben", "hers"), false},
-		{direct("", "hers"), false},
-		{direct("ben", "prepared"), false},
-		{direct("", "prepared"), false},
-		{direct("ann", "prepared"), true},
-		{lobby("ann", "hers"), false},
-		{memory.Scope{Namespace: namespace, UserID: "ann", SessionID: "hers"}, false},
-		{lobby("ben", "all"), true},
-		{lobby("", "all"), true},
-		{direct("ann", "all"), false},
-		{otherGroup, false},
-		{memory.Scope{Namespace: namespace, SessionID: "nobody's"}, true},
-		{memory.Scope{Namespace: namespace, UserID: "ann", SessionID: "nobody's"}, false},
+		{direct("ann", "hers"), same},
+		{direct("ben", "hers"), fresh},
+		{direct("", "hers"), fresh},
+		{direct("ben", "prepared"), fresh},
+		{direct("", "prepared"), fresh},
+		{direct("ann", "prepared"), same},
+		{lobby("ann", "hers"), fresh},
+		{memory.Scope{Namespace: namespace, UserID: "ann", SessionID: "hers"}, refusal},
+		{lobby("ben", "all"), same},
+		{lobby("", "all"), same},
+		{direct("ann", "all"), fresh},
+		{otherGroup, fresh},
+		{memory.Scope{Namespace: namespace, SessionID: "nobody's"}, same},
+		{memory.Scope{Namespace: namespace, UserID: "ann", SessionID: "nobody's"}, fresh},
 	} {
-		_, err := s.store.Append(s.Context(), s.request(test.scope, said(test.scope.UserID, "two")))
-		if test.ok && err != nil || !test.ok && !refused(err) {
-			s.Errorf("%+v: %v", test.scope, err)
+		done, err := s.store.Append(s.Context(), s.request(test.scope, said(test.scope.UserID, "two")))
+		if test.want == refusal && !refused(err) || test.want != refusal && (err != nil || done.Created != (test.want == fresh)) {
+			s.Errorf("%+v: created %t, %v", test.scope, done.Created, err)
 		}
 	}
 	if got := s.get(direct("ann", "hers")); got.Messages != 2 || !slices.Equal(got.Participants, []string{"ann"}) {
@@ -276,7 +278,7 @@ func testImport(s *suite) {
 	s.later(time.Minute)
 	got := load(2, three, three).Session
 	want := session.Session{
-		Namespace: namespace, ID: "s1", Channel: scope.Channel, Participants: []string{"ann"}, Agents: []string{}, Title: "old times",
+		Namespace: namespace, ID: "s1", Ref: got.Ref, Channel: scope.Channel, Participants: []string{"ann"}, Agents: []string{}, Title: "old times",
 		Metadata: `{"a": 1}`, MemorizeEvery: &every, Messages: 4, UserMessages: 3, FirstSaidAt: t0, LastSaidAt: t0,
 		CreatedAt: about.CreatedAt, UpdatedAt: about.UpdatedAt, ActiveAt: s.now, WindowStart: 1, Last: 4,
 	}

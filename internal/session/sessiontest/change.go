@@ -106,9 +106,10 @@ func testSwitch(s *suite) {
 	}
 
 	for _, scope := range []memory.Scope{direct("ben", ""), lobby("ann", "")} {
-		if _, _, err := s.store.Switch(s.Context(), viewer(scope), "holiday", s.now); !refused(err) {
-			s.Errorf("%+v switched to ann's session: %v", scope, err)
+		if _, created, err := s.store.Switch(s.Context(), viewer(scope), "holiday", s.now); err != nil || !created {
+			s.Errorf("%+v switched to ann's session: %t, %v", scope, created, err)
 		}
+		to(scope, "", false)
 	}
 	if _, _, err := s.store.Switch(s.Context(), viewer(memory.Scope{Namespace: namespace}), "x", s.now); !invalid(err, "scope.user_id") {
 		s.Errorf("nobody switched: %v", err)

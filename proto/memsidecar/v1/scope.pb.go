@@ -89,7 +89,7 @@ type Scope struct {
 	ChannelId string `protobuf:"bytes,4,opt,name=channel_id,json=channelId,proto3" json:"channel_id,omitempty"`
 	// What kind of channel that is. It decides what the request may see, see ChannelKind.
 	ChannelKind ChannelKind `protobuf:"varint,5,opt,name=channel_kind,json=channelKind,proto3,enum=memsidecar.v1.ChannelKind" json:"channel_kind,omitempty"`
-	// The running conversation. Optional, at most 256 bytes.
+	// The running conversation. Optional, at most 256 bytes. Unique for the user, in a group for the group.
 	SessionId     string `protobuf:"bytes,6,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
