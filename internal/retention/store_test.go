@@ -24,6 +24,14 @@ func TestMemoriesOfBefore(t *testing.T) {
 			DROP INDEX memories_outdated; ALTER TABLE users DROP COLUMN memories; ALTER TABLE users DROP COLUMN explicit_memories;
 			DROP TABLE keys; DROP INDEX considerations_ended; DROP INDEX considerations_given_up;
 			ALTER TABLE digest_progress DROP COLUMN postponed;
+			DROP INDEX sessions_by_id; DROP INDEX sessions_deleting; DROP INDEX sessions_by_age; UPDATE sessions SET ref = id;
+			ALTER TABLE sessions DROP COLUMN id; ALTER TABLE sessions RENAME COLUMN ref TO id;
+			CREATE INDEX sessions_deleting ON sessions (row) WHERE id IS NULL;
+			CREATE INDEX sessions_by_age ON sessions (namespace, oldest_at) WHERE id IS NOT NULL;
+			DROP INDEX result_items_by_time; DROP INDEX result_items_by_age; ALTER TABLE result_items DROP COLUMN last_seen;
+			CREATE INDEX result_items_by_time ON result_items (registry_row, first_seen, row);
+			CREATE INDEX result_items_by_age ON result_items (first_seen);
+			CREATE INDEX result_list_items_by_key ON result_list_items (key, list_row);
 			DELETE FROM goose_db_version WHERE version_id >= 11`, ";") {
 			if _, err := tx.Exec(t.Context(), statement); err != nil {
 				return err

@@ -14,7 +14,7 @@ import (
 // age from when they were last put.
 func TestRegistryBeforeLastSeenKeepsItems(t *testing.T) {
 	dir := t.TempDir()
-	migration, err := os.ReadFile(filepath.Join("migrations", "00021_last_seen.sql"))
+	migration, err := os.ReadFile(filepath.Join("migrations", "00018_last_seen.sql"))
 	if err != nil {
 		t.Fatal(err)
 	}

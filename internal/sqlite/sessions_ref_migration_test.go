@@ -21,7 +21,7 @@ func TestSessionsOfBefore(t *testing.T) {
 	} {
 		raw(t, dir, statement)
 	}
-	migration, err := os.ReadFile("migrations/00020_session_refs.sql")
+	migration, err := os.ReadFile("migrations/00017_session_refs.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
