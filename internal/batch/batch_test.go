@@ -108,7 +108,7 @@ func TestFlush(t *testing.T) {
 		}
 
 		w.Add(2)
-		time.Sleep(time.Second)
+		time.Sleep(1500 * time.Millisecond) // the second one is
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		begin = time.Now()

@@ -63,10 +63,8 @@ func checkModels(c Config, check func(key, problem, fix string)) {
 		own := m.part + ".provider"
 		switch {
 		case m.provider == m.embedded:
-			for _, other := range append([][2]string{{"model", m.model}}, m.others...) {
-				if other[1] != "" {
-					check(m.part+"."+other[0], fmt.Sprintf("is set, and %s %s uses no model", own, m.embedded), "remove it, or set "+own)
-				}
+			if m.model != "" { // an endpoint and a key may stay: who switches a model off for a while keeps them
+				check(m.part+".model", fmt.Sprintf("is set, and %s %s uses no model", own, m.embedded), "remove it, or set "+own)
 			}
 			continue
 		case m.provider == auto && m.model != "" && !named:
