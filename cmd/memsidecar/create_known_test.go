@@ -43,7 +43,8 @@ func TestCreateMemoryMergesWhatSaysTheSame(t *testing.T) {
 		{"用户能吃辣的四川火锅", "用户不能吃辣的四川火锅"},
 		{"The user wants to be reminded of birthdays", "The user never wants to be reminded of birthdays"},
 		{"The user has a shift on Monday evening", "The user has a shift on Sunday evening"},
-		{"用户每天都写C#", "用户每天都写C"}, {"用户在学C#语言", "用户在学C语言"},
+		{"用户每天都写C#", "用户每天都写C"},
+		{"用户在学C#语言", "用户在学C语言"},
 		{"The freezer of the user is set to -18", "The freezer of the user is set to 18"},
 		{"The user likes tea with milk in the morning", "The user likes tea with rum in the morning"},
 	} {

@@ -134,7 +134,10 @@ func (p *process) page(t *testing.T, path string) (code int, text string) {
 	eventually(t, "the operators' port is open", func() bool { return operatorsLine.MatchString(p.log.String()) })
 	address := "http://" + operatorsLine.FindStringSubmatch(p.log.String())[1]
 	request := must(http.NewRequestWithContext(t.Context(), http.MethodGet, address+path, nil))(t)
-	resp := must(http.DefaultClient.Do(request))(t)
+	resp, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer func() { _ = resp.Body.Close() }()
 	return resp.StatusCode, string(must(io.ReadAll(resp.Body))(t))
 }

@@ -363,33 +363,32 @@ func (c *rawConn) locked(write func()) {
 }
 
 // send writes a message, in frames, of which all but the last bytes may be left out.
-func (c *rawConn) send(id uint32, compressed byte, message []byte, frame, leaveOut int) bool {
+func (c *rawConn) send(id uint32, compressed byte, message []byte, frame, leaveOut int) {
 	data := framed(compressed, message)
-	return c.write(id, data[:len(data)-leaveOut], frame, leaveOut == 0)
+	c.write(id, data[:len(data)-leaveOut], frame, leaveOut == 0)
 }
 
 // framed is a message as it is sent.
 func framed(compressed byte, message []byte) []byte {
 	data := append([]byte{compressed, 0, 0, 0, 0}, message...)
-	enc.BigEndian.PutUint32(data[1:], uint32(len(message))) //nolint:gosec // a few MiB
+	enc.BigEndian.PutUint32(data[1:], uint32(len(message)))
 	return data
 }
 
-func (c *rawConn) write(id uint32, data []byte, frame int, end bool) bool {
+func (c *rawConn) write(id uint32, data []byte, frame int, end bool) {
 	for len(data) > 0 {
 		n := c.maySend(id, min(len(data), frame))
 		if n == 0 {
-			return false
+			return
 		}
 		c.mu.Lock()
 		err := c.WriteData(id, end && n == len(data), data[:n])
 		c.mu.Unlock()
 		if err != nil {
-			return false
+			return
 		}
 		data = data[n:]
 	}
-	return true
 }
 
 // over plays something on several connections concurrently.

@@ -11,11 +11,11 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// overHTTP1 sends the beginning of a request over HTTP, and reads no answer.
-func overHTTP1(connections, times int, path string, body func() []byte, claim int) func(*attacker) {
+// overHTTP1 sends the beginning of a request over each of 100 HTTP connections, and reads no answer.
+func overHTTP1(path string, body func() []byte, claim int) func(*attacker) {
 	return func(a *attacker) {
 		text := body()
-		a.over(connections, func(int) {
+		a.over(100, func(int) {
 			conn := a.dial(a.http)
 			if conn == nil {
 				return
@@ -23,13 +23,8 @@ func overHTTP1(connections, times int, path string, body func() []byte, claim in
 			if c, ok := conn.(countingConn).Conn.(*net.TCPConn); ok {
 				_ = c.SetReadBuffer(4 << 10)
 			}
-			for range times {
-				_, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
-					"Accept: application/json, text/event-stream\r\nMemsidecar-User: bot\r\nContent-Length: %d\r\n\r\n%s", path, a.token, max(claim, len(text)), text)
-				if err != nil {
-					return
-				}
-			}
+			_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
+				"Accept: application/json, text/event-stream\r\nMemsidecar-User: bot\r\nContent-Length: %d\r\n\r\n%s", path, a.token, max(claim, len(text)), text)
 		})
 	}
 }
@@ -65,20 +60,20 @@ var memoryAttacks = []attack{
 			}
 		})
 	}},
-	{"100 HTTP bodies of 8 MiB without an end", true, overHTTP1(100, 1, retrieveMethod, func() []byte { return bytes.Repeat([]byte(" "), 8<<20-1024) }, 8<<20)},
-	{"100 HTTP bodies of 8 MiB, nested", false, overHTTP1(100, 1, messagesMethod, func() []byte {
+	{"100 HTTP bodies of 8 MiB without an end", true, overHTTP1(retrieveMethod, func() []byte { return bytes.Repeat([]byte(" "), 8<<20-1024) }, 8<<20)},
+	{"100 HTTP bodies of 8 MiB, nested", false, overHTTP1(messagesMethod, func() []byte {
 		return []byte(`{"scope":` + strings.Repeat("[", 4<<20) + strings.Repeat("]", 4<<20-1024) + "}")
 	}, 0)},
-	{"100 HTTP queries of 8 MiB", false, overHTTP1(100, 1, retrieveMethod, func() []byte {
+	{"100 HTTP queries of 8 MiB", false, overHTTP1(retrieveMethod, func() []byte {
 		return []byte(`{"scope":{"userId":"bot"},"query":"` + strings.Repeat("x", 8<<20-1024) + `"}`)
 	}, 0)},
-	{"100 MCP bodies of 8 MiB", false, overHTTP1(100, 1, "/mcp", func() []byte {
+	{"100 MCP bodies of 8 MiB", false, overHTTP1("/mcp", func() []byte {
 		return []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"recall","arguments":{"query":"` + strings.Repeat("x", 8<<20-1024) + `"}}}`)
 	}, 0)},
-	{"100 unread HTTP lists of messages", false, overHTTP1(100, 1, messagesMethod, func() []byte {
+	{"100 unread HTTP lists of messages", false, overHTTP1(messagesMethod, func() []byte {
 		return []byte(`{"scope":{"userId":"much","channelKind":"CHANNEL_KIND_DIRECT","sessionId":"long"},"pageSize":1000}`)
 	}, 0)},
-	{"100 unread HTTP exports", false, overHTTP1(100, 1, exportMethod, func() []byte { return []byte(`{"scope":{"userId":"much"}}`) }, 0)},
+	{"100 unread HTTP exports", false, overHTTP1(exportMethod, func() []byte { return []byte(`{"scope":{"userId":"much"}}`) }, 0)},
 	{"2,000 strangers with half an HTTP header", false, func(a *attacker) {
 		a.over(40, func(int) {
 			for range 50 {

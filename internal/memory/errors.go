@@ -34,7 +34,7 @@ func (e *DamagedError) Error() string {
 }
 
 // Is reports that it is ErrDamaged.
-func (e *DamagedError) Is(target error) bool { return target == ErrDamaged } //nolint:errorlint // that is what Is is for
+func (e *DamagedError) Is(target error) bool { return target == ErrDamaged }
 
 // Violation is one wrong field of a request.
 type Violation struct {

@@ -63,7 +63,7 @@ var known = sync.OnceValue(func() vocabulary {
 		for token := range strings.FieldsSeq(line) {
 			text := strings.ReplaceAll(token, "#", "0")
 			switch at := shapes.FindStringIndex(text); {
-			case at == nil || at[0] > 0:
+			case len(at) == 0 || at[0] > 0:
 				odd = append(odd, regexp.QuoteMeta(token))
 			case !strings.Contains(text, "|"): // else the shape says enough
 				v.named[name(text)] = true

@@ -161,7 +161,7 @@ func timeProblem(value any) string {
 
 func shareProblem(value any) string {
 	n, ok := value.(float64)
-	if !ok || !(n >= 0 && n <= 1) { //nolint:staticcheck // what is no number is not between them either
+	if !ok || !(n >= 0 && n <= 1) { // what is no number is not between them either
 		return "is an impossible number"
 	}
 	return ""

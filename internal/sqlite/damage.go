@@ -179,7 +179,7 @@ func Texts(table string, id any, texts ...string) error {
 // Numbers is a *memory.DamagedError when one of a row's numbers is not between two others.
 func Numbers(table string, id any, least, most float64, numbers ...float64) error {
 	for _, n := range numbers {
-		if !(n >= least && n <= most) { //nolint:staticcheck // what is no number is not between them either
+		if !(n >= least && n <= most) { // what is no number is not between them either
 			return damaged(table, id, "it has an impossible number")
 		}
 	}

@@ -54,7 +54,8 @@ func placeOfDatabase(path string, raw *os.File) (*place, error) {
 	if p.opened[0], err = raw.Stat(); err != nil {
 		return nil, err
 	}
-	return p, p.check()
+	err = p.check()
+	return p, err
 }
 
 func gone(path string, cause error) error { return fmt.Errorf("%s %w (%w)", path, ErrGone, cause) }
@@ -114,7 +115,7 @@ func (d *database) leave(ctx context.Context) (elsewhere bool, err error) {
 	if database && log && index {
 		return false, nil
 	}
-	if d.readOnly != nil { // it wrote nothing, and nothing of it is deleted
+	if d.writer == nil { // it is open for reading alone
 		return !database, nil
 	}
 	err = d.submit(ctx, &writeRequest{after: func(ctx context.Context) error {

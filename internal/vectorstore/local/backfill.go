@@ -108,23 +108,10 @@ func (s *Store) SetEmbeddings(ctx context.Context, user memory.User, embeddings 
 	changed := make([]*memory.Memory, len(embeddings))
 	err := s.db.Write(ctx, func(tx *sqlite.Tx) error {
 		for i, e := range embeddings {
-			changed[i] = nil
-			row, m, err := find(ctx, tx, user, e.MemoryID, memory.Everything())
-			if errors.Is(err, memory.ErrNotFound) || err == nil && m.Text != e.Text || sqlite.Skip(tx, err) {
-				continue // deleted or changed since
-			}
-			if err != nil {
+			var err error
+			if changed[i], err = setEmbedding(ctx, tx, user, e); err != nil {
 				return err
 			}
-			_, err = tx.Exec(ctx, `DELETE FROM embeddings WHERE memory_row = ?
-				AND fingerprint = (SELECT id FROM fingerprints WHERE name = ?)`, row, e.Embedding.Fingerprint)
-			if err != nil {
-				return err
-			}
-			if err := insertEmbedding(ctx, tx, row, e.Embedding); err != nil {
-				return err
-			}
-			changed[i] = &m
 		}
 		return nil
 	})
@@ -143,6 +130,23 @@ func (s *Store) SetEmbeddings(ctx context.Context, user memory.User, embeddings 
 		return nil
 	})
 	return nil
+}
+
+// setEmbedding replaces the vectors of a memory, and returns it; nil when it was deleted or changed since, or cannot be read.
+func setEmbedding(ctx context.Context, tx *sqlite.Tx, user memory.User, e vectorstore.TextEmbedding) (*memory.Memory, error) {
+	row, m, err := find(ctx, tx, user, e.MemoryID, memory.Everything())
+	if errors.Is(err, memory.ErrNotFound) || err == nil && m.Text != e.Text || sqlite.Skip(tx, err) {
+		return nil, nil //nolint:nilnil // there is nothing to do
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, err = tx.Exec(ctx, `DELETE FROM embeddings WHERE memory_row = ?
+		AND fingerprint = (SELECT id FROM fingerprints WHERE name = ?)`, row, e.Embedding.Fingerprint)
+	if err != nil {
+		return nil, err
+	}
+	return &m, insertEmbedding(ctx, tx, row, e.Embedding)
 }
 
 // What fingerprints.complete holds. A memory stored without vectors of the fingerprint in use makes it incomplete, also in

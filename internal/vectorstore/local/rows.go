@@ -43,7 +43,8 @@ func scanMemory(scan func(...any) error, user memory.User, extra ...any) (row in
 	m.CreatedAt, m.UpdatedAt, m.ObservedAt = sqlite.Time(created), sqlite.Time(updated), sqlite.Time(observed)
 	m.LastSaidAt, m.LastUsedAt = sqlite.Time(lastSaid), sqlite.Time(lastUsed)
 	m.ValidFrom, m.ValidTo, m.WithdrawnAt = sqlite.Time(from), sqlite.Time(to), sqlite.Time(withdrawn)
-	return row, m, errors.Join(sqlite.DecodeJSON(memoriesTable, m.ID, provenance, &m.Provenance), sound(&m))
+	err = errors.Join(sqlite.DecodeJSON(memoriesTable, m.ID, provenance, &m.Provenance), sound(&m))
+	return row, m, err
 }
 
 // sound is a *memory.DamagedError when a memory has a value that none has.
