@@ -224,7 +224,7 @@ type Digest struct {
 	MaxTokens  int              `koanf:"max_tokens" min:"100" max:"32000" doc:"most tokens of a conversation in one call, about, and of the model's answer; what is longer is looked at in pieces"`
 	Generation Generation       `koanf:"generation"`
 	Timeout    time.Duration    `koanf:"timeout" min:"100ms" max:"10m" doc:"longest wait for one call of the model"`
-	Templates  digest.Templates `koanf:"templates" default:"a built-in one each for en and zh" doc:"Markdown of a digest by language, a text/template each (docs/design/digests.md has the fields); en serves the languages that have none"`
+	Templates  digest.Templates `koanf:"templates" default:"a built-in one each for en and zh" doc:"Markdown of a digest by language, a text/template each (docs/design/conversations.md has the fields); en serves the languages that have none"`
 	ExportDir  string           `koanf:"export_dir" doc:"folder into which digests and notebooks are written as Markdown, too, for people to read and add to; empty writes none"`
 }
 
@@ -248,7 +248,7 @@ type Notebook struct {
 // Memories is how long memories are kept.
 type Memories struct {
 	MaxPerUser     int                 `koanf:"max_per_user" min:"0" max:"10000000" doc:"memories of a user at most, history included; beyond it those least likely to be needed are deleted, but none that is explicit; 0 is any number"`
-	HalfLives      retention.HalfLives `koanf:"half_lives" doc:"after how long half of a memory's retention is gone, by kind, such as {plan: 720h, fact: 8760h}; kinds that are left out have the built-in ones (docs/design/retention.md)"`
+	HalfLives      retention.HalfLives `koanf:"half_lives" doc:"after how long half of a memory's retention is gone, by kind, such as {plan: 720h, fact: 8760h}; kinds that are left out have the built-in ones (docs/design/forgetting.md)"`
 	WithdrawnGrace time.Duration       `koanf:"withdrawn_grace" min:"0" max:"8760h" doc:"how long what a user asked to forget can be brought back before it is deleted for good; 0 deletes it at once"`
 	ExpiredKeep    time.Duration       `koanf:"expired_keep" min:"0" max:"876000h" doc:"how long after they are over appointments and plans are kept as history; 0 keeps them for ever"`
 	HistoryKeep    time.Duration       `koanf:"history_keep" min:"0" max:"876000h" doc:"how long after its end what was superseded is kept as history; 0 keeps it for ever"`

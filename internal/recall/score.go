@@ -13,7 +13,7 @@ const (
 // Scorer scores messages for one query: BM25, divided by what a message of average length would score that holds each term
 // of the query once, capped at 1, and multiplied by the square root of the share of the query that the message holds, each
 // term counted by its inverse document frequency. Without the last, one rare word said twice would be as good as two words
-// (docs/design/ranking.md).
+// (docs/design/recall.md).
 type Scorer struct {
 	place   map[string]int // of a term in the query
 	idf     []float64

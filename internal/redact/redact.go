@@ -1,7 +1,7 @@
 // Package redact finds secrets in texts, such as API keys, passwords and card numbers, and puts markers in their place, so
 // that what is derived from a dialogue holds none. It knows a secret by its shape, by a checksum, or by the words before
 // it, in English and Chinese. What it takes for a secret must be one with near certainty: a phone number or an order
-// number that is lost is a memory that is lost. docs/design/input.md says what it knows and what it misses.
+// number that is lost is a memory that is lost. docs/design/access.md says what it knows and what it misses.
 package redact
 
 import (

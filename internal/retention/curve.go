@@ -1,5 +1,5 @@
 // Package retention is the forgetting curve: how likely a memory is to be kept, and the background work that deletes what is
-// no longer to be kept. docs/design/retention.md has the formula with its sources and a worked example.
+// no longer to be kept. docs/design/forgetting.md has the formula with its sources and a worked example.
 package retention
 
 import (

@@ -63,7 +63,7 @@ func TestCurve(t *testing.T) {
 	}
 }
 
-// TestWorkedExample is the table of docs/design/retention.md.
+// TestWorkedExample is the table of docs/design/forgetting.md.
 func TestWorkedExample(t *testing.T) {
 	curve := retention.NewCurve(nil)
 	ago := func(days int) time.Time { return now.Add(-time.Duration(days) * day) }

@@ -251,7 +251,7 @@ func TestSettingsCountWhenTheBudgetIsSpent(t *testing.T) {
 	}
 }
 
-// TestScores follows docs/design/ranking.md to the number.
+// TestScores follows docs/design/recall.md to the number.
 func TestScores(t *testing.T) {
 	const halfLife = 30 * 24 * time.Hour
 	for name, test := range map[string]struct {

@@ -1,5 +1,5 @@
 // Package topics says what people talk about: the words and phrases that many messages of a period have in common, and
-// more of them than in the period before. It needs no dictionary and no model. docs/design/topics.md describes the method.
+// more of them than in the period before. It needs no dictionary and no model. docs/design/conversations.md describes the method.
 package topics
 
 import (

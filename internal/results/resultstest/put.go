@@ -13,7 +13,7 @@ import (
 
 func isNotFound(err error) bool { return errors.Is(err, memory.ErrNotFound) }
 
-// The table of what is written when is in docs/design/results.md.
+// The table of what is written when is in docs/design/conversations.md.
 
 func testManual(s *suite) {
 	me := ann(direct)

@@ -483,7 +483,7 @@ type Memory struct {
 	// Why it is not trusted, in words, when quarantined. Output only, but kept by ImportMemories.
 	QuarantineReason string `protobuf:"bytes,20,opt,name=quarantine_reason,json=quarantineReason,proto3" json:"quarantine_reason,omitempty"`
 	// How likely it is to be kept under the limit of `memories.max_per_user`, 0 to 1: it falls with the time since it was last
-	// said or used, and the lowest go first (docs/design/retention.md). Explicit ones are never evicted. Set by GetMemory and
+	// said or used, and the lowest go first (docs/design/forgetting.md). Explicit ones are never evicted. Set by GetMemory and
 	// ListMemories. Output only.
 	Retention     *float64 `protobuf:"fixed64,21,opt,name=retention,proto3,oneof" json:"retention,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -77,7 +77,7 @@ type importLanceDB struct {
 // Help has examples.
 func (importLanceDB) Help() string {
 	return movingHelp + `Columns are told by their usual names, also below metadata; import jsonl names others. Vectors are not taken: those of another
-model cannot be compared. How to write the rows: docs/moving-in.md.
+model cannot be compared. How to write the rows: docs/importing.md.
 
 Examples:
 

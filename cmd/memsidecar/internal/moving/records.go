@@ -23,7 +23,7 @@ var magics = []struct{ bytes, advice string }{
 	{"\xfe\xff", "is UTF-16: convert it with iconv -f UTF-16 -t UTF-8"},
 	{"\x1f\x8b", "is compressed: unpack it with gunzip, or read it from zcat FILE by way of -"},
 	{"PK\x03\x04", "is a ZIP archive: unpack it first"},
-	{"PAR1", "is Parquet: write its rows as JSONL, see docs/moving-in.md"},
+	{"PAR1", "is Parquet: write its rows as JSONL, see docs/importing.md"},
 }
 
 // begin skips a byte order mark and refuses what is no text.
