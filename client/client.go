@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
-	"github.com/memsidecar/memsidecar/internal/endpoint"
+	"github.com/memsidecar/memsidecar/internal/listen"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -93,10 +93,10 @@ func Dial(target string, opts ...Option) (*Client, error) {
 func (o *options) problems(target string) error {
 	var wrong []error
 	address, ok := addressOf(target)
-	if problem := endpoint.Problem(address); ok && problem != "" {
+	if problem := listen.Problem(address); ok && problem != "" {
 		return fmt.Errorf("the sidecar's address %s: write host:port or unix:///path", problem)
 	}
-	if !o.encrypted() && !o.plaintext && !endpoint.Local(address) {
+	if !o.encrypted() && !o.plaintext && !listen.Local(address) {
 		wrong = append(wrong, fmt.Errorf("%s is not on this machine, and what users say would cross the network unencrypted: "+
 			"use WithTLS, or WithPlaintext if nobody else is on that network", target))
 	}
@@ -123,7 +123,7 @@ func addressOf(target string) (address string, ok bool) {
 	if strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://") {
 		return target, true // which it is not, and what is wrong with it is told
 	}
-	if _, socket := endpoint.SocketPath(target); !socket && strings.Contains(target, "://") {
+	if _, socket := listen.SocketPath(target); !socket && strings.Contains(target, "://") {
 		return target, false
 	}
 	return target, true

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/memsidecar/memsidecar/client"
-	"github.com/memsidecar/memsidecar/internal/sidecartest"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 

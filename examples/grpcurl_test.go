@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/memsidecar/memsidecar/internal/sidecartest"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
 // TestGRPCurl runs each command that docs/grpcurl.md shows, in its order, and compares what it prints with what is shown. With

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/memsidecar/memsidecar/internal/sidecartest"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
 // TestCurl runs each command that docs/http.md shows, as TestGRPCurl does.

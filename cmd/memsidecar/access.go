@@ -10,14 +10,14 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/access"
 	"github.com/memsidecar/memsidecar/internal/config"
-	"github.com/memsidecar/memsidecar/internal/endpoint"
+	"github.com/memsidecar/memsidecar/internal/listen"
 	"github.com/memsidecar/memsidecar/internal/server"
 )
 
 // entrance is who may call, and over what.
 type entrance struct {
 	tokens *access.Tokens // nil: everybody
-	tls    *endpoint.TLS  // nil: connections are not encrypted
+	tls    *listen.TLS    // nil: connections are not encrypted
 }
 
 // openEntrance reads the files of tokens and certificates. What is wrong with them names its key.
@@ -39,7 +39,7 @@ func openEntrance(cfg *config.Config, log *slog.Logger) (*entrance, error) {
 	}
 	if of := cfg.TLS; of.Enabled() {
 		var err error
-		e.tls, err = endpoint.OpenTLS(endpoint.Files{Cert: of.CertFile, Key: of.KeyFile, ClientCA: of.ClientCAFile}, func(err error) {
+		e.tls, err = listen.OpenTLS(listen.Files{Cert: of.CertFile, Key: of.KeyFile, ClientCA: of.ClientCAFile}, func(err error) {
 			if err != nil {
 				log.Error("certificates cannot be read again: those from before are still in use", "file", of.CertFile, "error", err)
 				return
@@ -67,7 +67,7 @@ func (e *entrance) warn(cfg *config.Config, log *slog.Logger, addrs ...net.Addr)
 		log.Warn("everybody on this machine can read who has tokens: chmod 600 is better", "file", file)
 	}
 	for _, addr := range addrs {
-		if addr != nil && !endpoint.Local(addr.String()) && (e.tls == nil || e.tokens == nil && cfg.TLS.ClientCAFile == "") {
+		if addr != nil && !listen.Local(addr.String()) && (e.tls == nil || e.tokens == nil && cfg.TLS.ClientCAFile == "") {
 			log.Warn("listening outside of loopback without TLS or without authentication, as insecure says: whoever reaches this "+
 				"address, or sees what passes, can read and delete all memories", "address", addr.String())
 		}
@@ -103,13 +103,13 @@ func (e *entrance) reload() {
 	}
 }
 
-// listen listens where the configuration says.
-func listen(ctx context.Context, cfg *config.Config) (net.Listener, error) {
-	mode, err := endpoint.ParseMode(cfg.SocketMode)
+// openListener listens where the configuration says.
+func openListener(ctx context.Context, cfg *config.Config) (net.Listener, error) {
+	mode, err := listen.ParseMode(cfg.SocketMode)
 	if err != nil {
 		return nil, err
 	}
-	listener, err := endpoint.Listen(ctx, cfg.Listen, mode)
+	listener, err := listen.Listen(ctx, cfg.Listen, mode)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w; choose another address with --listen", cfg.Listen, err)
 	}

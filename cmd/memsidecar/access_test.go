@@ -20,8 +20,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/memsidecar/memsidecar/internal/access"
-	"github.com/memsidecar/memsidecar/internal/endpoint"
-	"github.com/memsidecar/memsidecar/internal/sidecartest"
+	"github.com/memsidecar/memsidecar/internal/listen"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -239,7 +239,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	ca := must(sidecartest.NewAuthority(dir, "ca"))(t)
 	mustDo(t, ca.Leaf("server", "memsidecar.test"))
 	r := serve(t, "tls.cert_file="+filepath.Join(dir, "server.pem"), "tls.key_file="+filepath.Join(dir, "server.key"))
-	pool := must(endpoint.Pool(filepath.Join(dir, "ca.pem")))(t)
+	pool := must(listen.Pool(filepath.Join(dir, "ca.pem")))(t)
 	serial := func() int64 {
 		dialer := &tls.Dialer{Config: &tls.Config{RootCAs: pool, ServerName: "memsidecar.test", NextProtos: []string{"h2"}}}
 		conn := must(dialer.DialContext(t.Context(), "tcp", r.addr))(t)

@@ -12,10 +12,10 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/memsidecar/memsidecar/internal/config"
-	"github.com/memsidecar/memsidecar/internal/endpoint"
 	"github.com/memsidecar/memsidecar/internal/gateway"
+	"github.com/memsidecar/memsidecar/internal/listen"
 	"github.com/memsidecar/memsidecar/internal/mcp"
-	"github.com/memsidecar/memsidecar/internal/ops"
+	"github.com/memsidecar/memsidecar/internal/observe/ops"
 	"github.com/memsidecar/memsidecar/internal/server"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 	"github.com/memsidecar/memsidecar/proto/memsidecar/v1/openapi"
@@ -51,11 +51,11 @@ func (s *Sidecar) startAPI(ctx context.Context, cfg config.Config, log *slog.Log
 }
 
 func (s *Sidecar) listenAPI(ctx context.Context, cfg *config.Config) (net.Listener, error) {
-	mode, err := endpoint.ParseMode(cfg.SocketMode)
+	mode, err := listen.ParseMode(cfg.SocketMode)
 	if err != nil {
 		return nil, err
 	}
-	listener, err := endpoint.Listen(ctx, cfg.API.Listen, mode)
+	listener, err := listen.Listen(ctx, cfg.API.Listen, mode)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +79,6 @@ func (s *Sidecar) apiHandler(cfg config.Config, conn *grpc.ClientConn) (http.Han
 			Options: mcp.Options{Version: version()}, User: cfg.API.MCPUser, MaxBytes: int64(cfg.MaxRequestBytes), Refuse: gateway.Refuse,
 		}))
 	}
-	_, socket := endpoint.SocketPath(cfg.API.Listen)
-	return gateway.Protect(calls, s.entrance.tokens == nil && !socket && endpoint.Local(cfg.API.Listen)), nil
+	_, socket := listen.SocketPath(cfg.API.Listen)
+	return gateway.Protect(calls, s.entrance.tokens == nil && !socket && listen.Local(cfg.API.Listen)), nil
 }

@@ -22,8 +22,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/memsidecar/memsidecar/internal/access"
-	"github.com/memsidecar/memsidecar/internal/endpoint"
-	"github.com/memsidecar/memsidecar/internal/sidecartest"
+	"github.com/memsidecar/memsidecar/internal/listen"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -280,7 +280,7 @@ func TestHTTPEncrypted(t *testing.T) {
 	mustDo(t, ca.Leaf("client", "memsidecar.test"))
 	file := func(name string) string { return filepath.Join(dir, name) }
 	r := serve(t, overHTTP, "tls.cert_file="+file("server.pem"), "tls.key_file="+file("server.key"), "tls.client_ca_file="+file("ca.pem"))
-	config := &tls.Config{RootCAs: must(endpoint.Pool(file("ca.pem")))(t), ServerName: "memsidecar.test"}
+	config := &tls.Config{RootCAs: must(listen.Pool(file("ca.pem")))(t), ServerName: "memsidecar.test"}
 	call := func(config *tls.Config, http2 bool) (string, error) {
 		transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: http2}
 		defer transport.CloseIdleConnections()

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/client"
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/cli"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -146,7 +146,7 @@ func TestBenchInterrupted(t *testing.T) {
 	code := Main{
 		Args: []string{"bench", "--addr", r.addr, "--users", "3", "--memories", "4", "--duration", "1h"}, Stdout: io.Discard, Stderr: begun,
 	}.Run(ctx)
-	if code != client.ExitInterrupted || !strings.Contains(errs.String(), "interrupted") {
+	if code != cli.ExitInterrupted || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("exit code %d:\n%s", code, errs.String())
 	}
 	for _, scope := range madeUp(t, errs.String()) {
@@ -172,16 +172,16 @@ func (w *trigger) Write(p []byte) (int, error) {
 
 func TestBenchRefuses(t *testing.T) {
 	remote := serve(t, "decision.provider=ollama", "decision.endpoint=http://192.0.2.1:1/v1", "decision.model=m")
-	if code, _, errs := remote.bench(t); code != client.ExitFailure || !strings.Contains(errs, "--allow-remote") || strings.Contains(errs, "creating") {
+	if code, _, errs := remote.bench(t); code != cli.ExitFailure || !strings.Contains(errs, "--allow-remote") || strings.Contains(errs, "creating") {
 		t.Errorf("with a remote model: exit code %d:\n%s", code, errs)
 	}
 	for flag, value := range map[string]string{"--users": "0", "--callers": "5000", "--memories": "20000", "--duration": "0s"} {
-		if code, _, errs := remote.bench(t, flag, value); code != client.ExitUsage || !strings.Contains(errs, flag+" "+value) {
+		if code, _, errs := remote.bench(t, flag, value); code != cli.ExitUsage || !strings.Contains(errs, flag+" "+value) {
 			t.Errorf("does not refuse %s: exit code %d:\n%s", flag, code, errs)
 		}
 	}
 	code, _, errs := runMain(t, "bench", "--addr", "127.0.0.1:1", "--duration", "50ms")
-	if code != client.ExitUnavailable || !strings.Contains(errs, "memsidecar serve") {
+	if code != cli.ExitUnavailable || !strings.Contains(errs, "memsidecar serve") {
 		t.Errorf("without a sidecar: exit code %d:\n%s", code, errs)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/client"
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/cli"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -55,7 +55,7 @@ func TestConfigCommand(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "memsidecar.yaml")
 	mustDo(t, os.WriteFile(file, []byte("retrieval:\n  top_k: 500\n  colour: red\nlisten: nowhere\n"), 0o600))
 	code, out, errs := runMain(t, "config", "check", "-c", file, "--set", "queue.workers=0", "--set", "log.level=loud")
-	if code != client.ExitUsage || out != "" {
+	if code != cli.ExitUsage || out != "" {
 		t.Errorf("with wrong keys: exit code %d, %q", code, out)
 	}
 	for _, key := range []string{"retrieval.top_k", "retrieval.colour", "listen", "queue.workers", "log.level", file} {
@@ -63,7 +63,7 @@ func TestConfigCommand(t *testing.T) {
 			t.Errorf("does not name %s:\n%s", key, errs)
 		}
 	}
-	if code, _, again := runMain(t, "serve", "-c", file, "--set", "queue.workers=0", "--set", "log.level=loud"); code != client.ExitUsage || again != errs {
+	if code, _, again := runMain(t, "serve", "-c", file, "--set", "queue.workers=0", "--set", "log.level=loud"); code != cli.ExitUsage || again != errs {
 		t.Errorf("serve: exit code %d:\n%s", code, again)
 	}
 	if code, out, errs := runMain(t, "config", "check"); code != 0 || !strings.Contains(out, "valid") || errs != "" {
@@ -88,7 +88,7 @@ func TestConfigCommand(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{{"--colour"}, {"serve", "--colour"}, {"paint"}, {"config"}, {"replay"}, {"--set", "x"}, {"config", "check", "--set", "no.such.key=1"}} {
-		if code, _, errs := runMain(t, args...); code != client.ExitUsage || !strings.HasPrefix(errs, "memsidecar: ") {
+		if code, _, errs := runMain(t, args...); code != cli.ExitUsage || !strings.HasPrefix(errs, "memsidecar: ") {
 			t.Errorf("%q: exit code %d, %q", args, code, errs)
 		}
 	}
@@ -187,9 +187,9 @@ func TestReplayMistakes(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "messages.jsonl")
 		mustDo(t, os.WriteFile(path, []byte(test.text), 0o600))
-		want := client.ExitUsage
+		want := cli.ExitUsage
 		if name == "refused" {
-			want = client.ExitFailure
+			want = cli.ExitFailure
 		}
 		if code, out, errs := runMain(t, "replay", path, "--addr", r.addr); code != want || !strings.Contains(errs, test.says) {
 			t.Errorf("%s: exit code %d, %q %q, want %q", name, code, out, errs, test.says)
@@ -202,10 +202,10 @@ func TestReplayMistakes(t *testing.T) {
 	}
 	path := replayFile(t, map[string]string{"user": "u", "role": "user", "content": "hi"})
 	r.stop()
-	if code, _, errs := runMain(t, "replay", path, "--addr", r.addr); code != client.ExitUnavailable || !strings.Contains(errs, r.addr) || !strings.Contains(errs, "memsidecar serve") {
+	if code, _, errs := runMain(t, "replay", path, "--addr", r.addr); code != cli.ExitUnavailable || !strings.Contains(errs, r.addr) || !strings.Contains(errs, "memsidecar serve") {
 		t.Errorf("without a sidecar: exit code %d, %q", code, errs)
 	}
-	if code, _, errs := runMain(t, "replay", "/no/such/file"); code != client.ExitUsage || !strings.Contains(errs, "/no/such/file") {
+	if code, _, errs := runMain(t, "replay", "/no/such/file"); code != cli.ExitUsage || !strings.Contains(errs, "/no/such/file") {
 		t.Errorf("without a file: exit code %d, %q", code, errs)
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/config"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/recall"
+	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
 )
@@ -25,7 +25,7 @@ func startConversations(p *parts) *conversations {
 		Vectors: cfg.History.Vectors, ChunkSize: cfg.Embedding.ChunkSize,
 		Enabled:    func(namespace string) bool { return policy(namespace).Enabled },
 		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.log,
-		Pulse: p.counts.Loop(loopMessages),
+		Heartbeat: p.counts.Loop(loopMessages),
 	})}
 	parts := session.Parts{
 		Store: p.sessions, Settings: p.settings, Considerer: p.considerer, Traces: p.traces,
@@ -45,7 +45,7 @@ func startConversations(p *parts) *conversations {
 		ClaimMaxRunes: cfg.Session.ClaimMaxChars,
 		Labels:        cfg.Session.Labels, Wordings: cfg.Session.Wordings, Workers: cfg.Queue.Workers,
 		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.log,
-		GiveWay: p.way.Pause, Pulse: p.counts.Loop(loopSessions), Fallback: p.counts.Extracted,
+		Heartbeat: p.counts.Loop(loopSessions), Fallback: p.counts.Extracted,
 		Unavailable: p.models.unavailable(partSummary),
 	})
 	c.worker.Start()

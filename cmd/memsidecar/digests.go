@@ -7,13 +7,13 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/digest"
 	digestmodel "github.com/memsidecar/memsidecar/internal/digest/model"
+	"github.com/memsidecar/memsidecar/internal/digest/notebook"
 	digestrules "github.com/memsidecar/memsidecar/internal/digest/rules"
+	"github.com/memsidecar/memsidecar/internal/lang/topics"
 	"github.com/memsidecar/memsidecar/internal/llm"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/notebook"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
-	"github.com/memsidecar/memsidecar/internal/topics"
 )
 
 // settleDigest chooses who finds what digests tell: the model that the configuration names, else the one that summarises,
@@ -104,7 +104,7 @@ func newDigests(p *parts) *digests {
 		Enabled: cfg.Digest.Enabled, Every: cfg.Digest.Interval, MaxTokens: cfg.Digest.MaxTokens, Location: p.location,
 		Templates: cfg.Digest.Templates, Workers: cfg.Queue.Workers,
 		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.log,
-		Pulse: p.counts.Loop(loopDigests), Unavailable: p.models.unavailable(p.models.partsOfDigests()...),
+		Heartbeat: p.counts.Loop(loopDigests), Unavailable: p.models.unavailable(p.models.partsOfDigests()...),
 	})
 	if d.files != nil {
 		d.files.Digests = d.keeper

@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"log/slog"
 
-	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/client"
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/cli"
 	"github.com/memsidecar/memsidecar/internal/config"
-	"github.com/memsidecar/memsidecar/internal/seal"
+	"github.com/memsidecar/memsidecar/internal/secret/seal"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
@@ -63,7 +63,7 @@ Examples:
 }
 
 // Run makes a key.
-func (k keyCreate) Run(p *client.Program) error {
+func (k keyCreate) Run(p *cli.Program) error {
 	switch err := seal.CreateKeyFile(k.File); {
 	case errors.Is(err, fs.ErrExist):
 		return usageError{fmt.Errorf("%s exists already: a key that is lost cannot be made again, so choose another name", k.File)}

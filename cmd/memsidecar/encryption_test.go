@@ -13,7 +13,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/memsidecar/memsidecar/internal/seal"
+	"github.com/memsidecar/memsidecar/internal/secret/seal"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlite/sealed"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"

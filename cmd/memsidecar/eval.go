@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/client"
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/cli"
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/eval"
 	"github.com/memsidecar/memsidecar/internal/config"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -67,21 +67,21 @@ Examples:
 }
 
 // Run measures recall.
-func (e evalLocomo) Run(ctx context.Context, c *commands, p *client.Program) error {
+func (e evalLocomo) Run(ctx context.Context, c *commands, p *cli.Program) error {
 	return e.run(ctx, c, p, eval.KindLoCoMo, func(s *eval.Sidecar, misses eval.Misses) (eval.Report, error) {
 		return eval.LoCoMo(ctx, s, eval.LoCoMoOptions{File: e.File, Sources: e.Sources, Misses: misses})
 	})
 }
 
 // Run measures what is remembered.
-func (e evalGate) Run(ctx context.Context, c *commands, p *client.Program) error {
+func (e evalGate) Run(ctx context.Context, c *commands, p *cli.Program) error {
 	return e.run(ctx, c, p, eval.KindGate, func(s *eval.Sidecar, misses eval.Misses) (eval.Report, error) {
 		return eval.Gate(ctx, s, eval.GateOptions{Files: e.Files, Misses: misses})
 	})
 }
 
 // run measures a sidecar of its own and shows the report.
-func (o evalOutput) run(ctx context.Context, c *commands, p *client.Program, kind eval.Kind, measure func(*eval.Sidecar, eval.Misses) (eval.Report, error)) error {
+func (o evalOutput) run(ctx context.Context, c *commands, p *cli.Program, kind eval.Kind, measure func(*eval.Sidecar, eval.Misses) (eval.Report, error)) error {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (o evalOutput) run(ctx context.Context, c *commands, p *client.Program, kin
 		return err
 	}); err != nil {
 		if ctx.Err() != nil {
-			return &client.Error{Code: client.ExitInterrupted, Message: "interrupted before everything was measured"}
+			return &cli.Error{Code: cli.ExitInterrupted, Message: "interrupted before everything was measured"}
 		}
 		return inputMistake(err)
 	}
@@ -118,7 +118,7 @@ func inputMistake(err error) error {
 	return err
 }
 
-func (o evalOutput) show(p *client.Program, report, earlier eval.Report, misses eval.Misses) error {
+func (o evalOutput) show(p *cli.Program, report, earlier eval.Report, misses eval.Misses) error {
 	if o.Misses != "" {
 		if err := p.WriteFile(o.Misses, misses.WriteLines); err != nil {
 			return err
@@ -187,7 +187,7 @@ var evalFixed = map[string]string{
 }
 
 // withFreshSidecar starts a sidecar on a folder that is gone afterwards.
-func withFreshSidecar(ctx context.Context, c *commands, p *client.Program, do func(*eval.Sidecar) error) (err error) {
+func withFreshSidecar(ctx context.Context, c *commands, p *cli.Program, do func(*eval.Sidecar) error) (err error) {
 	if c.Listen != "" || c.DataDir != "" {
 		return usageError{errors.New("eval starts a sidecar of its own: leave --listen and --data-dir out")}
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/client"
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/cli"
 )
 
 const evalFiles = "testdata/eval/"
@@ -150,7 +150,7 @@ func TestEvalMistakes(t *testing.T) {
 		{[]string{"locomo", talks, "--set", "retrieval.colour=red"}, "retrieval.colour"},
 	} {
 		code, _, errs := runMain(t, append([]string{"eval"}, test.args...)...)
-		if code != client.ExitUsage || !strings.Contains(errs, test.says) {
+		if code != cli.ExitUsage || !strings.Contains(errs, test.says) {
 			t.Errorf("%v: exit code %d, %s", test.args, code, errs)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/memsidecar/memsidecar/internal/logs/logstest"
-	"github.com/memsidecar/memsidecar/internal/sidecartest"
+	"github.com/memsidecar/memsidecar/internal/observe/logs/logstest"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -176,4 +176,21 @@ func methodNames(service *grpc.ServiceDesc) []string {
 		names = append(names, s.StreamName)
 	}
 	return names
+}
+
+func allMemories(ctx context.Context, t *testing.T, client memsidecarv1.MemoryServiceClient, scope *memsidecarv1.Scope) []*memsidecarv1.Memory {
+	t.Helper()
+	var all []*memsidecarv1.Memory
+	request := &memsidecarv1.ListMemoriesRequest{Scope: scope, PageSize: 1000}
+	for {
+		resp, err := client.ListMemories(ctx, request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, resp.GetMemories()...)
+		request.PageToken = resp.GetNextPageToken()
+		if request.GetPageToken() == "" {
+			return all
+		}
+	}
 }

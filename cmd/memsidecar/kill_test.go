@@ -15,7 +15,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/memsidecar/memsidecar/internal/sidecartest"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -194,21 +194,4 @@ func TestKilledWhileAcknowledging(t *testing.T) {
 		}
 	}
 	t.Logf("%d dialogues sent, %d acknowledged, %d memories after %d kills", len(l.sent), len(l.acked), len(found), rounds)
-}
-
-func allMemories(ctx context.Context, t *testing.T, client memsidecarv1.MemoryServiceClient, scope *memsidecarv1.Scope) []*memsidecarv1.Memory {
-	t.Helper()
-	var all []*memsidecarv1.Memory
-	request := &memsidecarv1.ListMemoriesRequest{Scope: scope, PageSize: 1000}
-	for {
-		resp, err := client.ListMemories(ctx, request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, resp.GetMemories()...)
-		request.PageToken = resp.GetNextPageToken()
-		if request.GetPageToken() == "" {
-			return all
-		}
-	}
 }

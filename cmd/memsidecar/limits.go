@@ -1,8 +1,8 @@
 package main
 
 import (
-	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/usage/budget"
 )
 
 // tokenLimits says how many tokens a day each namespace and its users may take: what is configured for all, changed by the

@@ -17,7 +17,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/client"
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/cli"
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/completion"
 	"github.com/memsidecar/memsidecar/internal/config"
 )
@@ -53,7 +53,7 @@ type commands struct {
 
 	Serve serveCommand `cmd:"" default:"1" group:"run" help:"Run the sidecar (the default)."`
 	Demo  demoCommand  `cmd:"" group:"run" help:"Start a sidecar on a temporary folder, play a short dialogue, and show what it remembers."`
-	client.Commands
+	cli.Commands
 	Token         tokenCommands      `cmd:"" group:"tend" help:"Make, list and revoke the tokens with which bots call."`
 	Backup        backupCommand      `cmd:"" group:"tend" help:"Copy the database into a file, also while the sidecar runs."`
 	Restore       restoreCommand     `cmd:"" group:"tend" help:"Put a backup into the data folder of a stopped sidecar."`
@@ -105,18 +105,18 @@ func (m Main) Run(ctx context.Context) int {
 }
 
 func (m *Main) options(ctx context.Context, c *commands, exit *int) []kong.Option {
-	program := &client.Program{
+	program := &cli.Program{
 		Stdin: m.Stdin, Stdout: m.Stdout, Stderr: m.Stderr, Version: version(),
 		Getenv: func(name string) string { return getenv(m.Environ, name) },
-		Sidecar: func() (client.Sidecar, error) {
+		Sidecar: func() (cli.Sidecar, error) {
 			sources := *c
 			// A client has no data folder, and needs no home folder for it; and it opens nothing to anybody.
 			sources.DataDir, sources.Insecure = cmp.Or(c.DataDir, "."), true
 			loaded, err := m.load(&sources)
 			if err != nil {
-				return client.Sidecar{}, err
+				return cli.Sidecar{}, err
 			}
-			return client.Sidecar{Listen: loaded.Config.Listen, CertFile: loaded.Config.TLS.CertFile}, nil
+			return cli.Sidecar{Listen: loaded.Config.Listen, CertFile: loaded.Config.TLS.CertFile}, nil
 		},
 	}
 	return append(program.Options(),
@@ -168,9 +168,9 @@ func (m Main) fail(err error) int {
 	var usage usageError
 	var wrong *config.InvalidError
 	if errors.As(err, &usage) || errors.As(err, &wrong) {
-		return client.ExitUsage
+		return cli.ExitUsage
 	}
-	return client.ExitCode(err)
+	return cli.ExitCode(err)
 }
 
 // load reads the configuration from everything that was given.

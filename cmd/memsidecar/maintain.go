@@ -12,7 +12,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/client"
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/cli"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
@@ -161,7 +161,7 @@ func (k checkCommand) Run(ctx context.Context, m *Main, c *commands) error {
 		return err
 	}
 	if !r.Sound() {
-		return &client.Error{Code: client.ExitFailure, Message: file + " is damaged"}
+		return &cli.Error{Code: cli.ExitFailure, Message: file + " is damaged"}
 	}
 	return nil
 }
@@ -220,7 +220,7 @@ func (m *Main) tell(asJSON bool, answer any, format string, args ...any) error {
 // workBar shows how far something long is, on a terminal.
 type workBar struct{ *progressbar.ProgressBar }
 
-func (m *Main) bar(what string) workBar { return workBar{client.Progress(m.Stderr, -1, what)} }
+func (m *Main) bar(what string) workBar { return workBar{cli.Progress(m.Stderr, -1, what)} }
 
 func (b workBar) show(what string, done, total int64) {
 	b.Describe(what)
@@ -232,28 +232,28 @@ func (b workBar) end() { _ = b.Finish() }
 
 // maintenance gives an error its exit code and says what to do.
 func maintenance(ctx context.Context, err error) error {
-	code, advice := client.ExitFailure, ""
+	code, advice := cli.ExitFailure, ""
 	switch {
 	case ctx.Err() != nil:
-		return &client.Error{Code: client.ExitInterrupted, Message: "interrupted; nothing was changed that the next sidecar cannot go on with"}
+		return &cli.Error{Code: cli.ExitInterrupted, Message: "interrupted; nothing was changed that the next sidecar cannot go on with"}
 	case errors.Is(err, sqlite.ErrLocked):
-		return &client.Error{Code: client.ExitUnavailable, Message: "a sidecar uses this data folder: stop it first, or name another folder with --data-dir"}
+		return &cli.Error{Code: cli.ExitUnavailable, Message: "a sidecar uses this data folder: stop it first, or name another folder with --data-dir"}
 	case errors.Is(err, sqlite.ErrInUse):
-		code = client.ExitUnavailable
+		code = cli.ExitUnavailable
 	case errors.Is(err, sqlite.ErrExists):
-		code, advice = client.ExitUsage, "choose another name, or --replace it"
+		code, advice = cli.ExitUsage, "choose another name, or --replace it"
 	case errors.Is(err, sqlite.ErrOccupied):
-		code, advice = client.ExitUsage, "with --replace it is kept aside"
+		code, advice = cli.ExitUsage, "with --replace it is kept aside"
 	case errors.Is(err, sqlite.ErrNoDatabase):
-		code, advice = client.ExitNotFound, "name the folder of the sidecar with --data-dir"
+		code, advice = cli.ExitNotFound, "name the folder of the sidecar with --data-dir"
 	case errors.Is(err, fs.ErrNotExist):
-		code = client.ExitNotFound
+		code = cli.ExitNotFound
 	case errors.Is(err, sqlite.ErrForeign), errors.Is(err, sqlite.ErrNotWhole), errors.Is(err, sqlite.ErrNewer),
 		errors.Is(err, sqlite.ErrSealed), errors.Is(err, sqlite.ErrUnsealed), errors.Is(err, sqlite.ErrKey), errors.Is(err, sqlite.ErrSame):
-		code = client.ExitUsage
+		code = cli.ExitUsage
 	}
 	if advice != "" {
-		return &client.Error{Code: code, Message: err.Error() + "; " + advice}
+		return &cli.Error{Code: code, Message: err.Error() + "; " + advice}
 	}
-	return &client.Error{Code: code, Message: err.Error()}
+	return &cli.Error{Code: code, Message: err.Error()}
 }

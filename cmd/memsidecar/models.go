@@ -13,8 +13,8 @@ import (
 
 	oteltrace "go.opentelemetry.io/otel/trace"
 
+	"github.com/memsidecar/memsidecar/internal/background"
 	"github.com/memsidecar/memsidecar/internal/breaker"
-	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/config"
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/decide/model"
@@ -23,19 +23,19 @@ import (
 	digestmodel "github.com/memsidecar/memsidecar/internal/digest/model"
 	"github.com/memsidecar/memsidecar/internal/embed"
 	embedlocal "github.com/memsidecar/memsidecar/internal/embed/local"
+	"github.com/memsidecar/memsidecar/internal/lang/redact"
 	"github.com/memsidecar/memsidecar/internal/llm"
-	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/metrics"
+	"github.com/memsidecar/memsidecar/internal/observe/metrics"
+	"github.com/memsidecar/memsidecar/internal/observe/span"
 	"github.com/memsidecar/memsidecar/internal/provider"
-	"github.com/memsidecar/memsidecar/internal/redact"
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
 	summarymodel "github.com/memsidecar/memsidecar/internal/session/summary/model"
-	"github.com/memsidecar/memsidecar/internal/span"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/usage"
+	"github.com/memsidecar/memsidecar/internal/usage/budget"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
@@ -64,7 +64,6 @@ type models struct {
 	redactor *redact.Redactor // nil: nothing is taken out
 	log      *slog.Logger
 	rules    *rules.Rules
-	step     decide.Step // of computing in the background
 	records  *sqlite.Models
 	vectors  vectorstore.Backfill
 	calls    *usage.Recorder
@@ -73,7 +72,7 @@ type models struct {
 	tracer   oteltrace.Tracer
 	breakers map[string]*breaker.Breaker
 	// recovered rings when a model's breaker has closed, and when the models are chosen: what was postponed is due then.
-	recovered loop.Bell
+	recovered background.Notifier
 	// incomplete is called when memories lack vectors of the embedder chosen.
 	incomplete func()
 
@@ -90,10 +89,10 @@ type models struct {
 
 func newModels(p *parts) (*models, error) {
 	m := &models{
-		cfg: p.cfg, environ: p.environ, redactor: p.redactor, log: p.log, rules: p.rules, step: p.way.Step, records: p.records, vectors: p.store, calls: p.calls,
+		cfg: p.cfg, environ: p.environ, redactor: p.redactor, log: p.log, rules: p.rules, records: p.records, vectors: p.store, calls: p.calls,
 		budget: p.meter, counts: p.counts, tracer: span.Tracer(p.tracing),
 		breakers: map[string]*breaker.Breaker{}, chosen: map[string]server.Component{},
-		deciding: decide.NewSwitch(), recovered: loop.NewBell(),
+		deciding: decide.NewSwitch(), recovered: background.NewNotifier(),
 	}
 	for _, part := range []string{partEmbedding, partDecision, partSummary, partReconcile, partDigest} {
 		m.breakers[part] = breaker.New(breaker.Config{
@@ -256,8 +255,8 @@ func (m *models) settleDeciding(ctx context.Context) error {
 		return fmt.Errorf("summary: %w", err)
 	}
 	explicit := model.ExplicitBy(m.rules, m.rules)
-	var d decide.Decider = m.inSteps()
-	var s decide.Summarizer = m.inSteps()
+	var d decide.Decider = m.rules
+	var s decide.Summarizer = m.rules
 	if decider != nil {
 		if d, err = model.NewDecider(decider, options(m.cfg.Decision, explicit)); err != nil {
 			return err
@@ -285,9 +284,6 @@ func (m *models) settleDeciding(ctx context.Context) error {
 	m.deciding.Use(d, s, reconciler)
 	return nil
 }
-
-// inSteps are the rules, which give way while they consider.
-func (m *models) inSteps() decide.Rules { return decide.RulesInSteps(m.rules, m.step) }
 
 // settleText chooses the text model of a part; nil are the rules. same puts the same model together for another part.
 func (m *models) settleText(ctx context.Context, part string, c config.Model) (text llm.Model, same func(part string) (llm.Model, error), err error) {

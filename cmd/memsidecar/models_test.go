@@ -9,9 +9,9 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/client"
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/cli"
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
-	"github.com/memsidecar/memsidecar/internal/sidecartest"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -383,7 +383,7 @@ func TestWrongModels(t *testing.T) {
 			args = append(args, "--set", setting)
 		}
 		code := Main{Args: append(args, "--data-dir", t.TempDir(), "serve"), Stdout: out, Stderr: out}.Run(t.Context())
-		if code != client.ExitUsage {
+		if code != cli.ExitUsage {
 			t.Errorf("%q: ended with %d", c.set, code)
 		}
 		for _, want := range c.want {

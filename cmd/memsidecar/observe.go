@@ -15,11 +15,11 @@ import (
 	"github.com/memsidecar/memsidecar/internal/access"
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/config"
-	"github.com/memsidecar/memsidecar/internal/metrics"
-	"github.com/memsidecar/memsidecar/internal/ops"
+	"github.com/memsidecar/memsidecar/internal/observe/metrics"
+	"github.com/memsidecar/memsidecar/internal/observe/ops"
+	"github.com/memsidecar/memsidecar/internal/observe/telemetry"
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
-	"github.com/memsidecar/memsidecar/internal/telemetry"
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
 )
 

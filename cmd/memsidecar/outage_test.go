@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
-	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/client"
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/cli"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -156,7 +156,7 @@ func TestSecondSidecar(t *testing.T) {
 		"both":   {r.addr, r.dir, "cannot listen on " + r.addr},
 	} {
 		code, out, errs := runMain(t, "serve", "--listen", test.listen, "--data-dir", test.dir)
-		if code != client.ExitFailure || !strings.Contains(errs, test.says) || out != "" {
+		if code != cli.ExitFailure || !strings.Contains(errs, test.says) || out != "" {
 			t.Errorf("%s: exit code %d, said %q and %q", name, code, out, errs)
 		}
 	}

@@ -44,7 +44,7 @@ func (p *parts) storageStatus() breaker.Status {
 // changed is notified of each change of a model's breaker.
 func (m *models) changed(status breaker.Status) {
 	if status.State == breaker.Closed {
-		m.recovered.Ring()
+		m.recovered.Notify()
 	}
 }
 

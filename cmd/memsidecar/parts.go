@@ -5,35 +5,33 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"runtime"
 	"time"
 
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"github.com/memsidecar/memsidecar/internal/audit"
+	"github.com/memsidecar/memsidecar/internal/background"
 	"github.com/memsidecar/memsidecar/internal/breaker"
-	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/config"
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/decide/reconcile"
 	"github.com/memsidecar/memsidecar/internal/decide/rules"
 	"github.com/memsidecar/memsidecar/internal/embed"
-	"github.com/memsidecar/memsidecar/internal/giveway"
-	"github.com/memsidecar/memsidecar/internal/loop"
-	"github.com/memsidecar/memsidecar/internal/memories"
-	"github.com/memsidecar/memsidecar/internal/metrics"
-	"github.com/memsidecar/memsidecar/internal/ops"
+	"github.com/memsidecar/memsidecar/internal/lang/redact"
+	"github.com/memsidecar/memsidecar/internal/lang/topics"
+	"github.com/memsidecar/memsidecar/internal/lists"
+	"github.com/memsidecar/memsidecar/internal/manage"
+	"github.com/memsidecar/memsidecar/internal/manage/audit"
+	"github.com/memsidecar/memsidecar/internal/manage/retention"
+	"github.com/memsidecar/memsidecar/internal/observe/metrics"
+	"github.com/memsidecar/memsidecar/internal/observe/ops"
 	"github.com/memsidecar/memsidecar/internal/queue"
-	"github.com/memsidecar/memsidecar/internal/redact"
-	"github.com/memsidecar/memsidecar/internal/results"
-	"github.com/memsidecar/memsidecar/internal/retention"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
-	"github.com/memsidecar/memsidecar/internal/topics"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/usage"
-	"github.com/memsidecar/memsidecar/internal/vectorize"
+	"github.com/memsidecar/memsidecar/internal/usage/budget"
+	"github.com/memsidecar/memsidecar/internal/vectorstore/backfill"
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
 )
 
@@ -47,12 +45,11 @@ type parts struct {
 	location *time.Location
 	redactor *redact.Redactor // nil: nothing is taken out
 
-	way     *giveway.Way // of Retrieve before considerations
 	tracing oteltrace.TracerProvider
 	counts  *metrics.Metrics
 
 	storage  *sqlite.Storage
-	changed  loop.Bell // how storage is
+	changed  background.Notifier // how storage is
 	quotas   *sqlite.Quotas
 	store    *storelocal.Store
 	jobs     *sqlite.Queue
@@ -66,7 +63,7 @@ type parts struct {
 	calls      *usage.Recorder
 	meter      *budget.Meter
 	models     *models
-	vectorizer *vectorize.Vectorizer
+	vectorizer *backfill.Vectorizer
 
 	traces     *trace.Recorder
 	echoes     *decide.Echoes
@@ -74,7 +71,7 @@ type parts struct {
 	considerer *decide.Considerer
 	curve      retention.Curve
 	sweeper    *retention.Sweeper
-	numbered   *results.Keeper
+	numbered   *lists.Keeper
 }
 
 // startTelling is for what tells operators how it goes.
@@ -84,7 +81,6 @@ func (p *parts) startTelling(ctx context.Context) error {
 		return err
 	}
 	p.onStop(stop)
-	p.way = giveway.New(runtime.GOMAXPROCS(0))
 	p.tracing, p.counts = tracing, metrics.New(version(), p.cfg.LLM.Prices)
 	return nil
 }
@@ -93,7 +89,7 @@ func (p *parts) startTelling(ctx context.Context) error {
 func (p *parts) openStorage(ctx context.Context) (err error) {
 	p.storage, err = sqlite.Open(ctx, sqlite.Options{
 		Dir: p.cfg.DataDir, Log: p.log, Key: encryptionKey(p.cfg.Encryption), OnCommit: p.counts.Committed,
-		OnChange: func(breaker.Status) { p.changed.Ring() }, OnUnreadable: p.counts.Unreadable,
+		OnChange: func(breaker.Status) { p.changed.Notify() }, OnUnreadable: p.counts.Unreadable,
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.cfg.DataDir, err)
@@ -129,9 +125,9 @@ func (p *parts) startModels(context.Context) (err error) {
 	if p.models, err = newModels(p); err != nil {
 		return err
 	}
-	p.vectorizer = vectorize.New(&p.models.embedder, p.store, vectorize.Options{
+	p.vectorizer = backfill.New(&p.models.embedder, p.store, backfill.Options{
 		ChunkSize: p.cfg.Embedding.ChunkSize, BackoffMin: p.cfg.Queue.BackoffMin, BackoffMax: p.cfg.Queue.BackoffMax, Log: p.log,
-		Pulse: p.counts.Loop(loopVectors),
+		Heartbeat: p.counts.Loop(loopVectors),
 	})
 	p.models.incomplete = p.vectorizer.Wake
 	p.vectorizer.Start()
@@ -143,7 +139,7 @@ func (p *parts) startModels(context.Context) (err error) {
 func (p *parts) startReading(context.Context) error {
 	cfg := &p.cfg
 	p.traces = trace.NewRecorder(sqlite.NewTraces(p.storage), trace.Options{
-		Retention: cfg.Trace.Retention, MaxRecords: cfg.Trace.MaxRecords, Redact: p.redactor, Log: p.log, Pulse: p.counts.Loop(loopTraces),
+		Retention: cfg.Trace.Retention, MaxRecords: cfg.Trace.MaxRecords, Redact: p.redactor, Log: p.log, Heartbeat: p.counts.Loop(loopTraces),
 	})
 	p.onStop(func(context.Context) { p.traces.Close() })
 	p.retriever = retrieve.New(retrieve.Parts{
@@ -152,7 +148,7 @@ func (p *parts) startReading(context.Context) error {
 	}, retrieve.Options{
 		Budget: cfg.Retrieval.Budget, VectorWeight: cfg.Retrieval.VectorWeight, NeighborWeight: cfg.Retrieval.NeighborWeight,
 		RecencyHalfLife: cfg.Retrieval.RecencyHalfLife, Prompts: cfg.Retrieval.Prompts, Labels: cfg.Session.Labels, Location: p.location, Log: p.log,
-		Began: p.way.Call, Answered: p.counts.Retrieved,
+		Answered: p.counts.Retrieved,
 	})
 	p.onStop(func(context.Context) { p.retriever.Close() })
 	return nil
@@ -165,8 +161,8 @@ func (p *parts) startWriting(context.Context) error {
 	p.days = newDigests(p)
 	p.considerer = decide.NewConsiderer(decide.Parts{
 		Queue: p.jobs, Sessions: p.sessions, Memories: p.store, Settings: p.settings, Vectors: p.vectorizer,
-		Decider: p.models.deciding.Decider(), Summarizer: p.models.deciding.Summarizer(), Rules: p.models.inSteps(), Traces: p.traces,
-		Digests: p.days.keeper, Reconciler: p.models.deciding.Reconciler(), ReconcileRules: p.models.comparing(), Echoes: p.echoes,
+		Decider: p.models.deciding.Decider(), Summarizer: p.models.deciding.Summarizer(), Rules: p.models.rules, Traces: p.traces,
+		Digests: p.days.keeper, Reconciler: p.models.deciding.Reconciler(), ReconcileRules: reconcile.New(), Echoes: p.echoes,
 		Redactor: p.redactor,
 	}, decide.Options{
 		MaxPending: cfg.Queue.MaxPendingPerUser, MaxPendingNamespace: cfg.Queue.MaxPendingPerNamespace,
@@ -176,7 +172,7 @@ func (p *parts) startWriting(context.Context) error {
 			Workers: cfg.Queue.Workers, MaxAge: cfg.Queue.MaxAge,
 			BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax,
 			Retention: cfg.Queue.Retention, FailedRetention: cfg.Queue.FailedRetention, Log: p.log,
-			Pulse: p.counts.Loop(loopConsiderations), Ended: p.counts.Considered, GiveWay: p.way.Pause,
+			Heartbeat: p.counts.Loop(loopConsiderations), Ended: p.counts.Considered,
 			Unavailable: p.models.unavailable(partsOfConsidering()...),
 		},
 	})
@@ -205,9 +201,9 @@ func (p *parts) startTidying(context.Context) error {
 	})
 	p.sweeper.Start()
 	p.onStop(func(context.Context) { p.sweeper.Stop() })
-	p.numbered = results.NewKeeper(p.lists, results.Options{
+	p.numbered = lists.NewKeeper(p.lists, lists.Options{
 		MaxItems: cfg.Results.MaxItems, MaxAge: cfg.Results.MaxAge, ListTTL: cfg.Results.ListTTL, Log: p.log,
-		Pulse: p.counts.Loop(loopResults),
+		Heartbeat: p.counts.Loop(loopResults),
 	})
 	p.numbered.Start()
 	p.onStop(func(context.Context) { p.numbered.Stop() })
@@ -223,7 +219,7 @@ func (p *parts) makeServer(context.Context) error {
 		Traces: p.traces, Results: p.numbered,
 		Tokens: p.entrance.authenticator(), Limiter: limiter(cfg),
 		PageKey: func(ctx context.Context) ([]byte, error) { return sqlite.NewKeys(p.storage).Get(ctx, "page_tokens") },
-		Keeper: memories.NewKeeper(memories.Parts{
+		Keeper: manage.NewKeeper(manage.Parts{
 			Store: p.store, Backfill: p.store, Vectors: p.vectorizer, Considerations: p.considerer, Queue: p.jobs, Sessions: p.sessions,
 			Settings: p.settings, Traces: p.traces, Tokens: p.meter, Results: p.lists,
 			Purger: p.storage, Digests: p.days.store, DigestJobs: p.days.keeper, DigestFiles: p.days.forgetFiles, Rewrite: p.days.rewriteFiles,
@@ -291,14 +287,14 @@ func (p *parts) serve(ctx context.Context, listener net.Listener) error {
 
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	p.onStop(func(context.Context) { stopWatching() })
-	again := loop.NewBell()
+	again := background.NewNotifier()
 	go p.watchStorage(watching, func() {
 		p.considerer.Wake()
 		p.vectorizer.Wake()
 		p.talks.wake()
 		p.days.keeper.Wake()
 		p.sweeper.Wake()
-		again.Ring()
+		again.Notify()
 	})
 	settling := make(chan struct{})
 	p.onStop(func(context.Context) {
@@ -307,9 +303,9 @@ func (p *parts) serve(ctx context.Context, listener net.Listener) error {
 	})
 	go func() {
 		defer close(settling)
-		p.models.settleEventually(watching, unsettled, again, p.models.recovered.Ring)
+		p.models.settleEventually(watching, unsettled, again, p.models.recovered.Notify)
 	}()
-	go loop.Run(watching, p.models.recovered, func() (again time.Time) {
+	go background.Run(watching, p.models.recovered, func() (again time.Time) {
 		p.considerer.Resume()
 		p.vectorizer.Resume()
 		p.talks.resume()
@@ -322,7 +318,7 @@ func (p *parts) serve(ctx context.Context, listener net.Listener) error {
 // watchStorage tells health checks how storage is, and those that wait for it when it is back. The breaker's own callback
 // must not wait, so it only rings.
 func (p *parts) watchStorage(ctx context.Context, back func()) {
-	loop.Run(ctx, p.changed, func() (again time.Time) {
+	background.Run(ctx, p.changed, func() (again time.Time) {
 		readable := p.storageProblem() == ""
 		writable := readable && p.writeProblem() == ""
 		p.server.SetStorageServing(readable, writable)

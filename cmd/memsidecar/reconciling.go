@@ -30,10 +30,5 @@ func (m *models) settleReconcile(summary func(part string) (llm.Model, error)) (
 		m.settled(partReconcile, text.Name(), "auto: as summary", as.Remote)
 		return reconcilemodel.New(text, options(m.cfg.Summary, nil).Generation), nil
 	}
-	return m.comparing(), nil
-}
-
-// comparing is reconciling by rules, which gives way as well.
-func (m *models) comparing() decide.Reconciler {
-	return decide.ReconcilerInSteps(reconcile.New(), m.step)
+	return reconcile.New(), nil
 }

@@ -6,9 +6,9 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/config"
 	"github.com/memsidecar/memsidecar/internal/digest"
-	"github.com/memsidecar/memsidecar/internal/redact"
+	"github.com/memsidecar/memsidecar/internal/lang/redact"
+	"github.com/memsidecar/memsidecar/internal/lang/topics"
 	"github.com/memsidecar/memsidecar/internal/session"
-	"github.com/memsidecar/memsidecar/internal/topics"
 )
 
 // The decorators that take secrets out of what summaries, digests and topics are made of. The nil Redactor changes nothing.

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
-	"github.com/memsidecar/memsidecar/internal/sidecartest"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 

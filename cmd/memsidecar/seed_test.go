@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/leftover"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
-	"github.com/memsidecar/memsidecar/internal/sidecartest"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/testkit/leftover"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 

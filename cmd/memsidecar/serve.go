@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/config"
-	"github.com/memsidecar/memsidecar/internal/logs"
+	"github.com/memsidecar/memsidecar/internal/observe/logs"
 )
 
 type serveCommand struct{}

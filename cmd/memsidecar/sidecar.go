@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/background"
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/config"
 	"github.com/memsidecar/memsidecar/internal/inflight"
-	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/server"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -40,7 +40,7 @@ type Sidecar struct {
 
 // Start opens the storage, starts the workers and answers calls until Stop. The environment is where providers' keys are.
 func Start(ctx context.Context, cfg config.Config, environ []string, log *slog.Logger) (*Sidecar, error) {
-	return startListening(ctx, cfg, environ, listen, log)
+	return startListening(ctx, cfg, environ, openListener, log)
 }
 
 // startListening listens as it is told.
@@ -53,7 +53,7 @@ func startListening(ctx context.Context, cfg config.Config, environ []string, li
 			s.Stop(ctx)
 		}
 	}()
-	p := &parts{Sidecar: s, cfg: cfg, environ: environ, log: log, redactor: cfg.Redact.Redactor(), changed: loop.NewBell()}
+	p := &parts{Sidecar: s, cfg: cfg, environ: environ, log: log, redactor: cfg.Redact.Redactor(), changed: background.NewNotifier()}
 	if p.location, err = time.LoadLocation(cfg.TimeZone); err != nil {
 		return nil, err
 	}

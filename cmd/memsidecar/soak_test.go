@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/load"
-	"github.com/memsidecar/memsidecar/internal/sidecartest"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 

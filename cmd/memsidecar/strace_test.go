@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/memsidecar/memsidecar/internal/sidecartest"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
 // needsStrace skips the test where programs cannot be traced. .ci/run installs strace and says whether it works.

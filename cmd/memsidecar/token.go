@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/client"
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/cli"
 	"github.com/memsidecar/memsidecar/internal/access"
 )
 
@@ -60,7 +60,7 @@ Examples:
 }
 
 // Run makes a token.
-func (t tokenCreate) Run(m *Main, c *commands, p *client.Program) error {
+func (t tokenCreate) Run(m *Main, c *commands, p *cli.Program) error {
 	now := time.Now().Truncate(time.Second).UTC()
 	expires, err := parseExpiry(t.Expires, now)
 	if err != nil {
@@ -117,7 +117,7 @@ type tokenList struct {
 }
 
 // Run lists the tokens.
-func (t tokenList) Run(m *Main, c *commands, p *client.Program) error {
+func (t tokenList) Run(m *Main, c *commands, p *cli.Program) error {
 	path, err := t.path(m, c)
 	if err != nil {
 		return err
@@ -148,14 +148,14 @@ type tokenRevoke struct {
 }
 
 // Run revokes a token.
-func (t tokenRevoke) Run(m *Main, c *commands, p *client.Program) error {
+func (t tokenRevoke) Run(m *Main, c *commands, p *cli.Program) error {
 	path, err := t.path(m, c)
 	if err != nil {
 		return err
 	}
 	switch err := access.Remove(path, t.ID); {
 	case errors.Is(err, access.ErrNoToken):
-		return &client.Error{Code: client.ExitNotFound, Message: err.Error()}
+		return &cli.Error{Code: cli.ExitNotFound, Message: err.Error()}
 	case err != nil:
 		return usageError{err}
 	}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/client"
-	"github.com/memsidecar/memsidecar/internal/sidecartest"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/client"
-	"github.com/memsidecar/memsidecar/internal/sidecartest"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
 // TestRemembers: what people say of themselves, in Chinese and English, is known after the bot was started again, to them and where

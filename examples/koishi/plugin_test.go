@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/memsidecar/memsidecar/internal/sidecartest"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
 func TestMain(m *testing.M) {

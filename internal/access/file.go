@@ -13,7 +13,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/memsidecar/memsidecar/internal/reload"
+	"github.com/memsidecar/memsidecar/internal/listen/reload"
 )
 
 const (

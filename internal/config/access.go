@@ -3,7 +3,7 @@ package config
 import (
 	"strings"
 
-	"github.com/memsidecar/memsidecar/internal/endpoint"
+	"github.com/memsidecar/memsidecar/internal/listen"
 )
 
 // TLS are the files of an encrypted connection. They are read again when they change.
@@ -37,8 +37,8 @@ type Limits struct {
 
 // validateAccess checks where the sidecar listens and who may call.
 func (c *Config) validateAccess(check func(key, problem, fix string)) {
-	check("listen", endpoint.Problem(c.Listen), "use host:port, such as 127.0.0.1:7420, or unix: with an absolute path")
-	if _, err := endpoint.ParseMode(c.SocketMode); err != nil {
+	check("listen", listen.Problem(c.Listen), "use host:port, such as 127.0.0.1:7420, or unix: with an absolute path")
+	if _, err := listen.ParseMode(c.SocketMode); err != nil {
 		check("socket_mode", "is no file mode", `use three octal digits, such as "0660" or "0600"`)
 	}
 	for _, file := range []struct{ key, path string }{
@@ -67,7 +67,7 @@ func (c *Config) validateAccess(check func(key, problem, fix string)) {
 // exposure says whether memories would be open to whoever reaches the address, or "", and what to do. Clients' certificates
 // are as good as tokens for that: who has none gets no connection.
 func (c *Config) exposure(address string) (problem, fix string) {
-	if c.Insecure || endpoint.Problem(address) != "" || endpoint.Local(address) || c.protection() == "" {
+	if c.Insecure || listen.Problem(address) != "" || listen.Local(address) || c.protection() == "" {
 		return "", ""
 	}
 	return "is reached from outside of this machine, where everybody could read and delete all memories",

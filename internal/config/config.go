@@ -14,9 +14,9 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/decide/rules"
 	"github.com/memsidecar/memsidecar/internal/digest"
+	"github.com/memsidecar/memsidecar/internal/lang/redact"
+	"github.com/memsidecar/memsidecar/internal/manage/retention"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/redact"
-	"github.com/memsidecar/memsidecar/internal/retention"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/secret"
 	"github.com/memsidecar/memsidecar/internal/session"

@@ -3,8 +3,8 @@ package config
 import (
 	"strings"
 
-	"github.com/memsidecar/memsidecar/internal/seal"
 	"github.com/memsidecar/memsidecar/internal/secret"
+	"github.com/memsidecar/memsidecar/internal/secret/seal"
 )
 
 // Encryption is how the database is encrypted.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/manage/retention"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/retention"
 )
 
 // TestMemories: half-lives are set one by one, and a kind that does not exist is no typing error without consequence.

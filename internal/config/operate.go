@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/url"
 
-	"github.com/memsidecar/memsidecar/internal/endpoint"
+	"github.com/memsidecar/memsidecar/internal/listen"
 )
 
 func (h HTTP) validate(check func(key, problem, fix string)) {
@@ -14,11 +14,11 @@ func (h HTTP) validate(check func(key, problem, fix string)) {
 		}
 		return
 	}
-	if problem := endpoint.NetworkProblem(h.Listen); problem != "" {
+	if problem := listen.NetworkProblem(h.Listen); problem != "" {
 		check("http.listen", problem, "use host:port, such as 127.0.0.1:7421")
 		return
 	}
-	switch remote := !endpoint.Local(h.Listen); {
+	switch remote := !listen.Local(h.Listen); {
 	case remote && h.Pprof:
 		check("http.pprof", fmt.Sprintf("is on, and http.listen, %s, is outside of loopback", h.Listen), "listen on 127.0.0.1, or switch it off")
 	case remote && !h.AllowRemote:

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/digest"
+	"github.com/memsidecar/memsidecar/internal/lang/redact"
+	"github.com/memsidecar/memsidecar/internal/manage/retention"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/redact"
-	"github.com/memsidecar/memsidecar/internal/retention"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/session"
 )

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/span"
+	"github.com/memsidecar/memsidecar/internal/observe/span"
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
 

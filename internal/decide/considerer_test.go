@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/decide/reconcile"
-	"github.com/memsidecar/memsidecar/internal/memories"
+	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/trace"
+	"github.com/memsidecar/memsidecar/internal/usage/budget"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
 )
@@ -127,7 +127,7 @@ type system struct {
 	store    *storelocal.Store
 	queue    *sqlite.Queue
 	settings *sqlite.Settings
-	keeper   *memories.Keeper
+	keeper   *manage.Keeper
 	traces   *trace.Recorder
 }
 
@@ -148,7 +148,7 @@ func newSystem(t *testing.T, j *judge) *system {
 		Workers: 4, MaxAge: time.Hour, BackoffMin: time.Millisecond, BackoffMax: time.Millisecond, Log: log,
 	}})
 	meter := budget.NewMeter(sqlite.NewTokens(storage), budget.Options{Limits: func(string) budget.Limits { return budget.Limits{} }, Log: log})
-	s.keeper = memories.NewKeeper(memories.Parts{
+	s.keeper = manage.NewKeeper(manage.Parts{
 		Store: s.store, Backfill: s.store, Vectors: noVectors{}, Considerations: s.Considerer, Queue: s.queue, Settings: s.settings, Traces: traces, Purger: storage,
 		Sessions: sqlite.NewSessions(storage), Tokens: meter, Results: sqlite.NewResults(storage),
 		Digests: sqlite.NewDigests(storage), DigestJobs: s.Considerer, DigestFiles: func(memory.User) (int, error) { return 0, nil },
@@ -224,7 +224,7 @@ func TestForgottenInFlight(t *testing.T) {
 			s.consider(t, request(0, "alice")) // waits behind it
 			<-deciding
 			forgotten := make(chan error, 1)
-			var receipt memories.Receipt
+			var receipt manage.Receipt
 			go func() {
 				var err error
 				receipt, err = s.keeper.Forget(context.Background(), user("alice"))

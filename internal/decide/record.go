@@ -9,8 +9,8 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/observe/span"
 	"github.com/memsidecar/memsidecar/internal/queue"
-	"github.com/memsidecar/memsidecar/internal/span"
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
 

@@ -3,9 +3,9 @@ package decide
 import (
 	"slices"
 
+	"github.com/memsidecar/memsidecar/internal/lang/redact"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
-	"github.com/memsidecar/memsidecar/internal/redact"
 )
 
 // withoutBare leaves out statements of which only a marker is left, whoever made them: they tell nothing.

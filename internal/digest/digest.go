@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/lang/similar"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/similar"
 )
 
 // Category is what a finding is.

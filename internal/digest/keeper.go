@@ -7,12 +7,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/background"
 	"github.com/memsidecar/memsidecar/internal/decide"
-	"github.com/memsidecar/memsidecar/internal/loop"
+	"github.com/memsidecar/memsidecar/internal/lang/topics"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/pulse"
 	"github.com/memsidecar/memsidecar/internal/retry"
-	"github.com/memsidecar/memsidecar/internal/topics"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
@@ -69,8 +68,8 @@ type Options struct {
 	Log                    *slog.Logger
 	// Unavailable says whether the model is that digests need. Optional.
 	Unavailable retry.Unavailable
-	// Pulse is told how looking for what is due ended when nothing was, and how each user's digest did. Optional.
-	Pulse pulse.Func
+	// Heartbeat is told how looking for what is due ended when nothing was, and how each user's digest did. Optional.
+	Heartbeat background.Heartbeat
 }
 
 // Keeper makes digests, in the background and when asked.
@@ -78,10 +77,10 @@ type Keeper struct {
 	Parts
 	options Options
 
-	bell   loop.Bell
-	ctx    context.Context
-	cancel context.CancelFunc
-	loop   sync.WaitGroup
+	notifier background.Notifier
+	ctx      context.Context
+	cancel   context.CancelFunc
+	loop     sync.WaitGroup
 
 	failures retry.Counts[memory.User]
 
@@ -111,7 +110,7 @@ const lookEvery = time.Hour
 func NewKeeper(parts Parts, options Options) *Keeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Keeper{
-		Parts: parts, options: options, bell: loop.NewBell(), ctx: ctx, cancel: cancel,
+		Parts: parts, options: options, notifier: background.NewNotifier(), ctx: ctx, cancel: cancel,
 		busy: map[memory.User]*turn{}, resume: true,
 		failures: retry.Counts[memory.User]{Pauses: retry.Pauses{Min: options.BackoffMin, Max: options.BackoffMax}},
 	}
@@ -136,7 +135,7 @@ func (k *Keeper) Stop() {
 }
 
 // Wake looks for what is due now.
-func (k *Keeper) Wake() { k.bell.Ring() }
+func (k *Keeper) Wake() { k.notifier.Notify() }
 
 // Resume makes what is postponed due now: a model recovered.
 func (k *Keeper) Resume() {
@@ -172,7 +171,7 @@ func (k *Keeper) makeDue(now time.Time) error {
 
 // run makes what is due until it is stopped.
 func (k *Keeper) run() {
-	loop.Run(k.ctx, k.bell, func() time.Time {
+	background.Run(k.ctx, k.notifier, func() time.Time {
 		next := k.round()
 		return time.Now().Add(max(leastPause, time.Until(next)))
 	})
@@ -193,7 +192,7 @@ func (k *Keeper) round() time.Time {
 	}
 	if err != nil {
 		if k.ctx.Err() == nil {
-			k.options.Pulse.Beat(err)
+			k.options.Heartbeat.Beat(err)
 		}
 		if k.ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) {
 			k.options.Log.Error("the storage of digests failed", "error", err)
@@ -208,7 +207,7 @@ func (k *Keeper) round() time.Time {
 	if len(due) > 0 { // what was put off is due at another time
 		return time.Now()
 	}
-	k.options.Pulse.Beat(nil)
+	k.options.Heartbeat.Beat(nil)
 	if latest := time.Now().Add(lookEvery); next.IsZero() || next.After(latest) {
 		return latest
 	}
@@ -222,9 +221,9 @@ func (k *Keeper) attempt(user memory.User) {
 	case k.ctx.Err() != nil:
 	case err == nil:
 		k.failures.Done(user)
-		k.options.Pulse.Beat(nil)
+		k.options.Heartbeat.Beat(nil)
 	default:
-		k.options.Pulse.Beat(err)
+		k.options.Heartbeat.Beat(err)
 		pause := k.failures.Failed(user, err)
 		if !errors.Is(err, memory.ErrUnavailable) && !errors.Is(err, context.Canceled) {
 			k.options.Log.Log(k.ctx, memory.PutOffLevel(err), "a digest is put off", "namespace", user.Namespace, "error", err, "for", pause)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 	"github.com/memsidecar/memsidecar/internal/llm"
 	"github.com/memsidecar/memsidecar/internal/llm/answer"
 	"github.com/memsidecar/memsidecar/internal/memory"

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/topics"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/topics"
 )
 
 // Viewer is whose digests are read, and what of them may be seen.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/decide/echo"
+	"github.com/memsidecar/memsidecar/internal/lang/similar"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/similar"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"github.com/memsidecar/memsidecar/internal/span"
+	"github.com/memsidecar/memsidecar/internal/observe/span"
 )
 
 // WithSpan makes a span of every call. It belongs inside of WithObserver, which counts what the call costs.

@@ -6,7 +6,7 @@ import (
 
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"github.com/memsidecar/memsidecar/internal/span"
+	"github.com/memsidecar/memsidecar/internal/observe/span"
 )
 
 // WithSpan makes a span of every call, made for a part of the work.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/loop"
+	"github.com/memsidecar/memsidecar/internal/background"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -21,7 +21,7 @@ func (p *Pool) expireRegularly() {
 	if p.options.Retention <= 0 && p.options.FailedRetention <= 0 {
 		return
 	}
-	loop.Every(p.ctx, expireEvery, func() {
+	background.Every(p.ctx, expireEvery, func() {
 		if err := p.expire(p.ctx); err != nil && !errors.Is(err, memory.ErrUnavailable) && p.ctx.Err() == nil {
 			p.options.Log.Error("deleting old considerations", "error", err)
 		}

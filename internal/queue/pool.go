@@ -11,10 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/giveway"
-	"github.com/memsidecar/memsidecar/internal/loop"
+	"github.com/memsidecar/memsidecar/internal/background"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/pulse"
 	"github.com/memsidecar/memsidecar/internal/retry"
 )
 
@@ -35,10 +33,8 @@ type Options struct {
 	Log                        *slog.Logger
 	// Unavailable says whether something is unavailable that every job needs. Optional.
 	Unavailable retry.Unavailable
-	// Pulse is told of each look for jobs. Optional.
-	Pulse pulse.Func
-	// GiveWay waits for what comes before the background, between the steps of claiming and handling. Optional.
-	GiveWay giveway.Func
+	// Heartbeat is told of each look for jobs. Optional.
+	Heartbeat background.Heartbeat
 	// Ended is told of each attempt whose end is stored: the state that it left, and the time since the job was accepted.
 	// Optional; it must not block.
 	Ended func(state memory.State, after time.Duration)
@@ -60,12 +56,12 @@ type Pool struct {
 	handler Handler
 	options Options
 
-	bell   loop.Bell
-	slots  chan struct{} // a token for each job in the handler
-	cancel context.CancelFunc
-	ctx    context.Context
-	loop   sync.WaitGroup
-	jobs   sync.WaitGroup
+	notifier background.Notifier
+	slots    chan struct{} // a token for each job in the handler
+	cancel   context.CancelFunc
+	ctx      context.Context
+	loop     sync.WaitGroup
+	jobs     sync.WaitGroup
 
 	mu       sync.Mutex
 	running  map[int64]*runningJob
@@ -95,7 +91,7 @@ func NewPool(store Store, handler Handler, options Options) *Pool {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Pool{
 		store: store, handler: handler, options: options,
-		bell: loop.NewBell(), slots: make(chan struct{}, options.Workers), ctx: ctx, cancel: cancel,
+		notifier: background.NewNotifier(), slots: make(chan struct{}, options.Workers), ctx: ctx, cancel: cancel,
 		running: map[int64]*runningJob{}, watchers: map[watchKey][]chan struct{}{},
 		recover:  true, // what an earlier process left running
 		resume:   true, // and what it postponed
@@ -133,7 +129,7 @@ func (p *Pool) Stop(ctx context.Context) {
 }
 
 // Wake makes the pool look for jobs now: one was accepted, or storage is back.
-func (p *Pool) Wake() { p.bell.Ring() }
+func (p *Pool) Wake() { p.notifier.Notify() }
 
 // Resume makes what is postponed due now, and looks for jobs: what they need is available again.
 func (p *Pool) Resume() {
@@ -200,7 +196,7 @@ func holds(job *Job, user memory.User) bool {
 
 // run claims jobs whenever there is room for one, until it is stopped.
 func (p *Pool) run() {
-	loop.Run(p.ctx, p.bell, func() (again time.Time) {
+	background.Run(p.ctx, p.notifier, func() (again time.Time) {
 		if pause := p.claim(); pause >= 0 {
 			again = time.Now().Add(pause)
 		}
@@ -237,12 +233,11 @@ func (p *Pool) claim() time.Duration {
 	if allowed <= 0 {
 		return -1 // the end of a job wakes the pool
 	}
-	p.options.GiveWay.Wait(p.ctx)
 	jobs, next, err := p.store.Claim(p.ctx, time.Now(), allowed)
 	if err != nil {
 		return p.claimFailed("claiming jobs", err)
 	}
-	p.options.Pulse.Beat(nil)
+	p.options.Heartbeat.Beat(nil)
 	for _, job := range jobs {
 		p.start(job)
 	}
@@ -289,7 +284,7 @@ func (p *Pool) claimFailed(doing string, err error) time.Duration {
 	p.mu.Unlock()
 	p.logFailure(p.ctx, doing, err)
 	if p.ctx.Err() == nil {
-		p.options.Pulse.Beat(err)
+		p.options.Heartbeat.Beat(err)
 	}
 	return storagePoll
 }
@@ -348,10 +343,8 @@ func (p *Pool) attempt(ctx context.Context, job Job) (final bool, err error) {
 	case <-p.ctx.Done(): // stopping before the job has begun
 		return false, p.ctx.Err()
 	}
-	p.options.GiveWay.Wait(ctx)
 	state, outcome, err := p.handle(ctx, job)
 	<-p.slots
-	p.options.GiveWay.Wait(ctx)
 	if ctx.Err() != nil {
 		return false, ctx.Err() // barred or stopping: the job is taken up again
 	}

@@ -8,15 +8,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/leaks"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/testkit/leaks"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }
@@ -304,38 +303,4 @@ func TestPermanentFailure(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestGivesWay: a job waits for what comes first before it is claimed, before it is handled, and before its result is stored.
-func TestGivesWay(t *testing.T) {
-	bubble(t, func(b *bench) {
-		way := make(chan struct{})
-		b.options.GiveWay = func(ctx context.Context) {
-			select {
-			case <-way:
-			case <-ctx.Done():
-			}
-		}
-		var handled atomic.Bool
-		id := b.accept("ann")
-		pool := b.start(func(context.Context, queue.Job) (memory.State, memory.Outcome, error) {
-			handled.Store(true)
-			return remembered()
-		})
-		defer b.stop(pool)
-		for _, step := range []struct {
-			name    string
-			handled bool
-			state   memory.State
-		}{{"claiming", false, memory.StatePending}, {"handling", false, memory.StateRunning}, {"storing", true, memory.StateRunning}} {
-			synctest.Wait()
-			if got := handled.Load(); got != step.handled {
-				t.Fatalf("before %s: handled %t, want %t", step.name, got, step.handled)
-			}
-			b.is(id, "ann", step.state)
-			way <- struct{}{}
-		}
-		synctest.Wait()
-		b.is(id, "ann", memory.StateRemembered)
-	})
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/memsidecar/memsidecar/internal/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	texts "github.com/memsidecar/memsidecar/internal/prompt"
 )

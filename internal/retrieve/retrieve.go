@@ -12,10 +12,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/batch"
+	"github.com/memsidecar/memsidecar/internal/background"
 	"github.com/memsidecar/memsidecar/internal/embed"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/recall"
+	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -64,8 +64,6 @@ type Options struct {
 	Labels          map[string]string // what messages of agents and users are headed by in the prompt, by id
 	Location        *time.Location    // for dates in the prompt, for users who set no time zone
 	Log             *slog.Logger
-	// Began is told that a call begins, and ended that it is over. Optional; they must not block.
-	Began func() (ended func())
 	// Answered is told of each answer what was missing in it. Optional; it must not block.
 	Answered func(missing []Degradation)
 }
@@ -140,12 +138,12 @@ type Degradation struct {
 type Retriever struct {
 	Parts
 	options Options
-	uses    *batch.Writer[vectorstore.Use]
+	uses    *background.BatchWriter[vectorstore.Use]
 }
 
 // New returns a Retriever that works until Close.
 func New(parts Parts, options Options) *Retriever {
-	return &Retriever{Parts: parts, options: options, uses: batch.NewWriter(parts.Store.MarkUsed, batch.Options{
+	return &Retriever{Parts: parts, options: options, uses: background.NewBatchWriter(parts.Store.MarkUsed, background.BatchOptions{
 		Name: "use counts", Every: time.Second, Max: 10_000, Log: options.Log,
 	})}
 }
@@ -155,9 +153,6 @@ func (r *Retriever) Close() { r.uses.Close() }
 
 // Retrieve answers a query. It returns an error only when the caller gave up.
 func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
-	if r.options.Began != nil {
-		defer r.options.Began()()
-	}
 	ctx, recording := trace.Begin(ctx, q.Scope)
 	started := recording.At()
 	budget, cancel := context.WithTimeout(ctx, r.options.Budget)

@@ -9,7 +9,6 @@ import (
 	"math"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -330,42 +329,4 @@ func TestCut(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestBegan: who wants to know is told of each call while it is under way, also of one whose caller gives up.
-func TestBegan(t *testing.T) {
-	for name, gaveUp := range map[string]bool{"answered": false, "given up": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := &world{keyword: answer{after: late}}
-				r := w.retriever()
-				defer r.Close()
-				var underWay atomic.Int64
-				r.options.Began = func() (ended func()) {
-					underWay.Add(1)
-					return func() { underWay.Add(-1) }
-				}
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					if _, err := r.Retrieve(ctx, query()); (err != nil) != gaveUp {
-						t.Error(err)
-					}
-				}()
-				synctest.Wait()
-				if n := underWay.Load(); n != 1 {
-					t.Errorf("%d are said to be under way, want 1", n)
-				}
-				if gaveUp {
-					cancel()
-				}
-				<-done
-				if n := underWay.Load(); n != 0 {
-					t.Errorf("afterwards %d are said to be under way", n)
-				}
-			})
-		})
-	}
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/embed"
-	"github.com/memsidecar/memsidecar/internal/recall"
+	"github.com/memsidecar/memsidecar/internal/observe/span"
+	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
 	"github.com/memsidecar/memsidecar/internal/session"
-	"github.com/memsidecar/memsidecar/internal/span"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
-	"github.com/memsidecar/memsidecar/internal/loop"
+	"github.com/memsidecar/memsidecar/internal/background"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -102,7 +102,7 @@ func (c *Counts[K]) Failing() (keys []K) {
 
 // Until repeats work until it succeeds, and reports false when ctx ended before. failed is called with each error. A ring of recovered ends
 // the pause.
-func Until(ctx context.Context, p Pauses, recovered loop.Bell, work func() error, failed func(error)) bool {
+func Until(ctx context.Context, p Pauses, recovered background.Notifier, work func() error, failed func(error)) bool {
 	pauses := p.backoff()
 	for {
 		err := work()

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/background"
 	"github.com/memsidecar/memsidecar/internal/breaker"
-	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/retry"
 )
@@ -33,12 +33,12 @@ var errLimit = &memory.TransientError{Err: errors.New("HTTP 429"), RetryAfter: 2
 // once when another call has closed it, and does not wait longer for having failed often.
 func TestWorkWaitsForTheBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		recovered := loop.NewBell()
+		recovered := background.NewNotifier()
 		b := breaker.New(breaker.Config{
 			Name: "embedding", FailureThreshold: 5, OpenFor: 30 * time.Second, IsFailure: passes, Delay: delayOf, Log: slog.New(slog.DiscardHandler),
 			OnChange: func(s breaker.Status) {
 				if s.State == breaker.Closed {
-					recovered.Ring()
+					recovered.Notify()
 				}
 			},
 		})

@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/memsidecar/memsidecar/internal/audit"
+	"github.com/memsidecar/memsidecar/internal/manage/audit"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )

@@ -7,8 +7,8 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/digest"
+	"github.com/memsidecar/memsidecar/internal/digest/notebook"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/notebook"
 	"github.com/memsidecar/memsidecar/internal/session"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )

@@ -15,9 +15,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/memsidecar/memsidecar/internal/logs/logstest"
-	"github.com/memsidecar/memsidecar/internal/memories"
+	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/observe/logs/logstest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -37,7 +37,7 @@ func newClient(t *testing.T, parts Parts) (memsidecarv1.MemoryServiceClient, *lo
 	t.Helper()
 	log := &logstest.Log{}
 	if parts.Keeper == nil {
-		parts.Keeper = memories.NewKeeper(memories.Parts{})
+		parts.Keeper = manage.NewKeeper(manage.Parts{})
 	}
 	if parts.StorageProblem == nil {
 		parts.StorageProblem = func() string { return "" }

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/memsidecar/memsidecar/internal/memories"
+	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -150,7 +150,7 @@ func gate(method string, problem func() string) error {
 }
 
 // userUnary notes the calls that may store something of a user, so that none does after the user was forgotten.
-func userUnary(keeper *memories.Keeper) grpc.UnaryServerInterceptor {
+func userUnary(keeper *manage.Keeper) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 		user := userOf(req)
 		if user.ID == "" || storesNothingLater(info.FullMethod) {
@@ -168,7 +168,7 @@ func userUnary(keeper *memories.Keeper) grpc.UnaryServerInterceptor {
 	}
 }
 
-func userStream(keeper *memories.Keeper) grpc.StreamServerInterceptor {
+func userStream(keeper *manage.Keeper) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		if !info.IsClientStream { // it tells what is stored
 			return handler(srv, stream)
@@ -189,8 +189,8 @@ type userServerStream struct {
 	grpc.ServerStream
 	ctx    context.Context //nolint:containedctx // that of the stream
 	cancel context.CancelCauseFunc
-	keeper *memories.Keeper
-	call   *memories.Call // nil until it is known whose
+	keeper *manage.Keeper
+	call   *manage.Call // nil until it is known whose
 }
 
 // Context implements grpc.ServerStream.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/memories"
+	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -16,7 +16,7 @@ import (
 func (s *memoryService) CreateMemory(ctx context.Context, r *memsidecarv1.CreateMemoryRequest) (*memsidecarv1.CreateMemoryResponse, error) {
 	var v memory.Violations
 	scope := scopeOf(r.GetScope(), true, &v)
-	d := memories.Draft{
+	d := manage.Draft{
 		Text: s.options.writtenText(r.GetMemory().GetText(), &v), Kind: toKind(r.GetMemory().GetKind(), "memory.kind", &v),
 		Importance: importance(r.GetMemory()), ObservedAt: toTime(r.GetMemory().GetObserveTime(), "memory.observe_time", &v),
 		ForceNew: r.GetForceNew(),
@@ -28,7 +28,7 @@ func (s *memoryService) CreateMemory(ctx context.Context, r *memsidecarv1.Create
 	}
 	hash, err := payloadHash(struct {
 		Scope memory.Scope
-		Draft memories.Draft
+		Draft manage.Draft
 	}{scope, d})
 	if err != nil {
 		return nil, err
@@ -119,8 +119,8 @@ func (s *memoryService) UpdateMemory(ctx context.Context, r *memsidecarv1.Update
 		v.Add("memory.id", "is required")
 	}
 	v.Check("memory.id", memory.IDProblem(p.GetId()))
-	var edit memories.Edit
-	d := memories.Draft{Text: "unchanged", Kind: defaultKind} // what is not changed is not checked
+	var edit manage.Edit
+	d := manage.Draft{Text: "unchanged", Kind: defaultKind} // what is not changed is not checked
 	for _, field := range maskedFields(r.GetUpdateMask(), p, []string{"text", "kind", "importance"}, "memory", &v) {
 		switch field {
 		case "text":

@@ -9,9 +9,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/memsidecar/memsidecar/internal/lists"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/prompt"
-	"github.com/memsidecar/memsidecar/internal/results"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -26,16 +26,16 @@ type resultService struct {
 func (s *resultService) PutResults(ctx context.Context, r *memsidecarv1.PutResultsRequest) (*memsidecarv1.PutResultsResponse, error) {
 	var v memory.Violations
 	scope, view := s.view(r.GetScope(), r.GetRegistryKind(), r.GetList(), &v)
-	put := results.Put{View: view, Items: toItems(r.GetItems(), false, &v)}
+	put := lists.Put{View: view, Items: toItems(r.GetItems(), false, &v)}
 	switch r.GetMode() {
 	case memsidecarv1.PutMode_PUT_MODE_UNSPECIFIED, memsidecarv1.PutMode_PUT_MODE_MANUAL:
-		put.Mode = results.Manual
+		put.Mode = lists.Manual
 		put.Place = s.place(scope, &v)
 		if len(put.Items) == 0 {
 			v.Add("items", "is required: a list that is shown has at least one")
 		}
 	case memsidecarv1.PutMode_PUT_MODE_SCHEDULED:
-		put.Mode = results.Scheduled
+		put.Mode = lists.Scheduled
 	default:
 		v.Add("mode", "is %d, which is not a known mode", r.GetMode())
 	}
@@ -55,7 +55,7 @@ func (s *resultService) PutResults(ctx context.Context, r *memsidecarv1.PutResul
 			resp.NewCount++
 		}
 	}
-	prompts := results.PromptsFor(spoken, results.Titles(done.Items))
+	prompts := lists.PromptsFor(spoken, lists.Titles(done.Items))
 	resp.PromptLine = prompts.Rule()
 	if done.Shown {
 		resp.PromptLine = prompts.List(view.List, len(done.Items))
@@ -69,15 +69,15 @@ func (s *resultService) SelectResult(ctx context.Context, r *memsidecarv1.Select
 	place := s.place(scopeOf(r.GetScope(), false, &v), &v)
 	v.Check("list", memory.IDProblem(r.GetList()))
 	spoken := languageOf(r.GetLanguage(), &v)
-	var selected func() (results.Choice, bool, error)
+	var selected func() (lists.Choice, bool, error)
 	switch said := r.GetSelector().(type) {
 	case *memsidecarv1.SelectResultRequest_Ordinal:
-		selected = func() (results.Choice, bool, error) {
-			c, err := s.Results.Select(ctx, *place, r.GetList(), results.Ordinal(max(0, said.Ordinal))) // only words count from the end
+		selected = func() (lists.Choice, bool, error) {
+			c, err := s.Results.Select(ctx, *place, r.GetList(), lists.Ordinal(max(0, said.Ordinal))) // only words count from the end
 			return c, true, err
 		}
 	case *memsidecarv1.SelectResultRequest_Text:
-		selected = func() (results.Choice, bool, error) { return s.Results.SelectText(ctx, *place, r.GetList(), said.Text) }
+		selected = func() (lists.Choice, bool, error) { return s.Results.SelectText(ctx, *place, r.GetList(), said.Text) }
 	default:
 		v.Add("ordinal", "is required, or text: say which number")
 	}
@@ -96,7 +96,7 @@ func (s *resultService) SelectResult(ctx context.Context, r *memsidecarv1.Select
 	resp := &memsidecarv1.SelectResultResponse{
 		List: c.Shown.List, ItemCount: clamped(len(c.Shown.Items)), ShowTime: fromTime(c.Shown.ShownAt),
 		Kind: memsidecarv1.SelectionKind_SELECTION_KIND_NONE, Selected: fromNumbered(c.Items),
-		PromptLine: results.PromptsFor(spoken, results.Titles(c.Shown.Items)).Chosen(c.Items, len(c.Shown.Items)),
+		PromptLine: lists.PromptsFor(spoken, lists.Titles(c.Shown.Items)).Chosen(c.Items, len(c.Shown.Items)),
 	}
 	if len(c.Items) > 0 {
 		resp.Kind = memsidecarv1.SelectionKind_SELECTION_KIND_ITEMS
@@ -109,7 +109,7 @@ func (s *resultService) SelectResult(ctx context.Context, r *memsidecarv1.Select
 func (s *resultService) FilterUnseen(ctx context.Context, r *memsidecarv1.FilterUnseenRequest) (*memsidecarv1.FilterUnseenResponse, error) {
 	var v memory.Violations
 	_, view := s.view(r.GetScope(), r.GetRegistryKind(), r.GetList(), &v)
-	keys := toKeys(r.GetKeys(), "keys", results.MaxKeys, &v)
+	keys := toKeys(r.GetKeys(), "keys", lists.MaxKeys, &v)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (s *resultService) GetResultList(ctx context.Context, r *memsidecarv1.GetRe
 	}
 	return &memsidecarv1.GetResultListResponse{
 		ResultList: fromShown(&shown, s.Results.Expiry(&shown)),
-		PromptLine: results.PromptsFor(spoken, results.Titles(shown.Items)).List(shown.List, len(shown.Items)),
+		PromptLine: lists.PromptsFor(spoken, lists.Titles(shown.Items)).List(shown.List, len(shown.Items)),
 	}, nil
 }
 
@@ -164,10 +164,10 @@ func (s *resultService) DeleteResultList(ctx context.Context, r *memsidecarv1.De
 	var v memory.Violations
 	scope, view := s.view(r.GetScope(), r.GetRegistryKind(), r.GetList(), &v)
 	registry := &view
-	var place *results.Place
+	var place *lists.Place
 	switch r.GetPart() {
 	case memsidecarv1.ResultListPart_RESULT_LIST_PART_UNSPECIFIED:
-		if p, ok := results.PlaceOf(scope, s.options.audience(scope)); ok { // a namespace's alone is shown nowhere
+		if p, ok := lists.PlaceOf(scope, s.options.audience(scope)); ok { // a namespace's alone is shown nowhere
 			place = &p
 		}
 	case memsidecarv1.ResultListPart_RESULT_LIST_PART_REGISTRY:
@@ -190,9 +190,9 @@ func (s *resultService) DeleteResultList(ctx context.Context, r *memsidecarv1.De
 func (s *resultService) ImportResults(ctx context.Context, r *memsidecarv1.ImportResultsRequest) (*memsidecarv1.ImportResultsResponse, error) {
 	var v memory.Violations
 	scope, view := s.view(r.GetScope(), r.GetRegistryKind(), r.GetList(), &v)
-	put := results.Put{
-		View: view, Mode: results.Import, Items: toItems(r.GetItems(), true, &v),
-		ShownKeys: toKeys(r.GetShownKeys(), "shown_keys", results.MaxItems, &v),
+	put := lists.Put{
+		View: view, Mode: lists.Import, Items: toItems(r.GetItems(), true, &v),
+		ShownKeys: toKeys(r.GetShownKeys(), "shown_keys", lists.MaxItems, &v),
 		LastCheck: pastTime(toTime(r.GetLastCheckTime(), "last_check_time", &v), "last_check_time", &v),
 		ShownAt:   pastTime(toTime(r.GetShowTime(), "show_time", &v), "show_time", &v),
 	}
@@ -218,50 +218,50 @@ func (s *resultService) ImportResults(ctx context.Context, r *memsidecarv1.Impor
 }
 
 // view reads which registry is meant, as the scope sees it.
-func (s *resultService) view(p *memsidecarv1.Scope, kind memsidecarv1.ResultRegistryKind, list string, v *memory.Violations) (memory.Scope, results.View) {
+func (s *resultService) view(p *memsidecarv1.Scope, kind memsidecarv1.ResultRegistryKind, list string, v *memory.Violations) (memory.Scope, lists.View) {
 	scope := scopeOf(p, false, v)
 	known, ok := registryKinds.toDomain[kind]
 	if !ok {
-		known = results.Kind(kind.String()) // unknown, and refused by RegistryOf
+		known = lists.Kind(kind.String()) // unknown, and refused by RegistryOf
 	}
-	registry, wrong := results.RegistryOf(scope, known, list)
+	registry, wrong := lists.RegistryOf(scope, known, list)
 	*v = append(*v, wrong...)
-	return scope, results.View{Registry: registry, Audience: s.options.audience(scope)}
+	return scope, lists.View{Registry: registry, Audience: s.options.audience(scope)}
 }
 
 // place is where the scope shows its lists; never nil.
-func (s *resultService) place(scope memory.Scope, v *memory.Violations) *results.Place {
-	place, ok := results.PlaceOf(scope, s.options.audience(scope))
+func (s *resultService) place(scope memory.Scope, v *memory.Violations) *lists.Place {
+	place, ok := lists.PlaceOf(scope, s.options.audience(scope))
 	if !ok {
 		v.Add("scope", "names nobody to whom a list is shown: set session_id, channel_id or user_id")
 	}
 	return &place
 }
 
-var registryKinds = newNames(map[memsidecarv1.ResultRegistryKind]results.Kind{
+var registryKinds = newNames(map[memsidecarv1.ResultRegistryKind]lists.Kind{
 	memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_UNSPECIFIED: "",
-	memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_USER:        results.KindUser,
-	memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_CHANNEL:     results.KindChannel,
-	memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_NAMESPACE:   results.KindNamespace,
+	memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_USER:        lists.KindUser,
+	memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_CHANNEL:     lists.KindChannel,
+	memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_NAMESPACE:   lists.KindNamespace,
 })
 
 // toItems reads items; only of imports with what the sidecar otherwise knows itself.
-func toItems(list []*memsidecarv1.ResultItem, imported bool, v *memory.Violations) []results.Item {
-	if len(list) > results.MaxItems {
-		v.Add("items", "has %d items, more than %d: hand them over in parts", len(list), results.MaxItems)
+func toItems(list []*memsidecarv1.ResultItem, imported bool, v *memory.Violations) []lists.Item {
+	if len(list) > lists.MaxItems {
+		v.Add("items", "has %d items, more than %d: hand them over in parts", len(list), lists.MaxItems)
 		return nil
 	}
-	items := make([]results.Item, len(list))
+	items := make([]lists.Item, len(list))
 	total := 0
 	for i, p := range list {
 		at := fmt.Sprintf("items[%d]", i)
-		items[i] = results.Item{Key: p.GetKey(), Title: p.GetTitle(), Attributes: p.GetAttributesJson()}
+		items[i] = lists.Item{Key: p.GetKey(), Title: p.GetTitle(), Attributes: p.GetAttributesJson()}
 		if prompt.Line(p.GetTitle()) == "" { // nothing that a user could see
 			items[i].Title = ""
 		}
 		v.Check(at+".key", keyProblem(p.GetKey()))
-		if n := utf8.RuneCountInString(p.GetTitle()); n > results.MaxTitleRunes {
-			v.Add(at+".title", "is %d characters, more than %d", n, results.MaxTitleRunes)
+		if n := utf8.RuneCountInString(p.GetTitle()); n > lists.MaxTitleRunes {
+			v.Add(at+".title", "is %d characters, more than %d", n, lists.MaxTitleRunes)
 		}
 		v.Check(at+".attributes_json", attributesProblem(p.GetAttributesJson()))
 		total += len(p.GetKey()) + len(p.GetTitle()) + len(p.GetAttributesJson())
@@ -271,8 +271,8 @@ func toItems(list []*memsidecarv1.ResultItem, imported bool, v *memory.Violation
 		items[i].Notified = p.GetNotified()
 		items[i].FirstSeen = pastTime(toTime(p.GetFirstSeenTime(), at+".first_seen_time", v), at+".first_seen_time", v)
 	}
-	if total > results.MaxBytes {
-		v.Add("items", "are %d bytes together, more than %d: hand them over in parts", total, results.MaxBytes)
+	if total > lists.MaxBytes {
+		v.Add("items", "are %d bytes together, more than %d: hand them over in parts", total, lists.MaxBytes)
 	}
 	return items
 }
@@ -307,8 +307,8 @@ func keyProblem(key string) string {
 	switch {
 	case key == "":
 		return "is required: the item's real URL or id"
-	case len(key) > results.MaxKeyBytes:
-		return fmt.Sprintf("is %d bytes, more than %d", len(key), results.MaxKeyBytes)
+	case len(key) > lists.MaxKeyBytes:
+		return fmt.Sprintf("is %d bytes, more than %d", len(key), lists.MaxKeyBytes)
 	case strings.ContainsFunc(key, unicode.IsControl):
 		return "holds a control character"
 	}
@@ -319,8 +319,8 @@ func attributesProblem(attributes string) string {
 	if attributes == "" {
 		return ""
 	}
-	if len(attributes) > results.MaxAttributesBytes {
-		return fmt.Sprintf("is %d bytes, more than %d", len(attributes), results.MaxAttributesBytes)
+	if len(attributes) > lists.MaxAttributesBytes {
+		return fmt.Sprintf("is %d bytes, more than %d", len(attributes), lists.MaxAttributesBytes)
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(attributes), &object) != nil || object == nil {
@@ -329,13 +329,13 @@ func attributesProblem(attributes string) string {
 	return ""
 }
 
-func fromItem(i *results.Item) *memsidecarv1.ResultItem {
+func fromItem(i *lists.Item) *memsidecarv1.ResultItem {
 	return &memsidecarv1.ResultItem{
 		Key: i.Key, Title: i.Title, AttributesJson: i.Attributes, FirstSeenTime: fromTime(i.FirstSeen), Notified: i.Notified,
 	}
 }
 
-func fromNumbered(items []results.Numbered) []*memsidecarv1.NumberedResult {
+func fromNumbered(items []lists.Numbered) []*memsidecarv1.NumberedResult {
 	list := make([]*memsidecarv1.NumberedResult, len(items))
 	for i := range items {
 		n := &items[i]
@@ -344,7 +344,7 @@ func fromNumbered(items []results.Numbered) []*memsidecarv1.NumberedResult {
 	return list
 }
 
-func fromShown(s *results.Shown, expiry time.Time) *memsidecarv1.ShownResultList {
+func fromShown(s *lists.Shown, expiry time.Time) *memsidecarv1.ShownResultList {
 	return &memsidecarv1.ShownResultList{
 		List: s.List, RegistryKind: registryKinds.toProto[s.Kind], Items: fromNumbered(s.Items), ShowTime: fromTime(s.ShownAt),
 		ExpireTime: fromTime(expiry),
@@ -352,9 +352,9 @@ func fromShown(s *results.Shown, expiry time.Time) *memsidecarv1.ShownResultList
 }
 
 // exportedList is a list with where it was shown.
-func (p *Parts) exportedList(s *results.Shown) *memsidecarv1.ExportedResultList {
+func (p *Parts) exportedList(s *lists.Shown) *memsidecarv1.ExportedResultList {
 	scope := memory.Scope{Namespace: s.Place.Namespace, UserID: s.Place.Member, Channel: s.Place.Channel}
-	if s.Place.Kind == results.PlaceSession {
+	if s.Place.Kind == lists.PlaceSession {
 		scope.SessionID = s.Place.ID
 	}
 	return &memsidecarv1.ExportedResultList{ResultList: fromShown(s, p.Results.Expiry(s)), Scope: fromScope(scope)}

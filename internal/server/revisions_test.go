@@ -13,13 +13,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	embedlocal "github.com/memsidecar/memsidecar/internal/embed/local"
-	"github.com/memsidecar/memsidecar/internal/memories"
+	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/trace"
-	"github.com/memsidecar/memsidecar/internal/vectorize"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
+	"github.com/memsidecar/memsidecar/internal/vectorstore/backfill"
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -35,7 +35,7 @@ type remembering struct {
 	memsidecarv1.MemoryServiceClient
 	t       *testing.T
 	store   *storelocal.Store
-	vectors *vectorize.Vectorizer
+	vectors *backfill.Vectorizer
 }
 
 func startRemembering(t *testing.T) *remembering {
@@ -50,14 +50,14 @@ func startRemembering(t *testing.T) *remembering {
 		t.Fatal(err)
 	}
 	r := &remembering{t: t, store: storelocal.New(db, storelocal.Options{Fingerprint: embedder.Fingerprint().String(), IndexBudget: 1 << 20})}
-	r.vectors = vectorize.New(embedder, r.store, vectorize.Options{ChunkSize: 1000, Log: log})
+	r.vectors = backfill.New(embedder, r.store, backfill.Options{ChunkSize: 1000, Log: log})
 	retriever := retrieve.New(retrieve.Parts{
 		Store: r.store, Settings: settingsFunc(func() error { return nil }), Embedder: embedder, Traces: untraced{},
 		StorageProblem: func() string { return "" },
 	}, retrieve.Options{Budget: time.Minute, RecencyHalfLife: time.Hour, Prompts: retrieve.DefaultPrompts(), Location: time.UTC, Log: log})
 	r.MemoryServiceClient, _ = newClient(t, Parts{
 		Store: r.store, Retriever: retriever, PageKey: func(context.Context) ([]byte, error) { return make([]byte, 32), nil },
-		Keeper: memories.NewKeeper(memories.Parts{Store: r.store, Backfill: r.store, Vectors: r.vectors}),
+		Keeper: manage.NewKeeper(manage.Parts{Store: r.store, Backfill: r.store, Vectors: r.vectors}),
 	})
 	t.Cleanup(func() {
 		retriever.Close()

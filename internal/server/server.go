@@ -23,24 +23,24 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
-	"github.com/memsidecar/memsidecar/internal/audit"
-	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/digest"
+	"github.com/memsidecar/memsidecar/internal/digest/notebook"
 	"github.com/memsidecar/memsidecar/internal/inflight"
-	"github.com/memsidecar/memsidecar/internal/memories"
+	"github.com/memsidecar/memsidecar/internal/lang/redact"
+	"github.com/memsidecar/memsidecar/internal/lang/topics"
+	"github.com/memsidecar/memsidecar/internal/lists"
+	"github.com/memsidecar/memsidecar/internal/manage"
+	"github.com/memsidecar/memsidecar/internal/manage/audit"
+	"github.com/memsidecar/memsidecar/internal/manage/retention"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/notebook"
 	"github.com/memsidecar/memsidecar/internal/queue"
-	"github.com/memsidecar/memsidecar/internal/redact"
-	"github.com/memsidecar/memsidecar/internal/results"
-	"github.com/memsidecar/memsidecar/internal/retention"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/session"
-	"github.com/memsidecar/memsidecar/internal/topics"
 	"github.com/memsidecar/memsidecar/internal/usage"
-	"github.com/memsidecar/memsidecar/internal/vectorize"
+	"github.com/memsidecar/memsidecar/internal/usage/budget"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
+	"github.com/memsidecar/memsidecar/internal/vectorstore/backfill"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -61,7 +61,7 @@ type Settings interface {
 type Parts struct {
 	Retriever  *retrieve.Retriever
 	Considerer *decide.Considerer
-	Keeper     *memories.Keeper
+	Keeper     *manage.Keeper
 	Store      vectorstore.Store
 	Queue      queue.Store
 	Settings   Settings
@@ -70,7 +70,7 @@ type Parts struct {
 	Conversations *session.Keeper
 	Topics        *topics.Counter
 	Traces        Traces
-	Results       *results.Keeper
+	Results       *lists.Keeper
 	// Digests are those of the users' days.
 	Digests  *digest.Keeper
 	Notebook *notebook.Keeper
@@ -90,7 +90,7 @@ type Parts struct {
 	// Fingerprint is that of the embedder in use, "" until it is known.
 	Fingerprint func() string
 	// Vectorizing says how far the background embedding is.
-	Vectorizing func() vectorize.Progress
+	Vectorizing func() backfill.Progress
 	// Usage is what the calls of models since a day cost, the newest day first.
 	Usage func(ctx context.Context, namespace string, since time.Time) ([]usage.Sum, error)
 	// Prices is what models cost.
@@ -185,7 +185,7 @@ func New(parts Parts, options Options) *Server {
 		bytes = inflight.NewBytes(options.MaxRequestBytes)
 	}
 	through := &transport{
-		codec: newCodec(options.MaxRequestBytes), maxBytes: options.MaxRequestBytes, bytes: bytes, lists: semaphore.NewWeighted(lists),
+		codec: newCodec(options.MaxRequestBytes), maxBytes: options.MaxRequestBytes, bytes: bytes, lists: semaphore.NewWeighted(gatherers),
 		unary: chained(watchUnary(&options), mapUnary(options.Log), guard.unary(), gateUnary(parts.StorageProblem), userUnary(parts.Keeper), pages.unary(), callUnary()),
 	}
 	common := append(tracing(options.Tracing),

@@ -37,8 +37,8 @@ const (
 	unpackPart = 64 << 10
 	// streamCost is what a call holds that answers many messages: the page that it reads from storage.
 	streamCost = 2 << 20
-	// lists is how many calls may gather large answers at a time. The others wait.
-	lists = 4
+	// gatherers is how many calls may gather large answers at a time. The others wait.
+	gatherers = 4
 )
 
 // transport receives and sends messages, and counts the large ones.

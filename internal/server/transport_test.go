@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/memsidecar/memsidecar/internal/inflight"
-	"github.com/memsidecar/memsidecar/internal/logs/logstest"
-	"github.com/memsidecar/memsidecar/internal/memories"
+	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/observe/logs/logstest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -25,7 +25,7 @@ func boundedClient(t *testing.T, bytes *inflight.Bytes) memsidecarv1.MemoryServi
 	t.Helper()
 	s := New(Parts{
 		Settings: settingsFunc(func() error { return memory.ErrNotFound }), StorageProblem: func() string { return "" },
-		Keeper: memories.NewKeeper(memories.Parts{}),
+		Keeper: manage.NewKeeper(manage.Parts{}),
 	}, Options{MaxRequestBytes: 1 << 20, Bytes: bytes, Log: (&logstest.Log{}).Logger()})
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

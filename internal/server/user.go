@@ -11,14 +11,14 @@ import (
 	"golang.org/x/text/language"
 	"google.golang.org/grpc"
 
-	"github.com/memsidecar/memsidecar/internal/budget"
 	"github.com/memsidecar/memsidecar/internal/digest"
-	"github.com/memsidecar/memsidecar/internal/memories"
+	"github.com/memsidecar/memsidecar/internal/lists"
+	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
-	"github.com/memsidecar/memsidecar/internal/results"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/trace"
+	"github.com/memsidecar/memsidecar/internal/usage/budget"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -76,7 +76,7 @@ func (s *memoryService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grp
 	if err != nil {
 		return err
 	}
-	return s.Keeper.Export(stream.Context(), user, memories.Visitor{
+	return s.Keeper.Export(stream.Context(), user, manage.Visitor{
 		Settings: func(settings memory.Settings) error {
 			return stream.Send(&memsidecarv1.ExportUserResponse{
 				Record: &memsidecarv1.ExportUserResponse_Settings{Settings: fromSettings(settings)},
@@ -124,7 +124,7 @@ func (s *memoryService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grp
 				TokenCount: &memsidecarv1.ExportedTokenCount{Day: e.Day, Tokens: e.Tokens, RefusedCallCount: e.Refused},
 			}})
 		},
-		Registry: func(r results.Exported) error {
+		Registry: func(r lists.Exported) error {
 			return stream.Send(&memsidecarv1.ExportUserResponse{
 				Record: &memsidecarv1.ExportUserResponse_ResultRegistry{ResultRegistry: &memsidecarv1.ExportedResultRegistry{
 					List: r.List, Kind: registryKinds.toProto[r.Kind], ChannelId: r.Channel.ID,
@@ -132,10 +132,10 @@ func (s *memoryService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grp
 				}},
 			})
 		},
-		ResultItem: func(i results.Item) error {
+		ResultItem: func(i lists.Item) error {
 			return stream.Send(&memsidecarv1.ExportUserResponse{Record: &memsidecarv1.ExportUserResponse_ResultItem{ResultItem: fromItem(&i)}})
 		},
-		ResultList: func(l results.Shown) error {
+		ResultList: func(l lists.Shown) error {
 			return stream.Send(&memsidecarv1.ExportUserResponse{
 				Record: &memsidecarv1.ExportUserResponse_ResultList{ResultList: s.exportedList(&l)},
 			})

@@ -1,8 +1,8 @@
 package server
 
 import (
+	"github.com/memsidecar/memsidecar/internal/lang/redact"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/redact"
 )
 
 // writtenText is a memory's text as a caller wrote it, on one line, with markers in the place of secrets.

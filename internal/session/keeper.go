@@ -8,10 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/memsidecar/memsidecar/internal/giveway"
-	"github.com/memsidecar/memsidecar/internal/loop"
+	"github.com/memsidecar/memsidecar/internal/background"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/pulse"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/retry"
 	"github.com/memsidecar/memsidecar/internal/trace"
@@ -118,10 +116,8 @@ type Options struct {
 	Fallback func(reason string)
 	// Unavailable says whether the model is that summaries need. Optional.
 	Unavailable retry.Unavailable
-	// GiveWay waits for what comes before the background, before each session's work. Optional.
-	GiveWay giveway.Func
-	// Pulse is told how looking for what is due ended when nothing was, and how each session's work did. Optional.
-	Pulse pulse.Func
+	// Heartbeat is told how looking for what is due ended when nothing was, and how each session's work did. Optional.
+	Heartbeat background.Heartbeat
 }
 
 // Keeper keeps conversations: it appends to them, cuts windows from them, and in the background has them considered,
@@ -132,11 +128,11 @@ type Keeper struct {
 	guard   guard
 	claims  claims
 
-	bell   loop.Bell
-	ctx    context.Context
-	cancel context.CancelFunc
-	loop   sync.WaitGroup
-	tasks  sync.WaitGroup
+	notifier background.Notifier
+	ctx      context.Context
+	cancel   context.CancelFunc
+	loop     sync.WaitGroup
+	tasks    sync.WaitGroup
 
 	failures retry.Counts[task]
 
@@ -155,8 +151,8 @@ func NewKeeper(parts Parts, options Options) *Keeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Keeper{
 		Parts: parts, options: options, guard: newGuard(options.FailureMaxRunes, options.FailurePhrases),
-		claims: claims{maxRunes: options.ClaimMaxRunes},
-		bell:   loop.NewBell(), ctx: ctx, cancel: cancel,
+		claims:   claims{maxRunes: options.ClaimMaxRunes},
+		notifier: background.NewNotifier(), ctx: ctx, cancel: cancel,
 		running: map[task]context.CancelFunc{}, handled: map[task]time.Time{},
 		resume: true, failures: retry.Counts[task]{Pauses: retry.Pauses{Min: options.BackoffMin, Max: options.BackoffMax}},
 	}

@@ -9,7 +9,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/loop"
+	"github.com/memsidecar/memsidecar/internal/background"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/usage"
 )
@@ -68,13 +68,13 @@ func (k *Keeper) Wake() {
 }
 
 // signal has what is due looked for, unless storage was found down just now.
-func (k *Keeper) signal() { k.bell.Ring() }
+func (k *Keeper) signal() { k.notifier.Notify() }
 
 // run does what is due until it is stopped.
 func (k *Keeper) run() {
 	var looked time.Time
-	loop.Run(k.ctx, k.bell, func() time.Time {
-		if !loop.Sleep(k.ctx, leastPause-time.Since(looked)) {
+	background.Run(k.ctx, k.notifier, func() time.Time {
+		if !background.Sleep(k.ctx, leastPause-time.Since(looked)) {
 			return time.Time{}
 		}
 		looked = time.Now()
@@ -110,7 +110,7 @@ func (k *Keeper) begin(now time.Time) time.Time {
 		return k.down("looking for what is due", err)
 	}
 	if len(due) == 0 {
-		k.options.Pulse.Beat(nil)
+		k.options.Heartbeat.Beat(nil)
 	}
 	k.mu.Lock()
 	listed := make(map[task]time.Time, len(due))
@@ -165,7 +165,7 @@ func (k *Keeper) down(doing string, err error) time.Time {
 // keeper stops.
 func (k *Keeper) failed(doing string, err error) {
 	if k.ctx.Err() == nil {
-		k.options.Pulse.Beat(err)
+		k.options.Heartbeat.Beat(err)
 	}
 	if k.ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) {
 		k.options.Log.Error("the storage of sessions failed", "doing", doing, "error", err)
@@ -199,15 +199,15 @@ func (k *Keeper) attempt(ctx context.Context, t task, d Due) (available bool) {
 		return true
 	case err == nil, errors.Is(err, memory.ErrNotFound): // deleted meanwhile
 		k.failures.Done(t)
-		k.options.Pulse.Beat(nil)
+		k.options.Heartbeat.Beat(nil)
 		return true
 	case errors.Is(err, memory.ErrUnavailable):
-		k.options.Pulse.Beat(err)
+		k.options.Heartbeat.Beat(err)
 		return false
 	}
 	pause := k.pause(t, err)
 	if !errors.Is(err, errOff) {
-		k.options.Pulse.Beat(err)
+		k.options.Heartbeat.Beat(err)
 		k.options.Log.Log(ctx, memory.PutOffLevel(err), "a session's background work is put off", "doing", t.kind, "namespace", t.namespace, "session", d.SessionID,
 			"error", err, "for", pause)
 	}
@@ -228,7 +228,6 @@ func (k *Keeper) do(ctx context.Context, t task) (err error) {
 			err = fmt.Errorf("internal error: %v", v)
 		}
 	}()
-	k.options.GiveWay.Wait(ctx)
 	switch {
 	case !k.Policy(t.namespace).Enabled:
 		return errOff

@@ -340,28 +340,3 @@ func TestSwitchedOff(t *testing.T) {
 		}
 	})
 }
-
-// TestGivesWay: what is due waits for what comes first.
-func TestGivesWay(t *testing.T) {
-	bubble(t, func(w *world) {
-		way := make(chan struct{})
-		w.options.GiveWay = func(ctx context.Context) {
-			select {
-			case <-way:
-			case <-ctx.Done():
-			}
-		}
-		w.restart()
-		defer w.stop()
-		w.say(scope("ann", "s"), "one")
-		w.pass(31 * time.Minute)
-		if got := w.taker.words(); len(got) != 0 {
-			w.Fatalf("considered %q before there was way", got)
-		}
-		way <- struct{}{}
-		synctest.Wait()
-		if got := w.taker.words(); !slices.Equal(got, []string{"one"}) {
-			w.Errorf("considered %q", got)
-		}
-	})
-}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memsidecar/memsidecar/internal/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
 // Wording is what surrounds a conversation in the block for a prompt, and in its text.

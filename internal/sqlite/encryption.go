@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"os"
 
-	"github.com/memsidecar/memsidecar/internal/seal"
+	"github.com/memsidecar/memsidecar/internal/secret/seal"
 	"github.com/memsidecar/memsidecar/internal/sqlite/sealed"
 )
 

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/memsidecar/memsidecar/internal/logs/logstest"
-	"github.com/memsidecar/memsidecar/internal/seal"
+	"github.com/memsidecar/memsidecar/internal/observe/logs/logstest"
+	"github.com/memsidecar/memsidecar/internal/secret/seal"
 )
 
 // openIn opens a database in a folder, with some transactions in its log.

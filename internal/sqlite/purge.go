@@ -8,7 +8,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
-	"github.com/memsidecar/memsidecar/internal/loop"
+	"github.com/memsidecar/memsidecar/internal/background"
 )
 
 // purging is how the purges stand.
@@ -88,7 +88,7 @@ const (
 func (s *Storage) Purge(ctx context.Context) (done bool, err error) {
 	s.due.ask()
 	if done, err = s.purgeWithin(ctx, patience, leastTries); !done {
-		s.purge.Ring()
+		s.purge.Notify()
 	}
 	return done, err
 }
@@ -150,7 +150,7 @@ func (t *tries) NextBackOff() time.Duration {
 // PurgeLater implements Access.
 func (s *Storage) PurgeLater() {
 	s.due.ask()
-	s.purge.Ring()
+	s.purge.Notify()
 }
 
 // PurgeWaiting says since when bytes of deleted data are to be removed from the files and are still there; the zero time when
@@ -188,7 +188,7 @@ func (s *Storage) purgeLater(ctx context.Context) {
 			return
 		}
 		for done := false; !done; {
-			if !loop.Sleep(ctx, rest) {
+			if !background.Sleep(ctx, rest) {
 				return
 			}
 			select {

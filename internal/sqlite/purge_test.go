@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
-	"github.com/memsidecar/memsidecar/internal/leftover"
-	"github.com/memsidecar/memsidecar/internal/logs/logstest"
+	"github.com/memsidecar/memsidecar/internal/observe/logs/logstest"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/testkit/leftover"
 )
 
 const secret = "allergic to xylophone music"

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/recall"
+	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
 )
 
 // Sizes of the background work.

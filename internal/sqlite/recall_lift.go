@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/recall"
+	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
 )
 
 // lift adds to hits, given best first, what those around them give, and the messages that are found by that alone.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/recall"
+	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
 )
 
 // removedMessage is a message whose row is being deleted.

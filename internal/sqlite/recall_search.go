@@ -8,7 +8,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/memsidecar/memsidecar/internal/recall"
+	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
 	"github.com/memsidecar/memsidecar/internal/session"
 )
 

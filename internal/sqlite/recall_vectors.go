@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/recall"
+	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
 )
 
 // SearchVector implements recall.Store. A user has so few vectors that all are read and compared.

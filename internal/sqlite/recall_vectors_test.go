@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/recall"
+	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 

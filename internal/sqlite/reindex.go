@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/memsidecar/memsidecar/internal/seal"
+	"github.com/memsidecar/memsidecar/internal/secret/seal"
 )
 
 // ReindexOptions describes a Reindex.

@@ -10,7 +10,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/memsidecar/memsidecar/internal/seal"
+	"github.com/memsidecar/memsidecar/internal/secret/seal"
 	"github.com/memsidecar/memsidecar/internal/sqlite/sealed"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/lists"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/results"
 )
 
 // Results implements results.Store.
@@ -17,7 +17,7 @@ type Results struct {
 	Quotas *Quotas
 }
 
-var _ results.Store = (*Results)(nil)
+var _ lists.Store = (*Results)(nil)
 
 // NewResults returns the result lists in the database.
 func NewResults(db Access) *Results { return &Results{db: db} }
@@ -26,7 +26,7 @@ func NewResults(db Access) *Results { return &Results{db: db} }
 const visibleRegistries = `(SELECT row FROM result_registries WHERE namespace = ?1 AND kind = ?2 AND member = ?3 AND list = ?4
 	AND (?5 OR visibility IN (SELECT value FROM json_each(?6))) AND (?2 = 'user' OR channel_id = ?7))`
 
-func viewArgs(v results.View) ([]any, error) {
+func viewArgs(v lists.View) ([]any, error) {
 	keys, all := v.Keys()
 	visible, err := jsonList(keys)
 	return []any{v.Namespace, string(v.Kind), v.Member, v.List, all, visible, v.Channel.ID}, err
@@ -41,7 +41,7 @@ func lastCheck(ctx context.Context, q Querier, view []any) (time.Time, error) {
 
 // knownItem is what the registry, as one sees it, has of a key.
 type knownItem struct {
-	results.Item
+	lists.Item
 	found bool
 }
 
@@ -58,25 +58,25 @@ func findItem(ctx context.Context, q Querier, view []any, key string) (known kno
 }
 
 // Put implements results.Store.
-func (s *Results) Put(ctx context.Context, p results.Put) (done results.PutDone, err error) {
+func (s *Results) Put(ctx context.Context, p lists.Put) (done lists.PutDone, err error) {
 	view, err := viewArgs(p.View)
 	if err != nil {
 		return done, err
 	}
 	p.At = p.At.Truncate(time.Microsecond).UTC()
 	err = s.db.Write(ctx, func(tx *Tx) error {
-		done = results.PutDone{}
+		done = lists.PutDone{}
 		registry, err := s.ensureRegistry(ctx, tx, p.View.Registry)
 		if err != nil {
 			return err
 		}
-		done.Items = make([]results.Numbered, len(p.Items))
+		done.Items = make([]lists.Numbered, len(p.Items))
 		for i := range p.Items {
 			isNew, err := putItem(ctx, tx, registry, view, &p, &p.Items[i])
 			if err != nil {
 				return err
 			}
-			done.Items[i] = results.Numbered{Number: i + 1, New: isNew}
+			done.Items[i] = lists.Numbered{Number: i + 1, New: isNew}
 		}
 		for i := range p.Items { // now, when all that is said about a key is known
 			item, err := findItem(ctx, tx, view, p.Items[i].Key)
@@ -86,7 +86,7 @@ func (s *Results) Put(ctx context.Context, p results.Put) (done results.PutDone,
 			done.Items[i].Item = item.Item
 		}
 		check := p.LastCheck
-		if p.Mode == results.Scheduled {
+		if p.Mode == lists.Scheduled {
 			check = p.At
 		}
 		if _, err := tx.Exec(ctx, `UPDATE result_registries SET last_check_at = max(coalesce(last_check_at, ?2), ?2)
@@ -105,7 +105,7 @@ func (s *Results) Put(ctx context.Context, p results.Put) (done results.PutDone,
 	return done, s.Quotas.Note(err)
 }
 
-func (s *Results) ensureRegistry(ctx context.Context, tx *Tx, r results.Registry) (row int64, err error) {
+func (s *Results) ensureRegistry(ctx context.Context, tx *Tx, r lists.Registry) (row int64, err error) {
 	key := []any{r.Namespace, string(r.Kind), r.Member, r.List, r.Channel.VisibilityKey(), r.Channel.ID, string(r.Channel.Kind)}
 	added, err := tx.Affect(ctx, `INSERT INTO result_registries (namespace, kind, member, list, visibility, channel_id, channel_kind)
 		VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, key...)
@@ -121,20 +121,20 @@ func (s *Results) ensureRegistry(ctx context.Context, tx *Tx, r results.Registry
 }
 
 // putItem adds or updates one item in the registry's own part.
-func putItem(ctx context.Context, tx *Tx, registry int64, view []any, p *results.Put, item *results.Item) (isNew bool, err error) {
+func putItem(ctx context.Context, tx *Tx, registry int64, view []any, p *lists.Put, item *lists.Item) (isNew bool, err error) {
 	known, err := findItem(ctx, tx, view, item.Key)
 	if err == nil && known.found {
 		_, err = tx.Exec(ctx, `UPDATE result_items SET last_seen = ?9 WHERE key = ?8 AND registry_row IN `+visibleRegistries,
 			append(slices.Clip(view), item.Key, p.At.UnixMicro())...)
 	}
-	if err != nil || known.found && p.Mode != results.Manual {
+	if err != nil || known.found && p.Mode != lists.Manual {
 		return false, err
 	}
-	stored := results.Item{Key: item.Key, Title: item.Title, Attributes: item.Attributes, FirstSeen: p.At}
+	stored := lists.Item{Key: item.Key, Title: item.Title, Attributes: item.Attributes, FirstSeen: p.At}
 	switch {
-	case p.Mode == results.Scheduled:
+	case p.Mode == lists.Scheduled:
 		stored.Notified = true
-	case p.Mode == results.Import:
+	case p.Mode == lists.Import:
 		stored.Notified = item.Notified
 		if !item.FirstSeen.IsZero() {
 			stored.FirstSeen = item.FirstSeen
@@ -155,14 +155,14 @@ func putItem(ctx context.Context, tx *Tx, registry int64, view []any, p *results
 }
 
 // showPut makes what was put the list being shown.
-func (s *Results) showPut(ctx context.Context, tx *Tx, registry int64, view []any, p *results.Put, items []results.Numbered) (bool, error) {
+func (s *Results) showPut(ctx context.Context, tx *Tx, registry int64, view []any, p *lists.Put, items []lists.Numbered) (bool, error) {
 	if p.Place == nil {
 		return false, nil
 	}
 	switch p.Mode {
-	case results.Manual:
+	case lists.Manual:
 		return true, s.show(ctx, tx, registry, p, p.At, items)
-	case results.Import:
+	case lists.Import:
 		if len(p.ShownKeys) == 0 {
 			return false, nil
 		}
@@ -176,7 +176,7 @@ func (s *Results) showPut(ctx context.Context, tx *Tx, registry int64, view []an
 	if err != nil || newer {
 		return false, err
 	}
-	items = make([]results.Numbered, len(p.ShownKeys))
+	items = make([]lists.Numbered, len(p.ShownKeys))
 	for i, key := range p.ShownKeys {
 		known, err := findItem(ctx, tx, view, key)
 		if err != nil {
@@ -185,17 +185,17 @@ func (s *Results) showPut(ctx context.Context, tx *Tx, registry int64, view []an
 		if !known.found {
 			known.FirstSeen = shownAt
 		}
-		items[i] = results.Numbered{Number: i + 1, Item: known.Item}
+		items[i] = lists.Numbered{Number: i + 1, Item: known.Item}
 	}
 	return true, s.show(ctx, tx, registry, p, shownAt, items)
 }
 
 // placeArgs are the columns that, with the list's name, tell a list.
-func placeArgs(p *results.Place) []any {
+func placeArgs(p *lists.Place) []any {
 	return []any{p.Namespace, string(p.Kind), p.ID, p.Member, p.Channel.VisibilityKey()}
 }
 
-func (s *Results) show(ctx context.Context, tx *Tx, registry int64, p *results.Put, at time.Time, items []results.Numbered) error {
+func (s *Results) show(ctx context.Context, tx *Tx, registry int64, p *lists.Put, at time.Time, items []lists.Numbered) error {
 	list := append(placeArgs(p.Place), p.View.List)
 	before, err := tx.Affect(ctx, `DELETE FROM result_lists WHERE namespace = ? AND place = ? AND place_id = ? AND member = ?
 		AND visibility = ? AND list = ?`, list...)
@@ -227,7 +227,7 @@ func (s *Results) show(ctx context.Context, tx *Tx, registry int64, p *results.P
 
 // evict deletes what a registry has too much or too long, those seen last the longest ago first. What is being put stays, however
 // much it is: a check that dropped a part of what it found would report that part again the next time.
-func evict(ctx context.Context, tx *Tx, registry int64, p *results.Put) (int, error) {
+func evict(ctx context.Context, tx *Tx, registry int64, p *lists.Put) (int, error) {
 	deleted, err := tx.Affect(ctx, `DELETE FROM result_items WHERE registry_row = ? AND last_seen < ?`, registry, seenAfter(p.Limits))
 	if err != nil {
 		return 0, err
@@ -253,9 +253,9 @@ func evict(ctx context.Context, tx *Tx, registry int64, p *results.Put) (int, er
 }
 
 // seenAfter and shownAfter are times for comparisons; no limit is before all times.
-func seenAfter(l results.Limits) int64 { return beforeAll(l.SeenAfter) }
+func seenAfter(l lists.Limits) int64 { return beforeAll(l.SeenAfter) }
 
-func shownAfter(l results.Limits) int64 { return beforeAll(l.ShownAfter) }
+func shownAfter(l lists.Limits) int64 { return beforeAll(l.ShownAfter) }
 
 func beforeAll(t time.Time) int64 {
 	if t.IsZero() {
@@ -265,7 +265,7 @@ func beforeAll(t time.Time) int64 {
 }
 
 // Sweep implements results.Store.
-func (s *Results) Sweep(ctx context.Context, l results.Limits, limit int) (deleted int64, err error) {
+func (s *Results) Sweep(ctx context.Context, l lists.Limits, limit int) (deleted int64, err error) {
 	err = s.db.Write(ctx, func(tx *Tx) error {
 		lists, err := tx.Affect(ctx, `DELETE FROM result_lists WHERE row IN (SELECT row FROM result_lists INDEXED BY result_lists_by_time
 			WHERE shown_at <= ?1 LIMIT ?2)`, shownAfter(l), limit)
@@ -292,13 +292,13 @@ func (s *Results) ForgetSession(ctx context.Context, namespace, sessionID string
 	return s.db.Write(ctx, func(tx *Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM result_lists WHERE namespace = ? AND place = ? AND place_id = ? AND visibility = ?
 			AND (? = 0 OR user_id IN (SELECT value FROM json_each(?)))`,
-			namespace, string(results.PlaceSession), sessionID, channel.VisibilityKey(), len(users), list)
+			namespace, string(lists.PlaceSession), sessionID, channel.VisibilityKey(), len(users), list)
 		return err
 	})
 }
 
 // Forget implements results.Store.
-func (s *Results) Forget(ctx context.Context, user memory.User) (f results.Forgotten, err error) {
+func (s *Results) Forget(ctx context.Context, user memory.User) (f lists.Forgotten, err error) {
 	if user.ID == "" {
 		return f, nil // nobody's
 	}

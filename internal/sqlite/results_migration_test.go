@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/memsidecar/memsidecar/internal/lists"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/results"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
@@ -33,15 +33,15 @@ func TestRegistryBeforeLastSeenKeepsItems(t *testing.T) {
 		raw(t, dir, statement)
 	}
 	store := sqlite.NewResults(open(t, sqlite.Options{Dir: dir}))
-	registry, _ := results.RegistryOf(memory.Scope{Namespace: "n"}, "", "")
-	limit := results.Limits{MaxItems: 2}
-	done, err := store.Put(t.Context(), results.Put{
-		View: results.View{Registry: registry}, Mode: results.Scheduled, Items: []results.Item{{Key: "ahead"}}, Limits: limit,
+	registry, _ := lists.RegistryOf(memory.Scope{Namespace: "n"}, "", "")
+	limit := lists.Limits{MaxItems: 2}
+	done, err := store.Put(t.Context(), lists.Put{
+		View: lists.View{Registry: registry}, Mode: lists.Scheduled, Items: []lists.Item{{Key: "ahead"}}, Limits: limit,
 	})
 	if err != nil || done.Evicted != 1 || done.Items[0].New {
 		t.Errorf("put %+v, %v", done, err)
 	}
-	page, err := store.Items(t.Context(), results.View{Registry: registry}, "", 10)
+	page, err := store.Items(t.Context(), lists.View{Registry: registry}, "", 10)
 	if err != nil || len(page.Items) != 2 || page.Items[0].Key != "ahead" || page.Items[1].Key != "imported" {
 		t.Errorf("kept %+v, %v", page.Items, err)
 	}

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/lists"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/results"
 )
 
 // staleAfter is how much later an item must be asked about for the time at which it was last seen to be written: days matter, and a
@@ -21,7 +21,7 @@ import (
 const staleAfter = time.Hour
 
 // Unseen implements results.Store.
-func (s *Results) Unseen(ctx context.Context, v results.View, keys []string, at time.Time) (unseen []string, last time.Time, err error) {
+func (s *Results) Unseen(ctx context.Context, v lists.View, keys []string, at time.Time) (unseen []string, last time.Time, err error) {
 	view, err := viewArgs(v)
 	if err != nil {
 		return nil, last, err
@@ -63,12 +63,12 @@ func (s *Results) Unseen(ctx context.Context, v results.View, keys []string, at 
 
 // listedItem is an item with its place in the order.
 type listedItem struct {
-	results.Item
+	lists.Item
 	firstSeen, row int64
 }
 
 // Items implements results.Store. An item that several parts have is one: seen when it was first seen in any of them.
-func (s *Results) Items(ctx context.Context, v results.View, after string, limit int) (page results.Page, err error) {
+func (s *Results) Items(ctx context.Context, v lists.View, after string, limit int) (page lists.Page, err error) {
 	view, err := viewArgs(v)
 	if err != nil {
 		return page, err
@@ -80,7 +80,7 @@ func (s *Results) Items(ctx context.Context, v results.View, after string, limit
 		}
 	}
 	err = s.db.Read(ctx, func(q Querier) error {
-		page = results.Page{}
+		page = lists.Page{}
 		if err := q.QueryRow(ctx, `SELECT count(DISTINCT key) FROM result_items WHERE registry_row IN `+visibleRegistries,
 			view...).Scan(&page.Total); err != nil {
 			return err
@@ -142,7 +142,7 @@ const (
 )
 
 // soundItem is a *memory.DamagedError when an item has a value that none has.
-func soundItem(row int64, i *results.Item) error {
+func soundItem(row int64, i *lists.Item) error {
 	if i.Attributes != "" && !json.Valid([]byte(i.Attributes)) {
 		return damaged(itemsTable, row, "it holds broken JSON")
 	}
@@ -151,35 +151,35 @@ func soundItem(row int64, i *results.Item) error {
 
 // shownRow is a list with its row.
 type shownRow struct {
-	results.Shown
+	lists.Shown
 	row int64
 }
 
 // collectShown puts the lists together from rows of listColumns and listItemColumns, in the order of the lists and numbers.
-func collectShown(q Querier, rows *sql.Rows) (lists []shownRow, err error) {
+func collectShown(q Querier, rows *sql.Rows) (found []shownRow, err error) {
 	_, err = collect(rows, func(scan func(...any) error) (struct{}, error) {
 		var l shownRow
-		var n results.Numbered
+		var n lists.Numbered
 		var shownAt, firstSeen int64
 		err := scan(&l.row, &l.Place.Namespace, &l.Place.Kind, &l.Place.ID, &l.Place.Member, &l.List, &l.Place.Channel.Kind,
 			&l.Place.Channel.ID, &l.Kind, &shownAt, &n.Number, &n.Key, &n.Title, &n.Attributes, &firstSeen, &n.Notified)
-		if len(lists) == 0 || lists[len(lists)-1].row != l.row {
+		if len(found) == 0 || found[len(found)-1].row != l.row {
 			l.ShownAt = time.UnixMicro(shownAt).UTC()
-			lists = append(lists, l)
+			found = append(found, l)
 		}
 		n.FirstSeen = time.UnixMicro(firstSeen).UTC()
 		if Skip(q, soundItem(l.row, &n.Item)) { // it keeps its number
-			n.Item = results.Item{Key: strings.ToValidUTF8(n.Key, "\uFFFD"), Title: unreadableItem, Notified: n.Notified}
+			n.Item = lists.Item{Key: strings.ToValidUTF8(n.Key, "\uFFFD"), Title: unreadableItem, Notified: n.Notified}
 		}
-		last := &lists[len(lists)-1]
+		last := &found[len(found)-1]
 		last.Items = append(last.Items, n)
 		return struct{}{}, err
 	})
-	return lists, err
+	return found, err
 }
 
 // Shown implements results.Store.
-func (s *Results) Shown(ctx context.Context, p results.Place, list string, after time.Time) (shown results.Shown, err error) {
+func (s *Results) Shown(ctx context.Context, p lists.Place, list string, after time.Time) (shown lists.Shown, err error) {
 	found, err := s.shownAt(ctx, p, list, after, 1)
 	switch {
 	case err != nil:
@@ -191,12 +191,12 @@ func (s *Results) Shown(ctx context.Context, p results.Place, list string, after
 }
 
 // AllShown implements results.Store.
-func (s *Results) AllShown(ctx context.Context, p results.Place, after time.Time) ([]results.Shown, error) {
+func (s *Results) AllShown(ctx context.Context, p lists.Place, after time.Time) ([]lists.Shown, error) {
 	return s.shownAt(ctx, p, "", after, -1)
 }
 
 // shownAt reads the lists shown at a place, the one shown last first; a negative limit is none.
-func (s *Results) shownAt(ctx context.Context, p results.Place, list string, after time.Time, limit int) (shown []results.Shown, err error) {
+func (s *Results) shownAt(ctx context.Context, p lists.Place, list string, after time.Time, limit int) (shown []lists.Shown, err error) {
 	keys, all := p.Keys()
 	visible, err := jsonList(keys)
 	if err != nil {
@@ -222,7 +222,7 @@ func (s *Results) shownAt(ctx context.Context, p results.Place, list string, aft
 }
 
 // Delete implements results.Store.
-func (s *Results) Delete(ctx context.Context, v *results.View, p *results.Place, list string) (items int64, registry, shown bool, err error) {
+func (s *Results) Delete(ctx context.Context, v *lists.View, p *lists.Place, list string) (items int64, registry, shown bool, err error) {
 	err = s.db.Write(ctx, func(tx *Tx) error {
 		items, registry, shown = 0, false, false
 		if v != nil {
@@ -257,9 +257,9 @@ func (s *Results) Delete(ctx context.Context, v *results.View, p *results.Place,
 }
 
 // Registries implements results.Store.
-func (s *Results) Registries(ctx context.Context, user memory.User, after string, limit int) (all []results.Exported, next string, err error) {
+func (s *Results) Registries(ctx context.Context, user memory.User, after string, limit int) (all []lists.Exported, next string, err error) {
 	type row struct {
-		results.Exported
+		lists.Exported
 		row int64
 	}
 	var found []row
@@ -291,7 +291,7 @@ func (s *Results) Registries(ctx context.Context, user memory.User, after string
 }
 
 // Lists implements results.Store.
-func (s *Results) Lists(ctx context.Context, user memory.User, after string, limit int) (all []results.Shown, next string, err error) {
+func (s *Results) Lists(ctx context.Context, user memory.User, after string, limit int) (all []lists.Shown, next string, err error) {
 	last, err := rowAfter(after)
 	if err != nil || user.ID == "" {
 		return nil, "", err

@@ -11,10 +11,10 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/gofrs/flock"
 
+	"github.com/memsidecar/memsidecar/internal/background"
 	"github.com/memsidecar/memsidecar/internal/breaker"
-	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/seal"
+	"github.com/memsidecar/memsidecar/internal/secret/seal"
 )
 
 // lookEvery is how often it is looked whether the database is where it was opened. Commits look as well.
@@ -61,9 +61,9 @@ type Storage struct {
 
 	damage damage // what was met that cannot be read
 
-	wake       loop.Bell // the breaker opened
-	wakeWrites loop.Bell // that of writes did
-	purge      loop.Bell // a purge is still to be done
+	wake       background.Notifier // the breaker opened
+	wakeWrites background.Notifier // that of writes did
+	purge      background.Notifier // a purge is still to be done
 	due        purging
 	stop       context.CancelFunc
 	tasks      sync.WaitGroup
@@ -84,9 +84,9 @@ func Open(ctx context.Context, options Options) (*Storage, error) {
 		options:    options,
 		lock:       newLock(options.Dir),
 		damage:     damage{log: options.Log, onRow: options.OnUnreadable},
-		wake:       loop.NewBell(),
-		wakeWrites: loop.NewBell(),
-		purge:      loop.NewBell(),
+		wake:       background.NewNotifier(),
+		wakeWrites: background.NewNotifier(),
+		purge:      background.NewNotifier(),
 		due:        purging{turn: make(chan struct{}, 1)},
 	}
 	changed := func(status breaker.Status) {
@@ -105,21 +105,21 @@ func Open(ctx context.Context, options Options) (*Storage, error) {
 	s.writing = s.newWriteBreaker(config)
 	config.OnChange = func(status breaker.Status) {
 		if status.State == breaker.Open {
-			s.wake.Ring()
+			s.wake.Notify()
 		}
 		changed(status)
 	}
 	s.breaker = breaker.New(config)
-	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = cancel
 	if err := s.probe(ctx); errors.Is(err, ErrLocked) {
 		cancel()
 		return nil, err
 	}
-	s.tasks.Go(func() { s.recover(background) })
-	s.tasks.Go(func() { s.recoverWrites(background) })
-	s.tasks.Go(func() { s.purgeLater(background) })
-	s.tasks.Go(func() { loop.Every(background, lookEvery, s.look) })
+	s.tasks.Go(func() { s.recover(running) })
+	s.tasks.Go(func() { s.recoverWrites(running) })
+	s.tasks.Go(func() { s.purgeLater(running) })
+	s.tasks.Go(func() { background.Every(running, lookEvery, s.look) })
 	return s, nil
 }
 
@@ -208,7 +208,7 @@ func (s *Storage) recover(ctx context.Context) {
 		pauses := backoff.NewExponentialBackOff()
 		pauses.InitialInterval, pauses.MaxInterval = s.options.RetryMin, s.options.RetryMax
 		for s.Status().State != breaker.Closed {
-			if !loop.Sleep(ctx, pauses.NextBackOff()) {
+			if !background.Sleep(ctx, pauses.NextBackOff()) {
 				return
 			}
 			if err := s.probe(ctx); err != nil {

@@ -16,8 +16,8 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
-	"github.com/memsidecar/memsidecar/internal/logs/logstest"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/observe/logs/logstest"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 

@@ -13,8 +13,8 @@ import (
 	"modernc.org/sqlite"
 	sqlitelib "modernc.org/sqlite/lib"
 
+	"github.com/memsidecar/memsidecar/internal/background"
 	"github.com/memsidecar/memsidecar/internal/breaker"
-	"github.com/memsidecar/memsidecar/internal/loop"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -32,7 +32,7 @@ func (s *Storage) newWriteBreaker(config breaker.Config) *breaker.Breaker {
 	config.IsFailure = func(err error) bool { return outage(err) && !errors.Is(err, ErrGone) }
 	config.OnChange = func(status breaker.Status) {
 		if status.State == breaker.Open {
-			s.wakeWrites.Ring()
+			s.wakeWrites.Notify()
 		}
 		inner(status)
 	}
@@ -64,7 +64,7 @@ func (s *Storage) recoverWrites(ctx context.Context) {
 		pauses := backoff.NewExponentialBackOff()
 		pauses.InitialInterval, pauses.MaxInterval = s.options.RetryMin, s.options.RetryMax
 		for s.WriteStatus().State != breaker.Closed {
-			if !loop.Sleep(ctx, pauses.NextBackOff()) {
+			if !background.Sleep(ctx, pauses.NextBackOff()) {
 				return
 			}
 			if s.Status().State != breaker.Closed {

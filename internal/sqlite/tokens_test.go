@@ -3,9 +3,9 @@ package sqlite_test
 import (
 	"testing"
 
-	"github.com/memsidecar/memsidecar/internal/budget"
-	"github.com/memsidecar/memsidecar/internal/budget/budgettest"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/usage/budget"
+	"github.com/memsidecar/memsidecar/internal/usage/budget/budgettest"
 )
 
 func TestTokens(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/memsidecar/memsidecar/internal/lang/topics"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/topics"
 )
 
 // Topics implements topics.Source.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/lang/topics"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
-	"github.com/memsidecar/memsidecar/internal/topics"
 )
 
 var (

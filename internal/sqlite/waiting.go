@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/loop"
+	"github.com/memsidecar/memsidecar/internal/background"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
@@ -133,7 +133,7 @@ func (d *database) countEventually(ctx context.Context) {
 			return
 		}
 		d.log.Warn("what waits in the queue cannot be counted yet; queue.max_pending does not hold meanwhile", "error", err)
-		if !loop.Sleep(ctx, countAgain) {
+		if !background.Sleep(ctx, countAgain) {
 			return
 		}
 	}

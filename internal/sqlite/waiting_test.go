@@ -9,8 +9,8 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
-	"github.com/memsidecar/memsidecar/internal/sidecartest"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
 // TestWaitingIsCounted: what waits is known after a start on a database in which much waits, exactly, although it is counted while

@@ -8,11 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/batch"
-	"github.com/memsidecar/memsidecar/internal/loop"
+	"github.com/memsidecar/memsidecar/internal/background"
+	"github.com/memsidecar/memsidecar/internal/lang/redact"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/pulse"
-	"github.com/memsidecar/memsidecar/internal/redact"
 )
 
 // Options describes a recorder.
@@ -21,8 +19,8 @@ type Options struct {
 	MaxRecords int              // how many are kept, the newest; 0 is any number
 	Redact     *redact.Redactor // takes secrets out of what callers and models wrote; optional
 	Log        *slog.Logger
-	// Pulse is told how each round of deleting old records ended. Optional.
-	Pulse pulse.Func
+	// Heartbeat is told how each round of deleting old records ended. Optional.
+	Heartbeat background.Heartbeat
 }
 
 const (
@@ -35,7 +33,7 @@ const (
 type Recorder struct {
 	store   Store
 	options Options
-	writer  *batch.Writer[Record]
+	writer  *background.BatchWriter[Record]
 	stop    context.CancelFunc
 	tasks   sync.WaitGroup
 
@@ -49,7 +47,7 @@ const forgottenFor = time.Hour
 // NewRecorder returns a recorder that works until Close.
 func NewRecorder(store Store, options Options) *Recorder {
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Recorder{store: store, options: options, stop: stop, forgotten: map[memory.User]time.Time{}, writer: batch.NewWriter(store.Append, batch.Options{
+	r := &Recorder{store: store, options: options, stop: stop, forgotten: map[memory.User]time.Time{}, writer: background.NewBatchWriter(store.Append, background.BatchOptions{
 		Name: "traces", Every: time.Second, Max: 10_000, Log: options.Log,
 	})}
 	r.tasks.Go(func() { r.pruneRegularly(ctx) })
@@ -123,10 +121,10 @@ func (r *Recorder) Close() {
 }
 
 func (r *Recorder) pruneRegularly(ctx context.Context) {
-	loop.Every(ctx, pruneEvery, func() {
+	background.Every(ctx, pruneEvery, func() {
 		err := r.prune(ctx)
 		if ctx.Err() == nil {
-			r.options.Pulse.Beat(err)
+			r.options.Heartbeat.Beat(err)
 		}
 		if err != nil && !errors.Is(err, memory.ErrUnavailable) && ctx.Err() == nil {
 			r.options.Log.Warn("pruning traces", "error", err)

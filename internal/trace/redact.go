@@ -1,6 +1,6 @@
 package trace
 
-import "github.com/memsidecar/memsidecar/internal/redact"
+import "github.com/memsidecar/memsidecar/internal/lang/redact"
 
 // redacted is the record with markers in the place of secrets. What came of a consideration holds none already.
 func (r Record) redacted(by *redact.Redactor) Record {

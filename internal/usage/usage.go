@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/batch"
+	"github.com/memsidecar/memsidecar/internal/background"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -38,11 +38,11 @@ type Store interface {
 }
 
 // Recorder adds calls to the sums in the background. A crash may lose the last second of them.
-type Recorder struct{ writer *batch.Writer[Call] }
+type Recorder struct{ writer *background.BatchWriter[Call] }
 
 // NewRecorder returns a recorder that works until Close.
 func NewRecorder(store Store, log *slog.Logger) *Recorder {
-	return &Recorder{batch.NewWriter(store.AddUsage, batch.Options{Name: "model usage", Every: time.Second, Max: 100_000, Log: log})}
+	return &Recorder{background.NewBatchWriter(store.AddUsage, background.BatchOptions{Name: "model usage", Every: time.Second, Max: 100_000, Log: log})}
 }
 
 // Record takes a call that was made with the context. It never blocks.

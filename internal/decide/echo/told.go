@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/memsidecar/memsidecar/internal/lexical"
-	"github.com/memsidecar/memsidecar/internal/similar"
+	"github.com/memsidecar/memsidecar/internal/lang/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/similar"
 )
 
 // Told reports whether a sentence says nothing that a memory does not say, whether it speaks of "you", of "the user" or of

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/figures"
+	"github.com/memsidecar/memsidecar/internal/lang/figures"
 )
 
 var (

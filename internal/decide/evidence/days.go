@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/figures"
+	"github.com/memsidecar/memsidecar/internal/lang/figures"
 )
 
 func datesIn(text string) []figures.Date {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memsidecar/memsidecar/internal/figures"
-	"github.com/memsidecar/memsidecar/internal/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/figures"
+	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
 var (

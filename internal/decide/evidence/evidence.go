@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/memsidecar/memsidecar/internal/figures"
-	"github.com/memsidecar/memsidecar/internal/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/figures"
+	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
 // Said is a message.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/memsidecar/memsidecar/internal/figures"
+	"github.com/memsidecar/memsidecar/internal/lang/figures"
 )
 
 // hasNumber reports whether a message has a number, or one from which it follows.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/figures"
+	"github.com/memsidecar/memsidecar/internal/lang/figures"
 )
 
 // day is from which to which day words may mean, counted from the message's.

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
-	"github.com/memsidecar/memsidecar/internal/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 

@@ -5,7 +5,7 @@ import (
 	"unicode"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
-	"github.com/memsidecar/memsidecar/internal/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 

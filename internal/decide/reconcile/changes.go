@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/memsidecar/memsidecar/internal/similar"
+	"github.com/memsidecar/memsidecar/internal/lang/similar"
 )
 
 // ending is a state of things that something else ends.

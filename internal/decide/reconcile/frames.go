@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/memsidecar/memsidecar/internal/similar"
+	"github.com/memsidecar/memsidecar/internal/lang/similar"
 )
 
 var (

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/lang/dates"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/when"
 )
 
 // date puts calendar days in the place of "tomorrow" and the like, which will mean another day when the memory is read, and
@@ -23,7 +23,7 @@ func (r *Rules) date(u *unit, t decide.Transcript) {
 	quoted := quotedText(u.text)
 	text, pos, inQuote := "", 0, false
 	var over time.Time
-	for _, m := range when.Find(u.text, said, t.Location) {
+	for _, m := range dates.Find(u.text, said, t.Location) {
 		if !quoted && strings.ContainsRune(masked[m.Start:m.End], maskedRune) {
 			continue // a title, or another's words
 		}
@@ -63,7 +63,7 @@ func (r *Rules) date(u *unit, t decide.Transcript) {
 }
 
 // day is what to put in place of a mention's day, and from where to where.
-func day(text string, m when.Mention, lang string) (start, end int, words string) {
+func day(text string, m dates.Mention, lang string) (start, end int, words string) {
 	if lang == chinese {
 		words := dayZH(m)
 		if ageZH.MatchString(text[m.Calendar.End:]) {
@@ -162,21 +162,21 @@ var (
 )
 
 // begins reports whether a time is when something begins that goes on: "from Monday", "明天起".
-func begins(text string, m when.Mention) bool {
+func begins(text string, m dates.Mention) bool {
 	return startsEN.MatchString(text[:m.Start]) || startsZH.MatchString(text[:m.Start]) || onwards.MatchString(text[m.End:])
 }
 
 // dayZH names a mention's day, month or year in Chinese.
-func dayZH(m when.Mention) string {
+func dayZH(m dates.Mention) string {
 	c := m.Calendar
 	switch c.Precision {
-	case when.Year:
+	case dates.Year:
 		return c.From.Format("2006年")
-	case when.Month:
+	case dates.Month:
 		return c.From.Format("2006年1月")
-	case when.Week:
+	case dates.Week:
 		return c.From.Format("2006年1月2日那周")
-	case when.Weekend:
+	case dates.Weekend:
 		return c.From.Format("2006年1月2日那个周末")
 	default:
 	}
@@ -185,11 +185,11 @@ func dayZH(m when.Mention) string {
 		day += "（周" + string([]rune("日一二三四五六")[c.From.Weekday()]) + "）"
 	}
 	switch c.Part {
-	case when.Morning:
+	case dates.Morning:
 		day += "早上"
-	case when.Evening:
+	case dates.Evening:
 		day += "晚上"
-	case when.Night:
+	case dates.Night:
 		day += "夜里"
 	default:
 	}
@@ -197,18 +197,18 @@ func dayZH(m when.Mention) string {
 }
 
 // partsEN name the parts of a day.
-var partsEN = map[when.Part]string{when.Morning: "morning", when.Afternoon: "afternoon", when.Evening: "evening", when.Night: "night"}
+var partsEN = map[dates.Part]string{dates.Morning: "morning", dates.Afternoon: "afternoon", dates.Evening: "evening", dates.Night: "night"}
 
 var (
 	partAfterEN = regexp.MustCompile(`(?i)^ (morning|afternoon|evening|night)\b`)
 	// What a date follows directly: "by 2026-11-22". After any other word it takes a preposition of its own.
 	takesDate = set("by until till before after since from for of to about between during through throughout than as like starting beginning all")
 	// The same before some dates only: "on Friday", but "I put it on yesterday"; "over the weekend", but "they came over yesterday".
-	takesSome = map[string]func(when.Calendar) bool{
-		"on":     func(c when.Calendar) bool { return c.Weekday || c.Precision == when.Weekend },
-		"at":     func(c when.Calendar) bool { return c.Precision == when.Weekend },
-		"over":   func(c when.Calendar) bool { return c.Precision > when.Day },
-		"around": func(c when.Calendar) bool { return c.Offset },
+	takesSome = map[string]func(dates.Calendar) bool{
+		"on":     func(c dates.Calendar) bool { return c.Weekday || c.Precision == dates.Weekend },
+		"at":     func(c dates.Calendar) bool { return c.Precision == dates.Weekend },
+		"over":   func(c dates.Calendar) bool { return c.Precision > dates.Day },
+		"around": func(c dates.Calendar) bool { return c.Offset },
 	}
 	// What makes a date an adjective, which it can hardly be: "my tomorrow meeting".
 	ofNoun    = set("my our your his her their its a an the this that user's")
@@ -219,12 +219,12 @@ var (
 
 // dayEN is what to put in place of a mention's day, and from where to where: "tomorrow" is "on 2026-11-22 (Sunday)", or
 // without "on" where that would not be English.
-func dayEN(text string, m when.Mention) (start, end int, words string) {
+func dayEN(text string, m dates.Mention) (start, end int, words string) {
 	c := m.Calendar
 	start, end = c.Start, c.End
 	before, rest := text[:start], text[end:]
 	part := partsEN[c.Part]
-	if found := partAfterEN.FindStringSubmatch(rest); found != nil && part == "" && c.Precision == when.Day {
+	if found := partAfterEN.FindStringSubmatch(rest); found != nil && part == "" && c.Precision == dates.Day {
 		part = strings.ToLower(found[1])
 		end += len(found[0])
 		rest = text[end:]
@@ -240,10 +240,10 @@ func dayEN(text string, m when.Mention) (start, end int, words string) {
 	case isAfter.MatchString(rest):
 		return start, end + len("’s") - boolLen(rest[0] == '\''), capitalIf(last == "", bare+" is")
 	case strings.HasPrefix(rest, "'s") || strings.HasPrefix(rest, "’s"):
-		if c.Precision == when.Week || c.Precision == when.Weekend || part != "" || ofNoun[last] {
+		if c.Precision == dates.Week || c.Precision == dates.Weekend || part != "" || ofNoun[last] {
 			return start, end, text[start:end] + " (" + c.From.Format(time.DateOnly) + ")"
 		}
-		day, _ := nameEN(when.Calendar{From: c.From, Precision: c.Precision}, "")
+		day, _ := nameEN(dates.Calendar{From: c.From, Precision: c.Precision}, "")
 		day, _, _ = strings.Cut(day, " (")
 		return start, end + len("’s") - boolLen(rest[0] == '\''), capitalIf(last == "", "the "+day)
 	case ofNoun[last]:
@@ -270,15 +270,15 @@ func capitalIf(first bool, s string) string {
 }
 
 // nameEN names a time in English, and the preposition that it takes.
-func nameEN(c when.Calendar, part string) (name, preposition string) {
+func nameEN(c dates.Calendar, part string) (name, preposition string) {
 	switch c.Precision {
-	case when.Year:
+	case dates.Year:
 		return c.From.Format("2006"), "in"
-	case when.Month:
+	case dates.Month:
 		return c.From.Format("January 2006"), "in"
-	case when.Week:
+	case dates.Week:
 		return "the week of " + c.From.Format(time.DateOnly), "in"
-	case when.Weekend:
+	case dates.Weekend:
 		return "the weekend of " + c.From.Format(time.DateOnly), "on"
 	default:
 	}

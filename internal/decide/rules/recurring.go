@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/memsidecar/memsidecar/internal/when"
+	"github.com/memsidecar/memsidecar/internal/lang/dates"
 )
 
 var (
@@ -39,13 +39,13 @@ func withoutHead(text, lang string) string {
 }
 
 // again reports whether a mention is no day of its own: it recurs, or it only says what day of the week today is.
-func again(text string, m when.Mention, lang string) bool {
+func again(text string, m dates.Mention, lang string) bool {
 	for _, at := range todayIs.FindAllStringIndex(text, -1) {
 		if at[0] <= m.Start && m.Start < at[1] {
 			return true
 		}
 	}
-	if !m.Calendar.Weekday && m.Calendar.Precision != when.Weekend {
+	if !m.Calendar.Weekday && m.Calendar.Precision != dates.Weekend {
 		return false
 	}
 	clause := clauseAround(text, m.Start, m.End)

@@ -1,6 +1,6 @@
 package rules
 
-import "github.com/memsidecar/memsidecar/internal/lexical"
+import "github.com/memsidecar/memsidecar/internal/lang/lexical"
 
 // simplify gives the simplified form of a traditional character, for comparing with the word lists; the dialects' 俺 and 咱
 // are taken for 我.

@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/digest"
-	"github.com/memsidecar/memsidecar/internal/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 	"github.com/memsidecar/memsidecar/internal/llm"
 	"github.com/memsidecar/memsidecar/internal/llm/answer"
 	"github.com/memsidecar/memsidecar/internal/memory"

@@ -3,7 +3,7 @@ package local
 import (
 	"math"
 
-	"github.com/memsidecar/memsidecar/internal/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
 // Weights of one occurrence of a feature, in hundredths. The weights of characters, pairs and trigrams are round numbers

@@ -10,7 +10,7 @@ import (
 	"modernc.org/libc"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/memsidecar/memsidecar/internal/seal"
+	"github.com/memsidecar/memsidecar/internal/secret/seal"
 )
 
 // Copy writes a database into an empty file, each as the VFS of that name has it; no name is the system's. Nothing of what was

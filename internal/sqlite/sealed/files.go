@@ -6,7 +6,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/memsidecar/memsidecar/internal/seal"
+	"github.com/memsidecar/memsidecar/internal/secret/seal"
 )
 
 // What SQLite may not write in any other size than here is refused: nothing gets by unsealed because a newer SQLite writes

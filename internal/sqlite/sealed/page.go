@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/memsidecar/memsidecar/internal/seal"
+	"github.com/memsidecar/memsidecar/internal/secret/seal"
 )
 
 // PageSize is that of every database of the sidecar. The last seal.Overhead bytes of a page are reserved, which SQLite knows

@@ -13,7 +13,7 @@ import (
 	"modernc.org/libc"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/memsidecar/memsidecar/internal/seal"
+	"github.com/memsidecar/memsidecar/internal/secret/seal"
 )
 
 // ErrInUse means that files are still open.

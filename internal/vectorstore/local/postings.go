@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memsidecar/memsidecar/internal/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
-// BM25 parameters, those for short texts, as of messages (internal/recall).
+// BM25 parameters, those for short texts, as of messages (internal/retrieve/recall).
 const (
 	bm25K1 = 0.9
 	bm25B  = 0.4

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/leaks"
-	"github.com/memsidecar/memsidecar/internal/leftover"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/testkit/leaks"
+	"github.com/memsidecar/memsidecar/internal/testkit/leftover"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	"github.com/memsidecar/memsidecar/internal/vectorstore/local"
 	"github.com/memsidecar/memsidecar/internal/vectorstore/vectorstoretest"

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/memsidecar/memsidecar/internal/loop"
+	"github.com/memsidecar/memsidecar/internal/background"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -121,7 +121,7 @@ func until(ctx context.Context, due time.Time) bool {
 	if wait <= 0 {
 		return ctx.Err() == nil
 	}
-	return loop.Sleep(ctx, wait)
+	return background.Sleep(ctx, wait)
 }
 
 // openKind gathers what the callers of a kind see. Offered and Shed belong to the goroutine that makes calls arrive.

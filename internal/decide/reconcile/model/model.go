@@ -17,11 +17,11 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/decide/reconcile"
-	"github.com/memsidecar/memsidecar/internal/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/similar"
 	"github.com/memsidecar/memsidecar/internal/llm"
 	"github.com/memsidecar/memsidecar/internal/llm/answer"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/similar"
 )
 
 const (

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/memsidecar/memsidecar/internal/listen"
+)
+
+// address is the sidecar's, of the flag or of the configuration, which also knows its certificate.
+func (f sidecarFlag) address(p *Program) (Sidecar, error) {
+	if f.Addr != "" {
+		if err := checkAddress(f.Addr); err != nil {
+			return Sidecar{}, usage("--addr %s: %v", f.Addr, err)
+		}
+		return Sidecar{Listen: f.Addr}, nil
+	}
+	configured, err := p.Sidecar()
+	if err != nil {
+		return configured, fmt.Errorf("%w\n(the configuration says where the sidecar listens; --addr says it, too)", err)
+	}
+	if _, ok := listen.SocketPath(configured.Listen); ok {
+		return configured, nil
+	}
+	host, port, err := net.SplitHostPort(configured.Listen)
+	if err != nil || port == "0" {
+		return configured, usage("the sidecar is configured to listen on %s: say with --addr where it is", configured.Listen)
+	}
+	// What listens everywhere also listens on loopback.
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip == netip.IPv4Unspecified() {
+		host = "127.0.0.1"
+	} else if err == nil && ip == netip.IPv6Unspecified() {
+		host = "::1"
+	}
+	configured.Listen = net.JoinHostPort(host, port)
+	return configured, nil
+}
+
+func checkAddress(addr string) error {
+	if path, ok := listen.SocketPath(addr); ok && path != "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err == nil && host != "" && port != "" && port != "0" {
+		return nil
+	}
+	return errors.New("write HOST:PORT, for example 127.0.0.1:7420, or unix:/path")
+}
+
+// encryption is how the connection is encrypted, if it is.
+func (f sidecarFlag) encryption(to Sidecar) (credentials.TransportCredentials, bool, error) {
+	flags := f.TLS || f.CA != "" || f.Cert != "" || f.Key != "" || f.ServerName != ""
+	if !flags && to.CertFile == "" {
+		return insecure.NewCredentials(), false, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	var err error
+	switch {
+	case f.CA != "":
+		if config.RootCAs, err = listen.Pool(f.CA); err != nil {
+			return nil, false, usage("--ca: %v", err)
+		}
+	case to.CertFile != "" && f.ServerName == "":
+		if config, err = listen.Pinned(to.CertFile); err != nil {
+			return nil, false, usage("tls.cert_file: %v", err)
+		}
+	}
+	config.ServerName = f.ServerName
+	if (f.Cert == "") != (f.Key == "") {
+		return nil, false, usage("--cert and --key belong together: give both")
+	}
+	if f.Cert != "" {
+		certificate, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+		if err != nil {
+			return nil, false, usage("--cert %s with --key %s: %v", f.Cert, f.Key, err)
+		}
+		config.Certificates = []tls.Certificate{certificate}
+	}
+	if config.ServerName == "" {
+		if host, _, err := net.SplitHostPort(to.Listen); err == nil {
+			config.ServerName = host
+		}
+	}
+	return credentials.NewTLS(config), true, nil
+}
+
+// token is the one to call with, or "".
+func (f sidecarFlag) token() (string, error) {
+	if f.Token != "" || f.TokenFile == "" {
+		return f.Token, nil
+	}
+	text, err := os.ReadFile(f.TokenFile)
+	if err != nil {
+		return "", usage("--token-file: %v", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" || strings.ContainsAny(token, " \t\r\n") {
+		return "", usage("--token-file %s: it holds no token, or more than one", f.TokenFile)
+	}
+	return token, nil
+}
+
+// bearer adds the token to every call.
+type bearer string
+
+// GetRequestMetadata implements credentials.PerRPCCredentials.
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + string(b)}, nil
+}
+
+// RequireTransportSecurity implements credentials.PerRPCCredentials. Loopback and Unix sockets need none; for other addresses
+// dial warns.
+func (bearer) RequireTransportSecurity() bool { return false }

@@ -1,0 +1,76 @@
+// Package cli is what people use against a running sidecar: one struct a command, with its flags and a Run method. What
+// commands share is here, too: which sidecar and whose memories, errors in words that say what to do, tables, JSON, progress.
+//
+// A new command is a struct that embeds the flags it needs (calls, output, person, place), a Run method, and a line in
+// Commands.
+package cli
+
+import (
+	"io"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// Commands are the commands that talk to a running sidecar.
+type Commands struct {
+	Retrieve       retrieveCommand        `cmd:"" group:"use" help:"Find the memories that help to answer a question."`
+	Remember       rememberCommand        `cmd:"" group:"use" help:"Remember a statement, or let the sidecar consider it."`
+	Forget         forgetCommand          `cmd:"" group:"use" help:"Delete everything that is stored about a user."`
+	Memories       memoriesCommands       `cmd:"" group:"use" help:"List, change, undo, delete, export and import memories."`
+	Import         importCommands         `cmd:"" group:"use" help:"Move in: take what mem0, nanobot, LanceDB and others kept."`
+	Considerations considerationsCommands `cmd:"" group:"use" help:"See what became of the dialogues that were handed over."`
+	Sessions       sessionsCommands       `cmd:"" group:"use" help:"Keep conversations: add to them, read, export and import them."`
+	Results        resultsCommands        `cmd:"" group:"use" help:"Keep numbered lists: what \"3\" means, and what was seen."`
+	Digest         digestCommands         `cmd:"" group:"use" help:"Show what a user's days were about."`
+	Notebook       notebookCommand        `cmd:"" group:"use" help:"Show all that is remembered about a user, by kind."`
+	Trace          traceCommands          `cmd:"" group:"use" help:"See what the sidecar did and why."`
+	Settings       settingsCommands       `cmd:"" group:"use" help:"Show and change a user's settings."`
+	MCP            mcpCommand             `cmd:"" name:"mcp" group:"use" help:"Let a model's program use a user's memory, over the Model Context Protocol."`
+	Replay         replayCommand          `cmd:"" group:"use" help:"Feed a file of real messages to a running sidecar."`
+	Audit          auditCommand           `cmd:"" group:"tend" help:"Show in what state memory is: duplicates, junk, quarantine."`
+	Status         statusCommand          `cmd:"" group:"tend" help:"Show how the sidecar is: what works, what waits, what it costs."`
+	Bench          benchCommand           `cmd:"" group:"tend" help:"Measure a running sidecar with made-up users."`
+	Health         healthCommand          `cmd:"" group:"tend" help:"Ask whether the sidecar serves, for probes: see the exit code."`
+}
+
+// Program is what the commands take from outside.
+type Program struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Getenv returns an environment variable, "" when it is not set.
+	Getenv func(name string) string
+	// Version is that of the program.
+	Version string
+	// Sidecar returns what the configuration says about the sidecar.
+	Sidecar func() (Sidecar, error)
+}
+
+// Sidecar is what the configuration of a sidecar tells its clients.
+type Sidecar struct {
+	Listen   string // where it listens
+	CertFile string // its certificate; "" when connections are not encrypted
+}
+
+// Options are what the parser needs for the commands.
+func (p *Program) Options() []kong.Option {
+	return []kong.Option{
+		kong.Bind(p),
+		kong.Vars{
+			"kinds": strings.Join(names(kindNames), ","), "kindlist": strings.Join(names(kindNames), ", "),
+			"traces": strings.Join(names(traceNames), ","), "tracelist": strings.Join(names(traceNames), ", "),
+			"page":         "50",
+			"memorystates": strings.Join(names(memoryStateNames), ","), "memorystatelist": strings.Join(names(memoryStateNames), ", "),
+			"states": strings.Join(names(stateNames), ","), "statelist": strings.Join(names(stateNames), ", "),
+		},
+		// Not kong's own `env`, which reads the process's environment behind Program's back.
+		kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+			if name := flag.Tag.Get("variable"); name != "" {
+				if value := p.Getenv(name); value != "" {
+					return value, nil
+				}
+			}
+			return nil, nil //nolint:nilnil // kong's way to say that there is none
+		})),
+	}
+}

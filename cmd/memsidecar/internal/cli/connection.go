@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/memsidecar/memsidecar/internal/listen"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// connection is a sidecar as commands see it: each error is already in words.
+type connection struct {
+	memsidecarv1.MemoryServiceClient
+	memsidecarv1.SessionServiceClient
+	memsidecarv1.TraceServiceClient
+	memsidecarv1.ResultServiceClient
+	memsidecarv1.DigestServiceClient
+	memsidecarv1.AuditServiceClient
+	*grpc.ClientConn
+	addr    string
+	timeout time.Duration // of each unary call; 0 is none
+
+	encrypted bool
+
+	connected atomic.Bool           // something listens
+	dialing   atomic.Pointer[error] // why connecting failed last
+}
+
+// call is how far a call got.
+type call struct{ sent, answered atomic.Bool }
+
+// dial prepares the connection; it is made with the first call.
+func (f calls) dial(p *Program) (*connection, error) {
+	if f.Timeout <= 0 {
+		return nil, usage("--timeout %s: write a time above 0, for example 30s", f.Timeout)
+	}
+	return f.sidecarFlag.dial(p, f.Timeout)
+}
+
+// reach is dial for a command about a scope; what is wrong with the scope is told first.
+func (f calls) reach(p *Program, about func() (*memsidecarv1.Scope, error)) (*memsidecarv1.Scope, *connection, error) {
+	scope, err := about()
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := f.dial(p)
+	return scope, conn, err
+}
+
+func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error) {
+	to, err := f.address(p)
+	if err != nil {
+		return nil, err
+	}
+	transport, encrypted, err := f.encryption(to)
+	if err != nil {
+		return nil, err
+	}
+	token, err := f.token()
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{addr: to.Listen, timeout: timeout, encrypted: encrypted}
+	var options []grpc.DialOption
+	if token != "" {
+		options = append(options, grpc.WithPerRPCCredentials(bearer(token)))
+		if !encrypted && !listen.Local(to.Listen) {
+			p.note("the token is sent to %s unencrypted, for everybody on the way to read; --tls encrypts it", to.Listen)
+		}
+	}
+	// The dialer resolves the name, so that a wrong one is its error, too; and it goes around the environment's proxies.
+	c.ClientConn, err = grpc.NewClient("passthrough:///"+to.Listen, append(options,
+		grpc.WithTransportCredentials(transport),
+		grpc.WithContextDialer(c.connect),
+		grpc.WithStatsHandler(watch{}),
+		grpc.WithChainUnaryInterceptor(c.unary),
+		grpc.WithChainStreamInterceptor(c.stream),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), // an exported dialogue may be large
+		// memsidecar mcp goes on for days: a sidecar that comes back is found at once and not after up to two minutes, and one whose
+		// machine is gone, or whose connection a sleeping laptop lost, is noticed. The package client does the same.
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
+			MinConnectTimeout: 20 * time.Second,
+		}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 5 * time.Second}),
+	)...)
+	if err != nil {
+		return nil, err
+	}
+	c.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(c.ClientConn)
+	c.SessionServiceClient = memsidecarv1.NewSessionServiceClient(c.ClientConn)
+	c.TraceServiceClient = memsidecarv1.NewTraceServiceClient(c.ClientConn)
+	c.ResultServiceClient = memsidecarv1.NewResultServiceClient(c.ClientConn)
+	c.DigestServiceClient = memsidecarv1.NewDigestServiceClient(c.ClientConn)
+	c.AuditServiceClient = memsidecarv1.NewAuditServiceClient(c.ClientConn)
+	return c, nil
+}
+
+// close ends the connection; there is nothing to do about an error.
+func (c *connection) close() { _ = c.Close() }
+
+func (c *connection) connect(ctx context.Context, addr string) (net.Conn, error) {
+	network := "tcp"
+	if path, ok := listen.SocketPath(addr); ok {
+		network, addr = "unix", path
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+	if err != nil {
+		c.dialing.Store(&err)
+		return nil, err
+	}
+	c.connected.Store(true)
+	return conn, nil
+}
+
+// obstacle is why there is no connection, unless simply nobody listens.
+func (c *connection) obstacle() string {
+	cause := c.dialing.Load()
+	if cause == nil || errors.Is(*cause, syscall.ECONNREFUSED) {
+		return ""
+	}
+	if dns, ok := errors.AsType[*net.DNSError](*cause); ok {
+		return " (" + dns.Error() + ")"
+	}
+	return fmt.Sprintf(" (%v)", *cause)
+}
+
+func (c *connection) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	bounded := ctx
+	if c.timeout > 0 {
+		timeout := c.timeout
+		if waits, ok := req.(interface{ GetWait() *durationpb.Duration }); ok {
+			timeout += waits.GetWait().AsDuration()
+		}
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	state := &call{}
+	err := invoke(context.WithValue(bounded, watch{}, state), method, req, reply, cc, opts...)
+	return c.explain(ctx, state, err)
+}
+
+func (c *connection) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	state := &call{}
+	words := func(err error) error { return c.explain(ctx, state, err) }
+	s, err := open(context.WithValue(ctx, watch{}, state), desc, cc, method, opts...)
+	if err != nil {
+		return nil, words(err)
+	}
+	return explained{s, words}, nil
+}
+
+// explained is a stream whose errors are in words.
+type explained struct {
+	grpc.ClientStream
+	explain func(error) error
+}
+
+// SendMsg implements grpc.ClientStream. io.EOF means that RecvMsg says why.
+func (s explained) SendMsg(m any) error { return s.words(s.ClientStream.SendMsg(m)) }
+
+// RecvMsg implements grpc.ClientStream.
+func (s explained) RecvMsg(m any) error { return s.words(s.ClientStream.RecvMsg(m)) }
+
+func (s explained) words(err error) error {
+	if errors.Is(err, io.EOF) {
+		return err
+	}
+	return s.explain(err)
+}
+
+// watch notes how far each call gets. grpc's own errors do not say whether they come from the other end.
+type watch struct{}
+
+// HandleRPC implements stats.Handler.
+func (watch) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	state, ok := ctx.Value(watch{}).(*call)
+	if !ok {
+		return
+	}
+	switch event.(type) {
+	case *stats.OutHeader: // only ever to a server that speaks the protocol
+		state.sent.Store(true)
+	case *stats.InTrailer: // it ended the call itself
+		state.answered.Store(true)
+	}
+}
+
+// TagRPC implements stats.Handler.
+func (watch) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// TagConn implements stats.Handler.
+func (watch) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (watch) HandleConn(context.Context, stats.ConnStats) {}

@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+type digestCommands struct {
+	Show      digestShow      `cmd:"" help:"Show the digest of a day as far as it was made."`
+	List      digestList      `cmd:"" help:"List the days of which there is a digest, newest first."`
+	Summarize digestSummarize `cmd:"" help:"Look at what no digest has looked at, and show the digest of the day."`
+}
+
+// wording is the flag of commands that write in a language.
+type wording struct {
+	Language string `placeholder:"LANGUAGE" help:"BCP 47 language of the wording, for example zh. By default that of the user's settings, else of the conversation."`
+}
+
+// narrowed is what the place sees, and whether only of the agent.
+func (f learned) narrowed(at place, agent string) (*memsidecarv1.Scope, memsidecarv1.AgentFilter, error) {
+	scope, err := at.sees()
+	if err != nil {
+		return nil, 0, err
+	}
+	scope.AgentId = agent
+	filter, err := f.filter(agent)
+	return scope, filter, err
+}
+
+const dayHelp = `A day is written 2026-11-20 and is the user's; without one it is today. Without --channel-kind everything of the user is shown.
+`
+
+type digestShow struct {
+	Day string `arg:"" optional:"" help:"The day."`
+
+	wording
+	learned
+	place
+	agentFlag
+	calls
+	output
+}
+
+// Help has examples.
+func (digestShow) Help() string {
+	return dayHelp + `
+Examples:
+
+    memsidecar digest show -u alice
+    memsidecar digest show -u 小林 2026-11-20 --language zh
+    memsidecar digest show -u alice --json | jq -r '.tasks[].text'`
+}
+
+// Run shows the digest as Markdown.
+func (c digestShow) Run(ctx context.Context, p *Program) error {
+	scope, agent, err := c.narrowed(c.place, c.Agent)
+	if err != nil {
+		return err
+	}
+	conn, err := c.dial(p)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	resp, err := conn.GetDigest(ctx, &memsidecarv1.GetDigestRequest{Scope: scope, Agent: agent, Day: c.Day, Language: c.Language})
+	if err != nil {
+		return err
+	}
+	return c.digest(p, resp.GetDigest())
+}
+
+// digest shows one digest.
+func (f output) digest(p *Program, d *memsidecarv1.Digest) error {
+	if n := d.GetWaitingCount(); n > 0 {
+		p.note("%s not looked at yet: memsidecar digest summarize does", count(n, "message of the day was", "messages of the day were"))
+	}
+	return f.show(p, d, func(s *screen) { s.promptBlock(p, strings.TrimSpace(d.GetMarkdown())) })
+}
+
+type digestSummarize struct {
+	Day string `arg:"" optional:"" help:"The day."`
+
+	wording
+	learned
+	place
+	agentFlag
+	calls
+	output
+}
+
+// Help has examples.
+func (digestSummarize) Help() string {
+	return dayHelp + `It also works when digests are not made by themselves (digest.enabled), and with what was imported as history only.
+With a model it may take longer than --timeout; the same again then goes on.
+
+Examples:
+
+    memsidecar digest summarize -u alice
+    memsidecar digest summarize -u alice 2026-11-20 --timeout 5m`
+}
+
+// Run makes the digest and shows it.
+func (c digestSummarize) Run(ctx context.Context, p *Program) error {
+	scope, agent, err := c.narrowed(c.place, c.Agent)
+	if err != nil {
+		return err
+	}
+	conn, err := c.dial(p)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	resp, err := conn.SummarizeDay(ctx, &memsidecarv1.SummarizeDayRequest{Scope: scope, Agent: agent, Day: c.Day, Language: c.Language})
+	if err != nil {
+		return err
+	}
+	return c.digest(p, resp.GetDigest())
+}
+
+type digestList struct {
+	wording
+	pages
+	learned
+	place
+	agentFlag
+	calls
+	output
+}
+
+// Help has examples.
+func (digestList) Help() string {
+	return `Without --channel-kind everything of the user is listed. With --json every line is one digest.
+
+Examples:
+
+    memsidecar digest list -u alice
+    memsidecar digest list -u alice --all --json | jq -r .markdown`
+}
+
+// Run lists.
+func (c digestList) Run(ctx context.Context, p *Program) error {
+	scope, agent, err := c.narrowed(c.place, c.Agent)
+	if err != nil {
+		return err
+	}
+	conn, err := c.dial(p)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	t := &table{columns: []column{
+		{name: "day"},
+		{name: "topics", wraps: true},
+		{name: "preferences", right: true},
+		{name: "decisions", right: true},
+		{name: "tasks", right: true},
+		{name: "issues", right: true},
+		{name: "insights", right: true},
+	}}
+	list := listing[*memsidecarv1.Digest]{
+		table: t,
+		page: func(size int32, token string) ([]*memsidecarv1.Digest, string, error) {
+			resp, err := conn.ListDigests(ctx, &memsidecarv1.ListDigestsRequest{Scope: scope, Agent: agent, PageSize: size, PageToken: token, Language: c.Language})
+			return resp.GetDigests(), resp.GetNextPageToken(), err
+		},
+		row: func(d *memsidecarv1.Digest) []any {
+			return []any{
+				d.GetDay(), strings.Join(d.GetTopics(), ", "), fmt.Sprint(len(d.GetPreferences())), fmt.Sprint(len(d.GetDecisions())),
+				fmt.Sprint(len(d.GetTasks())), fmt.Sprint(len(d.GetTechnicalIssues())), fmt.Sprint(len(d.GetKeyInsights())),
+			}
+		},
+	}
+	return list.show(p, c.pages, c.output)
+}
+
+type notebookCommand struct {
+	MaxEntries *int32 `placeholder:"N" help:"At most this many memories, 1 to 10000. By default as configured."`
+
+	wording
+	learned
+	place
+	agentFlag
+	calls
+	output
+}
+
+// Help has examples.
+func (notebookCommand) Help() string {
+	return `All that is remembered about a user, by kind, the newest first and nothing twice. Without --channel-kind everything of the
+user is shown.
+
+Examples:
+
+    memsidecar notebook -u alice
+    memsidecar notebook -u 小林 --language zh > MEMORY.md`
+}
+
+// Run shows the notebook as Markdown.
+func (c notebookCommand) Run(ctx context.Context, p *Program) error {
+	scope, agent, err := c.narrowed(c.place, c.Agent)
+	if err != nil {
+		return err
+	}
+	conn, err := c.dial(p)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	resp, err := conn.GetNotebook(ctx, &memsidecarv1.GetNotebookRequest{Scope: scope, Agent: agent, MaxEntries: c.MaxEntries, Language: c.Language})
+	if err != nil {
+		return err
+	}
+	n := resp.GetNotebook()
+	if n.GetTruncated() {
+		p.note("the newest %s; there are more: add --max-entries", count(n.GetEntryCount(), "memory", "memories"))
+	}
+	return c.show(p, n, func(s *screen) { s.promptBlock(p, strings.TrimSpace(n.GetMarkdown())) })
+}

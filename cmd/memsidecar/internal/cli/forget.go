@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+type forgetCommand struct {
+	Yes bool `short:"y" help:"Do not ask."`
+
+	person
+	calls
+	output
+}
+
+// Help has examples.
+func (forgetCommand) Help() string {
+	return `Memories, dialogues, sessions, traces, result lists and settings are gone for good, in all channels, and so are their bytes on disk.
+On a terminal it asks for the user's id first.
+
+Examples:
+
+    memsidecar memories export -u alice alice.jsonl    # what would be lost
+    memsidecar forget -u alice`
+}
+
+// Run deletes everything of the user and shows the receipt.
+func (c forgetCommand) Run(ctx context.Context, p *Program) error {
+	scope, conn, err := c.reach(p, c.whole)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	if !c.Yes {
+		if err := p.confirm(ctx, fmt.Sprintf("This deletes everything that %s has stored about %s, for good.", conn.addr, c.User), c.User); err != nil {
+			return err
+		}
+	}
+	resp, err := conn.ForgetUser(ctx, &memsidecarv1.ForgetUserRequest{Scope: scope})
+	if err != nil {
+		return err
+	}
+	return c.show(p, resp, func(s *screen) {
+		s.say("forgot %s\n", s.paint(line(c.User), bold))
+		purged := cell{"yes", green}
+		if !resp.GetPurgedFromDisk() {
+			purged = cell{"not yet: a reader is using the file; it is tried again in the background, see memsidecar status", yellow}
+		}
+		s.fields("memories", resp.GetMemoryCount(), "considerations", resp.GetConsiderationCount(),
+			"messages to others", resp.GetMessageCount(), "sessions", resp.GetSessionCount(),
+			"messages of sessions", resp.GetSessionMessageCount(), "traces", resp.GetTraceCount(),
+			"results", resp.GetResultItemCount(), "numbered lists", resp.GetResultListCount(),
+			"findings of digests", resp.GetDigestFindingCount(), "files", resp.GetFileCount(),
+			"settings", yesNo(resp.GetSettingsDeleted()), "token count", yesNo(resp.GetTokenCountDeleted()),
+			"bytes gone from disk", purged)
+	})
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+)
+
+// open opens a file, or standard input for "-". What is read from it ends when the context does.
+func (p *Program) open(ctx context.Context, path string) (io.ReadCloser, error) {
+	if path == "-" {
+		return io.NopCloser(unmarked(interruptible(ctx, p.Stdin))), nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, usage("%v", err)
+	}
+	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+		return readCloser{unmarked(file), file}, nil
+	}
+	return readCloser{unmarked(interruptible(ctx, file)), file}, nil
+}
+
+// unmarked is a text without the byte order mark that some programs of Windows begin their files with.
+func unmarked(r io.Reader) io.Reader {
+	in, begun := bufio.NewReaderSize(r, 64<<10), false
+	return readerFunc(func(b []byte) (int, error) {
+		if !begun {
+			begun = true
+			const mark = "\ufeff"
+			if head, _ := in.Peek(len(mark)); string(head) == mark { // an error comes again with the next read
+				_, _ = in.Discard(len(mark)) // which is there
+			}
+		}
+		return in.Read(b)
+	})
+}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// interruptible gives up reading when the context ends, although the read itself, from a terminal or a pipe, cannot be
+// given up: it is left behind and ends with the process.
+func interruptible(ctx context.Context, r io.Reader) io.Reader {
+	return readerFunc(func(b []byte) (int, error) {
+		type result struct {
+			data []byte
+			err  error
+		}
+		done := make(chan result, 1)
+		go func() {
+			own := make([]byte, len(b))
+			n, err := r.Read(own)
+			done <- result{own[:n], err}
+		}()
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case got := <-done:
+			return copy(b, got.data), got.err
+		}
+	})
+}
+
+type readerFunc func([]byte) (int, error)
+
+// Read implements io.Reader.
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
+
+// maxTextBytes is more than any text that the sidecar takes.
+const maxTextBytes = 1 << 20
+
+// text is what the arguments say; a single "-" is standard input.
+func (p *Program) text(ctx context.Context, args []string) (string, error) {
+	if len(args) != 1 || args[0] != "-" {
+		return strings.Join(args, " "), nil
+	}
+	data, err := io.ReadAll(io.LimitReader(interruptible(ctx, p.Stdin), maxTextBytes+1))
+	if err != nil {
+		return "", because(err, "reading standard input")
+	}
+	if len(data) > maxTextBytes {
+		return "", usage("standard input is longer than %d bytes", maxTextBytes)
+	}
+	return strings.TrimRight(string(data), "\r\n"), nil
+}
+
+// confirm asks a person to type a word. Where nobody can be asked, --yes must have been given.
+func (p *Program) confirm(ctx context.Context, question, word string) error {
+	if _, ok := terminal(p.Stdin); !ok {
+		return usage("standard input is no terminal to ask on: add --yes if you are sure")
+	}
+	fmt.Fprintf(p.Stderr, "%s\nType %s to go on: ", block(question), line(word))
+	answer, err := bufio.NewReader(interruptible(ctx, p.Stdin)).ReadString('\n')
+	switch {
+	case ctx.Err() != nil:
+		return interrupted("; nothing was done")
+	case err != nil && !errors.Is(err, io.EOF):
+		return err
+	case strings.TrimSpace(answer) != word:
+		return failure("that is not %s; nothing was done", line(word))
+	}
+	return nil
+}
+
+// progress shows how far something long is, on a terminal. The total is -1 when it is not known; the library cannot show none of
+// nothing.
+func (p *Program) progress(total int, what string) *progressbar.ProgressBar {
+	return Progress(p.Stderr, total, what)
+}
+
+// Progress is Program's for other commands.
+func Progress(w io.Writer, total int, what string) *progressbar.ProgressBar {
+	if total == 0 {
+		total = -1
+	}
+	if _, ok := terminal(w); !ok {
+		w = io.Discard
+	}
+	return progressbar.NewOptions(total, progressbar.OptionSetWriter(w), progressbar.OptionShowCount(),
+		progressbar.OptionSetDescription(what), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"google.golang.org/protobuf/proto"
+)
+
+// pages are the flags of commands that list.
+type pages struct {
+	Limit int  `default:"${page}" placeholder:"N" help:"At most this many (${default})."`
+	All   bool `help:"All, however many."`
+}
+
+// maxPage is the most that the sidecar gives at once.
+const maxPage = 1000
+
+// each calls next for page after page, until the limit is reached or there are no more; then it reports whether there are.
+// next returns how many it got and the token of the page after.
+func (f pages) each(next func(size int32, token string) (got int, after string, err error)) (more bool, err error) {
+	if f.Limit < 1 {
+		return false, usage("--limit %d: write a number above 0, or --all", f.Limit)
+	}
+	token := ""
+	for left := f.Limit; f.All || left > 0; {
+		size := maxPage
+		if !f.All {
+			size = min(left, maxPage)
+		}
+		got, after, err := next(int32(size), token)
+		if err != nil {
+			return false, err
+		}
+		left -= got
+		if token = after; token == "" {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// listing is what a command lists: rows of a table, or with --json a line each.
+type listing[T proto.Message] struct {
+	table *table
+	page  func(size int32, token string) (entries []T, after string, err error)
+	row   func(T) []any
+}
+
+// show asks for page after page and shows them.
+func (l listing[T]) show(p *Program, f pages, to output) error {
+	more, err := f.each(func(size int32, token string) (int, string, error) {
+		entries, after, err := l.page(size, token)
+		if err != nil {
+			return 0, "", err
+		}
+		return len(entries), after, l.add(p, to, entries)
+	})
+	if err != nil {
+		return err
+	}
+	to.list(p, l.table, more)
+	return nil
+}
+
+// whole shows what comes in one answer; it has no page.
+func (l listing[T]) whole(p *Program, to output, entries []T) error {
+	if err := l.add(p, to, entries); err != nil {
+		return err
+	}
+	to.list(p, l.table, false)
+	return nil
+}
+
+// add writes the lines, or adds the rows.
+func (l listing[T]) add(p *Program, to output, entries []T) error {
+	for _, entry := range entries {
+		if !to.JSON {
+			l.table.row(l.row(entry)...)
+		} else if err := to.json(p, entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list shows what was listed; with --json that was done already.
+func (f output) list(p *Program, t *table, more bool) {
+	if !f.JSON && len(t.rows) > 0 {
+		f.screen(p).print(t)
+	} else if !f.JSON {
+		p.note("nothing found")
+	}
+	if more {
+		p.note("there are more: add --all, or a higher --limit")
+	}
+}

@@ -1,0 +1,272 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/migrate"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+type importCommands struct {
+	Mem0       importMem0       `cmd:"" name:"mem0" help:"mem0: what get_all or an export wrote."`
+	Nanobot    importNanobot    `cmd:"" help:"nanobot: its workspace, or files of it: MEMORY.md, daily notes, history, sessions."`
+	Lancedb    importLanceDB    `cmd:"" name:"lancedb" help:"LanceDB, and other vector databases: rows as JSONL."`
+	Jsonl      importJSONL      `cmd:"" name:"jsonl" help:"Any JSON with a statement a record: say which field has what."`
+	History    importHistory    `cmd:"" help:"Conversations as JSON: session_YYYYMMDD_ID.json."`
+	SeenMovies importSeenMovies `cmd:"" name:"seen-movies" help:"A film bot's seen_movies.json."`
+}
+
+// movingHelp is what is true of all commands that import.
+const movingHelp = `What is there already, by where it comes from or by its words, stays as it is, so importing twice adds nothing, and an
+interrupted import is completed by the same again. Files are read to their end before anything is sent: one that is cut off,
+or in another encoding, stores nothing. A record with a mistake is left out and reported with its line; the exit code is 1 then.
+`
+
+// movingFlags are those of all commands that import.
+type movingFlags struct {
+	DryRun bool `help:"Say what would be done, and do nothing."`
+
+	zoneFlag
+	place
+	agentFlag
+	sidecarFlag
+	output
+}
+
+// fileUsers say whose memories are in a file.
+type fileUsers struct {
+	Users    string `enum:",all" default:"" placeholder:"all" help:"all: they are whose the file says, instead of --user's."`
+	FromUser string `placeholder:"ID" help:"Take only what the file says is this user's."`
+}
+
+const stdinName = "-"
+
+type importMem0 struct {
+	Files []string `arg:"" name:"file" complete:"file" help:"JSON or JSONL. \"-\" is standard input."`
+
+	fileUsers
+	movingFlags
+}
+
+// Help has examples.
+func (importMem0) Help() string {
+	return movingHelp + `
+Examples:
+
+    memsidecar import mem0 -u alice --dry-run mem0.json
+    memsidecar import mem0 --users all mem0.json
+    memsidecar import mem0 -u alice --from-user telegram:42 mem0.json`
+}
+
+// Run imports.
+func (c importMem0) Run(ctx context.Context, p *Program) error {
+	return c.memories(ctx, p, "mem0", c.fileUsers, c.Files, migrate.Mem0)
+}
+
+type importLanceDB struct {
+	Files []string `arg:"" name:"file" complete:"file" help:"JSONL, a row a line, or a list. \"-\" is standard input."`
+
+	fileUsers
+	movingFlags
+}
+
+// Help has examples.
+func (importLanceDB) Help() string {
+	return movingHelp + `Columns are told by their usual names, also below metadata; import jsonl names others. Vectors are not taken: those of another
+model cannot be compared. How to write the rows: docs/importing.md.
+
+Examples:
+
+    memsidecar import lancedb -u alice rows.jsonl
+    memsidecar import lancedb --users all rows.jsonl`
+}
+
+// Run imports.
+func (c importLanceDB) Run(ctx context.Context, p *Program) error {
+	return c.memories(ctx, p, "lancedb", c.fileUsers, c.Files, func(in io.Reader, o migrate.Options, sink migrate.Sink) error {
+		return migrate.Rows(in, "LanceDB", migrate.LanceDB, false, o, sink)
+	})
+}
+
+type importJSONL struct {
+	Files []string `arg:"" name:"file" complete:"file" help:"JSONL, a record a line, or a list. \"-\" is standard input."`
+
+	TextField       string `default:"text" placeholder:"NAME" help:"Field with the statement (${default}). A name may be a path, such as metadata.text."`
+	IDField         string `name:"id-field" default:"id" placeholder:"NAME" help:"Field with the record's id (${default})."`
+	TimeField       string `default:"time" placeholder:"NAME" help:"Field with when it was said (${default}): RFC 3339, a date, or seconds since 1970."`
+	UserField       string `default:"user" placeholder:"NAME" help:"Field with whose it is (${default})."`
+	KindField       string `default:"kind" placeholder:"NAME" help:"Field with the kind (${default})."`
+	ImportanceField string `default:"importance" placeholder:"NAME" help:"Field with the importance, 0 to 1 (${default})."`
+	AgentField      string `default:"agent" placeholder:"NAME" help:"Field with the bot or persona (${default})."`
+	SessionField    string `default:"session" placeholder:"NAME" help:"Field with the conversation (${default})."`
+
+	fileUsers
+	movingFlags
+}
+
+// Help has examples.
+func (importJSONL) Help() string {
+	return movingHelp + `Fields that nothing was said of are kept in the provenance of each memory.
+
+Examples:
+
+    memsidecar import jsonl -u alice --text-field fact --time-field meta.when facts.jsonl
+    memsidecar import jsonl --users all --user-field owner facts.jsonl`
+}
+
+// Run imports.
+func (c importJSONL) Run(ctx context.Context, p *Program) error {
+	fields := migrate.Fields{
+		Text: []string{c.TextField}, ID: []string{c.IDField}, Time: []string{c.TimeField}, User: []string{c.UserField},
+		Kind: []string{c.KindField}, Importance: []string{c.ImportanceField}, Agent: []string{c.AgentField}, Session: []string{c.SessionField},
+	}
+	return c.memories(ctx, p, "jsonl", c.fileUsers, c.Files, func(in io.Reader, o migrate.Options, sink migrate.Sink) error {
+		return migrate.Rows(in, "JSONL", fields, true, o, sink)
+	})
+}
+
+// reader reads memories of a format.
+type reader func(io.Reader, migrate.Options, migrate.Sink) error
+
+// source is one file with how it is read.
+type source struct {
+	path string
+	read reader
+}
+
+// memories imports files that hold nothing but memories.
+func (f movingFlags) memories(ctx context.Context, p *Program, format string, users fileUsers, paths []string, read reader) error {
+	m, err := f.move(p, format, users)
+	if err != nil {
+		return err
+	}
+	sources := make([]source, len(paths))
+	for i, path := range paths {
+		sources[i] = source{path, read}
+	}
+	if err := m.check(ctx, sources); err != nil {
+		return err
+	}
+	return m.do(ctx, func() error { return m.memories(ctx, sources) })
+}
+
+// mover is an import under way.
+type mover struct {
+	movingFlags
+	users   fileUsers
+	p       *Program
+	format  string
+	options migrate.Options
+	scope   *memsidecarv1.Scope // of everything but its user, when each has their own
+	conn    *connection
+	report  report
+	total   int // records, -1 when that is not known
+
+	owner  string // whom the files name, when they name one
+	known  map[string]*knownMemories
+	parts  []*importing
+	queued int
+	bytes  int
+	stored int
+}
+
+func (f movingFlags) move(p *Program, format string, users fileUsers) (*mover, error) {
+	zone, err := f.zone()
+	if err != nil {
+		return nil, err
+	}
+	var scope *memsidecarv1.Scope
+	switch {
+	case users.Users != "" && f.User != "":
+		return nil, usage("say either --user %s (or MEMSIDECAR_USER) or --users all: memories are one user's, or whose the file says", line(f.User))
+	case users.Users != "":
+		scope, err = f.in(f.anybody(), memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED)
+	case f.User == "" && users != (fileUsers{}) || f.User == "" && format != "nanobot" && format != "history":
+		return nil, usage("say whose memories with --user ID (or the variable MEMSIDECAR_USER), or --users all when the file says it")
+	default:
+		scope, err = f.says()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &mover{
+		movingFlags: f, users: users, p: p, format: format, scope: scope, known: map[string]*knownMemories{},
+		options: migrate.Options{Zone: zone, Now: time.Now()}, report: report{format: format, dryRun: f.DryRun},
+	}, nil
+}
+
+// do runs the import and shows what came of it, however it ends.
+func (m *mover) do(ctx context.Context, run func() error) (err error) {
+	if m.conn, err = m.dial(m.p, 0); err != nil {
+		return err
+	}
+	defer m.conn.close()
+	err = run()
+	if err == nil || !m.report.empty() {
+		if showErr := m.report.show(m.p, m.output); err == nil {
+			err = showErr
+		}
+	}
+	switch {
+	case ctx.Err() != nil && m.stored == 0:
+		return interrupted("; nothing was stored")
+	case ctx.Err() != nil:
+		return interrupted(" after %s; run it again to complete it, nothing is stored twice", m.done())
+	case err != nil && m.stored > 0:
+		return m.stopped(err)
+	case err != nil:
+		return err
+	}
+	if bad := m.report.bad(); bad > 0 {
+		return failure("%s skipped because of mistakes; the others are dealt with", count(bad, "record was", "records were"))
+	}
+	return nil
+}
+
+// done is how much is stored.
+func (m *mover) done() string {
+	return count(m.stored, "record, which is", "records, which are") + " stored"
+}
+
+// stopped says how much was stored before an error, and what to do, unless the error does.
+func (m *mover) stopped(err error) error {
+	message, again := err.Error(), "; correct this and run it again, nothing is stored twice"
+	if forGood(err) {
+		again = "; run it again to complete it, nothing is stored twice"
+	}
+	if !strings.Contains(message, "nothing is stored twice") {
+		message += again
+	}
+	return &Error{Code: ExitCode(err), Message: "stopped after " + m.done() + ": " + message, cause: err}
+}
+
+// open reads a file from its beginning.
+func (m *mover) open(ctx context.Context, path string, read func(io.Reader) error) (err error) {
+	in, err := m.p.open(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	stop := errors.New("")
+	err = read(readerFunc(func(b []byte) (int, error) {
+		n, err := in.Read(b)
+		if err != nil && !errors.Is(err, io.EOF) {
+			stop = err
+		}
+		return n, err
+	}))
+	var own *Error
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil || errors.As(err, &own):
+		return err
+	case errors.Is(err, stop):
+		return because(err, "%s", inputName(path)) // the disk's mistake, not the file's
+	}
+	return usage("%s: %s", inputName(path), line(err.Error()))
+}

@@ -1,0 +1,300 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/migrate"
+	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// Memories are sent when so many wait, or so many bytes.
+const (
+	movedAtOnce      = 500
+	movedBytesAtOnce = 4 << 20
+)
+
+// importing is one user's memories that wait to be sent, with where they come from.
+type importing struct {
+	user     string
+	memories []*memsidecarv1.Memory
+	from     []*part
+	lines    []int
+}
+
+// knownMemories are what a user has already: ids, and words that are seen by the same people.
+type knownMemories map[[16]byte]struct{}
+
+func (k knownMemories) has(what, value string) bool {
+	_, ok := k[knownKey(what, value)]
+	return ok
+}
+
+func (k knownMemories) add(what, value string) { k[knownKey(what, value)] = struct{}{} }
+
+func knownKey(what, value string) [16]byte {
+	sum := sha256.Sum256([]byte(what + "\x00" + value))
+	return [16]byte(sum[:16])
+}
+
+// check reads all files to their end, and counts. Standard input can be read only once.
+func (m *mover) check(ctx context.Context, sources []source) error {
+	for _, s := range sources {
+		if s.path == stdinName {
+			m.total = -1
+			continue
+		}
+		n := 0
+		err := m.open(ctx, s.path, func(in io.Reader) error {
+			return s.read(in, m.options, migrate.Sink{
+				Leave: func(migrate.Left) {},
+				Item: func(item migrate.Item) error {
+					n++
+					if err := ctx.Err(); err != nil {
+						return err
+					}
+					return m.same(s.path, item)
+				},
+			})
+		})
+		if ctx.Err() != nil {
+			return interrupted("; nothing was sent")
+		}
+		if err != nil {
+			return err
+		}
+		if m.total >= 0 {
+			m.total += n
+		}
+	}
+	return nil
+}
+
+// same refuses to make one user of several.
+func (m *mover) same(path string, item migrate.Item) error {
+	if m.users.Users != "" || m.users.FromUser != "" || item.User == "" || item.User == m.owner {
+		return nil
+	}
+	if m.owner == "" {
+		m.owner = item.User
+		return nil
+	}
+	return usage("%s: line %d: the memories are of several users, such as %s and %s: take each as its own with --users all, or one user's with --from-user ID",
+		inputName(path), item.Line, line(m.owner), line(item.User))
+}
+
+// memories imports the files one after the other.
+func (m *mover) memories(ctx context.Context, sources []source) error {
+	bar := m.p.progress(m.total, "memories")
+	for _, s := range sources {
+		to := m.report.part(inputName(s.path), "memories")
+		err := m.open(ctx, s.path, func(in io.Reader) error {
+			return s.read(in, m.options, migrate.Sink{Leave: to.leave, Item: func(item migrate.Item) error {
+				if err := m.same(s.path, item); err != nil {
+					return err
+				}
+				if err := m.take(ctx, to, item); err != nil {
+					return err
+				}
+				return bar.Add(1)
+			}})
+		})
+		if err == nil || ctx.Err() == nil && ExitCode(err) == ExitUsage { // what came before a mistake is good
+			err = errors.Join(err, m.flush(ctx))
+		}
+		if err != nil {
+			return errors.Join(err, bar.Finish())
+		}
+	}
+	return bar.Finish()
+}
+
+// whose is the user of an item, or why it is left out.
+func (m *mover) whose(item migrate.Item) (user string, left *migrate.Left) {
+	switch {
+	case m.users.FromUser != "" && item.User != m.users.FromUser:
+		return "", &migrate.Left{Line: item.Line, Reason: "it is another user's, or nobody's"}
+	case m.users.Users == "":
+		return m.User, nil
+	case item.User == "":
+		return "", &migrate.Left{Line: item.Line, Reason: "it names no user: import it with --user", Bad: true}
+	}
+	return item.User, nil
+}
+
+// take plans what becomes of one item.
+func (m *mover) take(ctx context.Context, to *part, item migrate.Item) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	user, left := m.whose(item)
+	if left != nil {
+		to.leave(*left)
+		return nil
+	}
+	known, err := m.knows(ctx, user)
+	if err != nil {
+		return err
+	}
+	memory := item.Memory
+	if item.SourceID != "" {
+		memory.Id = decide.MemoryID("import", m.format, user, m.visibility(m.scope), item.SourceID)
+	}
+	words := vectorstore.TextKey(memory.GetText())
+	switch {
+	case memory.GetId() != "" && known.has("id", memory.GetId()):
+		to.there++
+		return nil
+	case known.has("text", words):
+		to.there++
+		return nil
+	}
+	known.add("text", words)
+	if memory.GetId() != "" {
+		known.add("id", memory.GetId())
+	}
+	m.learnt(memory)
+	m.queue(user, to, item.Line, memory)
+	if m.queued >= movedAtOnce || m.bytes >= movedBytesAtOnce {
+		return m.flush(ctx)
+	}
+	return nil
+}
+
+// learnt says where a memory was learned, as far as the file does not.
+func (m *mover) learnt(memory *memsidecarv1.Memory) {
+	if memory.GetScope() == nil {
+		memory.Scope = &memsidecarv1.Scope{}
+	}
+	if memory.GetScope().GetAgentId() == "" {
+		memory.Scope.AgentId = m.Agent
+	}
+}
+
+func (m *mover) queue(user string, to *part, line int, memory *memsidecarv1.Memory) {
+	i := slices.IndexFunc(m.parts, func(p *importing) bool { return p.user == user })
+	if i < 0 {
+		m.parts, i = append(m.parts, &importing{user: user}), len(m.parts)
+	}
+	p := m.parts[i]
+	p.memories, p.from, p.lines = append(p.memories, memory), append(p.from, to), append(p.lines, line)
+	m.queued++
+	m.bytes += proto.Size(memory)
+}
+
+// visibility is equal for channels in which the same people see what was learned.
+func (m *mover) visibility(scope *memsidecarv1.Scope) string {
+	if scope.GetChannelKind() == memsidecarv1.ChannelKind_CHANNEL_KIND_GROUP {
+		return "group:" + scope.GetChannelId()
+	}
+	return scope.GetChannelKind().String()
+}
+
+// knows is what a user has already.
+func (m *mover) knows(ctx context.Context, user string) (knownMemories, error) {
+	if known := m.known[user]; known != nil {
+		return *known, nil
+	}
+	known := knownMemories{}
+	request := &memsidecarv1.ListMemoriesRequest{
+		Scope:    &memsidecarv1.Scope{Namespace: m.scope.GetNamespace(), UserId: user, ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT},
+		PageSize: 1000,
+	}
+	for number := range memoryStateNames {
+		request.States = append(request.States, memsidecarv1.MemoryState(number))
+	}
+	for more := true; more; more = request.GetPageToken() != "" {
+		resp, err := m.conn.ListMemories(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		for _, memory := range resp.GetMemories() {
+			known.add("id", memory.GetId())
+			// What was superseded or withdrawn is known by its id alone, as for the sidecar.
+			gone := memory.GetState() == memsidecarv1.MemoryState_MEMORY_STATE_SUPERSEDED || memory.GetState() == memsidecarv1.MemoryState_MEMORY_STATE_WITHDRAWN
+			if !gone && m.visibility(memory.GetScope()) == m.visibility(m.scope) {
+				known.add("text", vectorstore.TextKey(memory.GetText()))
+			}
+		}
+		request.PageToken = resp.GetNextPageToken()
+	}
+	m.known[user] = &known
+	return known, nil
+}
+
+// flush sends what waits.
+func (m *mover) flush(ctx context.Context) error {
+	parts := m.parts
+	m.parts, m.queued, m.bytes = nil, 0, 0
+	for _, p := range parts {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		added := int64(len(p.memories))
+		if !m.DryRun {
+			resp, err := m.send(ctx, p)
+			if err != nil {
+				return p.explain(err)
+			}
+			added = resp.GetAddedCount()
+			m.stored += int(added)
+		}
+		p.count(added)
+	}
+	return nil
+}
+
+// count notes what became of the memories. Those that somebody else stored since they were planned are there already; which
+// ones is not known, and does not matter.
+func (p *importing) count(added int64) {
+	for i, to := range p.from {
+		if int64(i) < added {
+			to.added++
+		} else {
+			to.there++
+		}
+	}
+}
+
+// send sends one user's memories. Interrupting does not end a call under way: what was sent is stored, and it says how much.
+func (m *mover) send(ctx context.Context, p *importing) (*memsidecarv1.ImportMemoriesResponse, error) {
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { afterGrace(running, cancel) })
+	defer stop()
+	stream, err := m.conn.ImportMemories(running)
+	if err != nil {
+		return nil, err
+	}
+	scope := proto.CloneOf(m.scope)
+	scope.UserId = p.user
+	err = stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: scope}})
+	for i := 0; err == nil && i < len(p.memories); i++ {
+		err = stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{Memory: p.memories[i]}})
+	}
+	if err != nil && !errors.Is(err, io.EOF) { // io.EOF: the sidecar ended the call, and says why
+		return nil, err
+	}
+	return stream.CloseAndRecv()
+}
+
+// explain names files and lines instead of positions.
+func (p *importing) explain(err error) error {
+	message := position.ReplaceAllStringFunc(err.Error(), func(found string) string {
+		i, err := strconv.Atoi(position.FindStringSubmatch(found)[1])
+		if err != nil || i >= len(p.lines) {
+			return found
+		}
+		return fmt.Sprintf("%s: line %d: ", p.from[i].file, p.lines[i])
+	})
+	return &Error{Code: ExitCode(err), Message: message, cause: err}
+}

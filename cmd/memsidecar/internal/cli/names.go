@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// The prefixes that the API's enums have and people need not write.
+const (
+	kindPrefix  = "MEMORY_KIND_"
+	statePrefix = "CONSIDERATION_STATE_"
+	tracePrefix = "TRACE_KIND_"
+
+	memoryStatePrefix = "MEMORY_STATE_"
+)
+
+var (
+	kindNames  = short(memsidecarv1.MemoryKind_name, kindPrefix)
+	stateNames = short(memsidecarv1.ConsiderationState_name, statePrefix)
+	traceNames = short(memsidecarv1.TraceKind_name, tracePrefix)
+
+	memoryStateNames = short(memsidecarv1.MemoryState_name, memoryStatePrefix)
+)
+
+// short is the names of an enum without prefix, in lower case and without the zero.
+func short(enum map[int32]string, prefix string) map[int32]string {
+	all := map[int32]string{}
+	for number, name := range enum {
+		if number != 0 {
+			all[number] = nameOf(name, prefix)
+		}
+	}
+	return all
+}
+
+// names lists the names in the order of their numbers.
+func names(enum map[int32]string) []string {
+	var list []string
+	for _, number := range slices.Sorted(maps.Keys(enum)) {
+		list = append(list, enum[number])
+	}
+	return list
+}
+
+func nameOf(enum, prefix string) string {
+	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(enum, prefix)), "_", " ")
+}
+
+// valueOf is the number of a name that the parser has checked; 0 for "".
+func valueOf(enum map[string]int32, prefix, name string) int32 {
+	return enum[prefix+strings.ToUpper(name)]
+}
+
+func kindName(kind memsidecarv1.MemoryKind) string { return nameOf(kind.String(), kindPrefix) }
+
+func stateName(state memsidecarv1.ConsiderationState) string {
+	return nameOf(state.String(), statePrefix)
+}
+
+// when is a moment on the command line.
+type when struct{ time.Time }
+
+// UnmarshalText reads RFC 3339, or a date or a date with a time where this machine is.
+func (w *when) UnmarshalText(text []byte) error {
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly, "2006-01-02 15:04", time.DateTime} {
+		if t, err := time.ParseInLocation(layout, string(text), time.Local); err == nil {
+			w.Time = t
+			return nil
+		}
+	}
+	return errors.New(`write a time as 2026-11-20, "2026-11-20 21:48" or 2026-11-20T21:48:00Z`)
+}
+
+// timestamp is unset for no time.
+func (w when) timestamp() *timestamppb.Timestamp {
+	if w.IsZero() {
+		return nil
+	}
+	return timestamppb.New(w.Time)
+}
+
+// date is how tables show a time: where this machine is, to the minute.
+func date(t *timestamppb.Timestamp) string {
+	if t == nil {
+		return ""
+	}
+	return t.AsTime().Local().Format("2006-01-02 15:04")
+}

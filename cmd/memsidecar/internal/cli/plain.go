@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// Stored text comes from anybody. None of it may move a terminal's cursor, change its colours or reorder what is read.
+
+// line is a text as one line that is safe to show.
+func line(text string) string {
+	return plain(strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(text))
+}
+
+// block is a text of several lines that is safe to show.
+func block(text string) string {
+	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
+	for i, l := range lines {
+		lines[i] = plain(strings.ReplaceAll(l, "\t", "    "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// plain writes what is dangerous as \u{…}.
+func plain(text string) string {
+	if strings.IndexFunc(text, dangerous) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if dangerous(r) {
+			fmt.Fprintf(&b, `\u{%x}`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// dangerous are control characters, invalid bytes, what ends lines, what changes the direction of reading
+// (https://trojansource.codes), and tags, which hide text.
+func dangerous(r rune) bool {
+	return unicode.IsControl(r) || r == unicode.ReplacementChar || r == '\u2028' || r == '\u2029' || r == '\ufeff' ||
+		unicode.Is(unicode.Bidi_Control, r) || r >= 0xe0000 && r <= 0xe007f
+}

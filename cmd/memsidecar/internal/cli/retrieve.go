@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+type retrieveCommand struct {
+	Query           []string `arg:"" help:"What the user said, or any question. \"-\" is standard input."`
+	Context         bool     `help:"Print only the block for the bot's system prompt."`
+	TopK            *int32   `short:"k" placeholder:"N" help:"At most this many, 1 to 100. By default as configured."`
+	MinScore        *float64 `placeholder:"X" help:"Leave out what is less relevant, 0 to 1. By default as configured."`
+	Kind            []string `enum:"${kinds}" placeholder:"KIND" help:"Only these kinds: ${kindlist}."`
+	After           when     `placeholder:"TIME" help:"Only what was stored at or after this time."`
+	Before          when     `placeholder:"TIME" help:"Only what was stored before this time."`
+	MaxContextChars *int32   `placeholder:"N" help:"Longest block for the prompt, 200 to 100000. By default as configured."`
+	Messages        bool     `help:"Find messages of the past, with what was said around them; with --memories both."`
+	Memories        bool     `help:"Find memories, which is what it does without --messages."`
+	History         bool     `help:"Find what was superseded or is over, too, and say when it held."`
+	Neighbors       *int32   `placeholder:"N" help:"How many messages come along before and after each message found, 0 to 20 (1)."`
+	Turn            string   `placeholder:"ID" help:"The bot's turn, which joins the traces of its calls."`
+
+	learned
+	place
+	agentFlag
+	Session string `group:"scope" placeholder:"ID" help:"The conversation in which it is asked, for the trace."`
+	calls
+	output
+}
+
+// Help has examples.
+func (retrieveCommand) Help() string {
+	return `Without --channel-kind everything of the user is searched, as for a direct chat.
+
+Examples:
+
+    memsidecar retrieve -u alice What may I cook tonight?
+    memsidecar retrieve -u alice --messages --neighbors 2 soup
+    memsidecar retrieve -u alice --history Where did I live?
+    memsidecar retrieve -u 小林 --kind preference,fact 今晚吃什么
+    memsidecar retrieve -u alice --context "Any plans?" >> prompt.txt`
+}
+
+// Run asks and shows what was found, best first.
+func (c retrieveCommand) Run(ctx context.Context, p *Program) error {
+	scope, err := c.sees()
+	if err != nil {
+		return err
+	}
+	learnedBy, err := c.filter(c.Agent)
+	if err != nil {
+		return err
+	}
+	query, err := p.text(ctx, c.Query)
+	if err != nil {
+		return err
+	}
+	scope.AgentId, scope.SessionId = c.Agent, c.Session
+	request := &memsidecarv1.RetrieveRequest{
+		Scope: scope, Query: query, TopK: c.TopK, MinScore: c.MinScore, MaxContextChars: c.MaxContextChars,
+		NeighborCount: c.Neighbors, TurnId: c.Turn, IncludeHistory: c.History,
+		CreatedAfter: c.After.timestamp(), CreatedBefore: c.Before.timestamp(),
+		Agent: learnedBy,
+	}
+	for _, kind := range c.Kind {
+		request.Kinds = append(request.Kinds, memsidecarv1.MemoryKind(valueOf(memsidecarv1.MemoryKind_value, kindPrefix, kind)))
+	}
+	if c.Memories {
+		request.Sources = append(request.Sources, memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MEMORIES)
+	}
+	if c.Messages {
+		request.Sources = append(request.Sources, memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES)
+	}
+	conn, err := c.dial(p)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	resp, err := conn.Retrieve(ctx, request)
+	if err != nil {
+		return err
+	}
+	p.degraded(resp.GetDegraded())
+	if len(resp.GetMemories())+len(resp.GetMessages()) == 0 {
+		p.note("nothing found")
+	}
+	return c.show(p, resp, func(s *screen) {
+		switch {
+		case len(resp.GetMemories())+len(resp.GetMessages()) == 0:
+		case c.Context:
+			s.promptBlock(p, resp.GetPromptContext())
+		default:
+			s.hits(resp.GetMemories(), c.History)
+			if len(resp.GetMemories()) > 0 && len(resp.GetMessages()) > 0 {
+				s.say("\n")
+			}
+			s.messageHits(resp.GetMessages())
+		}
+	})
+}
+
+// promptBlock shows the block: as it is to a file or a program, that the bot's prompt is made of, and safely to a person.
+func (s *screen) promptBlock(p *Program, text string) {
+	if _, ok := terminal(p.Stdout); ok {
+		text = block(text)
+	}
+	s.say("%s\n", text)
+}
+
+// hits shows memories; with their history each says when it held.
+func (s *screen) hits(hits []*memsidecarv1.RetrievedMemory, history bool) {
+	if len(hits) == 0 {
+		return
+	}
+	t := &table{columns: []column{{name: "score", right: true}, {name: "text", wraps: true}, {name: "kind"}, {name: "when"}, {name: "why", wraps: true}}}
+	if history {
+		t.columns = append(t.columns, column{name: "state"}, column{name: "held"})
+	}
+	for _, hit := range hits {
+		m := hit.GetMemory()
+		row := []any{
+			cell{fmt.Sprintf("%.2f", hit.GetScore()), green},
+			m.GetText(), kindName(m.GetKind()), date(m.GetObserveTime()),
+			cell{why(hit.GetParts()), dim},
+		}
+		if history {
+			row = append(row, standing(m), held(m))
+		}
+		t.row(row...)
+	}
+	s.print(t)
+}
+
+// why is what a score is made of.
+func why(parts *memsidecarv1.ScoreParts) string {
+	var list []string
+	for _, part := range []struct {
+		name  string
+		value float64
+	}{
+		{"similarity", parts.GetSimilarity()},
+		{"keyword", parts.GetKeyword()},
+		{"neighbors", parts.GetNeighbors()},
+		{"recency", parts.GetRecency()},
+		{"importance", parts.GetImportance()},
+	} {
+		if part.value > 0 {
+			list = append(list, fmt.Sprintf("%s %.2f", part.name, part.value))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// messageHits shows messages between what was said around them, which has no score.
+func (s *screen) messageHits(hits []*memsidecarv1.RetrievedMessage) {
+	if len(hits) == 0 {
+		return
+	}
+	t := &table{columns: []column{{name: "score", right: true}, {name: "where"}, {name: "when"}, {name: "who"}, {name: "text", wraps: true}, {name: "why", wraps: true}}}
+	around := func(list []*memsidecarv1.SessionMessage) {
+		for _, m := range list {
+			t.row("", cell{spot(m.GetSessionId(), m.GetPosition()), dim}, cell{date(m.GetMessage().GetTime()), dim},
+				cell{who(m.GetMessage()), dim}, cell{m.GetMessage().GetContent(), dim}, "")
+		}
+	}
+	for _, hit := range hits {
+		around(hit.GetBefore())
+		m := hit.GetMessage()
+		t.row(cell{fmt.Sprintf("%.2f", hit.GetScore()), green}, spot(m.GetSessionId(), m.GetPosition()), date(m.GetMessage().GetTime()),
+			who(m.GetMessage()), cell{m.GetMessage().GetContent(), bold}, cell{why(hit.GetParts()), dim})
+		around(hit.GetAfter())
+	}
+	s.print(t)
+}
+
+// spot is the place of a message.
+func spot(session string, position int64) string { return fmt.Sprintf("%s #%d", session, position) }

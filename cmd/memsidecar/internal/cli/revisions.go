@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// standing is a memory's state with what it means.
+func standing(m *memsidecarv1.Memory) cell {
+	looks := map[memsidecarv1.MemoryState]style{
+		memsidecarv1.MemoryState_MEMORY_STATE_ACTIVE:      green,
+		memsidecarv1.MemoryState_MEMORY_STATE_SUPERSEDED:  dim,
+		memsidecarv1.MemoryState_MEMORY_STATE_EXPIRED:     dim,
+		memsidecarv1.MemoryState_MEMORY_STATE_QUARANTINED: yellow,
+		memsidecarv1.MemoryState_MEMORY_STATE_WITHDRAWN:   red,
+	}
+	if m.GetState() == memsidecarv1.MemoryState_MEMORY_STATE_UNSPECIFIED {
+		return cell{} // deleted, or of a sidecar that knows no states
+	}
+	return cell{nameOf(m.GetState().String(), memoryStatePrefix), looks[m.GetState()]}
+}
+
+// held is from when to when a memory held, or holds.
+func held(m *memsidecarv1.Memory) string {
+	from, to := date(m.GetValidFrom()), date(m.GetValidTo())
+	if to == "" {
+		return "since " + from
+	}
+	return strings.TrimSpace(from + " to " + to)
+}
+
+type memoriesRevisions struct {
+	ID string `arg:"" help:"The memory's id."`
+
+	place
+	calls
+	output
+}
+
+// Help has examples.
+func (memoriesRevisions) Help() string {
+	return `What was done to the memory, to those whose place it took, and to those that took its place, newest first. With --json every line
+is one change.
+
+Examples:
+
+    memsidecar memories revisions -u alice mem_ixmff34jmcga2cmhdf6jbmhr`
+}
+
+// Run lists the changes.
+func (c memoriesRevisions) Run(ctx context.Context, p *Program) error {
+	scope, conn, err := c.reach(p, c.sees)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	resp, err := conn.ListMemoryRevisions(ctx, &memsidecarv1.ListMemoryRevisionsRequest{Scope: scope, MemoryId: c.ID})
+	if err != nil {
+		return err
+	}
+	t := &table{columns: []column{
+		{name: "revision"}, {name: "when"}, {name: "done"}, {name: "memory"}, {name: "text", wraps: true}, {name: "before", wraps: true}, {name: "why", wraps: true},
+	}}
+	list := listing[*memsidecarv1.MemoryRevision]{
+		table: t,
+		row: func(r *memsidecarv1.MemoryRevision) []any {
+			done := cell{changeName(r), ""}
+			if r.GetReverted() {
+				done = cell{done.text + " (undone)", dim}
+			}
+			return []any{r.GetId(), date(r.GetCreateTime()), done, r.GetMemory().GetId(), r.GetMemory().GetText(), cell{before(r), dim}, cell{r.GetReason(), dim}}
+		},
+	}
+	return list.whole(p, c.output, resp.GetRevisions())
+}
+
+func changeName(r *memsidecarv1.MemoryRevision) string {
+	return nameOf(r.GetChange().String(), "MEMORY_REVISION_CHANGE_")
+}
+
+// before is what the change replaced: another memory, or the words that the memory had.
+func before(r *memsidecarv1.MemoryRevision) string {
+	was := r.GetPrevious()
+	switch {
+	case was == nil:
+		return ""
+	case was.GetId() != r.GetMemory().GetId():
+		return was.GetId() + " " + was.GetText()
+	case was.GetText() != r.GetMemory().GetText():
+		return was.GetText()
+	}
+	return standing(was).text
+}
+
+type memoriesRevert struct {
+	ID       string `arg:"" help:"The memory's id, or that of one whose place it took."`
+	Revision string `placeholder:"ID" help:"The change that is meant, of memories revisions: when another has happened since, nothing is undone."`
+
+	place
+	calls
+	output
+}
+
+// Help has examples.
+func (memoriesRevert) Help() string {
+	return `Undoes the newest change that was not undone yet: what was superseded holds again and what took its place is withdrawn, an edited text
+is as it was, what was withdrawn is back.
+
+Examples:
+
+    memsidecar memories revert -u alice mem_ixmff34jmcga2cmhdf6jbmhr`
+}
+
+// Run undoes the change and shows the memory that holds again.
+func (c memoriesRevert) Run(ctx context.Context, p *Program) error {
+	scope, conn, err := c.reach(p, c.sees)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	resp, err := conn.RevertMemory(ctx, &memsidecarv1.RevertMemoryRequest{Scope: scope, MemoryId: c.ID, RevisionId: c.Revision})
+	if err != nil {
+		return err
+	}
+	return c.show(p, resp, func(s *screen) {
+		s.say("undone: %s of %s\n", changeName(resp.GetReverted()), date(resp.GetReverted().GetCreateTime()))
+		s.memory(resp.GetMemory())
+	})
+}
+
+type memoriesRelease struct {
+	ID []string `arg:"" help:"The memories' ids."`
+
+	place
+	calls
+	output
+}
+
+// Help has examples.
+func (memoriesRelease) Help() string {
+	return `Lets quarantined memories be retrieved. With --json every line is one memory.
+
+Examples:
+
+    memsidecar memories list -u alice --state quarantined
+    memsidecar memories release -u alice mem_ixmff34jmcga2cmhdf6jbmhr`
+}
+
+// Run releases one after the other.
+func (c memoriesRelease) Run(ctx context.Context, p *Program) error {
+	scope, conn, err := c.reach(p, c.sees)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	return each(c.ID, func(id string) error {
+		resp, err := conn.ReleaseMemory(ctx, &memsidecarv1.ReleaseMemoryRequest{Scope: scope, MemoryId: id})
+		if err != nil {
+			return err
+		}
+		return c.show(p, resp.GetMemory(), func(s *screen) { s.say("released %s\n", line(id)) })
+	})
+}

@@ -1,0 +1,261 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+type sessionsCommands struct {
+	List     sessionsList     `cmd:"" help:"List the sessions, the one that changed last first."`
+	Get      sessionsGet      `cmd:"" help:"Show a session with its newest messages."`
+	Messages sessionsMessages `cmd:"" help:"Page through a session's messages."`
+	Context  sessionsContext  `cmd:"" help:"Print what the next prompt needs of the conversation."`
+	Topics   sessionsTopics   `cmd:"" help:"Show what was talked about most."`
+	Append   sessionsAppend   `cmd:"" help:"Add messages at the end of a session."`
+	Switch   sessionsSwitch   `cmd:"" help:"Make a session the user's current one in a channel."`
+	Update   sessionsUpdate   `cmd:"" help:"Change a session's title, metadata or when it is considered."`
+	Delete   sessionsDelete   `cmd:"" help:"Delete sessions with their messages."`
+	Export   sessionsExport   `cmd:"" help:"Write a session as JSON or JSONL."`
+	Import   sessionsImport   `cmd:"" help:"Take in a session from JSON or JSONL."`
+}
+
+// sessionsHelp is what is true of all commands about sessions.
+const sessionsHelp = `Without --user the sessions are meant in which nobody is named.
+`
+
+// currentHelp is what is true of those that take an id.
+const currentHelp = sessionsHelp + `Without an id the current session of the channel is meant.
+`
+
+// conversation is whose a session is and where it happens.
+type conversation struct{ place }
+
+// sees is the scope of what shows sessions: whatever the user sees, unless a channel is given.
+func (f conversation) sees() (*memsidecarv1.Scope, error) {
+	return f.in(f.anybody(), memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT)
+}
+
+// says is the scope of what adds to sessions: those of a bot that sets no channels, unless a channel is given.
+func (f conversation) says() (*memsidecarv1.Scope, error) {
+	return f.in(f.anybody(), memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED)
+}
+
+// reads is the scope of a session that is shown. Which one is current depends on the channel in which it is spoken.
+func (f conversation) reads(id string) (scope *memsidecarv1.Scope, err error) {
+	if scope, err = f.sees(); id == "" {
+		scope, err = f.says()
+	}
+	if err == nil {
+		scope.SessionId = id
+	}
+	return scope, err
+}
+
+// writes is the scope of a session that is changed, which only its own channel may do; without --channel-kind it is looked up.
+func (f conversation) writes(ctx context.Context, conn *connection, id string) (*memsidecarv1.Scope, error) {
+	scope, err := f.reads(id)
+	if err != nil || id == "" || f.ChannelKind != "" {
+		return scope, err
+	}
+	resp, err := conn.GetSession(ctx, &memsidecarv1.GetSessionRequest{Scope: scope, RecentMessages: new(int32)})
+	if err != nil {
+		return nil, err
+	}
+	scope.ChannelId, scope.ChannelKind = resp.GetSession().GetChannelId(), resp.GetSession().GetChannelKind()
+	return scope, nil
+}
+
+type sessionsList struct {
+	pages
+	conversation
+	calls
+	output
+}
+
+// Help has examples.
+func (sessionsList) Help() string {
+	return sessionsHelp + `Without --channel-kind everything of the user is listed. With --json every line is one session.
+
+Examples:
+
+    memsidecar sessions list -u alice
+    memsidecar sessions list -u alice --channel g1 --channel-kind group`
+}
+
+// Run lists.
+func (c sessionsList) Run(ctx context.Context, p *Program) error {
+	scope, conn, err := c.reach(p, c.sees)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	current, err := c.current(ctx, conn)
+	if err != nil {
+		return err
+	}
+	t := &table{columns: []column{
+		{name: "id"},
+		{name: "title", wraps: true},
+		{name: "channel"},
+		{name: "people", wraps: true},
+		{name: "messages", right: true},
+		{name: "unconsidered", right: true},
+		{name: "changed"},
+		{},
+	}}
+	list := listing[*memsidecarv1.Session]{
+		table: t,
+		page: func(size int32, token string) ([]*memsidecarv1.Session, string, error) {
+			resp, err := conn.ListSessions(ctx, &memsidecarv1.ListSessionsRequest{Scope: scope, PageSize: size, PageToken: token})
+			return resp.GetSessions(), resp.GetNextPageToken(), err
+		},
+		row: func(s *memsidecarv1.Session) []any {
+			mark := cell{}
+			if s.GetId() == current {
+				mark = cell{"current", green}
+			}
+			return []any{
+				s.GetId(), s.GetTitle(), where(s), strings.Join(s.GetParticipantIds(), ", "), s.GetMessageCount(), s.GetUnconsideredCount(),
+				date(s.GetUpdateTime()), mark,
+			}
+		},
+	}
+	return list.show(p, c.pages, c.output)
+}
+
+// current is the current session of the channel in which commands without an id speak.
+func (c sessionsList) current(ctx context.Context, conn *connection) (string, error) {
+	scope, err := c.says()
+	if err != nil || c.User == "" || c.JSON {
+		return "", err
+	}
+	resp, err := conn.ListSessions(ctx, &memsidecarv1.ListSessionsRequest{Scope: scope, PageSize: 1})
+	return resp.GetCurrentSessionId(), err
+}
+
+// where a session happens.
+func where(s *memsidecarv1.Session) string {
+	return channelName(&memsidecarv1.Scope{ChannelKind: s.GetChannelKind(), ChannelId: s.GetChannelId()})
+}
+
+type sessionsGet struct {
+	ID     string `arg:"" optional:"" help:"The session's id."`
+	Recent *int32 `placeholder:"N" help:"How many of the newest messages, 0 to 1000 (10)."`
+
+	conversation
+	calls
+	output
+}
+
+// Help has examples.
+func (sessionsGet) Help() string {
+	return currentHelp + `
+Examples:
+
+    memsidecar sessions get -u alice
+    memsidecar sessions get -u alice --recent 3 chat-1`
+}
+
+// Run shows the session.
+func (c sessionsGet) Run(ctx context.Context, p *Program) error {
+	scope, err := c.reads(c.ID)
+	if err != nil {
+		return err
+	}
+	conn, err := c.dial(p)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	resp, err := conn.GetSession(ctx, &memsidecarv1.GetSessionRequest{Scope: scope, RecentMessages: c.Recent})
+	if err != nil {
+		return err
+	}
+	return c.show(p, resp, func(s *screen) { s.sessionWithMessages(resp) })
+}
+
+func (s *screen) sessionWithMessages(r *memsidecarv1.GetSessionResponse) {
+	s.session(r.GetSession(), r.GetSummary())
+	if len(r.GetRecentMessages()) > 0 {
+		s.say("\n")
+		s.messages(r.GetRecentMessages())
+	}
+}
+
+func (s *screen) session(c *memsidecarv1.Session, summary *memsidecarv1.SessionSummary) {
+	made := ""
+	if summary != nil {
+		made = fmt.Sprintf("%s (of %s, by %s)", summary.GetText(), count(summary.GetMessageCount(), "message", "messages"), summary.GetMadeBy())
+	}
+	window := cell{"empty: nothing was said for a while, or yet", dim}
+	if c.GetWindowExpireTime() != nil {
+		window = cell{"expires " + date(c.GetWindowExpireTime()) + " if nothing more is said", ""}
+	} else if c.GetMessageCount() > 0 {
+		window = cell{"expired, or never expires", dim}
+	}
+	s.fields(
+		"id", cell{c.GetId(), bold}, "title", c.GetTitle(), "channel", where(c), "people", strings.Join(c.GetParticipantIds(), ", "),
+		"agents", strings.Join(c.GetAgentIds(), ", "), "metadata", c.GetMetadataJson(),
+		"messages", fmt.Sprintf("%d, of people %d", c.GetMessageCount(), c.GetUserMessageCount()),
+		"unconsidered", c.GetUnconsideredCount(), "considered", everyName(c.MemorizeEvery != nil, c.GetMemorizeEvery(), "as the user's settings or the configuration say"),
+		"first message", date(c.GetFirstMessageTime()), "last message", date(c.GetLastMessageTime()), "window", window,
+		"created", date(c.GetCreateTime()), "changed", date(c.GetUpdateTime()), "summary", made,
+	)
+}
+
+type sessionsSwitch struct {
+	ID   string `arg:"" optional:"" help:"The session's id; it is created when there is none."`
+	None bool   `help:"Have no current session."`
+
+	conversation
+	agentFlag
+	calls
+	output
+}
+
+// Help has examples.
+func (sessionsSwitch) Help() string {
+	return `The current session of a channel is meant by all calls that name none. In a group that changes nothing for others.
+
+Examples:
+
+    memsidecar sessions switch -u alice chat-2
+    memsidecar sessions switch -u alice --none`
+}
+
+// Run switches.
+func (c sessionsSwitch) Run(ctx context.Context, p *Program) error {
+	if _, err := c.whole(); err != nil {
+		return err
+	}
+	if (c.ID == "") == !c.None {
+		return usage("say which session to switch to, or --none")
+	}
+	scope, err := c.says()
+	if err != nil {
+		return err
+	}
+	scope.SessionId, scope.AgentId = c.ID, c.Agent
+	conn, err := c.dial(p)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	resp, err := conn.SwitchSession(ctx, &memsidecarv1.SwitchSessionRequest{Scope: scope})
+	if err != nil {
+		return err
+	}
+	return c.show(p, resp, func(s *screen) {
+		switch {
+		case c.None:
+			s.say("there is no current session now\n")
+		case resp.GetCreated():
+			s.say("%s is current, and new\n", line(c.ID))
+		default:
+			s.say("%s is current\n", line(c.ID))
+		}
+	})
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+type settingsCommands struct {
+	Get settingsGet `cmd:"" help:"Show a user's settings."`
+	Set settingsSet `cmd:"" help:"Change a user's settings."`
+}
+
+type settingsGet struct {
+	person
+	calls
+	output
+}
+
+// Help has examples.
+func (settingsGet) Help() string {
+	return `Examples:
+
+    memsidecar settings get -u alice`
+}
+
+// Run shows them.
+func (c settingsGet) Run(ctx context.Context, p *Program) error {
+	scope, conn, err := c.reach(p, c.whole)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	resp, err := conn.GetUserSettings(ctx, &memsidecarv1.GetUserSettingsRequest{Scope: scope})
+	if err != nil {
+		return err
+	}
+	return c.show(p, resp.GetSettings(), func(s *screen) { s.settings(resp.GetSettings()) })
+}
+
+func (s *screen) settings(settings *memsidecarv1.UserSettings) {
+	paused := cell{"no", green}
+	if settings.GetPaused() {
+		paused = cell{"yes: nothing is remembered", yellow}
+	}
+	s.fields("time zone", cmp.Or(settings.GetTimeZone(), "as configured"), "language", cmp.Or(settings.GetLanguage(), "the memories' own"),
+		"paused", paused, "considered", everyName(settings.MemorizeEvery != nil, settings.GetMemorizeEvery(), "as configured"), "changed", cmp.Or(date(settings.GetUpdateTime()), "never"))
+}
+
+type settingsSet struct {
+	TimeZone      *string `placeholder:"ZONE" help:"IANA time zone, for example Asia/Shanghai; \"\" is the configured one."`
+	Language      *string `placeholder:"LANGUAGE" help:"BCP 47 language of the block for the prompt, for example zh; \"\" is the memories' own."`
+	Paused        *bool   `negatable:"" help:"Whether to remember nothing of this user."`
+	MemorizeEvery every   `placeholder:"N" help:"After how many of this user's messages in a session what was said is considered by itself; 0 is never, default as configured."`
+
+	person
+	calls
+	output
+}
+
+// Help has examples.
+func (settingsSet) Help() string {
+	return `Only what is given is changed.
+
+Examples:
+
+    memsidecar settings set -u 小林 --time-zone Asia/Shanghai --language zh
+    memsidecar settings set -u alice --paused`
+}
+
+// Run changes what was given and shows the settings as they are now.
+func (c settingsSet) Run(ctx context.Context, p *Program) error {
+	scope, err := c.whole()
+	if err != nil {
+		return err
+	}
+	request := &memsidecarv1.UpdateUserSettingsRequest{Scope: scope, Settings: &memsidecarv1.UserSettings{}, UpdateMask: &fieldmaskpb.FieldMask{}}
+	change := func(field string) { request.UpdateMask.Paths = append(request.UpdateMask.Paths, field) }
+	if c.TimeZone != nil {
+		request.Settings.TimeZone = *c.TimeZone
+		change("time_zone")
+	}
+	if c.Language != nil {
+		request.Settings.Language = *c.Language
+		change("language")
+	}
+	if c.Paused != nil {
+		request.Settings.Paused = *c.Paused
+		change("paused")
+	}
+	if c.MemorizeEvery.given {
+		request.Settings.MemorizeEvery = c.MemorizeEvery.n
+		change("memorize_every")
+	}
+	if len(request.GetUpdateMask().GetPaths()) == 0 {
+		return usage("say what to change with --time-zone, --language, --paused, --no-paused or --memorize-every")
+	}
+	conn, err := c.dial(p)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	resp, err := conn.UpdateUserSettings(ctx, request)
+	if err != nil {
+		return err
+	}
+	return c.show(p, resp.GetSettings(), func(s *screen) { s.settings(resp.GetSettings()) })
+}

@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+type statusCommand struct {
+	Days int `placeholder:"N" help:"What models cost on the last N days (1 to 31), too, today included."`
+
+	person
+	calls
+	output
+}
+
+// Help has examples.
+func (statusCommand) Help() string {
+	return `The queue, the costs, the budgets and the quotas are those of the namespace; with --user those of that user are shown, too.
+
+Examples:
+
+    memsidecar status
+    memsidecar status --days 7
+    memsidecar status --json | jq -e '.components | all(.breaker != "BREAKER_STATE_OPEN")'`
+}
+
+// Run shows the status.
+func (c statusCommand) Run(ctx context.Context, p *Program) error {
+	if c.Days < 0 || c.Days > 31 {
+		return usage("--days %d: use 1 to 31", c.Days)
+	}
+	conn, err := c.dial(p)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	resp, err := conn.GetStatus(ctx, &memsidecarv1.GetStatusRequest{Scope: c.anybody(), UsageDays: int32(c.Days)})
+	if err != nil {
+		return err
+	}
+	return c.show(p, resp, func(s *screen) { s.status(conn.addr, resp) })
+}
+
+func queueCell(q *memsidecarv1.QueueStatus) cell {
+	if q == nil {
+		return cell{"unknown while storage is down", red}
+	}
+	c := cell{fmt.Sprintf("%d waiting, %d failed", q.GetPendingCount(), q.GetFailedCount()), ""}
+	if q.GetOldestPendingTime() != nil {
+		c.text += ", the oldest since " + date(q.GetOldestPendingTime())
+	}
+	if q.GetFailedCount() > 0 {
+		c.look = yellow
+	}
+	return c
+}
+
+// totalCell says how much of what may wait of everybody together does: yellow when most of the room is taken, red when all is.
+func totalCell(q *memsidecarv1.QueueTotal) cell {
+	if q == nil {
+		return cell{}
+	}
+	mib := func(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
+	c := cell{text: fmt.Sprint(q.GetPendingCount())}
+	if most := q.GetMaxPendingCount(); most > 0 {
+		c.text += fmt.Sprintf(" of at most %d", most)
+	}
+	c.text += " waiting, " + mib(q.GetPendingBytes())
+	if most := q.GetMaxPendingBytes(); most > 0 {
+		c.text += " of at most " + mib(most)
+	}
+	taken := max(share(q.GetPendingCount(), q.GetMaxPendingCount()), share(q.GetPendingBytes(), q.GetMaxPendingBytes()))
+	switch {
+	case taken >= 1:
+		c.text, c.look = c.text+": more is refused", red
+	case taken >= 0.8:
+		c.look = yellow
+	}
+	return c
+}
+
+// share is how much of a limit is used; 0 is no limit.
+func share(used, limit int64) float64 {
+	if limit == 0 {
+		return 0
+	}
+	return float64(used) / float64(limit)
+}
+
+func fullCell(limit *memsidecarv1.MemoryLimit) cell {
+	if limit.GetFullUserCount() == 0 {
+		return cell{}
+	}
+	return cell{fmt.Sprintf("users with %d explicit memories or more: %d; none of those is evicted, but what else is learned about them",
+		limit.GetMaxPerUser(), limit.GetFullUserCount()), yellow}
+}
+
+func (s *screen) status(addr string, r *memsidecarv1.GetStatusResponse) {
+	embedding := r.GetEmbedding()
+	progress := cell{}
+	if at := embedding.GetProgress(); at != nil {
+		progress = cell{fmt.Sprintf("%d of %d memories have vectors", at.GetDoneCount(), at.GetTotalCount()), yellow}
+		if n := at.GetRefusedCount(); n > 0 {
+			progress.text += fmt.Sprintf(", %d are refused by the model", n)
+		}
+		if problem := at.GetProblem(); problem != "" {
+			progress = cell{progress.text + ": " + problem, red}
+		}
+	}
+	s.fields("address", addr, "version", r.GetVersion(), "started", date(r.GetStartTime()),
+		"embedding", cmp.Or(embedding.GetFingerprint(), "not known yet"), "re-embedding", progress, "queue", queueCell(r.GetQueue()),
+		"of all", totalCell(r.GetQueueTotal()), "full", fullCell(r.GetMemoryLimit()))
+	if since := r.GetPurgeWaitingSince(); since != nil {
+		s.say("%s\n", s.paint("deleted data waits to be removed from the files since "+date(since), yellow))
+	}
+
+	s.say("\n")
+	t := &table{columns: []column{{name: "part"}, {name: "by"}, {name: "state"}, {name: "remote"}, {name: "why", wraps: true}}}
+	for _, c := range r.GetComponents() {
+		why := cmp.Or(c.GetReason(), c.GetChoice())
+		if c.GetReason() != "" && c.GetSinceTime() != nil {
+			why = "since " + date(c.GetSinceTime()) + ": " + why
+		}
+		state := breakerCell(c.GetBreaker())
+		if c.GetFallback() != "" {
+			why = c.GetFallback()
+			if c.GetBreaker() == memsidecarv1.BreakerState_BREAKER_STATE_CLOSED {
+				state = cell{"budget", yellow}
+			}
+		}
+		t.row(c.GetName(), c.GetImplementation(), state, yesNo(c.GetRemote()), why)
+	}
+	s.print(t)
+
+	s.quotas(r.GetQuotas())
+	s.budgets(r.GetTokenBudgets())
+	if days := r.GetDailyUsage(); len(days) > 0 {
+		for _, day := range days {
+			s.usage(day.GetDay(), day.GetUsage(), day.GetCosts())
+		}
+		if costs := r.GetDailyUsageCosts(); len(costs) > 0 {
+			s.say("\nall these days together: %s\n", costText(costs))
+		}
+		return
+	}
+	s.usage("today", r.GetUsageToday(), r.GetCostsToday())
+}
+
+// breakerCell says how a part is, in a word: what its breaker is called would read as if a part that works were closed.
+func breakerCell(state memsidecarv1.BreakerState) cell {
+	switch state {
+	case memsidecarv1.BreakerState_BREAKER_STATE_OPEN:
+		return cell{"away", red}
+	case memsidecarv1.BreakerState_BREAKER_STATE_HALF_OPEN:
+		return cell{"trying", yellow}
+	case memsidecarv1.BreakerState_BREAKER_STATE_CLOSED:
+		return cell{"ok", green}
+	default:
+		return cell{"embedded", green} // inside the process: it cannot be away
+	}
+}
+
+type healthCommand struct {
+	Service string `default:"" placeholder:"NAME" help:"Which service: \"\" is the sidecar as a whole, storage its storage."`
+
+	sidecarFlag
+	Timeout time.Duration `group:"sidecar" default:"2s" placeholder:"DURATION" help:"How long to wait for the answer (${default})."`
+	JSON    bool          `group:"output" help:"Answer with JSON."`
+}
+
+// Help has examples.
+func (healthCommand) Help() string {
+	return `The exit code is 0 only if it is SERVING. It asks the standard gRPC health service.
+
+Examples:
+
+    memsidecar health
+    HEALTHCHECK CMD ["/memsidecar", "health"]`
+}
+
+// Run asks.
+func (c healthCommand) Run(ctx context.Context, p *Program) error {
+	conn, err := calls{c.sidecarFlag, c.Timeout}.dial(p)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	resp, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: c.Service})
+	if notThere(err) {
+		return &Error{Code: ExitNotFound, Message: fmt.Sprintf("the sidecar at %s has no service %q", conn.addr, c.Service), cause: err}
+	}
+	if err != nil {
+		return err
+	}
+	if err := (output{JSON: c.JSON}).show(p, resp, func(s *screen) { s.say("%s\n", resp.GetStatus()) }); err != nil {
+		return err
+	}
+	if resp.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+		return failure("the sidecar at %s answers calls, but is not serving", conn.addr)
+	}
+	return nil
+}

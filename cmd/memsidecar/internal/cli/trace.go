@@ -1,0 +1,326 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+type traceCommands struct {
+	List traceList `cmd:"" help:"List what was done, newest first."`
+	Show traceShow `cmd:"" help:"Show one call, or one attempt to consider: what was asked, found, called and answered."`
+}
+
+type traceList struct {
+	Kind    string `enum:",${traces}" default:"" placeholder:"KIND" help:"Only of this kind: ${tracelist}."`
+	Turn    string `placeholder:"ID" help:"Only of this turn of the bot."`
+	After   when   `placeholder:"TIME" help:"Only what began at or after this time."`
+	Before  when   `placeholder:"TIME" help:"Only what began before this time."`
+	Session string `group:"scope" placeholder:"ID" help:"Only of this session."`
+
+	pages
+	conversation
+	calls
+	output
+}
+
+// traceHelp is what is true of all commands about traces.
+const traceHelp = `Without --user the traces are meant of calls that named nobody.
+`
+
+// Help has examples.
+func (traceList) Help() string {
+	return traceHelp + `Traces are written in the background: after a crash the last second is missing. With --json every line is one trace.
+
+Examples:
+
+    memsidecar trace list -u alice
+    memsidecar trace list -u alice --kind retrieve --after 2026-11-20 --turn turn-7`
+}
+
+// Run lists.
+func (c traceList) Run(ctx context.Context, p *Program) error {
+	scope, conn, err := c.reach(p, c.sees)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	scope.SessionId = c.Session
+	t := &table{columns: []column{{name: "id"}, {name: "kind"}, {name: "when"}, {name: "took", right: true}, {name: "turn"}, {name: "session"}, {name: "outcome", wraps: true}}}
+	list := listing[*memsidecarv1.Trace]{
+		table: t,
+		page: func(size int32, token string) ([]*memsidecarv1.Trace, string, error) {
+			resp, err := conn.ListTraces(ctx, &memsidecarv1.ListTracesRequest{
+				Scope: scope, PageSize: size, PageToken: token, TurnId: c.Turn, AfterTime: c.After.timestamp(), BeforeTime: c.Before.timestamp(),
+				Kind: memsidecarv1.TraceKind(valueOf(memsidecarv1.TraceKind_value, tracePrefix, c.Kind)),
+			})
+			return resp.GetTraces(), resp.GetNextPageToken(), err
+		},
+		row: func(trace *memsidecarv1.Trace) []any {
+			return []any{
+				trace.GetId(), traceName(trace), date(trace.GetStartTime()), took(trace.GetDuration().AsDuration()), trace.GetTurnId(),
+				trace.GetScope().GetSessionId(), outcome(trace),
+			}
+		},
+	}
+	return list.show(p, c.pages, c.output)
+}
+
+func traceName(t *memsidecarv1.Trace) string { return nameOf(t.GetKind().String(), tracePrefix) }
+
+// took is a time as people read one: three digits are enough.
+func took(d time.Duration) string {
+	switch {
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case d >= time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	}
+	return d.Round(time.Microsecond).String()
+}
+
+// outcome is what came of it, in a line.
+func outcome(t *memsidecarv1.Trace) cell {
+	switch {
+	case t.GetError() != "":
+		return cell{t.GetError(), red}
+	case t.GetRetrieve() != nil:
+		r := t.GetRetrieve()
+		text := count(r.GetMemoryCount(), "memory", "memories")
+		if n := r.GetMessageCount(); n > 0 {
+			text += ", " + count(n, "message", "messages")
+		}
+		return degradedCell(t, fmt.Sprintf("%s for %q", text, r.GetQuery()))
+	case t.GetConsider() != nil:
+		r := t.GetConsider()
+		text := stateName(r.GetState())
+		if r.GetReason() != "" {
+			text += ": " + r.GetReason()
+		}
+		return degradedCell(t, text)
+	case t.GetContext() != nil:
+		return degradedCell(t, count(t.GetContext().GetMessageCount(), "message", "messages"))
+	}
+	return cell{}
+}
+
+func degradedCell(t *memsidecarv1.Trace, text string) cell {
+	if len(t.GetDegraded()) == 0 {
+		return cell{text, ""}
+	}
+	return cell{text + " (degraded)", yellow}
+}
+
+type traceShow struct {
+	ID          string `arg:"" help:"The trace's id."`
+	WithSession bool   `help:"With the session in which it happened, and its newest messages."`
+
+	conversation
+	calls
+	output
+}
+
+// Help has examples.
+func (traceShow) Help() string {
+	return traceHelp + `Candidates are shown with their texts as they are now. The id is in the answer of retrieve --json, for example.
+
+Examples:
+
+    memsidecar trace show -u alice trc_01a1fb4c-7a87-7bd7-b080-eadf931609f9
+    memsidecar trace show -u alice --with-session "$(memsidecar retrieve -u alice --json tea | jq -r .trace_id)"`
+}
+
+// Run shows the trace.
+func (c traceShow) Run(ctx context.Context, p *Program) error {
+	scope, conn, err := c.reach(p, c.sees)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	resp, err := conn.GetTrace(ctx, &memsidecarv1.GetTraceRequest{Scope: scope, TraceId: c.ID, IncludeSession: c.WithSession})
+	if notThere(err) && scope.GetUserId() == "" {
+		return &Error{Code: ExitNotFound, Message: err.Error() + "; if the call named somebody, say whom with --user", cause: err}
+	}
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.json(p, resp)
+	}
+	texts := &candidateTexts{conn: conn, scope: scope}
+	for _, candidate := range resp.GetTrace().GetRetrieve().GetCandidates() {
+		if err := texts.find(ctx, candidate); err != nil {
+			return err
+		}
+	}
+	return c.show(p, resp, func(s *screen) {
+		s.trace(resp.GetTrace(), texts.found)
+		if c.WithSession && resp.GetSession() == nil {
+			s.heading("session")
+			s.say("  none, or it is gone\n")
+		} else if resp.GetSession() != nil {
+			s.heading("session")
+			s.sessionWithMessages(resp.GetSession())
+		}
+	})
+}
+
+// candidateTexts finds what candidates say: a trace has their ids.
+type candidateTexts struct {
+	conn  *connection
+	scope *memsidecarv1.Scope
+	found []string
+}
+
+// gone is what stands for the text of what was deleted since, or is not visible from here.
+const gone = "(deleted since)"
+
+func (c *candidateTexts) find(ctx context.Context, candidate *memsidecarv1.TraceCandidate) error {
+	text := gone
+	var err error
+	if candidate.GetMemoryId() != "" {
+		var resp *memsidecarv1.GetMemoryResponse
+		if resp, err = c.conn.GetMemory(ctx, &memsidecarv1.GetMemoryRequest{Scope: c.scope, MemoryId: candidate.GetMemoryId()}); err == nil {
+			text = resp.GetMemory().GetText()
+		}
+	} else {
+		scope := &memsidecarv1.Scope{
+			Namespace: c.scope.GetNamespace(), UserId: c.scope.GetUserId(), ChannelId: c.scope.GetChannelId(),
+			ChannelKind: c.scope.GetChannelKind(), SessionId: candidate.GetSessionId(),
+		}
+		var resp *memsidecarv1.ListMessagesResponse
+		if resp, err = c.conn.ListMessages(ctx, &memsidecarv1.ListMessagesRequest{Scope: scope, PageSize: 1, StartPosition: candidate.GetPosition()}); err == nil {
+			for _, m := range resp.GetMessages() {
+				if m.GetPosition() == candidate.GetPosition() {
+					text = who(m.GetMessage()) + ": " + m.GetMessage().GetContent()
+				}
+			}
+		}
+	}
+	if err != nil && forGood(err) {
+		return err
+	}
+	c.found = append(c.found, text)
+	return nil
+}
+
+func (s *screen) heading(text string) { s.say("\n%s\n", s.paint(strings.ToUpper(text), bold)) }
+
+func (s *screen) trace(t *memsidecarv1.Trace, texts []string) {
+	var degraded []string
+	for _, d := range t.GetDegraded() {
+		degraded = append(degraded, degradation(d))
+	}
+	scope := t.GetScope()
+	s.fields(
+		"trace", t.GetId(), "of", cell{traceName(t), bold}, "user", cmp.Or(scope.GetUserId(), "nobody named"), "namespace", scope.GetNamespace(),
+		"channel", channelName(scope), "agent", scope.GetAgentId(), "session", scope.GetSessionId(), "turn", t.GetTurnId(),
+		"OpenTelemetry", t.GetOtelTraceId(), "began", exactly(t), "took", took(t.GetDuration().AsDuration()),
+		"error", cell{t.GetError(), red}, "degraded", cell{strings.Join(degraded, "; "), yellow},
+	)
+	switch {
+	case t.GetRetrieve() != nil:
+		s.retrieveTrace(t.GetRetrieve(), texts)
+	case t.GetConsider() != nil:
+		s.considerTrace(t.GetConsider())
+	case t.GetContext() != nil:
+		s.contextTrace(t.GetContext())
+	}
+	s.modelCalls(t)
+	s.toolCalls(t)
+}
+
+// exactly is when it began, to the millisecond: traces are compared with logs.
+func exactly(t *memsidecarv1.Trace) string {
+	return t.GetStartTime().AsTime().Local().Format("2006-01-02 15:04:05.000")
+}
+
+func (s *screen) retrieveTrace(r *memsidecarv1.RetrieveTrace, texts []string) {
+	s.heading("asked")
+	s.fields("query", r.GetQuery(), "top k", r.GetTopK(), "min score", fmt.Sprintf("%.2f", r.GetMinScore()),
+		"returned", fmt.Sprintf("%s, %s", count(r.GetMemoryCount(), "memory", "memories"), count(r.GetMessageCount(), "message", "messages")))
+	s.heading("candidates")
+	if len(r.GetCandidates()) == 0 {
+		s.say("none\n")
+		return
+	}
+	t := &table{columns: []column{{name: "score", right: true}, {name: "returned"}, {name: "what"}, {name: "text", wraps: true}, {name: "why", wraps: true}}}
+	for i, candidate := range r.GetCandidates() {
+		what := candidate.GetMemoryId()
+		if what == "" {
+			what = spot(candidate.GetSessionId(), candidate.GetPosition())
+		}
+		score, returned := cell{fmt.Sprintf("%.2f", candidate.GetScore()), dim}, cell{"no", dim}
+		if candidate.GetReturned() {
+			score.look, returned = green, cell{"yes", green}
+		}
+		t.row(score, returned, what, texts[i], cell{why(candidate.GetParts()), dim})
+	}
+	s.print(t)
+}
+
+func (s *screen) considerTrace(r *memsidecarv1.ConsiderTrace) {
+	s.heading("considered")
+	s.fields("consideration", r.GetConsiderationId(), "attempt", r.GetAttempt(), "messages", r.GetMessageCount(),
+		"outcome", stateCell(r.GetState()), "because", r.GetReason(), "decided by", r.GetDecidedBy())
+	s.changes(r.GetChanges())
+}
+
+func (s *screen) contextTrace(r *memsidecarv1.ContextTrace) {
+	returned := count(r.GetMessageCount(), "message", "messages")
+	if r.GetMessageCount() > 0 {
+		returned += fmt.Sprintf(", #%d to #%d", r.GetFirstPosition(), r.GetLastPosition())
+	}
+	summary := "none"
+	if r.GetSummaryLastPosition() > 0 {
+		summary = fmt.Sprintf("up to #%d", r.GetSummaryLastPosition())
+	}
+	s.heading("window")
+	s.fields("limits", fmt.Sprintf("%d messages, %d turns, %d characters", r.GetMaxMessages(), r.GetMaxTurns(), r.GetMaxChars()),
+		"returned", returned, "left out", r.GetDroppedCount(), "summary", summary)
+}
+
+func (s *screen) modelCalls(t *memsidecarv1.Trace) {
+	if len(t.GetModelCalls()) == 0 {
+		return
+	}
+	s.heading("calls of models")
+	calls := &table{columns: []column{
+		{name: "after", right: true},
+		{name: "part"},
+		{name: "model"},
+		{name: "took", right: true},
+		{name: "tokens in", right: true},
+		{name: "tokens out", right: true},
+		{name: "outcome", wraps: true},
+	}}
+	for _, call := range t.GetModelCalls() {
+		result := cell{"ok", green}
+		if call.GetError() != "" {
+			result = cell{call.GetError(), red}
+		}
+		calls.row(took(call.GetStartTime().AsTime().Sub(t.GetStartTime().AsTime())), call.GetPart(), call.GetModel(),
+			took(call.GetLatency().AsDuration()), call.GetInputTokenCount(), call.GetOutputTokenCount(), result)
+	}
+	s.print(calls)
+}
+
+func (s *screen) toolCalls(t *memsidecarv1.Trace) {
+	if len(t.GetToolCalls()) == 0 {
+		return
+	}
+	s.heading("tools that the bot had called")
+	calls := &table{columns: []column{{name: "tool"}, {name: "arguments", wraps: true}, {name: "result", wraps: true}, {name: "status"}, {name: "took", right: true}}}
+	for _, call := range t.GetToolCalls() {
+		duration := ""
+		if call.GetDuration() != nil {
+			duration = took(call.GetDuration().AsDuration())
+		}
+		calls.row(call.GetName(), call.GetArgumentsJson(), call.GetResult(), call.GetStatus(), duration)
+	}
+	s.print(calls)
+}

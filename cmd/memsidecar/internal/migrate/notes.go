@@ -1,0 +1,286 @@
+package migrate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// sections are the kinds of what stands under a heading, told by words in it; the first that fits counts. The headings are
+// those of nanobot's MEMORY.md, and of daily notes that were written from a digest.
+var sections = []struct {
+	words *regexp.Regexp
+	kind  memsidecarv1.MemoryKind
+}{
+	{regexp.MustCompile(`(?i)prefer|likes|habits|偏好|喜好|爱好|习惯`), memsidecarv1.MemoryKind_MEMORY_KIND_PREFERENCE},
+	{regexp.MustCompile(`(?i)decision|决定|决策`), memsidecarv1.MemoryKind_MEMORY_KIND_DECISION},
+	{regexp.MustCompile(`(?i)appointment|schedule|calendar|日程|约定|预约`), memsidecarv1.MemoryKind_MEMORY_KIND_APPOINTMENT},
+	{regexp.MustCompile(`(?i)relationship|family|friends|people|contacts|关系|家人|朋友|联系人`), memsidecarv1.MemoryKind_MEMORY_KIND_RELATIONSHIP},
+	{regexp.MustCompile(`(?i)\btasks?\b|to-?dos?\b|action items|任务|待办`), memsidecarv1.MemoryKind_MEMORY_KIND_TASK},
+	{regexp.MustCompile(`(?i)problem|\bissues?\b|troubleshooting|问题|故障`), memsidecarv1.MemoryKind_MEMORY_KIND_PROBLEM},
+	{regexp.MustCompile(`(?i)\bplans?\b|\bgoals?\b|计划|目标`), memsidecarv1.MemoryKind_MEMORY_KIND_PLAN},
+	{regexp.MustCompile(`(?i)instruction|\brules?\b|\brequests?\b|要求|规则|指令`), memsidecarv1.MemoryKind_MEMORY_KIND_REQUEST},
+	{regexp.MustCompile(`(?i)experience|events?\b|经历|事件`), memsidecarv1.MemoryKind_MEMORY_KIND_EXPERIENCE},
+}
+
+var (
+	heading = regexp.MustCompile(`^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$`)
+	bullet  = regexp.MustCompile(`^(\s*)(?:[-*+•]|\d{1,3}[.)、])\s+(?:\[[ xX]\]\s+)?(.*)$`)
+	rule    = regexp.MustCompile(`^\s*(?:[-*_=]\s*){3,}$`)
+	fence   = regexp.MustCompile("^\\s*(?:```|~~~)")
+	comment = regexp.MustCompile(`(?s)<!--.*?-->`)
+	bold    = regexp.MustCompile(`\*\*(.+?)\*\*|__(.+?)__`)
+	// placeholders are what a template has where nothing was written yet, and its remarks about itself.
+	placeholder = regexp.MustCompile(`^(?:\([^()]*\)|（[^（）]*）|\*[^*]+\*|_[^_]+_|(?:This file|本文件).*|\[[^\]]*\]|N/?A|None|无|暂无)[.。]?$`)
+	topics      = regexp.MustCompile(`(?i)topic|话题`)
+	dated       = regexp.MustCompile(`^[\[(（【]?(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d))?(?::\d\d)?[\])）】]?\s*[:：|-]?\s+(.+)$`)
+	cells       = regexp.MustCompile(`^\s*\|(.+)\|\s*$`)
+	divider     = regexp.MustCompile(`^\s*\|[\s:|-]+\|\s*$`)
+)
+
+// maxNotesBytes is far more than a bot's prompt takes.
+const maxNotesBytes = 16 << 20
+
+// Notes reads Markdown that a bot keeps about its user: each list item, paragraph and row of a table is a statement, and the
+// heading above says of which kind. of names the notes; day is that of daily ones, or zero.
+func Notes(in io.Reader, of string, day time.Time, o Options, sink Sink) error {
+	text, err := readText(in)
+	if err != nil {
+		return err
+	}
+	n := &notes{of: of, day: day, o: o, sink: sink}
+	number := 0
+	for line := range strings.Lines(withoutComments(text)) {
+		number++
+		if err := n.line(number, strings.TrimRight(line, "\r\n")); err != nil {
+			return err
+		}
+	}
+	if n.front {
+		n.sink.bad(1, "a header begins here, with three dashes, and does not end: take them out, or end it with three more")
+	}
+	if n.code > 0 {
+		n.sink.bad(n.code, "code begins here and does not end")
+	}
+	err = n.flush()
+	n.leave(0)
+	return err
+}
+
+// readText reads a whole text.
+func readText(r io.Reader) (string, error) {
+	in, err := begin(r)
+	if err != nil {
+		return "", err
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxNotesBytes+1))
+	if err != nil {
+		return "", err
+	}
+	if len(data) > maxNotesBytes {
+		return "", fmt.Errorf("is longer than %d MiB: these are no notes", maxNotesBytes>>20)
+	}
+	for n, line := range strings.Split(string(data), "\n") {
+		if problem, _ := encodingProblem([]byte(line)); problem != "" {
+			return "", fmt.Errorf("line %d: %s", n+1, problem)
+		}
+	}
+	if strings.TrimSpace(string(data)) == "" {
+		return "", errors.New("is empty")
+	}
+	return string(data), nil
+}
+
+// withoutComments keeps the lines that comments had.
+func withoutComments(text string) string {
+	return comment.ReplaceAllStringFunc(text, func(c string) string { return strings.Repeat("\n", strings.Count(c, "\n")) })
+}
+
+// notes are being read.
+type notes struct {
+	of   string
+	day  time.Time
+	o    Options
+	sink Sink
+
+	section string
+	kind    memsidecarv1.MemoryKind
+	aside   string // why nothing of the section is taken
+	code    int    // the line on which code begins
+	front   bool   // between the lines of three dashes at the beginning
+
+	at     int // the line of what is being read
+	text   []string
+	indent int
+	leads  []lead // list items that end with a colon, above this one
+}
+
+// lead is the beginning of what the items below it say.
+type lead struct {
+	indent int
+	text   string
+	line   int
+	used   bool
+}
+
+func (n *notes) line(number int, line string) error {
+	switch {
+	case n.front:
+		n.front = strings.TrimSpace(line) != "---"
+		return nil
+	case number == 1 && strings.TrimSpace(line) == "---":
+		n.front = true
+		return nil
+	case fence.MatchString(line):
+		return n.fenced(number)
+	case n.code > 0:
+		return nil
+	case strings.TrimSpace(line) == "", rule.MatchString(line):
+		return n.flush()
+	case divider.MatchString(line):
+		n.text = nil // the row above is the heading
+		return nil
+	}
+	if h := heading.FindStringSubmatch(line); h != nil {
+		err := n.flush()
+		n.under(h[1])
+		return err
+	}
+	if c := cells.FindStringSubmatch(line); c != nil {
+		err := n.flush()
+		n.begin(number, 0, tableRow(c[1]))
+		return err
+	}
+	if b := bullet.FindStringSubmatch(line); b != nil {
+		err := n.flush()
+		n.begin(number, width(b[1])+1, b[2])
+		return err
+	}
+	if len(n.text) == 0 {
+		n.leave(0)
+		n.begin(number, 0, line)
+		if placeholder.MatchString(n.text[0]) { // and the next line is a statement of its own
+			return n.flush()
+		}
+		return nil
+	}
+	n.text = append(n.text, strings.TrimSpace(line))
+	return nil
+}
+
+// width of white space; a tab is four wide.
+func width(space string) int { return len(strings.ReplaceAll(space, "\t", "    ")) }
+
+// tableRow is a row of a table as a text.
+func tableRow(row string) string {
+	var parts []string
+	for cell := range strings.SplitSeq(row, "|") {
+		if cell = strings.TrimSpace(cell); cell != "" {
+			parts = append(parts, cell)
+		}
+	}
+	if len(parts) == 2 {
+		return parts[0] + ": " + parts[1]
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (n *notes) begin(number, indent int, text string) {
+	n.at, n.indent, n.text = number, indent, []string{strings.TrimSpace(text)}
+	n.leave(indent)
+}
+
+// leave ends what the leads at this indent, or further in, announce.
+func (n *notes) leave(indent int) {
+	for len(n.leads) > 0 && n.leads[len(n.leads)-1].indent >= indent {
+		last := n.leads[len(n.leads)-1]
+		n.leads = n.leads[:len(n.leads)-1]
+		if !last.used {
+			n.sink.aside(last.line, "it ends with a colon, and nothing stands below it")
+		}
+	}
+}
+
+func (n *notes) fenced(number int) error {
+	err := n.flush()
+	if n.code > 0 {
+		n.code = 0
+		return err
+	}
+	n.code = number
+	n.sink.aside(number, "code is not taken, only what is said")
+	return err
+}
+
+// under begins a section.
+func (n *notes) under(title string) {
+	n.leave(0)
+	n.section, n.kind, n.aside = strings.TrimSpace(bold.ReplaceAllString(title, "$1$2")), memsidecarv1.MemoryKind_MEMORY_KIND_FACT, ""
+	for _, s := range sections {
+		if s.words.MatchString(n.section) {
+			n.kind = s.kind
+			break
+		}
+	}
+	if topics.MatchString(n.section) {
+		n.aside = "topics are counted from messages, not remembered"
+	}
+}
+
+// flush hands on what was read up to here.
+func (n *notes) flush() error {
+	if len(n.text) == 0 {
+		return nil
+	}
+	text := bold.ReplaceAllString(strings.Join(n.text, " "), "$1$2")
+	n.text = nil
+	switch {
+	case n.aside != "":
+		n.sink.aside(n.at, n.aside)
+		return nil
+	case text == "" || placeholder.MatchString(text):
+		n.sink.aside(n.at, "it is a placeholder of the template")
+		return nil
+	case strings.HasSuffix(text, ":") || strings.HasSuffix(text, "："):
+		n.leads = append(n.leads, lead{indent: n.indent, text: text, line: n.at})
+		return nil
+	}
+	at := n.day
+	if d := dated.FindStringSubmatch(text); d != nil {
+		if t, err := time.ParseInLocation("2006-01-02 15:04", d[1]+" "+orNoon(d[2]), n.o.Zone); err == nil && t.Before(n.o.Now.Add(48*time.Hour)) {
+			at, text = t, d[3]
+		}
+	}
+	if len(n.leads) > 0 {
+		text = n.leads[len(n.leads)-1].text + " " + text
+		for i := range n.leads {
+			n.leads[i].used = true
+		}
+	}
+	item, err := statement(n.at, text)
+	if err != nil {
+		n.sink.bad(n.at, "%v", err)
+		return nil
+	}
+	where := ""
+	if n.section != "" {
+		where = fmt.Sprintf("under %q", n.section)
+	}
+	item.Memory.Kind = cmp.Or(n.kind, memsidecarv1.MemoryKind_MEMORY_KIND_FACT)
+	item.Memory.CreateTime, item.Memory.ObserveTime = stamp(at), stamp(at)
+	item.Memory.Provenance = origin("nanobot's "+n.of, "", where, nil)
+	return n.sink.Item(item)
+}
+
+func orNoon(clock string) string {
+	if clock == "" {
+		return "12:00"
+	}
+	return clock
+}

@@ -1,0 +1,70 @@
+// Package background has what background work is made of: a loop that a notifier or a timer wakes, pauses that end when the work must
+// stop, a heartbeat that reports how each round ended, and a writer that collects small writes into batches.
+package background
+
+import (
+	"context"
+	"time"
+)
+
+// Notifier wakes a loop.
+type Notifier chan struct{}
+
+// NewNotifier returns a notifier that nobody has rung.
+func NewNotifier() Notifier { return make(Notifier, 1) }
+
+// Notify has the loop begin a round. It never blocks: a round that is under way is followed by another, and however often it is rung
+// meanwhile, by one.
+func (b Notifier) Notify() {
+	select {
+	case b <- struct{}{}:
+	default:
+	}
+}
+
+// Run calls round whenever the notifier rings, and at the time that the last round returned, until ctx ends. After a round that returns
+// the zero time only the notifier begins the next.
+func Run(ctx context.Context, notifier Notifier, round func() (again time.Time)) {
+	timer := time.NewTimer(0)
+	timer.Stop()
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-notifier:
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		if again := round(); again.IsZero() {
+			timer.Stop()
+		} else {
+			timer.Reset(time.Until(again))
+		}
+	}
+}
+
+// Every calls round at once, and then as often as that, until ctx ends.
+func Every(ctx context.Context, every time.Duration, round func()) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		round()
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Sleep makes a pause, and reports false when ctx ended before it was over.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,239 @@
+package lists
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/background"
+	"github.com/memsidecar/memsidecar/internal/memory"
+)
+
+// Options describe a Keeper.
+type Options struct {
+	MaxItems int           // of a registry
+	MaxAge   time.Duration // since an item was last seen; 0 is any
+	ListTTL  time.Duration // since a list was shown; 0 is for ever
+	Now      func() time.Time
+	Log      *slog.Logger
+	// Heartbeat is told how each sweep ended. Optional.
+	Heartbeat background.Heartbeat
+}
+
+// Keeper carries out the commands, and evicts in the background what no command touches.
+type Keeper struct {
+	store   Store
+	options Options
+	ctx     context.Context
+	cancel  context.CancelFunc
+	done    chan struct{}
+}
+
+// sweepEvery is how often what is too old is looked for, sweepStep how much of it one write deletes: others wait for it.
+const (
+	sweepEvery = time.Hour
+	sweepStep  = 500
+)
+
+// NewKeeper returns a Keeper; Start sets its background work going.
+func NewKeeper(store Store, options Options) *Keeper {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Keeper{store: store, options: options, ctx: ctx, cancel: cancel, done: make(chan struct{})}
+}
+
+// Start sweeps now and then until Stop.
+func (k *Keeper) Start() {
+	go func() {
+		defer close(k.done)
+		background.Every(k.ctx, sweepEvery, func() {
+			err := k.Sweep(k.ctx)
+			if k.ctx.Err() == nil {
+				k.options.Heartbeat.Beat(err)
+			}
+			if err != nil && k.ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) {
+				k.options.Log.Warn("old results were not deleted; it is tried again later", "error", err)
+			}
+		})
+	}()
+}
+
+// Stop ends what Start began.
+func (k *Keeper) Stop() {
+	k.cancel()
+	<-k.done
+}
+
+// Sweep deletes all that is too old and all lists that have expired.
+func (k *Keeper) Sweep(ctx context.Context) error {
+	limits := k.limits(k.options.Now())
+	if limits.SeenAfter.IsZero() && limits.ShownAfter.IsZero() {
+		return nil
+	}
+	for {
+		deleted, err := k.store.Sweep(ctx, limits, sweepStep)
+		if err != nil || deleted == 0 {
+			return err
+		}
+	}
+}
+
+func (k *Keeper) limits(now time.Time) Limits {
+	l := Limits{MaxItems: k.options.MaxItems}
+	if k.options.MaxAge > 0 {
+		l.SeenAfter = now.Add(-k.options.MaxAge)
+	}
+	if k.options.ListTTL > 0 {
+		l.ShownAfter = now.Add(-k.options.ListTTL)
+	}
+	return l
+}
+
+// Put puts items into a registry; times and limits are filled in.
+func (k *Keeper) Put(ctx context.Context, p Put) (PutDone, error) {
+	p.At = k.options.Now()
+	p.Limits = k.limits(p.At)
+	if p.ShownAt.IsZero() {
+		p.ShownAt = p.At
+	}
+	return k.store.Put(ctx, p)
+}
+
+// Unseen is Store.Unseen, as of now.
+func (k *Keeper) Unseen(ctx context.Context, v View, keys []string) (unseen []string, lastCheck time.Time, err error) {
+	return k.store.Unseen(ctx, v, keys, k.options.Now())
+}
+
+// Items is Store.Items.
+func (k *Keeper) Items(ctx context.Context, v View, after string, limit int) (Page, error) {
+	return k.store.Items(ctx, v, after, limit)
+}
+
+// Shown returns the list being shown; with an empty name the one shown last. ErrNotFound when there is none, or it expired.
+func (k *Keeper) Shown(ctx context.Context, p Place, list string) (Shown, error) {
+	shown, err := k.store.Shown(ctx, p, list, k.limits(k.options.Now()).ShownAfter)
+	if errors.Is(err, memory.ErrNotFound) {
+		return shown, fmt.Errorf("%s: %w", k.missing(p, list), memory.ErrNotFound)
+	}
+	return shown, err
+}
+
+// Around returns all lists that are shown where a scope's conversation takes place: in its session, its channel, and to its user.
+func (k *Keeper) Around(ctx context.Context, scope memory.Scope, audience memory.Audience) (all []Shown, err error) {
+	looked := map[string]bool{}
+	for range 3 {
+		p, ok := PlaceOf(scope, audience)
+		key := string(p.Kind) + p.ID
+		if ok && !looked[key] && (p.Kind != PlaceUser || p.Member != "") {
+			looked[key] = true
+			shown, err := k.store.AllShown(ctx, p, k.limits(k.options.Now()).ShownAfter)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, shown...)
+		}
+		if scope.SessionID != "" {
+			scope.SessionID = ""
+		} else {
+			scope.Channel.ID = ""
+		}
+	}
+	return all, nil
+}
+
+// missing says that no list is being shown.
+func (k *Keeper) missing(p Place, list string) string {
+	name, expired := "no list", ""
+	if list != "" {
+		name = fmt.Sprintf("no list %q", list)
+	}
+	if k.options.ListTTL > 0 {
+		expired = fmt.Sprintf(", or it was longer ago than results.list_ttl, %s", k.options.ListTTL)
+	}
+	return fmt.Sprintf("%s was shown %s%s", name, p, expired)
+}
+
+// Expiry is when a list expires; the zero time is never.
+func (k *Keeper) Expiry(s *Shown) time.Time {
+	if k.options.ListTTL <= 0 {
+		return time.Time{}
+	}
+	return s.ShownAt.Add(k.options.ListTTL)
+}
+
+// Choice is what was selected of a list.
+type Choice struct {
+	Shown Shown
+	Items []Numbered // in the order in which they were named; none when nothing was chosen
+}
+
+// Select returns what a number means in the list being shown. ErrPrecondition when there is none, a *memory.RangeError when
+// it has no such number.
+func (k *Keeper) Select(ctx context.Context, p Place, list string, o Ordinal) (Choice, error) {
+	shown, err := k.selectable(ctx, p, list)
+	if err != nil {
+		return Choice{}, err
+	}
+	return shown.choose(Selection{Spans: []Span{{o, o}}})
+}
+
+// SelectText returns what an answer of the user selects from the list being shown. understood is false when it is not a
+// selection; errors are those of Select.
+func (k *Keeper) SelectText(ctx context.Context, p Place, list, text string) (c Choice, understood bool, err error) {
+	said, isSelection := ParseSelection(text, nil)
+	shown, err := k.selectable(ctx, p, list)
+	if err != nil {
+		understood = isSelection || !errors.Is(err, memory.ErrPrecondition)
+		return c, understood, err
+	}
+	titles := slices.Collect(Titles(shown.Items))
+	if !isSelection {
+		said, isSelection = ParseSelection(text, titles)
+	} else if _, _, _, inside := said.Numbers(len(titles)); !inside {
+		if n, ok := exactTitle(text, titles); ok { // the film "1917"
+			said = Selection{Spans: []Span{{n, n}}}
+		}
+	}
+	if _, _, repeated, _ := said.Numbers(len(titles)); !isSelection || repeated {
+		return c, false, nil
+	}
+	c, err = shown.choose(said)
+	return c, true, err
+}
+
+// selectable is the list being shown, for selecting from it.
+func (k *Keeper) selectable(ctx context.Context, p Place, list string) (Shown, error) {
+	shown, err := k.store.Shown(ctx, p, list, k.limits(k.options.Now()).ShownAfter)
+	if errors.Is(err, memory.ErrNotFound) {
+		err = fmt.Errorf("%w: %s: put one with PUT_MODE_MANUAL and the same scope first", memory.ErrPrecondition, k.missing(p, list))
+	}
+	return shown, err
+}
+
+// choose returns the items of a selection.
+func (s Shown) choose(said Selection) (Choice, error) {
+	count := len(s.Items)
+	numbers, outside, _, ok := said.Numbers(count)
+	if !ok {
+		return Choice{}, &memory.RangeError{What: fmt.Sprintf("the list %q being shown", s.List), Got: outside, First: 1, Last: count}
+	}
+	c := Choice{Shown: s}
+	for _, n := range numbers {
+		c.Items = append(c.Items, s.Items[n-1])
+	}
+	return c, nil
+}
+
+// Delete is Store.Delete; ErrNotFound when there was nothing.
+func (k *Keeper) Delete(ctx context.Context, v *View, p *Place, list string) (items int64, shown bool, err error) {
+	items, registry, shown, err := k.store.Delete(ctx, v, p, list)
+	if err == nil && !registry && !shown {
+		err = fmt.Errorf("list %q: %w", list, memory.ErrNotFound)
+	}
+	return items, shown, err
+}

@@ -1,0 +1,404 @@
+package manage_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/digest"
+	"github.com/memsidecar/memsidecar/internal/lists"
+	"github.com/memsidecar/memsidecar/internal/manage"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/trace"
+	"github.com/memsidecar/memsidecar/internal/usage/budget"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+)
+
+// world is everything that a Keeper works with. It notes what is done, and fails at one step.
+type world struct {
+	vectorstore.Store // of which only what is below is called
+	failAt            string
+	mu                sync.Mutex
+	steps             []string
+	meets             map[string]*sync.WaitGroup // steps that end when as many have begun
+	applied           [][]vectorstore.Entry
+}
+
+var errFailed = errors.New("failed on purpose")
+
+func (w *world) step(name string) error {
+	w.mu.Lock()
+	w.steps = append(w.steps, name)
+	w.mu.Unlock()
+	if meet := w.meets[name]; meet != nil {
+		meet.Done()
+		meet.Wait()
+	}
+	if name == w.failAt {
+		return errFailed
+	}
+	return nil
+}
+
+func (w *world) Bar(context.Context, memory.User) (func(), error) {
+	return func() { w.steps = append(w.steps, "release") }, w.step("bar")
+}
+
+func (w *world) Apply(_ context.Context, _ memory.User, entries []vectorstore.Entry) ([]vectorstore.Applied, error) {
+	if err := w.step("apply"); err != nil {
+		return nil, err
+	}
+	w.applied = append(w.applied, entries)
+	return slices.Repeat([]vectorstore.Applied{{Action: memory.ActionAdded}}, len(entries)), nil
+}
+
+// SearchKeyword finds nothing.
+func (w *world) SearchKeyword(context.Context, memory.User, string, vectorstore.Filter, int) ([]vectorstore.Hit, error) {
+	return nil, w.step("search")
+}
+
+func (w *world) Wake() {}
+
+func (w *world) Embeddings(_ context.Context, texts []string) ([]vectorstore.Embedding, error) {
+	return make([]vectorstore.Embedding, len(texts)), w.step("embed")
+}
+
+func (w *world) Forget(context.Context, memory.User) (int64, error) { return 3, w.step("memories") }
+
+func (w *world) Delete(context.Context, memory.User, string, memory.Audience) error {
+	return w.step("memory")
+}
+
+func (w *world) List(context.Context, memory.User, vectorstore.ListQuery) (vectorstore.Page, error) {
+	return vectorstore.Page{Memories: []memory.Memory{{ID: "a"}, {ID: "b", SessionID: "s"}}}, w.step("list")
+}
+
+// Revisions tells of each memory what was done to all of them.
+func (w *world) Revisions(context.Context, memory.User, string, memory.Audience) ([]vectorstore.Revision, error) {
+	return []vectorstore.Revision{
+		{ID: "1", Previous: &memory.Memory{ID: "b"}}, {ID: "2", Previous: &memory.Memory{ID: "a"}}, {ID: "3", Change: vectorstore.ChangeAdded},
+	}, w.step("revisions")
+}
+
+// Forget has another result in each part, so each has a type of its own.
+type (
+	jobs     struct{ *world }
+	settings struct{ *world }
+	talks    struct{ *world }
+	traces   struct{ *world }
+	tokens   struct{ *world }
+	shown    struct{ *world }
+	days     struct{ *world }
+	disk     struct{ *world }
+)
+
+func (j jobs) Forget(context.Context, memory.User) (queue.Forgotten, error) {
+	return queue.Forgotten{Considerations: 1, Messages: 2}, j.step("jobs")
+}
+
+func (j jobs) ForgetMemory(context.Context, memory.User, string) error { return j.step("words") }
+
+func (j jobs) List(context.Context, memory.User, queue.ListQuery) ([]queue.Job, string, error) {
+	return []queue.Job{{Seq: 1}}, "", j.step("jobs")
+}
+
+func (s settings) Forget(context.Context, memory.User) (bool, error) { return true, s.step("settings") }
+
+func (s settings) Get(context.Context, memory.User) (memory.Settings, error) {
+	return memory.Settings{}, s.step("settings")
+}
+
+func (t traces) Flush(context.Context) { t.steps = append(t.steps, "flush") }
+
+func (t traces) Forget(context.Context, memory.User) (int64, error) { return 4, t.step("traces") }
+
+func (t traces) ForgetSession(context.Context, string, string, memory.Channel, ...string) (int64, error) {
+	return 1, t.step("traces")
+}
+
+func (t traces) List(context.Context, trace.ListQuery) ([]trace.Record, string, error) {
+	return []trace.Record{{ID: "t"}}, "", t.step("traces")
+}
+
+func (l shown) Registries(context.Context, memory.User, string, int) ([]lists.Exported, string, error) {
+	return []lists.Exported{{}}, "", l.step("registries")
+}
+
+func (l shown) Items(context.Context, lists.View, string, int) (lists.Page, error) {
+	return lists.Page{Items: []lists.Item{{Key: "k"}}}, l.step("items")
+}
+
+func (l shown) Lists(context.Context, memory.User, string, int) ([]lists.Shown, string, error) {
+	return []lists.Shown{{List: "l"}}, "", l.step("lists")
+}
+
+func (l shown) Forget(context.Context, memory.User) (lists.Forgotten, error) {
+	return lists.Forgotten{Items: 9, Lists: 10}, l.step("results")
+}
+
+func (l shown) ForgetSession(context.Context, string, string, memory.Channel, ...string) error {
+	return l.step("forget lists")
+}
+
+func (t talks) Get(context.Context, session.Viewer, string) (session.Session, error) {
+	return session.Session{ID: "s", Participants: []string{"u", "v"}}, t.step("session")
+}
+
+func (t talks) Participants(context.Context, string, string) ([]string, error) {
+	return []string{"u", "v"}, t.step("participants")
+}
+
+func (t talks) Delete(context.Context, session.Viewer, string) (session.Deleted, error) {
+	return session.Deleted{Messages: 5, Considerations: 6}, t.step("delete session")
+}
+
+func (t talks) Sessions(context.Context, memory.User, string, int) ([]session.Session, string, error) {
+	return []session.Session{{ID: "s", Participants: []string{"u"}}}, "", t.step("sessions")
+}
+
+func (t talks) OwnMessages(context.Context, memory.User, string, int64, int) ([]session.Message, error) {
+	return []session.Message{{Position: 1}}, t.step("messages")
+}
+
+func (t talks) Window(context.Context, session.Viewer, string, session.WindowQuery) (session.Window, error) {
+	return session.Window{}, t.step("window")
+}
+
+func (t talks) Forget(context.Context, memory.User) (session.Forgotten, error) {
+	return session.Forgotten{Messages: 7, Sessions: 8}, t.step("sessions")
+}
+
+func (t tokens) Today(context.Context, memory.User) (budget.Entry, error) {
+	return budget.Entry{Day: "2026-11-20", Count: budget.Count{Tokens: 9}}, t.step("tokens")
+}
+
+func (t tokens) Forget(context.Context, memory.User) (bool, error) { return true, t.step("tokens") }
+
+func (d days) Bar(context.Context, memory.User) (func(), error) {
+	return func() { d.steps = append(d.steps, "release digests") }, d.step("bar digests")
+}
+
+func (d days) Forget(context.Context, memory.User) (int64, error) { return 11, d.step("digests") }
+
+func (d days) List(context.Context, memory.User, string, int) ([]digest.Entry, string, error) {
+	return []digest.Entry{{}}, "", d.step("digests")
+}
+
+func (d days) forgetFiles(memory.User) (int, error) { return 12, d.step("files") }
+
+func (d disk) PurgeLater() { d.steps = append(d.steps, "purge later") }
+
+func (d disk) Purge(context.Context) (bool, error) { return true, d.step("purge") }
+
+func keeper(w *world) *manage.Keeper {
+	return manage.NewKeeper(manage.Parts{
+		Store: w, Vectors: w, Considerations: w, Queue: jobs{w}, Sessions: talks{w}, Settings: settings{w}, Traces: traces{w}, Tokens: tokens{w},
+		Results: shown{w}, Purger: disk{w}, Digests: days{w}, DigestJobs: days{w}, DigestFiles: days{w}.forgetFiles, Rewrite: func(context.Context, memory.User) {},
+		Uncache: func() { _ = w.step("uncache") },
+	})
+}
+
+// TestForgetOrder: jobs are barred first and until the end, so that none stores anything after the deletion, and deleted
+// after the sessions, of which jobs are made; whatever fails, they are let go on.
+func TestForgetOrder(t *testing.T) {
+	parts := [][]string{
+		{"bar"},
+		{"bar digests"},
+		{"digests", "traces"},
+		{"sessions"},
+		{"jobs"},
+		{"digests", "files", "memories", "results", "settings", "tokens"},
+		{"uncache"},
+		{"release"},
+		{"release digests"},
+		{"purge"},
+	}
+	const deleting = 6 // parts
+	for _, failAt := range append(slices.Concat(parts[:deleting]...), "purge", "") {
+		w := &world{failAt: failAt}
+		receipt, err := keeper(w).Forget(t.Context(), memory.User{})
+		want := slices.Concat(parts...)
+		switch i := slices.IndexFunc(parts, func(part []string) bool { return slices.Contains(part, failAt) }); {
+		case failAt == "bar":
+			want = parts[0]
+		case failAt == "bar digests":
+			want = []string{"bar", "bar digests", "release"}
+		case i >= 0 && i < deleting:
+			want = append(slices.Concat(parts[:i+1]...), "uncache", "release", "release digests")
+		}
+		begin := 0
+		for _, part := range parts[:deleting] { // what is done at the same time comes in any order
+			if end := begin + len(part); end <= len(w.steps) {
+				slices.Sort(w.steps[begin:end])
+				begin = end
+			}
+			if slices.Contains(part, failAt) {
+				break
+			}
+		}
+		if !slices.Equal(w.steps, want) {
+			t.Errorf("failing at %q: did %q, want %q", failAt, w.steps, want)
+		}
+		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
+			t.Errorf("failing at %q: %v", failAt, err)
+		}
+		if full := (manage.Receipt{Memories: 3, Considerations: 1, Messages: 2, SessionMessages: 7, Sessions: 8, Traces: 4, Results: lists.Forgotten{Items: 9, Lists: 10}, Settings: true, Tokens: true, Digests: 22, Files: 12, Purged: true}); failAt == "" && receipt != full {
+			t.Errorf("the receipt is %+v", receipt)
+		}
+	}
+}
+
+// TestForgetAtTheSameTime: what does not rest on each other is deleted at the same time, so that it shares commits: a user's
+// calls wait until all is.
+func TestForgetAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // a step that waits for one that comes later ends the test
+		w := &world{meets: map[string]*sync.WaitGroup{}}
+		var all sync.WaitGroup
+		for _, name := range []string{"files", "results", "settings", "tokens", "memories"} {
+			all.Add(1)
+			w.meets[name] = &all
+		}
+		if _, err := keeper(w).Forget(t.Context(), memory.User{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestDeleteSessionOrder: the session goes last, so that after a failure the same call does the rest; jobs do not wait for the
+// purge.
+func TestDeleteSessionOrder(t *testing.T) {
+	released := []string{"release", "release digests", "release", "release digests"}
+	whole := append([]string{
+		"session", "bar", "bar digests", "bar", "bar digests", "list", "memory", "uncache", "flush", "words", "purge later",
+		"list", "memory", "uncache", "flush", "words", "purge later", "traces", "forget lists", "delete session",
+	}, released...)
+	whole = append(whole, "purge")
+	for _, failAt := range []string{"session", "list", "memory", "traces", "forget lists", "delete session", ""} {
+		w := &world{failAt: failAt}
+		receipt, err := keeper(w).DeleteSession(t.Context(), session.Viewer{UserID: "u"}, "s", true)
+		want := whole
+		if i := slices.Index(whole, failAt); i >= 0 {
+			want = slices.Clone(whole[:i+1])
+			if i > 2 {
+				want = append(want, released...)
+			}
+		}
+		if !slices.Equal(w.steps, want) {
+			t.Errorf("failing at %q: did %q, want %q", failAt, w.steps, want)
+		}
+		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
+			t.Errorf("failing at %q: %v", failAt, err)
+		}
+		if full := (manage.SessionReceipt{Deleted: session.Deleted{Messages: 5, Considerations: 6}, Memories: 2}); failAt == "" && receipt != full {
+			t.Errorf("the receipt is %+v", receipt)
+		}
+	}
+	w := &world{}
+	if _, err := keeper(w).DeleteSession(t.Context(), session.Viewer{UserID: "eve"}, "s", true); !errors.Is(err, memory.ErrPrecondition) || len(w.steps) != 1 {
+		t.Errorf("somebody who may not write did %q: %v", w.steps, err)
+	}
+}
+
+// TestExportStops: at what fails first, the caller's own errors included.
+func TestExportStops(t *testing.T) {
+	for _, failAt := range []string{"settings", "list", "jobs", "visit settings", "visit memory", "revisions", "visit revision", "visit consideration", "sessions", "window", "messages", "visit session", "visit message", "traces", "visit trace", "digests", "visit digest", "registries", "visit registry", "items", "visit item", "lists", "visit list", "tokens", "visit tokens", ""} {
+		w := &world{failAt: failAt}
+		visited := 0
+		visit := func(name string) error {
+			visited++
+			return w.step("visit " + name)
+		}
+		err := keeper(w).Export(t.Context(), memory.User{ID: "u"}, manage.Visitor{
+			Settings:      func(memory.Settings) error { return visit("settings") },
+			Memory:        func(memory.Memory) error { return visit("memory") },
+			Revision:      func(vectorstore.Revision) error { return visit("revision") },
+			Consideration: func(queue.Job) error { return visit("consideration") },
+			Session:       func(session.Session, *session.Summary) error { return visit("session") },
+			Message:       func(session.Message) error { return visit("message") },
+			Trace:         func(trace.Record) error { return visit("trace") },
+			Tokens:        func(budget.Entry) error { return visit("tokens") },
+			Digest:        func(digest.Entry) error { return visit("digest") },
+			Registry:      func(lists.Exported) error { return visit("registry") },
+			ResultItem:    func(lists.Item) error { return visit("item") },
+			ResultList:    func(lists.Shown) error { return visit("list") },
+		})
+		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
+			t.Errorf("failing at %q: %v", failAt, err)
+		}
+		if failAt == "" && visited != 14 {
+			t.Errorf("visited %d records", visited)
+		}
+		if last := w.steps[len(w.steps)-1]; failAt != "" && last != failAt {
+			t.Errorf("failing at %q: goes on to %q", failAt, last)
+		}
+	}
+}
+
+// TestImportBatches: what came before a wrong memory is stored, and the error names it by its place.
+func TestImportBatches(t *testing.T) {
+	w := &world{}
+	importer := keeper(w).Import(memory.Scope{Namespace: "n", UserID: "u"})
+	good := memory.Memory{Text: "Likes tea", Kind: memory.KindFact}
+	for range 101 {
+		if err := importer.Add(t.Context(), good, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var known memory.Violations
+	known.Add("memory[101].kind", "is wrong as well")
+	err := importer.Add(t.Context(), memory.Memory{Kind: memory.KindFact}, known)
+	if err == nil || !strings.Contains(err.Error(), "memory[101].text is required") || !strings.Contains(err.Error(), "memory[101].kind is wrong as well") {
+		t.Errorf("the error is %v", err)
+	}
+	if len(w.applied) != 2 || len(w.applied[0]) != 100 || len(w.applied[1]) != 1 || importer.Added != 101 {
+		t.Errorf("stored %d batches, %d memories", len(w.applied), importer.Added)
+	}
+	if err := importer.Flush(t.Context()); err != nil || len(w.applied) != 2 {
+		t.Errorf("flushing nothing: %v, %d batches", err, len(w.applied))
+	}
+	w.failAt = "apply"
+	if err := importer.Add(t.Context(), good, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := importer.Flush(t.Context()); !errors.Is(err, errFailed) || importer.Added != 101 {
+		t.Errorf("while storage fails: %v, %d added", err, importer.Added)
+	}
+	w.failAt = ""
+	if err := importer.Flush(t.Context()); err != nil || importer.Added != 102 {
+		t.Errorf("after that: %v, %d added", err, importer.Added)
+	}
+}
+
+func TestDraft(t *testing.T) {
+	good := manage.Draft{Text: "x", Kind: memory.KindFact}
+	for name, test := range map[string]struct {
+		change func(*manage.Draft)
+		wrong  string
+	}{
+		"good":           {func(*manage.Draft) {}, ""},
+		"no text":        {func(d *manage.Draft) { d.Text = "" }, "m.text"},
+		"longest text":   {func(d *manage.Draft) { d.Text = strings.Repeat("字", memory.MaxTextRunes) }, ""},
+		"longer":         {func(d *manage.Draft) { d.Text = strings.Repeat("字", memory.MaxTextRunes+1) }, "m.text"},
+		"no kind":        {func(d *manage.Draft) { d.Kind = "" }, "m.kind"},
+		"all importance": {func(d *manage.Draft) { d.Importance = 1 }, ""},
+		"more":           {func(d *manage.Draft) { d.Importance = 1.001 }, "m.importance"},
+		"less":           {func(d *manage.Draft) { d.Importance = -0.001 }, "m.importance"},
+		"NaN":            {func(d *manage.Draft) { d.Importance = math.NaN() }, "m.importance"},
+		"long ago":       {func(d *manage.Draft) { d.ObservedAt = time.Date(1899, 12, 31, 0, 0, 0, 0, time.UTC) }, "m.observe_time"},
+	} {
+		d := good
+		test.change(&d)
+		v := d.Validate("m")
+		if test.wrong == "" && len(v) != 0 || test.wrong != "" && (len(v) != 1 || v[0].Field != test.wrong) {
+			t.Errorf("%s: %v, want %q", name, v, test.wrong)
+		}
+	}
+}

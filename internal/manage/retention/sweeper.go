@@ -1,0 +1,272 @@
+package retention
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/background"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+)
+
+const (
+	// leastPause is between two rounds, however often the Sweeper is woken: every write wakes it.
+	leastPause = 200 * time.Millisecond
+	// storagePoll is how often an unavailable store is asked again, should nobody call Wake.
+	storagePoll = 5 * time.Second
+	// lookEvery is how often what is due is looked for in any case: the machine's clock may have been set.
+	lookEvery = time.Hour
+	// skew is how far ahead of this clock a time may be that was written by it: none, but clocks are adjusted a little all the time.
+	skew = time.Minute
+	// step is how many memories are deleted in one transaction: everybody else's writes wait for it.
+	step = 100
+	// crowdsAtOnce is how many users with too many memories are looked at in one round.
+	crowdsAtOnce = 16
+	// slack is the part of the cap that is made room for at once, so that not every new memory of somebody who has reached it
+	// makes all the others be weighed.
+	slack = 50
+)
+
+// Purger removes deleted bytes from the disk, see sqlite.Access.
+type Purger interface {
+	Purge(ctx context.Context) (bool, error)
+}
+
+// Options says what is kept.
+type Options struct {
+	Curve          Curve
+	MaxPerUser     int           // memories of a user; 0: any number
+	WithdrawnGrace time.Duration // how long what the user asked to forget can be brought back; 0: not at all
+	ExpiredKeep    time.Duration // how long what is over is kept; 0: for ever
+	HistoryKeep    time.Duration // how long what was superseded is kept; 0: for ever
+	Log            *slog.Logger
+}
+
+// Sweeper deletes in the background what is no longer to be kept. All that it needs to know is in the store: a process that
+// is killed in the middle leaves the rest to the next one.
+type Sweeper struct {
+	store   vectorstore.Sweep
+	purger  Purger
+	options Options
+
+	notifier background.Notifier
+	ctx      context.Context
+	cancel   context.CancelFunc
+	loop     sync.WaitGroup
+	full     map[string]int64 // as it was logged
+}
+
+// NewSweeper returns a Sweeper; Start sets it going.
+func NewSweeper(store vectorstore.Sweep, purger Purger, options Options) *Sweeper {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Sweeper{store: store, purger: purger, options: options, notifier: background.NewNotifier(), ctx: ctx, cancel: cancel}
+}
+
+// Start begins to delete what is due, what was left by earlier processes too.
+func (s *Sweeper) Start() {
+	s.store.OnWrite(s.Wake)
+	s.Wake()
+	s.loop.Go(s.run)
+}
+
+// Stop ends it. What is left is done after the next start.
+func (s *Sweeper) Stop() {
+	s.cancel()
+	s.loop.Wait()
+}
+
+// Wake looks for what is due now.
+func (s *Sweeper) Wake() { s.notifier.Notify() }
+
+// Full is how many users of the namespace have as many explicit memories as a user may have memories, or more: none of those
+// is evicted, and what else is learned about them is not kept for long.
+func (s *Sweeper) Full(ctx context.Context, namespace string) (int64, error) {
+	if s.options.MaxPerUser == 0 {
+		return 0, nil
+	}
+	full, err := s.store.Full(ctx, s.options.MaxPerUser)
+	return full[namespace], err
+}
+
+// run deletes what is due until it is stopped.
+func (s *Sweeper) run() {
+	background.Run(s.ctx, s.notifier, func() time.Time {
+		next := s.round()
+		background.Sleep(s.ctx, leastPause)
+		return next
+	})
+}
+
+// round deletes some of what is due and returns when to look again. A panic is a bug, and must not take the sidecar down.
+func (s *Sweeper) round() (next time.Time) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.options.Log.Error("panic while deleting what is no longer kept", "panic", v, "stack", string(debug.Stack()))
+			next = time.Now().Add(lookEvery)
+		}
+	}()
+	next, err := s.sweep(time.Now())
+	if err == nil {
+		return next
+	}
+	if s.ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) { // an outage has its own log line
+		s.options.Log.Error("memories that are no longer kept could not be deleted", "error", err)
+	}
+	return time.Now().Add(storagePoll)
+}
+
+// sweep does a bounded part of what is due and returns when there is more to do.
+func (s *Sweeper) sweep(now time.Time) (next time.Time, err error) {
+	next = now.Add(lookEvery)
+	if err := s.store.ResetClock(s.ctx, now.Add(skew), now); err != nil {
+		return next, err
+	}
+	dropped := 0
+	for _, rule := range []struct {
+		how  memory.Status
+		keep time.Duration
+		on   bool
+	}{
+		{memory.StatusWithdrawn, s.options.WithdrawnGrace, true},
+		{memory.StatusExpired, s.options.ExpiredKeep, s.options.ExpiredKeep > 0},
+		{memory.StatusSuperseded, s.options.HistoryKeep, s.options.HistoryKeep > 0},
+	} {
+		if !rule.on {
+			continue
+		}
+		n, at, err := s.drop(rule.how, rule.keep, now)
+		dropped += n
+		if err != nil {
+			return next, err
+		}
+		if !at.IsZero() && at.Before(next) {
+			next = at
+		}
+	}
+	if dropped > 0 {
+		// They are gone; that their bytes are not yet is tried again by the storage.
+		if _, err := s.purger.Purge(s.ctx); err != nil {
+			return next, err
+		}
+	}
+	if s.options.MaxPerUser == 0 {
+		return next, nil
+	}
+	more, err := s.evict(now)
+	if more {
+		next = now
+	}
+	if err != nil {
+		return next, err
+	}
+	return next, s.tellFull()
+}
+
+// drop deletes memories that ended so long ago, and returns when the next one is due, or zero.
+func (s *Sweeper) drop(how memory.Status, keep time.Duration, now time.Time) (dropped int, due time.Time, err error) {
+	before := now.Add(-keep)
+	ended, next, err := s.store.Ended(s.ctx, how, before, step)
+	if err != nil {
+		return 0, due, err
+	}
+	if !next.IsZero() {
+		due = next.Add(keep)
+	}
+	byUser := map[memory.User][]string{}
+	for _, ref := range ended {
+		byUser[ref.User] = append(byUser[ref.User], ref.ID)
+	}
+	for user, ids := range byUser {
+		n, err := s.store.Drop(s.ctx, user, ids, how, before)
+		if err != nil {
+			return dropped, due, err
+		}
+		dropped += n
+		if n > 0 {
+			s.options.Log.Info("deleted memories that are kept no longer", "namespace", user.Namespace, "memories", n, "because", how)
+		}
+	}
+	return dropped, due, nil
+}
+
+// evict brings users who have too many memories down to the cap, and reports whether there may be more of them.
+func (s *Sweeper) evict(now time.Time) (more bool, err error) {
+	crowds, err := s.store.Crowded(s.ctx, s.options.MaxPerUser, crowdsAtOnce)
+	if err != nil {
+		return false, err
+	}
+	for _, c := range crowds {
+		evicted, err := s.evictFrom(c, now)
+		if evicted > 0 {
+			s.options.Log.Info("evicted the memories that were least likely to be needed", "namespace", c.User.Namespace,
+				"memories", evicted, "max_per_user", s.options.MaxPerUser)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return len(crowds) == crowdsAtOnce, nil
+}
+
+// candidate is a memory that may be evicted.
+type candidate struct {
+	id      string
+	history bool // it is not retrieved
+	score   float64
+}
+
+// evictFrom evicts what a user has too much of, step by step: what is not retrieved first, then the lowest scores.
+func (s *Sweeper) evictFrom(c vectorstore.Crowd, now time.Time) (evicted int, err error) {
+	keep := s.options.MaxPerUser - min(s.options.MaxPerUser, c.Memories-c.Explicit)/slack
+	candidates := make([]candidate, 0, c.Memories-c.Explicit)
+	err = s.store.Evictable(s.ctx, c.User, func(m *memory.Memory) {
+		candidates = append(candidates, candidate{m.ID, m.StatusAt(now) != memory.StatusActive, s.options.Curve.Score(m, now)})
+	})
+	if err != nil {
+		return 0, err
+	}
+	slices.SortFunc(candidates, func(a, b candidate) int {
+		if a.history != b.history {
+			if a.history {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.id, b.id))
+	})
+	candidates = candidates[:min(len(candidates), max(0, c.Memories-keep))]
+	for batch := range slices.Chunk(candidates, step) {
+		ids := make([]string, len(batch))
+		for i, each := range batch {
+			ids[i] = each.id
+		}
+		n, err := s.store.Evict(s.ctx, c.User, ids, keep)
+		evicted += n
+		if err != nil {
+			return evicted, err
+		}
+	}
+	return evicted, nil
+}
+
+// tellFull logs of which namespaces there are users with nothing but explicit memories up to the cap, when that changes.
+func (s *Sweeper) tellFull() error {
+	full, err := s.store.Full(s.ctx, s.options.MaxPerUser)
+	if err != nil {
+		return err
+	}
+	for namespace, users := range full {
+		if users != s.full[namespace] {
+			s.options.Log.Warn("some users have explicit memories up to the limit; none of those is evicted, what else is learned is",
+				"namespace", namespace, "users", users, "max_per_user", s.options.MaxPerUser)
+		}
+	}
+	s.full = full
+	return nil
+}

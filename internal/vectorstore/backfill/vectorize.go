@@ -1,0 +1,276 @@
+// Package backfill gives memories their vectors: at once when the embedder answers, and in the background when it did not
+// or when the model has changed. A memory without vectors is found by its keywords meanwhile.
+package backfill
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/background"
+	"github.com/memsidecar/memsidecar/internal/embed"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/retry"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+)
+
+// Options describes a Vectorizer.
+type Options struct {
+	ChunkSize int // characters; a longer text is embedded in parts and matches by the best of them
+	// BackoffMin and BackoffMax bound the pauses while the embedder is away.
+	BackoffMin, BackoffMax time.Duration
+	Log                    *slog.Logger
+	// Heartbeat is told whether the last attempt of the background work at something went through. Optional.
+	Heartbeat background.Heartbeat
+}
+
+const (
+	batchSize = 64  // memories embedded and stored at once
+	dropSize  = 500 // vectors of an old model deleted at once
+	// secondPass is when memories whose texts the embedder refused are tried again.
+	secondPass = time.Hour
+)
+
+// Progress is how far the background work is.
+type Progress struct {
+	Running bool
+	Done    int64 // memories that got vectors in this pass
+	Total   int64 // memories that lacked them when it began
+	Refused int64 // memories whose texts the embedder does not take
+	Problem string
+}
+
+// Vectorizer embeds texts for storage.
+type Vectorizer struct {
+	embedder embed.Embedder
+	store    vectorstore.Backfill
+	options  Options
+
+	notifier  background.Notifier
+	recovered background.Notifier
+	stop      context.CancelFunc
+	ctx       context.Context
+	task      sync.WaitGroup
+
+	mu       sync.Mutex
+	progress Progress
+}
+
+// New returns a Vectorizer; Start sets its background work going.
+func New(embedder embed.Embedder, store vectorstore.Backfill, options Options) *Vectorizer {
+	ctx, stop := context.WithCancel(context.Background())
+	return &Vectorizer{
+		embedder: embedder, store: store, options: options, notifier: background.NewNotifier(), recovered: background.NewNotifier(), ctx: ctx, stop: stop,
+	}
+}
+
+// Start begins the background work, which waits for Wake.
+func (v *Vectorizer) Start() { v.task.Go(v.run) }
+
+// Stop ends it. What is left is done after the next start.
+func (v *Vectorizer) Stop() {
+	v.stop()
+	v.task.Wait()
+}
+
+// Wake looks for memories that lack vectors.
+func (v *Vectorizer) Wake() { v.notifier.Notify() }
+
+// Resume ends the pause after a failure: the embedder recovered.
+func (v *Vectorizer) Resume() { v.recovered.Notify() }
+
+// Progress says how far the background work is.
+func (v *Vectorizer) Progress() Progress {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.progress
+}
+
+// Embeddings returns the vectors of each text, empty ones while the embedder does not answer: then they are made later.
+// It fails only when the caller gives up.
+func (v *Vectorizer) Embeddings(ctx context.Context, texts []string) ([]vectorstore.Embedding, error) {
+	embeddings, err := v.embed(ctx, texts)
+	if err == nil {
+		return embeddings, nil
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	v.options.Log.Log(ctx, memory.PutOffLevel(err), "stored without vectors; they will be made later", "error", err)
+	v.Wake()
+	return make([]vectorstore.Embedding, len(texts)), nil
+}
+
+// embed embeds the chunks of all texts in one call.
+func (v *Vectorizer) embed(ctx context.Context, texts []string) ([]vectorstore.Embedding, error) {
+	var chunks []string
+	ends := make([]int, len(texts))
+	for i, text := range texts {
+		chunks = append(chunks, embed.Chunks(text, v.options.ChunkSize)...)
+		ends[i] = len(chunks)
+	}
+	fingerprint := v.embedder.Fingerprint().String()
+	vectors, err := v.embedder.Embed(ctx, embed.ForDocument, chunks)
+	if err != nil {
+		return nil, err
+	}
+	embeddings := make([]vectorstore.Embedding, len(texts))
+	start := 0
+	for i, end := range ends {
+		embeddings[i] = vectorstore.Embedding{Fingerprint: fingerprint, Chunks: vectors[start:end]}
+		start = end
+	}
+	return embeddings, nil
+}
+
+// run makes the missing vectors whenever it is woken.
+func (v *Vectorizer) run() {
+	background.Run(v.ctx, v.notifier, func() (again time.Time) {
+		if v.pass() {
+			again = time.Now().Add(secondPass)
+		}
+		v.update(func(p *Progress) { p.Running = false })
+		return again
+	})
+}
+
+// pass goes over all memories that lack vectors until none does, and reports whether some were refused.
+func (v *Vectorizer) pass() (refused bool) {
+	if v.embedder.Fingerprint() == (embed.Fingerprint{}) {
+		return false // not chosen yet; whoever chooses wakes
+	}
+	fingerprint := v.embedder.Fingerprint().String()
+	for v.ctx.Err() == nil {
+		if !v.eventually(func() error { return v.store.Begin(v.ctx, fingerprint) }) {
+			return false
+		}
+		var total int64
+		v.eventually(func() (err error) {
+			total, err = v.store.CountMissing(v.ctx, fingerprint)
+			return err
+		})
+		if total > 0 {
+			v.options.Log.Info("embedding memories that lack vectors", "fingerprint", fingerprint, "memories", total)
+		}
+		v.update(func(p *Progress) { *p = Progress{Running: total > 0, Total: total} })
+		if !v.scan(fingerprint) {
+			return false
+		}
+		if n := v.Progress().Refused; n > 0 {
+			v.options.Log.Warn("the embedder refuses some memories; keywords find them", "fingerprint", fingerprint, "memories", n)
+			return true
+		}
+		var done bool
+		v.eventually(func() (err error) {
+			done, err = v.store.Complete(v.ctx, fingerprint)
+			return err
+		})
+		if done {
+			if total > 0 {
+				v.options.Log.Info("all memories have vectors", "fingerprint", fingerprint)
+			}
+			v.dropOthers(fingerprint)
+			return false
+		}
+	}
+	return false
+}
+
+// scan embeds batch after batch and reports whether it reached the end.
+func (v *Vectorizer) scan(fingerprint string) bool {
+	var after int64
+	for {
+		var items []vectorstore.MissingItem
+		var next int64
+		ok := v.eventually(func() (err error) {
+			items, next, err = v.store.Missing(v.ctx, fingerprint, after, batchSize)
+			return err
+		})
+		if !ok || len(items) == 0 {
+			return ok
+		}
+		if !v.fill(items) {
+			return false
+		}
+		after = next
+	}
+}
+
+// fill embeds and stores a batch; when the embedder refuses it, each item alone.
+func (v *Vectorizer) fill(items []vectorstore.MissingItem) bool {
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = item.Text
+	}
+	var embeddings []vectorstore.Embedding
+	var refusal error
+	ok := v.eventually(func() (err error) {
+		embeddings, err = v.embed(v.ctx, texts)
+		var transient *memory.TransientError
+		if err != nil && !errors.As(err, &transient) {
+			refusal, err = err, nil
+		}
+		return err
+	})
+	switch {
+	case !ok:
+		return false
+	case refusal != nil && len(items) == 1:
+		v.options.Log.Debug("refused by the embedder", "memory", items[0].MemoryID, "error", refusal)
+		v.update(func(p *Progress) { p.Refused++ })
+		return true
+	case refusal != nil:
+		for i := range items {
+			if !v.fill(items[i : i+1]) {
+				return false
+			}
+		}
+		return true
+	}
+	byUser := map[memory.User][]vectorstore.TextEmbedding{}
+	for i, item := range items {
+		byUser[item.User] = append(byUser[item.User],
+			vectorstore.TextEmbedding{MemoryID: item.MemoryID, Text: item.Text, Embedding: embeddings[i]})
+	}
+	for user, list := range byUser {
+		if !v.eventually(func() error { return v.store.SetEmbeddings(v.ctx, user, list) }) {
+			return false
+		}
+	}
+	v.update(func(p *Progress) { p.Done += int64(len(items)) })
+	return true
+}
+
+// dropOthers deletes the vectors of models that are no longer used, a little at a time.
+func (v *Vectorizer) dropOthers(fingerprint string) {
+	for more := true; more; {
+		if !v.eventually(func() (err error) {
+			more, err = v.store.DropOthers(v.ctx, fingerprint, dropSize)
+			return err
+		}) {
+			return
+		}
+	}
+}
+
+// eventually repeats fn until it succeeds; false means that the Vectorizer was stopped first.
+func (v *Vectorizer) eventually(fn func() error) bool {
+	pauses := retry.Pauses{Min: v.options.BackoffMin, Max: v.options.BackoffMax}
+	ok := retry.Until(v.ctx, pauses, v.recovered, fn, func(err error) {
+		v.options.Heartbeat.Beat(err)
+		v.update(func(p *Progress) { p.Problem = err.Error() })
+	})
+	if ok {
+		v.options.Heartbeat.Beat(nil)
+		v.update(func(p *Progress) { p.Problem = "" })
+	}
+	return ok
+}
+
+func (v *Vectorizer) update(change func(*Progress)) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	change(&v.progress)
+}
