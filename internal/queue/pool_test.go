@@ -32,7 +32,7 @@ func bubble(t *testing.T, run func(b *bench)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		discard := slog.New(slog.DiscardHandler)
-		storage, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: discard})
+		storage, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, CheckEvery: time.Hour, Log: discard})
 		if err != nil {
 			t.Fatal(err)
 		}

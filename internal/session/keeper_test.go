@@ -44,7 +44,7 @@ func bubble(t *testing.T, run func(w *world)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		log := slog.New(slog.DiscardHandler)
-		storage, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: log})
+		storage, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, CheckEvery: time.Hour, Log: log})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,9 +17,6 @@ import (
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
 )
 
-// lookEvery is how often it is looked whether the database is where it was opened. Commits look as well.
-const lookEvery = time.Second
-
 // Options describes the storage.
 type Options struct {
 	// Dir is the data folder; it is made with mode 0700 when it is missing.
@@ -29,6 +26,9 @@ type Options struct {
 	Key func() (seal.Key, error)
 	// RetryMin and RetryMax bound the time between attempts to open the database again. 0 means 1 s and 1 min.
 	RetryMin, RetryMax time.Duration
+	// CheckEvery is how often the database's files are compared with their paths, in addition to each commit. 0 means 1 s. Tests that let
+	// years pass choose more.
+	CheckEvery time.Duration
 	// OnChange is called after each change of the breaker's state. Optional; it must not call Storage.
 	OnChange func(breaker.Status)
 	// OnCommit is told of each commit: how many writes shared it, and how long it took. Optional; it must not block.
@@ -80,6 +80,9 @@ func Open(ctx context.Context, options Options) (*Storage, error) {
 	if options.RetryMax <= 0 {
 		options.RetryMax = time.Minute
 	}
+	if options.CheckEvery <= 0 {
+		options.CheckEvery = time.Second
+	}
 	s := &Storage{
 		options:    options,
 		lock:       newLock(options.Dir),
@@ -119,7 +122,7 @@ func Open(ctx context.Context, options Options) (*Storage, error) {
 	s.tasks.Go(func() { s.recover(running) })
 	s.tasks.Go(func() { s.recoverWrites(running) })
 	s.tasks.Go(func() { s.purgeLater(running) })
-	s.tasks.Go(func() { background.Every(running, lookEvery, s.look) })
+	s.tasks.Go(func() { background.Every(running, options.CheckEvery, s.look) })
 	return s, nil
 }
 

@@ -35,7 +35,7 @@ func bubble(t *testing.T, options trace.Options, run func(t *testing.T, w *world
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		log := slog.New(slog.DiscardHandler)
-		db, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: log})
+		db, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, CheckEvery: time.Hour, Log: log})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,7 +47,7 @@ func start(t *testing.T, dir string, options retention.Options) *system {
 	t.Helper()
 	s := &system{T: t, dir: dir}
 	var err error
-	if s.storage, err = sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if s.storage, err = sqlite.Open(t.Context(), sqlite.Options{Dir: dir, CheckEvery: 24 * time.Hour, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	s.store = storelocal.New(s.storage, storelocal.Options{IndexBudget: 1 << 20})

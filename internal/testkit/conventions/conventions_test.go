@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	root     = "../.."
+	root     = "../../.."
 	maxLines = 500
 )
 
