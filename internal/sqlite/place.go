@@ -31,9 +31,8 @@ type place struct {
 
 // placeOf looks where the files are. raw is the open database. SQLite must have opened it, and so its log, too.
 func placeOf(path string, raw *os.File) (*place, error) {
-	p := &place{paths: [3]string{path, path + "-wal", path + "-shm"}}
-	var err error
-	if p.opened[0], err = raw.Stat(); err != nil {
+	p, err := placeOfDatabase(path, raw)
+	if err != nil {
 		return nil, err
 	}
 	for i := range p.paths[1:] {

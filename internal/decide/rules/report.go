@@ -28,6 +28,10 @@ func withoutReports(d memory.Dialogue, i int, h *heard) {
 		return
 	}
 	h.units = slices.DeleteFunc(h.units, func(u *unit) bool {
-		return !u.explicit && !u.forget && u.class == statement && len(u.pieces) == 1 && ack.Read(u.pieces[0].raw, before...) == ack.Worked && !givesUp.MatchString(u.pieces[0].raw)
+		if u.explicit || u.forget || u.class != statement || len(u.pieces) != 1 {
+			return false
+		}
+		text := u.pieces[0].raw
+		return !givesUp.MatchString(text) && ack.Read(text, before...) == ack.Worked
 	})
 }
