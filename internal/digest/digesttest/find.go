@@ -60,12 +60,11 @@ func testFind(s *suite) {
 
 // testList: pages return every entry once, in the order in which they were stored, also when entries are added between pages.
 func testList(s *suite) {
-	want := ""
+	const want = "f0 f1 f2 f3 f4 f5 f6 "
 	for i := range 7 {
 		text := fmt.Sprint("f", i)
 		s.save(s.contribution(chat(ann, "s"), finding(text, -i)))
 		s.save(s.contribution(chat(ben, "s"), finding("ben", 0)))
-		want += text + " "
 	}
 	for _, limit := range []int{1, 3, 7, 8} {
 		got, after := "", ""
