@@ -32,17 +32,24 @@ type Sum struct {
 	Latency                   time.Duration // of all calls together
 }
 
-// Store keeps the sums.
+// Store keeps the sums; usagetest is its conformance suite. All methods are safe for concurrent use. Errors wrap
+// memory.ErrUnavailable when storage is down.
 type Store interface {
+	// AddUsage adds calls to the sums, all or none.
 	AddUsage(ctx context.Context, calls []Call) error
+	// Usage returns the sums of a namespace since the day of a time: the newest day first, then by part and model.
+	Usage(ctx context.Context, namespace string, since time.Time) ([]Sum, error)
 }
 
 // Recorder adds calls to the sums in the background. A crash may lose the last second of them.
 type Recorder struct{ writer *background.BatchWriter[Call] }
 
 // NewRecorder returns a recorder that works until Close.
-func NewRecorder(store Store, log *slog.Logger) *Recorder {
-	return &Recorder{background.NewBatchWriter(store.AddUsage, background.BatchOptions{Name: "model usage", Every: time.Second, Max: 100_000, Log: log})}
+func NewRecorder(store interface {
+	AddUsage(ctx context.Context, calls []Call) error
+}, log *slog.Logger) *Recorder {
+	options := background.BatchOptions{Name: "model usage", Every: time.Second, Max: 100_000, Log: log}
+	return &Recorder{background.NewBatchWriter(store.AddUsage, options)}
 }
 
 // Record takes a call that was made with the context. It never blocks.

@@ -1,0 +1,47 @@
+package sqlite_test
+
+import (
+	"testing"
+
+	"github.com/memsidecar/memsidecar/internal/manage"
+	"github.com/memsidecar/memsidecar/internal/manage/quotatest"
+	"github.com/memsidecar/memsidecar/internal/manage/settingstest"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/usage/usagetest"
+	"github.com/memsidecar/memsidecar/internal/vectorstore/local"
+)
+
+func TestSettings(t *testing.T) {
+	settingstest.Run(t, func(t *testing.T) settingstest.Stores {
+		db := open(t, sqlite.Options{Dir: t.TempDir()})
+		return settingstest.Stores{
+			Settings: sqlite.NewSettings(db),
+			Memories: local.New(db, local.Options{IndexBudget: 1 << 30}),
+			Reopen:   func() manage.SettingsStore { return sqlite.NewSettings(db) },
+			Close:    func() { closeNow(t, db) },
+		}
+	})
+}
+
+func TestQuotas(t *testing.T) {
+	quotatest.Run(t, func(t *testing.T, q quotatest.Quotas) quotatest.Stores {
+		db := open(t, sqlite.Options{Dir: t.TempDir()})
+		quotas := &sqlite.Quotas{Limit: q.Limit, Refused: q.Refused}
+		sessions, results := sqlite.NewSessions(db), sqlite.NewResults(db)
+		sessions.Quotas, results.Quotas = quotas, quotas
+		return quotatest.Stores{
+			Memories:  local.New(db, local.Options{IndexBudget: 1 << 30, Quotas: quotas}),
+			Sessions:  sessions,
+			Lists:     results,
+			Standings: sqlite.NewUsage(db, quotas).Standings,
+			Close:     func() { closeNow(t, db) },
+		}
+	})
+}
+
+func TestUsage(t *testing.T) {
+	usagetest.Run(t, func(t *testing.T) usagetest.Stores {
+		db := open(t, sqlite.Options{Dir: t.TempDir()})
+		return usagetest.Stores{Usage: sqlite.NewModels(db), Close: func() { closeNow(t, db) }}
+	})
+}
