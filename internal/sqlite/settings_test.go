@@ -7,8 +7,6 @@ import (
 )
 
 var (
-	ann       = memory.User{Namespace: "test", ID: "ann"}
-	ben       = memory.User{Namespace: "test", ID: "ben"}
-	elsewhere = memory.User{Namespace: "elsewhere", ID: "ann"}
-	at        = time.Date(2026, 11, 20, 8, 30, 0, 123_456_000, time.UTC)
+	ann = memory.User{Namespace: "test", ID: "ann"}
+	at  = time.Date(2026, 11, 20, 8, 30, 0, 123_456_000, time.UTC)
 )

@@ -41,13 +41,16 @@ type Store interface {
 	Usage(ctx context.Context, namespace string, since time.Time) ([]Sum, error)
 }
 
+// Adder is the part of Store that a Recorder needs.
+type Adder interface {
+	AddUsage(ctx context.Context, calls []Call) error
+}
+
 // Recorder adds calls to the sums in the background. A crash may lose the last second of them.
 type Recorder struct{ writer *background.BatchWriter[Call] }
 
 // NewRecorder returns a recorder that works until Close.
-func NewRecorder(store interface {
-	AddUsage(ctx context.Context, calls []Call) error
-}, log *slog.Logger) *Recorder {
+func NewRecorder(store Adder, log *slog.Logger) *Recorder {
 	options := background.BatchOptions{Name: "model usage", Every: time.Second, Max: 100_000, Log: log}
 	return &Recorder{background.NewBatchWriter(store.AddUsage, options)}
 }

@@ -119,8 +119,15 @@ func testKeepsEverything(s *suite) {
 // testUsers: users are told apart by every byte of their ids and namespaces.
 func testUsers(s *suite) {
 	users := []memory.User{
-		ann, ben, elsewhere, {Namespace: "tenant/site", ID: "Ann"}, {Namespace: "tenant/site", ID: "ann "}, {Namespace: "tenant", ID: "site/ann"},
-		{Namespace: "tenant/site/ann", ID: "ann"}, {Namespace: "tenant/site", ID: "e\u0301"}, {Namespace: "tenant/site", ID: "\u00e9"},
+		ann,
+		ben,
+		elsewhere,
+		{Namespace: "tenant/site", ID: "Ann"},
+		{Namespace: "tenant/site", ID: "ann "},
+		{Namespace: "tenant", ID: "site/ann"},
+		{Namespace: "tenant/site/ann", ID: "ann"},
+		{Namespace: "tenant/site", ID: "e\u0301"},
+		{Namespace: "tenant/site", ID: "\u00e9"},
 		{Namespace: "租户", ID: "小林"},
 	}
 	for i, user := range users {
