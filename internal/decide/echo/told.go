@@ -7,15 +7,15 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/memsidecar/memsidecar/internal/lang/compare"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
-	"github.com/memsidecar/memsidecar/internal/lang/similar"
 )
 
 // Told reports whether a sentence says nothing that a memory does not say, whether it speaks of "you", of "the user" or of
 // nobody: every word of content is in the memory, as many as to be about the same, and neither negates, plans, or speaks
 // of somebody else where the other does not.
 func Told(sentence, remembered string) bool {
-	if similar.Same(sentence, remembered) {
+	if compare.Same(sentence, remembered) {
 		return true
 	}
 	s, m := plain(sentence), plain(remembered)

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/memsidecar/memsidecar/internal/lang/figures"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
 // Said is a message.
@@ -128,8 +128,8 @@ type detail struct {
 	// What it is compared by.
 	folded   string
 	values   []string      // of a number: its readings
-	day      figures.Date  // of a date
-	clock    figures.Clock // of a time
+	day      numbers.Date  // of a date
+	clock    numbers.Clock // of a time
 	years    bool          // of a number: years or an age, which may follow from a date
 	initials string        // of a name: of all its words
 	inHan    bool          // of a name: the statement is in Chinese
@@ -141,8 +141,8 @@ type ground struct {
 	bare    string // folded, letters and digits only
 	words   []string
 	numbers map[string]bool
-	clocks  []figures.Clock
-	dated   []figures.Date
+	clocks  []numbers.Clock
+	dated   []numbers.Date
 	spans   []Span
 	at      time.Time
 	han     bool
@@ -153,13 +153,13 @@ func newGround(s Said, dates Dates) *ground {
 	g := &ground{text: fold(s.Text), at: s.At, numbers: map[string]bool{}}
 	g.bare = bare(g.text)
 	g.words = strings.FieldsFunc(g.text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) || unicode.Is(unicode.Han, r) })
-	for _, n := range figures.Numbers(g.text) {
+	for _, n := range numbers.Numbers(g.text) {
 		g.numbers[n.Value] = true
 	}
 	for _, value := range converted(g.text) {
 		g.numbers[value] = true
 	}
-	g.clocks = figures.Clocks(g.text)
+	g.clocks = numbers.Clocks(g.text)
 	g.dated = datesIn(g.text)
 	g.spans = dates(s.Text, s.At)
 	han := 0

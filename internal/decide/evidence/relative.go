@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/lang/figures"
+	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
 // day is from which to which day words may mean, counted from the message's.
@@ -56,7 +56,7 @@ func DatesIn(text string, at time.Time) []Span {
 			days(r.from, r.to)
 		}
 	}
-	monday := 1 - figures.WeekdayNumber(today)
+	monday := 1 - numbers.WeekdayNumber(today)
 	for _, m := range weekZH.FindAllStringSubmatch(text, -1) {
 		week := map[string]int{"上上": -2, "上": -1, "下": 1, "下下": 2}[m[1]]
 		switch m[4] {
@@ -66,7 +66,7 @@ func DatesIn(text string, at time.Time) []Span {
 				days(monday+7, monday+13)
 			}
 		default:
-			n := monday + 7*week + figures.HanWeekday(m[4]) - 1
+			n := monday + 7*week + numbers.HanWeekday(m[4]) - 1
 			days(n, n)
 			if m[1] == "" || m[1] == "下" || m[1] == "上" { // the coming one, or as people say it who begin the week on Sunday
 				days(n+7, n+7)
@@ -83,7 +83,7 @@ func DatesIn(text string, at time.Time) []Span {
 	}
 	for _, m := range dayOfWeek.FindAllStringSubmatch(text, -1) {
 		for week := -1; week <= 2; week++ {
-			n := monday + 7*week + figures.WeekdayOf(m[1]) - 1
+			n := monday + 7*week + numbers.WeekdayOf(m[1]) - 1
 			days(n, n)
 		}
 	}
@@ -143,7 +143,7 @@ func distances(text string, today time.Time) []Span {
 		case "半":
 			continue
 		default:
-			low = figures.Int(m[1])
+			low = numbers.Int(m[1])
 			high = low
 		}
 		for n := low; n <= high; n++ {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/memsidecar/memsidecar/internal/lang/similar"
+	"github.com/memsidecar/memsidecar/internal/lang/compare"
 )
 
 // ending is a state of things that something else ends.
@@ -322,7 +322,7 @@ func (x rearranged) rearranges(older []*reading) int {
 			}
 			return s
 		})))
-		list = slices.DeleteFunc(list, func(i int) bool { return !holdsTime(older[i].canonical(), similar.Canonical(from)) })
+		list = slices.DeleteFunc(list, func(i int) bool { return !holdsTime(older[i].canonical(), compare.Canonical(from)) })
 	}
 	if len(list) != 1 {
 		return -1

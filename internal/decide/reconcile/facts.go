@@ -10,7 +10,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
-	"github.com/memsidecar/memsidecar/internal/lang/similar"
+	"github.com/memsidecar/memsidecar/internal/lang/compare"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -41,7 +41,7 @@ type reading struct {
 	lesser    func() lesser
 	core      func() core
 	canonical func() string
-	similar   func() similar.Text
+	similar   func() compare.Text
 }
 
 // readings are those that were made last: a statement is read to find what is near to it, to be compared with that, and again
@@ -75,8 +75,8 @@ func readAnew(text string) *reading {
 	r.lesser = sync.OnceValue(r.readLesser)
 	r.core = sync.OnceValue(r.readCore)
 	r.tastes = sync.OnceValue(r.readTastes)
-	r.similar = sync.OnceValue(func() similar.Text { return similar.Prepare(text) })
-	r.canonical = sync.OnceValue(func() string { return similar.Canonical(r.text) })
+	r.similar = sync.OnceValue(func() compare.Text { return compare.Prepare(text) })
+	r.canonical = sync.OnceValue(func() string { return compare.Canonical(r.text) })
 	return r
 }
 
@@ -236,7 +236,7 @@ func comparableForm(value string) string {
 	value = strings.ToLower(strings.Join(strings.Fields(value), " "))
 	value = strings.Trim(value, " .:-/\"'“”‘’《》「」()")
 	value = strings.TrimPrefix(strings.TrimPrefix(value, "the "), "on ")
-	return similar.Canonical(value)
+	return compare.Canonical(value)
 }
 
 // differ reports whether two values of a slot contradict each other. One that holds the other is only more exact.

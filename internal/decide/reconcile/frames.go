@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/memsidecar/memsidecar/internal/lang/similar"
+	"github.com/memsidecar/memsidecar/internal/lang/compare"
 )
 
 var (
@@ -33,7 +33,7 @@ func recounted(newer, older *reading) string {
 		if !sinceZH.MatchString(a) && (!strings.HasSuffix(a, "了") || eventZH.MatchString(a)) {
 			return ""
 		}
-		a, b = similar.Canonical(frameZH.ReplaceAllString(a, "")), similar.Canonical(frameZH.ReplaceAllString(b, ""))
+		a, b = compare.Canonical(frameZH.ReplaceAllString(a, "")), compare.Canonical(frameZH.ReplaceAllString(b, ""))
 		if otherNumbers(runsZH.FindAllString(a, -1), runsZH.FindAllString(b, -1)) {
 			return "the number is another now"
 		}
@@ -43,7 +43,7 @@ func recounted(newer, older *reading) string {
 		return ""
 	}
 	words := func(text string) []string {
-		return strings.Fields(similar.Canonical(unitSpace.ReplaceAllString(sinceEN.ReplaceAllString(text, ""), "$1 $2")))
+		return strings.Fields(compare.Canonical(unitSpace.ReplaceAllString(sinceEN.ReplaceAllString(text, ""), "$1 $2")))
 	}
 	if otherNumbers(words(a), words(b)) {
 		return "the number is another now"

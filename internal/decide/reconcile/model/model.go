@@ -17,8 +17,8 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/decide/reconcile"
+	"github.com/memsidecar/memsidecar/internal/lang/compare"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
-	"github.com/memsidecar/memsidecar/internal/lang/similar"
 	"github.com/memsidecar/memsidecar/internal/llm"
 	"github.com/memsidecar/memsidecar/internal/llm/answer"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -103,7 +103,7 @@ func newPage(input decide.ReconcileInput, byRules []decide.Resolution) *page {
 // literal reports whether a claim says to the letter what a memory near to it says.
 func literal(c decide.Claim, id string) bool {
 	return slices.ContainsFunc(c.Near, func(n decide.Neighbor) bool {
-		return n.Memory.ID == id && similar.Same(n.Memory.Text, c.Statement.Text)
+		return n.Memory.ID == id && compare.Same(n.Memory.Text, c.Statement.Text)
 	})
 }
 
@@ -140,7 +140,7 @@ func (p *page) resolution(i int, v verdict, byRules decide.Resolution) decide.Re
 	switch v.action {
 	case actionSame:
 		m := p.memory(v.targets[0])
-		if similar.Near(claim.Statement.Text, m.Text, 1) {
+		if compare.Near(claim.Statement.Text, m.Text, 1) {
 			r = decide.Resolution{Action: decide.TreatSame, Targets: v.targets[:1], Reason: fmt.Sprintf("it says the same as %q", m.Text)}
 		}
 	case actionUpdate:

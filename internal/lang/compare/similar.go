@@ -1,7 +1,7 @@
-// Package similar tells whether two statements say the same. It errs on one side: a statement that is kept twice is a
+// Package compare tells whether two statements say the same. It errs on one side: a statement that is kept twice is a
 // nuisance, one that is swallowed by another is a loss. So statements are the same only when nothing that could matter
 // differs: a negation, a number, a date, a name, a qualifier.
-package similar
+package compare
 
 import (
 	"slices"

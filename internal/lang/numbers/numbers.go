@@ -1,4 +1,4 @@
-package figures
+package numbers
 
 import (
 	"math/big"
