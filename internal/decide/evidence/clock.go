@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/lang/dates"
 	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
@@ -16,7 +17,7 @@ var (
 )
 
 // hasClock reports whether a message names a time of day, or says so many hours from when it was said.
-func (g *ground) hasClock(c numbers.Clock) bool {
+func (g *ground) hasClock(c dates.Clock) bool {
 	for _, said := range g.clocks {
 		if said.Minute != c.Minute {
 			continue
@@ -43,7 +44,7 @@ func (g *ground) hasClock(c numbers.Clock) bool {
 }
 
 // hoursFrom reports whether a time of day is so many hours from when a message was said.
-func (g *ground) hoursFrom(c numbers.Clock) bool {
+func (g *ground) hoursFrom(c dates.Clock) bool {
 	for _, m := range hoursOff.FindAllStringSubmatch(g.text, -1) {
 		d := time.Duration(numbers.Int(m[1])) * time.Hour
 		if m[1] == "半" {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memsidecar/memsidecar/internal/lang/dates"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
@@ -50,12 +51,12 @@ func details(statement string) []detail {
 			list = append(list, d)
 		}
 	}
-	mentions, left := numbers.Dates(string(folded))
+	mentions, left := dates.Written(string(folded))
 	for _, m := range mentions {
 		list = append(list, detail{kind: date, text: strings.TrimSpace(string(folded[m.Start:m.End])), day: m.Date})
 	}
 	masked := []byte(left)
-	for _, c := range numbers.Clocks(left) {
+	for _, c := range dates.Clocks(left) {
 		if words := left[c.Start:c.End]; words == "一点" { // a little
 			blankOut(masked, c.Start, c.End)
 			continue

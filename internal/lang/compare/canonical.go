@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/memsidecar/memsidecar/internal/lang/dates"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
@@ -21,7 +22,7 @@ import (
 func Canonical(text string) string {
 	text = lexical.Simplified(strings.ToLower(norm.NFKC.String(text)))
 	var cuts []cut
-	if numbers.Any(text) {
+	if dates.Any(text) {
 		cuts = figured(text)
 	}
 	cuts = append(cuts, named(text, cuts)...)
@@ -92,13 +93,13 @@ func figured(text string) []cut {
 		}
 		take(at[0], at[1], centimetres(text[at[m]:at[m+1]], text[at[rest]:at[rest+1]]))
 	}
-	dates, _ := numbers.Dates(string(left))
-	for _, d := range dates {
+	written, _ := dates.Written(string(left))
+	for _, d := range written {
 		if as := date(d, text[d.Start:d.End]); as != "" {
 			take(d.Start, d.End, as)
 		}
 	}
-	for _, c := range numbers.Clocks(string(left)) {
+	for _, c := range dates.Clocks(string(left)) {
 		if words := strings.TrimSpace(text[c.Start:c.End]); words != "一点" { // a little
 			sure := c.Sure || zeroHour.MatchString(words)
 			as := fmt.Sprintf("t%02d:%02d", c.Hour, c.Minute)
@@ -112,7 +113,7 @@ func figured(text string) []cut {
 }
 
 // date is how a date is written: "y1990 m05 d05", so that one that is less exact is a part of it. A year alone may be any number.
-func date(d numbers.Mention, words string) string {
+func date(d dates.WrittenDate, words string) string {
 	words = strings.TrimSpace(words)
 	var parts []string
 	if d.Year > 0 {

@@ -3,9 +3,11 @@ package dates
 import (
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+	"unicode"
+
+	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
 const (
@@ -37,17 +39,18 @@ var (
 	namedHour = regexp.MustCompile(`(?i)\b(noon|midday|midnight)\b`)
 )
 
-var numbersEN = map[string]int{
-	"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
-	"eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "twenty": 20,
-}
-
-func numberEN(s string) int {
-	if n, ok := numbersEN[strings.ToLower(s)]; ok {
-		return n
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil {
+// number reads digits of both widths, English words and Chinese characters; -1 when there is no number.
+func number(text string) int {
+	n, ok := numbers.ParseInt(strings.Map(func(r rune) rune {
+		switch {
+		case r >= '０' && r <= '９':
+			return r - '０' + '0'
+		case r == '兩':
+			return '两'
+		}
+		return unicode.ToLower(r)
+	}, text))
+	if !ok {
 		return -1
 	}
 	return n
@@ -61,8 +64,6 @@ func monthEN(name string) int {
 func weekdayEN(name string) time.Weekday {
 	return time.Weekday(strings.Index("sunmontuewedthufrisat", strings.ToLower(name)[:3]) / 3)
 }
-
-var units = map[string]Precision{"day": Day, "week": Week, "month": Month, "year": Year}
 
 // each calls do with the positions of every match; groups that did not take part are "".
 func (f *finder) each(re *regexp.Regexp, do func(start, end int, groups []string)) {
@@ -79,7 +80,7 @@ func (f *finder) each(re *regexp.Regexp, do func(start, end int, groups []string
 
 func (f *finder) english() {
 	digits := strings.ContainsAny(f.text, "0123456789")
-	if digits || f.has("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec") {
+	if digits || f.has(monthBeginnings...) {
 		f.datesEN()
 	}
 	if f.has("today", "tom", "tm", "yesterday", "night", "this ") {
@@ -105,25 +106,25 @@ func (f *finder) datesEN() {
 	}
 	f.each(isoDate, func(start, end int, g []string) {
 		if g[2] == g[4] {
-			dated(start, end, numberEN(g[1]), numberEN(g[3]), numberEN(g[5]))
+			dated(start, end, number(g[1]), number(g[3]), number(g[5]))
 		}
 	})
 	f.each(monthDay, func(start, end int, g []string) {
 		if g[3] != "" {
-			dated(start, end, numberEN(g[3]), monthEN(g[1]), numberEN(g[2]))
-		} else if day := numberEN(g[2]); day >= 1 && day <= 31 && !f.countsOn(end) {
+			dated(start, end, number(g[3]), monthEN(g[1]), number(g[2]))
+		} else if day := number(g[2]); day >= 1 && day <= 31 && !f.countsOn(end) {
 			f.annual(start, end, monthEN(g[1]), day)
 		}
 	})
 	f.each(dayMonth, func(start, end int, g []string) {
 		if g[3] != "" {
-			dated(start, end, numberEN(g[3]), monthEN(g[2]), numberEN(g[1]))
-		} else if day := numberEN(g[1]); day >= 1 && day <= 31 && (!strings.EqualFold(g[2], "may") && !strings.EqualFold(g[2], "march") || strings.Contains(g[0], "of")) {
+			dated(start, end, number(g[3]), monthEN(g[2]), number(g[1]))
+		} else if day := number(g[1]); day >= 1 && day <= 31 && (!strings.EqualFold(g[2], "may") && !strings.EqualFold(g[2], "march") || strings.Contains(g[0], "of")) {
 			f.annual(start, end, monthEN(g[2]), day)
 		}
 	})
 	f.each(monthYear, func(start, end int, g []string) {
-		if year := numberEN(g[2]); year >= 1900 && year <= 2199 {
+		if year := number(g[2]); year >= 1900 && year <= 2199 {
 			f.add(start, end, f.day(year, time.Month(monthEN(g[1])), 1), Month, false)
 		}
 	})
@@ -211,16 +212,16 @@ func (f *finder) daysEN() {
 func (f *finder) offsetsEN() {
 	f.each(inUnits, func(start, end int, g []string) {
 		if !f.followedBy(end, " of", " after", " before", "-") && !f.precededBy(start, "once", "twice", "times") {
-			f.offset(start, end, numberEN(g[1]), units[strings.ToLower(g[2])])
+			f.offset(start, end, number(g[1]), unitOf(strings.ToLower(g[2])))
 		}
 	})
 	f.each(unitsAgo, func(start, end int, g []string) {
-		n := numberEN(g[1])
+		n := number(g[1])
 		if strings.EqualFold(g[3], "ago") {
 			n = -n
 		}
 		if !f.precededBy(start, "than", "half", "and", "or", "over", "almost", "nearly") {
-			f.offset(start, end, n, units[strings.ToLower(g[2])])
+			f.offset(start, end, n, unitOf(strings.ToLower(g[2])))
 		}
 	})
 }
@@ -319,7 +320,7 @@ func (f *finder) clocksEN() {
 		}
 	})
 	f.each(clock12, func(start, end int, g []string) {
-		hour := numberEN(g[1])
+		hour := number(g[1])
 		if hour < 1 || hour > 12 || f.followedBy(end, "o", "e", "a", "i") {
 			return
 		}
@@ -327,16 +328,16 @@ func (f *finder) clocksEN() {
 		if strings.EqualFold(g[3][:1], "p") {
 			hour += 12
 		}
-		f.clock(start, end, hour, max(numberEN(g[2]), 0), g[2] != "", true, false)
+		f.clock(start, end, hour, max(number(g[2]), 0), g[2] != "", true, false)
 	})
 	f.each(clock24, func(start, end int, g []string) {
 		if !strings.HasPrefix(f.after(end, 1), ":") && !strings.HasSuffix(f.before(start, 1), ":") {
-			f.clock(start, end, numberEN(g[1]), numberEN(g[2]), true, len(g[1]) == 2 && g[1][0] == '0', false)
+			f.clock(start, end, number(g[1]), number(g[2]), true, len(g[1]) == 2 && g[1][0] == '0', false)
 		}
 	})
-	f.each(oclock, func(start, end int, g []string) { f.clock(start, end, numberEN(g[1]), 0, false, false, false) })
+	f.each(oclock, func(start, end int, g []string) { f.clock(start, end, number(g[1]), 0, false, false, false) })
 	f.each(atHour, func(start, end int, g []string) {
-		if hour := numberEN(g[1]); hour >= 1 && hour <= 12 && f.endsClause(end) {
+		if hour := number(g[1]); hour >= 1 && hour <= 12 && f.endsClause(end) {
 			f.clock(end-len(g[1]), end, hour, 0, false, false, false)
 		}
 	})
@@ -359,7 +360,7 @@ func (f *finder) pastHour(start, end int, g []string) {
 	case minute == 0:
 		minute = 25
 	}
-	hour := numberEN(g[3])
+	hour := number(g[3])
 	if hour < 1 || hour > 12 {
 		return
 	}

@@ -1,3 +1,6 @@
+// Package numbers reads numbers as people write them in Chinese and English: 三, 3 and three.
+//
+// It takes folded texts: lower case, half width, simplified characters.
 package numbers
 
 import (
@@ -35,7 +38,7 @@ var scales = map[string]int64{
 // read in two ways is found in both.
 func Numbers(text string) []Number {
 	var list []Number
-	for _, m := range found(mixed, []byte(text), has(text, "万", "亿", "千")) {
+	for _, m := range findAll(mixed, text, has(text, "万", "亿", "千")) {
 		group := func(i int) string { return text[m[2*i]:m[2*i+1]] }
 		if value := sum(product(group(1), scales[group(2)]), product(group(3), scales[group(4)])); value != "" {
 			list = append(list, Number{Value: value, Start: m[0], End: m[1]})
@@ -44,7 +47,7 @@ func Numbers(text string) []Number {
 	within := func(start int) bool {
 		return slices.ContainsFunc(list, func(f Number) bool { return start > f.Start && start < f.End })
 	}
-	for _, at := range found(digits, []byte(text), strings.ContainsAny(text, "0123456789")) {
+	for _, at := range findAll(digits, text, strings.ContainsAny(text, "0123456789")) {
 		if within(at[0]) {
 			continue
 		}
@@ -57,7 +60,7 @@ func Numbers(text string) []Number {
 		}
 		list = append(list, f)
 	}
-	for _, at := range found(han, []byte(text), hasHan(text)) {
+	for _, at := range findAll(han, text, hasHan(text)) {
 		if within(at[0]) || at[0] > 0 && text[at[0]-1] >= '0' && text[at[0]-1] <= '9' {
 			continue
 		}
@@ -65,7 +68,7 @@ func Numbers(text string) []Number {
 			list = append(list, Number{Value: value, Start: at[0], End: at[1], Written: true})
 		}
 	}
-	for _, at := range found(words, []byte(text), has(text, numberWords...)) {
+	for _, at := range findAll(words, text, has(text, wordBeginnings...)) {
 		if value, ok := wordsValue(text[at[0]:at[1]]); ok {
 			end := at[0] + len(strings.TrimRight(text[at[0]:at[1]], " -"))
 			list = append(list, Number{Value: value, Start: at[0], End: end, Written: true})
@@ -101,6 +104,32 @@ func product(decimal string, times int64) string {
 		return decimal
 	}
 	return Canonical(r.Mul(r, new(big.Rat).SetInt64(times)).FloatString(6))
+}
+
+// Int is the whole number that a text is, in digits, English words or Chinese characters; 0 if it is none.
+func Int(text string) int {
+	n, _ := ParseInt(text)
+	return n
+}
+
+// ParseInt reads a whole number in digits, English words or Chinese characters. "a" and "an" are 1.
+func ParseInt(text string) (n int, ok bool) {
+	if n, err := strconv.Atoi(text); err == nil {
+		return n, true
+	}
+	if text == "a" || text == "an" {
+		return 1, true
+	}
+	value, ok := wordsValue(text)
+	if !ok {
+		readings := hanValues(text)
+		if len(readings) == 0 {
+			return 0, false
+		}
+		value = readings[0]
+	}
+	n, err := strconv.Atoi(value)
+	return n, err == nil
 }
 
 var hanDigits = map[rune]int64{'零': 0, '〇': 0, '一': 1, '二': 2, '两': 2, '三': 3, '四': 4, '五': 5, '六': 6, '七': 7, '八': 8, '九': 9, '廿': 20}
@@ -208,4 +237,39 @@ func Quantities(text string) []Number {
 		before, _ := utf8.DecodeLastRuneInString(text[:n.Start])
 		return words == "一" || before == '第' || before == '星' || idioms.MatchString(text[n.Start:]) || !counters.MatchString(text[n.End:]) && utf8.RuneCountInString(words) < 2
 	})
+}
+
+// wordBeginnings are the beginnings of numbers in English words.
+var wordBeginnings = []string{
+	"one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twel", "thir", "fif", "twen", "for",
+	"hundred", "thousand", "million", "billion", "dozen", "zero",
+}
+
+// Any reports whether a folded text may hold a number.
+func Any(text string) bool {
+	return strings.ContainsAny(text, "0123456789") || hasHan(text) || has(text, wordBeginnings...)
+}
+
+// hasHan reports whether a text holds a Chinese numeral.
+func hasHan(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool {
+		if r < 0x3000 {
+			return false
+		}
+		_, digit := hanDigits[r]
+		_, unit := hanUnits[r]
+		return digit || unit
+	})
+}
+
+func has(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// findAll returns the matches of a pattern if the text may hold one.
+func findAll(re *regexp.Regexp, text string, may bool) [][]int {
+	if !may {
+		return nil
+	}
+	return re.FindAllStringSubmatchIndex(text, -1)
 }
