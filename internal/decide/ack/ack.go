@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
@@ -38,19 +39,11 @@ var (
 	//go:embed generic.txt
 	genericText string
 
-	worked, failed, found, generic = anyOf(workedText), anyOf(failedText), anyOf(foundText), anyOf(genericText)
+	worked, failed, found, generic = patternOf(workedText), patternOf(failedText), patternOf(foundText), patternOf(genericText)
 )
 
-// anyOf matches any of the expressions of a file.
-func anyOf(text string) *regexp.Regexp {
-	var list []string
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-			list = append(list, line)
-		}
-	}
-	return regexp.MustCompile("(?:" + strings.Join(list, ")|(?:") + ")")
-}
+// patternOf matches any of the expressions of a file.
+func patternOf(text string) *regexp.Regexp { return regexp.MustCompile(lang.AnyOf(lang.Lines(text))) }
 
 var (
 	clauseEnd   = regexp.MustCompile(`[,，。.!！~～;；:：\n]+(?:\s|$)|[，。！；：～]+`)

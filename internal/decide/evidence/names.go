@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
@@ -21,7 +22,7 @@ var (
 )
 
 // common are words that are capitalised without being names that somebody must have said.
-var common = set(`i i'm i've i'd i'll user users the a an mr mrs ms dr prof am pm ok tv pc id usd eur gbp rmb cny god internet mom mum mommy dad daddy grandma grandpa
+var common = lang.Set(`i i'm i've i'd i'll user users the a an mr mrs ms dr prof am pm ok tv pc id usd eur gbp rmb cny god internet mom mum mommy dad daddy grandma grandpa
 	mother father sister brother aunt uncle sir madam monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun
 	january february march april may june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec
 	utc gmt asap faq ai diy cv ceo cto hr it phd covid bbq wifi email app ui api url gps usb dna lgbt`)
@@ -32,14 +33,6 @@ var alike = groups(`spanish spain|french france|dutch netherlands holland|britis
 	`|muslim islam|jewish judaism|catholic catholicism|buddhist buddhism|nyc york new|la angeles los|sf francisco san|beijing peking|vegan veganism` +
 	`|javascript js|typescript ts|kubernetes k8s|postgresql postgres|golang go|photoshop ps|facebook fb|instagram ig insta|youtube yt|whatsapp wa|robert bob|william bill will|elizabeth liz beth|michael mike|thomas tom` +
 	`|samuel sam|samantha sam|alexander alex|katherine kate kathy|richard rick dick|edward ed ted|james jim|john jack|margaret meg peggy|mcdonald's mcdonalds|starbucks starbuck's`)
-
-func set(list string) map[string]bool {
-	out := map[string]bool{}
-	for w := range strings.FieldsSeq(list) {
-		out[w] = true
-	}
-	return out
-}
 
 func groups(list string) map[string][]string {
 	out := map[string][]string{}

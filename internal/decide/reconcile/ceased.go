@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // What somebody does, learns, trains for or has booked ends in other words than it was told in: "gave up Welsh", "dropped out of the race",
@@ -26,7 +28,7 @@ var (
 
 	// activities are verbs that hardly say more than what is done with.
 	activities = func() map[string]bool {
-		all := set(`learn studi train prepar practic practis attend join collect breed rais keep sign regist sing sai teach run visit listen
+		all := lang.Set(`learn studi train prepar practic practis attend join collect breed rais keep sign regist sing sai teach run visit listen
 			like love enjoi prefer adore fond fan keen interest into fascin obsess crazi drawn explor realli absolut half
 			job post posit compani am engag own hold trip book reserv appoint new again anoth bit goe save
 			学 练 报 名 参 加 准 备 训 收 集 养 种 做 上 在 读 听 看 玩 喜 欢 爱 迷 着 感 兴 趣 对 很 特 别 非 常 得 需 续 去 订 办 班 工 作 公 司 正 和 跟 次 杯 两 一 二 三 天 攒 存 钱 更 偏`)
@@ -82,7 +84,7 @@ func ceased(newer, older *reading) string {
 			continue
 		}
 		old := older.core()
-		narrower := otherTime(o.text, older.text) || slices.ContainsFunc(without(o.words, set(old.words...)), func(w string) bool { return often[w] }) // only in the morning
+		narrower := otherTime(o.text, older.text) || slices.ContainsFunc(without(o.words, lang.Set(old.words...)), func(w string) bool { return often[w] }) // only in the morning
 		if len(old.named) > 0 && !old.denies && !narrower && within(o.named, old.words) && within(old.named, o.words) {
 			return "it is over"
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/lang/compare"
 )
 
@@ -67,7 +68,7 @@ var (
 	setting   = regexp.MustCompile(`(?i)(?: (?:for|at) (?:work|school|the office|the team|the company|university|college)| soon| today| tomorrow| this week)+$|\bsome\b `)
 	settingOf = regexp.MustCompile(`(?i)\b(?:for|at) (?:work|school|the office|the team|the company|university|college)\b`)
 	relieved  = regexp.MustCompile(`(?i)^(the user) is (?:glad|happy|relieved|proud|pleased|so glad)(?: that)? (?:they|he|she)(?: have| has)?\b|^(the user) (?:they|he|she)(?: have| has)?\b`)
-	planWords = set(`plan want hope intend think consid decid will like go get do make have take see visit trip travel time cancel call off give up drop abandon
+	planWords = lang.Set(`plan want hope intend think consid decid will like go get do make have take see visit trip travel time cancel call off give up drop abandon
 		chang mind about soon next week month year day weekend monday tuesday wednesday thursday friday saturday sunday january februari
 		march april may june juli august septemb octob novemb decemb later sometim somewhen asap today morn afternoon even night tomorrow
 		去 到 玩 旅 游 行 看 一 下 趟 打 算 计 划 准 备 想 取 消 放 弃 年 月 日 号 周 末 天 明 底 初 星 期`)
@@ -107,7 +108,7 @@ func fulfilled(newer, older *reading) string {
 	for _, c := range newer.clauses {
 		// "No longer needs to plan the party: it has taken place" says what it is about in two clauses.
 		said := spoken(c)
-		nearly := duty && len(object) > 2 && within(object, newer.words) && len(without(object, set(said...))) <= 1
+		nearly := duty && len(object) > 2 && within(object, newer.words) && len(without(object, lang.Set(said...))) <= 1
 		if !nearly && !within(object, said) {
 			continue
 		}
@@ -226,7 +227,7 @@ var (
 	cancelZH    = regexp.MustCompile(`取消|作罢|泡汤|黄了|不办了|不开了`)
 
 	// vague words name an appointment without telling which.
-	vague = set(`appoint meet meetup plan event call session date visit schedul time origin
+	vague = lang.Set(`appoint meet meetup plan event call session date visit schedul time origin
 		预 约 会 议 安 排 活 动 行 程 日 期 时 间 有 要 去 原 定 本`)
 	fillerZH = regexp.MustCompile(`原定|原本|原来|本来|已经|和|跟|与|的|在|于|那个|这个|那次|约了|约好`)
 )

@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
 // generic words say that something is to be forgotten, and not what.
-var generic = set(`forget remember rememb memori memory delet delete erase eras remov everyth everything anyth anything someth something thing stuff inform information detail
+var generic = lang.Set(`forget remember rememb memori memory delet delete erase eras remov everyth everything anyth anything someth something thing stuff inform information detail
 	about tell told say said know mention user like matter topic fact record data all my their his her i me talk
 	忘 记 住 忆 删 除 掉 事 情 关 于 说 过 信 息 内 容 所 有 全 部 那 些 东 西 刚 才 话 用 户 一 切`)
 

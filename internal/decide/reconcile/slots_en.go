@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // unique are those of whom a user has one, so that what is said of "the mother" is always said of the same.
@@ -106,7 +108,7 @@ func attribute(name string) string {
 }
 
 // several are those of whom a user may have more than one.
-var several = set(`friend sister brother cousin colleague coworker classmate son daughter child kid neighbor neighbour aunt uncle
+var several = lang.Set(`friend sister brother cousin colleague coworker classmate son daughter child kid neighbor neighbour aunt uncle
 	nephew niece student teacher client customer grandson granddaughter roommate`)
 
 // canonical is one of several words for the same one.
@@ -129,7 +131,7 @@ var (
 	noPlaceEN = regexp.MustCompile(`(?i)^(?:a|an|his|her|their|its|another|one|some|fear|hope|peace|harmony|poverty)\b`)
 	thePlaces = regexp.MustCompile(`(?i)^the (?:us|usa|u\.s\.|uk|united|netherlands|philippines|hague|bronx|bay area|czech|uae|bahamas|maldives)\b`)
 	// things are what people move to that is no place.
-	things = set(`linux windows mac macos ubuntu debian arch vim neovim emacs vscode python go golang rust java kotlin swift typescript javascript
+	things = lang.Set(`linux windows mac macos ubuntu debian arch vim neovim emacs vscode python go golang rust java kotlin swift typescript javascript
 		kubernetes docker slack teams discord telegram postgres postgresql mysql sqlite aws azure gcp android ios iphone chrome firefox safari
 		marketing sales engineering finance hr monday tuesday wednesday thursday friday saturday sunday january february march april may june
 		july august september october november december`)

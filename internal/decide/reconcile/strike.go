@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -34,7 +35,7 @@ var (
 	keptEN = regexp.MustCompile(`(?i)\basked the assistant to (?:add|put|include|log|set|update|change|replace)|\bthe user answered\b|\blists?\b|\b(?:needs?|wants?|has|have|plans?) to (?:buy|get|pick up|include)\b|\b(?:include|includes|including)\b|\b(?:is|are|will be|were|was)\b|\b(?:agreed|approved|decided|selected|committed|chose)\b`)
 	keptZH = regexp.MustCompile(`要求助手|用户回答|清单|列表|名单|要买|需要买|包括|包含|有|是`)
 
-	listWords  = set("list lists item entri section 清 单 列 表 名")
+	listWords  = lang.Set("list lists item entri section 清 单 列 表 名")
 	parenthese = regexp.MustCompile(`\s*[（(][^()（）]*[)）]`)
 	quotes     = regexp.MustCompile(`^["'“”‘’「『]+|["'“”‘’」』.。,;]+$`)
 	boundEN    = regexp.MustCompile(`(?i)\s*(?:,|;)?\s*\b(?:and|or|as well as|plus)\b\s*|\s*[,;]\s*`)
@@ -46,9 +47,9 @@ var (
 
 // akin are words that name the same list, as its entries are spoken of.
 var akin = []map[string]bool{
-	set("recipi receiv send sent email mail 收 件 发"), set("attende attend particip join invit present guest 参 加 出 席"), set("object goal aim target 目 标"),
-	set("deliver deliveri 交 付"), set("agenda topic 议 程 题"), set("shop groceri buy 购 物 买"), set("todo task need do 待 办 要"), set("point key cover 要 点"),
-	set("decis decid agre approv select commit choos chose 决 定"), //nolint:misspell // stems
+	lang.Set("recipi receiv send sent email mail 收 件 发"), lang.Set("attende attend particip join invit present guest 参 加 出 席"), lang.Set("object goal aim target 目 标"),
+	lang.Set("deliver deliveri 交 付"), lang.Set("agenda topic 议 程 题"), lang.Set("shop groceri buy 购 物 买"), lang.Set("todo task need do 待 办 要"), lang.Set("point key cover 要 点"),
+	lang.Set("decis decid agre approv select commit choos chose 决 定"), //nolint:misspell // stems
 }
 
 // removalOf reads that an entry is struck off.
@@ -107,7 +108,7 @@ type located struct {
 var entryWord = regexp.MustCompile(`\p{Han}|[\p{L}\p{N}][\p{L}\p{N}'’]*`)
 
 // small words may differ between the ways in which an entry is named.
-var small = set("a an the of to in on for and or with by at from their his her its my our your s some 的")
+var small = lang.Set("a an the of to in on for and or with by at from their his her its my our your s some 的")
 
 func placesOf(text string) []located {
 	var list []located
@@ -151,7 +152,7 @@ func (x removal) of(r *reading) bool {
 	if _, also := removalOf(r); also {
 		return false
 	}
-	has := set(spoken(strings.ReplaceAll(strings.ToLower(r.text), "to-do", "todo"))...)
+	has := lang.Set(spoken(strings.ReplaceAll(strings.ToLower(r.text), "to-do", "todo"))...)
 	if x.plain {
 		return slices.ContainsFunc([]string{"list", "清", "列", "名"}, func(w string) bool { return has[w] })
 	}
@@ -224,7 +225,7 @@ func cutEN(text string, start, end int) (string, bool) {
 // startsPhrase reports whether what follows an entry is no part of it: "to the list", "from the shop".
 func startsPhrase(after string) bool {
 	first, _, _ := strings.Cut(strings.ToLower(after), " ")
-	return set("to from on in into off for at by soon with")[first]
+	return lang.Set("to from on in into off for at by soon with")[first]
 }
 
 func cutZH(text string, start, end int) (string, bool) {

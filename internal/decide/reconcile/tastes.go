@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // taste is what somebody likes or dislikes, or did before: "used to love", "is not into … anymore", "以前喜欢".
@@ -25,16 +27,16 @@ var (
 	changeEN = strings.Split(`changed their mind about|changed his mind about|changed her mind about|changing their mind about`, "|")
 
 	// skipped stand between a subject and its predicate of taste.
-	skipped = set(`but and so yet though they he she who actually really just also always now lately honestly definitely absolutely completely so much more very quite pretty truly simply recently finally
+	skipped = lang.Set(`but and so yet though they he she who actually really just also always now lately honestly definitely absolutely completely so much more very quite pretty truly simply recently finally
 		even too all that such like especially particularly is are was were be been being has have had do does did come grown grew gone went become became gotten got getting get started
 		began begun start learned to remembered remember how realized realised noticed found finding find finds discovered decided feel feels felt think thinks thought their himself herself themselves a little bit lot
 		the user way becoming growing completely then today will would lost can could currently anymore`)
-	denying = set(`not never stopped quit hardly barely`)
+	denying = lang.Set(`not never stopped quit hardly barely`)
 	// pronouns refer to what was spoken of before.
-	pronouns = set(`it them him her that those this one these`)
+	pronouns = lang.Set(`it them him her that those this one these`)
 
 	// loose words of an object hardly narrow it.
-	loose = set(`idea thing kind sort type stuff lot way bit concept thought delv deal focus explor center cover discuss concern featur come late recent now anymor much too heavili general
+	loose = lang.Set(`idea thing kind sort type stuff lot way bit concept thought delv deal focus explor center cover discuss concern featur come late recent now anymor much too heavili general
 		especi realli time whole general such mani day year round theme 的 了 过 着 那 种 类 些`)
 	// fields are words that name a field of taste. Two tastes of different fields are two.
 	fields = fieldsOf(
@@ -48,7 +50,7 @@ var (
 		`plai game sport practic 打 踢 玩 游 戏 运 动`,
 		`wear cloth 穿 衣 服`,
 	)
-	transitive = set("visit watch see hear wear")
+	transitive = lang.Set("visit watch see hear wear")
 	decadeEN   = regexp.MustCompile(`\b([2-9]0)['’]?s\b`)
 	tailOf     = regexp.MustCompile(`(?i)\s+(?:when it comes to|as far as)\s+`)
 	named      = regexp.MustCompile(`^(?:the )?(\p{Lu}[\pL.-]*(?: \p{Lu}[\pL.-]*)*)'s\b`)

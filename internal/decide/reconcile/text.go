@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
@@ -162,7 +163,7 @@ func spoken(text string) []string {
 }
 
 // meantChars carry content in what users say of themselves, though they often do not.
-var meantChars = set("有 会 能 最 每 更")
+var meantChars = lang.Set("有 会 能 最 每 更")
 
 // irregular are past forms, by the stem of their verb.
 var irregular = map[string]string{
@@ -175,20 +176,9 @@ var irregular = map[string]string{
 	"sang": "sing", "slept": "sleep", "won": "win", "lost": "lose", "rode": "ride", "kept": "keep", "caught": "catch",
 }
 
-// set makes a set of words.
-func set(lists ...string) map[string]bool {
-	all := map[string]bool{}
-	for _, list := range lists {
-		for w := range strings.FieldsSeq(list) {
-			all[w] = true
-		}
-	}
-	return all
-}
-
 // within reports whether every word of a is one of b.
 func within(a, b []string) bool {
-	has := set(b...)
+	has := lang.Set(b...)
 	for _, w := range a {
 		if !has[w] {
 			return false

@@ -1,6 +1,10 @@
 package rules
 
-import "regexp"
+import (
+	"regexp"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
+)
 
 // What is said in one breath may be several things: "我住在北京，对花生过敏", "I live in Rome and I'm allergic to nuts". Each is a
 // statement of its own, so that one can change, or be taken back, and the other stays.
@@ -27,9 +31,9 @@ func (r *Rules) apart(g *grammar, u *unit, c piece, lang string) bool {
 
 var (
 	// ownVerbs are what "I" does in a clause that tells something else than the one before.
-	ownVerbs = set("am have live work like love hate prefer own study speak play can't don't never always")
+	ownVerbs = lang.Set("am have live work like love hate prefer own study speak play can't don't never always")
 	// company are the words after which "and I" is more than one person.
-	company = set("he she they him her them me you wife husband partner girlfriend boyfriend mother father mom mum dad brother sister son daughter friend friends family kids children parents cousin uncle aunt colleague boss team dog cat")
+	company = lang.Set("he she they him her them me you wife husband partner girlfriend boyfriend mother father mom mum dad brother sister son daughter friend friends family kids children parents cousin uncle aunt colleague boss team dog cat")
 )
 
 // ownCuts are the places before "and I …" that begin something else, where there is no comma: the sentence has told something of

@@ -3,6 +3,8 @@ package rules
 import (
 	"regexp"
 	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // What people say around the matter, in closed classes of words and constructions that any grammar lists: talk about the
@@ -137,7 +139,7 @@ func toldEN(open string) bool {
 var tellsEN = regexp.MustCompile(`\b(i|is|are|was|am|has|have|'s)\b`)
 
 // lastingFuture are verbs of which "will" tells a fact to come, not a resolution of this moment.
-var lastingFuture = set("be have get move start marry graduate turn become retire miss never always not need own lose inherit travel visit leave join attend meet host give")
+var lastingFuture = lang.Set("be have get move start marry graduate turn become retire miss never always not need own lose inherit travel visit leave join attend meet host give")
 
 // kinEN: somebody of the speaker's own.
 var kinEN = regexp.MustCompile(`\b(my|our) ([a-z]+ )?(wife|husband|partner|girlfriend|boyfriend|mom|mum|mother|dad|father|parents|son|sons|daughter|daughters|kids?|child|children|baby|brothers?|sisters?|grandma|grandpa|grandmother|grandfather|uncle|aunt|cousins?|family|friends?|boss|colleagues?|team|dog|cat)\b`)
@@ -160,13 +162,13 @@ func resolves(p piece) bool {
 
 // empty words of English, and the nouns that announce without telling.
 var (
-	emptyWordsEN = set(`i we you have had has having got get need want would like am was were is are be been there 's a an the some any few little small big
+	emptyWordsEN = lang.Set(`i we you have had has having got get need want would like am was were is are be been there 's a an the some any few little small big
 		another other certain real bit of kind sort something things thing to ask talk discuss share tell say about with your today lately recently now again and but
 		so do did not know how what solve deal fix handle it this that for me us on could use can will going came across run ran into facing face faced encountered encounter met
 		meeting help assist assistance hoping hope wondering new good interesting important please just really also very quite here come seek seeking looking minor major one two
 		came come up found find thought think
 		update change remove add delete edit make`)
-	emptyNounsEN = set(`problem problems question questions issue issues trouble troubles difficulty difficulties something things thing matter matters help advice favor favour request
+	emptyNounsEN = lang.Set(`problem problems question questions issue issues trouble troubles difficulty difficulties something things thing matter matters help advice favor favour request
 		requests solution solutions news story stories topic topics details detail information info assistance suggestion suggestions tip tips idea ideas changes change`)
 )
 

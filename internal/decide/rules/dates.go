@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/lang/dates"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
@@ -202,7 +203,7 @@ var partsEN = map[dates.Part]string{dates.Morning: "morning", dates.Afternoon: "
 var (
 	partAfterEN = regexp.MustCompile(`(?i)^ (morning|afternoon|evening|night)\b`)
 	// What a date follows directly: "by 2026-11-22". After any other word it takes a preposition of its own.
-	takesDate = set("by until till before after since from for of to about between during through throughout than as like starting beginning all")
+	takesDate = lang.Set("by until till before after since from for of to about between during through throughout than as like starting beginning all")
 	// The same before some dates only: "on Friday", but "I put it on yesterday"; "over the weekend", but "they came over yesterday".
 	takesSome = map[string]func(dates.Calendar) bool{
 		"on":     func(c dates.Calendar) bool { return c.Weekday || c.Precision == dates.Weekend },
@@ -211,8 +212,8 @@ var (
 		"around": func(c dates.Calendar) bool { return c.Offset },
 	}
 	// What makes a date an adjective, which it can hardly be: "my tomorrow meeting".
-	ofNoun    = set("my our your his her their its a an the this that user's")
-	joinsEN   = set("and but because since that think thinks guess so when if hope says")
+	ofNoun    = lang.Set("my our your his her their its a an the this that user's")
+	joinsEN   = lang.Set("and but because since that think thinks guess so when if hope says")
 	predicate = regexp.MustCompile(`(?i)^ (is|was|will|are|isn't|wasn't|won't|has|marks|might|may|would|could|can)\b`)
 	isAfter   = regexp.MustCompile(`(?i)^['’]s (my|our|the|a|an|not|his|her|their|gonna|going|finally)\b`)
 )

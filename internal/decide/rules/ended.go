@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // What is called off, put off or not needed any more is worth knowing although it holds little: else what was known of it
@@ -32,7 +34,7 @@ var (
 )
 
 // endWords are those without one of which nothing is told to have ended in English.
-var endWords = set(`cancelled canceled called postponed rescheduled more anymore longer stopped quit gave given giving dropped cut lost pulled withdrew decided days off through nothing
+var endWords = lang.Set(`cancelled canceled called postponed rescheduled more anymore longer stopped quit gave given giving dropped cut lost pulled withdrew decided days off through nothing
 	scrap never forget ditch booked paid returned renewed submitted mailed posted ordered repaired signed registered`)
 
 // cancels reports whether a command calls off something of the speaker's.

@@ -3,6 +3,8 @@ package rules
 import (
 	"regexp"
 	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // A statement that speaks of "it" or "him" and does not say what or whom cannot be read alone. It is told with the sentence
@@ -36,28 +38,28 @@ func hangsZH(p piece) bool {
 }
 
 var (
-	thirdEN = set("he him his she her hers they them their theirs it its")
+	thirdEN = lang.Set("he him his she her hers they them their theirs it its")
 	// pointed nouns say of "this" nothing more than that it is one.
-	pointedEN = set("problem problems issue issues situation field industry topic area subject idea book movie film song game thing things kind type matter matters way")
-	pointsEN  = set("this that these those")
-	timesEN   = set("days times years weeks months holidays moments nights mornings evenings weekends hours")
+	pointedEN = lang.Set("problem problems issue issues situation field industry topic area subject idea book movie film song game thing things kind type matter matters way")
+	pointsEN  = lang.Set("this that these those")
+	timesEN   = lang.Set("days times years weeks months holidays moments nights mornings evenings weekends hours")
 	// After these, a word is a verb or adjective.
-	verbSlotEN = set(`i we you he she they it who am is are was were be been being do does did will would can could may might shall should must to not and or but so
+	verbSlotEN = lang.Set(`i we you he she they it who am is are was were be been being do does did will would can could may might shall should must to not and or but so
 		because if that when while feel felt feels get got keep kept what how where why then`)
 	// After these, a word is a noun.
-	nounSlotEN = set(`a an the my our your some any no every each another one two three many much more most few lot of in on at for with from by about into over under through during
+	nounSlotEN = lang.Set(`a an the my our your some any no every each another one two three many much more most few lot of in on at for with from by about into over under through during
 		without like as against between after before around near than`)
-	haveEN = set("have has had having")
+	haveEN = lang.Set("have has had having")
 	// A dummy subject or object, as in "it is hard to", "I find it hard to", and idioms.
 	dummyEN = regexp.MustCompile(`^it (is|was|'s|will be|would be|can be|could be|must be|may be|might be|has been|had been|seems|seemed|looks|feels|felt|became|gets|got)( [a-z]+){0,3} (to|that|when|if|for|how|since|because|my|our|me|i|time|late|early|cold|hot|day|days|weeks|months|years|[0-9]+)\b|^it (takes?|took|rain|rains|rained|snows?|snowed|turns?|turned|happens|depends|has been|had been|means|hurts|hurt) |^it (when|that|if)\b|^it (a |so |very |really |too |quite |more |as )?[a-z]+ (to|that|when|for|how)\b`)
 	idiomEN = regexp.MustCompile(`\b(making|make|made|makes) it( to| home| through| into| back)?$|\b(worth|at|beat|call|hang|wing|live) it$|^it (up|out)\b`)
 	// "She is my best friend" says who she is.
 	saysWhoEN = regexp.MustCompile(`^(he|she|it|this|these|those|that|they) (is|was|'s|are|were)( also| now| not| still)? (my|our|me|the (first|second|last|only) time)\b`)
-	acting    = set("is was are were will would may might can could has have makes make made helps help helped affects affect affected gives gave 's")
+	acting    = lang.Set("is was are were will would may might can could has have makes make made helps help helped affects affect affected gives gave 's")
 	// "I like the actors and the plot": parts of a thing unnamed.
 	partOfEN = regexp.MustCompile(`\b(enjoy|enjoyed|like|liked|love|loved|hate|hated|admire|appreciate) the (actors?|actress|plot|story|storyline|ending|characters?|lyrics|melody|soundtrack|author|acting|cast|atmosphere|flavou?r|taste|texture|scenery)( (and|or|especially|particularly|mainly)( the)? [a-z]+)*$`)
 	// The noun follows: "When he was three, my son …".
-	cataphoraEN = set("when while before after since although though if once as until because")
+	cataphoraEN = lang.Set("when while before after since although though if once as until because")
 )
 
 // hangsEN looks for a pronoun of the third person before which no noun stands. Without a dictionary a noun is told by its place.

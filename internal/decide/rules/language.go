@@ -1,6 +1,10 @@
 package rules
 
-import "unicode"
+import (
+	"unicode"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
+)
 
 // Languages as BCP 47 base languages.
 const (
@@ -11,10 +15,10 @@ const (
 	unknown  = "und"
 )
 
-var englishWords = set("i my the is are you and of have with for not this that like love it he she they we what how am was to from don't " +
+var englishWords = lang.Set("i my the is are you and of have with for not this that like love it he she they we what how am was to from don't " +
 	"i'm in on at do can would yes thanks please hello hi ok okay your me be been has had will just so about")
 
-var foreignWords = set("el la los las que de del y mi mis je le les est et mon ma und der das ist mein ich não eu minha meu che sono mio il gli " +
+var foreignWords = lang.Set("el la los las que de del y mi mis je le les est et mon ma und der das ist mein ich não eu minha meu che sono mio il gli " +
 	"una un une para por con en es soy estoy muy gusta llamo vivo tengo suis j'ai j'aime dans avec pour pas nicht ein eine habe bin auf mit für io ho di per yo tu está")
 
 // languageOf tells the language of a text by its scripts and, for Latin script, by common words; fallback is for texts that

@@ -3,15 +3,17 @@ package rules
 import (
 	"regexp"
 	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // What was done and is over, in words that hold nothing of it: "I went out", 我出去逛了一圈. One word more, of where, with whom of
 // one's own, or what, and it is an experience.
 
 var (
-	passedEN = set("went walked strolled wandered rested relaxed sat watched played rode had came hung drove listened")
+	passedEN = lang.Set("went walked strolled wandered rested relaxed sat watched played rode had came hung drove listened")
 	// empty words beside such a verb: who, how, for how long, in what weather, and nouns that name nothing.
-	passingWordsEN = set(`i we me myself by alone the a an some my own out outside around about off home back down up and then so for of in with to just only also really very quite too
+	passingWordsEN = lang.Set(`i we me myself by alone the a an some my own out outside around about off home back down up and then so for of in with to just only also really very quite too
 		slowly quietly leisurely happily casually today yesterday tonight this that morning afternoon evening day now earlier while bit little whole long short slow quick
 		weather sun sunny was were is it nice good great lovely fine beautiful warm cool wonderful pleasant happy fun time break rest walk stroll ride drive look
 		movie movies film films show tv music game games friend friends somebody someone together had felt feel feeling`)

@@ -3,6 +3,8 @@ package rules
 import (
 	"regexp"
 	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // token is a word or what stands between two words.
@@ -171,7 +173,7 @@ func (t *retelling) coordinated(i int) int {
 }
 
 // beforeObject are forms of "be" and prepositions: what follows is no subject.
-var beforeObject = set("is was are were be in at on from about of near by under over through into inside")
+var beforeObject = lang.Set("is was are were be in at on from about of near by under over through into inside")
 
 // copula reports whether a form of "be" or a preposition stands before position i.
 func (t *retelling) copula(i int) bool {
@@ -184,7 +186,7 @@ func (t *retelling) copula(i int) bool {
 	return false
 }
 
-var beforeKin = set("best old older oldest younger youngest little big close baby twin new ex good dear whole")
+var beforeKin = lang.Set("best old older oldest younger youngest little big close baby twin new ex good dear whole")
 
 // subject retells "I" or "we" and its verb, and returns the position after the verb.
 func (t *retelling) subject(i int) int {
@@ -273,7 +275,7 @@ func adverb(low string) bool {
 	return adverbs[low] || strings.HasSuffix(low, "ly") && len(low) > 4 && low != "apply" && low != "rely" && low != "supply" && low != "reply"
 }
 
-var notVerbs = set("and or but the a an my your in on at of for to with from as if that this these those i we he she they who which when where what how")
+var notVerbs = lang.Set("and or but the a an my your in on at of for to with from as if that this these those i we he she they who which when where what how")
 
 // conjugate is the verb at position j in agreement with the subject.
 func (t *retelling) conjugate(j int) string {

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // "I feel lost", "I hope to find something interesting", 我想让自己变得更好: the signals are there, but each word could be said by
@@ -63,7 +65,7 @@ var thinZH = regexp.MustCompile(`^(?:` + strings.Join(strings.Fields(`
 	周末 ， , 、 。 ！ ! ～ ~ ； …`), "|") + `| )+$`)
 
 // frequency is all that a habit's words may say for a statement to have nothing in it.
-var frequency = set("sometimes often usually always never rarely normally typically everyday daily 每次 经常 常常 平时 通常 总是 偶尔 很少 坚持 习惯")
+var frequency = lang.Set("sometimes often usually always never rarely normally typically everyday daily 每次 经常 常常 平时 通常 总是 偶尔 很少 坚持 习惯")
 
 // thinRunes is how long a statement may be to be looked at: who says more names something.
 const thinRunes = 160
@@ -116,7 +118,7 @@ func (r *Rules) weighThin(u *unit) {
 
 // Somebody who likes to read or likes films has said what they like.
 var (
-	worksEN = set("read reads reading watch watching listen listening film films movie movies book books song songs music game games article articles study studying learn learning")
+	worksEN = lang.Set("read reads reading watch watching listen listening film films movie movies book books song songs music game games article articles study studying learn learning")
 	worksZH = regexp.MustCompile(`电影|书|小说|音乐|歌|文章|游戏|读|听|看|学|吃|玩`)
 )
 

@@ -1,6 +1,10 @@
 package rules
 
-import "regexp"
+import (
+	"regexp"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
+)
 
 // Go's regular expressions run in linear time. These recognise times and quantities; all work on normalized text.
 var (
@@ -62,7 +66,7 @@ func detail(p piece, lang string) string {
 	return ""
 }
 
-var laughs = set("ok okay lol haha hahaha hh hhh hhhh xd emm emmm emo thx hi hello bye yes no plz pls omg wtf nb yyds xswl dbq")
+var laughs = lang.Set("ok okay lol haha hahaha hh hhh hhhh xd emm emmm emo thx hi hello bye yes no plz pls omg wtf nb yyds xswl dbq")
 
 // shout reports whether a word is written in capitals for emphasis: more than four letters, or a common one.
 func shout(w string) bool {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/digest"
+	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -20,26 +21,11 @@ var (
 	//go:embed task_not.txt
 	taskNot string
 
-	labelled = regexp.MustCompile(`(?i)^[-*•·\s]*(?:\[ \]|(?:` + anyLine(taskLabels, true) + `)\s*(?:[:：]|\s[-–—]|—|\[ \]))\s*`)
+	labelled = regexp.MustCompile(`(?i)^[-*•·\s]*(?:\[ \]|` + lang.AnyOf(lang.Lines(regexp.QuoteMeta(taskLabels))) + `\s*(?:[:：]|\s[-–—]|—|\[ \]))\s*`)
 	done     = regexp.MustCompile(`(?i)^[-*•·\s]*\[[x✓√]\]`)
-	reminds  = regexp.MustCompile(`(?i)^(?:` + anyLine(taskReminders, false) + `)\s*`)
-	noTask   = regexp.MustCompile(`(?i)^(?:` + anyLine(taskNot, false) + `)`)
+	reminds  = regexp.MustCompile(`(?i)^` + lang.AnyOf(lang.Lines(taskReminders)) + `\s*`)
+	noTask   = regexp.MustCompile(`(?i)^` + lang.AnyOf(lang.Lines(taskNot)) + ``)
 )
-
-// anyLine is an expression for any of the lines of a file.
-func anyLine(text string, literal bool) string {
-	var list []string
-	for line := range strings.Lines(text) {
-		if line = strings.TrimRight(line, "\r\n"); line == "" || line[0] == '#' {
-			continue
-		}
-		if literal {
-			line = regexp.QuoteMeta(line)
-		}
-		list = append(list, line)
-	}
-	return "(?:" + strings.Join(list, ")|(?:") + ")"
-}
 
 // What the user has to do. Nothing but a time, adverbs and the user may stand before it: who else has to do something is
 // the subject, and a condition begins with a word of its own.

@@ -2,7 +2,8 @@ package topics
 
 import (
 	"regexp"
-	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // What is said in every conversation and is nobody's topic, beyond the function words that internal/lang/lexical knows. It is
@@ -11,7 +12,7 @@ import (
 // maxStopChars is the length of the longest of stopHan.
 const maxStopChars = 4
 
-var stopHan = set(`
+var stopHan = lang.Set(`
 今天 明天 昨天 后天 前天 後天 今晚 明晚 昨晚 今早 明早 现在 現在 刚才 剛才 刚刚 剛剛 最近 以前 以后 以後 之前 之后 之後 上次 下次 这次 下周 上周 这周 本周 下週 上週
 早上 上午 中午 下午 晚上 时候 時候 时间 時間 小时 小時 分钟 分鐘 周末 週末 周一 周二 周三 周四 周五 周六 周日 星期 今年 去年 明年 每天 天天 马上 馬上
 大家 有人 别人 別人 人家 他们 她们 自己 我们 你们 咱们 东西 東西 事情 问题 問題 地方 方面 情况 情況 样子 樣子 意思 办法 辦法 部分
@@ -42,7 +43,7 @@ const localizers = "说說时時前后後里裡上下中得"
 // lightVerbs stand before what is talked about: 去杭州, 吃火锅.
 const lightVerbs = "去吃喝买買"
 
-var stopWords = set(`
+var stopWords = lang.Set(`
 thanks thank thx ty yeah yep yup nope nah wow oh ah uh um hmm hm er gonna wanna gotta kinda sorta lol lmao rofl omg btw imo idk tbh brb np ok okay k kk pls plz sorry welcome bye goodbye
 morning evening night afternoon today tomorrow yesterday tonight now later soon ago already yet always never often sometimes usually maybe perhaps probably actually really definitely basically literally totally
 sure right well good great nice cool fine bad better best awesome amazing lovely glad happy true yes no not
@@ -54,14 +55,6 @@ back around away together enough pretty quite rather almost else though although
 help helps helped helping sound sounds show shows showed find finds found talk talks talking talked hear heard hearing stay share bring brings brought start starts started starting wait waiting happen happens happened others fun exciting excited important special far huge super part care appreciate reminds place hard tough small full ha heh
 congrats congratulations that's it's what's there's here's who's how's where's he's she's i'm cannot ain't gimme lemme able
 `)
-
-func set(words string) map[string]bool {
-	s := map[string]bool{}
-	for w := range strings.FieldsSeq(words) {
-		s[w] = true
-	}
-	return s
-}
 
 // laughter recognises haha, hehehe, hhhh, emmm, lolol, 233333 and the like.
 var laughter = regexp.MustCompile(`^(?:(?:a*h+a+){2,}h*|(?:h+[eio]+){2,}h*|h{2,}m*|h+m{2,}|e+m{2,}|u+m{2,}|l+(?:o+l+)+|a+w+|w{3,}|23{2,})$`)
