@@ -38,8 +38,11 @@ var (
 	foundText string
 	//go:embed generic.txt
 	genericText string
+	//go:embed gaveup.txt
+	gaveUpText string
 
 	worked, failed, found, generic = patternOf(workedText), patternOf(failedText), patternOf(foundText), patternOf(genericText)
+	gaveUp                         = patternOf(gaveUpText)
 )
 
 // patternOf matches any of the expressions of a file.
@@ -79,6 +82,12 @@ func Read(message string, before ...string) Report {
 		return None
 	}
 	return report
+}
+
+// OnlyWorked reports whether a message reports that advice worked and nothing about its speaker. What the speaker no longer does may be
+// worded as such a report: "I no longer smoke".
+func OnlyWorked(message string, before ...string) bool {
+	return !gaveUp.MatchString(strings.ToLower(message)) && Read(message, before...) == Worked
 }
 
 // nothingNew reports whether a text has hardly any content that the conversation before it has not.

@@ -11,9 +11,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
-// contractions are written out, so that a negation is a word of its own.
-var contractions = strings.NewReplacer("’", "'", "can't", "can not", "Can't", "can not", "cannot", "can not", "won't", "will not",
-	"n't", " not", "noes longer", "no longer", "'re ", " are ", "'ve ", " have ", "'ll ", " will ",
+// spellings are words that are written in several ways.
+var spellings = strings.NewReplacer("noes longer", "no longer",
 	"favorite", "favourite", "Favorite", "favourite", "any more", "anymore", "e-mail", "email", "E-mail", "email")
 
 // simplified writes the characters that the patterns have in their simplified forms.
@@ -34,7 +33,7 @@ var simplified = func() *strings.Replacer {
 
 // plain is a text in one width and script, with its words as the patterns have them. Capitals stay: they tell names.
 func plain(text string) string {
-	text = contractions.Replace(norm.NFKC.String(text))
+	text = spellings.Replace(lexical.ExpandAll(norm.NFKC.String(text)))
 	text = strings.Join(strings.Fields(simplified.Replace(text)), " ")
 	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(".!?。！？…~", r) })
 }

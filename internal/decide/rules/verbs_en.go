@@ -6,17 +6,6 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
-// contractions are those that the general rules of openContraction do not open, and those written without apostrophe.
-var contractions = map[string][]string{
-	"im": {"i", "am"}, "ive": {"i", "have"}, "dont": {"do", "not"}, "doesnt": {"does", "not"}, "didnt": {"did", "not"},
-	"cant": {"can", "not"}, "can't": {"can", "not"}, "cannot": {"can", "not"}, "won't": {"will", "not"}, "wont": {"will", "not"},
-	"isnt": {"is", "not"}, "wasnt": {"was", "not"}, "havent": {"have", "not"}, "shan't": {"shall", "not"},
-	"ain't": {"am", "not"}, "let's": {"let", "us"}, "whats": {"what", "is"}, "what's": {"what", "is"},
-	"that's": {"that", "is"}, "it's": {"it", "is"}, "he's": {"he", "is"}, "she's": {"she", "is"}, "there's": {"there", "is"},
-	"where's": {"where", "is"}, "who's": {"who", "is"}, "how's": {"how", "is"}, "wanna": {"want", "to"},
-	"gonna": {"going", "to"}, "gotta": {"have", "to"},
-}
-
 // irregularVerbs gives, for a verb, its past tense and past participle.
 var irregularVerbs = map[string][2]string{
 	"be": {"was", "been"}, "have": {"had", "had"}, "do": {"did", "done"}, "go": {"went", "gone"}, "get": {"got", "gotten"},

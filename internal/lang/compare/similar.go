@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
 const (
@@ -104,7 +106,7 @@ func Similarity(a, b string) float64 {
 // meaning was chosen.
 func normalized(text string) string {
 	text = Canonical(text)
-	text = contractions.Replace(text)
+	text = strings.ReplaceAll(lexical.ExpandAll(text), "'s ", " ")
 	var last rune
 	text = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		name := r == '#' && last >= 'a' && last <= 'z' // C#

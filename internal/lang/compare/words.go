@@ -6,12 +6,6 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
-// contractions are written out, so that a negation is always a word of its own.
-var contractions = strings.NewReplacer(
-	"’", "'", "can't", "can not", "cannot", "can not", "won't", "will not", "n't", " not", "'s ", " ", "'re ", " are ", "'m ", " am ",
-	"'ve ", " have ", "'ll ", " will ",
-)
-
 // insignificant words may be there or not. Degrees ("very") are among them, frequencies ("always", "sometimes") are not.
 var insignificant = lang.Set(`
 	a an the is are am was be been being to of that this it its their his her own so very really quite just do does did

@@ -145,7 +145,7 @@ func (s *scanner) clauseBegins(at int) bool {
 
 func isASCIIDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-func isASCIILetter(c byte) bool { return 'a' <= c && c <= 'z' }
+func isASCIILetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 // dates emits every numeric date in one spelling, as day and as month: 2023年5月4日, 2023/5/4 and 2023-05-04 all give
 // "2023-05-04" and "2023-05".
