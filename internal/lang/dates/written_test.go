@@ -11,7 +11,7 @@ func TestWrittenFindsPartsOfDates(t *testing.T) {
 	for text, want := range map[string][]dates.Date{
 		"on 8 may 2023 or may 9th": {{Year: 2023, Month: 5, Day: 8}, {Month: 5, Day: 9}},
 		"jan 2020, march of 2021":  {{Year: 2020, Month: 1}, {Year: 2021, Month: 3}},
-		"2023年5月4日, 周五":           {{Year: 2023, Month: 5, Day: 4}, {Weekday: 5}},
+		"2023年5月4日, 周五":            {{Year: 2023, Month: 5, Day: 4}, {Weekday: 5}},
 		"i may go":                 nil,
 	} {
 		written, _ := dates.Written(text)
