@@ -15,26 +15,10 @@ import (
 var spellings = strings.NewReplacer("noes longer", "no longer",
 	"favorite", "favourite", "Favorite", "favourite", "any more", "anymore", "e-mail", "email", "E-mail", "email")
 
-// simplified writes the characters that the patterns have in their simplified forms.
-var simplified = func() *strings.Replacer {
-	const pairs = "戶户歡欢愛爱討讨厭厌電电話话郵邮號号碼码職职離离結结單单歲岁體体學学業业現现處处時时區区養养貓猫寵宠" +
-		"媽妈爺爷奶奶女女辭辞裝装換换變变為为稱称呼呼從从來来過过還还沒没別别無无記记憶忆關关於于說说訴诉請请讓让" +
-		"見见會会議议預预約约診诊療疗週周禮礼點点鐘钟兩两個个這这裡里裏里邊边間间開开東东車车飛飞機机場场劃划計计準准備备" +
-		"買买賣卖錢钱費费薪薪資资貸贷還还懷怀婚婚訂订單单戀恋愛爱對对親亲長长輕轻國国際际語语漢汉粵粤韓韩英英" +
-		"門门問问題题應应該该當当將将與与並并種种類类嗎吗甚什麼么樣样讀读書书寫写聽听視视頻频劇剧樂乐遊游戲戏" +
-		"紅红綠绿藍蓝黃黄顏颜飲饮飯饭麵面雞鸡鴨鸭魚鱼豬猪羅罗馬马龍龙鳥鸟專专師师醫医護护員员經经濟济銀银級级總总監监"
-	runes := []rune(pairs)
-	list := make([]string, 0, len(runes))
-	for _, r := range runes {
-		list = append(list, string(r))
-	}
-	return strings.NewReplacer(list...)
-}()
-
 // plain is a text in one width and script, with its words as the patterns have them. Capitals stay: they tell names.
 func plain(text string) string {
 	text = spellings.Replace(lexical.ExpandAll(norm.NFKC.String(text)))
-	text = strings.Join(strings.Fields(simplified.Replace(text)), " ")
+	text = strings.Join(strings.Fields(lexical.Simplified(text)), " ")
 	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(".!?。！？…~", r) })
 }
 
