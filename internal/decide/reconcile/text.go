@@ -29,8 +29,10 @@ var (
 	userEN = regexp.MustCompile(`(?i)^(?:the |this )?user\b(?:'s)?`)
 	userZH = regexp.MustCompile(`^(?:该|这位|这个)?(?:用户|使用者)`)
 	// leads stand before the subject without changing what is said.
-	leads = regexp.MustCompile(`(?i)^(?:(?:as )?(?:it )?turns out(?: that)?|apparently|actually|in fact|unfortunately|luckily|finally|sadly|by the way|the doctors? (?:says|said)(?: that)?|the user (?:asked|asks|wants) (?:the assistant )?to (?:remember|note)(?: that|:)?)[,:]?\s+|^(?:用户(?:要求|希望|让)?(?:助手)?(?:记住|记一下|记下)[:,]?|医生说|原来|其实|结果|后来|检查发现|没想到|幸好|可惜|顺便说一下)[,:]?`)
-	han   = regexp.MustCompile(`\p{Han}`)
+	leads = regexp.MustCompile(`(?i)^(?:(?:as )?(?:it )?turns out(?: that)?|apparently|actually|in fact|unfortunately|luckily|finally|` +
+		`sadly|by the way|the doctors? (?:says|said)(?: that)?|the user (?:asked|asks|wants) (?:the assistant )?to (?:remember|note)(?: ` +
+		`that|:)?)[,:]?\s+|^(?:用户(?:要求|希望|让)?(?:助手)?(?:记住|记一下|记下)[:,]?|医生说|原来|其实|结果|后来|检查发现|没想到|幸好|可惜|顺便说一下)[,:]?`)
+	han = regexp.MustCompile(`\p{Han}`)
 )
 
 // answered is how an answer is told that says little without its question.
@@ -77,8 +79,12 @@ func clauses(text string) []string {
 }
 
 var (
-	peopleEN = `mother|mom|mum|father|dad|parents|wife|husband|spouse|partner|girlfriend|boyfriend|fianc[eé]e?|ex|ex-wife|ex-husband|sons?|daughters?|kids?|child|children|baby|brothers?|sisters?|siblings?|twins?|grand(?:ma|mother|pa|father|son|daughter|parents)|` +
-		`uncle|aunt|cousins?|nephew|niece|friends?|best friend|roommates?|flatmates?|housemates?|colleagues?|coworkers?|co-workers?|boss|manager|mentor|neighbou?rs?|landlord|classmates?|teacher|coach|tutor|students?|dogs?|cats?|puppy|kitten|rabbit|hamster|parrot|pets?|horse|turtle|bird`
+	peopleEN = `mother|mom|mum|father|dad|parents|wife|husband|spouse|partner|girlfriend|boyfriend|fianc[eé]e?|ex|ex-wife|ex-husband|` +
+		`sons?|daughters?|kids?|child|children|baby|brothers?|sisters?|siblings?|twins?|grand(?:ma|mother|pa|father|son|daughter|` +
+		`parents)|` +
+		`uncle|aunt|cousins?|nephew|niece|friends?|best friend|roommates?|flatmates?|housemates?|colleagues?|coworkers?|co-workers?|boss|` +
+		`manager|mentor|neighbou?rs?|landlord|classmates?|teacher|coach|tutor|students?|dogs?|cats?|puppy|kitten|rabbit|hamster|` +
+		`parrot|pets?|horse|turtle|bird`
 	// ofUserEN begins a part about somebody of the user's.
 	ofUserEN = regexp.MustCompile(`(?i)^the user's (?:[a-z-]+ ){0,2}?(?:` + peopleEN + `)\b`)
 	// isOfUserEN tells of somebody named, or meant by a pronoun, whose that is.

@@ -46,9 +46,11 @@ type retelling struct {
 }
 
 var (
-	reciprocalEN = regexp.MustCompile(`\bwe('ve|'re| have| are| were)? (first |both |finally )?(met|meet|dated|dating|married|broke|each|together|talked|fought|argued|got together|know each)\b|\beach other\b|\bone another\b`)
-	habitualEN   = regexp.MustCompile(`\b(every|always|often|usually|daily|a lot|mostly|mainly|generally|typically|normally|never|sometimes|rarely|before bed|regularly|most days|on weekends)\b`)
-	youEN        = regexp.MustCompile(`\b(you|your|yours|you're|you've|you'll|yourself)\b`)
+	reciprocalEN = regexp.MustCompile(`\bwe('ve|'re| have| are| were)? (first |both |finally )?(met|meet|dated|dating|married|broke|each|` +
+		`together|talked|fought|argued|got together|know each)\b|\beach other\b|\bone another\b`)
+	habitualEN = regexp.MustCompile(`\b(every|always|often|usually|daily|a lot|mostly|mainly|generally|typically|normally|never|` +
+		`sometimes|rarely|before bed|regularly|most days|on weekends)\b`)
+	youEN = regexp.MustCompile(`\b(you|your|yours|you're|you've|you'll|yourself)\b`)
 )
 
 // rewriteEN retells an English piece: "I" becomes "the user", with the verb's agreement. It reports false when the speaker
@@ -275,7 +277,8 @@ func adverb(low string) bool {
 	return adverbs[low] || strings.HasSuffix(low, "ly") && len(low) > 4 && low != "apply" && low != "rely" && low != "supply" && low != "reply"
 }
 
-var notVerbs = lang.Set("and or but the a an my your in on at of for to with from as if that this these those i we he she they who which when where what how")
+var notVerbs = lang.Set("and or but the a an my your in on at of for to with from as if that this these those i we he she they who which " +
+	"when where what how")
 
 // conjugate is the verb at position j in agreement with the subject.
 func (t *retelling) conjugate(j int) string {
@@ -379,7 +382,8 @@ func (t *retelling) coordinate(i int) int {
 }
 
 var (
-	impliedBeEN = regexp.MustCompile(`^(allergic|born|married|currently|living in|working|studying|planning|thinking of|mom of|dad of|father of|mother of)`)
+	impliedBeEN = regexp.MustCompile(`^(allergic|born|married|currently|living in|working|studying|planning|thinking of|mom of|dad of|` +
+		`father of|mother of)`)
 	impliedIsEN = regexp.MustCompile(`^been `)
 )
 

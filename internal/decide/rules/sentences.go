@@ -233,7 +233,8 @@ func listMarker(line string) int {
 	return 0
 }
 
-var abbreviations = lang.Set("mr mrs ms dr prof st vs etc e.g i.e a.m p.m u.s u.k no approx jan feb mar apr jun jul aug sep sept oct nov dec mt inc ltd jr sr")
+var abbreviations = lang.Set("mr mrs ms dr prof st vs etc e.g i.e a.m p.m u.s u.k no approx jan feb mar apr jun jul aug sep sept oct nov " +
+	"dec mt inc ltd jr sr")
 
 var (
 	initials = regexp.MustCompile(`^[("']*\p{Lu}(\.\p{Lu})+$`)
@@ -264,7 +265,8 @@ func (s *source) fullStop(at, end int) bool {
 	return rest == "" || last != "dr" && last != "mr" && last != "mrs" && last != "ms" && len(last) > 1 && rest[0] >= 'A' && rest[0] <= 'Z' && strings.Contains(last, ".")
 }
 
-var datedLog = regexp.MustCompile(`^\[?[0-9]{2,4}[-/][0-9]{2}[-/][0-9]{2,4}[T ][0-9:.,+Z-]+\]? *[\[(|]?(ERROR|WARN|WARNING|INFO|DEBUG|FATAL|TRACE|error|warn|info|debug)\b`)
+var datedLog = regexp.MustCompile(`^\[?[0-9]{2,4}[-/][0-9]{2}[-/][0-9]{2,4}[T ][0-9:.,+Z-]+\]? *[\[(|]?(ERROR|WARN|WARNING|INFO|DEBUG|` +
+	`FATAL|TRACE|error|warn|info|debug)\b`)
 
 var codeStarts = []string{
 	"func ", "def ", "class ", "import ", "from ", "#include", "public ", "private ", "const ", "let ", "var ", "return ", "package ",

@@ -36,11 +36,15 @@ const (
 )
 
 var (
-	dueZH    = regexp.MustCompile(headZH + `((?:` + timeZH + `|的|在|到|我们?|咱们?|也|就|都|再|必须|一定|真的|可能|估计|先|还|另外|，|,| )*?)(必须得?|需要|得|要|该)((?:[^，,。！!？?]|，再)+)`)
+	dueZH = regexp.MustCompile(headZH + `((?:` + timeZH + `|的|在|到|我们?|咱们?|也|就|都|再|必须|一定|真的|可能|估计|先|还|另外|，|,| )*?)(必须得?|需要|得|要|该)((?:[^，` +
+		`,。！!？?]|，再)+)`)
 	withTime = regexp.MustCompile(timeZH)
 	duty     = regexp.MustCompile(`^(?:必须得?|需要|得|该)`)
-	dueEN    = regexp.MustCompile(`(?i)^(?:(?:and|so|also|but|then|well|oh|ok|okay|today|tomorrow|tonight|this week|next week|later|first|plus|anyway),? )*` +
-		`(?:(?:i|we)(?:'ve| have)? (?:(?:still|also|really|just|definitely|absolutely|probably) )*(?:got to|gotta|have to|need to|must|ought to|'ve to)|(?:still )?(?:need|have|got|gotta) to|(?:i|we) (?:still |also )?(?:have|need|got) (?:a|an|some) [a-z ]+ to) (.+)`)
+	dueEN    = regexp.MustCompile(`(?i)^(?:(?:and|so|also|but|then|well|oh|ok|okay|today|tomorrow|tonight|this week|next week|later|first|` +
+		`plus|anyway),? )*` +
+		`(?:(?:i|we)(?:'ve| have)? (?:(?:still|also|really|just|definitely|absolutely|probably) )*(?:got to|gotta|have to|need to|must|` +
+		`ought to|'ve to)|(?:still )?(?:need|have|got|gotta) to|(?:i|we) (?:still |also )?(?:have|need|got) (?:a|an|some) [a-z ]+ ` +
+		`to) (.+)`)
 	pastZH     = regexp.MustCompile(`昨|上(?:个)?(?:周|月|星期)|去年|刚才|之前就|[了过][。.！!]?$`)
 	asks       = regexp.MustCompile(`[?？]\s*$|(?:吗|么|呢|吧)[。.！!？?~～]*$|什么|怎么|为什么|哪|是不是|要不要|多少`)
 	trailing   = strings.NewReplacer("吗", "", "吧", "", "？", "", "?", "")

@@ -250,7 +250,8 @@ func (c *cut) measure(text string) {
 	word := text[c.end+m[2] : c.end+m[3]]
 	for word != "" {
 		if unit, ok := units[word]; ok {
-			if rest, ok := strings.CutSuffix(c.as, "000"); ok && rest != "" && (unit == "g" || unit == "m") { // 70千克 was read as 70,000 grams
+			// 70千克 was read as 70,000 grams
+			if rest, ok := strings.CutSuffix(c.as, "000"); ok && rest != "" && (unit == "g" || unit == "m") {
 				c.as, unit = rest, "k"+unit
 			}
 			c.as += " " + unit

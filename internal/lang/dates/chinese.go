@@ -220,7 +220,8 @@ func (f *finder) daysZH() {
 var (
 	usualZH = regexp.MustCompile(`^[^，,。；]{0,6}(都|一般|通常|经常|經常|总是|總是|常常|偶尔|偶爾|固定|照例)`)
 	// What follows a day of the week that is a range, or a number of something: "周一到周五", "上周三次".
-	rangeZH   = regexp.MustCompile(`^` + weekZH + `[一二三四五六日天末]|^(到|至|-|—|~|～|、|和|或)` + weekZH + `?[一二三四五六日天末](都|每|上|，|,|。|$|的|我|要|晚|早|下|中)|^(到|至|-|—|~|～|、|和|或)` + weekZH)
+	rangeZH = regexp.MustCompile(`^` + weekZH + `[一二三四五六日天末]|^(到|至|-|—|~|～|、|和|或)` + weekZH + `?[一二三四五六日天末](都|每|上|，|,|。|$|的|我|要|晚|早|下|` +
+		`中)|^(到|至|-|—|~|～|、|和|或)` + weekZH)
 	measureZH = regexp.MustCompile(`^(次|天|个|個|节|節|场|場|遍|回|趟|门|門|篇|位|人|小时|小時|家|本|顿|頓|公里|共|起|直|定|样|樣|些|边|邊|圈|岁|歲|块|塊)`)
 	idleZH    = regexp.MustCompile(`^(会|會|喜欢|喜歡|爱|愛|休息|双休|雙休|不上班|加班|基本|也|不)`)
 )

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	monthsEN   = `jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?`
+	monthsEN = `jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|` +
+		`dec(?:ember)?`
 	weekdaysEN = `monday|tuesday|wednesday|thursday|friday|saturday|sunday`
 	countEN    = `\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|twenty`
 )
@@ -22,20 +23,23 @@ var (
 	dayMonth   = regexp.MustCompile(`(?i)\b(?:the )?(\d{1,2})(?:st|nd|rd|th)?(?: of)? +(` + monthsEN + `)\b(?:\.?,? +(\d{4})\b)?`)
 	monthYear  = regexp.MustCompile(`(?i)\b(` + monthsEN + `)\b\.?,? +(?:of )?(\d{4})\b`)
 	monthAlone = regexp.MustCompile(`(?i)\b(?:in|by|until|till|since|during|of|early|late|mid|around|(last|next|this))[ -](` + monthsEN + `)\b`)
-	nearDays   = regexp.MustCompile(`(?i)\b(the day after tomorrow|day after tomorrow|the day before yesterday|day before yesterday|today|tonight|tomorrow|tmrw|tmr|yesterday|last night|yesterday night|tomorrow night|this (?:morning|afternoon|evening))\b`)
+	nearDays   = regexp.MustCompile(`(?i)\b(the day after tomorrow|day after tomorrow|the day before yesterday|day before yesterday|today|` +
+		`tonight|tomorrow|tmrw|tmr|yesterday|last night|yesterday night|tomorrow night|this (?:morning|afternoon|evening))\b`)
 	inUnits    = regexp.MustCompile(`(?i)\bin (` + countEN + `) (day|week|month|year)s?(?:'? time)?\b`)
 	unitsAgo   = regexp.MustCompile(`(?i)\b(` + countEN + `) (day|week|month|year)s? (ago|from (?:now|today))\b`)
 	weekday    = regexp.MustCompile(`(?i)\b(?:(last|next|this coming|this past|this|coming|past) )?(` + weekdaysEN + `)\b`)
-	weekdayAbb = regexp.MustCompile(`\b(?:((?i:last|next|this coming|this|on|by|until|till)) )?(Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun|mon|tues?|wed|thu(?:rs?)?|fri|sat|sun)\b`)
-	weekend    = regexp.MustCompile(`(?i)\b(?:(last|next|this coming|this past|this|coming|past|the) )weekend\b`)
-	periods    = regexp.MustCompile(`(?i)\b(last|next|this) (week|month|year)\b`)
-	partEN     = regexp.MustCompile(`(?i)\b(?:in the )?(morning|afternoon|evening)\b|\b(?:at )?(night)\b`)
+	weekdayAbb = regexp.MustCompile(`\b(?:((?i:last|next|this coming|this|on|by|until|till)) )?(Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun|mon|` +
+		`tues?|wed|thu(?:rs?)?|fri|sat|sun)\b`)
+	weekend = regexp.MustCompile(`(?i)\b(?:(last|next|this coming|this past|this|coming|past|the) )weekend\b`)
+	periods = regexp.MustCompile(`(?i)\b(last|next|this) (week|month|year)\b`)
+	partEN  = regexp.MustCompile(`(?i)\b(?:in the )?(morning|afternoon|evening)\b|\b(?:at )?(night)\b`)
 
-	clock12   = regexp.MustCompile(`(?i)\b(\d{1,2})(?:[:.](\d{2}))? ?(a\.m\.|p\.m\.|am|pm)`)
-	clock24   = regexp.MustCompile(`\b(\d{1,2})[:：](\d{2})\b`)
-	oclock    = regexp.MustCompile(`(?i)\b(\d{1,2}|` + countEN + `) o['’]clock\b`)
-	atHour    = regexp.MustCompile(`(?i)\bat (\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`)
-	pastHour  = regexp.MustCompile(`(?i)\b(half|(?:a )?quarter|five|ten|twenty|twenty[- ]five) (past|to) (\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`)
+	clock12  = regexp.MustCompile(`(?i)\b(\d{1,2})(?:[:.](\d{2}))? ?(a\.m\.|p\.m\.|am|pm)`)
+	clock24  = regexp.MustCompile(`\b(\d{1,2})[:：](\d{2})\b`)
+	oclock   = regexp.MustCompile(`(?i)\b(\d{1,2}|` + countEN + `) o['’]clock\b`)
+	atHour   = regexp.MustCompile(`(?i)\bat (\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`)
+	pastHour = regexp.MustCompile(`(?i)\b(half|(?:a )?quarter|five|ten|twenty|twenty[- ]five) (past|to) (\d{1,2}|one|two|three|four|five|` +
+		`six|seven|eight|nine|ten|eleven|twelve)\b`)
 	namedHour = regexp.MustCompile(`(?i)\b(noon|midday|midnight)\b`)
 )
 
@@ -174,7 +178,8 @@ func (f *finder) followedBy(end int, starts ...string) bool {
 	return slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(rest, s) })
 }
 
-var nowadays = regexp.MustCompile(`^['’]s (world|youth|society|generation|kids|young|age|economy|market|standards|children|teens)|^ ?['’]?s? ?and age`)
+var nowadays = regexp.MustCompile(`^['’]s (world|youth|society|generation|kids|young|age|economy|market|standards|children|teens)|^ ` +
+	`?['’]?s? ?and age`)
 
 func (f *finder) daysEN() {
 	f.each(nearDays, func(start, end int, g []string) {
@@ -370,7 +375,8 @@ func (f *finder) pastHour(start, end int, g []string) {
 	f.clock(start, end, hour, minute, true, false, false)
 }
 
-var clauseEnd = regexp.MustCompile(`(?i)^\s*($|[,.;!?)，。]|(on|this|next|tomorrow|today|tonight|in|with|for|and|but|so|sharp|i|we|mon|tue|wed|thu|fri|sat|sun)[a-z]*\b)`)
+var clauseEnd = regexp.MustCompile(`(?i)^\s*($|[,.;!?)，。]|(on|this|next|tomorrow|today|tonight|in|with|for|and|but|so|sharp|i|we|mon|tue|` +
+	`wed|thu|fri|sat|sun)[a-z]*\b)`)
 
 // endsClause reports whether nothing follows that a number could count: "at 3 on Friday", not "at 5 places".
 func (f *finder) endsClause(end int) bool { return clauseEnd.MatchString(f.after(end, 16)) }

@@ -33,8 +33,9 @@ var (
 	anyMonthEN = regexp.MustCompile(`\b(last|this|next|coming|past|end of the|beginning of the) month\b`)
 	anyYearZH  = regexp.MustCompile(`前年|去年|今年|明年|后年|年底|年初|年末`)
 	anyYearEN  = regexp.MustCompile(`\b(last|this|next) (year|spring|summer|autumn|fall|winter)\b|\b(end of the|new) year\b`)
-	distance   = regexp.MustCompile(`(\d{1,3}|[一二两三四五六七八九十百半]{1,4}|\b(?:an?|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|couple of|few)\b)\s?个?(天|日|周|星期|礼拜|月|年|days?|weeks?|months?|years?)`)
-	holidays   = map[string][2]int{
+	distance   = regexp.MustCompile(`(\d{1,3}|[一二两三四五六七八九十百半]{1,4}|\b(?:an?|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|` +
+		`twenty|thirty|couple of|few)\b)\s?个?(天|日|周|星期|礼拜|月|年|days?|weeks?|months?|years?)`)
+	holidays = map[string][2]int{
 		"元旦": {1, 1}, "情人节": {2, 14}, "妇女节": {3, 8}, "愚人节": {4, 1}, "劳动节": {5, 1}, "五一": {5, 1}, "儿童节": {6, 1}, "六一": {6, 1}, "教师节": {9, 10},
 		"国庆": {10, 1}, "十一": {10, 1}, "万圣": {10, 31}, "双十一": {11, 11}, "双11": {11, 11}, "平安夜": {12, 24}, "圣诞": {12, 25}, "跨年": {12, 31},
 		"new year": {1, 1}, "valentine": {2, 14}, "halloween": {10, 31}, "christmas eve": {12, 24}, "christmas": {12, 25}, "xmas": {12, 25}, "new year's eve": {12, 31},

@@ -20,7 +20,8 @@ var (
 		ticket csrf xsrf webhook dsn api`)
 	// A key of these is a secret.
 	ofKeys = lang.Set(`api access secret private account auth encryption signing master shared license licence service subscription storage app
-		application client deploy ssh admin consumer webhook session rest sas hmac aes rsa crypto wallet bot integration write read server apps maps`)
+		application client deploy ssh admin consumer webhook session rest sas hmac aes rsa crypto wallet bot integration write read server
+		apps maps`)
 	// So end the names that are written without signs between their words.
 	passwordEnds = []string{"password", "passwd", "passphrase", "pwd", "passwort"}
 	secretEnds   = []string{"token", "secret", "apikey", "accesskey", "secretkey", "privatekey", "accountkey", "authkey", "signingkey", "encryptionkey", "masterkey", "sharedkey", "licensekey"}
@@ -243,7 +244,8 @@ var (
 	flag    = regexp.MustCompile(`(?:^|[\s'"])--?([A-Za-z][A-Za-z0-9_.-]{1,40})[ \t]+`)
 	element = regexp.MustCompile(`<([A-Za-z_][\w.:-]{1,60})(?:\s[^<>]{0,200})?>([^<>]{2,200})</`)
 	// <add key="SmtpPassword" value="…">, "name": "DB_PASSWORD", "value": "…".
-	pair = regexp.MustCompile(`(?i)["']?\b(?:key|name|id)["']?\s*[=:]\s*["']([\w.:-]{2,60})["'][\s,]+["']?(?:value|content)["']?\s*[=:]\s*["']([^"'\r\n]{2,200})["']`)
+	pair = regexp.MustCompile(`(?i)["']?\b(?:key|name|id)["']?\s*[=:]\s*["']([\w.:-]{2,60})["'][\s,]+["']?(?:value|` +
+		`content)["']?\s*[=:]\s*["']([^"'\r\n]{2,200})["']`)
 )
 
 // structures returns the secrets of command lines, XML, and pairs of a name and a value.

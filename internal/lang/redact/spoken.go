@@ -291,7 +291,8 @@ func isCode(said string) bool {
 }
 
 // timeWords are the words before times, places and numbers of things.
-var timeWords = lang.Set(`on at in since by until page step version chapter room number no um am seit vor ab dès depuis desde hasta windows iphone android error of about around over under than`)
+var timeWords = lang.Set(`on at in since by until page step version chapter room number no um am seit vor ab dès depuis desde hasta ` +
+	`windows iphone android error of about around over under than`)
 
 // timed reports whether a word before a place says that a time, a place or a number of something follows.
 func (s *sayer) timed(at int) bool {
