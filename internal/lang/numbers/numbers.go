@@ -1,4 +1,7 @@
-package figures
+// Package numbers reads numbers as people write them in Chinese and English: 三, 3 and three.
+//
+// It takes folded texts: lower case, half width, simplified characters.
+package numbers
 
 import (
 	"math/big"
@@ -22,7 +25,8 @@ var (
 	mixed  = regexp.MustCompile(`(\d+(?:\.\d+)?)(万|亿|千)(\d+)(千|百|万)`)
 	scale  = regexp.MustCompile(`^\s?(千|万|百万|千万|亿|k\b|m\b|thousand\b|million\b|billion\b|hundred\b|dozen\b)`)
 	han    = regexp.MustCompile(`百分之[零〇一二两三四五六七八九十百千万亿点半\d.]+|[零〇一二两三四五六七八九十百千万亿廿]+(?:点[零〇一二三四五六七八九]+)?`)
-	words  = regexp.MustCompile(`\b(?:(?:a|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen` +
+	words  = regexp.MustCompile(`\b(?:(?:a|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|` +
+		`sixteen|seventeen|eighteen|nineteen` +
 		`|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|billion|dozen|half)(?:[ -](?:and )?|\b))+`)
 )
 
@@ -35,7 +39,7 @@ var scales = map[string]int64{
 // read in two ways is found in both.
 func Numbers(text string) []Number {
 	var list []Number
-	for _, m := range found(mixed, []byte(text), has(text, "万", "亿", "千")) {
+	for _, m := range findAll(mixed, text, has(text, "万", "亿", "千")) {
 		group := func(i int) string { return text[m[2*i]:m[2*i+1]] }
 		if value := sum(product(group(1), scales[group(2)]), product(group(3), scales[group(4)])); value != "" {
 			list = append(list, Number{Value: value, Start: m[0], End: m[1]})
@@ -44,7 +48,7 @@ func Numbers(text string) []Number {
 	within := func(start int) bool {
 		return slices.ContainsFunc(list, func(f Number) bool { return start > f.Start && start < f.End })
 	}
-	for _, at := range found(digits, []byte(text), strings.ContainsAny(text, "0123456789")) {
+	for _, at := range findAll(digits, text, strings.ContainsAny(text, "0123456789")) {
 		if within(at[0]) {
 			continue
 		}
@@ -57,7 +61,7 @@ func Numbers(text string) []Number {
 		}
 		list = append(list, f)
 	}
-	for _, at := range found(han, []byte(text), hasHan(text)) {
+	for _, at := range findAll(han, text, hasHan(text)) {
 		if within(at[0]) || at[0] > 0 && text[at[0]-1] >= '0' && text[at[0]-1] <= '9' {
 			continue
 		}
@@ -65,7 +69,7 @@ func Numbers(text string) []Number {
 			list = append(list, Number{Value: value, Start: at[0], End: at[1], Written: true})
 		}
 	}
-	for _, at := range found(words, []byte(text), has(text, numberWords...)) {
+	for _, at := range findAll(words, text, has(text, wordBeginnings...)) {
 		if value, ok := wordsValue(text[at[0]:at[1]]); ok {
 			end := at[0] + len(strings.TrimRight(text[at[0]:at[1]], " -"))
 			list = append(list, Number{Value: value, Start: at[0], End: end, Written: true})
@@ -101,6 +105,32 @@ func product(decimal string, times int64) string {
 		return decimal
 	}
 	return Canonical(r.Mul(r, new(big.Rat).SetInt64(times)).FloatString(6))
+}
+
+// Int is the whole number that a text is, in digits, English words or Chinese characters; 0 if it is none.
+func Int(text string) int {
+	n, _ := ParseInt(text)
+	return n
+}
+
+// ParseInt reads a whole number in digits, English words or Chinese characters. "a" and "an" are 1.
+func ParseInt(text string) (n int, ok bool) {
+	if n, err := strconv.Atoi(text); err == nil {
+		return n, true
+	}
+	if text == "a" || text == "an" {
+		return 1, true
+	}
+	value, ok := wordsValue(text)
+	if !ok {
+		readings := hanValues(text)
+		if len(readings) == 0 {
+			return 0, false
+		}
+		value = readings[0]
+	}
+	n, err := strconv.Atoi(value)
+	return n, err == nil
 }
 
 var hanDigits = map[rune]int64{'零': 0, '〇': 0, '一': 1, '二': 2, '两': 2, '三': 3, '四': 4, '五': 5, '六': 6, '七': 7, '八': 8, '九': 9, '廿': 20}
@@ -193,8 +223,9 @@ func wordsValue(s string) (string, bool) {
 
 var (
 	// counters are what follows a Chinese number that counts something; without one it may be a part of any word.
-	counters = regexp.MustCompile(`^(只|个|條|条|岁|年|月|天|日|号|点|次|块|元|位|名|本|台|辆|口|人|斤|公斤|千克|克|米|公里|厘米|平|套|间|层|楼|级|门|周|星期|小时|分钟|秒|倍|度|页|章|集|部|张|件|双|瓶|杯|碗|盒|箱|晚|遍|家|所|座|棵|头|匹|%|美元|欧元)`)
-	idioms   = regexp.MustCompile(`^(十分[^钟之]|千万[^元块人美个]|万一|百分百|三明治|五官|四季|七夕|万圣|百货|千金|八卦|十足|三思|二手|二次元|百科|千里|万事|四川|九寨|三亚|五一|六一|十一$)`)
+	counters = regexp.MustCompile(`^(只|个|條|条|岁|年|月|天|日|号|点|次|块|元|位|名|本|台|辆|口|人|斤|公斤|千克|克|米|公里|厘米|平|套|间|层|楼|级|门|周|星期|小时|分钟|秒|倍|度|页|章|集|部|张|` +
+		`件|双|瓶|杯|碗|盒|箱|晚|遍|家|所|座|棵|头|匹|%|美元|欧元)`)
+	idioms = regexp.MustCompile(`^(十分[^钟之]|千万[^元块人美个]|万一|百分百|三明治|五官|四季|七夕|万圣|百货|千金|八卦|十足|三思|二手|二次元|百科|千里|万事|四川|九寨|三亚|五一|六一|十一$)`)
 )
 
 // Quantities are the numbers of a folded text that say how many or how much: none of 第一 and 万一, nor 三 alone. A number that can
@@ -208,4 +239,39 @@ func Quantities(text string) []Number {
 		before, _ := utf8.DecodeLastRuneInString(text[:n.Start])
 		return words == "一" || before == '第' || before == '星' || idioms.MatchString(text[n.Start:]) || !counters.MatchString(text[n.End:]) && utf8.RuneCountInString(words) < 2
 	})
+}
+
+// wordBeginnings are the beginnings of numbers in English words.
+var wordBeginnings = []string{
+	"one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twel", "thir", "fif", "twen", "for",
+	"hundred", "thousand", "million", "billion", "dozen", "zero",
+}
+
+// Any reports whether a folded text may hold a number.
+func Any(text string) bool {
+	return strings.ContainsAny(text, "0123456789") || hasHan(text) || has(text, wordBeginnings...)
+}
+
+// hasHan reports whether a text holds a Chinese numeral.
+func hasHan(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool {
+		if r < 0x3000 {
+			return false
+		}
+		_, digit := hanDigits[r]
+		_, unit := hanUnits[r]
+		return digit || unit
+	})
+}
+
+func has(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// findAll returns the matches of a pattern if the text may hold one.
+func findAll(re *regexp.Regexp, text string, may bool) [][]int {
+	if !may {
+		return nil
+	}
+	return re.FindAllStringSubmatchIndex(text, -1)
 }

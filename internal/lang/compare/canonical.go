@@ -1,4 +1,4 @@
-package similar
+package compare
 
 import (
 	"fmt"
@@ -11,8 +11,9 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/memsidecar/memsidecar/internal/lang/figures"
+	"github.com/memsidecar/memsidecar/internal/lang/dates"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
 // Canonical is a text in which dates, times of day, numbers with their units and well-known names of places and languages are
@@ -21,7 +22,7 @@ import (
 func Canonical(text string) string {
 	text = lexical.Simplified(strings.ToLower(norm.NFKC.String(text)))
 	var cuts []cut
-	if figures.Any(text) {
+	if dates.Any(text) {
 		cuts = figured(text)
 	}
 	cuts = append(cuts, named(text, cuts)...)
@@ -92,13 +93,13 @@ func figured(text string) []cut {
 		}
 		take(at[0], at[1], centimetres(text[at[m]:at[m+1]], text[at[rest]:at[rest+1]]))
 	}
-	dates, _ := figures.Dates(string(left))
-	for _, d := range dates {
+	written, _ := dates.Written(string(left))
+	for _, d := range written {
 		if as := date(d, text[d.Start:d.End]); as != "" {
 			take(d.Start, d.End, as)
 		}
 	}
-	for _, c := range figures.Clocks(string(left)) {
+	for _, c := range dates.Clocks(string(left)) {
 		if words := strings.TrimSpace(text[c.Start:c.End]); words != "一点" { // a little
 			sure := c.Sure || zeroHour.MatchString(words)
 			as := fmt.Sprintf("t%02d:%02d", c.Hour, c.Minute)
@@ -112,7 +113,7 @@ func figured(text string) []cut {
 }
 
 // date is how a date is written: "y1990 m05 d05", so that one that is less exact is a part of it. A year alone may be any number.
-func date(d figures.Mention, words string) string {
+func date(d dates.WrittenDate, words string) string {
 	words = strings.TrimSpace(words)
 	var parts []string
 	if d.Year > 0 {
@@ -191,7 +192,7 @@ var (
 // amounts finds numbers that say how many or how much, in a text without dates and times.
 func amounts(text string) []cut {
 	var cuts []cut
-	list := figures.Quantities(text)
+	list := numbers.Quantities(text)
 	for i := 0; i < len(list); i++ {
 		n := list[i]
 		for i+1 < len(list) && list[i+1].Start == n.Start { // 一万五 is 15000 as people say it
@@ -249,7 +250,8 @@ func (c *cut) measure(text string) {
 	word := text[c.end+m[2] : c.end+m[3]]
 	for word != "" {
 		if unit, ok := units[word]; ok {
-			if rest, ok := strings.CutSuffix(c.as, "000"); ok && rest != "" && (unit == "g" || unit == "m") { // 70千克 was read as 70,000 grams
+			// 70千克 was read as 70,000 grams
+			if rest, ok := strings.CutSuffix(c.as, "000"); ok && rest != "" && (unit == "g" || unit == "m") {
 				c.as, unit = rest, "k"+unit
 			}
 			c.as += " " + unit
@@ -258,7 +260,7 @@ func (c *cut) measure(text string) {
 		}
 		if word == "斤" {
 			if n, err := strconv.ParseFloat(c.as, 64); err == nil {
-				c.as = figures.Canonical(strconv.FormatFloat(n/2, 'f', 2, 64)) + " kg"
+				c.as = numbers.Canonical(strconv.FormatFloat(n/2, 'f', 2, 64)) + " kg"
 				c.end += m[2] + len(word)
 			}
 			return

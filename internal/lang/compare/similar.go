@@ -1,12 +1,14 @@
-// Package similar tells whether two statements say the same. It errs on one side: a statement that is kept twice is a
+// Package compare tells whether two statements say the same. It errs on one side: a statement that is kept twice is a
 // nuisance, one that is swallowed by another is a loss. So statements are the same only when nothing that could matter
 // differs: a negation, a number, a date, a name, a qualifier.
-package similar
+package compare
 
 import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
 const (
@@ -104,7 +106,7 @@ func Similarity(a, b string) float64 {
 // meaning was chosen.
 func normalized(text string) string {
 	text = Canonical(text)
-	text = contractions.Replace(text)
+	text = strings.ReplaceAll(lexical.ExpandAll(text), "'s ", " ")
 	var last rune
 	text = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		name := r == '#' && last >= 'a' && last <= 'z' // C#

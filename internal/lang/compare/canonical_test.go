@@ -1,9 +1,9 @@
-package similar_test
+package compare_test
 
 import (
 	"testing"
 
-	"github.com/memsidecar/memsidecar/internal/lang/similar"
+	"github.com/memsidecar/memsidecar/internal/lang/compare"
 )
 
 func TestCanonical(t *testing.T) {
@@ -29,9 +29,9 @@ func TestCanonical(t *testing.T) {
 		{"NYC", "New York", "纽约"},
 		{"英语", "英文", "English"},
 	} {
-		want := similar.Canonical(same[0])
+		want := compare.Canonical(same[0])
 		for _, other := range same[1:] {
-			if got := similar.Canonical(other); got != want {
+			if got := compare.Canonical(other); got != want {
 				t.Errorf("%q is %q, and %q is %q", other, got, same[0], want)
 			}
 		}
@@ -60,12 +60,12 @@ func TestCanonical(t *testing.T) {
 		{"20世纪90年代", "1990"},
 		{"the one", "the 1"},
 	} {
-		if a, b := similar.Canonical(apart[0]), similar.Canonical(apart[1]); a == b {
+		if a, b := compare.Canonical(apart[0]), compare.Canonical(apart[1]); a == b {
 			t.Errorf("%q and %q are both %q", apart[0], apart[1], a)
 		}
 	}
 	for _, words := range []string{"the user trusts us", "一半", "十分喜欢", "万一", "三明治", "四川", "a turkey sandwich", "may", "用户喜欢爬山"} {
-		if got := similar.Canonical(words); got != words {
+		if got := compare.Canonical(words); got != words {
 			t.Errorf("%q became %q", words, got)
 		}
 	}
@@ -76,7 +76,7 @@ func BenchmarkPrepare(b *testing.B) {
 		b.Run("", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				similar.Prepare(text)
+				compare.Prepare(text)
 			}
 		})
 	}

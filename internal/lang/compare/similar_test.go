@@ -1,11 +1,11 @@
-package similar_test
+package compare_test
 
 import (
 	"math/rand/v2"
 	"slices"
 	"testing"
 
-	"github.com/memsidecar/memsidecar/internal/lang/similar"
+	"github.com/memsidecar/memsidecar/internal/lang/compare"
 )
 
 func TestSame(t *testing.T) {
@@ -60,10 +60,10 @@ func TestSame(t *testing.T) {
 		{"The user likes tea.", "The user likes jazz.", false},
 		{"", "", false},
 	} {
-		if got := similar.Same(test.a, test.b); got != test.same {
-			t.Errorf("Same(%q, %q) is %v (similarity %.2f)", test.a, test.b, got, similar.Similarity(test.a, test.b))
+		if got := compare.Same(test.a, test.b); got != test.same {
+			t.Errorf("Same(%q, %q) is %v (similarity %.2f)", test.a, test.b, got, compare.Similarity(test.a, test.b))
 		}
-		if got := similar.Same(test.b, test.a); got != test.same {
+		if got := compare.Same(test.b, test.a); got != test.same {
 			t.Errorf("the other way round: Same(%q, %q) is %v", test.b, test.a, got)
 		}
 	}
@@ -85,7 +85,7 @@ func TestNear(t *testing.T) {
 		{"The user's exam is on Monday at the school.", "He writes a test on Tuesday.", 0.95, false},
 		{"用户很喜欢爵士乐", "用户喜欢爵士乐", 0, true},
 	} {
-		if got := similar.Near(test.a, test.b, test.cosine); got != test.near {
+		if got := compare.Near(test.a, test.b, test.cosine); got != test.near {
 			t.Errorf("Near(%q, %q, %.2f) is %v", test.a, test.b, test.cosine, got)
 		}
 	}
@@ -96,7 +96,7 @@ func TestSimilarity(t *testing.T) {
 		a, b string
 		want float64
 	}{{"kitten", "sitting", 1 - 3.0/7}, {"abc", "ABC.", 1}, {"abc", "xyz", 0}, {"", "", 0}, {"一二三四", "一二三", 0.75}} {
-		if got := similar.Similarity(test.a, test.b); got != test.want {
+		if got := compare.Similarity(test.a, test.b); got != test.want {
 			t.Errorf("Similarity(%q, %q) is %v, want %v", test.a, test.b, got, test.want)
 		}
 	}
@@ -106,7 +106,7 @@ func FuzzSame(f *testing.F) {
 	f.Add("用户对花生过敏", "用户对花生不过敏")
 	f.Add("a'ſ", "\xff n't")
 	f.Fuzz(func(t *testing.T, a, b string) {
-		if similar.Same(a, b) != similar.Same(b, a) {
+		if compare.Same(a, b) != compare.Same(b, a) {
 			t.Errorf("%q and %q: it depends on the order", a, b)
 		}
 	})
@@ -136,11 +136,11 @@ func TestComparable(t *testing.T) {
 			}
 		}
 		one, other := string(a), string(b)
-		canBe := similar.Prepare(one).Comparable(similar.Prepare(other))
-		if similar.Similarity(one, other) > similar.Threshold {
+		canBe := compare.Prepare(one).Comparable(compare.Prepare(other))
+		if compare.Similarity(one, other) > compare.Threshold {
 			similarPairs++
 			if !canBe {
-				t.Errorf("%q and %q are ruled out, with a similarity of %.2f", one, other, similar.Similarity(one, other))
+				t.Errorf("%q and %q are ruled out, with a similarity of %.2f", one, other, compare.Similarity(one, other))
 			}
 		} else if !canBe {
 			ruledOut++

@@ -1,30 +1,19 @@
-package similar
+package compare
 
-import "strings"
+import (
+	"strings"
 
-// contractions are written out, so that a negation is always a word of its own.
-var contractions = strings.NewReplacer(
-	"’", "'", "can't", "can not", "cannot", "can not", "won't", "will not", "n't", " not", "'s ", " ", "'re ", " are ", "'m ", " am ",
-	"'ve ", " have ", "'ll ", " will ",
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
-// words makes a set.
-func words(list string) map[string]bool {
-	set := map[string]bool{}
-	for w := range strings.FieldsSeq(list) {
-		set[w] = true
-	}
-	return set
-}
-
 // insignificant words may be there or not. Degrees ("very") are among them, frequencies ("always", "sometimes") are not.
-var insignificant = words(`
+var insignificant = lang.Set(`
 	a an the is are am was be been being to of that this it its their his her own so very really quite just do does did
 	has have had and then please also too
 	的 了 着 过 地 得 也 都 就 还 又 很 挺 蛮 太 真 是 在 吧 呢 吗 啊 呀 哦 嗯 之 其 自 己 个 那 这 和 与 并 且 而`)
 
 // markWords tell statements apart, however similar the rest is: negations, numbers, days and months, and qualifiers.
-var markWords = words(`
+var markWords = lang.Set(`
 	not no never none neither nor without nothing nobody nowhere hardly unless except
 	one two three four five six seven eight nine ten eleven twelve dozen hundred thousand million half quarter double
 	first second third fourth fifth last next once twice
