@@ -1,4 +1,4 @@
-package resultstest
+package liststest
 
 import (
 	"fmt"
