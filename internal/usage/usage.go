@@ -1,4 +1,4 @@
-// Package usage records what calls of models cost: tokens and time, by day, namespace, part and model.
+// Package usage records the cost of model calls: tokens and time, by day, namespace, part and model.
 package usage
 
 import (
@@ -64,22 +64,22 @@ func (r *Recorder) Record(ctx context.Context, c Call) {
 	r.writer.Add(c)
 }
 
-// Close writes what waits.
+// Close writes the pending calls.
 func (r *Recorder) Close() { r.writer.Close() }
 
 type userKey struct{}
 
-// WithUser says for whom the calls made with the context are. Without an id they are the namespace's.
+// WithUser returns a context whose model calls are counted for the user; without a user id, for the namespace.
 func WithUser(ctx context.Context, user memory.User) context.Context {
 	return context.WithValue(ctx, userKey{}, user)
 }
 
-// WithNamespace says for whose namespace the calls made with the context are, and for none of its users.
+// WithNamespace returns a context whose model calls are counted for the namespace and for no user.
 func WithNamespace(ctx context.Context, namespace string) context.Context {
 	return WithUser(ctx, memory.User{Namespace: namespace})
 }
 
-// User is what WithUser said.
+// User returns the user that WithUser has set.
 func User(ctx context.Context) memory.User {
 	user, _ := ctx.Value(userKey{}).(memory.User)
 	return user
@@ -88,5 +88,5 @@ func User(ctx context.Context) memory.User {
 // Day names the day in which calls are counted: that of UTC, as YYYY-MM-DD.
 func Day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
-// DayAfter is when the day of a time is over.
+// DayAfter returns the end of the day of a time.
 func DayAfter(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour) }
