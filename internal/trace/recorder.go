@@ -47,9 +47,10 @@ const forgottenFor = time.Hour
 // NewRecorder returns a recorder that works until Close.
 func NewRecorder(store Store, options Options) *Recorder {
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Recorder{store: store, options: options, stop: stop, forgotten: map[memory.User]time.Time{}, writer: background.NewBatchWriter(store.Append, background.BatchOptions{
+	r := &Recorder{store: store, options: options, stop: stop, forgotten: map[memory.User]time.Time{}}
+	r.writer = background.NewBatchWriter(store.Append, background.BatchOptions{
 		Name: "traces", Every: time.Second, Max: 10_000, Log: options.Log,
-	})}
+	})
 	r.tasks.Go(func() { r.pruneRegularly(ctx) })
 	return r
 }

@@ -248,7 +248,9 @@ func together(uses []vectorstore.Use) []vectorstore.Use {
 }
 
 // SearchVector implements vectorstore.Store.
-func (s *Store) SearchVector(ctx context.Context, user memory.User, fingerprint string, vector []float32, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error) {
+func (s *Store) SearchVector(
+	ctx context.Context, user memory.User, fingerprint string, vector []float32, filter vectorstore.Filter, limit int,
+) ([]vectorstore.Hit, error) {
 	x, err := s.index(ctx, user)
 	if err != nil {
 		return nil, err

@@ -127,7 +127,7 @@ func testUseFingerprint(s *backfillSuite) {
 	s.wantUse(Fingerprint, false, false)
 }
 
-// testMissing: memories of all users are returned, whatever their status, but for withdrawn ones.
+// testMissing: memories of all users and of any status are returned, except withdrawn ones.
 func testMissing(s *backfillSuite) {
 	s.wantMissing(Fingerprint, 10)
 	var want []string

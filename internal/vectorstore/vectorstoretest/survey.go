@@ -93,7 +93,7 @@ func (s *surveySuite) all(user memory.User, limit int) (all []vectorstore.Survey
 	}
 }
 
-// testSurvey: all memories come, newest first, whatever their status, with their first vector of the fingerprint.
+// testSurvey: memories of any status are returned, newest first, with their first vector of the fingerprint.
 func testSurvey(s *surveySuite) {
 	var want []string
 	add := func(text string, vector []float32, change func(*vectorstore.Entry)) {

@@ -65,7 +65,7 @@ func (s *sweepSuite) restore(user memory.User, id string, change func(*memory.Me
 
 func explicit(m *memory.Memory) { m.Explicit = true }
 
-// left are the ids of a user's memories, whatever their status.
+// left returns the ids of a user's memories of any status.
 func (s *sweepSuite) left(user memory.User) string {
 	s.Helper()
 	filter := everything()
@@ -364,7 +364,7 @@ func testFull(s *sweepSuite) {
 	s.wantFull(4, "[]")
 }
 
-// testCountsFollowChanges: memories count as they are stored, deleted and forgotten.
+// testCountsFollowChanges: the counts change when memories are stored, deleted and forgotten.
 func testCountsFollowChanges(s *sweepSuite) {
 	m := s.add(ann, s.memory("likes green tea"), 1, 0, 0)
 	s.add(ann, s.memory("plays the cello"), 0, 1, 0)
