@@ -193,7 +193,7 @@ func (s *suite) calls() storetest.Calls {
 	}
 }
 
-// testUnknownUser: a user of whom nothing is stored has nothing, which is no error.
+// testUnknownUser: calls for an unknown user are no errors.
 func testUnknownUser(s *suite) {
 	for name, call := range s.calls() {
 		if err := call(s.Context()); err != nil {

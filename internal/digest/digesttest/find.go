@@ -101,7 +101,7 @@ func testList(s *suite) {
 	}
 }
 
-// testRemembered: important findings that are no memories yet are to be remembered, each once.
+// testRemembered: important findings that did not become memories yet are returned until they do.
 func testRemembered(s *suite) {
 	weighed := func(text string, importance float64, memoryID string) digest.Finding {
 		f := finding(text, 0)

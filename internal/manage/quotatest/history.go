@@ -40,7 +40,7 @@ func (s *suite) deleteSession(user memory.User, sessionID string) {
 	s.must(err)
 }
 
-// stored is how many messages a session has; 0 when there is none.
+// stored returns the number of messages of a session, 0 for an unknown one.
 func (s *suite) stored(user memory.User, sessionID string) int64 {
 	s.Helper()
 	page, err := s.Sessions.Messages(s.Context(), viewer(user), sessionID, session.MessageQuery{Limit: 1})
@@ -131,7 +131,7 @@ func testNamespaceHistory(s *suite) {
 	}
 	s.must(s.say(ann, "a", "text"))
 
-	// What is known already adds nothing.
+	// A message whose id is stored adds nothing.
 	s.allow(quota, 0)
 	known := message(ann, "text")
 	known.ID = "m1"

@@ -28,7 +28,7 @@ func (s *suite) apply(user memory.User, entries ...vectorstore.Entry) error {
 	return err
 }
 
-// memories are the texts of all memories of a user, whatever their status.
+// memories are all memories of a user, of any status.
 func (s *suite) memories(user memory.User) (list []memory.Memory) {
 	s.Helper()
 	page, err := s.Memories.List(s.Context(), user, vectorstore.ListQuery{
@@ -68,6 +68,8 @@ func testMemories(s *suite) {
 
 	s.allow(quota, 2) // below what is stored
 	s.wantRefused(s.remember(ann, "lives in A"), memory.Standing{Quota: quota, Limit: 2, Used: 3}, 1)
+	again.StatementID = "said again"
+	s.must(s.apply(ann, again)) // it adds nothing
 	s.allow(quota, 3)
 	s.must(s.Memories.Delete(s.Context(), ann, tea.ID, memory.Everything()))
 	s.wantUsed(quota, ann, 2)

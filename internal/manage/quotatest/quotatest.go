@@ -166,7 +166,7 @@ func testStandings(s *suite) {
 			s.Errorf("%v: %+v, %v\nwant %+v", user, got, err, want)
 		}
 	}
-	// What is cheap to count is told without a limit, too.
+	// Memories and bytes are reported without a limit, too, because they are cheap to count.
 	check(stranger, memory.Standing{Quota: memory.QuotaNamespaceMemories}, memory.Standing{Quota: memory.QuotaNamespaceHistory},
 		memory.Standing{Quota: memory.QuotaUserHistory, UserID: "stranger"})
 	for i, name := range memory.QuotaNames() {

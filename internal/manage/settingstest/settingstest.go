@@ -72,7 +72,7 @@ func (s *suite) update(user memory.User, change func(*memory.Settings)) memory.S
 	return settings
 }
 
-// want checks the settings as this process has them and as they are stored.
+// want checks the settings that this process returns and the stored ones.
 func (s *suite) want(user memory.User, want memory.Settings) {
 	s.Helper()
 	for name, store := range map[string]manage.SettingsStore{"here": s.Settings, "after a start": s.Reopen()} {
@@ -84,7 +84,7 @@ func (s *suite) want(user memory.User, want memory.Settings) {
 	}
 }
 
-// testUpdate: a change is given the settings as they are stored, and returns what it stored.
+// testUpdate: a change receives the stored settings, and Update returns the new ones.
 func testUpdate(s *suite) {
 	s.want(ann, memory.Settings{})
 	want := memory.Settings{TimeZone: "Asia/Shanghai", Language: "zh", Paused: true, MemorizeEvery: new(int), UpdatedAt: t0}
@@ -116,7 +116,7 @@ func testKeepsEverything(s *suite) {
 	}
 }
 
-// testUsers: users are told apart by every byte of their ids and namespaces.
+// testUsers: ids and namespaces of users are compared byte by byte.
 func testUsers(s *suite) {
 	users := []memory.User{
 		ann,

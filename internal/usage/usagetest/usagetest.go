@@ -144,7 +144,7 @@ func testOrder(s *suite) {
 	s.want(site, t0, want...)
 }
 
-// testNames: namespaces, parts and models are told apart by every byte.
+// testNames: names of namespaces, parts and models are compared byte by byte.
 func testNames(s *suite) {
 	for i, text := range storetest.Texts() {
 		s.add(call(t0.AddDate(0, 0, i), fmt.Sprint("n", i), text, text), call(t0, text+"n", "part", "model"))

@@ -139,7 +139,7 @@ func testFindNames(s *suite) {
 
 func group(id string) memory.Channel { return memory.Channel{Kind: memory.ChannelGroup, ID: id} }
 
-// testVisibility: a group finds neither what was said in a direct chat nor what was said in another group.
+// testVisibility: a search from a group finds no messages of direct chats and of other groups.
 func testVisibility(s *suite) {
 	channels := map[string]memory.Channel{
 		"unspecified": {}, "direct": {Kind: memory.ChannelDirect, ID: "d"}, "group a": group("a"), "group b": group("b"),
@@ -305,7 +305,7 @@ func testLiftOwnOnly(s *suite) {
 	s.finds(q, "harp")
 }
 
-// testRemove: what is deleted is not found any more, and does not count in the scores of what is left.
+// testRemove: deleted messages are not found, and do not affect the scores of the others.
 func testRemove(s *suite) {
 	for _, user := range []memory.User{ann, bob} {
 		s.say(in(user, "kept "+user.ID), by(user, "tea kept of "+user.ID))

@@ -177,7 +177,7 @@ func testRankAsWithoutIndex(s *suite) {
 	compare()
 }
 
-// testSearchWhileWriting: a message is found as soon as it is stored, and once, whatever the index does meanwhile.
+// testSearchWhileWriting: a stored message is found immediately and once, also while it is being indexed.
 func testSearchWhileWriting(s *suite) {
 	var writers, indexer sync.WaitGroup
 	done := make(chan struct{})

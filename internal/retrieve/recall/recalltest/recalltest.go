@@ -132,7 +132,7 @@ func (s *suite) fillAndIndex() {
 	s.index()
 }
 
-// all asks for up to limit messages of a user, whatever their channel.
+// all is a query for up to limit messages of a user in any channel.
 func all(user memory.User, limit int) recall.Query {
 	return recall.Query{User: user, Limit: limit, Filter: recall.Filter{Audience: memory.Everything()}}
 }

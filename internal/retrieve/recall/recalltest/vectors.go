@@ -167,7 +167,7 @@ func testVectorsRemoved(s *suite) {
 	s.wantTexts("embedded later", s.embed(fingerprint, 10, ""), "back 4")
 }
 
-// testProgress: it is stored for one model, and begins anew with another.
+// testProgress: progress is stored for one model, and starts at zero for another.
 func testProgress(s *suite) {
 	progress := func(fingerprint string, want int64) {
 		s.Helper()
