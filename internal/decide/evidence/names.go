@@ -77,7 +77,8 @@ func namesInEnglish(text string) []detail {
 	end, run := 0, 0 // run is where in the list the words begin that make one name
 	for _, at := range capitalised.FindAllStringIndex(text, -1) {
 		between := text[end:at[0]]
-		first := end == 0 || strings.ContainsAny(between, ".!?:;\n\"“") && !strings.HasSuffix(strings.TrimRight(text[:end], "."), "Mr") && !strings.HasSuffix(text[:end], "Dr")
+		first := end == 0 || strings.ContainsAny(between, ".!?:;\n\"“") && !strings.HasSuffix(strings.TrimRight(text[:end], "."), "Mr") &&
+			!strings.HasSuffix(text[:end], "Dr")
 		end = at[1]
 		word := text[at[0]:at[1]]
 		w := strings.TrimSuffix(strings.TrimSuffix(strings.ReplaceAll(word, "’", "'"), "'s"), "'")

@@ -166,7 +166,8 @@ func tools(calls []memory.ToolCall, limit int) string {
 		if c.Status != "" {
 			status = " " + answer.Quoted(c.Status)
 		}
-		parts = append(parts, fmt.Sprintf("%s %s gave%s %s", answer.Quoted(c.Name), answer.Shortened(c.Arguments, chars), status, answer.Shortened(c.Result, chars)))
+		parts = append(parts, fmt.Sprintf("%s %s gave%s %s", answer.Quoted(c.Name), answer.Shortened(c.Arguments, chars), status,
+			answer.Shortened(c.Result, chars)))
 	}
 	more := ""
 	if n := len(calls) - show; n > 0 {

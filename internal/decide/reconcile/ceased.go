@@ -111,7 +111,8 @@ func endedBy(clause string) string {
 	forms := []*regexp.Regexp{ceasesEN, notNowEN, scrapsEN, boresEN, ceasedEN}
 	if han.MatchString(clause) {
 		forms = []*regexp.Regexp{boredZH, topicZH, needsZH, ceasesZH, fellZH}
-		if !strings.HasSuffix(clause, "了") && !strings.Contains(clause, "不再") && !strings.Contains(clause, "再也不") && !strings.ContainsAny(clause, "戒退") && !strings.Contains(clause, "放弃") {
+		if !strings.HasSuffix(clause, "了") && !strings.Contains(clause, "不再") && !strings.Contains(clause, "再也不") &&
+			!strings.ContainsAny(clause, "戒退") && !strings.Contains(clause, "放弃") {
 			return ""
 		}
 	}

@@ -120,7 +120,8 @@ func fulfilled(newer, older *reading) string {
 		}
 	}
 	struck, isStruck := removalOf(newer)
-	if isStruck && duty && struck.todo() && slices.ContainsFunc(struck.entries, func(entry []string) bool { return sameDuty(m[1], strings.Join(entry, " ")) }) {
+	if isStruck && duty && struck.todo() && slices.ContainsFunc(struck.entries,
+		func(entry []string) bool { return sameDuty(m[1], strings.Join(entry, " ")) }) {
 		return "it is struck off the list of what is to be done"
 	}
 	for _, c := range newer.clauses {
@@ -272,7 +273,8 @@ type rearranged struct {
 // rearrangement reads that an appointment is moved or cancelled.
 func rearrangement(r *reading) (rearranged, bool) {
 	for _, c := range r.clauses {
-		if m := firstMatch(c, movesEN, movedEN); len(m) > 3 && (timeEN.MatchString(m[3]) || strings.Contains(strings.ToLower(c), "postponed") && m[3] == "") {
+		if m := firstMatch(c, movesEN, movedEN); len(m) > 3 &&
+			(timeEN.MatchString(m[3]) || strings.Contains(strings.ToLower(c), "postponed") && m[3] == "") {
 			return newRearranged("it is put at another time", m[1], m[2])
 		}
 		if m := firstMatch(c, cancelsEN, cancelledEN); m != nil {

@@ -83,14 +83,22 @@ var patternsEN = []pattern{
 // attributesEN are nouns of which something has one. What stands before them is part of the slot: "work email", "favourite
 // winter drink". Each is followed by the name of the slot.
 var attributesEN = map[string]string{
-	"name": "name", "nickname": "nickname", "surname": "surname", "age": "age", "birthday": "birthday", "date of birth": "birthday", "phone": "phone", "phone number": "phone",
-	"number": "number", "mobile number": "phone", "cell number": "phone", "telephone number": "phone", "email": "email", "email address": "email", "address": "address",
-	"home address": "address", "job": "work/title", "occupation": "work/title", "profession": "work/title", "job title": "work/title", "position": "work/title", "employer": "work/employer", "company": "work/employer",
-	"school": "school", "university": "school", "major": "major", "height": "height", "weight": "weight", "size": "size", "shoe size": "shoe size", "time zone": "time zone", "timezone": "time zone",
-	"hometown": "hometown", "nationality": "nationality", "blood type": "blood type", "zodiac sign": "zodiac sign", "star sign": "zodiac sign", "marital status": "relationship", "relationship status": "relationship", "salary": "salary",
-	"rent": "rent", "username": "username", "password": "password", "license plate": "license plate", "licence plate": "license plate", "native language": "native language", "mother tongue": "native language",
-	"locker code": "locker code", "pin": "pin", "wedding": "wedding", "wedding date": "wedding", "due date": "due date", "budget": "budget", "deadline": "deadline", "savings goal": "savings goal",
-	"target weight": "target weight", "goal weight": "target weight", "preferred language": "language of answers", "home": "home", "wifi password": "wifi password", "desk": "desk", "seat": "seat",
+	"name": "name", "nickname": "nickname", "surname": "surname", "age": "age", "birthday": "birthday", "date of birth": "birthday",
+	"phone": "phone", "phone number": "phone",
+	"number": "number", "mobile number": "phone", "cell number": "phone", "telephone number": "phone", "email": "email",
+	"email address": "email", "address": "address",
+	"home address": "address", "job": "work/title", "occupation": "work/title", "profession": "work/title", "job title": "work/title",
+	"position": "work/title", "employer": "work/employer", "company": "work/employer",
+	"school": "school", "university": "school", "major": "major", "height": "height", "weight": "weight", "size": "size",
+	"shoe size": "shoe size", "time zone": "time zone", "timezone": "time zone",
+	"hometown": "hometown", "nationality": "nationality", "blood type": "blood type", "zodiac sign": "zodiac sign",
+	"star sign": "zodiac sign", "marital status": "relationship", "relationship status": "relationship", "salary": "salary",
+	"rent": "rent", "username": "username", "password": "password", "license plate": "license plate", "licence plate": "license plate",
+	"native language": "native language", "mother tongue": "native language",
+	"locker code": "locker code", "pin": "pin", "wedding": "wedding", "wedding date": "wedding", "due date": "due date", "budget": "budget",
+	"deadline": "deadline", "savings goal": "savings goal",
+	"target weight": "target weight", "goal weight": "target weight", "preferred language": "language of answers", "home": "home",
+	"wifi password": "wifi password", "desk": "desk", "seat": "seat",
 }
 
 // attribute is the slot of an attribute's name, or "" when there may be several.

@@ -70,12 +70,18 @@ var patternsZH = []pattern{
 
 // attributesZH are nouns of which something has one, with the name of the slot.
 var attributesZH = map[string]string{
-	"名字": "name", "姓名": "name", "小名": "nickname", "昵称": "nickname", "网名": "nickname", "外号": "nickname", "年龄": "age", "生日": "birthday", "手机号": "phone", "手机号码": "phone", "电话": "phone",
-	"电话号码": "phone", "联系电话": "phone", "邮箱": "email", "邮箱地址": "email", "电子邮箱": "email", "邮件地址": "email", "微信": "wechat", "微信号": "wechat", "QQ": "qq", "QQ号": "qq", "qq号": "qq", "地址": "address", "住址": "address",
-	"家庭住址": "address", "家庭地址": "address", "收货地址": "address (收货)", "职业": "work/title", "工作": "work/title", "职位": "work/title", "岗位": "work/title", "公司": "work/employer", "单位": "work/employer", "工作单位": "work/employer",
-	"学校": "school", "专业": "major", "身高": "height", "体重": "weight", "鞋码": "shoe size", "尺码": "size", "时区": "time zone", "籍贯": "hometown", "老家": "hometown", "国籍": "nationality", "血型": "blood type", "星座": "zodiac sign",
-	"属相": "animal sign", "生肖": "animal sign", "婚姻状况": "relationship", "感情状况": "relationship", "母语": "native language", "车牌": "license plate", "车牌号": "license plate", "房租": "rent", "月薪": "salary", "工资": "salary", "年薪": "salary (年)",
-	"密码": "password", "账号": "account", "用户名": "username", "学号": "student number", "工号": "staff number", "目标体重": "target weight", "预算": "budget", "截止日期": "deadline", "婚期": "wedding", "婚礼": "wedding", "预产期": "due date", "座位": "seat", "工位": "desk",
+	"名字": "name", "姓名": "name", "小名": "nickname", "昵称": "nickname", "网名": "nickname", "外号": "nickname", "年龄": "age", "生日": "birthday",
+	"手机号": "phone", "手机号码": "phone", "电话": "phone",
+	"电话号码": "phone", "联系电话": "phone", "邮箱": "email", "邮箱地址": "email", "电子邮箱": "email", "邮件地址": "email", "微信": "wechat", "微信号": "wechat",
+	"QQ": "qq", "QQ号": "qq", "qq号": "qq", "地址": "address", "住址": "address",
+	"家庭住址": "address", "家庭地址": "address", "收货地址": "address (收货)", "职业": "work/title", "工作": "work/title", "职位": "work/title",
+	"岗位": "work/title", "公司": "work/employer", "单位": "work/employer", "工作单位": "work/employer",
+	"学校": "school", "专业": "major", "身高": "height", "体重": "weight", "鞋码": "shoe size", "尺码": "size", "时区": "time zone", "籍贯": "hometown",
+	"老家": "hometown", "国籍": "nationality", "血型": "blood type", "星座": "zodiac sign",
+	"属相": "animal sign", "生肖": "animal sign", "婚姻状况": "relationship", "感情状况": "relationship", "母语": "native language",
+	"车牌": "license plate", "车牌号": "license plate", "房租": "rent", "月薪": "salary", "工资": "salary", "年薪": "salary (年)",
+	"密码": "password", "账号": "account", "用户名": "username", "学号": "student number", "工号": "staff number", "目标体重": "target weight",
+	"预算": "budget", "截止日期": "deadline", "婚期": "wedding", "婚礼": "wedding", "预产期": "due date", "座位": "seat", "工位": "desk",
 }
 
 // favourites are what of all X is liked most.

@@ -56,8 +56,10 @@ var (
 
 // akin are words that name the same list, as its entries are spoken of.
 var akin = []map[string]bool{
-	lang.Set("recipi receiv send sent email mail 收 件 发"), lang.Set("attende attend particip join invit present guest 参 加 出 席"), lang.Set("object goal aim target 目 标"),
-	lang.Set("deliver deliveri 交 付"), lang.Set("agenda topic 议 程 题"), lang.Set("shop groceri buy 购 物 买"), lang.Set("todo task need do 待 办 要"), lang.Set("point key cover 要 点"),
+	lang.Set("recipi receiv send sent email mail 收 件 发"), lang.Set("attende attend particip join invit present guest 参 加 出 席"),
+	lang.Set("object goal aim target 目 标"),
+	lang.Set("deliver deliveri 交 付"), lang.Set("agenda topic 议 程 题"), lang.Set("shop groceri buy 购 物 买"),
+	lang.Set("todo task need do 待 办 要"), lang.Set("point key cover 要 点"),
 	lang.Set("decis decid agre approv select commit choos chose 决 定"), //nolint:misspell // stems
 }
 
@@ -251,7 +253,8 @@ func cutZH(text string, start, end int) (string, bool) {
 	if rest, ok := cut(after, strings.TrimPrefix); ok {
 		return before + rest, true
 	}
-	closed := after == "" || strings.ContainsAny(after[:min(3, len(after))], "”。；") || slices.ContainsFunc([]string{"到", "加", "放", "写", "列", "记", "进"}, func(w string) bool { return strings.HasPrefix(after, w) })
+	closed := after == "" || strings.ContainsAny(after[:min(3, len(after))], "”。；") ||
+		slices.ContainsFunc([]string{"到", "加", "放", "写", "列", "记", "进"}, func(w string) bool { return strings.HasPrefix(after, w) })
 	if rest, ok := cut(before, strings.TrimSuffix); ok && closed {
 		return rest + after, true
 	}

@@ -90,11 +90,13 @@ var (
 	// isOfUserEN tells of somebody named, or meant by a pronoun, whose that is.
 	isOfUserEN = regexp.MustCompile(`(?i)^[^;]{1,40} (?:is|are|was|were) (?:one of )?the user's (?:[a-z-]+ ){0,2}?(?:` + peopleEN + `)\b`)
 	// bringsEN brings somebody in whom what follows may describe: "has a sister who is a nurse".
-	bringsEN = regexp.MustCompile(`(?i)^the user (?:has|knows|met|got|adopted|works with) (?:a|an|one|two|three) (?:[a-z-]+ ){0,2}?(?:` + peopleEN + `) (?:who|that|called|named|in|at|from)\b`)
+	bringsEN = regexp.MustCompile(`(?i)^the user (?:has|knows|met|got|adopted|works with) (?:a|an|one|two|three) (?:[a-z-]+ ){0,2}?(?:` +
+		peopleEN + `) (?:who|that|called|named|in|at|from)\b`)
 	// ofUserZH, isOfUserZH are the same in Chinese, and bringsZH brings somebody in whom what follows describes: 用户有个妹妹.
 	ofUserZH   = regexp.MustCompile(`^用户(?:的|家的?|家里的?)?(?:大|小|新|前)?(?:` + strings.Join(append(people(), othersZH...), "|") + `)`)
 	isOfUserZH = regexp.MustCompile(`^[^;]{1,16}(?:是|当)用户(?:的|家的?)?`)
-	bringsZH   = regexp.MustCompile(`^用户.{0,12}?(?:有|养|认识|遇到|找到?|交|多|生|谈|领养|收养|捡)了?(?:一|两|三|几|好几|\d)?(?:个|位|名|只|条|群|些)(?:新|[^;]{0,6}的)?(?:` + strings.Join(append(people(), othersZH...), "|") + `)`)
+	bringsZH   = regexp.MustCompile(`^用户.{0,12}?(?:有|养|认识|遇到|找到?|交|多|生|谈|领养|收养|捡)了?(?:一|两|三|几|好几|\d)?` +
+		`(?:个|位|名|只|条|群|些)(?:新|[^;]{0,6}的)?(?:` + strings.Join(append(people(), othersZH...), "|") + `)`)
 	aboutHerZH = regexp.MustCompile(`^(?:他|她|它|这|那)`)
 )
 

@@ -151,14 +151,16 @@ func aroundEN(p piece) (class, bool) {
 		return announcement, true
 	case unnamedEN.MatchString(open):
 		return command, true
-	case has(cueEnd, leaveEN, open), has(cueEnd, closeEN, open), has(cueTo, offEN, open) && !definite(p), moodEN.MatchString(open), has(cueYou, courtesyEN, open) && !definite(p), has(cueYou, thanksEN, open),
+	case has(cueEnd, leaveEN, open), has(cueEnd, closeEN, open), has(cueTo, offEN, open) && !definite(p), moodEN.MatchString(open),
+		has(cueYou, courtesyEN, open) && !definite(p), has(cueYou, thanksEN, open),
 		has(cuePoint, pointingEN, open) && !definite(p) && !p.hasWord("my"):
 		return smallTalk, true
 	case hereEN.MatchString(open) && detail(p, english) == "", leftoverEN.MatchString(open) && !p.hasWord("i", "we"):
 		return smallTalk, true
 	case passingEN(p), has(cueTalk, learnedEN, open) && !definite(p):
 		return smallTalk, true
-	case has(cueTalk, talkEN, open) && (talkActsEN.MatchString(open) || !toldEN(open)) && !ownTalkEN.MatchString(inwardEN.ReplaceAllString(talkEN.ReplaceAllString(open, ""), "")):
+	case has(cueTalk, talkEN, open) && (talkActsEN.MatchString(open) || !toldEN(open)) &&
+		!ownTalkEN.MatchString(inwardEN.ReplaceAllString(talkEN.ReplaceAllString(open, ""), "")):
 		return smallTalk, true
 	case (promiseEN.MatchString(open) || resolves(p)) && !definite(p):
 		return promise, true

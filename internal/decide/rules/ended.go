@@ -70,7 +70,8 @@ func ended(p piece, lang string) bool {
 		if !strings.Contains(p.norm, "了") && !p.has("再也", "不再") {
 			return false
 		}
-		return endedZH.MatchString(p.norm) || (needlessZH.MatchString(p.norm) || ceasesZH.MatchString(p.norm) || endsZH.MatchString(p.norm)) && !noThing.MatchString(p.norm)
+		return endedZH.MatchString(p.norm) ||
+			(needlessZH.MatchString(p.norm) || ceasesZH.MatchString(p.norm) || endsZH.MatchString(p.norm)) && !noThing.MatchString(p.norm)
 	}
 	if !slices.ContainsFunc(p.words, func(w word) bool { return endWords[w.norm] }) {
 		return false

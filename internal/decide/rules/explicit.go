@@ -236,7 +236,8 @@ func (r *Rules) forgetScope(s sentence) request {
 		}
 	}
 	p := s.src.piece(s.end-len(rest), s.end).from(0)
-	if p.empty() || r.requests.deictic.whole(p) || p.runes() <= 8 && p.has("这", "刚才", "上面") || len(p.words) <= 3 && p.hasWord("this", "that", "it", "said", "told") {
+	if p.empty() || r.requests.deictic.whole(p) || p.runes() <= 8 && p.has("这", "刚才", "上面") || len(p.words) <= 3 &&
+		p.hasWord("this", "that", "it", "said", "told") {
 		if head := s.norm[:len(s.norm)-len(rest)]; len(head) > 60 {
 			return forgetThis
 		}

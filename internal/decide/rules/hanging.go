@@ -162,7 +162,8 @@ var pointsBack = regexp.MustCompile(`^(这|那|它|it\b|this\b|that\b|these\b|th
 // carries reports whether a unit names what the next one hangs on: it is the sentence just before, and both can be told.
 func (r *Rules) carries(last, u *unit) bool {
 	end, p := last.pieces[len(last.pieces)-1], u.pieces[0]
-	if last.class != statement || last.explicit || last.lang == english && len(last.pieces[0].words) < 2 || last.lang != u.lang || len(last.pieces) > 3 || end.src != p.src || end.end > p.start || last.hanging ||
+	if last.class != statement || last.explicit || last.lang == english && len(last.pieces[0].words) < 2 || last.lang != u.lang ||
+		len(last.pieces) > 3 || end.src != p.src || end.end > p.start || last.hanging ||
 		strings.ContainsAny(last.pieces[0].raw, "?？") || strings.Trim(p.src.raw[end.end:p.start], " \t\n.。!！,，;；~～…") != "" {
 		return false
 	}

@@ -224,7 +224,8 @@ func (r *Rules) settle(h *heard, u *unit) {
 	g := r.grammarOf(u.lang)
 	if n := len(h.units); n > 0 && (followUp.MatchString(g.stripLead(p).norm) && !u.self || describes(g, h.units[n-1], p, u.lang)) {
 		last := h.units[n-1]
-		if i, ok := r.byName[SignalRelation]; ok && r.passes(last) && last.fires(i) && len(last.pieces) < 4 && (len(u.findings) > 0 || isSomething.MatchString(p.norm)) {
+		if i, ok := r.byName[SignalRelation]; ok && r.passes(last) && last.fires(i) && len(last.pieces) < 4 &&
+			(len(u.findings) > 0 || isSomething.MatchString(p.norm)) {
 			last.pieces = append(last.pieces, p)
 			return
 		}

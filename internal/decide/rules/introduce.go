@@ -84,7 +84,8 @@ func (r *Rules) introduces(g *grammar, p, next piece, lang string) bool {
 	next = trimEnd(g.stripLead(next))
 	related, apposed := r.relates(next)
 	apposed = apposed && appositionEN.MatchString(next.norm)
-	return related && (apposed || named && whoseEN.MatchString(next.norm) && ofMineEN.MatchString(next.norm) || she && !proper && apposedEN.MatchString(next.raw))
+	return related && (apposed || named && whoseEN.MatchString(next.norm) && ofMineEN.MatchString(next.norm) || she && !proper &&
+		apposedEN.MatchString(next.raw))
 }
 
 // relates reports whether a word of relation is in a clause, and whether one stands at its end.

@@ -63,7 +63,8 @@ func rewriteZH(p piece) (string, bool) {
 				return "", false
 			}
 			named = true
-			word, skip := userZH(p.src.piece(p.start+i+n, p.end), clauseHasUser && !others, strings.HasSuffix(p.norm[:i], "自己的") || clauseHasUser && endsWithAny(p.norm[:i], "觉得", "发现", "感觉", "认为", "希望", "知道", "以为", "怕", "相信"), endsWithAny(p.norm[:i], "叫", "称呼", "喊"))
+			word, skip := userZH(p.src.piece(p.start+i+n, p.end), clauseHasUser && !others, strings.HasSuffix(p.norm[:i], "自己的") ||
+				clauseHasUser && endsWithAny(p.norm[:i], "觉得", "发现", "感觉", "认为", "希望", "知道", "以为", "怕", "相信"), endsWithAny(p.norm[:i], "叫", "称呼", "喊"))
 			b.WriteString(word)
 			n += skip
 			clauseHasUser = true

@@ -55,7 +55,8 @@ func (r *Rules) assess(p piece, lang string, forced ...string) assessment {
 		}
 		a.score += s.Weight
 		a.findings = append(a.findings, finding{i, strings.TrimSpace(at[i]), beside && s.Name == SignalRelation})
-		if r.custom[s.Name] || s.Name == SignalProblemSolution && resolved.MatchString(p.norm) || set1(s.Name, SignalConfiguration, SignalAppointment, SignalTreatment) {
+		if r.custom[s.Name] || s.Name == SignalProblemSolution && resolved.MatchString(p.norm) ||
+			set1(s.Name, SignalConfiguration, SignalAppointment, SignalTreatment) {
 			strong += s.Weight
 		}
 	}
@@ -77,7 +78,8 @@ func (r *Rules) signalsIn(p piece, lang string) (at map[int]string, beside bool)
 	aside := r.grammarOf(lang).neutral.find(p)
 	for _, h := range r.index.find(p) {
 		name := r.signals[h.tag].Name
-		if at[h.tag] != "" || within(h, aside) || set1(name, SignalExplicit, SignalTreatment) || name == SignalAppointment && !hasTime(p) || idle(name, h, p) {
+		if at[h.tag] != "" || within(h, aside) || set1(name, SignalExplicit, SignalTreatment) || name == SignalAppointment && !hasTime(p) ||
+			idle(name, h, p) {
 			continue
 		}
 		if name == SignalRelation {
@@ -211,7 +213,8 @@ func (r *Rules) self(p piece, lang string) bool {
 		return false
 	}
 	for _, w := range p.words {
-		if set1(w.norm, "i", "my", "me", "mine", "myself", "we", "our", "us", "ours") && p.raw[w.start:w.end] != "US" && spoken(w.start, w.start+len("i")) {
+		if set1(w.norm, "i", "my", "me", "mine", "myself", "we", "our", "us", "ours") && p.raw[w.start:w.end] != "US" &&
+			spoken(w.start, w.start+len("i")) {
 			return true
 		}
 	}

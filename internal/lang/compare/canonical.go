@@ -173,7 +173,8 @@ var hanDigits = strings.NewReplacer("一", "1", "二", "2", "三", "3", "四", "
 var units = func() map[string]string {
 	all := map[string]string{}
 	for _, group := range []string{
-		"kg 公斤 千克 kilo kilos kilogram kilograms kgs", "g 克 gram grams", "km 公里 千米 kilometer kilometers kilometre kilometres kms", "cm 厘米 公分 centimeter centimeters centimetre centimetres",
+		"kg 公斤 千克 kilo kilos kilogram kilograms kgs", "g 克 gram grams", "km 公里 千米 kilometer kilometers kilometre kilometres kms",
+		"cm 厘米 公分 centimeter centimeters centimetre centimetres",
 		"m 米 meter meters metre metres", "cny 元 块 块钱 元钱 人民币 rmb yuan cny", "usd 美元 美金 dollar dollars usd bucks", "eur 欧元 euro euros eur",
 		"% 百分 percent", "h 小时 个小时 钟头 个钟头 hour hours hrs hr", "min 分钟 minute minutes mins", "岁 周岁",
 	} {

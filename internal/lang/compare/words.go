@@ -35,7 +35,8 @@ var markWords = lang.Set(`
 // synonyms are written as the first of each group.
 var englishGroups = []string{
 	"likes like loves love enjoys enjoy", "dislikes dislike hates hate", "plans plan intends intend", "lives live resides reside",
-	"purchased bought", "started began", "works work", "user person", "color colour", "favorite favourite", "gray grey", "neighbor neighbour", "theater theatre",
+	"purchased bought", "started began", "works work", "user person", "color colour", "favorite favourite", "gray grey",
+	"neighbor neighbour", "theater theatre",
 }
 
 var chineseGroups = []string{

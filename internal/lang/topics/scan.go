@@ -394,7 +394,8 @@ func endsInWord(text string) bool {
 
 // isChar holds for the scripts that lexical indexes by characters.
 func isChar(r rune) bool {
-	return r >= 0x0E00 && (unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) || r == 'ー')
+	return r >= 0x0E00 && (unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao,
+		unicode.Khmer, unicode.Myanmar) || r == 'ー')
 }
 
 func isWordRune(r rune) bool {
