@@ -22,7 +22,7 @@ var (
 	pronounHan = regexp.MustCompile(`^[他她它我你您其这那]`)
 )
 
-// common are words that are capitalised without being names that somebody must have said.
+// common are capitalised words that need no evidence.
 var common = lang.Set(`i i'm i've i'd i'll user users the a an mr mrs ms dr prof am pm ok tv pc id usd eur gbp rmb cny god internet mom mum
 	mommy dad daddy grandma grandpa
 	mother father sister brother aunt uncle sir madam monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun

@@ -8,7 +8,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
-// unique are those of whom a user has one, so that what is said of "the mother" is always said of the same.
+// uniqueEN are relatives that a user has only once, so that "the mother" is always the same person.
 const uniqueEN = `(?:'s (?P<o>parents|mother|mom|mum|father|dad|wife|husband|spouse|girlfriend|boyfriend|partner|fiancee?|boss|manager|` +
 	`supervisor|landlord|best friend|dog|cat|pet|puppy|kitten|parrot|rabbit|hamster))?`
 
@@ -135,7 +135,7 @@ func attribute(name string) string {
 	return ""
 }
 
-// several are those of whom a user may have more than one.
+// several are people that a user may have more than once.
 var several = lang.Set(`friend sister brother cousin colleague coworker classmate son daughter child kid neighbor neighbour aunt uncle
 	nephew niece student teacher client customer grandson granddaughter roommate`)
 
@@ -166,12 +166,12 @@ var (
 		july august september october november december`)
 )
 
-// place reports whether somebody lives in it, as in a town, and not as in a flat.
+// place reports whether a value is a place to live in, such as a town, and not a flat.
 func place(value string) bool {
 	return !noPlaceEN.MatchString(value) && (!strings.HasPrefix(strings.ToLower(value), "the ") || thePlaces.MatchString(value))
 }
 
-// moved reports whether what somebody moved to is a place: it has a name, and not that of a program.
+// moved reports whether the target of a move is a place: it has a name, and not that of a program.
 func moved(value string) bool {
 	first, _, _ := strings.Cut(strings.ToLower(value), " ")
 	return place(value) && (capital(value) || thePlaces.MatchString(value)) && !things[first]

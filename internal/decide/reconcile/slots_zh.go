@@ -8,7 +8,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
-// uniqueZH are those of whom a user has one.
+// uniqueZH are relatives that a user has only once.
 const uniqueZH = `(?:的?(?P<o>父母|爸妈|妈妈|母亲|老妈|爸爸|父亲|老爸|妻子|老婆|太太|媳妇|丈夫|老公|女朋友|女友|男朋友|男友|老板|上司|领导|经理))?`
 
 // petZH are pets, and people with one name.
@@ -140,7 +140,7 @@ var (
 	petIsZH = regexp.MustCompile(`只|条|岁|公的|母的|色|大|小(?:型)?|犬$|猫$|狗$|品种|可爱|医生|老师|人$|很|病|的$`)
 )
 
-// placeZH reports whether somebody lives in it, as in a town, and not as in a flat.
+// placeZH reports whether a value is a place to live in, such as a town, and not a flat.
 func placeZH(value string) bool {
 	return value != "" && utf8.RuneCountInString(value) <= 20 && !noPlaceZH.MatchString(value)
 }
@@ -151,7 +151,7 @@ func orgZH(value string) bool {
 	return value != "" && !townsZH.MatchString(value) && !noOrgZH.MatchString(value) && utf8.RuneCountInString(value) <= 20
 }
 
-// calledZH reports whether it is a name: somebody who "叫外卖" is not called so.
+// calledZH reports whether a value is a name: "叫外卖" names no one.
 func calledZH(value string) bool {
 	return value != "" && utf8.RuneCountInString(value) <= 12 && !wordsZH.MatchString(value)
 }

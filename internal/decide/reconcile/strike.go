@@ -110,7 +110,7 @@ func (x removal) todo() bool {
 	return slices.ContainsFunc(x.list, func(w string) bool { return w == "todo" || w == "task" || w == "待" || w == "办" })
 }
 
-// located is a word of a text that tells what an entry is, with its place.
+// located is a word of an entry with its position in the text.
 type located struct {
 	form       string
 	start, end int
@@ -184,8 +184,8 @@ func (x removal) of(r *reading) bool {
 	return false
 }
 
-// without strikes the entry off a memory's text. The rest is "" when the memory says nothing else; ok is false when it does
-// not hold the entry, or when what is left could not be told.
+// without removes the entry from a memory's text. The rest is "" if the memory says nothing else; ok is false if it does not hold the
+// entry, or if the rest would be unclear.
 func (x removal) without(text string) (rest string, ok bool) {
 	for _, entry := range x.entries {
 		start, end, found := find(entry, text)
@@ -233,7 +233,7 @@ func cutEN(text string, start, end int) (string, bool) {
 	return "", false // "milk" of "milk chocolate"
 }
 
-// startsPhrase reports whether what follows an entry is no part of it: "to the list", "from the shop".
+// startsPhrase reports whether the text after an entry is not a part of it: "to the list", "from the shop".
 func startsPhrase(after string) bool {
 	first, _, _ := strings.Cut(strings.ToLower(after), " ")
 	return lang.Set("to from on in into off for at by soon with")[first]
@@ -261,8 +261,8 @@ func cutZH(text string, start, end int) (string, bool) {
 	return "", closed
 }
 
-// struckOff says what becomes of a statement that strikes an entry off a list that is known: it takes the place of the memory
-// that holds the entry. When that memory holds others, too, these are what is remembered from then on.
+// struckOff resolves a statement that strikes an entry off a known list: it replaces the memory with that entry. If that memory has
+// other entries, these remain.
 func struckOff(s memory.Statement, mine *reading, near []decide.Neighbor, others []*reading) (decide.Resolution, bool) {
 	x, ok := removalOf(mine)
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// class is what a clause does. Only statements and treatments become memory by themselves.
+// class is the function of a clause. Only statements and treatments become memories on their own.
 type class int
 
 const (
@@ -174,7 +174,7 @@ var (
 		`(answers|replies|responses|messages)|(don't|do not) (call me|use|ever)|when you (answer|reply|respond|talk))\b`)
 )
 
-// stripLead drops what is said before the matter itself.
+// stripLead drops introductory words.
 func (g *grammar) stripLead(p piece) piece {
 	for range 8 { // more fillers than this is no sentence
 		if n := g.lead.prefix(p); n > 0 && !g.bound(p, n) {
@@ -227,7 +227,7 @@ func (g *grammar) bound(p piece, n int) bool {
 	return false
 }
 
-// classify tells what a clause does; asked is true for the last clause before a question mark.
+// classify determines the class of a clause; asked is true for the last clause before a question mark.
 func (g *grammar) classify(p piece, lang string, asked bool) class {
 	body := g.stripLead(p)
 	if body.empty() || g.filler.whole(body) || g.filler.whole(p) {
@@ -295,7 +295,7 @@ func (g *grammar) strongest(p piece) bool {
 	return g.weakSelf.prefix(p) == 0 || g.strongSelf.prefix(p) > 0
 }
 
-// hearsayZH: somebody else says something in which the speaker does not occur.
+// hearsayZH reports whether another person says something without the speaker in it.
 func hearsayZH(g *grammar, p piece) bool {
 	if strings.HasPrefix(p.norm, "据") || strings.HasPrefix(p.norm, "听说") || strings.HasPrefix(p.norm, "新闻") ||
 		strings.HasPrefix(p.norm, "有人") || strings.HasPrefix(p.norm, "网上") || strings.HasPrefix(p.norm, "大家都") || strings.HasPrefix(p.norm, "我听说") {
@@ -347,7 +347,7 @@ func (g *grammar) classifyEN(p piece, asked bool) class {
 	return statement
 }
 
-// hearsayEN: somebody else says something in which the speaker does not occur.
+// hearsayEN reports whether another person says something without the speaker in it.
 func hearsayEN(g *grammar, p piece) bool {
 	if set1(p.word(0), "apparently", "reportedly", "allegedly") {
 		return !p.hasWord("i", "my", "me")

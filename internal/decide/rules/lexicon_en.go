@@ -1,7 +1,7 @@
 package rules
 
-// lexiconEN are the English phrases of the default signals, between commas or line ends; "~" stands for all forms of a
-// verb. Contractions are open here ("do not"), as they are in the text that is compared.
+// lexiconEN are the English phrases of the default signals, separated by commas or line ends; "~" stands for all forms of a verb.
+// Contractions are expanded ("do not"), as in the text.
 var lexiconEN = map[string]string{
 	SignalExplicit: `remember, keep in mind, bear in mind, note that, note down, note, take note, take a note, make a note, make note
 		do not forget, do not you forget, never forget, do not ever forget, memorize, memorise, write down, write this down,
@@ -152,7 +152,7 @@ var neutralEN = []string{
 	"tried your", "trying that", "try that", "try it", "try this",
 }
 
-// weakSelfEN speak of the speaker without telling anything about them.
+// weakSelfEN are phrases in the first person without information about the speaker.
 var weakSelfEN = []string{
 	"i meant", "i never would have thought", "i have never thought about", "i never thought about", "i had not thought",
 	"i had not considered", "i have not thought", "i never considered", "i have not considered", "i had never thought",

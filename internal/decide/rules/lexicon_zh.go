@@ -66,8 +66,8 @@ var neutralZH = []string{
 	"大家好", "公司法", "岁月", "万岁", "心肝", "妈呀", "我的妈", "他妈", "妈的", "尼玛", "未来的事", "工作日", "工作流", "将来", "弟子",
 }
 
-// weakSelfZH speak of the speaker without telling anything about them: opinions, thanks, requests to the bot, exclamations,
-// and words that merely hold the character 我.
+// weakSelfZH are phrases in the first person without information about the speaker: opinions, thanks, requests to the bot, exclamations,
+// and words that contain the character 我.
 var weakSelfZH = []string{
 	"我们都", "自我", "我国", "忘我", "大我", "小我", "我行我素", "敌我", "唯我独尊", "你我", "我的世界", "我的天", "我的妈", "我靠", "我去！", "我去，", "我擦", "我勒个", "我晕", "我草",
 	"我操", "我次奥", "我们都知道",

@@ -69,7 +69,7 @@ func rewriteEN(p piece, mentioned bool) (string, bool) {
 	return ending(t.out.String(), english), true
 }
 
-// next is the position of the next word after i and what stands between; -1 when there is none.
+// next is the position of the next word after i and the text between them; -1 if there is no next word.
 func (t *retelling) next(i int) int {
 	for j := i + 1; j < len(t.in); j++ {
 		if t.in[j].word {
