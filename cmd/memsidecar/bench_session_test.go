@@ -21,7 +21,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
 	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/sidecar"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
 )
@@ -79,14 +81,14 @@ func (h history) build(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer func() { err = firstError(err, storage.Close()) }()
-	if err := h.converse(ctx, sqlite.NewSessions(storage)); err != nil {
+	if err := h.converse(ctx, sqlstore.NewSessions(storage, sqlstore.NewQueue(storage))); err != nil {
 		return err
 	}
 	before, err := sizeOnDisk(ctx, storage, dir)
 	if err != nil {
 		return err
 	}
-	index := sqlite.NewRecall(storage)
+	index := sqlstore.NewRecall(storage)
 	started := time.Now()
 	for more := true; more; {
 		if more, err = index.IndexNext(ctx); err != nil {
@@ -121,7 +123,7 @@ func sizeOnDisk(ctx context.Context, storage *sqlite.Storage, dir string) (int64
 }
 
 // converse appends what was said, a message a minute until some day, and a summary of what the window dropped.
-func (h history) converse(ctx context.Context, sessions *sqlite.Sessions) error {
+func (h history) converse(ctx context.Context, sessions *sqlstore.Sessions) error {
 	scope, last := historyScope(), time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	for from := 0; from < h.messages; from += historyBatch {
 		a := session.Append{Scope: scope, Audience: memory.Everything(), Settled: true}
@@ -148,7 +150,7 @@ func (h history) converse(ctx context.Context, sessions *sqlite.Sessions) error 
 }
 
 // embed gives the newest messages vectors. Older ones, for which there are none, need not be looked at: there is one user.
-func (h history) embed(ctx context.Context, storage *sqlite.Storage, index *sqlite.Recall) error {
+func (h history) embed(ctx context.Context, storage *sqlite.Storage, index *sqlstore.Recall) error {
 	const vectors = 1000 // the default of history.vectors
 	embedder, err := embedlocal.New(256)
 	if err != nil {
@@ -267,7 +269,7 @@ func (q question) text(n int) string {
 func benchName(row string) string { return strings.NewReplacer(" ", "-", ",", "").Replace(row) }
 
 // startOnHistory runs a sidecar on a history whose window is not over, whenever it was made.
-func startOnHistory(b *testing.B, dir string) *Sidecar {
+func startOnHistory(b *testing.B, dir string) *sidecar.Sidecar {
 	b.Helper()
 	return startOn(b, dir, map[string]string{"session.ttl": "87600h", "embedding.cache_entries": "0"})
 }
@@ -278,9 +280,9 @@ func BenchmarkRetrieveMessages(b *testing.B) {
 	million, thousand := startOnHistory(b, longHistory.dir(b)), startOnHistory(b, shortHistory.dir(b))
 	for _, kind := range []question{rareWords, mixedWords, commonWords} {
 		b.Run(benchName(string(kind)), func(b *testing.B) {
-			ask := func(s *Sidecar) side {
+			ask := func(s *sidecar.Sidecar) side {
 				return func(n int) {
-					result, err := s.retriever.Retrieve(b.Context(), retrieve.Query{
+					result, err := s.Retriever.Retrieve(b.Context(), retrieve.Query{
 						Scope: historyScope(), Text: kind.text(n), Sources: []retrieve.Source{retrieve.Messages}, Neighbors: 1,
 						Filter: vectorstore.Filter{Audience: memory.Everything()}, TopK: benchTopK, MinRelevance: 0.02, MaxContextRunes: 2000,
 					})
@@ -315,11 +317,11 @@ func BenchmarkListMessages(b *testing.B) {
 		}},
 	} {
 		b.Run(benchName(page.name), func(b *testing.B) {
-			list := func(s *Sidecar, h history) side {
+			list := func(s *sidecar.Sidecar, h history) side {
 				query := page.query(h)
 				query.Limit = 20
 				return func(int) {
-					found, err := s.talks.keeper.Store.Messages(b.Context(), viewer, scope.SessionID, query)
+					found, err := s.Sessions.Store.Messages(b.Context(), viewer, scope.SessionID, query)
 					if err != nil || len(found.Messages) != query.Limit || found.Total == 0 {
 						b.Fatal(len(found.Messages), found.Total, err)
 					}
@@ -340,7 +342,7 @@ func BenchmarkGetContext(b *testing.B) {
 			Scope: scope, Viewer: viewer, Limits: session.Limits{MaxMessages: 10, MaxTurns: 5, MaxRunes: 4000},
 		}
 		return func(int) {
-			c := s.talks.keeper.Context(b.Context(), request)
+			c := s.Sessions.Context(b.Context(), request)
 			if len(c.Messages) < 9 || c.Summary == nil || c.Dropped < int64(h.messages-10) || len(c.Degraded) > 0 {
 				b.Fatalf("%d messages, %d dropped, degraded: %v", len(c.Messages), c.Dropped, c.Degraded)
 			}
@@ -353,18 +355,18 @@ func BenchmarkGetContext(b *testing.B) {
 // thousand. What makes the background work of it, considering included, goes on beside it.
 func BenchmarkAppendMessages(b *testing.B) {
 	// Copies, because they grow.
-	grown := func(h history) *Sidecar {
+	grown := func(h history) *sidecar.Sidecar {
 		dir := b.TempDir()
 		if err := os.CopyFS(dir, os.DirFS(h.dir(b))); err != nil {
 			b.Fatal(err)
 		}
 		return startOnHistory(b, dir)
 	}
-	add := func(s *Sidecar) side {
+	add := func(s *sidecar.Sidecar) side {
 		scope := historyScope()
 		return func(n int) {
 			now := time.Now()
-			appended, err := s.talks.keeper.Append(b.Context(), session.AppendRequest{
+			appended, err := s.Sessions.Append(b.Context(), session.AppendRequest{
 				Scope: scope, Audience: memory.Everything(), Messages: []memory.Message{
 					{Role: memory.RoleUser, Speaker: scope.UserID, Content: sayingOf(longHistory.messages + 2*n).String(), Time: now},
 					{Role: memory.RoleAssistant, AgentID: scope.AgentID, Content: sayingOf(longHistory.messages + 2*n + 1).String(), Time: now},

@@ -10,6 +10,8 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -50,7 +52,7 @@ func TestKilledWhileReembedding(t *testing.T) {
 	p.reembedded(t, func(int64) bool { return false })
 	p.kill(t)
 	withStorage(t, dir, func(s *sqlite.Storage) {
-		mustDo(t, s.Read(t.Context(), func(q sqlite.Querier) error {
+		mustDo(t, s.Read(t.Context(), func(q sqldb.Querier) error {
 			var made, complete int
 			err := q.QueryRow(t.Context(), `SELECT count(e.vector), max(f.complete) FROM fingerprints f
 				JOIN embeddings e ON e.fingerprint = f.id AND length(e.vector) = 4 * 96
@@ -61,7 +63,7 @@ func TestKilledWhileReembedding(t *testing.T) {
 			return err
 		}))
 	})
-	report := must(sqlite.Files{}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
+	report := must(sqlite.Files{Checks: sqlstore.Checks()}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
 	for _, f := range report.Findings {
 		if f.Problems > 0 {
 			t.Errorf("%s: %v", f.Check, f.Examples)
@@ -75,7 +77,7 @@ func (p *process) reembedded(t *testing.T, enough func(done int64) bool) (done i
 	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
 	defer cancel()
 	for { // it has not begun when serve is ready
-		progress := must(p.GetStatus(ctx, &memsidecarv1.GetStatusRequest{}))(t).GetEmbedding().GetProgress()
+		progress := must(p.GetStatus(ctx, &memsidecarv1.GetStatusRequest{}))(t).GetModels().GetEmbeddingProgress()
 		finished := strings.Contains(p.log.String(), "all memories have vectors")
 		if done = progress.GetDoneCount(); finished || enough(done) {
 			return done, !finished

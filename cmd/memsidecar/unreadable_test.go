@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -53,7 +54,7 @@ func TestUnreadableRows(t *testing.T) {
 		said("We talked about boats."), said("And about harbours."), said("And about lighthouses."),
 	}}))(t)
 	_ = r.retrieve(t, direct("anna"), "peanuts")
-	_ = r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: direct("anna"), Items: listing(3)})
+	_ = r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: direct("anna"), Items: listing(3)})
 	ids := map[string]string{}
 	for _, m := range allMemories(t.Context(), t, r, direct("anna")) {
 		for _, word := range []string{"peanuts", "Lisbon", "piano", "vegetarian", "Weber"} {
@@ -67,7 +68,7 @@ func TestUnreadableRows(t *testing.T) {
 		execute(t, dir, b.statement)
 	}
 
-	report := must(sqlite.Files{}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
+	report := must(sqlite.Files{Checks: sqlstore.Checks()}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
 	var found []string
 	for _, f := range report.Findings {
 		found = append(found, f.Examples...)
@@ -128,7 +129,7 @@ func TestUnreadableRows(t *testing.T) {
 	if len(hits.GetMessages()) != 1 || len(hits.GetDegraded()) > 0 {
 		t.Errorf("searching messages: %s", hits)
 	}
-	list := must(r.results().GetResultList(t.Context(), &memsidecarv1.GetResultListRequest{Scope: direct("anna")}))(t).GetResultList().GetItems()
+	list := must(r.lists().GetNumberedList(t.Context(), &memsidecarv1.GetNumberedListRequest{Scope: direct("anna")}))(t).GetNumberedList().GetItems()
 	if len(list) != 3 || list[2].GetNumber() != 3 || !strings.Contains(list[1].GetItem().GetTitle(), "cannot be read") {
 		t.Errorf("the numbered list is %s", list) // the others keep their numbers
 	}
@@ -168,7 +169,7 @@ func TestUnreadableRows(t *testing.T) {
 	}
 	_ = must(sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: scope}))(t)
 	_ = must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: "anna"}}))(t)
-	for _, f := range must(sqlite.Files{}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t).Findings {
+	for _, f := range must(sqlite.Files{Checks: sqlstore.Checks()}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t).Findings {
 		if f.Problems > 0 {
 			t.Errorf("after anna was forgotten: %s: %v", f.Check, f.Examples)
 		}

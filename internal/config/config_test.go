@@ -80,17 +80,17 @@ func TestDefaults(t *testing.T) {
 
 func TestPrecedence(t *testing.T) {
 	file := write(t, `
-retrieval: {top_k: 4, min_score: 0.1, budget: 100ms}
+retrieval: {top_k: 4, min_relevance: 0.1, budget: 100ms}
 queue: # all of it commented out
 `)
-	env := environ("MEMSIDECAR_RETRIEVAL_TOP_K=5", "MEMSIDECAR_RETRIEVAL_MIN_SCORE=0.2", "MEMSIDECAR_QUEUE_WORKERS=")
+	env := environ("MEMSIDECAR_RETRIEVAL_TOP_K=5", "MEMSIDECAR_RETRIEVAL_MIN_RELEVANCE=0.2", "MEMSIDECAR_QUEUE_WORKERS=")
 	flags := map[string]string{"retrieval.top_k": "6"}
 	tests := []struct {
-		name     string
-		sources  Sources
-		topK     int
-		minScore float64
-		budget   time.Duration
+		name         string
+		sources      Sources
+		topK         int
+		minRelevance float64
+		budget       time.Duration
 	}{
 		{"defaults", Sources{Environ: environ()}, 3, 0.02, 800 * time.Millisecond},
 		{"file", Sources{File: file, Environ: environ()}, 4, 0.1, 100 * time.Millisecond},
@@ -102,8 +102,8 @@ queue: # all of it commented out
 		t.Run(test.name, func(t *testing.T) {
 			c := mustLoad(t, test.sources).Config
 			r := c.Retrieval
-			if r.TopK != test.topK || r.MinScore != test.minScore || r.Budget != test.budget {
-				t.Errorf("got %d, %g, %s; want %d, %g, %s", r.TopK, r.MinScore, r.Budget, test.topK, test.minScore, test.budget)
+			if r.TopK != test.topK || r.MinRelevance != test.minRelevance || r.Budget != test.budget {
+				t.Errorf("got %d, %g, %s; want %d, %g, %s", r.TopK, r.MinRelevance, r.Budget, test.topK, test.minRelevance, test.budget)
 			}
 			if r.MaxContextChars != 2000 || c.Queue.Workers != 8 {
 				t.Errorf("what nobody set has changed: %+v", c)
@@ -221,7 +221,7 @@ retrival: {top_k: 3}
 retrieval:
   budget: 800
   half_life: 3h
-  min_score: .nan
+  min_relevance: .nan
   top_k: 0
   prompts:
     zh: {header: "", heder: x}
@@ -258,7 +258,7 @@ rules:
 		"retrieval (from --set): has no value of its own: set a key below it",
 		"retrieval.budget (from FILE): is 800: use a number with its unit, such as 800ms, 30s, 5m or 168h",
 		"retrieval.half_life (from FILE): is not a known key: did you mean retrieval.recency_half_life?",
-		"retrieval.min_score (from FILE): is NaN: use 0 to 1",
+		"retrieval.min_relevance (from FILE): is NaN: use 0 to 1",
 		"retrieval.prompts.en.note (from MEMSIDECAR_RETRIEVAL_PROMPTS_EN_NOTE): is not valid UTF-8: write it in UTF-8",
 		"retrieval.prompts.fr (from FILE): for fr needs a header and a footer: they tell the model where the notes begin and end: write them",
 		`retrieval.prompts.zh-TW (from FILE): is not a base language: use the code alone, in small letters, such as "zh"`,
@@ -305,21 +305,69 @@ func TestOneProblem(t *testing.T) {
 		{"folder", Sources{File: t.TempDir()}, "file (from FILE): cannot be used: read FILE: is a directory: make it readable"},
 		{"not YAML", Sources{File: write(t, "a: b: c")}, "file (from FILE): cannot be used: yaml: "},
 		{"a list", Sources{File: write(t, "- a")}, "file (from FILE): cannot be used: yaml: "},
-		{"twice", Sources{File: write(t, "log: {}\nlog: {}")}, `file (from FILE): cannot be used: yaml: unmarshal errors: line 2: mapping key "log" already defined at line 1`},
-		{"two documents", Sources{File: write(t, "log: {}\n---\nlog: {}")}, "file (from FILE): cannot be used: yaml: more than one document"},
-		{"a key that is a number", Sources{File: write(t, "retrieval: {prompts: {1: {header: a, footer: b}}}")}, "retrieval.prompts.1 (from FILE): is not a base language: "},
+		{
+			"twice",
+			Sources{File: write(t, "log: {}\nlog: {}")},
+			`file (from FILE): cannot be used: yaml: unmarshal errors: line 2: mapping key "log" already defined at line 1`,
+		},
+		{
+			"two documents",
+			Sources{File: write(t, "log: {}\n---\nlog: {}")},
+			"file (from FILE): cannot be used: yaml: more than one document",
+		},
+		{
+			"a key that is a number",
+			Sources{File: write(t, "retrieval: {prompts: {1: {header: a, footer: b}}}")},
+			"retrieval.prompts.1 (from FILE): is not a base language: ",
+		},
 		{"no port", Sources{Flags: map[string]string{"listen": "localhost"}}, `listen (from --set): is "localhost": use host:port`},
-		{"named port", Sources{Flags: map[string]string{"listen": ":http"}}, `listen (from --set): is ":http", whose port is not 0 to 65535: `},
-		{"high port", Sources{Flags: map[string]string{"listen": ":65536"}}, `listen (from --set): is ":65536", whose port is not 0 to 65535: `},
+		{
+			"named port",
+			Sources{Flags: map[string]string{"listen": ":http"}},
+			`listen (from --set): is ":http", whose port is not 0 to 65535: `,
+		},
+		{
+			"high port",
+			Sources{Flags: map[string]string{"listen": ":65536"}},
+			`listen (from --set): is ":65536", whose port is not 0 to 65535: `,
+		},
 		{"no folder", Sources{Flags: map[string]string{"data_dir": ""}}, "data_dir (from --set): is empty: "},
-		{"no time zone", Sources{Flags: map[string]string{"time_zone": ""}}, `time_zone (from --set): is "", which is not a known time zone: `},
-		{"overridden", Sources{File: write(t, "retrieval: {top_k: x}"), Flags: map[string]string{"retrieval.top_k": "5"}}, `retrieval.top_k (from FILE): is "x": use a whole number`},
-		{"infinite", Sources{Flags: map[string]string{"retrieval.vector_weight": "+Inf"}}, `retrieval.vector_weight (from --set): is +Inf: use 0 to 1`},
+		{
+			"no time zone",
+			Sources{Flags: map[string]string{"time_zone": ""}},
+			`time_zone (from --set): is "", which is not a known time zone: `,
+		},
+		{
+			"overridden",
+			Sources{File: write(t, "retrieval: {top_k: x}"), Flags: map[string]string{"retrieval.top_k": "5"}},
+			`retrieval.top_k (from FILE): is "x": use a whole number`,
+		},
+		{
+			"infinite",
+			Sources{Flags: map[string]string{"retrieval.vector_weight": "+Inf"}},
+			`retrieval.vector_weight (from --set): is +Inf: use 0 to 1`,
+		},
 		{"too large", Sources{File: write(t, "queue: {workers: 99999999999999999999}")}, "queue.workers (from FILE): is "},
-		{"wrong by a rule of rules", Sources{Flags: map[string]string{"rules.signals": "[{name: new, phrases: {en: [a b]}}]"}}, `rules.signals[0].weight (from --set): is required for the new signal "new": `},
-		{"empty wording", Sources{Flags: map[string]string{"retrieval.prompts.en.footer": " "}}, "retrieval.prompts.en (from --set): for en needs a header and a footer"},
-		{"backoff_max", Sources{Flags: map[string]string{"queue.backoff_max": "500ms"}}, "queue.backoff_min (from default): is 1s, longer than queue.backoff_max, 500ms (from --set): "},
-		{"backoff_max that is wrong itself", Sources{Flags: map[string]string{"queue.backoff_max": "x", "queue.backoff_min": "1h"}}, `queue.backoff_max (from --set): is "x": `},
+		{
+			"wrong by a rule of rules",
+			Sources{Flags: map[string]string{"rules.signals": "[{name: new, phrases: {en: [a b]}}]"}},
+			`rules.signals[0].weight (from --set): is required for the new signal "new": `,
+		},
+		{
+			"empty wording",
+			Sources{Flags: map[string]string{"retrieval.prompts.en.footer": " "}},
+			"retrieval.prompts.en (from --set): for en needs a header and a footer",
+		},
+		{
+			"backoff_max",
+			Sources{Flags: map[string]string{"queue.backoff_max": "500ms"}},
+			"queue.backoff_min (from default): is 1s, longer than queue.backoff_max, 500ms (from --set): ",
+		},
+		{
+			"backoff_max that is wrong itself",
+			Sources{Flags: map[string]string{"queue.backoff_max": "x", "queue.backoff_min": "1h"}},
+			`queue.backoff_max (from --set): is "x": `,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

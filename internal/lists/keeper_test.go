@@ -13,6 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lists"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 )
 
 var (
@@ -30,14 +31,14 @@ func here() lists.Place {
 	return p
 }
 
-func openStore(t *testing.T) *sqlite.Results {
+func openStore(t *testing.T) *sqlstore.Results {
 	t.Helper()
 	storage, err := sqlite.Open(t.Context(), sqlite.Options{Dir: t.TempDir(), Log: discard})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = storage.Close() })
-	return sqlite.NewResults(storage)
+	return sqlstore.NewResults(storage)
 }
 
 func put(t *testing.T, k *lists.Keeper, mode lists.Mode, keys ...string) lists.PutDone {
@@ -67,7 +68,7 @@ func seen(t *testing.T, k *lists.Keeper) string {
 	return strings.Join(keys, " ")
 }
 
-// TestListTTL: a list is being shown until another is, however long that takes, unless results.list_ttl says how long.
+// TestListTTL: a list is being shown until another is, however long that takes, unless numbered_lists.list_ttl says how long.
 func TestListTTL(t *testing.T) {
 	now := time.Date(2026, 2, 19, 9, 0, 0, 0, time.UTC)
 	store := openStore(t)
@@ -89,7 +90,7 @@ func TestListTTL(t *testing.T) {
 		t.Errorf("before the hour is over: %+v, %v, expires %s", last, err, hour.Expiry(&last.Shown))
 	}
 	now = now.Add(time.Microsecond)
-	if _, err := hour.Select(t.Context(), here(), "", 1); !errors.Is(err, memory.ErrPrecondition) || !strings.Contains(err.Error(), "results.list_ttl, 1h") {
+	if _, err := hour.Select(t.Context(), here(), "", 1); !errors.Is(err, memory.ErrPrecondition) || !strings.Contains(err.Error(), "numbered_lists.list_ttl, 1h") {
 		t.Errorf("after an hour: %v", err)
 	}
 	if _, err := hour.Shown(t.Context(), here(), ""); !errors.Is(err, memory.ErrNotFound) {

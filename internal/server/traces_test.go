@@ -21,6 +21,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -42,7 +43,7 @@ func startTraced(t *testing.T) *traced {
 		t.Fatal(err)
 	}
 	const forEver = 100 * 365 * 24 * time.Hour // traces of fixed days are too old for less, and deleted in the background
-	s := &traced{recorder: trace.NewRecorder(sqlite.NewTraces(db), trace.Options{Retention: forEver, Log: log})}
+	s := &traced{recorder: trace.NewRecorder(sqlstore.NewTraces(db), trace.Options{Retention: forEver, Log: log})}
 	server := grpc.NewServer(grpc.ChainUnaryInterceptor(mapUnary(log), callUnary()))
 	memsidecarv1.RegisterTraceServiceServer(server, &traceService{
 		Parts: Parts{Traces: s.recorder}, options: Options{Visibility: memory.NewVisibility(memory.VisibilityChannel, nil)},
@@ -112,7 +113,7 @@ func TestGetTrace(t *testing.T) {
 			`duration:{seconds:1} degraded:{component:DEGRADED_COMPONENT_STORAGE reason:"away"} ` +
 			`model_calls:{part:"embedding" model:"p/m" start_time:{seconds:1795163400 nanos:123456000} latency:{nanos:250000000} ` +
 			`input_token_count:1 output_token_count:2 error:"HTTP 500"} ` +
-			`retrieve:{query:"茶?" top_k:6 min_score:0.25 candidates:{memory_id:"mem_1" score:0.1 ` +
+			`retrieve:{query:"茶?" top_k:6 min_relevance:0.25 candidates:{memory_id:"mem_1" score:0.1 ` +
 			`parts:{relevance:0.2 similarity:0.3 keyword:0.4 recency:0.5 importance:0.6} returned:true} ` +
 			`candidates:{session_id:"s" position:7 score:0.1 parts:{}} memory_count:1 message_count:2}`,
 		"trc_2": `id:"trc_2" kind:TRACE_KIND_CONSIDER ` +
