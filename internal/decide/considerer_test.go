@@ -179,6 +179,12 @@ func request(wait time.Duration, speakers ...string) decide.Request {
 	return decide.Request{Dialogue: d, Wait: wait}
 }
 
+// Consider returns the consideration alone.
+func (s *system) Consider(ctx context.Context, r decide.Request) (memory.Consideration, error) {
+	accepted, err := s.Considerer.Consider(ctx, r)
+	return accepted.Consideration, err
+}
+
 func (s *system) consider(t *testing.T, r decide.Request) memory.Consideration {
 	t.Helper()
 	c, err := s.Consider(t.Context(), r)

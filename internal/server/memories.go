@@ -26,7 +26,7 @@ func (s *memoryService) CreateMemory(ctx context.Context, r *memsidecarv1.Create
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	hash, err := payloadHash(struct {
+	hash, err := memory.PayloadHash(struct {
 		Scope memory.Scope
 		Draft manage.Draft
 	}{scope, d})

@@ -130,8 +130,6 @@ type Options struct {
 	Visibility      memory.Visibility // who may see what
 	// OwnAgent narrows requests about what is remembered that name an agent, and do not say whose memories count, to it.
 	OwnAgent bool
-	// RecordConsidered records dialogues that are considered in their session, too.
-	RecordConsidered bool
 	// Window are the defaults of GetContext.
 	Window session.Limits
 	// MaxPerUser is how many memories a user may have, 0 any number.

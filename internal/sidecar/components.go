@@ -26,6 +26,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/server"
+	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/usage"
@@ -66,6 +67,7 @@ type components struct {
 	traces     *trace.Recorder
 	echoes     *decide.Echoes
 	days       *digests
+	writer     *session.Writer
 	considerer *decide.Considerer
 	curve      retention.Curve
 	sweeper    *retention.Sweeper
@@ -158,12 +160,15 @@ func (p *components) startWriting(context.Context) error {
 	cfg := &p.cfg
 	p.echoes = newEchoes(p.cfg, p.store)
 	p.days = newDigests(p)
+	p.indexing = p.newIndexing()
+	p.writer = p.newWriter()
 	p.considerer = decide.NewConsiderer(decide.Parts{
-		Queue: p.jobs, Sessions: p.sessions, Memories: p.store, Settings: p.settings, Vectors: p.vectorizer,
+		Queue: p.jobs, Sessions: p.sessions, Recorder: p.writer, Memories: p.store, Settings: p.settings, Vectors: p.vectorizer,
 		Decider: p.models.deciding.Decider(), Summarizer: p.models.deciding.Summarizer(), Rules: p.models.rules, Traces: p.traces,
 		Digests: p.days.keeper, Reconciler: p.models.deciding.Reconciler(), ReconcileRules: reconcile.New(), Echoes: p.echoes,
 		Redactor: p.redactor,
 	}, decide.Options{
+		Record: cfg.Session.RecordConsidered, Visibility: cfg.Policy(),
 		MaxPending: cfg.Queue.MaxPendingPerUser, MaxPendingNamespace: cfg.Queue.MaxPendingPerNamespace,
 		MaxPendingTotal: cfg.Queue.MaxPending, MaxPendingBytes: int64(cfg.Queue.MaxPendingBytes),
 		MaxWait: cfg.Queue.MaxWait, Location: p.location, Tracing: p.tracing,
@@ -242,7 +247,7 @@ func (p *components) newServer(context.Context) error {
 		},
 	}, server.Options{
 		Version: Version(), TLS: p.entrance.config(), MaxRequestBytes: cfg.MaxRequestBytes, Bytes: p.bytes, Visibility: cfg.Policy(), OwnAgent: cfg.Retrieval.Agent == "this",
-		RecordConsidered: cfg.Session.RecordConsidered, Window: window(p.cfg), TopK: cfg.Retrieval.TopK, MaxPerUser: cfg.Memories.MaxPerUser, MinScore: cfg.Retrieval.MinScore,
+		Window: window(p.cfg), TopK: cfg.Retrieval.TopK, MaxPerUser: cfg.Memories.MaxPerUser, MinScore: cfg.Retrieval.MinScore,
 		MaxPending: int64(cfg.Queue.MaxPending), MaxPendingBytes: int64(cfg.Queue.MaxPendingBytes),
 		MaxContextChars: cfg.Retrieval.MaxContextChars, NotebookEntries: cfg.Notebook.MaxEntries, RedactHistory: historyRedactor(p.cfg, p.redactor),
 		RedactWrites: writesRedactor(p.cfg, p.redactor), Log: p.Log, Answered: p.counts.Call, Tracing: p.tracing,
