@@ -17,7 +17,6 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/trace"
-	"github.com/memsidecar/memsidecar/internal/usage/budget"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
 )
@@ -127,7 +126,7 @@ type system struct {
 	store    *storelocal.Store
 	queue    *sqlite.Queue
 	settings *sqlite.Settings
-	keeper   *manage.Keeper
+	eraser   *manage.Eraser
 	traces   *trace.Recorder
 }
 
@@ -147,12 +146,19 @@ func newSystem(t *testing.T, j *judge) *system {
 	}, decide.Options{MaxPending: 100, MaxWait: time.Minute, Location: time.UTC, Pool: queue.Options{
 		Workers: 4, MaxAge: time.Hour, BackoffMin: time.Millisecond, BackoffMax: time.Millisecond, Log: log,
 	}})
-	meter := budget.NewMeter(sqlite.NewTokens(storage), budget.Options{Limits: func(string) budget.Limits { return budget.Limits{} }, Log: log})
-	s.keeper = manage.NewKeeper(manage.Parts{
-		Store: s.store, Backfill: s.store, Vectors: noVectors{}, Considerations: s.Considerer, Queue: s.queue, Settings: s.settings, Traces: traces, Purger: storage,
-		Sessions: sqlite.NewSessions(storage), Tokens: meter, Results: sqlite.NewResults(storage),
-		Digests: sqlite.NewDigests(storage), DigestJobs: s.Considerer, DigestFiles: func(memory.User) (int, error) { return 0, nil },
-		Uncache: reconcile.DropReadings,
+	memories := manage.NewKeeper(manage.Parts{
+		Store: s.store, Considerations: s.queue, Traces: traces, Purger: storage, Uncache: reconcile.DropReadings,
+	})
+	s.eraser = manage.NewEraser(manage.EraserConfig{
+		Barriers: []manage.Barrier{s.Considerer},
+		Forgetters: [][]manage.Forgetter{
+			{manage.NewForgetter("traces", traces.Forget, func(r *manage.Receipt, n int64) { r.Traces = n })},
+			{manage.NewForgetter("considerations", s.queue.Forget, func(r *manage.Receipt, f queue.Forgotten) {
+				r.Considerations, r.Messages = f.Considerations, f.Messages
+			})},
+			{manage.NewForgetter("memories", s.store.Forget, func(r *manage.Receipt, n int64) { r.Memories = n })},
+		},
+		Purger: storage, Memories: memories,
 	})
 	s.Start()
 	t.Cleanup(func() {
@@ -160,7 +166,6 @@ func newSystem(t *testing.T, j *judge) *system {
 		defer cancel()
 		s.Stop(ctx)
 		traces.Close()
-		meter.Close()
 		if err := storage.Close(); err != nil {
 			t.Error(err)
 		}
@@ -233,7 +238,7 @@ func TestForgottenInFlight(t *testing.T) {
 			var receipt manage.Receipt
 			go func() {
 				var err error
-				receipt, err = s.keeper.Forget(context.Background(), user("alice"))
+				receipt, err = s.eraser.Forget(context.Background(), user("alice"))
 				forgotten <- err
 			}()
 			close(release)
@@ -278,7 +283,7 @@ func TestForgottenSpeakerInFlight(t *testing.T) {
 	s := newSystem(t, j)
 	s.consider(t, request(time.Minute, "alice", "bob"))
 	<-deciding
-	if _, err := s.keeper.Forget(t.Context(), user("alice")); err != nil {
+	if _, err := s.eraser.Forget(t.Context(), user("alice")); err != nil {
 		t.Fatal(err)
 	}
 	s.consider(t, request(time.Minute, "bob")) // behind it in bob's line

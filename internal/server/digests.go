@@ -3,16 +3,24 @@ package server
 import (
 	"context"
 
+	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/digest/notebook"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
+// DigestParts is what the digest service works with.
+type DigestParts struct {
+	Considerer *decide.Considerer
+	Digests    *digest.Keeper
+	Notebook   *notebook.Keeper
+}
+
 // digestService implements memsidecarv1.DigestServiceServer.
 type digestService struct {
 	memsidecarv1.UnimplementedDigestServiceServer
-	Parts
+	DigestParts
 	options Options
 }
 

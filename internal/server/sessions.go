@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/text/language"
 
+	"github.com/memsidecar/memsidecar/internal/lang/topics"
+	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/session"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -25,10 +27,17 @@ const (
 	maxLabelBytes     = 256
 )
 
+// SessionParts is what the session service works with.
+type SessionParts struct {
+	Conversations *session.Keeper
+	Eraser        *manage.Eraser // deletes sessions
+	Topics        *topics.Counter
+}
+
 // sessionService implements memsidecarv1.SessionServiceServer, in the files named after its calls.
 type sessionService struct {
 	memsidecarv1.UnimplementedSessionServiceServer
-	Parts
+	SessionParts
 	options Options
 }
 
@@ -38,9 +47,8 @@ func (s *sessionService) sessionScope(p *memsidecarv1.Scope, v *memory.Violation
 	return scope, s.options.viewer(scope)
 }
 
-// session is one as callers see it.
-func (p *Parts) session(s *session.Session) *memsidecarv1.Session {
-	return fromSession(s, p.Conversations.WindowExpiry(s, time.Now()))
+func (s *sessionService) session(of *session.Session) *memsidecarv1.Session {
+	return fromSession(of, s.Conversations.WindowExpiry(of, time.Now()))
 }
 
 // AppendMessages implements memsidecarv1.SessionServiceServer.
@@ -281,7 +289,7 @@ func (s *sessionService) DeleteSession(ctx context.Context, r *memsidecarv1.Dele
 	if err := s.Conversations.CheckEnabled(scope.Namespace); err != nil {
 		return nil, err
 	}
-	receipt, err := s.Keeper.DeleteSession(ctx, viewer, scope.SessionID, r.GetDeleteMemories())
+	receipt, err := s.Eraser.DeleteSession(ctx, viewer, scope.SessionID, r.GetDeleteMemories())
 	if err != nil {
 		return nil, err
 	}

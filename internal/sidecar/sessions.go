@@ -55,8 +55,8 @@ func (p *components) startSessions() {
 	parts := session.Parts{
 		Considerer:     p.considerer,
 		Traces:         p.traces,
-		StorageProblem: p.storageProblem,
-		WriteProblem:   p.writeProblem,
+		StorageProblem: p.state().Problem,
+		WriteProblem:   p.state().WriteProblem,
 	}
 	if cfg.Session.SummaryMaxChars > 0 {
 		parts.Summarizer = redactedSummaries{chosenSummarizer{p.models}, p.redactor}
