@@ -10,13 +10,14 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
 // recording is a Considerer whose workers do not run, with the sessions that it records dialogues in.
 type recording struct {
 	*decide.Considerer
-	sessions *sqlite.Sessions
+	sessions *sqlstore.Sessions
 	enabled  bool
 }
 
@@ -32,12 +33,12 @@ func newRecording(t *testing.T, record bool) *recording {
 			t.Error(err)
 		}
 	})
-	r := &recording{sessions: sqlite.NewSessions(storage), enabled: true}
-	settings := sqlite.NewSettings(storage)
-	traces := trace.NewRecorder(sqlite.NewTraces(storage), trace.Options{Log: log})
+	r := &recording{sessions: sqlstore.NewSessions(storage, sqlstore.NewQueue(storage)), enabled: true}
+	settings := sqlstore.NewSettings(storage)
+	traces := trace.NewRecorder(sqlstore.NewTraces(storage), trace.Options{Log: log})
 	t.Cleanup(traces.Close)
 	r.Considerer = decide.NewConsiderer(decide.Parts{
-		Queue:    sqlite.NewQueue(storage),
+		Queue:    sqlstore.NewQueue(storage),
 		Sessions: r.sessions,
 		Recorder: session.NewWriter(session.WriterConfig{
 			Store:    r.sessions,

@@ -16,6 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
@@ -124,8 +125,8 @@ type system struct {
 	judge    *judge
 	memories *flaky
 	store    *storelocal.Store
-	queue    *sqlite.Queue
-	settings *sqlite.Settings
+	queue    *sqlstore.Queue
+	settings *sqlstore.Settings
 	eraser   *manage.Eraser
 	traces   *trace.Recorder
 }
@@ -137,9 +138,9 @@ func newSystem(t *testing.T, j *judge) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &system{judge: j, store: storelocal.New(storage, storelocal.Options{IndexBudget: 1 << 20}), queue: sqlite.NewQueue(storage), settings: sqlite.NewSettings(storage)}
+	s := &system{judge: j, store: storelocal.New(storage, storelocal.Options{IndexBudget: 1 << 20}), queue: sqlstore.NewQueue(storage), settings: sqlstore.NewSettings(storage)}
 	s.memories = &flaky{Memories: s.store}
-	traces := trace.NewRecorder(sqlite.NewTraces(storage), trace.Options{Retention: time.Hour, Log: log})
+	traces := trace.NewRecorder(sqlstore.NewTraces(storage), trace.Options{Retention: time.Hour, Log: log})
 	s.traces = traces
 	s.Considerer = decide.NewConsiderer(decide.Parts{
 		Queue: s.queue, Memories: s.memories, Settings: s.settings, Vectors: noVectors{}, Decider: j, Summarizer: j, Traces: traces,

@@ -9,6 +9,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/retry"
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/usage/budget"
 	"github.com/memsidecar/memsidecar/internal/vectorstore/backfill"
@@ -64,7 +65,7 @@ func (s status) Components() []server.Component {
 func (s status) Process() server.Process { return server.Process(s.p.counts.Process()) }
 
 // Pending implements server.Status.
-func (s status) Pending() server.Pending { return server.Pending(s.p.storage.Waiting()) }
+func (s status) Pending() server.Pending { return server.Pending(s.p.jobs.Pending()) }
 
 // PurgePendingSince implements server.Status.
 func (s status) PurgePendingSince() time.Time { return s.p.storage.PurgeWaiting() }
@@ -92,7 +93,7 @@ func (s status) Budgets(ctx context.Context, user memory.User) ([]budget.Standin
 
 // Quotas implements server.Status.
 func (s status) Quotas(ctx context.Context, user memory.User) ([]memory.Standing, error) {
-	return sqlite.NewUsage(s.p.storage, s.p.quotas).Standings(ctx, user)
+	return sqlstore.NewUsage(s.p.storage, s.p.quotas).Standings(ctx, user)
 }
 
 // changed is notified of each change of a model's breaker.
