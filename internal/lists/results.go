@@ -1,5 +1,5 @@
 // Package lists keeps the numbered lists that a bot shows, so that "3" means the third real item, and registries of what
-// was seen, so that a scheduled check tells only what is new. Store declares what the storage must do; resultstest holds what
+// was seen, so that a scheduled check tells only what is new. Store declares what the storage must do; liststest holds what
 // every implementation must keep to.
 package lists
 
