@@ -23,7 +23,7 @@ const (
 // DefaultList is the name of a registry that is given none.
 const DefaultList = "default"
 
-// Kind is to whom a registry belongs.
+// Kind is the kind of a registry's owner.
 type Kind string
 
 // The kinds.
@@ -196,6 +196,6 @@ const (
 	Manual Mode = "manual"
 	// Scheduled adds only what is new, as notified.
 	Scheduled Mode = "scheduled"
-	// Import adds only what is new, as it is.
+	// Import adds new items only, unchanged.
 	Import Mode = "import"
 )
