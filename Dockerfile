@@ -12,7 +12,7 @@ ARG VERSION
 ARG COMMIT
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs=false \
-    -ldflags "-s -w -buildid= -X main.builtVersion=$VERSION -X main.builtCommit=$COMMIT" -o /rootfs/memsidecar ./cmd/memsidecar
+    -ldflags "-s -w -buildid= -X github.com/memsidecar/memsidecar/internal/sidecar.builtVersion=$VERSION -X github.com/memsidecar/memsidecar/internal/sidecar.builtCommit=$COMMIT" -o /rootfs/memsidecar ./cmd/memsidecar
 # Volumes take their owner from the folders in the image.
 RUN mkdir -p /rootfs/data /rootfs/run/memsidecar /rootfs/etc/ssl/certs \
     && cp /etc/ssl/certs/ca-certificates.crt /rootfs/etc/ssl/certs/ \

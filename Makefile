@@ -5,7 +5,7 @@ TOOL := go tool -modfile=tools/go.mod
 COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)$(shell git diff --quiet HEAD 2>/dev/null || echo -dirty)
 VERSION ?= $(shell git describe --tags --exact-match 2>/dev/null)
 BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false \
-	-ldflags '-s -w -buildid= -X main.builtVersion=$(VERSION) -X main.builtCommit=$(COMMIT)'
+	-ldflags '-s -w -buildid= -X github.com/memsidecar/memsidecar/internal/sidecar.builtVersion=$(VERSION) -X github.com/memsidecar/memsidecar/internal/sidecar.builtCommit=$(COMMIT)'
 
 .PHONY: build sbom test race faults cross lint fmt generate tidy check bench soak attacks fuzz
 

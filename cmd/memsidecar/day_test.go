@@ -30,6 +30,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/provider"
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
 	"github.com/memsidecar/memsidecar/internal/secret"
+	"github.com/memsidecar/memsidecar/internal/sidecar"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -120,9 +121,10 @@ func (d *day) start(settings map[string]string) {
 	}
 	d.workers = loaded.Config.Queue.Workers
 	listener := bufconn.Listen(pipeSize)
-	sidecar, err := startListening(d.Context(), loaded.Config, nil, func(context.Context, *config.Config) (net.Listener, error) {
-		return listener, nil
-	}, slog.New(slog.NewTextHandler(&d.log, nil)))
+	running, err := sidecar.Start(d.Context(), loaded.Config, sidecar.Options{
+		Listen: func(context.Context) (net.Listener, error) { return listener, nil },
+		Log:    slog.New(slog.NewTextHandler(&d.log, nil)),
+	})
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -134,7 +136,7 @@ func (d *day) start(settings map[string]string) {
 	d.stubs = newStubs(conn)
 	d.stop = func() {
 		_ = conn.Close()
-		sidecar.Stop(d.Context())
+		running.Stop(d.Context())
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/memsidecar/memsidecar/internal/observe/logs/logstest"
+	"github.com/memsidecar/memsidecar/internal/sidecar"
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -75,9 +76,9 @@ func serveWith(t testing.TB, dir string, environ []string, settings ...string) *
 		args = append([]string{"--set", s}, args...)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ready, done := make(chan *Sidecar, 1), make(chan int, 1)
+	ready, done := make(chan *sidecar.Sidecar, 1), make(chan int, 1)
 	go func() {
-		done <- Main{Args: args, Environ: environ, Stdout: r.log, Stderr: r.log, Started: func(s *Sidecar) { ready <- s }}.Run(ctx)
+		done <- Main{Args: args, Environ: environ, Stdout: r.log, Stderr: r.log, Started: func(s *sidecar.Sidecar) { ready <- s }}.Run(ctx)
 	}()
 	select {
 	case s := <-ready:

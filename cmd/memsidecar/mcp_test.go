@@ -13,6 +13,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/memsidecar/memsidecar/internal/sidecar"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -338,11 +339,11 @@ func TestModelWithoutSidecar(t *testing.T) {
 	m.refuses(t, "recall", map[string]any{"query": "q"}, "no sidecar", addr)
 
 	ctx, cancel := context.WithCancel(t.Context())
-	ready, done := make(chan *Sidecar, 1), make(chan int, 1)
+	ready, done := make(chan *sidecar.Sidecar, 1), make(chan int, 1)
 	log := &syncBuffer{}
 	go func() {
 		args := []string{"serve", "--listen", addr, "--data-dir", t.TempDir()}
-		done <- Main{Args: args, Stdout: log, Stderr: log, Started: func(s *Sidecar) { ready <- s }}.Run(ctx)
+		done <- Main{Args: args, Stdout: log, Stderr: log, Started: func(s *sidecar.Sidecar) { ready <- s }}.Run(ctx)
 	}()
 	select {
 	case <-ready:

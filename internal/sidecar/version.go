@@ -1,18 +1,18 @@
-package main
+package sidecar
 
 import (
 	"cmp"
 	"runtime/debug"
 )
 
-// What make build links in. A plain go build leaves them empty, and what Go notes about the repository counts.
+// make build sets these with the linker. After a plain go build they are empty, and the build information of Go is used.
 var (
 	builtVersion string // such as v1.2.0
 	builtCommit  string // of git, with -dirty behind it when files differ from it
 )
 
-// version is the program's version with the commit it was built from.
-func version() string {
+// Version is the program's version with the commit it was built from.
+func Version() string {
 	v, commit := builtVersion, builtCommit
 	if info, ok := debug.ReadBuildInfo(); ok {
 		v = cmp.Or(v, info.Main.Version)

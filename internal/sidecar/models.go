@@ -1,4 +1,4 @@
-package main
+package sidecar
 
 import (
 	"cmp"
@@ -87,9 +87,9 @@ type models struct {
 	chosen map[string]server.Component // without the breaker's state
 }
 
-func newModels(p *parts) (*models, error) {
+func newModels(p *components) (*models, error) {
 	m := &models{
-		cfg: p.cfg, environ: p.environ, redactor: p.redactor, log: p.log, rules: p.rules, records: p.records, vectors: p.store, calls: p.calls,
+		cfg: p.cfg, environ: p.Environ, redactor: p.redactor, log: p.Log, rules: p.rules, records: p.records, vectors: p.store, calls: p.calls,
 		budget: p.meter, counts: p.counts, tracer: span.Tracer(p.tracing),
 		breakers: map[string]*breaker.Breaker{}, chosen: map[string]server.Component{},
 		deciding: decide.NewSwitch(), recovered: background.NewNotifier(),
@@ -97,7 +97,7 @@ func newModels(p *parts) (*models, error) {
 	for _, part := range []string{partEmbedding, partDecision, partSummary, partReconcile, partDigest} {
 		m.breakers[part] = breaker.New(breaker.Config{
 			Name: part, FailureThreshold: uint32(p.cfg.Breaker.Failures), OpenFor: p.cfg.Breaker.OpenFor, //nolint:gosec // 1 to 1000
-			IsFailure: provider.IsFailure, Delay: provider.Delay, Log: p.log, OnChange: m.changed,
+			IsFailure: provider.IsFailure, Delay: provider.Delay, Log: p.Log, OnChange: m.changed,
 		})
 	}
 	if err := m.check(); err != nil {
@@ -131,7 +131,7 @@ func (m *models) check() error {
 		errs = append(errs, inPart(partDigest, err))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return usageError{fmt.Errorf("the configuration of the models is wrong:\n%w", err)}
+		return ConfigError{fmt.Errorf("the configuration of the models is wrong:\n%w", err)}
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func (m *models) choose(configured, modelName, embedded, recorded string) decisi
 	case recorded != "":
 		name, rest, _ := strings.Cut(recorded, "/")
 		return decision{name, rest, "auto: the database was made with it"}
-	case getenv(m.environ, "GEMINI_API_KEY") != "":
+	case config.Getenv(m.environ, "GEMINI_API_KEY") != "":
 		return decision{"gemini", modelName, "auto: the database is new and GEMINI_API_KEY is set"}
 	}
 	return decision{why: "auto: the database is new and GEMINI_API_KEY is not set"}

@@ -1,4 +1,4 @@
-package main
+package sidecar
 
 import (
 	"cmp"
@@ -38,13 +38,13 @@ const (
 
 // startTracing returns what makes spans, nil when nobody wants them.
 func startTracing(ctx context.Context, cfg config.Config, environ []string, log *slog.Logger) (_ oteltrace.TracerProvider, stop func(context.Context), err error) {
-	wanted := cfg.OTel.Endpoint != "" || getenv(environ, "OTEL_EXPORTER_OTLP_ENDPOINT") != "" ||
-		getenv(environ, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
-	if !wanted || strings.EqualFold(getenv(environ, "OTEL_SDK_DISABLED"), "true") || getenv(environ, "OTEL_TRACES_EXPORTER") == "none" {
+	wanted := cfg.OTel.Endpoint != "" || config.Getenv(environ, "OTEL_EXPORTER_OTLP_ENDPOINT") != "" ||
+		config.Getenv(environ, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
+	if !wanted || strings.EqualFold(config.Getenv(environ, "OTEL_SDK_DISABLED"), "true") || config.Getenv(environ, "OTEL_TRACES_EXPORTER") == "none" {
 		return nil, func(context.Context) {}, nil
 	}
 	provider, err := telemetry.Open(ctx, telemetry.Options{
-		Endpoint: cfg.OTel.Endpoint, Protocol: cfg.OTel.Protocol, Version: version(), Log: log,
+		Endpoint: cfg.OTel.Endpoint, Protocol: cfg.OTel.Protocol, Version: Version(), Log: log,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("spans cannot be sent: %w", err)

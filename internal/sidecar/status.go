@@ -1,4 +1,4 @@
-package main
+package sidecar
 
 import (
 	"time"
@@ -8,7 +8,7 @@ import (
 )
 
 // storageProblem says why storage cannot be read, or "".
-func (p *parts) storageProblem() string {
+func (p *components) storageProblem() string {
 	if status := p.storage.Status(); status.State != breaker.Closed {
 		return status.Reason
 	}
@@ -16,7 +16,7 @@ func (p *parts) storageProblem() string {
 }
 
 // writeProblem says why storage cannot be written to although it can be read, or "".
-func (p *parts) writeProblem() string {
+func (p *components) writeProblem() string {
 	if status := p.storage.WriteStatus(); status.State != breaker.Closed && p.storageProblem() == "" {
 		return unwritable + status.Reason
 	}
@@ -26,7 +26,7 @@ func (p *parts) writeProblem() string {
 const unwritable = "what is stored can be read, and nothing can be written: "
 
 // storageStatus is how storage is as a whole: that of reads while they fail, else that of writes. Broken pages are a reason, too.
-func (p *parts) storageStatus() breaker.Status {
+func (p *components) storageStatus() breaker.Status {
 	status := p.storage.Status()
 	if status.State != breaker.Closed {
 		return status

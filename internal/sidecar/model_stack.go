@@ -1,4 +1,4 @@
-package main
+package sidecar
 
 import (
 	"cmp"
@@ -53,7 +53,7 @@ func (m *models) locate(part, name, modelName string) (provider.Target, secret.V
 	}
 	for _, variable := range target.Provider.KeyVars {
 		if key == "" {
-			key = secret.Value(getenv(m.environ, variable))
+			key = secret.Value(config.Getenv(m.environ, variable))
 		}
 	}
 	if key == "" && len(target.Provider.KeyVars) > 0 && endpoint == "" {

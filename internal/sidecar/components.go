@@ -1,9 +1,8 @@
-package main
+package sidecar
 
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"time"
 
@@ -35,21 +34,20 @@ import (
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
 )
 
-// parts is what a sidecar is put together of. Each step has what those before it made; what is opened or started is stopped in the
-// reverse order.
-type parts struct {
+// components are the components of a sidecar while it starts. Each step uses those of the steps before it. What a step opened or
+// started is stopped in reverse order.
+type components struct {
 	*Sidecar
+	Options
 	cfg      config.Config
-	environ  []string
-	log      *slog.Logger
 	location *time.Location
-	redactor *redact.Redactor // nil: nothing is taken out
+	redactor *redact.Redactor // nil: nothing is redacted
 
 	tracing oteltrace.TracerProvider
 	counts  *metrics.Metrics
 
 	storage  *sqlite.Storage
-	changed  background.Notifier // how storage is
+	changed  background.Notifier // storage changed its state
 	quotas   *sqlite.Quotas
 	store    *storelocal.Store
 	jobs     *sqlite.Queue
@@ -74,21 +72,21 @@ type parts struct {
 	numbered   *lists.Keeper
 }
 
-// startTelling is for what tells operators how it goes.
-func (p *parts) startTelling(ctx context.Context) error {
-	tracing, stop, err := startTracing(ctx, p.cfg, p.environ, p.log)
+// startMetrics is for what tells operators how it goes.
+func (p *components) startMetrics(ctx context.Context) error {
+	tracing, stop, err := startTracing(ctx, p.cfg, p.Environ, p.Log)
 	if err != nil {
 		return err
 	}
 	p.onStop(stop)
-	p.tracing, p.counts = tracing, metrics.New(version(), p.cfg.LLM.Prices)
+	p.tracing, p.counts = tracing, metrics.New(Version(), p.cfg.LLM.Prices)
 	return nil
 }
 
-// openStorage opens the database and what keeps something in it.
-func (p *parts) openStorage(ctx context.Context) (err error) {
+// openStorage opens the database and the stores in it.
+func (p *components) openStorage(ctx context.Context) (err error) {
 	p.storage, err = sqlite.Open(ctx, sqlite.Options{
-		Dir: p.cfg.DataDir, Log: p.log, Key: encryptionKey(p.cfg.Encryption), OnCommit: p.counts.Committed,
+		Dir: p.cfg.DataDir, Log: p.Log, Key: EncryptionKey(p.cfg.Encryption), OnCommit: p.counts.Committed,
 		OnChange: func(breaker.Status) { p.changed.Notify() }, OnUnreadable: p.counts.Unreadable,
 	})
 	if err != nil {
@@ -96,7 +94,7 @@ func (p *parts) openStorage(ctx context.Context) (err error) {
 	}
 	p.onStop(func(context.Context) {
 		if err := p.storage.Close(); err != nil {
-			p.log.Warn("closing storage", "error", err)
+			p.Log.Warn("closing storage", "error", err)
 		}
 	})
 	p.quotas = &sqlite.Quotas{Limit: p.cfg.Quota, Refused: p.counts.Refused}
@@ -112,21 +110,22 @@ func (p *parts) openStorage(ctx context.Context) (err error) {
 	return nil
 }
 
-// startModels is for the models, what they cost, and the vectors that are still to be made. Which they are is settled later.
-func (p *parts) startModels(context.Context) (err error) {
+// startModels prepares the models, their cost accounting, and the embedding of memories without a vector. Which models are used is
+// chosen later, because asking them takes time.
+func (p *components) startModels(context.Context) (err error) {
 	if p.rules, err = rules.New(p.cfg.Rules); err != nil {
 		return err
 	}
 	p.records = sqlite.NewModels(p.storage)
-	p.calls = usage.NewRecorder(p.records, p.log)
+	p.calls = usage.NewRecorder(p.records, p.Log)
 	p.onStop(func(context.Context) { p.calls.Close() })
-	p.meter = budget.NewMeter(sqlite.NewTokens(p.storage), budget.Options{Limits: tokenLimits(p.cfg), Log: p.log})
+	p.meter = budget.NewMeter(sqlite.NewTokens(p.storage), budget.Options{Limits: tokenLimits(p.cfg), Log: p.Log})
 	p.onStop(func(context.Context) { p.meter.Close() })
 	if p.models, err = newModels(p); err != nil {
 		return err
 	}
 	p.vectorizer = backfill.New(&p.models.embedder, p.store, backfill.Options{
-		ChunkSize: p.cfg.Embedding.ChunkSize, BackoffMin: p.cfg.Queue.BackoffMin, BackoffMax: p.cfg.Queue.BackoffMax, Log: p.log,
+		ChunkSize: p.cfg.Embedding.ChunkSize, BackoffMin: p.cfg.Queue.BackoffMin, BackoffMax: p.cfg.Queue.BackoffMax, Log: p.Log,
 		Heartbeat: p.counts.Loop(loopVectors),
 	})
 	p.models.incomplete = p.vectorizer.Wake
@@ -135,27 +134,27 @@ func (p *parts) startModels(context.Context) (err error) {
 	return nil
 }
 
-// startReading is for the read path.
-func (p *parts) startReading(context.Context) error {
+// startReading starts the read path.
+func (p *components) startReading(context.Context) error {
 	cfg := &p.cfg
 	p.traces = trace.NewRecorder(sqlite.NewTraces(p.storage), trace.Options{
-		Retention: cfg.Trace.Retention, MaxRecords: cfg.Trace.MaxRecords, Redact: p.redactor, Log: p.log, Heartbeat: p.counts.Loop(loopTraces),
+		Retention: cfg.Trace.Retention, MaxRecords: cfg.Trace.MaxRecords, Redact: p.redactor, Log: p.Log, Heartbeat: p.counts.Loop(loopTraces),
 	})
 	p.onStop(func(context.Context) { p.traces.Close() })
-	p.retriever = retrieve.New(retrieve.Parts{
+	p.Retriever = retrieve.New(retrieve.Parts{
 		Store: p.store, Messages: p.past, Settings: p.settings, Traces: p.traces,
 		Embedder: embed.WithCache(&p.models.embedder, cfg.Embedding.CacheEntries, p.counts.LookedUp), StorageProblem: p.storageProblem, WriteProblem: p.writeProblem,
 	}, retrieve.Options{
 		Budget: cfg.Retrieval.Budget, VectorWeight: cfg.Retrieval.VectorWeight, NeighborWeight: cfg.Retrieval.NeighborWeight,
-		RecencyHalfLife: cfg.Retrieval.RecencyHalfLife, Prompts: cfg.Retrieval.Prompts, Labels: cfg.Session.Labels, Location: p.location, Log: p.log,
+		RecencyHalfLife: cfg.Retrieval.RecencyHalfLife, Prompts: cfg.Retrieval.Prompts, Labels: cfg.Session.Labels, Location: p.location, Log: p.Log,
 		Answered: p.counts.Retrieved,
 	})
-	p.onStop(func(context.Context) { p.retriever.Close() })
+	p.onStop(func(context.Context) { p.Retriever.Close() })
 	return nil
 }
 
-// startWriting is for the write path: considering, conversations, and digests.
-func (p *parts) startWriting(context.Context) error {
+// startWriting starts the write path: considering, sessions and digests.
+func (p *components) startWriting(context.Context) error {
 	cfg := &p.cfg
 	p.echoes = newEchoes(p.cfg, p.store)
 	p.days = newDigests(p)
@@ -171,7 +170,7 @@ func (p *parts) startWriting(context.Context) error {
 		Pool: queue.Options{
 			Workers: cfg.Queue.Workers, MaxAge: cfg.Queue.MaxAge,
 			BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax,
-			Retention: cfg.Queue.Retention, FailedRetention: cfg.Queue.FailedRetention, Log: p.log,
+			Retention: cfg.Queue.Retention, FailedRetention: cfg.Queue.FailedRetention, Log: p.Log,
 			Heartbeat: p.counts.Loop(loopConsiderations), Ended: p.counts.Considered,
 			Unavailable: p.models.unavailable(partsOfConsidering()...),
 		},
@@ -184,25 +183,24 @@ func (p *parts) startWriting(context.Context) error {
 	})
 	p.considerer.Start()
 	p.onStop(p.considerer.Stop)
-	p.talks = startConversations(p)
-	p.onStop(p.talks.stop)
+	p.startSessions()
 	p.days.keeper.Start()
 	p.onStop(func(context.Context) { p.days.keeper.Stop() })
 	return nil
 }
 
-// startTidying is for what deletes what is kept no longer.
-func (p *parts) startTidying(context.Context) error {
+// startCleanup starts the deletion of expired data.
+func (p *components) startCleanup(context.Context) error {
 	cfg := &p.cfg
 	p.curve = retention.NewCurve(cfg.Memories.HalfLives)
 	p.sweeper = retention.NewSweeper(p.store, p.storage, retention.Options{
 		Curve: p.curve, MaxPerUser: cfg.Memories.MaxPerUser, WithdrawnGrace: cfg.Memories.WithdrawnGrace,
-		ExpiredKeep: cfg.Memories.ExpiredKeep, HistoryKeep: cfg.Memories.HistoryKeep, Log: p.log,
+		ExpiredKeep: cfg.Memories.ExpiredKeep, HistoryKeep: cfg.Memories.HistoryKeep, Log: p.Log,
 	})
 	p.sweeper.Start()
 	p.onStop(func(context.Context) { p.sweeper.Stop() })
 	p.numbered = lists.NewKeeper(p.lists, lists.Options{
-		MaxItems: cfg.NumberedLists.MaxItems, MaxAge: cfg.NumberedLists.MaxAge, ListTTL: cfg.NumberedLists.ListTTL, Log: p.log,
+		MaxItems: cfg.NumberedLists.MaxItems, MaxAge: cfg.NumberedLists.MaxAge, ListTTL: cfg.NumberedLists.ListTTL, Log: p.Log,
 		Heartbeat: p.counts.Loop(loopNumberedLists),
 	})
 	p.numbered.Start()
@@ -210,12 +208,12 @@ func (p *parts) startTidying(context.Context) error {
 	return nil
 }
 
-// makeServer makes what answers calls. It serves later.
-func (p *parts) makeServer(context.Context) error {
+// newServer creates the gRPC server. It does not serve yet.
+func (p *components) newServer(context.Context) error {
 	cfg := &p.cfg
 	p.server = server.New(server.Parts{
-		Retriever: p.retriever, Considerer: p.considerer, Store: p.store, Queue: p.jobs, Settings: p.settings,
-		Sessions: p.sessions, Conversations: p.talks.keeper, Topics: topics.NewCounter(redactedSource{sqlite.NewTopics(p.storage), p.redactor}),
+		Retriever: p.Retriever, Considerer: p.considerer, Store: p.store, Queue: p.jobs, Settings: p.settings,
+		Sessions: p.sessions, Conversations: p.Sessions, Topics: topics.NewCounter(redactedSource{sqlite.NewTopics(p.storage), p.redactor}),
 		Traces: p.traces, Results: p.numbered,
 		Tokens: p.entrance.authenticator(), Limiter: limiter(cfg),
 		PageKey: func(ctx context.Context) ([]byte, error) { return sqlite.NewKeys(p.storage).Get(ctx, "page_tokens") },
@@ -243,17 +241,17 @@ func (p *parts) makeServer(context.Context) error {
 			return append([]server.Component{breakerComponent("storage", "sqlite", p.storageStatus())}, p.models.components()...)
 		},
 	}, server.Options{
-		Version: version(), TLS: p.entrance.config(), MaxRequestBytes: cfg.MaxRequestBytes, Bytes: p.bytes, Visibility: cfg.Policy(), OwnAgent: cfg.Retrieval.Agent == "this",
+		Version: Version(), TLS: p.entrance.config(), MaxRequestBytes: cfg.MaxRequestBytes, Bytes: p.bytes, Visibility: cfg.Policy(), OwnAgent: cfg.Retrieval.Agent == "this",
 		RecordConsidered: cfg.Session.RecordConsidered, Window: window(p.cfg), TopK: cfg.Retrieval.TopK, MaxPerUser: cfg.Memories.MaxPerUser, MinRelevance: cfg.Retrieval.MinRelevance,
 		MaxPending: int64(cfg.Queue.MaxPending), MaxPendingBytes: int64(cfg.Queue.MaxPendingBytes),
 		MaxContextChars: cfg.Retrieval.MaxContextChars, NotebookEntries: cfg.Notebook.MaxEntries, RedactHistory: historyRedactor(p.cfg, p.redactor),
-		RedactWrites: writesRedactor(p.cfg, p.redactor), Log: p.log, Answered: p.counts.Call, Tracing: p.tracing,
+		RedactWrites: writesRedactor(p.cfg, p.redactor), Log: p.Log, Answered: p.counts.Call, Tracing: p.tracing,
 	})
 	return nil
 }
 
-// startOps is for the operators' port.
-func (p *parts) startOps(ctx context.Context) error {
+// startOps starts the operators' HTTP port.
+func (p *components) startOps(ctx context.Context) error {
 	p.counts.Watch(watched{p.storage, p.jobs, p.store, p.models}.sources())
 	return p.startHTTP(ctx, p.cfg, ops.Parts{
 		Problems: func() []string {
@@ -268,16 +266,16 @@ func (p *parts) startOps(ctx context.Context) error {
 			}
 			return nil
 		},
-		Metrics: p.counts.Handler(p.log), Pprof: p.cfg.HTTP.Pprof, Guard: operatorsOnly(p.entrance.authenticator()),
-	}, p.log)
+		Metrics: p.counts.Handler(p.Log), Pprof: p.cfg.HTTP.Pprof, Guard: operatorsOnly(p.entrance.authenticator()),
+	}, p.Log)
 }
 
-// serve answers calls, and goes on with what had to wait whenever storage or a model is back.
-func (p *parts) serve(ctx context.Context, listener net.Listener) error {
+// serve answers calls, and resumes postponed work whenever storage or a model recovers.
+func (p *components) serve(ctx context.Context, listener net.Listener) error {
 	unsettled := p.models.settleAtStart(ctx)
 	go func() { p.failed <- p.server.Serve(listener) }()
 	p.onStop(p.server.Stop)
-	if err := p.startAPI(ctx, p.cfg, p.log); err != nil {
+	if err := p.startAPI(ctx, p.cfg, p.Log); err != nil {
 		return err
 	}
 	p.onStop(func(context.Context) {
@@ -291,7 +289,8 @@ func (p *parts) serve(ctx context.Context, listener net.Listener) error {
 	go p.watchStorage(watching, func() {
 		p.considerer.Wake()
 		p.vectorizer.Wake()
-		p.talks.wake()
+		p.Sessions.Wake()
+		p.indexing.Wake()
 		p.days.keeper.Wake()
 		p.sweeper.Wake()
 		again.Notify()
@@ -308,22 +307,24 @@ func (p *parts) serve(ctx context.Context, listener net.Listener) error {
 	go background.Run(watching, p.models.recovered, func() (again time.Time) {
 		p.considerer.Resume()
 		p.vectorizer.Resume()
-		p.talks.resume()
+		p.Sessions.Resume()
+		p.indexing.Resume()
+		p.indexing.Wake()
 		p.days.keeper.Resume()
 		return again
 	})
 	return nil
 }
 
-// watchStorage tells health checks how storage is, and those that wait for it when it is back. The breaker's own callback
-// must not wait, so it only rings.
-func (p *parts) watchStorage(ctx context.Context, back func()) {
+// watchStorage reports the state of storage to health checks, and calls recovered when it accepts writes again. It runs in the background,
+// because the breaker's callback must not block.
+func (p *components) watchStorage(ctx context.Context, recovered func()) {
 	background.Run(ctx, p.changed, func() (again time.Time) {
 		readable := p.storageProblem() == ""
 		writable := readable && p.writeProblem() == ""
 		p.server.SetStorageServing(readable, writable)
 		if writable {
-			back()
+			recovered()
 		}
 		return again
 	})

@@ -1,4 +1,4 @@
-package main
+package sidecar
 
 import (
 	"context"
@@ -78,9 +78,9 @@ type digests struct {
 }
 
 // newDigests puts the parts together. The keeper is not started.
-func newDigests(p *parts) *digests {
+func newDigests(p *components) *digests {
 	cfg := &p.cfg
-	d := &digests{log: p.log, store: sqlite.NewDigests(p.storage), notebook: &notebook.Keeper{
+	d := &digests{log: p.Log, store: sqlite.NewDigests(p.storage), notebook: &notebook.Keeper{
 		Memories: p.store, Settings: p.settings, Location: p.location,
 	}}
 	parts := digest.Parts{
@@ -91,19 +91,19 @@ func newDigests(p *parts) *digests {
 	if cfg.Digest.ExportDir != "" {
 		d.files = &notebook.Files{
 			Dir: cfg.Digest.ExportDir, MaxEntries: cfg.Notebook.MaxEntries, Memories: p.store, Vectors: p.vectorizer, Settings: p.settings,
-			Location: p.location, Log: p.log,
+			Location: p.location, Log: p.Log,
 		}
 		d.notebook.Files = d.files
 		parts.Changed = func(ctx context.Context, user memory.User, days []string) {
 			if err := d.files.Write(ctx, user, days); err != nil && ctx.Err() == nil {
-				p.log.Warn("digests could not be written to files; they are with the next digest", "folder", cfg.Digest.ExportDir, "error", err)
+				p.Log.Warn("digests could not be written to files; they are with the next digest", "folder", cfg.Digest.ExportDir, "error", err)
 			}
 		}
 	}
 	d.keeper = digest.NewKeeper(parts, digest.Options{
 		Enabled: cfg.Digest.Enabled, Every: cfg.Digest.Interval, MaxTokens: cfg.Digest.MaxTokens, Location: p.location,
 		Templates: cfg.Digest.Templates, Workers: cfg.Queue.Workers,
-		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.log,
+		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.Log,
 		Heartbeat: p.counts.Loop(loopDigests), Unavailable: p.models.unavailable(p.models.partsOfDigests()...),
 	})
 	if d.files != nil {

@@ -8,25 +8,54 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/cli"
 )
 
-const evalFiles = "testdata/eval/"
+const evalFiles = "testdata/"
+
+// measure runs the command line.
+func measure(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs strings.Builder
+	code = run(t.Context(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func decode(t *testing.T, data []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(data, into); err != nil {
+		t.Fatalf("%v: %s", err, data)
+	}
+}
 
 // evaluate runs a command of eval and returns its numbers, what it shows, and what it says was judged wrongly.
 func evaluate(t *testing.T, args ...string) (numbers map[string]any, shown string, misses []map[string]any) {
 	t.Helper()
 	dir := t.TempDir()
 	report, missed := filepath.Join(dir, "report.json"), filepath.Join(dir, "misses.jsonl")
-	code, out, errs := runMain(t, append(append([]string{"eval"}, args...), "--json", report, "--misses", missed)...)
+	code, out, errs := measure(t, append(args, "--json", report, "--misses", missed)...)
 	if code != 0 || errs != "" {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
-	mustDo(t, json.Unmarshal(must(os.ReadFile(report))(t), &numbers))
-	for line := range strings.Lines(string(must(os.ReadFile(missed))(t))) {
+	decode(t, read(t, report), &numbers)
+	for line := range strings.Lines(string(read(t, missed))) {
 		var miss map[string]any
-		mustDo(t, json.Unmarshal([]byte(line), &miss))
+		decode(t, []byte(line), &miss)
 		misses = append(misses, miss)
 	}
 	return numbers, out, misses
@@ -72,31 +101,30 @@ func TestEvalLoCoMo(t *testing.T) {
 	if len(asked) != 1 || asked[0] != "Why did the regatta disappoint?" {
 		t.Errorf("missed with messages: %v", asked)
 	}
-	if left := must(os.ReadDir(temporary))(t); len(left) != 0 {
-		t.Errorf("leaves %v behind", left)
+	if left, err := os.ReadDir(temporary); err != nil || len(left) != 0 {
+		t.Errorf("leaves %v behind: %v", left, err)
 	}
 }
 
 // Keys and configuration in the environment change nothing: the numbers are those of the embedded defaults.
 func TestEvalIsIndependentOfTheEnvironment(t *testing.T) {
-	var out, errs syncBuffer
-	code := Main{
-		Args:   []string{"eval", "gate", evalFiles + "turns.jsonl", "--json", "-"},
-		Stdout: &out, Stderr: &errs,
-		Environ: []string{"GEMINI_API_KEY=wrong", "MEMSIDECAR_RULES_THRESHOLD=9", "MEMSIDECAR_CONFIG=/nowhere.yaml"},
-	}.Run(t.Context())
-	var numbers map[string]any
-	if err := json.Unmarshal([]byte(out.String()), &numbers); code != 0 || err != nil {
-		t.Fatalf("exit code %d, %v: %s%s", code, err, out.String(), errs.String())
+	t.Setenv("GEMINI_API_KEY", "wrong")
+	t.Setenv("MEMSIDECAR_RULES_THRESHOLD", "9")
+	t.Setenv("MEMSIDECAR_CONFIG", "/nowhere.yaml")
+	code, out, errs := measure(t, "gate", evalFiles+"turns.jsonl", "--json", "-")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, errs)
 	}
+	var numbers map[string]any
+	decode(t, []byte(out), &numbers)
 	expect(t, numbers, map[string]any{
 		"eval": "gate", "files": "turns.jsonl", "memories": 2.0,
 		"gate.turns": 4.0, "gate.positive": 2.0, "gate.predicted": 2.0, "gate.precision": 0.5, "gate.recall": 0.5, "gate.f1": 0.5,
 		"gate.balanced_accuracy": 0.5, "gate.easy.turns": 3.0, "gate.easy.recall": 1.0, "gate.easy.balanced_accuracy": 0.75,
 		"gate.hard.recall": 0.0, "gate.kind.fact.recall": 1.0, "gate.kind.plan.recall": 0.0,
 	})
-	if !strings.Contains(errs.String(), "without hard ones") {
-		t.Errorf("shows on standard error:\n%s", errs.String())
+	if !strings.Contains(errs, "without hard ones") {
+		t.Errorf("shows on standard error:\n%s", errs)
 	}
 }
 
@@ -130,9 +158,9 @@ func TestEvalGateOfPersonas(t *testing.T) {
 func TestEvalMistakes(t *testing.T) {
 	dir := t.TempDir()
 	report := filepath.Join(dir, "report.json")
-	mustDo(t, os.WriteFile(report, []byte(`{"eval": "gate"}`), 0o600))
+	write(t, report, `{"eval": "gate"}`)
 	broken := filepath.Join(dir, "broken.json")
-	mustDo(t, os.WriteFile(broken, []byte("[{},\n"), 0o600))
+	write(t, broken, "[{},\n")
 	talks := evalFiles + "talks.json"
 	for _, test := range []struct {
 		args []string
@@ -142,16 +170,34 @@ func TestEvalMistakes(t *testing.T) {
 		{[]string{"gate", talks}, "talks.json:1: "},
 		{[]string{"locomo", talks, "--compare", report}, "is no report of eval locomo"},
 		{[]string{"locomo", talks, "--compare", filepath.Join(dir, "none")}, "none"},
-		{[]string{"locomo", talks, "--json", filepath.Join(dir, "no", "such.json")}, "there is no folder"},
+		{[]string{"locomo", talks, "--json", filepath.Join(dir, "no", "such.json")}, "does not exist"},
 		{[]string{"locomo", talks, "--json", "-", "--misses", "-"}, "cannot both"},
 		{[]string{"locomo", talks, "--sources", "dreams"}, "must be one of"},
-		{[]string{"locomo", talks, "--data-dir", dir}, "leave --listen and --data-dir out"},
-		{[]string{"locomo", talks, "--set", "digest.enabled=true"}, "eval sets digest.enabled itself"},
+		{[]string{"locomo", talks, "--set", "data_dir=" + dir}, "memeval sets data_dir itself"},
+		{[]string{"locomo", talks, "--set", "digest.enabled=true"}, "memeval sets digest.enabled itself"},
+		{[]string{"gate", evalFiles + "nora.jsonl", evalFiles + "turns.jsonl"}, "turns.jsonl: is of another format than the files before"},
 		{[]string{"locomo", talks, "--set", "retrieval.colour=red"}, "retrieval.colour"},
 	} {
-		code, _, errs := runMain(t, append([]string{"eval"}, test.args...)...)
-		if code != cli.ExitUsage || !strings.Contains(errs, test.says) {
+		code, _, errs := measure(t, test.args...)
+		if code != exitUsage || !strings.Contains(errs, test.says) {
 			t.Errorf("%v: exit code %d, %s", test.args, code, errs)
 		}
+	}
+}
+
+// TestCompare shows differences to an earlier run, and names settings that were not the same.
+func TestCompare(t *testing.T) {
+	before := filepath.Join(t.TempDir(), "before.json")
+	talks := evalFiles + "talks.json"
+	if code, _, errs := measure(t, "locomo", talks, "--sources", "messages", "--json", before); code != 0 {
+		t.Fatal(errs)
+	}
+	code, out, errs := measure(t, "locomo", talks, "--sources", "messages", "--compare", before)
+	if code != 0 || errs != "" || !strings.Contains(out, "(+0.000)") || strings.Contains(out, "memories") {
+		t.Errorf("the same run: exit code %d, %s\n%s", code, errs, out)
+	}
+	code, out, errs = measure(t, "locomo", talks, "--sources", "messages", "--compare", before, "--set", "retrieval.min_relevance=1")
+	if code != 0 || errs != "not the same: retrieval.min_relevance is \"1\", was not set\n" || !strings.Contains(out, "(-0.") {
+		t.Errorf("another configuration: exit code %d, %s\n%s", code, errs, out)
 	}
 }

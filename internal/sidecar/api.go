@@ -1,4 +1,4 @@
-package main
+package sidecar
 
 import (
 	"context"
@@ -76,7 +76,7 @@ func (s *Sidecar) apiHandler(cfg config.Config, conn *grpc.ClientConn) (http.Han
 	}
 	if cfg.API.MCP {
 		calls.Handle("/mcp", mcp.Handler(conn, mcp.HTTPOptions{
-			Options: mcp.Options{Version: version()}, User: cfg.API.MCPUser, MaxBytes: int64(cfg.MaxRequestBytes), Refuse: gateway.Refuse,
+			Options: mcp.Options{Version: Version()}, User: cfg.API.MCPUser, MaxBytes: int64(cfg.MaxRequestBytes), Refuse: gateway.Refuse,
 		}))
 	}
 	_, socket := listen.SocketPath(cfg.API.Listen)

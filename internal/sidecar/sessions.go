@@ -1,4 +1,4 @@
-package main
+package sidecar
 
 import (
 	"context"
@@ -11,27 +11,21 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
 )
 
-// conversations are the parts that keep and recall what was said.
-type conversations struct {
-	keeper *session.Keeper
-	worker *recall.Worker
-}
-
-// startConversations puts the parts together and sets their background work going.
-func startConversations(p *parts) *conversations {
+// startSessions starts what keeps conversations and what indexes their messages for recall.
+func (p *components) startSessions() {
 	cfg := &p.cfg
 	policy := policies(p.cfg)
-	c := &conversations{worker: recall.NewWorker(p.past, &p.models.embedder, recall.Options{
+	p.indexing = recall.NewWorker(p.past, &p.models.embedder, recall.Options{
 		Vectors: cfg.History.Vectors, ChunkSize: cfg.Embedding.ChunkSize,
 		Enabled:    func(namespace string) bool { return policy(namespace).Enabled },
-		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.log,
+		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.Log,
 		Heartbeat: p.counts.Loop(loopMessages),
-	})}
+	})
 	parts := session.Parts{
 		Store: p.sessions, Settings: p.settings, Considerer: p.considerer, Traces: p.traces,
 		StorageProblem: p.storageProblem, WriteProblem: p.writeProblem, Digest: p.days.rule, Lists: p.shownLists,
 		Appended: func() {
-			c.worker.Wake()
+			p.indexing.Wake()
 			p.days.keeper.Wake()
 		},
 	}
@@ -39,22 +33,25 @@ func startConversations(p *parts) *conversations {
 		parts.Summarizer = redactedSummaries{chosenSummarizer{p.models}, p.redactor}
 		parts.Extract = redactedSummaries{extract.New(cfg.Session.SummaryMaxChars), p.redactor}
 	}
-	c.keeper = session.NewKeeper(parts, session.Options{
+	p.Sessions = session.NewKeeper(parts, session.Options{
 		Policy: policy, Window: window(p.cfg), Budget: cfg.Retrieval.Budget,
 		FailureMaxRunes: cfg.Session.FailureMaxChars, FailurePhrases: cfg.Session.FailurePhrases,
 		ClaimMaxRunes: cfg.Session.ClaimMaxChars,
 		Labels:        cfg.Session.Labels, Wordings: cfg.Session.Wordings, Workers: cfg.Queue.Workers,
-		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.log,
+		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.Log,
 		Heartbeat: p.counts.Loop(loopSessions), Fallback: p.counts.Extracted,
 		Unavailable: p.models.unavailable(partSummary),
 	})
-	c.worker.Start()
-	c.keeper.Start()
-	return c
+	p.indexing.Start()
+	p.Sessions.Start()
+	p.onStop(func(ctx context.Context) {
+		p.Sessions.Stop(ctx)
+		p.indexing.Stop()
+	})
 }
 
 // shownLists are the numbered lists that replies of a conversation are compared with.
-func (p *parts) shownLists(ctx context.Context, scope memory.Scope, audience memory.Audience) ([]session.ShownList, error) {
+func (p *components) shownLists(ctx context.Context, scope memory.Scope, audience memory.Audience) ([]session.ShownList, error) {
 	shown, err := p.numbered.Around(ctx, scope, audience)
 	lists := make([]session.ShownList, len(shown))
 	for i := range shown {
@@ -65,24 +62,6 @@ func (p *parts) shownLists(ctx context.Context, scope memory.Scope, audience mem
 		}
 	}
 	return lists, err
-}
-
-// wake sets going what had stopped because storage or a model was away.
-func (c *conversations) wake() {
-	c.keeper.Wake()
-	c.worker.Wake()
-}
-
-// resume has what was postponed done now: a model recovered.
-func (c *conversations) resume() {
-	c.keeper.Resume()
-	c.worker.Resume()
-	c.worker.Wake()
-}
-
-func (c *conversations) stop(ctx context.Context) {
-	c.keeper.Stop(ctx)
-	c.worker.Stop()
 }
 
 func window(cfg config.Config) session.Limits {

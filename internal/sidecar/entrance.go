@@ -1,4 +1,4 @@
-package main
+package sidecar
 
 import (
 	"context"
@@ -51,27 +51,9 @@ func openEntrance(cfg *config.Config, log *slog.Logger) (*entrance, error) {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, usageError{err}
+		return nil, ConfigError{err}
 	}
 	return e, nil
-}
-
-// warn tells what an operator may not have meant.
-func (e *entrance) warn(cfg *config.Config, log *slog.Logger, addrs ...net.Addr) {
-	file := cfg.Auth.TokensFile
-	switch {
-	case e.tokens == nil:
-	case e.tokens.Count() == 0:
-		log.Warn("there are no tokens, so nobody can call: make one with memsidecar token create", "file", file)
-	case access.Exposed(file):
-		log.Warn("everybody on this machine can read who has tokens: chmod 600 is better", "file", file)
-	}
-	for _, addr := range addrs {
-		if addr != nil && !listen.Local(addr.String()) && (e.tls == nil || e.tokens == nil && cfg.TLS.ClientCAFile == "") {
-			log.Warn("listening outside of loopback without TLS or without authentication, as insecure says: whoever reaches this "+
-				"address, or sees what passes, can read and delete all memories", "address", addr.String())
-		}
-	}
 }
 
 // authenticator is nil when everybody may call.
