@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -278,7 +279,7 @@ func TestDeletedStaysDeleted(t *testing.T) {
 	must(r.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: direct("u"), MemoryId: deleted}))(t)
 	r.stop()
 	withStorage(t, r.dir, func(storage *sqlite.Storage) {
-		err := storage.Write(t.Context(), func(tx *sqlite.Tx) error {
+		err := storage.Write(t.Context(), func(tx sqldb.Tx) error {
 			_, err := tx.Exec(t.Context(), `UPDATE considerations SET state = 'running'`)
 			return err
 		})

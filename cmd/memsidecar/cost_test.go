@@ -9,6 +9,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/usage/budget"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -160,7 +161,7 @@ func TestBudgetOfYesterday(t *testing.T) {
 	dir := t.TempDir()
 	taken := func(at time.Time) {
 		withStorage(t, dir, func(s *sqlite.Storage) {
-			mustDo(t, sqlite.NewTokens(s).Add(t.Context(), []budget.Entry{{
+			mustDo(t, sqlstore.NewTokens(s).Add(t.Context(), []budget.Entry{{
 				Day: usage.Day(at), User: memory.User{Namespace: "default"}, Count: budget.Count{Tokens: 1_000_000},
 			}}))
 		})
@@ -200,7 +201,7 @@ func TestConversationSummaryWithoutBudget(t *testing.T) {
 func spend(t *testing.T, dir string, daysAgo int, model string, input, output int) {
 	t.Helper()
 	withStorage(t, dir, func(s *sqlite.Storage) {
-		mustDo(t, sqlite.NewModels(s).AddUsage(t.Context(), []usage.Call{{
+		mustDo(t, sqlstore.NewModels(s).AddUsage(t.Context(), []usage.Call{{
 			At: time.Now().UTC().AddDate(0, 0, -daysAgo), Namespace: "default", Part: "decision", Model: model,
 			InputTokens: int64(input), OutputTokens: int64(output), Latency: time.Second,
 		}}))

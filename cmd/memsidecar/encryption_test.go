@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -16,6 +17,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlite/sealed"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -101,7 +104,7 @@ func TestEncryptedHoldsNothing(t *testing.T) {
 	storage := must(sqlite.Open(t.Context(), sqlite.Options{
 		Dir: dir, Log: slog.New(slog.DiscardHandler), Key: func() (seal.Key, error) { return testKey(t), nil },
 	}))(t)
-	index := sqlite.NewRecall(storage)
+	index := sqlstore.NewRecall(storage)
 	for more := true; more; {
 		more = must(index.IndexNext(t.Context()))(t)
 	}
@@ -131,7 +134,13 @@ func TestEncryptedHoldsNothing(t *testing.T) {
 	wantEncrypted(t, dir, "after a rotation")
 	must(sqlite.Reseal(t.Context(), dir, rotated, testKey(t)))(t)
 	wantEncrypted(t, dir, "written anew")
-	must(sqlite.Reindex(t.Context(), dir, slog.New(slog.DiscardHandler), sqlite.ReindexOptions{Key: testKey(t)}))(t)
+	rebuild := func(ctx context.Context, db sqldb.Access) error {
+		_, err := sqlstore.Rebuild(ctx, db, sqlstore.RebuildOptions{})
+		return err
+	}
+	if err := sqlite.Reindex(t.Context(), dir, slog.New(slog.DiscardHandler), testKey(t), rebuild); err != nil {
+		t.Fatal(err)
+	}
 	wantEncrypted(t, dir, "after reindexing")
 	restored := must(sqlite.Files{Key: testKey(t)}.Restore(t.Context(), backup, dir, true, time.Now()))(t)
 	wantEncrypted(t, dir, "after restoring")

@@ -16,6 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/testkit/powerloss"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -118,7 +119,7 @@ func whichIsThere(t *testing.T, dir string, allowed []possible) (when string) {
 		}))(t)
 		status, n := s.Status(), 0
 		if status.State == breaker.Closed {
-			mustDo(t, s.Read(t.Context(), func(q sqlite.Querier) error { return q.QueryRow(t.Context(), `SELECT count(*) FROM memories`).Scan(&n) }))
+			mustDo(t, s.Read(t.Context(), func(q sqldb.Querier) error { return q.QueryRow(t.Context(), `SELECT count(*) FROM memories`).Scan(&n) }))
 		}
 		mustDo(t, s.Close())
 		if status.State != breaker.Closed {

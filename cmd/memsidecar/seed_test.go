@@ -11,16 +11,17 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/testkit/leftover"
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
 // fate is what has become of a consideration that is seeded.
-type fate func(t *testing.T, q *sqlite.Queue, job queue.Job)
+type fate func(t *testing.T, q *sqlstore.Queue, job queue.Job)
 
 // stuck: an attempt failed, and the next one never comes. What is only postponed would be due when the sidecar starts.
-func stuck(t *testing.T, q *sqlite.Queue, job queue.Job) {
+func stuck(t *testing.T, q *sqlstore.Queue, job queue.Job) {
 	t.Helper()
 	now := time.Now()
 	if err := q.Postpone(t.Context(), job.Seq, time.Time{}, memory.Outcome{Error: "the model is away"}, now); err != nil {
@@ -29,7 +30,7 @@ func stuck(t *testing.T, q *sqlite.Queue, job queue.Job) {
 }
 
 // failed: it was given up.
-func failed(t *testing.T, q *sqlite.Queue, job queue.Job) {
+func failed(t *testing.T, q *sqlstore.Queue, job queue.Job) {
 	t.Helper()
 	if err := q.Finish(t.Context(), job.Seq, memory.StateFailed, memory.Outcome{Error: "the model refused"}, time.Now()); err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func seedConsideration(t *testing.T, dir string, scope *memsidecarv1.Scope, text
 	}
 	id = "con_seeded_" + scope.GetUserId()
 	withStorage(t, dir, func(storage *sqlite.Storage) {
-		q := sqlite.NewQueue(storage)
+		q := sqlstore.NewQueue(storage)
 		must(q.Accept(t.Context(), queue.Acceptance{
 			ID: id, Dialogue: dialogue, Speakers: dialogue.Speakers(), At: time.Now(), MaxPending: 10,
 		}))(t)

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -67,7 +68,7 @@ func TestUnreadableRows(t *testing.T) {
 		execute(t, dir, b.statement)
 	}
 
-	report := must(sqlite.Files{}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
+	report := must(sqlite.Files{Checks: sqlstore.Checks()}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
 	var found []string
 	for _, f := range report.Findings {
 		found = append(found, f.Examples...)
@@ -168,7 +169,7 @@ func TestUnreadableRows(t *testing.T) {
 	}
 	_ = must(sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: scope}))(t)
 	_ = must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: "anna"}}))(t)
-	for _, f := range must(sqlite.Files{}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t).Findings {
+	for _, f := range must(sqlite.Files{Checks: sqlstore.Checks()}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t).Findings {
 		if f.Problems > 0 {
 			t.Errorf("after anna was forgotten: %s: %v", f.Check, f.Examples)
 		}

@@ -51,7 +51,7 @@ type Parts struct {
 	Scorer    Scorer
 	// Echoes clean what is looked at of what memsidecar itself handed out. Optional.
 	Echoes *decide.Echoes
-	// Changed is told of users whose digests changed, and from when on. Optional.
+	// Changed is called with users whose digests changed, and the days. Optional.
 	Changed func(ctx context.Context, user memory.User, days []string)
 }
 
@@ -68,7 +68,7 @@ type Options struct {
 	Log                    *slog.Logger
 	// Unavailable says whether the model is that digests need. Optional.
 	Unavailable retry.Unavailable
-	// Heartbeat is told how looking for what is due ended when nothing was, and how each user's digest did. Optional.
+	// Heartbeat receives the result of each user's digest, and of each look that found no work. Optional.
 	Heartbeat background.Heartbeat
 }
 
@@ -84,10 +84,10 @@ type Keeper struct {
 
 	failures retry.Counts[memory.User]
 
-	mu     sync.Mutex
-	busy   map[memory.User]*turn
-	resume bool      // what is postponed is to be made due
-	dueAt  time.Time // when due times too far away were last looked for
+	postponed retry.Due
+
+	mu   sync.Mutex
+	busy map[memory.User]*turn
 }
 
 // turn is the right to work on a user's digests.
@@ -97,13 +97,13 @@ type turn struct {
 	users  int // who work or wait
 }
 
-// storagePoll is how long a failing store is left alone, and how often what is due is looked for in any case.
+// storagePoll is the pause after a failure of the store.
 const storagePoll = 5 * time.Second
 
-// leastPause is between two looks at what is due, however soon the next is.
+// leastPause is the least pause between two looks for due work.
 const leastPause = 10 * time.Millisecond
 
-// lookEvery is how often what is due is looked for in any case: the machine's clock may have been set.
+// lookEvery is the longest time between two looks for due work: the machine's clock may have been set.
 const lookEvery = time.Hour
 
 // NewKeeper returns a Keeper; Start sets its background work going.
@@ -111,18 +111,18 @@ func NewKeeper(parts Parts, options Options) *Keeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Keeper{
 		Parts: parts, options: options, notifier: background.NewNotifier(), ctx: ctx, cancel: cancel,
-		busy: map[memory.User]*turn{}, resume: true,
+		busy: map[memory.User]*turn{}, postponed: retry.Due{Every: lookEvery},
 		failures: retry.Counts[memory.User]{Pauses: retry.Pauses{Min: options.BackoffMin, Max: options.BackoffMax}},
 	}
 }
 
-// Rule says when the digest of somebody with these settings is due; ok is false when none is made unasked.
+// Rule returns when the digest of a user with these settings is due; ok is false when digests are made on request only.
 func (k *Keeper) Rule(settings memory.Settings) (rule Rule, ok bool) {
 	now := time.Now()
 	return Rule{Now: now, Every: k.options.Every, DayEnd: nextDay(now, settings.Location(k.options.Location))}, k.options.Enabled && !settings.Paused
 }
 
-// Start begins to make the digests that are due, what was left by earlier processes too.
+// Start starts making due digests, including those that earlier processes left.
 func (k *Keeper) Start() {
 	k.Wake()
 	k.loop.Go(k.run)
@@ -134,42 +134,26 @@ func (k *Keeper) Stop() {
 	k.loop.Wait()
 }
 
-// Wake looks for what is due now.
+// Wake looks for due digests now.
 func (k *Keeper) Wake() { k.notifier.Notify() }
 
-// Resume makes what is postponed due now: a model recovered.
+// Resume makes postponed digests due: a model recovered.
 func (k *Keeper) Resume() {
-	k.mu.Lock()
-	k.resume = true
-	k.mu.Unlock()
+	k.postponed.Resume()
 	k.Wake()
 }
 
-// makeDue makes digests due that are postponed, if a model recovered or the process has begun; else those that were made due by a clock
-// that was ahead.
 func (k *Keeper) makeDue(now time.Time) error {
-	k.mu.Lock()
-	resume := k.resume
-	if !resume && now.Sub(k.dueAt) < lookEvery {
-		k.mu.Unlock()
-		return nil
-	}
-	k.resume, k.dueAt = false, now
-	k.mu.Unlock()
-	o := Overdue{Now: now, Every: k.options.Every}
-	if !resume {
-		o.Longest = k.failures.Pauses.Longest()
-	}
-	err := k.Store.MakeDue(k.ctx, o)
-	if err != nil {
-		k.mu.Lock()
-		k.resume, k.dueAt = k.resume || resume, time.Time{}
-		k.mu.Unlock()
-	}
-	return err
+	return k.postponed.Run(now, func(all bool) error {
+		o := Overdue{Now: now, Every: k.options.Every}
+		if !all {
+			o.Longest = k.failures.Pauses.Longest()
+		}
+		return k.Store.MakeDue(k.ctx, o)
+	})
 }
 
-// run makes what is due until it is stopped.
+// run makes due digests until Stop.
 func (k *Keeper) run() {
 	background.Run(k.ctx, k.notifier, func() time.Time {
 		next := k.round()
@@ -226,7 +210,7 @@ func (k *Keeper) attempt(user memory.User) {
 		k.options.Heartbeat.Beat(err)
 		pause := k.failures.Failed(user, err)
 		if !errors.Is(err, memory.ErrUnavailable) && !errors.Is(err, context.Canceled) {
-			k.options.Log.Log(k.ctx, memory.PutOffLevel(err), "a digest is put off", "namespace", user.Namespace, "error", err, "for", pause)
+			k.options.Log.Log(k.ctx, retry.LogLevel(err), "a digest is put off", "namespace", user.Namespace, "error", err, "for", pause)
 		}
 		if err := k.Store.Postpone(k.ctx, user, time.Now().Add(pause)); err != nil && !errors.Is(err, memory.ErrUnavailable) {
 			k.options.Log.Error("putting off a digest", "error", err)

@@ -3,7 +3,6 @@ package memory
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 )
@@ -111,10 +110,10 @@ func (e *OverloadError) Error() string {
 // TransientError is a failure that trying again may cure: a network error, a rate limit, a provider that is down.
 type TransientError struct {
 	Err error
-	// RetryAfter is how long the provider asked to wait, for its circuit breaker; 0 when it did not say. What comes through a
-	// breaker has the time until the next call is let through instead.
+	// RetryAfter is how long the provider asked to wait; 0 if it did not say. In an error from a circuit breaker it is the time until the
+	// breaker allows the next call.
 	RetryAfter time.Duration
-	// Unavailable: the provider's circuit breaker is not closed. It is no failure of the work, which waits for the breaker.
+	// Unavailable is set if the provider's circuit breaker is not closed. The work did not fail; it waits for the breaker.
 	Unavailable bool
 }
 
@@ -131,17 +130,6 @@ func Unavailable(err error) (wait time.Duration, unavailable bool) {
 		return transient.RetryAfter, true
 	}
 	return 0, false
-}
-
-// PutOffLevel is how loudly to log that work is put off because of an error. One that passes by itself has a line of its
-// own where it begins and where it ends, the circuit breaker's; a line for each piece of work that waits for it would be a
-// flood.
-func PutOffLevel(err error) slog.Level {
-	var transient *TransientError
-	if errors.As(err, &transient) || errors.Is(err, ErrUnavailable) {
-		return slog.LevelDebug
-	}
-	return slog.LevelWarn
 }
 
 // RefusedError is a failure of a model's provider that does not pass by waiting, in words that are fit to be shown.
@@ -162,8 +150,8 @@ const (
 	BudgetOfUser      BudgetOf = "user"
 )
 
-// BudgetError means that a model is not asked because that would take more tokens than are allowed for the day. Who asks for
-// it goes on without a model; waiting is no help before the day is over.
+// BudgetError means that a model is not called because the call would exceed the tokens allowed for the day. Callers continue without a
+// model; waiting does not help before the day ends.
 type BudgetError struct {
 	Of     BudgetOf
 	Limit  int64     // tokens a day

@@ -38,7 +38,8 @@ type QuotaError struct {
 // Error says what is used up, how far, and what to do.
 func (e *QuotaError) Error() string {
 	what, remedy := e.Quota.describe()
-	return fmt.Sprintf("the quota limits.%s is used up: %d of %d %s are stored, and %d more are needed; %s, or raise the quota, for all or in namespaces",
+	return fmt.Sprintf("the quota limits.%s is used up: %d of %d %s are stored, and %d more are needed; %s, or raise the quota, for all "+
+		"or in namespaces",
 		e.Quota, e.Used, e.Limit, what, e.Needed, remedy)
 }
 
@@ -49,7 +50,8 @@ func (n QuotaName) describe() (what, remedy string) {
 	case QuotaNamespaceMemories:
 		return "memories of the namespace", "delete memories (DeleteMemory), " + forget
 	case QuotaNamespaceHistory:
-		return "bytes of messages of the namespace", "delete sessions (ExportSession, DeleteSession), " + forget + ", keep history for a shorter time (history.retention)"
+		return "bytes of messages of the namespace", "delete sessions (ExportSession, DeleteSession), " + forget +
+			", keep history for a shorter time (history.retention)"
 	case QuotaUserHistory:
 		return "bytes of messages of the user", "delete sessions (ExportSession, DeleteSession), keep history for a shorter time (history.retention)"
 	case QuotaNamespaceLists:

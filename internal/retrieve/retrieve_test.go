@@ -55,7 +55,7 @@ func (a answer) wait(ctx context.Context) error {
 // world is everything that a Retriever works with, as a test wants it to be.
 type world struct {
 	embedder, keyword, vector, settings answer
-	provider                            string // of the embedder, "" is local
+	model                               bool // the embedder is a model, not hashed n-grams
 	hitsByKeyword, hitsByVector         []vectorstore.Hit
 	userSettings                        memory.Settings
 	problem                             string // with storage
@@ -67,10 +67,14 @@ type world struct {
 }
 
 func (w *world) Fingerprint() embed.Fingerprint {
-	if w.provider == "" {
-		return embed.Fingerprint{Provider: "local", Model: "m", Dimensions: 2, Version: 1}
+	return embed.Fingerprint{Provider: "test", Model: "m", Dimensions: 2, Version: 1}
+}
+
+func (w *world) Calibration() embed.Calibration {
+	if w.model {
+		return embed.ModelCalibration
 	}
-	return embed.Fingerprint{Provider: w.provider, Model: "m", Dimensions: 2, Version: 1}
+	return embed.Calibration{MemoryWeight: 0.3, MessageWeight: 0.03, Noise: 0.1}
 }
 
 func (w *world) Embed(ctx context.Context, _ embed.Purpose, texts []string) ([][]float32, error) {
@@ -144,24 +148,36 @@ func TestBudget(t *testing.T) {
 		degraded []Degradation
 		logged   bool
 	}{
-		"all well":                  {&world{}, 0, "both keyword vector", nil, false},
-		"all just in time":          {&world{embedder: answer{after: 400 * time.Millisecond}, vector: answer{after: 399 * time.Millisecond}, keyword: answer{after: 799 * time.Millisecond}, settings: answer{after: 799 * time.Millisecond}}, 799 * time.Millisecond, "both keyword vector", nil, false},
-		"embedder late":             {&world{embedder: answer{after: late}}, budget, "both keyword", []Degradation{{Embedding, Late, lateReason}}, false},
-		"embedder late and deaf":    {&world{embedder: answer{after: late, deaf: true}}, budget, "both keyword", []Degradation{{Embedding, Late, lateReason}}, false},
-		"embedder refuses":          {&world{embedder: answer{err: limited}}, 0, "both keyword", []Degradation{{Embedding, Unavailable, "rate limited"}}, false},
-		"embedder broken":           {&world{embedder: answer{err: broken}}, 0, "both keyword", []Degradation{{Embedding, Internal, "internal error"}}, true},
-		"vector search late":        {&world{vector: answer{after: late}}, budget, "both keyword", []Degradation{{Embedding, Late, lateReason}}, false},
-		"keyword search late":       {&world{keyword: answer{after: late}}, budget, "both vector", []Degradation{{Storage, Late, lateReason}}, false},
-		"keyword search broken":     {&world{keyword: answer{err: broken}}, 0, "both vector", []Degradation{{Storage, Internal, "internal error"}}, true},
-		"both searches late":        {&world{keyword: answer{after: late}, vector: answer{after: late}}, budget, "", []Degradation{{Storage, Late, lateReason}}, false},
-		"both late and deaf":        {&world{keyword: answer{after: late, deaf: true}, embedder: answer{after: late, deaf: true}}, budget, "", []Degradation{{Storage, Late, lateReason}, {Embedding, Late, lateReason}}, false},
-		"settings late":             {&world{settings: answer{after: late, deaf: true}}, budget, "both keyword vector", nil, false},
-		"settings broken":           {&world{settings: answer{err: broken}}, 0, "both keyword vector", nil, false},
-		"storage away, cold":        {&world{problem: "disk full", keyword: answer{err: away}, vector: answer{err: away}, settings: answer{err: away}}, 0, "", []Degradation{{Storage, Unavailable, "disk full"}}, false},
-		"storage away, hot":         {&world{problem: "disk full", settings: answer{err: away}}, 0, "both keyword vector", []Degradation{{Storage, Unavailable, "disk full"}}, false},
-		"storage away in between":   {&world{keyword: answer{err: away}, vector: answer{err: away}}, 0, "", []Degradation{{Storage, Unavailable, "storage is unavailable: disk full"}}, false},
-		"storage and embedder away": {&world{problem: "disk full", keyword: answer{err: away}, embedder: answer{err: limited}}, 0, "", []Degradation{{Storage, Unavailable, "disk full"}, {Embedding, Unavailable, "rate limited"}}, false},
-		"hot, embedder late":        {&world{problem: "disk full", embedder: answer{after: late}}, budget, "both keyword", []Degradation{{Storage, Unavailable, "disk full"}, {Embedding, Late, lateReason}}, false},
+		"all well": {&world{}, 0, "both keyword vector", nil, false},
+		"all just in time": {&world{embedder: answer{after: 400 * time.Millisecond}, vector: answer{after: 399 * time.Millisecond},
+			keyword: answer{after: 799 * time.Millisecond}, settings: answer{after: 799 * time.Millisecond}}, 799 * time.Millisecond,
+			"both keyword vector", nil, false},
+		"embedder late": {&world{embedder: answer{after: late}}, budget, "both keyword", []Degradation{{Embedding, Late, lateReason}}, false},
+		"embedder late and deaf": {&world{embedder: answer{after: late, deaf: true}}, budget, "both keyword",
+			[]Degradation{{Embedding, Late, lateReason}}, false},
+		"embedder refuses": {&world{embedder: answer{err: limited}}, 0, "both keyword",
+			[]Degradation{{Embedding, Unavailable, "rate limited"}}, false},
+		"embedder broken": {&world{embedder: answer{err: broken}}, 0, "both keyword",
+			[]Degradation{{Embedding, Internal, "internal error"}}, true},
+		"vector search late":    {&world{vector: answer{after: late}}, budget, "both keyword", []Degradation{{Embedding, Late, lateReason}}, false},
+		"keyword search late":   {&world{keyword: answer{after: late}}, budget, "both vector", []Degradation{{Storage, Late, lateReason}}, false},
+		"keyword search broken": {&world{keyword: answer{err: broken}}, 0, "both vector", []Degradation{{Storage, Internal, "internal error"}}, true},
+		"both searches late": {&world{keyword: answer{after: late}, vector: answer{after: late}}, budget, "",
+			[]Degradation{{Storage, Late, lateReason}}, false},
+		"both late and deaf": {&world{keyword: answer{after: late, deaf: true}, embedder: answer{after: late, deaf: true}}, budget,
+			"", []Degradation{{Storage, Late, lateReason}, {Embedding, Late, lateReason}}, false},
+		"settings late":   {&world{settings: answer{after: late, deaf: true}}, budget, "both keyword vector", nil, false},
+		"settings broken": {&world{settings: answer{err: broken}}, 0, "both keyword vector", nil, false},
+		"storage away, cold": {&world{problem: "disk full", keyword: answer{err: away}, vector: answer{err: away},
+			settings: answer{err: away}}, 0, "", []Degradation{{Storage, Unavailable, "disk full"}}, false},
+		"storage away, hot": {&world{problem: "disk full", settings: answer{err: away}}, 0, "both keyword vector",
+			[]Degradation{{Storage, Unavailable, "disk full"}}, false},
+		"storage away in between": {&world{keyword: answer{err: away}, vector: answer{err: away}}, 0, "",
+			[]Degradation{{Storage, Unavailable, "storage is unavailable: disk full"}}, false},
+		"storage and embedder away": {&world{problem: "disk full", keyword: answer{err: away}, embedder: answer{err: limited}}, 0, "",
+			[]Degradation{{Storage, Unavailable, "disk full"}, {Embedding, Unavailable, "rate limited"}}, false},
+		"hot, embedder late": {&world{problem: "disk full", embedder: answer{after: late}}, budget, "both keyword",
+			[]Degradation{{Storage, Unavailable, "disk full"}, {Embedding, Late, lateReason}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -254,23 +270,23 @@ func TestSettingsCountWhenTheBudgetIsSpent(t *testing.T) {
 func TestScores(t *testing.T) {
 	const halfLife = 30 * 24 * time.Hour
 	for name, test := range map[string]struct {
-		provider                              string
+		model                                 bool
 		weight                                float64
 		keyword, similarity, importance, ages float64 // age in half-lives
 		relevance, recency                    float64
 	}{
-		"keyword alone":           {"", 0, 0.4, 0, 0.5, 0, 0.4, 1},
-		"similarity alone, local": {"", 0, 0, 0.55, 0, 1, 0.3 * 0.5, 0.5},
-		"similarity of noise":     {"", 0, 0.2, 0.1, 1, 2, 0.2, 0.25},
-		"both, local":             {"", 0, 0.5, 1, 1, 0, 1 - 0.5*0.7, 1},
-		"both, a model":           {"gemini", 0, 0.5, 0.5, 0.3, 0, 1 - 0.5*0.6, 1},
-		"a weight":                {"gemini", 0.5, 0.5, 0.5, 0.3, 3, 1 - 0.5*0.75, 0.125},
-		"negative similarity":     {"gemini", 0, 0.5, -1, 0.3, 0, 0.5, 1},
-		"similarity above 1":      {"gemini", 1, 0, 1.0000001, 0.3, 0, 1, 1},
-		"said in the future":      {"", 0, 0.5, 0, 0, -1, 0.5, 1},
+		"keyword alone":           {false, 0, 0.4, 0, 0.5, 0, 0.4, 1},
+		"similarity alone, local": {false, 0, 0, 0.55, 0, 1, 0.3 * 0.5, 0.5},
+		"similarity of noise":     {false, 0, 0.2, 0.1, 1, 2, 0.2, 0.25},
+		"both, local":             {false, 0, 0.5, 1, 1, 0, 1 - 0.5*0.7, 1},
+		"both, a model":           {true, 0, 0.5, 0.5, 0.3, 0, 1 - 0.5*0.6, 1},
+		"a weight":                {true, 0.5, 0.5, 0.5, 0.3, 3, 1 - 0.5*0.75, 0.125},
+		"negative similarity":     {true, 0, 0.5, -1, 0.3, 0, 0.5, 1},
+		"similarity above 1":      {true, 1, 0, 1.0000001, 0.3, 0, 1, 1},
+		"said in the future":      {false, 0, 0.5, 0, 0, -1, 0.5, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := &world{provider: test.provider}
+			w := &world{model: test.model}
 			h := hit("a", test.keyword)
 			h.Memory.Importance, h.Memory.LastSaidAt = test.importance, time.Now().Add(-time.Duration(test.ages*float64(halfLife)))
 			w.hitsByKeyword, w.hitsByVector = []vectorstore.Hit{h}, []vectorstore.Hit{{Memory: h.Memory, Score: test.similarity}}
@@ -282,7 +298,8 @@ func TestScores(t *testing.T) {
 				t.Fatal(name, result, err)
 			}
 			got, score := result.Hits[0].Parts, result.Hits[0].Score
-			want := ScoreParts{Relevance: test.relevance, Similarity: min(1, max(0, test.similarity)), Keyword: test.keyword, Recency: test.recency, Importance: test.importance}
+			want := ScoreParts{Relevance: test.relevance, Similarity: min(1, max(0, test.similarity)), Keyword: test.keyword,
+				Recency: test.recency, Importance: test.importance}
 			for _, pair := range [][2]float64{
 				{got.Relevance, want.Relevance},
 				{got.Similarity, want.Similarity},
@@ -316,7 +333,8 @@ func TestCut(t *testing.T) {
 			top  int
 			min  float64
 			want string
-		}{{100, 0, "9 8 7 6 old 5 4 3 2 1"}, {3, 0, "9 8 7"}, {100, 0.6, "9 8 7 6 old"}, {100, 0.65, "9 8 7 old"}, {100, 0.66, "9 8 7"}, {100, 1, ""}, {2, 0.85, "9"}} {
+		}{{100, 0, "9 8 7 6 old 5 4 3 2 1"}, {3, 0, "9 8 7"}, {100, 0.6, "9 8 7 6 old"}, {100, 0.65, "9 8 7 old"}, {100, 0.66, "9 8 7"},
+			{100, 1, ""}, {2, 0.85, "9"}} {
 			q := query()
 			q.TopK, q.MinRelevance = test.top, test.min
 			result, err := r.Retrieve(t.Context(), q)

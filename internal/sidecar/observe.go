@@ -20,10 +20,11 @@ import (
 	"github.com/memsidecar/memsidecar/internal/observe/telemetry"
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
 )
 
-// What lets operators see in: metrics, spans, and the port that serves the former.
+// Metrics, spans, and the HTTP port of operators.
 
 // The background loops, as metrics name them.
 const (
@@ -36,11 +37,15 @@ const (
 	loopTraces         = "traces"
 )
 
-// startTracing returns what makes spans, nil when nobody wants them.
-func startTracing(ctx context.Context, cfg config.Config, environ []string, log *slog.Logger) (_ oteltrace.TracerProvider, stop func(context.Context), err error) {
+// startTracing returns what records spans, nil when they are not configured.
+func startTracing(
+	ctx context.Context, cfg config.Config, environ []string, log *slog.Logger,
+) (_ oteltrace.TracerProvider, stop func(context.Context), err error) {
 	wanted := cfg.OTel.Endpoint != "" || config.Getenv(environ, "OTEL_EXPORTER_OTLP_ENDPOINT") != "" ||
 		config.Getenv(environ, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
-	if !wanted || strings.EqualFold(config.Getenv(environ, "OTEL_SDK_DISABLED"), "true") || config.Getenv(environ, "OTEL_TRACES_EXPORTER") == "none" {
+	disabled := strings.EqualFold(config.Getenv(environ, "OTEL_SDK_DISABLED"), "true") ||
+		config.Getenv(environ, "OTEL_TRACES_EXPORTER") == "none"
+	if !wanted || disabled {
 		return nil, func(context.Context) {}, nil
 	}
 	provider, err := telemetry.Open(ctx, telemetry.Options{
@@ -56,10 +61,10 @@ func startTracing(ctx context.Context, cfg config.Config, environ []string, log 
 	}, nil
 }
 
-// watched is what metrics ask at each scrape.
+// watched are the parts that metrics are read from at each scrape.
 type watched struct {
 	storage *sqlite.Storage
-	queue   *sqlite.Queue
+	queue   *sqlstore.Queue
 	store   *storelocal.Store
 	models  *models
 }
@@ -72,14 +77,14 @@ func (w watched) sources() metrics.Sources {
 	return metrics.Sources{
 		Breakers: breakers, Queue: w.queue.Depths, Sizes: w.storage.Sizes,
 		Waiting: func() (int64, bool) {
-			w := w.storage.Waiting()
-			return w.Bytes, w.Counted
+			p := w.queue.Pending()
+			return p.Bytes, p.Counted
 		},
 		Index: func() metrics.IndexCache { return metrics.IndexCache(w.store.CacheStats()) },
 	}
 }
 
-// startHTTP serves the operators' port, if there is one.
+// startHTTP serves the operators' port, if one is configured.
 func (s *Sidecar) startHTTP(ctx context.Context, cfg config.Config, parts ops.Parts, log *slog.Logger) error {
 	if cfg.HTTP.Listen == "" {
 		return nil
@@ -99,9 +104,8 @@ func (s *Sidecar) startHTTP(ctx context.Context, cfg config.Config, parts ops.Pa
 	return nil
 }
 
-// operatorsOnly wraps what only an operator may see. Where calls need tokens, so does this: one with the level admin in all
-// namespaces, because a profile is of all of them together. Where they do not, the port is open on loopback alone when there is
-// any of it, so whoever reaches it is on this machine.
+// operatorsOnly protects what only an operator may see. Where calls need tokens, this needs one with the level admin in all namespaces,
+// because a profile covers all of them. Where calls need none, profiles are served on loopback only, so callers are on this machine.
 func operatorsOnly(tokens server.Authenticator) func(http.Handler) http.Handler {
 	return func(h http.Handler) http.Handler {
 		if tokens == nil {

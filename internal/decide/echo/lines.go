@@ -27,7 +27,8 @@ const (
 var (
 	bullet    = regexp.MustCompile(`^\s*(?:[-*•·▪●◦‣–—+>]|\d{1,3}[.)、．）]|[（(]\d{1,3}[)）])\s*`)
 	dateStamp = regexp.MustCompile(`^\s*[\[【〔(（]?(?:19|20)\d\d[-/.年](?:0?[1-9]|1[0-2])[-/.月](?:[12]\d|3[01]|0?[1-9])日?[\]】〕)）]?\s*[:：]?\s*`)
-	cutStamp  = regexp.MustCompile(`^\s*[-*•·]?\s*[\[【〔(]?[0-9]{0,4}[-/.年]?[0-9]{0,2}[-/.月]?[0-9]{0,2}$`) // what a cut left of "- [2026-11-20]"
+	// what a cut left of "- [2026-11-20]"
+	cutStamp  = regexp.MustCompile(`^\s*[-*•·]?\s*[\[【〔(]?[0-9]{0,4}[-/.年]?[0-9]{0,2}[-/.月]?[0-9]{0,2}$`)
 	aboutUser = regexp.MustCompile(`^(?:(?i:the user|this user|user)(?:'s|’s)?\s|用户|用戶|该用户|該用戶)`)
 	sentence  = regexp.MustCompile(`[^。！？!?\n.]*(?:\.[^ \t\r\n。！？!?][^。！？!?\n.]*)*(?:[。！？!?]+|\.(?:\s+|$)|$)`)
 )
@@ -245,7 +246,7 @@ func (c *cleaner) loose(lines []line) {
 	}
 }
 
-// edges takes out the first and the last line of a message when they are what a cut left of a memory beside others.
+// edges removes the first and the last line of a message if they are parts of memories that were cut.
 func (c *cleaner) edges(lines []line) {
 	if len(lines) < 2 {
 		return
@@ -277,7 +278,7 @@ func (c *cleaner) sentences(raw string) (rest string, removed int) {
 	return rest, removed
 }
 
-// ownWords reports whether somebody speaks of themselves.
+// ownWords reports whether a text is in the first person.
 func ownWords(text string) bool { return firstPerson.MatchString(text) }
 
 var firstPerson = regexp.MustCompile(`我|俺|咱|(?i:\b(?:i|i'm|i’m|my|me|we|our)\b)`)

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/lang/figures"
+	"github.com/memsidecar/memsidecar/internal/lang/dates"
+	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
 var (
@@ -16,7 +17,7 @@ var (
 )
 
 // hasClock reports whether a message names a time of day, or says so many hours from when it was said.
-func (g *ground) hasClock(c figures.Clock) bool {
+func (g *ground) hasClock(c dates.Clock) bool {
 	for _, said := range g.clocks {
 		if said.Minute != c.Minute {
 			continue
@@ -36,16 +37,17 @@ func (g *ground) hasClock(c figures.Clock) bool {
 	if len(g.clocks) == 0 && bareHour && (c.Minute == 0 || g.numbers[strconv.Itoa(c.Minute)]) {
 		return true
 	}
-	if g.numbers[strconv.Itoa((c.Hour+11)%12+1)+"."+strings.TrimRight(strconv.Itoa(c.Minute), "0")] || g.numbers[strconv.Itoa(c.Hour*100+c.Minute)] || g.numbers[strconv.Itoa(((c.Hour+11)%12+1)*100+c.Minute)] {
+	if g.numbers[strconv.Itoa((c.Hour+11)%12+1)+"."+strings.TrimRight(strconv.Itoa(c.Minute), "0")] ||
+		g.numbers[strconv.Itoa(c.Hour*100+c.Minute)] || g.numbers[strconv.Itoa(((c.Hour+11)%12+1)*100+c.Minute)] {
 		return true
 	}
 	return g.hoursFrom(c)
 }
 
 // hoursFrom reports whether a time of day is so many hours from when a message was said.
-func (g *ground) hoursFrom(c figures.Clock) bool {
+func (g *ground) hoursFrom(c dates.Clock) bool {
 	for _, m := range hoursOff.FindAllStringSubmatch(g.text, -1) {
-		d := time.Duration(figures.Int(m[1])) * time.Hour
+		d := time.Duration(numbers.Int(m[1])) * time.Hour
 		if m[1] == "半" {
 			d = 30 * time.Minute
 		}

@@ -1,9 +1,9 @@
-// Package evidence checks that what a model states is borne out by what was said: names, numbers, dates and codes of a
-// statement must be in the messages that it cites, or follow from when those were said.
+// Package evidence checks that the cited messages support what a model states: names, numbers, dates and codes of a statement must be in
+// these messages, or follow from when they were sent.
 //
-// It cannot tell whether a statement is true, only whether it has a detail that nobody mentioned, which is how models'
-// inventions look. Spelling does not matter (三, 3 and three; 15:00 and 3pm; traditional and simplified; width and case),
-// and what cannot be compared, a name in another script, say, passes: a true statement that is not trusted is a loss, too.
+// It cannot tell whether a statement is true, only whether it has a detail that no message mentions, as models' inventions do. Spelling
+// does not matter (三, 3 and three; 15:00 and 3pm; traditional and simplified; width and case). What cannot be compared, such as a name
+// in another script, passes, because to reject a true statement is a loss as well.
 package evidence
 
 import (
@@ -15,8 +15,9 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/memsidecar/memsidecar/internal/lang/figures"
+	"github.com/memsidecar/memsidecar/internal/lang/dates"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
 // Said is a message.
@@ -25,13 +26,6 @@ type Said struct {
 	At   time.Time
 }
 
-// Span is a period of whole days that words may mean.
-type Span struct{ From, To time.Time } // both included, at midnight
-
-// Dates finds the periods that the words of a text may mean that was written at a time, in its location. More than one
-// reading of the same words may be given.
-type Dates func(text string, at time.Time) []Span
-
 // maxText is how much of a message is looked at, in bytes.
 const maxText = 16 << 10
 
@@ -39,17 +33,12 @@ const maxText = 16 << 10
 type Checker struct {
 	said    []Said
 	names   []string
-	dates   Dates
 	grounds map[int]*ground // by message; made when they are needed
 }
 
-// NewChecker returns a Checker of statements that rest on these messages. names are those of the people and bots that take
-// part. Without dates DatesIn finds them.
-func NewChecker(said []Said, names []string, dates Dates) *Checker {
-	if dates == nil {
-		dates = DatesIn
-	}
-	return &Checker{said: said, names: names, dates: dates, grounds: map[int]*ground{}}
+// NewChecker returns a Checker of statements that cite these messages. names are those of the people and bots who take part.
+func NewChecker(said []Said, names []string) *Checker {
+	return &Checker{said: said, names: names, grounds: map[int]*ground{}}
 }
 
 func (c *Checker) ground(message int) *ground {
@@ -59,15 +48,15 @@ func (c *Checker) ground(message int) *ground {
 		if len(s.Text) > maxText {
 			s.Text = strings.ToValidUTF8(s.Text[:maxText], "")
 		}
-		g = newGround(s, c.dates)
+		g = newGround(s)
 		c.grounds[message] = g
 	}
 	return g
 }
 
-// Check says in words which detail of a statement is neither in the cited messages nor follows from them, or "". A detail
-// that is in one of the others instead, which are messages of the same speaker, is borne out when that is cited as well:
-// more are those. Messages are named by their places.
+// Check names the details of a statement that are neither in the cited messages nor follow from them, or returns "". If such a detail is
+// in one of the other messages, which have the same speaker, citing that message as well supports it: more lists these. Messages are
+// named by their indexes.
 func (c *Checker) Check(statement string, cited, others []int) (more []int, problem string) {
 	grounds := slices.Clone(cited)
 	var missing []string
@@ -121,47 +110,47 @@ const (
 	title  kind = "title"
 )
 
-// detail is something in a statement that nobody can know who was not told.
+// detail is something in a statement that a speaker must have said.
 type detail struct {
 	kind kind
 	text string // as written
 	// What it is compared by.
 	folded   string
-	values   []string      // of a number: its readings
-	day      figures.Date  // of a date
-	clock    figures.Clock // of a time
-	years    bool          // of a number: years or an age, which may follow from a date
-	initials string        // of a name: of all its words
-	inHan    bool          // of a name: the statement is in Chinese
+	values   []string    // of a number: its readings
+	day      dates.Date  // of a date
+	clock    dates.Clock // of a time
+	years    bool        // of a number: years or an age, which may follow from a date
+	initials string      // of a name: of all its words
+	inHan    bool        // of a name: the statement is in Chinese
 }
 
-// ground is what a message bears out.
+// ground is what a message supports.
 type ground struct {
 	text    string // folded
 	bare    string // folded, letters and digits only
 	words   []string
 	numbers map[string]bool
-	clocks  []figures.Clock
-	dated   []figures.Date
-	spans   []Span
+	clocks  []dates.Clock
+	dated   []dates.Date
+	spans   []dates.Span
 	at      time.Time
 	han     bool
 	latin   bool
 }
 
-func newGround(s Said, dates Dates) *ground {
+func newGround(s Said) *ground {
 	g := &ground{text: fold(s.Text), at: s.At, numbers: map[string]bool{}}
 	g.bare = bare(g.text)
 	g.words = strings.FieldsFunc(g.text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) || unicode.Is(unicode.Han, r) })
-	for _, n := range figures.Numbers(g.text) {
+	for _, n := range numbers.Numbers(g.text) {
 		g.numbers[n.Value] = true
 	}
 	for _, value := range converted(g.text) {
 		g.numbers[value] = true
 	}
-	g.clocks = figures.Clocks(g.text)
+	g.clocks = dates.Clocks(g.text)
 	g.dated = datesIn(g.text)
-	g.spans = dates(s.Text, s.At)
+	g.spans = dates.Possible(g.text, s.At)
 	han := 0
 	for _, r := range g.text {
 		if unicode.Is(unicode.Han, r) {
@@ -173,7 +162,7 @@ func newGround(s Said, dates Dates) *ground {
 	return g
 }
 
-// fold is a text as it is compared: in lower case, half width, simplified.
+// fold normalizes a text for comparison: lower case, half width, simplified characters.
 func fold(text string) string {
 	text = strings.ToLower(norm.NFKC.String(text))
 	text = strings.NewReplacer("’", "'", "‘", "'", "–", "-", "—", "-").Replace(text)

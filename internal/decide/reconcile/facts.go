@@ -10,7 +10,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
-	"github.com/memsidecar/memsidecar/internal/lang/similar"
+	"github.com/memsidecar/memsidecar/internal/lang/compare"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -33,26 +33,25 @@ type reading struct {
 	facts   [][]fact // of each clause
 	stances []stance
 	words   []string // of the whole text, for comparing
-	// What not every comparison asks for is found when it is first asked for: endings that the text tells of, tastes, what is given
-	// up or liked less, what the text is about, and the text as it is compared in two ways.
+	// The following is computed when it is first needed: endings, tastes, things given up or liked less, the topic, and the text in two
+	// forms for comparison.
 	closing   func() []ending
 	tastes    func() []*taste
 	givenUp   func() []object
 	lesser    func() lesser
 	core      func() core
 	canonical func() string
-	similar   func() similar.Text
+	similar   func() compare.Text
 }
 
-// readings are those that were made last: a statement is read to find what is near to it, to be compared with that, and again
-// whenever something is said that is near to it, which costs as much as all else that considering does. Everything in a reading
-// comes from the text alone, whoever's it is.
+// readings caches the latest readings. A statement is read to find its candidates, to be compared with them, and again for each new
+// statement near it, which costs as much as all other work of a consideration. A reading depends on the text alone, not on the user.
 var readings, _ = lru.New[string, *reading](2048) // some 5 MB; the only error is a size below 1
 
-// DropReadings empties the cache of statements that were read: somebody's words are in it.
+// DropReadings empties the cache, which holds users' words.
 func DropReadings() { readings.Purge() }
 
-// read is safe for concurrent use, and so is what it returns, as long as nobody changes it.
+// read is safe for concurrent use, and so is its result, which must not be modified.
 func read(text string) *reading {
 	if r, ok := readings.Get(text); ok {
 		return r
@@ -75,8 +74,8 @@ func readAnew(text string) *reading {
 	r.lesser = sync.OnceValue(r.readLesser)
 	r.core = sync.OnceValue(r.readCore)
 	r.tastes = sync.OnceValue(r.readTastes)
-	r.similar = sync.OnceValue(func() similar.Text { return similar.Prepare(text) })
-	r.canonical = sync.OnceValue(func() string { return similar.Canonical(r.text) })
+	r.similar = sync.OnceValue(func() compare.Text { return compare.Prepare(text) })
+	r.canonical = sync.OnceValue(func() string { return compare.Canonical(r.text) })
 	return r
 }
 
@@ -163,17 +162,26 @@ func ends(slot, re string) pattern {
 
 var (
 	// unreal is what is planned, supposed, past, or said of several: it fills no slot.
-	unrealEN = regexp.MustCompile(`(?i)\b(?:if|would|might|may be|maybe|perhaps|could|plans?|planning|wants?|hopes?|wish|wishes|dreams?|considering|considers|thinking|thinks|about to|going to|used to|formerly|previously|in the past|as a child|back then|not|never|no longer|pretends?|imagine[sd]?|in the game|for a friend|both|one of|also|too|another|second|other)\b|\?`)
-	unrealZH = regexp.MustCompile(`如果|要是|假如|可能|也许|或许|打算|计划|考虑|准备|希望|想|要去|梦|差点|以为|据说|以前|曾|从前|过去|小时候|原来|之前|当年|那时|不|没|别|未(?:必|来)|也|另外|另一|第二|其中|还有|同时|吗|本来|假装|游戏里`)
+	unrealEN = regexp.MustCompile(`(?i)\b(?:if|would|might|may be|maybe|perhaps|could|plans?|planning|wants?|hopes?|wish|wishes|dreams?|` +
+		`considering|considers|thinking|thinks|about to|going to|used to|formerly|previously|in the past|as a child|back then|not|never|` +
+		`no longer|pretends?|imagine[sd]?|in the game|for a friend|both|one of|also|too|another|second|other)\b|\?`)
+	unrealZH = regexp.MustCompile(`如果|要是|假如|可能|也许|或许|打算|计划|考虑|准备|希望|想|要去|梦|差点|以为|据说|以前|曾|从前|过去|小时候|原来|之前|当年|那时|不|没|别|未(?:必|来)|也|另外|另一|第二|` +
+		`其中|还有|同时|吗|本来|假装|游戏里`)
 	// narrow are words that make a slot another one.
-	narrowEN = regexp.MustCompile(`(?i)\b(?:part-time|part time|weekends?|weekdays?|volunteers?|volunteering|sometimes|occasionally|usually|mostly|temporarily|summers?|winters?|springs?|autumns?|holidays?|freelance|on the side|mornings?|evenings?|nights?)\b`)
+	narrowEN = regexp.MustCompile(`(?i)\b(?:part-time|part time|weekends?|weekdays?|volunteers?|volunteering|sometimes|occasionally|` +
+		`usually|mostly|temporarily|summers?|winters?|springs?|autumns?|holidays?|freelance|on the side|mornings?|evenings?|nights?)\b`)
 	narrowZH = regexp.MustCompile(`兼职|周末|工作日|平时|有时|偶尔|临时|暂时|夏天|冬天|春天|秋天|假期|寒假|暑假|志愿|业余|副业|实习`)
-	// adverbs may stand between subject and verb without changing what is said.
+	// adverbsEN may be between subject and verb without changing the meaning.
 	adverbsEN = regexp.MustCompile(`(?i)\s+(?:now|currently|recently|just|actually|finally|still|already|really|nowadays|officially)\b`)
-	perfectEN = regexp.MustCompile(`(?i)\s+(?:has|have|had)\s+(moved|relocated|settled|turned|become|became|changed|switched|updated|joined|started|quit|left|resigned|retired|lost|broken|divorced|married|dropped|gone|been|found|accepted|got|gotten|cancelled|canceled|decided)\b`)
+	perfectEN = regexp.MustCompile(`(?i)\s+(?:has|have|had)\s+(moved|relocated|settled|turned|become|became|changed|switched|updated|` +
+		`joined|started|quit|left|resigned|retired|lost|broken|divorced|married|dropped|gone|been|found|accepted|got|gotten|cancelled|` +
+		`canceled|decided)\b`)
 	adverbsZH = regexp.MustCompile(`现在|目前|如今|最近|刚刚|刚|已经|其实|终于|真的|确实|今年|今天|上周|上个月|这周|正式|改口|重新`)
 	// tail is what follows a value.
-	tailEN = regexp.MustCompile(`(?i)\s+(?:now|currently|these days|since|for|with|from now on|at the moment|anymore|last|this|next|as of|already|again|recently|today|yesterday|after|before|so|which|who|where|when|until|instead|exactly|as an?|in (?:19|20)\d\d|in (?:january|february|march|april|may|june|july|august|september|october|november|december)|(?:a|two|three|\d+) (?:days?|weeks?|months?|years?) ago)\b.*$`)
+	tailEN = regexp.MustCompile(`(?i)\s+(?:now|currently|these days|since|for|with|from now on|at the moment|anymore|last|this|next|as of|` +
+		`already|again|recently|today|yesterday|after|before|so|which|who|where|when|until|instead|exactly|as an?|in (?:19|20)\d\d|in ` +
+		`(?:january|february|march|april|may|june|july|august|september|october|november|december)|(?:a|two|three|\d+) (?:days?|weeks?|` +
+		`months?|years?) ago)\b.*$`)
 	tailZH = regexp.MustCompile(`(?:了|的|啦|吧|呢|左右)+$`)
 )
 
@@ -208,7 +216,8 @@ func (p *pattern) fact(clause string, narrow, tail *regexp.Regexp) (fact, bool) 
 		}
 		return ""
 	}
-	f := fact{slot: p.slot, value: p.value, ended: p.ended, whole: found[0] == clause && p.value == "", weak: p.weak, turn: p.turn, from: comparableForm(group("f"))}
+	f := fact{slot: p.slot, value: p.value, ended: p.ended, whole: found[0] == clause && p.value == "", weak: p.weak, turn: p.turn,
+		from: comparableForm(group("f"))}
 	if p.value == "" {
 		value := strings.TrimSpace(tail.ReplaceAllString(group("v"), ""))
 		if f.value = comparableForm(value); f.value == "" && !p.ended || p.accept != nil && !p.accept(value) {
@@ -231,12 +240,12 @@ func (p *pattern) fact(clause string, narrow, tail *regexp.Regexp) (fact, bool) 
 
 var unitSpace = regexp.MustCompile(`(\d)\s+(\pL)`)
 
-// comparableForm is a value as it is compared.
+// comparableForm is a value in the form for comparison.
 func comparableForm(value string) string {
 	value = strings.ToLower(strings.Join(strings.Fields(value), " "))
 	value = strings.Trim(value, " .:-/\"'“”‘’《》「」()")
 	value = strings.TrimPrefix(strings.TrimPrefix(value, "the "), "on ")
-	return similar.Canonical(value)
+	return compare.Canonical(value)
 }
 
 // differ reports whether two values of a slot contradict each other. One that holds the other is only more exact.
@@ -257,7 +266,7 @@ func holds(a, b string) bool {
 	return within(strings.FieldsFunc(b, split), strings.FieldsFunc(a, split))
 }
 
-// placeOf is where a value stands in a text, or -1: 70 is no part of 170.
+// placeOf is the position of a value in a text, or -1: 70 is not a part of 170.
 func placeOf(value, text string) int {
 	at := strings.Index(text, value)
 	if at < 0 || value == "" {
@@ -295,8 +304,8 @@ func conflict(newer, older *reading) string {
 	return ""
 }
 
-// names reports whether a statement has a value in another place, as "Leeds, England" has England. What somebody left is
-// named, too.
+// names reports whether a statement mentions a value in another role, as "Leeds, England" mentions England. A value that the user left
+// counts too.
 func names(r *reading, value string) bool {
 	at := placeOf(value, r.canonical())
 	return at >= 0 && value != "" && !leftBehind.MatchString(strings.TrimSpace(r.canonical()[:at]))

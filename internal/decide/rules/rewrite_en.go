@@ -3,6 +3,8 @@ package rules
 import (
 	"regexp"
 	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // token is a word or what stands between two words.
@@ -44,9 +46,11 @@ type retelling struct {
 }
 
 var (
-	reciprocalEN = regexp.MustCompile(`\bwe('ve|'re| have| are| were)? (first |both |finally )?(met|meet|dated|dating|married|broke|each|together|talked|fought|argued|got together|know each)\b|\beach other\b|\bone another\b`)
-	habitualEN   = regexp.MustCompile(`\b(every|always|often|usually|daily|a lot|mostly|mainly|generally|typically|normally|never|sometimes|rarely|before bed|regularly|most days|on weekends)\b`)
-	youEN        = regexp.MustCompile(`\b(you|your|yours|you're|you've|you'll|yourself)\b`)
+	reciprocalEN = regexp.MustCompile(`\bwe('ve|'re| have| are| were)? (first |both |finally )?(met|meet|dated|dating|married|broke|each|` +
+		`together|talked|fought|argued|got together|know each)\b|\beach other\b|\bone another\b`)
+	habitualEN = regexp.MustCompile(`\b(every|always|often|usually|daily|a lot|mostly|mainly|generally|typically|normally|never|` +
+		`sometimes|rarely|before bed|regularly|most days|on weekends)\b`)
+	youEN = regexp.MustCompile(`\b(you|your|yours|you're|you've|you'll|yourself)\b`)
 )
 
 // rewriteEN retells an English piece: "I" becomes "the user", with the verb's agreement. It reports false when the speaker
@@ -65,7 +69,7 @@ func rewriteEN(p piece, mentioned bool) (string, bool) {
 	return ending(t.out.String(), english), true
 }
 
-// next is the position of the next word after i and what stands between; -1 when there is none.
+// next is the position of the next word after i and the text between them; -1 if there is no next word.
 func (t *retelling) next(i int) int {
 	for j := i + 1; j < len(t.in); j++ {
 		if t.in[j].word {
@@ -122,7 +126,8 @@ func (t *retelling) step(i int) int {
 			t.finite = false
 		}
 		t.out.WriteString(tok.raw)
-	case "he", "she", "it", "they", "who", "which", "that", "because", "when", "if", "while", "can", "will", "would", "let", "make", "makes", "made", "help", "helps":
+	case "he", "she", "it", "they", "who", "which", "that", "because", "when", "if", "while", "can", "will", "would", "let", "make",
+		"makes", "made", "help", "helps":
 		t.finite = false
 		t.out.WriteString(tok.raw)
 	default:
@@ -171,7 +176,7 @@ func (t *retelling) coordinated(i int) int {
 }
 
 // beforeObject are forms of "be" and prepositions: what follows is no subject.
-var beforeObject = set("is was are were be in at on from about of near by under over through into inside")
+var beforeObject = lang.Set("is was are were be in at on from about of near by under over through into inside")
 
 // copula reports whether a form of "be" or a preposition stands before position i.
 func (t *retelling) copula(i int) bool {
@@ -184,7 +189,7 @@ func (t *retelling) copula(i int) bool {
 	return false
 }
 
-var beforeKin = set("best old older oldest younger youngest little big close baby twin new ex good dear whole")
+var beforeKin = lang.Set("best old older oldest younger youngest little big close baby twin new ex good dear whole")
 
 // subject retells "I" or "we" and its verb, and returns the position after the verb.
 func (t *retelling) subject(i int) int {
@@ -273,7 +278,8 @@ func adverb(low string) bool {
 	return adverbs[low] || strings.HasSuffix(low, "ly") && len(low) > 4 && low != "apply" && low != "rely" && low != "supply" && low != "reply"
 }
 
-var notVerbs = set("and or but the a an my your in on at of for to with from as if that this these those i we he she they who which when where what how")
+var notVerbs = lang.Set("and or but the a an my your in on at of for to with from as if that this these those i we he she they who which " +
+	"when where what how")
 
 // conjugate is the verb at position j in agreement with the subject.
 func (t *retelling) conjugate(j int) string {
@@ -365,7 +371,8 @@ func (t *retelling) coordinate(i int) int {
 		return i + 1
 	}
 	follows := t.low(t.next(j))
-	determined := set1(follows, "at", "in", "for", "as", "on", "with", "from", "to", "the", "a", "an", "my", "it", "them", "about", "by", "every", "two", "three", "home", "there", "here")
+	determined := set1(follows, "at", "in", "for", "as", "on", "with", "from", "to", "the", "a", "an", "my", "it", "them", "about", "by",
+		"every", "two", "three", "home", "there", "here")
 	if nounVerbs[low] && !determined || !nounVerbs[low] && !commonVerbs[low] {
 		return i + 1
 	}
@@ -377,7 +384,8 @@ func (t *retelling) coordinate(i int) int {
 }
 
 var (
-	impliedBeEN = regexp.MustCompile(`^(allergic|born|married|currently|living in|working|studying|planning|thinking of|mom of|dad of|father of|mother of)`)
+	impliedBeEN = regexp.MustCompile(`^(allergic|born|married|currently|living in|working|studying|planning|thinking of|mom of|dad of|` +
+		`father of|mother of)`)
 	impliedIsEN = regexp.MustCompile(`^been `)
 )
 

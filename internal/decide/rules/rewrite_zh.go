@@ -12,8 +12,10 @@ const kinZH = "妈爸哥姐弟妹爷奶叔舅姑"
 
 // ownedZH follow 我 without 的 and belong to the speaker.
 var ownedZH = indexOf(strings.Fields(`妈妈 爸爸 妈 爸 父亲 母亲 父母 爹 娘 老婆 老公 妻子 丈夫 太太 先生 媳妇 爱人 对象 男朋友 女朋友 男友 女友 未婚夫 未婚妻 前任 前男友 前女友 前妻 前夫 儿子 女儿 闺女 孩子 宝宝 娃 小孩
-	哥哥 哥 姐姐 姐 弟弟 弟 妹妹 妹 表弟 表妹 表哥 表姐 堂弟 堂妹 堂哥 堂姐 爷爷 奶奶 爷 奶 外公 外婆 姥姥 姥爷 叔叔 叔 舅舅 舅 阿姨 姑姑 姑 姨妈 大姨 二姨 小姨 姨 大伯 伯父 伯母 伯 大舅 小舅 舅妈 婶婶 婶 姑父 姨父 小舅子 大舅子 小姨子 大姑子 小姑子 姐夫 妹夫 嫂子 弟媳 儿媳 女婿 干妈 干爸 外孙 外孙女 师傅 师父 徒弟 侄子 侄女 外甥 孙子 孙女 岳父 岳母 公公 婆婆 家人 亲戚 朋友 好朋友 最好的朋友 闺蜜 哥们 兄弟 死党 发小
-	大学室友 高中室友 大学老师 高中老师 初中老师 小学老师 大学导师 老同学 前同事 前老板 前女朋友 前男朋友 合伙人 搭档 队友 战友 教练 大学同学 高中同学 初中同学 小学同学 同学 室友 舍友 同事 老板 领导 上司 老师 导师 学生 邻居 房东 公司 单位 学校 部门 团队 小组 班 班级 宿舍 小区 老家 家乡 生日 名字 网名 昵称 邮箱 手机 手机号 电话 电脑 微信 车 猫 狗 英文名 宠物 偶像 爱好 梦想 城市 地区 社区 球队 舞蹈队 乐队`)...)
+	哥哥 哥 姐姐 姐 弟弟 弟 妹妹 妹 表弟 表妹 表哥 表姐 堂弟 堂妹 堂哥 堂姐 爷爷 奶奶 爷 奶 外公 外婆 姥姥 姥爷 叔叔 叔 舅舅 舅 阿姨 姑姑 姑 姨妈 大姨 二姨 小姨 姨 大伯 伯父 伯母 伯 大舅 小舅 舅妈 婶婶 婶 姑父 姨父 小舅子 大舅子
+	小姨子 大姑子 小姑子 姐夫 妹夫 嫂子 弟媳 儿媳 女婿 干妈 干爸 外孙 外孙女 师傅 师父 徒弟 侄子 侄女 外甥 孙子 孙女 岳父 岳母 公公 婆婆 家人 亲戚 朋友 好朋友 最好的朋友 闺蜜 哥们 兄弟 死党 发小
+	大学室友 高中室友 大学老师 高中老师 初中老师 小学老师 大学导师 老同学 前同事 前老板 前女朋友 前男朋友 合伙人 搭档 队友 战友 教练 大学同学 高中同学 初中同学 小学同学 同学 室友 舍友 同事 老板 领导 上司 老师 导师 学生 邻居 房东 公司 单位
+	学校 部门 团队 小组 班 班级 宿舍 小区 老家 家乡 生日 名字 网名 昵称 邮箱 手机 手机号 电话 电脑 微信 车 猫 狗 英文名 宠物 偶像 爱好 梦想 城市 地区 社区 球队 舞蹈队 乐队`)...)
 
 // keptZH hold 我 without meaning the speaker.
 var keptZH = indexOf("自我", "我国", "忘我", "大我", "小我", "我行我素", "敌我", "唯我独尊", "你我", "我的世界")
@@ -61,7 +63,8 @@ func rewriteZH(p piece) (string, bool) {
 				return "", false
 			}
 			named = true
-			word, skip := userZH(p.src.piece(p.start+i+n, p.end), clauseHasUser && !others, strings.HasSuffix(p.norm[:i], "自己的") || clauseHasUser && endsWithAny(p.norm[:i], "觉得", "发现", "感觉", "认为", "希望", "知道", "以为", "怕", "相信"), endsWithAny(p.norm[:i], "叫", "称呼", "喊"))
+			word, skip := userZH(p.src.piece(p.start+i+n, p.end), clauseHasUser && !others, strings.HasSuffix(p.norm[:i], "自己的") ||
+				clauseHasUser && endsWithAny(p.norm[:i], "觉得", "发现", "感觉", "认为", "希望", "知道", "以为", "怕", "相信"), endsWithAny(p.norm[:i], "叫", "称呼", "喊"))
 			b.WriteString(word)
 			n += skip
 			clauseHasUser = true
@@ -204,7 +207,7 @@ func (r *Rules) treatmentZH(p piece) string {
 	return wants + strings.TrimLeft(text, "，, ")
 }
 
-// goesZH begins what somebody does at a time; without a subject, in a chat, that is the speaker.
+// goesZH begins an activity at a time; without a subject, in a chat, the speaker is meant.
 var goesZH = regexp.MustCompile(`^(去|要|得|来|有(个|一个|场|一场|节)|开会|约|见|面试|考试|体检|看牙|看病|看医生|复查|复诊|上课|出差|回老家|接|陪|(和|跟|与)[^，,。]{1,8}(见|吃|开|约|聊|去|聚))`)
 
 // withSubjectZH is a statement that does not name the speaker; where only a time stands before its verb the speaker is meant.

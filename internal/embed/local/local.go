@@ -7,8 +7,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/embed"
 )
 
-// The numbers of dimensions that New takes. The fewer, the more often unrelated features share one: among the 50
-// statements of recall_test.go two unrelated ones have a similarity of about 0.11 at 64, 0.05 at 256 and 0.02 at 1024.
+// The numbers of dimensions that New accepts. With fewer dimensions, unrelated features collide more often: among the 50 statements of
+// recall_test.go two unrelated ones have a similarity of about 0.11 at 64 dimensions, 0.05 at 256 and 0.02 at 1024.
 const (
 	DefaultDimensions = 256
 	MinDimensions     = 64
@@ -35,6 +35,13 @@ func New(dimensions int) (*Embedder, error) {
 // Fingerprint is local/hashed-ngrams.
 func (e *Embedder) Fingerprint() embed.Fingerprint {
 	return embed.Fingerprint{Provider: "local", Model: "hashed-ngrams", Dimensions: e.dimensions, Version: version}
+}
+
+// Calibration gives similarity little weight. Hashed n-grams repeat much of what keyword search finds, and texts with nothing in common
+// still collide. Past messages are many and alike, so that similarity says hardly anything about them (docs/design/recall.md has the
+// numbers).
+func (e *Embedder) Calibration() embed.Calibration {
+	return embed.Calibration{MemoryWeight: 0.3, MessageWeight: 0.03, Noise: 0.1}
 }
 
 // Embed returns one vector a text. Purposes make no difference, so a text has similarity 1 to itself. The only error is

@@ -66,10 +66,12 @@ func (s server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		providertest.JSON(400, `{}`)(w, r)
 		return
 	case len(sent.Input) > s.batch:
-		providertest.JSON(400, `{"error":{"message":"<400> InternalError.Algo.InvalidParameter: Value error, batch size is invalid, it should not be larger than 10."}}`)(w, r)
+		providertest.JSON(400, `{"error":{"message":"<400> InternalError.Algo.InvalidParameter: Value error, batch size is invalid, it `+
+			`should not be larger than 10."}}`)(w, r)
 		return
 	case sent.Dimensions > 0 && !s.matryoshka:
-		providertest.JSON(400, `{"object":"error","message":"Model \"m\" does not support matryoshka representation, changing output dimensions will lead to poor results.","code":400}`)(w, r)
+		providertest.JSON(400, `{"object":"error","message":"Model \"m\" does not support matryoshka representation, changing output `+
+			`dimensions will lead to poor results.","code":400}`)(w, r)
 		return
 	case sent.Dimensions > 0:
 		dimensions = sent.Dimensions
@@ -139,7 +141,8 @@ func TestEmbed(t *testing.T) {
 					if err := json.Unmarshal([]byte(r.Body), &sent); err != nil {
 						t.Fatal(err)
 					}
-					if r.Path != "/v1/embeddings" || r.Header.Get("Authorization") != "Bearer "+key.Reveal() || sent.Model != "embedding-3" || sent.EncodingFormat != "float" {
+					if r.Path != "/v1/embeddings" || r.Header.Get("Authorization") != "Bearer "+key.Reveal() ||
+						sent.Model != "embedding-3" || sent.EncodingFormat != "float" {
 						t.Errorf("sent to %s with %v: %s", r.Path, r.Header, r.Body)
 					}
 					size := len(sent.Input)

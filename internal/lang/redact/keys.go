@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// issued are keys that say by themselves whose they are. Providers publish these prefixes so that they can be found; the
-// lengths are lower bounds, because formats grow.
+// issued are keys with a prefix that names their provider. Providers publish these prefixes so that keys can be found. The lengths are
+// lower bounds, because formats grow.
 var issued = []struct {
 	prefixes []string // one of them is in every text that the pattern fits: looked for first, which is fast
 	pattern  *regexp.Regexp
@@ -16,7 +16,8 @@ var issued = []struct {
 	{[]string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}, key(`gh[pousr]_[A-Za-z0-9]{30,}`)},
 	{[]string{"github_pat_"}, key(`github_pat_[A-Za-z0-9_]{40,}`)},
 	{[]string{"glpat-", "glptt-", "gldt-", "glrt-"}, key(`gl(?:pat|ptt|dt|rt)-[A-Za-z0-9_.-]{20,}`)},
-	{[]string{"xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe", "xapp-"}, key(`(?:xox[abeprs](?:\.xox[bp])?|xapp)-[A-Za-z0-9-]{10,}`)}, // Slack
+	// Slack
+	{[]string{"xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe", "xapp-"}, key(`(?:xox[abeprs](?:\.xox[bp])?|xapp)-[A-Za-z0-9-]{10,}`)},
 	{[]string{"hooks.slack.com"}, key(`hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,}`)},
 	{[]string{"discord"}, key(`discord(?:app)?\.com/api/webhooks/[0-9]{15,}/[A-Za-z0-9_-]{40,}`)},
 	{[]string{"AIza"}, key(`AIza[A-Za-z0-9_-]{35}`)}, // Google

@@ -12,6 +12,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/testkit/leaks"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/usage/budget"
@@ -54,7 +55,7 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.Meter = budget.NewMeter(sqlite.NewTokens(storage), budget.Options{
+	w.Meter = budget.NewMeter(sqlstore.NewTokens(storage), budget.Options{
 		Limits: func(namespace string) budget.Limits {
 			if namespace == "elsewhere" {
 				return budget.Limits{}
@@ -120,7 +121,8 @@ func TestUsersApart(t *testing.T) {
 	if err != nil || len(standings) != 2 {
 		t.Fatalf("%+v, %v", standings, err)
 	}
-	if got, want := standings[0], (budget.Standing{User: nobody, Limit: 250, Count: budget.Count{Tokens: 250, Refused: 2}, RefusedUsers: 2, Until: midnight}); got != want {
+	want := budget.Standing{User: nobody, Limit: 250, Count: budget.Count{Tokens: 250, Refused: 2}, RefusedUsers: 2, Until: midnight}
+	if got := standings[0]; got != want {
 		t.Errorf("the namespace: %+v, want %+v", got, want)
 	}
 	if got, want := standings[1], (budget.Standing{User: ann, Limit: 100, Count: budget.Count{Tokens: 100, Refused: 1}, Until: midnight}); got != want {
