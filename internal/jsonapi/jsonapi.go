@@ -238,7 +238,7 @@ func shortNames(d protoreflect.EnumDescriptor) []string {
 // join is the path of a field. A key that is no name is quoted.
 func join(path, key string) string {
 	if len(key) > 60 || strings.ContainsFunc(key, func(r rune) bool {
-		return r != '_' && !('a' <= r && r <= 'z') && !('A' <= r && r <= 'Z') && !('0' <= r && r <= '9')
+		return r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
 	}) {
 		key = fmt.Sprintf("%.60q", key)
 	}
