@@ -20,6 +20,7 @@ type Finding struct {
 	Remedy   string   // what to do about it
 }
 
+// Add adds a problem.
 func (f *Finding) Add(problem string) {
 	if f.Problems++; len(f.Examples) < maxExamples {
 		f.Examples = append(f.Examples, problem)
