@@ -21,6 +21,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/decide"
 	embedlocal "github.com/memsidecar/memsidecar/internal/embed/local"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/sidecar"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
@@ -170,7 +171,7 @@ func randomVector(random *rand.Rand, dimensions int) []float32 {
 }
 
 // startOn runs a sidecar on the folder in this process until the benchmark ends.
-func startOn(b *testing.B, dir string, settings map[string]string) *Sidecar {
+func startOn(b *testing.B, dir string, settings map[string]string) *sidecar.Sidecar {
 	b.Helper()
 	flags := map[string]string{"data_dir": dir, "listen": "127.0.0.1:0"}
 	maps.Copy(flags, settings)
@@ -178,7 +179,7 @@ func startOn(b *testing.B, dir string, settings map[string]string) *Sidecar {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := Start(b.Context(), loaded.Config, nil, slog.New(slog.DiscardHandler))
+	s, err := sidecar.Start(b.Context(), loaded.Config, sidecar.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}

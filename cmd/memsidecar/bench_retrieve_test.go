@@ -12,6 +12,7 @@ import (
 	embedlocal "github.com/memsidecar/memsidecar/internal/embed/local"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
+	"github.com/memsidecar/memsidecar/internal/sidecar"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	"github.com/memsidecar/memsidecar/internal/vectorstore/local/bare"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -29,9 +30,9 @@ var (
 const benchTopK = 3
 
 // askOnce retrieves in process as the server does, and fails when something is missing from the answer.
-func askOnce(b *testing.B, s *Sidecar, user memory.User, query string) {
+func askOnce(b *testing.B, s *sidecar.Sidecar, user memory.User, query string) {
 	b.Helper()
-	result, err := s.retriever.Retrieve(b.Context(), retrieve.Query{
+	result, err := s.Retriever.Retrieve(b.Context(), retrieve.Query{
 		Scope: memory.Scope{Namespace: user.Namespace, UserID: user.ID}, Text: query,
 		Filter: vectorstore.Filter{Audience: memory.Everything()}, TopK: benchTopK, MinRelevance: 0.02, MaxContextRunes: 2000,
 	})
@@ -152,7 +153,7 @@ func BenchmarkRetrieveManyUsers(b *testing.B) {
 	b.Run("hot", func(b *testing.B) {
 		few, many := startOn(b, fewUsers.dir(b), nil), startOn(b, manyUsers.dir(b), nil)
 		const loaded = 100
-		at := func(s *Sidecar, f fixture) side {
+		at := func(s *sidecar.Sidecar, f fixture) side {
 			return func(n int) { askOnce(b, s, benchUser(n%loaded*(f.users/loaded)), f.about(n)) }
 		}
 		for n := range loaded {

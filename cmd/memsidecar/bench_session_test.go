@@ -21,6 +21,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
 	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/sidecar"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -268,7 +269,7 @@ func (q question) text(n int) string {
 func benchName(row string) string { return strings.NewReplacer(" ", "-", ",", "").Replace(row) }
 
 // startOnHistory runs a sidecar on a history whose window is not over, whenever it was made.
-func startOnHistory(b *testing.B, dir string) *Sidecar {
+func startOnHistory(b *testing.B, dir string) *sidecar.Sidecar {
 	b.Helper()
 	return startOn(b, dir, map[string]string{"session.ttl": "87600h", "embedding.cache_entries": "0"})
 }
@@ -279,9 +280,9 @@ func BenchmarkRetrieveMessages(b *testing.B) {
 	million, thousand := startOnHistory(b, longHistory.dir(b)), startOnHistory(b, shortHistory.dir(b))
 	for _, kind := range []question{rareWords, mixedWords, commonWords} {
 		b.Run(benchName(string(kind)), func(b *testing.B) {
-			ask := func(s *Sidecar) side {
+			ask := func(s *sidecar.Sidecar) side {
 				return func(n int) {
-					result, err := s.retriever.Retrieve(b.Context(), retrieve.Query{
+					result, err := s.Retriever.Retrieve(b.Context(), retrieve.Query{
 						Scope: historyScope(), Text: kind.text(n), Sources: []retrieve.Source{retrieve.Messages}, Neighbors: 1,
 						Filter: vectorstore.Filter{Audience: memory.Everything()}, TopK: benchTopK, MinRelevance: 0.02, MaxContextRunes: 2000,
 					})
@@ -316,11 +317,11 @@ func BenchmarkListMessages(b *testing.B) {
 		}},
 	} {
 		b.Run(benchName(page.name), func(b *testing.B) {
-			list := func(s *Sidecar, h history) side {
+			list := func(s *sidecar.Sidecar, h history) side {
 				query := page.query(h)
 				query.Limit = 20
 				return func(int) {
-					found, err := s.talks.keeper.Store.Messages(b.Context(), viewer, scope.SessionID, query)
+					found, err := s.Sessions.Store.Messages(b.Context(), viewer, scope.SessionID, query)
 					if err != nil || len(found.Messages) != query.Limit || found.Total == 0 {
 						b.Fatal(len(found.Messages), found.Total, err)
 					}
@@ -341,7 +342,7 @@ func BenchmarkGetContext(b *testing.B) {
 			Scope: scope, Viewer: viewer, Limits: session.Limits{MaxMessages: 10, MaxTurns: 5, MaxRunes: 4000},
 		}
 		return func(int) {
-			c := s.talks.keeper.Context(b.Context(), request)
+			c := s.Sessions.Context(b.Context(), request)
 			if len(c.Messages) < 9 || c.Summary == nil || c.Dropped < int64(h.messages-10) || len(c.Degraded) > 0 {
 				b.Fatalf("%d messages, %d dropped, degraded: %v", len(c.Messages), c.Dropped, c.Degraded)
 			}
@@ -354,18 +355,18 @@ func BenchmarkGetContext(b *testing.B) {
 // thousand. What makes the background work of it, considering included, goes on beside it.
 func BenchmarkAppendMessages(b *testing.B) {
 	// Copies, because they grow.
-	grown := func(h history) *Sidecar {
+	grown := func(h history) *sidecar.Sidecar {
 		dir := b.TempDir()
 		if err := os.CopyFS(dir, os.DirFS(h.dir(b))); err != nil {
 			b.Fatal(err)
 		}
 		return startOnHistory(b, dir)
 	}
-	add := func(s *Sidecar) side {
+	add := func(s *sidecar.Sidecar) side {
 		scope := historyScope()
 		return func(n int) {
 			now := time.Now()
-			appended, err := s.talks.keeper.Append(b.Context(), session.AppendRequest{
+			appended, err := s.Sessions.Append(b.Context(), session.AppendRequest{
 				Scope: scope, Audience: memory.Everything(), Messages: []memory.Message{
 					{Role: memory.RoleUser, Speaker: scope.UserID, Content: sayingOf(longHistory.messages + 2*n).String(), Time: now},
 					{Role: memory.RoleAssistant, AgentID: scope.AgentID, Content: sayingOf(longHistory.messages + 2*n + 1).String(), Time: now},

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/cli"
+	"github.com/memsidecar/memsidecar/internal/sidecar"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -92,7 +93,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%q: exit code %d, %q", args, code, errs)
 		}
 	}
-	if code, out, _ := runMain(t, "--version"); code != 0 || strings.TrimSpace(out) != version() || out == "\n" {
+	if code, out, _ := runMain(t, "--version"); code != 0 || strings.TrimSpace(out) != sidecar.Version() || out == "\n" {
 		t.Errorf("--version: exit code %d, %q", code, out)
 	}
 	if code, out, _ := runMain(t, "--help"); code != 0 || !strings.Contains(out, "serve") || !strings.Contains(out, "replay") {

@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/sidecar"
 )
 
 type configCommand struct {
@@ -27,10 +27,7 @@ func (configCheck) Run(m *Main, c *commands) error {
 	if err != nil {
 		return err
 	}
-	if err := (&models{cfg: loaded.Config, environ: m.Environ}).check(); err != nil {
-		return err
-	}
-	if _, err := openEntrance(&loaded.Config, slog.New(slog.DiscardHandler)); err != nil {
+	if err := sidecar.Check(loaded.Config, m.Environ); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(m.Stdout, "the configuration is valid")

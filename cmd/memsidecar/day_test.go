@@ -30,6 +30,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/provider"
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
 	"github.com/memsidecar/memsidecar/internal/secret"
+	"github.com/memsidecar/memsidecar/internal/sidecar"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -41,7 +42,7 @@ const pipeSize = 1 << 20
 // day is a sidecar in a bubble, with the provider that its models are at.
 type day struct {
 	*testing.T
-	memsidecarv1.MemoryServiceClient
+	stubs
 	provider *providertest.Server
 	wire     *wire
 	workers  int
@@ -120,9 +121,10 @@ func (d *day) start(settings map[string]string) {
 	}
 	d.workers = loaded.Config.Queue.Workers
 	listener := bufconn.Listen(pipeSize)
-	sidecar, err := startListening(d.Context(), loaded.Config, nil, func(context.Context, *config.Config) (net.Listener, error) {
-		return listener, nil
-	}, slog.New(slog.NewTextHandler(&d.log, nil)))
+	running, err := sidecar.Start(d.Context(), loaded.Config, sidecar.Options{
+		Listen: func(context.Context) (net.Listener, error) { return listener, nil },
+		Log:    slog.New(slog.NewTextHandler(&d.log, nil)),
+	})
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -131,10 +133,10 @@ func (d *day) start(settings map[string]string) {
 	if err != nil {
 		d.Fatal(err)
 	}
-	d.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(conn)
+	d.stubs = newStubs(conn)
 	d.stop = func() {
 		_ = conn.Close()
-		sidecar.Stop(d.Context())
+		running.Stop(d.Context())
 	}
 }
 

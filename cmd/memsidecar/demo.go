@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/sidecar"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -72,19 +73,19 @@ func (demoCommand) Run(ctx context.Context, m *Main) (err error) {
 	if err != nil {
 		return err
 	}
-	sidecar, err := Start(ctx, loaded.Config, nil, slog.New(slog.DiscardHandler))
+	running, err := sidecar.Start(ctx, loaded.Config, sidecar.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
-	defer sidecar.Stop(context.WithoutCancel(ctx))
-	conn, err := grpc.NewClient(sidecar.Addr.String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	defer running.Stop(context.WithoutCancel(ctx))
+	conn, err := grpc.NewClient(running.Addr.String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return err
 	}
 	defer func() { err = firstError(err, conn.Close()) }()
 
 	d := demo{client: memsidecarv1.NewMemoryServiceClient(conn), out: m.Stdout}
-	d.say("memsidecar is running on %s with an empty folder, no key and no model.\n", sidecar.Addr)
+	d.say("memsidecar is running on %s with an empty folder, no key and no model.\n", running.Addr)
 	acts := demoActs()
 	for _, a := range acts {
 		if err := d.play(ctx, a); err != nil {
@@ -128,7 +129,7 @@ func (d demo) play(ctx context.Context, a act) error {
 				role, name = memsidecarv1.Role_ROLE_ASSISTANT, "bot"
 			}
 			d.say("  %-8s %s\n", name+":", line)
-			messages = append(messages, &memsidecarv1.Message{Role: role, Content: line, Time: timestamppb.New(now)})
+			messages = append(messages, &memsidecarv1.Message{Role: role, Content: line, SendTime: timestamppb.New(now)})
 		}
 		resp, err := d.client.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
 			Scope: scope, Messages: messages, Wait: durationpb.New(demoPatience),

@@ -5,41 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/cli"
-	"github.com/memsidecar/memsidecar/internal/config"
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
+	"github.com/memsidecar/memsidecar/internal/sidecar"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
-
-// encryptionKey reads the key, anew each time: a file that is missing may come, and one that is wrong may be corrected, while the
-// sidecar goes on without storage.
-func encryptionKey(cfg config.Encryption) func() (seal.Key, error) {
-	return func() (seal.Key, error) {
-		switch {
-		case cfg.KeyFile != "":
-			key, err := seal.ReadKeyFile(cfg.KeyFile)
-			if err != nil {
-				return key, fmt.Errorf("encryption.key_file: %w", err)
-			}
-			return key, nil
-		case cfg.Key != "":
-			return seal.ParseKey(cfg.Key.Reveal())
-		}
-		return seal.Key{}, nil
-	}
-}
-
-// warnOfPlainFiles tells what is not encrypted although the database is, and of a key that is no secret.
-func warnOfPlainFiles(cfg config.Config, log *slog.Logger) {
-	if file := cfg.Encryption.KeyFile; file != "" && seal.Exposed(file) {
-		log.Warn("everybody on this machine can read the key of the database: chmod 600 it", "file", file)
-	}
-	if cfg.Encryption.Enabled() && cfg.Digest.ExportDir != "" {
-		log.Warn("the database is encrypted, and the files of digests and notebooks are not", "folder", cfg.Digest.ExportDir)
-	}
-}
 
 type keyCommands struct {
 	Create  keyCreate  `cmd:"" help:"Make a random key, in a file that only you may read."`
@@ -188,7 +159,7 @@ func (m *Main) keyed(c *commands) (dir string, key seal.Key, err error) {
 	if err != nil {
 		return "", key, err
 	}
-	if key, err = encryptionKey(loaded.Config.Encryption)(); err != nil {
+	if key, err = sidecar.EncryptionKey(loaded.Config.Encryption)(); err != nil {
 		return "", key, usageError{err}
 	}
 	return loaded.Config.DataDir, key, nil

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/memsidecar/memsidecar/internal/sidecar"
 )
 
 // TestLockFileRemoved: whoever removes the lock file lets no second sidecar in, nor a command that needs the folder for itself. What
@@ -53,6 +55,6 @@ func run(t *testing.T, args ...string) (code int, stderr string) {
 	var errs syncBuffer
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	m := Main{Args: args, Environ: []string{"HOME=" + t.TempDir()}, Stdout: io.Discard, Stderr: &errs, Started: func(*Sidecar) { stop() }}
+	m := Main{Args: args, Environ: []string{"HOME=" + t.TempDir()}, Stdout: io.Discard, Stderr: &errs, Started: func(*sidecar.Sidecar) { stop() }}
 	return m.Run(ctx), errs.String()
 }

@@ -12,13 +12,29 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/memsidecar/memsidecar/internal/observe/logs/logstest"
+	"github.com/memsidecar/memsidecar/internal/sidecar"
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
+// stubs are the services that most tests call.
+type stubs struct {
+	memsidecarv1.MemoryServiceClient
+	memsidecarv1.UserServiceClient
+	memsidecarv1.AdminServiceClient
+}
+
+func newStubs(conn grpc.ClientConnInterface) stubs {
+	return stubs{
+		memsidecarv1.NewMemoryServiceClient(conn),
+		memsidecarv1.NewUserServiceClient(conn),
+		memsidecarv1.NewAdminServiceClient(conn),
+	}
+}
+
 // running is a sidecar in this process, on a free port of loopback and a folder of its own.
 type running struct {
-	memsidecarv1.MemoryServiceClient
+	stubs
 	conn *grpc.ClientConn
 	addr string
 	http string // address of the operators' port, if there is one
@@ -60,9 +76,9 @@ func serveWith(t testing.TB, dir string, environ []string, settings ...string) *
 		args = append([]string{"--set", s}, args...)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ready, done := make(chan *Sidecar, 1), make(chan int, 1)
+	ready, done := make(chan *sidecar.Sidecar, 1), make(chan int, 1)
 	go func() {
-		done <- Main{Args: args, Environ: environ, Stdout: r.log, Stderr: r.log, Started: func(s *Sidecar) { ready <- s }}.Run(ctx)
+		done <- Main{Args: args, Environ: environ, Stdout: r.log, Stderr: r.log, Started: func(s *sidecar.Sidecar) { ready <- s }}.Run(ctx)
 	}()
 	select {
 	case s := <-ready:
@@ -79,7 +95,7 @@ func serveWith(t testing.TB, dir string, environ []string, settings ...string) *
 	}
 	r.cancel = cancel
 	r.conn = dial(t, r.addr)
-	r.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(r.conn)
+	r.stubs = newStubs(r.conn)
 	r.stop = sync.OnceFunc(func() {
 		_ = r.conn.Close() // so that stopping need not wait for it
 		cancel()

@@ -25,7 +25,7 @@ func TestHostileInput(t *testing.T) {
 	}
 	at := func(seconds int64, nanos int32) *memsidecarv1.Message {
 		m := said("I like tea.")
-		m.Time = &timestamppb.Timestamp{Seconds: seconds, Nanos: nanos}
+		m.SendTime = &timestamppb.Timestamp{Seconds: seconds, Nanos: nanos}
 		return m
 	}
 	with := func(metadata string) *memsidecarv1.Message {
@@ -72,12 +72,12 @@ func TestHostileInput(t *testing.T) {
 		"1 MB of text":             {"ConsiderMemorizing", considering(said(strings.Repeat("tea ", 1<<18))), codes.InvalidArgument, "messages[0].content is 1048576 bytes, more than 262144"},
 		"10,000 messages":          {"ConsiderMemorizing", considering(many(10_000)...), codes.InvalidArgument, "messages has 10000 messages, more than 1000: hand the dialogue over in parts"},
 		"1,000 messages":           {"ConsiderMemorizing", considering(many(1000)...), codes.OK, ""},
-		"the year 0":               {"ConsiderMemorizing", considering(at(-62_167_219_200, 0)), codes.InvalidArgument, "messages[0].time is not a valid time"},
-		"the year 1":               {"ConsiderMemorizing", considering(at(-62_135_596_800, 0)), codes.InvalidArgument, "messages[0].time"},
-		"the year 10000":           {"ConsiderMemorizing", considering(at(253_402_300_800, 0)), codes.InvalidArgument, "messages[0].time is not a valid time"},
+		"the year 0":               {"ConsiderMemorizing", considering(at(-62_167_219_200, 0)), codes.InvalidArgument, "messages[0].send_time is not a valid time"},
+		"the year 1":               {"ConsiderMemorizing", considering(at(-62_135_596_800, 0)), codes.InvalidArgument, "messages[0].send_time"},
+		"the year 10000":           {"ConsiderMemorizing", considering(at(253_402_300_800, 0)), codes.InvalidArgument, "messages[0].send_time is not a valid time"},
 		"the year 9999":            {"ConsiderMemorizing", considering(at(253_402_300_799, 999_999_999)), codes.OK, ""},
-		"negative nanoseconds":     {"ConsiderMemorizing", considering(at(1_700_000_000, -1)), codes.InvalidArgument, "messages[0].time is not a valid time"},
-		"the end of time":          {"ConsiderMemorizing", considering(at(math.MaxInt64, math.MaxInt32)), codes.InvalidArgument, "messages[0].time is not a valid time"},
+		"negative nanoseconds":     {"ConsiderMemorizing", considering(at(1_700_000_000, -1)), codes.InvalidArgument, "messages[0].send_time is not a valid time"},
+		"the end of time":          {"ConsiderMemorizing", considering(at(math.MaxInt64, math.MaxInt32)), codes.InvalidArgument, "messages[0].send_time is not a valid time"},
 		"a wait without end":       {"ConsiderMemorizing", &memsidecarv1.ConsiderMemorizingRequest{Scope: direct("bob"), Messages: many(1), Wait: &durationpb.Duration{Seconds: math.MaxInt64}}, codes.InvalidArgument, "wait is not a valid duration"},
 		"deep metadata":            {"ConsiderMemorizing", considering(with(nested)), codes.OK, ""},
 		"metadata without a floor": {"ConsiderMemorizing", considering(with(tooDeep)), codes.InvalidArgument, "messages[0].metadata_json is not a JSON object"},
@@ -96,7 +96,7 @@ func TestHostileInput(t *testing.T) {
 		"the largest page":       {"ListMemories", listing(func(q *memsidecarv1.ListMemoriesRequest) { q.PageSize = math.MaxInt32 }), codes.OK, ""},
 		"the smallest page":      {"ListMemories", listing(func(q *memsidecarv1.ListMemoriesRequest) { q.PageSize = math.MinInt32 }), codes.InvalidArgument, "page_size is negative"},
 		"the most memories":      {"Retrieve", &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "q", TopK: proto.Int32(math.MaxInt32)}, codes.InvalidArgument, "top_k"},
-		"no number":              {"Retrieve", &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "q", MinScore: new(math.NaN())}, codes.InvalidArgument, "min_score"},
+		"no number":              {"Retrieve", &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "q", MinRelevance: new(math.NaN())}, codes.InvalidArgument, "min_relevance"},
 		"an importance of NaN":   {"CreateMemory", &memsidecarv1.CreateMemoryRequest{Scope: direct("u"), Memory: &memsidecarv1.Memory{Text: "x", Importance: new(math.NaN())}}, codes.InvalidArgument, "memory.importance"},
 		"a query of a megabyte":  {"Retrieve", &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: strings.Repeat("tea ", 1<<18)}, codes.InvalidArgument, "query"},
 		"a query of nothing":     {"Retrieve", &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "\u200b\u2060"}, codes.OK, ""},

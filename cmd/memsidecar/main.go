@@ -20,6 +20,7 @@ import (
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/cli"
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/completion"
 	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/sidecar"
 )
 
 func main() {
@@ -36,7 +37,7 @@ type Main struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	// Started, when set, is called by serve once calls are answered.
-	Started func(*Sidecar)
+	Started func(*sidecar.Sidecar)
 }
 
 // commands is the command line.
@@ -60,7 +61,6 @@ type commands struct {
 	Check         checkCommand       `cmd:"" group:"tend" help:"Look for damage in the database or in a backup."`
 	Reindex       reindexCommand     `cmd:"" group:"tend" help:"Make anew what is derived, in the data folder of a stopped sidecar."`
 	Key           keyCommands        `cmd:"" group:"tend" help:"Encrypt the database; make and change its keys."`
-	Eval          evalCommands       `cmd:"" group:"tend" help:"Measure what is recalled and remembered, with known answers."`
 	Configuration configCommand      `cmd:"" name:"config" group:"tend" help:"Check, print or explain the configuration."`
 	Completion    completion.Command `cmd:"" group:"tend" help:"Print a script that completes commands in a shell."`
 	Complete      completion.Words   `cmd:"" name:"__complete" hidden:""`
@@ -106,8 +106,8 @@ func (m Main) Run(ctx context.Context) int {
 
 func (m *Main) options(ctx context.Context, c *commands, exit *int) []kong.Option {
 	program := &cli.Program{
-		Stdin: m.Stdin, Stdout: m.Stdout, Stderr: m.Stderr, Version: version(),
-		Getenv: func(name string) string { return getenv(m.Environ, name) },
+		Stdin: m.Stdin, Stdout: m.Stdout, Stderr: m.Stderr, Version: sidecar.Version(),
+		Getenv: func(name string) string { return config.Getenv(m.Environ, name) },
 		Sidecar: func() (cli.Sidecar, error) {
 			sources := *c
 			// A client has no data folder, and needs no home folder for it; and it opens nothing to anybody.
@@ -124,7 +124,7 @@ func (m *Main) options(ctx context.Context, c *commands, exit *int) []kong.Optio
 		kong.Description(description),
 		kong.ExplicitGroups(groups()),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
-		kong.Vars{"version": version()},
+		kong.Vars{"version": sidecar.Version()},
 		kong.Writers(m.Stdout, m.Stderr),
 		kong.Exit(func(code int) { *exit = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
@@ -167,7 +167,8 @@ func (m Main) fail(err error) int {
 	fmt.Fprintln(m.Stderr, "memsidecar:", err)
 	var usage usageError
 	var wrong *config.InvalidError
-	if errors.As(err, &usage) || errors.As(err, &wrong) {
+	var refused sidecar.ConfigError
+	if errors.As(err, &usage) || errors.As(err, &wrong) || errors.As(err, &refused) {
 		return cli.ExitUsage
 	}
 	return cli.ExitCode(err)
@@ -190,16 +191,7 @@ func (m *Main) load(c *commands) (*config.Loaded, error) {
 	}
 	file := c.Config
 	if file == "" {
-		file = getenv(m.Environ, "MEMSIDECAR_CONFIG")
+		file = config.Getenv(m.Environ, "MEMSIDECAR_CONFIG")
 	}
 	return config.Load(config.Sources{File: file, Environ: m.Environ, Flags: flags})
-}
-
-func getenv(environ []string, name string) string {
-	for _, e := range environ {
-		if key, value, _ := strings.Cut(e, "="); key == name {
-			return value
-		}
-	}
-	return ""
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/cli"
+	"github.com/memsidecar/memsidecar/internal/sidecar"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
@@ -191,7 +192,7 @@ func (r reindexCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if err != nil {
 		return err
 	}
-	key, err := encryptionKey(loaded.Config.Encryption)()
+	key, err := sidecar.EncryptionKey(loaded.Config.Encryption)()
 	if err != nil {
 		return usageError{err}
 	}

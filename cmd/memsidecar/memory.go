@@ -22,7 +22,7 @@ const (
 // garbage again accumulate. The limit is soft: with more in use than that the collector works harder, and nothing fails.
 // An operator's GOMEMLIMIT comes before it. restore takes it back.
 func limitMemory(cfg config.Config, environ []string, log *slog.Logger) (restore func()) {
-	if getenv(environ, "GOMEMLIMIT") != "" {
+	if config.Getenv(environ, "GOMEMLIMIT") != "" {
 		return func() {} // the runtime has read it
 	}
 	container, err := memlimit.FromCgroup()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/config"
 	"github.com/memsidecar/memsidecar/internal/observe/logs"
+	"github.com/memsidecar/memsidecar/internal/sidecar"
 )
 
 type serveCommand struct{}
@@ -24,7 +25,7 @@ func (serveCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	cfg := loaded.Config
 	log := m.logger(cfg)
 	defer limitMemory(cfg, m.Environ, log)()
-	sidecar, err := Start(ctx, cfg, m.Environ, log)
+	running, err := sidecar.Start(ctx, cfg, sidecar.Options{Environ: m.Environ, Log: log})
 	if err != nil {
 		return err
 	}
@@ -32,33 +33,31 @@ func (serveCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if err != nil {
 		dir = cfg.DataDir
 	}
-	log.Info("memsidecar is ready", "address", sidecar.Addr.String(), "data_dir", dir, "version", version())
-	sidecar.entrance.warn(&cfg, log, sidecar.Addr, sidecar.APIAddr)
-	if sidecar.APIAddr != nil {
-		log.Info("calls are answered as JSON over HTTP", "address", sidecar.APIAddr.String(), "mcp", cfg.API.MCP)
+	log.Info("memsidecar is ready", "address", running.Addr.String(), "data_dir", dir, "version", sidecar.Version())
+	if running.APIAddr != nil {
+		log.Info("calls are answered as JSON over HTTP", "address", running.APIAddr.String(), "mcp", cfg.API.MCP)
 	}
-	warnOfPlainFiles(cfg, log)
-	defer reloadOnHangup(sidecar)()
-	if sidecar.HTTPAddr != nil {
-		log.Info("health checks and metrics are served", "address", sidecar.HTTPAddr.String(), "pprof", cfg.HTTP.Pprof)
+	defer reloadOnHangup(running)()
+	if running.HTTPAddr != nil {
+		log.Info("health checks and metrics are served", "address", running.HTTPAddr.String(), "pprof", cfg.HTTP.Pprof)
 	}
 	if m.Started != nil {
-		m.Started(sidecar)
+		m.Started(running)
 	}
-	err = sidecar.Wait(ctx)
+	err = running.Wait(ctx)
 	log.Info("stopping", "grace", cfg.ShutdownGrace)
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownGrace)
 	defer cancel()
 	started := time.Now()
-	sidecar.Stop(grace)
+	running.Stop(grace)
 	log.Info("stopped", "took", time.Since(started))
 	return err
 }
 
 // reloadOnHangup has SIGHUP read tokens and certificates again, where there are any. Otherwise it ends the process, as when
 // its terminal is closed.
-func reloadOnHangup(sidecar *Sidecar) (stop func()) {
-	if !sidecar.entrance.reloadable() {
+func reloadOnHangup(running *sidecar.Sidecar) (stop func()) {
+	if !running.Reloadable() {
 		return func() {}
 	}
 	hangups, done := make(chan os.Signal, 1), make(chan struct{})
@@ -66,7 +65,7 @@ func reloadOnHangup(sidecar *Sidecar) (stop func()) {
 	go func() {
 		defer close(done)
 		for range hangups {
-			sidecar.Reload()
+			running.Reload()
 		}
 	}()
 	return func() {

@@ -11,15 +11,15 @@ func dataDir(goos string, environ []string) string {
 	var base string
 	switch goos {
 	case "windows":
-		base = lookup(environ, "LOCALAPPDATA")
+		base = Getenv(environ, "LOCALAPPDATA")
 	case "darwin":
-		if home := lookup(environ, "HOME"); home != "" {
+		if home := Getenv(environ, "HOME"); home != "" {
 			base = filepath.Join(home, "Library", "Application Support")
 		}
 	default:
-		if xdg := lookup(environ, "XDG_DATA_HOME"); filepath.IsAbs(xdg) {
+		if xdg := Getenv(environ, "XDG_DATA_HOME"); filepath.IsAbs(xdg) {
 			base = xdg
-		} else if home := lookup(environ, "HOME"); home != "" {
+		} else if home := Getenv(environ, "HOME"); home != "" {
 			base = filepath.Join(home, ".local", "share")
 		}
 	}
@@ -29,7 +29,8 @@ func dataDir(goos string, environ []string) string {
 	return filepath.Join(base, "memsidecar")
 }
 
-func lookup(environ []string, name string) string {
+// Getenv returns the value of a variable in an environment as os.Environ returns it; "" when it is not set.
+func Getenv(environ []string, name string) string {
 	value := ""
 	for _, v := range environ {
 		if rest, ok := strings.CutPrefix(v, name+"="); ok {

@@ -38,7 +38,8 @@ type QuotaError struct {
 // Error says what is used up, how far, and what to do.
 func (e *QuotaError) Error() string {
 	what, remedy := e.Quota.describe()
-	return fmt.Sprintf("the quota limits.%s is used up: %d of %d %s are stored, and %d more are needed; %s, or raise the quota, for all or in namespaces",
+	return fmt.Sprintf("the quota limits.%s is used up: %d of %d %s are stored, and %d more are needed; %s, or raise the quota, for all "+
+		"or in namespaces",
 		e.Quota, e.Used, e.Limit, what, e.Needed, remedy)
 }
 
@@ -53,9 +54,9 @@ func (n QuotaName) describe() (what, remedy string) {
 	case QuotaUserHistory:
 		return "bytes of messages of the user", "delete sessions (ExportSession, DeleteSession), keep history for a shorter time (history.retention)"
 	case QuotaNamespaceLists:
-		return "result lists of the namespace", "delete lists (DeleteResultList), " + forget
+		return "numbered lists of the namespace", "delete lists (DeleteNumberedList), " + forget
 	case QuotaUserLists:
-		return "result lists of the user", "delete lists (DeleteResultList)"
+		return "numbered lists of the user", "delete lists (DeleteNumberedList)"
 	}
 	return "", ""
 }

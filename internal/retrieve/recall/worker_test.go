@@ -333,7 +333,8 @@ func TestWorkerCatchUp(t *testing.T) {
 		p := start(t, dir, e)
 		defer p.stop()
 		p.worker.Stop()
-		p.worker = recall.NewWorker(p.recall, e, recall.Options{Vectors: 50, ChunkSize: 40, Log: slog.New(slog.DiscardHandler)}) // nobody starts it
+		// nobody starts it
+		p.worker = recall.NewWorker(p.recall, e, recall.Options{Vectors: 50, ChunkSize: 40, Log: slog.New(slog.DiscardHandler)})
 		p.say("ann", texts("first", 70)...)
 		p.worker.CatchUp()
 		p.say("ann", texts("second", 5)...)

@@ -1,9 +1,5 @@
 package cli
 
-import (
-	"io"
-)
-
 // What commands of other packages share with those of this one.
 
 // Table shows rows under their headings: the first columns are words, the others numbers.
@@ -24,17 +20,3 @@ func (p *Program) Table(columns []string, words int, rows [][]string) {
 
 // Note tells something beside the answer, on standard error.
 func (p *Program) Note(format string, args ...any) { p.note(format, args...) }
-
-// Progress shows how far something is, on a terminal: step is called for each of total parts, done at the end.
-func (p *Program) Progress(total int, what string) (step, done func()) {
-	bar := p.progress(total, what)
-	return func() { _ = bar.Add(1) }, func() { _ = bar.Finish() }
-}
-
-// WriteFile makes a file that is complete or not there at all. "-" is standard output.
-func (p *Program) WriteFile(path string, write func(io.Writer) error) error {
-	if path == "-" {
-		return write(p.Stdout)
-	}
-	return replaceFile(path, write)
-}

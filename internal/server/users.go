@@ -1,0 +1,213 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"golang.org/x/text/language"
+	"google.golang.org/grpc"
+
+	"github.com/memsidecar/memsidecar/internal/digest"
+	"github.com/memsidecar/memsidecar/internal/lists"
+	"github.com/memsidecar/memsidecar/internal/manage"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/trace"
+	"github.com/memsidecar/memsidecar/internal/usage/budget"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// userService implements memsidecarv1.UserServiceServer.
+type userService struct {
+	memsidecarv1.UnimplementedUserServiceServer
+	Parts
+}
+
+// wholeUser reads the scope of a call that concerns everything of a user. A channel would suggest that only a part is
+// meant, so it is refused.
+func wholeUser(p *memsidecarv1.Scope) (memory.User, error) {
+	var v memory.Violations
+	scope := wholeScope(p, true, &v)
+	return scope.User(), v.Err()
+}
+
+// wholeScope reads a scope that names a user, or if need not be only the namespace, and nothing else.
+func wholeScope(p *memsidecarv1.Scope, needsUser bool, v *memory.Violations) memory.Scope {
+	scope := scopeOf(p, needsUser, v)
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"agent_id", scope.AgentID != ""},
+		{"channel_id", scope.Channel.ID != ""},
+		{"channel_kind", scope.Channel.Kind != memory.ChannelUnspecified},
+		{"session_id", scope.SessionID != ""},
+	} {
+		if field.set {
+			v.Add("scope."+field.name, "must be unset: this call concerns everything of the user, whatever the channel")
+		}
+	}
+	return scope
+}
+
+// ForgetUser implements memsidecarv1.UserServiceServer.
+func (s *userService) ForgetUser(ctx context.Context, r *memsidecarv1.ForgetUserRequest) (*memsidecarv1.ForgetUserResponse, error) {
+	user, err := wholeUser(r.GetScope())
+	if err != nil {
+		return nil, err
+	}
+	receipt, err := s.Keeper.Forget(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.ForgetUserResponse{
+		MemoryCount: receipt.Memories, ConsiderationCount: receipt.Considerations, MessageCount: receipt.Messages,
+		SessionMessageCount: receipt.SessionMessages, SessionCount: receipt.Sessions,
+		RegistryItemCount: receipt.Results.Items, NumberedListCount: receipt.Results.Lists,
+		TraceCount: receipt.Traces, SettingsDeleted: receipt.Settings, PurgedFromDisk: receipt.Purged,
+		TokenCountDeleted:  receipt.Tokens,
+		DigestFindingCount: receipt.Digests, FileCount: clamped(receipt.Files),
+	}, nil
+}
+
+// ExportUser implements memsidecarv1.UserServiceServer.
+func (s *userService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grpc.ServerStreamingServer[memsidecarv1.ExportUserResponse]) error {
+	user, err := wholeUser(r.GetScope())
+	if err != nil {
+		return err
+	}
+	return s.Keeper.Export(stream.Context(), user, manage.Visitor{
+		Settings: func(settings memory.Settings) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{
+				Record: &memsidecarv1.ExportUserResponse_Settings{Settings: fromSettings(settings)},
+			})
+		},
+		Memory: func(m memory.Memory) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{
+				Record: &memsidecarv1.ExportUserResponse_Memory{Memory: fromMemory(&m)},
+			})
+		},
+		Revision: func(r vectorstore.Revision) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{
+				Record: &memsidecarv1.ExportUserResponse_MemoryRevision{MemoryRevision: fromRevision(&r)},
+			})
+		},
+		Consideration: func(job queue.Job) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{
+				Record: &memsidecarv1.ExportUserResponse_Consideration{Consideration: &memsidecarv1.ExportedConsideration{
+					Consideration: fromConsideration(job.Consideration), Messages: fromMessages(job.Dialogue.Messages),
+				}},
+			})
+		},
+		Session: func(said session.Session, summary *session.Summary) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{
+				Record: &memsidecarv1.ExportUserResponse_Session{Session: &memsidecarv1.ExportedSession{
+					Session: s.session(&said), Summary: fromSummary(summary),
+				}},
+			})
+		},
+		Message: func(m session.Message) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{
+				Record: &memsidecarv1.ExportUserResponse_Message{Message: fromSessionMessage(&m)},
+			})
+		},
+		Digest: func(e digest.Entry) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{Record: &memsidecarv1.ExportUserResponse_DigestFinding{
+				DigestFinding: fromFinding(&e, user),
+			}})
+		},
+		Trace: func(r trace.Record) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{Record: &memsidecarv1.ExportUserResponse_Trace{Trace: fromTrace(r)}})
+		},
+		Tokens: func(e budget.Entry) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{Record: &memsidecarv1.ExportUserResponse_TokenCount{
+				TokenCount: &memsidecarv1.ExportedTokenCount{Day: e.Day, Tokens: e.Tokens, RefusedCallCount: e.Refused},
+			}})
+		},
+		Registry: func(r lists.Exported) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{
+				Record: &memsidecarv1.ExportUserResponse_Registry{Registry: &memsidecarv1.ExportedRegistry{
+					List: r.List, Kind: registryKinds.toProto[r.Kind], ChannelId: r.Channel.ID,
+					ChannelKind: channelKinds.toProto[r.Channel.Kind], LastCheckTime: fromTime(r.LastCheck),
+				}},
+			})
+		},
+		RegistryItem: func(i lists.Item) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{Record: &memsidecarv1.ExportUserResponse_RegistryItem{RegistryItem: fromItem(&i)}})
+		},
+		NumberedList: func(l lists.Shown) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{
+				Record: &memsidecarv1.ExportUserResponse_NumberedList{NumberedList: s.exportedList(&l)},
+			})
+		},
+	})
+}
+
+// GetUserSettings implements memsidecarv1.UserServiceServer.
+func (s *userService) GetUserSettings(ctx context.Context, r *memsidecarv1.GetUserSettingsRequest) (*memsidecarv1.GetUserSettingsResponse, error) {
+	var v memory.Violations
+	scope := scopeOf(r.GetScope(), true, &v)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	settings, err := s.Settings.Get(ctx, scope.User())
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.GetUserSettingsResponse{Settings: fromSettings(settings)}, nil
+}
+
+// UpdateUserSettings implements memsidecarv1.UserServiceServer.
+func (s *userService) UpdateUserSettings(ctx context.Context, r *memsidecarv1.UpdateUserSettingsRequest) (*memsidecarv1.UpdateUserSettingsResponse, error) {
+	var v memory.Violations
+	scope := scopeOf(r.GetScope(), true, &v)
+	p := cmp.Or(r.GetSettings(), &memsidecarv1.UserSettings{}) // a mask alone empties fields
+	fields := maskedFields(r.GetUpdateMask(), p, []string{"time_zone", "language", "paused", "memorize_every"}, "settings", &v)
+	spoken := ""
+	var every *int
+	for _, field := range fields { // what is not changed is not checked
+		switch field {
+		case "time_zone":
+			// Local is Go's name for the machine's zone, which is none of a user's.
+			if _, err := time.LoadLocation(p.GetTimeZone()); err != nil || p.GetTimeZone() == "Local" {
+				v.Add("settings.time_zone", "is not an IANA time zone such as \"Asia/Shanghai\"")
+			}
+		case "language":
+			if p.GetLanguage() == "" {
+				continue
+			}
+			tag, err := language.Parse(p.GetLanguage())
+			if err != nil {
+				v.Add("settings.language", "is not a BCP 47 language such as \"zh\" or \"en\"")
+			}
+			spoken = tag.String() // zh_CN is understood and becomes zh-CN
+		case "memorize_every":
+			every = toEvery(p.MemorizeEvery != nil, p.GetMemorizeEvery(), "settings.memorize_every", &v)
+		}
+	}
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	settings, err := s.Settings.Update(ctx, scope.User(), func(settings *memory.Settings) {
+		for _, field := range fields {
+			switch field {
+			case "time_zone":
+				settings.TimeZone = p.GetTimeZone()
+			case "language":
+				settings.Language = spoken
+			case "paused":
+				settings.Paused = p.GetPaused()
+			case "memorize_every":
+				settings.MemorizeEvery = every
+			}
+		}
+		settings.UpdatedAt = time.Now().Truncate(time.Microsecond)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &memsidecarv1.UpdateUserSettingsResponse{Settings: fromSettings(settings)}, nil
+}

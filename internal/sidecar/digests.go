@@ -1,0 +1,137 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/memsidecar/memsidecar/internal/digest"
+	digestmodel "github.com/memsidecar/memsidecar/internal/digest/model"
+	"github.com/memsidecar/memsidecar/internal/digest/notebook"
+	digestrules "github.com/memsidecar/memsidecar/internal/digest/rules"
+	"github.com/memsidecar/memsidecar/internal/lang/topics"
+	"github.com/memsidecar/memsidecar/internal/llm"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
+)
+
+// settleDigest chooses who finds what digests tell: the model that the configuration names, else the one that summarises,
+// else the rules.
+func (m *models) settleDigest(summarizer llm.Model) error {
+	c := m.cfg.Digest
+	extractor := digest.Extractor(digestrules.New(m.rules, m.rules))
+	chosen := options(c.Text(), nil).Generation
+	switch {
+	case c.Provider == ruleBased:
+		m.settled(partDigest, ruleBased, "the configuration says so", false)
+	case namesModel(c.Provider, c.Model, ruleBased):
+		target, key, err := m.locate(partDigest, named(c.Provider), c.Model)
+		if err != nil {
+			return err
+		}
+		text, err := m.stackText(partDigest, target, key, c.Timeout)
+		if err != nil {
+			return err
+		}
+		extractor = digestmodel.New(text, digestmodel.Options{Prompt: c.Prompt, Generation: chosen})
+		m.settled(partDigest, text.Name(), "the configuration says so", target.Remote())
+	case summarizer == nil:
+		m.settled(partDigest, ruleBased, "auto: as summary", false)
+	default:
+		extractor = digestmodel.New(summarizer, digestmodel.Options{Prompt: c.Prompt, Generation: chosen})
+		m.mu.Lock()
+		as := m.chosen[partSummary]
+		m.mu.Unlock()
+		m.settled(partDigest, summarizer.Name(), "auto: as summary", as.Remote)
+	}
+	m.digests.Store(&extractor)
+	return nil
+}
+
+// chosenExtractor is the extractor that the models' choice brings; until then digests wait.
+type chosenExtractor struct{ models *models }
+
+// Name implements digest.Extractor.
+func (c chosenExtractor) Name() string {
+	if x := c.models.digests.Load(); x != nil {
+		return (*x).Name()
+	}
+	return ""
+}
+
+// Extract implements digest.Extractor.
+func (c chosenExtractor) Extract(ctx context.Context, p digest.Piece) ([]digest.Finding, error) {
+	if x := c.models.digests.Load(); x != nil {
+		return (*x).Extract(ctx, p)
+	}
+	return nil, &memory.TransientError{Err: errors.New("no model is chosen yet; the log says why")}
+}
+
+// digests are the parts that make digests and notebooks.
+type digests struct {
+	keeper   *digest.Keeper
+	notebook *notebook.Keeper
+	files    *notebook.Files // nil when none are written
+	store    *sqlstore.Digests
+	log      *slog.Logger
+}
+
+// newDigests puts the parts together. The keeper is not started.
+func newDigests(p *components) *digests {
+	cfg := &p.cfg
+	d := &digests{log: p.Log, store: sqlstore.NewDigests(p.storage), notebook: &notebook.Keeper{
+		Memories: p.store, Settings: p.settings, Location: p.location,
+	}}
+	parts := digest.Parts{
+		Store: d.store, Settings: p.settings, Memories: p.store, Vectors: p.vectorizer,
+		Topics: topics.NewCounter(redactedSource{sqlstore.NewTopics(p.storage), p.redactor}), Extractor: redactedFindings{chosenExtractor{p.models}, p.redactor},
+		Rules: redactedFindings{digestrules.New(p.rules, p.rules), p.redactor}, Scorer: p.rules, Echoes: p.echoes,
+	}
+	if cfg.Digest.ExportDir != "" {
+		d.files = &notebook.Files{
+			Dir: cfg.Digest.ExportDir, MaxEntries: cfg.Notebook.MaxEntries, Memories: p.store, Vectors: p.vectorizer, Settings: p.settings,
+			Location: p.location, Log: p.Log,
+		}
+		d.notebook.Files = d.files
+		parts.Changed = func(ctx context.Context, user memory.User, days []string) {
+			if err := d.files.Write(ctx, user, days); err != nil && ctx.Err() == nil {
+				p.Log.Warn("digests could not be written to files; they are with the next digest", "folder", cfg.Digest.ExportDir, "error", err)
+			}
+		}
+	}
+	d.keeper = digest.NewKeeper(parts, digest.Options{
+		Enabled: cfg.Digest.Enabled, Every: cfg.Digest.Interval, MaxTokens: cfg.Digest.MaxTokens, Location: p.location,
+		Templates: cfg.Digest.Templates, Workers: cfg.Queue.Workers,
+		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.Log,
+		Heartbeat: p.counts.Loop(loopDigests), Unavailable: p.models.unavailable(p.models.partsOfDigests()...),
+	})
+	if d.files != nil {
+		d.files.Digests = d.keeper
+	}
+	return d
+}
+
+// rule says when a digest of somebody with these settings is due.
+func (d *digests) rule(settings memory.Settings) (session.DigestRule, bool) {
+	rule, ok := d.keeper.Rule(settings)
+	return session.DigestRule{Every: rule.Every, DayEnd: rule.DayEnd}, ok
+}
+
+// rewriteFiles writes the files of a user anew.
+func (d *digests) rewriteFiles(ctx context.Context, user memory.User) {
+	if d.files == nil {
+		return
+	}
+	if err := d.files.Rewrite(ctx, user); err != nil {
+		d.log.Warn("after a deletion digests could not be written to files, which may still tell what was deleted", "folder", d.files.Dir, "error", err)
+	}
+}
+
+// forgetFiles deletes the files of a user.
+func (d *digests) forgetFiles(user memory.User) (int, error) {
+	if d.files == nil {
+		return 0, nil
+	}
+	return d.files.Forget(user)
+}

@@ -1,0 +1,28 @@
+package sidecar
+
+import (
+	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/usage/budget"
+)
+
+// tokenLimits says how many tokens a day each namespace and its users may take: what is configured for all, changed by the
+// first entry that fits.
+func tokenLimits(cfg config.Config) func(namespace string) budget.Limits {
+	general := budget.Limits{Namespace: cfg.LLM.DailyTokenBudget, User: cfg.LLM.DailyUserTokenBudget}
+	return func(namespace string) budget.Limits {
+		limits := general
+		for _, n := range cfg.Namespaces {
+			if !n.Fits(namespace) {
+				continue
+			}
+			if n.DailyTokenBudget != nil {
+				limits.Namespace = *n.DailyTokenBudget
+			}
+			if n.DailyUserTokenBudget != nil {
+				limits.User = *n.DailyUserTokenBudget
+			}
+			break
+		}
+		return limits
+	}
+}

@@ -1,0 +1,374 @@
+package sidecar
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"github.com/memsidecar/memsidecar/internal/background"
+	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/decide/model"
+	"github.com/memsidecar/memsidecar/internal/decide/rules"
+	"github.com/memsidecar/memsidecar/internal/digest"
+	digestmodel "github.com/memsidecar/memsidecar/internal/digest/model"
+	"github.com/memsidecar/memsidecar/internal/embed"
+	embedlocal "github.com/memsidecar/memsidecar/internal/embed/local"
+	"github.com/memsidecar/memsidecar/internal/lang/redact"
+	"github.com/memsidecar/memsidecar/internal/llm"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/observe/metrics"
+	"github.com/memsidecar/memsidecar/internal/observe/span"
+	"github.com/memsidecar/memsidecar/internal/provider"
+	"github.com/memsidecar/memsidecar/internal/server"
+	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
+	summarymodel "github.com/memsidecar/memsidecar/internal/session/summary/model"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
+	"github.com/memsidecar/memsidecar/internal/usage"
+	"github.com/memsidecar/memsidecar/internal/usage/budget"
+	"github.com/memsidecar/memsidecar/internal/vectorstore"
+)
+
+// The parts that a model can do.
+const (
+	partEmbedding = "embedding"
+	partDecision  = "decision"
+	partSummary   = "summary"
+	partDigest    = "digest"
+	partReconcile = "reconcile"
+)
+
+const (
+	auto         = "auto"
+	providerNone = "local" // the embedded embedder
+	ruleBased    = "rules" // the embedded decider and summariser
+	// modelDimensions is how many numbers of a model's vectors are used unless the configuration says otherwise, or the
+	// model has fewer.
+	modelDimensions = 768
+)
+
+// models chooses who embeds, decides and summarises, once the database says what was used before, and puts each together.
+type models struct {
+	cfg      config.Config
+	environ  []string
+	redactor *redact.Redactor // nil: nothing is taken out
+	log      *slog.Logger
+	rules    *rules.Rules
+	records  *sqlstore.Models
+	vectors  vectorstore.Backfill
+	calls    *usage.Recorder
+	budget   *budget.Meter
+	counts   *metrics.Metrics
+	tracer   oteltrace.Tracer
+	breakers map[string]*breaker.Breaker
+	// recovered rings when a model's breaker has closed, and when the models are chosen: what was postponed is due then.
+	recovered background.Notifier
+	// incomplete is called when memories lack vectors of the embedder chosen.
+	incomplete func()
+
+	embedder embed.Switch
+	deciding *decide.Switch
+	// conversations is who summarises conversations, nil until it is chosen.
+	conversations atomic.Pointer[session.Summarizer]
+	// digests is who finds what digests tell, nil until it is chosen.
+	digests atomic.Pointer[digest.Extractor]
+
+	mu     sync.Mutex
+	chosen map[string]server.Component // without the breaker's state
+}
+
+func newModels(p *components) (*models, error) {
+	m := &models{
+		cfg: p.cfg, environ: p.Environ, redactor: p.redactor, log: p.Log, rules: p.rules, records: p.records, vectors: p.store, calls: p.calls,
+		budget: p.meter, counts: p.counts, tracer: span.Tracer(p.tracing),
+		breakers: map[string]*breaker.Breaker{}, chosen: map[string]server.Component{},
+		deciding: decide.NewSwitch(), recovered: background.NewNotifier(),
+	}
+	for _, part := range []string{partEmbedding, partDecision, partSummary, partReconcile, partDigest} {
+		m.breakers[part] = breaker.New(breaker.Config{
+			Name: part, FailureThreshold: uint32(p.cfg.Breaker.Failures), OpenFor: p.cfg.Breaker.OpenFor, //nolint:gosec // 1 to 1000
+			IsFailure: provider.IsFailure, Delay: provider.Delay, Log: p.Log, OnChange: m.changed,
+		})
+	}
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// check reports what is wrong with the configured models, as far as it can be told without asking them.
+func (m *models) check() error {
+	var errs []error
+	e := m.cfg.Embedding
+	if namesModel(e.Provider, e.Model, providerNone) {
+		_, _, err := m.locate(partEmbedding, named(e.Provider), e.Model)
+		errs = append(errs, inPart(partEmbedding, err))
+	}
+	for part, c := range map[string]config.Model{partDecision: m.cfg.Decision, partSummary: m.cfg.Summary} {
+		if problem := model.ValidatePrompt(c.Prompt); problem != "" {
+			errs = append(errs, fmt.Errorf("%s.prompt %s", part, problem))
+		}
+		if namesModel(c.Provider, c.Model, ruleBased) {
+			_, _, err := m.locate(part, named(c.Provider), c.Model)
+			errs = append(errs, inPart(part, err))
+		}
+	}
+	if problem := digestmodel.ValidatePrompt(m.cfg.Digest.Prompt); problem != "" {
+		errs = append(errs, fmt.Errorf("digest.prompt %s", problem))
+	}
+	if d := m.cfg.Digest; namesModel(d.Provider, d.Model, ruleBased) {
+		_, _, err := m.locate(partDigest, named(d.Provider), d.Model)
+		errs = append(errs, inPart(partDigest, err))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return ConfigError{fmt.Errorf("the configuration of the models is wrong:\n%w", err)}
+	}
+	return nil
+}
+
+func inPart(part string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s.%w", part, err)
+}
+
+// namesModel reports whether the configuration names a model itself, instead of what is embedded or "auto".
+func namesModel(name, modelName, embedded string) bool {
+	return name != auto && name != embedded || strings.Contains(modelName, "/")
+}
+
+// named is the provider the configuration names, "" when it leaves it to the model's name.
+func named(name string) string {
+	if name == auto {
+		return ""
+	}
+	return name
+}
+
+// decision is which provider and model does a part, and why. An empty provider is the embedded one.
+type decision struct{ provider, model, why string }
+
+func (d decision) embedded() bool { return d.provider == "" && d.model == "" }
+
+// choose follows the configuration when it names a provider. "auto" stays with what the database recorded; only on a new
+// one it takes Gemini when there is a key, else what is embedded.
+func (m *models) choose(configured, modelName, embedded, recorded string) decision {
+	switch {
+	case configured == embedded:
+		return decision{why: "the configuration says so"}
+	case namesModel(configured, modelName, embedded):
+		return decision{named(configured), modelName, "the configuration says so"}
+	case recorded == embedded || strings.HasPrefix(recorded, embedded+"/"):
+		return decision{why: "auto: the database was made with it"}
+	case recorded != "":
+		name, rest, _ := strings.Cut(recorded, "/")
+		return decision{name, rest, "auto: the database was made with it"}
+	case config.Getenv(m.environ, "GEMINI_API_KEY") != "":
+		return decision{"gemini", modelName, "auto: the database is new and GEMINI_API_KEY is set"}
+	}
+	return decision{why: "auto: the database is new and GEMINI_API_KEY is not set"}
+}
+
+// settle chooses whatever is not chosen yet. It may be called again after an error.
+func (m *models) settle(ctx context.Context) error {
+	var errs []error
+	if m.embedder.Fingerprint() == (embed.Fingerprint{}) {
+		errs = append(errs, m.settleEmbedding(ctx))
+	}
+	if !m.deciding.Chosen() {
+		errs = append(errs, m.settleDeciding(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+func (m *models) settleEmbedding(ctx context.Context) error {
+	recorded, err := m.records.Choice(ctx, partEmbedding)
+	if err != nil {
+		return err
+	}
+	before, _ := embed.ParseFingerprint(recorded) // the zero value when nothing is recorded
+	d := m.choose(m.cfg.Embedding.Provider, m.cfg.Embedding.Model, providerNone, strings.TrimSuffix(recorded, suffix(recorded)))
+	var embedder embed.Embedder
+	remote := false
+	if d.embedded() {
+		embedder, err = embedlocal.New(cmp.Or(m.cfg.Embedding.Dimensions, sizeOf(before, providerNone, ""), embedlocal.DefaultDimensions))
+	} else {
+		embedder, remote, err = m.openEmbedder(ctx, d, before)
+	}
+	if err != nil {
+		return fmt.Errorf("embedding: %w", err)
+	}
+	fingerprint := embedder.Fingerprint()
+	complete, changed, err := m.vectors.UseFingerprint(ctx, fingerprint.String())
+	if err != nil {
+		return err
+	}
+	if changed {
+		d.why += "; until now it was " + recorded
+	}
+	m.embedder.Use(embedder)
+	m.settled(partEmbedding, fingerprint.String(), d.why, remote)
+	if changed {
+		m.log.Warn("the embedding model changed: keywords serve while memories are embedded anew in the background",
+			"from", recorded, "to", fingerprint.String())
+	}
+	if !complete {
+		m.incomplete()
+	}
+	return nil
+}
+
+// suffix is what a fingerprint has after "provider/model".
+func suffix(fingerprint string) string {
+	if i := strings.LastIndexByte(fingerprint, '@'); i >= 0 {
+		return fingerprint[i:]
+	}
+	return ""
+}
+
+// sizeOf is the number of dimensions that is remembered for a model, or 0.
+func sizeOf(f embed.Fingerprint, providerName, modelName string) int {
+	if f.Provider != providerName || modelName != "" && f.Model != modelName {
+		return 0
+	}
+	return f.Dimensions
+}
+
+func (m *models) settleDeciding(ctx context.Context) error {
+	decider, _, err := m.settleText(ctx, partDecision, m.cfg.Decision)
+	if err != nil {
+		return fmt.Errorf("decision: %w", err)
+	}
+	summarizer, same, err := m.settleText(ctx, partSummary, m.cfg.Summary)
+	if err != nil {
+		return fmt.Errorf("summary: %w", err)
+	}
+	explicit := model.ExplicitBy(m.rules, m.rules)
+	var d decide.Decider = m.rules
+	var s decide.Summarizer = m.rules
+	if decider != nil {
+		if d, err = model.NewDecider(decider, options(m.cfg.Decision, explicit)); err != nil {
+			return err
+		}
+	}
+	if summarizer != nil {
+		if s, err = model.NewSummarizer(summarizer, options(m.cfg.Summary, explicit)); err != nil {
+			return err
+		}
+	}
+	conversations := session.Summarizer(extract.New(m.cfg.Session.SummaryMaxChars))
+	if summarizer != nil && m.cfg.Session.SummaryMaxChars > 0 {
+		conversations = summarymodel.New(summarizer, summarymodel.Options{
+			MaxRunes: m.cfg.Session.SummaryMaxChars, Generation: options(m.cfg.Summary, nil).Generation,
+		})
+	}
+	if err := m.settleDigest(summarizer); err != nil {
+		return fmt.Errorf("digest: %w", err)
+	}
+	reconciler, err := m.settleReconcile(same)
+	if err != nil {
+		return fmt.Errorf("reconcile: %w", err)
+	}
+	m.conversations.Store(&conversations)
+	m.deciding.Use(d, s, reconciler)
+	return nil
+}
+
+// settleText chooses the text model of a part; nil are the rules. same puts the same model together for another part.
+func (m *models) settleText(ctx context.Context, part string, c config.Model) (text llm.Model, same func(part string) (llm.Model, error), err error) {
+	recorded, err := m.records.Choice(ctx, part)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := m.choose(c.Provider, c.Model, ruleBased, recorded)
+	if d.embedded() {
+		m.settled(part, ruleBased, d.why, false)
+		return nil, nil, m.records.Choose(ctx, part, ruleBased)
+	}
+	target, key, err := m.locate(part, d.provider, d.model)
+	if err != nil {
+		return nil, nil, err
+	}
+	same = func(part string) (llm.Model, error) { return m.stackText(part, target, key, c.Timeout) }
+	if text, err = same(part); err != nil {
+		return nil, nil, err
+	}
+	m.settled(part, text.Name(), d.why, target.Remote())
+	return text, same, m.records.Choose(ctx, part, text.Name())
+}
+
+// settled notes who does a part, and says so.
+func (m *models) settled(part, implementation, why string, remote bool) {
+	m.mu.Lock()
+	m.chosen[part] = server.Component{Name: part, Implementation: implementation, Choice: why, Remote: remote}
+	m.mu.Unlock()
+	m.log.Info("chosen", "part", part, "by", implementation, "because", why)
+	if remote {
+		m.log.Warn("texts of users will be sent to another machine", "part", part, "to", implementation)
+	}
+}
+
+// fingerprint is that of the embedder in use, "" until it is chosen.
+func (m *models) fingerprint() string {
+	if f := m.embedder.Fingerprint(); f != (embed.Fingerprint{}) {
+		return f.String()
+	}
+	return ""
+}
+
+// components says how the parts are.
+func (m *models) components() []server.Component {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var list []server.Component
+	for _, part := range []string{partEmbedding, partDecision, partSummary, partReconcile, partDigest} {
+		c, ok := m.chosen[part]
+		switch {
+		case !ok:
+			c = server.Component{Name: part, Reason: "not chosen yet"}
+		case c.Implementation == ruleBased || strings.HasPrefix(c.Implementation, providerNone+"/"):
+		default:
+			status := breakerComponent(part, c.Implementation, m.breakers[part].Status())
+			status.Choice, status.Remote, status.Budgeted = c.Choice, c.Remote, part != partEmbedding
+			c = status
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// settleAtStart gives the first choice a moment: nothing should be answered degraded for want of a choice that is made in
+// no time.
+func (m *models) settleAtStart(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return m.settle(ctx)
+}
+
+// settleEventually repeats settle after an error until everything is chosen. chosen is called then.
+func (m *models) settleEventually(ctx context.Context, err error, again <-chan struct{}, chosen func()) {
+	for ; err != nil && ctx.Err() == nil; err = m.settle(ctx) {
+		if !errors.Is(err, memory.ErrUnavailable) {
+			m.log.Warn("a model cannot be used yet; it is tried again", "error", err)
+		}
+		timer := time.NewTimer(m.cfg.Breaker.OpenFor)
+		select {
+		case <-again:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+	chosen()
+}

@@ -1,0 +1,115 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+
+	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
+	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
+)
+
+// startSessions starts what keeps conversations and what indexes their messages for recall.
+func (p *components) startSessions() {
+	cfg := &p.cfg
+	policy := policies(p.cfg)
+	p.indexing = recall.NewWorker(p.past, &p.models.embedder, recall.Options{
+		Vectors: cfg.History.Vectors, ChunkSize: cfg.Embedding.ChunkSize,
+		Enabled:    func(namespace string) bool { return policy(namespace).Enabled },
+		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.Log,
+		Heartbeat: p.counts.Loop(loopMessages),
+	})
+	parts := session.Parts{
+		Store: p.sessions, Settings: p.settings, Considerer: p.considerer, Traces: p.traces,
+		StorageProblem: p.storageProblem, WriteProblem: p.writeProblem, Digest: p.days.rule, Lists: p.shownLists,
+		Appended: func() {
+			p.indexing.Wake()
+			p.days.keeper.Wake()
+		},
+	}
+	if cfg.Session.SummaryMaxChars > 0 {
+		parts.Summarizer = redactedSummaries{chosenSummarizer{p.models}, p.redactor}
+		parts.Extract = redactedSummaries{extract.New(cfg.Session.SummaryMaxChars), p.redactor}
+	}
+	p.Sessions = session.NewKeeper(parts, session.Options{
+		Policy: policy, Window: window(p.cfg), Budget: cfg.Retrieval.Budget,
+		FailureMaxRunes: cfg.Session.FailureMaxChars, FailurePhrases: cfg.Session.FailurePhrases,
+		ClaimMaxRunes: cfg.Session.ClaimMaxChars,
+		Labels:        cfg.Session.Labels, Wordings: cfg.Session.Wordings, Workers: cfg.Queue.Workers,
+		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.Log,
+		Heartbeat: p.counts.Loop(loopSessions), Fallback: p.counts.Extracted,
+		Unavailable: p.models.unavailable(partSummary),
+	})
+	p.indexing.Start()
+	p.Sessions.Start()
+	p.onStop(func(ctx context.Context) {
+		p.Sessions.Stop(ctx)
+		p.indexing.Stop()
+	})
+}
+
+// shownLists are the numbered lists that replies of a conversation are compared with.
+func (p *components) shownLists(ctx context.Context, scope memory.Scope, audience memory.Audience) ([]session.ShownList, error) {
+	shown, err := p.numbered.Around(ctx, scope, audience)
+	lists := make([]session.ShownList, len(shown))
+	for i := range shown {
+		lists[i].ShownAt = shown[i].ShownAt
+		for _, n := range shown[i].Items {
+			item := session.ShownItem{Number: n.Number, Key: n.Key, Title: n.Title, Attributes: n.Attributes}
+			lists[i].Items = append(lists[i].Items, item)
+		}
+	}
+	return lists, err
+}
+
+func window(cfg config.Config) session.Limits {
+	return session.Limits{MaxMessages: cfg.Session.MaxMessages, MaxTurns: cfg.Session.MaxTurns, MaxRunes: cfg.Session.MaxChars}
+}
+
+// policies says what holds in each namespace: what is configured for all, changed by the first entry that fits.
+func policies(cfg config.Config) func(namespace string) session.Policy {
+	general := session.Policy{
+		Enabled: cfg.Session.Enabled, MemorizeEvery: cfg.Session.MemorizeEvery, Idle: cfg.Session.Idle, TTL: cfg.Session.TTL,
+		Retention: cfg.History.Retention,
+	}
+	return func(namespace string) session.Policy {
+		policy := general
+		for _, n := range cfg.Namespaces {
+			if !n.Fits(namespace) {
+				continue
+			}
+			if n.SessionEnabled != nil {
+				policy.Enabled = *n.SessionEnabled
+			}
+			if n.MemorizeEvery != nil {
+				policy.MemorizeEvery = *n.MemorizeEvery
+			}
+			if n.HistoryRetention != nil {
+				policy.Retention = *n.HistoryRetention
+			}
+			break
+		}
+		return policy
+	}
+}
+
+// chosenSummarizer is the summariser of conversations that the models' choice brings; until then summaries wait.
+type chosenSummarizer struct{ models *models }
+
+// Name implements session.Summarizer.
+func (c chosenSummarizer) Name() string {
+	if s := c.models.conversations.Load(); s != nil {
+		return (*s).Name()
+	}
+	return ""
+}
+
+// Summarize implements session.Summarizer.
+func (c chosenSummarizer) Summarize(ctx context.Context, what session.Summarizing) (string, error) {
+	if s := c.models.conversations.Load(); s != nil {
+		return (*s).Summarize(ctx, what)
+	}
+	return "", &memory.TransientError{Err: errors.New("no model is chosen yet; the log says why")}
+}

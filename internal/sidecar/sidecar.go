@@ -1,0 +1,151 @@
+// Package sidecar builds a running sidecar from its configuration: it opens the storage, chooses the models, connects the use cases
+// with both, and serves them. It is the only package that knows every implementation. Command memsidecar runs one, memeval measures
+// one, and tests start one in their own process.
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/background"
+	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/inflight"
+	"github.com/memsidecar/memsidecar/internal/retrieve"
+	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
+	"github.com/memsidecar/memsidecar/internal/server"
+	"github.com/memsidecar/memsidecar/internal/session"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// Sidecar is a running sidecar.
+type Sidecar struct {
+	// Addr is where it listens.
+	Addr net.Addr
+	// HTTPAddr is where it serves metrics and health checks over HTTP; nil if it does not.
+	HTTPAddr net.Addr
+	// APIAddr is where it answers calls as JSON over HTTP; nil if it does not.
+	APIAddr net.Addr
+
+	// connections and bytes bound what callers can make the process hold.
+	connections *inflight.Connections
+	bytes       *inflight.Bytes
+
+	// Retriever and Sessions answer calls without gRPC, for programs that measure them.
+	Retriever *retrieve.Retriever
+	Sessions  *session.Keeper
+
+	server   *server.Server
+	entrance *entrance
+	indexing *recall.Worker
+	failed   chan error // receives the error of a listener that ended without being stopped
+	closers  []func(context.Context)
+}
+
+// Options are what a sidecar takes from its process.
+type Options struct {
+	// Environ is the environment, as os.Environ returns it: keys of model providers and the variables of OpenTelemetry are read from it.
+	Environ []string
+	// Listen opens the gRPC listener; nil listens on the configured address.
+	Listen func(context.Context) (net.Listener, error)
+	Log    *slog.Logger
+}
+
+// ConfigError is a configuration that no sidecar can start with. It can be corrected without looking at the machine.
+type ConfigError struct{ error }
+
+// Unwrap returns the cause.
+func (e ConfigError) Unwrap() error { return e.error }
+
+// Check reports what is wrong with a configuration, as far as that can be found without opening the storage or asking a model.
+func Check(cfg config.Config, environ []string) error {
+	if err := (&models{cfg: cfg, environ: environ}).check(); err != nil {
+		return err
+	}
+	_, err := openEntrance(&cfg, slog.New(slog.DiscardHandler))
+	return err
+}
+
+// Start opens the storage, starts the workers and answers calls until Stop. A wrong configuration is a [ConfigError].
+func Start(ctx context.Context, cfg config.Config, options Options) (_ *Sidecar, err error) {
+	s := &Sidecar{
+		failed: make(chan error, 3), connections: inflight.NewConnections(), bytes: inflight.NewBytes(cfg.MaxRequestBytes),
+	}
+	defer func() {
+		if err != nil {
+			s.Stop(ctx)
+		}
+	}()
+	p := &components{Sidecar: s, Options: options, cfg: cfg, redactor: cfg.Redact.Redactor(), changed: background.NewNotifier()}
+	if p.location, err = time.LoadLocation(cfg.TimeZone); err != nil {
+		return nil, err
+	}
+	// The listener comes first: a second sidecar on the same port should say so, and not that the folder is locked.
+	if s.entrance, err = openEntrance(&p.cfg, p.Log); err != nil {
+		return nil, err
+	}
+	if options.Listen == nil {
+		options.Listen = func(ctx context.Context) (net.Listener, error) { return openListener(ctx, &p.cfg) }
+	}
+	listener, err := options.Listen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	listener = s.connections.Listen(listener)
+	s.Addr = listener.Addr()
+	s.onStop(func(context.Context) { _ = listener.Close() }) // closed already, unless something below failed
+	for _, step := range []func(context.Context) error{
+		p.startMetrics, p.openStorage, p.startModels, p.startReading, p.startWriting, p.startCleanup, p.newServer, p.startOps,
+		func(ctx context.Context) error { return p.serve(ctx, listener) },
+	} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s.warn(&p.cfg, p.Log)
+	return s, nil
+}
+
+// CatchUp waits until everything that was said can be recalled. It is for programs that measure recall.
+func (s *Sidecar) CatchUp() { s.indexing.CatchUp() }
+
+func breakerComponent(name, implementation string, status breaker.Status) server.Component {
+	states := map[breaker.State]memsidecarv1.BreakerState{
+		breaker.Closed:   memsidecarv1.BreakerState_BREAKER_STATE_CLOSED,
+		breaker.Open:     memsidecarv1.BreakerState_BREAKER_STATE_OPEN,
+		breaker.HalfOpen: memsidecarv1.BreakerState_BREAKER_STATE_HALF_OPEN,
+	}
+	return server.Component{
+		Name: name, Implementation: implementation, Breaker: states[status.State], Reason: status.Reason, Since: status.Since,
+	}
+}
+
+func (s *Sidecar) onStop(closer func(context.Context)) { s.closers = append(s.closers, closer) }
+
+// Reloadable reports whether there are tokens or certificates to read again.
+func (s *Sidecar) Reloadable() bool { return s.entrance.reloadable() }
+
+// Reload reads tokens and certificates again, as SIGHUP does. A change of their files is noticed without it.
+func (s *Sidecar) Reload() { s.entrance.reload() }
+
+// Wait returns nil when the context ends, or an error when a listener failed.
+func (s *Sidecar) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-s.failed:
+		return errors.Join(errors.New("the server stopped"), err)
+	}
+}
+
+// Stop closes everything in reverse order of opening: gracefully until the context ends, then hard.
+func (s *Sidecar) Stop(ctx context.Context) {
+	for _, closer := range slices.Backward(s.closers) {
+		closer(ctx)
+	}
+	s.closers = nil
+}

@@ -1,0 +1,57 @@
+package sidecar
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+
+	"github.com/memsidecar/memsidecar/internal/access"
+	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/listen"
+	"github.com/memsidecar/memsidecar/internal/secret/seal"
+)
+
+// warn logs settings that an operator may not have intended.
+func (s *Sidecar) warn(cfg *config.Config, log *slog.Logger) {
+	tokens, file := s.entrance.tokens, cfg.Auth.TokensFile
+	switch {
+	case tokens == nil:
+	case tokens.Count() == 0:
+		log.Warn("the token file is empty, so every call is refused: create a token with memsidecar token create", "file", file)
+	case access.Exposed(file):
+		log.Warn("every user of this machine can read the token file: run chmod 600 on it", "file", file)
+	}
+	for _, addr := range []net.Addr{s.Addr, s.APIAddr} {
+		if addr == nil || listen.Local(addr.String()) {
+			continue
+		}
+		if s.entrance.tls == nil || tokens == nil && cfg.TLS.ClientCAFile == "" {
+			log.Warn("insecure is set: the sidecar listens outside of loopback without TLS or without authentication; anyone who can connect "+
+				"to this address or read its traffic can read and delete all memories", "address", addr.String())
+		}
+	}
+	if file := cfg.Encryption.KeyFile; file != "" && seal.Exposed(file) {
+		log.Warn("every user of this machine can read the encryption key: run chmod 600 on it", "file", file)
+	}
+	if cfg.Encryption.Enabled() && cfg.Digest.ExportDir != "" {
+		log.Warn("the database is encrypted, but the exported files of digests and notebooks are not", "folder", cfg.Digest.ExportDir)
+	}
+}
+
+// EncryptionKey returns a function that reads the configured key of the database. It reads the key on each call: an operator may add or
+// correct the file while the sidecar runs without storage. Without a key it returns the zero key.
+func EncryptionKey(cfg config.Encryption) func() (seal.Key, error) {
+	return func() (seal.Key, error) {
+		switch {
+		case cfg.KeyFile != "":
+			key, err := seal.ReadKeyFile(cfg.KeyFile)
+			if err != nil {
+				return key, fmt.Errorf("encryption.key_file: %w", err)
+			}
+			return key, nil
+		case cfg.Key != "":
+			return seal.ParseKey(cfg.Key.Reveal())
+		}
+		return seal.Key{}, nil
+	}
+}
