@@ -176,12 +176,7 @@ func (p *components) startWriting(context.Context) error {
 			Unavailable: p.models.unavailable(partsOfConsidering()...),
 		},
 	})
-	p.storage.OnOpen(func() {
-		p.store.Reset()
-		p.settings.Reset()
-		p.past.Reset()
-		p.meter.Reset()
-	})
+	p.storage.OnOpen(p.meter.Reset)
 	p.considerer.Start()
 	p.onStop(p.considerer.Stop)
 	p.startSessions()

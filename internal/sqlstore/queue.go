@@ -16,6 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
+	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
 // Queue implements queue.Store.
@@ -461,4 +462,191 @@ func (s *Queue) Depths(ctx context.Context) (depths []queue.Depth, err error) {
 		return nil
 	})
 	return depths, err
+}
+
+// When what is pending is due.
+
+// MakeDue implements queue.Store. It costs what is due later than that.
+func (s *Queue) MakeDue(ctx context.Context, after, now time.Time) error {
+	return s.db.Write(ctx, func(tx sqldb.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE considerations INDEXED BY considerations_due SET due_at = ?2 WHERE due_at IS NOT NULL AND due_at > ?1
+			AND state = 'pending'`, sqldb.Micros(after), sqldb.Micros(now))
+		return err
+	})
+}
+
+// Retry implements queue.Store.
+func (s *Queue) Retry(
+	ctx context.Context, user memory.User, id string, audience memory.Audience, at time.Time,
+) (c memory.Consideration, err error) {
+	err = s.db.Write(ctx, func(tx sqldb.Tx) error {
+		job, err := getJob(ctx, tx, user, id, audience)
+		if err != nil {
+			return err
+		}
+		switch job.Consideration.State {
+		case memory.StateFailed:
+		case memory.StatePending, memory.StateRunning:
+			c, err = retryPending(ctx, tx, job, user, audience, at)
+			return err
+		default:
+			return fmt.Errorf("%w: consideration %q is %s; only one that failed or is pending can be retried", memory.ErrPrecondition, id,
+				job.Consideration.State)
+		}
+		// A line has at most one due job: if another of this user's waits or runs, that one stays the due one, and this
+		// one has its turn by its place in the line.
+		var dialogue int64
+		if err := tx.QueryRow(ctx, `SELECT dialogue_row FROM considerations WHERE seq = ?`, job.Seq).Scan(&dialogue); err != nil {
+			return err
+		}
+		err = s.pending.changing(ctx, tx, []int64{dialogue}, func() error {
+			_, err := tx.Exec(ctx, `UPDATE considerations SET state = 'pending', due_at = NULL, attempts = 0, accepted_at = ?1,
+				updated_at = ?1 WHERE seq = ?2`, sqldb.Micros(at), job.Seq)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		var busy bool
+		err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM considerations INDEXED BY considerations_line WHERE namespace = ? AND user_id = ?
+			AND state IN ('pending', 'running') AND seq <> ? AND (state = 'running' OR due_at IS NOT NULL))`,
+			user.Namespace, user.ID, job.Seq).Scan(&busy)
+		if err != nil {
+			return err
+		}
+		if !busy {
+			if err := advance(ctx, tx, user, at); err != nil {
+				return err
+			}
+		}
+		job, err = getJob(ctx, tx, user, id, audience)
+		c = job.Consideration
+		return err
+	})
+	return c, err
+}
+
+// retryPending makes the first of the user's line due: the others wait for it. The age limit of the consideration begins again.
+func retryPending(
+	ctx context.Context, tx sqldb.Tx, job queue.Job, user memory.User, audience memory.Audience, at time.Time,
+) (memory.Consideration, error) {
+	_, err := tx.Exec(ctx, `UPDATE considerations SET accepted_at = ?1 WHERE seq = ?2 AND state = 'pending'`, sqldb.Micros(at), job.Seq)
+	if err != nil {
+		return memory.Consideration{}, err
+	}
+	_, err = tx.Exec(ctx, `UPDATE considerations INDEXED BY considerations_line SET due_at = ?3, updated_at = ?3
+		WHERE namespace = ?1 AND user_id = ?2 AND state IN ('pending', 'running') AND state = 'pending' AND due_at > ?3`,
+		user.Namespace, user.ID, sqldb.Micros(at))
+	if err != nil {
+		return memory.Consideration{}, err
+	}
+	job, err = getJob(ctx, tx, user, job.Consideration.ID, audience)
+	return job.Consideration, err
+}
+
+// expiredDialogues finds dialogues, the longest ended first. Of a group's dialogue all considerations must have ended long
+// enough ago: while one is kept, forgetting a user must find the dialogue by all who speak in it.
+const expiredDialogues = `SELECT DISTINCT c.dialogue_row FROM considerations c INDEXED BY considerations_ended
+		WHERE c.state IN ('remembered', 'skipped') AND c.updated_at < ?1 AND NOT EXISTS (` + keptSibling + `)
+	UNION SELECT DISTINCT c.dialogue_row FROM considerations c INDEXED BY considerations_given_up
+		WHERE c.state = 'failed' AND c.updated_at < ?2 AND NOT EXISTS (` + keptSibling + `) LIMIT ?3`
+
+const keptSibling = `SELECT 1 FROM considerations o WHERE o.dialogue_row = c.dialogue_row AND NOT (
+	o.state IN ('remembered', 'skipped') AND o.updated_at < ?1 OR o.state = 'failed' AND o.updated_at < ?2)`
+
+// Expire implements queue.Store. What tells that a statement was applied goes with the consideration: it cannot run again.
+func (s *Queue) Expire(ctx context.Context, e queue.Expiry) (deleted int64, err error) {
+	ended, failed := e.EndedBefore.UnixMicro(), e.FailedBefore.UnixMicro()
+	if e.EndedBefore.IsZero() {
+		ended = -1 << 62
+	}
+	if e.FailedBefore.IsZero() {
+		failed = -1 << 62
+	}
+	var rows []int64
+	err = s.db.Read(ctx, func(q sqldb.Querier) error { // so that a look for nothing holds nobody up
+		found, err := q.Query(ctx, expiredDialogues, ended, failed, e.Limit)
+		if err == nil {
+			rows, err = sqldb.Column[int64](found)
+		}
+		return err
+	})
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	list, err := json.Marshal(rows)
+	if err != nil {
+		return 0, err
+	}
+	err = s.db.Write(ctx, func(tx sqldb.Tx) error {
+		// A failed one may have been made pending meanwhile.
+		const which = `(SELECT c.dialogue_row FROM considerations c WHERE c.dialogue_row IN (SELECT value FROM json_each(?3))
+			AND NOT EXISTS (` + keptSibling + `))`
+		if _, err := tx.Exec(ctx, `DELETE FROM applied_statements WHERE row IN (SELECT a.row FROM dialogues d
+			JOIN considerations c ON c.dialogue_row = d.row JOIN users u ON u.namespace = c.namespace AND u.user_id = c.user_id
+			JOIN applied_statements a ON a.user_row = u.id AND a.statement_id > d.id || '/' AND a.statement_id < d.id || '0'
+			WHERE d.row IN `+which+`)`, ended, failed, string(list)); err != nil {
+			return err
+		}
+		deleted, err = tx.Affect(ctx, `DELETE FROM dialogues WHERE row IN `+which, ended, failed, string(list))
+		return err
+	})
+	return deleted, err
+}
+
+// What errors about rows that cannot be read name.
+const (
+	dialoguesTable      = "dialogues"
+	considerationsTable = "considerations"
+)
+
+// unreadableOutcome is what a consideration says whose outcome cannot be read.
+const unreadableOutcome = "what became of it cannot be read any more"
+
+// dueJobs reads what is due. When a page is broken they are read one by one, and those on it are unreadable.
+func dueJobs(ctx context.Context, tx sqldb.Tx, now time.Time, limit int) ([]queue.Job, error) {
+	jobs, err := queryJobs(ctx, tx, `WHERE c.due_at <= ? AND c.state = 'pending' ORDER BY c.due_at, c.seq LIMIT ?`, sqldb.Micros(now), limit)
+	if tx.Unreadable(err) == nil {
+		return jobs, err
+	}
+	rows, err := tx.Query(ctx, `SELECT seq FROM considerations WHERE due_at <= ? AND state = 'pending' ORDER BY due_at, seq LIMIT ?`,
+		sqldb.Micros(now), limit)
+	if err != nil {
+		return nil, err
+	}
+	due, err := sqldb.Column[int64](rows)
+	if err != nil {
+		return nil, err
+	}
+	jobs = nil
+	for _, seq := range due {
+		found, err := queryJobs(ctx, tx, `WHERE c.seq = ?`, seq)
+		if damage := tx.Unreadable(err); damage != nil {
+			found, err = []queue.Job{{Seq: seq, Unreadable: damage}}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, found...)
+	}
+	return jobs, nil
+}
+
+// setAside fails a job whose dialogue cannot be read: it would hold up its user's line. It is listed with the others that failed, and
+// can be retried when a backup was restored.
+func (s *Queue) setAside(ctx context.Context, tx sqldb.Tx, job *queue.Job, at time.Time) error {
+	text, err := json.Marshal(memory.Outcome{Error: "the dialogue cannot be considered: " + job.Unreadable.Error()})
+	if err != nil {
+		return err
+	}
+	return s.finish(ctx, tx, job.Seq, memory.StateFailed, string(text), at)
+}
+
+// otelParent is what the column otel_trace_id of a dialogue has: the trace, and after a hyphen the span in it if it is
+// known, in the order that a traceparent header has them. A database from before has traces alone.
+func otelParent(c trace.Call) string {
+	if c.OTelSpanID == "" {
+		return c.OTelTraceID
+	}
+	return c.OTelTraceID + "-" + c.OTelSpanID
 }

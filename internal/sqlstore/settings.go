@@ -30,11 +30,13 @@ func NewSettings(db sqldb.Access) *Settings {
 	if err != nil {
 		panic(err) // only for a size that is not positive
 	}
-	return &Settings{db: db, cache: cache}
+	s := &Settings{db: db, cache: cache}
+	db.OnOpen(s.reset)
+	return s
 }
 
-// Reset drops what is cached, for when the database was opened anew.
-func (s *Settings) Reset() {
+// reset clears the cache.
+func (s *Settings) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changes++

@@ -42,10 +42,11 @@ func New(db sqldb.Access, options Options) *Store {
 	if options.Fingerprint != "" {
 		s.fingerprint.Store(&options.Fingerprint)
 	}
+	db.OnOpen(s.Reset)
 	return s
 }
 
-// Reset drops all indexes; they are loaded again when they are needed. For when the database was opened anew.
+// Reset drops all indexes. They are loaded again when they are needed.
 func (s *Store) Reset() { s.cache.clear() }
 
 // DropIndex drops the index of a user whose rows somebody else has changed.
