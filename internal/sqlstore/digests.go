@@ -30,7 +30,8 @@ const (
 	digestWhenAsked = 1
 )
 
-// waitingClause restricts messages to those that wait. The arguments are a user's row, whether by itself, and a period.
+// waitingClause restricts messages to those that wait for a digest. The arguments are a user's row, whether for a scheduled digest, and a
+// period.
 const waitingClause = ` FROM session_messages m INDEXED BY session_messages_undigested
 	JOIN sessions s ON s.row = m.session_row AND s.id IS NOT NULL
 	WHERE m.owner_row = ?1 AND m.digest IS NOT NULL AND (m.digest = 0 OR NOT ?2)
@@ -271,7 +272,7 @@ func (d *Digests) List(ctx context.Context, user memory.User, after string, limi
 	start := int64(0)
 	if after != "" {
 		if start, err = strconv.ParseInt(after, 10, 64); err != nil {
-			return nil, "", memory.Invalid("page_token", "is not one this server gave out: start again without it")
+			return nil, "", memory.Invalid("page_token", "is invalid: start again without it")
 		}
 	}
 	err = d.db.Read(ctx, func(r sqldb.Querier) error {
@@ -411,10 +412,10 @@ func (d *Digests) Done(ctx context.Context, user memory.User, rule digest.Rule) 
 	})
 }
 
-// answerPatience is how long a digest waits for the answer to what was said last: of a problem it tells the solution, too.
-const answerPatience = time.Minute
+// answerDelay is how long a digest waits for the answer to the last message: for a problem it also holds the solution.
+const answerDelay = time.Minute
 
-// dueAt is when a digest of a user of whom so many messages wait is due.
+// dueAt is when a digest is due of a user with so many messages that wait for it.
 func dueAt(people int64, rule digest.Rule) time.Time {
 	if rule.Every > 0 && people >= int64(rule.Every) {
 		return rule.Now
@@ -438,12 +439,12 @@ func (d *Digests) Postpone(ctx context.Context, user memory.User, until time.Tim
 // longestDay is longer than any day, also one on which clocks are set: no digest is due later.
 const longestDay = 26 * time.Hour
 
-// MakeDue implements digest.Store. It costs what is due later than now.
+// MakeDue implements digest.Store. Its cost is proportional to the digests that are due later than now.
 func (d *Digests) MakeDue(ctx context.Context, o digest.Overdue) error {
 	return d.db.Write(ctx, func(tx sqldb.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE digest_progress SET due_at = ?1, postponed = 0 WHERE due_at IS NOT NULL AND due_at > ?1
 			AND (due_at > ?2 OR postponed AND due_at > ?3 OR ?4 > 0 AND waiting >= ?4 AND due_at > max(?3, ?5))`,
-			sqldb.Micros(o.Now), sqldb.Micros(o.Now.Add(longestDay)), sqldb.Micros(o.Now.Add(o.Longest)), o.Every, sqldb.Micros(o.Now.Add(2*answerPatience)))
+			sqldb.Micros(o.Now), sqldb.Micros(o.Now.Add(longestDay)), sqldb.Micros(o.Now.Add(o.Longest)), o.Every, sqldb.Micros(o.Now.Add(2*answerDelay)))
 		return err
 	})
 }
@@ -474,7 +475,7 @@ func (w *appending) scheduleDigests(ctx context.Context, tx sqldb.Tx) error {
 		}
 		soon := w.at
 		if w.Messages[len(w.Messages)-1].Role == memory.RoleUser {
-			soon = soon.Add(answerPatience)
+			soon = soon.Add(answerDelay)
 		}
 		if err := scheduleDigest(ctx, tx, userRow, said, digest.Rule{Now: soon, Every: rule.Every, DayEnd: rule.DayEnd}); err != nil {
 			return err
@@ -483,7 +484,7 @@ func (w *appending) scheduleDigests(ctx context.Context, tx sqldb.Tx) error {
 	return nil
 }
 
-// scheduleDigest adds to what waits for a digest, and makes it due by the rule if it was not due sooner.
+// scheduleDigest counts more messages that wait for a digest, and makes it due by the rule unless it is due earlier.
 func scheduleDigest(ctx context.Context, tx sqldb.Tx, userRow, said int64, rule digest.Rule) error {
 	// Most messages change nothing about when it is due: then its index is left alone.
 	known, err := tx.Affect(ctx, `UPDATE digest_progress SET waiting = waiting + ?1 WHERE user_row = ?2

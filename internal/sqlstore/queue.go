@@ -22,8 +22,8 @@ import (
 // Queue implements queue.Store.
 type Queue struct {
 	db sqldb.Access
-	// Unquoted is told of people out of whose memories a note was taken, because it may have quoted somebody who was
-	// forgotten: what is cached of them is not true any more. Optional; it must be set before the queue is used.
+	// Unquoted is called with users from whose memories a reason was removed, because it may have quoted a user who was forgotten. Caches
+	// of their memories are stale then. Optional; it must be set before the queue is used.
 	Unquoted func(memory.User)
 
 	pending pendingCounter
@@ -42,7 +42,7 @@ func NewQueue(db sqldb.Access) *Queue {
 // Pending is how much is pending or running.
 func (s *Queue) Pending() Pending { return s.pending.get() }
 
-// overloadRetry is how long a caller is asked to wait when too much of one user waits.
+// overloadRetry is how long a caller is asked to wait when too much is pending.
 const overloadRetry = 30 * time.Second
 
 // Accept implements queue.Store.
@@ -67,8 +67,8 @@ func (s *Queue) Accept(ctx context.Context, a queue.Acceptance) (c memory.Consid
 	return c, err
 }
 
-// acceptedBefore finds the consideration that was made for the same request id, or "". The payload is unknown when one of
-// its speakers was forgotten since: then it counts as the same, because the caller must not add it again.
+// acceptedBefore finds the consideration of an earlier request with the same request id, or "". The payload is unknown when one of its
+// speakers was forgotten since; then it counts as the same, because the caller must not add it again.
 func acceptedBefore(ctx context.Context, tx sqldb.Tx, a queue.Acceptance) (id string, err error) {
 	if a.RequestID == "" {
 		return "", nil
@@ -85,8 +85,8 @@ func acceptedBefore(ctx context.Context, tx sqldb.Tx, a queue.Acceptance) (id st
 	return id, err
 }
 
-// accept stores the dialogue and returns the consideration of the scope's user. session is the row of the session from
-// which it was taken, or 0.
+// accept stores the dialogue and returns the consideration of the scope's user. session is the row of the session that it was taken from,
+// or 0.
 func (s *Queue) accept(ctx context.Context, tx sqldb.Tx, a queue.Acceptance, messages string, session int64) (own memory.Consideration, err error) {
 	scope, at := a.Dialogue.Scope, a.At.Truncate(time.Microsecond).UTC() // as the database keeps it
 	var requestID any
@@ -148,10 +148,11 @@ func (s *Queue) accept(ctx context.Context, tx sqldb.Tx, a queue.Acceptance, mes
 	return own, nil
 }
 
-// The queries over lines and failures name their index: left to itself SQLite goes by (namespace, user_id), over everything
-// that was ever considered of the user.
+// The queries of a user's line and of failures name their index: left to itself SQLite uses (namespace, user_id), over everything that was
+// ever considered of the user.
 
-// hasRoom reports whether the next of the user's line would be its first; a *memory.OverloadError when the line is full.
+// hasRoom reports whether the next consideration would be the first of the user's line. It is a *memory.OverloadError when the line is
+// full.
 func hasRoom(ctx context.Context, tx sqldb.Tx, user memory.User, limited bool, maxPending int) (first bool, err error) {
 	var waiting int
 	err = tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT 1 FROM considerations INDEXED BY considerations_line
@@ -166,7 +167,8 @@ func hasRoom(ctx context.Context, tx sqldb.Tx, user memory.User, limited bool, m
 	return waiting == 0, err
 }
 
-// hasRoomInNamespace is a *memory.OverloadError when too much waits in the dialogue's namespace. It costs what may wait there.
+// hasRoomInNamespace is a *memory.OverloadError when too much is pending in the dialogue's namespace. Its cost is proportional to the
+// limit.
 func hasRoomInNamespace(ctx context.Context, tx sqldb.Tx, a queue.Acceptance) error {
 	if a.MaxPendingNamespace == 0 || len(a.Skip) >= len(a.Speakers) { // what is skipped does not wait
 		return nil
@@ -250,7 +252,7 @@ func (s *Queue) finish(ctx context.Context, tx sqldb.Tx, seq int64, state memory
 		return err
 	}
 	err = s.pending.changing(ctx, tx, []int64{dialogue}, func() error {
-		// A failed job keeps its checkpoint: a retry goes on from there.
+		// A failed job keeps its checkpoint, and a retry continues from there.
 		_, err := tx.Exec(ctx, `UPDATE considerations SET state = ?1, due_at = NULL, outcome = ?2, updated_at = ?3,
 			checkpoint = CASE ?1 WHEN 'failed' THEN checkpoint END WHERE seq = ?4`, string(state), outcome, sqldb.Micros(at), seq)
 		return err
@@ -326,7 +328,7 @@ func (s *Queue) List(ctx context.Context, user memory.User, l queue.ListQuery) (
 	}
 	if l.After != "" {
 		if start, err = strconv.ParseInt(l.After, 10, 64); err != nil {
-			return nil, "", memory.Invalid("page_token", "is not one this server gave out: start again without it")
+			return nil, "", memory.Invalid("page_token", "is invalid: start again without it")
 		}
 	}
 	keys, all := l.Audience.Keys()
@@ -402,7 +404,7 @@ func getJob(ctx context.Context, q sqldb.Querier, user memory.User, id string, a
 	return jobs[0], nil
 }
 
-// scanJob reads jobColumns. A job whose dialogue cannot be read is still listed, with what is known of it.
+// scanJob reads jobColumns. A job whose dialogue cannot be decoded is still listed, with the values that can be.
 func scanJob(q sqldb.Querier, scan func(...any) error) (job queue.Job, err error) {
 	var due, accepted, updated, created sql.NullInt64
 	var checkpoint, outcome, messages []byte
@@ -435,8 +437,8 @@ func scanJob(q sqldb.Querier, scan func(...any) error) (job queue.Job, err error
 	return job, err
 }
 
-// Depths says how many considerations of all namespaces wait, run, and have failed. It reads partial indexes alone, which
-// hold just those: it costs what is counted, however many have ended well. The oldest is the first in the queue.
+// Depths counts the considerations of all namespaces that are pending, running or failed. It reads only partial indexes of these states,
+// so its cost does not depend on how many have ended. The oldest is the first in the queue.
 func (s *Queue) Depths(ctx context.Context) (depths []queue.Depth, err error) {
 	const running = `SELECT seq FROM considerations INDEXED BY considerations_running WHERE state = 'running'`
 	err = s.db.Read(ctx, func(q sqldb.Querier) error {
@@ -466,7 +468,7 @@ func (s *Queue) Depths(ctx context.Context) (depths []queue.Depth, err error) {
 
 // When what is pending is due.
 
-// MakeDue implements queue.Store. It costs what is due later than that.
+// MakeDue implements queue.Store. Its cost is proportional to the jobs that are due later than after.
 func (s *Queue) MakeDue(ctx context.Context, after, now time.Time) error {
 	return s.db.Write(ctx, func(tx sqldb.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE considerations INDEXED BY considerations_due SET due_at = ?2 WHERE due_at IS NOT NULL AND due_at > ?1
@@ -594,16 +596,16 @@ func (s *Queue) Expire(ctx context.Context, e queue.Expiry) (deleted int64, err 
 	return deleted, err
 }
 
-// What errors about rows that cannot be read name.
+// Table names in errors about rows that cannot be decoded.
 const (
 	dialoguesTable      = "dialogues"
 	considerationsTable = "considerations"
 )
 
-// unreadableOutcome is what a consideration says whose outcome cannot be read.
+// unreadableOutcome is the error in a consideration whose outcome cannot be decoded.
 const unreadableOutcome = "what became of it cannot be read any more"
 
-// dueJobs reads what is due. When a page is broken they are read one by one, and those on it are unreadable.
+// dueJobs reads due jobs. If a page is broken they are read one by one, and the jobs on that page are unreadable.
 func dueJobs(ctx context.Context, tx sqldb.Tx, now time.Time, limit int) ([]queue.Job, error) {
 	jobs, err := queryJobs(ctx, tx, `WHERE c.due_at <= ? AND c.state = 'pending' ORDER BY c.due_at, c.seq LIMIT ?`, sqldb.Micros(now), limit)
 	if tx.Unreadable(err) == nil {
@@ -632,8 +634,8 @@ func dueJobs(ctx context.Context, tx sqldb.Tx, now time.Time, limit int) ([]queu
 	return jobs, nil
 }
 
-// setAside fails a job whose dialogue cannot be read: it would hold up its user's line. It is listed with the others that failed, and
-// can be retried when a backup was restored.
+// setAside fails a job whose dialogue cannot be decoded, because it would block its user's line. It is listed with the other failed jobs,
+// and can be retried after a backup was restored.
 func (s *Queue) setAside(ctx context.Context, tx sqldb.Tx, job *queue.Job, at time.Time) error {
 	text, err := json.Marshal(memory.Outcome{Error: "the dialogue cannot be considered: " + job.Unreadable.Error()})
 	if err != nil {

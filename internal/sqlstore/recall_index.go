@@ -21,7 +21,7 @@ const (
 	// tailSize is how many messages of a user wait before they are indexed together: each batch writes a page for each
 	// different term, and each search reads the tail.
 	tailSize = 64
-	// indexBatch is how many messages are indexed at most together: the more there are, the fewer pages are written.
+	// indexBatch is how many messages are indexed together at most. Larger batches write fewer pages.
 	indexBatch = 1024
 	// termsPerWrite keeps a transaction short, because other writes wait.
 	termsPerWrite = 256
@@ -116,9 +116,9 @@ type tailMessage struct {
 	message memory.Message
 }
 
-// indexTail moves a user's oldest messages that are not in the postings there, if there are enough of them, and reports
-// whether there may be more. It writes in several transactions; the last moves indexed_upto, until which a search takes no
-// notice of what the others wrote. A crash between them leaves postings that the next attempt takes out again.
+// indexTail moves the oldest messages of a user that are not in the postings there, if there are enough of them, and reports whether there
+// may be more. It writes in several transactions; the last moves indexed_upto, and until then searches ignore what the others wrote. A
+// crash between them leaves postings that the next attempt removes.
 func (s *Recall) indexTail(ctx context.Context, userRow int64) (more bool, err error) {
 	var state indexState
 	var messages []tailMessage
@@ -243,8 +243,8 @@ func (b *tailBatch) write(ctx context.Context, tx sqldb.Tx, terms []string, list
 	return err
 }
 
-// check makes sure that what was read is still so: nothing of it was deleted, and the index is where it was. Rows are never
-// used again and nobody else moves the index, so counting is enough.
+// check verifies that nothing that was read was deleted since, and that the index was not moved. Rows are not used again, and only this
+// moves the index, so counting is enough.
 func (b *tailBatch) check(ctx context.Context, tx sqldb.Tx, first bool) error {
 	var left int
 	err := tx.QueryRow(ctx, `SELECT count(*) FROM session_messages WHERE owner_row = ? AND row > ? AND row <= ?`,

@@ -74,7 +74,11 @@ func ranked(all []document, text string, neighborWeight float64) (hits []recall.
 	for _, lifting := range best[:min(16, len(best))] {
 		at := slices.IndexFunc(scored, func(h recall.Hit) bool { return h.Message.Position == lifting.Message.Position })
 		for steps, share := range map[int]float64{1: 1, 2: 0.6, -1: 2.0 / 3, -2: 2.0 / 3 * 0.6} {
-			if i := at + steps; i >= 0 && i < len(scored) && max(scored[i].Message.Position-scored[at].Message.Position, scored[at].Message.Position-scored[i].Message.Position) <= 6 {
+			i := at + steps
+			if i < 0 || i >= len(scored) {
+				continue
+			}
+			if distance := scored[i].Message.Position - scored[at].Message.Position; distance >= -6 && distance <= 6 {
 				scored[i].Neighbors = max(scored[i].Neighbors, neighborWeight*share*lifting.Score)
 			}
 		}

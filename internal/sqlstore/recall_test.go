@@ -243,7 +243,8 @@ func TestRecallVisibility(t *testing.T) {
 			switch {
 			case of[i].Channel != channels["group a"] && (n.Before != nil || n.After != nil):
 				t.Errorf("group a is shown what was said in %v: %+v", of[i].Channel, n)
-			case of[i].Channel == channels["group a"] && (len(n.Before) != 1 || n.Before[0].Content != "before group a" || len(n.After) != 1 || n.After[0].Content != "tea of bob in group a"):
+			case of[i].Channel == channels["group a"] && (len(n.Before) != 1 || n.Before[0].Content != "before group a" ||
+				len(n.After) != 1 || n.After[0].Content != "tea of bob in group a"):
 				t.Errorf("%+v", n)
 			}
 		}

@@ -180,8 +180,8 @@ var happenings = map[string]func(ctx context.Context, c *conversations, scope me
 	},
 }
 
-// TestSessionCacheGivesWhatIsStored: the writer does not read again what it knows of sessions. Whatever happens to them in between, the
-// answers and what is stored are those of a writer that knows nothing and reads everything.
+// TestSessionCacheGivesWhatIsStored: whatever happens to a session between two dialogues, the answers and the rows are those of a store that caches
+// nothing.
 func TestSessionCacheGivesWhatIsStored(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	synctest.Test(t, func(t *testing.T) { // it is the same time for both

@@ -9,7 +9,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// How much is deleted in one transaction: everybody else's writes wait for it.
+// How much one transaction deletes. All other writes wait for it.
 const (
 	deletedMessages  = 1000
 	deletedDialogues = 200
@@ -31,11 +31,11 @@ func (s *Sessions) Delete(ctx context.Context, v session.Viewer, sessionID strin
 	if err != nil {
 		return session.Deleted{}, err
 	}
-	// The id is free: nobody can make the call again, so it is completed whether or not its caller waits.
+	// The id is free, so the call cannot be repeated. It is completed even if its caller is gone.
 	return deleted, s.complete(context.WithoutCancel(ctx), row)
 }
 
-// free gives the session's id up, and deletes the considerations of it that have not ended.
+// free releases the session's id, and deletes its pending considerations.
 func (s *Sessions) free(ctx context.Context, tx sqldb.Tx, freed *sessionRow) (considerations int64, err error) {
 	for _, statement := range []string{
 		`UPDATE sessions SET id = NULL, ref = NULL, consider_at = NULL, summarize_at = NULL WHERE row = ?`,
@@ -74,8 +74,8 @@ func (s *Sessions) free(ctx context.Context, tx sqldb.Tx, freed *sessionRow) (co
 	return int64(len(users)), nil
 }
 
-// complete deletes what is left of a session whose id is free, in steps. A write goes from one step to the next as long as there
-// was less to do than a step may.
+// complete deletes, in steps, the rest of a session whose id was released. A transaction continues with the next step while there is less
+// to do than the limit of a step.
 func (s *Sessions) complete(ctx context.Context, row int64) error {
 	for more := true; more; {
 		err := s.rewrite(ctx, func(tx sqldb.Tx) (err error) {
@@ -101,8 +101,8 @@ func deleteMessages(ctx context.Context, tx sqldb.Tx, sessionRow int64) (more bo
 	return len(removed) == deletedMessages, removeMessages(ctx, tx, removed)
 }
 
-// emptyDialogues takes the messages out of the dialogues that came of a session. How they ended stays, without the words in
-// it, and the messages keep their places; a dialogue that nobody considers any more goes.
+// emptyDialogues removes the messages from the dialogues of a session. Their outcomes stay, without quotes, and the messages keep their
+// positions. A dialogue without considerations is deleted.
 func (s *Sessions) emptyDialogues(ctx context.Context, tx sqldb.Tx, sessionRow int64) (more bool, err error) {
 	type dialogue struct {
 		row      int64
@@ -160,7 +160,7 @@ func (s *Sessions) emptyDialogues(ctx context.Context, tx sqldb.Tx, sessionRow i
 
 const deletedReason = "the session was deleted since"
 
-// emptyOutcomes takes the words out of what became of a dialogue: reasons quote what was said, changes what was remembered.
+// emptyOutcomes removes quotes from the outcomes of a dialogue: reasons quote messages, changes hold memories.
 func emptyOutcomes(ctx context.Context, tx sqldb.Tx, dialogueRow int64) error {
 	return rewriteOutcomes(ctx, tx, dialogueRow, func(o *memory.Outcome) {
 		replace(&o.Reason, deletedReason)
@@ -172,7 +172,7 @@ func emptyOutcomes(ctx context.Context, tx sqldb.Tx, dialogueRow int64) error {
 	})
 }
 
-// deleteSession deletes the session itself, and users of whom nothing else is stored.
+// deleteSession deletes the session itself, and the rows of users about whom nothing else is stored.
 func deleteSession(ctx context.Context, tx sqldb.Tx, sessionRow int64) (more bool, err error) {
 	rows, err := tx.Query(ctx, `SELECT user_row FROM session_participants WHERE session_row = ? LIMIT ?`, sessionRow, deletedMessages)
 	if err != nil {
@@ -204,7 +204,7 @@ func deleteSession(ctx context.Context, tx sqldb.Tx, sessionRow int64) (more boo
 	return false, nil
 }
 
-// leave takes a user out of those who take part.
+// leave removes a user from the participants.
 func leave(ctx context.Context, tx sqldb.Tx, sessionRow, userRow int64) error {
 	left, err := tx.Affect(ctx, `DELETE FROM session_participants WHERE user_row = ? AND session_row = ?`, userRow, sessionRow)
 	if err != nil || left == 0 {
@@ -322,8 +322,8 @@ func shrink(ctx context.Context, tx sqldb.Tx, messages []removed) (sessions []in
 	}
 	for _, row := range sessions {
 		l := losses[row]
-		// When it began and ended is told by what is left at its ends, and by what people said, of which there is an index: the
-		// topics of a period are looked for between the two. Looking through the rest would cost the session.
+		// The first and the last time come from the remaining messages at the ends, and from those of users, for which there is an index.
+		// Topics of a period are searched between the two. Reading all other messages would cost too much.
 		_, err := tx.Exec(ctx, `UPDATE sessions SET messages = messages - ?2, user_messages = user_messages - ?3,
 			unconsidered = unconsidered - ?4,
 			first_said_at = (SELECT min(said_at) FROM (`+whenSaid+`)), last_said_at = (SELECT max(said_at) FROM (`+whenSaid+`)),
@@ -349,8 +349,8 @@ func shrink(ctx context.Context, tx sqldb.Tx, messages []removed) (sessions []in
 	return sessions, nil
 }
 
-// Forget implements session.Store. What it does is done in steps, each of which leaves everything consistent: calling it
-// again goes on, also with sessions of which an earlier call had deleted a part and nobody takes part any more.
+// Forget implements session.Store. It works in steps, each of which leaves the data consistent, so an interrupted call can be repeated. It
+// also completes the deletion of sessions that an earlier call had begun.
 func (s *Sessions) Forget(ctx context.Context, user memory.User) (forgotten session.Forgotten, err error) {
 	if err := s.Sweep(ctx); err != nil {
 		return forgotten, err
@@ -407,8 +407,8 @@ func (s *Sessions) Forget(ctx context.Context, user memory.User) (forgotten sess
 	return forgotten, nil
 }
 
-// voidSummaries deletes the summaries of sessions out of which words were taken, also one that is being made, and asks
-// for new ones where there were any.
+// voidSummaries deletes the summaries of sessions that lost messages, including one that is being made, and requests new ones where there
+// were any.
 func voidSummaries(ctx context.Context, tx sqldb.Tx, sessions []int64) error {
 	for _, row := range sessions {
 		_, err := tx.Exec(ctx, `UPDATE sessions SET revision = revision + 1, summarize_at = CASE
@@ -425,15 +425,15 @@ func voidSummaries(ctx context.Context, tx sqldb.Tx, sessions []int64) error {
 	return nil
 }
 
-// forgetting is a step of Forget.
+// forgetting is the result of a step of Forget.
 type forgetting struct {
 	messages int64
 	empty    []int64 // sessions that were given up
 	more     bool
 }
 
-// forgetSome deletes some of the user's messages. When none is left, it takes the user out of some sessions: whoever has
-// messages in a session takes part in it, also while a bot goes on to append.
+// forgetSome deletes some of the user's messages. When none is left, it removes the user from some sessions: a user with messages in a
+// session is a participant, even if a bot keeps appending.
 func (s *Sessions) forgetSome(ctx context.Context, tx sqldb.Tx, userRow int64) (step forgetting, err error) {
 	messages, err := queryRemoved(ctx, tx, `owner_row = ? ORDER BY row LIMIT ?`, userRow, deletedMessages)
 	if err != nil {
@@ -463,8 +463,8 @@ func (s *Sessions) forgetSome(ctx context.Context, tx sqldb.Tx, userRow int64) (
 	return step, err
 }
 
-// forgetAnswers takes what the bot answered to the user out of the dialogues that it became a part of, other people's
-// included. The user's own words in them are the queue's business. Dialogues hold messages as sessions do.
+// forgetAnswers removes the bot's answers to the user from dialogues, also from those of other users. The queue removes the user's own
+// words. Dialogues hold messages in the same form as sessions do.
 func (s *Sessions) forgetAnswers(ctx context.Context, tx sqldb.Tx, messages []removed) error {
 	answers := map[string]map[string]bool{} // texts by consideration
 	for _, m := range messages {
@@ -484,7 +484,7 @@ func (s *Sessions) forgetAnswers(ctx context.Context, tx sqldb.Tx, messages []re
 	return nil
 }
 
-// emptyAnswers takes messages, as they are stored, out of a dialogue; the others keep their places.
+// emptyAnswers removes messages, given in their stored form, from a dialogue. The others keep their positions.
 func (s *Sessions) emptyAnswers(ctx context.Context, tx sqldb.Tx, consideration string, texts map[string]bool) error {
 	var row int64
 	var list []byte
@@ -520,7 +520,7 @@ func (s *Sessions) emptyAnswers(ctx context.Context, tx sqldb.Tx, consideration 
 	return err
 }
 
-// leaveSome takes the user out of some sessions.
+// leaveSome removes the user from some sessions.
 func leaveSome(ctx context.Context, tx sqldb.Tx, userRow int64) (sessions []int64, err error) {
 	rows, err := tx.Query(ctx, `SELECT session_row FROM session_participants WHERE user_row = ? LIMIT ?`, userRow, leftSessions)
 	if err != nil {
@@ -537,8 +537,8 @@ func leaveSome(ctx context.Context, tx sqldb.Tx, userRow int64) (sessions []int6
 	return sessions, voidSummaries(ctx, tx, sessions)
 }
 
-// freeEmpty gives up the ids of those sessions in which nobody takes part and no person's words are left. What is left of
-// the bot's was said to somebody who is not there any more.
+// freeEmpty releases the ids of sessions without participants and without messages of users. The remaining messages of the bot were sent
+// to a user who is gone.
 func (s *Sessions) freeEmpty(ctx context.Context, tx sqldb.Tx, f *forgetting, sessions []int64) error {
 	for _, row := range sessions {
 		found, err := querySessions(ctx, tx, `WHERE s.row = ? AND s.id IS NOT NULL AND s.user_messages = 0 AND s.participants = 0`, row)
@@ -573,7 +573,7 @@ func (s *Sessions) Expire(ctx context.Context, e session.Expiry) (deleted int64,
 	return deleted, nil
 }
 
-// expire deletes at most so many messages of the session that has the oldest, and the session when nothing is left of it.
+// expire deletes at most so many messages of the session that has the oldest, and the session when it has none left.
 func expire(ctx context.Context, tx sqldb.Tx, e session.Expiry) (n int64, more bool, err error) {
 	found, err := querySessions(ctx, tx, `WHERE s.namespace = ? AND s.oldest_at < ? AND s.id IS NOT NULL
 		ORDER BY s.oldest_at LIMIT 1`, e.Namespace, sqldb.Micros(e.Before))

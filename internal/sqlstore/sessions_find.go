@@ -10,20 +10,20 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// everybody stands in current_sessions for those in a group who have no current session of their own.
-const everybody = 0
+// groupRow is the user row in current_sessions for the members of a group without a current session of their own.
+const groupRow = 0
 
-// channelKey names one channel: unlike its visibility, that of a direct chat is its own.
+// channelKey identifies one channel. Unlike the visibility it distinguishes direct chats.
 func channelKey(c memory.Channel) string { return string(c.Kind) + ":" + c.ID }
 
-// The row of the session that is meant when a request names none: of a user, or of everybody in a group.
+// The row of the session for a request that names none: the user's current one, or the group's.
 const (
 	currentOfUser = `(SELECT c.session_row FROM users u JOIN current_sessions c ON c.namespace = u.namespace AND c.user_row = u.id
 		WHERE u.namespace = ?1 AND u.user_id = ?2 AND c.channel = ?3)`
 	currentOfAll = `(SELECT session_row FROM current_sessions WHERE namespace = ?1 AND user_row = 0 AND ?2 = ?2 AND channel = ?3)`
 )
 
-// currentSession is the session that is meant when a request names none, or nil. The user is among those named in it.
+// currentSession is the session for a request that names none, or nil. The user is among its names.
 func currentSession(ctx context.Context, q sqldb.Querier, namespace, userID string, channel memory.Channel) (*sessionRow, error) {
 	var places []string
 	if userID != "" {
@@ -47,7 +47,7 @@ func currentSession(ctx context.Context, q sqldb.Querier, namespace, userID stri
 	return nil, nil //nolint:nilnil // there is none, as in findSession
 }
 
-// setCurrent makes a session the current one of a user, or of everybody in a group.
+// setCurrent makes a session the current one of a user or of a group.
 func setCurrent(ctx context.Context, tx sqldb.Tx, s *sessionRow, userRow int64, channel memory.Channel) error {
 	_, err := tx.Exec(ctx, `INSERT INTO current_sessions (namespace, user_row, channel, session_row) VALUES (?1, ?2, ?3, ?4)
 		ON CONFLICT DO UPDATE SET session_row = ?4`, s.Namespace, userRow, channelKey(channel), s.row)
@@ -113,7 +113,7 @@ func (s *Sessions) Switch(ctx context.Context, v session.Viewer, sessionID strin
 	return got, created, err
 }
 
-// leaveCurrent leaves the user without a current session in the channel.
+// leaveCurrent clears the user's current session in the channel.
 func leaveCurrent(ctx context.Context, tx sqldb.Tx, user memory.User, channel memory.Channel) error {
 	userRow, err := UserRow(ctx, tx, user)
 	if err != nil || userRow == 0 {
@@ -127,7 +127,7 @@ func leaveCurrent(ctx context.Context, tx sqldb.Tx, user memory.User, channel me
 	return DropUserRow(ctx, tx, userRow)
 }
 
-// refSeparator stands in a session's ref between whose it is and its id. No id holds it: it is a control character.
+// refSeparator separates the owner and the id in a session's ref. It is a control character, which no id contains.
 const refSeparator = "\x1f"
 
 // refOf is the ref of the session that a user begins in a channel: a group's sessions are the group's, others the user's.
@@ -145,8 +145,8 @@ const sharedSessions = `WHERE s.id IS NOT NULL AND EXISTS (SELECT 1 FROM session
 		CROSS JOIN sessions o ON o.row = p.session_row WHERE u.namespace = ?1 AND u.user_id = ?3 AND o.id = ?2)
 	ORDER BY s.visibility <> ?4, s.row`
 
-// sessionsMeant are the sessions that a viewer may mean by an id, the likeliest first: the viewer's own, or in a group the group's;
-// then those in which the user takes part. Whether the viewer sees one is for the caller to find out.
+// sessionsMeant are the sessions that an id may mean to a viewer, the likeliest first: the viewer's own, or in a group the group's; then
+// those in which the user takes part. The caller checks whether the viewer sees one.
 func sessionsMeant(ctx context.Context, q sqldb.Querier, v session.Viewer, id string) ([]sessionRow, error) {
 	found, err := querySessions(ctx, q, `WHERE s.namespace = ? AND s.ref = ?`, v.Namespace, refOf(v.UserID, v.Channel, id))
 	if err != nil {
@@ -178,9 +178,8 @@ func sessionsMeant(ctx context.Context, q sqldb.Querier, v session.Viewer, id st
 	return found, nil
 }
 
-// sessionToWrite is the session to which a viewer adds under an id, or nil when there is none yet: the viewer's own or the group's;
-// outside of groups also one that another person began and in which the user takes part. Whether it may be added to is for the
-// caller to find out.
+// sessionToWrite is the session that a viewer appends to under an id, or nil if it does not exist: the viewer's own or the group's;
+// outside of groups also one of another user in which the viewer takes part. The caller checks whether the viewer may write to it.
 func sessionToWrite(ctx context.Context, q sqldb.Querier, v session.Viewer, id string) (*sessionRow, error) {
 	found, err := querySessions(ctx, q, `WHERE s.namespace = ? AND s.ref = ?`, v.Namespace, refOf(v.UserID, v.Channel, id))
 	if err != nil {
@@ -202,8 +201,8 @@ func sessionToWrite(ctx context.Context, q sqldb.Querier, v session.Viewer, id s
 	return nil, nil //nolint:nilnil // there is none, as in findSession
 }
 
-// findSession finds a session by its ref, or by an id that no other session of the namespace has; nil when there is none. Of more
-// participants than a session names, the user is among those named.
+// findSession finds a session by its ref, or by an id that is unique in the namespace. It returns nil if there is no such session. If it
+// has more participants than it names, the user is among those named.
 func findSession(ctx context.Context, q sqldb.Querier, namespace, ref, userID string) (*sessionRow, error) {
 	where := `WHERE s.namespace = ? AND s.ref = ?`
 	if !strings.Contains(ref, refSeparator) {
@@ -219,7 +218,7 @@ func findSession(ctx context.Context, q sqldb.Querier, namespace, ref, userID st
 	return &found[0], found[0].name(ctx, q, userID)
 }
 
-// disown gives a session that others take part in a ref without the id of a user who leaves it.
+// disown gives a session with other participants a ref without the id of a user who leaves it.
 func disown(ctx context.Context, tx sqldb.Tx, sessionRow, userRow int64) error {
 	_, err := tx.Exec(ctx, `UPDATE sessions SET ref = 'r' || row || char(31) || id WHERE row = ?1 AND id IS NOT NULL
 		AND ref = 'u' || (SELECT user_id FROM users WHERE id = ?2) || char(31) || id`, sessionRow, userRow)

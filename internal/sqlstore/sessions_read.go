@@ -39,7 +39,7 @@ func decodeMessage(row int64, text []byte, m *memory.Message) error {
 	return sqldb.Times(messagesTable, row, m.Time.UTC())
 }
 
-// scanSessionMessage reads sessionMessageColumns. size is that of the message as it is stored.
+// scanSessionMessage reads sessionMessageColumns. size is the size of the message as it is stored.
 func scanSessionMessage(s *sessionRow, scan func(...any) error) (m session.Message, size int, err error) {
 	m.SessionID, m.Channel = s.ID, s.Channel
 	var row int64
@@ -100,7 +100,7 @@ func (s *Sessions) Messages(ctx context.Context, v session.Viewer, sessionID str
 	after := int64(0)
 	if query.After != "" {
 		if after, err = strconv.ParseInt(query.After, 10, 64); err != nil || after <= 0 {
-			return page, memory.Invalid("page_token", "is not one this server gave out: start again without it")
+			return page, memory.Invalid("page_token", "is invalid: start again without it")
 		}
 	}
 	err = s.db.Read(ctx, func(q sqldb.Querier) error {
@@ -139,7 +139,8 @@ func (s *Sessions) Messages(ctx context.Context, v session.Viewer, sessionID str
 	return page, err
 }
 
-// count is how many messages lie between two places. Of all of them there is nothing to be counted, nor where there are no gaps.
+// count is how many messages there are between two positions. For all messages of a session, or where there are no gaps, nothing is
+// counted.
 func (s *sessionRow) count(ctx context.Context, q sqldb.Querier, agent *string, first, last int64) (n int64, err error) {
 	oldest := s.Last + 1
 	err = q.QueryRow(ctx, `SELECT position FROM session_messages INDEXED BY session_messages_by_place WHERE session_row = ?
@@ -186,7 +187,7 @@ func (s *Sessions) Window(ctx context.Context, v session.Viewer, sessionID strin
 			return err
 		}
 		wanted := agent
-		if alone, err := found.alone(ctx, q, agent); err != nil {
+		if alone, err := found.onlyAgent(ctx, q, agent); err != nil {
 			return err
 		} else if alone {
 			wanted = "" // that of all is this agent's
@@ -199,8 +200,8 @@ func (s *Sessions) Window(ctx context.Context, v session.Viewer, sessionID strin
 	return w, err
 }
 
-// alone reports whether all messages were said with the agent, none with another or with nobody in particular.
-func (s *sessionRow) alone(ctx context.Context, q sqldb.Querier, agent string) (bool, error) {
+// onlyAgent reports whether all messages belong to the agent, none to another one or to no agent.
+func (s *sessionRow) onlyAgent(ctx context.Context, q sqldb.Querier, agent string) (bool, error) {
 	if !slices.Equal(s.Agents, []string{agent}) {
 		return false, nil
 	}
@@ -284,7 +285,7 @@ func (s *Sessions) Sessions(ctx context.Context, user memory.User, after string,
 	start := int64(0)
 	if after != "" {
 		if start, err = strconv.ParseInt(after, 10, 64); err != nil {
-			return nil, "", memory.Invalid("page_token", "is not one this server gave out: start again without it")
+			return nil, "", memory.Invalid("page_token", "is invalid: start again without it")
 		}
 	}
 	err = s.db.Read(ctx, func(q sqldb.Querier) error {
@@ -348,7 +349,7 @@ func (s *Sessions) List(ctx context.Context, v session.Viewer, after string, lim
 	start := listPlace{math.MaxInt64, math.MaxInt64}
 	if after != "" {
 		if _, err := fmt.Sscanf(after, "%d.%d", &start.updated, &start.row); err != nil {
-			return nil, "", memory.Invalid("page_token", "is not one this server gave out: start again without it")
+			return nil, "", memory.Invalid("page_token", "is invalid: start again without it")
 		}
 	}
 	err = s.db.Read(ctx, func(q sqldb.Querier) error {
@@ -400,7 +401,7 @@ func appendSeen(ctx context.Context, q sqldb.Querier, seen, found []sessionRow, 
 	return seen, nil
 }
 
-// narrowed finds sessions that the viewer may see, so that few others need to be looked at. It is "" when there are none.
+// narrowed is a condition for the sessions that the viewer may see, so that few others are read. It may be "".
 func narrowed(ctx context.Context, q sqldb.Querier, v session.Viewer) (where string, args []any, err error) {
 	keys, all := v.Audience.Keys()
 	visible, err := jsonList(keys)

@@ -43,7 +43,7 @@ func (s *Settings) reset() {
 	s.cache.Purge()
 }
 
-// Get returns a user's settings, the defaults when there are none.
+// Get returns a user's settings, or the defaults.
 func (s *Settings) Get(ctx context.Context, user memory.User) (settings memory.Settings, err error) {
 	s.mu.Lock()
 	settings, ok := s.cache.Get(user)

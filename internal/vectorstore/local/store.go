@@ -295,7 +295,7 @@ func parseCursor(s string) (*cursor, error) {
 	c.createdAt, err1 = strconv.ParseInt(created, 10, 64)
 	c.row, err2 = strconv.ParseInt(row, 10, 64)
 	if !ok || err1 != nil || err2 != nil {
-		return nil, memory.Invalid("page_token", "is not one this server gave out: start again without it")
+		return nil, memory.Invalid("page_token", "is invalid: start again without it")
 	}
 	return c, nil
 }
