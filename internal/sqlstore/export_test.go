@@ -46,7 +46,7 @@ func (s *Sessions) CompareCache(ctx context.Context, q sqldb.Querier) (cached in
 		if want != nil {
 			want.users = got.users
 		}
-		if !reflect.DeepEqual(got, want) {
+		if !reflect.DeepEqual(got, want) { //nolint:govet // the error in it is nil in both
 			different = append(different, fmt.Sprintf("%+v: cached\n%+v\nstored\n%+v", key, got, want))
 		}
 	}

@@ -130,8 +130,12 @@ func TestSessionCacheHoldsWhatIsStored(t *testing.T) {
 	c := &conversations{db: storage, queue: jobs, sessions: sqlstore.NewSessions(db, jobs)}
 	lobby := memory.Channel{Kind: memory.ChannelGroup, ID: "lobby"}
 	scopes := []memory.Scope{
-		chat(""), chat("named"), {Namespace: ann.Namespace, UserID: "ben"}, {Namespace: ann.Namespace, UserID: "ben", SessionID: "named"},
-		{Namespace: ann.Namespace, UserID: "ann", Channel: lobby}, {Namespace: ann.Namespace, UserID: "ben", Channel: lobby},
+		chat(""),
+		chat("named"),
+		{Namespace: ann.Namespace, UserID: "ben"},
+		{Namespace: ann.Namespace, UserID: "ben", SessionID: "named"},
+		{Namespace: ann.Namespace, UserID: "ann", Channel: lobby},
+		{Namespace: ann.Namespace, UserID: "ben", Channel: lobby},
 	}
 	// Append and Record fill the cache, so that the others find something in it.
 	steps := slices.Sorted(maps.Keys(sessionSteps))
