@@ -9,19 +9,19 @@ import (
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
-// Rules decide and summarise without a model, so that no budget concerns them.
+// Rules decide and summarise without a model, so no token budget applies to them.
 type Rules interface {
 	Decider
 	Summarizer
 }
 
-// What a trace says that a model did not do.
+// What a trace calls the steps that a model did not do.
 const (
 	decisionComponent = "decision"
 	summaryComponent  = "summary"
 )
 
-// verdict asks the decider or, when its model may not be asked, the rules. Then it tells the budget that is used up.
+// verdict asks the decider or, when the token budget of its model is used up, the rules. In that case it returns the exceeded budget.
 func (c *Considerer) verdict(ctx context.Context, t Transcript) (v Verdict, over *memory.BudgetError, err error) {
 	ctx, end := span.Start(ctx, "decide")
 	defer func() { end(err) }()
@@ -35,9 +35,11 @@ func (c *Considerer) verdict(ctx context.Context, t Transcript) (v Verdict, over
 	return v, over, err
 }
 
-// statements asks the summariser or, when its model may not be asked, the rules. They also finish what they have begun: over
-// is why they decided, or nil.
-func (c *Considerer) statements(ctx context.Context, t Transcript, v Verdict, over *memory.BudgetError) (_ []memory.Statement, _ *memory.BudgetError, err error) {
+// statements asks the summariser or, when the token budget of its model is used up, the rules. A dialogue that the rules decided is
+// also summarised by them; over is the budget that made them decide, or nil.
+func (c *Considerer) statements(
+	ctx context.Context, t Transcript, v Verdict, over *memory.BudgetError,
+) (_ []memory.Statement, _ *memory.BudgetError, err error) {
 	ctx, end := span.Start(ctx, "summarize")
 	defer func() { end(err) }()
 	if over == nil {

@@ -35,13 +35,13 @@ type Memories interface {
 	SearchKeyword(ctx context.Context, user memory.User, query string, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error)
 }
 
-// Digests receives what considering has yielded.
+// Digests receives the results of considering.
 type Digests interface {
 	// Remembered may be called with the same value again, after a crash, and then changes nothing.
 	Remembered(ctx context.Context, r Remembered) error
 }
 
-// Remembered is what considering one speaker's words has yielded.
+// Remembered is the result of considering one speaker's words.
 type Remembered struct {
 	ConsiderationID string
 	Scope           memory.Scope // its user is the speaker
@@ -54,7 +54,7 @@ type Remembered struct {
 type Vectors interface {
 	// Embeddings returns the vectors of each text. While the embedder is unavailable they are empty, and are added later.
 	Embeddings(ctx context.Context, texts []string) ([]vectorstore.Embedding, error)
-	// Wake says that something was stored without vectors.
+	// Wake reports that something was stored without vectors.
 	Wake()
 }
 
@@ -62,7 +62,7 @@ type Vectors interface {
 type Parts struct {
 	Queue    queue.Store
 	Sessions Sessions
-	// Recorder records dialogues in their sessions. Optional: without one no dialogue is recorded, and sessions are not considered on
+	// Recorder records dialogues in their sessions. Optional: without it no dialogue is recorded, and sessions are not considered on
 	// request.
 	Recorder   Recorder
 	Memories   Memories
@@ -71,27 +71,28 @@ type Parts struct {
 	Decider    Decider
 	Summarizer Summarizer
 	Traces     Traces
-	// Rules do what the decider or the summariser may not, because a token budget is used up.
+	// Rules replace the decider or the summariser when its token budget is used up.
 	Rules   Rules
 	Digests Digests // optional
-	// Reconciler compares what is to be stored with what is known; without one all of it is new. ReconcileRules do it when
-	// its model may not be asked, or gives answers that cannot be used.
+	// Reconciler compares new statements with existing memories; without it all statements count as new. ReconcileRules replace it when
+	// its token budget is used up or its answers cannot be used.
 	Reconciler     Reconciler
 	ReconcileRules Reconciler
-	Echoes         *Echoes          // recognise what Retrieve handed out; optional
-	Redactor       *redact.Redactor // takes secrets out of dialogues; optional
+	Echoes         *Echoes          // recognise what Retrieve returned; optional
+	Redactor       *redact.Redactor // removes secrets from dialogues; optional
 }
 
 // Options describes a Considerer.
 type Options struct {
-	// Record records each dialogue in its session, too.
+	// Record also records each dialogue in its session.
 	Record bool
-	// Visibility is who may see what.
+	// Visibility decides who may see what.
 	Visibility memory.Visibility
 	MaxPending int // considerations of one user that may be pending
-	// MaxPendingNamespace is how many of a namespace's may; 0 is any number.
+	// MaxPendingNamespace limits a namespace's pending considerations; 0 means no limit.
 	MaxPendingNamespace int
-	// MaxPendingTotal is how many of all namespaces may, and MaxPendingBytes how many bytes of dialogues; 0 is any number.
+	// MaxPendingTotal limits the pending considerations of all namespaces, MaxPendingBytes the size of their dialogues; 0 means no
+	// limit.
 	MaxPendingTotal int
 	MaxPendingBytes int64
 	MaxWait         time.Duration  // cap of Request.Wait
@@ -106,11 +107,11 @@ type Considerer struct {
 	options  Options
 	pool     *queue.Pool
 	tracer   oteltrace.Tracer
-	ending   chan struct{} // closed when nobody may wait any more
+	ending   chan struct{} // closed when waiting for outcomes has to end
 	endWaits func()
 }
 
-// NewConsiderer returns a Considerer; Start sets its workers going.
+// NewConsiderer returns a Considerer; Start starts its workers.
 func NewConsiderer(parts Parts, options Options) *Considerer {
 	c := &Considerer{Parts: parts, options: options, tracer: span.Tracer(options.Tracing), ending: make(chan struct{})}
 	c.endWaits = sync.OnceFunc(func() { close(c.ending) })
@@ -118,28 +119,27 @@ func NewConsiderer(parts Parts, options Options) *Considerer {
 	return c
 }
 
-// Start begins to consider what was accepted, by earlier processes too.
+// Start starts considering accepted dialogues, including those that earlier processes accepted.
 func (c *Considerer) Start() { c.pool.Start() }
 
 // Stop lets running considerations finish until the context ends.
 func (c *Considerer) Stop(ctx context.Context) { c.pool.Stop(ctx) }
 
-// EndWaits gives those who wait for an outcome what there is, now and from now on: for when the process is about to stop,
-// which must not take as long as they would wait.
+// EndWaits makes all current and future calls that wait for an outcome return immediately. It is for a process that is about to stop.
 func (c *Considerer) EndWaits() { c.endWaits() }
 
 // Wake makes the workers look for jobs now. Call it when storage recovered.
 func (c *Considerer) Wake() { c.pool.Wake() }
 
-// Resume makes what is postponed due now: a model that it needs recovered.
+// Resume makes postponed jobs due now. Call it when a model recovered.
 func (c *Considerer) Resume() { c.pool.Resume() }
 
-// Bar keeps jobs that hold the user's words from running until release is called; those that run are cancelled.
+// Bar blocks jobs that hold the user's words until release is called, and cancels those that run.
 func (c *Considerer) Bar(ctx context.Context, user memory.User) (release func(), err error) {
 	return c.pool.Bar(ctx, user)
 }
 
-// settled sets the workers going, and waits for the outcome as long as is asked for and allowed.
+// settled wakes the workers, and waits for the outcome as long as requested and allowed.
 func (c *Considerer) settled(ctx context.Context, accepted memory.Consideration, wait time.Duration) (memory.Consideration, error) {
 	c.pool.Wake()
 	if wait <= 0 || accepted.State.Final() {
@@ -169,7 +169,7 @@ func (c *Considerer) await(ctx context.Context, accepted memory.Consideration, w
 	return c.Queue.Get(ctx, user, accepted.ID, memory.Everything())
 }
 
-// Retry makes a failed consideration pending again, and a pending one due with those of the user that come before it.
+// Retry makes a failed consideration pending again. A pending one becomes due, with those of the user that come before it.
 func (c *Considerer) Retry(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Consideration, error) {
 	retried, err := c.Queue.Retry(ctx, user, id, audience, time.Now())
 	if err == nil {
@@ -178,13 +178,13 @@ func (c *Considerer) Retry(ctx context.Context, user memory.User, id string, aud
 	return retried, err
 }
 
-// plan is what was decided, saved before it is applied: a crash in between must not decide anew, since a model might
-// then say something else about what is half done.
+// plan is the decision. It is saved before it is applied, so that after a crash the model is not asked again: it might answer
+// differently, and the plan may be half applied.
 type plan struct {
 	Statements []memory.Statement `json:"statements"`
 	Reason     string             `json:"reason"`
 	DecidedBy  string             `json:"decided_by"`
-	// Resolutions say what becomes of each statement. There are none while that is not known.
+	// Resolutions say how each statement is stored; empty until that is decided.
 	Resolutions []Resolution `json:"resolutions,omitempty"`
 
 	embeddings []vectorstore.Embedding // of the statements; nil after a crash
@@ -263,12 +263,12 @@ func (c *Considerer) decide(ctx context.Context, job queue.Job, location *time.L
 	}
 	if n := len(p.Statements); n > 0 {
 		if p.Statements = withoutBare(p.Statements); len(p.Statements) == 0 {
-			p.Reason += "; but nothing is left of it without its secrets"
+			p.Reason += "; but nothing is left of it after removing secrets"
 			return p, nil
 		}
 	}
 	if err := c.examine(ctx, t, &p, over); err != nil {
-		return plan{}, fmt.Errorf("comparing with what is remembered: %w", err)
+		return plan{}, fmt.Errorf("comparing with existing memories: %w", err)
 	}
 	if len(p.Statements) == 0 {
 		p.Reason += "; but no statement could be made of it"
@@ -295,7 +295,7 @@ func (t Transcript) spoken() bool {
 	return false
 }
 
-// apply stores the plan's statements. It may be called again for the same plan and then changes nothing.
+// apply stores the plan's statements. Applying the same plan again changes nothing.
 func (c *Considerer) apply(ctx context.Context, job queue.Job, p plan) ([]memory.MemoryChange, error) {
 	if p.embeddings == nil {
 		var err error
@@ -331,7 +331,7 @@ func (c *Considerer) apply(ctx context.Context, job queue.Job, p plan) ([]memory
 		return nil, err
 	}
 	if slices.ContainsFunc(entries, func(e vectorstore.Entry) bool { return e.Embedding.Fingerprint == "" }) {
-		c.Vectors.Wake() // the embedder may be back since it was asked, and have found nothing to do
+		c.Vectors.Wake() // the embedder may have recovered since, and found no work then
 	}
 	for k, a := range applied {
 		i := numbers[k]
@@ -355,7 +355,7 @@ func newMemory(job queue.Job, s memory.Statement, decidedBy string, number int, 
 	}
 }
 
-// MemoryID derives a memory's id from what caused it, so that doing it twice stores it once.
+// MemoryID derives a memory's id from its cause, so that storing it twice has no effect.
 func MemoryID(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return "mem_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))

@@ -1,3 +1,3 @@
-// Package decide is the write path: from a durable dialogue to stored memories. It declares what it needs of a decider
-// and a summariser; rules/ needs no model.
+// Package decide is the write path: from a durable dialogue to stored memories. It declares the interfaces of deciders and summarisers;
+// rules/ implements them without a model.
 package decide

@@ -11,23 +11,23 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// nearest is how many memories a sentence is compared with: those that resemble it most by their words.
+// nearest is the number of memories, the most similar by keywords, with which a sentence is compared.
 const nearest = 8
 
-// Echoes recognise in dialogues what Retrieve handed out.
+// Echoes recognises text in dialogues that Retrieve returned before.
 type Echoes struct {
 	Filter   *echo.Filter
 	Memories interface {
 		SearchKeyword(ctx context.Context, user memory.User, query string, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error)
 	}
-	// Visibility is by which rule memories are handed out: what a request of the channel could not see is no echo in it.
+	// Visibility decides which memories Retrieve may return in a channel. Only those can echo there.
 	Visibility memory.Visibility
 }
 
-// Clean is a dialogue without what was handed out, and how many lines and sentences that were. Messages keep their places.
+// Clean removes echoes from a dialogue and returns how many lines and sentences it removed. Messages keep their positions.
 func (e *Echoes) Clean(ctx context.Context, user memory.User, d memory.Dialogue) (memory.Dialogue, int, error) {
 	return e.Filter.Clean(ctx, d, func(ctx context.Context, text string) ([]string, error) {
-		// What is history was handed out as well, at its time.
+		// Superseded memories were returned by Retrieve in their time.
 		hits, err := e.near(ctx, d.Scope.WithUser(user.ID), text, memory.Statuses())
 		texts := make([]string, len(hits))
 		for i, h := range hits {
@@ -42,8 +42,8 @@ func (e *Echoes) near(ctx context.Context, scope memory.Scope, text string, stat
 	return e.Memories.SearchKeyword(ctx, scope.User(), text, filter, nearest)
 }
 
-// withoutEchoes is the transcript without what was handed out, for considering alone: sessions keep what was sent. note says
-// what was taken out: all that there is to say when nothing of the speaker is left.
+// withoutEchoes returns the transcript without echoes, for considering only: sessions keep the original messages. note says what was
+// removed; it is the whole reason when nothing of the speaker is left.
 func (c *Considerer) withoutEchoes(ctx context.Context, t Transcript) (clean Transcript, note string, err error) {
 	t.Notes = &Notes{}
 	if c.Echoes == nil {
@@ -53,7 +53,7 @@ func (c *Considerer) withoutEchoes(ctx context.Context, t Transcript) (clean Tra
 	t.Dialogue, removed, err = c.Echoes.Clean(ctx, memory.User{Namespace: t.Dialogue.Scope.Namespace, ID: t.Speaker}, t.Dialogue)
 	switch {
 	case err != nil:
-		return t, "", fmt.Errorf("looking for what was handed out: %w", err)
+		return t, "", fmt.Errorf("looking for repetitions of retrieved memories: %w", err)
 	case removed == 0:
 		return t, "", nil
 	case !t.spoken():
@@ -69,16 +69,16 @@ func lines(n int) string {
 	return fmt.Sprintf("%d lines", n)
 }
 
-// verdict on a statement of which the speaker's own words are a mere yes, or none.
+// Reasons to reject a statement for which the speaker said only yes, or nothing.
 const (
 	onlyAcknowledged = "it rests on the assistant's words, which the user took note of and did not confirm"
-	onlyRepeated     = "it repeats what is remembered, and the user did not say it"
-	restsOnNothing   = "it rests on no words of the user"
+	onlyRepeated     = "it repeats an existing memory, and the user did not say it"
+	restsOnNothing   = "it is based on no words of the user"
 )
 
-// settleEcho decides about a statement that may be an echo of what is remembered. leftOut says why it is none of the user's,
-// or is empty. One that the user confirmed and that a memory says already takes that memory's text, so that it is reinforced
-// and not stored anew; it cites what was confirmed.
+// settleEcho decides about a statement that may be an echo of a memory. leftOut is the reason to exclude it, or empty. A statement that
+// the user confirmed and that a memory says already gets that memory's text, so that the memory is reinforced and not stored again; it
+// also cites what was confirmed.
 func (c *Considerer) settleEcho(ctx context.Context, t Transcript, s *memory.Statement) (leftOut string, err error) {
 	if s.Explicit {
 		return "", nil // in the user's own words
@@ -94,7 +94,7 @@ func (c *Considerer) settleEcho(ctx context.Context, t Transcript, s *memory.Sta
 		case echo.Acknowledge:
 		}
 	}
-	// A yes says no more than what was asked.
+	// A yes says no more than the question.
 	if len(own) == 0 || !slices.ContainsFunc(asked, func(i int) bool { return echo.Shares(s.Text, t.Dialogue.Messages[i].Content) }) {
 		return restsOnNothing, nil
 	}
@@ -115,19 +115,19 @@ func (c *Considerer) settleEcho(ctx context.Context, t Transcript, s *memory.Sta
 			continue
 		}
 		if h.Memory.Channel.VisibilityKey() != t.Dialogue.Scope.Channel.VisibilityKey() {
-			return onlyRepeated, nil // it was learned elsewhere, and is seen here
+			return onlyRepeated, nil // it was learned elsewhere and may be seen here
 		}
 		s.Text, s.Language = h.Memory.Text, h.Memory.Language
 		return "", nil
 	}
-	// A retelling that changes a detail is the assistant's word, unless the assistant asked.
+	// A retelling that changes a detail is the assistant's claim, unless the assistant asked.
 	if !question && !arranged(s.Kind) && slices.ContainsFunc(hits, func(h vectorstore.Hit) bool { return echo.Near(s.Text, h.Memory.Text) }) {
 		return onlyAcknowledged, nil
 	}
 	return "", nil
 }
 
-// retold are the wordings of a statement: its own, and the sentence of the assistant that it retells.
+// retold returns the wordings of a statement: its own, and the sentence of the assistant that it retells.
 func (t Transcript) retold(s *memory.Statement, asked []int) []string {
 	wordings := []string{s.Text}
 	for _, i := range asked {
@@ -140,8 +140,8 @@ func (t Transcript) retold(s *memory.Statement, asked []int) []string {
 	return wordings
 }
 
-// repeated leaves out a statement that a memory says already and that shares no word with what it cites of the user: a model
-// has read the memory somewhere else.
+// repeated excludes a statement that a memory says already and that shares no word with the user's words it cites: the model read the
+// memory somewhere else.
 func (c *Considerer) repeated(ctx context.Context, t Transcript, s *memory.Statement, own []int) (leftOut string, err error) {
 	for _, i := range own {
 		if echo.Shares(s.Text, t.Dialogue.Messages[i].Content) {
@@ -158,7 +158,7 @@ func (c *Considerer) repeated(ctx context.Context, t Transcript, s *memory.State
 	return "", nil
 }
 
-// known are memories that hold and are near to a text.
+// known returns current memories that are similar to a text.
 func (c *Considerer) known(ctx context.Context, t Transcript, text string) ([]vectorstore.Hit, error) {
 	if c.Echoes == nil {
 		return nil, nil
@@ -166,7 +166,7 @@ func (c *Considerer) known(ctx context.Context, t Transcript, text string) ([]ve
 	return c.Echoes.near(ctx, t.Dialogue.Scope.WithUser(t.Speaker), text, []memory.Status{memory.StatusActive})
 }
 
-// arranged reports whether something is of a kind that is settled by taking note of it: "I'll come at three." "Ok."
+// arranged reports whether acknowledging a statement of this kind agrees to it: "I'll come at three." "Ok."
 func arranged(k memory.Kind) bool {
 	switch k {
 	case memory.KindAppointment, memory.KindPlan, memory.KindTask, memory.KindDecision, memory.KindRequest:
@@ -176,8 +176,8 @@ func arranged(k memory.Kind) bool {
 	}
 }
 
-// grounds are the messages that a statement cites: the speaker's own, and the assistant's. When it cites none of these they
-// are those that the speaker answered.
+// grounds returns the messages that a statement cites: the speaker's own, and the assistant's. If it cites none of the assistant's,
+// asked are those that the speaker answered.
 func (t Transcript) grounds(s *memory.Statement) (own, asked []int) {
 	var answered []int
 	last := -1
@@ -202,7 +202,7 @@ func (t Transcript) grounds(s *memory.Statement) (own, asked []int) {
 	return own, asked
 }
 
-// cite makes a statement cite a message as well. The citations stay in the order of the dialogue.
+// cite adds a message to the statement's citations, which stay in the order of the dialogue.
 func (t Transcript) cite(s *memory.Statement, message int) {
 	refs := append([]string{t.Dialogue.MessageRef(message)}, s.MessageIDs...)
 	s.MessageIDs = nil

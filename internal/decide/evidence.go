@@ -11,18 +11,18 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// rulesName is the name of those who quote, and so need no checking.
+// rulesName is the name of extractors that quote the user. Their statements need no check.
 const rulesName = "rules"
 
-// examine leaves out of a plan what is an echo of what is remembered, quarantines what a model states without evidence, and
-// says in the plan's reason what was left out. over is why rules summarised in a model's place, or nil.
+// examine excludes echoes of existing memories from a plan, quarantines model statements without evidence, and adds to the plan's
+// reason what was left out. over is the budget that made rules summarise instead of a model, or nil.
 func (c *Considerer) examine(ctx context.Context, t Transcript, p *plan, over *memory.BudgetError) error {
 	var kept []memory.Statement
 	var reasons []string // in order of first appearance
 	count := map[string]int{}
 	checker := t.checker()
 	for _, s := range p.Statements {
-		if s.Forget { // states nothing
+		if s.Forget { // a request, not a statement
 			kept = append(kept, s)
 			continue
 		}
@@ -55,7 +55,7 @@ func (c *Considerer) examine(ctx context.Context, t Transcript, p *plan, over *m
 	return nil
 }
 
-// checker is of statements that a model makes of the transcript.
+// checker returns a checker for statements that a model makes about the transcript.
 func (t Transcript) checker() *evidence.Checker {
 	names := []string{t.Dialogue.Scope.UserID, t.Dialogue.Scope.AgentID}
 	said := make([]evidence.Said, len(t.Dialogue.Messages))
@@ -68,8 +68,8 @@ func (t Transcript) checker() *evidence.Checker {
 	return evidence.NewChecker(said, slices.Compact(names))
 }
 
-// bearOut checks that what a model states was said. A detail that the speaker said in another message is a reason to cite
-// that; one that nobody said, to trust the statement no further.
+// bearOut checks that the messages support a model's statement. It cites the other messages of the speaker that hold a detail of the
+// statement. A detail that was never said lowers the trust in the statement.
 func (t Transcript) bearOut(checker *evidence.Checker, s *memory.Statement) {
 	var cited, others []int
 	for i := range t.Dialogue.Messages {
@@ -90,7 +90,7 @@ func (t Transcript) bearOut(checker *evidence.Checker, s *memory.Statement) {
 	}
 }
 
-// said is a message as evidence, with what its tools were asked and gave.
+// said returns a message as evidence, including the inputs and outputs of its tool calls.
 func (t Transcript) said(m *memory.Message) evidence.Said {
 	location := t.Location
 	if location == nil {

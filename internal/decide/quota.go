@@ -9,8 +9,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// store stores entries together. When there is no room for all of them those are stored for which there is, each by itself: what
-// is known already needs none, and a wish to forget must not wait for it. Then it is still an error, which fails the
+// store stores entries together. If there is not enough room for all, it stores them one by one, as many as possible: repetitions of
+// existing memories need no room, and a request to forget must not be delayed. It still returns an error, which fails the
 // consideration; a retry stores the rest.
 func (c *Considerer) store(ctx context.Context, user memory.User, entries []vectorstore.Entry) ([]vectorstore.Applied, error) {
 	applied, err := c.Memories.Apply(ctx, user, entries)

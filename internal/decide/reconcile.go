@@ -16,24 +16,23 @@ import (
 )
 
 const (
-	// nearby is how many memories a search for those near to a statement finds at most.
+	// nearby limits the results of one search for candidates.
 	nearby = 8
-	// probed is among how many hits a probe looks for those that it keeps.
+	// probed limits the hits of a probe, before its filter.
 	probed = 50
-	// asked is how many memories that share words with a request to forget are looked at.
+	// asked limits the memories that share words with a request to forget.
 	asked = 50
 )
 
-// spelledAlike is the similarity by spelling from which it is worth while to compare: any two texts have some.
+// spelledAlike is the least spelling similarity worth a comparison: any two texts have some.
 const spelledAlike = 0.25
 
 const reconcileComponent = "reconcile" // what a trace calls it
 
-// localProvider makes vectors of spelling and not of meaning.
+// localProvider's vectors compare spelling, not meaning.
 const localProvider = "local"
 
-// reconcile fills in the plan's resolutions. When it fails, what was decided is saved, so that the models are not asked for
-// that again.
+// reconcile fills in the plan's resolutions. When it fails, it saves the decision, so that the models are not asked for it again.
 func (c *Considerer) reconcile(ctx context.Context, job queue.Job, p *plan) error {
 	resolutions, note, err := c.resolve(ctx, job, p)
 	if err == nil {
@@ -51,7 +50,7 @@ func inStage(stage string, err error) error {
 	return fmt.Errorf("%s: %w", stage, err)
 }
 
-// resolve says what becomes of the plan's statements, and what there is to add to the reason.
+// resolve returns how each of the plan's statements is stored, and a note for the reason.
 func (c *Considerer) resolve(ctx context.Context, job queue.Job, p *plan) (resolutions []Resolution, note string, err error) {
 	if p.embeddings, err = c.embed(ctx, p.Statements); err != nil {
 		return nil, "", err
@@ -75,9 +74,9 @@ func (c *Considerer) resolve(ctx context.Context, job queue.Job, p *plan) (resol
 		return nil, "", ctx.Err()
 	case transient:
 		return nil, "", err
-	default: // a budget that is used up, or answers that cannot be used: no reason to lose what was said
+	default: // a used-up budget or unusable answers must not lose the dialogue
 		trace.Degrade(ctx, reconcileComponent, err.Error())
-		note = "; compared with what is known by rules: " + err.Error()
+		note = "; compared with existing memories by rules: " + err.Error()
 		if resolutions, err = c.ReconcileRules.Reconcile(ctx, input); err != nil {
 			return nil, "", err
 		}
@@ -86,7 +85,7 @@ func (c *Considerer) resolve(ctx context.Context, job queue.Job, p *plan) (resol
 	return resolutions, note, c.rephrase(ctx, p, resolutions)
 }
 
-// rephrase gives statements the texts that they are stored with, and these their vectors.
+// rephrase sets the texts with which statements are stored, and the vectors of these texts.
 func (c *Considerer) rephrase(ctx context.Context, p *plan, resolutions []Resolution) error {
 	for i, r := range resolutions {
 		if r.Text == "" || r.Action != TreatSupersede {
@@ -102,7 +101,7 @@ func (c *Considerer) rephrase(ctx context.Context, p *plan, resolutions []Resolu
 	return nil
 }
 
-// embed makes the vectors of the statements that may be stored.
+// embed returns the vectors of the statements that may be stored.
 func (c *Considerer) embed(ctx context.Context, statements []memory.Statement) ([]vectorstore.Embedding, error) {
 	var texts []string
 	for _, s := range statements {
@@ -128,7 +127,7 @@ func (c *Considerer) embed(ctx context.Context, statements []memory.Statement) (
 	return embeddings, nil
 }
 
-// unresolved takes everything for new.
+// unresolved treats every statement as new.
 func unresolved(statements []memory.Statement) []Resolution {
 	list := make([]Resolution, len(statements))
 	for i, s := range statements {
@@ -140,14 +139,14 @@ func unresolved(statements []memory.Statement) []Resolution {
 	return list
 }
 
-// near finds the memories that hold, have the dialogue's visibility, and may say the same as the statement, or contradict it.
-// Nothing is near to a statement that is not trusted, since that changes nothing that is known.
+// near finds current memories with the dialogue's visibility that may say the same as the statement, or contradict it. An untrusted
+// statement has no candidates, since it must not change existing memories.
 func (c *Considerer) near(ctx context.Context, job queue.Job, s memory.Statement, embedding vectorstore.Embedding) ([]Neighbor, error) {
 	if s.Quarantine != "" {
 		return nil, nil
 	}
 	user := job.User()
-	// What held when this was said may be over by now, when an old dialogue comes late: a trip that was called off.
+	// An old dialogue may arrive late, when a memory that was current then has ended, such as a trip that was called off.
 	filter := vectorstore.Filter{
 		Audience: memory.OnlyVisibility(job.Consideration.Scope.Channel), At: s.ObservedAt,
 		Statuses: []memory.Status{memory.StatusActive},
@@ -184,7 +183,7 @@ func (c *Considerer) near(ctx context.Context, job queue.Job, s memory.Statement
 		return nil, err
 	}
 	fingerprint, _ := embed.ParseFingerprint(embedding.Fingerprint)
-	for _, h := range hits { // none while the vectors are being made anew: keywords have to do
+	for _, h := range hits { // no hits while the vectors are being rebuilt: only keywords work then
 		switch {
 		case fingerprint.Provider != localProvider:
 			found.add(h.Memory, h.Score)
@@ -195,7 +194,7 @@ func (c *Considerer) near(ctx context.Context, job queue.Job, s memory.Statement
 	return found.list, nil
 }
 
-// neighborhood is a list without repetitions.
+// neighborhood is a list without duplicates.
 type neighborhood struct {
 	list []Neighbor
 	at   map[string]int
@@ -211,8 +210,8 @@ func (n *neighborhood) add(m *memory.Memory, cosine float64) {
 	n.list[i].Cosine = max(n.list[i].Cosine, cosine)
 }
 
-// consistent makes sure that what is done with each statement can be done after what is done with those before it: a target
-// is near to one of them, or an earlier statement that is stored; one that repeats a memory stands for that memory.
+// consistent makes sure that each resolution can be applied after those before it: a target is a candidate of one of the claims so far,
+// or an earlier claim that is stored. If the target is a claim that repeats a memory, that memory becomes the target.
 func consistent(claims []Claim, resolutions []Resolution) []Resolution {
 	list := make([]Resolution, 0, len(claims))
 	number, known := map[string]int{}, map[string]bool{}
@@ -254,7 +253,7 @@ func consistent(claims []Claim, resolutions []Resolution) []Resolution {
 	return list
 }
 
-// entry is what the store has to do with a statement; ok is false when that is nothing.
+// entry returns how the store applies a statement; ok is false when there is nothing to store.
 func (r Resolution) entry(e vectorstore.Entry) (_ vectorstore.Entry, ok bool) {
 	e.Reason = r.Reason
 	switch r.Action {
@@ -272,7 +271,7 @@ func (r Resolution) entry(e vectorstore.Entry) (_ vectorstore.Entry, ok bool) {
 	return e, true
 }
 
-// change is what was done with a statement, for the outcome.
+// change describes for the outcome what was done with a statement.
 func (r Resolution) change(s memory.Statement, a vectorstore.Applied) memory.MemoryChange {
 	change := memory.MemoryChange{MemoryID: a.Memory.ID, Action: a.Action, Text: s.Text, Related: a.Related}
 	switch a.Action {
@@ -280,12 +279,12 @@ func (r Resolution) change(s memory.Statement, a vectorstore.Applied) memory.Mem
 		change.Reason = r.Reason
 	case memory.ActionQuarantined:
 		change.Reason = s.Quarantine
-	default: // what it was compared with is gone
+	default: // the target was deleted
 	}
 	return change
 }
 
-// onlyWithdrawn is what there is to add to the reason when all that came of a dialogue is that memories were withdrawn.
+// onlyWithdrawn is a note for the reason when the dialogue only withdrew memories.
 func onlyWithdrawn(statements []memory.Statement, changes []memory.MemoryChange) string {
 	withdrawn := map[string]bool{}
 	for i, change := range changes {
@@ -300,14 +299,14 @@ func onlyWithdrawn(statements []memory.Statement, changes []memory.MemoryChange)
 	}
 	switch len(withdrawn) {
 	case 0:
-		return "; nothing that is known was meant, so nothing was withdrawn"
+		return "; it matches no existing memory, so nothing was withdrawn"
 	case 1:
 		return "; nothing was remembered, and one memory was withdrawn"
 	}
 	return fmt.Sprintf("; nothing was remembered, and %d memories were withdrawn", len(withdrawn))
 }
 
-// remembered tells the digests what was said; a request to forget is nothing to tell.
+// remembered passes the results to the digests, except requests to forget.
 func (c *Considerer) remembered(ctx context.Context, job queue.Job, p plan, changes []memory.MemoryChange) error {
 	if c.Digests == nil {
 		return nil
@@ -325,7 +324,7 @@ func (c *Considerer) remembered(ctx context.Context, job queue.Job, p plan, chan
 	return c.Digests.Remembered(ctx, r)
 }
 
-// statementMemoryID is the id of the memory that a statement of a consideration becomes.
+// statementMemoryID is the id of the memory made of a consideration's statement.
 func statementMemoryID(job queue.Job, number int) string {
 	return MemoryID(job.Consideration.ID, job.Consideration.Scope.UserID, strconv.Itoa(number))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
-// Traces records what was done.
+// Traces records considerations.
 type Traces interface {
 	Enabled() bool
 	Record(record trace.Record)
@@ -22,7 +22,7 @@ type Traces interface {
 
 var errPanicked = errors.New("internal error while considering")
 
-// attempt considers one speaker's words and leaves a record of it.
+// attempt considers one speaker's words and records a trace.
 func (c *Considerer) attempt(ctx context.Context, job queue.Job) (state memory.State, outcome memory.Outcome, err error) {
 	job, redacted := c.withoutSecrets(job)
 	ctx, end := span.Later(ctx, c.tracer, "consider", job.Call, attribute.Int("memsidecar.attempt", job.Consideration.Attempts),
@@ -32,7 +32,7 @@ func (c *Considerer) attempt(ctx context.Context, job queue.Job) (state memory.S
 	defer func() {
 		oteltrace.SpanFromContext(ctx).SetAttributes(attribute.String("memsidecar.outcome", string(state)))
 		end(err)
-		// What was cancelled is taken up again, or its user is being forgotten.
+		// A cancelled job is retried later, or its user is being forgotten.
 		if c.Traces.Enabled() && ctx.Err() == nil {
 			c.Traces.Record(c.record(job, recording, state, outcome, err))
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
-// Sessions knows which messages of the conversations were not considered yet. Its methods are those of session.Store.
+// Sessions finds messages that are not yet considered. Its methods are those of session.Store.
 type Sessions interface {
 	Current(ctx context.Context, v session.Viewer) (string, error)
 	Get(ctx context.Context, v session.Viewer, sessionID string) (session.Session, error)
@@ -22,7 +22,7 @@ type Sessions interface {
 	Take(ctx context.Context, t session.Take) (c memory.Consideration, ok bool, err error)
 }
 
-const notByItselfReason = "this user's words are not considered by themselves (memorize_every is 0)"
+const notByItselfReason = "this user's words are not considered automatically (memorize_every is 0)"
 
 // ConsiderPending accepts a session's pending messages for considering. Concurrent calls accept no message twice.
 func (c *Considerer) ConsiderPending(ctx context.Context, namespace, sessionID string) error {
@@ -49,9 +49,9 @@ func (c *Considerer) ConsiderPending(ctx context.Context, namespace, sessionID s
 	}
 }
 
-// skippedByThemselves returns the speakers whose words are considered on request only, or not at all for now, each with the reason.
+// skippedByThemselves returns the speakers whose words are considered only on request or not at all at present, each with the reason.
 func (c *Considerer) skippedByThemselves(ctx context.Context, pending session.Pending) (map[string]string, error) {
-	// The session's own setting wins over its user's; a group's setting does not, because no member decides for the others.
+	// The session's own setting takes precedence over its user's. A group's setting does not, because no member decides for the others.
 	own := pending.Session.MemorizeEvery != nil && pending.Session.Channel.Kind != memory.ChannelGroup
 	skip := map[string]string{}
 	for _, speaker := range pending.Speakers {
@@ -68,7 +68,7 @@ func (c *Considerer) skippedByThemselves(ctx context.Context, pending session.Pe
 	return skip, nil
 }
 
-// considerNamed considers the pending messages of the session that a request without messages names.
+// considerNamed considers the pending messages of the session named by a request without messages.
 func (c *Considerer) considerNamed(ctx context.Context, r Request) (Accepted, error) {
 	scope := r.Dialogue.Scope
 	if !c.keepsSessions(scope.Namespace) {
@@ -92,7 +92,7 @@ func (c *Considerer) considerNamed(ctx context.Context, r Request) (Accepted, er
 		return Accepted{}, err
 	}
 	if why := viewer.MayWrite(&s); why != "" {
-		return Accepted{}, fmt.Errorf("%w: session %q cannot be considered from here: %s", memory.ErrPrecondition, scope.SessionID, why)
+		return Accepted{}, fmt.Errorf("%w: session %q cannot be considered by this request: %s", memory.ErrPrecondition, scope.SessionID, why)
 	}
 	consideration, err := c.considerSession(ctx, sessionRequest{
 		scope:       scope,
@@ -111,8 +111,7 @@ const (
 	sessionsPage   = 1000
 )
 
-// ConsiderUser considers the pending messages in the user's sessions that would be considered without a request, and waits for the
-// outcomes.
+// ConsiderUser considers the pending messages in the user's sessions that are considered automatically, and waits for the outcomes.
 func (c *Considerer) ConsiderUser(ctx context.Context, user memory.User) error {
 	settings, err := c.Settings.Get(ctx, user)
 	if err != nil {
@@ -158,8 +157,8 @@ type sessionRequest struct {
 	wait        time.Duration
 }
 
-// considerSession accepts the pending messages of a session and returns the consideration of the scope's user, as Consider does. When
-// there are none, a skipped consideration says so.
+// considerSession accepts the pending messages of a session and returns the consideration of the scope's user, as Consider does. It
+// returns a skipped consideration if there are no such messages.
 func (c *Considerer) considerSession(ctx context.Context, r sessionRequest) (memory.Consideration, error) {
 	pending, err := c.Sessions.Unconsidered(ctx, r.scope.Namespace, r.ref)
 	if err != nil {

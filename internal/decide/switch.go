@@ -9,12 +9,12 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// patience is how long a dialogue waits for the choice before it is postponed: usually that comes right after storage.
+// patience is how long a dialogue waits for the choice before it is postponed. The choice usually follows soon after storage is open.
 const patience = 5 * time.Second
 
-// Switch is a decider, a summariser and a reconciler that are chosen later: which ones depends on what the database says was used before,
-// and that may not be readable yet. Until Use they answer, after a moment, with a *memory.TransientError, so that
-// dialogues wait.
+// Switch is a decider, a summariser and a reconciler that are chosen later: the choice depends on what the database says was used
+// before, and the database may not be readable yet. Until Use is called they wait briefly and return a *memory.TransientError, so that
+// dialogues stay pending.
 type Switch struct {
 	chosen     chan struct{} // closed by Use
 	once       sync.Once
@@ -23,10 +23,10 @@ type Switch struct {
 	reconciler Reconciler
 }
 
-// NewSwitch returns a Switch of which nothing is chosen.
+// NewSwitch returns a Switch without a choice.
 func NewSwitch() *Switch { return &Switch{chosen: make(chan struct{})} }
 
-// Use chooses, once.
+// Use sets the choice. It may be called once.
 func (s *Switch) Use(d Decider, m Summarizer, r Reconciler) {
 	s.once.Do(func() {
 		s.decider, s.summarizer, s.reconciler = d, m, r
@@ -44,13 +44,13 @@ func (s *Switch) Chosen() bool {
 	}
 }
 
-// Decider is the decider that will have been chosen.
+// Decider returns a decider that forwards to the chosen one.
 func (s *Switch) Decider() Decider { return switchedDecider{s} }
 
-// Summarizer is the summariser that will have been chosen.
+// Summarizer returns a summariser that forwards to the chosen one.
 func (s *Switch) Summarizer() Summarizer { return switchedSummarizer{s} }
 
-// Reconciler is the reconciler that will have been chosen.
+// Reconciler returns a reconciler that forwards to the chosen one.
 func (s *Switch) Reconciler() Reconciler { return switchedReconciler{s} }
 
 func (s *Switch) wait(ctx context.Context) error {
@@ -109,7 +109,7 @@ func (r switchedReconciler) Name() string {
 
 func (r switchedReconciler) Probes(statement memory.Statement) []Probe {
 	if !r.s.Chosen() {
-		return nil // Reconcile is going to say so
+		return nil // Reconcile returns the error
 	}
 	return r.s.reconciler.Probes(statement)
 }

@@ -1,6 +1,6 @@
-// Package digest makes the digest of a user's day: what it was about, what was liked, decided, to be done, solved and
-// understood. Findings are collected in the background and kept with the time, the session and the channel they come from;
-// a digest is merged from them when somebody asks. Store declares what the storage must do; digesttest is its conformance suite.
+// Package digest makes the digest of a user's day: topics, likes, decisions, tasks, solved problems and insights. Findings are
+// collected in the background and kept with their time, session and channel; a digest is merged from them on request. Store is the
+// storage contract; digesttest is its conformance suite.
 package digest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Category is what a finding is.
+// Category is the kind of a finding.
 type Category string
 
 // The categories.
@@ -31,31 +31,31 @@ const (
 	MaxKeyRunes  = 60
 )
 
-// Finding is one thing that a digest tells. Its JSON form is what the database keeps.
+// Finding is one item of a digest. The database keeps its JSON form.
 type Finding struct {
 	Category Category `json:"category"`
-	// Text is the statement; of a preference the value, of an issue the question.
+	// Text is the statement; for a preference the value, for an issue the question.
 	Text     string      `json:"text"`
-	Key      string      `json:"key,omitempty"`      // of a preference: what it is about
+	Key      string      `json:"key,omitempty"`      // of a preference: its subject
 	Solution string      `json:"solution,omitempty"` // of an issue, when one was found
 	Language string      `json:"language,omitempty"`
-	Kind     memory.Kind `json:"kind,omitempty"` // of the memory that it is, or is to become
-	// Statement is what is to be remembered when it is not Text.
+	Kind     memory.Kind `json:"kind,omitempty"` // of the memory made of it
+	// Statement is the text to remember if it differs from Text.
 	Statement  string   `json:"statement,omitempty"`
 	Importance float64  `json:"importance,omitempty"` // 0: not important enough to be remembered
 	MessageIDs []string `json:"messages,omitempty"`
 	Quote      string   `json:"quote,omitempty"`
 	Reason     string   `json:"reason,omitempty"`
 
-	// Passing findings are told in the digest and not remembered, however important they look.
+	// Passing findings are only part of the digest and never remembered, even if important.
 	Passing bool `json:"passing,omitempty"`
 
 	SaidAt   time.Time `json:"-"`
-	AgentID  string    `json:"-"` // with whom it was said; of a consideration, the scope says it
-	MemoryID string    `json:"-"` // the memory that it is; "" for none
+	AgentID  string    `json:"-"` // the agent it was said to; for a consideration see the scope
+	MemoryID string    `json:"-"` // the memory made of it; "" for none
 }
 
-// remembered is the statement that is remembered of the finding.
+// remembered returns the statement to remember.
 func (f *Finding) remembered() string {
 	if f.Statement != "" {
 		return f.Statement
@@ -63,20 +63,20 @@ func (f *Finding) remembered() string {
 	return f.Text
 }
 
-// Contribution is what one look at messages of one session yields: a consideration's statements, or the findings of a run.
+// Contribution is the result of reading messages of one session once: a consideration's statements, or the findings of a run.
 type Contribution struct {
-	// ID names it for good: the same work done twice contributes once.
+	// ID makes saving idempotent: the same work done twice contributes once.
 	ID    string
-	Scope memory.Scope // whose, and where
-	// ConsiderationID is set for what came of considering; nothing is stored when there is no such consideration any more.
+	Scope memory.Scope // the user and the place
+	// ConsiderationID is set for the result of a consideration. Nothing is stored if that consideration no longer exists.
 	ConsiderationID string
-	Covers          []int64 // references of the messages that need no further look, as Store.Waiting gave them
+	Covers          []int64 // references (from Store.Waiting) of messages that are done
 	MadeBy          string  // "rules", or the model as "provider/model"
 	At              time.Time
 	Findings        []Finding
 }
 
-// Entry is a finding as it is stored.
+// Entry is a stored finding.
 type Entry struct {
 	Finding
 	ID        string // of the contribution, and the finding's number
@@ -100,20 +100,20 @@ type Day struct {
 	Tasks       []Entry
 	Issues      []Entry
 	Insights    []Entry
-	// Waiting is how many messages of the day no digest has looked at yet.
+	// Waiting is how many messages of the day are pending: no digest covers them yet.
 	Waiting  int64
-	UpdateAt time.Time // zero when nothing is told
+	UpdateAt time.Time // zero when the digest is empty
 }
 
-// Empty reports whether there is nothing to tell.
+// Empty reports whether the digest has no content.
 func (d *Day) Empty() bool {
 	return len(d.Topics)+len(d.Preferences)+len(d.Decisions)+len(d.Tasks)+len(d.Issues)+len(d.Insights) == 0
 }
 
-// maxTopics is how many topics a digest names.
+// maxTopics limits the topics of a digest.
 const maxTopics = 8
 
-// merge puts what several contributions found into one digest, nothing twice. The entries are in the order in which it was said.
+// merge combines the findings of several contributions without duplicates. The entries are in the order in which they were said.
 func (d *Day) merge(entries []Entry) {
 	for i := range entries {
 		e := &entries[i]
@@ -145,14 +145,14 @@ func (d *Day) addTopic(text string) {
 	}
 }
 
-// add adds an entry, or lets one that says the same know what it lacks.
+// add appends an entry, or completes an existing one that says the same.
 func add(list []Entry, e Entry, same func(a, b *Entry) bool) []Entry {
 	for i := range list {
 		known := &list[i]
 		if !same(known, &e) {
 			continue
 		}
-		if known.Solution == "" && e.Solution != "" { // a question is told with its answer
+		if known.Solution == "" && e.Solution != "" { // the later entry has the answer
 			e.MemoryID = firstOf(e.MemoryID, known.MemoryID)
 			*known = e
 		}
@@ -171,7 +171,7 @@ func firstOf(a, b string) string {
 
 func sameText(a, b *Entry) bool { return compare.Same(a.Text, b.Text) }
 
-// sameIssue: a problem that was told as a statement and the question in which it was told are one.
+// sameIssue reports whether two entries are the same problem. One may be a statement, the other the question that contains it.
 func sameIssue(a, b *Entry) bool {
 	return sameText(a, b) || (a.Solution == "") != (b.Solution == "") && (quotes(a, b) || quotes(b, a))
 }
@@ -180,7 +180,7 @@ func quotes(a, b *Entry) bool {
 	return a.Quote != "" && (strings.Contains(b.Quote, a.Quote) || strings.Contains(b.Text, a.Quote))
 }
 
-// dateOf reads a date such as 2026-11-20 as a day in a time zone: from its first moment to that of the next day.
+// dateOf returns the first moment of a date such as 2026-11-20 in a time zone, and that of the next day.
 func dateOf(date string, zone *time.Location) (from, before time.Time, err error) {
 	day, err := time.Parse(time.DateOnly, date)
 	if err != nil {
@@ -190,7 +190,7 @@ func dateOf(date string, zone *time.Location) (from, before time.Time, err error
 	return from, nextDay(from, zone), nil
 }
 
-// nextDay is the first moment of the day after, where the user is.
+// nextDay returns the first moment of the next day in the user's zone.
 func nextDay(at time.Time, zone *time.Location) time.Time {
 	year, month, day := at.In(zone).Date()
 	return memory.StartOfDay(year, month, day+1, zone)

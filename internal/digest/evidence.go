@@ -8,9 +8,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// borneOut leaves out what a model found and nobody said: a finding's names, numbers and dates must be in the messages on which it
-// rests, or follow from when those were said. A detail that the user said in another message has that cited as well. A topic
-// rests on all messages. It also returns how many findings were left out.
+// borneOut excludes findings of a model that the messages do not support: names, numbers and dates must be in the messages that the
+// finding cites, or follow from the time of those. If the user said a detail in another message, that one is cited too. A topic may
+// rest on any message. left is the number of excluded findings.
 func borneOut(findings []Finding, p *Piece) (kept []Finding, left int) {
 	names := []string{p.Scope.UserID, p.Scope.AgentID}
 	said := make([]evidence.Said, len(p.Messages))
@@ -35,7 +35,7 @@ func borneOut(findings []Finding, p *Piece) (kept []Finding, left int) {
 	return kept, left
 }
 
-// borneOut reports whether messages bear a finding out, and cites those that it takes.
+// borneOut reports whether the messages support a finding, and cites those that do.
 func (f *Finding) borneOut(checker *evidence.Checker, p *Piece) bool {
 	var cited, others []int
 	for i := range p.Messages {

@@ -45,11 +45,11 @@ type Parts struct {
 	Memories Memories
 	Vectors  Vectors
 	Topics   Topics
-	// Extractor finds what digests tell; Rules does when its answers cannot be used.
+	// Extractor finds the content of digests; Rules replace it when its answers cannot be used.
 	Extractor Extractor
 	Rules     Extractor
 	Scorer    Scorer
-	// Echoes clean what is looked at of what memsidecar itself handed out. Optional.
+	// Echoes removes what Retrieve returned from the messages. Optional.
 	Echoes *decide.Echoes
 	// Changed is called with users whose digests changed, and the days. Optional.
 	Changed func(ctx context.Context, user memory.User, days []string)
@@ -57,22 +57,22 @@ type Parts struct {
 
 // Options describes a Keeper.
 type Options struct {
-	Enabled   bool // digests are made by themselves
-	Every     int  // after so many messages of a user; 0 only at the end of the day
-	MaxTokens int  // of a conversation in one piece
+	Enabled   bool // digests are made automatically
+	Every     int  // messages of a user that trigger a digest; 0: only the end of the day does
+	MaxTokens int  // of one piece of a conversation
 	Location  *time.Location
 	Templates Templates
-	// Workers is of how many users digests are made at once.
+	// Workers is the number of users whose digests are made concurrently.
 	Workers                int
 	BackoffMin, BackoffMax time.Duration
 	Log                    *slog.Logger
-	// Unavailable says whether the model is that digests need. Optional.
+	// Unavailable reports whether the model is unavailable. Optional.
 	Unavailable retry.Unavailable
-	// Heartbeat receives the result of each user's digest, and of each look that found no work. Optional.
+	// Heartbeat receives the result of each user's digest, and of each poll that found no work. Optional.
 	Heartbeat background.Heartbeat
 }
 
-// Keeper makes digests, in the background and when asked.
+// Keeper makes digests, in the background and on request.
 type Keeper struct {
 	Parts
 	options Options
@@ -90,23 +90,23 @@ type Keeper struct {
 	busy map[memory.User]*turn
 }
 
-// turn is the right to work on a user's digests.
+// turn is a lock on a user's digests.
 type turn struct {
-	free   chan struct{} // holds a value while nobody works
+	free   chan struct{} // holds a value while unlocked
 	cancel context.CancelFunc
-	users  int // who work or wait
+	users  int // callers that hold the lock or wait for it
 }
 
 // storagePoll is the pause after a failure of the store.
 const storagePoll = 5 * time.Second
 
-// leastPause is the least pause between two looks for due work.
+// leastPause is the shortest pause between two polls for due work.
 const leastPause = 10 * time.Millisecond
 
-// lookEvery is the longest time between two looks for due work: the machine's clock may have been set.
+// lookEvery is the longest pause between two polls for due work: the machine's clock may have been set.
 const lookEvery = time.Hour
 
-// NewKeeper returns a Keeper; Start sets its background work going.
+// NewKeeper returns a Keeper; Start starts its background work.
 func NewKeeper(parts Parts, options Options) *Keeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Keeper{
@@ -128,16 +128,16 @@ func (k *Keeper) Start() {
 	k.loop.Go(k.run)
 }
 
-// Stop begins nothing more, cancels what runs, and waits. What was cancelled is due again at the next start.
+// Stop starts no new work, cancels what runs, and waits for it. Cancelled work is due again at the next start.
 func (k *Keeper) Stop() {
 	k.cancel()
 	k.loop.Wait()
 }
 
-// Wake looks for due digests now.
+// Wake polls for due digests now.
 func (k *Keeper) Wake() { k.notifier.Notify() }
 
-// Resume makes postponed digests due: a model recovered.
+// Resume makes postponed digests due. Call it when a model recovered.
 func (k *Keeper) Resume() {
 	k.postponed.Resume()
 	k.Wake()
@@ -188,7 +188,7 @@ func (k *Keeper) round() time.Time {
 		group.Go(func() { k.attempt(user) })
 	}
 	group.Wait()
-	if len(due) > 0 { // what was put off is due at another time
+	if len(due) > 0 { // what failed is postponed, so look again immediately
 		return time.Now()
 	}
 	k.options.Heartbeat.Beat(nil)
@@ -198,7 +198,7 @@ func (k *Keeper) round() time.Time {
 	return next
 }
 
-// attempt makes the digest of a user that is due, or puts it off.
+// attempt makes the due digest of a user, or postpones it.
 func (k *Keeper) attempt(user memory.User) {
 	err := k.due(user)
 	switch {
@@ -210,10 +210,10 @@ func (k *Keeper) attempt(user memory.User) {
 		k.options.Heartbeat.Beat(err)
 		pause := k.failures.Failed(user, err)
 		if !errors.Is(err, memory.ErrUnavailable) && !errors.Is(err, context.Canceled) {
-			k.options.Log.Log(k.ctx, retry.LogLevel(err), "a digest is put off", "namespace", user.Namespace, "error", err, "for", pause)
+			k.options.Log.Log(k.ctx, retry.LogLevel(err), "a digest was postponed", "namespace", user.Namespace, "error", err, "for", pause)
 		}
 		if err := k.Store.Postpone(k.ctx, user, time.Now().Add(pause)); err != nil && !errors.Is(err, memory.ErrUnavailable) {
-			k.options.Log.Error("putting off a digest", "error", err)
+			k.options.Log.Error("postponing a digest failed", "error", err)
 		}
 	}
 }
@@ -234,13 +234,13 @@ func (k *Keeper) due(user memory.User) error {
 		}
 	}
 	rule, _ := k.Rule(settings)
-	if settings.Paused { // what was said before waits until remembering goes on
+	if settings.Paused { // earlier messages stay pending until remembering resumes
 		rule.Every = 0
 	}
 	return k.Store.Done(ctx, user, rule)
 }
 
-// take waits for the turn to work on a user's digests. The context ends when the user is barred.
+// take waits for the lock on a user's digests. The context is cancelled when the user is blocked.
 func (k *Keeper) take(parent context.Context, user memory.User) (ctx context.Context, done func(), err error) {
 	k.mu.Lock()
 	t := k.busy[user]
@@ -275,7 +275,7 @@ func (k *Keeper) take(parent context.Context, user memory.User) (ctx context.Con
 	}, nil
 }
 
-// Bar cancels what is done for a user's digests and keeps more from being begun until release is called.
+// Bar cancels the work on a user's digests and blocks new work until release is called.
 func (k *Keeper) Bar(ctx context.Context, user memory.User) (release func(), err error) {
 	k.mu.Lock()
 	if t := k.busy[user]; t != nil && t.cancel != nil {

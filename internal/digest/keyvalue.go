@@ -7,10 +7,11 @@ import (
 
 var (
 	likesZH = regexp.MustCompile(`^用户(?:也|还|很|最|非常|特别|比较|更|一直|平时|现在)*(不喜欢|不太喜欢|喜欢|喜爱|热爱|爱吃|爱喝|爱看|爱听|爱|讨厌|偏好|偏爱|习惯|希望|想要|不吃|不喝|不爱)(.+?)[。.！!]*$`)
-	likesEN = regexp.MustCompile(`(?i)^The user (?:really |also |still |always )*(likes|loves|prefers|enjoys|hates|dislikes|wants|(?:does not|doesn't|does n't) (?:like|eat|drink|want|enjoy)) (.+?)[.!]*$`)
+	likesEN = regexp.MustCompile(`(?i)^The user (?:really |also |still |always )*` +
+		`(likes|loves|prefers|enjoys|hates|dislikes|wants|(?:does not|doesn't|does n't) (?:like|eat|drink|want|enjoy)) (.+?)[.!]*$`)
 )
 
-// KeyValue takes a preference that is told as a statement apart: what it is about, and what it is.
+// KeyValue splits a preference that is worded as a statement into its subject and its value.
 func KeyValue(statement, language string) (key, value string) {
 	if m := likesZH.FindStringSubmatch(statement); m != nil {
 		return m[1], strings.TrimSpace(m[2])

@@ -17,10 +17,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
-// waitingAtOnce is how many messages are read at once.
+// waitingAtOnce is the number of messages read in one query.
 const waitingAtOnce = 200
 
-// Summarize reads the pending messages of a day, also when digests are made on request only, and returns the day's digest.
+// Summarize reads the pending messages of a day, even if digests are made on request only, and returns the day's digest.
 func (k *Keeper) Summarize(ctx context.Context, v Viewer, date, language string) (Day, error) {
 	settings, err := k.Settings.Get(ctx, v.User)
 	if err != nil {
@@ -48,7 +48,7 @@ func (k *Keeper) Summarize(ctx context.Context, v Viewer, date, language string)
 	return k.Get(ctx, v, date, language)
 }
 
-// look looks at everything that waits.
+// look reads all pending messages.
 func (k *Keeper) look(ctx context.Context, user memory.User, settings memory.Settings, q WaitingQuery) error {
 	ctx = usage.WithUser(ctx, user)
 	q.Limit = waitingAtOnce
@@ -110,7 +110,7 @@ func (k *Keeper) contribution(ctx context.Context, w Waiting, zone *time.Locatio
 	}
 	if !slices.ContainsFunc(piece.Messages, func(m Message) bool { return m.Role == memory.RoleUser && strings.TrimSpace(m.Content) != "" }) {
 		c.MadeBy = k.Rules.Name()
-		return c, nil // what the bot says to nobody is nobody's day
+		return c, nil // bot messages without a user belong to no user's day
 	}
 	from, before, err := dateOf(day, zone)
 	if err != nil {
@@ -140,7 +140,7 @@ func (k *Keeper) contribution(ctx context.Context, w Waiting, zone *time.Locatio
 	return c, nil
 }
 
-// withoutEchoes cleans a piece of what memsidecar itself handed out.
+// withoutEchoes removes text that Retrieve returned from a piece.
 func (k *Keeper) withoutEchoes(ctx context.Context, p *Piece) error {
 	if k.Echoes == nil {
 		return nil
@@ -160,7 +160,7 @@ func (k *Keeper) withoutEchoes(ctx context.Context, p *Piece) error {
 	return nil
 }
 
-// extract asks the extractor, and the rules when its answers cannot be used, or its token budget is.
+// extract asks the extractor, or the rules when its answers cannot be used or its token budget is used up.
 func (k *Keeper) extract(ctx context.Context, p Piece) ([]Finding, string, error) {
 	found, err := k.Extractor.Extract(ctx, p)
 	var transient *memory.TransientError
@@ -177,7 +177,7 @@ func (k *Keeper) extract(ctx context.Context, p Piece) ([]Finding, string, error
 	return found, k.Extractor.Name(), err
 }
 
-// checked completes findings and says how important they are.
+// checked completes findings and sets their importance.
 func (k *Keeper) checked(findings []Finding, p *Piece, day string) []Finding {
 	last := p.Messages[len(p.Messages)-1].Time
 	var kept []Finding
@@ -201,7 +201,7 @@ func (k *Keeper) checked(findings []Finding, p *Piece, day string) []Finding {
 		}
 		k.score(&f, day)
 		if f.Category == Issue && f.Solution == "" {
-			f.Importance = 0 // a question without an answer is nothing to know
+			f.Importance = 0 // a question without an answer is not worth remembering
 		}
 		if f.Category == Issue && f.Solution != "" && f.Statement == "" {
 			f.Statement = solved(f.Language, f.Text, f.Solution)
@@ -212,7 +212,7 @@ func (k *Keeper) checked(findings []Finding, p *Piece, day string) []Finding {
 	return kept
 }
 
-// score says how important a finding is, unless it is known or never to be remembered.
+// score sets the importance of a finding, unless it is set already or the finding is never remembered.
 func (k *Keeper) score(f *Finding, day string) {
 	if f.Category == Topic || f.Importance != 0 || f.Passing {
 		return
@@ -230,8 +230,8 @@ func (k *Keeper) score(f *Finding, day string) {
 	}
 }
 
-// leavesToConsidering reports whether considering decides if a finding becomes a memory: it looked at the same messages for
-// preferences, decisions and tasks.
+// leavesToConsidering reports whether considering decides if a finding becomes a memory: it reads the same messages for preferences,
+// decisions and tasks.
 func (p *Piece) leavesToConsidering(f *Finding) bool {
 	if f.Category != Preference && f.Category != Decision && f.Category != Task {
 		return false
@@ -250,7 +250,7 @@ func (p *Piece) leavesToConsidering(f *Finding) bool {
 	return considered
 }
 
-// agentOf is with whom that was said on which a finding rests: a question may be put to nobody and answered by one.
+// agentOf returns the agent to whom the cited messages were said. A question may name no agent while its answer does.
 func (p *Piece) agentOf(f *Finding) (agent string) {
 	if len(f.MessageIDs) == 0 {
 		return p.Scope.AgentID
@@ -263,20 +263,20 @@ func (p *Piece) agentOf(f *Finding) (agent string) {
 	return agent
 }
 
-// kinds are those of memories that are made of findings.
+// kinds are the memory kinds of findings.
 var kinds = map[Category]memory.Kind{
 	Preference: memory.KindPreference, Decision: memory.KindDecision, Task: memory.KindTask, Issue: memory.KindProblem,
 	Insight: memory.KindFact,
 }
 
-// categories are where what considering yields is told.
+// categories are the digest categories of considered memories.
 var categories = map[memory.Kind]Category{
 	memory.KindFact: Insight, memory.KindPreference: Preference, memory.KindRelationship: Insight, memory.KindPlan: Task,
 	memory.KindAppointment: Task, memory.KindDecision: Decision, memory.KindExperience: Insight, memory.KindTask: Task,
 	memory.KindProblem: Issue, memory.KindRequest: Preference,
 }
 
-// solved is a question with its answer, as a memory.
+// solved words a question and its answer as a memory.
 func solved(language, question, solution string) string {
 	if language == "zh" || language == "ja" {
 		return "用户的问题：" + question + " 解决办法：" + solution
@@ -284,7 +284,7 @@ func solved(language, question, solution string) string {
 	return "The user's problem: " + question + " Solution: " + solution
 }
 
-// shortened is a text on one line, at most so many characters long.
+// shortened returns a text on one line with at most so many characters.
 func shortened(text string, most int) string {
 	text = memory.CleanText(text)
 	if runes := []rune(text); len(runes) > most {

@@ -13,13 +13,13 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Viewer is whose digests are read, and what of them may be seen.
+// Viewer is the user whose digests are read, and the audience that reads them.
 type Viewer struct {
 	User memory.User
 	Seen
 }
 
-// period is the day of a date where the user is; without a date it is today.
+// period returns the start and end of a date in the user's zone; an empty date means today.
 func (k *Keeper) period(settings memory.Settings, date string) (from, before time.Time, err error) {
 	zone := settings.Location(k.options.Location)
 	if date == "" {
@@ -34,7 +34,7 @@ func (k *Keeper) period(settings memory.Settings, date string) (from, before tim
 	return from, before, v.Err()
 }
 
-// Get returns the digest of a day as far as it was made; without a date of today. An empty language is that of the user's
+// Get returns the digest of a day from the findings so far; an empty date means today. An empty language means that of the user's
 // settings, else that of the conversation.
 func (k *Keeper) Get(ctx context.Context, v Viewer, date, language string) (Day, error) {
 	settings, err := k.Settings.Get(ctx, v.User)
@@ -54,7 +54,7 @@ func (k *Keeper) day(ctx context.Context, v Viewer, settings memory.Settings, fr
 	if err != nil {
 		return d, err
 	}
-	// Before the entries of deleted memories are left out: what they told must not be told by a finding of the same message.
+	// This comes before the entries of deleted memories are excluded: their content must not stay in a finding of the same message.
 	if entries, err = k.present(ctx, v, withoutRetold(entries)); err != nil {
 		return d, err
 	}
@@ -78,8 +78,7 @@ func (k *Keeper) day(ctx context.Context, v Viewer, settings memory.Settings, fr
 	return d, nil
 }
 
-// withoutRetold leaves out findings that considering made a memory of as well: of the same words of a message, in the same
-// category.
+// withoutRetold excludes findings that considering also made a memory of: from the same words of a message, in the same category.
 func withoutRetold(entries []Entry) []Entry {
 	type place struct {
 		session  string
@@ -87,7 +86,7 @@ func withoutRetold(entries []Entry) []Entry {
 		said     int64
 	}
 	of := func(e *Entry) place { return place{e.SessionID, e.Category, e.SaidAt.UnixMicro()} }
-	remembered := map[place][]string{} // what was quoted
+	remembered := map[place][]string{} // quotes of the remembered entries
 	for i := range entries {
 		if e := &entries[i]; e.MemoryID != "" && !e.Passing {
 			remembered[of(e)] = append(remembered[of(e)], e.Quote)
@@ -100,7 +99,7 @@ func withoutRetold(entries []Entry) []Entry {
 	})
 }
 
-// present leaves out what was remembered and deleted since, or is to be forgotten: who says so does not want to read it here.
+// present excludes entries whose memory was deleted, or that the user asked to forget.
 func (k *Keeper) present(ctx context.Context, v Viewer, entries []Entry) ([]Entry, error) {
 	kept := entries[:0]
 	for _, e := range entries {
@@ -118,7 +117,7 @@ func (k *Keeper) present(ctx context.Context, v Viewer, entries []Entry) ([]Entr
 	return kept, nil
 }
 
-// spoken is the first language that is given, else that of most of what is told.
+// spoken is the first given language, else that of most of the digest's texts.
 func (d *Day) spoken(given ...string) string {
 	for _, language := range given {
 		if language != "" {
@@ -137,7 +136,7 @@ func (d *Day) spoken(given ...string) string {
 	return lexical.Language(text.String())
 }
 
-// List returns a page of the days of which there is a digest, the newest first. next is the date to go on before.
+// List returns a page of the days that have a digest, newest first. next is the cursor: the date before which the next page starts.
 func (k *Keeper) List(ctx context.Context, v Viewer, before, language string, limit int) (days []Day, next string, err error) {
 	settings, err := k.Settings.Get(ctx, v.User)
 	if err != nil {

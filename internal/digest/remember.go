@@ -13,11 +13,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// candidates is how many memories a finding is compared with: those that resemble it most, by words and by meaning.
+// candidates is the number of memories, the most similar by keywords and by meaning, with which a finding is compared.
 const candidates = 10
 
-// remember makes memories of what is important. What is known already is reinforced. It may be called again for the same
-// findings and then changes nothing.
+// remember makes memories of important findings; existing memories are reinforced. Repeating it for the same findings changes nothing.
 func (k *Keeper) remember(ctx context.Context, user memory.User) error {
 	entries, err := k.Store.Unremembered(ctx, user)
 	if err != nil || len(entries) == 0 {
@@ -32,7 +31,7 @@ func (k *Keeper) remember(ctx context.Context, user memory.User) error {
 		return err
 	}
 	became := map[string]string{}
-	for i := range entries { // one after the other: a later one may say the same as an earlier one
+	for i := range entries { // in sequence: a later one may repeat an earlier one
 		e := &entries[i]
 		m := newMemory(user, e)
 		embedding := embeddings[i]
@@ -40,14 +39,14 @@ func (k *Keeper) remember(ctx context.Context, user memory.User) error {
 		if err != nil {
 			return err
 		}
-		if known != nil { // the same text is what the store reinforces
+		if known != nil { // the store reinforces a memory with the same text
 			m.Text, m.Channel, embedding = known.Text, known.Channel, vectorstore.Embedding{}
 		}
 		applied, err := k.Memories.Apply(ctx, user, []vectorstore.Entry{{
 			StatementID: e.ID, Memory: m, Embedding: embedding, Reinforce: true,
 		}})
 		if over := (*memory.QuotaError)(nil); errors.As(err, &over) {
-			continue // the digest tells it all the same, and the next one tries again
+			continue // the digest has it anyway, and the next digest retries
 		}
 		if err != nil {
 			return err
@@ -57,7 +56,7 @@ func (k *Keeper) remember(ctx context.Context, user memory.User) error {
 	return k.Store.Remembered(ctx, user, became)
 }
 
-// known is a memory of the same visibility that says the same, or nil.
+// known returns an existing memory of the same visibility that says the same, or nil.
 func (k *Keeper) known(ctx context.Context, user memory.User, m *memory.Memory, embedding vectorstore.Embedding) (*memory.Memory, error) {
 	filter := vectorstore.Filter{Audience: memory.VisibilityChannel.AudienceOf(m.Channel)}
 	hits, err := k.Memories.SearchKeyword(ctx, user, m.Text, filter, candidates)
@@ -69,8 +68,8 @@ func (k *Keeper) known(ctx context.Context, user memory.User, m *memory.Memory, 
 			return h.Memory, nil
 		}
 	}
-	if len(embedding.Chunks) != 1 { // none, or a text too long to be a repetition
-		return nil, nil //nolint:nilnil // nothing known is no error
+	if len(embedding.Chunks) != 1 { // no vector, or a text too long to be a repetition
+		return nil, nil //nolint:nilnil // no match is not an error
 	}
 	hits, err = k.Memories.SearchVector(ctx, user, embedding.Fingerprint, embedding.Chunks[0], filter, candidates)
 	if err != nil {
@@ -81,7 +80,7 @@ func (k *Keeper) known(ctx context.Context, user memory.User, m *memory.Memory, 
 			return h.Memory, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // nothing known is no error
+	return nil, nil //nolint:nilnil // no match is not an error
 }
 
 func newMemory(user memory.User, e *Entry) memory.Memory {
@@ -96,7 +95,7 @@ func newMemory(user memory.User, e *Entry) memory.Memory {
 	}
 }
 
-// FromStatement is a statement about the user as a digest tells it.
+// FromStatement converts a statement about the user to a finding.
 func FromStatement(s memory.Statement) Finding {
 	f := Finding{
 		Category: categories[s.Kind], Text: shortened(s.Text, MaxTextRunes), Language: s.Language, Kind: s.Kind,
@@ -109,10 +108,10 @@ func FromStatement(s memory.Statement) Finding {
 	return f
 }
 
-// unknown are the actions after which what was said is nothing that is known of the user.
+// unknown are the actions that leave no memory of a statement.
 var unknown = []memory.Action{memory.ActionLeftDeleted, memory.ActionWithdrawn, memory.ActionQuarantined}
 
-// Remembered contributes what considering has yielded, so that a digest need not find it out again. Doing it twice does it once.
+// Remembered contributes the results of considering, so that a digest need not find them again. Repeating it changes nothing.
 func (k *Keeper) Remembered(ctx context.Context, r decide.Remembered) error {
 	c := Contribution{
 		ID: r.ConsiderationID, Scope: r.Scope, ConsiderationID: r.ConsiderationID, MadeBy: r.DecidedBy, At: time.Now(),

@@ -10,11 +10,11 @@ import (
 	"github.com/memsidecar/memsidecar/internal/prompt"
 )
 
-// Templates are how a digest is written as Markdown, by base language; "en" serves the languages that have none. They are
-// text/template and are given a Page.
+// Templates render a digest as Markdown, by base language; "en" serves the languages without a template. They are in the syntax of
+// text/template and receive a Page.
 type Templates map[string]string
 
-// Page is what a template is given: texts on one line each, in which nothing can end a list or a comment.
+// Page is the data of a template: each text is one line and cannot end a list or a comment.
 type Page struct {
 	Day         string // 2026-11-20
 	Topics      []string
@@ -26,7 +26,7 @@ type Page struct {
 	Empty       bool
 }
 
-// DefaultTemplates follows the note that the product's first users wrote for each day.
+// DefaultTemplates follows the daily note format of the product's first users.
 func DefaultTemplates() Templates {
 	return Templates{
 		"zh": `# {{.Day}} 对话概要
@@ -78,7 +78,7 @@ func DefaultTemplates() Templates {
 	}
 }
 
-// Problem says what is wrong with the templates, or "".
+// Problem returns what is wrong with the templates, or "".
 func (t Templates) Problem() string {
 	if strings.TrimSpace(t["en"]) == "" {
 		return "has no template for en, which serves the languages that have none of their own"
@@ -97,7 +97,7 @@ func (t Templates) Problem() string {
 	return ""
 }
 
-// Markdown is the digest as Markdown.
+// Markdown renders the digest as Markdown.
 func (k *Keeper) Markdown(d *Day) (string, error) { return k.options.Templates.render(d, d.Language) }
 
 func (t Templates) render(d *Day, language string) (string, error) {

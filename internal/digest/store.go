@@ -8,86 +8,84 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// ErrChanged means that messages were deleted, or read for another digest, since they were read.
+// ErrChanged means that messages were deleted, or covered by another digest, since they were read.
 var ErrChanged = errors.New("the messages changed meanwhile")
 
-// Store keeps contributions to digests, and which messages no digest has looked at. Which those are is said when messages are
-// appended to a session (see session.Append). All methods are safe for concurrent use; what writes is durable when it
-// returns. Errors wrap memory.ErrUnavailable when storage is down.
+// Store keeps contributions to digests, and which messages are pending for a digest; session.Append marks those. All methods are safe
+// for concurrent use; writes are durable when they return. Errors wrap memory.ErrUnavailable when storage is unavailable.
 type Store interface {
-	// Waiting returns messages that the user said or was answered and no digest has looked at, of one session, oldest
-	// first; none when there are none.
+	// Waiting returns pending messages of one session, oldest first: the user said or received them and no digest covers them. The
+	// result may be empty.
 	Waiting(ctx context.Context, user memory.User, q WaitingQuery) (Waiting, error)
-	// CountWaiting counts such messages, of what is seen.
+	// CountWaiting counts pending messages that are visible to seen.
 	CountWaiting(ctx context.Context, user memory.User, seen Seen, from, before time.Time) (int64, error)
-	// Save stores a contribution and marks the messages that it covers, both or neither. One that is stored already is not
-	// stored again. ErrChanged when a message that it covers is gone or was covered already: then nothing is stored.
+	// Save stores a contribution and marks the messages that it covers, atomically. A contribution that is stored already is not stored
+	// again. It returns ErrChanged, and stores nothing, if a covered message was deleted or was covered before.
 	Save(ctx context.Context, c Contribution) error
 	// Find returns the visible findings of messages from a time (inclusive) to another (exclusive), oldest first.
 	Find(ctx context.Context, user memory.User, seen Seen, from, before time.Time) ([]Entry, error)
-	// Newest returns when the newest finding before a time was said, of what is seen; the zero time for none.
+	// Newest returns the time of the newest visible finding before a time, or the zero time.
 	Newest(ctx context.Context, user memory.User, seen Seen, before time.Time) (time.Time, error)
 	// List returns a page of all entries of a user in the order in which they were stored. next is empty on the last page.
 	List(ctx context.Context, user memory.User, after string, limit int) (entries []Entry, next string, err error)
 
-	// Unremembered returns findings that are important and were not made memories yet.
+	// Unremembered returns important findings without a memory yet.
 	Unremembered(ctx context.Context, user memory.User) ([]Entry, error)
-	// Remembered says which memories they became, by the entries' ids.
+	// Remembered records the memories made of findings, by entry id.
 	Remembered(ctx context.Context, user memory.User, memories map[string]string) error
 
-	// Due returns users with a due digest, the one due longest first, and when the next will be due.
+	// Due returns users with a due digest, longest due first, and when the next one will be due.
 	Due(ctx context.Context, now time.Time, limit int) (due []memory.User, next time.Time, err error)
-	// Done says that all that waited at a time was looked at: the next digest of the user is due when there is something
-	// by then, as the rule says.
+	// Done records that all messages pending at a time were read. The rule decides when the user's next digest is due.
 	Done(ctx context.Context, user memory.User, rule Rule) error
 	// Postpone makes the digest of a user due later.
 	Postpone(ctx context.Context, user memory.User, until time.Time) error
-	// MakeDue makes digests due now that are postponed, and those that this clock cannot have made due so late.
+	// MakeDue makes postponed digests due now, and those with a due time so late that the clock must have been set back since.
 	MakeDue(ctx context.Context, o Overdue) error
 
-	// Forget deletes everything of a user and returns how many findings that were.
+	// Forget deletes everything of a user and returns the number of findings.
 	Forget(ctx context.Context, user memory.User) (int64, error)
 }
 
-// Seen is what of a user's digests is looked at: what the audience sees and, unless it is nil, was said with the agent.
+// Seen selects findings that the audience may see and, if the agent is not nil, that were said to the agent.
 type Seen struct {
 	Audience memory.Audience
 	AgentID  *string
 }
 
-// Rule says when a digest of a user is due.
+// Rule decides when a digest of a user is due.
 type Rule struct {
 	Now    time.Time
-	Every  int       // so many messages of the user wait; 0 is never
-	DayEnd time.Time // something waits at the end of the user's day
+	Every  int       // at this number of pending messages; 0: never
+	DayEnd time.Time // at the end of the user's day, if messages are pending
 }
 
-// Overdue says which digests MakeDue makes due.
+// Overdue selects the digests that MakeDue makes due.
 type Overdue struct {
 	Now     time.Time
 	Every   int           // as in Rule
-	Longest time.Duration // the longest time for which a digest is postponed; 0 takes all that are
+	Longest time.Duration // the longest possible postponement; 0 selects all postponed digests
 }
 
-// WaitingQuery says which messages are meant.
+// WaitingQuery selects pending messages.
 type WaitingQuery struct {
-	ByItself bool      // only those that are looked at without being asked to
+	ByItself bool      // only those that are read automatically
 	From     time.Time // said at or after this time; zero: any
 	Before   time.Time // said before this time; zero: any
 	Limit    int
 }
 
-// Message is a message that waits.
+// Message is a pending message.
 type Message struct {
 	memory.Message
 	Ref      int64 // names it in Contribution.Covers
 	Position int64 // in its session
-	// Considered messages have their statements among the memories already or, for a query ByItself, are going to have them.
+	// Considered messages have memories of their statements already or, for a query ByItself, will have them.
 	Considered bool
 }
 
-// Waiting is a part of a session that no digest has looked at.
+// Waiting is a part of a session with pending messages.
 type Waiting struct {
-	Scope    memory.Scope // whose, and where
+	Scope    memory.Scope // the user and the place
 	Messages []Message
 }

@@ -1,9 +1,8 @@
-// Package ack recognises messages that report whether advice worked. Such a message says nothing about its speaker: what it
-// reports is in the advice. What a report says beyond the words of the conversation before it is content of its own, such
-// as a cause that the speaker found.
+// Package ack recognises messages that report whether advice worked. Such a message says nothing about its speaker; its content is in
+// the advice. A report may also have content of its own, such as a cause that the speaker found.
 //
-// The phrases are in text files, a regular expression a line. Everything else is measured: the words that are left of a
-// report without them are compared with the words of the conversation.
+// The phrases are in text files, one regular expression per line. The rest of the message is compared with the words of the
+// conversation before it.
 package ack
 
 import (
@@ -21,12 +20,12 @@ type Report int
 
 // The reports.
 const (
-	None   Report = iota // nothing about it, or more than that
+	None   Report = iota // no report, or a message with more content
 	Worked               // the advice worked, and nothing else
 	Failed               // it did not
 )
 
-// maxRunes is how long a report may be. Who writes more says something of their own.
+// maxRunes is the longest report. A longer message has content of its own.
 const maxRunes = 160
 
 var (
@@ -59,7 +58,7 @@ func Read(message string, before ...string) Report {
 		return None
 	}
 	text := strings.ReplaceAll(strings.ToLower(lexical.Simplified(message)), "’", "'")
-	text = questionEnd.ReplaceAllString(text, "") // what is asked reports nothing
+	text = questionEnd.ReplaceAllString(text, "") // a question reports nothing
 	report := None
 	var rest strings.Builder
 	for _, clause := range clauseEnd.Split(text, -1) {
@@ -84,13 +83,13 @@ func Read(message string, before ...string) Report {
 	return report
 }
 
-// OnlyWorked reports whether a message reports that advice worked and nothing about its speaker. What the speaker no longer does may be
-// worded as such a report: "I no longer smoke".
+// OnlyWorked reports whether a message says only that advice worked. A change in the speaker's life may be worded like such a report:
+// "I no longer smoke".
 func OnlyWorked(message string, before ...string) bool {
 	return !gaveUp.MatchString(strings.ToLower(message)) && Read(message, before...) == Worked
 }
 
-// nothingNew reports whether a text has hardly any content that the conversation before it has not.
+// nothingNew reports whether a text has almost no content that is missing from the conversation before it.
 func nothingNew(text string, before []string) bool {
 	known := map[string]bool{}
 	for _, b := range before {

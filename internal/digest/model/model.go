@@ -1,6 +1,6 @@
-// Package model extracts digests with a text model. The model is asked once for each piece of a conversation. The operator's template is
-// followed by fixed rules that no template can leave out: the conversation is data, what is already in the digest, and the form of the
-// answer. Findings without a source message are dropped.
+// Package model extracts digests with a text model, one request per piece of a conversation. The operator's template is followed by
+// fixed rules that no template can omit: the conversation is data, what the digest already has, and the form of the answer. Findings
+// without a source message are dropped.
 package model
 
 import (
@@ -21,10 +21,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Placeholder is where a template has the conversation.
+// Placeholder marks the place of the conversation in a template.
 const Placeholder = "{conversation}"
 
-// maxKnown is how many statements that are known already are shown to the model.
+// maxKnown limits the existing statements shown to the model.
 const maxKnown = 50
 
 // Options describe an Extractor.
@@ -49,7 +49,7 @@ func New(m llm.Model, options Options) *Extractor {
 	return &Extractor{m, options}
 }
 
-// ValidatePrompt says what is wrong with a template, or "".
+// ValidatePrompt returns what is wrong with a template, or "".
 func ValidatePrompt(template string) string {
 	if template != "" && strings.Count(template, Placeholder) != 1 {
 		return "must hold " + Placeholder + " once, where the conversation goes"
@@ -77,7 +77,7 @@ type item struct {
 	Messages json.RawMessage `json:"messages"`
 }
 
-// read reads an answer. A list that is missing is empty; an answer without any of the lists is none.
+// read parses an answer. A missing list counts as empty; an answer without any list is an error.
 func read(text string, p digest.Piece) ([]digest.Finding, error) {
 	values, err := answer.Values(text)
 	if err != nil {
@@ -115,7 +115,7 @@ func read(text string, p digest.Piece) ([]digest.Finding, error) {
 	return found, nil
 }
 
-// lists are the answer's.
+// lists are those of the answer.
 var lists = []struct {
 	name     string
 	category digest.Category
@@ -127,7 +127,7 @@ var lists = []struct {
 	{"insights", digest.Insight},
 }
 
-// finding is ok when it rests on a message of a person.
+// finding converts an item. ok is false if it cites no message of a person.
 func (t *item) finding(category digest.Category, p digest.Piece) (f digest.Finding, ok bool, err error) {
 	f = digest.Finding{Category: category, Text: t.Text}
 	switch category {
@@ -168,7 +168,7 @@ func clipped(text string) string {
 	return string(runes[:min(len(runes), maxQuoteRunes)])
 }
 
-// references reads numbers of messages, as [0, 2], ["m0", "m2"] or "m0".
+// references parses numbers of messages, as [0, 2], ["m0", "m2"] or "m0".
 func references(raw json.RawMessage) (numbers []int, err error) {
 	if raw == nil {
 		return nil, nil
@@ -192,7 +192,7 @@ func references(raw json.RawMessage) (numbers []int, err error) {
 	return numbers, nil
 }
 
-// prompt asks for what is to be found.
+// prompt returns the request for a piece.
 func (x *Extractor) prompt(p digest.Piece) string {
 	var b strings.Builder
 	for i := range p.Messages {
@@ -253,7 +253,7 @@ Bad: "The user greeted the assistant." (small talk) Bad: "The user asked a quest
 
 ` + Placeholder
 
-// schema uses nothing but what every provider's structured output can do.
+// schema uses only what the structured output of every provider supports.
 func schema() map[string]any {
 	text := map[string]any{"type": "string"}
 	entry := func(names ...string) map[string]any {

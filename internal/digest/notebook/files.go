@@ -24,27 +24,26 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// Between these lines a file belongs to the sidecar, everything else to people.
+// The part of a file between these lines belongs to the sidecar, the rest to people.
 const (
 	beginMark = "<!-- memsidecar:begin -->"
 	endMark   = "<!-- memsidecar:end -->"
 )
 
-// FileName is that of the notebook.
+// FileName is the notebook's file name.
 const FileName = "MEMORY.md"
 
-// maxFileBytes is how much of a file is read: more was not written by a person.
+// maxFileBytes limits how much of a file is read: no person writes more.
 const maxFileBytes = 4 << 20
 
-// Digests makes the digests that are written.
+// Digests renders the digests to write.
 type Digests interface {
 	Get(ctx context.Context, v digest.Viewer, date, language string) (digest.Day, error)
 	Markdown(d *digest.Day) (string, error)
 }
 
-// Files keeps the digests and the notebook of each user in a folder of Markdown files: <dir>/<namespace>/<user>/. What a person
-// writes into them outside of the marks stays, and is imported as explicit memories. They hold what a direct chat with the
-// user may see.
+// Files keeps the digests and the notebook of each user in a folder of Markdown files: <dir>/<namespace>/<user>/. What a person writes
+// outside of the marks stays, and is imported as explicit memories. The files hold what a direct chat with the user may see.
 type Files struct {
 	Dir        string
 	MaxEntries int // of the notebook
@@ -55,16 +54,16 @@ type Files struct {
 	Location   *time.Location // for dates, for users who set no time zone
 	Log        *slog.Logger
 
-	mu     sync.Mutex               // files are written one after the other
-	taken  map[memory.User][32]byte // hash of what was taken in last, so that reading a notebook costs nothing
-	missed map[memory.User][]string // days that could not be written: they are with the next
+	mu     sync.Mutex               // serialises writing
+	taken  map[memory.User][32]byte // hash of the text imported last, to skip unchanged files
+	missed map[memory.User][]string // days that could not be written; the next Write includes them
 }
 
 // Write imports what people wrote into the files, then writes the digests of the days and the notebook.
 func (f *Files) Write(ctx context.Context, user memory.User, days []string) error {
 	err := f.TakeIn(ctx, user)
-	if err != nil { // their words stay where they are, and nobody needs to wait for the rest
-		err = fmt.Errorf("taking in what people wrote: %w", err)
+	if err != nil { // their text stays in the files; write the rest anyway
+		err = fmt.Errorf("importing what people wrote: %w", err)
 	}
 	return errors.Join(err, f.write(ctx, user, days))
 }
@@ -98,7 +97,7 @@ func (f *Files) writeDay(ctx context.Context, v digest.Viewer, day string) error
 	return f.put(v.User, day+".md", text)
 }
 
-// withMissed adds the days that could not be written before.
+// withMissed adds the days that could not be written earlier.
 func (f *Files) withMissed(user memory.User, days []string) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,7 +134,7 @@ func (f *Files) Rewrite(ctx context.Context, user memory.User) error {
 	return f.Write(ctx, user, days)
 }
 
-// put writes the sidecar's part of a file and leaves the rest as it is. The file is the old one or the new one, never a part.
+// put replaces the sidecar's part of a file. The file has either the old or the new content, never a part of it.
 func (f *Files) put(user memory.User, name, text string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,15 +163,15 @@ func (f *Files) put(user memory.User, name, text string) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(file.Name()))
 	}
-	if d, err := os.Open(dir); err == nil { // not every platform can make a renaming durable
+	if d, err := os.Open(dir); err == nil { // not every platform can sync a folder
 		_ = d.Sync()
 		_ = d.Close()
 	}
 	return nil
 }
 
-// renewed is a file with a new text between the marks. A file without them gets them at its end; where the end is missing,
-// everything after the beginning is kept as a person's.
+// renewed replaces the text between the marks. In a file without marks they are appended; if the end mark is missing, everything after
+// the start mark is kept as a person's text.
 func renewed(before, text string) string {
 	part := beginMark + "\n" + strings.TrimRight(text, "\n") + "\n" + endMark
 	if begin := strings.Index(before, beginMark); begin >= 0 {
@@ -187,14 +186,14 @@ func renewed(before, text string) string {
 	return strings.TrimRight(before, "\n") + "\n\n" + part + "\n"
 }
 
-// outside is what a person wrote into a file.
+// outside returns what a person wrote into a file.
 func outside(text string) string {
 	begin := strings.Index(text, beginMark)
 	if begin < 0 {
 		return text
 	}
 	length := strings.Index(text[begin:], endMark)
-	if length < 0 { // the end was deleted: nobody can tell whose lines follow
+	if length < 0 { // the end was deleted: the owner of the lines that follow is unknown
 		return text[:begin]
 	}
 	return text[:begin] + "\n" + text[begin+length+len(endMark):]
@@ -207,7 +206,7 @@ var (
 	fenced  = regexp.MustCompile("(?ms)^(?:```|~~~).*?(?:^(?:```|~~~)\\s*$|\\z)") //nolint:gocritic // with m, ^ is the beginning of a line
 )
 
-// statements are the lines and list items that a person wrote, without headings, comments, rules and code.
+// statements returns the lines and list items that a person wrote, without headings, comments, rules and code.
 func statements(text string) []string {
 	text = fenced.ReplaceAllString(comment.ReplaceAllString(text, ""), "")
 	var list []string
@@ -224,7 +223,7 @@ func statements(text string) []string {
 	return list
 }
 
-// TakeIn makes memories of what people wrote into the user's files, of each line once: also when the memory was changed or
+// TakeIn imports what people wrote into the user's files as memories. Each line is imported once, even if its memory was changed or
 // deleted since.
 func (f *Files) TakeIn(ctx context.Context, user memory.User) error {
 	settings, err := f.Settings.Get(ctx, user)
@@ -277,7 +276,7 @@ func (f *Files) TakeIn(ctx context.Context, user memory.User) error {
 	return err
 }
 
-// maxTaken is of how many users it is known what was taken in, and what could not be written.
+// maxTaken limits the users in each of the two maps.
 const maxTaken = 10_000
 
 // same reports whether the same text was imported before.
@@ -288,27 +287,27 @@ func (f *Files) same(user memory.User, hash [32]byte) bool {
 	return ok && before == hash
 }
 
-// writtenIn is what a person wrote into one file.
+// writtenIn returns what a person wrote into one file.
 func (f *Files) writtenIn(user memory.User, file fs.DirEntry) (entries []vectorstore.Entry, err error) {
 	if !file.Type().IsRegular() || file.Name() != FileName && !dayFile.MatchString(file.Name()) {
 		return nil, nil
 	}
 	info, err := file.Info()
 	if err != nil || info.Size() > maxFileBytes {
-		return nil, nil //nolint:nilerr // deleted meanwhile, or no note of a person
+		return nil, nil //nolint:nilerr // deleted in the meantime, or not a regular note
 	}
 	data, err := os.ReadFile(filepath.Join(f.folder(user), file.Name()))
 	if err != nil {
 		return nil, err
 	}
-	data = bytes.TrimPrefix(data, []byte("\ufeff")) // of some editors
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // some editors write a byte order mark
 	for _, text := range statements(outside(string(bytes.ToValidUTF8(data, nil)))) {
 		entries = append(entries, written(user, file.Name(), text, info.ModTime()))
 	}
 	return entries, nil
 }
 
-// written is a line of a person as a memory.
+// written makes a memory of a person's line.
 func written(user memory.User, name, text string, at time.Time) vectorstore.Entry {
 	sum := sha256.Sum256([]byte(vectorstore.TextKey(text)))
 	id := "file:" + hex.EncodeToString(sum[:12])
@@ -323,7 +322,7 @@ func written(user memory.User, name, text string, at time.Time) vectorstore.Entr
 	}}
 }
 
-// Forget deletes the user's files, what a person wrote into them included, and returns how many there were.
+// Forget deletes the user's files, including what people wrote into them, and returns how many there were.
 func (f *Files) Forget(user memory.User) (n int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -345,22 +344,21 @@ func (f *Files) Forget(user memory.User) (n int, err error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return 0, fmt.Errorf("deleting the files of a user: %w", err)
 	}
-	_ = os.Remove(filepath.Dir(dir)) // the namespace's goes when nobody else has files there
+	_ = os.Remove(filepath.Dir(dir)) // the namespace's folder, if no other user has files there
 	return n, nil
 }
 
-// folder is that of a user. A namespace is one folder, however many segments it has: otherwise the folder of one user could
-// be inside of another's.
+// folder returns the user's folder. A namespace is one folder, even if it has several segments: otherwise the folder of one user could
+// be inside another's.
 func (f *Files) folder(user memory.User) string {
 	return filepath.Join(f.Dir, escaped(user.Namespace), escaped(user.ID))
 }
 
-// maxNameBytes is how long a name of a file may be everywhere, with some room.
+// maxNameBytes is a safe length of a file name on every platform.
 const maxNameBytes = 150
 
-// escaped is an id as the name of a folder: letters of any script, digits, "-" and "_" as they are, capital letters and
-// everything else as % and hexadecimal digits, because there are file systems that take A for a. What is too long ends in
-// a hash.
+// escaped returns an id as a folder name. Letters of any script, digits, "-" and "_" stay; capital letters and everything else become %
+// and hexadecimal digits, because some file systems ignore case. A name that is too long ends in a hash.
 func escaped(id string) string {
 	var b strings.Builder
 	for _, r := range id {

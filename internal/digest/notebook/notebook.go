@@ -1,5 +1,5 @@
-// Package notebook is the long-lived view of a user's memories: grouped by kind, nothing twice, the newest first. It also
-// keeps the digests and the notebook as Markdown files that people read and write (files.go).
+// Package notebook is the long-lived view of a user's memories: grouped by kind, without duplicates, newest first. It also keeps the
+// digests and the notebook as Markdown files that people read and write (files.go).
 package notebook
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// MaxEntries is the most that may be asked for.
+// MaxEntries is the largest allowed number of entries.
 const MaxEntries = 10_000
 
-// pageSize is how many memories are read at once.
+// pageSize is the number of memories read in one query.
 const pageSize = 500
 
-// comparedWith is with how many of the newest memories of its kind one is compared: what was said over and over is found
-// among them, and a notebook of thousands is made in no time.
+// comparedWith is the number of newest memories of the same kind with which each is compared. Repetitions are usually close together,
+// and a notebook of thousands stays fast.
 const comparedWith = 300
 
 // Memories is the part of vectorstore.Store that a notebook needs.
@@ -37,7 +37,7 @@ type Settings interface {
 	Get(ctx context.Context, user memory.User) (memory.Settings, error)
 }
 
-// Notebook is a user's memories to be read.
+// Notebook is the rendered view of a user's memories.
 type Notebook struct {
 	Language  string
 	Sections  []Section
@@ -46,7 +46,7 @@ type Notebook struct {
 	location  *time.Location
 }
 
-// Section has the memories of a kind, the newest first.
+// Section has the memories of a kind, newest first.
 type Section struct {
 	Kind     memory.Kind
 	Memories []memory.Memory
@@ -57,16 +57,16 @@ type Keeper struct {
 	Memories Memories
 	Settings Settings
 	Location *time.Location // for dates, for users who set no time zone
-	// Files are where people read and write the notebook, too. Optional.
+	// Files are the copies that people read and write. Optional.
 	Files *Files
 }
 
-// Get returns the notebook with the newest memories that the viewer sees. An empty language is that of the user's settings,
-// else that of the memories.
+// Get returns the notebook with the newest memories that the viewer may see. An empty language means that of the user's settings, else
+// that of the memories.
 func (k *Keeper) Get(ctx context.Context, v digest.Viewer, most int, language string) (Notebook, error) {
 	if k.Files != nil {
-		if err := k.Files.TakeIn(ctx, v.User); err != nil && ctx.Err() == nil { // what is remembered can be read all the same
-			k.Files.Log.Warn("what people wrote into their files was not taken in; it is tried again when the notebook is read or written",
+		if err := k.Files.TakeIn(ctx, v.User); err != nil && ctx.Err() == nil { // the memories are still readable
+			k.Files.Log.Warn("what people wrote into their files was not imported; the next read or write of the notebook retries",
 				"folder", k.Files.Dir, "error", err)
 		}
 	}
@@ -123,7 +123,7 @@ func (k *Keeper) read(ctx context.Context, v digest.Viewer, most int, language s
 	return n, nil
 }
 
-// headings are the words of a notebook.
+// headings are the fixed texts of a notebook.
 type headings struct {
 	title, empty string
 	more         string
@@ -148,7 +148,7 @@ var chinese = headings{
 	},
 }
 
-// Markdown is the notebook as Markdown.
+// Markdown renders the notebook as Markdown.
 func (n *Notebook) Markdown() string {
 	words := &english
 	if base, _, _ := strings.Cut(strings.ToLower(n.Language), "-"); base == "zh" {

@@ -11,10 +11,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// maxFollowing is how many messages after a problem its solution is looked for in. Advice that failed does not count.
+// maxFollowing is the number of messages after a problem in which its solution is searched. Advice that failed does not count.
 const maxFollowing = 6
 
-// issues are problems and questions about how to do something, with what was advised or found.
+// issues returns problems and how-to questions, with the advice or the solution found.
 func issues(p digest.Piece) []digest.Finding {
 	var found []digest.Finding
 	follows := map[int]bool{} // messages that report how the advice on an earlier problem did
@@ -39,7 +39,7 @@ func issues(p digest.Piece) []digest.Finding {
 			follows[at] = true
 		}
 		if s.text == "" && !technical {
-			continue // somebody asked, and nobody knew
+			continue // no answer was given
 		}
 		f := digest.Finding{
 			Category: digest.Issue, Text: stripped(question), Solution: s.text, Quote: question, MessageIDs: []string{m.Name()}, SaidAt: m.Time,
@@ -48,7 +48,7 @@ func issues(p digest.Piece) []digest.Finding {
 		}
 		if s.by != nil {
 			f.MessageIDs = append(f.MessageIDs, s.by.Name())
-			f.Passing = f.Passing && s.by.Role != memory.RoleUser // who says what it was knows
+			f.Passing = f.Passing && s.by.Role != memory.RoleUser // the user found the cause, so it is reliable
 		}
 		if s.confirmed != nil {
 			f.MessageIDs = append(f.MessageIDs, s.confirmed.Name())
@@ -58,7 +58,7 @@ func issues(p digest.Piece) []digest.Finding {
 	return found
 }
 
-// questionIn is the part of a message that tells a problem: the sentence, and the one before when it only asks what to do.
+// questionIn returns the part of a message that describes a problem: the sentence, and the one before if it only asks what to do.
 func questionIn(content string) (question string, technical bool) {
 	list := sentences(content)
 	for i, s := range list {
@@ -80,8 +80,8 @@ func questionIn(content string) (question string, technical bool) {
 	return "", false
 }
 
-// lackIn is the sentence of a message that says what something does not do. It was a problem if advice on it is then
-// reported to have worked.
+// lackIn returns the sentence of a message that says what something fails to do. It counts as a problem if the user reports later that
+// advice on it worked.
 func lackIn(content string) string {
 	for _, s := range sentences(content) {
 		if lack.MatchString(s) && width(s) >= leastProblems {
@@ -93,7 +93,7 @@ func lackIn(content string) string {
 
 var lack = regexp.MustCompile(`(?i)[不没坏]|\b(not|no|cannot|never)\b|n['’]t\b`)
 
-// width is the length of a text, in letters: a Chinese character says as much as two.
+// width is the length of a text in letters; a Chinese character counts as two.
 func width(text string) (n int) {
 	for _, r := range text {
 		if n++; unicode.Is(unicode.Han, r) {
@@ -103,16 +103,16 @@ func width(text string) (n int) {
 	return n
 }
 
-// solution is how a problem was solved.
+// solution describes how a problem was solved.
 type solution struct {
 	text      string
 	by        *digest.Message // who said it; nil without a text
 	confirmed *digest.Message // in which the user reports that it worked, or nil
-	reports   []int           // messages of the user that report how advice did
+	reports   []int           // messages of the user that report the result of advice
 }
 
-// solutionAfter is the advice that the user reports to have worked, else what the user says it was, else what the bot advised
-// first. Advice that did not work is none.
+// solutionAfter returns the advice that the user reports to have worked, else the cause that the user names, else the bot's first
+// advice. Advice that failed is ignored.
 func solutionAfter(messages []digest.Message, at int) solution {
 	l := lookout{before: []string{messages[at].Content}, end: at + maxFollowing}
 	for i := at + 1; i < len(messages) && i <= l.end; i++ {
@@ -141,16 +141,16 @@ type lookout struct {
 	solution
 	before []string        // what was said since the problem
 	latest *digest.Message // the advice to which a report refers
-	end    int             // the last message to look at
+	end    int             // the last message to read
 }
 
-// hear reads the i-th message, which is the user's, and reports whether the search has ended.
+// hear reads the i-th message, a user's, and reports whether the search has ended.
 func (l *lookout) hear(m *digest.Message, i int) (over bool) {
 	switch ack.Read(m.Content, l.before...) {
 	case ack.Worked:
 		l.reports = append(l.reports, i)
 		if l.latest == nil {
-			return false // nobody said how
+			return false // no advice was given
 		}
 		if text := advised(l.latest.Content); text != "" {
 			l.text, l.by, l.confirmed = text, l.latest, m
@@ -172,7 +172,7 @@ func (l *lookout) hear(m *digest.Message, i int) (over bool) {
 	return q != ""
 }
 
-// withoutReports leaves out sentences that only report that something works.
+// withoutReports excludes sentences that only report that something works.
 func withoutReports(list, before []string) []string {
 	var kept []string
 	for _, s := range list {
@@ -183,12 +183,12 @@ func withoutReports(list, before []string) []string {
 	return kept
 }
 
-// sympathy is what a bot says that advises nothing.
+// sympathy matches phrases of a bot that give no advice.
 var sympathy = regexp.MustCompile(`(?i)别担心|不用担心|别着急|抱歉|不好意思|不客气|很高兴|听起来|我理解|好问题|希望|` +
 	`\b(sorry|worry|glad|happy to|sounds (like|frustrating|annoying)|understand|great question|good question|hope|welcome|of course|sure)\b`)
 
-// advised is what a message advises that turned out to work: the sentences that read like advice, else the first ones that
-// are neither questions nor sympathy.
+// advised returns the advice in a message that turned out to work: the sentences worded as advice, else the first ones that are neither
+// questions nor sympathy.
 func advised(content string) string {
 	list := sentences(content)
 	if text := stripped(picked(list, advice)); text != "" {
@@ -205,7 +205,7 @@ func advised(content string) string {
 
 var anything = regexp.MustCompile(`.`)
 
-// picked are the first sentences in which there is something of a pattern.
+// picked returns the first sentences that match a pattern.
 func picked(list []string, pattern *regexp.Regexp) string {
 	text, n := "", 0
 	for _, s := range list {

@@ -1,5 +1,5 @@
-// Package rules extracts digests without a model: statements about the user, by the rules of internal/decide/rules; problems with their
-// answers; and insights. Findings keep the words of the conversation.
+// Package rules extracts digests without a model: statements about the user (by the rules of internal/decide/rules), problems with
+// their answers, and insights. Findings keep the words of the conversation.
 package rules
 
 import (
@@ -14,11 +14,11 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Limits of what is found in one piece.
+// Limits for one piece.
 const (
 	maxIssues     = 8
 	maxInsights   = 8
-	minRunes      = 6   // of a sentence that tells something
+	minRunes      = 6   // of a sentence with content
 	maxSolution   = 200 // characters
 	maxSentences  = 2   // of a solution
 	leastProblems = 8   // letters of a problem
@@ -51,7 +51,7 @@ func (x *Extractor) Extract(ctx context.Context, p digest.Piece) ([]digest.Findi
 	return append(found, insights(p)...), ctx.Err()
 }
 
-// statements lists what users said about themselves in messages that are not considered.
+// statements returns what users said about themselves in messages that are not considered.
 func (x *Extractor) statements(ctx context.Context, p digest.Piece) ([]digest.Finding, error) {
 	t := decide.Transcript{Speaker: p.Scope.UserID, Location: p.Location, Dialogue: memory.Dialogue{Scope: p.Scope}}
 	for i := range p.Messages {
@@ -72,7 +72,7 @@ func (x *Extractor) statements(ctx context.Context, p digest.Piece) ([]digest.Fi
 	}
 	var found []digest.Finding
 	for _, s := range list {
-		if !s.Forget { // a request to forget is nothing to tell
+		if !s.Forget { // a request to forget is not part of a digest
 			found = append(found, digest.FromStatement(s))
 		}
 	}
@@ -94,11 +94,11 @@ var (
 	insight = regexp.MustCompile(`(?i)我?(才|终于|突然|现在)?(发现|意识到|明白了|懂了|学到了?|学会了|领悟|体会到|认识到|总结(出|下来)|觉得最重要|让我明白|让我意识到)|(重要|关键)的是|原来(是|，|如此|要)|` +
 		`\b(i (just |now |finally |have |'ve )*(realized|realised|learned|learnt|found out|figured out|noticed|understood|understand now)|` +
 		`turns out|the key is|the most important|lesson)\b`)
-	// Greetings, thanks and questions are no insights.
+	// Greetings, thanks and questions are not insights.
 	noInsight = regexp.MustCompile(`(?i)^(谢谢|感谢|你好|好的|嗯|哈哈|thanks|thank you|ok|okay|hi|hello)|[?？]$|(吗|呢)[。.！!]?$|没(有)?(发现|意识到|学会)|不(明白|懂)`)
 )
 
-// lead is what a sentence begins with that belongs to the talk and not to the matter.
+// lead matches the words at the start of a sentence that belong to the talk and not to its subject.
 var lead = regexp.MustCompile(`^(?:(?:嗯+|啊|哦|唉|哎|那么?|不过|但是|可是|另外|还有|然后|所以|对了|比如|其实|首先|请问|你好|你觉得|你知道|我想问一?下?|(?i:well|so|but|and|also|hey|` +
 	`hi|ok|okay|actually|by the way|please))[，,、：:！!。 ]+|你觉得|请问)+`)
 
@@ -109,7 +109,7 @@ func stripped(text string) string {
 	return text
 }
 
-// insights are what the user says to have understood.
+// insights returns what the user says they understood.
 func insights(p digest.Piece) []digest.Finding {
 	var found []digest.Finding
 	for i := range p.Messages {
@@ -134,7 +134,7 @@ func insights(p digest.Piece) []digest.Finding {
 	return found
 }
 
-// said quotes a person's words as a finding.
+// said words a person's quote as a finding.
 func said(language, text string) string {
 	if language == "zh" {
 		return "用户说：“" + text + "”"
@@ -142,8 +142,7 @@ func said(language, text string) string {
 	return `The user said: "` + text + `"`
 }
 
-// sentences cuts a text at the ends of sentences and lines. A point inside of a number, a name of a file or an address
-// ends nothing.
+// sentences splits a text at the ends of sentences and lines. A dot inside a number, a file name or an address does not end a sentence.
 func sentences(text string) []string {
 	var list []string
 	start := 0

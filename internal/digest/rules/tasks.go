@@ -10,7 +10,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// maxTasks is how many tasks are found in one piece.
+// maxTasks limits the tasks found in one piece.
 const maxTasks = 20
 
 var (
@@ -27,8 +27,8 @@ var (
 	noTask   = regexp.MustCompile(`(?i)^` + lang.AnyOf(lang.Lines(taskNot)) + ``)
 )
 
-// What the user has to do. Nothing but a time, adverbs and the user may stand before it: who else has to do something is
-// the subject, and a condition begins with a word of its own.
+// These patterns match what the user has to do. Only a time, adverbs and the user may come before the verb: another person as the
+// subject, or a conjunction of a condition, rules out a task.
 const (
 	timeZH = `(?:今[天晚早]|[明后]天|大后天|明[早晚]|[这下本]?个?(?:周|星期|礼拜)[一二三四五六日天末]|周末|[这下本]个?[周月]|[月年]底|[月年]中|节后|放假|下班|放学|` +
 		`一早|上午|中午|下午|晚上|早上|凌晨|傍晚|夜里|待会儿?|等会儿?|等下|一会儿?|[0-9一二三四五六七八九十]+(?:月|号|日|点半?|点钟|天后|天内|周内)|(?:之?前|以前|之?后|以后|内))`
@@ -52,7 +52,7 @@ var (
 	tooGeneral = regexp.MustCompile(`^(?:了|一下|他|她|它|你|您|什么|这|那|哪)`)
 )
 
-// tasks are what the user has to do: noted down, to be reminded of, or said to be due.
+// tasks returns what the user has to do: notes, reminders, and things said to be due.
 func tasks(p digest.Piece, known []digest.Finding) []digest.Finding {
 	var found []digest.Finding
 	for i := range p.Messages {
@@ -74,7 +74,7 @@ func tasks(p digest.Piece, known []digest.Finding) []digest.Finding {
 	return found
 }
 
-// isKnown reports whether a statement about the user tells the task already.
+// isKnown reports whether a statement about the user contains the task already.
 func isKnown(quote string, known []digest.Finding) bool {
 	for _, f := range known {
 		if f.Quote != "" && (strings.Contains(f.Quote, quote) || strings.Contains(quote, f.Quote)) {
@@ -84,10 +84,10 @@ func isKnown(quote string, known []digest.Finding) bool {
 	return false
 }
 
-// task is what is to be done, and the words in which it was said.
+// task is what to do, and the quote that says it.
 type task struct{ text, quote string }
 
-// tasksIn are the tasks of a line.
+// tasksIn returns the tasks in a line.
 func tasksIn(line string) (list []task) {
 	if done.MatchString(line) {
 		return nil
