@@ -14,16 +14,16 @@ import (
 
 // Options describe a Keeper.
 type Options struct {
-	MaxItems int           // of a registry
-	MaxAge   time.Duration // since an item was last seen; 0 is any
-	ListTTL  time.Duration // since a list was shown; 0 is for ever
+	MaxItems int           // per registry
+	MaxAge   time.Duration // since an item was last seen; 0: no limit
+	ListTTL  time.Duration // since a list was shown; 0: no limit
 	Now      func() time.Time
 	Log      *slog.Logger
 	// Heartbeat receives the result of each sweep. Optional.
 	Heartbeat background.Heartbeat
 }
 
-// Keeper carries out the commands, and evicts in the background what no command touches.
+// Keeper carries out the commands, and evicts old items in the background.
 type Keeper struct {
 	store   Store
 	options Options
@@ -32,13 +32,13 @@ type Keeper struct {
 	done    chan struct{}
 }
 
-// sweepEvery is how often what is too old is looked for, sweepStep how much of it one write deletes: others wait for it.
+// sweepEvery is the interval of sweeps. One write deletes at most sweepStep items, because other writes wait for it.
 const (
 	sweepEvery = time.Hour
 	sweepStep  = 500
 )
 
-// NewKeeper returns a Keeper; Start sets its background work going.
+// NewKeeper returns a Keeper; Start starts its background work.
 func NewKeeper(store Store, options Options) *Keeper {
 	if options.Now == nil {
 		options.Now = time.Now
@@ -57,19 +57,19 @@ func (k *Keeper) Start() {
 				k.options.Heartbeat.Beat(err)
 			}
 			if err != nil && k.ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) {
-				k.options.Log.Warn("old results were not deleted; it is tried again later", "error", err)
+				k.options.Log.Warn("deleting old results failed; it is retried later", "error", err)
 			}
 		})
 	}()
 }
 
-// Stop ends what Start began.
+// Stop stops the background work.
 func (k *Keeper) Stop() {
 	k.cancel()
 	<-k.done
 }
 
-// Sweep deletes all that is too old and all lists that have expired.
+// Sweep deletes all items that are too old and all expired lists.
 func (k *Keeper) Sweep(ctx context.Context) error {
 	limits := k.limits(k.options.Now())
 	if limits.SeenAfter.IsZero() && limits.ShownAfter.IsZero() {
@@ -94,7 +94,7 @@ func (k *Keeper) limits(now time.Time) Limits {
 	return l
 }
 
-// Put puts items into a registry; times and limits are filled in.
+// Put adds items to a registry. It fills in times and limits.
 func (k *Keeper) Put(ctx context.Context, p Put) (PutDone, error) {
 	p.At = k.options.Now()
 	p.Limits = k.limits(p.At)
@@ -104,17 +104,18 @@ func (k *Keeper) Put(ctx context.Context, p Put) (PutDone, error) {
 	return k.store.Put(ctx, p)
 }
 
-// Unseen is Store.Unseen, as of now.
+// Unseen calls Store.Unseen with the current time.
 func (k *Keeper) Unseen(ctx context.Context, v View, keys []string) (unseen []string, lastCheck time.Time, err error) {
 	return k.store.Unseen(ctx, v, keys, k.options.Now())
 }
 
-// Items is Store.Items.
+// Items calls Store.Items.
 func (k *Keeper) Items(ctx context.Context, v View, after string, limit int) (Page, error) {
 	return k.store.Items(ctx, v, after, limit)
 }
 
-// Shown returns the list being shown; with an empty name the one shown last. ErrNotFound when there is none, or it expired.
+// Shown returns the list being shown; an empty name means the one shown last. It returns ErrNotFound if there is no such list, or it
+// expired.
 func (k *Keeper) Shown(ctx context.Context, p Place, list string) (Shown, error) {
 	shown, err := k.store.Shown(ctx, p, list, k.limits(k.options.Now()).ShownAfter)
 	if errors.Is(err, memory.ErrNotFound) {
@@ -123,7 +124,7 @@ func (k *Keeper) Shown(ctx context.Context, p Place, list string) (Shown, error)
 	return shown, err
 }
 
-// Around returns all lists that are shown where a scope's conversation takes place: in its session, its channel, and to its user.
+// Around returns all lists shown in the places of a scope's conversation: its session, its channel, and its user.
 func (k *Keeper) Around(ctx context.Context, scope memory.Scope, audience memory.Audience) (all []Shown, err error) {
 	looked := map[string]bool{}
 	for range 3 {
@@ -146,7 +147,7 @@ func (k *Keeper) Around(ctx context.Context, scope memory.Scope, audience memory
 	return all, nil
 }
 
-// missing says that no list is being shown.
+// missing is the error text for a list that is not being shown.
 func (k *Keeper) missing(p Place, list string) string {
 	name, expired := "no list", ""
 	if list != "" {
@@ -158,7 +159,7 @@ func (k *Keeper) missing(p Place, list string) string {
 	return fmt.Sprintf("%s was shown %s%s", name, p, expired)
 }
 
-// Expiry is when a list expires; the zero time is never.
+// Expiry returns when a list expires, or the zero time if it never does.
 func (k *Keeper) Expiry(s *Shown) time.Time {
 	if k.options.ListTTL <= 0 {
 		return time.Time{}
@@ -166,14 +167,14 @@ func (k *Keeper) Expiry(s *Shown) time.Time {
 	return s.ShownAt.Add(k.options.ListTTL)
 }
 
-// Choice is what was selected of a list.
+// Choice is the result of a selection.
 type Choice struct {
 	Shown Shown
-	Items []Numbered // in the order in which they were named; none when nothing was chosen
+	Items []Numbered // in the order of the answer; empty when nothing was chosen
 }
 
-// Select returns what a number means in the list being shown. ErrPrecondition when there is none, a *memory.RangeError when
-// it has no such number.
+// Select returns the item that a number means in the list being shown. It returns ErrPrecondition if there is no list, and a
+// *memory.RangeError if the list has no such number.
 func (k *Keeper) Select(ctx context.Context, p Place, list string, o Ordinal) (Choice, error) {
 	shown, err := k.selectable(ctx, p, list)
 	if err != nil {
@@ -182,7 +183,7 @@ func (k *Keeper) Select(ctx context.Context, p Place, list string, o Ordinal) (C
 	return shown.choose(Selection{Spans: []Span{{o, o}}})
 }
 
-// SelectText returns what an answer of the user selects from the list being shown. understood is false when it is not a
+// SelectText returns the items that a user's answer selects from the list being shown. understood is false if the answer is not a
 // selection; errors are those of Select.
 func (k *Keeper) SelectText(ctx context.Context, p Place, list, text string) (c Choice, understood bool, err error) {
 	said, isSelection := ParseSelection(text, nil)
@@ -206,7 +207,7 @@ func (k *Keeper) SelectText(ctx context.Context, p Place, list, text string) (c 
 	return c, true, err
 }
 
-// selectable is the list being shown, for selecting from it.
+// selectable returns the list being shown, or ErrPrecondition.
 func (k *Keeper) selectable(ctx context.Context, p Place, list string) (Shown, error) {
 	shown, err := k.store.Shown(ctx, p, list, k.limits(k.options.Now()).ShownAfter)
 	if errors.Is(err, memory.ErrNotFound) {
@@ -229,7 +230,7 @@ func (s Shown) choose(said Selection) (Choice, error) {
 	return c, nil
 }
 
-// Delete is Store.Delete; ErrNotFound when there was nothing.
+// Delete calls Store.Delete. It returns ErrNotFound if nothing was deleted.
 func (k *Keeper) Delete(ctx context.Context, v *View, p *Place, list string) (items int64, shown bool, err error) {
 	items, registry, shown, err := k.store.Delete(ctx, v, p, list)
 	if err == nil && !registry && !shown {

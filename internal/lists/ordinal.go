@@ -2,10 +2,10 @@ package lists
 
 import "strconv"
 
-// Ordinal is a place in a list: counted from the beginning, 1 is the first, or from its end, -1 is the last.
+// Ordinal is a position in a list: from the beginning (1 is the first) or from the end (-1 is the last).
 type Ordinal int
 
-// In is the number, from 1, in a list of so many items; it may be outside.
+// In converts to a number from 1 in a list of count items; the result may be out of range.
 func (o Ordinal) In(count int) int {
 	if o < 0 {
 		return count + 1 + int(o)
@@ -13,10 +13,10 @@ func (o Ordinal) In(count int) int {
 	return int(o)
 }
 
-// maxOrdinal is more than any list has; what is larger stays outside of it.
+// maxOrdinal is larger than any list; larger numbers are capped to it.
 const maxOrdinal = 1_000_000
 
-// digits reads ASCII digits alone.
+// digits parses ASCII digits only.
 func digits(text string) (Ordinal, bool) {
 	if text == "" {
 		return 0, false
@@ -33,14 +33,14 @@ func digits(text string) (Ordinal, bool) {
 	return Ordinal(n), true
 }
 
-// reading is a number at a position.
+// reading is a number parsed at a position.
 type reading struct {
 	n      Ordinal
 	end    int
 	digits bool
 }
 
-// number reads digits, or a Chinese number, at a position.
+// number parses digits, or a Chinese number, at a position.
 func (p *parser) number(at int) (r reading, ok bool) {
 	end := at
 	for end < len(p.text) && p.text[end] >= '0' && p.text[end] <= '9' {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The numbers of English, and what stands for the first and the last.
+// English number words, and words for the first and the last.
 var (
 	cardinalWords = []string{
 		"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen",
@@ -26,13 +26,13 @@ var (
 	}
 )
 
-// english lists what may be selected in English at a position.
+// english returns the English selections that start at a position.
 func (p *parser) english(at int) []choice {
 	the := p.word(at, "the", "that", "this")
 	return slices.Concat(p.cardinals(at, the), p.ordinals(the), p.ends(the))
 }
 
-// each are choices of one span with several ends.
+// each returns choices of one span, one for each end.
 func each(span Span, ends []int) (found []choice) {
 	for _, end := range ends {
 		one := span.First == span.Last
@@ -41,7 +41,7 @@ func each(span Span, ends []int) (found []choice) {
 	return found
 }
 
-// cardinals reads number three, item 3, #3, and numbers alone: but "the one" is none in particular.
+// cardinals parses number three, item 3, #3, and numbers alone. "the one" selects no particular item.
 func (p *parser) cardinals(at, the int) (found []choice) {
 	if start := p.numbered(the); start > the {
 		for _, r := range p.spelled(p.spaces(start), cardinal) {
@@ -56,7 +56,7 @@ func (p *parser) cardinals(at, the int) (found []choice) {
 	return found
 }
 
-// ordinals reads third, the third movie, third one from the end.
+// ordinals parses third, the third movie, third one from the end.
 func (p *parser) ordinals(at int) (found []choice) {
 	for _, r := range p.spelled(at, ordinal) {
 		ends := p.item(r.end)
@@ -72,7 +72,7 @@ func (p *parser) ordinals(at int) (found []choice) {
 	return found
 }
 
-// ends reads the last one, last but one, the first two movies, bottom three.
+// ends parses the last one, last but one, the first two movies, bottom three.
 func (p *parser) ends(at int) (found []choice) {
 	for _, end := range p.phrase(at, secondLast) {
 		found = append(found, each(Span{-2, -2}, p.item(end))...)
@@ -94,7 +94,7 @@ func (p *parser) ends(at int) (found []choice) {
 	return found
 }
 
-// several reads how many, and not the one of "the last one".
+// several parses a count, which is not the one of "the last one".
 func (p *parser) several(at int) []reading {
 	return slices.DeleteFunc(p.spelled(p.spaces(at), cardinal), func(r reading) bool { return r.n < 1 || p.isOne(at, r) })
 }
@@ -102,7 +102,7 @@ func (p *parser) several(at int) []reading {
 // isOne reports whether a number is the word one, as in "the last one".
 func (p *parser) isOne(at int, r reading) bool { return r.n == 1 && p.word(at, "one") > at }
 
-// numbered is where the words end that say that a number follows.
+// numbered returns the end of the words that announce a number.
 func (p *parser) numbered(at int) int {
 	start := p.spaces(at)
 	if end := p.literal(start, "#", "no.", "nr."); end > start {
@@ -111,7 +111,7 @@ func (p *parser) numbered(at int) int {
 	if end := p.word(at, "number", "num", "nr", "numbers", "item", "items"); end > at {
 		return max(end, p.numbered(end))
 	}
-	if end := p.word(at, "no"); end > at && end < len(p.text) && p.text[end] >= '0' && p.text[end] <= '9' { // "no one" is nobody
+	if end := p.word(at, "no"); end > at && end < len(p.text) && p.text[end] >= '0' && p.text[end] <= '9' { // "no one" is not number one
 		return end
 	}
 	for _, end := range thingWords.at(p.text, start) {
@@ -122,7 +122,7 @@ func (p *parser) numbered(at int) int {
 	return at
 }
 
-// item lists where what may follow an ordinal ends: one, the movie; or nothing.
+// item returns the ends of what may follow an ordinal: one, the movie, or nothing.
 func (p *parser) item(at int) []int {
 	start := p.spaces(at)
 	ends := append(thingWords.at(p.text, start), at)
@@ -138,7 +138,7 @@ func (p *parser) item(at int) []int {
 	return ends
 }
 
-// phrase lists where phrases of whole words end.
+// phrase returns the ends of the phrases, as whole words, that start here.
 func (p *parser) phrase(at int, phrases []string) (ends []int) {
 	for _, phrase := range phrases {
 		end := at
@@ -157,7 +157,7 @@ func (p *parser) phrase(at int, phrases []string) (ends []int) {
 	return ends
 }
 
-// hyphened is where a word ends, with the spaces or the hyphen before it.
+// hyphened returns the end of a word, with the spaces or the hyphen before it.
 func (p *parser) hyphened(at int, word string) int {
 	start := p.spaces(at)
 	if start < len(p.text) && p.text[start] == '-' && start > 0 {
@@ -170,7 +170,7 @@ func (p *parser) hyphened(at int, word string) int {
 	return end
 }
 
-// spelled reads a number of one word or two at a position, the longer one first.
+// spelled parses a number of one or two words at a position, the longer one first.
 func (p *parser) spelled(at int, read func(words []string) (Ordinal, bool)) (found []reading) {
 	first := p.latin(at)
 	if first == at {
@@ -193,7 +193,7 @@ func (p *parser) spelled(at int, read func(words []string) (Ordinal, bool)) (fou
 	return found
 }
 
-// latin is where a word of Latin letters and digits ends.
+// latin returns the end of a word of Latin letters and digits.
 func (p *parser) latin(at int) int {
 	end := at
 	if at > 0 && wordRune(p.text[at-1]) {
@@ -208,7 +208,7 @@ func (p *parser) latin(at int) int {
 	return end
 }
 
-// cardinal reads 3, three, twenty-one.
+// cardinal parses 3, three, twenty-one.
 func cardinal(words []string) (Ordinal, bool) {
 	switch len(words) {
 	case 1:
@@ -227,7 +227,7 @@ func cardinal(words []string) (Ordinal, bool) {
 	return 0, false
 }
 
-// ordinal reads 3rd, third, twenty-first.
+// ordinal parses 3rd, third, twenty-first.
 func ordinal(words []string) (Ordinal, bool) {
 	switch len(words) {
 	case 1:

@@ -2,7 +2,7 @@ package lists
 
 import "slices"
 
-// What stands for the last and the first item: alone, and before a measure word, which may have 一 or 那 before it.
+// Words for the last and the first item: alone, and before a measure word, with an optional 一 or 那 between.
 var (
 	lastAlone  = []string{"最后", "最末", "末尾", "最后面", "最下面", "最底下"}
 	lastBefore = []string{"最后", "最末", "末尾", "最后面", "最下面", "最底下", "末", "最后面的", "最后的", "最下面的"}
@@ -16,7 +16,7 @@ var (
 	}
 )
 
-// chinese lists what may be selected in Chinese, and by digits, at a position.
+// chinese returns the selections in Chinese, and by digits, that start at a position.
 func (p *parser) chinese(at int) (found []choice) {
 	one := func(n Ordinal, ends ...int) {
 		for _, end := range ends {
@@ -51,7 +51,7 @@ func (p *parser) chinese(at int) (found []choice) {
 		p.side(at, backOf, func(n Ordinal) Span { return Span{-n, -1} }))
 }
 
-// side reads several items of one end of the list: 前两个, 最后三部, 前三.
+// side parses several items at one end of the list: 前两个, 最后三部, 前三.
 func (p *parser) side(at int, words []string, span func(Ordinal) Span) (found []choice) {
 	start := p.literal(at, words...)
 	if start == at {
@@ -71,7 +71,7 @@ func (p *parser) side(at int, words []string, span func(Ordinal) Span) (found []
 	return found
 }
 
-// single lists where 最后一个, 最下面那部电影 and their like end.
+// single returns the ends of phrases such as 最后一个 and 最下面那部电影.
 func (p *parser) single(at int, words []string) (ends []int) {
 	for _, word := range words {
 		start := p.literal(at, word)
@@ -79,7 +79,7 @@ func (p *parser) single(at int, words []string) (ends []int) {
 			continue
 		}
 		middle := p.literal(start, oneOf...)
-		if middle > start || word == "头" || word == "首" || word == "末" { // 最后个 nobody says
+		if middle > start || word == "头" || word == "首" || word == "末" { // 最后个 is not used
 			for _, end := range measureWords.at(p.text, middle) {
 				ends = append(ends, append(p.thing(end), end)...)
 			}
@@ -88,7 +88,7 @@ func (p *parser) single(at int, words []string) (ends []int) {
 	return ends
 }
 
-// measured lists where a measure word that stands at a position ends, with a thing after it or not.
+// measured returns the ends of a measure word at a position, with and without a noun after it.
 func (p *parser) measured(at int) (ends []int) {
 	at = p.spaces(at)
 	for _, end := range measureWords.at(p.text, at) {
@@ -97,7 +97,7 @@ func (p *parser) measured(at int) (ends []int) {
 	return append(ends, p.thing(at)...)
 }
 
-// thing lists where the thing that stands at a position ends.
+// thing returns the ends of the noun at a position.
 func (p *parser) thing(at int) []int {
 	start := p.spaces(at)
 	return append(thingWords.at(p.text, start), thingWords.at(p.text, p.literal(start, "的"))...)
@@ -108,7 +108,7 @@ var (
 	chineseUnits  = map[rune]int{'十': 10, '百': 100, '千': 1000}
 )
 
-// chineseNumber reads a number below 10,000: 十二, 二十, 一百零五, and 一百五, which is 150.
+// chineseNumber parses a number below 10,000: 十二, 二十, 一百零五, and 一百五, which is 150.
 func chineseNumber(text string) (Ordinal, bool) {
 	if text == "" {
 		return 0, false
@@ -118,7 +118,7 @@ func chineseNumber(text string) (Ordinal, bool) {
 	for _, r := range text {
 		if d, ok := chineseDigits[r]; ok {
 			switch {
-			case digit > 0: // 一二: a telephone's way of saying it, or two numbers
+			case digit > 0: // 一二: digits of a telephone number, or two numbers
 				return 0, false
 			case d == 0:
 				zero = true

@@ -11,13 +11,13 @@ import (
 //go:embed phrases/*.txt
 var phraseFiles embed.FS
 
-// phrases is a list of phrases: as a person writes them, folded.
+// phrases is a list of phrases, folded.
 type phrases struct {
 	known   map[string]bool
 	longest int // in characters
 }
 
-// The word lists of the grammar. What each is for is said in its file.
+// The word lists of the grammar. Each file explains its purpose.
 var (
 	beforeWords  = readPhrases("before", "verbs")
 	afterWords   = readPhrases("after", "aspects")
@@ -41,7 +41,7 @@ func readPhrases(files ...string) phrases {
 	return p
 }
 
-// at lists where the phrases that begin at a position end, the longest first.
+// at returns the ends of the phrases that start at a position, longest first.
 func (p phrases) at(text []rune, start int) (ends []int) {
 	for n := min(p.longest, len(text)-start); n > 0; n-- {
 		if end := start + n; bounded(text, start, end) && p.known[string(text[start:end])] {
@@ -51,7 +51,7 @@ func (p phrases) at(text []rune, start int) (ends []int) {
 	return ends
 }
 
-// bounded reports whether a part of a text is neither cut out of a Latin word nor out of a number.
+// bounded reports whether the ends of a part do not cut a Latin word or a number.
 func bounded(text []rune, start, end int) bool {
 	return start == 0 || end == start || !sameWord(text[start-1], text[start]) && (end == len(text) || !sameWord(text[end-1], text[end]))
 }
@@ -60,7 +60,7 @@ func sameWord(a, b rune) bool {
 	return wordRune(a) && wordRune(b) && unicode.IsDigit(a) == unicode.IsDigit(b)
 }
 
-// wordRune reports whether a character belongs to words with spaces between them.
+// wordRune reports whether a character belongs to a script that separates words by spaces.
 func wordRune(r rune) bool {
 	return (unicode.IsLetter(r) || unicode.IsDigit(r)) && !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
 }

@@ -8,14 +8,15 @@ import (
 	"github.com/memsidecar/memsidecar/internal/prompt"
 )
 
-// The rules that keep a model honest travel with the data: a model that has only read titles makes URLs up.
+// These rules travel with the data: a model that has only read titles invents URLs.
 const (
 	ruleZH = "当用户用序号（如“3”“第三个”“最后一个”）选择条目时，必须先调用 select（SelectItems）取得该条目的真实 key；严禁凭记忆或上下文猜测、编造 URL。"
-	ruleEN = "When the user answers with a number (such as \"3\", \"the third one\" or \"last\"), call select (SelectItems) first and use the key that it returns; never guess or make up a URL."
+	ruleEN = "When the user answers with a number (such as \"3\", \"the third one\" or \"last\"), call select (SelectItems) first " +
+		"and use the key that it returns; never guess or make up a URL."
 )
 
-// Prompts words what a model must know. The language is that asked for, else that of the titles; there is wording for Chinese,
-// and English serves all others.
+// Prompts words what a model must know about lists. The language is the requested one, else that of the titles; Chinese has its own
+// wording, all other languages get English.
 type Prompts struct{ chinese bool }
 
 // PromptsFor chooses the language.
@@ -32,7 +33,7 @@ func PromptsFor(language string, titles func(yield func(string) bool)) Prompts {
 	return Prompts{chinese: strings.EqualFold(base, "zh")}
 }
 
-// Titles are those of a list.
+// Titles returns the titles of a list.
 func Titles(items []Numbered) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for i := range items {
@@ -43,7 +44,7 @@ func Titles(items []Numbered) func(yield func(string) bool) {
 	}
 }
 
-// Rule is what holds for any list: fit for a tool's description, too.
+// Rule is the rule for any list. It also fits a tool's description.
 func (p Prompts) Rule() string {
 	if p.chinese {
 		return ruleZH
@@ -51,7 +52,7 @@ func (p Prompts) Rule() string {
 	return ruleEN
 }
 
-// List is about a list that is being shown.
+// List describes a list that is being shown.
 func (p Prompts) List(list string, count int) string {
 	switch name := prompt.Line(list); {
 	case p.chinese:
@@ -63,10 +64,10 @@ func (p Prompts) List(list string, count int) string {
 	}
 }
 
-// maxChosen is how many selected items a prompt has; the model may ask for others.
+// maxChosen limits the selected items in a prompt; the model may ask for others.
 const maxChosen = 20
 
-// Chosen is about the items that were selected: one, several, or expressly none.
+// Chosen describes the selected items: one, several, or expressly none.
 func (p Prompts) Chosen(items []Numbered, count int) string {
 	switch {
 	case len(items) == 1:
@@ -99,7 +100,7 @@ func (p Prompts) Chosen(items []Numbered, count int) string {
 		"for another number call select (SelectItems) again.", len(items), count, all)
 }
 
-// key is a key as it may stand in a prompt. One that would be another there is not shown.
+// key returns a key that is safe in a prompt, or a placeholder if the key would read differently there.
 func key(n *Numbered) string {
 	if shown := prompt.Line(n.Key); shown == n.Key {
 		return shown
@@ -107,7 +108,7 @@ func key(n *Numbered) string {
 	return "key"
 }
 
-// named is an item among several.
+// named describes one of several items.
 func (p Prompts) named(n *Numbered) string {
 	switch title := prompt.Line(n.Title); {
 	case p.chinese && title == "":
@@ -121,7 +122,7 @@ func (p Prompts) named(n *Numbered) string {
 	}
 }
 
-// one is about the only item that was selected.
+// one describes the only selected item.
 func (p Prompts) one(n *Numbered, count int) string {
 	title := prompt.Line(n.Title)
 	of, its := fmt.Sprintf("number %d of %d", n.Number, count), ", its real key: "

@@ -1,6 +1,5 @@
-// Package lists keeps the numbered lists that a bot shows, so that "3" means the third real item, and registries of what
-// was seen, so that a scheduled check tells only what is new. Store declares what the storage must do; liststest holds what
-// every implementation must keep to.
+// Package lists keeps the numbered lists that a bot shows, so that "3" means the third real item, and registries of seen items, so that
+// a scheduled check reports only new ones. Store is the storage contract; liststest is its conformance suite.
 package lists
 
 import (
@@ -9,18 +8,18 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Limits of what is put.
+// Limits of Put.
 const (
 	MaxItems           = 500     // of one call
-	MaxBytes           = 2 << 20 // of one call: what it answers is taken in by gRPC clients by default
+	MaxBytes           = 2 << 20 // of one call; the answer stays below the default limit of gRPC clients
 	MaxKeys            = 5000
 	MaxKeyBytes        = 2048
 	MaxTitleRunes      = 1000
 	MaxAttributesBytes = 16 << 10
-	MaxTextRunes       = 200 // of what the user said
+	MaxTextRunes       = 200 // of the user's answer
 )
 
-// DefaultList is the name of a registry that is given none.
+// DefaultList is the name of a registry without a given name.
 const DefaultList = "default"
 
 // Kind is the kind of a registry's owner.
@@ -33,18 +32,18 @@ const (
 	KindNamespace Kind = "namespace"
 )
 
-// Registry is what was seen, by name. A user's has a part for each visibility.
+// Registry names a set of seen items. A user's registry has a part for each visibility.
 type Registry struct {
 	Namespace string
 	Kind      Kind
-	Channel   memory.Channel // in which it is visible; none for a namespace's
-	// Member is whose it is; "" is everybody's who sees it, or where nobody is named.
+	Channel   memory.Channel // where it is visible; empty for a namespace's registry
+	// Member is the user who owns it; "" if all who see it share it, or no user is named.
 	Member string
 	List   string
 }
 
-// RegistryOf is the registry that a scope means. An empty kind is the user's when there is one, else the channel's, else
-// the namespace's.
+// RegistryOf returns the registry of a scope. An empty kind means the user's if the scope names a user, else the channel's, else the
+// namespace's.
 func RegistryOf(scope memory.Scope, kind Kind, list string) (Registry, memory.Violations) {
 	var v memory.Violations
 	if kind == "" {
@@ -86,14 +85,14 @@ func RegistryOf(scope memory.Scope, kind Kind, list string) (Registry, memory.Vi
 	return r, v
 }
 
-// View is a registry as a request sees it: of a user's all parts that the audience sees, as one.
+// View is a registry as a request sees it: all parts of a user's registry that the audience may see, merged.
 type View struct {
 	Registry
 	Audience memory.Audience
-	Part     bool // only the registry's own part
+	Part     bool // only the part of this visibility
 }
 
-// Keys lists the visibility keys of the parts seen; all is true when it sees all of them.
+// Keys returns the visibility keys of the visible parts; all is true if all parts are visible.
 func (v View) Keys() (keys []string, all bool) {
 	if v.Kind == KindUser && !v.Part {
 		return v.Audience.Keys()
@@ -101,7 +100,7 @@ func (v View) Keys() (keys []string, all bool) {
 	return []string{v.Channel.VisibilityKey()}, false
 }
 
-// PlaceKind is where a list is shown.
+// PlaceKind is the kind of a place.
 type PlaceKind string
 
 // The kinds of place.
@@ -111,17 +110,17 @@ const (
 	PlaceUser    PlaceKind = "user"
 )
 
-// Place is where lists are shown, one for each name.
+// Place is where lists are shown. It shows at most one list per name.
 type Place struct {
 	Namespace string
 	Kind      PlaceKind
 	ID        string // of the session or the channel
 	Channel   memory.Channel
-	Member    string // who sees it; "" is everybody in a group, or nobody in particular
+	Member    string // the user who sees it; "" for all of a group, or for no particular user
 	Audience  memory.Audience
 }
 
-// PlaceOf is where a scope shows its lists. ok is false when it names neither session nor channel nor user.
+// PlaceOf returns where a scope shows its lists. ok is false if the scope names no session, channel or user.
 func PlaceOf(scope memory.Scope, audience memory.Audience) (p Place, ok bool) {
 	p = Place{Namespace: scope.Namespace, Channel: scope.Channel, Member: scope.UserID, Audience: audience}
 	if p.Channel.Kind == memory.ChannelGroup {
@@ -140,7 +139,7 @@ func PlaceOf(scope memory.Scope, audience memory.Audience) (p Place, ok bool) {
 	return p, true
 }
 
-// String names the place in messages to people.
+// String describes the place in messages to people.
 func (p Place) String() string {
 	switch p.Kind {
 	case PlaceSession:
@@ -153,8 +152,8 @@ func (p Place) String() string {
 	return "here"
 }
 
-// Keys lists the visibility keys of the lists seen from here; all is true when it sees all. Sessions and channels see only
-// their own; a user whose chat has no id sees what this audience sees.
+// Keys returns the visibility keys of the lists visible here; all is true if all are visible. Sessions and channels see only their own;
+// a user in a chat without an id sees what the audience may see.
 func (p Place) Keys() (keys []string, all bool) {
 	if p.Kind == PlaceUser {
 		return p.Audience.Keys()
@@ -162,11 +161,11 @@ func (p Place) Keys() (keys []string, all bool) {
 	return []string{p.Channel.VisibilityKey()}, false
 }
 
-// Item is a thing that a tool found.
+// Item is something that a tool found.
 type Item struct {
 	Key        string // its real id or URL
 	Title      string
-	Attributes string // a JSON object as it was sent, or ""
+	Attributes string // a JSON object as received, or ""
 	FirstSeen  time.Time
 	Notified   bool
 }
@@ -178,7 +177,7 @@ type Numbered struct {
 	New    bool // the registry did not have it before
 }
 
-// Shown is a numbered list that is being shown.
+// Shown is a numbered list being shown.
 type Shown struct {
 	Place   Place // without audience
 	List    string
@@ -187,15 +186,15 @@ type Shown struct {
 	ShownAt time.Time
 }
 
-// Mode is on whose behalf a tool looked.
+// Mode says who started the tool that found the items.
 type Mode string
 
 // The modes.
 const (
-	// Manual adds and updates, and shows the list.
+	// Manual adds and updates items, and shows the list.
 	Manual Mode = "manual"
-	// Scheduled adds only what is new, as notified.
+	// Scheduled adds only new items, as notified.
 	Scheduled Mode = "scheduled"
-	// Import adds new items only, unchanged.
+	// Import adds only new items, unchanged.
 	Import Mode = "import"
 )

@@ -11,17 +11,17 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
-// Selection is what a person chose of a list.
+// Selection is what a person chose from a list.
 type Selection struct {
-	None  bool   // expressly nothing: "none of them"
-	Spans []Span // else in the order in which they were named
+	None  bool   // an explicit refusal: "none of them"
+	Spans []Span // otherwise, in the order of the answer
 }
 
-// Span is a part of a list, from its first item to its last: one item where they are equal.
+// Span is a range of a list, from its first item to its last, which may be equal.
 type Span struct{ First, Last Ordinal }
 
-// Numbers are the numbers selected in a list of so many items, in the order in which they were named. ok is false when one is
-// outside of the list; then outside is the first such number. repeated is true when one was named twice.
+// Numbers returns the selected numbers in a list of count items, in the order of the answer. If a number is out of range, ok is false
+// and outside is the first such number. repeated is true if a number occurs twice.
 func (s Selection) Numbers(count int) (numbers []int, outside int, repeated, ok bool) {
 	for _, span := range s.Spans {
 		first, last := span.First.In(count), span.Last.In(count)
@@ -39,10 +39,10 @@ func (s Selection) Numbers(count int) (numbers []int, outside int, repeated, ok 
 	return numbers, 0, repeated, true
 }
 
-// ParseSelection reads how people answer a numbered list: numbers in digits of any width and in Chinese or English words, counted from the
-// beginning or the end, alone, several ("1 and 3", 前两个, "2-4"), all or none, or titles of the list. Around them may stand what
-// before.txt, after.txt and aspects.txt have, and nothing else: "三部电影" is a quantity, "3点开会" an appointment, "3 or 4" a question.
-// It reports false for what it does not understand as a selection.
+// ParseSelection parses an answer to a numbered list: numbers in digits of any width or in Chinese or English words, counted from the
+// beginning or the end, alone, several ("1 and 3", 前两个, "2-4"), all, none, or titles of the list. Only phrases of before.txt, after.txt
+// and aspects.txt may surround them: "三部电影" is a quantity, "3点开会" an appointment, "3 or 4" a question. It returns false if the text is
+// not a selection.
 func ParseSelection(text string, titles []string) (Selection, bool) {
 	if utf8.RuneCountInString(text) > MaxTextRunes {
 		return Selection{}, false
@@ -65,10 +65,10 @@ func ParseSelection(text string, titles []string) (Selection, bool) {
 	return Selection{}, false
 }
 
-// keycaps makes a digit of an emoji such as 3️⃣.
+// keycaps turns an emoji such as 3️⃣ into a digit.
 var keycaps = strings.NewReplacer("\ufe0f", "", "\u20e3", "")
 
-// fold is the text in the form that the grammar knows: in lower case, half width and simplified characters; ① is a number of its own.
+// fold normalises the text for the grammar: lower case, half width and simplified characters; ① stays a number of its own.
 func fold(text string) string {
 	var b strings.Builder
 	for _, r := range keycaps.Replace(text) {
@@ -82,28 +82,28 @@ func fold(text string) string {
 	return variants.Replace(lexical.Simplified(strings.ReplaceAll(text, "’", "'")))
 }
 
-// variants are formal digits, other spellings, and traditional characters that lexical.Simplified does not know.
+// variants are formal digits, other spellings, and traditional characters that lexical.Simplified does not convert.
 var variants = strings.NewReplacer("贰", "二", "叁", "三", "參", "三", "肆", "四", "伍", "五", "陆", "六", "柒", "七", "捌", "八", "玖", "九",
 	"壹", "一", "拾", "十", "佰", "百", "仟", "千", "萬", "万", "–", "-", "—", "-", "〜", "~",
 	"製", "制", "瞭", "了", "鬥", "斗", "託", "托", "註", "注", "徵", "征", "誌", "志", "繫", "系", "嚐", "尝", "佈", "布", "卻", "却", "羣", "群", "牀", "床",
 	"綫", "线", "汙", "污", "颱", "台", "乾", "干", "倂", "并", "叄", "三", "弍", "二", "弌", "一")
 
-// parser reads one text. What is dead was tried and does not lead to the end.
+// parser parses one text. dead holds states that were tried and do not lead to the end.
 type parser struct {
 	text   []rune
 	titles []titleForm
 	dead   map[state]bool
 }
 
-// state is where the parser is.
+// state is a state of the parser.
 type state struct {
 	at     int
-	chosen bool // something is selected: else what was read came before
-	alone  bool // and nothing else may be: all, or none
-	digits bool // digits were read last
+	chosen bool // an item was selected before this state
+	alone  bool // no other selection may follow: all, or none
+	digits bool // the last token was digits
 }
 
-// choice is one reading of what stands at a position.
+// choice is one possible parse at a position.
 type choice struct {
 	end    int
 	span   Span
@@ -116,7 +116,7 @@ type choice struct {
 
 func (p *parser) parse() (Selection, bool) { return p.before(0, Selection{}) }
 
-// before reads what may stand before a selection, and the selection.
+// before parses what may come before a selection, and the selection.
 func (p *parser) before(at int, s Selection) (Selection, bool) {
 	at = p.skip(at)
 	here := state{at: at, chosen: len(s.Spans) > 0}
@@ -146,10 +146,10 @@ func (p *parser) before(at int, s Selection) (Selection, bool) {
 	return s, false
 }
 
-// people are who may speak of themselves.
+// people are first-person pronouns.
 var people = []string{"我", "我们", "咱", "咱们"}
 
-// lead lists where what may stand before a selection ends.
+// lead returns the ends of what may come before a selection.
 func (p *parser) lead(at int) (ends []int) {
 	ends = beforeWords.at(p.text, at)
 	start := p.word(at, "the", "its", "his", "her", "their")
@@ -164,7 +164,7 @@ func (p *parser) lead(at int) (ends []int) {
 	return ends
 }
 
-// after reads what may stand after a selection: the end, more of it, or words without meaning here.
+// after parses what may follow a selection: the end, more items, or words without meaning here.
 func (p *parser) after(c choice, s Selection) (Selection, bool) {
 	return p.tail(state{at: c.end, chosen: true, alone: c.alone, digits: c.digits}, s)
 }
@@ -193,7 +193,7 @@ func (p *parser) tail(here state, s Selection) (Selection, bool) {
 	return s, false
 }
 
-// more reads another item: after a connector or a comma, or digits after digits.
+// more parses another item: after a connector or a comma, or digits after digits.
 func (p *parser) more(here state, next int, s Selection) (Selection, bool) {
 	between := string(p.text[here.at:next])
 	starts := connectors.at(p.text, next)
@@ -221,7 +221,7 @@ func (p *parser) more(here state, next int, s Selection) (Selection, bool) {
 	return s, false
 }
 
-// trail lists where what may stand after a selection ends.
+// trail returns the ends of what may come after a selection.
 func (p *parser) trail(at int, alone bool) []int {
 	ends := afterWords.at(p.text, at)
 	if end := p.literal(at, "'s"); end > at {
@@ -233,7 +233,7 @@ func (p *parser) trail(at int, alone bool) []int {
 	return ends
 }
 
-// skip passes over spaces, quotes and punctuation.
+// skip skips spaces, quotes and punctuation.
 func (p *parser) skip(at int) int {
 	for at < len(p.text) && (unicode.IsSpace(p.text[at]) || strings.ContainsRune("\"'“”‘「」『』()[]【】《》<>。.!?~,、;:…*`", p.text[at])) {
 		at++
@@ -241,7 +241,7 @@ func (p *parser) skip(at int) int {
 	return at
 }
 
-// spaces passes over spaces.
+// spaces skips spaces.
 func (p *parser) spaces(at int) int {
 	for at < len(p.text) && unicode.IsSpace(p.text[at]) {
 		at++
@@ -249,7 +249,7 @@ func (p *parser) spaces(at int) int {
 	return at
 }
 
-// literal is where the longest of the literals that stands at a position ends; the position when none does.
+// literal returns the end of the longest literal at a position, or the position itself.
 func (p *parser) literal(at int, literals ...string) (end int) {
 	end = at
 	for _, l := range literals {
@@ -260,7 +260,7 @@ func (p *parser) literal(at int, literals ...string) (end int) {
 	return end
 }
 
-// word is literal for whole Latin words, with the spaces before and after it.
+// word is literal for whole Latin words, including the spaces around them.
 func (p *parser) word(at int, words ...string) int {
 	start := p.spaces(at)
 	end := p.literal(start, words...)
@@ -270,7 +270,7 @@ func (p *parser) word(at int, words ...string) int {
 	return p.spaces(end)
 }
 
-// choices lists what may be selected by what stands at a position, the longest first.
+// choices returns the possible selections at a position, longest first.
 func (p *parser) choices(at int) []choice {
 	found := slices.Concat(p.chinese(at), p.english(at), p.named(at), p.named(p.word(at, "the")))
 	for _, c := range found {
@@ -291,7 +291,7 @@ func (p *parser) choices(at int) []choice {
 	return found
 }
 
-// allOrNone reads 都要, 全都下载, 都不要, 一个都没看.
+// allOrNone parses 都要, 全都下载, 都不要, 一个都没看.
 func (p *parser) allOrNone(at int) (found []choice) {
 	at = p.literal(at, people...)
 	start := p.literal(at, "一个", "一部", "一条", "一项", "一款", "一本", "一首", "一篇", "哪个", "哪一个", "哪部", "全部", "所有的", "这些")
@@ -310,7 +310,7 @@ func (p *parser) allOrNone(at int) (found []choice) {
 	return found
 }
 
-// ranges reads what follows a number that begins a range: 2-4, 第二到第四个, two to four.
+// ranges parses what follows a number that starts a range: 2-4, 第二到第四个, two to four.
 func (p *parser) ranges(first choice) (found []choice) {
 	to := p.word(first.end, "to", "through", "thru", "till", "until")
 	if to == first.end {

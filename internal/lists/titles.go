@@ -8,23 +8,23 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang/compare"
 )
 
-// titleForm is how a person may write a title, and which item of the list has it.
+// titleForm is a form in which a person may write a title, and the item that has it.
 type titleForm struct {
 	letters []rune // and digits, folded
 	number  Ordinal
 }
 
-// subtitles are what stands between a title and what may be left out of it.
+// subtitles are the characters that separate a title from a subtitle.
 const subtitles = ":(-/|·~《》"
 
-// titleForms lists the forms of the titles that mean one item alone: whole, and without a subtitle. A title of one character is not found
-// among other words.
+// titleForms returns the unambiguous forms of the titles: whole, and without a subtitle. A title of one character is not searched among
+// other words.
 func titleForms(titles []string) []titleForm {
 	owners := map[string]Ordinal{}
 	add := func(text string, n Ordinal) {
 		form := string(letters(text))
 		if owner, ok := owners[form]; ok && owner != n {
-			n = 0 // of two items
+			n = 0 // ambiguous
 		}
 		owners[form] = n
 	}
@@ -60,7 +60,7 @@ func letters(text string) []rune {
 	return kept
 }
 
-// named lists the titles that stand at a position.
+// named returns the titles at a position.
 func (p *parser) named(at int) (found []choice) {
 	for _, form := range p.titles {
 		end, i := at, 0
@@ -80,7 +80,7 @@ func (p *parser) named(at int) (found []choice) {
 	return found
 }
 
-// exactTitle returns the item whose title the whole text is.
+// exactTitle returns the item whose title equals the whole text.
 func exactTitle(text string, titles []string) (n Ordinal, ok bool) {
 	said := letters(fold(text))
 	for i, title := range titles {
@@ -88,14 +88,14 @@ func exactTitle(text string, titles []string) (n Ordinal, ok bool) {
 			continue
 		}
 		if n > 0 {
-			return 0, false // of two items
+			return 0, false // ambiguous
 		}
 		n = Ordinal(i + 1)
 	}
 	return n, n > 0
 }
 
-// nearTitle returns the item whose title the whole text is but for a slip. The digits must be the same: they tell sequels apart.
+// nearTitle returns the item whose title equals the text except for a typo. The digits must be equal, because sequels differ in them.
 func nearTitle(text string, titles []string) (Ordinal, bool) {
 	const shortest = 4
 	said := letters(text)
@@ -116,7 +116,7 @@ func nearTitle(text string, titles []string) (Ordinal, bool) {
 	return found, found > 0 && !ambiguous
 }
 
-// numerals are the digits of a text, Chinese ones included.
+// numerals returns the digits of a text, including Chinese ones.
 func numerals(text []rune) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -8,8 +8,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// calls are the running calls of each user. A call must not store anything after its user was forgotten, for example because an embedder
-// was slow.
+// calls are the running calls of each user. A call must not store anything after its user was forgotten, even if an embedder was slow.
 type calls struct {
 	mu    sync.Mutex
 	users map[memory.User]*userCalls
@@ -17,8 +16,8 @@ type calls struct {
 
 type userCalls struct {
 	running    map[*Call]struct{}
-	forgetting int           // how often the user is being forgotten now
-	over       chan struct{} // closed when that is over
+	forgetting int           // number of running Forget calls for the user
+	over       chan struct{} // closed when no Forget call runs
 }
 
 // Call is a running call.
@@ -91,7 +90,7 @@ func (c *calls) tidy(user memory.User, u *userCalls) {
 	}
 }
 
-// end cancels a user's calls, waits for them, and keeps others from beginning until release is called.
+// end cancels a user's calls, waits for them, and blocks new ones until release is called.
 func (c *calls) end(ctx context.Context, user memory.User) (release func(), err error) {
 	c.mu.Lock()
 	u := c.of(user)
@@ -100,7 +99,7 @@ func (c *calls) end(ctx context.Context, user memory.User) (release func(), err 
 	}
 	var waitFor []*Call
 	for running := range u.running {
-		running.cancel(fmt.Errorf("%w: user %q was forgotten while the call was under way, and nothing that it had begun is kept", memory.ErrPrecondition, user.ID))
+		running.cancel(fmt.Errorf("%w: user %q was forgotten while the call was under way, and its changes are not kept", memory.ErrPrecondition, user.ID))
 		if !running.idle {
 			waitFor = append(waitFor, running)
 		}

@@ -15,10 +15,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// pageSize is how many rows are moved at once.
+// pageSize is the number of rows per read.
 const pageSize = 100
 
-// Exporter reads out everything of a user.
+// Exporter exports everything of a user.
 type Exporter struct {
 	Store    vectorstore.Store
 	Settings interface {
@@ -54,23 +54,23 @@ type Visitor struct {
 	Memory        func(memory.Memory) error
 	Revision      func(vectorstore.Revision) error
 	Consideration func(queue.Job) error
-	// Session receives a session with its summary, if that is about no other user.
+	// Session receives a session, with its summary if that is about no other user.
 	Session func(session.Session, *session.Summary) error
-	Message func(session.Message) error // of the session before
+	Message func(session.Message) error // of the last session
 	Trace   func(trace.Record) error
-	// Tokens is what models took for the user today, if anything.
+	// Tokens receives the tokens that models used for the user today, if any.
 	Tokens func(budget.Entry) error
-	// Registry is followed by its items; then come the lists.
+	// Registry is called before the items of the registry; the lists come last.
 	Registry     func(lists.Exported) error
 	RegistryItem func(lists.Item) error
 	NumberedList func(lists.Shown) error
 	Digest       func(digest.Entry) error
 }
 
-// Export visits everything of a user: the settings, then the memories, their revisions, the considerations, the sessions, the traces, the
-// findings of digests and the numbered lists, each oldest first, items of registries newest first, and the count of tokens. Of a
-// group's dialogue only the user's own messages and the bot's are shown, of a group's session what the
-// user said and was answered. What is stored meanwhile may or may not be visited.
+// Export visits everything of a user: the settings, then the memories, their revisions, the considerations, the sessions, the traces,
+// the findings of digests, the numbered lists, and the count of tokens. Each kind is visited oldest first, except items of registries,
+// which are newest first. Of a group's dialogue it visits only the user's own messages and the bot's; of a group's session, what the
+// user said and the answers. Data stored concurrently may be missing.
 func (e *Exporter) Export(ctx context.Context, user memory.User, visit Visitor) error {
 	settings, err := e.Settings.Get(ctx, user)
 	if err != nil {
@@ -122,11 +122,11 @@ func each(ctx context.Context, store vectorstore.Store, user memory.User, visit 
 	return nil
 }
 
-// exportRevisions visits what was done to each memory, and not what others of its history tell.
+// exportRevisions visits the revisions of each memory, without those of other memories in its history.
 func (e *Exporter) exportRevisions(ctx context.Context, user memory.User, visit Visitor) error {
 	return each(ctx, e.Store, user, func(m memory.Memory) error {
 		revisions, err := e.Store.Revisions(ctx, user, m.ID, memory.Everything())
-		if err != nil && !errors.Is(err, memory.ErrNotFound) { // deleted meanwhile
+		if err != nil && !errors.Is(err, memory.ErrNotFound) { // deleted concurrently
 			return err
 		}
 		for _, r := range revisions {
@@ -197,21 +197,21 @@ func (e *Exporter) exportSession(ctx context.Context, user memory.User, s sessio
 		viewer := session.Viewer{Namespace: user.Namespace, UserID: user.ID, Channel: s.Channel, Audience: memory.Everything()}
 		window, err := e.Sessions.Window(ctx, viewer, s.ID, session.WindowQuery{Limit: 1})
 		if errors.Is(err, memory.ErrNotFound) {
-			return nil // deleted meanwhile
+			return nil // deleted concurrently
 		}
 		if err != nil {
 			return err
 		}
 		summary = window.Summary
 	}
-	s.Participants = []string{user.ID} // who else takes part is their business
+	s.Participants = []string{user.ID} // the other participants are private
 	if err := visit.Session(s, summary); err != nil {
 		return err
 	}
 	for last := int64(0); ; {
 		messages, err := e.Sessions.OwnMessages(ctx, user, s.Ref, last, pageSize)
 		if errors.Is(err, memory.ErrNotFound) {
-			return nil // deleted meanwhile
+			return nil // deleted concurrently
 		}
 		if err != nil {
 			return err
@@ -245,7 +245,7 @@ func (e *Exporter) exportTraces(ctx context.Context, user memory.User, visit Vis
 	return nil
 }
 
-// exportResults visits the user's registries, each followed by its items, and what is being shown to the user.
+// exportResults visits the user's registries, each followed by its items, and the lists being shown to the user.
 func (e *Exporter) exportResults(ctx context.Context, user memory.User, visit Visitor) error {
 	for after, more := "", true; more; more = after != "" {
 		registries, next, err := e.Lists.Registries(ctx, user, after, pageSize)
@@ -277,7 +277,7 @@ func (e *Exporter) exportResults(ctx context.Context, user memory.User, visit Vi
 	return nil
 }
 
-// listsPage is less than pageSize, because a list is as long as what one call puts.
+// listsPage is less than pageSize, because a list is as long as a whole Put.
 const listsPage = 10
 
 func (e *Exporter) exportItems(ctx context.Context, r lists.Registry, visit Visitor) error {
@@ -296,8 +296,8 @@ func (e *Exporter) exportItems(ctx context.Context, r lists.Registry, visit Visi
 	return nil
 }
 
-// ownPart is what a dialogue shows of one speaker: their own messages and the bot's. In a group the other people's words
-// are left out, and with them what the system prompt and the tools may say of those people.
+// ownPart returns a speaker's part of a dialogue: their own messages and the bot's. In a group it excludes the other people's words,
+// and the system prompt and tool outputs, which may be about those people.
 func ownPart(d memory.Dialogue, speaker string) memory.Dialogue {
 	group := false
 	for _, other := range d.Speakers() {

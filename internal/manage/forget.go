@@ -11,7 +11,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session"
 )
 
-// Receipt is what forgetting a user deleted.
+// Receipt says what forgetting a user deleted.
 type Receipt struct {
 	Memories        int64
 	Considerations  int64
@@ -27,15 +27,15 @@ type Receipt struct {
 	Purged          bool // the bytes are gone from the files
 }
 
-// Forgetter deletes what one store keeps of a user.
+// Forgetter deletes the data of a user in one store.
 type Forgetter interface {
-	// Name says what is deleted, for errors.
+	// Name names the data, for errors.
 	Name() string
-	// Forget deletes it and adds to the receipt how much that was. After an error, or a call that was interrupted, it can be called again.
+	// Forget deletes the data and adds the counts to the receipt. It can be repeated after an error or an interruption.
 	Forget(ctx context.Context, user memory.User, r *Receipt) error
 }
 
-// NewForgetter returns a Forgetter that calls forget, and add with the result.
+// NewForgetter returns a Forgetter that calls forget, and passes the result to add.
 func NewForgetter[T any](
 	name string, forget func(context.Context, memory.User) (T, error), add func(*Receipt, T),
 ) Forgetter {
@@ -58,9 +58,9 @@ func (f forgetter[T]) Forget(ctx context.Context, user memory.User, r *Receipt) 
 	return err
 }
 
-// Barrier is background work that stores something of users.
+// Barrier is background work that stores data of users.
 type Barrier interface {
-	// Bar cancels the work that uses the user's words, and starts no more of it until release is called.
+	// Bar cancels work that uses the user's words, and blocks new work until release is called.
 	Bar(ctx context.Context, user memory.User) (release func(), err error)
 }
 
@@ -72,13 +72,13 @@ type Purger interface {
 
 // EraserConfig is what an Eraser works with.
 type EraserConfig struct {
-	// Barriers are barred while something is deleted, so that no job stores anything after the deletion.
+	// Barriers are blocked during a deletion, so that no job stores anything after it.
 	Barriers []Barrier
 	// Forgetters delete everything of a user, in stages. The stages run one after the other; the forgetters of a stage run concurrently,
 	// must add to different fields of the receipt, and share commits: the user's calls wait until all are done.
 	Forgetters [][]Forgetter
 	Purger     Purger
-	// Memories deletes what was learned in a session.
+	// Memories deletes the memories learned in a session.
 	Memories *Keeper
 	Sessions Sessions
 	Traces   interface {
@@ -105,8 +105,8 @@ type Eraser struct {
 // NewEraser returns an Eraser.
 func NewEraser(config EraserConfig) *Eraser { return &Eraser{EraserConfig: config} }
 
-// Forget deletes everything of a user. The user's running calls are ended first, new ones wait; background work is barred, so that none
-// stores anything after the deletion. When it fails, what was deleted stays deleted, and calling it again completes it.
+// Forget deletes everything of a user. It ends the user's running calls, makes new ones wait, and blocks background work, so that
+// nothing is stored after the deletion. After an error the deletion is partial; repeating the call completes it.
 func (e *Eraser) Forget(ctx context.Context, user memory.User) (r Receipt, err error) {
 	if err := e.forget(ctx, user, &r); err != nil {
 		return r, err
@@ -115,7 +115,7 @@ func (e *Eraser) Forget(ctx context.Context, user memory.User) (r Receipt, err e
 	return r, err
 }
 
-// forget is Forget without the purge, during which calls and jobs may run.
+// forget is Forget without the purge. Calls and jobs may run during the purge.
 func (e *Eraser) forget(ctx context.Context, user memory.User, r *Receipt) error {
 	open, err := e.calls.end(ctx, user)
 	if err != nil {
@@ -145,7 +145,7 @@ func (e *Eraser) forget(ctx context.Context, user memory.User, r *Receipt) error
 	return nil
 }
 
-// barAll bars the background work of all these users until release is called.
+// barAll blocks the background work of all these users until release is called.
 func (e *Eraser) barAll(ctx context.Context, namespace string, users []string) (release func(), err error) {
 	var releases []func()
 	release = func() {

@@ -15,26 +15,26 @@ type SessionReceipt struct {
 	Memories int64
 }
 
-// DeleteSession deletes a session that the viewer may write to, its pending jobs and traces, and on request the memories that were learned
-// in it. Background work of the participants is barred until the end, so that no job stores anything afterwards. The session itself is
-// deleted last: until then the call can be repeated, and completes the deletion.
+// DeleteSession deletes a session that the viewer may write to, its pending jobs and traces, and on request the memories learned in it.
+// Background work of the participants is blocked until the end, so that no job stores anything afterwards. The session itself is
+// deleted last, so that an interrupted call can be repeated and completes the deletion.
 func (e *Eraser) DeleteSession(ctx context.Context, v session.Viewer, id string, withMemories bool) (r SessionReceipt, err error) {
 	if r, err = e.deleteSession(ctx, v, id, withMemories); err != nil {
 		return r, err
 	}
-	// The session is gone; that its bytes are not yet is no failure.
+	// The session is deleted. A failed purge is not an error.
 	_, _ = e.Purger.Purge(ctx)
 	return r, nil
 }
 
-// deleteSession is DeleteSession without the purge, during which the jobs may run.
+// deleteSession is DeleteSession without the purge. Jobs may run during the purge.
 func (e *Eraser) deleteSession(ctx context.Context, v session.Viewer, id string, withMemories bool) (r SessionReceipt, err error) {
 	s, err := e.Sessions.Get(ctx, v, id)
 	if err != nil {
 		return r, err
 	}
 	if why := v.MayWrite(&s); why != "" {
-		return r, fmt.Errorf("%w: session %q cannot be deleted from here: %s", memory.ErrPrecondition, id, why)
+		return r, fmt.Errorf("%w: session %q cannot be deleted by this request: %s", memory.ErrPrecondition, id, why)
 	}
 	participants := s.Participants
 	if len(participants) >= session.MaxNamed { // there may be more than it names
@@ -56,7 +56,7 @@ func (e *Eraser) deleteSession(ctx context.Context, v session.Viewer, id string,
 			}
 		}
 	}
-	var users []string // whose session of that id it is; a group's is everybody's there
+	var users []string // owners of the session; empty for a group's, which all its members share
 	if s.Channel.Kind != memory.ChannelGroup {
 		if users = participants; len(users) == 0 {
 			users = []string{""}
@@ -77,7 +77,7 @@ func (e *Eraser) deleteSession(ctx context.Context, v session.Viewer, id string,
 	return r, nil
 }
 
-// deleteLearned deletes what was learned about a user in a session.
+// deleteLearned deletes the memories about a user that were learned in a session.
 func (e *Eraser) deleteLearned(ctx context.Context, user memory.User, s *session.Session) (deleted int64, err error) {
 	err = each(ctx, e.Memories.Store, user, func(m memory.Memory) error {
 		if m.SessionID != s.ID || m.Channel.VisibilityKey() != s.Channel.VisibilityKey() {
@@ -87,7 +87,7 @@ func (e *Eraser) deleteLearned(ctx context.Context, user memory.User, s *session
 		switch {
 		case err == nil:
 			deleted++
-		case !errors.Is(err, memory.ErrNotFound): // somebody else was faster
+		case !errors.Is(err, memory.ErrNotFound): // else deleted concurrently
 			return err
 		}
 		return nil

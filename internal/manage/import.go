@@ -12,7 +12,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// maxReasonBytes is how long the reason of a quarantine may be.
+// maxReasonBytes limits the reason of a quarantine.
 const maxReasonBytes = 2000
 
 // Importer imports memories, in batches.
@@ -24,7 +24,7 @@ type Importer struct {
 	Added, Skipped int64
 }
 
-// Import begins an import. The scope's channel is used for memories that name none.
+// Import starts an import. Memories without a channel get the scope's.
 func (k *Keeper) Import(scope memory.Scope) *Importer { return &Importer{keeper: k, scope: scope} }
 
 // Add adds a memory. The error names its fields by its position; wrong are the violations found before.
@@ -32,7 +32,7 @@ func (i *Importer) Add(ctx context.Context, m memory.Memory, wrong memory.Violat
 	position := fmt.Sprintf("memory[%d]", i.count)
 	i.count++
 	if err := i.complete(&m, position, wrong); err != nil {
-		return errors.Join(err, i.Flush(ctx)) // what came before is good
+		return errors.Join(err, i.Flush(ctx)) // the memories before it are valid
 	}
 	if !m.WithdrawnAt.IsZero() {
 		i.Skipped++ // the user asked for it to be forgotten
@@ -45,13 +45,13 @@ func (i *Importer) Add(ctx context.Context, m memory.Memory, wrong memory.Violat
 	return nil
 }
 
-// Skip passes over a memory that is not to be stored.
+// Skip counts a memory that is not stored.
 func (i *Importer) Skip() {
 	i.count++
 	i.Skipped++
 }
 
-// complete fills in what the memory lacks and checks the rest.
+// complete fills in missing fields and validates the memory.
 func (i *Importer) complete(m *memory.Memory, position string, v memory.Violations) error {
 	now := time.Now()
 	m.Text = memory.CleanText(m.Text)
@@ -106,7 +106,7 @@ func (i *Importer) complete(m *memory.Memory, position string, v memory.Violatio
 	return nil
 }
 
-// provenanceProblems: nothing in it can be longer than what it was taken from.
+// provenanceProblems validates the size of provenance: no part can be longer than its source.
 func provenanceProblems(p *memory.Provenance, at string) (v memory.Violations) {
 	v.Check(at+".consideration_id", memory.IDProblem(p.ConsiderationID))
 	v.Check(at+".speaker_id", memory.IDProblem(p.SpeakerID))
@@ -132,7 +132,7 @@ func orElse(t *time.Time, other time.Time) {
 	}
 }
 
-// Flush stores what Add was given.
+// Flush stores the pending memories.
 func (i *Importer) Flush(ctx context.Context) error {
 	if len(i.batch) == 0 {
 		return nil

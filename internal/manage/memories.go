@@ -27,16 +27,16 @@ type Parts struct {
 	Store    vectorstore.Store
 	Backfill Backfill
 	Vectors  decide.Vectors
-	// Considerations keep the words of memories in their outcomes.
+	// Considerations holds considerations, whose outcomes contain the texts of memories.
 	Considerations interface {
 		ForgetMemory(ctx context.Context, user memory.User, id string) error
 	}
-	// Traces flushes what is pending, so that it can be changed.
+	// Traces flushes pending traces, so that they can be changed.
 	Traces interface{ Flush(ctx context.Context) }
 	Purger Purger
-	// Rewrite writes the user's files of digests again, after something was deleted that they may contain.
+	// Rewrite writes the user's digest files again, after a deletion of something that they may contain.
 	Rewrite func(ctx context.Context, user memory.User)
-	// Uncache drops the words that are cached in memory, of all users.
+	// Uncache drops all cached texts, of all users.
 	Uncache func()
 }
 
@@ -55,11 +55,11 @@ type Draft struct {
 	Kind       memory.Kind
 	Importance float64
 	ObservedAt time.Time // zero: now
-	// ForceNew stores the draft also when a memory says the same.
-	ForceNew bool `json:",omitempty"` // payload hashes of before there was such a field stay valid
+	// ForceNew stores the draft even if a memory says the same.
+	ForceNew bool `json:",omitempty"` // keeps older payload hashes valid
 }
 
-// Validate reports what is wrong with a draft; fields are named below prefix.
+// Validate returns what is wrong with a draft; field names get the prefix.
 func (d Draft) Validate(prefix string) memory.Violations {
 	var v memory.Violations
 	v.Check(prefix+".text", memory.TextProblem(d.Text))
@@ -80,8 +80,8 @@ func importanceProblem(importance float64) string {
 	return ""
 }
 
-// Create stores a valid draft. An active memory of the same visibility that says the same is reinforced instead; merged says
-// so. With a request id the call is repeatable: payloadHash must then be the same.
+// Create stores a valid draft. If an active memory of the same visibility says the same, that one is reinforced instead and merged is
+// true. With a request id the call can be repeated, with the same payloadHash.
 func (k *Keeper) Create(ctx context.Context, scope memory.Scope, d Draft, requestID string, payloadHash []byte) (m memory.Memory, merged bool, err error) {
 	now := time.Now()
 	if d.ObservedAt.IsZero() {
@@ -118,7 +118,7 @@ func (k *Keeper) Create(ctx context.Context, scope memory.Scope, d Draft, reques
 		return memory.Memory{}, false, err
 	}
 	if applied[0].Action == memory.ActionLeftDeleted {
-		return memory.Memory{}, false, fmt.Errorf("the memory that request_id %q created was deleted since: %w", requestID, memory.ErrNotFound)
+		return memory.Memory{}, false, fmt.Errorf("the memory that request_id %q created has been deleted: %w", requestID, memory.ErrNotFound)
 	}
 	return applied[0].Memory, applied[0].Action != memory.ActionAdded, nil
 }
@@ -131,7 +131,7 @@ func (k *Keeper) apply(ctx context.Context, user memory.User, entries []vectorst
 	return k.Store.Apply(ctx, user, entries)
 }
 
-// embed gives the entries their embeddings.
+// embed sets the embeddings of the entries.
 func (k *Keeper) embed(ctx context.Context, user memory.User, entries []vectorstore.Entry) error {
 	texts := make([]string, len(entries))
 	for i := range entries {
@@ -153,8 +153,8 @@ func (k *Keeper) Revert(ctx context.Context, user memory.User, id, revisionID st
 	if err != nil || undone.Change != vectorstore.ChangeEdited && undone.Change != vectorstore.ChangeWithdrawn {
 		return m, undone, err
 	}
-	// The old text may have no vectors. The backfill adds them if this fails. The change is undone in any case: a caller who got an error
-	// would call again and undo the change before.
+	// The old text may have no vectors. If this fails, the backfill adds them later. The change is reverted in any case: after an error
+	// the caller would call again and revert the change before it, too.
 	embeddings, err := k.Vectors.Embeddings(usage.WithUser(ctx, user), []string{m.Text})
 	if err == nil && embeddings[0].Fingerprint != "" {
 		_ = k.Backfill.SetEmbeddings(ctx, user, []vectorstore.TextEmbedding{{MemoryID: m.ID, Text: m.Text, Embedding: embeddings[0]}})
@@ -167,7 +167,7 @@ func (k *Keeper) Release(ctx context.Context, user memory.User, id string, audie
 	return k.Store.Release(ctx, user, id, audience, time.Now())
 }
 
-// Edit is a change of a memory. Nil fields are not changed, the others are valid.
+// Edit is a change of a memory. Nil fields stay unchanged; the others must be valid.
 type Edit struct {
 	Text       *string
 	Kind       *memory.Kind
@@ -188,8 +188,7 @@ func (k *Keeper) Update(ctx context.Context, user memory.User, id string, audien
 	return k.Store.Update(ctx, user, id, audience, patch)
 }
 
-// Delete deletes a memory, and its words from the records of how it came about and from the files of digests. Its bytes are purged in the
-// background.
+// Delete deletes a memory, and its text in considerations, traces and digest files. The purge of the bytes runs in the background.
 func (k *Keeper) Delete(ctx context.Context, user memory.User, id string, audience memory.Audience) error {
 	err := k.remove(ctx, user, id, audience)
 	if err == nil {
@@ -205,7 +204,7 @@ func (k *Keeper) remove(ctx context.Context, user memory.User, id string, audien
 	}
 	k.Uncache()
 	k.Traces.Flush(ctx)
-	// The memory is gone and cannot be deleted again, so this is done even when the caller no longer waits.
+	// The memory cannot be deleted again, so this must run even if the caller has gone.
 	err := k.Considerations.ForgetMemory(context.WithoutCancel(ctx), user, id)
 	k.Purger.PurgeLater()
 	return err

@@ -9,12 +9,12 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// maxCandidates is how many memories that share words with a statement are compared with it. One that says the same shares
-// nearly all of its words, so it is among the first.
+// maxCandidates is the number of memories with shared words that are compared with a statement. A memory that says the same shares
+// nearly all words, so it is among the first.
 const maxCandidates = 100
 
-// sayingTheSame returns the id of an active memory of the same visibility that says what a text says, or "". It goes by the
-// letters alone, see similar.Same: vectors find "likes tea" and "dislikes tea" alike.
+// sayingTheSame returns the id of an active memory of the same visibility that says the same as a text, or "". It compares spelling
+// only (see similar.Same), because vectors of "likes tea" and "dislikes tea" are alike.
 func (k *Keeper) sayingTheSame(ctx context.Context, scope memory.Scope, text string) (string, error) {
 	filter := vectorstore.Filter{Audience: memory.OnlyVisibility(scope.Channel)}
 	hits, err := k.Store.SearchKeyword(ctx, scope.User(), text, filter, maxCandidates)
@@ -30,19 +30,18 @@ func (k *Keeper) sayingTheSame(ctx context.Context, scope memory.Scope, text str
 	return "", nil
 }
 
-// turns let one caller at a time compare and store for a user. Otherwise two calls with nearly the same text would both
-// store it.
+// turns is a lock per user around compare and store. Without it two concurrent calls with nearly the same text would both store it.
 type turns struct {
 	mu    sync.Mutex
 	users map[memory.User]*turn
 }
 
 type turn struct {
-	held    chan struct{} // holds one value while a caller has its turn
+	held    chan struct{} // holds a value while locked
 	callers int
 }
 
-// take waits for the user's turn. The caller must call release.
+// take locks the user. The caller must call release.
 func (t *turns) take(ctx context.Context, user memory.User) (release func(), err error) {
 	t.mu.Lock()
 	if t.users == nil {

@@ -6,14 +6,14 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// SettingsStore keeps the settings of users; settingstest is its conformance suite. Packages that use a part of it declare that
-// part. All methods are safe for concurrent use; what writes is durable when it returns, and no later call sees what was before.
-// Errors wrap memory.ErrUnavailable when storage is down.
+// SettingsStore keeps the settings of users; settingstest is its conformance suite. Packages that use a part of it declare that part.
+// All methods are safe for concurrent use; writes are durable when they return, and visible to all later calls. Errors wrap
+// memory.ErrUnavailable when storage is unavailable.
 type SettingsStore interface {
-	// Get returns a user's settings, the zero value when there are none.
+	// Get returns a user's settings, or the zero value.
 	Get(ctx context.Context, user memory.User) (memory.Settings, error)
-	// Update lets change modify the user's settings, stores the result and returns it. change must leave UpdatedAt
-	// set. It may be called again when the write has to be repeated.
+	// Update lets change modify the user's settings, stores the result and returns it. change must not set UpdatedAt. change may be
+	// called again when the write is repeated.
 	Update(ctx context.Context, user memory.User, change func(*memory.Settings)) (memory.Settings, error)
 	// Forget deletes a user's settings and reports whether there were any.
 	Forget(ctx context.Context, user memory.User) (bool, error)

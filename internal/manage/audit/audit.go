@@ -11,38 +11,38 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// Finding is what can be wrong with a memory.
+// Finding is a possible problem of a memory.
 type Finding string
 
 // The findings.
 const (
-	Duplicate     Finding = "duplicate"      // another of the same visibility says the same to the letter
-	NearDuplicate Finding = "near_duplicate" // another of the same visibility says the same in nearly the same words
+	Duplicate     Finding = "duplicate"      // another of the same visibility has the same text
+	NearDuplicate Finding = "near_duplicate" // another of the same visibility has nearly the same text
 	Junk          Finding = "junk"           // likely not worth remembering
 	Quarantined   Finding = "quarantined"
 	Stale         Finding = "stale"
-	Unsupported   Finding = "unsupported"    // it names no message or no words that it rests on
-	WithoutVector Finding = "without_vector" // it has no vector of the model in use
+	Unsupported   Finding = "unsupported"    // it cites no message or no words as its source
+	WithoutVector Finding = "without_vector" // it has no vector of the current model
 )
 
-// order is that of the examples.
+// order is the order of the examples.
 var order = []Finding{Duplicate, NearDuplicate, Junk, Quarantined, Stale, Unsupported, WithoutVector}
 
-// Account is the state of one user's memories, or of several users' together.
+// Account is the state of one user's memories, or the sum of several users'.
 type Account struct {
 	UserID    string // empty for several users
 	Users     int64  // who have memories
 	Statuses  map[memory.Status]int64
 	Findings  map[Finding]int64 // of active memories, and how many are quarantined
 	Doubtful  int64             // active memories that are duplicates, near duplicates or junk, each once
-	Elsewhere int64             // active memories whose text is also known with another visibility, which is no defect
+	Elsewhere int64             // active memories with a copy of another visibility, which is not a defect
 	Examples  []Example
-	Cut       string // what was not looked into, in words
+	Cut       string // what was not checked, in words
 
 	cutUsers int
 }
 
-// Active is how many memories hold.
+// Active returns the number of active memories.
 func (a *Account) Active() int64 { return a.Statuses[memory.StatusActive] }
 
 // DoubtfulShare is the share of the active memories that are doubtful, 0 to 1.
@@ -57,7 +57,7 @@ func newAccount(userID string) *Account {
 	return &Account{UserID: userID, Statuses: map[memory.Status]int64{}, Findings: map[Finding]int64{}}
 }
 
-// add counts another account in.
+// add adds another account.
 func (a *Account) add(other *Account) {
 	a.Users += other.Users
 	a.Doubtful += other.Doubtful
@@ -80,33 +80,33 @@ type Example struct {
 	MemoryID  string
 	Text      string // or its beginning
 	Reason    string // in words
-	OtherID   string // of duplicates, the memory that says the same and could stay
+	OtherID   string // for a duplicate: the memory that could stay
 	OtherText string
 }
 
-// Query says what to look at.
+// Query selects what to audit.
 type Query struct {
 	Namespace   string
-	UserID      string // empty: everybody
-	MaxUsers    int    // accounts of that many users are returned, the worst
-	MaxExamples int    // of each finding, for each user
+	UserID      string // empty: all users
+	MaxUsers    int    // number of user accounts to return, worst first
+	MaxExamples int    // per finding and user
 }
 
-// Report is what an audit found.
+// Report is the result of an audit.
 type Report struct {
-	Users []*Account // the worst first
+	Users []*Account // worst first
 	Total *Account
 }
 
 // Options describes an Auditor.
 type Options struct {
-	// Fingerprint is that of the model in use, "" until it is known.
+	// Fingerprint returns that of the current model, or "" until it is known.
 	Fingerprint func() string
-	// Retention is how well a memory is kept in mind, 0 to 1, as retention.Curve says.
+	// Retention returns the retention of a memory, 0 to 1, see retention.Curve.
 	Retention func(m *memory.Memory, now time.Time) float64
 }
 
-// Auditor makes audits, one at a time.
+// Auditor runs audits, one at a time.
 type Auditor struct {
 	store   vectorstore.Survey
 	options Options
@@ -122,11 +122,11 @@ func New(store vectorstore.Survey, options Options) *Auditor {
 
 const (
 	usersPage    = 500
-	memoriesPage = 500 // read at once: a few milliseconds, so that no snapshot of the database is kept for long
+	memoriesPage = 500 // per read: a few milliseconds, so that no database snapshot is held for long
 )
 
-// Run looks at everything that the query names. progress is called after every page; its error ends the audit. It waits
-// while another audit runs.
+// Run audits the memories that the query selects. progress is called after every page; its error ends the audit. Run waits while
+// another audit runs.
 func (a *Auditor) Run(ctx context.Context, q Query, progress func(users, memories int64) error) (*Report, error) {
 	select {
 	case a.turn <- struct{}{}:
@@ -171,7 +171,7 @@ func (a *Auditor) Run(ctx context.Context, q Query, progress func(users, memorie
 	}
 }
 
-// keep puts an account in its place among the worst.
+// keep inserts an account into the list of the worst.
 func (r *Report) keep(account *Account, limit int) {
 	at, _ := slices.BinarySearchFunc(r.Users, account, worse)
 	if at >= limit {

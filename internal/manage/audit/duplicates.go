@@ -15,25 +15,25 @@ import (
 )
 
 const (
-	// maxProbes is how many of its rarest words a memory is looked up by.
+	// maxProbes is how many of a memory's rarest words are used to find others.
 	maxProbes = 6
-	// maxPostings is how many memories a word leads to, the last ones kept.
+	// maxPostings limits the memories per word; the last ones are kept.
 	maxPostings = 64
-	// maxPairs is how many others a memory is compared with.
+	// maxPairs limits the comparisons of one memory.
 	maxPairs = 100
-	// maxWork bounds the comparisons of one user, in cells of the tables of edit distances: some two seconds.
+	// maxWork limits the comparisons of one user, in cells of edit distance tables: about two seconds.
 	maxWork = 1_000_000_000
-	// maxVectorBytes is how much of a user's vectors is kept meanwhile.
+	// maxVectorBytes limits the vectors of a user held in memory.
 	maxVectorBytes = 64 << 20
 )
 
-// statement is an active memory to be compared.
+// statement is an active memory to compare.
 type statement struct {
 	id, text, key string
 	visibility    string
 	explicit      bool
 	mentions      int
-	doubtful      bool // counted as such already
+	doubtful      bool // already counted as doubtful
 	vector        []float32
 }
 
@@ -49,8 +49,8 @@ func (u *userAudit) statement(item *vectorstore.SurveyItem, doubtful bool) *stat
 	return s
 }
 
-// compare finds what is stored more than once. Of several that say the same one could stay: what the user asked to be
-// remembered, else what was said most often, else the newest.
+// compare finds duplicates. Of several memories that say the same, one could stay: the one that the user asked to remember, else the
+// one said most often, else the newest.
 func (u *userAudit) compare(ctx context.Context) error {
 	slices.SortStableFunc(u.compared, func(a, b *statement) int {
 		return cmp.Or(compareBool(b.explicit, a.explicit), cmp.Compare(b.mentions, a.mentions))
@@ -107,8 +107,8 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// compareNear compares the statements of one visibility, each with those before it that stay, and returns how many were left
-// out because there was too much work.
+// compareNear compares each statement of one visibility with the earlier ones that stay, and returns how many were skipped because of
+// maxWork.
 func (u *userAudit) compareNear(ctx context.Context, statements []*statement, work *int) (left int, err error) {
 	terms := make([][]string, len(statements))
 	frequency := map[string]int{}
@@ -137,7 +137,7 @@ func (u *userAudit) compareNear(ctx context.Context, statements []*statement, wo
 	return 0, nil
 }
 
-// contentTerms are the words of a text, each once; those that carry grammar only where there is nothing else.
+// contentTerms returns the distinct words of a text. Function words are included only if there are no others.
 func contentTerms(text string) []string {
 	var content, all []string
 	for _, t := range lexical.Tokens(text) {
@@ -152,12 +152,12 @@ func contentTerms(text string) []string {
 	slices.Sort(content)
 	content = slices.Compact(content)
 	for i := range content {
-		content[i] = strings.Clone(content[i]) // of a copy of the whole text
+		content[i] = strings.Clone(content[i]) // do not keep the whole text alive
 	}
 	return content
 }
 
-// shared are the rarest terms that other statements have, too.
+// shared returns the rarest terms that also occur in other statements.
 func shared(terms []string, frequency map[string]int) []string {
 	alone := 0
 	for alone < len(terms) && frequency[terms[alone]] == 1 {
@@ -166,12 +166,12 @@ func shared(terms []string, frequency map[string]int) []string {
 	return terms[alone:min(len(terms), alone+maxProbes)]
 }
 
-// blocks are the statements that stay, by their terms.
+// blocks indexes the statements that stay by their terms.
 type blocks struct {
 	statements []*statement
 	texts      []compare.Text
 	postings   map[string][]int32
-	seen       []int32 // by statement: the last probe that met it
+	seen       []int32 // by statement: the last probe that found it
 	probe      int32
 }
 
@@ -190,7 +190,7 @@ func (b *blocks) add(s *statement, text compare.Text, terms []string) {
 	}
 }
 
-// near is a statement that says the same, and why it does.
+// near returns a statement that says the same, and the reason.
 func (b *blocks) near(s *statement, text compare.Text, terms []string, work *int) (*statement, string) {
 	b.probe++
 	pairs := 0
@@ -207,7 +207,7 @@ func (b *blocks) near(s *statement, text compare.Text, terms []string, work *int
 			if text.Comparable(otherText) {
 				*work -= text.Len() * otherText.Len()
 				if text.Same(otherText) {
-					return other, "says the same in nearly the same words"
+					return other, "has nearly the same text"
 				}
 			}
 			*work -= len(s.vector)
@@ -222,7 +222,7 @@ func (b *blocks) near(s *statement, text compare.Text, terms []string, work *int
 	return nil, ""
 }
 
-// cosine is the cosine similarity of two vectors, 0 when there are none to compare.
+// cosine returns the cosine similarity of two vectors, or 0 if one is missing.
 func cosine(a, b []float32) float64 {
 	if len(a) == 0 || len(a) != len(b) {
 		return 0

@@ -10,24 +10,23 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// junkReason says why a memory is likely not worth remembering, in words, or "". A memory is junk when each of its clauses
-// is: one clause with content saves it. It knows Chinese and English, and of other languages only questions. What the
-// user or the bot asked to be remembered is never junk.
+// junkReason returns why a memory is likely not worth remembering, or "". A memory is junk if each of its clauses is. It knows Chinese
+// and English, and questions of other languages. What the user or the bot asked to remember is never junk.
 //
-// It is a second opinion of what decides, and shares no word with it: what both miss nobody sees.
+// It deliberately shares no word list with the decision rules, so that it can find their mistakes.
 func junkReason(m *memory.Memory) string {
 	if m.Explicit {
 		return ""
 	}
 	if containsAny(m.Text, blockMarks) {
-		return "repeats the block that was made for the bot's prompt"
+		return "repeats the memory block of the bot's prompt"
 	}
 	body, quoted := bodyOf(m.Text)
 	if quoted && repeated.MatchString(body) {
-		return "repeats what was remembered, in the third person, as the user's words"
+		return "repeats a memory, in the third person, as the user's words"
 	}
 	var reasons []string
-	addressed := false // somebody is, by a name between commas
+	addressed := false // a name between commas addresses a person
 	for _, c := range clauses(body) {
 		reason := clauseReason(c)
 		switch {
@@ -55,7 +54,7 @@ const (
 	politeness  = "is mere politeness"
 )
 
-// bodyOf is what is said, without the words around a quotation.
+// bodyOf returns a statement without the words around a quotation.
 func bodyOf(text string) (body string, quoted bool) {
 	if at := quotation.FindStringIndex(text); at != nil {
 		return strings.Trim(text[at[1]:], " \"“”「」.。"), true
@@ -69,7 +68,7 @@ type clause struct {
 	mark rune
 }
 
-// clauses splits a text at its punctuation. A point or a colon inside of a number or a name ends nothing.
+// clauses splits a text at its punctuation. A dot or a colon inside a number or a name does not split.
 func clauses(text string) []clause {
 	text = contrast.ReplaceAllString(text, ", ")
 	var list []clause
@@ -91,7 +90,7 @@ func clauses(text string) []clause {
 
 func wordly(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// clauseReason says why a clause is not worth remembering, or "".
+// clauseReason returns why a clause is not worth remembering, or "".
 func clauseReason(c clause) string {
 	text := strings.ToLower(strings.Trim(c.text, " \"'“”‘’「」()（）"))
 	text = subject.ReplaceAllString(strings.ReplaceAll(text, "’", "'"), "")
@@ -114,8 +113,7 @@ func clauseReason(c clause) string {
 	return ""
 }
 
-// contentless reports whether nothing is left of a text without interjections and words that carry grammar. One character
-// of Chinese is not a word yet.
+// contentless reports whether a text has only interjections and function words. A single Chinese character does not count as a word.
 func contentless(text string) bool {
 	if answer.MatchString(text) {
 		return true

@@ -10,7 +10,7 @@ import (
 // staleBelow is the retention below which a memory is stale.
 const staleBelow = 0.1
 
-// lastTouched is when the memory was last said or used.
+// lastTouched returns when the memory was last said or used.
 func lastTouched(m *memory.Memory) time.Time {
 	last := m.ObservedAt
 	for _, t := range []time.Time{m.LastSaidAt, m.LastUsedAt} {

@@ -19,16 +19,16 @@ type userAudit struct {
 	account *Account
 	now     time.Time
 
-	compared    []*statement    // what is compared, newest first
-	uncompared  int             // active memories beyond that
-	vectorBytes int             // of what is compared
+	compared    []*statement    // statements to compare, newest first
+	uncompared  int             // active memories beyond maxCompared
+	vectorBytes int             // of the statements to compare
 	shown       map[Finding]int // examples
 }
 
-// maxCompared is how many active memories of a user are compared, the newest. Each takes a few kilobytes meanwhile.
+// maxCompared limits the active memories of a user to compare; the newest are chosen. Each takes a few kilobytes.
 const maxCompared = 10_000
 
-// run looks at the memories page by page, then compares them.
+// run reads the memories page by page, then compares them.
 func (u *userAudit) run(ctx context.Context, user memory.User, progress func(memories int) error) error {
 	u.shown = map[Finding]int{}
 	fingerprint := u.auditor.options.Fingerprint()
@@ -57,7 +57,7 @@ func (u *userAudit) run(ctx context.Context, user memory.User, progress func(mem
 	return nil
 }
 
-// look counts a memory and what can be told from it alone.
+// look counts a memory and checks it on its own.
 func (u *userAudit) look(item *vectorstore.SurveyItem, vectors bool) {
 	m := &item.Memory
 	status := m.StatusAt(u.now)
@@ -80,7 +80,7 @@ func (u *userAudit) look(item *vectorstore.SurveyItem, vectors bool) {
 		u.found(Unsupported, m.ID, m.Text, reason, nil)
 	}
 	if vectors && item.Vector == nil {
-		u.found(WithoutVector, m.ID, m.Text, "it is found by its words only", nil)
+		u.found(WithoutVector, m.ID, m.Text, "it is found by keywords only", nil)
 	}
 	if len(u.compared) == u.auditor.maxCompared {
 		u.uncompared++
@@ -89,8 +89,7 @@ func (u *userAudit) look(item *vectorstore.SurveyItem, vectors bool) {
 	u.compared = append(u.compared, u.statement(item, junk != ""))
 }
 
-// unsupported says what a memory lacks that should be able to show what it rests on. What the bot stored itself rests on
-// the bot.
+// unsupported returns what is missing of a memory's source. Memories that the bot stored itself need no source.
 func unsupported(p *memory.Provenance) string {
 	if p.Source == memory.SourceAPI {
 		return ""
@@ -108,7 +107,7 @@ func unsupported(p *memory.Provenance) string {
 	return fmt.Sprintf("%s of the user's that it rests on", strings.Join(lacks, " and "))
 }
 
-// found counts a finding and keeps an example of it.
+// found counts a finding and keeps it as an example.
 func (u *userAudit) found(f Finding, id, text, reason string, other *statement) {
 	u.account.Findings[f]++
 	if u.shown[f] >= u.query.MaxExamples {
@@ -122,7 +121,7 @@ func (u *userAudit) found(f Finding, id, text, reason string, other *statement) 
 	u.account.Examples = append(u.account.Examples, e)
 }
 
-// maxExampleRunes is how much of a text an example shows.
+// maxExampleRunes limits the text of an example.
 const maxExampleRunes = 200
 
 func beginning(text string) string {

@@ -1,5 +1,5 @@
-// Package retention is the forgetting curve: how likely a memory is to be kept, and the background work that deletes what is
-// no longer to be kept. docs/design/forgetting.md has the formula with its sources and a worked example.
+// Package retention implements the forgetting curve, which scores how likely a memory is to be kept, and the background deletion of
+// memories. docs/design/forgetting.md has the formula with its sources and a worked example.
 package retention
 
 import (
@@ -11,23 +11,21 @@ import (
 )
 
 const (
-	// leastWeight is the weight of a memory without any importance; the most important one weighs 1.
+	// leastWeight is the weight of a memory with importance 0; importance 1 weighs 1.
 	leastWeight = 0.5
-	// useShare is what doubling the number of times that a memory was retrieved counts, next to doubling the number of times
-	// that the user said it: what is retrieved is not always needed.
+	// useShare is the weight of doubling a memory's uses, relative to doubling its mentions: a retrieved memory was not always needed.
 	useShare = 0.25
-	// explicitFloor is what a memory that was asked for never falls below.
+	// explicitFloor is the least score factor of an explicitly requested memory.
 	explicitFloor = 0.5
 )
 
-// day is what half-lives are counted in.
+// day is the unit of half-lives.
 const day = 24 * time.Hour
 
-// HalfLives says for each kind after how long half of a memory's retention is gone that was said once and never used.
+// HalfLives holds, for each kind, the time after which the retention of a memory that was said once and never used halves.
 type HalfLives map[memory.Kind]time.Duration
 
-// DefaultHalfLives are those of the kinds that are not configured. Who somebody is and how they want to be treated lasts;
-// what they are about to do, or struggle with, is soon over.
+// DefaultHalfLives are used for kinds that are not configured. Identity and preferences last; plans and problems end soon.
 func DefaultHalfLives() HalfLives {
 	return HalfLives{
 		memory.KindFact:         365 * day,
@@ -46,23 +44,24 @@ func DefaultHalfLives() HalfLives {
 // Curve scores memories. Its zero value is not usable, see NewCurve.
 type Curve struct{ halfLives HalfLives }
 
-// NewCurve returns a Curve with these half-lives, each longer than 0, and the default ones of the other kinds.
+// NewCurve returns a Curve with these half-lives, each longer than 0, and the defaults for the other kinds.
 func NewCurve(configured HalfLives) Curve {
 	c := Curve{DefaultHalfLives()}
 	maps.Copy(c.halfLives, configured)
 	return c
 }
 
-// Score is how likely the memory is to be kept, 0 to 1: the higher of two memories is kept longer. It falls with the time
-// since the memory was last said or used, and never with importance, mentions or uses:
+// Score returns how likely the memory is to be kept, 0 to 1. It falls with the time since the memory was last said or used, and rises
+// with importance, mentions and uses:
 //
-//	score = (0.5 + 0.5·importance) · 2^(−t/h)
-//	h     = half-life of the kind · (1 + log2(mentions) + 0.25·log2(1 + uses))
+// score = (0.5 + 0.5·importance) · 2^(−t/h)
 //
-// which is the forgetting curve of Ebbinghaus as Settles and Meeder write it (A Trainable Spaced Repetition Model for Language
-// Learning, 2016: p = 2^(−Δ/h), with a half-life that grows with practice), and each recall begins anew as in MemoryBank
-// (Zhong et al., 2023). A memory that was asked for keeps half of its score whatever its age. Until what it tells of is over,
-// where that is known, a memory does not fade.
+// where h = half-life of the kind · (1 + log2(mentions) + 0.25·log2(1 + uses)).
+//
+// This is the forgetting curve of Ebbinghaus as formulated by Settles and Meeder (A Trainable Spaced Repetition Model for Language
+// Learning, 2016: p = 2^(−Δ/h), with a half-life that grows with practice). Each recall restarts the curve, as in MemoryBank (Zhong et
+// al., 2023). An explicitly requested memory keeps at least half of its score. A memory of an event does not fade before the event has
+// ended, if that time is known.
 func (c Curve) Score(m *memory.Memory, now time.Time) float64 {
 	last := m.LastSaidAt
 	if m.LastUsedAt.After(last) {

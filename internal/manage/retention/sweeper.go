@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// leastPause is between two rounds, however often the Sweeper is woken: every write wakes it.
+	// leastPause is the least time between two rounds. Every write wakes the Sweeper.
 	leastPause = 200 * time.Millisecond
-	// storagePoll is how often an unavailable store is asked again without a call of Wake.
+	// storagePoll is the retry interval for an unavailable store, without a call of Wake.
 	storagePoll = 5 * time.Second
-	// lookEvery is the longest time between two looks for due work: the machine's clock may have been set.
+	// lookEvery is the longest time between two polls for due work: the machine's clock may have been set.
 	lookEvery = time.Hour
-	// skew is how far ahead of this clock a time may be that was written by it: none, but clocks are adjusted a little all the time.
+	// skew is how far a stored time may be ahead of the clock, which may have been adjusted since.
 	skew = time.Minute
-	// step is how many memories are deleted in one transaction: all other writes wait for it.
+	// step is the number of memories deleted in one transaction: all other writes wait for it.
 	step = 100
-	// crowdsAtOnce is how many users with too many memories are looked at in one round.
+	// crowdsAtOnce is the number of users over the cap handled in one round.
 	crowdsAtOnce = 16
-	// slack is the part of the cap that is made room for at once, so that not every new memory of somebody who has reached it
-	// makes all the others be weighed.
+	// slack is the fraction (1/slack) of the cap that an eviction frees in addition, so that not every new memory of a user at the cap
+	// causes another.
 	slack = 50
 )
 
@@ -38,18 +38,17 @@ type Purger interface {
 	Purge(ctx context.Context) (bool, error)
 }
 
-// Options says what is kept.
+// Options decides which memories are kept.
 type Options struct {
 	Curve          Curve
-	MaxPerUser     int           // memories of a user; 0: any number
-	WithdrawnGrace time.Duration // how long what the user asked to forget can be brought back; 0: not at all
-	ExpiredKeep    time.Duration // how long what is over is kept; 0: for ever
-	HistoryKeep    time.Duration // how long what was superseded is kept; 0: for ever
+	MaxPerUser     int           // memories per user; 0: no limit
+	WithdrawnGrace time.Duration // how long a withdrawn memory can be restored; 0: never
+	ExpiredKeep    time.Duration // how long expired memories are kept; 0: for ever
+	HistoryKeep    time.Duration // how long superseded memories are kept; 0: for ever
 	Log            *slog.Logger
 }
 
-// Sweeper deletes in the background what is no longer to be kept. All that it needs to know is in the store: a process that
-// is killed in the middle leaves the rest to the next one.
+// Sweeper deletes memories in the background. All its state is in the store: after a crash the next process continues.
 type Sweeper struct {
 	store   vectorstore.Sweep
 	purger  Purger
@@ -59,33 +58,33 @@ type Sweeper struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	loop     sync.WaitGroup
-	full     map[string]int64 // as it was logged
+	full     map[string]int64 // as last logged
 }
 
-// NewSweeper returns a Sweeper; Start sets it going.
+// NewSweeper returns a Sweeper; Start starts it.
 func NewSweeper(store vectorstore.Sweep, purger Purger, options Options) *Sweeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Sweeper{store: store, purger: purger, options: options, notifier: background.NewNotifier(), ctx: ctx, cancel: cancel}
 }
 
-// Start starts the deletions, including those that earlier processes left.
+// Start starts the deletions, including those left by earlier processes.
 func (s *Sweeper) Start() {
 	s.store.OnWrite(s.Wake)
 	s.Wake()
 	s.loop.Go(s.run)
 }
 
-// Stop ends the deletions. The next start continues them.
+// Stop stops the deletions. The next start continues them.
 func (s *Sweeper) Stop() {
 	s.cancel()
 	s.loop.Wait()
 }
 
-// Wake looks for due deletions now.
+// Wake polls for due deletions now.
 func (s *Sweeper) Wake() { s.notifier.Notify() }
 
-// Full is how many users of the namespace have as many explicit memories as a user may have memories, or more: none of those
-// is evicted, and what else is learned about them is not kept for long.
+// Full returns the number of users of the namespace whose explicit memories reach the cap. Explicit memories are never evicted, so new
+// learned memories of those users are evicted soon.
 func (s *Sweeper) Full(ctx context.Context, namespace string) (int64, error) {
 	if s.options.MaxPerUser == 0 {
 		return 0, nil
@@ -94,7 +93,7 @@ func (s *Sweeper) Full(ctx context.Context, namespace string) (int64, error) {
 	return full[namespace], err
 }
 
-// run deletes expired memories until Stop.
+// run deletes due memories until Stop.
 func (s *Sweeper) run() {
 	background.Run(s.ctx, s.notifier, func() time.Time {
 		next := s.round()
@@ -103,11 +102,11 @@ func (s *Sweeper) run() {
 	})
 }
 
-// round deletes some expired memories and returns when to look again. A panic is a bug, and must not end the sidecar.
+// round deletes some due memories and returns when to run again. A panic is a bug, but must not end the sidecar.
 func (s *Sweeper) round() (next time.Time) {
 	defer func() {
 		if v := recover(); v != nil {
-			s.options.Log.Error("panic while deleting what is no longer kept", "panic", v, "stack", string(debug.Stack()))
+			s.options.Log.Error("panic while deleting expired memories", "panic", v, "stack", string(debug.Stack()))
 			next = time.Now().Add(lookEvery)
 		}
 	}()
@@ -116,7 +115,7 @@ func (s *Sweeper) round() (next time.Time) {
 		return next
 	}
 	if s.ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) { // an outage has its own log line
-		s.options.Log.Error("memories that are no longer kept could not be deleted", "error", err)
+		s.options.Log.Error("deleting expired memories failed", "error", err)
 	}
 	return time.Now().Add(storagePoll)
 }
@@ -150,7 +149,7 @@ func (s *Sweeper) sweep(now time.Time) (next time.Time, err error) {
 		}
 	}
 	if dropped > 0 {
-		// They are gone; that their bytes are not yet is tried again by the storage.
+		// The rows are deleted. The storage retries a failed purge.
 		if _, err := s.purger.Purge(s.ctx); err != nil {
 			return next, err
 		}
@@ -168,7 +167,7 @@ func (s *Sweeper) sweep(now time.Time) (next time.Time, err error) {
 	return next, s.tellFull()
 }
 
-// drop deletes memories that ended so long ago, and returns when the next one is due, or zero.
+// drop deletes memories that ended longer than keep ago, and returns when the next one is due, or zero.
 func (s *Sweeper) drop(how memory.Status, keep time.Duration, now time.Time) (dropped int, due time.Time, err error) {
 	before := now.Add(-keep)
 	ended, next, err := s.store.Ended(s.ctx, how, before, step)
@@ -189,13 +188,13 @@ func (s *Sweeper) drop(how memory.Status, keep time.Duration, now time.Time) (dr
 		}
 		dropped += n
 		if n > 0 {
-			s.options.Log.Info("deleted memories that are kept no longer", "namespace", user.Namespace, "memories", n, "because", how)
+			s.options.Log.Info("deleted expired memories", "namespace", user.Namespace, "memories", n, "because", how)
 		}
 	}
 	return dropped, due, nil
 }
 
-// evict brings users who have too many memories down to the cap, and reports whether there may be more of them.
+// evict reduces the memories of users over the cap, and reports whether more such users may be left.
 func (s *Sweeper) evict(now time.Time) (more bool, err error) {
 	crowds, err := s.store.Crowded(s.ctx, s.options.MaxPerUser, crowdsAtOnce)
 	if err != nil {
@@ -217,11 +216,11 @@ func (s *Sweeper) evict(now time.Time) (more bool, err error) {
 // candidate is a memory that may be evicted.
 type candidate struct {
 	id      string
-	history bool // it is not retrieved
+	history bool // not retrievable
 	score   float64
 }
 
-// evictFrom evicts what a user has too much of, step by step: what is not retrieved first, then the lowest scores.
+// evictFrom evicts the excess memories of a user, step by step: history first, then the lowest scores.
 func (s *Sweeper) evictFrom(c vectorstore.Crowd, now time.Time) (evicted int, err error) {
 	keep := s.options.MaxPerUser - min(s.options.MaxPerUser, c.Memories-c.Explicit)/slack
 	candidates := make([]candidate, 0, c.Memories-c.Explicit)
@@ -255,7 +254,7 @@ func (s *Sweeper) evictFrom(c vectorstore.Crowd, now time.Time) (evicted int, er
 	return evicted, nil
 }
 
-// tellFull logs of which namespaces there are users with nothing but explicit memories up to the cap, when that changes.
+// tellFull logs which namespaces have users whose explicit memories reach the cap, when that changes.
 func (s *Sweeper) tellFull() error {
 	full, err := s.store.Full(s.ctx, s.options.MaxPerUser)
 	if err != nil {
@@ -263,7 +262,7 @@ func (s *Sweeper) tellFull() error {
 	}
 	for namespace, users := range full {
 		if users != s.full[namespace] {
-			s.options.Log.Warn("some users have explicit memories up to the limit; none of those is evicted, what else is learned is",
+			s.options.Log.Warn("some users have explicit memories up to the limit; those are never evicted, all other new memories are",
 				"namespace", namespace, "users", users, "max_per_user", s.options.MaxPerUser)
 		}
 	}
