@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// expireEvery is how often what ended long ago is deleted, besides at the start.
+	// expireEvery is the interval of deletions of old considerations.
 	expireEvery = time.Hour
-	// expireStep is how many dialogues one write deletes: other writes wait meanwhile.
+	// expireStep is the number of dialogues deleted in one write: other writes wait for it.
 	expireStep = 200
 )
 
-// expireRegularly deletes what ended long ago, at the start and then every hour.
+// expireRegularly deletes old considerations, at the start and then every hour.
 func (p *Pool) expireRegularly() {
 	if p.options.Retention <= 0 && p.options.FailedRetention <= 0 {
 		return

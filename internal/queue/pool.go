@@ -23,17 +23,17 @@ type Handler func(ctx context.Context, job Job) (memory.State, memory.Outcome, e
 
 // Options describes a pool.
 type Options struct {
-	Workers int // how many jobs are handled at once; as many more may be claimed before, or be storing their results
+	Workers int // jobs handled concurrently; as many more may be claimed, or storing their results
 	// MaxAge is how long a job is retried; then it fails.
 	MaxAge time.Duration
 	// BackoffMin and BackoffMax bound the pauses between attempts, before a jitter of up to half of the pause.
 	BackoffMin, BackoffMax time.Duration
-	// Retention is how long ended considerations are kept, FailedRetention how long failed ones; 0 is for ever.
+	// Retention is how long ended considerations are kept, FailedRetention how long failed ones; 0 means forever.
 	Retention, FailedRetention time.Duration
 	Log                        *slog.Logger
 	// Unavailable reports whether something that every job needs is unavailable. Optional.
 	Unavailable retry.Unavailable
-	// Heartbeat is called at each look for jobs. Optional.
+	// Heartbeat is called at each poll for jobs. Optional.
 	Heartbeat background.Heartbeat
 	// Ended is called after the end of an attempt was stored, with the state and the time since the job was accepted. Optional;
 	// it must not block.
@@ -47,7 +47,7 @@ func (o Options) Postpones(job Job, err error, now time.Time) bool {
 	return errors.Is(err, memory.ErrUnavailable) || errors.As(err, &transient) && now.Before(job.AcceptedAt.Add(o.MaxAge))
 }
 
-// storagePoll is how often an unavailable store is asked again without a call of Wake.
+// storagePoll is the retry interval for an unavailable store, without a call of Wake.
 const storagePoll = 5 * time.Second
 
 // Pool runs the jobs of a store.
@@ -65,12 +65,12 @@ type Pool struct {
 
 	mu       sync.Mutex
 	running  map[int64]*runningJob
-	barred   []memory.User                // whose words no job may touch now
-	resume   bool                         // what is postponed is to be made due
-	checked  time.Time                    // when due times too far away were last looked for
-	failures retry.Counts[int64]          // of jobs, by their number
+	barred   []memory.User                // users whose words no job may use now
+	resume   bool                         // postponed jobs must be made due
+	checked  time.Time                    // last check for due times that are too late
+	failures retry.Counts[int64]          // of jobs, by Seq
 	watchers map[watchKey][]chan struct{} // closed when the consideration is final
-	recover  bool                         // rows may be marked as running that have no job in this process
+	recover  bool                         // rows marked as running may have no job in this process
 }
 
 type runningJob struct {
@@ -86,7 +86,7 @@ type watchKey struct {
 
 var errBarred = errors.New("the user is being forgotten")
 
-// NewPool returns a pool that Start sets going.
+// NewPool returns a pool; Start starts it.
 func NewPool(store Store, handler Handler, options Options) *Pool {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Pool{
@@ -99,7 +99,7 @@ func NewPool(store Store, handler Handler, options Options) *Pool {
 	}
 }
 
-// Start begins to run jobs.
+// Start starts running jobs.
 func (p *Pool) Start() {
 	p.Wake()
 	p.loop.Go(p.run)
@@ -157,8 +157,7 @@ func (p *Pool) Watch(user memory.User, id string) (final <-chan struct{}, stop f
 	}
 }
 
-// Bar cancels the running jobs that hold the user's words, waits for them, and keeps such jobs from starting until
-// release is called.
+// Bar cancels the running jobs that hold the user's words, waits for them, and blocks such jobs until release is called.
 func (p *Pool) Bar(ctx context.Context, user memory.User) (release func(), err error) {
 	p.mu.Lock()
 	p.barred = append(p.barred, user)
@@ -194,7 +193,7 @@ func holds(job *Job, user memory.User) bool {
 		(job.Consideration.Scope.UserID == user.ID || slices.Contains(job.Dialogue.Speakers(), user.ID))
 }
 
-// run claims jobs whenever there is room for one, until it is stopped.
+// run claims jobs whenever there is room, until it is stopped.
 func (p *Pool) run() {
 	background.Run(p.ctx, p.notifier, func() (again time.Time) {
 		if pause := p.claim(); pause >= 0 {
@@ -225,7 +224,7 @@ func (p *Pool) claim() time.Duration {
 	if err := p.makeDue(); err != nil {
 		return p.claimFailed("making postponed jobs due", err)
 	}
-	// Jobs that would only be postponed cost two commits and a record each, for as many users as there are.
+	// Claiming jobs that would only be postponed costs two commits and a record for each user.
 	allowed, wait := p.options.Unavailable.Now(free, len(mine))
 	if wait > 0 {
 		return wait
@@ -244,15 +243,15 @@ func (p *Pool) claim() time.Duration {
 	if next.IsZero() {
 		return -1
 	}
-	// The clock may be set meanwhile, and be ahead now: then the next is no later than it was postponed by at most.
+	// The clock may have been set forward when the job was postponed. The longest backoff limits the wait.
 	return min(max(0, time.Until(next)), p.failures.Pauses.Longest())
 }
 
-// checkEvery is how often due times are looked for that are too far away.
+// checkEvery is the interval of checks for due times that are too late.
 const checkEvery = time.Minute
 
-// makeDue makes jobs due that are postponed, if what they need recovered or the process has begun; else those that are due later than this
-// clock can have postponed them: it was ahead, and has been set.
+// makeDue makes postponed jobs due if the model recovered or the process just started. Otherwise it makes only those due whose due time
+// is later than this clock can have set, because the clock was ahead and has been corrected.
 func (p *Pool) makeDue() error {
 	now := time.Now()
 	p.mu.Lock()
@@ -277,10 +276,10 @@ func (p *Pool) makeDue() error {
 	return err
 }
 
-// claimFailed returns how long to wait before the store is asked again.
+// claimFailed returns how long to wait before the next claim.
 func (p *Pool) claimFailed(doing string, err error) time.Duration {
 	p.mu.Lock()
-	p.recover = true // it may have been done in spite of the error
+	p.recover = true // the write may have succeeded despite the error
 	p.mu.Unlock()
 	p.logFailure(p.ctx, doing, err)
 	if p.ctx.Err() == nil {
@@ -289,8 +288,7 @@ func (p *Pool) claimFailed(doing string, err error) time.Duration {
 	return storagePoll
 }
 
-// logFailure logs an error of the store, unless it only says that storage is down, which has a log line of its own, or
-// that the context has ended.
+// logFailure logs an error of the store, unless storage is unavailable, which is logged elsewhere, or the context has ended.
 func (p *Pool) logFailure(ctx context.Context, doing string, err error) {
 	if ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) {
 		p.options.Log.Error("the queue's storage failed", "doing", doing, "error", err)
@@ -305,7 +303,7 @@ func (p *Pool) start(job Job) {
 	for _, user := range p.barred {
 		if holds(&job, user) {
 			cancel(nil)
-			p.recover = true // for when the user is not barred any more
+			p.recover = true // to run the job when the user is no longer blocked
 			return
 		}
 	}
@@ -331,14 +329,14 @@ func (p *Pool) start(job Job) {
 	})
 }
 
-// attempt does the job once and stores what came of it, and reports whether that is final. An error means that nothing
-// was stored: the job is still marked as running.
+// attempt runs the job once, stores the result, and reports whether it is final. An error means that nothing was stored: the job is
+// still marked as running.
 func (p *Pool) attempt(ctx context.Context, job Job) (final bool, err error) {
 	log := p.options.Log.With("consideration", job.Consideration.ID, "namespace", job.Dialogue.Scope.Namespace)
 	attempts := job.Consideration.Attempts
 	select {
 	case p.slots <- struct{}{}:
-	case <-ctx.Done(): // barred
+	case <-ctx.Done(): // the user is blocked
 		return false, ctx.Err()
 	case <-p.ctx.Done(): // stopping before the job has begun
 		return false, p.ctx.Err()
@@ -346,7 +344,7 @@ func (p *Pool) attempt(ctx context.Context, job Job) (final bool, err error) {
 	state, outcome, err := p.handle(ctx, job)
 	<-p.slots
 	if ctx.Err() != nil {
-		return false, ctx.Err() // barred or stopping: the job is taken up again
+		return false, ctx.Err() // blocked or stopping: the job runs again later
 	}
 	now := time.Now()
 	var due time.Time // of the next attempt
@@ -357,7 +355,7 @@ func (p *Pool) attempt(ctx context.Context, job Job) (final bool, err error) {
 		due = now.Add(storagePoll)
 	case errors.As(err, &transient) && p.options.Postpones(job, err, now):
 		due = now.Add(p.failures.Failed(job.Seq, err))
-		// The model's breaker has a line when it opens; one for each dialogue that waits for it would be a flood.
+		// The model's breaker logs when it opens; a line for each pending dialogue would flood the log.
 		log.Debug("consideration postponed", "error", err, "attempts", attempts, "until", due)
 	default:
 		log.Log(ctx, failureLevel(err), "consideration failed", "error", err, "attempts", attempts)
@@ -373,7 +371,7 @@ func (p *Pool) attempt(ctx context.Context, job Job) (final bool, err error) {
 		err = p.store.Finish(ctx, job.Seq, state, outcome, now)
 	}
 	if err != nil {
-		p.logFailure(ctx, "storing what came of a job", err)
+		p.logFailure(ctx, "storing the result of a job", err)
 	} else if p.options.Ended != nil {
 		p.options.Ended(state, now.Sub(job.AcceptedAt))
 	}
@@ -388,7 +386,7 @@ func failureLevel(err error) slog.Level {
 	return slog.LevelError
 }
 
-// handle calls the handler. A panic is a bug that would come again with every attempt, so it fails the job.
+// handle calls the handler. A panic is a bug that would occur again with every attempt, so it fails the job.
 func (p *Pool) handle(ctx context.Context, job Job) (state memory.State, outcome memory.Outcome, err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
-// Job is a consideration with what is needed to run it.
+// Job is a consideration with the data to run it.
 type Job struct {
 	Seq           int64 // position in the queue, unique
 	Consideration memory.Consideration
 	Dialogue      memory.Dialogue
-	Call          trace.Call // that handed the dialogue over
+	Call          trace.Call // the request that accepted the dialogue
 	Checkpoint    []byte     // what an earlier attempt saved, or nil
 	AcceptedAt    time.Time  // start of the age limit
-	Unreadable    error      // why its dialogue cannot be read, which then has no messages; such a job is never claimed
+	Unreadable    error      // why the dialogue cannot be read; it then has no messages, and the job is never claimed
 }
 
 // User is the person whose words the job considers.
@@ -27,41 +27,41 @@ func (j *Job) User() memory.User { return j.Consideration.Scope.User() }
 
 // Acceptance is a dialogue to be made durable.
 type Acceptance struct {
-	ID          string // of the new consideration, should one be made
+	ID          string // of the new consideration, if one is created
 	Dialogue    memory.Dialogue
 	Speakers    []string // whose words are considered; the first is the scope's user
 	RequestID   string   // idempotency key, or empty
 	PayloadHash []byte   // of scope and messages
 	At          time.Time
-	Call        trace.Call        // what the request was a part of
-	Skip        map[string]string // speakers whose consideration is skipped from the start, and why
-	MaxPending  int               // refuse when this many considerations of the scope's user are pending
-	// MaxPendingNamespace is the number of pending considerations of the namespace at which to refuse; 0 is no limit.
+	Call        trace.Call        // the larger operation of the request
+	Skip        map[string]string // reasons by speaker to skip the consideration
+	MaxPending  int               // limit of pending considerations of the scope's user
+	// MaxPendingNamespace limits the pending considerations of the namespace; 0 means no limit.
 	MaxPendingNamespace int
-	// MaxPendingTotal and MaxPendingBytes are the number of pending considerations of all namespaces, and the bytes of their
-	// dialogues, at which to refuse; 0 is no limit.
+	// MaxPendingTotal and MaxPendingBytes limit the pending considerations of all namespaces and the bytes of their dialogues; 0 means
+	// no limit.
 	MaxPendingTotal int
 	MaxPendingBytes int64
 }
 
 // Forgotten counts what Forget deleted.
 type Forgotten struct {
-	Considerations int64 // this user's, in other people's dialogues included
-	Messages       int64 // of this user, taken out of other people's dialogues
+	Considerations int64 // this user's, including those in other people's dialogues
+	Messages       int64 // of this user, removed from other people's dialogues
 }
 
 // Stats counts the considerations of a namespace.
 type Stats struct {
-	Pending       int64 // running ones included
+	Pending       int64 // including running ones
 	Failed        int64
-	OldestPending time.Time // zero when none is pending
+	OldestPending time.Time // zero if none is pending
 }
 
 // Depth is the number of considerations of all namespaces in one state.
 type Depth struct {
 	State  memory.State
 	Count  int64
-	Oldest time.Time // when the one longest in the queue was accepted, or last retried; zero when there is none
+	Oldest time.Time // when the oldest was accepted, or last retried; zero if there is none
 }
 
 // ListQuery asks for a page of considerations.
@@ -69,28 +69,28 @@ type ListQuery struct {
 	Audience    memory.Audience
 	States      []memory.State // empty: all
 	OldestFirst bool
-	After       string // the next of the page before
+	After       string // next of the previous page
 	Limit       int
 }
 
 // Expiry says which ended considerations are deleted.
 type Expiry struct {
-	EndedBefore  time.Time // of what was remembered or skipped; zero: nothing
-	FailedBefore time.Time // of what failed; zero: nothing
+	EndedBefore  time.Time // for remembered and skipped ones; zero: none
+	FailedBefore time.Time // for failed ones; zero: none
 	Limit        int       // of dialogues
 }
 
-// Store keeps the jobs. All methods are safe for concurrent use; errors wrap memory.ErrUnavailable when storage is down.
+// Store keeps the jobs. All methods are safe for concurrent use; errors wrap memory.ErrUnavailable when storage is unavailable.
 type Store interface {
-	// Accept makes a dialogue durable, with a consideration for each of its speakers, and returns the scope's user's.
-	// When the request id was used before with the same payload hash, the earlier consideration is returned and nothing is
-	// added; with another hash the error is a *memory.InvalidError about request_id. It is a *memory.OverloadError when too many
-	// considerations are pending. Those of other speakers are not counted, so that no speaker can block a group.
+	// Accept makes a dialogue durable, with a consideration for each speaker, and returns that of the scope's user. If the request id
+	// was used before with the same payload hash, it returns the earlier consideration and adds nothing; with another hash the error is
+	// a *memory.InvalidError about request_id. The error is a *memory.OverloadError if too many considerations are pending. Those of
+	// other speakers are not counted, so that no speaker can block a group.
 	Accept(ctx context.Context, a Acceptance) (memory.Consideration, error)
-	// Claim marks up to limit due jobs as running and returns them, oldest first. Only the first job of each user can be due.
-	// next is when another job becomes due, zero when none is postponed.
+	// Claim marks up to limit due jobs as running and returns them, oldest first. Only the first job of each user can be due. next is
+	// the time when another job becomes due, or zero.
 	Claim(ctx context.Context, now time.Time, limit int) (jobs []Job, next time.Time, err error)
-	// Checkpoint saves the decision of a job for the next attempt, should this one not finish.
+	// Checkpoint saves the decision of a job for the next attempt, in case this one does not finish.
 	Checkpoint(ctx context.Context, seq int64, data []byte) error
 	// Finish ends a job with a final state and makes the user's next job due.
 	Finish(ctx context.Context, seq int64, state memory.State, outcome memory.Outcome, at time.Time) error
@@ -98,13 +98,13 @@ type Store interface {
 	Postpone(ctx context.Context, seq int64, due time.Time, outcome memory.Outcome, at time.Time) error
 	// Recover makes running jobs pending again, except those that run in this process.
 	Recover(ctx context.Context, except []int64, at time.Time) error
-	// MakeDue makes pending jobs that are due later than after due now.
+	// MakeDue makes pending jobs due now if their due time is later than after.
 	MakeDue(ctx context.Context, after, now time.Time) error
 	// Retry makes a failed consideration pending again. For a pending one it makes the user's first job due; a running one does
 	// not change. The error is memory.ErrPrecondition when the consideration ended without a failure.
 	Retry(ctx context.Context, user memory.User, id string, audience memory.Audience, at time.Time) (memory.Consideration, error)
 
-	// Get returns a consideration as the user sees it, else memory.ErrNotFound.
+	// Get returns a consideration as the user sees it, or memory.ErrNotFound.
 	Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Consideration, error)
 	// List returns a page of the user's considerations, with their dialogues. next is empty on the last page.
 	List(ctx context.Context, user memory.User, q ListQuery) (jobs []Job, next string, err error)

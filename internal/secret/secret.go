@@ -1,4 +1,4 @@
-// Package secret keeps keys out of everything that people read.
+// Package secret keeps keys out of logs and other output.
 package secret
 
 import (
@@ -11,11 +11,11 @@ import (
 
 const mask = "********"
 
-// Value is a key or a token. However it is printed, logged or encoded, it shows as ********; Reveal is the one way to it.
-// But fmt sees through it in an unexported field of a struct: what may be printed keeps it in an exported one or a closure.
+// Value is a key or a token. Printed, logged or encoded it is ********; only Reveal returns it. But fmt prints it in an unexported
+// field of a struct, so a printable struct must keep it in an exported field or a closure.
 type Value string
 
-// String is the mask, or "" for an empty value.
+// String returns the mask, or "" for an empty value.
 func (v Value) String() string {
 	if v == "" {
 		return ""
@@ -23,23 +23,23 @@ func (v Value) String() string {
 	return mask
 }
 
-// GoString is the mask.
+// GoString returns the mask.
 func (v Value) GoString() string { return v.String() }
 
-// Format writes the mask for every verb: fmt shows the value itself after a verb that is wrong for a text, such as %d.
+// Format writes the mask for every verb: fmt would print the value itself for a verb that is wrong for a string, such as %d.
 func (v Value) Format(f fmt.State, _ rune) { fmt.Fprint(f, v.String()) }
 
-// MarshalText is the mask.
+// MarshalText returns the mask.
 func (v Value) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// LogValue is the mask.
+// LogValue returns the mask.
 func (v Value) LogValue() slog.Value { return slog.StringValue(v.String()) }
 
-// Reveal is the key itself, for the request that needs it.
+// Reveal returns the key, for the request that needs it.
 func (v Value) Reveal() string { return string(v) }
 
-// Redact removes the key from a text, for example from the URL in a transport error. It finds the key as it is and in the escaped forms of
-// URLs and quoted strings.
+// Redact removes the key from a text, for example from the URL in a transport error. It also finds the key escaped in URLs and quoted
+// strings.
 func (v Value) Redact(text string) string {
 	key := strings.TrimSpace(string(v))
 	if key == "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// ShownList is a numbered list that is shown where a conversation takes place.
+// ShownList is a numbered list that is shown in a conversation's place.
 type ShownList struct {
 	Items   []ShownItem
 	ShownAt time.Time
@@ -29,13 +29,13 @@ type ShownItem struct {
 }
 
 // claims finds short replies without tool calls that claim a result which neither the conversation's tools nor its lists have: a
-// made-up URL, a find, an item that the list does not have under that number. A model that reads such a reply in the next window takes it for true.
+// made-up URL, a find, or an item under a wrong number. A model that reads such a reply in the next window would believe it.
 type claims struct{ maxRunes int }
 
-// evidence is what the claims of a reply are compared with.
+// evidence is what claims are compared with.
 type evidence struct {
 	lists []ShownList
-	text  string // what people said and tools answered, folded
+	text  string // texts of people and tools, folded
 }
 
 //go:embed phrases/*.txt
@@ -53,33 +53,33 @@ func foldClaim(text string) string {
 }
 
 var (
-	// address is a URL, a magnet link, or, as its submatch, a path such as /mv/823D.
+	// address matches a URL, a magnet link, or (in a group) a path such as /mv/823D.
 	address = regexp.MustCompile(`(?:(?:https?|ftp|ed2k|thunder)://|magnet:\?|www\.)[^\s<>"'，。；！？、（）()《》「」【】\[\]]+` +
 		`|\b[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,6}/[^\s<>"'，。；！？、（）()《》「」【】\[\]]+` +
 		`|(?:^|[^a-z0-9./_-])(/[\p{L}\p{N}_.%-]+(?:/[\p{L}\p{N}_.%-]+)+/?)`)
 	scheme = regexp.MustCompile(`^(?:[a-z0-9]+://)?(?:www\.)?`)
-	// titled is a number of the list with what it is said to be: 第3部是《…》, number 3 is "…".
+	// titled matches a number of the list with a title: 第3部是《…》, number 3 is "…".
 	titled = regexp.MustCompile(`(?:第\s*(\d{1,3})\s*\pL{0,3}?\s*(?:是|叫|为|:)?\s*|` +
 		`(?:number|no\.|item|#)\s*(\d{1,3})\s*(?:is|:|,)?\s*|(?:^|\n)\s*(\d{1,3})\s*[.)、:]\s*)` +
 		`(?:《([^》\n]+)》|"([^"\n]+)"|“([^”\n]+)”)`)
 	counted = regexp.MustCompile(`\d`)
 )
 
-// candidate reports whether a reply is short and claims anything at all: without evidence, so that ordinary replies cost nothing more.
+// candidate reports whether a reply is short and may claim something. It needs no evidence, so ordinary replies are cheap.
 func (c claims) candidate(content string) bool {
-	const longest = 16 << 10 // with its URLs; what is longer is not worth looking at
+	const longest = 16 << 10 // including URLs; longer replies are not checked
 	if c.maxRunes <= 0 || content == "" || len(content) > longest {
 		return false
 	}
 	if !strings.ContainsAny(content, "/／?？") && width(content) >= 3*c.maxRunes {
-		return false // without a URL, for which more is to be done
+		return false // too long even without the URLs, which are removed below
 	}
 	text := foldClaim(content)
 	return width(address.ReplaceAllString(text, "")) < 3*c.maxRunes &&
 		(address.MatchString(text) || titled.MatchString(text) || claimsFind(text))
 }
 
-// width is how much room a text takes, in thirds: three Latin letters take as much as one Chinese character.
+// width is the length of a text in thirds: three Latin letters count as one Chinese character.
 func width(text string) (n int) {
 	for _, r := range text {
 		if n++; unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
@@ -89,7 +89,7 @@ func width(text string) (n int) {
 	return n
 }
 
-// unsupported reports whether a reply claims what the evidence does not have.
+// unsupported reports whether a reply claims something without evidence.
 func (e *evidence) unsupported(content string) bool {
 	text := foldClaim(content)
 	addresses := address.FindAllStringSubmatch(text, -1)
@@ -142,7 +142,7 @@ func whole(text string, start, end int) bool {
 	return (!latin(before) || !latin(first)) && (!latin(last) || !latin(after))
 }
 
-// negated reports whether what stands before a phrase, in the same sentence and shortly before, takes the claim back.
+// negated reports whether the words shortly before a phrase, in the same sentence, negate it.
 func negated(before string) bool {
 	const near = 8
 	if at := strings.LastIndexAny(before, ".!?;\n。"); at >= 0 {
@@ -169,7 +169,7 @@ func negated(before string) bool {
 	return false
 }
 
-// hasAddress reports whether an address, or its path, is that of an item or was said by a person or a tool.
+// hasAddress reports whether an address, or its path, belongs to an item or was mentioned by a person or a tool.
 func (e *evidence) hasAddress(a string) bool {
 	bare := scheme.ReplaceAllString(a, "")
 	path := a
@@ -178,7 +178,7 @@ func (e *evidence) hasAddress(a string) bool {
 	} else if !strings.HasPrefix(a, "magnet:") {
 		return true // a site, not a result
 	}
-	const shortest = 4 // of a path; less is in any text
+	const shortest = 4 // of a path; shorter ones occur in any text
 	if contains(e.text, bare) || len(path) >= shortest && contains(e.text, path) {
 		return true
 	}
@@ -196,7 +196,7 @@ func (e *evidence) hasAddress(a string) bool {
 	return false
 }
 
-// contains reports whether a text has an address as a whole.
+// contains reports whether a text has the whole address.
 func contains(text, address string) bool {
 	for from := 0; ; {
 		at := strings.Index(text[from:], address)
@@ -211,7 +211,7 @@ func contains(text, address string) bool {
 	}
 }
 
-// hasNumbered reports whether an item of that number has the title; of a number that no list has nothing is known.
+// hasNumbered reports whether an item of that number has the title. It is true if no list has that number.
 func (e *evidence) hasNumbered(number, title string) bool {
 	for _, l := range e.lists {
 		for i := range l.Items {
@@ -231,7 +231,7 @@ func decimal(n int) string {
 	return digits
 }
 
-// sameTitle reports whether one title is the other, or the other without a subtitle.
+// sameTitle reports whether the titles are equal, or equal without a subtitle.
 func sameTitle(a, b string) bool {
 	a, b = strings.Join(strings.Fields(a), " "), strings.Join(strings.Fields(b), " ")
 	return a != "" && b != "" && (strings.Contains(a, b) || strings.Contains(b, a))
@@ -253,8 +253,8 @@ func (e *evidence) mentioned(text string) bool {
 	return false
 }
 
-// withheldClaims says which messages claim a result that nothing supports, where a list is shown. Imports and replies in turns
-// with tools claim nothing of their own.
+// withheldClaims returns which messages to exclude because they claim a result without evidence while a list is shown. Imports, and
+// replies in turns with tools, are never excluded.
 func (w *Writer) withheldClaims(ctx context.Context, r *AppendRequest, withheld []Withheld) []Withheld {
 	if w.Lists == nil || r.Import != nil || r.Settled {
 		return withheld
@@ -272,13 +272,13 @@ func (w *Writer) withheldClaims(ctx context.Context, r *AppendRequest, withheld 
 	}
 	lists, err := w.Lists(ctx, r.Scope, r.Audience)
 	if err != nil || len(lists) == 0 {
-		return withheld // without lists the guard is off; storage that is down refuses the messages themselves
+		return withheld // without lists nothing is checked; unavailable storage refuses the messages anyway
 	}
 	e, newest := w.evidence(ctx, r)
 	e.lists = lists
 	first := firstReply(r.Messages)
 	for _, i := range found {
-		// A list that was put since the last message is the work of a tool in this turn, although the bot does not record tools.
+		// A list put since the last message shows that a tool ran in this turn, even if the bot does not record tools.
 		fresh := false
 		for _, l := range lists {
 			fresh = fresh || i == first && l.ShownAt.After(newest)
@@ -305,10 +305,11 @@ func firstReply(messages []memory.Message) int {
 	return -1
 }
 
-// evidenceMessages is how many of the newest messages of the session claims are compared with.
+// evidenceMessages is the number of newest messages used as evidence.
 const evidenceMessages = 200
 
-// evidence returns the texts of people and tools in the session and in the request, and when the session's newest message arrived.
+// evidence returns the texts of people and tools in the session and in the request, and the arrival time of the session's newest
+// message.
 func (w *Writer) evidence(ctx context.Context, r *AppendRequest) (e *evidence, newest time.Time) {
 	var text strings.Builder
 	note := func(m *memory.Message, tools bool) {

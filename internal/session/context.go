@@ -10,40 +10,40 @@ import (
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
-// ContextRequest asks for what the next prompt needs of a conversation.
+// ContextRequest asks for the conversation part of the next prompt.
 type ContextRequest struct {
-	Scope   memory.Scope // SessionID "" is the current session
+	Scope   memory.Scope // SessionID "" means the current session
 	Viewer  Viewer
-	AgentID *string // only what was said with this agent; nil: with any
+	AgentID *string // only messages with this agent; nil: with any
 	Limits
-	Tools    bool // with messages of tools, and what tools were called with and answered
-	System   bool // with system messages
+	Tools    bool // include tool messages, and arguments and results of tool calls
+	System   bool // include system messages
 	Language string
 	Labels   map[string]string // names by the id of a user or an agent
 }
 
-// Context is what the next prompt needs of a conversation.
+// Context is the conversation part of the next prompt.
 type Context struct {
-	SessionID     string // "" when there is none
+	SessionID     string // "" if there is none
 	Messages      []Message
 	PromptContext string
-	Summary       *Summary // of what came before the messages
-	Dropped       int64    // how many messages of the window came before them
+	Summary       *Summary // of the messages before the window
+	Dropped       int64    // number of messages cut from the start of the window
 	NewestTooLong bool
 	Expired       bool
 	Degraded      []trace.Degradation
 	TraceID       string
 
-	noted []trace.Degradation // what only the trace says
+	noted []trace.Degradation // reported in the trace only
 }
 
-// storageComponent is what can be missing, as retrieve.Storage names it.
+// storageComponent is the part that can be unavailable, see retrieve.Storage.
 const storageComponent = "storage"
 
 var errLate = errors.New("no answer within the budget")
 
-// Context returns what the next prompt needs of a conversation. It never fails: without storage it is empty and degraded,
-// and a session that there is not, or that the viewer does not see, is empty.
+// Context returns the conversation part of the next prompt. It never fails: without storage it is empty and degraded. A session that
+// does not exist, or that the viewer may not see, is empty.
 func (k *Keeper) Context(ctx context.Context, r ContextRequest) Context {
 	ctx, recording := trace.Begin(ctx, r.Scope)
 	c := Context{}
@@ -76,7 +76,7 @@ func (r *ContextRequest) detail(c *Context) *trace.ContextDetail {
 	return d
 }
 
-// within looks for the window within the budget.
+// within reads the window within the time budget.
 func (k *Keeper) within(ctx context.Context, r ContextRequest) Context {
 	budget, cancel := context.WithTimeoutCause(ctx, k.options.Budget, errLate)
 	defer cancel()
@@ -93,7 +93,7 @@ func (k *Keeper) within(ctx context.Context, r ContextRequest) Context {
 	select {
 	case a = <-answered:
 	case <-budget.Done():
-		select { // what arrived in the last moment counts
+		select { // prefer a result that arrived at the last moment
 		case a = <-answered:
 		default:
 			a.err = context.Cause(budget)
@@ -109,14 +109,14 @@ func (k *Keeper) within(ctx context.Context, r ContextRequest) Context {
 		return Context{Degraded: []trace.Degradation{{Component: storageComponent, Reason: k.explain(a.err)}}}
 	}
 	if k.WriteProblem != nil {
-		if problem := k.WriteProblem(); problem != "" { // what was said lately could not be stored
+		if problem := k.WriteProblem(); problem != "" { // recent messages could not be stored
 			a.context.Degraded = append(a.context.Degraded, trace.Degradation{Component: storageComponent, Reason: problem})
 		}
 	}
 	return a.context
 }
 
-// explain returns an error in words for a caller. An unexpected error is logged and not shown.
+// explain words an error for a caller. An unexpected error is logged and not shown.
 func (k *Keeper) explain(err error) string {
 	switch {
 	case errors.Is(err, errLate), errors.Is(err, context.DeadlineExceeded):
@@ -128,7 +128,7 @@ func (k *Keeper) explain(err error) string {
 	return "internal error"
 }
 
-// look reads the window, and cuts and renders it.
+// look reads the window, then cuts and renders it.
 func (k *Keeper) look(ctx context.Context, r ContextRequest) (c Context, err error) {
 	id := r.Scope.SessionID
 	if id == "" {
@@ -172,8 +172,8 @@ func (k *Keeper) look(ctx context.Context, r ContextRequest) (c Context, err err
 	return c, nil
 }
 
-// dropped is how many messages of the window came before those that are left of it. Places of messages that were deleted
-// since cannot be told from others, unless there are more of them than messages.
+// dropped returns how many messages of the window were cut. Deleted messages leave gaps in the positions, so the result may be too
+// high.
 func dropped(s *Session, left []Message) int64 {
 	first := s.Last + 1
 	if len(left) > 0 {
@@ -182,10 +182,10 @@ func dropped(s *Session, left []Message) int64 {
 	return max(0, min(first-s.WindowStart, s.Messages-int64(len(left))))
 }
 
-// language is what the user has chosen, else that of the conversation.
+// language is the user's setting, else the language of the conversation.
 func (k *Keeper) language(ctx context.Context, scope memory.Scope, c *Context) string {
 	if scope.UserID != "" {
-		// Without settings the conversation's own language is as good.
+		// On an error use the conversation's own language.
 		if settings, err := k.Settings.Get(ctx, scope.User()); err == nil && settings.Language != "" {
 			return settings.Language
 		}

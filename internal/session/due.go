@@ -10,7 +10,7 @@ import (
 
 // When the background work on a session is done.
 
-// Resume makes postponed summaries due: their model recovered.
+// Resume makes postponed summaries due. Call it when their model recovered.
 func (k *Keeper) Resume() {
 	k.postponed.Resume()
 	k.signal()
@@ -29,7 +29,8 @@ func (k *Keeper) makeDue(now time.Time) error {
 	})
 }
 
-// due lists due work that can be done: summaries only while their model is available, and one summary to find out whether it recovered.
+// due returns due work that can be done now. While the model is unavailable it returns at most one summary, to find out whether the
+// model recovered.
 func (k *Keeper) due(now time.Time, busy map[task]context.CancelFunc) (due []Due, next time.Time, err error) {
 	summaries := 0
 	for t := range busy {
@@ -53,12 +54,12 @@ func (k *Keeper) due(now time.Time, busy map[task]context.CancelFunc) (due []Due
 	}
 	probe, more, err := k.Store.Due(k.ctx, now, allowed, DueSummarize)
 	if more.Before(now) {
-		more = time.Time{} // what is due beside the probe waits for its end
+		more = time.Time{} // other due work waits for the end of the probe
 	}
 	return append(probe, due...), soonest(next, more), err
 }
 
-// soonest is the earlier one of two times of which either may be zero.
+// soonest returns the earlier of two times; zero means none.
 func soonest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -66,8 +67,8 @@ func soonest(a, b time.Time) time.Time {
 	return a
 }
 
-// pause is how long a task that failed is postponed: it grows with failures in a row, and is no shorter than a full queue asks for. What
-// does not pass by waiting is tried again all the same, since an operator may mend it.
+// pause returns how long a failed task is postponed. It grows with consecutive failures and respects the delay that a full queue asks
+// for. Permanent errors are retried, too, since an operator may fix the cause.
 func (k *Keeper) pause(t task, err error) time.Duration {
 	_, transient := errors.AsType[*memory.TransientError](err)
 	overload, full := errors.AsType[*memory.OverloadError](err)

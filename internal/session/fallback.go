@@ -8,14 +8,14 @@ import (
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
-// Why a summary was extracted instead of written by the model, as Options.Fallback reports it.
+// Why a summary was extracted instead of written by the model, for Options.Fallback.
 const (
-	FallbackUnusable = "unusable" // the model's answers could not be used, also when asked again
-	FallbackRefused  = "refused"  // the provider refused the request for good
+	FallbackUnusable = "unusable" // the model's answers could not be used, even after a retry
+	FallbackRefused  = "refused"  // the provider refused the request permanently
 	FallbackBudget   = "budget"   // a token budget is used up
 )
 
-// fresh returns the new text and what made it: the summarizer or, when waiting for its model would not help, Extract.
+// fresh returns the new text and the name of its author: the summarizer or, if waiting for its model would not help, Extract.
 func (k *Keeper) fresh(ctx context.Context, t task, s Summarizing) (text, madeBy string, err error) {
 	text, err = k.Summarizer.Summarize(ctx, s)
 	reason := fallback(err)
@@ -33,8 +33,8 @@ func (k *Keeper) fresh(ctx context.Context, t task, s Summarizing) (text, madeBy
 	return text, k.Extract.Name(), err
 }
 
-// fallback says why a summary is to be extracted after an error of the model. It is "" without an error, and for errors
-// that may pass: the summary is worth waiting for.
+// fallback returns why a summary is extracted after an error of the model. It is "" without an error, and for temporary errors, which
+// are retried.
 func fallback(err error) string {
 	_, transient := errors.AsType[*memory.TransientError](err)
 	_, over := errors.AsType[*memory.BudgetError](err)
@@ -52,10 +52,10 @@ func fallback(err error) string {
 	return FallbackUnusable
 }
 
-// summaryComponent is what a trace says that the model did not do.
+// summaryComponent is the name of the model's part in a trace.
 const summaryComponent = "summary"
 
-// summaryFallback is the note for a trace that the stored summary was not written by the model, or nil.
+// summaryFallback returns the trace's note that the model did not write the stored summary, or nil.
 func (k *Keeper) summaryFallback(s *Summary) []trace.Degradation {
 	if s == nil || k.Extract == nil || k.Summarizer == nil || s.MadeBy != k.Extract.Name() {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Limits of a batch of an Importer.
+// Limits of a batch.
 const (
 	importMessages = 500
 	importBytes    = memory.MaxDialogueBytes / 2
@@ -22,7 +22,7 @@ type Importer struct {
 	Added, Skipped int64
 }
 
-// Import begins an import into the session that the viewer's scope names. Settled messages are never considered.
+// Import starts an import into the session of the scope. Settled messages are never considered.
 func (w *Writer) Import(scope memory.Scope, audience memory.Audience, about Import, settled bool) (*Importer, error) {
 	if err := w.CheckEnabled(scope.Namespace); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (i *Importer) Add(ctx context.Context, m memory.Message) error {
 	return nil
 }
 
-// Flush stores what Add was given.
+// Flush stores the pending messages.
 func (i *Importer) Flush(ctx context.Context) error {
 	n := int64(len(i.request.Messages))
 	if n == 0 {

@@ -17,25 +17,25 @@ type Settings interface {
 	Get(ctx context.Context, user memory.User) (memory.Settings, error)
 }
 
-// Considerer has the pending messages of a session considered for the long-term memory.
+// Considerer considers the pending messages of a session.
 type Considerer interface {
 	// ConsiderPending may be called when no message is pending. After memory.ErrUnavailable, a *memory.OverloadError or a
-	// *memory.TransientError it is called again later.
+	// *memory.TransientError it is retried later.
 	ConsiderPending(ctx context.Context, namespace, sessionID string) error
 }
 
-// Summarizer makes a summary stand for what it stood for before and for more messages.
+// Summarizer extends a summary to cover more messages.
 type Summarizer interface {
 	// Name is "extract", or the model as "provider/model".
 	Name() string
-	// Summarize returns the new text. A failure that may pass is a *memory.TransientError.
+	// Summarize returns the new text. A temporary failure is a *memory.TransientError.
 	Summarize(ctx context.Context, s Summarizing) (string, error)
 }
 
-// Summarizing is what is to be summarised.
+// Summarizing is the input of a summary.
 type Summarizing struct {
-	Previous string // the text until now, or ""
-	Lines    []Line // what was said since, oldest first, never empty
+	Previous string // the summary so far, or ""
+	Lines    []Line // the messages since, oldest first, never empty
 	Language string // of the conversation, as lexical.Language names it
 }
 
@@ -44,7 +44,7 @@ type Line struct {
 	Label   string // who said it, on one line
 	Role    memory.Role
 	Content string
-	Time    time.Time // that is written on it
+	Time    time.Time // shown with it
 }
 
 // Traces records calls.
@@ -57,50 +57,51 @@ type Traces interface {
 type Parts struct {
 	Considerer Considerer
 	Summarizer Summarizer // nil: no summaries are made
-	// Extract summarises without a model: when the model's answers cannot be used, when it refuses, when a token budget is used
-	// up, and while a caller waits what the summary does not cover yet. nil: none of these is done.
+	// Extract summarises without a model: when the model refuses or its answers cannot be used, when a token budget is used up, and for
+	// messages not yet summarised when a caller needs them. nil: none of these.
 	Extract Summarizer
 	Traces  Traces
-	// StorageProblem says why storage is down, or "".
+	// StorageProblem returns why storage is unavailable, or "".
 	StorageProblem func() string
-	// WriteProblem says why storage takes no writes although it can be read, or "". Optional.
+	// WriteProblem returns why storage is read-only, or "". Optional.
 	WriteProblem func() string
 }
 
 // Policy is the configuration of a namespace.
 type Policy struct {
 	Enabled bool // conversations are stored
-	// MemorizeEvery is the number of people's messages after which the pending messages are considered; 0 is never, not after Idle either.
+	// MemorizeEvery is the number of people's messages after which the pending messages are considered; 0 means never, not even after
+	// Idle.
 	MemorizeEvery int
-	Idle          time.Duration // pause after which the rest is considered, never later than TTL; 0 is with TTL
-	TTL           time.Duration // pause after which the window expires; 0 never
-	Retention     time.Duration // how long messages are kept; 0 for ever
+	Idle          time.Duration // pause after which the rest is considered, at most TTL; 0 means TTL
+	TTL           time.Duration // pause after which the window expires; 0: never
+	Retention     time.Duration // how long messages are kept; 0: forever
 }
 
 // Options describes a Keeper.
 type Options struct {
-	// Window is the usual window: what it drops is summarised.
+	// Window is the default window. Messages that it drops are summarised.
 	Window Limits
-	// Budget is the time for a Context.
+	// Budget is the time limit of Context.
 	Budget time.Duration
-	// Labels are names by the id of an agent or a user.
+	// Labels are display names by the id of an agent or a user.
 	Labels   map[string]string
 	Wordings Wordings
-	// Workers is how many sessions are considered or summarised at once.
+	// Workers is the number of sessions considered or summarised concurrently.
 	Workers int
 	// BackoffMin and BackoffMax bound the pauses after failures.
 	BackoffMin, BackoffMax time.Duration
 	Log                    *slog.Logger
-	// Fallback is called with the reason whenever Extract summarised instead of the model. Optional.
+	// Fallback is called with the reason when Extract replaced the model. Optional.
 	Fallback func(reason string)
-	// Unavailable says whether the model is that summaries need. Optional.
+	// Unavailable reports whether the model is unavailable. Optional.
 	Unavailable retry.Unavailable
-	// Heartbeat receives the result of each session's work, and of each look that found no work. Optional.
+	// Heartbeat receives the result of each session's work, and of each poll that found no work. Optional.
 	Heartbeat background.Heartbeat
 }
 
-// Keeper keeps conversations: it appends to them, cuts windows from them, and in the background has them considered,
-// summarises what their windows dropped, and deletes what is too old.
+// Keeper reads conversations: it cuts windows from them and, in the background, considers them, summarises the messages that windows
+// drop, and deletes old messages.
 type Keeper struct {
 	*Writer
 	Parts
@@ -116,13 +117,13 @@ type Keeper struct {
 
 	mu       sync.Mutex
 	running  map[task]context.CancelFunc
-	handled  map[task]time.Time // what was done of what was due then
-	notUntil time.Time          // storage was found down
-	keepAt   time.Time          // when what is too old is looked for; the zero time is at once
+	handled  map[task]time.Time // due times of the tasks done
+	notUntil time.Time          // when to retry unavailable storage
+	keepAt   time.Time          // time of the next deletion of old messages; zero: now
 	keeping  bool
 }
 
-// NewKeeper returns a Keeper; Start sets its background work going.
+// NewKeeper returns a Keeper; Start starts its background work.
 func NewKeeper(writer *Writer, parts Parts, options Options) *Keeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Keeper{

@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// storagePoll is how often an unavailable store is asked again without a call of Wake.
+	// storagePoll is the retry interval for an unavailable store, without a call of Wake.
 	storagePoll = 5 * time.Second
-	// leastPause is the pause between two looks for due work, however often the keeper is woken: every message wakes it.
+	// leastPause is the least time between two polls for due work. Every message wakes the keeper.
 	leastPause = 10 * time.Millisecond
-	// keepEvery is how often messages that are too old are looked for, and what is not worth another try before.
+	// keepEvery is the interval of deletions of old messages, and the longest retry interval.
 	keepEvery = time.Hour
-	// expireStep is how many messages are deleted in one transaction: all other writes wait for it.
+	// expireStep is the number of messages deleted in one transaction: all other writes wait for it.
 	expireStep = 500
 )
 
-// task is one thing to be done for a session.
+// task is one piece of work for a session.
 type task struct {
 	namespace, session string
 	kind               DueKind
 }
 
-// Start starts the background work, including what earlier processes left.
+// Start starts the background work, including work left by earlier processes.
 func (k *Keeper) Start() {
 	k.signal()
 	k.loop.Go(k.run)
@@ -60,7 +60,7 @@ func (k *Keeper) Stop(ctx context.Context) {
 	}
 }
 
-// Wake looks for due work now. Call it when storage recovered.
+// Wake polls for due work now. Call it when storage recovered.
 func (k *Keeper) Wake() {
 	k.mu.Lock()
 	k.notUntil = time.Time{}
@@ -68,7 +68,7 @@ func (k *Keeper) Wake() {
 	k.signal()
 }
 
-// signal makes the loop look for due work, unless storage was unavailable a moment ago.
+// signal makes the loop poll for due work, unless storage was unavailable a moment ago.
 func (k *Keeper) signal() { k.notifier.Notify() }
 
 // run does due work until Stop.
@@ -83,10 +83,10 @@ func (k *Keeper) run() {
 	})
 }
 
-// begin starts due work, as far as there are workers, and returns when to look again.
+// begin starts due work while workers are free, and returns when to poll again.
 func (k *Keeper) begin(now time.Time) time.Time {
 	k.mu.Lock()
-	busy := maps.Clone(k.running) // before asking what is due: what ends meanwhile was due and is not
+	busy := maps.Clone(k.running) // copied before the query, because work that ends now may still be in its result
 	wait := k.notUntil
 	if !k.keeping && !now.Before(k.keepAt) && !now.Before(wait) {
 		k.keeping = true
@@ -104,11 +104,11 @@ func (k *Keeper) begin(now time.Time) time.Time {
 		return next // the end of a task signals
 	}
 	if err := k.makeDue(now); err != nil {
-		return k.down("making due what is postponed", err)
+		return k.down("making postponed work due", err)
 	}
 	due, more, err := k.due(now, busy)
 	if err != nil {
-		return k.down("looking for what is due", err)
+		return k.down("polling for due work", err)
 	}
 	if len(due) == 0 {
 		k.options.Heartbeat.Beat(nil)
@@ -133,10 +133,10 @@ func (k *Keeper) begin(now time.Time) time.Time {
 	k.handled = listed
 	k.mu.Unlock()
 	for _, d := range stuck {
-		// It is due as before it was done: something came in meanwhile. Without a pause the keeper could do nothing else.
+		// It is due again as before, because messages arrived during the work. Without a pause this could starve all other work.
 		until := now.Add(k.options.BackoffMin)
 		if err := k.Store.Postpone(k.ctx, d, until); err != nil {
-			return k.down("putting off what is due", err)
+			return k.down("postponing due work", err)
 		}
 		next = earlier(next, until)
 	}
@@ -153,7 +153,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// down leaves storage alone for a while, after an error of it, and returns until when.
+// down pauses polling after a storage error, and returns until when.
 func (k *Keeper) down(doing string, err error) time.Time {
 	k.failed(doing, err)
 	k.mu.Lock()
@@ -162,8 +162,7 @@ func (k *Keeper) down(doing string, err error) time.Time {
 	return k.notUntil
 }
 
-// failed logs an error of the store, unless it only says that storage is down, which has a log line of its own, or that the
-// keeper stops.
+// failed logs an error of the store, unless storage is unavailable, which is logged elsewhere, or the keeper stops.
 func (k *Keeper) failed(doing string, err error) {
 	if k.ctx.Err() == nil {
 		k.options.Heartbeat.Beat(err)
@@ -173,7 +172,7 @@ func (k *Keeper) failed(doing string, err error) {
 	}
 }
 
-// start does a task in the background. The keeper must be locked.
+// start starts a task in the background. The keeper must be locked.
 func (k *Keeper) start(t task, d Due) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(k.ctx))
 	k.running[t] = cancel
@@ -192,13 +191,13 @@ func (k *Keeper) start(t task, d Due) {
 	})
 }
 
-// attempt does a task once, or puts it off, and reports whether storage was available: otherwise it is due as before.
+// attempt does a task once, or postpones it, and reports whether storage was available. If not, the task stays due.
 func (k *Keeper) attempt(ctx context.Context, t task, d Due) (available bool) {
 	err := k.do(usage.WithNamespace(ctx, t.namespace), t)
 	switch {
 	case ctx.Err() != nil: // stopping: it is due at the next start
 		return true
-	case err == nil, errors.Is(err, memory.ErrNotFound): // deleted meanwhile
+	case err == nil, errors.Is(err, memory.ErrNotFound): // deleted concurrently
 		k.failures.Done(t)
 		k.options.Heartbeat.Beat(nil)
 		return true
@@ -209,19 +208,19 @@ func (k *Keeper) attempt(ctx context.Context, t task, d Due) (available bool) {
 	pause := k.pause(t, err)
 	if !errors.Is(err, errOff) {
 		k.options.Heartbeat.Beat(err)
-		k.options.Log.Log(ctx, retry.LogLevel(err), "a session's background work is put off", "doing", t.kind, "namespace", t.namespace, "session", d.SessionID,
+		k.options.Log.Log(ctx, retry.LogLevel(err), "a session's background work was postponed", "doing", t.kind, "namespace", t.namespace, "session", d.SessionID,
 			"error", err, "for", pause)
 	}
 	if err = k.Store.Postpone(ctx, d, time.Now().Add(pause)); err != nil {
-		k.failed("putting off what is due", err)
+		k.failed("postponing due work", err)
 	}
 	return err == nil
 }
 
-// errOff puts work off because sessions are switched off for the namespace.
+// errOff postpones work because sessions are switched off for the namespace.
 var errOff = errors.New("sessions are switched off")
 
-// do does a task. A panic is a bug, and must not take the sidecar down.
+// do does a task. A panic is a bug, but must not end the sidecar.
 func (k *Keeper) do(ctx context.Context, t task) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -238,7 +237,7 @@ func (k *Keeper) do(ctx context.Context, t task) (err error) {
 	return k.Considerer.ConsiderPending(ctx, t.namespace, t.session)
 }
 
-// keep completes interrupted deletions and deletes what is too old.
+// keep completes interrupted deletions and deletes old messages.
 func (k *Keeper) keep() {
 	err := k.expire()
 	k.mu.Lock()
@@ -249,7 +248,7 @@ func (k *Keeper) keep() {
 	}
 	k.mu.Unlock()
 	if err != nil {
-		k.failed("deleting what is too old", err)
+		k.failed("deleting old messages", err)
 	}
 	k.signal()
 }
@@ -272,7 +271,7 @@ func (k *Keeper) expire() error {
 			return err
 		}
 		if n > 0 {
-			k.options.Log.Info("deleted messages that were too old", "namespace", namespace, "messages", n)
+			k.options.Log.Info("deleted old messages", "namespace", namespace, "messages", n)
 		}
 	}
 	return nil

@@ -8,19 +8,19 @@ import (
 	"github.com/memsidecar/memsidecar/internal/prompt"
 )
 
-// indent stands before what continues a message, so that no text can begin a line as a speaker does.
+// indent starts a continuation line of a message, so that no text can imitate a speaker's line.
 const indent = "  "
 
-// labels name those who speak.
+// labels name the speakers.
 type labels struct {
 	wording Wording
-	// chosen are names by the id of a user or an agent; those further in front count.
+	// chosen are names by the id of a user or an agent; the first map with an id wins.
 	chosen []map[string]string
-	// several people, or agents, take part: then those without a name of their own are told apart by their ids.
+	// With several people, or agents, those without a name are distinguished by their ids.
 	people, agents bool
 }
 
-// labels of a conversation.
+// labels returns the labels of a conversation.
 func (k *Keeper) labels(s *Session, wording Wording, requested map[string]string) labels {
 	return labels{
 		wording: wording, chosen: []map[string]string{requested, k.options.Labels},
@@ -28,7 +28,7 @@ func (k *Keeper) labels(s *Session, wording Wording, requested map[string]string
 	}
 }
 
-// of names who said a message. It is one line.
+// of names the speaker of a message, on one line.
 func (l labels) of(m *memory.Message) string {
 	name, id, several := l.wording.System, "", false
 	switch m.Role {
@@ -53,12 +53,12 @@ func (l labels) of(m *memory.Message) string {
 	return strings.TrimSpace(name)
 }
 
-// line makes text harmless that is to be on a line with something else.
+// line escapes text that shares a line with something else.
 func (l labels) line(text string) string {
 	return prompt.Line(text, l.wording.Header, l.wording.Footer)
 }
 
-// lines make a message harmless, and say who said it. They are nil when there is nothing to say.
+// lines escapes a message and names its speaker. It returns nil if there is no content.
 func (l labels) lines(m *memory.Message, tools bool) []string {
 	lines := prompt.Lines(m.Content, l.wording.Header, l.wording.Footer)
 	if tools {
@@ -76,7 +76,7 @@ func (l labels) lines(m *memory.Message, tools bool) []string {
 	return lines
 }
 
-// call is a call of a tool on one line: "[Tool search({"q": "x"}): done (success)]".
+// call describes a tool call on one line: "[Tool search({"q": "x"}): done (success)]".
 func (l labels) call(c memory.ToolCall) string {
 	var b strings.Builder
 	b.WriteString("[" + l.wording.Tool + " " + l.line(c.Name) + "(" + l.line(c.Arguments) + ")")
@@ -89,7 +89,7 @@ func (l labels) call(c memory.ToolCall) string {
 	return b.String() + "]"
 }
 
-// block writes the summary and the messages between header and footer. It is empty when there is nothing to say.
+// block renders the summary and the messages between header and footer. It is empty if there is no content.
 func (l labels) block(summary *Summary, messages []Message, tools bool) string {
 	var said []string
 	for i := range messages {
@@ -116,7 +116,7 @@ func (l labels) block(summary *Summary, messages []Message, tools bool) string {
 
 // TextRequest asks for a page as text.
 type TextRequest struct {
-	User        memory.User // who reads it; the id may be empty
+	User        memory.User // the reader; the id may be empty
 	Page        Page
 	NewestFirst bool
 	Language    string            // of the wording; "": the user's, else that of the messages
@@ -127,7 +127,7 @@ type TextRequest struct {
 func (k *Keeper) RenderText(ctx context.Context, r TextRequest) string {
 	language, page := r.Language, r.Page
 	if language == "" && r.User.ID != "" {
-		if settings, err := k.Settings.Get(ctx, r.User); err == nil { // without settings the language of the messages is good enough
+		if settings, err := k.Settings.Get(ctx, r.User); err == nil { // on an error use the language of the messages
 			language = settings.Language
 		}
 	}

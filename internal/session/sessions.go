@@ -11,7 +11,7 @@ import (
 
 // The commands on single sessions. An empty session id means the user's current session in the viewer's channel.
 
-// CheckEnabled returns a memory.ErrPrecondition when conversations of the namespace are not kept.
+// CheckEnabled returns memory.ErrPrecondition if sessions are switched off for the namespace.
 func (w *Writer) CheckEnabled(namespace string) error {
 	if w.Policy(namespace).Enabled {
 		return nil
@@ -27,7 +27,7 @@ func (k *Keeper) current(ctx context.Context, v Viewer) (string, error) {
 	return k.Store.Current(ctx, v)
 }
 
-// resolve returns the id of the session that is meant.
+// resolve returns the given id, or that of the current session.
 func (k *Keeper) resolve(ctx context.Context, v Viewer, id string) (string, error) {
 	if id != "" {
 		return id, k.CheckEnabled(v.Namespace)
@@ -39,7 +39,7 @@ func (k *Keeper) resolve(ctx context.Context, v Viewer, id string) (string, erro
 	return id, err
 }
 
-// Get returns a session that the viewer sees.
+// Get returns a session that the viewer may see.
 func (k *Keeper) Get(ctx context.Context, v Viewer, id string) (Session, error) {
 	id, err := k.resolve(ctx, v, id)
 	if err != nil {
@@ -48,8 +48,8 @@ func (k *Keeper) Get(ctx context.Context, v Viewer, id string) (Session, error) 
 	return k.Store.Get(ctx, v, id)
 }
 
-// List returns a page of the sessions that the viewer sees, the one that changed last first, and the id of the current one, or "". next is
-// empty on the last page.
+// List returns a page of the sessions that the viewer may see, last changed first, and the id of the current one, or "". next is empty
+// on the last page.
 func (k *Keeper) List(ctx context.Context, v Viewer, after string, limit int) (sessions []Session, current, next string, err error) {
 	if current, err = k.current(ctx, v); err != nil {
 		return nil, "", "", err
@@ -70,11 +70,11 @@ func (k *Keeper) Messages(ctx context.Context, v Viewer, id string, q MessageQue
 // Description is a session with its summary and its newest messages, oldest first.
 type Description struct {
 	Session Session
-	Summary *Summary // nil when there is none
+	Summary *Summary // nil if there is none
 	Newest  []Message
 }
 
-// Describe describes a session with its newest messages, at most newest of them.
+// Describe returns a session with its newest messages, at most newest of them.
 func (k *Keeper) Describe(ctx context.Context, v Viewer, id string, newest int) (Description, error) {
 	id, err := k.resolve(ctx, v, id)
 	if err != nil {
@@ -96,7 +96,7 @@ func (k *Keeper) Describe(ctx context.Context, v Viewer, id string, newest int) 
 	return d, nil
 }
 
-// WindowExpiry returns when the window of a session expires, the zero time when it never does or did already.
+// WindowExpiry returns when the window of a session expires. It is zero if it never does, or has expired.
 func (k *Keeper) WindowExpiry(s *Session, now time.Time) time.Time {
 	ttl := k.Policy(s.Namespace).TTL
 	if expiry := s.ActiveAt.Add(ttl); !s.ActiveAt.IsZero() && ttl > 0 && expiry.After(now) {
@@ -119,7 +119,7 @@ func (k *Keeper) Update(ctx context.Context, v Viewer, id string, p Patch) (Sess
 	return updated, err
 }
 
-// Switch makes a session the user's current one, and creates it when it does not exist. An empty id clears the current session.
+// Switch makes a session the user's current one, and creates it if it does not exist. An empty id clears the current session.
 func (k *Keeper) Switch(ctx context.Context, v Viewer, id string) (s Session, created bool, err error) {
 	if err := k.CheckEnabled(v.Namespace); err != nil {
 		return Session{}, false, err

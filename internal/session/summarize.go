@@ -11,15 +11,14 @@ import (
 	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
-// How much goes into a summary at once. A session of a million messages is summarised in many steps, between which others
-// have their turn.
+// Limits of one step. A session of a million messages is summarised in many steps, and other sessions are handled between them.
 const (
 	stepMessages = 200
 	stepRunes    = 20_000
 	stepsAtOnce  = 10
 )
 
-// summarize brings a session's summaries up to date: that of all and, when several agents take part, one of each.
+// summarize updates a session's summaries: that of all agents and, if several take part, one of each.
 func (k *Keeper) summarize(ctx context.Context, t task) error {
 	first, err := k.Store.Older(ctx, t.namespace, t.session, 0, "", 0)
 	if err != nil {
@@ -46,7 +45,7 @@ func (k *Keeper) summarize(ctx context.Context, t task) error {
 			if more, after, err = k.fold(ctx, t, agent, after); err != nil {
 				return err
 			}
-			if more { // those for whom there was nothing to do would leave no steps for the others, ever
+			if more { // agents without new messages must not use up the steps of the others
 				steps++
 			}
 		}
@@ -60,7 +59,7 @@ func (k *Keeper) expired(s *Session) bool {
 	return ttl > 0 && !s.ActiveAt.IsZero() && !time.Now().Before(s.ActiveAt.Add(ttl))
 }
 
-// covered is up to where an agent's summary goes.
+// covered returns the last position that an agent's summary covers.
 func covered(summaries []Summary, agent string) int64 {
 	if i := slices.IndexFunc(summaries, func(s Summary) bool { return s.AgentID == agent }); i >= 0 {
 		return summaries[i].Last
@@ -68,8 +67,8 @@ func covered(summaries []Summary, agent string) int64 {
 	return 0
 }
 
-// fold takes a step: of what came after the position and is not in the usual window any more, it adds the oldest to the
-// summary. It reports up to where the summary goes then, and whether there may be more.
+// fold takes one step: it adds to the summary the oldest messages that come after the position and are no longer in the default window.
+// It returns the last position covered now, and whether there may be more.
 func (k *Keeper) fold(ctx context.Context, t task, agent string, after int64) (more bool, last int64, err error) {
 	limit := stepMessages + k.options.Window.MaxMessages
 	o, err := k.Store.Older(ctx, t.namespace, t.session, after, agent, limit)
@@ -80,7 +79,7 @@ func (k *Keeper) fold(ctx context.Context, t task, agent string, after int64) (m
 	if i := slices.IndexFunc(o.Summaries, func(s Summary) bool { return s.AgentID == agent }); i >= 0 {
 		previous = o.Summaries[i]
 	}
-	if previous.Last != after { // it went with somebody's words, or with the window
+	if previous.Last != after { // it was deleted with a user's messages, or with the window
 		return true, previous.Last, nil
 	}
 	n := stepMessages
@@ -88,7 +87,7 @@ func (k *Keeper) fold(ctx context.Context, t task, agent string, after int64) (m
 		if int64(len(o.Messages)) <= k.summarizeAfter() {
 			return false, after, nil
 		}
-		withoutPayloads(o.Messages) // as the usual window is without
+		withoutPayloads(o.Messages) // like the default window
 		n, _ = k.options.Window.cut(o.Messages)
 	}
 	dropped := bounded(o.Messages[:n])
@@ -109,7 +108,7 @@ func (k *Keeper) fold(ctx context.Context, t task, agent string, after int64) (m
 	return true, next.Last, k.Store.SaveSummary(ctx, t.namespace, t.session, o.Revision, next)
 }
 
-// forSummary are the messages that say something.
+// forSummary returns the messages with content.
 func (l labels) forSummary(messages []Message) (lines []Line) {
 	for i := range messages {
 		if m := &messages[i].Message; strings.TrimSpace(m.Content) != "" {
@@ -119,11 +118,11 @@ func (l labels) forSummary(messages []Message) (lines []Line) {
 	return lines
 }
 
-// maxBridged is how many messages are read for a call that wants them summarised.
+// maxBridged limits the messages that a caller's request summarises.
 const maxBridged = 100
 
-// bridge extends the summary over what lies between it and the messages that are left of the window: the background has not
-// come so far, or the window asked for is shorter than the usual one.
+// bridge extends the summary over the messages between it and the window: they are not yet summarised in the background, or the
+// requested window is shorter than the default one.
 func (k *Keeper) bridge(ctx context.Context, w *Window, left []Message, agent string) (*Summary, error) {
 	after, first := w.Session.WindowStart-1, w.Session.Last+1
 	if w.Summary != nil {
@@ -152,7 +151,7 @@ func (k *Keeper) bridge(ctx context.Context, w *Window, left []Message, agent st
 	next := &Summary{
 		AgentID: agent, MadeBy: k.Extract.Name(), At: time.Now(), Last: between[len(between)-1].Position, Messages: int64(len(between)),
 	}
-	written := "" // by a model: it stays as it is
+	written := "" // by a model: stays unchanged
 	if before := w.Summary; before != nil {
 		next.Messages += before.Messages
 		if before.MadeBy == next.MadeBy {
@@ -169,7 +168,7 @@ func (k *Keeper) bridge(ctx context.Context, w *Window, left []Message, agent st
 	return next, nil
 }
 
-// bounded is as much of the messages as one step takes, and of a message that alone is more, the beginning.
+// bounded returns as many messages as one step takes, at least one. A single message that is too long is cut.
 func bounded(messages []Message) []Message {
 	runes := 0
 	for i := range messages {

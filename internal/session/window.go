@@ -6,16 +6,15 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Limits are how long a window may be.
+// Limits limit the length of a window.
 type Limits struct {
 	MaxMessages int
-	MaxTurns    int // a turn is what people say until they are answered, and the answer
-	MaxRunes    int // of what was said, and of the payloads of tools where they are part of it
+	MaxTurns    int // a turn is people's messages and the answer to them
+	MaxRunes    int // of the content, and of tool payloads if they are included
 }
 
-// cut returns where the window begins: the longest end of the messages, which are oldest first, within the limits and
-// beginning with what a person said. Where there is none such, it is the newest message alone; tooLong says that even that
-// has too many characters.
+// cut returns where the window starts: the longest suffix of the messages (oldest first) that is within the limits and starts with a
+// person's message. If there is none, it is the newest message alone; tooLong reports that even that has too many characters.
 func (l Limits) cut(messages []Message) (start int, tooLong bool) {
 	last := len(messages) - 1
 	if last < 0 {
@@ -41,7 +40,7 @@ func (l Limits) cut(messages []Message) (start int, tooLong bool) {
 	return start, false
 }
 
-// askedAfter reports whether the next thing that anybody says after a message is a person's: then a turn ends there.
+// askedAfter reports whether the next message by a person or the bot is a person's: then a turn ends there.
 func askedAfter(messages []Message, i int) bool {
 	for j := i + 1; j < len(messages); j++ {
 		switch messages[j].Role {
@@ -55,7 +54,7 @@ func askedAfter(messages []Message, i int) bool {
 	return false
 }
 
-// said is how many characters a message has.
+// said returns the number of characters of a message.
 func said(m *memory.Message) int {
 	n := utf8.RuneCountInString(m.Content)
 	for _, call := range m.Tools {
@@ -64,7 +63,7 @@ func said(m *memory.Message) int {
 	return n
 }
 
-// withoutPayloads takes out what tools were called with and answered, and leaves which were called.
+// withoutPayloads removes arguments and results of tool calls, and keeps the names.
 func withoutPayloads(messages []Message) {
 	for i := range messages {
 		m := &messages[i]

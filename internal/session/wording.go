@@ -8,7 +8,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
-// Wording is what surrounds a conversation in the block for a prompt, and in its text.
+// Wording is the fixed text around a conversation in the prompt block, and in its text form.
 type Wording struct {
 	Header       string `koanf:"header"`
 	Note         string `koanf:"note"`
@@ -24,7 +24,7 @@ type Wording struct {
 // Wordings has a wording for each language, a BCP 47 base language. "en" serves the languages that have none.
 type Wordings map[string]Wording
 
-// DefaultWordings follows the wording that the product's first users settled on: context only, and no source of facts.
+// DefaultWordings follows the wording of the product's first users: context only, not a source of facts.
 func DefaultWordings() Wordings {
 	return Wordings{
 		"zh": {
@@ -83,7 +83,7 @@ func (w Wordings) of(language string) Wording {
 	return w["en"]
 }
 
-// maxGuessed is how many bytes of a conversation are looked at to guess its language: the newest.
+// maxGuessed is the number of newest bytes used to guess the language.
 const maxGuessed = 32 << 10
 
 // languageOf guesses the language of messages, as lexical.Language does.

@@ -17,12 +17,12 @@ type WriterConfig struct {
 	Settings Settings
 	// Policies returns the policy of a namespace. It is asked on every use.
 	Policies func(namespace string) Policy
-	// SummaryWindow is the number of messages of a usual window whose older messages are summarised; 0: nothing is summarised.
+	// SummaryWindow is the number of messages of a default window whose older messages are summarised; 0: nothing is summarised.
 	SummaryWindow int
 	// Digest returns when a digest of a user with these settings is due. ok is false when digests are made on request only. Optional.
 	Digest func(settings memory.Settings) (rule DigestRule, ok bool)
-	// Lists returns the numbered lists that are shown where a scope's conversation takes place. Optional: without it no reply is
-	// withheld because of what it claims.
+	// Lists returns the numbered lists shown in the place of a scope's conversation. Optional: without it no reply is withheld because
+	// of what it claims.
 	Lists func(ctx context.Context, scope memory.Scope, audience memory.Audience) ([]ShownList, error)
 	// Appended is called after messages were added, to derive data from them. Optional.
 	Appended func()

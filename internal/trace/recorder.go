@@ -15,9 +15,9 @@ import (
 
 // Options describes a recorder.
 type Options struct {
-	Retention  time.Duration    // how long records are kept; 0 records nothing
-	MaxRecords int              // how many are kept, the newest; 0 is any number
-	Redact     *redact.Redactor // takes secrets out of what callers and models wrote; optional
+	Retention  time.Duration    // how long records are kept; 0: nothing is recorded
+	MaxRecords int              // number of newest records to keep; 0: all
+	Redact     *redact.Redactor // removes secrets from texts of callers and models; optional
 	Log        *slog.Logger
 	// Heartbeat is called after each round of deleting old records, with its error. Optional.
 	Heartbeat background.Heartbeat
@@ -38,10 +38,10 @@ type Recorder struct {
 	tasks   sync.WaitGroup
 
 	mu        sync.Mutex
-	forgotten map[memory.User]time.Time // who was forgotten lately, and when
+	forgotten map[memory.User]time.Time // recently forgotten users, and when
 }
 
-// forgottenFor is how long it is remembered that a user was forgotten: longer than a call lasts.
+// forgottenFor is how long the recorder remembers that a user was forgotten: longer than any call.
 const forgottenFor = time.Hour
 
 // NewRecorder returns a recorder that works until Close.
@@ -58,8 +58,7 @@ func NewRecorder(store Store, options Options) *Recorder {
 // Enabled reports whether records are kept at all.
 func (r *Recorder) Enabled() bool { return r.options.Retention > 0 }
 
-// Record takes a record. It never blocks. The record of a call that began before its user was forgotten, and ended after it,
-// is dropped.
+// Record queues a record. It never blocks. A record is dropped if its user was forgotten during the call.
 func (r *Recorder) Record(record Record) {
 	if r.Enabled() && !r.isForgotten(&record) {
 		r.writer.Add(record.redacted(r.options.Redact))
@@ -73,7 +72,7 @@ func (r *Recorder) isForgotten(record *Record) bool {
 	return ok && record.At.Before(at)
 }
 
-// forget notes that the user is forgotten now, and drops what was noted long ago.
+// forget notes that the user is forgotten now, and drops old notes.
 func (r *Recorder) forget(user memory.User) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,29 +85,29 @@ func (r *Recorder) forget(user memory.User) {
 	r.forgotten[user] = now
 }
 
-// Get is Store.Get, of records that wait to be written, too.
+// Get is Store.Get, including pending records.
 func (r *Recorder) Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (Record, error) {
 	r.writer.Flush(ctx)
 	return r.store.Get(ctx, user, id, audience)
 }
 
-// List is Store.List, of records that wait to be written, too.
+// List is Store.List, including pending records.
 func (r *Recorder) List(ctx context.Context, q ListQuery) (records []Record, next string, err error) {
 	r.writer.Flush(ctx)
 	return r.store.List(ctx, q)
 }
 
-// Flush writes the records that wait.
+// Flush writes the pending records.
 func (r *Recorder) Flush(ctx context.Context) { r.writer.Flush(ctx) }
 
-// Forget deletes a user's records, those that wait included, and returns how many there were.
+// Forget deletes a user's records, including pending ones, and returns how many there were.
 func (r *Recorder) Forget(ctx context.Context, user memory.User) (int64, error) {
 	r.forget(user)
 	r.writer.Flush(ctx) // so that none is written after the deletion
 	return r.store.Forget(ctx, user)
 }
 
-// ForgetSession deletes the records of what happened in a session of the channel, those that wait included.
+// ForgetSession deletes the records of a session of the channel, including pending ones.
 func (r *Recorder) ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel, users ...string) (int64, error) {
 	r.writer.Flush(ctx)
 	return r.store.ForgetSession(ctx, namespace, sessionID, channel, users...)
@@ -133,7 +132,7 @@ func (r *Recorder) pruneRegularly(ctx context.Context) {
 	})
 }
 
-// prune deletes what is too old, or too much, in steps. With a retention of 0 that is everything.
+// prune deletes records that are too old or too many, in steps. With a retention of 0 it deletes all.
 func (r *Recorder) prune(ctx context.Context) error {
 	keep := r.options.MaxRecords
 	if keep == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
-// Call says which larger thing a call is a part of. All of it may be empty.
+// Call names the larger operation of a call. All fields may be empty.
 type Call struct {
 	TurnID      string // the caller's id of the bot's turn
 	OTelTraceID string // of the OpenTelemetry trace, 32 hexadecimal digits
@@ -19,7 +19,7 @@ type Call struct {
 
 type callKey struct{}
 
-// WithCall says what the calls made with the context are a part of.
+// WithCall sets the larger operation of the calls made with the context.
 func WithCall(ctx context.Context, c Call) context.Context {
 	if c == (Call{}) {
 		return ctx
@@ -27,13 +27,13 @@ func WithCall(ctx context.Context, c Call) context.Context {
 	return context.WithValue(ctx, callKey{}, c)
 }
 
-// CallOf is what WithCall said.
+// CallOf returns the Call set by WithCall.
 func CallOf(ctx context.Context) Call {
 	c, _ := ctx.Value(callKey{}).(Call)
 	return c
 }
 
-// Recording is a record that is being made, of a call that has not ended.
+// Recording is the record of a running call.
 type Recording struct {
 	record Record
 	models *usage.Collector
@@ -44,7 +44,7 @@ type Recording struct {
 
 type recordingKey struct{}
 
-// Degrade notes in the record that is being made, if there is one, that something was missing.
+// Degrade notes in the context's running record, if any, that a component was unavailable.
 func Degrade(ctx context.Context, component, reason string) {
 	if r, ok := ctx.Value(recordingKey{}).(*Recording); ok {
 		r.mu.Lock()
@@ -53,7 +53,7 @@ func Degrade(ctx context.Context, component, reason string) {
 	}
 }
 
-// Begin begins a record. Calls of models that are made with the context it returns belong to it.
+// Begin starts a record. Model calls made with the returned context belong to it.
 func Begin(ctx context.Context, scope memory.Scope) (context.Context, *Recording) {
 	call := CallOf(ctx)
 	ctx, models := usage.Collect(usage.WithUser(ctx, scope.User()))
@@ -63,13 +63,13 @@ func Begin(ctx context.Context, scope memory.Scope) (context.Context, *Recording
 	return context.WithValue(ctx, recordingKey{}, r), r
 }
 
-// ID is that of the record to come.
+// ID returns the id of the record.
 func (r *Recording) ID() string { return r.record.ID }
 
-// At is when it began.
+// At returns when the call began.
 func (r *Recording) At() time.Time { return r.record.At }
 
-// End returns the record, to which the caller adds what came of it. err is why it failed, or nil; its text is shown.
+// End returns the record, to which the caller adds the result. err is why the call failed, or nil; its text is shown.
 func (r *Recording) End(err error) Record {
 	record := r.record
 	record.Duration = time.Since(record.At)
@@ -83,10 +83,10 @@ func (r *Recording) End(err error) Record {
 	return record
 }
 
-// MaxToolRunes is how much of a tool call's arguments, and of its result, a record keeps, in characters.
+// MaxToolRunes limits the arguments and the result of a tool call in a record, in characters.
 const MaxToolRunes = 2000
 
-// ToolCalls are the tool calls of the messages, cut to MaxToolRunes. Their arguments and results may concern any person in the
+// ToolCalls returns the tool calls of the messages, cut to MaxToolRunes. Their arguments and results may concern any person in the
 // channel. Without payloads only names, status and times are kept.
 func ToolCalls(messages []memory.Message, payloads bool) []memory.ToolCall {
 	var calls []memory.ToolCall

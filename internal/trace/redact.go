@@ -2,7 +2,7 @@ package trace
 
 import "github.com/memsidecar/memsidecar/internal/lang/redact"
 
-// redacted is the record with markers in the place of secrets. What came of a consideration holds none already.
+// redacted returns the record with markers instead of secrets. The results of a consideration have none already.
 func (r Record) redacted(by *redact.Redactor) Record {
 	r.Error = by.Text(r.Error)
 	r.ToolCalls = by.Tools(r.ToolCalls)

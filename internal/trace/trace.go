@@ -13,7 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
-// Kind is what a record is about.
+// Kind is the kind of a record.
 type Kind string
 
 // The kinds.
@@ -27,7 +27,7 @@ const (
 // hold the words of other users. It holds the query, texts of the user's own memories, and tool calls of dialogues in which only
 // the user and the bot spoke (see ToolCalls).
 type Record struct {
-	ID          string       `json:"-"` // what has a column of its own is not in the JSON that the database keeps
+	ID          string       `json:"-"` // fields with their own column are not in the stored JSON
 	Scope       memory.Scope `json:"-"` // the user may be empty
 	TurnID      string       `json:"-"`
 	OTelTraceID string       `json:"otel,omitempty"`
@@ -39,13 +39,13 @@ type Record struct {
 	ModelCalls []usage.Call      `json:"models,omitempty"`
 	ToolCalls  []memory.ToolCall `json:"tools,omitempty"`
 
-	// One of these is set; it says what kind of record it is.
+	// Exactly one of these is set and determines the kind of the record.
 	Retrieve *RetrieveDetail `json:"retrieve,omitempty"`
 	Consider *ConsiderDetail `json:"consider,omitempty"`
 	Context  *ContextDetail  `json:"context,omitempty"`
 }
 
-// Kind is what the record is about.
+// Kind returns the kind of the record.
 func (r *Record) Kind() Kind {
 	switch {
 	case r.Retrieve != nil:
@@ -58,13 +58,13 @@ func (r *Record) Kind() Kind {
 	return ""
 }
 
-// Degradation is a part that was not available.
+// Degradation is a component that was unavailable.
 type Degradation struct {
 	Component string `json:"component"` // as retrieve.Component
 	Reason    string `json:"reason"`
 }
 
-// RetrieveDetail is what a call of Retrieve did.
+// RetrieveDetail describes a call of Retrieve.
 type RetrieveDetail struct {
 	Query        string      `json:"query"`
 	TopK         int         `json:"top_k"`
@@ -91,7 +91,7 @@ type Candidate struct {
 	Returned   bool    `json:"ret,omitempty"`
 }
 
-// ConsiderDetail is what an attempt of a consideration did.
+// ConsiderDetail describes one attempt of a consideration.
 type ConsiderDetail struct {
 	ConsiderationID string                `json:"consideration"`
 	Attempt         int                   `json:"attempt"` // from 1
@@ -102,44 +102,44 @@ type ConsiderDetail struct {
 	Changes         []memory.MemoryChange `json:"changes,omitempty"`
 }
 
-// ContextDetail is what a call of GetContext returned.
+// ContextDetail describes the result of GetContext.
 type ContextDetail struct {
-	// The limits that held.
+	// The limits in effect.
 	MaxMessages int `json:"max_messages"`
 	MaxTurns    int `json:"max_turns"`
 	MaxRunes    int `json:"max_runes"`
 
-	First       int64 `json:"first,omitempty"` // position of the first message, 0 when there is none
+	First       int64 `json:"first,omitempty"` // position of the first message; 0 if there is none
 	Last        int64 `json:"last,omitempty"`
 	Messages    int   `json:"messages"`
-	Dropped     int64 `json:"dropped,omitempty"`      // how many came before the window
-	SummaryLast int64 `json:"summary_last,omitempty"` // up to where the summary goes, 0 when there is none
+	Dropped     int64 `json:"dropped,omitempty"`      // number of messages before the window
+	SummaryLast int64 `json:"summary_last,omitempty"` // last position that the summary covers; 0 if there is none
 }
 
 // NewID returns an id for a record.
 func NewID() string { return "trc_" + uuid.Must(uuid.NewV7()).String() }
 
-// Store keeps records. All methods are safe for concurrent use; errors wrap memory.ErrUnavailable when storage is down.
+// Store keeps records. All methods are safe for concurrent use; errors wrap memory.ErrUnavailable when storage is unavailable.
 type Store interface {
 	// Append stores records. When it fails, some may be stored.
 	Append(ctx context.Context, records []Record) error
-	// Get returns a user's record that the audience sees, else memory.ErrNotFound. Records of calls that named no user
-	// belong to the user without an id.
+	// Get returns a user's record that the audience may see, or memory.ErrNotFound. Records of calls without a user belong to the user
+	// with the empty id.
 	Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (Record, error)
 	// List returns a page of a user's records. next is empty on the last page.
 	List(ctx context.Context, q ListQuery) (records []Record, next string, err error)
-	// Prune deletes up to limit of the oldest records: of those that began before the time, or beyond the newest keep. It
-	// returns how many it deleted; fewer than limit means that nothing is left to delete.
+	// Prune deletes up to limit of the oldest records: those that began before the time, and those beyond the newest keep. It returns
+	// how many it deleted; fewer than limit means that none is left to delete.
 	Prune(ctx context.Context, before time.Time, keep, limit int) (int64, error)
 	// Forget deletes a user's records and returns how many there were.
 	Forget(ctx context.Context, user memory.User) (int64, error)
-	// ForgetSession deletes the records of what happened in a session of the channel.
+	// ForgetSession deletes the records of a session of the channel.
 	ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel, users ...string) (int64, error)
 }
 
 // ListQuery asks for a page of records, newest first unless OldestFirst.
 type ListQuery struct {
-	User      memory.User // without an id: calls that named nobody
+	User      memory.User // without an id: calls without a user
 	Audience  memory.Audience
 	SessionID string // empty: any
 	TurnID    string // empty: any
@@ -147,6 +147,6 @@ type ListQuery struct {
 	// Calls that began at or after From and before Before; a zero time sets no limit.
 	From, Before time.Time
 	OldestFirst  bool
-	After        string // the next of the page before
+	After        string // next of the previous page
 	Limit        int
 }

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// Collector gathers the calls of models that are made for one purpose, so that they can be shown with it.
+// Collector gathers model calls made for one purpose, for a report.
 type Collector struct {
 	mu    sync.Mutex
 	calls []Call
 }
 
-// Calls are those that have ended by now, in the order in which they ended.
+// Calls returns the calls that have ended so far, in the order of their ends.
 func (c *Collector) Calls() []Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -27,7 +27,7 @@ func (c *Collector) add(call Call) {
 
 type collectorKey struct{}
 
-// Collect returns a context whose calls the collector gathers, and no other collector around it.
+// Collect returns a context whose calls go to the new collector, and to no outer one.
 func Collect(ctx context.Context) (context.Context, *Collector) {
 	c := new(Collector)
 	return context.WithValue(ctx, collectorKey{}, c), c

@@ -13,7 +13,7 @@ import (
 // Call is one call of a model.
 type Call struct {
 	At        time.Time     `json:"at"`
-	Namespace string        `json:"-"`               // empty for work that concerns several, such as embedding after a change of model
+	Namespace string        `json:"-"`               // empty for work of several namespaces, such as embedding after a change of model
 	Part      string        `json:"part"`            // "embedding", "decision", "summary", "reconcile" or "digest"
 	Model     string        `json:"model"`           // "provider/model"
 	Error     string        `json:"error,omitempty"` // why it failed, or ""; adapters keep keys out of their errors
@@ -23,7 +23,7 @@ type Call struct {
 	OutputTokens int64 `json:"output,omitempty"`
 }
 
-// Sum is the calls of a day by one part and model.
+// Sum is the total of a day's calls by one part and model.
 type Sum struct {
 	Day                       string // as Day names it
 	Part, Model               string
@@ -32,10 +32,10 @@ type Sum struct {
 	Latency                   time.Duration // of all calls together
 }
 
-// Store keeps the sums; usagetest is its conformance suite. All methods are safe for concurrent use. Errors wrap
-// memory.ErrUnavailable when storage is down.
+// Store keeps the sums; usagetest is its conformance suite. All methods are safe for concurrent use. Errors wrap memory.ErrUnavailable
+// when storage is unavailable.
 type Store interface {
-	// AddUsage adds calls to the sums, all or none.
+	// AddUsage adds calls to the sums, atomically.
 	AddUsage(ctx context.Context, calls []Call) error
 	// Usage returns the sums of a namespace since the day of a time: the newest day first, then by part and model.
 	Usage(ctx context.Context, namespace string, since time.Time) ([]Sum, error)
@@ -46,7 +46,7 @@ type Adder interface {
 	AddUsage(ctx context.Context, calls []Call) error
 }
 
-// Recorder adds calls to the sums in the background. A crash may lose the last second of them.
+// Recorder adds calls to the sums in the background. A crash may lose the last second.
 type Recorder struct{ writer *background.BatchWriter[Call] }
 
 // NewRecorder returns a recorder that works until Close.
@@ -55,7 +55,7 @@ func NewRecorder(store Adder, log *slog.Logger) *Recorder {
 	return &Recorder{background.NewBatchWriter(store.AddUsage, options)}
 }
 
-// Record takes a call that was made with the context. It never blocks.
+// Record records a call made with the context. It never blocks.
 func (r *Recorder) Record(ctx context.Context, c Call) {
 	c.Namespace = User(ctx).Namespace
 	if collector, ok := ctx.Value(collectorKey{}).(*Collector); ok {

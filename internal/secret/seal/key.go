@@ -1,5 +1,5 @@
-// Package seal encrypts the pages of a database file: the operator's key, the data key that it wraps, and the ciphers. It
-// knows nothing of SQLite but how long a page is.
+// Package seal encrypts the pages of a database file: the operator's key, the data key that it wraps, and the ciphers. It does not
+// depend on SQLite.
 package seal
 
 import (
@@ -19,13 +19,13 @@ import (
 // KeySize is the length of a key, in bytes.
 const KeySize = 32
 
-// maxKeyFile bounds what is read of a file that should hold a key.
+// maxKeyFile limits how much of a key file is read.
 const maxKeyFile = 4096
 
-// ErrNoKey means that a text is no key.
+// ErrNoKey means that a text is not a key.
 var ErrNoKey = errors.New("not a key: it is 32 random bytes in base64, as memsidecar key create makes one")
 
-// Key is the operator's key. The zero Key is none. It does not show when it is printed: not even fmt sees into a function.
+// Key is the operator's key. The zero Key is no key. Printing it does not reveal it: even fmt cannot read a function's variables.
 type Key struct{ reveal func() []byte }
 
 // IsZero reports whether there is no key.
@@ -39,7 +39,7 @@ func (k Key) Equal(other Key) bool {
 	return subtle.ConstantTimeCompare(k.reveal(), other.reveal()) == 1
 }
 
-// String says whether there is one.
+// String says whether there is a key.
 func (k Key) String() string {
 	if k.IsZero() {
 		return "no key"
@@ -47,13 +47,13 @@ func (k Key) String() string {
 	return "********"
 }
 
-// Format writes what String says for every verb.
+// Format writes the result of String for every verb.
 func (k Key) Format(f fmt.State, _ rune) { fmt.Fprint(f, k.String()) }
 
-// byteOrderMark is what some editors begin a file with.
+// byteOrderMark starts files written by some editors.
 const byteOrderMark = "\ufeff"
 
-// ParseKey reads a key in base64, with or without padding, of either alphabet. The error does not quote it.
+// ParseKey parses a key in base64, standard or URL alphabet, with or without padding. The error does not quote it.
 func ParseKey(text string) (Key, error) {
 	text = strings.TrimPrefix(text, byteOrderMark)
 	text = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(strings.TrimSpace(text), "="))
@@ -64,7 +64,7 @@ func ParseKey(text string) (Key, error) {
 	return Key{func() []byte { return raw }}, nil
 }
 
-// ReadKeyFile reads the key that a file holds.
+// ReadKeyFile reads a key from a file.
 func ReadKeyFile(path string) (Key, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -88,11 +88,11 @@ func Exposed(path string) bool {
 	return err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&othersRead != 0
 }
 
-// CreateKeyFile makes a random key and writes it to a file that must not exist, which its owner alone may read. When it
-// returns the file is on disk.
+// CreateKeyFile writes a random key to a new file that only its owner can read. The file must not exist; it is on disk when the
+// function returns.
 func CreateKeyFile(path string) (err error) {
 	raw := make([]byte, KeySize)
-	_, _ = rand.Read(raw) // it never fails
+	_, _ = rand.Read(raw) // never fails
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func CreateKeyFile(path string) (err error) {
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil || runtime.GOOS == "windows" { // which cannot sync folders, and need not
+	if err = errors.Join(err, f.Close()); err != nil || runtime.GOOS == "windows" { // Windows cannot sync folders, and need not
 		return err
 	}
 	folder, err := os.Open(filepath.Dir(path))

@@ -14,38 +14,38 @@ import (
 )
 
 const (
-	// Overhead is how much longer a sealed text is: its tag and its nonce.
+	// Overhead is the size of the tag and the nonce of sealed bytes.
 	Overhead = chacha20poly1305.Overhead + chacha20poly1305.NonceSizeX
 	// EnvelopeSize is the length of an Envelope.
 	EnvelopeSize = len(magic) + KeySize + 8
-	// magic begins an envelope. SQLite's own files begin with "SQLite format 3".
+	// magic starts an envelope. SQLite's own files start with "SQLite format 3".
 	magic = "msseal"
 )
 
 var (
 	// ErrWrongKey means that a key does not open an envelope.
 	ErrWrongKey = errors.New("the key does not open it")
-	// ErrForged means that what was read is not what was written, or is not in its place.
+	// ErrForged means that bytes were changed or moved since they were sealed.
 	ErrForged = errors.New("it is not what was written there")
 )
 
-// Envelope is a data key, wrapped by the operator's key (AES key wrap, RFC 3394), behind a few bytes that tell it from others.
+// Envelope is a data key, wrapped by the operator's key (AES key wrap, RFC 3394), after a magic number.
 type Envelope [EnvelopeSize]byte
 
-// IsEnvelope reports whether the bytes begin like an envelope.
+// IsEnvelope reports whether the bytes start like an envelope.
 func IsEnvelope(b []byte) bool { return len(b) >= EnvelopeSize && string(b[:len(magic)]) == magic }
 
-// Pages seals and opens with one data key. It may be used by several goroutines at once.
+// Pages seals and opens with one data key. It is safe for concurrent use.
 type Pages struct {
 	data [KeySize]byte
 	aead cipher.AEAD
 	head cipher.Block
 }
 
-// NewPages makes a random data key, and puts it into an envelope.
+// NewPages makes a random data key, and wraps it in an envelope.
 func NewPages(key Key) (*Pages, Envelope, error) {
 	var data [KeySize]byte
-	_, _ = rand.Read(data[:]) // it never fails
+	_, _ = rand.Read(data[:]) // never fails
 	p, err := newPages(data)
 	if err != nil {
 		return nil, Envelope{}, err
@@ -54,7 +54,7 @@ func NewPages(key Key) (*Pages, Envelope, error) {
 	return p, e, err
 }
 
-// OpenPages takes the data key out of an envelope; ErrWrongKey if it is not this key's.
+// OpenPages unwraps the data key of an envelope. It returns ErrWrongKey if the key is not the one that wrapped it.
 func OpenPages(key Key, e Envelope) (*Pages, error) {
 	wrapping, err := wrapping(key)
 	if err != nil {
@@ -67,7 +67,7 @@ func OpenPages(key Key, e Envelope) (*Pages, error) {
 	return newPages([KeySize]byte(data))
 }
 
-// Wrap puts the data key into an envelope for a key, such as the one that takes another's place.
+// Wrap wraps the data key with a key, such as a new one.
 func (p *Pages) Wrap(key Key) (e Envelope, err error) {
 	wrapping, err := wrapping(key)
 	if err != nil {
@@ -81,7 +81,7 @@ func (p *Pages) Wrap(key Key) (e Envelope, err error) {
 	return e, nil
 }
 
-// wrapping is what wraps data keys.
+// wrapping returns the cipher that wraps data keys.
 func wrapping(key Key) (cipher.Block, error) {
 	if key.IsZero() {
 		return nil, ErrWrongKey
@@ -113,16 +113,16 @@ func newPages(data [KeySize]byte) (*Pages, error) {
 	return &Pages{data, aead, head}, nil
 }
 
-// derive makes a key for one purpose (HKDF, RFC 5869).
+// derive derives a key for one purpose (HKDF, RFC 5869).
 func derive(from []byte, purpose string) ([]byte, error) {
 	return hkdf.Key(sha256.New, from, nil, purpose, KeySize)
 }
 
-// Place is where sealed bytes belong: they open nowhere else.
+// Place identifies where sealed bytes belong. They cannot be opened in another place.
 type Place struct {
-	// File is what kind of file it is.
+	// File is the kind of file.
 	File byte
-	// Number is that of the page, or another number that says where in the file.
+	// Number is the page number, or another position in the file.
 	Number uint64
 }
 
@@ -130,16 +130,16 @@ func (p Place) data() []byte {
 	return binary.BigEndian.AppendUint64([]byte{p.File}, p.Number)
 }
 
-// Seal encrypts a buffer in place (XChaCha20-Poly1305): its last Overhead bytes, which hold nothing, become tag and nonce. The
-// nonces are random, 24 bytes long, so that they do not repeat in the life of a key.
+// Seal encrypts a buffer in place (XChaCha20-Poly1305). The tag and the nonce overwrite its last Overhead bytes. Nonces are 24 random
+// bytes, long enough never to repeat.
 func (p *Pages) Seal(buffer []byte, place Place) {
 	body := len(buffer) - Overhead
 	nonce := buffer[len(buffer)-chacha20poly1305.NonceSizeX:]
-	_, _ = rand.Read(nonce) // it never fails
+	_, _ = rand.Read(nonce) // never fails
 	p.aead.Seal(buffer[:0], nonce, buffer[:body], place.data())
 }
 
-// Open undoes Seal, and leaves zeros in the last Overhead bytes. After ErrForged the buffer is all zeros.
+// Open reverses Seal, and zeroes the last Overhead bytes. After ErrForged the whole buffer is zeros.
 func (p *Pages) Open(buffer []byte, place Place) error {
 	tagged := len(buffer) - chacha20poly1305.NonceSizeX
 	if _, err := p.aead.Open(buffer[:0], buffer[tagged:], buffer[:tagged], place.data()); err != nil {
@@ -150,11 +150,11 @@ func (p *Pages) Open(buffer []byte, place Place) error {
 	return nil
 }
 
-// BlockSize is what Hide and Show take.
+// BlockSize is the block size of Hide and Show.
 const BlockSize = aes.BlockSize
 
-// Hide encrypts BlockSize bytes without growing, so that equal ones become equal.
+// Hide encrypts BlockSize bytes without growth. Equal blocks have equal results.
 func (p *Pages) Hide(block []byte) { p.head.Encrypt(block, block) }
 
-// Show undoes Hide.
+// Show reverses Hide.
 func (p *Pages) Show(block []byte) { p.head.Decrypt(block, block) }

@@ -17,7 +17,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
-// Limits are the tokens that may be used in a day; 0 is no limit.
+// Limits are the tokens that may be used in a day; 0 means no limit.
 type Limits struct {
 	Namespace int64 // by the namespace as a whole
 	User      int64 // by each of its users
@@ -25,14 +25,14 @@ type Limits struct {
 
 // Options describes a Meter.
 type Options struct {
-	// Limits is asked whenever it matters.
+	// Limits is called for every decision.
 	Limits func(namespace string) Limits
 	// Now is the clock; nil is the machine's.
 	Now func() time.Time
 	Log *slog.Logger
 }
 
-// maxCounts is how many counts are kept in memory before those not in use are read from the storage again.
+// maxCounts is the number of counts cached in memory.
 const maxCounts = 100_000
 
 // Meter counts.
@@ -43,14 +43,14 @@ type Meter struct {
 
 	mu     sync.Mutex
 	day    string                 // of counts and logged
-	counts map[memory.User]*count // as far as they were asked for; a user without an id is a namespace
-	logged map[string]bool        // what the log said today
+	counts map[memory.User]*count // those in use; a user without an id is a namespace
+	logged map[string]bool        // limits logged today
 }
 
-// count is what was counted of a budget today.
+// count is the use of a budget today.
 type count struct {
 	tokens   int64
-	reserved int64 // by calls under way
+	reserved int64 // by running calls
 }
 
 // NewMeter returns a meter that works until Close.
@@ -74,17 +74,17 @@ func (m *Meter) Reset() {
 	clear(m.counts)
 }
 
-// allowance is a limit that a call is subject to.
+// allowance is a limit that applies to a call.
 type allowance struct {
 	of    memory.BudgetOf
 	user  memory.User // without an id: the namespace
 	limit int64
 }
 
-// allowances are the limits that calls for the user are subject to, the namespace's first.
+// allowances returns the limits for calls of the user, the namespace's first.
 func (m *Meter) allowances(user memory.User) (list []allowance) {
 	if user.Namespace == "" {
-		return nil // work that concerns several
+		return nil // work for several users
 	}
 	limits := m.options.Limits(user.Namespace)
 	if limits.Namespace > 0 {
@@ -96,8 +96,8 @@ func (m *Meter) allowances(user memory.User) (list []allowance) {
 	return list
 }
 
-// Reserve reserves the tokens that a call needs at least in the budgets of the context's user (usage.WithUser). If one of them
-// has too few left, it returns a *memory.BudgetError. settle must be called once, with the tokens that the call used.
+// Reserve reserves the least tokens that a call needs in the budgets of the context's user (usage.WithUser). If one of them has too few
+// left, it returns a *memory.BudgetError. settle must be called once, with the tokens that the call used.
 func (m *Meter) Reserve(ctx context.Context, tokens int64) (settle func(tokens int64), err error) {
 	user := usage.User(ctx)
 	allowances := m.allowances(user)
@@ -112,7 +112,7 @@ func (m *Meter) Reserve(ctx context.Context, tokens int64) (settle func(tokens i
 		reserved, complete, refusal := m.take(now, allowances, tokens)
 		switch {
 		case !complete:
-			continue // the day is over, or it was dropped meanwhile
+			continue // the day has ended, or the count was dropped
 		case refusal != nil:
 			return nil, refusal
 		}
@@ -136,8 +136,7 @@ func (m *Meter) load(ctx context.Context, day string, user memory.User) error {
 	if ok {
 		return nil
 	}
-	// What is added between the two and is not asked for (embeddings) is missing in memory until the next start: less than a
-	// second of one day.
+	// Embeddings added between these two steps are missing in memory until the next start: less than a second of one day.
 	m.writer.Flush(ctx)
 	stored, err := m.store.Get(ctx, day, user)
 	if err != nil {
@@ -159,7 +158,7 @@ func (m *Meter) load(ctx context.Context, day string, user memory.User) error {
 	return nil
 }
 
-// begin forgets what was counted on another day. The meter must be locked.
+// begin starts a new day if the date changed. The meter must be locked.
 func (m *Meter) begin(day string) {
 	if m.day != day {
 		m.day = day
@@ -168,8 +167,7 @@ func (m *Meter) begin(day string) {
 	}
 }
 
-// take reserves the tokens in all budgets or, when one of them refuses, in none. It is not complete when a count is not in
-// memory.
+// take reserves the tokens in all budgets or, if one of them refuses, in none. It is incomplete if a count is not in memory.
 func (m *Meter) take(now time.Time, allowances []allowance, tokens int64) (reserved []*count, complete bool, refusal error) {
 	day := usage.Day(now)
 	m.mu.Lock()
@@ -201,7 +199,7 @@ func (m *Meter) take(now time.Time, allowances []allowance, tokens int64) (reser
 	return reserved, true, nil
 }
 
-// Add counts the tokens used for a user, also beyond the limits. It never blocks on the storage.
+// Add counts tokens used for a user, even beyond the limits. It never blocks on the storage.
 func (m *Meter) Add(user memory.User, tokens int64) {
 	if tokens <= 0 || user.Namespace == "" {
 		return

@@ -8,17 +8,17 @@ import (
 	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
-// Standing is how a budget stands.
+// Standing is the state of a budget.
 type Standing struct {
 	User  memory.User // without an id: the namespace as a whole
-	Limit int64       // tokens a day; 0 is none
+	Limit int64       // tokens per day; 0: no limit
 	Count
 	RefusedUsers int64     // of a namespace: users whose own budgets refused calls
-	Until        time.Time // when the day is over
+	Until        time.Time // end of the day
 }
 
-// Standings are the budgets of a namespace that are set: its own, then that of the user if it has an id. The first is there
-// also when it has no limit but users have one.
+// Standings returns the budgets of a namespace that are set: its own, then that of the user if it has an id. The first is also returned
+// if only users have limits.
 func (m *Meter) Standings(ctx context.Context, user memory.User) (list []Standing, err error) {
 	now := m.options.Now()
 	day, until := usage.Day(now), usage.DayAfter(now)
@@ -45,7 +45,7 @@ func (m *Meter) Standings(ctx context.Context, user memory.User) (list []Standin
 	return list, nil
 }
 
-// Today is what was counted for a user today.
+// Today returns the tokens counted for a user today.
 func (m *Meter) Today(ctx context.Context, user memory.User) (Entry, error) {
 	e := Entry{Day: usage.Day(m.options.Now()), User: user}
 	m.writer.Flush(ctx)

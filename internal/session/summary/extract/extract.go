@@ -1,13 +1,12 @@
-// Package extract summarises conversations without a model: it keeps the sentences that say most of what was talked about.
+// Package extract summarises conversations without a model: it keeps the sentences with the most common words of the conversation.
 //
-// Sentences are chosen by SumBasic (Nenkova and Vanderwende, The Impact of Frequency on Summarization, 2005): again and
-// again the one whose words are the most probable on average, after which the words it has count less. Some things are
-// added for conversations that go on and on. The lines of the summary until now compete with what is new. (To count
-// their words for more, since a line stands for a longer talk than itself, made no difference.) An average favours short
-// sentences, which in chats are mostly consent: one of few words counts as if it had more. What people say counts more
-// than what they are told, which is longer. A question counts less than what says something. And however much room there is,
-// a sentence of hardly any content, such as a greeting, is left out, and so is what the bot says that nothing else comes
-// back to, unless it names a number.
+// Sentences are chosen by SumBasic (Nenkova and Vanderwende, The Impact of Frequency on Summarization, 2005): it repeatedly picks the
+// sentence whose words are the most probable on average, and then lowers the weight of these words. There are some additions for long
+// conversations. The lines of the previous summary compete with the new sentences. (Counting their words more made no difference.)
+// Averages favour short sentences, which in chats are mostly consent, so a short sentence counts as if it had more words. People's
+// words count more than the bot's, which are longer. A question counts less than a statement. A sentence with hardly any content, such
+// as a greeting, is left out even if there is room. So is a sentence of the bot that shares no word with other sentences, unless it has
+// a number.
 package extract
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session"
 )
 
-// Name is what made these summaries.
+// Name is the author recorded for these summaries.
 const Name = "extract"
 
 // DefaultMaxRunes is the longest summary unless the options say otherwise.
@@ -32,9 +31,9 @@ const (
 	// Weights of a sentence.
 	byBot    = 0.6
 	question = 0.5
-	// fullTerms is how many different words a sentence has that says something.
+	// fullTerms is the number of different words of a sentence with full weight.
 	fullTerms = 12
-	// leastTerms is how many different words make a sentence worth keeping: fewer are a greeting or a consent.
+	// leastTerms is the number of different words that a sentence needs: shorter ones are greetings or consent.
 	leastTerms = 2
 	// maxSentence is the longest sentence kept whole, in characters, unless a third of the summary is less.
 	maxSentence = 200
@@ -45,7 +44,7 @@ type Summarizer struct{ maxRunes int }
 
 var _ session.Summarizer = (*Summarizer)(nil)
 
-// New returns a Summarizer of summaries of at most so many characters; 0 is DefaultMaxRunes.
+// New returns a Summarizer of summaries of at most maxRunes characters; 0 means DefaultMaxRunes.
 func New(maxRunes int) *Summarizer {
 	if maxRunes <= 0 {
 		maxRunes = DefaultMaxRunes
@@ -58,15 +57,14 @@ func (*Summarizer) Name() string { return Name }
 
 // candidate is a sentence that may be kept.
 type candidate struct {
-	line   string // as it stands in the summary
+	line   string // as in the summary
 	runes  int    // of the line with its end
 	terms  []int  // different ones, by number
 	weight float64
-	aside  bool // unless something else comes back to it
+	aside  bool // left out unless another sentence shares a word
 }
 
-// Summarize implements session.Summarizer. The same sentences always give the same summary, in the order in which they were
-// said.
+// Summarize implements session.Summarizer. It is deterministic; the sentences stay in order.
 func (s *Summarizer) Summarize(ctx context.Context, r session.Summarizing) (string, error) {
 	v := vocabulary{numbers: map[string]int{}}
 	var all []candidate
@@ -82,7 +80,13 @@ func (s *Summarizer) Summarize(ctx context.Context, r session.Summarizing) (stri
 			return
 		}
 		seen[line] = true
-		all = append(all, candidate{line: line, runes: utf8.RuneCountInString(line) + 1, terms: terms, weight: weight, aside: aside && !strings.ContainsFunc(sentence, unicode.IsNumber)})
+		all = append(all, candidate{
+			line:   line,
+			runes:  utf8.RuneCountInString(line) + 1,
+			terms:  terms,
+			weight: weight,
+			aside:  aside && !strings.ContainsFunc(sentence, unicode.IsNumber),
+		})
 	}
 	for line := range strings.Lines(r.Previous) {
 		label, sentence, found := strings.Cut(strings.TrimSpace(line), ": ")
@@ -112,7 +116,7 @@ func (s *Summarizer) Summarize(ctx context.Context, r session.Summarizing) (stri
 	return strings.Join(lines, "\n"), ctx.Err()
 }
 
-// withoutAsides leaves out the asides none of whose words another candidate has.
+// withoutAsides excludes the asides that share no word with another candidate.
 func withoutAsides(all []candidate) []candidate {
 	in := map[int]int{} // how many candidates have a word
 	for _, c := range all {
@@ -125,7 +129,7 @@ func withoutAsides(all []candidate) []candidate {
 	})
 }
 
-// choose picks candidates until there is no more room, and returns their lines in order.
+// choose picks candidates until there is no room, and returns their lines in order.
 func (v *vocabulary) choose(all []candidate, room int) []string {
 	room++ // the last line has no end
 	probability := v.probabilities()

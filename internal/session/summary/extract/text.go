@@ -48,7 +48,7 @@ func (v *vocabulary) probabilities() []float64 {
 	return p
 }
 
-// sentences cuts a message into sentences, without blocks of code.
+// sentences splits a message into sentences, without code blocks.
 func sentences(content string) []string {
 	var found []string
 	fenced := false
@@ -72,7 +72,7 @@ func sentences(content string) []string {
 	return found
 }
 
-// sentenceEnd is where the first sentence of a line ends. A full stop of Latin script ends one only before a blank.
+// sentenceEnd returns the end of the first sentence of a line. A Latin full stop ends one only before a blank.
 func sentenceEnd(line string) int {
 	for i, r := range line {
 		end := i + utf8.RuneLen(r)
@@ -85,7 +85,7 @@ func sentenceEnd(line string) int {
 		default:
 			continue
 		}
-		// What closes it belongs to it: "Really?!", 「好。」
+		// Closing marks belong to the sentence: "Really?!", 「好。」
 		for end < len(line) {
 			next, size := utf8.DecodeRuneInString(line[end:])
 			if !strings.ContainsRune("。！？…!?.\"'”’」』）)", next) {
@@ -104,7 +104,7 @@ func asks(sentence string) bool {
 	return strings.HasSuffix(sentence, "?") || strings.HasSuffix(sentence, "？") || strings.HasSuffix(sentence, "吗") || strings.HasSuffix(sentence, "呢")
 }
 
-// clipped is the text, or its beginning and "…" when it is longer than so many characters.
+// clipped returns the text, shortened and with "…" if it is longer than the limit.
 func clipped(text string, limit int) string {
 	if utf8.RuneCountInString(text) <= limit {
 		return text

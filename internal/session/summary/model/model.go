@@ -1,5 +1,5 @@
-// Package model has a text model summarise conversations. What people said is put into the prompt as data: a JSON string a
-// message, between two lines that bear a mark which nobody can know who writes a message.
+// Package model summarises conversations with a text model. The messages are in the prompt as data: one JSON string per message,
+// between two lines with a random mark that no author of a message can guess.
 package model
 
 import (
@@ -25,7 +25,7 @@ type Options struct {
 	Generation llm.Generation
 }
 
-// Summarizer asks a model to bring a summary up to date.
+// Summarizer updates summaries with a model.
 type Summarizer struct {
 	model   llm.Model
 	options Options
@@ -39,8 +39,8 @@ func New(m llm.Model, options Options) *Summarizer { return &Summarizer{m, optio
 // Name implements session.Summarizer.
 func (s *Summarizer) Name() string { return s.model.Name() }
 
-// Summarize implements session.Summarizer. An answer that is too long, or in another language, is asked for once more, and
-// then taken as far as it goes.
+// Summarize implements session.Summarizer. If an answer is too long, or in another language, the model is asked again; the second
+// answer is accepted, cut to the limit.
 func (s *Summarizer) Summarize(ctx context.Context, r session.Summarizing) (string, error) {
 	asked := 0
 	return answer.Ask(ctx, s.model, llm.Request{
@@ -57,13 +57,13 @@ func (s *Summarizer) Summarize(ctx context.Context, r session.Summarizing) (stri
 			}
 		}
 		if summary == "" {
-			summary = r.Previous // what was said adds nothing
+			summary = r.Previous // the messages add nothing
 		}
 		return clipped(summary, s.options.MaxRunes), nil
 	})
 }
 
-// problem says what is wrong with a summary that could be used if need be, or "".
+// problem returns why a usable summary is not good, or "".
 func (s *Summarizer) problem(summary string, r session.Summarizing) string {
 	if n := utf8.RuneCountInString(summary); n > s.options.MaxRunes {
 		return fmt.Sprintf("its summary is %d characters long, more than %d", n, s.options.MaxRunes)
@@ -74,7 +74,7 @@ func (s *Summarizer) problem(summary string, r session.Summarizing) string {
 	return ""
 }
 
-// certain reports whether a language is one of those that cannot be taken for each other as long as one of them is English.
+// certain reports whether a language is never confused with another one, if one of the two is English.
 func certain(language string) bool {
 	switch language {
 	case "en", "zh", "ja", "ko":
@@ -83,7 +83,7 @@ func certain(language string) bool {
 	return false
 }
 
-// read reads {"summary": string}.
+// read parses {"summary": string}.
 func read(text string) (string, error) {
 	values, err := answer.Values(text)
 	if err != nil {
@@ -112,7 +112,7 @@ func read(text string) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// clipped is as many whole lines as there is room for. Of a first line that is too long it is the beginning.
+// clipped returns as many whole lines as fit. A first line that is too long is cut.
 func clipped(text string, limit int) string {
 	if utf8.RuneCountInString(text) <= limit {
 		return text
@@ -127,7 +127,7 @@ func clipped(text string, limit int) string {
 	return string(runes)
 }
 
-// prompt asks for the summary.
+// prompt returns the request for the summary.
 func (s *Summarizer) prompt(r session.Summarizing) string {
 	var b strings.Builder
 	for i, l := range r.Lines {
@@ -164,7 +164,7 @@ Answer with one JSON object and nothing else:
 {"summary": "the summary"}`, mark, data, language, max(1, s.options.MaxRunes*4/5))
 }
 
-// schema uses nothing but what every provider's structured output can do.
+// schema uses only what the structured output of every provider supports.
 func schema() map[string]any {
 	return map[string]any{
 		"type": "object", "properties": map[string]any{"summary": map[string]any{"type": "string"}}, "required": []any{"summary"},
