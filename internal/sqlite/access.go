@@ -20,7 +20,7 @@ import (
 type writeTx struct {
 	conn   *sql.Conn
 	stmts  map[string]*sql.Stmt
-	open   []*sql.Rows // of the request that is being carried out, closed ones included
+	open   []*sql.Rows // of the current request, including closed ones
 	undo   []func()    // of all requests in the transaction
 	damage *damage
 }
@@ -30,7 +30,7 @@ var _ sqldb.Tx = (*writeTx)(nil)
 // OnRollback implements sqldb.Tx.
 func (t *writeTx) OnRollback(fn func()) { t.undo = append(t.undo, fn) }
 
-// rolledBack calls what was registered since there were so many functions.
+// rolledBack calls the functions registered after the first so many, newest first.
 func (t *writeTx) rolledBack(to int) {
 	for i := len(t.undo) - 1; i >= to; i-- {
 		t.undo[i]()
@@ -115,8 +115,8 @@ func (t *writeTx) prepare(ctx context.Context, query string) (*sql.Stmt, error) 
 	return s, nil
 }
 
-// pool reads with any connection that is free. database/sql prepares a statement once for each connection, because preparing costs as much
-// as reading a few rows.
+// pool reads with any free connection. database/sql prepares a statement once for each connection, because preparing costs as much as
+// reading a few rows.
 type pool struct {
 	db     *sql.DB
 	stmts  sync.Map // query → *sql.Stmt; the program's queries are few
@@ -165,7 +165,7 @@ func (p *pool) close() error {
 	return errors.Join(append(errs, p.db.Close())...)
 }
 
-// errClosed is the answer to calls while the database is being closed or replaced.
+// errClosed is returned to calls while the database is being closed or replaced.
 var errClosed = errors.New("the database is closed")
 
 // openError means that the database cannot be opened or its file cannot be read.

@@ -12,25 +12,25 @@ import (
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
 )
 
-// ErrExists means that something is where a file is to be made.
+// ErrExists means that the target file exists.
 var ErrExists = errors.New("the file exists already")
 
 // BackupOptions describes a backup.
 type BackupOptions struct {
-	// Key is that of the database, and opens the backup as well; the zero Key if it is not encrypted.
+	// Key is that of the database and of the backup; the zero Key if it is not encrypted.
 	Key seal.Key
-	// Replace allows a file of that name to be replaced.
+	// Replace allows replacing an existing file.
 	Replace bool
-	// Progress is called periodically with the bytes that are written and the most that will be written. Optional.
+	// Progress is called periodically with the bytes written and an upper bound of the total. Optional.
 	Progress func(written, total int64)
 }
 
-// Backup is what was made.
+// Backup describes a new backup.
 type Backup struct {
 	File   string `json:"file"`
 	Bytes  int64  `json:"bytes"`
 	Schema int64  `json:"schema"` // version of the tables
-	// Encrypted is whether it is, as the database is: a key alone encrypts nothing.
+	// Encrypted is true if the database is encrypted: a configured key alone does not encrypt.
 	Encrypted bool `json:"encrypted"`
 }
 
@@ -52,7 +52,7 @@ func MakeBackup(ctx context.Context, dir, file string, o BackupOptions) (b Backu
 	if err := s.QueryRow(ctx, `SELECT page_count, page_size FROM pragma_page_count, pragma_page_size`).Scan(&pages, &size); err != nil {
 		return b, err
 	}
-	// VACUUM begins a transaction of its own.
+	// VACUUM starts its own transaction.
 	if _, err := s.conn.ExecContext(ctx, "ROLLBACK"); err != nil {
 		return b, err
 	}

@@ -11,7 +11,7 @@ import (
 // Report is the result of Check.
 type Report struct {
 	File string `json:"file"`
-	// Schema is the version of the tables. If this program knows another one, only pages and references are checked.
+	// Schema is the version of the tables. If it differs from Known, only pages and references are checked.
 	Schema, Known int64
 	Findings      []sqldb.Finding
 }
@@ -31,7 +31,7 @@ const (
 	remedyRestore = "restore a backup: memsidecar restore FILE --replace (docs/backup.md)"
 )
 
-// Check reads a whole database, a data folder's or a backup's, and reports what is wrong. It changes nothing and reads the state of one
+// Check reads a whole database, of a data folder or a backup, and reports what is wrong. It changes nothing and reads the state of one
 // moment. A sidecar may be running.
 func (of Files) Check(ctx context.Context, file string, backup bool) (r Report, err error) {
 	open := openSnapshot

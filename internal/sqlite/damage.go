@@ -17,9 +17,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Data that cannot be read concerns only the calls that need it. A row whose values cannot be decoded is a *memory.DamagedError: lists and
-// searches skip it, and a call for that row alone answers it. A page that SQLite cannot read is memory.ErrDamaged for the calls that need
-// it. Both are logged and counted here, and memsidecar check finds both.
+// Unreadable data concerns only the calls that need it. A row whose values cannot be decoded is a *memory.DamagedError: lists and
+// searches skip it, and a call for that row alone returns the error. A page that SQLite cannot read is memory.ErrDamaged for the calls
+// that need it. Both are logged and counted here, and memsidecar check finds both.
 
 // errPages means that a page of the database is broken.
 var errPages = fmt.Errorf("%w: some pages of the database cannot be read: see what memsidecar check says, and restore a backup with "+
@@ -34,7 +34,7 @@ func brokenPage(err error) bool {
 	return errors.As(err, &e) && e.Code()&0xff == sqlitelib.SQLITE_CORRUPT
 }
 
-// filesUnreadable is the error if the files cannot be read at all. SQLite reports a disk that fails to read as it reports a broken page.
+// filesUnreadable returns an error if the files cannot be read at all. SQLite reports a failing disk like a broken page.
 func (d *database) filesUnreadable(dir string) error {
 	if _, err := d.raw.ReadAt(make([]byte, headerSize), 0); err != nil {
 		return err
@@ -59,15 +59,15 @@ type damage struct {
 
 	mu    sync.Mutex
 	rows  map[damagedRow]struct{}
-	pages time.Time // when a broken page was logged last; zero: none was met
+	pages time.Time // when a broken page was last logged; zero: never
 }
 
 type damagedRow struct{ table, id string }
 
 const (
-	// maxDamagedRows bounds how many rows are remembered as logged. Further rows are only counted.
+	// maxDamagedRows limits how many rows are remembered as logged. Further rows are only counted.
 	maxDamagedRows = 1000
-	// pagesAgain is how often broken pages are logged.
+	// pagesAgain is the interval of log messages about broken pages.
 	pagesAgain = time.Hour
 )
 
@@ -127,7 +127,7 @@ func (d *damage) forget() {
 	d.rows, d.pages = nil, time.Time{}
 }
 
-// Damaged is a message that pages of the database could not be read, or "".
+// Damaged returns a message that pages of the database could not be read, or "".
 func (s *Storage) Damaged() string {
 	s.damage.mu.Lock()
 	defer s.damage.mu.Unlock()

@@ -27,9 +27,9 @@ var migrations embed.FS
 
 const (
 	fileName = "memsidecar.db"
-	// maxBatch bounds how many writes share a commit, so that the first of them does not wait too long.
+	// maxBatch limits how many writes share a commit, so that the first of them does not wait too long.
 	maxBatch = 512
-	// waryFor is in how many transactions after a refused request each request gets a savepoint.
+	// waryFor is the number of transactions after a refused request in which each request gets a savepoint.
 	waryFor = 16
 	// busyTimeout is how long a connection waits for a lock of another program, such as a backup.
 	busyTimeout = 5 * time.Second
@@ -45,7 +45,7 @@ var ErrEmptied = errors.New("the database is empty, but its write-ahead log (-wa
 // ErrDamaged means that some pages of the database cannot be read.
 var ErrDamaged = errors.New("the database is damaged: see what memsidecar check says, and restore a backup with memsidecar restore --replace")
 
-// database is one opened file. It is never reopened; Storage replaces it by another.
+// database is one opened file. It is never reopened; Storage replaces it with another.
 type database struct {
 	log *slog.Logger
 	// raw is the file itself. It stays open as long as SQLite has the file open: closing it would release SQLite's locks, because POSIX
@@ -55,12 +55,12 @@ type database struct {
 	vault   *vault // nil: it is not encrypted
 	readers *pool
 	writer  *sql.DB
-	copier  *sql.DB // copies the log into the file beside the writer, see empty
+	copier  *sql.DB // copies the log into the file concurrently with the writer, see empty
 	conn    *sql.Conn
 	tx      writeTx
-	// readOnly is why the database was opened for reading only; nil when it was not. Then there is no writer.
+	// readOnly is why the database was opened for reading only, without a writer; nil if it was opened for writing.
 	readOnly error
-	wary     int // transactions that are still to have savepoints
+	wary     int // transactions that still need savepoints
 
 	committed func(writes int, took time.Duration) // may be nil
 
@@ -71,8 +71,8 @@ type database struct {
 }
 
 type writeRequest struct {
-	fn    func(sqldb.Tx) error        // may be nil when there is after
-	after func(context.Context) error // outside of any transaction, when fn is committed; may be nil
+	fn    func(sqldb.Tx) error        // may be nil if after is set
+	after func(context.Context) error // runs outside any transaction after fn is committed; may be nil
 	state atomic.Int32
 	done  chan error
 }
@@ -166,8 +166,8 @@ func openDatabase(ctx context.Context, dir string, options Options, create bool)
 	return d, nil
 }
 
-// prepareFile checks the file before SQLite opens it. SQLite takes an empty file for a new database and deletes its log. The name of a new
-// file is synced, or a power loss could remove it with all that was synced into it.
+// prepareFile checks the file before SQLite opens it. SQLite treats an empty file as a new database and deletes its log. The name of a
+// new file is synced; otherwise a power loss could remove it with all its synced data.
 func prepareFile(dir string, log *slog.Logger) error {
 	path := DatabasePath(dir)
 	info, err := os.Stat(path)
@@ -201,7 +201,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// close waits for the writes in progress, refuses others, and closes the files.
+// close waits for running writes, refuses new ones, and closes the files.
 func (d *database) close() {
 	d.once.Do(func() {
 		close(d.stop)
@@ -266,10 +266,10 @@ func (d *database) submit(ctx context.Context, r *writeRequest) error {
 		if r.state.CompareAndSwap(waiting, abandoned) {
 			return ctx.Err()
 		}
-		// It is being committed: the caller must learn whether it is durable.
+		// The request is being committed: the caller must learn whether it is durable.
 		return <-r.done
 	case <-d.stopped:
-		// The writer answers every request that it took before it stops; this one may still be in the channel.
+		// The writer answers every accepted request before it stops; this one may still be in the channel.
 		select {
 		case err := <-r.done:
 			return err
@@ -279,7 +279,7 @@ func (d *database) submit(ctx context.Context, r *writeRequest) error {
 	}
 }
 
-// write is the single writer: it takes all requests in the channel and commits them together.
+// write is the single writer: it commits all requests in the channel together.
 func (d *database) write() {
 	defer close(d.stopped)
 	for {
@@ -303,8 +303,8 @@ func (d *database) write() {
 	}
 }
 
-// commit executes the batch in one transaction. A request that fails is undone alone. The after functions run when the other requests are
-// answered.
+// commit executes the batch in one transaction. A request that fails is rolled back alone. The after functions run after the other
+// requests are answered.
 func (d *database) commit(batch []*writeRequest) {
 	ctx := context.Background() // the batch belongs to no single caller
 	var accepted, after []*writeRequest
@@ -331,7 +331,7 @@ func (d *database) commitAccepted(ctx context.Context, accepted []*writeRequest)
 	started := time.Now()
 	err := d.transact(ctx, accepted, results)
 	if err == nil {
-		err = d.place.check() // a commit is durable only in files that have their names
+		err = d.place.check() // a commit is durable only if the files are still at their paths
 	}
 	if err == nil && d.committed != nil {
 		d.committed(len(accepted), time.Since(started))
@@ -349,10 +349,10 @@ func (d *database) commitAccepted(ctx context.Context, accepted []*writeRequest)
 	return after
 }
 
-// transact fills results, and returns an error when nothing was committed. A request that has a transaction to itself, or shares it only
-// with requests that succeed, needs no savepoint; with one, SQLite keeps a copy of each page that the request changes. When a request is
-// refused, the transaction is rolled back and all requests run again, each in a savepoint. The next transactions use savepoints as well,
-// because refusals often come in groups.
+// transact fills results, and returns an error if nothing was committed. A request that has a transaction to itself, or shares it only
+// with successful requests, needs no savepoint; with one, SQLite copies each page that the request changes. When a request is refused,
+// the transaction is rolled back and all requests run again, each in a savepoint. The next transactions also use savepoints, because
+// refusals often come in groups.
 func (d *database) transact(ctx context.Context, batch []*writeRequest, results []error) error {
 	if len(batch) == 1 || d.wary == 0 {
 		refused := false
@@ -384,7 +384,7 @@ func (d *database) transaction(ctx context.Context, fn func() error) (err error)
 		if err != nil {
 			defer d.tx.rolledBack(0)
 			if _, rerr := d.tx.Exec(ctx, "ROLLBACK"); rerr != nil {
-				// After some errors SQLite has already rolled back. Then this error only says so.
+				// After some errors SQLite has rolled back already, and this error only says so.
 				d.log.Debug("rolling back", "error", rerr)
 			}
 		}

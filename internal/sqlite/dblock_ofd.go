@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// lockedByte is far behind the end of any database, and so behind all bytes that SQLite locks or reads.
+// lockedByte is far beyond the end of any database, and so beyond all bytes that SQLite locks or reads.
 const lockedByte = 1 << 62
 
 // lockDatabase locks an open database against other sidecars until the file is closed. The lock belongs to the open file
@@ -25,5 +25,5 @@ func lockDatabase(f *os.File) error {
 	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
 		return ErrLocked
 	}
-	return nil // any other error says that there are no such locks here
+	return nil // any other error means that the system has no such locks
 }

@@ -4,6 +4,5 @@ package sqlite
 
 import "os"
 
-// lockDatabase has nothing to do: on Windows a lock file that is open cannot be removed, and other systems have no lock that belongs to
-// an open file.
+// lockDatabase does nothing: on Windows an open lock file cannot be removed, and other systems have no lock per open file.
 func lockDatabase(*os.File) error { return nil }

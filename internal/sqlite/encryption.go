@@ -20,14 +20,14 @@ var (
 	ErrSealed = errors.New("it is encrypted, and there is no key: set encryption.key_file or MEMSIDECAR_ENCRYPTION_KEY")
 	// ErrUnsealed means that a database is not encrypted although there is a key.
 	ErrUnsealed = errors.New("it is not encrypted, and a key is set: encrypt it with memsidecar key encrypt while no sidecar runs, " +
-		"or take the key out of the configuration")
-	// ErrKey means that the key is another database's, or was replaced.
+		"or remove the key from the configuration")
+	// ErrKey means that the key belongs to another database, or was replaced.
 	ErrKey = errors.New("the key does not open it: set the one that it was encrypted with, or the new one if memsidecar key rotate was used")
 )
 
 const (
 	plainMagic = "SQLite format 3\x00"
-	// envelopeSuffix is that of a file with an envelope that is about to be put into the database.
+	// envelopeSuffix is the suffix of a file with an envelope that will be written into the database.
 	envelopeSuffix = "-envelope"
 )
 
@@ -35,7 +35,7 @@ const (
 type Files struct {
 	// Key is the key of encrypted databases. Databases that are not encrypted are opened as well.
 	Key seal.Key
-	// Checks are what Check does beyond pages and references.
+	// Checks are the checks in addition to pages and references.
 	Checks []sqldb.Check
 }
 
@@ -70,7 +70,7 @@ func (v *vault) open(number int64, page []byte) bool {
 	return v == nil || v.vfs.OpenPage(number, page) == nil
 }
 
-// close is called when all connections are closed.
+// close must be called after all connections are closed.
 func (v *vault) close() error {
 	if v == nil {
 		return nil
@@ -78,7 +78,7 @@ func (v *vault) close() error {
 	return v.vfs.Close()
 }
 
-// unlock finds out how to open a database, or how to create one when the file is empty. It changes nothing.
+// unlock determines how to open a database, or how to create one if the file is empty. It changes nothing.
 func unlock(path string, source func() (seal.Key, error)) (*vault, error) {
 	key, err := source()
 	if err != nil {
@@ -121,11 +121,11 @@ func register(pages *seal.Pages, envelope seal.Envelope, rotating bool) (*vault,
 	return &vault{pages, envelope, vfs, rotating}, nil
 }
 
-// kind is the kind of a file, by its first bytes.
+// kind is the kind of a file, determined by its first bytes.
 type kind int
 
 const (
-	none kind = iota // nothing is in it, or will be once SQLite has undone what was begun
+	none kind = iota // empty, or will be empty after SQLite rolls back
 	plain
 	encrypted
 	other
@@ -180,14 +180,14 @@ func look(path string, key seal.Key) (*vault, kind, error) {
 	return nil, encrypted, ErrKey
 }
 
-// opensFirst reports whether the first page is encrypted with this data key. A pending envelope may belong to another database than the
-// one that is in its folder now, for example after a backup was copied there, and must not replace that one's data key.
+// opensFirst reports whether the first page is encrypted with this data key. A pending envelope may belong to another database, for
+// example if a backup was copied into the folder; it must not replace the data key of the present database.
 func (v *vault) opensFirst(path string) (bool, error) {
 	page, err := beginning(path, sealed.PageSize)
 	return len(page) == sealed.PageSize && v.open(1, page), err
 }
 
-// beginning reads at most n bytes of a file; none when it does not exist.
+// beginning reads at most n bytes from the start of a file; none if it does not exist.
 func beginning(path string, n int) ([]byte, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -200,8 +200,8 @@ func beginning(path string, n int) ([]byte, error) {
 	return head, errors.Join(err, f.Close())
 }
 
-// onlyBegun reports whether a database was being created when its process ended. Then its journal says that there was nothing before, and
-// SQLite returns to that. https://www.sqlite.org/fileformat2.html#the_rollback_journal
+// onlyBegun reports whether a process ended while it created the database. Then its journal describes an empty database, to which
+// SQLite rolls back. https://www.sqlite.org/fileformat2.html#the_rollback_journal
 func onlyBegun(path string) (bool, error) {
 	head, err := beginning(path+"-journal", 20)
 	if err != nil || len(head) < 20 {
@@ -227,7 +227,7 @@ func (v *vault) settleEnvelope(path string) error {
 	return removeIfThere(path + envelopeSuffix)
 }
 
-// putEnvelope overwrites the envelope at the beginning of a database.
+// putEnvelope overwrites the envelope at the start of a database.
 func putEnvelope(path string, e seal.Envelope) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

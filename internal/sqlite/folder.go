@@ -15,14 +15,14 @@ const lockName = "memsidecar.lock"
 // ErrLocked means that another sidecar uses the data folder.
 var ErrLocked = errors.New("another memsidecar uses this data folder: stop it, or give this one another data_dir")
 
-// DatabasePath is where the database of a data folder is.
+// DatabasePath returns the path of the database in a data folder.
 func DatabasePath(dir string) string { return filepath.Join(dir, fileName) }
 
 func newLock(dir string) *flock.Flock {
 	return flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o600))
 }
 
-// lockFolder makes the folder when it is missing, and keeps every sidecar out until the lock is closed.
+// lockFolder creates the folder if necessary, and locks it against other sidecars until the lock is closed.
 func lockFolder(dir string) (*flock.Flock, error) {
 	if err := makeFolder(dir); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func lockFolder(dir string) (*flock.Flock, error) {
 	return lock, nil
 }
 
-// tryDatabase returns ErrLocked when a sidecar has the database open, though its lock file was removed.
+// tryDatabase returns ErrLocked if a sidecar has the database open although its lock file was removed.
 func tryDatabase(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -50,7 +50,7 @@ func tryDatabase(path string) error {
 	return errors.Join(lockDatabase(f), f.Close())
 }
 
-// holds reports whether the lock is that of the lock file which is in the folder now.
+// holds reports whether the lock is on the lock file that is in the folder now.
 func holds(lock *flock.Flock) bool {
 	if !lock.Locked() {
 		return false
@@ -63,8 +63,7 @@ func holds(lock *flock.Flock) bool {
 	return err == nil && os.SameFile(held, there)
 }
 
-// makeFolder makes the data folder and those above it, so that they are still there after a loss of power: a file that was
-// synced is gone when the folder that names it is.
+// makeFolder creates the data folder and its parents durably: after a power loss a synced file is lost if its folder is.
 func makeFolder(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -88,7 +87,7 @@ func makeFolder(dir string) error {
 	return nil
 }
 
-// syncFolder makes durable which files are in a folder. Windows has no such call and needs none: NTFS logs it.
+// syncFolder makes the names in a folder durable. Windows has no such call and needs none: NTFS logs names.
 func syncFolder(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -100,7 +99,7 @@ func syncFolder(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// syncFile makes durable what is in a file.
+// syncFile makes the content of a file durable.
 func syncFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -4,8 +4,8 @@ package sqlite
 
 import "os"
 
-// keepOwner has nothing to do where files inherit from their folder who may use them.
+// keepOwner does nothing on systems where files inherit their permissions from the folder.
 func keepOwner(_, _ string) error { return nil }
 
-// linked reports whether an open file has a name: one that is open cannot be removed.
+// linked reports whether an open file has a name. On this system an open file cannot be removed.
 func linked(*os.File) bool { return true }

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// keepOwner gives a file the owner of the file that it replaces. The operator who runs a command is often another user than the sidecar's.
+// keepOwner gives a file the owner of the file that it replaces. The operator who runs a command is often a different user than the
+// sidecar.
 func keepOwner(part, path string) error {
 	old, err := os.Stat(path)
 	if err != nil {
@@ -22,7 +23,7 @@ func keepOwner(part, path string) error {
 	is, both := made.Sys().(*syscall.Stat_t)
 	if ok && both && (was.Uid != is.Uid || was.Gid != is.Gid) {
 		if err := os.Chown(part, int(was.Uid), int(was.Gid)); err != nil {
-			return fmt.Errorf("%w: run this as the user whom %s belongs to, or as root", err, path)
+			return fmt.Errorf("%w: run this as the owner of %s, or as root", err, path)
 		}
 	}
 	return os.Chmod(part, old.Mode().Perm())

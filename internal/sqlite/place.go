@@ -13,23 +13,23 @@ import (
 	"modernc.org/sqlite"
 )
 
-// ErrGone means that the files of an open database are no longer at their paths, or that others are.
+// ErrGone means that the files of an open database are no longer at their paths, or were replaced.
 var ErrGone = errors.New("is no longer where it was opened: it was moved, removed, replaced or unmounted; put it back, " +
-	"or restore a backup with memsidecar restore: it is opened again as soon as a database is there")
+	"or restore a backup with memsidecar restore: it is opened again as soon as there is a database")
 
 // errLogNotCopied means that a log without a name has transactions that are not in the database yet.
 var errLogNotCopied = errors.New("the write-ahead log (-wal) was removed or replaced, " +
 	"and a reader keeps it from being copied into the database")
 
-// place identifies the files that SQLite has open: the database, its log and the log's index. They stay the same as long as the database
-// is open: SQLite truncates the log and its index, and replaces neither. Of a database that is open for reading alone only the database
-// itself counts: it may have no log.
+// place identifies the files that SQLite has open: the database, its log and the log's index. They stay the same while the database is
+// open: SQLite truncates the log and its index, but never replaces them. For a read-only database only the database file counts: it may
+// have no log.
 type place struct {
 	paths  [3]string
 	opened [3]fs.FileInfo // nil does not count
 }
 
-// placeOf looks where the files are. raw is the open database. SQLite must have opened it, and so its log, too.
+// placeOf finds the files of the open database raw. SQLite must have opened it, and so its log, too.
 func placeOf(path string, raw *os.File) (*place, error) {
 	p, err := placeOfDatabase(path, raw)
 	if err != nil {
@@ -46,7 +46,7 @@ func placeOf(path string, raw *os.File) (*place, error) {
 	return p, nil
 }
 
-// placeOfDatabase is placeOf for a database that is open for reading alone.
+// placeOfDatabase is placeOf for a read-only database.
 func placeOfDatabase(path string, raw *os.File) (*place, error) {
 	p := &place{paths: [3]string{path, path + "-wal", path + "-shm"}}
 	var err error
@@ -59,7 +59,7 @@ func placeOfDatabase(path string, raw *os.File) (*place, error) {
 
 func gone(path string, cause error) error { return fmt.Errorf("%s %w (%w)", path, ErrGone, cause) }
 
-// check returns ErrGone unless all files are at their paths. It costs three calls of stat.
+// check returns ErrGone unless all files are at their paths. It costs three stat calls.
 func (p *place) check() error {
 	for i, path := range p.paths {
 		if p.opened[i] == nil {
@@ -87,7 +87,7 @@ func (p *place) has() (database, log, index bool) {
 	return same[0], same[1], same[2]
 }
 
-// guarded opens connections only while the files are in place. A pool opens some of them late, and SQLite opens them by the path.
+// guarded opens connections only while the files are in place. A pool may open connections late, and SQLite opens files by path.
 type guarded struct {
 	driver driver.Driver
 	dsn    string
@@ -105,16 +105,16 @@ func (g *guarded) Connect(context.Context) (driver.Conn, error) {
 // Driver implements driver.Connector.
 func (g *guarded) Driver() driver.Driver { return g.driver }
 
-// leave prepares closing a database whose files are not all in place. It saves as far as possible the transactions of a database and a log
-// that were separated, leaves no log with the wrong database, and keeps SQLite from deleting by name the files of another database. It
-// reports whether the database itself is elsewhere. After an error the database must stay open, because it does not have the contents of
-// its log yet.
+// leave prepares closing a database whose files are not all in place. It saves as far as possible the transactions of a database and a
+// log that were separated, leaves no log with the wrong database, and keeps SQLite from deleting by name the files of another database.
+// It reports whether the database itself has moved. After an error the database must stay open, because the content of its log is not
+// yet copied into it.
 func (d *database) leave(ctx context.Context) (elsewhere bool, err error) {
 	database, log, index := d.place.has()
 	if database && log && index {
 		return false, nil
 	}
-	if d.writer == nil { // it is open for reading alone
+	if d.writer == nil { // it is read-only
 		return !database, nil
 	}
 	err = d.submit(ctx, &writeRequest{after: func(ctx context.Context) error {
@@ -144,7 +144,7 @@ func (d *database) leave(ctx context.Context) (elsewhere bool, err error) {
 	return !database, err
 }
 
-// takeLogAlong empties the log into the database, which is elsewhere. If that was removed, the log is kept aside.
+// takeLogAlong copies the log into the moved database and empties the log. If the database was removed, the log is kept aside.
 func (d *database) takeLogAlong(ctx context.Context) error {
 	if linked(d.raw) {
 		if copied, err := d.copyLog(ctx, "TRUNCATE"); err == nil && copied {
@@ -161,7 +161,7 @@ func (d *database) copyLog(ctx context.Context, mode string) (bool, error) {
 	return busy == 0 && inLog == copied, err
 }
 
-// putLogAside renames the log that is at the path if there is something in it: SQLite would apply it to whatever database is there.
+// putLogAside renames a log at the path unless it is empty: SQLite would apply it to any database there.
 func (d *database) putLogAside() error {
 	log := d.place.paths[1]
 	info, err := os.Stat(log)
@@ -175,11 +175,11 @@ func (d *database) putLogAside() error {
 	if err := os.Rename(log, aside); err != nil {
 		return err
 	}
-	d.log.Warn("a write-ahead log does not belong to the database beside it and was renamed", "file", aside)
+	d.log.Warn("a write-ahead log does not belong to the database in its folder and was renamed", "file", aside)
 	return syncFolder(filepath.Dir(log))
 }
 
-// mayHaveReturned returns ErrGone unless something that may be a database is at the path.
+// mayHaveReturned returns ErrGone unless the file at the path may be a database.
 func mayHaveReturned(path string) error {
 	info, err := os.Stat(path)
 	switch {

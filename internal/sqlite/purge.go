@@ -14,13 +14,13 @@ import (
 
 // purging is the state of purges.
 type purging struct {
-	turn chan struct{} // holds a token while somebody purges: that serves all who asked before it began
+	turn chan struct{} // holds a token during a purge, which serves all earlier requests
 
 	mu          sync.Mutex
-	asked, done int64     // how many were asked for, and how many of these are done
-	since       time.Time // when the oldest that waits was asked for; zero for none
-	begun       int64     // how many attempts were
-	ended       attempt   // the last
+	asked, done int64     // numbers of purges requested and completed
+	since       time.Time // time of the oldest pending request; zero for none
+	begun       int64     // number of attempts started
+	ended       attempt   // last attempt
 }
 
 // attempt is one attempt to purge, with its result.
@@ -41,14 +41,14 @@ func (p *purging) ask() {
 	p.asked++
 }
 
-// attempts is how many attempts were started.
+// attempts returns how many attempts were started.
 func (p *purging) attempts() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.begun
 }
 
-// last is the attempt that ended last.
+// last returns the attempt that ended last.
 func (p *purging) last() attempt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,9 +76,9 @@ func (p *purging) end(a attempt, serves int64) {
 	}
 }
 
-// purgeTimeout is how long Purge tries: reads take milliseconds, and a few short pauses outlast them. A large file takes longer to scan.
-// leastTries attempts are made however long they take: the reader that blocked the first one may have been stopped for all of that time,
-// as the whole process is on an overloaded machine.
+// purgeTimeout is how long Purge tries: a few short pauses, because reads take milliseconds. Scanning a large file takes longer. At
+// least leastTries attempts are made, however long they take: on an overloaded machine the reader that blocked the first one may have
+// been stopped for all of that time.
 const (
 	purgeTimeout = 2 * time.Second
 	leastTries   = 8
@@ -154,7 +154,7 @@ func (s *Storage) PurgeLater() {
 	s.purge.Notify()
 }
 
-// PurgeWaiting is since when bytes of deleted data are waiting to be removed from the files, or zero.
+// PurgeWaiting returns since when deleted bytes are waiting to be removed from the files, or zero.
 func (s *Storage) PurgeWaiting() time.Time {
 	s.due.mu.Lock()
 	defer s.due.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *Storage) PurgeWaiting() time.Time {
 
 var errLogInUse = errors.New("a reader uses the write-ahead log")
 
-// purgeOnce makes one attempt. The caller must have the turn.
+// purgeOnce makes one attempt. The caller must hold the turn.
 func (s *Storage) purgeOnce(ctx context.Context) (done bool, err error) {
 	number, serves := s.due.begin()
 	begun := time.Now()
@@ -171,14 +171,14 @@ func (s *Storage) purgeOnce(ctx context.Context) (done bool, err error) {
 		done, err = db.purge(ctx)
 		return err
 	})
-	if err == nil || ctx.Err() == nil { // that this caller gave up is no answer for others
+	if err == nil || ctx.Err() == nil { // the cancellation of one caller is not a result for others
 		s.due.end(attempt{number, done, err, time.Since(begun)}, serves)
 	}
 	return done, err
 }
 
-// purgeLater completes purges that no caller waits for, or that a reader or an outage prevented. It pauses longer after one that took
-// long.
+// purgeLater completes purges that no caller waits for, or that a reader or an outage prevented. After a long purge it makes a longer
+// pause.
 func (s *Storage) purgeLater(ctx context.Context) {
 	rest := s.options.RetryMin
 	for {
@@ -192,10 +192,10 @@ func (s *Storage) purgeLater(ctx context.Context) {
 				return
 			}
 			select {
-			case <-s.purge: // asked for meanwhile; this attempt serves that as well
+			case <-s.purge: // requested in the meantime; this attempt serves that as well
 			default:
 			}
-			if s.PurgeWaiting().IsZero() { // somebody who waited for it was faster
+			if s.PurgeWaiting().IsZero() { // a waiting caller purged first
 				break
 			}
 			done, _ = s.purgeWithin(ctx, 0, 1) // an outage has its own log line
@@ -207,8 +207,8 @@ func (s *Storage) purgeLater(ctx context.Context) {
 	}
 }
 
-// The file records whether a purge was started and not completed, so that the next process can complete it. It is in user_version, a
-// number in the file's header that SQLite leaves to applications and that nothing else uses here.
+// The file records whether a purge was started and not completed, so that the next process can complete it. The record is user_version,
+// a number in the file's header that SQLite reserves for applications and that nothing else uses here.
 
 func isUnpurged(ctx context.Context, q sqldb.Querier) (unpurged bool, err error) {
 	var version int
@@ -226,8 +226,8 @@ func markUnpurged(ctx context.Context, tx sqldb.Tx, unpurged bool) error {
 	return err
 }
 
-// testWrite writes to a file that was opened, because opening it reads little, and a full disk or a read-only file shows only at a write.
-// It also empties the log, which may hold what a killed process had deleted, and reports whether a purge is still needed.
+// testWrite writes to a newly opened file, because opening it reads little, and a full disk or a read-only file shows only on a write.
+// It also empties the log, which may hold data deleted by a killed process, and reports whether a purge is still needed.
 func (d *database) testWrite(ctx context.Context) (unpurged bool, err error) {
 	if d.readOnly != nil {
 		return false, d.readOnly

@@ -14,7 +14,8 @@ import (
 	sqlitelib "modernc.org/sqlite/lib"
 )
 
-// cannotOpen reports whether SQLite could not open one of the database's files. It says the same when it cannot create the log's.
+// cannotOpen reports whether SQLite could not open one of the database's files. SQLite returns the same error if it cannot create the
+// log.
 func cannotOpen(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == sqlitelib.SQLITE_CANTOPEN

@@ -17,7 +17,7 @@ func Reindex(
 	ctx context.Context, dir string, log *slog.Logger, key seal.Key, rebuild func(context.Context, sqldb.Access) error,
 ) (err error) {
 	if info, err := os.Stat(DatabasePath(dir)); err != nil || info.Size() == 0 {
-		return fmt.Errorf("%w in %s", ErrNoDatabase, dir) // and it gets none
+		return fmt.Errorf("%w in %s", ErrNoDatabase, dir) // and none is created
 	}
 	lock, err := lockFolder(dir)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // ErrSame means that a database already is as requested.
 var ErrSame = errors.New("nothing is to be done")
 
-// ErrInUse means that another program than a sidecar has the database open.
+// ErrInUse means that a program other than a sidecar has the database open.
 var ErrInUse = errors.New("another program has the database open, such as memsidecar backup or memsidecar check: wait until it has ended")
 
 // Resealed is the result of Reseal.
@@ -39,8 +39,8 @@ func Encrypt(ctx context.Context, dir string, key seal.Key) (Resealed, error) {
 
 // Reseal rewrites the database of a data folder. If after is a key, the new database is encrypted with a new data key, else it is not
 // encrypted. before is the zero Key for a database that is not encrypted. No sidecar may use the folder at the same time, and the disk
-// needs room for the database twice. A crash leaves the old database or the new one. A database that was not encrypted is overwritten, as
-// far as a program can do that.
+// needs room for the database twice. A crash leaves the old database or the new one. An unencrypted old database is overwritten, as far
+// as a program can do that.
 func Reseal(ctx context.Context, dir string, before, after seal.Key) (r Resealed, err error) {
 	path := DatabasePath(dir)
 	unlockFolder, from, err := openResting(ctx, dir, before)
@@ -128,8 +128,8 @@ func removeParts(dir string) error {
 	return err
 }
 
-// swap gives the new file its name. If wipe is set, the old file is overwritten when it has lost its name. On Windows it is not, because
-// an open file cannot lose its name there.
+// swap gives the new file its name. If wipe is set, the old file is overwritten after it lost its name, except on Windows, where an
+// open file keeps its name.
 func swap(part, path string, wipe bool) (err error) {
 	var old *os.File
 	if wipe && runtime.GOOS != "windows" {
@@ -167,8 +167,8 @@ func zero(f *os.File) error {
 	return f.Sync()
 }
 
-// Rewrap makes another key open the database of a data folder. The data key, and so all encrypted data, stays the same. After a crash
-// either key opens the database, and only the new one when this has returned. No sidecar may use the folder at the same time.
+// Rewrap replaces the key of the database in a data folder. The data key, and so all encrypted data, stays the same. After a crash
+// either key opens the database; after a return only the new one. No sidecar may use the folder at the same time.
 func Rewrap(ctx context.Context, dir string, before, after seal.Key) (err error) {
 	path := DatabasePath(dir)
 	unlockFolder, v, err := openResting(ctx, dir, before)
@@ -195,7 +195,7 @@ func Rewrap(ctx context.Context, dir string, before, after seal.Key) (err error)
 	return syncFolder(filepath.Dir(path))
 }
 
-// writeSynced writes a file that is complete after a power loss.
+// writeSynced writes a file that is complete even after a power loss.
 func writeSynced(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -211,7 +211,7 @@ func writeSynced(path string, data []byte) error {
 	return syncFolder(filepath.Dir(path))
 }
 
-// openResting locks a folder, copies the log into the database, and returns how that is opened: nil if it is not encrypted.
+// openResting locks a folder, copies the log into the database, and returns its vault: nil if it is not encrypted.
 func openResting(ctx context.Context, dir string, key seal.Key) (unlockFolder func() error, _ *vault, err error) {
 	path := DatabasePath(dir)
 	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
@@ -239,7 +239,7 @@ func openResting(ctx context.Context, dir string, key seal.Key) (unlockFolder fu
 	return lock.Close, v, nil
 }
 
-// settle empties the log. The last connection to close removes it; if it still exists, another program has the database open.
+// settle empties the log. The last connection to close removes the log; if it still exists, another program has the database open.
 func settle(ctx context.Context, path string, key seal.Key) (err error) {
 	s, err := openFile(ctx, path, "rw", key)
 	if err != nil {

@@ -18,12 +18,12 @@ var ErrOccupied = errors.New("this folder has a database already")
 type Restored struct {
 	Dir    string `json:"data_dir"`
 	Schema int64  `json:"schema"`
-	// Aside is where the previous database is kept; empty when there was none.
+	// Aside is the path of the previous database; empty if there was none.
 	Aside string `json:"kept_aside,omitempty"`
 }
 
-// Restore makes a backup the database of a data folder, which no sidecar may use at the same time. If the folder has a database it is kept
-// aside, or the error is ErrOccupied unless replace is set. The copy is verified before anything is changed. A crash leaves the old
+// Restore makes a backup the database of a data folder. No sidecar may use the folder at the same time. An existing database is kept
+// aside if replace is set; otherwise the error is ErrOccupied. The copy is verified before anything is changed. A crash leaves the old
 // database or the new one.
 func (of Files) Restore(ctx context.Context, file, dir string, replace bool, now time.Time) (r Restored, err error) {
 	if _, err := os.Stat(file); err != nil {
@@ -66,8 +66,8 @@ func (of Files) Restore(ctx context.Context, file, dir string, replace bool, now
 		return r, fmt.Errorf("%s: %w (its schema is %d, this one knows %d)", file, ErrNewer, r.Schema, known)
 	}
 	if there {
-		// For a moment the old database is without its log, so the log must be empty. For a damaged database, or one whose key is lost,
-		// that cannot be done.
+		// For a moment the old database has no log, so the log must be empty. It cannot be emptied if the database is damaged, or its
+		// key is lost.
 		if err := settle(ctx, target, of.Key); errors.Is(err, ErrInUse) || ctx.Err() != nil {
 			return r, err
 		}
@@ -89,16 +89,16 @@ func (of Files) Restore(ctx context.Context, file, dir string, replace bool, now
 	return r, syncFolder(dir)
 }
 
-// asideName is the name under which a database is kept that another one takes the place of.
+// asideName returns the new name of a replaced database.
 func asideName(path string, now time.Time) string {
 	return path + ".before-" + now.UTC().Format("20060102T150405.000Z")
 }
 
-// putAside gives the database a second name, if there is one, and takes its logs away: SQLite would apply them to whatever has
-// the first name. So it is with an envelope that waits.
+// putAside gives the database, if there is one, a second name, and renames its logs: SQLite would apply them to any database with the
+// first name. The same goes for a pending envelope.
 func putAside(target, aside string, there bool) error {
 	if there {
-		// A second name, so that there is always one under the first. Not all file systems can.
+		// A link, so that there is always a file under the first name. Not all file systems support links.
 		if err := os.Link(target, aside); err != nil {
 			if err := os.Rename(target, aside); err != nil {
 				return err
@@ -116,7 +116,7 @@ func putAside(target, aside string, there bool) error {
 	return syncFolder(filepath.Dir(target))
 }
 
-// copyFile copies a file into a folder, under a name of its own, and syncs it.
+// copyFile copies a file into a folder under a temporary name, and syncs it.
 func copyFile(ctx context.Context, file, dir string) (part string, err error) {
 	from, err := os.Open(file)
 	if err != nil {
@@ -138,7 +138,7 @@ func copyFile(ctx context.Context, file, dir string) (part string, err error) {
 	return part, nil
 }
 
-// interruptible reads until its context ends.
+// interruptible is a reader that stops when its context ends.
 type interruptible struct {
 	ctx context.Context //nolint:containedctx // lives as long as one copy
 	r   io.Reader

@@ -11,19 +11,19 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// secure_delete overwrites what is deleted, but not its copies: when SQLite spreads the cells of a full page over several, the moved cells
-// stay in the unused middle of the page. So a purge also empties the unused middle of every page. (See rebuildPage in SQLite's btree.c,
-// and https://www.sqlite.org/fileformat2.html#b_tree_pages for the layout.)
+// secure_delete overwrites deleted data, but not its copies: when SQLite distributes the cells of a full page over several pages, the
+// old cells stay in the unused middle of the page. So a purge also zeroes the unused middle of every page. (See rebuildPage in SQLite's
+// btree.c, and https://www.sqlite.org/fileformat2.html#b_tree_pages for the layout.)
 
 const (
-	headerSize    = 100 // of the file, at the beginning of the first page
-	scrubRead     = 256 // pages that are read at once
-	scrubWrite    = 200 // pages that one transaction rewrites: other writes wait meanwhile
+	headerSize    = 100 // of the file, at the start of the first page
+	scrubRead     = 256 // pages per read
+	scrubWrite    = 200 // pages per transaction: other writes wait for it
 	maxScrubPages = 1 << 25
 )
 
-// gapOf returns the unused middle of a page of a table or an index, nil for other pages. Those cannot be confused: other pages begin with
-// zeros or with the high byte of a page number, which is less than 2 up to maxScrubPages.
+// gapOf returns the unused middle of a page of a table or an index, or nil for other pages. The kinds are unambiguous: other pages
+// start with zeros or with the high byte of a page number, which is less than 2 up to maxScrubPages.
 func gapOf(number int64, page []byte) []byte {
 	at := 0
 	if number == 1 {
@@ -49,7 +49,7 @@ func gapOf(number int64, page []byte) []byte {
 	return page[begin:end]
 }
 
-// leftovers finds pages whose unused middle is not empty. It reads the file without SQLite, so that it blocks no writer; scrub reads the
+// leftovers finds pages whose unused middle is not zero. It reads the file without SQLite, so that it blocks no writer; scrub reads the
 // pages again before it changes them. The log must have been copied into the file.
 func (d *database) leftovers(ctx context.Context) (pages []int64, err error) {
 	size, err := d.pageSize()
@@ -67,7 +67,7 @@ func (d *database) leftovers(ctx context.Context) (pages []int64, err error) {
 		}
 		for i := 0; (i+1)*size <= n; i++ {
 			page := buffer[i*size : (i+1)*size]
-			// A page that cannot be decrypted may be about to be written: scrub reads it again.
+			// A page that cannot be decrypted may be in the middle of a write: scrub reads it again.
 			opened := d.vault.open(number+int64(i), page)
 			if gap := gapOf(number+int64(i), page); !opened || !bytes.Equal(gap, zeros[:len(gap)]) {
 				pages = append(pages, number+int64(i))
@@ -135,9 +135,9 @@ func (d *database) scrub(ctx context.Context, pages []int64) error {
 	return nil
 }
 
-// empty does a write, if there is one, then copies the write-ahead log into the database and empties it. If a reader is in the middle of a
-// query, SQLite answers "busy" in the result row and not as an error. Writers have to wait only while the log is emptied, so most of the
-// log is copied before that, concurrently.
+// empty does a write, if there is one, then copies the write-ahead log into the database and empties it. If a reader is in the middle
+// of a query, SQLite reports "busy" in the result row and not as an error. Writers have to wait only while the log is emptied, because
+// most of the log is copied before that, concurrently.
 func (d *database) empty(ctx context.Context, first func(sqldb.Tx) error) (done bool, err error) {
 	if _, err := d.copier.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
 		return false, err
@@ -156,8 +156,8 @@ func (d *database) empty(ctx context.Context, first func(sqldb.Tx) error) (done 
 	return done, err
 }
 
-// purge removes deleted data from the files: it empties the log, then the unused middles of pages, then the log that this has written.
-// Each step is a write of its own, so that other writes come between.
+// purge removes deleted data from the files: it empties the log, then the unused middles of pages, then the log of the previous step.
+// Each step is a separate write, so that other writes can run in between.
 func (d *database) purge(ctx context.Context) (done bool, err error) {
 	mark := func(unpurged bool) func(sqldb.Tx) error {
 		return func(tx sqldb.Tx) error { return markUnpurged(ctx, tx, unpurged) }

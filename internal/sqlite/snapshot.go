@@ -23,8 +23,8 @@ import (
 var (
 	// ErrNoDatabase means that there is no database.
 	ErrNoDatabase = errors.New("there is no database")
-	// ErrNotWhole means that a file is a copy of a database in use: its log was not copied with it, or would be ignored.
-	ErrNotWhole = errors.New("a write-ahead log (-wal) lies beside it, so this is a copy of a folder in use and not a backup: " +
+	// ErrNotWhole means that a file is a copy of a database in use: its log was not copied, or would be ignored.
+	ErrNotWhole = errors.New("a write-ahead log (-wal) is next to it, so this is a copy of a folder in use and not a backup: " +
 		"make one with memsidecar backup, or start a sidecar on that folder")
 	// ErrForeign means that a file is the database of another program.
 	ErrForeign = errors.New("this is not a database of memsidecar")
@@ -41,7 +41,7 @@ type snapshot struct {
 
 // openSnapshot opens the database of a data folder. A sidecar may be running.
 func openSnapshot(ctx context.Context, file string, key seal.Key) (*snapshot, error) {
-	// Not mode=ro, which cannot read a log that a crash left.
+	// mode=ro cannot read a log that a crash left.
 	s, err := openFile(ctx, file, "rw", key)
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (s *snapshot) texts(ctx context.Context, query string, args ...any) ([]stri
 	return sqldb.Column[string](rows)
 }
 
-// schema is the version of the tables. It is ErrForeign for the tables of another program.
+// schema returns the version of the tables, or ErrForeign for the tables of another program.
 func (s *snapshot) schema(ctx context.Context) (version int64, err error) {
 	tables, err := s.texts(ctx, `SELECT name FROM sqlite_schema WHERE name IN ('goose_db_version', 'memories', 'considerations')`)
 	if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code()&0xff == sqlitelib.SQLITE_NOTADB {
@@ -155,14 +155,14 @@ func (s *snapshot) sound(ctx context.Context) (pages, references []string, err e
 	}
 	pages = slices.DeleteFunc(pages, func(line string) bool { return line == "ok" })
 	if len(pages) > 0 {
-		return pages, nil, nil // what rests on them would only say so again
+		return pages, nil, nil // the other checks would only report the same
 	}
 	references, err = s.texts(ctx, `SELECT format('%s row %s refers to a row of %s that is not there', "table", rowid, parent)
 		FROM pragma_foreign_key_check`)
 	return pages, references, err
 }
 
-// maxBroken bounds how many broken pages are listed.
+// maxBroken limits the listed broken pages.
 const maxBroken = 100
 
 // verify reads a whole backup. The name is used in errors.

@@ -22,15 +22,15 @@ import (
 
 // Options describes the storage.
 type Options struct {
-	// Dir is the data folder; it is made with mode 0700 when it is missing.
+	// Dir is the data folder; it is created with mode 0700 if it is missing.
 	Dir string
 	Log *slog.Logger
 	// Key returns the key. It is called whenever the database is opened. nil means that the database is not encrypted.
 	Key func() (seal.Key, error)
 	// RetryMin and RetryMax bound the time between attempts to open the database again. 0 means 1 s and 1 min.
 	RetryMin, RetryMax time.Duration
-	// CheckEvery is how often the database's files are compared with their paths, in addition to each commit. 0 means 1 s. Tests that let
-	// years pass choose more.
+	// CheckEvery is the interval at which the database's files are compared with their paths, in addition to each commit. 0 means 1 s.
+	// Tests with a simulated clock choose more.
 	CheckEvery time.Duration
 	// OnChange is called after each change of the breaker's state. Optional; it must not call Storage.
 	OnChange func(breaker.Status)
@@ -47,26 +47,26 @@ func (o *Options) key() (seal.Key, error) {
 	return o.Key()
 }
 
-// Storage is the database behind its circuit breaker. It can be used immediately, even if the database cannot be opened: then every call
-// answers memory.ErrUnavailable, and opening is retried.
+// Storage is the database behind its circuit breaker. It can be used immediately, even if the database cannot be opened: then every
+// call returns memory.ErrUnavailable, and opening is retried.
 type Storage struct {
 	options Options
 	lock    *flock.Flock
 	breaker *breaker.Breaker // of opening and reading
 	writing *breaker.Breaker
 
-	mu    sync.RWMutex // held for reading while a call uses db, so that it is not closed under it
+	mu    sync.RWMutex // held for reading while a call uses db, so that it is not closed during the call
 	db    *database    // nil while not open
 	hooks []func()
 
 	// opened is set once the database was open: from then on a missing file is not created.
 	opened bool
 
-	damage damage // what was met that cannot be read
+	damage damage // unreadable data found so far
 
 	wake       background.Notifier // the breaker opened
-	wakeWrites background.Notifier // that of writes did
-	purge      background.Notifier // a purge is still to be done
+	wakeWrites background.Notifier // the breaker of writes opened
+	purge      background.Notifier // a purge is pending
 	due        purging
 	stop       context.CancelFunc
 	tasks      sync.WaitGroup
@@ -74,8 +74,8 @@ type Storage struct {
 
 var _ sqldb.Access = (*Storage)(nil)
 
-// Open locks the folder and opens the database. The error is ErrLocked and nothing else: a database that cannot be
-// opened is reported by Status and tried again.
+// Open locks the folder and opens the database. The only possible error is ErrLocked: if the database cannot be opened, Status reports
+// it and opening is retried.
 func Open(ctx context.Context, options Options) (*Storage, error) {
 	if options.RetryMin <= 0 {
 		options.RetryMin = time.Second
@@ -102,7 +102,7 @@ func Open(ctx context.Context, options Options) (*Storage, error) {
 	}
 	config := breaker.Config{
 		Name:             "storage",
-		FailureThreshold: 1,                    // a broken database answers nobody; there is nothing to be gained by asking twice
+		FailureThreshold: 1,                    // a broken database fails every call; retrying does not help
 		OpenFor:          options.RetryMin / 4, // less than the shortest pause between probes
 		IsFailure:        outage,
 		Log:              options.Log,
@@ -155,7 +155,7 @@ func (s *Storage) Close() error {
 	return s.lock.Close()
 }
 
-// look opens the breaker when the database is no longer where it was opened.
+// look opens the breaker if the database is no longer where it was opened.
 func (s *Storage) look() {
 	_ = s.do(func(db *database) error { return db.place.check() }) // the breaker logs it
 }
@@ -219,7 +219,7 @@ func (s *Storage) recover(ctx context.Context) {
 			if err := s.probe(ctx); err != nil {
 				s.options.Log.Debug("storage is still unavailable", "error", err)
 				if errors.Is(err, ErrGone) {
-					pauses.Reset() // to look for a file costs nothing
+					pauses.Reset() // looking for a file is cheap
 				}
 			}
 		}
@@ -249,7 +249,7 @@ func (s *Storage) reopen(ctx context.Context) error {
 	return err
 }
 
-// replace closes the database if it is open, and opens the one that is in the folder.
+// replace closes the database if it is open, and opens the one in the folder.
 func (s *Storage) replace(ctx context.Context) error {
 	if s.db != nil {
 		elsewhere, err := s.db.leave(ctx)
@@ -258,14 +258,14 @@ func (s *Storage) replace(ctx context.Context) error {
 		}
 		s.db.close()
 		s.db = nil
-		if elsewhere { // so is the lock file, or another database may be put into the folder by a command that needs the lock
+		if elsewhere { // then the lock file has moved, too, or a command that needs the lock may restore a database
 			if err := s.lock.Close(); err != nil {
 				return err
 			}
 		}
 	}
 	var err error
-	if s.opened { // a folder or a lock file made here could be in the way of what returns
+	if s.opened { // a folder or a lock file created here could block the return of the old one
 		err = mayHaveReturned(DatabasePath(s.options.Dir))
 	} else {
 		err = makeFolder(s.options.Dir)
@@ -284,7 +284,7 @@ func (s *Storage) replace(ctx context.Context) error {
 	return nil
 }
 
-// lockFolder locks the folder unless it is locked. A lock file that was removed, or that came with another folder, is locked again.
+// lockFolder locks the folder unless it is locked. A lock file that was removed or replaced is locked again.
 func (s *Storage) lockFolder() error {
 	if holds(s.lock) {
 		return nil
@@ -299,7 +299,7 @@ func (s *Storage) lockFolder() error {
 	return err
 }
 
-// openSound opens the database and tests whether it can be written to. One that cannot is used for reading.
+// openSound opens the database and tests whether it is writable. Otherwise it is used for reading.
 func (s *Storage) openSound(ctx context.Context) (_ *database, err error) {
 	s.damage.forget()
 	db, err := openDatabase(ctx, s.options.Dir, s.options, !s.opened)
@@ -325,7 +325,7 @@ func (s *Storage) openSound(ctx context.Context) (_ *database, err error) {
 	return db, nil
 }
 
-// Sizes are the sizes of the database file and of its write-ahead log in bytes; 0 for a missing file.
+// Sizes returns the sizes of the database file and of its write-ahead log in bytes; 0 for a missing file.
 func (s *Storage) Sizes() (database, log int64) {
 	size := func(name string) int64 {
 		info, err := os.Stat(filepath.Join(s.options.Dir, name))

@@ -21,7 +21,7 @@ import (
 // Reading and writing have a breaker each, so that data can be read on a full or read-only disk. The breaker of reads opens when the
 // database cannot be opened or a read fails; then nothing is written either. The breaker of writes opens when a write fails.
 
-// WriteStatus is the state of the breaker of writes. While Status is not closed, that one counts.
+// WriteStatus is the state of the breaker of writes. It is only meaningful while Status is closed.
 func (s *Storage) WriteStatus() breaker.Status { return s.writing.Status() }
 
 // newWriteBreaker returns the breaker of writes, which wakes recoverWrites when it opens.
@@ -38,7 +38,7 @@ func (s *Storage) newWriteBreaker(config breaker.Config) *breaker.Breaker {
 	return breaker.New(config)
 }
 
-// write calls fn behind the breaker of writes. A failure says nothing about reads.
+// write calls fn behind the breaker of writes. A failure does not affect reads.
 func (s *Storage) write(fn func(*database) error) error {
 	for _, b := range []*breaker.Breaker{s.breaker, s.writing} {
 		if status := b.Status(); status.State != breaker.Closed {
@@ -67,7 +67,7 @@ func (s *Storage) recoverWrites(ctx context.Context) {
 				return
 			}
 			if s.Status().State != breaker.Closed {
-				pauses.Reset() // whoever opens the database tests writing, too
+				pauses.Reset() // opening the database tests writing, too
 				continue
 			}
 			if err := s.probeWrites(ctx); err != nil {
@@ -77,8 +77,8 @@ func (s *Storage) recoverWrites(ctx context.Context) {
 	}
 }
 
-// probeWrites tests whether the open database can be written to. A database that was opened for reading only is opened again, and so is
-// one whose connections a failure may have broken.
+// probeWrites tests whether the open database is writable. A database that was opened for reading only is reopened, and so is one whose
+// connections a failure may have broken.
 func (s *Storage) probeWrites(ctx context.Context) error {
 	again := false
 	err := s.writing.Do(func() error {
@@ -102,7 +102,7 @@ func (s *Storage) probeWrites(ctx context.Context) error {
 	return s.probe(ctx)
 }
 
-// proven records whether a database that was just opened can be written to. One that cannot still serves reads.
+// proven records whether a newly opened database is writable. If not, it still serves reads.
 func (s *Storage) proven(err error) {
 	_ = s.writing.Do(func() error { return err }) // an open breaker is closed by the next probe
 }
@@ -118,7 +118,7 @@ func full(err error) bool {
 	return code == sqlitelib.SQLITE_FULL || code == sqlitelib.SQLITE_BUSY || code == sqlitelib.SQLITE_LOCKED
 }
 
-// roomProbe is how much must fit on the disk before writes are tested after a failure. One page always fits into the log, and then the
+// roomProbe is how much must fit on the disk before writes are tested after a failure. A single page would fit into the log even if the
 // next dialogue does not.
 const roomProbe = 256 << 10
 
@@ -132,10 +132,10 @@ func testRoom(dir string) (err error) {
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
-// roomName is the file of testRoom. One that a crash left is overwritten and removed by the next test.
+// roomName is the file of testRoom. If a crash left it, the next test overwrites and removes it.
 const roomName = ".memsidecar-room" + partSuffix
 
-// blocked reports whether an error means that the disk accepts no writes at present: it is full, read-only, or fails.
+// blocked reports whether an error means that the disk accepts no writes: it is full, read-only, or fails.
 func blocked(err error) bool {
 	for _, errno := range []error{syscall.ENOSPC, syscall.EROFS, syscall.EDQUOT, syscall.EIO, fs.ErrPermission} {
 		if errors.Is(err, errno) {

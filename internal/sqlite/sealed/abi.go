@@ -7,21 +7,22 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// How the port calls C: pointers are uintptrs, and a pointer to a function is one to a Go function's code. All pointers here
-// lead to memory of the port's own allocator or to package variables, which the collector does not move.
+// These functions convert between Go and the C code that was translated to Go: pointers are uintptrs, and a C function pointer points
+// to a Go function's code. All pointers here point to memory of that code's own allocator or to package variables, which the garbage
+// collector does not move.
 
 // at is what a pointer leads to. Inlined into a copy of known length it crashes the compiler (Go 1.26: disjointTypes).
 //
 //go:noinline
 func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) } //nolint:gosec // see above
 
-// bytesAt are bytes that a pointer leads to.
+// bytesAt returns n bytes at a pointer.
 func bytesAt(p uintptr, n int) []byte { return unsafe.Slice(at[byte](p), n) } //nolint:gosec // see above
 
-// function is the Go function that a C pointer means.
+// function returns the Go function of a C function pointer.
 func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&struct{ p uintptr }{p})) } //nolint:gosec // see above
 
-// pointer is the C pointer that means a Go function, which must not be a closure.
+// pointer returns the C pointer of a Go function, which must not be a closure.
 func pointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) } //nolint:gosec // see above
 
 type (
@@ -40,13 +41,13 @@ type (
 // realAt is the offset of the operating system's file in our file structure, aligned for any content.
 const realAt = 16
 
-// below is the file of the system, and its methods.
+// below returns the system's file, and its methods.
 func below(file uintptr) (uintptr, *sqlite3.Tsqlite3_io_methods) {
 	r := file + realAt
 	return r, at[sqlite3.Tsqlite3_io_methods](*at[uintptr](r))
 }
 
-// methods are those of all our files. Without the third version's SQLite maps no file into memory.
+// methods are those of all our files. Without the methods of the third version SQLite maps no file into memory.
 var methods = sqlite3.Tsqlite3_io_methods{
 	FiVersion:               2,
 	FxClose:                 pointer[onFile](closeFile),
@@ -67,7 +68,7 @@ var methods = sqlite3.Tsqlite3_io_methods{
 	FxShmUnmap:              pointer[withNumber](unmapShared),
 }
 
-// What concerns neither contents nor where they are is the system's.
+// These methods forward to the system, because they concern neither content nor position.
 
 func truncate(tls *libc.TLS, file uintptr, size int64) int32 {
 	r, m := below(file)
@@ -109,7 +110,7 @@ func sectorSize(tls *libc.TLS, file uintptr) int32 {
 	return function[onFile](m.FxSectorSize)(tls, r)
 }
 
-// deviceCharacteristics leaves out what would have SQLite read parts of pages, or write several at once.
+// deviceCharacteristics hides capabilities with which SQLite would read parts of pages, or write several at a time.
 func deviceCharacteristics(tls *libc.TLS, file uintptr) int32 {
 	const kept = sqlite3.SQLITE_IOCAP_POWERSAFE_OVERWRITE | sqlite3.SQLITE_IOCAP_UNDELETABLE_WHEN_OPEN | sqlite3.SQLITE_IOCAP_IMMUTABLE |
 		sqlite3.SQLITE_IOCAP_SAFE_APPEND | sqlite3.SQLITE_IOCAP_SEQUENTIAL

@@ -13,8 +13,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
 )
 
-// Copy writes a database into an empty file, each as the VFS of that name has it; no name is the system's. Nothing of what was
-// deleted is copied. It goes past database/sql, which cannot have SQLite reserve bytes in pages that had none.
+// Copy writes a database into an empty file, each through the VFS of that name; an empty name is the system's. No deleted data is
+// copied. It does not use database/sql, through which SQLite cannot be told to reserve bytes in the pages of the copy.
 func Copy(ctx context.Context, from, fromVFS, to, toVFS string) (err error) {
 	tls := libc.NewTLS()
 	defer tls.Close()
@@ -63,7 +63,7 @@ func Copy(ctx context.Context, from, fromVFS, to, toVFS string) (err error) {
 	return nil
 }
 
-// systemVFS is the name, or that of the system's VFS.
+// systemVFS returns the name, or that of the system's VFS if it is empty.
 func systemVFS(tls *libc.TLS, name string) string {
 	if name != "" {
 		return name
@@ -81,7 +81,7 @@ func uri(path, vfs string) string {
 
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// cStrings are texts as C has them.
+// cStrings are strings in C's format.
 type cStrings struct {
 	all []uintptr
 	err error

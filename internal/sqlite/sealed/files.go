@@ -9,10 +9,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
 )
 
-// What SQLite may not write in any other size than here is refused: nothing gets by unsealed because a newer SQLite writes
-// differently.
+// Writes of unexpected sizes are refused: a newer SQLite that writes differently must not write plain text.
 
-// readDatabase reads pages, or a part of the first: SQLite looks at the header alone before it knows how long pages are.
+// readDatabase reads pages, or a part of the first: SQLite reads the header alone before it knows the page size.
 func (a access) readDatabase(into uintptr, n int, offset int64) int32 {
 	if n == PageSize && offset%PageSize == 0 {
 		return a.readPage(into, offset)
@@ -27,8 +26,8 @@ func (a access) readDatabase(into uintptr, n int, offset int64) int32 {
 	case sqlite3.SQLITE_OK:
 		copy(out, bytesAt(a.scratch, PageSize)[offset:])
 	case sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_CORRUPT:
-		// A database that is to be made; or a page that a loss of power tore, of which the log or the journal has a whole one.
-		// Its header is needed to get there. A page that is broken for good is met again when it is read as a whole.
+		// The file is new, or a power loss tore this page, and the log or the journal has a whole copy. Only the header is needed to
+		// read that. A permanently broken page is found when it is read as a whole.
 		if offset < headerSize {
 			copy(out, emptyHeader()[offset:])
 		}
@@ -75,8 +74,8 @@ func (a access) writeDatabase(from uintptr, n int, offset int64) int32 {
 	return a.put(a.scratch, PageSize, offset)
 }
 
-// envelopeThere is the envelope that the file has, or the one for a new file. Another program may have put one there since this
-// one opened the file: a backup that runs while the key is rotated must not put the old one back when it closes the log.
+// envelopeThere returns the envelope in the file, or the one for a new file. Another program may have written a new envelope since the
+// file was opened: a backup that runs during a rotation of the key must not restore the old one when it closes the log.
 func (a access) envelopeThere() (seal.Envelope, int32) {
 	if rc := a.get(a.scratch, seal.EnvelopeSize, 0); rc != sqlite3.SQLITE_OK && rc != sqlite3.SQLITE_IOERR_SHORT_READ {
 		return seal.Envelope{}, rc
@@ -91,7 +90,7 @@ func placeInDatabase(offset int64) seal.Place {
 	return seal.Place{File: database, Number: uint64(offset)/PageSize + 1} //nolint:gosec // SQLite reads nothing before a file
 }
 
-// readLog reads the log's header, which says nothing of what was written, and frames or parts of them.
+// readLog reads the log's header, which holds no user data, and frames or parts of them.
 func (a access) readLog(into uintptr, n int, offset int64) int32 {
 	for n > 0 {
 		if offset < logHeader {
@@ -113,15 +112,15 @@ func (a access) readLog(into uintptr, n int, offset int64) int32 {
 	return sqlite3.SQLITE_OK
 }
 
-// short leaves zeros where there was nothing to read, as SQLite relies on.
+// short zeroes the bytes that could not be read, as SQLite requires.
 func (a access) short(into uintptr, n int, rc int32) int32 {
 	clear(bytesAt(into, n))
 	return rc
 }
 
-// readFrame reads a frame and opens it. When SQLite looks whether a frame is whole, head included, one that cannot be opened
-// has a page that its checksum denies: a loss of power leaves such at the end of a log. When it reads the page alone it knows
-// that it is whole, and one that cannot be opened is damage.
+// readFrame reads a frame and decrypts it. If SQLite reads a whole frame including the head, it verifies the checksum, so a frame that
+// cannot be decrypted is given a wrong page: a power loss may leave such frames at the end of a log. If it reads only the page, the
+// frame was verified before, so a failure is damage.
 func (a access) readFrame(start int64, whole bool) int32 {
 	if rc := a.get(a.scratch, frameSize, start); rc != sqlite3.SQLITE_OK {
 		return rc
@@ -138,15 +137,15 @@ func (a access) readFrame(start int64, whole bool) int32 {
 	return sqlite3.SQLITE_OK
 }
 
-// spoil fills a page that could not be opened with what no page holds: SQLite's checksum denies it then.
+// spoil fills a page that could not be decrypted with bytes that fail SQLite's checksum.
 func spoil(page []byte) {
 	for i := range page {
 		page[i] = 0xff
 	}
 }
 
-// writeLog writes the log's header, the head of a frame, or its page. The checksums in a head are of the page as it was said,
-// so they are hidden; the number of the page is not.
+// writeLog writes the log's header, the head of a frame, or its page. The checksums in a head are of the plain page, so they are
+// encrypted; the page number is not.
 func (a access) writeLog(from uintptr, n int, offset int64) int32 {
 	if offset == 0 && n == logHeader {
 		return a.put(from, n, offset)
@@ -162,7 +161,7 @@ func (a access) writeLog(from uintptr, n int, offset int64) int32 {
 		a.vfs.pages.Hide(frame[frameHidden:frameHeader])
 		return a.put(a.scratch, n, offset)
 	case within == frameHeader && n == PageSize && unreserved(bytesAt(from, n)):
-		if a.frame != start { // the page of a frame is written anew
+		if a.frame != start { // the page of an existing frame is rewritten
 			if rc := a.get(a.scratch, frameHeader, start); rc != sqlite3.SQLITE_OK {
 				return sqlite3.SQLITE_IOERR_WRITE
 			}
@@ -175,8 +174,8 @@ func (a access) writeLog(from uintptr, n int, offset int64) int32 {
 	return sqlite3.SQLITE_IOERR_WRITE
 }
 
-// A rollback journal is there when a database is made or copied. Its header, and page numbers and checksums between the pages,
-// are not sealed.
+// A rollback journal exists while a database is created or copied. Its header, and page numbers and checksums between the pages, are
+// not encrypted.
 
 var journalMagic = []byte{0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7}
 

@@ -8,19 +8,19 @@ import (
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
 )
 
-// PageSize is that of every database of the sidecar. The last seal.Overhead bytes of a page are reserved, which SQLite knows
-// from the file's header and keeps out of: it never writes to them, and here they hold tag and nonce.
+// PageSize is the page size of every database of the sidecar. The last seal.Overhead bytes of a page are reserved in the file's header:
+// SQLite never writes to them, and here they hold tag and nonce.
 const PageSize = 4096
 
-// Kinds of files, which are part of the place that a page is sealed for.
+// Kinds of files. The kind is part of a page's seal.Place.
 const (
 	database byte = 'd'
 	log      byte = 'w'
 	journal  byte = 'j'
 )
 
-// Of the file's header (https://www.sqlite.org/fileformat2.html#the_database_header) these bytes are the same in every database
-// that has this layout. They are left out on disk, and that makes room for the envelope in the first page.
+// These bytes of the file's header (https://www.sqlite.org/fileformat2.html#the_database_header) are the same in every database with
+// this layout. They are not stored, which makes room for the envelope in the first page.
 var constants = []struct {
 	at    int
 	bytes []byte
@@ -31,7 +31,7 @@ var constants = []struct {
 	{72, make([]byte, 20)},                     // for future expansion
 }
 
-// headerSize is how much of the first page is the file's header.
+// headerSize is the size of the file's header in the first page.
 const headerSize = 100
 
 var errForeignPage = errors.New("the first page is not one of these databases")
@@ -51,7 +51,7 @@ func packFirst(pages *seal.Pages, envelope seal.Envelope, page, into []byte) err
 	return nil
 }
 
-// unpackFirst undoes packFirst in place.
+// unpackFirst reverses packFirst in place.
 func unpackFirst(pages *seal.Pages, page []byte) error {
 	if err := pages.Open(page[seal.EnvelopeSize:], seal.Place{File: database, Number: 1}); err != nil {
 		clear(page)
@@ -68,7 +68,7 @@ func unpackFirst(pages *seal.Pages, page []byte) error {
 	return nil
 }
 
-// emptyHeader is the header of a database that is to be made. SQLite learns from it how long pages are, and what is reserved.
+// emptyHeader returns the header of a new database, with the page size and the reserved bytes.
 func emptyHeader() []byte {
 	header := make([]byte, headerSize)
 	for _, c := range constants {
@@ -77,8 +77,8 @@ func emptyHeader() []byte {
 	return header
 }
 
-// unreserved reports whether the reserved bytes of a page are zeros, as they are in pages that were read here or are new. The checksums of
-// the log cover them, and they are not stored.
+// unreserved reports whether the reserved bytes of a page are zeros. They are in pages that were read here or are new. The checksums of
+// the log include them, but they are not stored.
 func unreserved(page []byte) bool { return isZero(page[PageSize-seal.Overhead:]) }
 
 func isZero(b []byte) bool {
@@ -98,7 +98,7 @@ const (
 	frameHidden = frameHeader - seal.BlockSize // salts and checksums, from here on
 )
 
-// frameAt is the frame that an offset lies in, and where in it.
+// frameAt returns the start of the frame at an offset, and the offset within it.
 func frameAt(offset int64) (start int64, within int) {
 	within = int((offset - logHeader) % frameSize)
 	return offset - int64(within), within

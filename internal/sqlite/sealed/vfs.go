@@ -1,6 +1,6 @@
-// Package sealed has SQLite write nothing but ciphertext. It is a VFS between SQLite and the system's: pages are sealed on their
-// way to the database, its write-ahead log and its rollback journal, and opened on their way back, so that everything else in
-// SQLite, and all who use it, know nothing of it. Files are locked, synced and shared as before.
+// Package sealed encrypts the files of SQLite. It is a VFS between SQLite and the system's: it encrypts pages on the way to the
+// database, its write-ahead log and its rollback journal, and decrypts them on the way back. The rest of SQLite and its callers see
+// plain pages. Files are locked, synced and shared as usual.
 package sealed
 
 import (
@@ -19,7 +19,7 @@ import (
 // ErrInUse means that files are still open.
 var ErrInUse = errors.New("files are still open")
 
-// VFS is how SQLite reaches the files of one data key. Its name goes into the connection string.
+// VFS gives SQLite access to the files of one data key. Its name is used in the connection string.
 type VFS struct {
 	pages    *seal.Pages
 	envelope seal.Envelope
@@ -33,7 +33,7 @@ type VFS struct {
 	cname uintptr
 }
 
-// Those that are registered, and their open files, by the addresses that SQLite knows them by.
+// Registered VFSs and their open files, by their addresses in SQLite.
 var (
 	registered sync.Map // uintptr → *VFS
 	files      sync.Map // uintptr → *file
@@ -45,13 +45,13 @@ type file struct {
 	vfs     *VFS
 	kind    byte
 	scratch uintptr // frameSize bytes
-	// The head of a frame that was written last, and for which page: the page follows.
+	// The frame whose head was written last, and its page number: its page follows.
 	frame int64
 	page  uint32
 }
 
-// Register makes a VFS for the pages of a data key. The envelope is written at the beginning of each new database; one that is
-// there keeps its own.
+// Register makes a VFS for the pages of a data key. The envelope is written at the start of each new database; an existing one keeps
+// its own.
 func Register(pages *seal.Pages, envelope seal.Envelope) (*VFS, error) {
 	v := &VFS{pages: pages, envelope: envelope, name: fmt.Sprintf("sealed%d", numbers.Add(1)), tls: libc.NewTLS()}
 	v.below = sqlite3.Xsqlite3_vfs_find(v.tls, 0)
@@ -81,11 +81,11 @@ func Register(pages *seal.Pages, envelope seal.Envelope) (*VFS, error) {
 	return v, nil
 }
 
-// Name is what SQLite knows it by.
+// Name is the VFS's name in SQLite.
 func (v *VFS) Name() string { return v.name }
 
-// OpenPage opens a page of a database that was read past SQLite, in place. Pages are numbered from 1. One that is all
-// zeros was never written: files have holes where SQLite had no use for a page.
+// OpenPage decrypts in place a page that was read without SQLite. Pages are numbered from 1. A page of zeros was never written: files
+// have holes for unused pages.
 func (v *VFS) OpenPage(number int64, page []byte) error {
 	switch {
 	case isZero(page):

@@ -12,28 +12,28 @@ import (
 
 const sector = 512
 
-// Loss is how much of what was not synced is lost.
+// Loss decides which unsynced data is lost.
 type Loss int
 
 // The losses.
 const (
-	Everything Loss = iota // nothing is there but what was synced
-	Nothing                // all is there, as after a kill
-	Some                   // it is left to chance, for each write and each name
+	Everything Loss = iota // only synced data is left
+	Nothing                // all data is left, as after a kill
+	Some                   // random, for each write and each name
 	losses
 )
 
-// AnyLoss draws one.
+// AnyLoss returns a random Loss.
 func AnyLoss(r *rand.Rand) Loss { return Loss(r.IntN(int(losses))) }
 
-// file is what a file holds, whatever its names are.
+// file is the content of a file, which may have several names.
 type file struct {
 	folder  bool
 	durable []byte
-	pending []event // writes and truncations that were not synced
+	pending []event // unsynced writes and truncations
 }
 
-// name is a change of a name that was not synced.
+// name is an unsynced change of a name.
 type name struct {
 	event
 	file *file
@@ -41,12 +41,12 @@ type name struct {
 
 // disk is a disk in the middle of a run.
 type disk struct {
-	now     map[string]*file // as the program sees it
+	now     map[string]*file // the program's view
 	durable map[string]*file
 	pending []name
 }
 
-// Rebuild writes the files of the moment into a folder, which stands for the root.
+// Rebuild writes the files of the moment into a folder, which replaces the root.
 func (t *Trace) Rebuild(moment int, loss Loss, r *rand.Rand, into string) error {
 	d := disk{now: map[string]*file{}, durable: map[string]*file{}}
 	for path, had := range t.had {
@@ -64,12 +64,12 @@ func (t *Trace) Rebuild(moment int, loss Loss, r *rand.Rand, into string) error 
 	return d.lose(t.root, loss, r, into)
 }
 
-// apply does what a call did. Calls of several threads are taken in the order in which they returned, which is theirs: the locks
-// of SQLite keep writers of one file apart.
+// apply applies a call. Calls of several threads are applied in the order in which they returned, which is correct because the locks of
+// SQLite serialise the writers of a file.
 func (d *disk) apply(e event) error {
 	switch e.call {
 	case create, mkdir:
-		if f := d.now[e.path]; f != nil { // opened, not made
+		if f := d.now[e.path]; f != nil { // opened, not created
 			if e.truncates {
 				f.pending = append(f.pending, event{begin: e.begin, end: e.end, call: truncate})
 			}
@@ -93,7 +93,7 @@ func (d *disk) apply(e event) error {
 	case write, truncate:
 		f := d.now[e.path]
 		if f == nil {
-			return fmt.Errorf("%s is written and was not made", e.path)
+			return fmt.Errorf("%s is written but was not created", e.path)
 		}
 		f.pending = append(f.pending, e)
 	case fsync:
@@ -102,7 +102,7 @@ func (d *disk) apply(e event) error {
 	return nil
 }
 
-// sync makes durable what had returned before it began.
+// sync makes durable the changes that had returned before it began.
 func (d *disk) sync(e event) {
 	d.pending = slices.DeleteFunc(d.pending, func(n name) bool {
 		if filepath.Dir(n.path) != e.path || n.end >= e.begin {
@@ -138,7 +138,7 @@ func (n name) put(names map[string]*file) {
 	}
 }
 
-// on is a file's content after a write or a truncation.
+// on returns a file's content after a write or a truncation.
 func (e event) on(content []byte) []byte {
 	end := e.offset + int64(len(e.data))
 	if e.call == truncate && int64(len(content)) > end {
@@ -151,7 +151,7 @@ func (e event) on(content []byte) []byte {
 	return content
 }
 
-// lose decides what of the pending is there, and writes the files.
+// lose decides which pending changes survive, and writes the files.
 func (d *disk) lose(root string, loss Loss, r *rand.Rand, into string) error {
 	names := maps.Clone(d.durable)
 	for _, n := range d.pending {
@@ -160,7 +160,7 @@ func (d *disk) lose(root string, loss Loss, r *rand.Rand, into string) error {
 		}
 	}
 	contents := map[*file][]byte{}
-	for _, path := range slices.Sorted(maps.Keys(names)) { // folders come before what is in them
+	for _, path := range slices.Sorted(maps.Keys(names)) { // folders come before their files
 		f := names[path]
 		if parent := filepath.Dir(path); f == nil || parent != root && (names[parent] == nil || !names[parent].folder) {
 			delete(names, path)
@@ -183,7 +183,7 @@ func (d *disk) lose(root string, loss Loss, r *rand.Rand, into string) error {
 	return nil
 }
 
-// after is what a file holds.
+// after returns the content of a file after the loss.
 func (f *file) after(path string, loss Loss, r *rand.Rand) []byte {
 	content := slices.Clone(f.durable)
 	for _, w := range f.pending {
@@ -194,7 +194,7 @@ func (f *file) after(path string, loss Loss, r *rand.Rand) []byte {
 			content = w.torn(content, r)
 		}
 	}
-	if strings.HasSuffix(path, "-shm") { // written through memory, never synced: anything
+	if strings.HasSuffix(path, "-shm") { // written through memory, never synced: random content
 		for i := range content {
 			content[i] = byte(r.UintN(256)) //nolint:gosec // below 256
 		}
@@ -202,7 +202,7 @@ func (f *file) after(path string, loss Loss, r *rand.Rand) []byte {
 	return content
 }
 
-// torn is a write of which only some sectors reached the disk.
+// torn returns the content after a write of which only some sectors reached the disk.
 func (e event) torn(content []byte, r *rand.Rand) []byte {
 	for start := e.offset; start < e.offset+int64(len(e.data)); {
 		end := min(start-start%sector+sector, e.offset+int64(len(e.data)))

@@ -1,7 +1,7 @@
-// Package powerloss rebuilds the files that a disk would have if the power had gone at some moment of a program's run, from the
-// program's system calls as strace writes them down. It is for tests: what was acknowledged must be in every such disk.
+// Package powerloss rebuilds the files on a disk after a power loss at a given moment of a program's run, from a strace of the
+// program's system calls. It is for tests: acknowledged data must be on every such disk.
 //
-// What a disk has for certain is what was synced: a file's bytes by fsync of the file, its name by fsync of the folder. What was
-// written and not synced may be there, may be missing, or may be there in parts, and any of it before any other: a write is torn
-// at sectors of 512 bytes. Names come and go on their own. That is less than any journaling file system promises.
+// Only synced data is certain to be on disk: a file's bytes after fsync of the file, its name after fsync of the folder. Unsynced
+// writes may be complete, missing or partial, in any order: a write is torn at sectors of 512 bytes. Names are kept or lost
+// independently. Every journaling file system promises more than that.
 package powerloss

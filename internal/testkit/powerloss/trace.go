@@ -13,17 +13,17 @@ import (
 	"strings"
 )
 
-// Calls are the system calls to be traced. A change of files by any other is not seen.
+// Calls are the system calls to trace. Changes of files by other calls are not seen.
 const Calls = "open,openat,creat,write,writev,pwrite64,pwritev,pwritev2,ftruncate,truncate,fallocate,copy_file_range,sendfile,fsync,fdatasync," +
 	"sync_file_range,rename,renameat,renameat2,link,linkat,unlink,unlinkat,rmdir,mkdir,mkdirat,mmap,read"
 
-// Arguments are those of strace that make a trace which Parse reads, before the command.
+// Arguments returns the strace arguments, before the command, for a trace that Parse can read.
 func Arguments(file string) []string {
-	// Only the calls named stop the program, which makes it some ten times faster.
+	// Only the traced calls stop the program, which makes it about ten times faster.
 	return []string{"-f", "--seccomp-bpf", "-y", "-xx", "-s", "1048576", "-o", file, "-e", "trace=" + Calls, "-e", "signal=none"}
 }
 
-// Trace is what a program did to the files below a folder. Moments are counted in lines.
+// Trace is a program's changes to the files below a folder. Moments are line numbers.
 type Trace struct {
 	// End is the moment after the last call.
 	End    int
@@ -31,11 +31,11 @@ type Trace struct {
 	had    map[string]*file
 	events []event
 	said   []saying
-	// positions are how far descriptors were written by calls that do not say where.
+	// positions are the file positions of descriptors, for calls without an offset.
 	positions map[string]int64
 }
 
-// Had tells what was below the root before, from a copy of the root. It was on disk.
+// Had adds the files that were below the root before the run, from a copy of the root. They count as synced.
 func (t *Trace) Had(copied string) error {
 	files := os.DirFS(copied)
 	return fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
@@ -51,14 +51,14 @@ func (t *Trace) Had(copied string) error {
 	})
 }
 
-// event is a change of files, or what makes one durable.
+// event is a change of files, or a sync.
 type event struct {
 	begin, end int
 	call       kind
 	path, to   string
 	offset     int64 // of a write; the size of a truncation
 	data       []byte
-	truncates  bool // whether a file that is there is emptied when it is opened
+	truncates  bool // whether opening empties an existing file
 }
 
 type kind int
@@ -74,14 +74,14 @@ const (
 	unlink
 )
 
-// saying is what was written to a socket.
+// saying is a text written to a socket.
 type saying struct {
 	at   int
 	text string
 }
 
-// Parse reads what strace wrote. The root is a folder that was there before, empty but for what Had tells; what is outside of it
-// is left out.
+// Parse parses the output of strace. The root is a folder that existed before, empty except for the files given to Had; files outside
+// it are ignored.
 func Parse(r io.Reader, root string) (*Trace, error) {
 	t := &Trace{root: filepath.Clean(root), had: map[string]*file{}, positions: map[string]int64{}}
 	begun := map[string]string{} // by thread: a call that has not returned
@@ -91,7 +91,7 @@ func Parse(r io.Reader, root string) (*Trace, error) {
 		text, err := lines.ReadString('\n')
 		if errors.Is(err, io.EOF) {
 			t.End = line
-			for thread, rest := range begun { // and never returned
+			for thread, rest := range begun { // calls that never returned
 				t.interrupted(at[thread], rest)
 			}
 			return t, nil
@@ -111,7 +111,7 @@ func Parse(r io.Reader, root string) (*Trace, error) {
 		case strings.HasPrefix(rest, "<..."):
 			_, tail, ok := strings.Cut(rest, "resumed>")
 			if !ok || begun[thread] == "" {
-				return nil, fmt.Errorf("line %d: a call is resumed that was not begun", line)
+				return nil, fmt.Errorf("line %d: a call is resumed that was not started", line)
 			}
 			rest, begin = begun[thread]+tail, at[thread]
 			delete(begun, thread)
@@ -122,7 +122,7 @@ func Parse(r io.Reader, root string) (*Trace, error) {
 	}
 }
 
-// Said are the moments at which a text was written to a socket.
+// Said returns the moments at which a text was written to a socket.
 func (t *Trace) Said(text string) (moments []int) {
 	for _, s := range t.said {
 		if strings.Contains(s.text, text) {
@@ -132,7 +132,7 @@ func (t *Trace) Said(text string) (moments []int) {
 	return moments
 }
 
-// Syncs are the moments at which a sync returned.
+// Syncs returns the moments at which a sync returned.
 func (t *Trace) Syncs() (moments []int) {
 	for _, e := range t.events {
 		if e.call == fsync {
@@ -142,7 +142,7 @@ func (t *Trace) Syncs() (moments []int) {
 	return moments
 }
 
-// add takes a call in. One that failed has changed nothing, or cannot be told.
+// add adds a call. A failed call changed nothing.
 func (t *Trace) add(begin, end int, text string) error {
 	name, rest, ok := strings.Cut(text, "(")
 	if !ok {
@@ -172,8 +172,8 @@ func (t *Trace) add(begin, end int, text string) error {
 	return nil
 }
 
-// interrupted takes in a call that the program was killed in. What it said may have been heard; what it did to files is left out,
-// as when it had been killed a moment before.
+// interrupted adds a call during which the program was killed. Text that it wrote to a socket may have been received; changes of files
+// are ignored, as if the program had been killed just before.
 func (t *Trace) interrupted(begin int, text string) {
 	name, rest, _ := strings.Cut(text, "(")
 	if args := split(rest); name == "write" && len(args) > 1 {
@@ -181,21 +181,21 @@ func (t *Trace) interrupted(begin int, text string) {
 	}
 }
 
-// say takes in what was written, if it was to a socket.
+// say records a write to a socket.
 func (t *Trace) say(at int, args []string) {
 	if strings.HasPrefix(descriptor(args[0]), "socket:") {
 		t.said = append(t.said, saying{at, text(args[1])})
 	}
 }
 
-// call is a call that returned.
+// call is a completed call.
 type call struct {
 	name     string
 	args     []string
 	returned int64
 }
 
-// event is what a call did to the files below the root; false when it did nothing.
+// event returns the effect of a call on the files below the root; ok is false if there is none.
 func (c *call) event(t *Trace, e *event) (ok bool, err error) {
 	if c.returned < 0 && c.name != "fsync" && c.name != "fdatasync" {
 		return false, nil
@@ -260,7 +260,7 @@ func (c *call) event(t *Trace, e *event) (ok bool, err error) {
 	return t.below(e.path) || e.call == fsync && e.path == t.root, err
 }
 
-// open takes the path from the argument of that number, and the flags from the next.
+// open reads the path from the argument of that number, and the flags from the next.
 func (c *call) open(t *Trace, e *event, at int) (ok bool, err error) {
 	flags := c.args[at+1]
 	e.path = text(c.args[at]) // absolute, because the program was given its folder so
@@ -278,7 +278,7 @@ func (c *call) open(t *Trace, e *event, at int) (ok bool, err error) {
 
 func (t *Trace) below(path string) bool { return strings.HasPrefix(path, t.root+"/") }
 
-// split takes arguments apart. Texts are in hexadecimal, so nothing in them is mistaken.
+// split splits arguments. Strings are hexadecimal, so they contain no separators.
 func split(args string) (list []string) {
 	depth, start := 0, 0
 	for i, r := range args {
@@ -297,7 +297,7 @@ func split(args string) (list []string) {
 	return append(list, strings.TrimSpace(args[start:]))
 }
 
-// text is what a quoted argument says.
+// text decodes a quoted argument.
 func text(arg string) string {
 	if len(arg) < 2 || arg[0] != '"' {
 		return ""
@@ -305,7 +305,7 @@ func text(arg string) string {
 	return unhex(arg[1:strings.LastIndexByte(arg, '"')])
 }
 
-// descriptor is the path, or the kind, of an open file: 9<\x2f…>. One that was deleted has none.
+// descriptor returns the path, or the kind, of an open file: 9<\x2f…>. A deleted file has none.
 func descriptor(arg string) string {
 	_, rest, ok := strings.Cut(arg, "<")
 	end := strings.IndexByte(rest, '>')
