@@ -73,7 +73,7 @@ func (k *Keeper) known(ctx context.Context, user memory.User, m *memory.Memory, 
 	}
 	hits, err = k.Memories.SearchVector(ctx, user, embedding.Fingerprint, embedding.Chunks[0], filter, candidates)
 	if err != nil {
-		return nil, nil //nolint:nilerr,nilnil // the vectors are being made anew: keywords have to do
+		return nil, nil //nolint:nilerr,nilnil // the vectors are being rebuilt: only keywords work then
 	}
 	for _, h := range hits {
 		if h.Memory.Channel.VisibilityKey() == m.Channel.VisibilityKey() && compare.Near(h.Memory.Text, m.Text, h.Score) {

@@ -12,7 +12,7 @@ import (
 type SettingsStore interface {
 	// Get returns a user's settings, or the zero value.
 	Get(ctx context.Context, user memory.User) (memory.Settings, error)
-	// Update lets change modify the user's settings, stores the result and returns it. change must not set UpdatedAt. change may be
+	// Update lets change modify the user's settings, stores the result and returns it. change must set UpdatedAt. It may be
 	// called again when the write is repeated.
 	Update(ctx context.Context, user memory.User, change func(*memory.Settings)) (memory.Settings, error)
 	// Forget deletes a user's settings and reports whether there were any.

@@ -14,14 +14,14 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// What to do about what is wrong.
+// Remedies for problems that a check finds.
 const (
-	remedyReindex    = "stop the sidecar and make anew what is derived: memsidecar reindex (docs/backup.md)"
-	remedyUnreadable = "delete what is named, or restore a backup: until then lists and searches go without it (docs/backup.md)"
-	remedyReport     = "the sidecar goes on, and this should not be: please report it, with this output"
+	remedyReindex    = "stop the sidecar and rebuild the derived data: memsidecar reindex (docs/backup.md)"
+	remedyUnreadable = "delete the listed data, or restore a backup: until then lists and searches skip it (docs/backup.md)"
+	remedyReport     = "the sidecar continues, but this should not happen: please report it, with this output"
 )
 
-// Checks are the checks of what rows mean, for the command check. They read the whole database.
+// Checks returns the checks of the meaning of rows, for the command check. They read the whole database.
 func Checks() []sqldb.Check {
 	checks := make([]sqldb.Check, 0, len(rowChecks)+2)
 	for i := range rowChecks {
@@ -49,13 +49,13 @@ func (c *rowCheck) run(ctx context.Context, q sqldb.Querier) (sqldb.Finding, err
 	return f, nil
 }
 
-// rowChecks are those that SQL can tell. Each query returns a line a problem.
+// rowChecks are the checks in SQL.
 //
-// What may look wrong and is not: applied_statements and superseded_by name memories that were deleted since, dialogues and
-// findings name sessions that were.
+// Some references look wrong but are not: applied_statements and superseded_by may name deleted memories, dialogues and findings may
+// name deleted sessions.
 var rowChecks = []rowCheck{
 	{
-		"memories", "memories can be read and have words, and their revisions belong to the same user", remedyReport,
+		"memories", "memories can be read and have text, and their revisions belong to the same user", remedyReport,
 		[]string{
 			`SELECT format('memory %s has no words', id) FROM memories WHERE text = ''`,
 			`SELECT format('memory %s took its own place', id) FROM memories WHERE superseded_by = id`,
@@ -64,7 +64,7 @@ var rowChecks = []rowCheck{
 		},
 	},
 	{
-		"considerations", "dialogues can be read and have considerations, and what waits of a user is due", remedyReport,
+		"considerations", "dialogues can be read and have considerations, and a user's pending ones are due", remedyReport,
 		[]string{
 			`SELECT format('dialogue %s is considered by nobody', id) FROM dialogues d
 				WHERE NOT EXISTS (SELECT 1 FROM considerations WHERE dialogue_row = d.row)
@@ -79,7 +79,7 @@ var rowChecks = []rowCheck{
 		},
 	},
 	{
-		"sessions", "sessions and their messages can be read, and what is counted is right", remedyReport,
+		"sessions", "sessions and their messages can be read, and the counts are right", remedyReport,
 		[]string{
 			`SELECT format('session %d counts %d messages and has %d', s.row, s.messages, count(m.row)) FROM sessions s
 				LEFT JOIN session_messages m ON m.session_row = s.row WHERE s.id IS NOT NULL
@@ -94,7 +94,7 @@ var rowChecks = []rowCheck{
 		},
 	},
 	{
-		"usage", "what quotas count is right", remedyReport,
+		"usage", "the counts of quotas are right", remedyReport,
 		[]string{
 			`SELECT format('user %d counts %d bytes of messages and has %d', u.id, u.message_bytes, coalesce(sum(octet_length(m.message)), 0)) FROM users u
 				LEFT JOIN session_messages m ON m.owner_row = u.id AND m.row <= (SELECT counted_upto FROM usage_progress)
@@ -111,7 +111,7 @@ var rowChecks = []rowCheck{
 				WHERE has.memories <> coalesce(n.memories, 0) OR has.bytes <> coalesce(n.message_bytes, 0)`,
 		},
 	},
-	{"digests", "what digests are made of can be read", remedyReport, nil},
+	{"digests", "findings of digests can be read", remedyReport, nil},
 	{"traces", "traces can be read", remedyReport, nil},
 	{"settings", "users' settings can be read", remedyReport, nil},
 	{
@@ -123,11 +123,11 @@ var rowChecks = []rowCheck{
 	},
 }
 
-// checkVectors compares vectors with the fingerprints they are kept under.
+// checkVectors compares vectors with the fingerprints under which they are stored.
 func checkVectors(ctx context.Context, s sqldb.Querier) (f sqldb.Finding, err error) {
 	f = sqldb.Finding{
 		Check: "vectors", Remedy: remedyReindex,
-		About: "vectors are as long as their fingerprint says, and none is missing where all are said to be there",
+		About: "vectors have the length of their fingerprint, and none is missing where the table says that all exist",
 	}
 	for _, query := range []string{
 		`SELECT format('fingerprint %s is in use and not known', choice) FROM model_choices
@@ -170,12 +170,12 @@ func checkVectors(ctx context.Context, s sqldb.Querier) (f sqldb.Finding, err er
 	return f, rows.Err()
 }
 
-// storedRows is a table whose rows are decoded, by what its columns hold. A row that Check calls unreadable is one that readers skip.
+// storedRows is a table whose rows are decoded by the kinds of its columns. Readers skip a row that this check calls unreadable.
 type storedRows struct {
-	finding, kind, id, from string // the check it belongs to, what a row is called, the column of its name, and the table
+	finding, kind, id, from string // its check, the name of a row, the column of its id, and the table
 	texts                   []string
 	json                    []string
-	jsonOrNothing           []string // empty when there is nothing to say
+	jsonOrNothing           []string // or empty
 	times                   []string
 	shares                  []string // numbers from 0 to 1
 }
@@ -188,7 +188,7 @@ var decodedRows = []storedRows{
 	},
 	{finding: "memories", kind: "revision", id: "id", from: "memory_revisions", json: []string{"before"}, texts: []string{"reason"}},
 	{
-		finding: "memories", kind: "what was applied of statement", id: "statement_id", from: "applied_statements",
+		finding: "memories", kind: "result of statement", id: "statement_id", from: "applied_statements",
 		jsonOrNothing: []string{"related"},
 	},
 	{finding: "considerations", kind: "dialogue", id: "id", from: "dialogues", json: []string{"messages"}, times: []string{"created_at"}},
@@ -217,7 +217,7 @@ var decodedRows = []storedRows{
 	{finding: "settings", kind: "settings of user", id: "user_row", from: "settings", texts: []string{"time_zone", "language"}},
 }
 
-// checkDecoded decodes the rows that belong to a finding.
+// checkDecoded decodes the rows of a finding.
 func checkDecoded(ctx context.Context, s sqldb.Querier, f *sqldb.Finding) error {
 	before := f.Problems
 	for i := range decodedRows {
@@ -282,7 +282,7 @@ func textProblem(value any) string {
 			return "is not UTF-8"
 		}
 	default:
-		return "is no text"
+		return "is not text"
 	}
 	return ""
 }
@@ -312,20 +312,20 @@ func timeProblem(value any) string {
 			return "is an impossible time"
 		}
 	default:
-		return "is no time"
+		return "is not a time"
 	}
 	return ""
 }
 
 func shareProblem(value any) string {
 	n, ok := value.(float64)
-	if !ok || !(n >= 0 && n <= 1) { // what is no number is not between them either
+	if !ok || !(n >= 0 && n <= 1) { // also true for NaN
 		return "is an impossible number"
 	}
 	return ""
 }
 
-// checkNumbers names the memories whose vectors cannot be read.
+// checkNumbers lists the memories whose vectors cannot be read.
 func checkNumbers(ctx context.Context, s sqldb.Querier, f *sqldb.Finding) (err error) {
 	rows, err := s.Query(ctx, `SELECT m.id, f.name, e.vector FROM embeddings e JOIN memories m ON m.row = e.memory_row
 		JOIN fingerprints f ON f.id = e.fingerprint`)
@@ -341,18 +341,18 @@ func checkNumbers(ctx context.Context, s sqldb.Querier, f *sqldb.Finding) (err e
 		}
 		fingerprint, err := embed.ParseFingerprint(name)
 		if err != nil {
-			continue // the check of vectors says so
+			continue // reported by the check of vectors
 		}
 		if _, problem := sqldb.DecodeVector(vector, fingerprint.Dimensions); problem != "" {
-			f.Add(fmt.Sprintf("a vector of memory %s cannot be read: it %s (memsidecar reindex makes it again)", id, problem))
+			f.Add(fmt.Sprintf("a vector of memory %s cannot be read: it %s (memsidecar reindex rebuilds it)", id, problem))
 		}
 	}
 	return rows.Err()
 }
 
-// checkKeywords makes the keyword index of past messages again, a user at a time, and compares.
+// checkKeywords rebuilds the keyword index of past messages in memory, user by user, and compares.
 func checkKeywords(ctx context.Context, s sqldb.Querier) (f sqldb.Finding, err error) {
-	f = sqldb.Finding{Check: "keywords", About: "the keyword index of past messages is what the messages give", Remedy: remedyReindex}
+	f = sqldb.Finding{Check: "keywords", About: "the keyword index of past messages matches the messages", Remedy: remedyReindex}
 	if err := f.Ask(ctx, s, `SELECT format('user %d has postings and no index', user_row) FROM message_postings
 		WHERE user_row NOT IN (SELECT user_row FROM message_indexes) GROUP BY user_row`); err != nil {
 		return f, err
@@ -377,8 +377,8 @@ func checkKeywords(ctx context.Context, s sqldb.Querier) (f sqldb.Finding, err e
 	return f, nil
 }
 
-// compareKeywords says how a user's index differs from what the messages give; "" when it does not. Postings after
-// indexed_upto are of an attempt that was interrupted; searches pass over them.
+// compareKeywords returns how a user's index differs from the messages, or "". Postings after indexed_upto belong to an interrupted
+// attempt; searches ignore them.
 func compareKeywords(ctx context.Context, s sqldb.Querier, user int64) (problem string, err error) {
 	state, err := getIndexState(ctx, s, user)
 	if err != nil {
@@ -416,7 +416,7 @@ func compareKeywords(ctx context.Context, s sqldb.Querier, user int64) (problem 
 	return "", nil
 }
 
-// compareBlocks counts the terms whose postings differ, and takes all that it sees out of what is wanted.
+// compareBlocks counts the terms whose postings differ, and removes all postings that it finds from wanted.
 func compareBlocks(ctx context.Context, s sqldb.Querier, user, upto int64, want map[string][]posting) (differ int, err error) {
 	rows, err := s.Query(ctx, `SELECT term, first_row, data FROM message_postings WHERE user_row = ? ORDER BY term, first_row`, user)
 	if err != nil {

@@ -21,16 +21,16 @@ type Digests struct{ db sqldb.Access }
 
 var _ digest.Store = (*Digests)(nil)
 
-// NewDigests returns the contributions to digests in the database.
+// NewDigests returns the database's contributions to digests.
 func NewDigests(db sqldb.Access) *Digests { return &Digests{db} }
 
-// Whether a message waits for a digest, see session_messages.digest.
+// Whether a message is pending for a digest, see session_messages.digest.
 const (
 	digestByItself  = 0
 	digestWhenAsked = 1
 )
 
-// waitingClause restricts messages to those that wait for a digest. The arguments are a user's row, whether for a scheduled digest, and a
+// waitingClause selects messages that are pending for a digest. The arguments are a user's row, whether for a scheduled digest, and a
 // period.
 const waitingClause = ` FROM session_messages m INDEXED BY session_messages_undigested
 	JOIN sessions s ON s.row = m.session_row AND s.id IS NOT NULL
@@ -48,7 +48,7 @@ func period(from, before time.Time) (first, last int64) {
 	return first, last
 }
 
-// Waiting implements digest.Store. The session is that of the oldest message that waits.
+// Waiting implements digest.Store. The session is that of the oldest pending message.
 func (d *Digests) Waiting(ctx context.Context, user memory.User, q digest.WaitingQuery) (w digest.Waiting, err error) {
 	err = d.db.Read(ctx, func(r sqldb.Querier) error {
 		w = digest.Waiting{}
@@ -80,9 +80,9 @@ func (d *Digests) Waiting(ctx context.Context, user memory.User, q digest.Waitin
 				scope.AgentID = agent
 			}
 			if err = decodeMessage(m.Ref, text, &m.Message); sqldb.Skip(r, err) {
-				m.Message, err = memory.Message{Role: memory.RoleSystem}, nil // it waits no longer, and says nothing
+				m.Message, err = memory.Message{Role: memory.RoleSystem}, nil // an empty message, which is no longer pending
 			}
-			m.AgentID = agent // to whom it was said, too
+			m.AgentID = agent // also for messages to the agent
 			return m, err
 		})
 		w.Scope = scope
@@ -109,7 +109,7 @@ func (d *Digests) CountWaiting(ctx context.Context, user memory.User, seen diges
 	return n, err
 }
 
-// visibilities are the visibility keys of an audience as a JSON list.
+// visibilities returns the visibility keys of an audience as a JSON list.
 func visibilities(audience memory.Audience) (list string, everything bool, err error) {
 	keys, everything := audience.Keys()
 	list, err = jsonList(keys)
@@ -146,7 +146,7 @@ func (d *Digests) Save(ctx context.Context, c digest.Contribution) error {
 	})
 }
 
-// restsOn finds the session that a contribution rests on, if any; ok is false when what it rests on is gone.
+// restsOn finds the session of a contribution, if any; ok is false if the session or the consideration was deleted.
 func restsOn(ctx context.Context, tx sqldb.Tx, c digest.Contribution) (session sql.NullInt64, ok bool, err error) {
 	if c.ConsiderationID == "" {
 		if len(c.Covers) == 0 {
@@ -164,7 +164,7 @@ func restsOn(ctx context.Context, tx sqldb.Tx, c digest.Contribution) (session s
 	return session, err == nil, sqldb.Optional(err)
 }
 
-// cover marks messages as looked at.
+// cover marks messages as read for a digest.
 func cover(ctx context.Context, tx sqldb.Tx, userRow int64, refs string, n int) error {
 	var people, found int
 	err := tx.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE m.role = 'user' AND m.digest = 0)
@@ -412,10 +412,10 @@ func (d *Digests) Done(ctx context.Context, user memory.User, rule digest.Rule) 
 	})
 }
 
-// answerDelay is how long a digest waits for the answer to the last message: for a problem it also holds the solution.
+// answerDelay is how long a digest waits for the answer to the last message: the answer to a problem holds the solution.
 const answerDelay = time.Minute
 
-// dueAt is when a digest is due of a user with so many messages that wait for it.
+// dueAt returns when the digest of a user with so many pending messages is due.
 func dueAt(people int64, rule digest.Rule) time.Time {
 	if rule.Every > 0 && people >= int64(rule.Every) {
 		return rule.Now
@@ -436,7 +436,7 @@ func (d *Digests) Postpone(ctx context.Context, user memory.User, until time.Tim
 	})
 }
 
-// longestDay is longer than any day, also one on which clocks are set: no digest is due later.
+// longestDay is longer than any day, even one on which clocks change: no digest is due later.
 const longestDay = 26 * time.Hour
 
 // MakeDue implements digest.Store. Its cost is proportional to the digests that are due later than now.
@@ -449,7 +449,7 @@ func (d *Digests) MakeDue(ctx context.Context, o digest.Overdue) error {
 	})
 }
 
-// digestState is what is written on a message that is being appended: nil for what no digest looks at.
+// digestState is the stored state of a message being appended; nil if no digest reads it.
 func (w *appending) digestState(m *memory.Message, owner int64, withheld bool) any {
 	person := session.Owner(m, w.Scope.UserID)
 	_, byItself := w.Digests[person]
@@ -462,7 +462,7 @@ func (w *appending) digestState(m *memory.Message, owner int64, withheld bool) a
 	return digestByItself
 }
 
-// scheduleDigests makes digests due of those who have said enough, or at the end of their day.
+// scheduleDigests makes digests due for users with enough messages, or at the end of their day.
 func (w *appending) scheduleDigests(ctx context.Context, tx sqldb.Tx) error {
 	for person, rule := range w.Digests {
 		said, ok := w.digested[person]
@@ -484,9 +484,9 @@ func (w *appending) scheduleDigests(ctx context.Context, tx sqldb.Tx) error {
 	return nil
 }
 
-// scheduleDigest counts more messages that wait for a digest, and makes it due by the rule unless it is due earlier.
+// scheduleDigest adds to the count of pending messages, and makes the digest due by the rule unless it is due earlier.
 func scheduleDigest(ctx context.Context, tx sqldb.Tx, userRow, said int64, rule digest.Rule) error {
-	// Most messages change nothing about when it is due: then its index is left alone.
+	// Most messages do not change the due time: then its index is not written.
 	known, err := tx.Affect(ctx, `UPDATE digest_progress SET waiting = waiting + ?1 WHERE user_row = ?2
 		AND due_at <= CASE WHEN ?3 > 0 AND waiting + ?1 >= ?3 THEN ?4 ELSE ?5 END`,
 		said, userRow, rule.Every, sqldb.Micros(rule.Now), sqldb.Micros(rule.DayEnd))

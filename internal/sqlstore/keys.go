@@ -13,14 +13,14 @@ import (
 // keyBytes is the length of a key, for AES-256.
 const keyBytes = 32
 
-// Keys keeps the random keys of a database, with which the sidecar encrypts the tokens that it hands out.
+// Keys keeps the random keys of a database. The sidecar encrypts page tokens with them.
 type Keys struct{ db sqldb.Access }
 
 // NewKeys returns the keys of the database.
 func NewKeys(db sqldb.Access) *Keys { return &Keys{db} }
 
-// Get returns the key of a name, which is created on the first call. While the database accepts no writes, a new key is not stored: what
-// is signed with it is refused after a restart.
+// Get returns the key of a name, and creates it on the first call. While the database accepts no writes, a new key is not stored:
+// tokens encrypted with it are refused after a restart.
 func (k *Keys) Get(ctx context.Context, name string) (key []byte, err error) {
 	err = k.db.Read(ctx, func(q sqldb.Querier) error {
 		err := q.QueryRow(ctx, `SELECT key FROM keys WHERE name = ?`, name).Scan(&key)

@@ -10,13 +10,13 @@ import (
 	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
-// Models keeps which models were chosen and what they cost.
+// Models keeps the chosen models and their usage.
 type Models struct{ db sqldb.Access }
 
 // NewModels returns the models' records in the database.
 func NewModels(db sqldb.Access) *Models { return &Models{db} }
 
-// Choice returns what was chosen for a part ("embedding", "decision", "summary"), or "".
+// Choice returns the recorded choice for a part ("embedding", "decision", "summary"), or "".
 func (s *Models) Choice(ctx context.Context, part string) (choice string, err error) {
 	err = s.db.Read(ctx, func(q sqldb.Querier) error {
 		err := q.QueryRow(ctx, `SELECT choice FROM model_choices WHERE part = ?`, part).Scan(&choice)
@@ -28,10 +28,10 @@ func (s *Models) Choice(ctx context.Context, part string) (choice string, err er
 	return choice, err
 }
 
-// Choose records what was chosen for a part.
+// Choose records the choice for a part.
 func (s *Models) Choose(ctx context.Context, part, choice string) error {
 	if before, err := s.Choice(ctx, part); err != nil || before == choice {
-		return err // nothing to write: a full disk is no reason to go without a model
+		return err // no write if nothing changes: on a full disk the model still works
 	}
 	return s.db.Write(ctx, func(tx sqldb.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO model_choices (part, choice) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET choice = ?2`,
@@ -62,7 +62,7 @@ func (s *Models) AddUsage(ctx context.Context, calls []usage.Call) error {
 	})
 }
 
-// Usage returns what the calls since a day cost in a namespace: the newest day first, by part and model.
+// Usage returns the usage of a namespace since a day: newest day first, then by part and model.
 func (s *Models) Usage(ctx context.Context, namespace string, since time.Time) (sums []usage.Sum, err error) {
 	err = s.db.Read(ctx, func(q sqldb.Querier) error {
 		rows, err := q.Query(ctx, `SELECT day, part, model, calls, failures, input_tokens, output_tokens, latency_us FROM model_usage

@@ -11,37 +11,37 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// Pending is how much is pending or running in the queue, in all namespaces.
+// Pending counts pending and running considerations in all namespaces.
 type Pending struct {
 	Considerations int64
-	Bytes          int64 // of the messages of their dialogues as they are stored, each dialogue once
-	Counted        bool  // false until everything that was pending at the start is counted
+	Bytes          int64 // stored bytes of their dialogues' messages, each dialogue once
+	Counted        bool  // false until all rows pending at the start are counted
 }
 
 // isPending is the condition for a consideration's state.
 const isPending = `IN ('pending', 'running')`
 
-// countedPerWrite is how many dialogues one transaction counts: some milliseconds.
+// countedPerWrite is the number of dialogues that one transaction counts, in some milliseconds.
 const countedPerWrite = 2000
 
-// pendingCounter counts what is pending, in memory. It begins with the rows: each dialogue that is accepted and each claim of jobs counts some,
-// in the order of the dialogues' rows, until all are counted. A change of a dialogue that is counted changes the numbers, a change
-// of another one does not, because it will be counted later.
+// pendingCounter counts pending considerations in memory. It starts with the stored rows: with each accepted dialogue and each claim of
+// jobs it counts some more, in the order of the dialogues' rows, until all are counted. A change of a counted dialogue changes the
+// numbers; a change of another one does not, because that one is counted later.
 //
-// It counts what this process does. With several processes on one database the numbers must be read from rows again at times: restart does that.
+// It sees only changes by this process. With several processes on one database the rows must be counted again periodically, by restart.
 type pendingCounter struct {
 	mu sync.Mutex
 	counting
 }
 
-// counting is how far the counter is.
+// counting is the state of the counter.
 type counting struct {
 	total   Pending
 	started bool
 	counted int64 // dialogues up to this row are counted
 }
 
-// restart counts from the beginning, because the database may be another one.
+// restart starts counting again, because the database may be another one.
 func (c *pendingCounter) restart() { c.move(counting{}) }
 
 func (c *pendingCounter) get() Pending {
@@ -50,7 +50,7 @@ func (c *pendingCounter) get() Pending {
 	return c.total
 }
 
-// add changes the numbers if the dialogue is counted, until the transaction is rolled back.
+// add changes the numbers if the dialogue is counted; a rollback of the transaction reverts the change.
 func (c *pendingCounter) add(tx sqldb.Tx, dialogueRow, considerations, bytes int64) {
 	if considerations == 0 && bytes == 0 || !c.addCounted(dialogueRow, considerations, bytes) {
 		return
@@ -97,7 +97,7 @@ func (c *pendingCounter) move(to counting) {
 
 func (p counting) next(ctx context.Context, tx sqldb.Tx) (counting, error) {
 	if !p.started {
-		// Considerations have the order of their dialogues. Before the first that is pending there is nothing to count.
+		// Considerations have the order of their dialogues, so counting starts at the first pending one.
 		err := tx.QueryRow(ctx, `SELECT coalesce((SELECT dialogue_row - 1 FROM considerations WHERE seq =
 			(SELECT min(seq) FROM considerations INDEXED BY considerations_line WHERE state `+isPending+`)), ?)`, int64(math.MaxInt64)).Scan(&p.counted)
 		if err != nil {
@@ -126,7 +126,7 @@ func (p counting) next(ctx context.Context, tx sqldb.Tx) (counting, error) {
 	return p, nil
 }
 
-// changing calls fn, which changes dialogues or considerations of them, and counts what that changes.
+// changing calls fn, which changes dialogues or their considerations, and updates the numbers.
 func (c *pendingCounter) changing(ctx context.Context, tx sqldb.Tx, dialogueRows []int64, fn func() error) error {
 	considerations, bytes := make([]int64, len(dialogueRows)), make([]int64, len(dialogueRows))
 	var err error
@@ -155,7 +155,7 @@ func pendingOf(ctx context.Context, q sqldb.Querier, dialogueRow int64) (conside
 	return considerations, bytes, err
 }
 
-// hasRoomForAll is a *memory.OverloadError when too much is pending of all users together.
+// hasRoomForAll returns a *memory.OverloadError if too much is pending for all users together.
 func (c *pendingCounter) hasRoomForAll(ctx context.Context, tx sqldb.Tx, a queue.Acceptance) error {
 	if a.MaxPendingTotal <= 0 && a.MaxPendingBytes <= 0 {
 		return nil

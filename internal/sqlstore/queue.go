@@ -22,8 +22,8 @@ import (
 // Queue implements queue.Store.
 type Queue struct {
 	db sqldb.Access
-	// Unquoted is called with users from whose memories a reason was removed, because it may have quoted a user who was forgotten. Caches
-	// of their memories are stale then. Optional; it must be set before the queue is used.
+	// Unquoted is called with users whose memories lost a reason because it may have quoted a forgotten user. Caches of their memories
+	// are stale then. Optional; it must be set before the queue is used.
 	Unquoted func(memory.User)
 
 	pending pendingCounter
@@ -31,18 +31,17 @@ type Queue struct {
 
 var _ queue.Store = (*Queue)(nil)
 
-// NewQueue returns the queue in the database.
-// There must be one for a database, because it counts what is pending.
+// NewQueue returns the queue in the database. There must be only one per database, because it counts pending considerations.
 func NewQueue(db sqldb.Access) *Queue {
 	q := &Queue{db: db}
 	db.OnOpen(q.pending.restart)
 	return q
 }
 
-// Pending is how much is pending or running.
+// Pending returns the counts of pending and running considerations.
 func (s *Queue) Pending() Pending { return s.pending.get() }
 
-// overloadRetry is how long a caller is asked to wait when too much is pending.
+// overloadRetry is the retry delay for callers when too much is pending.
 const overloadRetry = 30 * time.Second
 
 // Accept implements queue.Store.
@@ -67,8 +66,8 @@ func (s *Queue) Accept(ctx context.Context, a queue.Acceptance) (c memory.Consid
 	return c, err
 }
 
-// acceptedBefore finds the consideration of an earlier request with the same request id, or "". The payload is unknown when one of its
-// speakers was forgotten since; then it counts as the same, because the caller must not add it again.
+// acceptedBefore returns the consideration of an earlier request with the same request id, or "". If one of the speakers was forgotten
+// since, the payload is unknown and counts as the same, because the caller must not add it again.
 func acceptedBefore(ctx context.Context, tx sqldb.Tx, a queue.Acceptance) (id string, err error) {
 	if a.RequestID == "" {
 		return "", nil
@@ -85,10 +84,9 @@ func acceptedBefore(ctx context.Context, tx sqldb.Tx, a queue.Acceptance) (id st
 	return id, err
 }
 
-// accept stores the dialogue and returns the consideration of the scope's user. session is the row of the session that it was taken from,
-// or 0.
+// accept stores the dialogue and returns the consideration of the scope's user. session is the row of its session, or 0.
 func (s *Queue) accept(ctx context.Context, tx sqldb.Tx, a queue.Acceptance, messages string, session int64) (own memory.Consideration, err error) {
-	scope, at := a.Dialogue.Scope, a.At.Truncate(time.Microsecond).UTC() // as the database keeps it
+	scope, at := a.Dialogue.Scope, a.At.Truncate(time.Microsecond).UTC() // the database's precision
 	var requestID any
 	payload := []byte{}
 	if a.RequestID != "" {
@@ -109,7 +107,7 @@ func (s *Queue) accept(ctx context.Context, tx sqldb.Tx, a queue.Acceptance, mes
 			pending++
 		}
 	}
-	if pending > 0 { // what is skipped is not pending
+	if pending > 0 { // skipped ones are not pending
 		if err := errors.Join(hasRoomInNamespace(ctx, tx, a), s.pending.hasRoomForAll(ctx, tx, a)); err != nil {
 			return own, err
 		}
@@ -148,11 +146,11 @@ func (s *Queue) accept(ctx context.Context, tx sqldb.Tx, a queue.Acceptance, mes
 	return own, nil
 }
 
-// The queries of a user's line and of failures name their index: left to itself SQLite uses (namespace, user_id), over everything that was
-// ever considered of the user.
+// The queries of a user's line and of failures name their index. Otherwise SQLite uses (namespace, user_id), and reads all
+// considerations of the user.
 
-// hasRoom reports whether the next consideration would be the first of the user's line. It is a *memory.OverloadError when the line is
-// full.
+// hasRoom reports whether the next consideration would be the first of the user's line. The error is a *memory.OverloadError if the
+// line is full.
 func hasRoom(ctx context.Context, tx sqldb.Tx, user memory.User, limited bool, maxPending int) (first bool, err error) {
 	var waiting int
 	err = tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT 1 FROM considerations INDEXED BY considerations_line
@@ -167,10 +165,10 @@ func hasRoom(ctx context.Context, tx sqldb.Tx, user memory.User, limited bool, m
 	return waiting == 0, err
 }
 
-// hasRoomInNamespace is a *memory.OverloadError when too much is pending in the dialogue's namespace. Its cost is proportional to the
-// limit.
+// hasRoomInNamespace returns a *memory.OverloadError if too much is pending in the dialogue's namespace. Its cost is proportional to
+// the limit.
 func hasRoomInNamespace(ctx context.Context, tx sqldb.Tx, a queue.Acceptance) error {
-	if a.MaxPendingNamespace == 0 || len(a.Skip) >= len(a.Speakers) { // what is skipped does not wait
+	if a.MaxPendingNamespace == 0 || len(a.Skip) >= len(a.Speakers) { // skipped ones are not pending
 		return nil
 	}
 	namespace, waiting := a.Dialogue.Scope.Namespace, 0
@@ -205,7 +203,7 @@ func (s *Queue) Claim(ctx context.Context, now time.Time, limit int) (jobs []que
 			}
 			job.Consideration.State = memory.StateRunning
 			job.Consideration.Attempts++
-			if job.AcceptedAt.After(now) { // by a clock that was ahead: its age limit begins again
+			if job.AcceptedAt.After(now) { // accepted by a clock that was ahead: its age limit restarts
 				job.AcceptedAt = now.Truncate(time.Microsecond).UTC()
 			}
 			_, err := tx.Exec(ctx, `UPDATE considerations SET state = 'running', due_at = NULL, attempts = attempts + 1,
@@ -263,7 +261,7 @@ func (s *Queue) finish(ctx context.Context, tx sqldb.Tx, seq int64, state memory
 	return advance(ctx, tx, user, at)
 }
 
-// advance makes the first of a user's line due, if it is not yet and none of the line is running.
+// advance makes the first job of a user's line due, unless one of the line is due or running.
 func advance(ctx context.Context, tx sqldb.Tx, user memory.User, at time.Time) error {
 	_, err := tx.Exec(ctx, `UPDATE considerations SET due_at = ?3 WHERE state = 'pending' AND due_at IS NULL AND seq =
 		(SELECT min(seq) FROM considerations INDEXED BY considerations_line
@@ -416,7 +414,7 @@ func scanJob(q sqldb.Querier, scan func(...any) error) (job queue.Job, err error
 	if err != nil {
 		return job, sqldb.Scanned(considerationsTable, job.Seq, err)
 	}
-	if json.Valid(checkpoint) { // without one it is decided again
+	if json.Valid(checkpoint) { // without a checkpoint it is decided again
 		job.Checkpoint = checkpoint
 	}
 	job.AcceptedAt = sqldb.Time(accepted)
@@ -466,7 +464,7 @@ func (s *Queue) Depths(ctx context.Context) (depths []queue.Depth, err error) {
 	return depths, err
 }
 
-// When what is pending is due.
+// Due times of pending jobs.
 
 // MakeDue implements queue.Store. Its cost is proportional to the jobs that are due later than after.
 func (s *Queue) MakeDue(ctx context.Context, after, now time.Time) error {
@@ -495,8 +493,8 @@ func (s *Queue) Retry(
 			return fmt.Errorf("%w: consideration %q is %s; only one that failed or is pending can be retried", memory.ErrPrecondition, id,
 				job.Consideration.State)
 		}
-		// A line has at most one due job: if another of this user's waits or runs, that one stays the due one, and this
-		// one has its turn by its place in the line.
+		// A line has at most one due job. If another one of the user is pending or running, that one stays due, and this one runs at
+		// its position in the line.
 		var dialogue int64
 		if err := tx.QueryRow(ctx, `SELECT dialogue_row FROM considerations WHERE seq = ?`, job.Seq).Scan(&dialogue); err != nil {
 			return err
@@ -528,7 +526,7 @@ func (s *Queue) Retry(
 	return c, err
 }
 
-// retryPending makes the first of the user's line due: the others wait for it. The age limit of the consideration begins again.
+// retryPending makes the first job of the user's line due: the others wait for it. The age limit of the consideration restarts.
 func retryPending(
 	ctx context.Context, tx sqldb.Tx, job queue.Job, user memory.User, audience memory.Audience, at time.Time,
 ) (memory.Consideration, error) {
@@ -546,8 +544,8 @@ func retryPending(
 	return job.Consideration, err
 }
 
-// expiredDialogues finds dialogues, the longest ended first. Of a group's dialogue all considerations must have ended long
-// enough ago: while one is kept, forgetting a user must find the dialogue by all who speak in it.
+// expiredDialogues finds dialogues, longest ended first. All considerations of a group's dialogue must have ended long enough ago:
+// while one is kept, forgetting a user must find the dialogue by all its speakers.
 const expiredDialogues = `SELECT DISTINCT c.dialogue_row FROM considerations c INDEXED BY considerations_ended
 		WHERE c.state IN ('remembered', 'skipped') AND c.updated_at < ?1 AND NOT EXISTS (` + keptSibling + `)
 	UNION SELECT DISTINCT c.dialogue_row FROM considerations c INDEXED BY considerations_given_up
@@ -556,7 +554,7 @@ const expiredDialogues = `SELECT DISTINCT c.dialogue_row FROM considerations c I
 const keptSibling = `SELECT 1 FROM considerations o WHERE o.dialogue_row = c.dialogue_row AND NOT (
 	o.state IN ('remembered', 'skipped') AND o.updated_at < ?1 OR o.state = 'failed' AND o.updated_at < ?2)`
 
-// Expire implements queue.Store. What tells that a statement was applied goes with the consideration: it cannot run again.
+// Expire implements queue.Store. It also deletes the records of applied statements: an expired consideration cannot run again.
 func (s *Queue) Expire(ctx context.Context, e queue.Expiry) (deleted int64, err error) {
 	ended, failed := e.EndedBefore.UnixMicro(), e.FailedBefore.UnixMicro()
 	if e.EndedBefore.IsZero() {
@@ -566,7 +564,7 @@ func (s *Queue) Expire(ctx context.Context, e queue.Expiry) (deleted int64, err 
 		failed = -1 << 62
 	}
 	var rows []int64
-	err = s.db.Read(ctx, func(q sqldb.Querier) error { // so that a look for nothing holds nobody up
+	err = s.db.Read(ctx, func(q sqldb.Querier) error { // a read, so that an empty result does not block writers
 		found, err := q.Query(ctx, expiredDialogues, ended, failed, e.Limit)
 		if err == nil {
 			rows, err = sqldb.Column[int64](found)
@@ -581,7 +579,7 @@ func (s *Queue) Expire(ctx context.Context, e queue.Expiry) (deleted int64, err 
 		return 0, err
 	}
 	err = s.db.Write(ctx, func(tx sqldb.Tx) error {
-		// A failed one may have been made pending meanwhile.
+		// A failed consideration may have become pending in the meantime.
 		const which = `(SELECT c.dialogue_row FROM considerations c WHERE c.dialogue_row IN (SELECT value FROM json_each(?3))
 			AND NOT EXISTS (` + keptSibling + `))`
 		if _, err := tx.Exec(ctx, `DELETE FROM applied_statements WHERE row IN (SELECT a.row FROM dialogues d
@@ -603,7 +601,7 @@ const (
 )
 
 // unreadableOutcome is the error in a consideration whose outcome cannot be decoded.
-const unreadableOutcome = "what became of it cannot be read any more"
+const unreadableOutcome = "its outcome cannot be read any more"
 
 // dueJobs reads due jobs. If a page is broken they are read one by one, and the jobs on that page are unreadable.
 func dueJobs(ctx context.Context, tx sqldb.Tx, now time.Time, limit int) ([]queue.Job, error) {
@@ -634,8 +632,8 @@ func dueJobs(ctx context.Context, tx sqldb.Tx, now time.Time, limit int) ([]queu
 	return jobs, nil
 }
 
-// setAside fails a job whose dialogue cannot be decoded, because it would block its user's line. It is listed with the other failed jobs,
-// and can be retried after a backup was restored.
+// setAside fails a job whose dialogue cannot be decoded, because it would block its user's line. It is listed with the other failed
+// jobs, and can be retried after restoring a backup.
 func (s *Queue) setAside(ctx context.Context, tx sqldb.Tx, job *queue.Job, at time.Time) error {
 	text, err := json.Marshal(memory.Outcome{Error: "the dialogue cannot be considered: " + job.Unreadable.Error()})
 	if err != nil {
@@ -644,8 +642,8 @@ func (s *Queue) setAside(ctx context.Context, tx sqldb.Tx, job *queue.Job, at ti
 	return s.finish(ctx, tx, job.Seq, memory.StateFailed, string(text), at)
 }
 
-// otelParent is what the column otel_trace_id of a dialogue has: the trace, and after a hyphen the span in it if it is
-// known, in the order that a traceparent header has them. A database from before has traces alone.
+// otelParent is the value of a dialogue's column otel_trace_id: the trace id and, if known, a hyphen and the span id, in the order of a
+// traceparent header. Older rows have the trace id alone.
 func otelParent(c trace.Call) string {
 	if c.OTelSpanID == "" {
 		return c.OTelTraceID

@@ -11,17 +11,17 @@ import (
 )
 
 // forgottenReason replaces a reason or an error that may quote a forgotten user.
-const forgottenReason = "somebody who took part was forgotten since"
+const forgottenReason = "a participant was forgotten"
 
-// considered is a dialogue in which a user to be forgotten took part, and that user's consideration.
+// considered is a dialogue in which a user to forget took part, and that user's consideration.
 type considered struct {
 	seq, row, createdAt  int64
 	id, namespace, owner string // the owner is the scope's user
 	messages             []byte
 }
 
-// Forget implements queue.Store. It works in steps, each of which leaves the data consistent, so an interrupted call can be repeated. A
-// message of the user in other users' dialogues is replaced by an empty one, so that the positions that memories cite stay true.
+// Forget implements queue.Store. It works in steps, each of which leaves the data consistent, so an interrupted call can be repeated.
+// In other users' dialogues a message of the user is replaced with an empty one, so that the positions that memories cite stay valid.
 func (s *Queue) Forget(ctx context.Context, user memory.User) (forgotten queue.Forgotten, err error) {
 	for more := true; more; {
 		var step queue.Forgotten
@@ -77,7 +77,7 @@ func (s *Queue) forgetConsidered(ctx context.Context, tx sqldb.Tx, user memory.U
 	return f, len(found) == deletedDialogues, nil
 }
 
-// forget deletes a dialogue that has no consideration any more, or removes the speaker's words from it: what the speaker said and, if the
+// forget deletes a dialogue without any consideration, or removes the speaker's words from it: what the speaker said and, if the
 // dialogue is the speaker's, the answers.
 func (d *considered) forget(ctx context.Context, tx sqldb.Tx, speaker string, unquoted map[memory.User]bool) (removed int64, err error) {
 	deleted, err := tx.Affect(ctx, `DELETE FROM dialogues WHERE row = ?1
@@ -87,7 +87,7 @@ func (d *considered) forget(ctx context.Context, tx sqldb.Tx, speaker string, un
 	}
 	var rest memory.Dialogue
 	if sqldb.Skip(tx, sqldb.DecodeJSON(dialoguesTable, d.id, d.messages, &rest.Messages)) {
-		rest.Messages = nil // whose words it holds is not known
+		rest.Messages = nil // their speakers are unknown
 	}
 	rest, count := rest.Without(speaker)
 	own := d.owner == speaker
@@ -108,9 +108,9 @@ func (d *considered) forget(ctx context.Context, tx sqldb.Tx, speaker string, un
 }
 
 // unquote removes from the considerations of other users what may quote the removed words: a decision that was not applied, reasons and
-// errors. Their memories stay, because they rest on their own words.
+// errors. Their memories stay, because they are based on their own words.
 func (d *considered) unquote(ctx context.Context, tx sqldb.Tx, unquoted map[memory.User]bool) error {
-	// Decisions of other considerations may rest on those words.
+	// Decisions of other considerations may be based on those words.
 	if _, err := tx.Exec(ctx, `UPDATE considerations SET checkpoint = NULL WHERE dialogue_row = ?`, d.row); err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (d *considered) unquote(ctx context.Context, tx sqldb.Tx, unquoted map[memo
 	return nil
 }
 
-// replace replaces a text that is not empty by a note.
+// replace replaces a text with a note, unless it is empty.
 func replace(text *string, note string) {
 	if *text != "" {
 		*text = note
@@ -226,10 +226,10 @@ func (d *considered) unquoteMemories(ctx context.Context, tx sqldb.Tx, other mem
 	return n > 0, err
 }
 
-const deletedMemoryReason = "the memory was deleted since"
+const deletedMemoryReason = "the memory has been deleted"
 
-// ForgetMemory implements queue.Store. applied_statements says which considerations concern the memory. It is kept, so that nothing is
-// applied twice.
+// ForgetMemory implements queue.Store. applied_statements lists the considerations that concern the memory. It is kept, so that nothing
+// is applied twice.
 func (s *Queue) ForgetMemory(ctx context.Context, user memory.User, id string) error {
 	return s.db.Write(ctx, func(tx sqldb.Tx) error {
 		userRow, err := UserRow(ctx, tx, user)
@@ -287,6 +287,6 @@ func (d *considered) forgetMemory(ctx context.Context, tx sqldb.Tx, user memory.
 	})
 }
 
-// considerTraces are the traces of a user's consideration of a dialogue.
+// considerTraces selects the traces of a user's consideration of a dialogue.
 const considerTraces = `INDEXED BY traces_by_user WHERE namespace = ? AND user_id = ? AND created_at >= ? AND kind = 'consider'
 	AND iif(json_valid(record), record ->> '$.consider.consideration' = ?, 1)`

@@ -9,12 +9,11 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// Quotas hold what is stored within its limits. They are asked inside the transaction that stores, after it has stored: the
-// error undoes it. The nil Quotas limit nothing.
+// Quotas limit stored data. They are checked at the end of a transaction: an error rolls it back. A nil *Quotas limits nothing.
 type Quotas struct {
-	// Limit says how much may be stored in a namespace; 0 is any amount.
+	// Limit returns how much may be stored in a namespace; 0 means no limit.
 	Limit func(namespace string, name memory.QuotaName) int64
-	// Refused is called for each write that was undone. Optional.
+	// Refused is called for each write that was rolled back. Optional.
 	Refused func(memory.QuotaName)
 }
 
@@ -25,7 +24,7 @@ func (q *Quotas) limit(namespace string, name memory.QuotaName) int64 {
 	return q.Limit(namespace, name)
 }
 
-// Note counts a write that ended in an error, if a quota was why, and returns the error.
+// Note counts a failed write if a quota was the cause, and returns the error.
 func (q *Quotas) Note(err error) error {
 	var over *memory.QuotaError
 	if q != nil && q.Refused != nil && errors.As(err, &over) {
@@ -34,8 +33,8 @@ func (q *Quotas) Note(err error) error {
 	return err
 }
 
-// within is a *memory.QuotaError when so much has been stored now that the limit is passed, added being what this write has added
-// to it. What adds nothing is never refused.
+// within returns a *memory.QuotaError if the limit is exceeded now and this write added to it. A write that adds nothing is never
+// refused.
 func within(s memory.Standing, added int64) error {
 	if s.Limit == 0 || added <= 0 || s.Used <= s.Limit {
 		return nil
@@ -50,7 +49,7 @@ func NamespaceMemories(ctx context.Context, q sqldb.Querier, namespace string) (
 	return memories, sqldb.Optional(err)
 }
 
-// MemoriesWithin checks the memories of a namespace after a write; before is how many there were.
+// MemoriesWithin checks the memories of a namespace after a write; before is their previous number.
 func (q *Quotas) MemoriesWithin(ctx context.Context, tx sqldb.Tx, namespace string, before int64) error {
 	limit := q.limit(namespace, memory.QuotaNamespaceMemories)
 	if limit == 0 {
@@ -63,8 +62,8 @@ func (q *Quotas) MemoriesWithin(ctx context.Context, tx sqldb.Tx, namespace stri
 	return within(memory.Standing{Quota: memory.QuotaNamespaceMemories, Limit: limit, Used: now}, now-before)
 }
 
-// What is stored of messages is what is counted and what is in the tail, see migrations/00015_tail.sql. It is asked in one query, so
-// that it is of one moment.
+// Stored messages are the counted ones and those in the tail, see migrations/00015_tail.sql. One query reads both, so that they are
+// consistent.
 const (
 	namespaceBytesQuery = `SELECT coalesce((SELECT message_bytes FROM namespace_usage WHERE namespace = ?1), 0)
 		+ coalesce((SELECT sum(octet_length(m.message)) FROM session_messages m NOT INDEXED CROSS JOIN sessions s ON s.row = m.session_row
@@ -74,16 +73,16 @@ const (
 			WHERE owner_row = users.id AND row > (SELECT counted_upto FROM usage_progress)), 0) FROM users WHERE `
 )
 
-// tailLength is how many messages of all users together are in the tail when it is counted, about.
+// tailLength is the approximate length of the tail, of all users together, at which it is counted.
 const tailLength = 128
 
-// countTail is called with the row of each message that is stored.
+// countTail is called with the row of each stored message.
 func countTail(ctx context.Context, tx sqldb.Tx, row int64) error {
 	if row%tailLength != 0 {
 		return nil
 	}
 	for _, statement := range []string{
-		// NOT INDEXED leaves the rows themselves, of which the tail is the end.
+		// NOT INDEXED makes SQLite scan the rows themselves, whose end is the tail.
 		`UPDATE users SET message_bytes = message_bytes + tail.bytes
 			FROM (SELECT owner_row, sum(octet_length(message)) AS bytes FROM session_messages NOT INDEXED
 				WHERE row > (SELECT counted_upto FROM usage_progress) AND owner_row IS NOT NULL GROUP BY owner_row) AS tail
@@ -106,7 +105,7 @@ func namespaceBytes(ctx context.Context, q sqldb.Querier, namespace string) (byt
 	return bytes, err
 }
 
-// historyWithin checks the messages of a namespace and of those whose messages were added, by how many bytes.
+// historyWithin checks the messages of a namespace and of the users whose messages were added, by bytes added.
 func (q *Quotas) historyWithin(ctx context.Context, tx sqldb.Tx, w *appending) error {
 	if w.done.Added == 0 {
 		return nil
@@ -141,7 +140,7 @@ func (q *Quotas) historyWithin(ctx context.Context, tx sqldb.Tx, w *appending) e
 	return within(memory.Standing{Quota: memory.QuotaNamespaceHistory, Limit: limit, Used: used}, added)
 }
 
-// The lists of a user or a namespace: registries, and lists being shown. No more rows are counted than are of interest.
+// The lists of a user or a namespace: registries, and lists being shown. Rows are counted only up to the limit.
 const (
 	userRegistries      = `SELECT 1 FROM result_registries INDEXED BY result_registries_by_member WHERE namespace = ?1 AND member = ?2 AND member <> '' LIMIT ?3`
 	userLists           = `SELECT 1 FROM result_lists INDEXED BY result_lists_by_user WHERE namespace = ?1 AND user_id = ?2 AND user_id <> '' LIMIT ?3`
@@ -154,7 +153,7 @@ func countLists(ctx context.Context, q sqldb.Querier, query string, user memory.
 	return n, err
 }
 
-// listsWithin checks the lists of a namespace and of a user, if there is one, when one was added.
+// listsWithin checks the lists of a namespace and of a user, if there is one, after one was added.
 func (q *Quotas) listsWithin(ctx context.Context, tx sqldb.Tx, user memory.User, ofUser, ofNamespace string) error {
 	for _, check := range []struct {
 		name  memory.QuotaName
@@ -176,7 +175,7 @@ func (q *Quotas) listsWithin(ctx context.Context, tx sqldb.Tx, user memory.User,
 	return nil
 }
 
-// Usage reads how much of the quotas is used.
+// Usage reads the usage of quotas.
 type Usage struct {
 	db     sqldb.Access
 	quotas *Quotas
@@ -185,8 +184,8 @@ type Usage struct {
 // NewUsage returns the usage of these quotas.
 func NewUsage(db sqldb.Access, quotas *Quotas) *Usage { return &Usage{db, quotas} }
 
-// Standings are the usage of the quotas of a namespace, and of its user if there is one. Usage without a limit is included where it need
-// not be counted.
+// Standings returns the usage of the quotas of a namespace, and of its user if there is one. Usage without a limit is included if it is
+// known without counting.
 func (u *Usage) Standings(ctx context.Context, user memory.User) (list []memory.Standing, err error) {
 	limit := func(name memory.QuotaName) int64 { return u.quotas.limit(user.Namespace, name) }
 	err = u.db.Read(ctx, func(q sqldb.Querier) error {

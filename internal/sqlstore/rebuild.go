@@ -8,28 +8,28 @@ import (
 
 // RebuildOptions describes a Rebuild.
 type RebuildOptions struct {
-	// KeepVectors leaves the vectors: computing them again may cost money.
+	// KeepVectors keeps the vectors: computing them again may cost money.
 	KeepVectors bool
-	// Progress is called with the name of the step and how many of how many rows are done. Optional.
+	// Progress is called with the name of the step and its progress in rows. Optional.
 	Progress func(what string, done, total int64)
 }
 
-// Rebuilt is what Rebuild did.
+// Rebuilt is the result of Rebuild.
 type Rebuilt struct {
 	Postings int64 `json:"keyword_messages"` // messages in the keyword index
-	Vectors  int64 `json:"dropped_vectors"`  // that the next sidecar computes again
+	Vectors  int64 `json:"dropped_vectors"`  // recomputed by the next sidecar
 }
 
 const (
-	// droppedPerWrite bounds a transaction.
+	// droppedPerWrite limits a transaction.
 	droppedPerWrite = 5000
 	keywordStep     = "keyword index"
 	vectorStep      = "vectors"
 )
 
-// Rebuild rebuilds the keyword index of past messages and drops the vectors, which the next sidecar computes in the background, as after a
-// change of the model. Nothing else may use the database at the time. If it is interrupted, call it again, or leave it: the next
-// sidecar completes what is missing.
+// Rebuild rebuilds the keyword index of past messages and drops the vectors, which the next sidecar computes in the background, as
+// after a change of the model. Nothing else may use the database at the same time. After an interruption it can be repeated; otherwise
+// the next sidecar completes the work.
 func Rebuild(ctx context.Context, db sqldb.Access, o RebuildOptions) (r Rebuilt, err error) {
 	if o.Progress == nil {
 		o.Progress = func(string, int64, int64) {}
@@ -44,8 +44,9 @@ func Rebuild(ctx context.Context, db sqldb.Access, o RebuildOptions) (r Rebuilt,
 
 type rebuilding struct{ sqldb.Access }
 
-// keywords rebuilds the keyword index. Without a row in message_indexes a search ignores a user's postings and reads the newest messages
-// instead. So after an interruption nothing is wrong, and older messages are not found until the next sidecar has continued.
+// keywords rebuilds the keyword index. Without a row in message_indexes a search ignores a user's postings and reads the newest
+// messages instead. So after an interruption results are correct, but older messages are not found until the next sidecar has
+// continued.
 func (w *rebuilding) keywords(ctx context.Context, progress func(string, int64, int64)) (messages int64, err error) {
 	err = w.Write(ctx, func(tx sqldb.Tx) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM message_indexes`); err != nil {

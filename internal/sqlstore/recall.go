@@ -14,7 +14,7 @@ import (
 type Recall struct {
 	db sqldb.Access
 
-	// Of the one goroutine that indexes: how far it has looked, and how far it has noted on disk to have.
+	// Used only by the indexing goroutine: how far it has read, and how far it has recorded on disk.
 	started     atomic.Bool
 	seen, noted int64
 }
@@ -27,7 +27,7 @@ var (
 // NewRecall returns the search over the messages in the database.
 func NewRecall(db sqldb.Access) *Recall {
 	s := &Recall{db: db}
-	db.OnOpen(func() { s.started.Store(false) }) // how far the index is must be read again
+	db.OnOpen(func() { s.started.Store(false) }) // the progress must be read again
 	return s
 }
 
@@ -37,7 +37,7 @@ const (
 	progressVectors  = "vectors"
 )
 
-// progress reads how far a part of the background work has come.
+// progress reads the progress of a part of the background work.
 func (s *Recall) progress(ctx context.Context, part string) (row int64, fingerprint string, err error) {
 	err = s.db.Read(ctx, func(q sqldb.Querier) error {
 		err := q.QueryRow(ctx, `SELECT row, fingerprint FROM message_progress WHERE part = ?`, part).Scan(&row, &fingerprint)
@@ -50,7 +50,7 @@ func (s *Recall) progress(ctx context.Context, part string) (row int64, fingerpr
 	return row, fingerprint, err
 }
 
-// note writes down how far a part of the background work has come.
+// note records the progress of a part of the background work.
 func (s *Recall) note(ctx context.Context, part, fingerprint string, row int64) error {
 	return s.db.Write(ctx, func(tx sqldb.Tx) error { return noteProgress(ctx, tx, part, fingerprint, row) })
 }

@@ -18,16 +18,16 @@ import (
 
 // Sizes of the background work.
 const (
-	// tailSize is how many messages of a user wait before they are indexed together: each batch writes a page for each
-	// different term, and each search reads the tail.
+	// tailSize is the number of a user's messages that are indexed together: each batch writes a page for each different term, and each
+	// search reads the tail.
 	tailSize = 64
-	// indexBatch is how many messages are indexed together at most. Larger batches write fewer pages.
+	// indexBatch is the largest number of messages indexed together. Larger batches write fewer pages.
 	indexBatch = 1024
 	// termsPerWrite keeps a transaction short, because other writes wait.
 	termsPerWrite = 256
-	// scanSize is how many messages are looked at for whose they are.
+	// scanSize is the number of messages whose owners are read at a time.
 	scanSize = 2000
-	// noteEvery is after how many messages it is noted on disk how far the work is. After a crash some are looked at again.
+	// noteEvery is the number of messages after which the progress is recorded on disk. After a crash some are read again.
 	noteEvery = 1000
 )
 
@@ -48,7 +48,7 @@ func getIndexState(ctx context.Context, q sqldb.Querier, userRow int64) (s index
 	return s, err
 }
 
-// errTailChanged means that messages were deleted while their postings were being made.
+// errTailChanged means that messages were deleted while their postings were built.
 var errTailChanged = errors.New("the messages changed meanwhile")
 
 // IndexNext implements recall.Index.
@@ -84,7 +84,7 @@ func (s *Recall) IndexNext(ctx context.Context) (more bool, err error) {
 	return found == scanSize, nil
 }
 
-// ownersAfter reads whose the next messages are, the row of the last of them, and how many they are.
+// ownersAfter reads the owners of the next messages, the row of the last one, and how many they are.
 func (s *Recall) ownersAfter(ctx context.Context, after int64) (owners []int64, last int64, found int, err error) {
 	last = after
 	err = s.db.Read(ctx, func(q sqldb.Querier) (err error) {
@@ -116,19 +116,19 @@ type tailMessage struct {
 	message memory.Message
 }
 
-// indexTail moves the oldest messages of a user that are not in the postings there, if there are enough of them, and reports whether there
-// may be more. It writes in several transactions; the last moves indexed_upto, and until then searches ignore what the others wrote. A
-// crash between them leaves postings that the next attempt removes.
+// indexTail adds the oldest unindexed messages of a user to the postings, if there are enough of them, and reports whether more may be
+// left. It writes in several transactions. The last one advances indexed_upto; until then searches ignore the new postings. After a
+// crash the next attempt removes incomplete postings.
 func (s *Recall) indexTail(ctx context.Context, userRow int64) (more bool, err error) {
 	var state indexState
 	var messages []tailMessage
-	var taken int // those that are not searched included
+	var taken int // including messages that are not searchable
 	var upto int64
 	err = s.db.Read(ctx, func(q sqldb.Querier) (err error) {
 		if state, err = getIndexState(ctx, q, userRow); err != nil {
 			return err
 		}
-		// Counting costs less than reading, and most often there are too few.
+		// Counting is cheaper than reading, and most often there are too few.
 		err = q.QueryRow(ctx, `SELECT count(*) FROM (SELECT 1 FROM session_messages WHERE owner_row = ? AND row > ? LIMIT ?)`,
 			userRow, state.upto, tailSize).Scan(&taken)
 		if err != nil || taken < tailSize {
@@ -148,7 +148,7 @@ func (s *Recall) indexTail(ctx context.Context, userRow int64) (more bool, err e
 		words = words[len(part):]
 		err := s.db.Write(ctx, func(tx sqldb.Tx) error { return batch.write(ctx, tx, part, lists, first, len(words) == 0) })
 		if errors.Is(err, errTailChanged) {
-			return true, nil // once more, with what is left
+			return true, nil // repeat with the remaining messages
 		}
 		if err != nil {
 			return false, err
@@ -157,7 +157,7 @@ func (s *Recall) indexTail(ctx context.Context, userRow int64) (more bool, err e
 	return taken == indexBatch, nil
 }
 
-// postingsOf makes the postings of messages, and adds up their lengths.
+// postingsOf builds the postings of messages, and adds up their lengths.
 func postingsOf(messages []tailMessage) (lists map[string][]posting, length int64) {
 	lists = map[string][]posting{}
 	for _, m := range messages {
@@ -173,7 +173,7 @@ func postingsOf(messages []tailMessage) (lists map[string][]posting, length int6
 			terms = terms[n:]
 			list, known := lists[term]
 			if !known {
-				term = strings.Clone(term) // a part of its text, all of which it would keep in memory
+				term = strings.Clone(term) // a substring would keep the whole text in memory
 			}
 			lists[term] = append(list, posting{row: m.row, frequency: n, tag: tag})
 		}
@@ -181,8 +181,7 @@ func postingsOf(messages []tailMessage) (lists map[string][]posting, length int6
 	return lists, length
 }
 
-// readTail reads a user's messages after a row, oldest first, those that are searched; taken counts all, and upto is the
-// last.
+// readTail reads a user's searchable messages after a row, oldest first. taken counts all messages, and upto is the last row.
 func readTail(ctx context.Context, q sqldb.Querier, userRow, after int64, limit int) (messages []tailMessage, taken int, upto int64, err error) {
 	rows, err := q.Query(ctx, `SELECT m.row, m.role, m.withheld <> 0, m.message, s.channel_kind, s.channel_id
 		FROM session_messages m JOIN sessions s ON s.row = m.session_row WHERE m.owner_row = ? AND m.row > ?
@@ -212,23 +211,23 @@ func readTail(ctx context.Context, q sqldb.Querier, userRow, after int64, limit 
 	return messages, taken, upto, rows.Err()
 }
 
-// tailBatch is a part of a user's tail that is being written.
+// tailBatch is a part of a user's tail being written.
 type tailBatch struct {
 	userRow          int64
 	state            indexState // before
 	upto             int64      // the row of its last message
-	taken            int        // messages between, those that are not searched included
-	messages, length int64      // of those that are
+	taken            int        // messages between, including those that are not searchable
+	messages, length int64      // of the searchable ones
 }
 
-// write writes the postings of some terms; with the last ones the batch is in the index.
+// write writes the postings of some terms; the last call completes the batch.
 func (b *tailBatch) write(ctx context.Context, tx sqldb.Tx, terms []string, lists map[string][]posting, first, last bool) error {
 	if err := b.check(ctx, tx, first); err != nil {
 		return err
 	}
 	for _, term := range terms {
 		err := addPostings(ctx, tx, b.userRow, term, b.state.upto, lists[term])
-		if sqldb.Skip(tx, err) { // the index is made again, of the messages
+		if sqldb.Skip(tx, err) { // the index is rebuilt from the messages
 			return dropIndex(ctx, tx, b.userRow)
 		}
 		if err != nil {
@@ -243,8 +242,8 @@ func (b *tailBatch) write(ctx context.Context, tx sqldb.Tx, terms []string, list
 	return err
 }
 
-// check verifies that nothing that was read was deleted since, and that the index was not moved. Rows are not used again, and only this
-// moves the index, so counting is enough.
+// check verifies that none of the messages was deleted since they were read, and that the index was not advanced. Rows are never
+// reused, and only this code advances the index, so counting is enough.
 func (b *tailBatch) check(ctx context.Context, tx sqldb.Tx, first bool) error {
 	var left int
 	err := tx.QueryRow(ctx, `SELECT count(*) FROM session_messages WHERE owner_row = ? AND row > ? AND row <= ?`,
@@ -266,8 +265,8 @@ func (b *tailBatch) check(ctx context.Context, tx sqldb.Tx, first bool) error {
 	return nil
 }
 
-// addPostings adds a term's postings, all after the row upto, behind those up to it. Later ones that an interrupted attempt
-// left are taken out first.
+// addPostings appends a term's postings, all after the row upto, to those up to it. It first removes later ones of an interrupted
+// attempt.
 func addPostings(ctx context.Context, tx sqldb.Tx, userRow int64, term string, upto int64, added []posting) error {
 	block, err := lastBlock(ctx, tx, userRow, term)
 	if err != nil {
@@ -322,7 +321,7 @@ type postingBlock struct {
 	data         []byte
 }
 
-// lastBlock is the last block of a term, or nil.
+// lastBlock returns the last block of a term, or nil.
 func lastBlock(ctx context.Context, q sqldb.Querier, userRow int64, term string) (*postingBlock, error) {
 	return readBlock(q.QueryRow(ctx, `SELECT first_row, total, data FROM message_postings WHERE user_row = ? AND term = ?
 		ORDER BY first_row DESC LIMIT 1`, userRow, term))
@@ -361,18 +360,18 @@ type posting struct {
 	tag       postingTag
 }
 
-// A block of postings is, for each, a varint of twice the distance to the row before, plus 1 when a varint of the
-// frequency follows, and the tag. The first distance is from the block's first_row and so 0.
+// A block has for each posting: a varint of twice the distance to the previous row, plus 1 if a varint of the frequency follows, and
+// the tag. The first distance is from the block's first_row and so 0.
 const (
-	// maxBlock keeps a block with its key below what SQLite stores inside a page of a table without a rowid (1,002 bytes).
+	// maxBlock keeps a block and its key below the size that SQLite stores inside a page of a table without a rowid (1,002 bytes).
 	maxBlock = 900
-	// maxPosting is the longest a posting gets.
+	// maxPosting is the longest encoding of a posting.
 	maxPosting = 2*binary.MaxVarintLen64 + 1
 )
 
 var errPostings = errors.New("a block of postings is broken")
 
-// appendPosting adds a posting to a block whose last row is given.
+// appendPosting appends a posting to a block whose last row is given.
 func appendPosting(data []byte, last int64, p posting) []byte {
 	distance := uint64(p.row-last) << 1 //nolint:gosec // rows rise inside a block
 	if p.frequency > 1 {
@@ -384,7 +383,7 @@ func appendPosting(data []byte, last int64, p posting) []byte {
 	return append(data, byte(p.tag))
 }
 
-// decodePostings adds a block's postings to a list.
+// decodePostings appends a block's postings to a list.
 func decodePostings(list []posting, first int64, data []byte) ([]posting, error) {
 	row := first
 	list = slices.Grow(list, len(data)/2) // most take two or three bytes
@@ -412,7 +411,7 @@ func decodePostings(list []posting, first int64, data []byte) ([]posting, error)
 	return list, nil
 }
 
-// encodePostings writes a whole block.
+// encodePostings encodes a whole block.
 func encodePostings(list []posting) []byte {
 	var data []byte
 	last := list[0].row
@@ -423,8 +422,8 @@ func encodePostings(list []posting) []byte {
 	return data
 }
 
-// postingTag is what a search wants to know of a message before it reads it: about how many terms it has, in the upper
-// half, and in the lower half which visibility, one of sixteen classes. What is found is then looked at exactly.
+// postingTag is what a search needs to know of a message before reading it: the approximate number of terms in the upper half, and one
+// of sixteen visibility classes in the lower half. The visibility of results is then checked exactly.
 type postingTag byte
 
 func newPostingTag(length int, channel memory.Channel) postingTag {
@@ -438,10 +437,10 @@ func visibilityClass(key string) uint8 {
 	return uint8(h.Sum32() % 16)
 }
 
-// length is the number of terms, about.
+// length is the approximate number of terms.
 func (t postingTag) length() float64 { return lengths[t>>4] }
 
-// lengths are what the classes of length stand for: each is 1.4 times the one before.
+// lengths are the lengths of the classes: each is 1.4 times the previous one.
 var lengths = func() (l [16]float64) {
 	for i := range l {
 		l[i] = math.Exp2(float64(i) / 2)
@@ -449,7 +448,7 @@ var lengths = func() (l [16]float64) {
 	return l
 }()
 
-// visibilityClasses are the classes that an audience sees.
+// visibilityClasses are the classes visible to an audience.
 type visibilityClasses uint16
 
 func classesOf(audience memory.Audience) (c visibilityClasses) {

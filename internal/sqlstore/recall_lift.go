@@ -12,7 +12,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// lift adds to hits, given best first, what those around them give, and the messages that are found by that alone.
+// lift adds scores of neighbouring messages to hits (best first), and adds messages found only through their neighbours.
 func (s *keywordSearch) lift(ctx context.Context, hits []rowHit) ([]rowHit, error) {
 	places := make(map[int64]int, len(hits)) // in hits
 	for i := range hits {
@@ -56,8 +56,8 @@ func (s *keywordSearch) lift(ctx context.Context, hits []rowHit) ([]rowHit, erro
 	return hits, nil
 }
 
-// around reads, for each of the hits, the rows of the user's messages near it in its session that the filter admits, in their order and
-// with the hit's own. It does not read their texts.
+// around returns, for each hit, the rows of the user's messages near it in its session that the filter admits, in order and including
+// the hit. It does not read their texts.
 func (s *keywordSearch) around(ctx context.Context, hits []rowHit) (around map[int64][]int64, err error) {
 	around = make(map[int64][]int64, len(hits))
 	channels := make(map[int64]memory.Channel, len(hits))

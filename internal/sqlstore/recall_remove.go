@@ -10,15 +10,15 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// removedMessage is a message whose row is being deleted.
+// removedMessage is a message being deleted.
 type removedMessage struct {
-	row, owner int64 // owner is 0 when nobody is named
+	row, owner int64 // owner is 0 without a user
 	message    memory.Message
-	unreadable bool // its words are not known
+	unreadable bool // its words are unknown
 }
 
-// unindexMessages takes the words of messages out of their owners' keyword indexes, in the transaction that deletes the
-// messages. Their vectors go with their rows.
+// unindexMessages removes the words of messages from their owners' keyword indexes, in the transaction that deletes the messages. The
+// vectors are deleted with the rows.
 func unindexMessages(ctx context.Context, tx sqldb.Tx, messages []removedMessage) error {
 	byOwner := map[int64][]removedMessage{}
 	for _, m := range messages {
@@ -30,7 +30,7 @@ func unindexMessages(ctx context.Context, tx sqldb.Tx, messages []removedMessage
 		if m.owner == 0 || !m.unreadable {
 			continue
 		}
-		// Where its words are in the index is not known, so the index goes, and is made again of the messages that are left.
+		// Its positions in the index are unknown, so the index is deleted and rebuilt from the remaining messages.
 		if err := dropIndex(ctx, tx, m.owner); err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func unindexMessages(ctx context.Context, tx sqldb.Tx, messages []removedMessage
 			continue
 		}
 		err = unindex(ctx, tx, owner, state, list)
-		if sqldb.Skip(tx, err) { // a block that cannot be read may hold the messages
+		if sqldb.Skip(tx, err) { // an unreadable block may hold the messages
 			err = dropIndex(ctx, tx, owner)
 		}
 		if err != nil {
@@ -55,7 +55,7 @@ func unindexMessages(ctx context.Context, tx sqldb.Tx, messages []removedMessage
 	return nil
 }
 
-// unindex takes out one user's messages. Those after indexed_upto may be in postings, too, when it was interrupted.
+// unindex removes one user's messages. An interrupted attempt may have left postings of messages after indexed_upto.
 func unindex(ctx context.Context, tx sqldb.Tx, userRow int64, state indexState, messages []removedMessage) error {
 	slices.SortFunc(messages, func(a, b removedMessage) int { return int(a.row - b.row) })
 	rows := map[string][]int64{}    // by term, rising
@@ -96,7 +96,7 @@ func unindex(ctx context.Context, tx sqldb.Tx, userRow int64, state indexState, 
 	return err
 }
 
-// dropIndex deletes a user's keyword index. It is made again in the background.
+// dropIndex deletes a user's keyword index. It is rebuilt in the background.
 func dropIndex(ctx context.Context, tx sqldb.Tx, userRow int64) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM message_postings WHERE user_row = ?`, userRow); err != nil {
 		return err
@@ -105,13 +105,13 @@ func dropIndex(ctx context.Context, tx sqldb.Tx, userRow int64) error {
 	return err
 }
 
-// removePostings takes messages, given by rising rows, out of a term's blocks, and notes those that were there.
+// removePostings removes messages, given by rising rows, from a term's blocks, and records those that it found.
 func removePostings(ctx context.Context, tx sqldb.Tx, userRow int64, term string, rows []int64, removed map[int64]struct{}) error {
 	last, err := lastBlock(ctx, tx, userRow, term)
 	if err != nil || last == nil {
 		return err
 	}
-	// The last block comes last, because it says how many postings all have.
+	// The last block comes last, because it holds the number of postings in all blocks.
 	split, _ := slices.BinarySearch(rows, last.first)
 	var found int64
 	for earlier := rows[:split]; len(earlier) > 0; {
@@ -145,13 +145,13 @@ func removePostings(ctx context.Context, tx sqldb.Tx, userRow int64, term string
 	return err
 }
 
-// blockOf is the block that a message is in if it has the term, or nil.
+// blockOf returns the block that holds a message if it has the term, or nil.
 func blockOf(ctx context.Context, q sqldb.Querier, userRow int64, term string, row int64) (*postingBlock, error) {
 	return readBlock(q.QueryRow(ctx, `SELECT first_row, total, data FROM message_postings
 		WHERE user_row = ? AND term = ? AND first_row <= ? ORDER BY first_row DESC LIMIT 1`, userRow, term, row))
 }
 
-// without returns a block's postings except those of messages, which are given by rising rows.
+// without returns a block's postings without those of messages, which are given by rising rows.
 func (b *postingBlock) without(rows []int64, removed map[int64]struct{}) (left []posting) {
 	for _, p := range b.postings {
 		if _, found := slices.BinarySearch(rows, p.row); found {
@@ -163,9 +163,9 @@ func (b *postingBlock) without(rows []int64, removed map[int64]struct{}) (left [
 	return left
 }
 
-// rewriteBlock replaces a block by its remaining postings.
+// rewriteBlock replaces a block with its remaining postings.
 func rewriteBlock(ctx context.Context, tx sqldb.Tx, userRow int64, term string, first, total int64, left []posting) error {
-	if len(left) == 0 || left[0].row != first { // which is in the key
+	if len(left) == 0 || left[0].row != first { // the key holds the first row
 		if err := deleteBlock(ctx, tx, userRow, term, first); err != nil {
 			return err
 		}
@@ -176,12 +176,12 @@ func rewriteBlock(ctx context.Context, tx sqldb.Tx, userRow int64, term string, 
 	return putBlock(ctx, tx, userRow, term, left[0].row, total, encodePostings(left))
 }
 
-// forgetStep is how many blocks of postings, or vectors, one transaction deletes: other writes wait meanwhile.
+// forgetStep is the number of blocks of postings, or vectors, deleted in one transaction: other writes wait for it.
 const forgetStep = 2000
 
-// forgetIndex deletes some of the data derived from a user's messages, and reports whether all of it is gone. It must be called until
-// then, in transactions of its own: before the user's messages are deleted, so that they need not be removed from the index one by one,
-// and again afterwards. unindexMessages is called for them as well, because some may be indexed in the meantime.
+// forgetIndex deletes some of the data derived from a user's messages, and reports whether all of it is deleted. It must be repeated
+// until then, in separate transactions, before the user's messages are deleted, so that they need not be removed from the index one by
+// one, and again afterwards. unindexMessages is called for the messages as well, because some may be indexed in between.
 func forgetIndex(ctx context.Context, tx sqldb.Tx, userRow int64) (done bool, err error) {
 	if _, err := tx.Exec(ctx, `DELETE FROM message_indexes WHERE user_row = ?`, userRow); err != nil {
 		return false, err

@@ -13,16 +13,16 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// Bounds of a search, so that it takes milliseconds however much a user has said.
+// Limits of a search, so that it takes milliseconds for any number of messages.
 const (
-	// maxTail is how many of the messages that wait to be indexed are looked at, the newest. They are more only after a
-	// great deal came in at once.
+	// maxTail limits the unindexed messages that a search reads; it reads the newest. There are more only shortly after many messages
+	// arrived.
 	maxTail = 512
-	// maxScored is how many postings are scored, those of rare terms first; of frequent terms the newest.
+	// maxScored limits the postings that are scored: rare terms first, and of frequent terms the newest.
 	maxScored = 32 << 10
-	// slack is how many messages more than asked for are read: what the postings say of their length is rounded.
+	// slack is the number of messages read in addition to the limit: the lengths in postings are rounded.
 	slack = 32
-	// maxRead bounds how many candidates are read to find some that the filter admits.
+	// maxRead limits the candidates read to find some that the filter admits.
 	maxRead  = 4096
 	readStep = 256
 )
@@ -45,7 +45,7 @@ func (s *Recall) SearchKeyword(ctx context.Context, q recall.Query, text string)
 	return hits, err
 }
 
-// keywordSearch is one search in progress.
+// keywordSearch is a running search.
 type keywordSearch struct {
 	sqldb.Querier
 	query   recall.Query
@@ -56,7 +56,7 @@ type keywordSearch struct {
 }
 
 func (s *keywordSearch) run(ctx context.Context) ([]recall.Hit, error) {
-	// The state comes first: what is indexed meanwhile is found in the tail and passed over in the blocks.
+	// The state is read first: messages indexed since are found in the tail and ignored in the blocks.
 	var err error
 	if s.state, err = getIndexState(ctx, s, s.userRow); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ type foundMessage struct {
 	terms   []string
 }
 
-// readTail reads the messages that are not in the postings yet.
+// readTail reads the unindexed messages.
 func (s *keywordSearch) readTail(ctx context.Context) (tail []foundMessage, err error) {
 	rows, err := s.Query(ctx, `SELECT `+messageColumns+` FROM session_messages m JOIN sessions s ON s.row = m.session_row
 		WHERE m.owner_row = ? AND m.row > ? AND `+searchable+` ORDER BY m.row DESC LIMIT ?`, s.userRow, s.state.upto, maxTail)
@@ -175,7 +175,7 @@ func (s *keywordSearch) lastBlocks(ctx context.Context) (blocks []postingBlock, 
 			sqldb.Skip(s.Querier, sqldb.Damaged(postingsTable, b.first, err.Error()))
 			continue
 		}
-		// What an attempt to index that did not end left is in the tail.
+		// The tail has the postings of an interrupted attempt.
 		for n := len(b.postings); n > 0 && b.postings[n-1].row > s.state.upto; n-- {
 			b.postings = b.postings[:n-1]
 			b.total--
@@ -185,7 +185,7 @@ func (s *keywordSearch) lastBlocks(ctx context.Context) (blocks []postingBlock, 
 	return blocks, rows.Err()
 }
 
-// candidates scores messages by their postings, about.
+// candidates returns approximate scores of messages by their postings.
 func (s *keywordSearch) candidates(ctx context.Context, blocks []postingBlock) (candidateHeap, error) {
 	order := make([]int, len(blocks))
 	for i := range order {
@@ -224,7 +224,7 @@ func (s *keywordSearch) candidates(ctx context.Context, blocks []postingBlock) (
 	return candidates, nil
 }
 
-// olderPostings adds the postings of a term's blocks before one, the newest blocks first, until there are enough.
+// olderPostings adds the postings of a term's blocks before one, newest blocks first, until there are enough.
 func (s *keywordSearch) olderPostings(ctx context.Context, term string, before int64, list []posting, enough int) (_ []posting, err error) {
 	rows, err := s.Query(ctx, `SELECT first_row, data FROM message_postings WHERE user_row = ? AND term = ? AND first_row < ?
 		ORDER BY first_row DESC`, s.userRow, term, before)
@@ -254,7 +254,7 @@ func (s *keywordSearch) resolve(ctx context.Context, candidates candidateHeap) (
 	for read := 0; len(hits) < enough && len(candidates) > 0 && read < maxRead; {
 		n := min(len(candidates), enough-len(hits))
 		if read > 0 {
-			n = min(len(candidates), readStep) // the filter leaves little
+			n = min(len(candidates), readStep) // the filter excludes most
 		}
 		rows := make([]int64, n)
 		for i := range rows {
@@ -274,7 +274,7 @@ func (s *keywordSearch) resolve(ctx context.Context, candidates candidateHeap) (
 	return hits, nil
 }
 
-// messageColumns are what scanMessage reads, of session_messages m and sessions s.
+// messageColumns are the columns of session_messages m and sessions s that scanMessage reads.
 const messageColumns = `m.row, s.id, s.ref, s.channel_kind, s.channel_id, m.position, m.received_at, m.consideration, m.agent_id, m.said_at, m.message`
 
 // searchable is the condition for messages that can be found. A session without an id is being deleted.
@@ -334,7 +334,7 @@ func (s *Recall) Neighbors(ctx context.Context, q recall.Query, of []session.Mes
 	err := s.db.Read(ctx, func(db sqldb.Querier) error {
 		for i := range of {
 			m := &of[i]
-			// Whose messages are found takes part in the session. The audience decides the rest.
+			// The viewer takes part in the session of a user's own messages. The audience decides the rest.
 			viewer := session.Viewer{Namespace: q.User.Namespace, UserID: q.User.ID, Audience: q.Filter.Audience}
 			if !viewer.Sees(&session.Session{Namespace: q.User.Namespace, Channel: m.Channel, Participants: []string{q.User.ID}}) {
 				continue
@@ -353,7 +353,7 @@ func (s *Recall) Neighbors(ctx context.Context, q recall.Query, of []session.Mes
 	return neighbors, err
 }
 
-// readNeighbors reads the messages on one side of a message, nearest first. Times do not matter for them.
+// readNeighbors reads the messages on one side of a message, nearest first, regardless of their times.
 func readNeighbors(
 	ctx context.Context, db sqldb.Querier, q recall.Query, of *session.Message, side, order string, count int,
 ) (list []session.Message, err error) {
@@ -386,8 +386,8 @@ type candidate struct {
 	score float32
 }
 
-// candidateHeap gives candidates, the best first and of equals the newest. Most are never asked for, so that a heap is
-// quicker than sorting; and quicker than container/heap, which boxes each value.
+// candidateHeap returns candidates best first, and newest first among equals. Most candidates are never read, so a heap is faster than
+// sorting. It is also faster than container/heap, which boxes each value.
 type candidateHeap []candidate
 
 func (h candidateHeap) less(i, j int) bool {

@@ -47,7 +47,7 @@ func (s *Recall) SearchVector(ctx context.Context, q recall.Query, fingerprint s
 	return hits, err
 }
 
-// similar compares the user's vectors, the most similar first, of equals the newest.
+// similar returns the user's vectors by similarity, most similar first, newest first among equals.
 func similar(ctx context.Context, q sqldb.Querier, userRow int64, fingerprint string, vector []float32) (list []candidate, err error) {
 	rows, err := q.Query(ctx, `SELECT message_row, vector FROM message_embeddings WHERE user_row = ? AND fingerprint = ?`, userRow, fingerprint)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Recall) Progress(ctx context.Context, fingerprint string) (row int64, e
 	if err != nil || before == fingerprint {
 		return row, err
 	}
-	// Vectors of the one before are in the way no longer than it takes to make new ones.
+	// Vectors of the previous model are deleted only while new ones are computed.
 	err = s.db.Write(ctx, func(tx sqldb.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO message_progress (part, fingerprint, row, leftovers) VALUES (?1, ?2, 0, ?3)
 			ON CONFLICT DO UPDATE SET fingerprint = ?2, row = 0, leftovers = 1`, progressVectors, fingerprint, before != "")
@@ -87,7 +87,7 @@ func (s *Recall) Progress(ctx context.Context, fingerprint string) (row int64, e
 	return 0, err
 }
 
-// scannedForVectors is how many messages are looked at in one go for those that are to have vectors.
+// scannedForVectors is the number of messages read per query in the search for missing vectors.
 const scannedForVectors = 500
 
 // Missing implements recall.Index.
@@ -98,7 +98,7 @@ func (s *Recall) Missing(ctx context.Context, after int64, keep, limit int) (mis
 		if err != nil {
 			return err
 		}
-		oldest := map[int64]int64{} // by user: the row of the oldest message that is to have a vector
+		oldest := map[int64]int64{} // by user: the row of the oldest message that needs a vector
 		for _, c := range candidates {
 			row, known := oldest[c.UserRow]
 			if !known {
@@ -119,7 +119,7 @@ func (s *Recall) Missing(ctx context.Context, after int64, keep, limit int) (mis
 	return missing, next, err
 }
 
-// readEmbeddable reads messages after a row that have words and an owner, at most limit, and the row up to which it looked.
+// readEmbeddable reads messages after a row that have text and an owner, at most limit, and the last row read.
 func readEmbeddable(ctx context.Context, q sqldb.Querier, after int64, limit int) (list []recall.Missing, last int64, err error) {
 	rows, err := q.Query(ctx, `SELECT m.row, m.owner_row, s.namespace, m.withheld <> 0, m.role, m.message
 		FROM session_messages m CROSS JOIN sessions s ON s.row = m.session_row WHERE m.row > ? ORDER BY m.row LIMIT ?`,
@@ -152,7 +152,7 @@ func readEmbeddable(ctx context.Context, q sqldb.Querier, after int64, limit int
 	return list, last, rows.Err()
 }
 
-// oldestKept is the row of the oldest that is kept, 0 when there are too few for any to be dropped.
+// oldestKept returns the row of the oldest message to keep; 0 if all are kept.
 func oldestKept(found *sql.Row) (row int64, err error) {
 	if err = found.Scan(&row); errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
@@ -188,7 +188,7 @@ func (s *Recall) SetVectors(ctx context.Context, fingerprint string, vectors []r
 	})
 }
 
-// DropOthers implements recall.Index. The scan, of the whole table, is left to a reader and done only after a change.
+// DropOthers implements recall.Index. A reader scans the whole table, only after a change of the model.
 func (s *Recall) DropOthers(ctx context.Context, fingerprint string, limit int) (more bool, err error) {
 	var first, last sql.NullInt64
 	var count int
@@ -222,7 +222,7 @@ func (s *Recall) DropOthers(ctx context.Context, fingerprint string, limit int) 
 	return count == limit, err
 }
 
-// encodeVector writes a vector as little-endian float32.
+// encodeVector encodes a vector as little-endian float32.
 func encodeVector(vector []float32) []byte {
 	b := make([]byte, 0, 4*len(vector))
 	for _, v := range vector {

@@ -23,7 +23,7 @@ var _ lists.Store = (*Results)(nil)
 // NewResults returns the numbered lists in the database.
 func NewResults(db sqldb.Access) *Results { return &Results{db: db} }
 
-// visibleRegistries are the rows of the parts of a registry that a view sees; viewArgs are its parameters, from ?1 on.
+// visibleRegistries selects the rows of the visible parts of a registry; viewArgs are its parameters, from ?1 on.
 const visibleRegistries = `(SELECT row FROM result_registries WHERE namespace = ?1 AND kind = ?2 AND member = ?3 AND list = ?4
 	AND (?5 OR visibility IN (SELECT value FROM json_each(?6))) AND (?2 = 'user' OR channel_id = ?7))`
 
@@ -33,14 +33,14 @@ func viewArgs(v lists.View) ([]any, error) {
 	return []any{v.Namespace, string(v.Kind), v.Member, v.List, all, visible, v.Channel.ID}, err
 }
 
-// lastCheck is when the last scheduled check of a registry was.
+// lastCheck returns the time of a registry's last scheduled check.
 func lastCheck(ctx context.Context, q sqldb.Querier, view []any) (time.Time, error) {
 	var at sql.NullInt64
 	err := q.QueryRow(ctx, `SELECT max(last_check_at) FROM result_registries WHERE row IN `+visibleRegistries, view...).Scan(&at)
 	return sqldb.Time(at), err
 }
 
-// knownItem is what the registry, as one sees it, has of a key.
+// knownItem is an item of the registry, as the view sees it.
 type knownItem struct {
 	lists.Item
 	found bool
@@ -79,7 +79,7 @@ func (s *Results) Put(ctx context.Context, p lists.Put) (done lists.PutDone, err
 			}
 			done.Items[i] = lists.Numbered{Number: i + 1, New: isNew}
 		}
-		for i := range p.Items { // now, when all that is said about a key is known
+		for i := range p.Items { // now that all fields of a key are merged
 			item, err := findItem(ctx, tx, view, p.Items[i].Key)
 			if err != nil {
 				return err
@@ -155,7 +155,7 @@ func putItem(ctx context.Context, tx sqldb.Tx, registry int64, view []any, p *li
 	return !known.found, err
 }
 
-// showPut makes what was put the list being shown.
+// showPut shows the items of a Put as a list.
 func (s *Results) showPut(ctx context.Context, tx sqldb.Tx, registry int64, view []any, p *lists.Put, items []lists.Numbered) (bool, error) {
 	if p.Place == nil {
 		return false, nil
@@ -191,7 +191,7 @@ func (s *Results) showPut(ctx context.Context, tx sqldb.Tx, registry int64, view
 	return true, s.show(ctx, tx, registry, p, shownAt, items)
 }
 
-// placeArgs are the columns that, with the list's name, tell a list.
+// placeArgs are the columns that, with the list's name, identify a list.
 func placeArgs(p *lists.Place) []any {
 	return []any{p.Namespace, string(p.Kind), p.ID, p.Member, p.Channel.VisibilityKey()}
 }
@@ -205,7 +205,7 @@ func (s *Results) show(ctx context.Context, tx sqldb.Tx, registry int64, p *list
 	}
 	owner := p.Place.Member
 	if owner == "" {
-		owner = p.View.Member // a group is shown what belongs to one of them
+		owner = p.View.Member // the group sees a list of one of its members
 	}
 	row, err := tx.Insert(ctx, `INSERT INTO result_lists (namespace, place, place_id, member, visibility, list, channel_kind, channel_id,
 		user_id, registry_kind, registry_row, shown_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -220,14 +220,14 @@ func (s *Results) show(ctx context.Context, tx sqldb.Tx, registry int64, p *list
 			return err
 		}
 	}
-	if before > 0 { // it has taken another's place
+	if before > 0 { // it replaced another list
 		return nil
 	}
 	return s.Quotas.listsWithin(ctx, tx, memory.User{Namespace: p.Place.Namespace, ID: owner}, userLists, namespaceLists)
 }
 
-// evict deletes what a registry has too much or too long, those seen last the longest ago first. What is being put stays, however
-// much it is: a check that dropped a part of what it found would report that part again the next time.
+// evict deletes items of a registry that are too many or too old, those last seen longest ago first. All items of the current Put stay:
+// otherwise a check would report the evicted ones again the next time.
 func evict(ctx context.Context, tx sqldb.Tx, registry int64, p *lists.Put) (int, error) {
 	deleted, err := tx.Affect(ctx, `DELETE FROM result_items WHERE registry_row = ? AND last_seen < ?`, registry, seenAfter(p.Limits))
 	if err != nil {
@@ -253,7 +253,7 @@ func evict(ctx context.Context, tx sqldb.Tx, registry int64, p *lists.Put) (int,
 	return int(deleted + more), err
 }
 
-// seenAfter and shownAfter are times for comparisons; no limit is before all times.
+// seenAfter and shownAfter convert times for comparisons; "no limit" is before all times.
 func seenAfter(l lists.Limits) int64 { return beforeAll(l.SeenAfter) }
 
 func shownAfter(l lists.Limits) int64 { return beforeAll(l.ShownAfter) }
@@ -301,7 +301,7 @@ func (s *Results) ForgetSession(ctx context.Context, namespace, sessionID string
 // Forget implements results.Store.
 func (s *Results) Forget(ctx context.Context, user memory.User) (f lists.Forgotten, err error) {
 	if user.ID == "" {
-		return f, nil // nobody's
+		return f, nil // no user
 	}
 	err = s.db.Write(ctx, func(tx sqldb.Tx) (err error) {
 		if f.Lists, err = tx.Affect(ctx, `DELETE FROM result_lists WHERE namespace = ? AND user_id = ? AND user_id <> ''`,

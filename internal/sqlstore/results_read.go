@@ -17,8 +17,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// staleAfter is how much later an item must be asked about for the time at which it was last seen to be written: days matter, and a
-// question is cheaper than a write.
+// staleAfter is the age at which an item's last-seen time is written again: its precision of days is enough, and a read is cheaper than
+// a write.
 const staleAfter = time.Hour
 
 // Unseen implements results.Store.
@@ -52,7 +52,7 @@ func (s *Results) Unseen(ctx context.Context, v lists.View, keys []string, at ti
 		return err
 	})
 	if err == nil && refresh {
-		// The answer is right without it: storage that cannot be written, or a caller who left, is noticed elsewhere.
+		// The answer is correct without this write. Failing storage, or a caller that left, is noticed elsewhere.
 		_ = s.db.Write(ctx, func(tx sqldb.Tx) error {
 			_, err := tx.Exec(ctx, `UPDATE result_items SET last_seen = ?10 WHERE row IN (SELECT row`+stale+`)`,
 				append(before, at.UnixMicro())...)
@@ -62,13 +62,13 @@ func (s *Results) Unseen(ctx context.Context, v lists.View, keys []string, at ti
 	return unseen, last, err
 }
 
-// listedItem is an item with its place in the order.
+// listedItem is an item with its position in the order.
 type listedItem struct {
 	lists.Item
 	firstSeen, row int64
 }
 
-// Items implements results.Store. An item that several parts have is one: seen when it was first seen in any of them.
+// Items implements results.Store. An item in several parts is listed once, with the earliest time at which it was seen.
 func (s *Results) Items(ctx context.Context, v lists.View, after string, limit int) (page lists.Page, err error) {
 	view, err := viewArgs(v)
 	if err != nil {
@@ -128,8 +128,8 @@ func (s *Results) Items(ctx context.Context, v lists.View, after string, limit i
 
 const listColumns = `l.row, l.namespace, l.place, l.place_id, l.member, l.list, l.channel_kind, l.channel_id, l.registry_kind, l.shown_at`
 
-// listItems are the items of lists l with the columns below, as the registry has them now, else as they were shown. One query
-// reads list and items, so that they belong together.
+// listItems selects the items of lists l with the columns below, with their current state in the registry, else their state when they
+// were shown. One query reads list and items, so that they are consistent.
 const (
 	listItems = ` JOIN result_list_items s ON s.list_row = l.row
 		LEFT JOIN result_items i ON i.registry_row = l.registry_row AND i.key = s.key`
@@ -142,7 +142,7 @@ const (
 	unreadableItem = "(this item cannot be read any more)"
 )
 
-// soundItem is a *memory.DamagedError when an item has a value that none has.
+// soundItem returns a *memory.DamagedError if an item has an invalid value.
 func soundItem(row int64, i *lists.Item) error {
 	if i.Attributes != "" && !json.Valid([]byte(i.Attributes)) {
 		return sqldb.Damaged(itemsTable, row, "it holds broken JSON")
@@ -156,7 +156,7 @@ type shownRow struct {
 	row int64
 }
 
-// collectShown puts the lists together from rows of listColumns and listItemColumns, in the order of the lists and numbers.
+// collectShown builds the lists from rows of listColumns and listItemColumns, ordered by list and number.
 func collectShown(q sqldb.Querier, rows *sql.Rows) (found []shownRow, err error) {
 	_, err = sqldb.Collect(rows, func(scan func(...any) error) (struct{}, error) {
 		var l shownRow
@@ -169,7 +169,7 @@ func collectShown(q sqldb.Querier, rows *sql.Rows) (found []shownRow, err error)
 			found = append(found, l)
 		}
 		n.FirstSeen = time.UnixMicro(firstSeen).UTC()
-		if sqldb.Skip(q, soundItem(l.row, &n.Item)) { // it keeps its number
+		if sqldb.Skip(q, soundItem(l.row, &n.Item)) { // the item keeps its number
 			n.Item = lists.Item{Key: strings.ToValidUTF8(n.Key, "\uFFFD"), Title: unreadableItem, Notified: n.Notified}
 		}
 		last := &found[len(found)-1]
@@ -196,7 +196,7 @@ func (s *Results) AllShown(ctx context.Context, p lists.Place, after time.Time) 
 	return s.shownAt(ctx, p, "", after, -1)
 }
 
-// shownAt reads the lists shown at a place, the one shown last first; a negative limit is none.
+// shownAt reads the lists shown at a place, last shown first; a negative limit means no limit.
 func (s *Results) shownAt(ctx context.Context, p lists.Place, list string, after time.Time, limit int) (shown []lists.Shown, err error) {
 	keys, all := p.Keys()
 	visible, err := jsonList(keys)
@@ -320,7 +320,7 @@ func (s *Results) Lists(ctx context.Context, user memory.User, after string, lim
 	return all, next, err
 }
 
-// rowAfter reads the place of a page in the order of rows.
+// rowAfter parses a page token.
 func rowAfter(after string) (int64, error) {
 	if after == "" {
 		return 0, nil

@@ -26,8 +26,8 @@ type Sessions struct {
 
 var _ session.Store = (*Sessions)(nil)
 
-// NewSessions returns the sessions in the database, whose dialogues the queue accepts. There must be one for a database, because it keeps
-// sessions in memory.
+// NewSessions returns the sessions in the database, whose dialogues the queue accepts. There must be only one per database, because it
+// caches sessions.
 func NewSessions(db sqldb.Access, queue *Queue) *Sessions {
 	s := &Sessions{db: db, queue: queue, cache: newSessionCache()}
 	db.OnOpen(s.cache.clear)
@@ -42,24 +42,24 @@ func (s *Sessions) rewrite(ctx context.Context, fn func(tx sqldb.Tx) error) erro
 	})
 }
 
-// sessionRow is a session as the database keeps it.
+// sessionRow is a stored session.
 type sessionRow struct {
 	session.Session
 	row           int64
-	participants  int // how many, the session names only some
+	participants  int // their number; Session lists only some
 	oldestAt      time.Time
-	oldestSaved   time.Time // oldestAt as the database has it
+	oldestSaved   time.Time // stored value of oldestAt
 	revision      int64
 	defaultEvery  int
 	idle          time.Duration
 	considerAt    time.Time
 	considerAfter time.Time
 	summarizeAt   time.Time
-	users         map[string]int64 // rows of some who take part; must not be changed
-	damage        error            // why it cannot be read; then it has what could be
+	users         map[string]int64 // rows of some participants; must not be changed
+	damage        error            // why it cannot be read; other fields have the readable values
 }
 
-// Who takes part comes along as JSON, so that a page of sessions is one query.
+// The participants are selected as JSON, so that a page of sessions needs one query.
 const sessionColumns = `s.row, s.namespace, s.id, s.ref, s.channel_kind, s.channel_id, s.title, s.metadata, s.memorize_every,
 	s.messages, s.user_messages, s.unconsidered, s.first_said_at, s.last_said_at, s.created_at, s.updated_at, s.active_at,
 	s.window_start, s.last_position, s.revision, s.default_every, s.idle, s.consider_at, s.consider_after, s.summarize_at,
@@ -109,7 +109,7 @@ func querySessions(ctx context.Context, q sqldb.Querier, where string, args ...a
 	})
 }
 
-// errNoSession is the error when a session does not exist or the viewer does not see it.
+// errNoSession is the error if a session does not exist or the viewer may not see it.
 func errNoSession(id string) error {
 	if _, after, ok := strings.Cut(id, refSeparator); ok {
 		id = after
@@ -117,7 +117,7 @@ func errNoSession(id string) error {
 	return fmt.Errorf("session %q: %w", id, memory.ErrNotFound)
 }
 
-// name makes sure that a user who takes part is among the names.
+// name makes sure that a participant is among the listed ones.
 func (s *sessionRow) name(ctx context.Context, q sqldb.Querier, userID string) error {
 	if userID == "" || s.participants <= len(s.Participants) || slices.Contains(s.Participants, userID) {
 		return nil
@@ -131,7 +131,7 @@ func (s *sessionRow) name(ctx context.Context, q sqldb.Querier, userID string) e
 	return err
 }
 
-// seenSession is the session if the viewer sees it, else memory.ErrNotFound.
+// seenSession returns the session if the viewer may see it, else memory.ErrNotFound.
 func seenSession(ctx context.Context, q sqldb.Querier, v session.Viewer, id string) (*sessionRow, error) {
 	meant, err := sessionsMeant(ctx, q, v, id)
 	if err != nil {
@@ -145,7 +145,7 @@ func seenSession(ctx context.Context, q sqldb.Querier, v session.Viewer, id stri
 	return nil, errNoSession(id)
 }
 
-// writableSession is the session if the viewer sees it and may write to it.
+// writableSession returns the session if the viewer may see it and write to it.
 func writableSession(ctx context.Context, q sqldb.Querier, v session.Viewer, id string) (*sessionRow, error) {
 	s, err := seenSession(ctx, q, v, id)
 	if err != nil {
@@ -157,7 +157,7 @@ func writableSession(ctx context.Context, q sqldb.Querier, v session.Viewer, id 
 	return s, nil
 }
 
-// refused is an error when the viewer may not write to the session.
+// refused returns an error if the viewer may not write to the session.
 func (s *sessionRow) refused(v session.Viewer) error {
 	if why := v.MayWrite(&s.Session); why != "" {
 		return &session.RefusedError{SessionID: s.ID, Refusal: why}
@@ -181,7 +181,7 @@ func newSession(ctx context.Context, tx sqldb.Tx, scope memory.Scope, id string,
 		updated = about.UpdatedAt
 	}
 	ref := refOf(scope.UserID, scope.Channel, id)
-	// A summary read from a session of the same id that was deleted must not fit this one: revisions begin elsewhere.
+	// Revisions start at a random number, so that a summary of a deleted session with the same id does not match this one.
 	_, err := tx.Exec(ctx, `INSERT INTO sessions (namespace, id, ref, channel_kind, channel_id, visibility, title, metadata,
 		memorize_every, messages, user_messages, unconsidered, created_at, updated_at, oldest_at, window_start, last_position,
 		revision, default_every, idle, participants) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, ?, ?, ?, 1, 0, ?, 0, 0, 0)`,
@@ -210,7 +210,7 @@ func (s *sessionRow) save(ctx context.Context, tx sqldb.Tx) error {
 	return err
 }
 
-// join adds a user to those who take part.
+// join adds a user to the participants.
 func (s *sessionRow) join(ctx context.Context, tx sqldb.Tx, userRow int64) error {
 	added, err := tx.Affect(ctx, `INSERT INTO session_participants (session_row, number, user_row)
 		SELECT ?1, (SELECT coalesce(max(number), 0) + 1 FROM session_participants WHERE session_row = ?1), ?2
@@ -281,7 +281,7 @@ func (s *Sessions) Update(ctx context.Context, v session.Viewer, sessionID strin
 	return got, err
 }
 
-// schedule sets when the pending messages are to be considered.
+// schedule sets when the pending messages are considered.
 func (s *sessionRow) schedule(at time.Time) {
 	every := s.defaultEvery
 	if s.MemorizeEvery != nil {
@@ -292,7 +292,7 @@ func (s *sessionRow) schedule(at time.Time) {
 		s.considerAt, s.considerAfter = time.Time{}, time.Time{}
 		return
 	case s.Unconsidered >= int64(every):
-		if s.considerAt.IsZero() || s.considerAt.After(at) { // what is due already keeps its place
+		if s.considerAt.IsZero() || s.considerAt.After(at) { // due sessions keep their position
 			s.considerAt = at
 		}
 	case s.idle > 0:
@@ -306,7 +306,7 @@ func (s *sessionRow) schedule(at time.Time) {
 	}
 }
 
-// jsonList is a list for json_each.
+// jsonList returns a list for json_each.
 func jsonList(texts []string) (string, error) {
 	if texts == nil {
 		texts = []string{}

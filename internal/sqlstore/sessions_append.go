@@ -15,7 +15,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// leadingContext is how many messages of a bot are kept, when no user's message is pending, as context for the next message of a user.
+// leadingContext is the number of a bot's messages that are kept as context for the next message of a user while no user's message is
+// pending.
 const leadingContext = 20
 
 // Append implements session.Store.
@@ -54,30 +55,30 @@ type appending struct {
 	at       time.Time
 	session  *sessionRow
 	users    map[string]int64 // rows of the users in the messages
-	agents   []string         // of the messages added, without repetition
-	spoken   map[string]int64 // how many were added of each agent
+	agents   []string         // of the added messages, without duplicates
+	spoken   map[string]int64 // number of added messages by agent
 	anybody  bool             // a user's memories are kept
 	outcomes []outcome        // of the messages, in order
 	done     session.Appended
-	people   int64 // messages of users added and to be considered
+	people   int64 // added messages of users to consider
 	before   int64 // the last position before the import
 	joined   []int64
 	renamed  bool   // the participants changed, so the session is read again
-	taker    string // consideration that takes the added messages; it saves the session as well
-	// digested counts, by user id, the users' own messages that were added and wait for a digest.
+	taker    string // consideration of the added messages; it saves the session as well
+	// digested counts, by user id, the users' own added messages that are pending for a digest.
 	digested map[string]int64
 	stored   map[int64]int64 // bytes added of each owner, by row; without an owner at 0
 }
 
-// outcome is what was done with a message.
+// outcome is the result for a message.
 type outcome struct {
 	position      int64
 	settled       bool
 	added         bool
-	consideration string // that took it before
+	consideration string // that considered it before
 }
 
-// appendMessages appends the messages that the session does not have. Messages that are left out have an outcome without a position.
+// appendMessages appends the messages that the session does not have. Messages that are excluded have an outcome without a position.
 func (s *Sessions) appendMessages(
 	ctx context.Context, tx sqldb.Tx, a session.Append, texts []string, leftOut []bool, taker string,
 ) (*appending, error) {
@@ -163,7 +164,7 @@ func (w *appending) resolve(ctx context.Context, tx sqldb.Tx, cache *sessionCach
 	return setCurrent(ctx, tx, w.session, user, scope.Channel)
 }
 
-// user is the row of a user; 0 without a user.
+// user returns the row of a user; 0 without a user.
 func (w *appending) user(ctx context.Context, tx sqldb.Tx, id string) (row int64, err error) {
 	if id == "" {
 		return 0, nil
@@ -193,8 +194,8 @@ func (w *appending) hash(i int) []byte {
 	return []byte{}
 }
 
-// has reports whether the session has the i-th message, as it was sent or as it is stored, and sets its outcome. An exported message
-// has the fields that were filled in.
+// has reports whether the session has the i-th message, in the sent or the stored form, and sets its outcome. An exported message is in
+// the stored form, with defaults filled in.
 func (w *appending) has(ctx context.Context, tx sqldb.Tx, i int, text string) (bool, error) {
 	if w.session.Last == 0 {
 		return false, nil
@@ -219,13 +220,13 @@ func (w *appending) has(ctx context.Context, tx sqldb.Tx, i int, text string) (b
 		return false, nil
 	case err == nil && !same:
 		err = memory.Invalid(fmt.Sprintf("messages[%d].id", i),
-			"is that of another message of this session (at position %d): give each message an id of its own", f.position)
+			"is the id of another message of this session (at position %d): give each message an id of its own", f.position)
 	}
 	w.outcomes[i] = f
 	return err == nil, err
 }
 
-// noteForDigest returns the message's state for digests, and counts the messages that wait for one.
+// noteForDigest returns the message's state for digests, and counts the messages that are pending for one.
 func (w *appending) noteForDigest(m *memory.Message, owner int64, withheld bool) any {
 	state := w.digestState(m, owner, withheld)
 	if state == digestByItself {
@@ -247,7 +248,7 @@ func (w *appending) add(ctx context.Context, tx sqldb.Tx, i int, text string) er
 	}
 	agent := m.AgentID
 	if agent == "" {
-		agent = w.Scope.AgentID // to whom it was said
+		agent = w.Scope.AgentID // the agent addressed
 	}
 	why := session.NotWithheld
 	if i < len(w.Withheld) {
@@ -357,7 +358,7 @@ func (w *appending) finish(ctx context.Context, tx sqldb.Tx, before int64) error
 	return err
 }
 
-// takesPart reports whether the user is named as a participant. A session with very many does not name all.
+// takesPart reports whether the user is a listed participant. A session with very many does not list all.
 func (w *appending) takesPart(userRow int64) bool {
 	for id, row := range w.users {
 		if row == userRow {
@@ -412,7 +413,7 @@ func (w *appending) takePart(ctx context.Context, tx sqldb.Tx) error {
 	return nil
 }
 
-// renewWindow begins a new window when the previous one expired.
+// renewWindow starts a new window if the previous one expired.
 func (w *appending) renewWindow(ctx context.Context, tx sqldb.Tx, before int64) error {
 	s, ttl := w.session, w.Rules.TTL
 	if ttl <= 0 || s.ActiveAt.IsZero() || w.at.Before(s.ActiveAt.Add(ttl)) {
@@ -425,7 +426,7 @@ func (w *appending) renewWindow(ctx context.Context, tx sqldb.Tx, before int64) 
 	return err
 }
 
-// settleLeading bounds the messages that a bot sends without an answer: only the last of them are context for the next message of a user.
+// settleLeading limits the messages that a bot sends without an answer: only the last ones are context for the next message of a user.
 func (w *appending) settleLeading(ctx context.Context, tx sqldb.Tx) error {
 	if w.session.Unconsidered > 0 || w.people > 0 {
 		return nil
@@ -435,17 +436,17 @@ func (w *appending) settleLeading(ctx context.Context, tx sqldb.Tx) error {
 	return err
 }
 
-// scheduleSummary makes a summary due when the summary for all agents does not cover enough of the window.
+// scheduleSummary makes a summary due if the summary for all agents does not cover enough of the window.
 func (s *sessionRow) scheduleSummary(ctx context.Context, tx sqldb.Tx, after int64, at time.Time) error {
 	if after <= 0 {
 		s.summarizeAt = time.Time{}
 		return nil
 	}
 	if !s.summarizeAt.IsZero() {
-		return nil // due, or put off
+		return nil // due, or postponed
 	}
 	if s.Last-s.WindowStart+1 <= after {
-		return nil // whatever is covered
+		return nil // the window is short enough
 	}
 	var covered int64
 	err := tx.QueryRow(ctx, `SELECT last_position FROM session_summaries WHERE session_row = ? AND agent_id = ''`, s.row).Scan(&covered)

@@ -12,23 +12,23 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// sessionCache keeps the sessions that are appended to, because reading one takes as long as storing a dialogue. It is used only in
-// transactions, and holds sessions as the transaction in progress sees them.
+// sessionCache caches the sessions that messages are appended to, because reading one takes as long as storing a dialogue. It is used
+// only in transactions, and holds sessions as seen by the current transaction.
 type sessionCache struct {
 	mu       sync.Mutex
 	sessions *simplelru.LRU[int64, *sessionRow] // by row
-	keys     *simplelru.LRU[sessionKey, int64]  // rows by what a request names
+	keys     *simplelru.LRU[sessionKey, int64]  // rows by the scopes of requests
 }
 
-// sessionKey is what a request says about its session.
+// sessionKey is the part of a scope that determines its session.
 type sessionKey struct {
 	namespace, user, channel, session string // session is empty for the current one
 }
 
 const (
-	// cachedSessions and cachedSessionKeys are how many are kept: 2 MB when ids are short.
+	// cachedSessions and cachedSessionKeys are the sizes of the cache: 2 MB if ids are short.
 	cachedSessions, cachedSessionKeys = 2048, 4096
-	// cachedNames and cachedMetadata bound the names and the bytes of metadata of one session: a larger one is read each time.
+	// cachedNames and cachedMetadata limit the names and the bytes of metadata of a cached session: a larger one is read each time.
 	cachedNames, cachedMetadata = 32, 1024
 )
 
@@ -44,14 +44,14 @@ func lruOf[K comparable, V any](size int) *simplelru.LRU[K, V] {
 	return lru
 }
 
-// keyOf is the key of a request for the scope. ok is false when no existing session can be meant: without a user and a group there is no
+// keyOf returns the key of a scope. ok is false if the scope cannot mean an existing session: without a user and a group there is no
 // current one.
 func keyOf(scope memory.Scope) (key sessionKey, ok bool) {
 	key = sessionKey{namespace: scope.Namespace, user: scope.UserID, channel: channelKey(scope.Channel), session: scope.SessionID}
 	return key, key.session != "" || scope.UserID != "" || scope.Channel.Kind == memory.ChannelGroup
 }
 
-// get is the session that a request for the scope means, or nil when it must be read.
+// get returns the cached session of a scope, or nil.
 func (c *sessionCache) get(scope memory.Scope) *sessionRow {
 	key, ok := keyOf(scope)
 	if !ok {
@@ -71,7 +71,7 @@ func (c *sessionCache) get(scope memory.Scope) *sessionRow {
 	return &s
 }
 
-// put keeps the session that a request for the scope means, as it was saved in the transaction.
+// put caches the session of a scope, as saved in the transaction.
 func (c *sessionCache) put(tx sqldb.Tx, scope memory.Scope, saved *sessionRow, users map[string]int64) {
 	if saved.participants > cachedNames || len(saved.Agents) > cachedNames || len(saved.Metadata) > cachedMetadata {
 		c.drop(saved.row)
@@ -92,7 +92,7 @@ func (c *sessionCache) put(tx sqldb.Tx, scope memory.Scope, saved *sessionRow, u
 	tx.OnRollback(c.clear)
 }
 
-// withParticipants adds the rows of users who take part in the session to those that it has. While users take part their rows stay.
+// withParticipants adds the rows of participants of the session to the cached ones. A participant's row is never deleted.
 func withParticipants(s *sessionRow, users map[string]int64) map[string]int64 {
 	all, copied := s.users, false
 	for id, row := range users {

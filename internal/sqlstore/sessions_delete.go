@@ -9,7 +9,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// How much one transaction deletes. All other writes wait for it.
+// Limits of one transaction. All other writes wait for it.
 const (
 	deletedMessages  = 1000
 	deletedDialogues = 200
@@ -31,7 +31,7 @@ func (s *Sessions) Delete(ctx context.Context, v session.Viewer, sessionID strin
 	if err != nil {
 		return session.Deleted{}, err
 	}
-	// The id is free, so the call cannot be repeated. It is completed even if its caller is gone.
+	// The id is free, so the call cannot be repeated. The deletion is completed even if the caller has gone.
 	return deleted, s.complete(context.WithoutCancel(ctx), row)
 }
 
@@ -133,7 +133,7 @@ func (s *Sessions) emptyDialogues(ctx context.Context, tx sqldb.Tx, sessionRow i
 			d.Messages = nil
 		}
 		for _, speaker := range d.Speakers() {
-			d, _ = d.Without(speaker) // when nobody's words are left, nothing is
+			d, _ = d.Without(speaker) // without speakers no message is left
 		}
 		texts, err := encodeMessages(d.Messages)
 		if err != nil {
@@ -158,7 +158,7 @@ func (s *Sessions) emptyDialogues(ctx context.Context, tx sqldb.Tx, sessionRow i
 	return len(found) == deletedDialogues, nil
 }
 
-const deletedReason = "the session was deleted since"
+const deletedReason = "the session has been deleted"
 
 // emptyOutcomes removes quotes from the outcomes of a dialogue: reasons quote messages, changes hold memories.
 func emptyOutcomes(ctx context.Context, tx sqldb.Tx, dialogueRow int64) error {
@@ -172,7 +172,7 @@ func emptyOutcomes(ctx context.Context, tx sqldb.Tx, dialogueRow int64) error {
 	})
 }
 
-// deleteSession deletes the session itself, and the rows of users about whom nothing else is stored.
+// deleteSession deletes the session row, and the rows of users without other stored data.
 func deleteSession(ctx context.Context, tx sqldb.Tx, sessionRow int64) (more bool, err error) {
 	rows, err := tx.Query(ctx, `SELECT user_row FROM session_participants WHERE session_row = ? LIMIT ?`, sessionRow, deletedMessages)
 	if err != nil {
@@ -237,14 +237,14 @@ func (s *Sessions) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// removed is a message that is being deleted.
+// removed is a message being deleted.
 type removed struct {
 	removedMessage
 	session       int64
 	agent         string
-	counted       bool   // among those that wait to be considered
-	consideration string // that took it, or ""
-	text          string // as it is stored
+	counted       bool   // counted as pending
+	consideration string // that considers it, or ""
+	text          string // in stored form
 }
 
 func queryRemoved(ctx context.Context, tx sqldb.Tx, where string, args ...any) ([]removed, error) {
@@ -265,7 +265,7 @@ func queryRemoved(ctx context.Context, tx sqldb.Tx, where string, args ...any) (
 	})
 }
 
-// removeMessages deletes messages with what was derived from them. The sessions' counters are the caller's business.
+// removeMessages deletes messages and their derived data. The caller updates the sessions' counters.
 func removeMessages(ctx context.Context, tx sqldb.Tx, messages []removed) error {
 	if len(messages) == 0 {
 		return nil
@@ -285,7 +285,7 @@ func removeMessages(ctx context.Context, tx sqldb.Tx, messages []removed) error 
 	return nil
 }
 
-// whenSaid are times of messages of a session: those at its ends, and the first and the last of people.
+// whenSaid selects the times of a session's first and last message, and of the first and the last message of people.
 const whenSaid = `
 	SELECT said_at FROM (SELECT said_at FROM session_messages WHERE session_row = ?1 ORDER BY position LIMIT 1) UNION ALL
 	SELECT said_at FROM (SELECT said_at FROM session_messages WHERE session_row = ?1 ORDER BY position DESC LIMIT 1) UNION ALL
@@ -294,7 +294,7 @@ const whenSaid = `
 	SELECT said_at FROM (SELECT said_at FROM session_messages INDEXED BY session_messages_by_time
 		WHERE session_row = ?1 AND role = 'user' AND withheld = 0 ORDER BY said_at DESC LIMIT 1)`
 
-// shrink deletes messages and brings their sessions up to date. It returns the sessions.
+// shrink deletes messages, updates their sessions and returns them.
 func shrink(ctx context.Context, tx sqldb.Tx, messages []removed) (sessions []int64, err error) {
 	if err := removeMessages(ctx, tx, messages); err != nil {
 		return nil, err
@@ -322,8 +322,8 @@ func shrink(ctx context.Context, tx sqldb.Tx, messages []removed) (sessions []in
 	}
 	for _, row := range sessions {
 		l := losses[row]
-		// The first and the last time come from the remaining messages at the ends, and from those of users, for which there is an index.
-		// Topics of a period are searched between the two. Reading all other messages would cost too much.
+		// The first and the last time come from the remaining messages at the ends, and from those of users, for which there is an
+		// index. Searches for topics of a period rely on the two. Reading all other messages would be too slow.
 		_, err := tx.Exec(ctx, `UPDATE sessions SET messages = messages - ?2, user_messages = user_messages - ?3,
 			unconsidered = unconsidered - ?4,
 			first_said_at = (SELECT min(said_at) FROM (`+whenSaid+`)), last_said_at = (SELECT max(said_at) FROM (`+whenSaid+`)),
@@ -398,7 +398,7 @@ func (s *Sessions) Forget(ctx context.Context, user memory.User) (forgotten sess
 			if _, err := tx.Exec(ctx, `DELETE FROM current_sessions WHERE namespace = ? AND user_row = ?`, user.Namespace, userRow); err != nil {
 				return err
 			}
-			return DropUserRow(ctx, tx, userRow) // at last: another user may get its number
+			return DropUserRow(ctx, tx, userRow) // last, because another user may get the row number
 		})
 		if err != nil {
 			return forgotten, err
@@ -407,8 +407,8 @@ func (s *Sessions) Forget(ctx context.Context, user memory.User) (forgotten sess
 	return forgotten, nil
 }
 
-// voidSummaries deletes the summaries of sessions that lost messages, including one that is being made, and requests new ones where there
-// were any.
+// voidSummaries deletes the summaries of sessions that lost messages, invalidates running ones, and requests new ones where there were
+// any.
 func voidSummaries(ctx context.Context, tx sqldb.Tx, sessions []int64) error {
 	for _, row := range sessions {
 		_, err := tx.Exec(ctx, `UPDATE sessions SET revision = revision + 1, summarize_at = CASE
@@ -428,12 +428,12 @@ func voidSummaries(ctx context.Context, tx sqldb.Tx, sessions []int64) error {
 // forgetting is the result of a step of Forget.
 type forgetting struct {
 	messages int64
-	empty    []int64 // sessions that were given up
+	empty    []int64 // released sessions
 	more     bool
 }
 
-// forgetSome deletes some of the user's messages. When none is left, it removes the user from some sessions: a user with messages in a
-// session is a participant, even if a bot keeps appending.
+// forgetSome deletes some of the user's messages. When none is left, it removes the user from some sessions: as long as a user has
+// messages in a session the user is a participant, even if a bot keeps appending.
 func (s *Sessions) forgetSome(ctx context.Context, tx sqldb.Tx, userRow int64) (step forgetting, err error) {
 	messages, err := queryRemoved(ctx, tx, `owner_row = ? ORDER BY row LIMIT ?`, userRow, deletedMessages)
 	if err != nil {
@@ -463,8 +463,8 @@ func (s *Sessions) forgetSome(ctx context.Context, tx sqldb.Tx, userRow int64) (
 	return step, err
 }
 
-// forgetAnswers removes the bot's answers to the user from dialogues, also from those of other users. The queue removes the user's own
-// words. Dialogues hold messages in the same form as sessions do.
+// forgetAnswers removes the bot's answers to the user from all dialogues, including those of other users. The queue removes the user's
+// own words. Dialogues store messages in the same form as sessions.
 func (s *Sessions) forgetAnswers(ctx context.Context, tx sqldb.Tx, messages []removed) error {
 	answers := map[string]map[string]bool{} // texts by consideration
 	for _, m := range messages {
@@ -484,7 +484,7 @@ func (s *Sessions) forgetAnswers(ctx context.Context, tx sqldb.Tx, messages []re
 	return nil
 }
 
-// emptyAnswers removes messages, given in their stored form, from a dialogue. The others keep their positions.
+// emptyAnswers removes messages, given in stored form, from a dialogue. The others keep their positions.
 func (s *Sessions) emptyAnswers(ctx context.Context, tx sqldb.Tx, consideration string, texts map[string]bool) error {
 	var row int64
 	var list []byte
@@ -494,7 +494,7 @@ func (s *Sessions) emptyAnswers(ctx context.Context, tx sqldb.Tx, consideration 
 	}
 	var d memory.Dialogue
 	if sqldb.Skip(tx, sqldb.DecodeJSON(dialoguesTable, consideration, list, &d.Messages)) {
-		d.Messages = nil // none of it can be taken out alone
+		d.Messages = nil // single messages cannot be removed
 	}
 	before, err := encodeMessages(d.Messages)
 	if err != nil {
@@ -537,8 +537,8 @@ func leaveSome(ctx context.Context, tx sqldb.Tx, userRow int64) (sessions []int6
 	return sessions, voidSummaries(ctx, tx, sessions)
 }
 
-// freeEmpty releases the ids of sessions without participants and without messages of users. The remaining messages of the bot were sent
-// to a user who is gone.
+// freeEmpty releases the ids of sessions without participants and without messages of users. The remaining messages of the bot were
+// sent to a forgotten user.
 func (s *Sessions) freeEmpty(ctx context.Context, tx sqldb.Tx, f *forgetting, sessions []int64) error {
 	for _, row := range sessions {
 		found, err := querySessions(ctx, tx, `WHERE s.row = ? AND s.id IS NOT NULL AND s.user_messages = 0 AND s.participants = 0`, row)
@@ -573,7 +573,7 @@ func (s *Sessions) Expire(ctx context.Context, e session.Expiry) (deleted int64,
 	return deleted, nil
 }
 
-// expire deletes at most so many messages of the session that has the oldest, and the session when it has none left.
+// expire deletes at most so many messages of the session that has the oldest one, and the session if it is empty then.
 func expire(ctx context.Context, tx sqldb.Tx, e session.Expiry) (n int64, more bool, err error) {
 	found, err := querySessions(ctx, tx, `WHERE s.namespace = ? AND s.oldest_at < ? AND s.id IS NOT NULL
 		ORDER BY s.oldest_at LIMIT 1`, e.Namespace, sqldb.Micros(e.Before))
@@ -592,6 +592,6 @@ func expire(ctx context.Context, tx sqldb.Tx, e session.Expiry) (n int64, more b
 	if n = int64(len(messages)); s.Messages > n {
 		return n, n > 0, nil
 	}
-	_, err = deleteSession(ctx, tx, s.row) // with very many who take part it takes another step
+	_, err = deleteSession(ctx, tx, s.row) // with very many participants it takes another step
 	return n, true, err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// When something is to be done for a session.
+// Due times of the background work on sessions.
 
 // Due implements session.Store.
 func (s *Sessions) Due(
@@ -66,7 +66,7 @@ func (s *Sessions) Postpone(ctx context.Context, d session.Due, until time.Time)
 	})
 }
 
-// MakeDue implements session.Store. A summary that is due later was postponed, because it is due at once when it is needed.
+// MakeDue implements session.Store. A summary with a later due time was postponed, because a needed summary is due immediately.
 func (s *Sessions) MakeDue(ctx context.Context, after, now time.Time) error {
 	return s.rewrite(ctx, func(tx sqldb.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE sessions SET summarize_at = ?2 WHERE summarize_at IS NOT NULL AND summarize_at > ?1`,
@@ -75,7 +75,7 @@ func (s *Sessions) MakeDue(ctx context.Context, after, now time.Time) error {
 	})
 }
 
-// ResetClock implements session.Store. A session that waits for the end of a pause is due by its last activity, a postponed one by
+// ResetClock implements session.Store. The due time of a session in a pause follows from its last activity, that of a postponed one is
 // consider_after.
 func (s *Sessions) ResetClock(ctx context.Context, after, now time.Time) error {
 	return s.rewrite(ctx, func(tx sqldb.Tx) error {

@@ -16,14 +16,14 @@ const groupRow = 0
 // channelKey identifies one channel. Unlike the visibility it distinguishes direct chats.
 func channelKey(c memory.Channel) string { return string(c.Kind) + ":" + c.ID }
 
-// The row of the session for a request that names none: the user's current one, or the group's.
+// The row of the session for a request without a session id: the user's current one, or the group's.
 const (
 	currentOfUser = `(SELECT c.session_row FROM users u JOIN current_sessions c ON c.namespace = u.namespace AND c.user_row = u.id
 		WHERE u.namespace = ?1 AND u.user_id = ?2 AND c.channel = ?3)`
 	currentOfAll = `(SELECT session_row FROM current_sessions WHERE namespace = ?1 AND user_row = 0 AND ?2 = ?2 AND channel = ?3)`
 )
 
-// currentSession is the session for a request that names none, or nil. The user is among its names.
+// currentSession returns the session for a request without a session id, or nil. The user is among its listed participants.
 func currentSession(ctx context.Context, q sqldb.Querier, namespace, userID string, channel memory.Channel) (*sessionRow, error) {
 	var places []string
 	if userID != "" {
@@ -69,7 +69,7 @@ func (s *Sessions) Current(ctx context.Context, v session.Viewer) (id string, er
 // Switch implements session.Store.
 func (s *Sessions) Switch(ctx context.Context, v session.Viewer, sessionID string, at time.Time) (got session.Session, created bool, err error) {
 	if v.UserID == "" {
-		return got, false, memory.Invalid("scope.user_id", "is required: a current session is somebody's")
+		return got, false, memory.Invalid("scope.user_id", "is required: a current session belongs to a user")
 	}
 	at = at.Truncate(time.Microsecond).UTC()
 	user := memory.User{Namespace: v.Namespace, ID: v.UserID}
@@ -130,7 +130,7 @@ func leaveCurrent(ctx context.Context, tx sqldb.Tx, user memory.User, channel me
 // refSeparator separates the owner and the id in a session's ref. It is a control character, which no id contains.
 const refSeparator = "\x1f"
 
-// refOf is the ref of the session that a user begins in a channel: a group's sessions are the group's, others the user's.
+// refOf returns the ref of a session: it contains the group for a group's session, else the user who starts it.
 func refOf(userID string, channel memory.Channel, id string) string {
 	if channel.Kind == memory.ChannelGroup {
 		return "g" + channel.ID + refSeparator + id
@@ -138,15 +138,15 @@ func refOf(userID string, channel memory.Channel, id string) string {
 	return "u" + userID + refSeparator + id
 }
 
-// sharedSessions are the sessions of an id in which a user takes part, as begun by others or in other channels. The one whose id is
-// that of no session is found without a look at all the user's sessions.
+// sharedSessions selects the sessions of an id in which a user takes part, started by others or in other channels. If no session has
+// the id, the user's sessions are not read.
 const sharedSessions = `WHERE s.id IS NOT NULL AND EXISTS (SELECT 1 FROM sessions WHERE namespace = ?1 AND id = ?2 AND id IS NOT NULL)
 	AND s.row IN (SELECT p.session_row FROM users u CROSS JOIN session_participants p ON p.user_row = u.id
 		CROSS JOIN sessions o ON o.row = p.session_row WHERE u.namespace = ?1 AND u.user_id = ?3 AND o.id = ?2)
 	ORDER BY s.visibility <> ?4, s.row`
 
-// sessionsMeant are the sessions that an id may mean to a viewer, the likeliest first: the viewer's own, or in a group the group's; then
-// those in which the user takes part. The caller checks whether the viewer sees one.
+// sessionsMeant returns the sessions that an id may mean to a viewer, likeliest first: the viewer's own, or in a group the group's;
+// then those in which the user takes part. The caller checks whether the viewer may see one.
 func sessionsMeant(ctx context.Context, q sqldb.Querier, v session.Viewer, id string) ([]sessionRow, error) {
 	found, err := querySessions(ctx, q, `WHERE s.namespace = ? AND s.ref = ?`, v.Namespace, refOf(v.UserID, v.Channel, id))
 	if err != nil {
@@ -178,8 +178,8 @@ func sessionsMeant(ctx context.Context, q sqldb.Querier, v session.Viewer, id st
 	return found, nil
 }
 
-// sessionToWrite is the session that a viewer appends to under an id, or nil if it does not exist: the viewer's own or the group's;
-// outside of groups also one of another user in which the viewer takes part. The caller checks whether the viewer may write to it.
+// sessionToWrite returns the session to which a viewer appends under an id, or nil: the viewer's own or the group's; outside groups
+// also another user's session in which the viewer takes part. The caller checks whether the viewer may write to it.
 func sessionToWrite(ctx context.Context, q sqldb.Querier, v session.Viewer, id string) (*sessionRow, error) {
 	found, err := querySessions(ctx, q, `WHERE s.namespace = ? AND s.ref = ?`, v.Namespace, refOf(v.UserID, v.Channel, id))
 	if err != nil {
@@ -201,8 +201,8 @@ func sessionToWrite(ctx context.Context, q sqldb.Querier, v session.Viewer, id s
 	return nil, nil //nolint:nilnil // there is none, as in findSession
 }
 
-// findSession finds a session by its ref, or by an id that is unique in the namespace. It returns nil if there is no such session. If it
-// has more participants than it names, the user is among those named.
+// findSession returns a session by its ref, or by an id that is unique in the namespace, or nil. If it has more participants than it
+// lists, the user is among the listed ones.
 func findSession(ctx context.Context, q sqldb.Querier, namespace, ref, userID string) (*sessionRow, error) {
 	where := `WHERE s.namespace = ? AND s.ref = ?`
 	if !strings.Contains(ref, refSeparator) {
@@ -218,7 +218,7 @@ func findSession(ctx context.Context, q sqldb.Querier, namespace, ref, userID st
 	return &found[0], found[0].name(ctx, q, userID)
 }
 
-// disown gives a session with other participants a ref without the id of a user who leaves it.
+// disown replaces the ref of a session with other participants, if it contains the id of a leaving user.
 func disown(ctx context.Context, tx sqldb.Tx, sessionRow, userRow int64) error {
 	_, err := tx.Exec(ctx, `UPDATE sessions SET ref = 'r' || row || char(31) || id WHERE row = ?1 AND id IS NOT NULL
 		AND ref = 'u' || (SELECT user_id FROM users WHERE id = ?2) || char(31) || id`, sessionRow, userRow)

@@ -14,7 +14,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// What decides whether a message counts stands before its text, which then is not read.
+// The columns that decide whether a message is selected come before its text, which is not read otherwise.
 const sessionMessageColumns = `row, position, withheld, coalesce(consideration, ''), received_at, message`
 
 func queryMessages(ctx context.Context, q sqldb.Querier, s *sessionRow, where string, args ...any) ([]session.Message, error) {
@@ -28,10 +28,10 @@ func queryMessages(ctx context.Context, q sqldb.Querier, s *sessionRow, where st
 	})
 }
 
-// messagesTable is what errors about messages that cannot be read name.
+// messagesTable is the table's name in errors about unreadable messages.
 const messagesTable = "session_messages"
 
-// decodeMessage decodes a message of a session. One that cannot be read is a *memory.DamagedError.
+// decodeMessage decodes a message of a session. An unreadable one is a *memory.DamagedError.
 func decodeMessage(row int64, text []byte, m *memory.Message) error {
 	if err := sqldb.DecodeJSON(messagesTable, row, text, m); err != nil {
 		return err
@@ -39,7 +39,7 @@ func decodeMessage(row int64, text []byte, m *memory.Message) error {
 	return sqldb.Times(messagesTable, row, m.Time.UTC())
 }
 
-// scanSessionMessage reads sessionMessageColumns. size is the size of the message as it is stored.
+// scanSessionMessage reads sessionMessageColumns. size is the stored size of the message.
 func scanSessionMessage(s *sessionRow, scan func(...any) error) (m session.Message, size int, err error) {
 	m.SessionID, m.Channel = s.ID, s.Channel
 	var row int64
@@ -52,11 +52,11 @@ func scanSessionMessage(s *sessionRow, scan func(...any) error) (m session.Messa
 	return m, len(text), decodeMessage(row, text, &m.Message)
 }
 
-// maxPageBytes is how much of messages a page has, unless the first alone is more: what gRPC clients take in by default, with
-// room for the same as text.
+// maxPageBytes limits the messages of a page, unless the first alone is larger: half of the default limit of gRPC clients, because the
+// page may also contain them as text.
 const maxPageBytes = 3 << 19
 
-// queryPage reads messages until there are so many, or so much, and returns the place of the last one when there are more.
+// queryPage reads messages up to a number and a size, and returns the position of the last one if there are more.
 func queryPage(ctx context.Context, q sqldb.Querier, s *sessionRow, limit int, where string, args ...any) (messages []session.Message, more int64, err error) {
 	rows, err := q.Query(ctx, `SELECT `+sessionMessageColumns+` FROM session_messages `+where, args...)
 	if err != nil {
@@ -84,12 +84,12 @@ func queryPage(ctx context.Context, q sqldb.Querier, s *sessionRow, limit int, w
 	return messages, 0, rows.Err()
 }
 
-// agentClause restricts messages to those of one agent. The index is named: either could serve, and one costs the session.
+// agentClause restricts messages to those of one agent. It names the index, because the wrong one reads the whole session.
 func agentClause(agent *string) (index, clause string, value string) {
 	switch {
 	case agent == nil:
 		return "INDEXED BY session_messages_by_place", "?2 = ''", ""
-	case *agent == "": // most messages, or hardly any: the index has none of them
+	case *agent == "": // most messages, or hardly any: they are not in the index
 		return "INDEXED BY session_messages_by_place", "agent_id = ?2", ""
 	}
 	return "INDEXED BY session_messages_by_agent", "agent_id = ?2 AND agent_id <> ''", *agent
@@ -109,7 +109,7 @@ func (s *Sessions) Messages(ctx context.Context, v session.Viewer, sessionID str
 		if err != nil {
 			return err
 		}
-		// What is appended meanwhile is on a later page, or none: the numbers agree with the session.
+		// Messages appended during the call are on a later page, or none: the positions are limited by the session read before.
 		first, last, order := max(query.Start, 1), found.Last, "ASC"
 		if query.NewestFirst {
 			first, order = 1, "DESC"
@@ -139,8 +139,7 @@ func (s *Sessions) Messages(ctx context.Context, v session.Viewer, sessionID str
 	return page, err
 }
 
-// count is how many messages there are between two positions. For all messages of a session, or where there are no gaps, nothing is
-// counted.
+// count returns the number of messages between two positions. It does not count rows for a whole session, or if there are no gaps.
 func (s *sessionRow) count(ctx context.Context, q sqldb.Querier, agent *string, first, last int64) (n int64, err error) {
 	oldest := s.Last + 1
 	err = q.QueryRow(ctx, `SELECT position FROM session_messages INDEXED BY session_messages_by_place WHERE session_row = ?
@@ -190,7 +189,7 @@ func (s *Sessions) Window(ctx context.Context, v session.Viewer, sessionID strin
 		if alone, err := found.onlyAgent(ctx, q, agent); err != nil {
 			return err
 		} else if alone {
-			wanted = "" // that of all is this agent's
+			wanted = "" // the summary of all is also this agent's
 		}
 		if i := slices.IndexFunc(summaries, func(s session.Summary) bool { return s.AgentID == wanted }); i >= 0 {
 			w.Summary = &summaries[i]
@@ -318,7 +317,7 @@ func (s *Sessions) Sessions(ctx context.Context, user memory.User, after string,
 	return sessions, next, err
 }
 
-// OwnMessages implements session.Store. It reads along the session, not along all that the user ever said.
+// OwnMessages implements session.Store. It reads by session, not all messages of the user.
 func (s *Sessions) OwnMessages(ctx context.Context, user memory.User, sessionID string, after int64, limit int) (messages []session.Message, err error) {
 	err = s.db.Read(ctx, func(q sqldb.Querier) error {
 		found, err := findSession(ctx, q, user.Namespace, sessionID, "")
@@ -339,7 +338,7 @@ func (s *Sessions) OwnMessages(ctx context.Context, user memory.User, sessionID 
 	return messages, err
 }
 
-// listPlace is where a page of a list ends.
+// listPlace is the end of a page of a list.
 type listPlace struct{ updated, row int64 }
 
 func (s *sessionRow) listPlace() listPlace { return listPlace{s.UpdatedAt.UnixMicro(), s.row} }
@@ -385,7 +384,7 @@ func (s *Sessions) List(ctx context.Context, v session.Viewer, after string, lim
 	return sessions, next, err
 }
 
-// appendSeen appends those of the sessions found that the viewer sees.
+// appendSeen appends those of the sessions found that the viewer may see.
 func appendSeen(ctx context.Context, q sqldb.Querier, seen, found []sessionRow, v session.Viewer) ([]sessionRow, error) {
 	for i := range found {
 		if found[i].damage != nil {
@@ -401,7 +400,7 @@ func appendSeen(ctx context.Context, q sqldb.Querier, seen, found []sessionRow, 
 	return seen, nil
 }
 
-// narrowed is a condition for the sessions that the viewer may see, so that few others are read. It may be "".
+// narrowed returns a condition that selects few other sessions than those visible to the viewer. It may be "".
 func narrowed(ctx context.Context, q sqldb.Querier, v session.Viewer) (where string, args []any, err error) {
 	keys, all := v.Audience.Keys()
 	visible, err := jsonList(keys)
@@ -421,7 +420,7 @@ func narrowed(ctx context.Context, q sqldb.Querier, v session.Viewer) (where str
 	switch {
 	case err != nil:
 		return "", nil, err
-	case inGroup: // everybody's there, and those of the user that are seen from there
+	case inGroup: // all sessions of the group, and those of the user visible there
 		return `WHERE s.row IN (SELECT row FROM sessions WHERE namespace = ?7 AND visibility = ?8 AND channel_kind = 'group'
 			UNION SELECT row FROM sessions WHERE row IN (SELECT session_row FROM session_participants WHERE user_row = ?4)
 			AND (?5 OR visibility IN (SELECT value FROM json_each(?6))))`, []any{userRow, all, visible, v.Namespace, own}, nil
@@ -432,7 +431,7 @@ func narrowed(ctx context.Context, q sqldb.Querier, v session.Viewer) (where str
 		[]any{userRow, all, visible}, nil
 }
 
-// Namespaces implements session.Store. It jumps from one to the next.
+// Namespaces implements session.Store. It skips from one to the next in an index.
 func (s *Sessions) Namespaces(ctx context.Context) (all []string, err error) {
 	err = s.db.Read(ctx, func(q sqldb.Querier) error {
 		all = nil

@@ -35,7 +35,7 @@ func (s *Sessions) Record(ctx context.Context, r session.Record) (c memory.Consi
 			c = job.Consideration
 			return err
 		}
-		if !slices.Contains(leftOut, false) { // nothing of it is kept
+		if !slices.Contains(leftOut, false) { // no message is kept
 			c, err = s.queue.accept(ctx, tx, a, jsonArray(texts), 0)
 			return err
 		}
@@ -53,7 +53,7 @@ func (s *Sessions) Record(ctx context.Context, r session.Record) (c memory.Consi
 	return c, done, s.Quotas.Note(err)
 }
 
-// withoutSkipped is the dialogue without the words of users who are skipped, and which messages the session leaves out because of that.
+// withoutSkipped returns the dialogue without the words of skipped users, and which messages the session excludes because of that.
 func withoutSkipped(a queue.Acceptance) (d memory.Dialogue, leftOut []bool) {
 	d = a.Dialogue
 	for speaker := range a.Skip {
@@ -99,7 +99,7 @@ func (s *Sessions) consider(
 			people++
 		}
 	}
-	reason := "these messages are part of the history already and were not to be considered"
+	reason := "these messages are in the history already and were excluded from considering"
 	if len(earlier) > 0 {
 		reason = "these messages were considered before, in " + strings.Join(earlier, ", ")
 	}
@@ -131,17 +131,17 @@ func (s *Sessions) consider(
 	return c, w.session.save(ctx, tx)
 }
 
-// span is a part of a session that is to be considered.
+// span is a part of a session to consider.
 type span struct {
 	messages []memory.Message
-	agents   []string // to or by whom they were said
+	agents   []string // of the messages
 	first    int64    // positions
 	last     int64
 	people   int64 // messages of people
 }
 
-// pendingMessages returns the messages to be considered up to a position, oldest first, as many as fit a dialogue. It is empty without a
-// message of a user: messages of the bot wait for one.
+// pendingMessages returns the pending messages up to a position, oldest first, as many as fit into a dialogue. It is empty without a
+// message of a user: until then messages of the bot stay pending.
 func pendingMessages(ctx context.Context, q sqldb.Querier, sessionRow, last int64) (found span, err error) {
 	person, room := int64(0), int64(0)
 	err = q.QueryRow(ctx, `SELECT position, ? - octet_length(message) FROM session_messages INDEXED BY session_messages_unsettled
@@ -150,7 +150,7 @@ func pendingMessages(ctx context.Context, q sqldb.Querier, sessionRow, last int6
 	if err != nil {
 		return found, sqldb.Optional(err)
 	}
-	// Earlier messages are included as far as there is room.
+	// Earlier messages are included while there is room.
 	err = q.QueryRow(ctx, `SELECT coalesce(min(position), ?1) FROM (SELECT position, sum(size) OVER (ORDER BY position DESC) AS size
 		FROM (SELECT position, octet_length(message) AS size FROM session_messages INDEXED BY session_messages_unsettled
 			WHERE session_row = ?2 AND settled = 0 AND position < ?1 ORDER BY position DESC LIMIT ?3)) WHERE size <= ?4`,
@@ -176,7 +176,7 @@ func pendingMessages(ctx context.Context, q sqldb.Querier, sessionRow, last int6
 		if err := rows.Scan(&row, &position, &agent, &role, &owner, &text); err != nil {
 			return found, err
 		}
-		if sqldb.Skip(q, decodeMessage(row, text, &m)) { // it keeps its place, and says nothing: what comes after it is considered
+		if sqldb.Skip(q, decodeMessage(row, text, &m)) { // it becomes empty, so that later messages are considered
 			m = memory.Message{Role: role, Speaker: owner}
 		}
 		if bytes += m.Size(); bytes > memory.MaxDialogueBytes && len(found.messages) > 0 {
@@ -254,7 +254,7 @@ func (s *Sessions) take(
 	ctx context.Context, tx sqldb.Tx, from *sessionRow, w span, a queue.Acceptance,
 ) (c memory.Consideration, err error) {
 	a.Dialogue.Messages, a.Dialogue.Scope.SessionID = w.messages, from.ID
-	a.Speakers = a.Dialogue.Speakers() // others took what the rest had said
+	a.Speakers = a.Dialogue.Speakers() // another call accepted the other speakers' messages
 	for speaker := range a.Skip {
 		a.Dialogue, _ = a.Dialogue.Without(speaker)
 	}
@@ -269,7 +269,7 @@ func (s *Sessions) take(
 	if err != nil {
 		return c, err
 	}
-	// Messages of the bot long before the first one of a user are not context.
+	// Messages of the bot long before the first message of a user are not context.
 	_, err = tx.Exec(ctx, `UPDATE session_messages INDEXED BY session_messages_unsettled SET settled = 1
 		WHERE session_row = ? AND settled = 0 AND position < ?`, from.row, w.first)
 	if err != nil {

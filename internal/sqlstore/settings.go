@@ -12,7 +12,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// cachedSettings is how many users' settings are kept in memory: they are read with every call and hardly ever change.
+// cachedSettings is the number of users whose settings are cached: they are read with every call and rarely change.
 const cachedSettings = 10_000
 
 // Settings keeps the users' settings.
@@ -21,14 +21,14 @@ type Settings struct {
 
 	mu      sync.Mutex
 	cache   *lru.Cache[memory.User, memory.Settings]
-	changes int64 // counts changes, so that what was read before one is not cached after it
+	changes int64 // counts changes, so that stale reads are not cached
 }
 
 // NewSettings returns the settings in the database.
 func NewSettings(db sqldb.Access) *Settings {
 	cache, err := lru.New[memory.User, memory.Settings](cachedSettings)
 	if err != nil {
-		panic(err) // only for a size that is not positive
+		panic(err) // impossible: the size is positive
 	}
 	s := &Settings{db: db, cache: cache}
 	db.OnOpen(s.reset)
@@ -64,7 +64,7 @@ func (s *Settings) Get(ctx context.Context, user memory.User) (settings memory.S
 	return settings, err
 }
 
-// changed drops what is cached of a user whose settings were written.
+// changed removes a user's settings from the cache after a write.
 func (s *Settings) changed(user memory.User) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *Settings) Update(ctx context.Context, user memory.User, change func(*me
 		if err != nil && !sqldb.Skip(tx, err) {
 			return err
 		}
-		if err != nil { // what cannot be read is set again
+		if err != nil { // unreadable settings are overwritten
 			settings = memory.Settings{Paused: settings.Paused}
 		}
 		change(&settings)

@@ -10,7 +10,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/usage/budget"
 )
 
-// Tokens counts the tokens that models take, for budgets.
+// Tokens counts the tokens that models use, for budgets.
 type Tokens struct{ db sqldb.Access }
 
 var _ budget.Store = (*Tokens)(nil)
@@ -23,7 +23,7 @@ func (s *Tokens) Add(ctx context.Context, entries []budget.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	// Many entries are of few users.
+	// Many entries belong to few users.
 	type key struct {
 		day  string
 		user memory.User
@@ -75,7 +75,7 @@ func (s *Tokens) RefusedUsers(ctx context.Context, day, namespace string) (n int
 // Forget implements budget.Store.
 func (s *Tokens) Forget(ctx context.Context, user memory.User) (had bool, err error) {
 	if user.ID == "" {
-		return false, nil // that is the namespace's
+		return false, nil // an empty id means the namespace
 	}
 	err = s.db.Write(ctx, func(tx sqldb.Tx) error {
 		deleted, err := tx.Affect(ctx, `DELETE FROM token_counts WHERE namespace = ? AND user_id = ?`, user.Namespace, user.ID)

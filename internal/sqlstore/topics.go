@@ -19,26 +19,26 @@ type Topics struct{ db sqldb.Access }
 
 var _ topics.Source = (*Topics)(nil)
 
-// NewTopics returns what people said in the sessions of the database.
+// NewTopics returns the source of messages for topics.
 func NewTopics(db sqldb.Access) *Topics { return &Topics{db} }
 
 const (
-	// maxTopicSessions is in how many sessions messages are looked for: those whose last message is the newest.
+	// maxTopicSessions is the number of sessions to search: those with the newest last messages.
 	maxTopicSessions = topics.MaxMessages
-	// textsAtOnce is how many texts one query reads.
+	// textsAtOnce is the number of texts per query.
 	textsAtOnce = 500
-	// maxTopicBytes bounds what is read of stored messages, whose metadata may be larger than their text.
+	// maxTopicBytes limits the stored messages to read, whose metadata may be larger than their text.
 	maxTopicBytes = 64 << 20
 )
 
-// said is a message before it is read.
+// said is a message whose text is not yet read.
 type said struct {
 	row, at int64
 	speaker int64 // the user's row, or minus the session's
 }
 
-// Messages implements topics.Source; the newest first. It reads the index of one session after the other, and of each no more
-// than may be among the newest messages of all, so that its time hardly grows with the number of messages.
+// Messages implements topics.Source; newest first. It reads the index session by session, and of each only what may be among the newest
+// messages of all, so that the number of messages hardly matters.
 func (s *Topics) Messages(ctx context.Context, q topics.Query) (messages []topics.Message, truncated bool, err error) {
 	err = s.db.Read(ctx, func(r sqldb.Querier) error {
 		messages = nil
@@ -68,9 +68,9 @@ func (s *Topics) Messages(ctx context.Context, q topics.Query) (messages []topic
 // topicSession is a session with the time of its last message.
 type topicSession struct{ row, last int64 }
 
-// topicSessions lists the sessions that have messages of the period, the one with the newest message first.
+// topicSessions lists the sessions that have messages of the period, newest message first.
 func topicSessions(ctx context.Context, r sqldb.Querier, q topics.Query, user int64) (sessions []topicSession, more bool, err error) {
-	// A session's first and last time are of all its messages: what they exclude cannot be in it.
+	// A session's first and last time cover all its messages, so they exclude sessions outside the period.
 	query := `SELECT s.row, s.last_said_at FROM sessions s`
 	where := ` WHERE s.namespace = ? AND s.id IS NOT NULL AND s.last_said_at >= ? AND s.first_said_at < ?`
 	args := []any{q.Namespace, sqldb.Micros(q.After), sqldb.Micros(q.Before)}
@@ -113,7 +113,7 @@ func topicSessions(ctx context.Context, r sqldb.Querier, q topics.Query, user in
 	return sessions, more, rows.Err()
 }
 
-// newestSaid chooses the newest messages of the sessions, the newest first.
+// newestSaid returns the newest messages of the sessions, newest first.
 func newestSaid(ctx context.Context, r sqldb.Querier, q topics.Query, user int64, sessions []topicSession) (found []said, cut bool, err error) {
 	since := q.After.UnixMicro()
 	newest := func() {
@@ -139,8 +139,8 @@ func newestSaid(ctx context.Context, r sqldb.Querier, q topics.Query, user int64
 	return found, cut, nil
 }
 
-// appendSaid adds the messages of a session that may be among the newest, and one more than there can be: then it shows
-// that there are more. The index has all that it reads.
+// appendSaid adds the messages of a session that may be among the newest, and one more, which shows that there are more. It reads only
+// the index.
 func appendSaid(ctx context.Context, r sqldb.Querier, found []said, q topics.Query, user, session, since int64) ([]said, error) {
 	query := `SELECT row, said_at, owner_row FROM session_messages
 		WHERE session_row = ? AND role = 'user' AND withheld = 0 AND said_at >= ? AND said_at < ?`
@@ -149,7 +149,7 @@ func appendSaid(ctx context.Context, r sqldb.Querier, found []said, q topics.Que
 		query += ` AND owner_row = ?`
 		args = append(args, user)
 	}
-	if q.AgentID != nil { // this alone the index has not
+	if q.AgentID != nil { // the only condition that is not in the index
 		query += ` AND agent_id = ?`
 		args = append(args, *q.AgentID)
 	}
@@ -172,7 +172,7 @@ func appendSaid(ctx context.Context, r sqldb.Querier, found []said, q topics.Que
 	return found, rows.Err()
 }
 
-// topicTexts reads the messages, until there is enough.
+// topicTexts reads the texts of messages up to a limit.
 func topicTexts(ctx context.Context, r sqldb.Querier, found []said) (messages []topics.Message, truncated bool, err error) {
 	runes, bytes := topics.MaxRunes, maxTopicBytes
 	for part := range slices.Chunk(found, textsAtOnce) {
@@ -198,7 +198,7 @@ func topicTexts(ctx context.Context, r sqldb.Querier, found []said) (messages []
 	return messages, false, nil
 }
 
-// storedText is the beginning of a message, and how many bytes are stored of it.
+// storedText is the start of a message, and its stored size.
 type storedText struct {
 	text   string
 	stored int
@@ -209,7 +209,7 @@ func readTexts(ctx context.Context, r sqldb.Querier, part []said) (map[int64]sto
 	for i, m := range part {
 		list[i] = m.row
 	}
-	slices.Sort(list) // as they lie on the disk
+	slices.Sort(list) // in the order of the disk
 	ids, err := json.Marshal(list)
 	if err != nil {
 		return nil, err

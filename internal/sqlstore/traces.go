@@ -16,7 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
-// tracesStep is how many records one transaction writes or deletes: others wait for it.
+// tracesStep is the number of records that one transaction writes or deletes: others wait for it.
 const tracesStep = 500
 
 // Traces implements trace.Store.
@@ -121,8 +121,8 @@ func (s *Traces) List(ctx context.Context, l trace.ListQuery) (records []trace.R
 	return records, next, err
 }
 
-// listTraces makes the query of a page and one more. Every index it names ends with the time, so that a page costs what
-// it looks at.
+// listTraces returns the query of a page and one more record. Every index that it names ends with the time, so that the cost of a page
+// is proportional to the rows read.
 func listTraces(l trace.ListQuery) (query string, args []any, err error) {
 	index := "traces_by_user"
 	where := []string{"namespace = ?", "user_id = ?"}
@@ -148,7 +148,7 @@ func listTraces(l trace.ListQuery) (query string, args []any, err error) {
 		}
 		add("visibility IN (SELECT value FROM json_each(?))", string(visible))
 	}
-	// Stored times are whole microseconds: what began at or after From did so at or after the next whole one.
+	// Stored times are whole microseconds: a call at or after From started at or after the next whole microsecond.
 	if !l.From.IsZero() {
 		add("created_at >= ?", wholeMicros(l.From))
 	}
@@ -173,7 +173,7 @@ func listTraces(l trace.ListQuery) (query string, args []any, err error) {
 	return query, append(args, l.Limit+1), nil
 }
 
-// wholeMicros rounds a time up to what the database keeps.
+// wholeMicros rounds a time up to the database's precision.
 func wholeMicros(t time.Time) int64 {
 	micros := t.UnixMicro()
 	if time.UnixMicro(micros).Before(t) {
@@ -203,10 +203,10 @@ func (s *Traces) Prune(ctx context.Context, before time.Time, keep, limit int) (
 	return deleted, err
 }
 
-// prunable finds the oldest rows that are too old or too many. Rows are given out in order, so that hardly anything needs
-// to be counted until there may be too many.
+// prunable finds the oldest rows that are too old or too many. Rows are numbered in order, so almost nothing needs counting until there
+// may be too many.
 func prunable(ctx context.Context, q sqldb.Querier, before time.Time, keep, limit int) ([]int64, error) {
-	at, row := before.UnixMicro(), int64(0) // up to and including these
+	at, row := before.UnixMicro(), int64(0) // inclusive limits
 	var span sql.NullInt64
 	err := q.QueryRow(ctx, `SELECT (SELECT max(row) FROM traces) - (SELECT min(row) FROM traces) + 1`).Scan(&span)
 	if err != nil {
@@ -240,7 +240,7 @@ func (s *Traces) Forget(ctx context.Context, user memory.User) (int64, error) {
 // ForgetSession implements trace.Store.
 func (s *Traces) ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel, users ...string) (int64, error) {
 	if sessionID == "" {
-		return 0, nil // what happened in no session
+		return 0, nil // records without a session
 	}
 	list, err := jsonList(users)
 	if err != nil {
@@ -265,7 +265,7 @@ func (s *Traces) deleteInSteps(ctx context.Context, where string, args ...any) (
 	}
 }
 
-// rewriteTraces changes the records that a clause finds.
+// rewriteTraces changes the records that match a clause.
 func rewriteTraces(ctx context.Context, tx sqldb.Tx, where string, args []any, change func(*trace.Record)) error {
 	type stored struct {
 		row  int64
@@ -284,7 +284,7 @@ func rewriteTraces(ctx context.Context, tx sqldb.Tx, where string, args []any, c
 	}
 	for _, f := range found {
 		var r trace.Record
-		if sqldb.Skip(tx, sqldb.DecodeJSON("traces", f.row, f.text, &r)) { // what it says cannot be taken out of it
+		if sqldb.Skip(tx, sqldb.DecodeJSON("traces", f.row, f.text, &r)) { // texts cannot be removed from it
 			if _, err := tx.Exec(ctx, `DELETE FROM traces WHERE row = ?`, f.row); err != nil {
 				return err
 			}

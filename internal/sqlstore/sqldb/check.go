@@ -8,16 +8,16 @@ import (
 // Check is a check of the meaning of a database's rows.
 type Check func(ctx context.Context, q Querier) (Finding, error)
 
-// maxExamples bounds how many problems a finding names.
+// maxExamples limits the examples of a finding.
 const maxExamples = 5
 
 // Finding is the result of a check.
 type Finding struct {
 	Check    string   // its name
-	About    string   // what it makes sure of
-	Problems int64    // how many things are wrong
-	Examples []string // some of them; they name rows, and hold nothing of what was said
-	Remedy   string   // what to do about it
+	About    string   // what it verifies
+	Problems int64    // number of problems
+	Examples []string // some of them, by row, without texts of users
+	Remedy   string   // how to fix it
 }
 
 // Add adds a problem.
@@ -27,7 +27,7 @@ func (f *Finding) Add(problem string) {
 	}
 }
 
-// Ask adds what a query of one column returns.
+// Ask adds the results of a query of one column.
 func (f *Finding) Ask(ctx context.Context, q Querier, query string) (err error) {
 	rows, err := q.Query(ctx, query)
 	if err != nil {

@@ -34,7 +34,7 @@ func DecodeJSON(table string, id any, text []byte, into any) error {
 	return nil
 }
 
-// Texts is a *memory.DamagedError when one of a row's texts is not UTF-8, because no answer can hold it.
+// Texts returns a *memory.DamagedError if one of a row's texts is not UTF-8, because no answer can hold it.
 func Texts(table string, id any, texts ...string) error {
 	for _, text := range texts {
 		if !utf8.ValidString(text) {
@@ -44,17 +44,17 @@ func Texts(table string, id any, texts ...string) error {
 	return nil
 }
 
-// Numbers is a *memory.DamagedError when one of a row's numbers is not between two others.
+// Numbers returns a *memory.DamagedError if one of a row's numbers is out of range.
 func Numbers(table string, id any, least, most float64, numbers ...float64) error {
 	for _, n := range numbers {
-		if !(n >= least && n <= most) { // what is no number is not between them either
+		if !(n >= least && n <= most) { // also true for NaN
 			return Damaged(table, id, "it has an impossible number")
 		}
 	}
 	return nil
 }
 
-// Times is a *memory.DamagedError when an answer could not hold one of a row's times.
+// Times returns a *memory.DamagedError if an answer cannot hold one of a row's times.
 func Times(table string, id any, times ...time.Time) error {
 	for _, t := range times {
 		if year := t.Year(); year < 1 || year > 9999 {
@@ -72,12 +72,12 @@ func Scanned(table string, id any, err error) error {
 	return err
 }
 
-// Damaged is the error about a row that cannot be decoded.
+// Damaged returns the error for a row that cannot be decoded.
 func Damaged(table string, id any, problem string) error {
 	return &memory.DamagedError{Table: table, ID: strings.ToValidUTF8(fmt.Sprint(id), "\uFFFD"), Problem: problem}
 }
 
-// DecodeVector decodes a vector of so many dimensions, or says what is wrong with it.
+// DecodeVector decodes a vector of so many dimensions, or returns what is wrong with it.
 func DecodeVector(b []byte, dimensions int) (vector []float32, problem string) {
 	if len(b) != 4*dimensions {
 		return nil, fmt.Sprintf("has %d bytes, not %d", len(b), 4*dimensions)

@@ -30,7 +30,7 @@ func Column[T any](rows *sql.Rows) ([]T, error) {
 	})
 }
 
-// Marked is a row, and whether it could not be decoded. Then it has the values that could be.
+// Marked is a row, and whether it could not be decoded. If so, it has the decodable values.
 type Marked[T any] struct {
 	Row     T
 	Damaged bool
@@ -61,7 +61,7 @@ func CollectReadable[T any](q Querier, rows *sql.Rows, scanRow func(scan func(..
 // errSkipped makes Collect omit a row.
 var errSkipped = errors.New("skipped")
 
-// Optional is nil for the error about a missing row.
+// Optional returns nil for the error about a missing row.
 func Optional(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
@@ -69,7 +69,7 @@ func Optional(err error) error {
 	return err
 }
 
-// Micros is a time as the database keeps it; a zero time is null.
+// Micros converts a time to its stored form; the zero time is null.
 func Micros(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -77,7 +77,7 @@ func Micros(t time.Time) any {
 	return t.UnixMicro()
 }
 
-// Time reads what Micros wrote.
+// Time converts a time stored by Micros.
 func Time(micros sql.NullInt64) time.Time {
 	if !micros.Valid {
 		return time.Time{}

@@ -1,4 +1,4 @@
-// Package sqldb is the contract between the stores and a database engine, with helpers to read rows. It knows no table.
+// Package sqldb is the contract between the stores and a database engine, with helpers to read rows.
 package sqldb
 
 import (
@@ -12,9 +12,9 @@ import (
 type Access interface {
 	// Read calls fn outside of any transaction: each query sees what was committed before it.
 	Read(ctx context.Context, fn func(q Querier) error) error
-	// Write calls fn inside a transaction and returns when the transaction is durable. Calls of several goroutines may share one transaction;
-	// an error of fn undoes only what this fn did. fn must be quick and must use nothing but tx. It may run again after it was undone,
-	// also within one call of Write, so each run must set its results from the beginning.
+	// Write calls fn inside a transaction and returns when the transaction is durable. Calls of several goroutines may share one
+	// transaction; an error of fn rolls back only the changes of this fn. fn must be quick and must use nothing but tx. It may run
+	// again after a rollback, even within one call of Write, so each run must set its results from the start.
 	Write(ctx context.Context, fn func(tx Tx) error) error
 	// Purge removes deleted bytes from the files and reports whether it could. If not, it is tried again in the background.
 	Purge(ctx context.Context) (bool, error)
