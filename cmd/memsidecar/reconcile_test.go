@@ -91,7 +91,7 @@ func TestReconcileByModel(t *testing.T) {
 			p.Fail(providertest.BrokenJSON, providertest.Reconcile)
 			p.Say("用户喜欢喝红茶")
 			c := r.consider(t, direct("u"), said("我平时爱喝点红茶。"), answered("好的。"))
-			if c.GetState() != remembered || !strings.Contains(c.GetReason(), "compared with what is known by rules") {
+			if c.GetState() != remembered || !strings.Contains(c.GetReason(), "compared with existing memories by rules") {
 				t.Errorf("with answers that cannot be used: %v", c)
 			}
 		})

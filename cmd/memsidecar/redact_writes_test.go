@@ -62,7 +62,7 @@ func TestNothingButASecretIsNotRemembered(t *testing.T) {
 	check := func(t *testing.T, r *running) {
 		t.Helper()
 		c := r.consider(t, direct("u"), confession...)
-		if c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_SKIPPED || !strings.Contains(c.GetReason(), "nothing is left of it without its secrets") {
+		if c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_SKIPPED || !strings.Contains(c.GetReason(), "nothing is left of it after removing secrets") {
 			t.Errorf("%s, %q", c.GetState(), c.GetReason())
 		}
 		for _, m := range r.list(t, direct("u")) {

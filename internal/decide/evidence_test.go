@@ -96,8 +96,8 @@ func TestConfirming(t *testing.T) {
 		"stated and taken note of": {[]string{"bot: You live in Berlin.", "ok"}, "The user lives in Berlin.", memory.KindFact, []string{"#0", "#1"}, nil, "did not confirm"},
 		"arranged":                 {[]string{"bot: I'll book the dentist for Friday at 3.", "ok, thanks"}, "The user sees the dentist on Friday at 3.", memory.KindAppointment, []string{"#0", "#1"}, []string{"#0", "#1"}, ""},
 		"in the user's words":      {[]string{"bot: Where do you live?", "Berlin"}, "The user lives in Berlin.", memory.KindFact, []string{"#1"}, []string{"#1"}, ""},
-		"about nothing":            {[]string{"bot: Do you live in Berlin?", "yes"}, "The user has a motorcycle.", memory.KindFact, []string{"#1"}, nil, "rests on no words"},
-		"to nobody":                {[]string{"ok", "thanks"}, "The user has a motorcycle.", memory.KindFact, []string{"#0"}, nil, "rests on no words"},
+		"about nothing":            {[]string{"bot: Do you live in Berlin?", "yes"}, "The user has a motorcycle.", memory.KindFact, []string{"#1"}, nil, "is based on no words"},
+		"to nobody":                {[]string{"ok", "thanks"}, "The user has a motorcycle.", memory.KindFact, []string{"#0"}, nil, "is based on no words"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSystem(t, says(test.text, test.kind, test.cited...))

@@ -209,7 +209,7 @@ func TestReconcilerAway(t *testing.T) {
 		says     string
 	}{
 		"away":     {[]error{away, away}, 3, ""},
-		"budget":   {[]error{&memory.BudgetError{}}, 1, "compared with what is known by rules"},
+		"budget":   {[]error{&memory.BudgetError{}}, 1, "compared with existing memories by rules"},
 		"nonsense": {[]error{errors.New("the model's answers cannot be used")}, 1, "cannot be used"},
 	} {
 		r := &deciding{}

@@ -6,11 +6,11 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Backfill gives memories the vectors that they lack: memories stored while the embedder was unavailable, and all memories after
-// a change of the model. Unlike Store it covers all users. Only the sidecar's background work uses it, never an API call.
+// Backfill adds missing vectors to memories: those stored while the embedder was unavailable, and all memories after a change of the
+// model. Unlike Store it covers all users. Only the sidecar's background work uses it, never an API call.
 type Backfill interface {
-	// UseFingerprint sets the fingerprint of the vectors that are searched. complete reports whether every memory has such
-	// vectors, changed whether another fingerprint was in use before.
+	// UseFingerprint sets the fingerprint of the vectors used by searches. complete reports whether every memory has such vectors,
+	// changed whether another fingerprint was in use before.
 	UseFingerprint(ctx context.Context, fingerprint string) (complete, changed bool, err error)
 	// Missing returns up to limit memories without vectors of the fingerprint, except withdrawn ones, after a position, in the
 	// order in which they were stored. next is the position of the last one.
@@ -20,7 +20,7 @@ type Backfill interface {
 	// SetEmbeddings stores vectors, each only if the memory still exists with the same text. Searches see them when it
 	// returns.
 	SetEmbeddings(ctx context.Context, user memory.User, embeddings []TextEmbedding) error
-	// Begin records that a pass over the memories that lack vectors begins.
+	// Begin records the start of a pass over the memories without vectors.
 	Begin(ctx context.Context, fingerprint string) error
 	// Complete records that the pass has ended and covered every memory. done is false if a memory was stored without vectors
 	// since Begin; then another pass is needed.

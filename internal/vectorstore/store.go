@@ -14,61 +14,60 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Store keeps memories. All methods are safe for concurrent use. Every method takes one user and touches the data of no other
-// user. Errors wrap memory.ErrUnavailable when storage is down.
+// Store keeps memories. All methods are safe for concurrent use. Every method takes one user and touches the data of no other user.
+// Errors wrap memory.ErrUnavailable when storage is unavailable.
 type Store interface {
-	// Apply stores the entries of one user, all or none, and returns the result of each, in order. The write is durable when
-	// Apply returns, and a search that starts later sees it.
+	// Apply stores the entries of one user, atomically, and returns the result of each, in order. The write is durable when Apply
+	// returns, and a search that starts later sees it.
 	//
-	// An entry whose StatementID was applied before changes nothing. Its first result is returned, with ActionLeftDeleted if
-	// that memory was deleted since.
+	// An entry whose StatementID was applied before changes nothing. Its first result is returned, with ActionLeftDeleted if that
+	// memory has been deleted.
 	//
 	// A text is stored once for each visibility: if an existing memory has the same TextKey, the entry becomes a mention of it.
 	// Superseded and withdrawn memories do not count as existing. An entry without quarantine ends the quarantine of the existing
 	// memory. An expired one becomes active again if the entry ends later or never.
 	//
-	// An entry whose Memory has SupersededBy is stored as history of that memory, which must have the same visibility. If that
-	// memory was deleted or withdrawn, SupersededBy is ignored.
+	// An entry whose Memory has SupersededBy is stored as history of that memory, which must have the same visibility. If that memory
+	// was deleted or withdrawn, SupersededBy is ignored.
 	//
 	// The time of the changes is the Memory's CreatedAt.
 	Apply(ctx context.Context, user memory.User, entries []Entry) ([]Applied, error)
-	// Get returns a memory that the audience sees, else memory.ErrNotFound.
+	// Get returns a memory that the audience may see, or memory.ErrNotFound.
 	Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Memory, error)
 	// List returns a page of the memories that match.
 	List(ctx context.Context, user memory.User, query ListQuery) (Page, error)
-	// Update changes a memory and returns it. The error is memory.ErrNotFound when the audience does not see it, and
-	// memory.ErrPrecondition when it is superseded or withdrawn. A new text without an embedding is found by its words only.
+	// Update changes a memory and returns it. The error is memory.ErrNotFound if the audience may not see it, and
+	// memory.ErrPrecondition if it is superseded or withdrawn. A new text without an embedding is found by keywords only.
 	Update(ctx context.Context, user memory.User, id string, audience memory.Audience, patch Patch) (memory.Memory, error)
-	// Delete deletes a memory and its text in revisions; memory.ErrNotFound when the audience does not see it. The memories
-	// that it superseded remain superseded.
+	// Delete deletes a memory and its text in revisions; memory.ErrNotFound if the audience may not see it. The memories that it
+	// superseded remain superseded.
 	Delete(ctx context.Context, user memory.User, id string, audience memory.Audience) error
-	// Forget deletes everything of a user and returns how many memories that were.
+	// Forget deletes everything of a user and returns the number of memories.
 	Forget(ctx context.Context, user memory.User) (int64, error)
-	// SearchVector returns up to limit matching memories, the most similar first. The score of a memory is the cosine similarity
-	// of its best chunk, -1 to 1. Memories without a vector of this fingerprint are not found. A fingerprint that the store does
-	// not index at all is an error.
+	// SearchVector returns up to limit matching memories, most similar first. The score of a memory is the cosine similarity of its
+	// best chunk, -1 to 1. Memories without a vector of this fingerprint are not found. A fingerprint that the store does not index at
+	// all is an error.
 	SearchVector(ctx context.Context, user memory.User, fingerprint string, vector []float32, filter Filter, limit int) ([]Hit, error)
 	// SearchKeyword returns up to limit matching memories that share a term with the query, best first. The score, 0 to 1, is
 	// the share of the query's terms that the memory contains, weighted by their rarity among the user's memories.
 	SearchKeyword(ctx context.Context, user memory.User, query string, filter Filter, limit int) ([]Hit, error)
 	// MarkUsed counts that memories were retrieved. Deleted ones are skipped.
 	MarkUsed(ctx context.Context, uses []Use) error
-	// Revisions returns the changes of a memory, of those that it superseded and of those that superseded it, as far as the
-	// audience sees them, newest first; memory.ErrNotFound when the audience does not see the memory.
+	// Revisions returns the changes of a memory, of those that it superseded and of those that superseded it, as far as the audience
+	// may see them, newest first; memory.ErrNotFound if the audience may not see the memory.
 	Revisions(ctx context.Context, user memory.User, id string, audience memory.Audience) ([]Revision, error)
-	// Revert undoes the newest change among the memory's revisions that can be undone and was not. If revisionID is not empty, it
-	// must name that change; else the error wraps memory.ErrPrecondition. It returns the memory that is active again and the
-	// change that was undone.
+	// Revert undoes the newest of the memory's revisions that can be undone and was not yet. If revisionID is not empty, it must name
+	// that change; otherwise the error wraps memory.ErrPrecondition. It returns the memory that is active again and the reverted
+	// change.
 	//
-	// Memories that were superseded together become active together. The memory that superseded them is withdrawn if the same
-	// change stored it. A text restored by undoing an edit has no vectors until SetEmbeddings stores some.
+	// Memories that were superseded together become active together. The memory that superseded them is withdrawn if the same change
+	// stored it. A text restored by reverting an edit has no vectors until SetEmbeddings stores some.
 	Revert(ctx context.Context, user memory.User, id, revisionID string, audience memory.Audience, at time.Time) (memory.Memory, Revision, error)
-	// Release ends a memory's quarantine; memory.ErrPrecondition when it has none.
+	// Release ends a memory's quarantine; memory.ErrPrecondition if it is not quarantined.
 	Release(ctx context.Context, user memory.User, id string, audience memory.Audience, at time.Time) (memory.Memory, error)
 }
 
-// Embedding is a text's vectors by one model: one for a text embedded whole, else one a chunk. The zero value is no
-// embedding.
+// Embedding is a text's vectors by one model: one for a text embedded whole, else one per chunk. The zero value is no embedding.
 type Embedding struct {
 	Fingerprint string
 	Chunks      [][]float32
@@ -76,13 +75,13 @@ type Embedding struct {
 
 // Entry is one memory to store.
 type Entry struct {
-	// StatementID makes the effect happen once. It is derived from what caused the entry, never random. Without one the
-	// entry is applied whenever it is given.
+	// StatementID makes Apply idempotent. It is derived from the cause of the entry, never random. An entry without it is applied every
+	// time.
 	StatementID string
-	// PayloadHash, when not empty, must be the same whenever the StatementID is used again; else Apply returns a
+	// PayloadHash, if not empty, must be the same whenever the StatementID is used again; otherwise Apply returns a
 	// *memory.InvalidError about request_id.
 	PayloadHash []byte
-	// Memory is complete, its ID included.
+	// Memory is complete, including its ID.
 	Memory    memory.Memory
 	Embedding Embedding
 	// Reinforce counts a mention if the text exists. Without it the existing memory does not change.
@@ -99,24 +98,24 @@ type Entry struct {
 	// Withdraws names memories of the same visibility that the user asked to forget, history included. If one exists, nothing
 	// is stored. Deleted ones are skipped.
 	Withdraws []string
-	// Reason says why SameAs, Supersedes or Withdraws, in words; it is kept in the revisions.
+	// Reason explains SameAs, Supersedes or Withdraws in words; it is kept in the revisions.
 	Reason string
 	// Restore stores the memory in its given state, without a check of the memories it names, which may be stored later. An
 	// existing memory does not change. Imports use it.
 	Restore bool
 }
 
-// Applied is what was done with an entry.
+// Applied is the result of an entry.
 type Applied struct {
 	Action memory.Action
 	// Memory is the stored memory. For memory.ActionLeftDeleted only the ID is set. For memory.ActionWithdrawn it is the first
-	// withdrawn one; its ID is empty if there was none.
+	// withdrawn one, with an empty ID if no memory was withdrawn.
 	Memory memory.Memory
 	// Related are the ids of the superseded memories, of all withdrawn ones, or of the one that supersedes this one.
 	Related []string
 }
 
-// Change is what was done to a memory.
+// Change is the kind of a revision.
 type Change string
 
 // The changes.
@@ -133,7 +132,7 @@ const (
 type Revision struct {
 	ID              string
 	Change          Change
-	Memory          memory.Memory  // as the change left it
+	Memory          memory.Memory  // after the change
 	Previous        *memory.Memory // before the change; for ChangeSuperseded the superseded one; nil for ChangeAdded
 	Reason          string
 	ConsiderationID string
@@ -157,7 +156,7 @@ type Hit struct {
 	Score  float64
 }
 
-// Use says that a memory was retrieved.
+// Use records that a memory was retrieved.
 type Use struct {
 	User     memory.User
 	MemoryID string
@@ -169,7 +168,7 @@ type Use struct {
 type ListQuery struct {
 	Filter      Filter
 	OldestFirst bool   // by the time they were stored; else newest first
-	After       string // Page.Next of the page before, empty for the first
+	After       string // Page.Next of the previous page, empty for the first
 	Limit       int    // at least 1
 }
 
@@ -179,7 +178,7 @@ type Page struct {
 	Next     string
 }
 
-// Filter says which of a user's memories count. The audience has no default: the zero Filter matches nothing.
+// Filter selects memories of a user. The audience has no default: the zero Filter matches nothing.
 type Filter struct {
 	Audience   memory.Audience
 	Kinds      []memory.Kind // empty: all
@@ -189,8 +188,8 @@ type Filter struct {
 	Importance Range         // zero value: all
 	Created    Period
 	Observed   Period
-	// Statuses are those that count, by the time of At; empty: active ones only. Searches never find what is quarantined or
-	// withdrawn.
+	// Statuses are the selected statuses at the time At; empty: active ones only. Searches never find quarantined or withdrawn
+	// memories.
 	Statuses []memory.Status
 	At       time.Time // zero: now
 }
@@ -245,8 +244,8 @@ func (p Period) contains(t time.Time) bool {
 	return (p.From.IsZero() || !t.Before(p.From)) && (p.Before.IsZero() || t.Before(p.Before))
 }
 
-// TextKey returns a key that is equal for texts that differ only in case, surrounding punctuation and white space. Nothing
-// inside a text is dropped, so that "1.5" and "15" differ, nor is the # at the end of a name such as C#.
+// TextKey returns a key that is equal for texts that differ only in case, surrounding punctuation and white space. Inside a text all
+// characters count, so that "1.5" and "15" differ, and so does the # at the end of a name such as C#.
 func TextKey(text string) string {
 	text = strings.Join(strings.Fields(strings.ToLower(text)), " ")
 	key := strings.TrimFunc(text, func(r rune) bool { return unicode.IsPunct(r) || unicode.IsSpace(r) })

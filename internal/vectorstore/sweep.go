@@ -7,15 +7,15 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Sweep finds and deletes memories that are not to be kept any longer. Unlike Store it covers all users. Only the sidecar's
-// background work uses it, never an API call. A memory may change after it was found, so each deletion checks it again.
+// Sweep finds and deletes memories whose retention has ended. Unlike Store it covers all users. Only the sidecar's background work uses
+// it, never an API call. A memory may change after it was found, so each deletion checks it again.
 type Sweep interface {
-	// OnWrite registers the function that is called after each write that may leave something to delete, now or later. It
-	// replaces an earlier one. It must not block.
+	// OnWrite registers the function that is called after each write that may leave something to delete, now or later. It replaces the
+	// previous one. It must not block.
 	OnWrite(fn func())
-	// Ended returns up to limit memories that ended in this way at or before the time, the earliest first. next is when the
-	// next one ends, zero if none does. The ways are memory.StatusWithdrawn, StatusExpired and StatusSuperseded; a withdrawn
-	// memory counts as withdrawn only. Memories without a time are not returned.
+	// Ended returns up to limit memories that ended in this way at or before the time, earliest first. next is when the next one ends,
+	// or zero. The ways are memory.StatusWithdrawn, StatusExpired and StatusSuperseded; a withdrawn memory counts as withdrawn only.
+	// Memories without a time are not returned.
 	Ended(ctx context.Context, how memory.Status, before time.Time, limit int) (ended []MemoryRef, next time.Time, err error)
 	// ResetClock sets the time of withdrawals later than after to now. It is called when the clock was ahead and was corrected.
 	ResetClock(ctx context.Context, after, now time.Time) error

@@ -62,7 +62,7 @@ func (u *userAudit) compare(ctx context.Context) error {
 	for _, s := range u.compared {
 		at := place{s.visibility, s.key}
 		if same := first[at]; same != nil {
-			u.doubt(s, Duplicate, "says the same to the letter", same)
+			u.doubt(s, Duplicate, "has the same text", same)
 			continue
 		}
 		first[at] = s

@@ -30,10 +30,10 @@ func TestJunk(t *testing.T) {
 		},
 		"points at something that it does not name": {"The user likes it very much.", "用户喜欢这个。", `The user said: "I already did that."`},
 		saysNothing: {`The user said: "ok haha"`, "用户说：“嗯嗯，好的”", "用户说：“好”", "The user said: \"...\""},
-		"repeats what was remembered, in the third person, as the user's words": {
+		"repeats a memory, in the third person, as the user's words": {
 			`The user said: "The user is allergic to peanuts."`, "用户说：“用户喜欢吃辣”",
 		},
-		"repeats the block that was made for the bot's prompt":       {"用户说：“【关于用户的记忆 - 仅供上下文参考】他喜欢茶”"},
+		"repeats the memory block of the bot's prompt":       {"用户说：“【关于用户的记忆 - 仅供上下文参考】他喜欢茶”"},
 		"is mere politeness; promises something in the conversation": {`The user said: "Thanks, I'll check it out."`},
 		"": {
 			"The user is allergic to peanuts.", "用户对花生过敏", "The user's name is Anna.", "用户叫小林。", "用户 25 岁。",

@@ -19,7 +19,7 @@ import (
 // Options describes a Vectorizer.
 type Options struct {
 	ChunkSize int // characters; a longer text is embedded in parts and matches by the best of them
-	// BackoffMin and BackoffMax bound the pauses while the embedder is unavailable.
+	// BackoffMin and BackoffMax limit the pauses while the embedder is unavailable.
 	BackoffMin, BackoffMax time.Duration
 	Log                    *slog.Logger
 	// Heartbeat is called after each attempt of the background work, with its error. Optional.
@@ -27,9 +27,9 @@ type Options struct {
 }
 
 const (
-	batchSize = 64  // memories embedded and stored at once
-	dropSize  = 500 // vectors of an old model deleted at once
-	// secondPass is when memories whose texts the embedder refused are tried again.
+	batchSize = 64  // memories per batch
+	dropSize  = 500 // deleted vectors of an old model per write
+	// secondPass is the delay before memories whose texts the embedder refused are retried.
 	secondPass = time.Hour
 )
 
@@ -37,8 +37,8 @@ const (
 type Progress struct {
 	Running bool
 	Done    int64 // memories that got vectors in this pass
-	Total   int64 // memories that lacked them when it began
-	Refused int64 // memories whose texts the embedder does not take
+	Total   int64 // memories without vectors at the start of the pass
+	Refused int64 // memories whose texts the embedder refused
 	Problem string
 }
 
@@ -58,7 +58,7 @@ type Vectorizer struct {
 	progress Progress
 }
 
-// New returns a Vectorizer; Start sets its background work going.
+// New returns a Vectorizer; Start starts its background work.
 func New(embedder embed.Embedder, store vectorstore.Backfill, options Options) *Vectorizer {
 	ctx, stop := context.WithCancel(context.Background())
 	return &Vectorizer{
@@ -66,30 +66,30 @@ func New(embedder embed.Embedder, store vectorstore.Backfill, options Options) *
 	}
 }
 
-// Start begins the background work, which waits for Wake.
+// Start starts the background work, which waits for Wake.
 func (v *Vectorizer) Start() { v.task.Go(v.run) }
 
-// Stop ends the background work. The next Start resumes it.
+// Stop stops the background work. The next Start resumes it.
 func (v *Vectorizer) Stop() {
 	v.stop()
 	v.task.Wait()
 }
 
-// Wake looks for memories that lack vectors.
+// Wake looks for memories without vectors.
 func (v *Vectorizer) Wake() { v.notifier.Notify() }
 
-// Resume ends the pause after a failure: the embedder recovered.
+// Resume ends the pause after a failure. Call it when the embedder recovered.
 func (v *Vectorizer) Resume() { v.recovered.Notify() }
 
-// Progress says how far the background work is.
+// Progress returns the progress of the background work.
 func (v *Vectorizer) Progress() Progress {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.progress
 }
 
-// Embeddings returns the vectors of each text, empty ones while the embedder does not answer: then they are made later.
-// It fails only when the caller gives up.
+// Embeddings returns the vectors of each text, or empty ones while the embedder is unavailable; then the backfill adds them later. It
+// fails only if the caller cancels.
 func (v *Vectorizer) Embeddings(ctx context.Context, texts []string) ([]vectorstore.Embedding, error) {
 	embeddings, err := v.embed(ctx, texts)
 	if err == nil {
@@ -98,7 +98,7 @@ func (v *Vectorizer) Embeddings(ctx context.Context, texts []string) ([]vectorst
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	v.options.Log.Log(ctx, retry.LogLevel(err), "stored without vectors; they will be made later", "error", err)
+	v.options.Log.Log(ctx, retry.LogLevel(err), "stored without vectors; they will be added later", "error", err)
 	v.Wake()
 	return make([]vectorstore.Embedding, len(texts)), nil
 }
@@ -125,7 +125,7 @@ func (v *Vectorizer) embed(ctx context.Context, texts []string) ([]vectorstore.E
 	return embeddings, nil
 }
 
-// run makes the missing vectors whenever it is woken.
+// run adds the missing vectors whenever it is woken.
 func (v *Vectorizer) run() {
 	background.Run(v.ctx, v.notifier, func() (again time.Time) {
 		if v.pass() {
@@ -136,10 +136,10 @@ func (v *Vectorizer) run() {
 	})
 }
 
-// pass goes over all memories that lack vectors until none does, and reports whether some were refused.
+// pass processes all memories without vectors until there are none, and reports whether some were refused.
 func (v *Vectorizer) pass() (refused bool) {
 	if v.embedder.Fingerprint() == (embed.Fingerprint{}) {
-		return false // not chosen yet; whoever chooses wakes
+		return false // no model yet; its choice wakes the Vectorizer
 	}
 	fingerprint := v.embedder.Fingerprint().String()
 	for v.ctx.Err() == nil {
@@ -152,14 +152,14 @@ func (v *Vectorizer) pass() (refused bool) {
 			return err
 		})
 		if total > 0 {
-			v.options.Log.Info("embedding memories that lack vectors", "fingerprint", fingerprint, "memories", total)
+			v.options.Log.Info("embedding memories without vectors", "fingerprint", fingerprint, "memories", total)
 		}
 		v.update(func(p *Progress) { *p = Progress{Running: total > 0, Total: total} })
 		if !v.scan(fingerprint) {
 			return false
 		}
 		if n := v.Progress().Refused; n > 0 {
-			v.options.Log.Warn("the embedder refuses some memories; keywords find them", "fingerprint", fingerprint, "memories", n)
+			v.options.Log.Warn("the embedder refuses some memories; only keyword search finds them", "fingerprint", fingerprint, "memories", n)
 			return true
 		}
 		var done bool
@@ -198,7 +198,7 @@ func (v *Vectorizer) scan(fingerprint string) bool {
 	}
 }
 
-// fill embeds and stores a batch; when the embedder refuses it, each item alone.
+// fill embeds and stores a batch. If the embedder refuses it, each item is tried alone.
 func (v *Vectorizer) fill(items []vectorstore.MissingItem) bool {
 	texts := make([]string, len(items))
 	for i, item := range items {
@@ -243,7 +243,7 @@ func (v *Vectorizer) fill(items []vectorstore.MissingItem) bool {
 	return true
 }
 
-// dropOthers deletes the vectors of models that are not used any more, in small steps.
+// dropOthers deletes the vectors of models that are no longer used, in small steps.
 func (v *Vectorizer) dropOthers(fingerprint string) {
 	for more := true; more; {
 		if !v.eventually(func() (err error) {
@@ -255,7 +255,7 @@ func (v *Vectorizer) dropOthers(fingerprint string) {
 	}
 }
 
-// eventually repeats fn until it succeeds; false means that the Vectorizer was stopped first.
+// eventually repeats fn until it succeeds. It returns false if the Vectorizer was stopped first.
 func (v *Vectorizer) eventually(fn func() error) bool {
 	pauses := retry.Pauses{Min: v.options.BackoffMin, Max: v.options.BackoffMax}
 	ok := retry.Until(v.ctx, pauses, v.recovered, fn, func(err error) {

@@ -20,7 +20,7 @@ type applier struct {
 	tx          sqldb.Tx
 	user        memory.User
 	userRow     int64
-	fingerprint string // of the vectors that the index holds
+	fingerprint string // of the vectors in the index
 	changed     []changed
 }
 
@@ -41,7 +41,7 @@ func (a *applier) apply(ctx context.Context, entry *vectorstore.Entry) (vectorst
 	}
 	m := entry.Memory
 	m.User = a.user
-	// As the database keeps them, so that the index and the rows never differ.
+	// Use the database's precision, so that the index and the rows never differ.
 	for _, t := range []*time.Time{&m.CreatedAt, &m.UpdatedAt, &m.ObservedAt, &m.LastSaidAt, &m.ValidFrom, &m.ValidTo, &m.WithdrawnAt} {
 		*t = t.Truncate(time.Microsecond).UTC()
 	}
@@ -86,7 +86,7 @@ func (a *applier) appliedBefore(ctx context.Context, entry *vectorstore.Entry) (
 		sqldb.Skip(a.tx, sqldb.DecodeJSON("applied_statements", entry.StatementID, related, &applied.Related))
 	}
 	_, applied.Memory, err = find(ctx, a.tx, a.user, id, memory.Everything())
-	if sqldb.Skip(a.tx, err) { // it was applied all the same
+	if sqldb.Skip(a.tx, err) { // it was applied nevertheless
 		applied.Memory = memory.Memory{ID: id, User: a.user}
 		return &applied, nil
 	}
@@ -118,12 +118,12 @@ func (a *applier) carryOut(ctx context.Context, entry *vectorstore.Entry, m *mem
 func (a *applier) like(ctx context.Context, m *memory.Memory, id string) (*stored, error) {
 	row, other, err := find(ctx, a.tx, a.user, id, memory.Everything())
 	if errors.Is(err, memory.ErrNotFound) || err == nil && other.Channel.VisibilityKey() != m.Channel.VisibilityKey() || sqldb.Skip(a.tx, err) {
-		return nil, nil //nolint:nilnil // a memory that is gone is no error
+		return nil, nil //nolint:nilnil // a deleted memory is not an error
 	}
 	return &stored{row, other}, err
 }
 
-// known is the memory that the entry repeats, or nil.
+// known returns the memory that the entry repeats, or nil.
 func (a *applier) known(ctx context.Context, entry *vectorstore.Entry, m *memory.Memory) (*stored, error) {
 	if entry.SameAs != "" {
 		same, err := a.like(ctx, m, entry.SameAs)
@@ -131,8 +131,8 @@ func (a *applier) known(ctx context.Context, entry *vectorstore.Entry, m *memory
 			return same, err
 		}
 	}
-	// First by the id, and then by text and visibility. Two look-ups, because SQLite reads all of the user's memories for one
-	// with an OR. What is history is known only to the like; an import keeps it apart altogether.
+	// The id is looked up first, then text and visibility. Two queries, because with an OR SQLite reads all of the user's memories.
+	// Superseded memories are only found for entries that are history themselves; imports never match them.
 	key := textKey(m.Text)
 	if entry.ForceNew || entry.Restore && (m.SupersededBy != "" || !m.WithdrawnAt.IsZero()) {
 		key = nil
@@ -143,15 +143,15 @@ func (a *applier) known(ctx context.Context, entry *vectorstore.Entry, m *memory
 			AND superseded_by IN ('', ?5) ORDER BY superseded_by LIMIT 1))`,
 		a.userRow, m.ID, key, m.Channel.VisibilityKey(), m.SupersededBy).Scan, a.user)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil //nolint:nilnil // nothing known is no error
+		return nil, nil //nolint:nilnil // no match is not an error
 	}
 	if known.ID != m.ID && sqldb.Skip(a.tx, err) {
-		return nil, nil //nolint:nilnil // what cannot be read is said again
+		return nil, nil //nolint:nilnil // an unreadable memory is stored again
 	}
 	return &stored{row, known}, err
 }
 
-// repeat notes that a known memory was said again.
+// repeat records another mention of an existing memory.
 func (a *applier) repeat(ctx context.Context, entry *vectorstore.Entry, m *memory.Memory, known *stored) (vectorstore.Applied, error) {
 	status := known.StatusAt(m.CreatedAt)
 	if entry.Restore || m.Quarantine != "" || status == memory.StatusWithdrawn ||
@@ -203,8 +203,8 @@ func (a *applier) repeat(ctx context.Context, entry *vectorstore.Entry, m *memor
 	return applied, err
 }
 
-// outdated are the memories whose place the entry takes, without its own; later is one of them that was said again after the
-// entry was: then it is the entry that is outdated.
+// outdated returns the other memories that the entry supersedes. later is one of them that was said again after the entry: then the
+// entry itself is outdated.
 func (a *applier) outdated(ctx context.Context, entry *vectorstore.Entry, m *memory.Memory, id string) (list []*stored, later *stored, err error) {
 	if entry.Restore || m.Quarantine != "" || m.SupersededBy != "" {
 		return nil, nil, nil
@@ -233,7 +233,7 @@ func (a *applier) outdated(ctx context.Context, entry *vectorstore.Entry, m *mem
 	return list, later, nil
 }
 
-// add stores a memory that is not known.
+// add stores a new memory.
 func (a *applier) add(ctx context.Context, entry *vectorstore.Entry, m *memory.Memory) (vectorstore.Applied, error) {
 	end := m.ValidTo
 	outdated, holder, err := a.outdated(ctx, entry, m, m.ID)
@@ -252,7 +252,7 @@ func (a *applier) add(ctx context.Context, entry *vectorstore.Entry, m *memory.M
 	if holder != nil {
 		outdated = nil
 		since := holder.HoldsSince()
-		if since.Before(m.HoldsSince()) { // said before, and again after
+		if since.Before(m.HoldsSince()) { // said before and again after it
 			since = holder.LastSaidAt
 		}
 		m.SupersededBy, m.ValidTo = holder.ID, endOf(m, since)
@@ -277,7 +277,7 @@ func (a *applier) add(ctx context.Context, entry *vectorstore.Entry, m *memory.M
 	return applied, err
 }
 
-// retire makes memories history, whose place the one with the id took. added says that it came with this change.
+// retire makes memories history, superseded by the one with the id. added says that the same change stored that one.
 func (a *applier) retire(ctx context.Context, entry *vectorstore.Entry, m *memory.Memory, old []*stored, id string, added bool) (ids []string, err error) {
 	for _, o := range old {
 		end := o.ValidTo
@@ -294,7 +294,7 @@ func (a *applier) retire(ctx context.Context, entry *vectorstore.Entry, m *memor
 	return ids, nil
 }
 
-// endOf is when a memory ends whose place another took: its own end if that is earlier, and never before it began.
+// endOf returns when a superseded memory ends: at its own end if that is earlier, and never before it began.
 func endOf(m *memory.Memory, since time.Time) time.Time {
 	if begun := m.HoldsSince(); since.Before(begun) {
 		since = begun
@@ -313,7 +313,7 @@ func superseding(entry *vectorstore.Entry, m *memory.Memory, end time.Time, id s
 	}
 }
 
-// withdraw carries out the user's wish that memories be forgotten.
+// withdraw withdraws the memories that the user asked to forget.
 func (a *applier) withdraw(ctx context.Context, entry *vectorstore.Entry, m *memory.Memory) (vectorstore.Applied, error) {
 	applied := vectorstore.Applied{Action: memory.ActionWithdrawn}
 	for _, id := range entry.Withdraws {
@@ -346,7 +346,7 @@ func (a *applier) withdraw(ctx context.Context, entry *vectorstore.Entry, m *mem
 	return applied, nil
 }
 
-// release ends the quarantine of a memory, in the index as well: it returns the vectors, which that does not have.
+// release ends the quarantine of a memory. It returns its vectors for the index, which does not hold quarantined memories.
 func (a *applier) release(ctx context.Context, known *stored, r revision) (*vectorstore.Embedding, error) {
 	r.change, r.before = vectorstore.ChangeReleased, overwritten{Quarantine: new(known.Quarantine)}
 	known.Quarantine = ""

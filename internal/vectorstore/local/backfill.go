@@ -17,7 +17,7 @@ const embeddingPart = "embedding"
 
 // UseFingerprint implements vectorstore.Backfill.
 func (s *Store) UseFingerprint(ctx context.Context, fingerprint string) (whole, changed bool, err error) {
-	// Where it is in use already nothing needs to be written, which a full disk would prevent.
+	// If the fingerprint is in use already nothing is written, so this works on a full disk.
 	used := false
 	err = s.db.Read(ctx, func(q sqldb.Querier) error {
 		err := q.QueryRow(ctx, `SELECT f.complete = ? FROM model_choices c JOIN fingerprints f ON f.name = c.choice
@@ -44,7 +44,7 @@ func (s *Store) UseFingerprint(ctx context.Context, fingerprint string) (whole, 
 			return err
 		}
 		changed = before != "" && before != fingerprint
-		// A new fingerprint is complete only while there is nothing to embed.
+		// A new fingerprint is complete only if there is nothing to embed.
 		_, err = tx.Exec(ctx, `INSERT INTO fingerprints (name, complete) VALUES (?1, NOT EXISTS (SELECT 1 FROM memories))
 			ON CONFLICT DO UPDATE SET complete = CASE WHEN ?2 THEN 0 ELSE complete END`, fingerprint, changed)
 		if err != nil {
@@ -132,7 +132,7 @@ func (s *Store) SetEmbeddings(ctx context.Context, user memory.User, embeddings 
 	return nil
 }
 
-// setEmbedding replaces the vectors of a memory, and returns it; nil when it was deleted or changed since, or cannot be read.
+// setEmbedding replaces the vectors of a memory and returns it; nil if it was deleted or changed since, or cannot be read.
 func setEmbedding(ctx context.Context, tx sqldb.Tx, user memory.User, e vectorstore.TextEmbedding) (*memory.Memory, error) {
 	row, m, err := find(ctx, tx, user, e.MemoryID, memory.Everything())
 	if errors.Is(err, memory.ErrNotFound) || err == nil && m.Text != e.Text || sqldb.Skip(tx, err) {
@@ -149,8 +149,8 @@ func setEmbedding(ctx context.Context, tx sqldb.Tx, user memory.User, e vectorst
 	return &m, insertEmbedding(ctx, tx, row, e.Embedding)
 }
 
-// What fingerprints.complete holds. A memory stored without vectors of the fingerprint in use makes it incomplete, also in
-// the middle of a pass; a pass that a crash ended is begun again.
+// The values of fingerprints.complete. Storing a memory without vectors of the current fingerprint makes it incomplete, even during a
+// pass. A pass interrupted by a crash is restarted.
 const (
 	incomplete = 0
 	complete   = 1
@@ -176,7 +176,7 @@ func (s *Store) Complete(ctx context.Context, fingerprint string) (done bool, er
 	return done, err
 }
 
-// DropOthers implements vectorstore.Backfill. The scan is left to a reader: it goes over the whole table.
+// DropOthers implements vectorstore.Backfill. A reader does the scan, because it reads the whole table.
 func (s *Store) DropOthers(ctx context.Context, fingerprint string, limit int) (more bool, err error) {
 	var first, last sql.NullInt64
 	var count int

@@ -10,7 +10,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// cache holds the indexes of the users searched most recently, within a budget of bytes.
+// cache holds the indexes of the most recently searched users, within a budget of bytes.
 type cache struct {
 	budget int64
 
@@ -18,17 +18,17 @@ type cache struct {
 	entries map[memory.User]*cached
 	recent  *list.List // of *cached, most recently used first
 	bytes   int64
-	stats   CacheStats // what is counted; the rest is as it stands
+	stats   CacheStats // only the counters
 }
 
-// CacheStats is how the cache of indexes stands, and what it has done since the start.
+// CacheStats is the current state of the cache of indexes, and its counters since the start.
 type CacheStats struct {
 	Hits, Misses, Evictions int64
 	Users                   int
 	Bytes                   int64
 }
 
-// CacheStats says how the cache of indexes stands.
+// CacheStats returns the state of the cache of indexes.
 func (s *Store) CacheStats() CacheStats {
 	c := s.cache
 	c.mu.Lock()
@@ -46,15 +46,15 @@ type cached struct {
 	err     error
 	ready   bool  // loaded is closed; guarded by cache.mu
 	stale   bool  // a write was committed while it was loading; guarded by cache.mu
-	bytes   int64 // what the cache has counted for it
+	bytes   int64 // size as counted by the cache
 }
 
 func newCache(budget int64) *cache {
 	return &cache{budget: budget, entries: map[memory.User]*cached{}, recent: list.New()}
 }
 
-// get returns the user's index and loads it if necessary. Concurrent callers share one load. It continues when a caller gives
-// up, so that the next caller finds the index loaded.
+// get returns the user's index and loads it if necessary. Concurrent callers share one load. It continues after a caller cancels, so
+// that the next caller finds the index loaded.
 func (c *cache) get(ctx context.Context, user memory.User, load func(context.Context) (*index, error)) (*index, error) {
 	c.mu.Lock()
 	e := c.entries[user]
@@ -107,8 +107,7 @@ func call(ctx context.Context, load func(context.Context) (*index, error)) (x *i
 	return load(ctx)
 }
 
-// change applies a committed write to the user's index if there is one. When fn fails the index is dropped, to be loaded
-// again.
+// change applies a committed write to the user's index if it is loaded. If fn fails the index is dropped and loaded again later.
 func (c *cache) change(user memory.User, fn func(*index) error) {
 	c.mu.Lock()
 	e := c.entries[user]
@@ -162,7 +161,7 @@ func (c *cache) dropLocked(e *cached) {
 	e.bytes = 0
 }
 
-// account counts what the entry occupies now and evicts what no longer fits; the newest always stays.
+// account updates the size of the entry and evicts other entries that no longer fit; the newest always stays.
 func (c *cache) account(e *cached) {
 	size := e.index.size()
 	c.mu.Lock()

@@ -12,10 +12,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// corpus is memories that are searched together, with their statistics.
+// corpus is a set of memories that are searched together, with their statistics.
 type corpus struct {
 	documents map[string]*document // by the memory's id
-	vectors   *chromem.Collection  // one document a chunk
+	vectors   *chromem.Collection  // one document per chunk
 	embedded  int                  // memories that have vectors
 	keywords  *postings
 }
@@ -28,8 +28,8 @@ type document struct {
 }
 
 func newCorpus() (*corpus, error) {
-	// The name is never seen: a database of its own for each user makes isolation structural. The embedding function is
-	// never called, because every document and every query comes with its vector.
+	// The name does not matter: each user has a separate database, which makes isolation structural. The embedding function is never
+	// called, because every document and every query comes with its vector.
 	vectors, err := chromem.NewDB().CreateCollection("memories", nil, func(context.Context, string) ([]float32, error) {
 		return nil, errors.New("the index embeds nothing by itself")
 	})
@@ -39,7 +39,7 @@ func newCorpus() (*corpus, error) {
 	return &corpus{documents: map[string]*document{}, vectors: vectors, keywords: newPostings()}, nil
 }
 
-// add adds a memory that is not there and returns the estimate of the bytes it occupies.
+// add adds a new memory and returns the estimate of the bytes it occupies.
 func (c *corpus) add(ctx context.Context, m *memory.Memory, vectors [][]float32) (int64, error) {
 	doc := &document{memory: m, bytes: documentOverhead + textBytes(m)}
 	for _, vector := range vectors {
@@ -61,7 +61,7 @@ func (c *corpus) add(ctx context.Context, m *memory.Memory, vectors [][]float32)
 	return doc.bytes, nil
 }
 
-// remove removes a memory, if it is there, and returns the bytes it occupied.
+// remove removes a memory, if it exists, and returns the bytes it occupied.
 func (c *corpus) remove(ctx context.Context, id string) (int64, error) {
 	doc := c.documents[id]
 	if doc == nil {
@@ -72,7 +72,7 @@ func (c *corpus) remove(ctx context.Context, id string) (int64, error) {
 		chunks = append(chunks, chunkID(id, i))
 	}
 	if len(chunks) > 0 {
-		// nil filters, always: with an empty map chromem v0.7.0 deletes every document.
+		// Filters must be nil: with an empty map chromem v0.7.0 deletes every document.
 		if err := c.vectors.Delete(ctx, nil, nil, chunks...); err != nil {
 			return 0, err
 		}
@@ -83,7 +83,7 @@ func (c *corpus) remove(ctx context.Context, id string) (int64, error) {
 	return doc.bytes, nil
 }
 
-// vectorsOf returns the vectors of a memory that is there.
+// vectorsOf returns the vectors of a memory of the corpus.
 func (c *corpus) vectorsOf(ctx context.Context, doc *document) ([][]float32, error) {
 	var vectors [][]float32
 	for i := range doc.chunks {
@@ -96,7 +96,7 @@ func (c *corpus) vectorsOf(ctx context.Context, doc *document) ([][]float32, err
 	return vectors, nil
 }
 
-// search returns up to limit hits, best first. matches is nil when all match.
+// search returns up to limit hits, best first. matches is nil if all memories match.
 func (c *corpus) search(ctx context.Context, vector []float32, matches func(*memory.Memory) bool, limit int) ([]vectorstore.Hit, error) {
 	count := c.vectors.Count()
 	if count == 0 || limit <= 0 || isZero(vector) {
@@ -123,8 +123,8 @@ func (c *corpus) search(ctx context.Context, vector []float32, matches func(*mem
 	return hits, nil
 }
 
-// passedOver is how many of chromem's results may be no hits, at most: it cannot express the filter, and a memory may have
-// several chunks, of which the best one counts. To ask for no more than that and the limit spares it a heap of everything.
+// passedOver limits how many of chromem's results may not be hits: chromem cannot apply the filter, and of a memory with several chunks
+// only the best one counts. A small number of results saves chromem a large heap.
 func (c *corpus) passedOver(matches func(*memory.Memory) bool) int {
 	hits := c.embedded
 	if matches != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// maxHistory is how many memories, and how many revisions, a history has at most.
+// maxHistory limits the memories, and the revisions, of a history.
 const maxHistory = 1000
 
-// history is what was done to memories that took each other's place.
+// history holds the changes of memories that superseded each other.
 type history struct {
 	memories  map[string]*stored
 	revisions []kept // newest first
 }
 
-// kept is a revision as it was read.
+// kept is a stored revision.
 type kept struct {
 	revision
 	row      int64
@@ -42,8 +42,8 @@ func (s *Store) Revisions(ctx context.Context, user memory.User, id string, audi
 	return list, err
 }
 
-// readHistory reads what was done to a memory that the audience sees, to those whose place it took, theirs, and so on, and to
-// those that took its place. Changes that were undone count only with all.
+// readHistory reads the changes of a memory that the audience may see, of the memories that it superseded, directly or indirectly, and
+// of those that superseded it. Reverted changes are included only if all is set.
 func readHistory(ctx context.Context, q sqldb.Querier, user memory.User, id string, audience memory.Audience, all bool) (*history, error) {
 	row, first, err := find(ctx, q, user, id, audience)
 	if err != nil {
@@ -65,7 +65,7 @@ func readHistory(ctx context.Context, q sqldb.Querier, user memory.User, id stri
 	return h, nil
 }
 
-// The memories whose place one took, and those that took its; some twice. What was imported has no revisions.
+// The memories that one superseded, and those that superseded it, with duplicates. Imported memories have no revisions.
 const (
 	earlierIDs = `SELECT id FROM memories WHERE user_row = (SELECT user_row FROM memories WHERE row = ?1)
 			AND superseded_by = ?2 AND superseded_by <> ''
@@ -78,7 +78,7 @@ const (
 		LIMIT ?4`
 )
 
-// follow adds the memories that links lead to, from one to the next. Links may lead in a circle.
+// follow adds the memories that links lead to, recursively. Links may be circular.
 func (h *history) follow(ctx context.Context, q sqldb.Querier, links string, from *stored, audience memory.Audience, all bool) error {
 	for left := []*stored{from}; len(left) > 0 && len(h.memories) < maxHistory; left = left[1:] {
 		ids, err := queryIDs(ctx, q, links, left[0].row, left[0].ID, all, maxHistory)
@@ -144,7 +144,7 @@ func (h *history) read(ctx context.Context, q sqldb.Querier, m *stored) (err err
 	return rows.Err()
 }
 
-// list tells the history, newest first. What memories were is found by undoing the changes one after the other.
+// list returns the history, newest first. It finds former states of memories by undoing the changes one by one.
 func (h *history) list() []vectorstore.Revision {
 	state := map[string]memory.Memory{}
 	for id, m := range h.memories {
@@ -192,7 +192,7 @@ func (h *history) list() []vectorstore.Revision {
 	return list[:min(len(list), maxHistory)]
 }
 
-// restore puts back what was overwritten.
+// restore restores the overwritten values.
 func (o *overwritten) restore(m *memory.Memory) {
 	restore(&m.Text, o.Text)
 	restore(&m.Language, o.Language)
@@ -211,7 +211,7 @@ func restore[T any](field, old *T) {
 	}
 }
 
-// of is what restoring overwrites of a memory.
+// of returns the values of a memory that restore would overwrite.
 func (o *overwritten) of(m memory.Memory) overwritten {
 	return overwritten{
 		Text: instead(o.Text, m.Text), Language: instead(o.Language, m.Language), Kind: instead(o.Kind, m.Kind),

@@ -11,17 +11,17 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// index is one user's memories, ready to be searched. Its memories are shared with callers and never modified. What holds
-// and what is history are apart, so that a search for what holds costs, and weighs its terms by, nothing else. What is
-// quarantined or withdrawn is not in the index.
+// index is one user's memories, ready for searches. Its memories are shared with callers and never modified. Active memories and
+// history are separate, so that a search of active ones neither reads history nor uses its term statistics. Quarantined and withdrawn
+// memories are not in the index.
 type index struct {
-	fingerprint string // of the vectors in it
+	fingerprint string // of its vectors
 
 	mu     sync.RWMutex
 	active *corpus
 	past   *corpus   // superseded and expired
-	ends   time.Time // when the first active one ends by itself; zero: none does
-	bytes  int64     // estimate of what the index occupies
+	ends   time.Time // when the first active one expires; zero: none does
+	bytes  int64     // estimated size of the index
 }
 
 // Bytes that Go and chromem use in addition to the payload, as measured by TestSizeIsTrue.
@@ -43,7 +43,7 @@ func newIndex(fingerprint string) (*index, error) {
 	return &index{fingerprint: fingerprint, active: active, past: past, bytes: indexOverhead}, nil
 }
 
-// place is where a memory belongs, or nil.
+// place returns the corpus for a memory, or nil.
 func (x *index) place(m *memory.Memory, now time.Time) *corpus {
 	switch m.StatusAt(now) {
 	case memory.StatusActive:
@@ -55,8 +55,7 @@ func (x *index) place(m *memory.Memory, now time.Time) *corpus {
 	return nil
 }
 
-// put adds the memory, replaces it, or removes it when it is not to be found any more. A nil embedding keeps the vectors
-// that are there.
+// put adds or replaces the memory, or removes it if it must no longer be found. A nil embedding keeps the current vectors.
 func (x *index) put(ctx context.Context, m memory.Memory, embedding *vectorstore.Embedding) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -79,7 +78,7 @@ func (x *index) put(ctx context.Context, m memory.Memory, embedding *vectorstore
 	return x.replace(ctx, &m, vectors, to)
 }
 
-// replace puts the memory into the corpus, if there is one, and nowhere else.
+// replace puts the memory into the corpus, if there is one, and removes it elsewhere.
 func (x *index) replace(ctx context.Context, m *memory.Memory, vectors [][]float32, to *corpus) error {
 	if err := x.removeLocked(ctx, m.ID); err != nil || to == nil {
 		return err
@@ -99,7 +98,7 @@ func (x *index) noteEnd(m *memory.Memory, in *corpus) {
 	}
 }
 
-// find returns a memory and where it is.
+// find returns a memory and its corpus.
 func (x *index) find(id string) (*corpus, *document) {
 	for _, c := range []*corpus{x.active, x.past} {
 		if doc := c.documents[id]; doc != nil {
@@ -109,7 +108,7 @@ func (x *index) find(id string) (*corpus, *document) {
 	return nil, nil
 }
 
-// expire moves what holds no more to the past: time passes without a write. It costs nothing until something ends.
+// expire moves expired memories to history, which needs no write. It costs nothing until a memory expires.
 func (x *index) expire(ctx context.Context) error {
 	now := time.Now()
 	x.mu.RLock()
@@ -131,7 +130,7 @@ func (x *index) expire(ctx context.Context) error {
 			err = x.replace(ctx, doc.memory, vectors, x.past)
 		}
 		if err != nil {
-			x.ends = now // to be tried again
+			x.ends = now // retry with the next call
 			return err
 		}
 	}

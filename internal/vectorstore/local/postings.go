@@ -7,23 +7,22 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
-// postings is a keyword index over one user's memories: small enough to hold in memory, so that a search costs what
-// that user's memories cost and never what all users' do. The lists are slices, because most terms of a user are in one
-// memory only, and a map for each such term would be the largest part of the index.
+// postings is an in-memory keyword index over one user's memories, so the cost of a search depends only on that user's memories. The
+// lists are slices, because most terms of a user are in one memory only, and a map for each such term would be the largest part of the
+// index.
 type postings struct {
 	terms     map[string][]posting
 	documents int
 	total     int64 // terms of all documents, with repetitions
 }
 
-// posting says how often a term occurs in a document.
+// posting is the frequency of a term in a document.
 type posting struct {
 	document *document
 	count    int
 }
 
-// Bytes that postings occupy, measured: a term is an entry of a map that is full to three quarters on average, and its
-// list grows by doubling.
+// Measured sizes of postings: a term is an entry of a map that is three quarters full on average, and its list grows by doubling.
 const (
 	termOverhead    = 64
 	postingOverhead = 20
@@ -31,7 +30,7 @@ const (
 
 func newPostings() *postings { return &postings{terms: map[string][]posting{}} }
 
-// add indexes the text of a document that is not in the index and estimates the bytes this took.
+// add indexes the text of a new document and returns the estimated size of its postings.
 func (p *postings) add(d *document, text string) (bytes int64) {
 	terms := lexical.Terms(text)
 	for _, term := range terms {
@@ -41,7 +40,7 @@ func (p *postings) add(d *document, text string) (bytes int64) {
 			continue
 		}
 		if !known {
-			term = strings.Clone(term) // it is a part of its text, and would keep all of it in memory
+			term = strings.Clone(term) // a substring would keep the whole text in memory
 			bytes += termOverhead + int64(len(term))
 		}
 		p.terms[term] = append(list, posting{d, 1})
@@ -53,7 +52,7 @@ func (p *postings) add(d *document, text string) (bytes int64) {
 	return bytes
 }
 
-// remove undoes add.
+// remove reverses add.
 func (p *postings) remove(d *document, text string) {
 	of := func(x posting) bool { return x.document == d }
 	for _, term := range lexical.Terms(text) {
@@ -68,9 +67,9 @@ func (p *postings) remove(d *document, text string) {
 	p.total -= int64(d.terms)
 }
 
-// searchPostings scores the documents that share a term with the query: BM25, divided by what a memory of average length
-// would score that holds each term of the query once, and capped at 1. So the score is absolute: it does not depend on the
-// other hits, and terms that no memory holds lower it. Several postings are searched as if they were one.
+// searchPostings scores the documents that share a term with the query: BM25, divided by the score of a memory of average length that
+// holds each term of the query once, and capped at 1. So the score is absolute: it does not depend on the other hits, and terms that no
+// memory holds lower it. Several postings are searched together as one.
 func searchPostings(query string, all ...*postings) map[*document]float64 {
 	documents, total := 0, int64(0)
 	for _, p := range all {

@@ -47,7 +47,7 @@ func (s *Store) Revert(
 	return holds, undone, nil
 }
 
-// undoable is the newest change that can be undone.
+// undoable returns the newest change that can be undone.
 func (h *history) undoable(id, revisionID string) (*kept, error) {
 	var newest *kept
 	for i := range h.revisions {
@@ -63,13 +63,13 @@ func (h *history) undoable(id, revisionID string) (*kept, error) {
 		}
 	}
 	if newest == nil {
-		return nil, fmt.Errorf("nothing was done to memory %q that can be undone; to be rid of it, delete it: %w", id, memory.ErrPrecondition)
+		return nil, fmt.Errorf("memory %q has no change that can be undone; to remove it, delete it: %w", id, memory.ErrPrecondition)
 	}
 	return nil, fmt.Errorf("revision %q is not the newest change of memory %q that can be undone, which is %q: look at its revisions again: %w",
 		revisionID, id, newest.id, memory.ErrPrecondition)
 }
 
-// together reports whether two revisions are one change: a memory may take the place of several.
+// together reports whether two revisions are one change: a memory may supersede several.
 func (k *kept) together(other *kept) bool {
 	return k.id == other.id || k.change == vectorstore.ChangeSuperseded && other.change == k.change && k.otherID == other.otherID && k.at.Equal(other.at)
 }
@@ -80,8 +80,7 @@ type undoer struct {
 	at time.Time
 }
 
-// undo undoes a change and what was done together with it, and returns the memory that holds again: the one with the id, if
-// it is one of several.
+// undo undoes a change and all its parts, and returns the memory that is active again: the one with the id, if there are several.
 func (u *undoer) undo(ctx context.Context, k *kept, id string) (holds memory.Memory, err error) {
 	ids := []string{k.memoryID}
 	if k.change == vectorstore.ChangeSuperseded {
@@ -116,7 +115,7 @@ func (u *undoer) undo(ctx context.Context, k *kept, id string) (holds memory.Mem
 	return holds, u.restore(ctx, &stored{row, taker}, overwritten{WithdrawnAt: &u.at}, k.id)
 }
 
-// undoOne undoes what a change did to one memory. added says that what took its place was stored with the change.
+// undoOne undoes a change of one memory. added says that the change also stored the superseding memory.
 func (u *undoer) undoOne(ctx context.Context, k *kept, id string) (m memory.Memory, added bool, err error) {
 	row, m, err := find(ctx, u.tx, u.user, id, memory.Everything())
 	if err != nil {
@@ -142,7 +141,7 @@ func (u *undoer) undoOne(ctx context.Context, k *kept, id string) (m memory.Memo
 	return one.Memory, added, nil
 }
 
-// restore gives a memory back what a revision overwrote of it, and notes what that overwrites.
+// restore restores the values of a memory that a revision overwrote, and records the current ones.
 func (u *undoer) restore(ctx context.Context, m *stored, before overwritten, revisionID string) error {
 	now := m.Memory
 	before.restore(&m.Memory)
@@ -163,7 +162,7 @@ func (u *undoer) restore(ctx context.Context, m *stored, before overwritten, rev
 	return u.reread(ctx, m)
 }
 
-// reread has the index take a memory over with its vectors. It may have had none made while it was withdrawn.
+// reread updates a memory in the index with its vectors. It may have none, if it was withdrawn during the backfill.
 func (u *undoer) reread(ctx context.Context, m *stored) error {
 	embedding, err := readEmbedding(ctx, u.tx, m.row, u.fingerprint)
 	if err != nil {

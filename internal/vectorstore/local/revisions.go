@@ -15,14 +15,14 @@ import (
 // revision is the stored form of one change of one memory.
 type revision struct {
 	change          vectorstore.Change
-	otherID         string // the memory that took its place
+	otherID         string // the memory that superseded it
 	before          overwritten
 	reason          string
 	considerationID string
 	at              time.Time
 }
 
-// overwritten is what a change overwrote of its memory; nil is what it left.
+// overwritten holds the values of a memory that a change overwrote; nil fields did not change.
 type overwritten struct {
 	Text         *string      `json:"text,omitempty"`
 	Language     *string      `json:"language,omitempty"`
@@ -33,7 +33,7 @@ type overwritten struct {
 	SupersededBy *string      `json:"superseded_by,omitempty"`
 	Quarantine   *string      `json:"quarantine,omitempty"`
 	WithdrawnAt  *time.Time   `json:"withdrawn_at,omitempty"`
-	// Added says that the memory that took the place was stored with the change.
+	// Added says that the same change stored the superseding memory.
 	Added bool `json:"added,omitempty"`
 }
 
@@ -50,12 +50,12 @@ func writeRevision(ctx context.Context, tx sqldb.Tx, memoryRow int64, r revision
 	return err
 }
 
-// goneReason is what a revision says of a memory that was deleted since: its reason may have quoted it.
-const goneReason = "the memory that took its place was deleted since"
+// goneReason replaces the reason of a revision that may quote a deleted memory.
+const goneReason = "the memory that superseded it has been deleted"
 
-// remove deletes a memory and what its own revisions and those of others say of it.
+// remove deletes a memory and its text in its own revisions and those of others.
 func remove(ctx context.Context, tx sqldb.Tx, row int64, id string) error {
-	var changed bool // most never were, and the user's revisions may be many
+	var changed bool // most never changed, and the user may have many revisions
 	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM memory_revisions WHERE memory_row = ?1)`, row).Scan(&changed)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func remove(ctx context.Context, tx sqldb.Tx, row int64, id string) error {
 	return err
 }
 
-// forgetReasons empties the reasons of what was done to a memory and to others at once: they may quote any of them.
+// forgetReasons empties the reasons of changes of a memory together with others: they may quote any of them.
 func forgetReasons(ctx context.Context, tx sqldb.Tx, row int64) error {
 	_, err := tx.Exec(ctx, `UPDATE memory_revisions SET reason = '' WHERE user_row = (SELECT user_row FROM memories WHERE row = ?1)
 		AND (at, reason) IN (SELECT at, reason FROM memory_revisions WHERE memory_row = ?1)`, row)

@@ -23,11 +23,11 @@ const memoryColumns = `m.row, m.id, m.agent_id, m.channel_kind, m.channel_id, m.
 	m.importance, m.explicit, m.provenance, m.created_at, m.updated_at, m.observed_at, m.mentions, m.last_said_at,
 	m.use_count, m.last_used_at, m.valid_from, m.valid_to, m.superseded_by, m.quarantine, m.withdrawn_at`
 
-// memoriesTable is what errors about memories that cannot be read name.
+// memoriesTable is the table's name in errors about unreadable memories.
 const memoriesTable = "memories"
 
-// scanMemory reads memoryColumns and whatever else the query selects after them. One that cannot be read is a *memory.DamagedError;
-// the memory then has what could be.
+// scanMemory reads memoryColumns and further columns of the query. An unreadable memory is a *memory.DamagedError; the result then has
+// the readable values.
 func scanMemory(scan func(...any) error, user memory.User, extra ...any) (row int64, m memory.Memory, err error) {
 	var provenance []byte
 	var created, updated, observed, lastSaid, lastUsed, from, to, withdrawn sql.NullInt64
@@ -47,7 +47,7 @@ func scanMemory(scan func(...any) error, user memory.User, extra ...any) (row in
 	return row, m, err
 }
 
-// sound is a *memory.DamagedError when a memory has a value that none has.
+// sound returns a *memory.DamagedError if a memory has an invalid value.
 func sound(m *memory.Memory) error {
 	return errors.Join(
 		sqldb.Texts(memoriesTable, m.ID, m.ID, m.Text, m.AgentID, string(m.Channel.Kind), m.Channel.ID, m.SessionID, m.Language,
@@ -56,7 +56,7 @@ func sound(m *memory.Memory) error {
 		sqldb.Numbers(memoriesTable, m.ID, 0, 1, m.Importance))
 }
 
-// find reads a memory that the audience sees.
+// find reads a memory that the audience may see.
 func find(ctx context.Context, q sqldb.Querier, user memory.User, id string, audience memory.Audience) (int64, memory.Memory, error) {
 	row, m, err := scanMemory(q.QueryRow(ctx, `SELECT `+memoryColumns+` FROM memories m JOIN users u ON u.id = m.user_row
 		WHERE u.namespace = ? AND u.user_id = ? AND m.id = ?`, user.Namespace, user.ID, id).Scan, user)
@@ -91,7 +91,7 @@ func insert(ctx context.Context, tx sqldb.Tx, userRow int64, m *memory.Memory, e
 	return row, insertEmbedding(ctx, tx, row, embedding)
 }
 
-// save writes what may change of a memory but its words, see saveText.
+// save writes the fields of a memory that may change, except the text, see saveText.
 func save(ctx context.Context, tx sqldb.Tx, row int64, m *memory.Memory) error {
 	_, err := tx.Exec(ctx, `UPDATE memories SET language = ?, kind = ?, importance = ?, explicit = ?, updated_at = ?, mentions = ?,
 		last_said_at = ?, valid_to = ?, superseded_by = ?, quarantine = ?, withdrawn_at = ? WHERE row = ?`,
@@ -100,7 +100,7 @@ func save(ctx context.Context, tx sqldb.Tx, row int64, m *memory.Memory) error {
 	return err
 }
 
-// saveText writes a memory's words and replaces its vectors, which belong to the words of before.
+// saveText writes a memory's text and replaces its vectors, which belong to the old text.
 func saveText(ctx context.Context, tx sqldb.Tx, row int64, m *memory.Memory, embedding vectorstore.Embedding) error {
 	_, err := tx.Exec(ctx, `UPDATE memories SET text = ?, text_key = ? WHERE row = ?`, m.Text, textKey(m.Text), row)
 	if err != nil {
@@ -136,7 +136,7 @@ func readEmbedding(ctx context.Context, q sqldb.Querier, row int64, fingerprint 
 }
 
 func insertEmbedding(ctx context.Context, tx sqldb.Tx, memoryRow int64, e vectorstore.Embedding) error {
-	// Without vectors of the fingerprint in use the memory is one for the backfill.
+	// A memory without vectors of the current fingerprint is left to the backfill.
 	_, err := tx.Exec(ctx, `UPDATE fingerprints SET complete = ?1 WHERE complete <> ?1 AND name <> ?2
 		AND name = (SELECT choice FROM model_choices WHERE part = ?3)`, incomplete, e.Fingerprint, embeddingPart)
 	if err != nil || e.Fingerprint == "" {
@@ -202,8 +202,8 @@ func update(ctx context.Context, tx sqldb.Tx, user memory.User, id string, audie
 	})
 }
 
-// listRows reads rows in order until the page is full. The filter is applied here and not in SQL, so that a search and a
-// list can never disagree about what matches; a user's rows are few enough for that.
+// listRows reads rows in order until the page is full. The filter is applied here and not in SQL, so that searches and lists always
+// agree; a user has few enough rows.
 func listRows(ctx context.Context, q sqldb.Querier, user memory.User, query vectorstore.ListQuery, after *cursor) (page vectorstore.Page, err error) {
 	order, start := "DESC", cursor{math.MaxInt64, math.MaxInt64}
 	compare := "<"
@@ -280,7 +280,7 @@ func load(ctx context.Context, q sqldb.Querier, user memory.User, x *index) (err
 		}
 		chunk, err := decode(vector, x.fingerprint, m.ID)
 		if sqldb.Skip(q, err) {
-			continue // words still find the memory
+			continue // keywords still find the memory
 		}
 		embedding.Chunks = append(embedding.Chunks, chunk)
 	}
@@ -290,7 +290,7 @@ func load(ctx context.Context, q sqldb.Querier, user memory.User, x *index) (err
 	return flush()
 }
 
-// encode writes a vector as little-endian float32.
+// encode encodes a vector as little-endian float32.
 func encode(vector []float32) []byte {
 	b := make([]byte, 0, 4*len(vector))
 	for _, v := range vector {
@@ -299,7 +299,7 @@ func encode(vector []float32) []byte {
 	return b
 }
 
-// decode reads a vector of a memory. One that is not as long as its fingerprint says, or has a number that is none, is a
+// decode decodes a vector of a memory. If it does not have the length of its fingerprint, or contains NaN, the error is a
 // *memory.DamagedError.
 func decode(b []byte, fingerprint string, id any) ([]float32, error) {
 	dimensions := len(b) / 4

@@ -17,7 +17,7 @@ import (
 // Store implements vectorstore.Store.
 type Store struct {
 	db          sqldb.Access
-	fingerprint atomic.Pointer[string] // of the vectors that are searched
+	fingerprint atomic.Pointer[string] // of the vectors used by searches
 	cache       *cache
 	writers     userLocks
 	quotas      *sqlstore.Quotas
@@ -28,9 +28,9 @@ var _ vectorstore.Store = (*Store)(nil)
 
 // Options describes the store.
 type Options struct {
-	// Fingerprint is that of the vectors that are searched; empty until a call of UseFingerprint.
+	// Fingerprint is that of the vectors used by searches; empty until a call of UseFingerprint.
 	Fingerprint string
-	// IndexBudget is how many bytes the indexes of all users may occupy together. An index in use is never evicted.
+	// IndexBudget limits the bytes of the indexes of all users together. An index in use is never evicted.
 	IndexBudget int64
 	// Quotas limit how many memories are stored; optional.
 	Quotas *sqlstore.Quotas
@@ -86,13 +86,13 @@ func (s *Store) Apply(ctx context.Context, user memory.User, entries []vectorsto
 	return applied, nil
 }
 
-// changed is a memory as a write left it, for the index.
+// changed is a memory after a write, for the index.
 type changed struct {
 	memory    memory.Memory
-	embedding *vectorstore.Embedding // nil: the vectors that the index has are its
+	embedding *vectorstore.Embedding // nil: the vectors in the index stay
 }
 
-// reindex brings the user's index up to date with a committed write.
+// reindex applies a committed write to the user's index.
 func (s *Store) reindex(ctx context.Context, user memory.User, list []changed) {
 	s.cache.change(user, func(x *index) error {
 		for _, c := range list {
@@ -104,7 +104,7 @@ func (s *Store) reindex(ctx context.Context, user memory.User, list []changed) {
 	})
 }
 
-// indexed is the fingerprint of the vectors that are searched, or "".
+// indexed returns the fingerprint of the vectors used by searches, or "".
 func (s *Store) indexed() string {
 	if f := s.fingerprint.Load(); f != nil {
 		return *f
@@ -163,7 +163,7 @@ func (s *Store) Delete(ctx context.Context, user memory.User, id string, audienc
 	defer s.writers.lock(user)()
 	err := s.db.Write(ctx, func(tx sqldb.Tx) error {
 		row, _, err := find(ctx, tx, user, id, audience)
-		if err != nil && !sqldb.Skip(tx, err) { // what cannot be read can be deleted
+		if err != nil && !sqldb.Skip(tx, err) { // an unreadable memory can be deleted
 			return err
 		}
 		return remove(ctx, tx, row, id)
@@ -224,7 +224,7 @@ func (s *Store) MarkUsed(ctx context.Context, uses []vectorstore.Use) error {
 	return nil
 }
 
-// together makes one use of all uses of a memory: who talks much is reminded of the same things again and again.
+// together merges all uses of each memory into one.
 func together(uses []vectorstore.Use) []vectorstore.Use {
 	type key struct {
 		user memory.User
@@ -282,7 +282,7 @@ func (s *Store) index(ctx context.Context, user memory.User) (*index, error) {
 	})
 }
 
-// cursor is the place of a memory in a list.
+// cursor is the position of a memory in a list.
 type cursor struct{ createdAt, row int64 }
 
 func (c cursor) String() string { return fmt.Sprintf("%d.%d", c.createdAt, c.row) }
@@ -310,10 +310,10 @@ type userLocks struct {
 
 type userLock struct {
 	sync.Mutex
-	holders int // waiting ones included
+	holders int // including waiting ones
 }
 
-// lock waits for the user's lock and returns what releases it.
+// lock waits for the user's lock and returns the function that releases it.
 func (l *userLocks) lock(user memory.User) (unlock func()) {
 	l.mu.Lock()
 	if l.users == nil {

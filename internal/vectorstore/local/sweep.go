@@ -24,7 +24,7 @@ func (s *Store) written() {
 	}
 }
 
-// endedQueries read what ended in a way, by when, from the index of its own that there is for it.
+// endedQueries select the memories that ended in a given way before a time. Each has its own index.
 var endedQueries = map[memory.Status]string{ //nolint:gochecknoglobals // a constant
 	memory.StatusWithdrawn: `SELECT u.namespace, u.user_id, m.id, m.withdrawn_at
 		FROM memories m INDEXED BY memories_withdrawn CROSS JOIN users u ON u.id = m.user_row
@@ -37,7 +37,7 @@ var endedQueries = map[memory.Status]string{ //nolint:gochecknoglobals // a cons
 		WHERE m.valid_to IS NOT NULL AND m.superseded_by <> '' AND m.withdrawn_at IS NULL ORDER BY m.valid_to LIMIT ?`,
 }
 
-// endedAt is when a memory ended in a way; zero when it did not.
+// endedAt returns when a memory ended in this way; zero if it did not.
 func endedAt(m *memory.Memory, how memory.Status) time.Time {
 	switch {
 	case how == memory.StatusWithdrawn:
@@ -77,7 +77,7 @@ func (s *Store) Ended(ctx context.Context, how memory.Status, before time.Time, 
 	return ended, next, err
 }
 
-// ResetClock implements vectorstore.Sweep. Usually there is nothing to do, which costs one look into an index.
+// ResetClock implements vectorstore.Sweep. Usually there is nothing to do, which costs one index lookup.
 func (s *Store) ResetClock(ctx context.Context, after, now time.Time) error {
 	var ahead bool
 	err := s.db.Read(ctx, func(q sqldb.Querier) error {
@@ -109,7 +109,7 @@ func (s *Store) Evict(ctx context.Context, user memory.User, ids []string, keep 
 	return s.sweep(ctx, user, ids, func(tx sqldb.Tx) (func(*memory.Memory) bool, error) {
 		var left int
 		err := tx.QueryRow(ctx, `SELECT memories FROM users WHERE namespace = ? AND user_id = ?`, user.Namespace, user.ID).Scan(&left)
-		if errors.Is(err, sql.ErrNoRows) { // forgotten meanwhile
+		if errors.Is(err, sql.ErrNoRows) { // forgotten concurrently
 			left, err = 0, nil
 		}
 		return func(m *memory.Memory) bool {
@@ -122,7 +122,7 @@ func (s *Store) Evict(ctx context.Context, user memory.User, ids []string, keep 
 	})
 }
 
-// sweep deletes those of a user's memories that are still to be deleted, which it asks inside the transaction.
+// sweep deletes those of a user's memories that still must be deleted, which it checks inside the transaction.
 func (s *Store) sweep(ctx context.Context, user memory.User, ids []string, begin func(sqldb.Tx) (goes func(*memory.Memory) bool, err error)) (int, error) {
 	defer s.writers.lock(user)()
 	var gone []string
@@ -135,10 +135,10 @@ func (s *Store) sweep(ctx context.Context, user memory.User, ids []string, begin
 		for _, id := range ids {
 			row, m, err := find(ctx, tx, user, id, memory.Everything())
 			if errors.Is(err, memory.ErrNotFound) {
-				continue // deleted meanwhile
+				continue // deleted concurrently
 			}
 			if sqldb.Skip(tx, err) {
-				continue // whether it goes cannot be told
+				continue // unreadable, so the check is impossible
 			}
 			if err != nil {
 				return err

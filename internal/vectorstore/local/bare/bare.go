@@ -1,5 +1,4 @@
-// Package bare is chromem with nothing around it: no rows, no users, no keywords, no filter. Benchmarks compare the store
-// with it; the product does not use it.
+// Package bare is plain chromem: no rows, users, keywords or filters. It is a baseline for benchmarks; the product does not use it.
 package bare
 
 import (
@@ -29,7 +28,7 @@ func New(ctx context.Context, vectors [][]float32) (*Collection, error) {
 	return &Collection{c}, nil
 }
 
-// Query returns how many of the nearest n there are.
+// Query returns the number of results among the nearest n.
 func (c *Collection) Query(ctx context.Context, vector []float32, n int) (int, error) {
 	results, err := c.vectors.QueryEmbedding(ctx, vector, n, nil, nil)
 	return len(results), err
