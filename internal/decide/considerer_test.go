@@ -138,7 +138,8 @@ func newSystem(t *testing.T, j *judge) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &system{judge: j, store: storelocal.New(storage, storelocal.Options{IndexBudget: 1 << 20}), queue: sqlstore.NewQueue(storage), settings: sqlstore.NewSettings(storage)}
+	s := &system{judge: j, store: storelocal.New(storage, storelocal.Options{IndexBudget: 1 << 20}),
+		queue: sqlstore.NewQueue(storage), settings: sqlstore.NewSettings(storage)}
 	s.memories = &flaky{Memories: s.store}
 	traces := trace.NewRecorder(sqlstore.NewTraces(storage), trace.Options{Retention: time.Hour, Log: log})
 	s.traces = traces
@@ -178,7 +179,8 @@ func user(id string) memory.User { return memory.User{Namespace: "n", ID: id} }
 
 // request is a dialogue in which each speaker says one thing; the first is the scope's user.
 func request(wait time.Duration, speakers ...string) decide.Request {
-	d := memory.Dialogue{Scope: memory.Scope{Namespace: "n", UserID: speakers[0], AgentID: "npc", SessionID: "s", Channel: memory.Channel{Kind: memory.ChannelGroup, ID: "g"}}}
+	d := memory.Dialogue{Scope: memory.Scope{Namespace: "n", UserID: speakers[0], AgentID: "npc", SessionID: "s",
+		Channel: memory.Channel{Kind: memory.ChannelGroup, ID: "g"}}}
 	for _, s := range speakers {
 		d.Messages = append(d.Messages, memory.Message{Role: memory.RoleUser, Speaker: s, Content: "words of " + s, Time: time.Now()})
 	}
@@ -431,7 +433,8 @@ func TestTranscript(t *testing.T) {
 			t.Errorf("%s's transcript is %+v", tr.Speaker, tr.Dialogue.Messages)
 		}
 	}
-	page, err := s.store.List(t.Context(), user("bob"), vectorstore.ListQuery{Filter: vectorstore.Filter{Audience: memory.Everything()}, OldestFirst: true, Limit: 1})
+	page, err := s.store.List(t.Context(), user("bob"),
+		vectorstore.ListQuery{Filter: vectorstore.Filter{Audience: memory.Everything()}, OldestFirst: true, Limit: 1})
 	if err != nil || len(page.Memories) != 1 {
 		t.Fatal(page, err)
 	}
@@ -454,7 +457,10 @@ func TestPausedMeanwhile(t *testing.T) {
 	s.consider(t, request(0, "u"))
 	second := s.consider(t, request(0, "u"))
 	<-deciding
-	if _, err := s.settings.Update(t.Context(), user("u"), func(settings *memory.Settings) { settings.Paused, settings.UpdatedAt = true, time.Now() }); err != nil {
+	if _, err := s.settings.Update(t.Context(), user("u"), func(settings *memory.Settings) {
+		settings.Paused,
+			settings.UpdatedAt = true, time.Now()
+	}); err != nil {
 		t.Fatal(err)
 	}
 	close(release)

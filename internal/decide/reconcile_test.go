@@ -93,7 +93,8 @@ func TestSuperseded(t *testing.T) {
 		t.Errorf("what was repeated is %+v", jazz)
 	}
 	late := s.consider(t, talk("u", "g", monday.AddDate(0, 0, 1), "The user lives in Chengdu."))
-	if c := late.Outcome.Changes; c[0].Action != memory.ActionOutdated || !slices.Equal(c[0].Related, []string{second.Outcome.Changes[0].MemoryID}) || c[0].Reason == "" {
+	if c := late.Outcome.Changes; c[0].Action != memory.ActionOutdated || !slices.Equal(c[0].Related,
+		[]string{second.Outcome.Changes[0].MemoryID}) || c[0].Reason == "" {
 		t.Errorf("what comes late is %+v", c)
 	}
 	s.holds(t, "u", "The user likes jazz.", "The user moved to Shanghai.")

@@ -106,7 +106,8 @@ func TestBorneOut(t *testing.T) {
 		{Finding{Category: Task, Text: "The user shows Postgres to Priya.", MessageIDs: []string{"c"}}, []string{"c", "a"}}, // said in another message
 		{Finding{Category: Issue, Text: "How many connections?", Solution: "Set max_connections to 200.", MessageIDs: []string{"a", "b"}}, []string{"a", "b"}},
 		{Finding{Category: Issue, Text: "How many connections?", Solution: "Set max_connections to 500.", MessageIDs: []string{"a", "b"}}, nil},
-		{Finding{Category: Issue, Text: "How many connections?", Solution: "Set max_connections to 200.", MessageIDs: []string{"a"}}, nil}, // the assistant's words are not the user's
+		// the assistant's words are not the user's
+		{Finding{Category: Issue, Text: "How many connections?", Solution: "Set max_connections to 200.", MessageIDs: []string{"a"}}, nil},
 		{Finding{Category: Topic, Text: "the demo for Priya"}, []string{}},
 		{Finding{Category: Topic, Text: "the demo for Anton"}, nil},
 	} {

@@ -90,7 +90,8 @@ func TestListTTL(t *testing.T) {
 		t.Errorf("before the hour is over: %+v, %v, expires %s", last, err, hour.Expiry(&last.Shown))
 	}
 	now = now.Add(time.Microsecond)
-	if _, err := hour.Select(t.Context(), here(), "", 1); !errors.Is(err, memory.ErrPrecondition) || !strings.Contains(err.Error(), "numbered_lists.list_ttl, 1h") {
+	if _, err := hour.Select(t.Context(), here(), "", 1); !errors.Is(err, memory.ErrPrecondition) ||
+		!strings.Contains(err.Error(), "numbered_lists.list_ttl, 1h") {
 		t.Errorf("after an hour: %v", err)
 	}
 	if _, err := hour.Shown(t.Context(), here(), ""); !errors.Is(err, memory.ErrNotFound) {

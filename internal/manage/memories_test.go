@@ -317,7 +317,9 @@ func TestDeleteSessionOrder(t *testing.T) {
 
 // TestExportStops: at what fails first, the caller's own errors included.
 func TestExportStops(t *testing.T) {
-	for _, failAt := range []string{"settings", "list", "jobs", "visit settings", "visit memory", "revisions", "visit revision", "visit consideration", "sessions", "window", "messages", "visit session", "visit message", "traces", "visit trace", "digests", "visit digest", "registries", "visit registry", "items", "visit item", "lists", "visit list", "tokens", "visit tokens", ""} {
+	for _, failAt := range []string{"settings", "list", "jobs", "visit settings", "visit memory", "revisions", "visit revision",
+		"visit consideration", "sessions", "window", "messages", "visit session", "visit message", "traces", "visit trace",
+		"digests", "visit digest", "registries", "visit registry", "items", "visit item", "lists", "visit list", "tokens", "visit tokens", ""} {
 		w := &world{failAt: failAt}
 		visited := 0
 		visit := func(name string) error {

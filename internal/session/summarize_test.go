@@ -273,7 +273,8 @@ func TestSummaryAndForgetting(t *testing.T) {
 		w.restart()
 		defer w.stop()
 		w.pass(time.Minute)
-		if got := w.summary(s); strings.Contains(got.Text, "secret") || !strings.HasPrefix(got.Text, "User ann:fine 0|User ann:fine 1|") && !strings.HasPrefix(got.Text, "User:fine 0|User:fine 1|") {
+		if got := w.summary(s); strings.Contains(got.Text, "secret") || !strings.HasPrefix(got.Text,
+			"User ann:fine 0|User ann:fine 1|") && !strings.HasPrefix(got.Text, "User:fine 0|User:fine 1|") {
 			w.Errorf("%+v", got)
 		}
 	})

@@ -33,7 +33,7 @@ func TestJunk(t *testing.T) {
 		"repeats a memory, in the third person, as the user's words": {
 			`The user said: "The user is allergic to peanuts."`, "用户说：“用户喜欢吃辣”",
 		},
-		"repeats the memory block of the bot's prompt":       {"用户说：“【关于用户的记忆 - 仅供上下文参考】他喜欢茶”"},
+		"repeats the memory block of the bot's prompt":               {"用户说：“【关于用户的记忆 - 仅供上下文参考】他喜欢茶”"},
 		"is mere politeness; promises something in the conversation": {`The user said: "Thanks, I'll check it out."`},
 		"": {
 			"The user is allergic to peanuts.", "用户对花生过敏", "The user's name is Anna.", "用户叫小林。", "用户 25 岁。",
