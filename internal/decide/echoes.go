@@ -76,10 +76,10 @@ const (
 	restsOnNothing   = "it is based on no words of the user"
 )
 
-// settleEcho decides about a statement that may be an echo of a memory. leftOut is the reason to exclude it, or empty. A statement that
+// checkEcho decides about a statement that may be an echo of a memory. leftOut is the reason to exclude it, or empty. A statement that
 // the user confirmed and that a memory says already gets that memory's text, so that the memory is reinforced and not stored again; it
 // also cites what was confirmed.
-func (c *Considerer) settleEcho(ctx context.Context, t Transcript, s *memory.Statement) (leftOut string, err error) {
+func (c *Considerer) checkEcho(ctx context.Context, t Transcript, s *memory.Statement) (leftOut string, err error) {
 	if s.Explicit {
 		return "", nil // in the user's own words
 	}
@@ -105,7 +105,7 @@ func (c *Considerer) settleEcho(ctx context.Context, t Transcript, s *memory.Sta
 	for _, i := range asked {
 		t.cite(s, i)
 	}
-	hits, err := c.known(ctx, t, s.Text)
+	hits, err := c.similar(ctx, t, s.Text)
 	if err != nil {
 		return "", err
 	}
@@ -148,7 +148,7 @@ func (c *Considerer) repeated(ctx context.Context, t Transcript, s *memory.State
 			return "", nil
 		}
 	}
-	hits, err := c.known(ctx, t, s.Text)
+	hits, err := c.similar(ctx, t, s.Text)
 	if err != nil {
 		return "", err
 	}
@@ -158,8 +158,8 @@ func (c *Considerer) repeated(ctx context.Context, t Transcript, s *memory.State
 	return "", nil
 }
 
-// known returns current memories that are similar to a text.
-func (c *Considerer) known(ctx context.Context, t Transcript, text string) ([]vectorstore.Hit, error) {
+// similar returns current memories that are similar to a text.
+func (c *Considerer) similar(ctx context.Context, t Transcript, text string) ([]vectorstore.Hit, error) {
 	if c.Echoes == nil {
 		return nil, nil
 	}

@@ -26,7 +26,7 @@ func (c *Considerer) examine(ctx context.Context, t Transcript, p *plan, over *m
 			kept = append(kept, s)
 			continue
 		}
-		why, err := c.settleEcho(ctx, t, &s)
+		why, err := c.checkEcho(ctx, t, &s)
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (c *Considerer) examine(ctx context.Context, t Transcript, p *plan, over *m
 			continue
 		}
 		if over == nil && c.Summarizer.Name() != rulesName {
-			t.bearOut(checker, &s)
+			t.checkDetails(checker, &s)
 		}
 		kept = append(kept, s)
 	}
@@ -68,9 +68,9 @@ func (t Transcript) checker() *evidence.Checker {
 	return evidence.NewChecker(said, slices.Compact(names))
 }
 
-// bearOut checks that the messages support a model's statement. It cites the other messages of the speaker that hold a detail of the
+// checkDetails checks that the messages support a model's statement. It cites the other messages of the speaker that hold a detail of the
 // statement. A detail that was never said lowers the trust in the statement.
-func (t Transcript) bearOut(checker *evidence.Checker, s *memory.Statement) {
+func (t Transcript) checkDetails(checker *evidence.Checker, s *memory.Statement) {
 	var cited, others []int
 	for i := range t.Dialogue.Messages {
 		m := &t.Dialogue.Messages[i]

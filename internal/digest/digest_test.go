@@ -111,7 +111,7 @@ func TestBorneOut(t *testing.T) {
 		{Finding{Category: Topic, Text: "the demo for Priya"}, []string{}},
 		{Finding{Category: Topic, Text: "the demo for Anton"}, nil},
 	} {
-		kept, left := borneOut([]Finding{c.finding}, &p)
+		kept, left := supportedFindings([]Finding{c.finding}, &p)
 		switch {
 		case c.cites == nil && (len(kept) != 0 || left != 1):
 			t.Errorf("%+v is kept", kept)

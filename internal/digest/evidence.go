@@ -8,10 +8,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// borneOut excludes findings of a model that the messages do not support: names, numbers and dates must be in the messages that the
+// supportedFindings excludes findings of a model that the messages do not support: names, numbers and dates must be in the messages that the
 // finding cites, or follow from the time of those. If the user said a detail in another message, that one is cited too. A topic may
 // rest on any message. left is the number of excluded findings.
-func borneOut(findings []Finding, p *Piece) (kept []Finding, left int) {
+func supportedFindings(findings []Finding, p *Piece) (kept []Finding, left int) {
 	names := []string{p.Scope.UserID, p.Scope.AgentID}
 	said := make([]evidence.Said, len(p.Messages))
 	for i := range p.Messages {
@@ -26,7 +26,7 @@ func borneOut(findings []Finding, p *Piece) (kept []Finding, left int) {
 	}
 	checker := evidence.NewChecker(said, names)
 	for i := range findings {
-		if f := findings[i]; f.borneOut(checker, p) {
+		if f := findings[i]; f.supported(checker, p) {
 			kept = append(kept, f)
 		} else {
 			left++
@@ -35,8 +35,8 @@ func borneOut(findings []Finding, p *Piece) (kept []Finding, left int) {
 	return kept, left
 }
 
-// borneOut reports whether the messages support a finding, and cites those that do.
-func (f *Finding) borneOut(checker *evidence.Checker, p *Piece) bool {
+// supported reports whether the messages support a finding, and cites those that do.
+func (f *Finding) supported(checker *evidence.Checker, p *Piece) bool {
 	var cited, others []int
 	for i := range p.Messages {
 		switch m := &p.Messages[i]; {

@@ -132,7 +132,7 @@ func (k *Keeper) contribution(ctx context.Context, w Waiting, zone *time.Locatio
 	c.MadeBy = madeBy
 	if madeBy != k.Rules.Name() { // the rules quote
 		var left int
-		if findings, left = borneOut(findings, &piece); left > 0 {
+		if findings, left = supportedFindings(findings, &piece); left > 0 {
 			k.options.Log.Warn("findings about a digest have names, numbers or dates that nobody said, and are left out", "model", madeBy, "findings", left)
 		}
 	}
@@ -250,7 +250,7 @@ func (p *Piece) leavesToConsidering(f *Finding) bool {
 	return considered
 }
 
-// agentOf returns the agent to whom the cited messages were said. A question may name no agent while its answer does.
+// agentOf returns the agent of the cited messages. A question may name no agent while its answer does.
 func (p *Piece) agentOf(f *Finding) (agent string) {
 	if len(f.MessageIDs) == 0 {
 		return p.Scope.AgentID

@@ -35,7 +35,7 @@ func (k *Keeper) remember(ctx context.Context, user memory.User) error {
 		e := &entries[i]
 		m := newMemory(user, e)
 		embedding := embeddings[i]
-		known, err := k.known(ctx, user, &m, embedding)
+		known, err := k.existing(ctx, user, &m, embedding)
 		if err != nil {
 			return err
 		}
@@ -56,8 +56,8 @@ func (k *Keeper) remember(ctx context.Context, user memory.User) error {
 	return k.Store.Remembered(ctx, user, became)
 }
 
-// known returns an existing memory of the same visibility that says the same, or nil.
-func (k *Keeper) known(ctx context.Context, user memory.User, m *memory.Memory, embedding vectorstore.Embedding) (*memory.Memory, error) {
+// existing returns a memory of the same visibility that says the same, or nil.
+func (k *Keeper) existing(ctx context.Context, user memory.User, m *memory.Memory, embedding vectorstore.Embedding) (*memory.Memory, error) {
 	filter := vectorstore.Filter{Audience: memory.VisibilityChannel.AudienceOf(m.Channel)}
 	hits, err := k.Memories.SearchKeyword(ctx, user, m.Text, filter, candidates)
 	if err != nil {

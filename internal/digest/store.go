@@ -9,7 +9,7 @@ import (
 )
 
 // ErrChanged means that messages were deleted, or covered by another digest, since they were read.
-var ErrChanged = errors.New("the messages changed meanwhile")
+var ErrChanged = errors.New("the messages changed concurrently")
 
 // Store keeps contributions to digests, and which messages are pending for a digest; session.Append marks those. All methods are safe
 // for concurrent use; writes are durable when they return. Errors wrap memory.ErrUnavailable when storage is unavailable.

@@ -122,7 +122,7 @@ func (e *Eraser) forget(ctx context.Context, user memory.User, r *Receipt) error
 		return err
 	}
 	defer open()
-	release, err := e.barAll(ctx, user.Namespace, []string{user.ID})
+	release, err := e.blockAll(ctx, user.Namespace, []string{user.ID})
 	if err != nil {
 		return err
 	}
@@ -145,8 +145,8 @@ func (e *Eraser) forget(ctx context.Context, user memory.User, r *Receipt) error
 	return nil
 }
 
-// barAll blocks the background work of all these users until release is called.
-func (e *Eraser) barAll(ctx context.Context, namespace string, users []string) (release func(), err error) {
+// blockAll blocks the background work of all these users until release is called.
+func (e *Eraser) blockAll(ctx context.Context, namespace string, users []string) (release func(), err error) {
 	var releases []func()
 	release = func() {
 		for _, release := range releases {

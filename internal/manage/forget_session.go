@@ -42,7 +42,7 @@ func (e *Eraser) deleteSession(ctx context.Context, v session.Viewer, id string,
 			return r, err
 		}
 	}
-	release, err := e.barAll(ctx, s.Namespace, participants)
+	release, err := e.blockAll(ctx, s.Namespace, participants)
 	if err != nil {
 		return r, err
 	}

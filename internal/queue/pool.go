@@ -65,7 +65,7 @@ type Pool struct {
 
 	mu       sync.Mutex
 	running  map[int64]*runningJob
-	barred   []memory.User                // users whose words no job may use now
+	blocked   []memory.User                // users whose words no job may use now
 	resume   bool                         // postponed jobs must be made due
 	checked  time.Time                    // last check for due times that are too late
 	failures retry.Counts[int64]          // of jobs, by Seq
@@ -84,7 +84,7 @@ type watchKey struct {
 	user memory.User
 }
 
-var errBarred = errors.New("the user is being forgotten")
+var errForgetting = errors.New("the user is being forgotten")
 
 // NewPool returns a pool; Start starts it.
 func NewPool(store Store, handler Handler, options Options) *Pool {
@@ -160,19 +160,19 @@ func (p *Pool) Watch(user memory.User, id string) (final <-chan struct{}, stop f
 // Bar cancels the running jobs that hold the user's words, waits for them, and blocks such jobs until release is called.
 func (p *Pool) Bar(ctx context.Context, user memory.User) (release func(), err error) {
 	p.mu.Lock()
-	p.barred = append(p.barred, user)
+	p.blocked = append(p.blocked, user)
 	var waitFor []*runningJob
 	for _, r := range p.running {
 		if holds(&r.job, user) {
-			r.cancel(errBarred)
+			r.cancel(errForgetting)
 			waitFor = append(waitFor, r)
 		}
 	}
 	p.mu.Unlock()
 	release = func() {
 		p.mu.Lock()
-		i := slices.Index(p.barred, user)
-		p.barred = slices.Delete(p.barred, i, i+1)
+		i := slices.Index(p.blocked, user)
+		p.blocked = slices.Delete(p.blocked, i, i+1)
 		p.mu.Unlock()
 		p.Wake()
 	}
@@ -209,7 +209,7 @@ func (p *Pool) claim() time.Duration {
 	// Claiming a job and storing its result take a commit each. So more jobs are claimed than there are workers, or workers
 	// would be idle during the commits.
 	free := 2*p.options.Workers - len(p.running)
-	recovering := p.recover && len(p.barred) == 0
+	recovering := p.recover && len(p.blocked) == 0
 	if recovering {
 		p.recover = false
 	}
@@ -300,7 +300,7 @@ func (p *Pool) start(job Job) {
 	r := &runningJob{job: job, cancel: cancel, done: make(chan struct{})}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, user := range p.barred {
+	for _, user := range p.blocked {
 		if holds(&job, user) {
 			cancel(nil)
 			p.recover = true // to run the job when the user is no longer blocked

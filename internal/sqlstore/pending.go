@@ -170,9 +170,9 @@ func (c *pendingCounter) hasRoomForAll(ctx context.Context, tx sqldb.Tx, a queue
 	var full string
 	switch {
 	case a.MaxPendingTotal > 0 && p.Considerations >= int64(a.MaxPendingTotal):
-		full = fmt.Sprintf("%d considerations of all users are waiting already (queue.max_pending)", p.Considerations)
+		full = fmt.Sprintf("%d considerations of all users are pending already (queue.max_pending)", p.Considerations)
 	case a.MaxPendingBytes > 0 && p.Bytes >= a.MaxPendingBytes:
-		full = fmt.Sprintf("%d MiB of dialogues of all users are waiting already (queue.max_pending_bytes)", p.Bytes>>20)
+		full = fmt.Sprintf("%d MiB of dialogues of all users are pending already (queue.max_pending_bytes)", p.Bytes>>20)
 	default:
 		return nil
 	}

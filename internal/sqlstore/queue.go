@@ -158,7 +158,7 @@ func hasRoom(ctx context.Context, tx sqldb.Tx, user memory.User, limited bool, m
 		user.Namespace, user.ID, maxPending).Scan(&waiting)
 	if err == nil && limited && waiting >= maxPending {
 		err = &memory.OverloadError{
-			Limit:      fmt.Sprintf("%d considerations of user %q are waiting already", waiting, user.ID),
+			Limit:      fmt.Sprintf("%d considerations of user %q are pending already", waiting, user.ID),
 			RetryAfter: overloadRetry,
 		}
 	}
@@ -176,7 +176,7 @@ func hasRoomInNamespace(ctx context.Context, tx sqldb.Tx, a queue.Acceptance) er
 		WHERE namespace = ? AND state IN ('pending', 'running') LIMIT ?)`, namespace, a.MaxPendingNamespace).Scan(&waiting)
 	if err == nil && waiting >= a.MaxPendingNamespace {
 		err = &memory.OverloadError{
-			Limit:      fmt.Sprintf("%d considerations of namespace %q are waiting already", waiting, namespace),
+			Limit:      fmt.Sprintf("%d considerations of namespace %q are pending already", waiting, namespace),
 			RetryAfter: overloadRetry,
 		}
 	}

@@ -49,7 +49,7 @@ func getIndexState(ctx context.Context, q sqldb.Querier, userRow int64) (s index
 }
 
 // errTailChanged means that messages were deleted while their postings were built.
-var errTailChanged = errors.New("the messages changed meanwhile")
+var errTailChanged = errors.New("the messages changed concurrently")
 
 // IndexNext implements recall.Index.
 func (s *Recall) IndexNext(ctx context.Context) (more bool, err error) {

@@ -10,5 +10,5 @@
 // second answer are kept, and the consideration's reason names the others; an answer without any correct one fails the consideration. It
 // never counts as "nothing to remember".
 //
-// Explicit requests to remember are found without the model and kept whatever the model says (explicit.go).
+// Requests to remember are found without the model and kept in any case (explicit.go).
 package model

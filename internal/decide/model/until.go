@@ -9,7 +9,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// until reads when an appointment, a plan or a task is over: the end of the day or month that the model names, in the user's zone. It is
+// until parses the end of an appointment, a plan or a task: the end of the day or month that the model names, in the user's zone. It is
 // zero, and the memory does not end, if there is no date or it is not after the dialogue.
 func until(raw json.RawMessage, kind memory.Kind, said time.Time, zone *time.Location) time.Time {
 	var text string

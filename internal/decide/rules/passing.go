@@ -7,8 +7,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
-// Something that is finished and has no content: "I went out", 我出去逛了一圈. One more word about where, with whom or what makes it an
-// experience.
+// Matches a finished event without content: "I went out", 我出去逛了一圈. Another word about the place, the company or the activity makes it
+// an experience.
 
 var (
 	passedEN = lang.Set("went walked strolled wandered rested relaxed sat watched played rode had came hung drove listened")

@@ -10,8 +10,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/storetest"
 )
 
-// testDueByNumber: a digest is due at the end of the day, or sooner when enough was said. It leaves a minute for the answer to
-// what was said last.
+// testDueByNumber: a digest is due at the end of the day, or earlier after enough messages. It waits one minute for the answer to the
+// last message.
 func testDueByNumber(s *suite) {
 	s.say(chat(ann, "one"), 2, "a")
 	if got, next := s.due(t0); got != "" || next != time.Hour {
@@ -193,7 +193,7 @@ func (s *suite) calls() storetest.Calls {
 	}
 }
 
-// testUnknownUser: calls for an unknown user are no errors.
+// testUnknownUser: calls for an unknown user are not errors.
 func testUnknownUser(s *suite) {
 	for name, call := range s.calls() {
 		if err := call(s.Context()); err != nil {

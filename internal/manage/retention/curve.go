@@ -54,9 +54,8 @@ func NewCurve(configured HalfLives) Curve {
 // Score returns how likely the memory is to be kept, 0 to 1. It falls with the time since the memory was last said or used, and rises
 // with importance, mentions and uses:
 //
-// score = (0.5 + 0.5·importance) · 2^(−t/h)
-//
-// where h = half-life of the kind · (1 + log2(mentions) + 0.25·log2(1 + uses)).
+//	score = (0.5 + 0.5·importance) · 2^(−t/h)
+//	h     = half-life of the kind · (1 + log2(mentions) + 0.25·log2(1 + uses))
 //
 // This is the forgetting curve of Ebbinghaus as formulated by Settles and Meeder (A Trainable Spaced Repetition Model for Language
 // Learning, 2016: p = 2^(−Δ/h), with a half-life that grows with practice). Each recall restarts the curve, as in MemoryBank (Zhong et

@@ -164,7 +164,7 @@ func (s *Sweeper) sweep(now time.Time) (next time.Time, err error) {
 	if err != nil {
 		return next, err
 	}
-	return next, s.tellFull()
+	return next, s.logFull()
 }
 
 // drop deletes memories that ended longer than keep ago, and returns when the next one is due, or zero.
@@ -254,8 +254,8 @@ func (s *Sweeper) evictFrom(c vectorstore.Crowd, now time.Time) (evicted int, er
 	return evicted, nil
 }
 
-// tellFull logs which namespaces have users whose explicit memories reach the cap, when that changes.
-func (s *Sweeper) tellFull() error {
+// logFull logs which namespaces have users whose explicit memories reach the cap, when that changes.
+func (s *Sweeper) logFull() error {
 	full, err := s.store.Full(s.ctx, s.options.MaxPerUser)
 	if err != nil {
 		return err

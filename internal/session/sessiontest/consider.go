@@ -331,8 +331,8 @@ func testTakeRefused(s *suite) {
 	}
 }
 
-// testTakeWithLeadingContext: what the bot said before a person says something goes along, and not all of a bot that talks to
-// nobody.
+// testTakeWithLeadingContext: the bot's messages before the first message of a person are included, but only the last ones of a bot
+// that talks alone.
 // withIDs gives the messages ids.
 func withIDs(messages ...memory.Message) []memory.Message {
 	for i := range messages {

@@ -48,8 +48,8 @@ func testDelete(s *suite) {
 	s.expect(direct("ben", "s1"), "word 0")
 }
 
-// testDeleteWithConsiderations: what waits goes, of what ended the outcome stays, and what only bears the same label is left
-// alone.
+// testDeleteWithConsiderations: pending considerations are deleted, ended ones keep their outcome, and those that only have the same
+// label stay unchanged.
 func testDeleteWithConsiderations(s *suite) {
 	scope := lobby("ann", "s1")
 	ended, _, err := s.store.Record(s.Context(), s.record(scope, said("ann", "one"), said("ben", "two")))
@@ -187,7 +187,7 @@ func testForgetInGroups(s *suite) {
 	}
 }
 
-// everDue lists what is due for a session at any time.
+// everDue returns the due work of a session, at any time.
 func (s *suite) everDue(sessionID string) (list []session.Due) {
 	due, _, err := s.store.Due(s.Context(), s.now.Add(10_000*time.Hour), 100)
 	if err != nil {

@@ -259,7 +259,7 @@ func contents(messages []session.Message) (texts []string) {
 	return texts
 }
 
-// due lists what is due now, such as "consider s1", and after how long the next is due.
+// due returns the work due now, such as "consider s1", and the time until the next.
 func (s *suite) due() (list []string, next time.Duration) {
 	s.Helper()
 	due, at, err := s.store.Due(s.Context(), s.now, 100)
@@ -278,7 +278,7 @@ func (s *suite) due() (list []string, next time.Duration) {
 	return list, next
 }
 
-// expectDue checks what is due, and after how long the next is due; 0 is never.
+// expectDue checks the work due now, and the time until the next; 0 means none.
 func (s *suite) expectDue(next time.Duration, want ...string) {
 	s.Helper()
 	if got, after := s.due(); !slices.Equal(got, want) || after != next {

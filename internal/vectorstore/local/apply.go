@@ -104,7 +104,7 @@ func (a *applier) carryOut(ctx context.Context, entry *vectorstore.Entry, m *mem
 	if len(entry.Withdraws) > 0 {
 		return a.withdraw(ctx, entry, m)
 	}
-	known, err := a.known(ctx, entry, m)
+	known, err := a.existing(ctx, entry, m)
 	if err != nil {
 		return vectorstore.Applied{}, err
 	}
@@ -123,8 +123,8 @@ func (a *applier) like(ctx context.Context, m *memory.Memory, id string) (*store
 	return &stored{row, other}, err
 }
 
-// known returns the memory that the entry repeats, or nil.
-func (a *applier) known(ctx context.Context, entry *vectorstore.Entry, m *memory.Memory) (*stored, error) {
+// existing returns the memory that the entry repeats, or nil.
+func (a *applier) existing(ctx context.Context, entry *vectorstore.Entry, m *memory.Memory) (*stored, error) {
 	if entry.SameAs != "" {
 		same, err := a.like(ctx, m, entry.SameAs)
 		if err != nil || same != nil && same.StatusAt(m.CreatedAt) == memory.StatusActive {
