@@ -85,6 +85,12 @@ func TestEveryWrongFieldIsNamed(t *testing.T) {
 		{&memsidecarv1.ListMemoryRevisionsRequest{Scope: wrongScope()}, wrongInScope("memory_id")},
 		{&memsidecarv1.RevertMemoryRequest{Scope: wrongScope(), RevisionId: "\n"}, wrongInScope("memory_id", "revision_id")},
 		{&memsidecarv1.ReleaseMemoryRequest{Scope: wrongScope()}, wrongInScope("memory_id")},
+		{&memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "q", ReadTime: noTime}, []string{"read_time"}},
+		{&memsidecarv1.ListUsersRequest{
+			Scope: anywhere("u"), UserIdPrefix: "\n", Order: 9, PageSize: -1, PageToken: "?",
+		}, []string{"scope.user_id", "user_id_prefix", "order", "page_size", "page_token"}},
+		{&memsidecarv1.ListUsersRequest{UserIdPrefix: "u", Order: memsidecarv1.UserOrder_USER_ORDER_LAST_ACTIVE}, []string{"user_id_prefix"}},
+		{&memsidecarv1.ListUsersRequest{Scope: group("", "g")}, []string{"scope.channel_id", "scope.channel_kind"}},
 		{&memsidecarv1.ForgetUserRequest{Scope: wrongScope()}, wrongInScope("scope.channel_kind")},
 		{&memsidecarv1.GetUserSettingsRequest{Scope: wrongScope()}, wrongInScope()},
 		{&memsidecarv1.UpdateUserSettingsRequest{Scope: wrongScope(), Settings: &memsidecarv1.UserSettings{TimeZone: "Mars/Olympus", Language: "not a language"}, UpdateMask: mask("time_zone", "language", "colour")}, wrongInScope("settings.time_zone", "settings.language", "update_mask")},

@@ -77,6 +77,9 @@ func attempts(r *running, v victim) map[string]func(ctx context.Context, as *mem
 		"ReleaseMemory": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 			return r.ReleaseMemory(ctx, &memsidecarv1.ReleaseMemoryRequest{Scope: as, MemoryId: v.memoryID})
 		},
+		"ListUsers": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
+			return r.ListUsers(ctx, &memsidecarv1.ListUsersRequest{Scope: &memsidecarv1.Scope{Namespace: as.GetNamespace()}})
+		},
 		"ForgetUser": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 			return r.ForgetUser(ctx, &memsidecarv1.ForgetUserRequest{
 				Scope: &memsidecarv1.Scope{Namespace: as.GetNamespace(), UserId: as.GetUserId()},

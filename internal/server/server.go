@@ -57,6 +57,11 @@ type Settings interface {
 	Update(ctx context.Context, user memory.User, change func(*memory.Settings)) (memory.Settings, error)
 }
 
+// Users lists users.
+type Users interface {
+	List(ctx context.Context, query memory.UserQuery) (memory.UserPage, error)
+}
+
 // Parts is what the server serves.
 type Parts struct {
 	Retriever  *retrieve.Retriever
@@ -65,6 +70,7 @@ type Parts struct {
 	Store      vectorstore.Store
 	Queue      queue.Store
 	Settings   Settings
+	Users      Users
 	// Sessions are the conversations, Conversations what is done with them.
 	Sessions      session.Store
 	Conversations *session.Keeper

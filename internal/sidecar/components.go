@@ -214,6 +214,7 @@ func (p *components) newServer(context.Context) error {
 	cfg := &p.cfg
 	p.server = server.New(server.Parts{
 		Retriever: p.Retriever, Considerer: p.considerer, Store: p.store, Queue: p.jobs, Settings: p.settings,
+		Users:    sqlstore.NewUsers(p.storage),
 		Sessions: p.sessions, Conversations: p.Sessions, Topics: topics.NewCounter(redactedSource{sqlstore.NewTopics(p.storage), p.redactor}),
 		Traces: p.traces, Results: p.numbered,
 		Tokens: p.entrance.authenticator(), Limiter: limiter(cfg),

@@ -353,7 +353,7 @@ func (s *Recall) Neighbors(ctx context.Context, q recall.Query, of []session.Mes
 	return neighbors, err
 }
 
-// readNeighbors reads the messages on one side of a message, nearest first. Times do not matter for them.
+// readNeighbors reads the messages on one side of a message, nearest first.
 func readNeighbors(ctx context.Context, db sqldb.Querier, q recall.Query, of *session.Message, side, order string, count int) (list []session.Message, err error) {
 	rows, err := db.Query(ctx, `SELECT `+messageColumns+` FROM sessions s JOIN session_messages m ON m.session_row = s.row
 		WHERE s.namespace = ?1 AND s.ref = ?2 AND m.position `+side+` ?3 AND `+searched+` AND (?4 IS NULL OR m.agent_id = ?4)
@@ -362,7 +362,7 @@ func readNeighbors(ctx context.Context, db sqldb.Querier, q recall.Query, of *se
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	filter := &recall.Filter{Audience: q.Filter.Audience, AgentID: q.Filter.AgentID}
+	filter := &recall.Filter{Audience: q.Filter.Audience, AgentID: q.Filter.AgentID, SaidUntil: q.Filter.SaidUntil}
 	for rows.Next() {
 		row, m, err := scanMessage(rows, filter)
 		if sqldb.Skip(db, err) {
