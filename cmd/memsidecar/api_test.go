@@ -113,9 +113,10 @@ func TestHTTPErrors(t *testing.T) {
 		code       int
 		says       []string
 	}{
-		"an unknown field":       {web, "Retrieve", `{"scope": {"user_id": "u"}, "querry": "q"}`, 400, []string{`"field":"request"`, `unknown field \"querry\"`}},
-		"an unknown field below": {web, "Retrieve", `{"scope": {"user": "u"}}`, 400, []string{`unknown field \"user\"`}},
-		"an unknown name":        {web, "ListMemories", `{"states": ["GONE"]}`, 400, []string{`GONE`}},
+		"an unknown field":       {web, "Retrieve", `{"scope": {"user_id": "u"}, "querry": "q"}`, 400, []string{`"field":"querry"`, "is an unknown field: RetrieveRequest has scope, query, "}},
+		"an unknown field below": {web, "Retrieve", `{"scope": {"user": "u"}}`, 400, []string{`"field":"scope.user"`, "is an unknown field: Scope has namespace, user_id, "}},
+		"an unknown name":        {web, "ListMemories", `{"states": ["GONE"]}`, 400, []string{`"field":"states[0]"`, `is \"GONE\": use \"active\", `}},
+		"a user without a scope": {web, "Retrieve", `{"user_id": "u", "query": "q"}`, 400, []string{`write \"scope\": {\"user_id\": …}`}},
 		"no JSON":                {web, "Retrieve", `query=q`, 400, []string{`request cannot be decoded`}},
 		"half of it":             {web, "Retrieve", `{"query": "q"`, 400, []string{`request cannot be decoded`}},
 		"no object":              {web, "Retrieve", `[]`, 400, []string{`request cannot be decoded`}},
@@ -129,7 +130,7 @@ func TestHTTPErrors(t *testing.T) {
 		"a form":                 {post("Content-Type", "application/x-www-form-urlencoded"), "Retrieve", `{}`, 415, []string{"Content-Type: application/json"}},
 		"a simple request":       {post("Content-Type", "text/plain"), "/memsidecar.v1.UserService/ForgetUser", `{"scope": {"user_id": "u"}}`, 415, []string{"application/json"}},
 		"a deadline":             {post("Grpc-Timeout", "soon"), "/memsidecar.v1.AdminService/GetStatus", ``, 400, []string{"grpc-timeout"}},
-		"the second of a stream": {web, "ImportMemories", `{"scope": {"user_id": "x"}} {"memory": {"words": "w"}}`, 400, []string{`"field":"request[1]"`, `unknown field \"words\"`}},
+		"the second of a stream": {web, "ImportMemories", `{"scope": {"user_id": "x"}} {"memory": {"words": "w"}}`, 400, []string{`"field":"request[1].memory.words"`, "is an unknown field: Memory has id, text, "}},
 		"a large one of a stream": {
 			web, "ImportMemories", `{"scope": {"user_id": "y"}}` + "\n" + `{"memory": {"text": "` + long + long + `"}}`, 413,
 			[]string{`"field":"request[1]"`, "more than 65536 bytes"},

@@ -362,3 +362,18 @@ func TestModelWithoutSidecar(t *testing.T) {
 		t.Errorf("serve ended with %d: %s", code, log)
 	}
 }
+
+// TestToolsAnswerToTheirFormerNames: they are called by programs that know them, and not listed.
+func TestToolsAnswerToTheirFormerNames(t *testing.T) {
+	r := serve(t, overHTTP, "api.mcp=true")
+	m := r.modelOverHTTP(t, "Memsidecar-User", "u")
+	m.must(t, "put_results", map[string]any{"items": []any{map[string]any{"key": "/1", "title": "One"}}})
+	if got := m.must(t, "select_result", map[string]any{"answer": "the first"}); !strings.Contains(string(must(json.Marshal(got))(t)), "/1") {
+		t.Errorf("the first is %v", got)
+	}
+	for _, tool := range must(m.ListTools(t.Context(), nil))(t).Tools {
+		if strings.HasSuffix(tool.Name, "_result") || strings.HasSuffix(tool.Name, "_results") {
+			t.Errorf("%s is listed", tool.Name)
+		}
+	}
+}

@@ -36,13 +36,13 @@ const (
 type UserServiceClient interface {
 	// ListUsers lists the users of a namespace, with how much is stored of each. Any token that reaches the namespace may call it.
 	ListUsers(ctx context.Context, in *ListUsersRequest, opts ...grpc.CallOption) (*ListUsersResponse, error)
-	// GetUserSettings returns a user's settings; the defaults when none were stored.
+	// GetUserSettings returns a user's settings, or the defaults if none are stored.
 	GetUserSettings(ctx context.Context, in *GetUserSettingsRequest, opts ...grpc.CallOption) (*GetUserSettingsResponse, error)
 	// UpdateUserSettings changes a user's settings.
 	UpdateUserSettings(ctx context.Context, in *UpdateUserSettingsRequest, opts ...grpc.CallOption) (*UpdateUserSettingsResponse, error)
-	// ExportUser streams everything stored about a user, whatever the channel.
+	// ExportUser streams all data stored about a user, in all channels.
 	ExportUser(ctx context.Context, in *ExportUserRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportUserResponse], error)
-	// ForgetUser deletes everything stored about a user, whatever the channel, and says what it deleted.
+	// ForgetUser deletes all data stored about a user, in all channels, and returns how much was deleted.
 	ForgetUser(ctx context.Context, in *ForgetUserRequest, opts ...grpc.CallOption) (*ForgetUserResponse, error)
 }
 
@@ -123,13 +123,13 @@ func (c *userServiceClient) ForgetUser(ctx context.Context, in *ForgetUserReques
 type UserServiceServer interface {
 	// ListUsers lists the users of a namespace, with how much is stored of each. Any token that reaches the namespace may call it.
 	ListUsers(context.Context, *ListUsersRequest) (*ListUsersResponse, error)
-	// GetUserSettings returns a user's settings; the defaults when none were stored.
+	// GetUserSettings returns a user's settings, or the defaults if none are stored.
 	GetUserSettings(context.Context, *GetUserSettingsRequest) (*GetUserSettingsResponse, error)
 	// UpdateUserSettings changes a user's settings.
 	UpdateUserSettings(context.Context, *UpdateUserSettingsRequest) (*UpdateUserSettingsResponse, error)
-	// ExportUser streams everything stored about a user, whatever the channel.
+	// ExportUser streams all data stored about a user, in all channels.
 	ExportUser(*ExportUserRequest, grpc.ServerStreamingServer[ExportUserResponse]) error
-	// ForgetUser deletes everything stored about a user, whatever the channel, and says what it deleted.
+	// ForgetUser deletes all data stored about a user, in all channels, and returns how much was deleted.
 	ForgetUser(context.Context, *ForgetUserRequest) (*ForgetUserResponse, error)
 	mustEmbedUnimplementedUserServiceServer()
 }
