@@ -75,9 +75,8 @@ func TestListUsersPagesInBothOrders(t *testing.T) {
 			}
 		}
 	}
-	var invalid *memory.InvalidError
 	_, err := users.List(t.Context(), memory.UserQuery{Namespace: "n", Order: memory.UsersByActivity, After: "x", Limit: 1})
-	if !errors.As(err, &invalid) {
+	if _, ok := errors.AsType[*memory.InvalidError](err); !ok {
 		t.Errorf("a place that is none is answered %v", err)
 	}
 }
@@ -166,7 +165,8 @@ func TestListUsersReadsOnlyThePage(t *testing.T) {
 			}
 			plan, err = sqldb.Collect(rows, func(scan func(...any) error) (step string, err error) {
 				var id, parent, unused int
-				return step, scan(&id, &parent, &unused, &step)
+				err = scan(&id, &parent, &unused, &step)
+				return step, err
 			})
 			return err
 		})
