@@ -94,7 +94,7 @@ func (s *Users) List(ctx context.Context, query memory.UserQuery) (page memory.U
 	return page, nil
 }
 
-// micros is a time as the column holds it: 0 when there is none.
+// micros is a time as active_at holds it; 0 for the zero time.
 func micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
