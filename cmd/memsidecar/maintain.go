@@ -13,6 +13,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/cli"
+	"github.com/memsidecar/memsidecar/internal/observe/logs"
 	"github.com/memsidecar/memsidecar/internal/sidecar"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
@@ -195,7 +196,7 @@ func (r reindexCommand) Run(ctx context.Context, m *Main, c *commands) error {
 		return usageError{err}
 	}
 	bar := m.bar("reindexing")
-	done, err := sqlite.Reindex(ctx, loaded.Config.DataDir, m.logger(loaded.Config), sqlite.ReindexOptions{
+	done, err := sqlite.Reindex(ctx, loaded.Config.DataDir, logs.New(m.Stderr, loaded.Config.Log.Level, loaded.Config.Log.Format), sqlite.ReindexOptions{
 		Key: key, KeepVectors: r.KeepVectors, Progress: bar.show,
 	})
 	bar.end()
