@@ -35,23 +35,25 @@ const (
 
 // Services are the generated clients, one for each service of the API.
 type Services struct {
-	Memory   memsidecarv1.MemoryServiceClient
-	Sessions memsidecarv1.SessionServiceClient
-	Digests  memsidecarv1.DigestServiceClient
-	Results  memsidecarv1.ResultServiceClient
-	Traces   memsidecarv1.TraceServiceClient
-	Audit    memsidecarv1.AuditServiceClient
+	Memory        memsidecarv1.MemoryServiceClient
+	Users         memsidecarv1.UserServiceClient
+	Sessions      memsidecarv1.SessionServiceClient
+	NumberedLists memsidecarv1.NumberedListServiceClient
+	Digests       memsidecarv1.DigestServiceClient
+	Traces        memsidecarv1.TraceServiceClient
+	Admin         memsidecarv1.AdminServiceClient
 }
 
 // NewServices makes the generated clients over a connection of the caller's.
 func NewServices(conn grpc.ClientConnInterface) Services {
 	return Services{
-		Memory:   memsidecarv1.NewMemoryServiceClient(conn),
-		Sessions: memsidecarv1.NewSessionServiceClient(conn),
-		Digests:  memsidecarv1.NewDigestServiceClient(conn),
-		Results:  memsidecarv1.NewResultServiceClient(conn),
-		Traces:   memsidecarv1.NewTraceServiceClient(conn),
-		Audit:    memsidecarv1.NewAuditServiceClient(conn),
+		Memory:        memsidecarv1.NewMemoryServiceClient(conn),
+		Users:         memsidecarv1.NewUserServiceClient(conn),
+		Sessions:      memsidecarv1.NewSessionServiceClient(conn),
+		NumberedLists: memsidecarv1.NewNumberedListServiceClient(conn),
+		Digests:       memsidecarv1.NewDigestServiceClient(conn),
+		Traces:        memsidecarv1.NewTraceServiceClient(conn),
+		Admin:         memsidecarv1.NewAdminServiceClient(conn),
 	}
 }
 

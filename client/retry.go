@@ -52,8 +52,13 @@ var serviceConfig = sync.OnceValue(func() string {
 	reading := methodConfig{RetryPolicy: readings}
 	writing := methodConfig{RetryPolicy: identified}
 	for _, service := range []*grpc.ServiceDesc{
-		&memsidecarv1.MemoryService_ServiceDesc, &memsidecarv1.SessionService_ServiceDesc, &memsidecarv1.DigestService_ServiceDesc,
-		&memsidecarv1.ResultService_ServiceDesc, &memsidecarv1.TraceService_ServiceDesc,
+		&memsidecarv1.MemoryService_ServiceDesc,
+		&memsidecarv1.UserService_ServiceDesc,
+		&memsidecarv1.SessionService_ServiceDesc,
+		&memsidecarv1.NumberedListService_ServiceDesc,
+		&memsidecarv1.DigestService_ServiceDesc,
+		&memsidecarv1.TraceService_ServiceDesc,
+		&memsidecarv1.AdminService_ServiceDesc,
 	} {
 		for _, method := range methodsOf(service) {
 			name := methodName{service.ServiceName, method}

@@ -80,8 +80,8 @@ func fillers(r *running, c *corner) map[string]func(ctx context.Context) error {
 	const agent = "agent of " + marker
 	scope := proto.CloneOf(c.scope)
 	scope.AgentId = agent
-	memories, sessions, results := r.MemoryServiceClient, r.sessions(), r.results()
-	items := []*memsidecarv1.ResultItem{{Key: "/" + marker, Title: marker, AttributesJson: `{"m":"` + marker + `"}`}, {Key: "/2" + marker}}
+	memories, sessions, results := r.stubs, r.sessions(), r.lists()
+	items := []*memsidecarv1.RegistryItem{{Key: "/" + marker, Title: marker, AttributesJson: `{"m":"` + marker + `"}`}, {Key: "/2" + marker}}
 	last := func(_ any, err error) error { return err }
 	create := func(ctx context.Context, text string) (*memsidecarv1.Memory, error) {
 		resp, err := memories.CreateMemory(ctx, &memsidecarv1.CreateMemoryRequest{
@@ -99,19 +99,19 @@ func fillers(r *running, c *corner) map[string]func(ctx context.Context) error {
 		"AppendMessages":     func(context.Context) error { return nil }, // by the corners, like the next ones
 		"ConsiderMemorizing": func(context.Context) error { return nil },
 		"UpdateSession":      func(context.Context) error { return nil },
-		"PutResults": func(ctx context.Context) error {
-			return last(results.PutResults(ctx, &memsidecarv1.PutResultsRequest{
-				Scope: scope, List: "films", Items: items, Mode: scheduled, RegistryKind: memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_NAMESPACE,
+		"PutItems": func(ctx context.Context) error {
+			return last(results.PutItems(ctx, &memsidecarv1.PutItemsRequest{
+				Scope: scope, List: "films", Items: items, Mode: scheduled, RegistryKind: memsidecarv1.RegistryKind_REGISTRY_KIND_NAMESPACE,
 			}))
 		},
-		"ImportResults": func(ctx context.Context) error {
-			return last(results.ImportResults(ctx, &memsidecarv1.ImportResultsRequest{Scope: scope, List: "songs", Items: items, ShownKeys: []string{"/" + marker}}))
+		"ImportNumberedList": func(ctx context.Context) error {
+			return last(results.ImportNumberedList(ctx, &memsidecarv1.ImportNumberedListRequest{Scope: scope, List: "songs", Items: items, ShownKeys: []string{"/" + marker}}))
 		},
-		"DeleteResultList": func(ctx context.Context) error {
-			if _, err := results.PutResults(ctx, &memsidecarv1.PutResultsRequest{Scope: scope, List: "gone", Items: items}); err != nil {
+		"DeleteNumberedList": func(ctx context.Context) error {
+			if _, err := results.PutItems(ctx, &memsidecarv1.PutItemsRequest{Scope: scope, List: "gone", Items: items}); err != nil {
 				return err
 			}
-			return last(results.DeleteResultList(ctx, &memsidecarv1.DeleteResultListRequest{Scope: scope, List: "gone"}))
+			return last(results.DeleteNumberedList(ctx, &memsidecarv1.DeleteNumberedListRequest{Scope: scope, List: "gone"}))
 		},
 		"CreateMemory": func(ctx context.Context) error { return last(create(ctx, marker+" is a weevil")) },
 		"UpdateMemory": func(ctx context.Context) error {
@@ -179,20 +179,20 @@ func fillers(r *running, c *corner) map[string]func(ctx context.Context) error {
 
 // moreReads are what the calls of a test of places leave out.
 func moreReads(r *running) map[string]func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
-	ofAll := memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_NAMESPACE
+	ofAll := memsidecarv1.RegistryKind_REGISTRY_KIND_NAMESPACE
 	return map[string]func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error){
 		"ListItems": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
-			return r.results().ListItems(ctx, &memsidecarv1.ListItemsRequest{Scope: as, RegistryKind: ofAll, List: "films"})
+			return r.lists().ListItems(ctx, &memsidecarv1.ListItemsRequest{Scope: as, RegistryKind: ofAll, List: "films"})
 		},
-		"SelectResult": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
-			return r.results().SelectResult(ctx, &memsidecarv1.SelectResultRequest{Scope: as, List: "songs", Selector: &memsidecarv1.SelectResultRequest_Ordinal{Ordinal: 1}})
+		"SelectItems": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
+			return r.lists().SelectItems(ctx, &memsidecarv1.SelectItemsRequest{Scope: as, List: "songs", Selector: &memsidecarv1.SelectItemsRequest_Ordinal{Ordinal: 1}})
 		},
-		"GetResultList": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
-			return r.results().GetResultList(ctx, &memsidecarv1.GetResultListRequest{Scope: as, List: "songs"})
+		"GetNumberedList": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
+			return r.lists().GetNumberedList(ctx, &memsidecarv1.GetNumberedListRequest{Scope: as, List: "songs"})
 		},
 		"FilterUnseen": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 			keys := []string{"/" + marker}
-			resp, err := r.results().FilterUnseen(ctx, &memsidecarv1.FilterUnseenRequest{Scope: as, RegistryKind: ofAll, List: "films", Keys: keys})
+			resp, err := r.lists().FilterUnseen(ctx, &memsidecarv1.FilterUnseenRequest{Scope: as, RegistryKind: ofAll, List: "films", Keys: keys})
 			if err == nil && !slices.Equal(resp.GetUnseenKeys(), keys) {
 				err = errors.New("it tells what another namespace has seen")
 			}
@@ -240,8 +240,8 @@ func snapshot(t *testing.T, r *running, namespace string) []string {
 		}
 	}
 	for _, list := range []string{"films", "default"} {
-		items := must(r.results().ListItems(t.Context(), &memsidecarv1.ListItemsRequest{
-			Scope: &memsidecarv1.Scope{Namespace: namespace}, List: list, RegistryKind: memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_NAMESPACE,
+		items := must(r.lists().ListItems(t.Context(), &memsidecarv1.ListItemsRequest{
+			Scope: &memsidecarv1.Scope{Namespace: namespace}, List: list, RegistryKind: memsidecarv1.RegistryKind_REGISTRY_KIND_NAMESPACE,
 		}))(t)
 		keep(items)
 	}
@@ -322,7 +322,7 @@ func TestATokenReachesItsNamespaceAlone(t *testing.T) {
 	spy := victim{scope: others[0].scope, memoryID: others[0].memory, considerationID: others[0].consideration}
 	spy.pageToken = pages["ListMemories"]
 	results := resultAttempts(a)
-	delete(results, "FilterUnseen") // it would find what PutResults stores
+	delete(results, "FilterUnseen") // it would find what PutItems stores
 	tables = append(tables, attempts(a, spy), results, sessionAttempts(a, spied{
 		session: "imported", traces: others[0].traces, pages: map[string]string{"messages": pages["ListMessages"], "sessions": pages["ListSessions"]},
 	}))
@@ -409,7 +409,7 @@ func otherPages(t *testing.T, r *running, c *corner) map[string]string {
 		request := scopedRequest(t, method, proto.CloneOf(scope))
 		request.ProtoReflect().Set(size, protoreflect.ValueOfInt32(1))
 		if method.Name() == "ListItems" {
-			r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: c.scope, Items: listing(3)})
+			r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: c.scope, Items: listing(3)})
 		}
 		answer, err := r.call(t, method, request)
 		next, ok := answer.(interface{ GetNextPageToken() string })

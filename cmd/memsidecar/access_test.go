@@ -72,7 +72,7 @@ func (r *running) with(t *testing.T, a authorization, options ...grpc.DialOption
 	other := *r
 	other.conn = must(grpc.NewClient(r.addr, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(a))...))(t)
 	t.Cleanup(func() { _ = other.conn.Close() })
-	other.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(other.conn)
+	other.stubs = newStubs(other.conn)
 	return &other
 }
 
@@ -152,7 +152,7 @@ func TestWhatConcernsAllIsForAdmins(t *testing.T) {
 	r, tokens := serveGuarded(t)
 	for name, told := range map[string]bool{"reader": false, "a": false, "head": true, "admin": true} {
 		status := must(r.as(t, tokens[name]).GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t)
-		if got := status.GetQueueTotal() != nil; got != told || status.GetQueue() == nil {
+		if got := status.GetQueue().GetTotal() != nil; got != told || status.GetQueue() == nil {
 			t.Errorf("%s is told of all queues: %v, of its own: %v", name, got, status.GetQueue() != nil)
 		}
 	}
@@ -266,6 +266,6 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	mustDo(t, os.WriteFile(filepath.Join(dir, "server.key"), fresh, 0o600))
 	eventually(t, "the new certificate is shown", func() bool { return serial() == 3 })
 	plain := dial(t, r.addr)
-	_, err := memsidecarv1.NewMemoryServiceClient(plain).GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{})
+	_, err := memsidecarv1.NewAdminServiceClient(plain).GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{})
 	wantCode(t, err, codes.Unavailable)
 }

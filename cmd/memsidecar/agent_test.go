@@ -23,11 +23,11 @@ func personaCalls() map[string]func(t *testing.T, r *running, scope *memsidecarv
 	top, neighbors, zero := proto.Int32(100), proto.Int32(20), proto.Float64(0)
 	return map[string]func(t *testing.T, r *running, scope *memsidecarv1.Scope, agent memsidecarv1.AgentFilter) (fmt.Stringer, error){
 		"Retrieve": func(t *testing.T, r *running, scope *memsidecarv1.Scope, agent memsidecarv1.AgentFilter) (fmt.Stringer, error) {
-			return r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: scope, Query: "papaya 榴莲 kumquat", TopK: top, MinScore: zero, Agent: agent})
+			return r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: scope, Query: "papaya 榴莲 kumquat", TopK: top, MinRelevance: zero, Agent: agent})
 		},
 		"Retrieve messages": func(t *testing.T, r *running, scope *memsidecarv1.Scope, agent memsidecarv1.AgentFilter) (fmt.Stringer, error) {
 			return r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{
-				Scope: scope, Query: "papaya 榴莲 kumquat", TopK: top, MinScore: zero, Agent: agent, NeighborCount: neighbors,
+				Scope: scope, Query: "papaya 榴莲 kumquat", TopK: top, MinRelevance: zero, Agent: agent, NeighborCount: neighbors,
 				Sources: []memsidecarv1.RetrieveSource{memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES},
 			})
 		},

@@ -79,15 +79,15 @@ func TestOverHTTPAsOverGRPC(t *testing.T) {
 		t.Errorf("over gRPC it has %q", got)
 	}
 
-	far := memsidecarv1.NewMemoryServiceClient(web)
-	other := &running{MemoryServiceClient: far}
+	far := newStubs(web)
+	other := &running{stubs: far}
 	if got := must(other.load(t, anywhere("v"), &memsidecarv1.Memory{Text: "Likes tea"}, &memsidecarv1.Memory{Text: "喜欢咖啡"}))(t); got.GetAddedCount() != 2 {
 		t.Errorf("importing: %v", got)
 	}
 	if got := r.export(t, anywhere("v")); len(got.memories) != 2 || len(other.export(t, anywhere("v")).records) != len(got.records) {
 		t.Errorf("exporting: %v", got.records)
 	}
-	audit := must(web.post(t.Context(), "/memsidecar.v1.AuditService/AuditMemories", ""))(t)
+	audit := must(web.post(t.Context(), "/memsidecar.v1.AdminService/AuditMemories", ""))(t)
 	if audit.header.Get("Content-Type") != "application/x-ndjson" {
 		t.Error(audit)
 	}
@@ -127,8 +127,8 @@ func TestHTTPErrors(t *testing.T) {
 		"not there":              {web, "GetMemory", `{"scope": {"user_id": "w"}, "memory_id": "mem_x"}`, 404, []string{`"code":5`}},
 		"no call":                {web, "Recall", `{}`, 404, []string{"GET /openapi.json lists them"}},
 		"a form":                 {post("Content-Type", "application/x-www-form-urlencoded"), "Retrieve", `{}`, 415, []string{"Content-Type: application/json"}},
-		"a simple request":       {post("Content-Type", "text/plain"), "ForgetUser", `{"scope": {"user_id": "u"}}`, 415, []string{"application/json"}},
-		"a deadline":             {post("Grpc-Timeout", "soon"), "GetStatus", ``, 400, []string{"grpc-timeout"}},
+		"a simple request":       {post("Content-Type", "text/plain"), "/memsidecar.v1.UserService/ForgetUser", `{"scope": {"user_id": "u"}}`, 415, []string{"application/json"}},
+		"a deadline":             {post("Grpc-Timeout", "soon"), "/memsidecar.v1.AdminService/GetStatus", ``, 400, []string{"grpc-timeout"}},
 		"the second of a stream": {web, "ImportMemories", `{"scope": {"user_id": "x"}} {"memory": {"words": "w"}}`, 400, []string{`"field":"request[1]"`, `unknown field \"words\"`}},
 		"a large one of a stream": {
 			web, "ImportMemories", `{"scope": {"user_id": "y"}}` + "\n" + `{"memory": {"text": "` + long + long + `"}}`, 413,
@@ -258,7 +258,7 @@ func TestHTTPAndBrowsers(t *testing.T) {
 		"IPv6":                       {open, "Host", "[::1]", 200},
 		"a program":                  {open, "User-Agent", "curl", 200},
 	} {
-		req := must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+test.r.api+"/memsidecar.v1.MemoryService/GetStatus", strings.NewReader("{}")))(t)
+		req := must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+test.r.api+"/memsidecar.v1.AdminService/GetStatus", strings.NewReader("{}")))(t)
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Authorization", "Bearer "+tokens["a"])
 		req.Header.Set(test.header, test.value)
@@ -285,7 +285,7 @@ func TestHTTPEncrypted(t *testing.T) {
 		transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: http2}
 		defer transport.CloseIdleConnections()
 		web := &jsonConn{client: &http.Client{Transport: transport}, base: "https://" + r.api, header: http.Header{}}
-		got, err := web.post(t.Context(), "/memsidecar.v1.MemoryService/GetStatus", "{}")
+		got, err := web.post(t.Context(), "/memsidecar.v1.AdminService/GetStatus", "{}")
 		if err == nil && got.status != http.StatusOK {
 			t.Error(got.text)
 		}
@@ -300,7 +300,7 @@ func TestHTTPEncrypted(t *testing.T) {
 			t.Errorf("%s: %v, want %s", got, err, want)
 		}
 	}
-	got, err := r.overJSON().post(t.Context(), "/memsidecar.v1.MemoryService/GetStatus", "{}")
+	got, err := r.overJSON().post(t.Context(), "/memsidecar.v1.AdminService/GetStatus", "{}")
 	if err == nil && got.status == http.StatusOK {
 		t.Errorf("without encryption: %s", got.text)
 	}

@@ -17,7 +17,7 @@ import (
 // audit is the users and the total that an audit answers.
 func (r *running) audit(t *testing.T, request *memsidecarv1.AuditMemoriesRequest) (users []*memsidecarv1.MemoryAudit, total *memsidecarv1.MemoryAudit, err error) {
 	t.Helper()
-	stream, err := memsidecarv1.NewAuditServiceClient(r.conn).AuditMemories(t.Context(), request)
+	stream, err := memsidecarv1.NewAdminServiceClient(r.conn).AuditMemories(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func untilFinal(b *testing.B, client memsidecarv1.MemoryServiceClient, scope *me
 // BenchmarkAcknowledge64 is how many dialogues a second 64 callers can hand over while earlier ones are being considered.
 func BenchmarkAcknowledge64(b *testing.B) {
 	s := startOn(b, b.TempDir(), nil)
-	client := memsidecarv1.NewMemoryServiceClient(dial(b, s.Addr.String()))
+	client := newStubs(dial(b, s.Addr.String()))
 	b.ReportAllocs()
 	b.ResetTimer()
 	stats := load.Run(b.Context(), load.Limits{Callers: 64, Calls: int64(b.N)}, func(ctx context.Context, n int64) (load.Answer, error) {
@@ -128,7 +128,7 @@ func BenchmarkConsider(b *testing.B) {
 	b.ResetTimer()
 	started := time.Now()
 	s := startOn(b, dir, nil)
-	client := memsidecarv1.NewMemoryServiceClient(dial(b, s.Addr.String()))
+	client := newStubs(dial(b, s.Addr.String()))
 	for n := max(0, b.N-dialogueUsers); n < b.N; n++ { // the last of each user's line
 		untilFinal(b, client, considerRequest(int64(n)).GetScope(), acceptedID(int64(n)))
 	}
@@ -196,7 +196,7 @@ func BenchmarkLongHistory(b *testing.B) {
 		})
 	})
 	s := startOn(b, dir, nil)
-	client := memsidecarv1.NewMemoryServiceClient(dial(b, s.Addr.String()))
+	client := newStubs(dial(b, s.Addr.String()))
 	stream, err := client.ImportMemories(b.Context())
 	if err != nil {
 		b.Fatal(err)

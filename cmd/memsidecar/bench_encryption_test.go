@@ -132,7 +132,7 @@ func (s *twoSidecars) processorTime(b *testing.B, which int) time.Duration {
 			b.Fatal(err)
 		}
 		if status.GetQueue().GetPendingCount() == 0 {
-			return status.GetProcess().GetCpuTime().AsDuration()
+			return status.GetProcess().GetCpuDuration().AsDuration()
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

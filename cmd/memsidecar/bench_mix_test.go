@@ -18,7 +18,7 @@ func BenchmarkRetrieveBesideWriting(b *testing.B) {
 	for _, writing := range []float64{20, 100} {
 		b.Run(fmt.Sprintf("writes=%g", writing), func(b *testing.B) {
 			p := spawn(b, b.TempDir())
-			target := &load.Target{Client: p.MemoryServiceClient, Namespace: "bench", Prefix: "mix", Users: 100, Memories: 100}
+			target := &load.Target{Client: p, Namespace: "bench", Prefix: "mix", Users: 100, Memories: 100}
 			if err := target.Prepare(b.Context(), func() {}); err != nil {
 				b.Fatal(err)
 			}

@@ -14,7 +14,7 @@ func TestMadeUpResultsStayOutOfTheWindow(t *testing.T) {
 	r := serve(t)
 	scope := direct("小林")
 	scope.SessionId = "telegram_1"
-	r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: scope, Items: listing(12)})
+	r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: scope, Items: listing(12)})
 	say := func(scope *memsidecarv1.Scope, question, reply string) *memsidecarv1.AppendMessagesResponse {
 		t.Helper()
 		return must(r.sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{

@@ -43,7 +43,7 @@ func TestTokenBudget(t *testing.T) {
 			settings := append(useProvider(protocol, p), "llm.daily_token_budget=100000", "namespaces=[{name: big, daily_token_budget: 0}]")
 			r := serveIn(t, dir, settings...)
 			r.wantDecidedBy(t, direct("u"), model, "")
-			if b := r.cost(t, nil, 0).GetTokenBudgets(); len(b) != 1 || b[0].GetUsedTokens() < 120_000 || b[0].GetRefusedCallCount() != 0 {
+			if b := r.cost(t, nil, 0).GetUsage().GetTokenBudgets(); len(b) != 1 || b[0].GetUsedTokens() < 120_000 || b[0].GetRefusedCallCount() != 0 {
 				t.Errorf("after one dialogue: %v", b)
 			}
 			asked := len(p.Requests(providertest.Decision))
@@ -68,10 +68,10 @@ func TestTokenBudget(t *testing.T) {
 			if n := strings.Count(r.log.String(), "a daily token budget is used up"); n != 1 {
 				t.Errorf("%d lines in the log", n)
 			}
-			before := r.cost(t, nil, 0).GetTokenBudgets()[0]
+			before := r.cost(t, nil, 0).GetUsage().GetTokenBudgets()[0]
 			r.stop()
 			r = serveIn(t, dir, settings...)
-			wantSame(t, r.cost(t, nil, 0).GetTokenBudgets()[0], before)
+			wantSame(t, r.cost(t, nil, 0).GetUsage().GetTokenBudgets()[0], before)
 			r.wantDecidedBy(t, direct("u"), "rules", usedUp)
 		})
 	}
@@ -80,7 +80,7 @@ func TestTokenBudget(t *testing.T) {
 // wantFallback looks at what the parts say about the rules that do their work.
 func (r *running) wantFallback(t *testing.T, scope *memsidecarv1.Scope, want string) {
 	t.Helper()
-	for _, c := range r.cost(t, scope, 0).GetComponents() {
+	for _, c := range componentsOf(r.cost(t, scope, 0)) {
 		expected := want
 		if c.GetName() == "storage" || c.GetName() == "embedding" {
 			expected = ""
@@ -134,11 +134,11 @@ func TestUserTokenBudget(t *testing.T) {
 	r.wantFallback(t, nil, "rules, for 2 users today: the daily token budget of a user is used up")
 
 	status := r.cost(t, direct("u"), 0)
-	if b := status.GetTokenBudgets(); len(b) != 1 || b[0].GetUserId() != "u" || b[0].GetLimitTokens() != 50_000 || b[0].GetUsedTokens() < 60_000 ||
+	if b := status.GetUsage().GetTokenBudgets(); len(b) != 1 || b[0].GetUserId() != "u" || b[0].GetLimitTokens() != 50_000 || b[0].GetUsedTokens() < 60_000 ||
 		b[0].GetRefusedCallCount() != 2 || !b[0].GetResetTime().AsTime().Equal(usage.DayAfter(time.Now())) {
 		t.Errorf("the user's budget is %v (%s)", b, c.GetId())
 	}
-	if b := r.cost(t, nil, 0).GetTokenBudgets(); len(b) != 0 {
+	if b := r.cost(t, nil, 0).GetUsage().GetTokenBudgets(); len(b) != 0 {
 		t.Errorf("the namespace has no budget, and shows %v", b)
 	}
 	records := r.export(t, direct("u")).records
@@ -224,9 +224,9 @@ func TestCosts(t *testing.T) {
 	var status *memsidecarv1.GetStatusResponse
 	eventually(t, "all is counted", func() bool {
 		status = r.cost(t, nil, 7)
-		return len(status.GetUsageToday()) == 3
+		return len(status.GetUsage().GetToday().GetModels()) == 3
 	})
-	for _, u := range status.GetUsageToday() {
+	for _, u := range status.GetUsage().GetToday().GetModels() {
 		cost, want := u.GetEstimatedCost(), map[string]*memsidecarv1.Cost{"decision": {Amount: 3, Currency: "CNY"}, "embedding": {Currency: "USD"}}[u.GetPart()]
 		if (cost == nil) != (want == nil) || cost != nil && (math.Abs(cost.GetAmount()-want.GetAmount()) > 1e-9 || cost.GetCurrency() != want.GetCurrency()) {
 			t.Errorf("%s cost %v, want %v", u.GetPart(), cost, want)
@@ -238,14 +238,14 @@ func TestCosts(t *testing.T) {
 			t.Errorf("%s cost %v, want %g CNY and %g USD", name, got, cny, usd)
 		}
 	}
-	wantCosts("today", status.GetCostsToday(), 3, 0)
-	wantCosts("seven days", status.GetDailyUsageCosts(), 3, 10)
-	days := status.GetDailyUsage()
-	if len(days) != 3 || days[0].GetDay() != usage.Day(time.Now()) || days[2].GetDay() != usage.Day(time.Now().UTC().AddDate(0, 0, -6)) || len(days[2].GetUsage()) != 2 ||
+	wantCosts("today", status.GetUsage().GetToday().GetCosts(), 3, 0)
+	wantCosts("seven days", status.GetUsage().GetCosts(), 3, 10)
+	days := status.GetUsage().GetDays()
+	if len(days) != 3 || days[0].GetDay() != usage.Day(time.Now()) || days[2].GetDay() != usage.Day(time.Now().UTC().AddDate(0, 0, -6)) || len(days[2].GetModels()) != 2 ||
 		len(days[2].GetCosts()) != 1 || days[2].GetCosts()[0].GetAmount() != 5 {
 		t.Errorf("the days are %v", days)
 	}
-	if s := r.cost(t, nil, 0); len(s.GetDailyUsage()) != 0 || len(s.GetUsageToday()) != 3 {
+	if s := r.cost(t, nil, 0); len(s.GetUsage().GetDays()) != 0 || len(s.GetUsage().GetToday().GetModels()) != 3 {
 		t.Errorf("without days: %v", s)
 	}
 	for _, days := range []int32{-1, 32} {

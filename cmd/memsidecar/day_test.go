@@ -42,7 +42,7 @@ const pipeSize = 1 << 20
 // day is a sidecar in a bubble, with the provider that its models are at.
 type day struct {
 	*testing.T
-	memsidecarv1.MemoryServiceClient
+	stubs
 	provider *providertest.Server
 	wire     *wire
 	workers  int
@@ -133,7 +133,7 @@ func (d *day) start(settings map[string]string) {
 	if err != nil {
 		d.Fatal(err)
 	}
-	d.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(conn)
+	d.stubs = newStubs(conn)
 	d.stop = func() {
 		_ = conn.Close()
 		running.Stop(d.Context())

@@ -129,7 +129,7 @@ func (d demo) play(ctx context.Context, a act) error {
 				role, name = memsidecarv1.Role_ROLE_ASSISTANT, "bot"
 			}
 			d.say("  %-8s %s\n", name+":", line)
-			messages = append(messages, &memsidecarv1.Message{Role: role, Content: line, Time: timestamppb.New(now)})
+			messages = append(messages, &memsidecarv1.Message{Role: role, Content: line, SendTime: timestamppb.New(now)})
 		}
 		resp, err := d.client.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
 			Scope: scope, Messages: messages, Wait: durationpb.New(demoPatience),

@@ -35,7 +35,7 @@ func on(at string, m *memsidecarv1.Message) *memsidecarv1.Message {
 	if err != nil {
 		panic(err)
 	}
-	m.Time = timestamppb.New(parsed)
+	m.SendTime = timestamppb.New(parsed)
 	return m
 }
 

@@ -54,19 +54,19 @@ func TestEveryWrongFieldIsNamed(t *testing.T) {
 		wrong   []string
 	}{
 		{&memsidecarv1.RetrieveRequest{
-			Scope: wrongScope(), TopK: proto.Int32(0), MinScore: new(1.5), MaxContextChars: proto.Int32(199),
-			Kinds: []memsidecarv1.MemoryKind{99}, CreatedAfter: noTime, CreatedBefore: noTime, Agent: 9,
-		}, wrongInScope("query", "top_k", "min_score", "max_context_chars", "kinds", "created_after", "created_before", "agent")},
+			Scope: wrongScope(), TopK: proto.Int32(0), MinRelevance: new(1.5), MaxContextChars: proto.Int32(199),
+			Kinds: []memsidecarv1.MemoryKind{99}, CreatedAfterTime: noTime, CreatedBeforeTime: noTime, Agent: 9,
+		}, wrongInScope("query", "top_k", "min_relevance", "max_context_chars", "kinds", "created_after_time", "created_before_time", "agent")},
 		{&memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "q", Agent: memsidecarv1.AgentFilter_AGENT_FILTER_THIS}, []string{"scope.agent_id"}},
-		{&memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: strings.Repeat("问", 32_001), TopK: proto.Int32(101), MinScore: new(-0.1), MaxContextChars: proto.Int32(100_001)}, []string{"query", "top_k", "min_score", "max_context_chars"}},
+		{&memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: strings.Repeat("问", 32_001), TopK: proto.Int32(101), MinRelevance: new(-0.1), MaxContextChars: proto.Int32(100_001)}, []string{"query", "top_k", "min_relevance", "max_context_chars"}},
 		{&memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "q", TopK: proto.Int32(-1), Kinds: []memsidecarv1.MemoryKind{0}}, []string{"top_k", "kinds"}},
 		{&memsidecarv1.ConsiderMemorizingRequest{
 			Scope: wrongScope(), RequestId: strings.Repeat("x", 129), Wait: durationpb.New(-1), Messages: []*memsidecarv1.Message{
-				{Content: "no role", Time: noTime, MetadataJson: "[]"},
-				{Role: memsidecarv1.Role_ROLE_ASSISTANT, SpeakerId: "someone", Id: "one\ntwo", ToolCalls: []*memsidecarv1.ToolCall{{ArgumentsJson: "{", Duration: durationpb.New(-1), Time: oldTime}}},
+				{Content: "no role", SendTime: noTime, MetadataJson: "[]"},
+				{Role: memsidecarv1.Role_ROLE_ASSISTANT, SpeakerId: "someone", Id: "one\ntwo", ToolCalls: []*memsidecarv1.ToolCall{{ArgumentsJson: "{", Duration: durationpb.New(-1), StartTime: oldTime}}},
 			},
-		}, wrongInScope("request_id", "wait", "messages[0].role", "messages[0].time", "messages[0].metadata_json", "messages[1].speaker_id",
-			"messages[1].id", "messages[1].tool_calls[0].arguments_json", "messages[1].tool_calls[0].duration", "messages[1].tool_calls[0].time")},
+		}, wrongInScope("request_id", "wait", "messages[0].role", "messages[0].send_time", "messages[0].metadata_json", "messages[1].speaker_id",
+			"messages[1].id", "messages[1].tool_calls[0].arguments_json", "messages[1].tool_calls[0].duration", "messages[1].tool_calls[0].start_time")},
 		{&memsidecarv1.ConsiderMemorizingRequest{Scope: direct("u")}, []string{"messages"}},
 		// What is wrong with the scope is not the fault of messages that name no speaker.
 		{&memsidecarv1.ConsiderMemorizingRequest{Scope: &memsidecarv1.Scope{UserId: "a\nb", AgentId: "c\td"}, Messages: []*memsidecarv1.Message{said("hi"), answered("hi")}}, []string{"scope.user_id", "scope.agent_id"}},
@@ -102,10 +102,10 @@ func TestEveryWrongFieldIsNamed(t *testing.T) {
 	wantInvalid(t, err, wrongInScope()...)
 	_, err = r.load(t, direct("u"), known, &memsidecarv1.Memory{
 		Id: "\x00", Kind: 99, Importance: proto.Float64(7), ObserveTime: noTime, CreateTime: oldTime, Scope: wrongScope(),
-		State: memsidecarv1.MemoryState_MEMORY_STATE_SUPERSEDED, ValidTo: oldTime, QuarantineReason: strings.Repeat("x", 2001),
+		State: memsidecarv1.MemoryState_MEMORY_STATE_SUPERSEDED, ValidEndTime: oldTime, QuarantineReason: strings.Repeat("x", 2001),
 	})
 	wantInvalid(t, err, "memory[1].id", "memory[1].text", "memory[1].kind", "memory[1].importance", "memory[1].observe_time",
-		"memory[1].superseded_by_id", "memory[1].quarantine_reason", "memory[1].valid_to",
+		"memory[1].superseded_by_id", "memory[1].quarantine_reason", "memory[1].valid_end_time",
 		"memory[1].create_time", "memory[1].scope.agent_id", "memory[1].scope.channel_id", "memory[1].scope.session_id")
 }
 

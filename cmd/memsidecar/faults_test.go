@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -167,8 +166,7 @@ func (l *ledger) check(t *testing.T, p *process) {
 // storage is how it is, as status shows it.
 func (p *process) storage(t *testing.T) *memsidecarv1.ComponentStatus {
 	t.Helper()
-	parts := must(p.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t).GetComponents()
-	return parts[slices.IndexFunc(parts, func(c *memsidecarv1.ComponentStatus) bool { return c.GetName() == "storage" })]
+	return must(p.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t).GetStorage().GetComponent()
 }
 
 // servesAgain returns when storage does.

@@ -72,7 +72,7 @@ func TestForgetWithReader(t *testing.T) {
 	r := serve(t)
 	user := "alice-" + marks
 	r.consider(t, direct(user), said("My name is "+marks+"."))
-	if since := r.status(t).GetPurgeWaitingSince(); since != nil {
+	if since := r.status(t).GetStorage().GetPurgePendingSinceTime(); since != nil {
 		t.Errorf("a purge waits since %s", since)
 	}
 	db := must(sql.Open("sqlite", "file:"+filepath.Join(r.dir, "memsidecar.db")+"?mode=ro"))(t)
@@ -86,13 +86,13 @@ func TestForgetWithReader(t *testing.T) {
 	if receipt.GetPurgedFromDisk() || receipt.GetMemoryCount() == 0 || len(holdsBytes(t, r.dir, "Zyxwvutsrq")) == 0 {
 		t.Errorf("with a reader the receipt is %v", receipt)
 	}
-	if since := r.status(t).GetPurgeWaitingSince(); since == nil {
+	if since := r.status(t).GetStorage().GetPurgePendingSinceTime(); since == nil {
 		t.Error("the status does not say that a purge waits")
 	}
 	if err := reading.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the purge is done", func() bool { return r.status(t).GetPurgeWaitingSince() == nil })
+	eventually(t, "the purge is done", func() bool { return r.status(t).GetStorage().GetPurgePendingSinceTime() == nil })
 	r.wantNoMarks(t, "after the reader")
 }
 
@@ -101,7 +101,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	r := serveIn(t, dir, "digest.export_dir="+filepath.Join(dir, "digests"))
 	place := within(direct("u"), "session-"+marks)
-	purged := func() bool { return r.status(t).GetPurgeWaitingSince() == nil }
+	purged := func() bool { return r.status(t).GetStorage().GetPurgePendingSinceTime() == nil }
 	created := r.create(t, direct("u"), "Qponmlkjih collects stamps")
 	must(r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{
 		Scope: direct("u"), Memory: &memsidecarv1.Memory{Id: created.GetId(), Text: "Qponmlkjih collects coins"}, UpdateMask: mask("text"),

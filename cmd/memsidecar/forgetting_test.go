@@ -100,14 +100,14 @@ func (r *running) everywhere(t *testing.T, user string) {
 	}))(t)
 	must(r.load(t, direct(user), &memsidecarv1.Memory{Id: "imported-" + marks, Text: marks + " was imported", QuarantineReason: "why " + marks}))(t)
 	must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{Scope: place, Settings: &memsidecarv1.UserSettings{Language: "en"}}))(t)
-	for _, kind := range []memsidecarv1.ResultRegistryKind{memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_USER, ofChannel} {
-		r.putResults(t, &memsidecarv1.PutResultsRequest{
-			Scope: place, RegistryKind: kind, List: "list-" + marks, Mode: manual, Items: []*memsidecarv1.ResultItem{film("key-"+marks, "title "+marks)},
+	for _, kind := range []memsidecarv1.RegistryKind{memsidecarv1.RegistryKind_REGISTRY_KIND_USER, ofChannel} {
+		r.putItems(t, &memsidecarv1.PutItemsRequest{
+			Scope: place, RegistryKind: kind, List: "list-" + marks, Mode: manual, Items: []*memsidecarv1.RegistryItem{film("key-"+marks, "title "+marks)},
 		})
 	}
-	r.putResults(t, &memsidecarv1.PutResultsRequest{
-		Scope: within(group(user, "g"), "open"), RegistryKind: memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_USER, List: "list-" + marks, Mode: manual,
-		Items: []*memsidecarv1.ResultItem{film("key-"+marks, "title "+marks)},
+	r.putItems(t, &memsidecarv1.PutItemsRequest{
+		Scope: within(group(user, "g"), "open"), RegistryKind: memsidecarv1.RegistryKind_REGISTRY_KIND_USER, List: "list-" + marks, Mode: manual,
+		Items: []*memsidecarv1.RegistryItem{film("key-"+marks, "title "+marks)},
 	})
 	must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{
 		Scope: place, Query: "who is " + marks, TurnId: "turn-" + marks,
@@ -156,7 +156,7 @@ func TestNothingLeft(t *testing.T) {
 		}
 	}
 	receipt := must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: anywhere(user)}))(t)
-	if !receipt.GetPurgedFromDisk() || receipt.GetFileCount() == 0 || receipt.GetDigestFindingCount() == 0 || receipt.GetResultItemCount() != 3 || receipt.GetMessageCount() < 3 {
+	if !receipt.GetPurgedFromDisk() || receipt.GetFileCount() == 0 || receipt.GetDigestFindingCount() == 0 || receipt.GetRegistryItemCount() != 3 || receipt.GetMessageCount() < 3 {
 		t.Errorf("the receipt is %v", receipt)
 	}
 	r.wantNoMarks(t, "after forgetting")

@@ -91,8 +91,8 @@ func (z *fuzzed) prepare() error {
 	for _, revision := range revisions.GetRevisions() {
 		z.known["revision_id"] = revision.GetId()
 	}
-	_, err = memsidecarv1.NewResultServiceClient(z.conn).PutResults(ctx, &memsidecarv1.PutResultsRequest{
-		Scope: direct("u0"), Items: []*memsidecarv1.ResultItem{{Key: "k0", Title: "one"}, {Key: "k1", Title: "two"}},
+	_, err = memsidecarv1.NewNumberedListServiceClient(z.conn).PutItems(ctx, &memsidecarv1.PutItemsRequest{
+		Scope: direct("u0"), Items: []*memsidecarv1.RegistryItem{{Key: "k0", Title: "one"}, {Key: "k1", Title: "two"}},
 	})
 	check(err)
 	return problem
@@ -260,7 +260,7 @@ func TestEveryMethodIsFuzzed(t *testing.T) {
 	for _, method := range everyMethod() {
 		services[string(method.Parent().Name())] = true
 	}
-	for _, service := range []string{"MemoryService", "SessionService", "DigestService", "TraceService", "ResultService"} {
+	for _, service := range []string{"MemoryService", "SessionService", "DigestService", "TraceService", "NumberedListService"} {
 		if !services[service] {
 			t.Errorf("%s is not fuzzed", service)
 		}

@@ -17,9 +17,24 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
+// stubs are the services that most tests call.
+type stubs struct {
+	memsidecarv1.MemoryServiceClient
+	memsidecarv1.UserServiceClient
+	memsidecarv1.AdminServiceClient
+}
+
+func newStubs(conn grpc.ClientConnInterface) stubs {
+	return stubs{
+		memsidecarv1.NewMemoryServiceClient(conn),
+		memsidecarv1.NewUserServiceClient(conn),
+		memsidecarv1.NewAdminServiceClient(conn),
+	}
+}
+
 // running is a sidecar in this process, on a free port of loopback and a folder of its own.
 type running struct {
-	memsidecarv1.MemoryServiceClient
+	stubs
 	conn *grpc.ClientConn
 	addr string
 	http string // address of the operators' port, if there is one
@@ -80,7 +95,7 @@ func serveWith(t testing.TB, dir string, environ []string, settings ...string) *
 	}
 	r.cancel = cancel
 	r.conn = dial(t, r.addr)
-	r.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(r.conn)
+	r.stubs = newStubs(r.conn)
 	r.stop = sync.OnceFunc(func() {
 		_ = r.conn.Close() // so that stopping need not wait for it
 		cancel()

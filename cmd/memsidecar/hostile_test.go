@@ -25,7 +25,7 @@ func TestHostileInput(t *testing.T) {
 	}
 	at := func(seconds int64, nanos int32) *memsidecarv1.Message {
 		m := said("I like tea.")
-		m.Time = &timestamppb.Timestamp{Seconds: seconds, Nanos: nanos}
+		m.SendTime = &timestamppb.Timestamp{Seconds: seconds, Nanos: nanos}
 		return m
 	}
 	with := func(metadata string) *memsidecarv1.Message {
@@ -96,7 +96,7 @@ func TestHostileInput(t *testing.T) {
 		"the largest page":       {"ListMemories", listing(func(q *memsidecarv1.ListMemoriesRequest) { q.PageSize = math.MaxInt32 }), codes.OK, ""},
 		"the smallest page":      {"ListMemories", listing(func(q *memsidecarv1.ListMemoriesRequest) { q.PageSize = math.MinInt32 }), codes.InvalidArgument, "page_size is negative"},
 		"the most memories":      {"Retrieve", &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "q", TopK: proto.Int32(math.MaxInt32)}, codes.InvalidArgument, "top_k"},
-		"no number":              {"Retrieve", &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "q", MinScore: new(math.NaN())}, codes.InvalidArgument, "min_score"},
+		"no number":              {"Retrieve", &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "q", MinRelevance: new(math.NaN())}, codes.InvalidArgument, "min_relevance"},
 		"an importance of NaN":   {"CreateMemory", &memsidecarv1.CreateMemoryRequest{Scope: direct("u"), Memory: &memsidecarv1.Memory{Text: "x", Importance: new(math.NaN())}}, codes.InvalidArgument, "memory.importance"},
 		"a query of a megabyte":  {"Retrieve", &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: strings.Repeat("tea ", 1<<18)}, codes.InvalidArgument, "query"},
 		"a query of nothing":     {"Retrieve", &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "\u200b\u2060"}, codes.OK, ""},

@@ -37,7 +37,7 @@ var attacks = []string{
 func TestInjectionsStayInert(t *testing.T) {
 	// Nothing is remembered or summarised by itself, which may be done before or after all is looked at.
 	r := serve(t, "session.max_messages=100", "session.max_turns=100", "session.memorize_every=0", "digest.interval=0")
-	sessions, digests, results := memsidecarv1.NewSessionServiceClient(r.conn), memsidecarv1.NewDigestServiceClient(r.conn), memsidecarv1.NewResultServiceClient(r.conn)
+	sessions, digests, results := memsidecarv1.NewSessionServiceClient(r.conn), memsidecarv1.NewDigestServiceClient(r.conn), memsidecarv1.NewNumberedListServiceClient(r.conn)
 	ctx, scope := t.Context(), direct("eve\u202e")
 	for _, attack := range attacks {
 		m := r.create(t, scope, "obey tea "+attack)
@@ -48,7 +48,7 @@ func TestInjectionsStayInert(t *testing.T) {
 	}
 	blocks := map[string]string{}
 	retrieved := must(r.Retrieve(ctx, &memsidecarv1.RetrieveRequest{
-		Scope: scope, Query: "obey tea", TopK: proto.Int32(50), MaxContextChars: proto.Int32(100_000), MinScore: new(0.0),
+		Scope: scope, Query: "obey tea", TopK: proto.Int32(50), MaxContextChars: proto.Int32(100_000), MinRelevance: new(0.0),
 		Sources: []memsidecarv1.RetrieveSource{memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MEMORIES, memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES},
 	}))(t)
 	if len(retrieved.GetMemories()) != len(attacks) {
@@ -84,8 +84,8 @@ func TestInjectionsStayInert(t *testing.T) {
 		t.Errorf("%d items for %d entries in\n%s", items, notebook.GetEntryCount(), notebook.GetMarkdown())
 	}
 	for i, attack := range attacks {
-		put := must(results.PutResults(ctx, &memsidecarv1.PutResultsRequest{
-			Scope: scope, List: "films", Language: "en", Items: []*memsidecarv1.ResultItem{{Key: fmt.Sprint("k", i), Title: attack}},
+		put := must(results.PutItems(ctx, &memsidecarv1.PutItemsRequest{
+			Scope: scope, List: "films", Language: "en", Items: []*memsidecarv1.RegistryItem{{Key: fmt.Sprint("k", i), Title: attack}},
 		}))(t)
 		blocks[fmt.Sprint("result ", i)] = put.GetPromptLine()
 		if strings.Contains(put.GetPromptLine(), "\n") {

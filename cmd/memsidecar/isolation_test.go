@@ -30,7 +30,7 @@ func attempts(r *running, v victim) map[string]func(ctx context.Context, as *mem
 	return map[string]func(context.Context, *memsidecarv1.Scope) (proto.Message, error){
 		"Retrieve": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 			zero, all := 0.0, int32(100)
-			return r.Retrieve(ctx, &memsidecarv1.RetrieveRequest{Scope: as, Query: secretText, MinScore: &zero, TopK: &all})
+			return r.Retrieve(ctx, &memsidecarv1.RetrieveRequest{Scope: as, Query: secretText, MinRelevance: &zero, TopK: &all})
 		},
 		"ConsiderMemorizing": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 			return r.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{

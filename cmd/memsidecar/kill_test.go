@@ -21,7 +21,7 @@ import (
 
 // process is `memsidecar serve` in a process of its own.
 type process struct {
-	memsidecarv1.MemoryServiceClient
+	stubs
 	command *exec.Cmd
 	conn    *grpc.ClientConn
 	log     *syncBuffer
@@ -73,7 +73,7 @@ func spawnBy(t testing.TB, wrapper []string, dir string, environ ...string) *pro
 		t.Fatalf("serve ended before it was ready:\n%s", p.log)
 	}
 	p.conn = dial(t, addr)
-	p.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(p.conn)
+	p.stubs = newStubs(p.conn)
 	return p
 }
 

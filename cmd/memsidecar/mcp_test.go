@@ -180,23 +180,23 @@ func TestModelsUseTheMemory(t *testing.T) {
 				t.Errorf("with confirm: %v, %s", got, alice.remembered(t))
 			}
 
-			alice.must(t, "put_results", map[string]any{"items": []any{
+			alice.must(t, "put_numbered_list", map[string]any{"items": []any{
 				map[string]any{"key": "/mv/1", "title": "Solaris"}, map[string]any{"key": "/mv/2", "title": "侠女", "attributes": map[string]any{"year": 1971}},
 			}})
-			chosen := alice.must(t, "select_result", map[string]any{"answer": "第二个"})
+			chosen := alice.must(t, "select_from_numbered_list", map[string]any{"answer": "第二个"})
 			if attributes, _ := chosen["attributes"].(map[string]any); chosen["key"] != "/mv/2" || attributes["year"] != 1971.0 {
 				t.Error(chosen)
 			}
-			several := alice.must(t, "select_result", map[string]any{"answer": "1 and 2"})
+			several := alice.must(t, "select_from_numbered_list", map[string]any{"answer": "1 and 2"})
 			if list, _ := several["selected"].([]any); len(list) != 2 || several["key"] != "/mv/1" || several["none"] != false {
 				t.Error(several)
 			}
-			if none := alice.must(t, "select_result", map[string]any{"answer": "none of them"}); none["none"] != true || none["key"] != "" {
+			if none := alice.must(t, "select_from_numbered_list", map[string]any{"answer": "none of them"}); none["none"] != true || none["key"] != "" {
 				t.Error(none)
 			}
-			alice.refuses(t, "select_result", map[string]any{"answer": "7"}, "1 to 2", "Do not make an item up")
-			alice.refuses(t, "select_result", map[string]any{"answer": "the nice one"}, "Do not make an item up")
-			bob.refuses(t, "select_result", map[string]any{"answer": "1"}, "Do not make an item up")
+			alice.refuses(t, "select_from_numbered_list", map[string]any{"answer": "7"}, "1 to 2", "Do not make an item up")
+			alice.refuses(t, "select_from_numbered_list", map[string]any{"answer": "the nice one"}, "Do not make an item up")
+			bob.refuses(t, "select_from_numbered_list", map[string]any{"answer": "1"}, "Do not make an item up")
 			alice.refuses(t, "remember", map[string]any{"text": "t", "kind": "secret"}, "use fact, preference")
 			alice.refuses(t, "list_memories", map[string]any{"limit": 1000}, "use 1 to 200")
 			alice.refuses(t, "recall", map[string]any{"query": "q", "user_id": "bob"}, "user_id")
@@ -225,15 +225,15 @@ func TestWhatModelsAreTold(t *testing.T) {
 	if got := m.InitializeResult(); !strings.Contains(got.Instructions, rule) || got.ServerInfo.Name != "memsidecar" {
 		t.Error(got)
 	}
-	reads := map[string]bool{"recall": true, "list_memories": true, "select_result": true, "remember": false, "forget": false, "put_results": false}
+	reads := map[string]bool{"recall": true, "list_memories": true, "select_from_numbered_list": true, "remember": false, "forget": false, "put_numbered_list": false}
 	for tool, err := range m.Tools(t.Context(), nil) {
 		mustDo(t, err)
 		readOnly, known := reads[tool.Name]
 		delete(reads, tool.Name)
-		if !known || tool.Annotations.ReadOnlyHint != readOnly || *tool.Annotations.DestructiveHint != (tool.Name == "forget" || tool.Name == "put_results") {
+		if !known || tool.Annotations.ReadOnlyHint != readOnly || *tool.Annotations.DestructiveHint != (tool.Name == "forget" || tool.Name == "put_numbered_list") {
 			t.Errorf("%s: %+v", tool.Name, tool.Annotations)
 		}
-		if strings.HasSuffix(tool.Name, "_results") || tool.Name == "select_result" {
+		if strings.HasSuffix(tool.Name, "_results") || tool.Name == "select_from_numbered_list" {
 			if !strings.Contains(tool.Description, rule) {
 				t.Errorf("%s does not say the rule: %s", tool.Name, tool.Description)
 			}
@@ -310,7 +310,7 @@ func TestModelsOverHTTPAreBound(t *testing.T) {
 		"a channel alone":     {append(bearer("a"), "Memsidecar-Channel", "g"), 400, "Memsidecar-Channel-Kind"},
 		"an unknown kind":     {append(bearer("a"), "Memsidecar-Channel-Kind", "room"), 400, "use direct, group or unspecified"},
 		"a page from outside": {append(bearer("a"), "Origin", "https://evil.example"), 403, "web pages"},
-		"a good one":          {bearer("a"), 200, "select_result"},
+		"a good one":          {bearer("a"), 200, "select_from_numbered_list"},
 	} {
 		web := r.overJSON()
 		web.header = http.Header{"Accept": {"application/json, text/event-stream"}}

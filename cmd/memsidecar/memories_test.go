@@ -41,7 +41,7 @@ func TestCreateMemory(t *testing.T) {
 		Scope: in("default", scope), ObserveTime: spring, LastMentionTime: spring, MentionCount: 1,
 		CreateTime: m.GetCreateTime(), UpdateTime: m.GetCreateTime(),
 		Provenance: &memsidecarv1.Provenance{Source: memsidecarv1.MemorySource_MEMORY_SOURCE_API, SpeakerId: "u", Reason: m.GetProvenance().GetReason()},
-		State:      memsidecarv1.MemoryState_MEMORY_STATE_ACTIVE, ValidFrom: spring,
+		State:      memsidecarv1.MemoryState_MEMORY_STATE_ACTIVE, ValidStartTime: spring,
 	}
 	wantSame(t, m, want)
 	if m.GetId() == "mine" || m.GetId() == "" || m.GetCreateTime().AsTime().Before(started) || m.GetProvenance().GetReason() == "" {
@@ -207,9 +207,9 @@ func TestExportAndImport(t *testing.T) {
 	must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{Scope: direct("u"), Settings: &memsidecarv1.UserSettings{Language: "zh"}}))(t)
 	// History, and what does not hold: as it comes from elsewhere.
 	history := []*memsidecarv1.Memory{
-		{Id: "before", Text: "Likes coffee", Scope: direct("u"), ValidFrom: spring, ValidTo: later(spring), SupersededById: "since"},
-		{Id: "since", Text: "Likes cocoa", Scope: direct("u"), ValidFrom: later(spring)},
-		{Id: "over", Text: "Has a concert to go to", Scope: direct("u"), ValidTo: spring},
+		{Id: "before", Text: "Likes coffee", Scope: direct("u"), ValidStartTime: spring, ValidEndTime: later(spring), SupersededById: "since"},
+		{Id: "since", Text: "Likes cocoa", Scope: direct("u"), ValidStartTime: later(spring)},
+		{Id: "over", Text: "Has a concert to go to", Scope: direct("u"), ValidEndTime: spring},
 		{Id: "doubtful", Text: "Lives in Paris", Scope: direct("u"), QuarantineReason: "Paris is in none of the messages"},
 		{Id: "gone", Text: "Earns 3,000 a month", Scope: direct("u"), State: memsidecarv1.MemoryState_MEMORY_STATE_WITHDRAWN},
 	}

@@ -135,7 +135,7 @@ func (a *attacker) settle(p *process) {
 // bot is a caller that behaves well.
 type bot struct {
 	t             *testing.T
-	client        memsidecarv1.MemoryServiceClient
+	client        stubs
 	ctx           context.Context //nolint:containedctx // that of the test, with its token
 	calls, failed int
 	longest       time.Duration
@@ -145,7 +145,7 @@ type bot struct {
 
 func startBot(t *testing.T, p *process, token string) *bot {
 	return &bot{
-		t: t, client: p.MemoryServiceClient, ctx: metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token),
+		t: t, client: p.stubs, ctx: metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token),
 		quit: make(chan struct{}), done: make(chan struct{}),
 	}
 }
@@ -404,7 +404,7 @@ const (
 	retrieveMethod = "/memsidecar.v1.MemoryService/Retrieve"
 	listMethod     = "/memsidecar.v1.MemoryService/ListMemories"
 	messagesMethod = "/memsidecar.v1.SessionService/ListMessages"
-	exportMethod   = "/memsidecar.v1.MemoryService/ExportUser"
+	exportMethod   = "/memsidecar.v1.UserService/ExportUser"
 )
 
 func zipped(data []byte) []byte {

@@ -53,13 +53,11 @@ func (r *running) status(t *testing.T) *memsidecarv1.GetStatusResponse {
 
 func (r *running) component(t *testing.T, name string) *memsidecarv1.ComponentStatus {
 	t.Helper()
-	for _, c := range r.status(t).GetComponents() {
-		if c.GetName() == name {
-			return c
-		}
+	c := component(r.status(t), name)
+	if c == nil {
+		t.Fatalf("GetStatus does not name %s", name)
 	}
-	t.Fatalf("GetStatus does not name %s", name)
-	return nil
+	return c
 }
 
 // TestModels: embedding, decision and summary by a provider, over each protocol through the real SDKs.
@@ -80,7 +78,7 @@ func TestModels(t *testing.T) {
 			if len(resp.GetDegraded()) > 0 || len(resp.GetMemories()) != 1 || resp.GetMemories()[0].GetParts().GetSimilarity() < 0.3 {
 				t.Errorf("retrieved %v", resp)
 			}
-			if got := r.status(t).GetEmbedding().GetFingerprint(); got != protocol+"/model-of-embedding@768#1" {
+			if got := r.status(t).GetModels().GetEmbeddingFingerprint(); got != protocol+"/model-of-embedding@768#1" {
 				t.Errorf("the fingerprint is %s", got)
 			}
 			for _, part := range []string{"decision", "summary", "embedding"} {
@@ -90,7 +88,7 @@ func TestModels(t *testing.T) {
 				}
 			}
 			eventually(t, "the tokens are counted", func() bool {
-				for _, u := range r.status(t).GetUsageToday() {
+				for _, u := range r.status(t).GetUsage().GetToday().GetModels() {
 					if u.GetPart() == "summary" {
 						return u.GetInputTokenCount() == 100 && u.GetOutputTokenCount() == 10 && u.GetCallCount() == 1 && u.GetFailureCount() == 0
 					}
@@ -354,7 +352,7 @@ func TestModelChanged(t *testing.T) {
 		resp := must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "喝什么茶"}))(t)
 		return len(resp.GetDegraded()) == 0 && len(resp.GetMemories()) == 1 && resp.GetMemories()[0].GetParts().GetSimilarity() > 0.3
 	})
-	if got := r.status(t).GetEmbedding().GetFingerprint(); got != "openai/e@500#1" {
+	if got := r.status(t).GetModels().GetEmbeddingFingerprint(); got != "openai/e@500#1" {
 		t.Errorf("the fingerprint is %s", got)
 	}
 	if got := r.component(t, "embedding").GetChoice(); !strings.Contains(got, "until now it was local/hashed-ngrams@256#1") {

@@ -121,9 +121,9 @@ func TestModelsSeeNothingHidden(t *testing.T) {
 	must(r.load(t, anywhere("u"), &memsidecarv1.Memory{Text: hidden}))(t)
 	r.appendTo(t, within(anywhere("u"), "s"), said(hidden))
 	m := r.modelOverHTTP(t, "Memsidecar-User", "u")
-	m.must(t, "put_results", map[string]any{"items": []any{map[string]any{"key": "/tea", "title": hidden}}})
+	m.must(t, "put_numbered_list", map[string]any{"items": []any{map[string]any{"key": "/tea", "title": hidden}}})
 	for tool, arguments := range map[string]map[string]any{
-		"recall": {"query": "tea", "include_messages": true}, "list_memories": nil, "select_result": {"answer": "1"},
+		"recall": {"query": "tea", "include_messages": true}, "list_memories": nil, "select_from_numbered_list": {"answer": "1"},
 	} {
 		answer, failed := m.call(t, tool, arguments)
 		text := string(must(json.Marshal(answer))(t))

@@ -110,8 +110,13 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// componentsOf are storage and what models may do.
+func componentsOf(status *memsidecarv1.GetStatusResponse) []*memsidecarv1.ComponentStatus {
+	return append([]*memsidecarv1.ComponentStatus{status.GetStorage().GetComponent()}, status.GetModels().GetComponents()...)
+}
+
 func component(status *memsidecarv1.GetStatusResponse, name string) *memsidecarv1.ComponentStatus {
-	for _, c := range status.GetComponents() {
+	for _, c := range componentsOf(status) {
 		if c.GetName() == name {
 			return c
 		}
@@ -133,7 +138,7 @@ func wantDegraded(t *testing.T, r *running, reason string) {
 	if c.GetBreaker() == memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || !strings.Contains(c.GetReason(), reason) || c.GetSinceTime() == nil || status.GetQueue() != nil {
 		t.Errorf("the status is %s", status)
 	}
-	for _, method := range append(methods(), resultMethods()...) {
+	for _, method := range append(methods(), listMethods()...) {
 		if method.Name() == "Retrieve" || method.Name() == "GetStatus" {
 			continue
 		}

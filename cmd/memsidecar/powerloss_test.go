@@ -251,7 +251,7 @@ func (d *deeds) finish(t *testing.T, dir string, moment int, environ []string) {
 	}
 	for _, user := range []string{"user0", "user1"} {
 		found := map[string]int32{}
-		for _, m := range allMemories(t.Context(), t, &process{MemoryServiceClient: r}, direct(user)) {
+		for _, m := range allMemories(t.Context(), t, &process{stubs: stubs{MemoryServiceClient: r}}, direct(user)) {
 			found[m.GetText()] += m.GetMentionCount()
 			if n := found[m.GetText()]; n != 1 {
 				t.Errorf("%q is remembered %d times", m.GetText(), n)

@@ -195,15 +195,15 @@ func TestQuotaOfHistory(t *testing.T) {
 func TestQuotaOfLists(t *testing.T) {
 	r := serve(t, "limits.user_lists=2", "limits.namespace_lists=3")
 	put := func(scope *memsidecarv1.Scope, list string) error {
-		_, err := r.results().PutResults(t.Context(), &memsidecarv1.PutResultsRequest{Scope: scope, List: list, Items: listing(2)})
+		_, err := r.lists().PutItems(t.Context(), &memsidecarv1.PutItemsRequest{Scope: scope, List: list, Items: listing(2)})
 		return err
 	}
 	mustDo(t, put(direct("u"), "films"))
 	mustDo(t, put(direct("u"), "books"))
-	wantQuota(t, put(direct("u"), "songs"), "limits.user_lists", "user:u", "2 of 2 result lists of the user")
+	wantQuota(t, put(direct("u"), "songs"), "limits.user_lists", "user:u", "2 of 2 numbered lists of the user")
 	mustDo(t, put(direct("u"), "films"))
 	mustDo(t, put(direct("v"), "films"))
-	wantQuota(t, put(direct("w"), "films"), "limits.namespace_lists", "namespace", "DeleteResultList")
+	wantQuota(t, put(direct("w"), "films"), "limits.namespace_lists", "namespace", "DeleteNumberedList")
 	mustDo(t, put(in("elsewhere", direct("w")), "films"))
 	if got := r.quotas(t, direct("u")); !slices.Equal(got, []string{"namespace_lists  3/3", "user_lists u 2/2"}) {
 		t.Errorf("the status says %q", got)

@@ -84,7 +84,7 @@ func TestReconcileByModel(t *testing.T) {
 				t.Errorf("%d calls", n)
 			}
 			eventually(t, "the call is counted", func() bool {
-				return slices.ContainsFunc(r.status(t).GetUsageToday(), func(u *memsidecarv1.ModelUsage) bool {
+				return slices.ContainsFunc(r.status(t).GetUsage().GetToday().GetModels(), func(u *memsidecarv1.ModelUsage) bool {
 					return u.GetPart() == "reconcile" && u.GetCallCount() == 1
 				})
 			})

@@ -75,7 +75,7 @@ func (p *process) reembedded(t *testing.T, enough func(done int64) bool) (done i
 	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
 	defer cancel()
 	for { // it has not begun when serve is ready
-		progress := must(p.GetStatus(ctx, &memsidecarv1.GetStatusRequest{}))(t).GetEmbedding().GetProgress()
+		progress := must(p.GetStatus(ctx, &memsidecarv1.GetStatusRequest{}))(t).GetModels().GetEmbeddingProgress()
 		finished := strings.Contains(p.log.String(), "all memories have vectors")
 		if done = progress.GetDoneCount(); finished || enough(done) {
 			return done, !finished

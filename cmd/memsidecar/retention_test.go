@@ -50,14 +50,14 @@ func TestMaxPerUser(t *testing.T) {
 	has("Likes tea", "The user's name is Anna.", "Will call Ida", "Will fly to Rome")
 	r.create(t, direct("u"), "Likes jazz")
 	has("Likes jazz", "Likes tea", "The user's name is Anna.", "Will call Ida")
-	if limit := r.status(t).GetMemoryLimit(); limit.GetMaxPerUser() != 4 || limit.GetFullUserCount() != 0 {
+	if limit := r.status(t).GetMemories(); limit.GetMaxPerUser() != 4 || limit.GetFullUserCount() != 0 {
 		t.Errorf("the status says %s", limit)
 	}
 	for _, text := range []string{"Likes rain", "Likes snow", "Likes wind"} {
 		r.create(t, direct("u"), text)
 	}
 	has("Likes jazz", "Likes rain", "Likes snow", "Likes tea", "Likes wind") // more than the limit: they were asked for
-	if limit := r.status(t).GetMemoryLimit(); limit.GetFullUserCount() != 1 {
+	if limit := r.status(t).GetMemories(); limit.GetFullUserCount() != 1 {
 		t.Errorf("the status says %s", limit)
 	}
 }

@@ -76,11 +76,11 @@ func TestRetrieveFilters(t *testing.T) {
 		"all":            {&memsidecarv1.RetrieveRequest{}, []string{"Tea one", "Tea three", "Tea two"}},
 		"a kind":         {&memsidecarv1.RetrieveRequest{Kinds: []memsidecarv1.MemoryKind{kindPlan}}, []string{"Tea two"}},
 		"two kinds":      {&memsidecarv1.RetrieveRequest{Kinds: []memsidecarv1.MemoryKind{kindPlan, kindFact}}, []string{"Tea one", "Tea two"}},
-		"at or after":    {&memsidecarv1.RetrieveRequest{CreatedAfter: at}, []string{"Tea three", "Tea two"}},
-		"after":          {&memsidecarv1.RetrieveRequest{CreatedAfter: after}, []string{"Tea three"}},
-		"before":         {&memsidecarv1.RetrieveRequest{CreatedBefore: at}, []string{"Tea one"}},
-		"between":        {&memsidecarv1.RetrieveRequest{CreatedAfter: at, CreatedBefore: after}, []string{"Tea two"}},
-		"never":          {&memsidecarv1.RetrieveRequest{CreatedAfter: after, CreatedBefore: at}, []string{}},
+		"at or after":    {&memsidecarv1.RetrieveRequest{CreatedAfterTime: at}, []string{"Tea three", "Tea two"}},
+		"after":          {&memsidecarv1.RetrieveRequest{CreatedAfterTime: after}, []string{"Tea three"}},
+		"before":         {&memsidecarv1.RetrieveRequest{CreatedBeforeTime: at}, []string{"Tea one"}},
+		"between":        {&memsidecarv1.RetrieveRequest{CreatedAfterTime: at, CreatedBeforeTime: after}, []string{"Tea two"}},
+		"never":          {&memsidecarv1.RetrieveRequest{CreatedAfterTime: after, CreatedBeforeTime: at}, []string{}},
 		"this agent":     {&memsidecarv1.RetrieveRequest{Scope: thisAgent, Agent: memsidecarv1.AgentFilter_AGENT_FILTER_THIS}, []string{"Tea two"}},
 		"any agent":      {&memsidecarv1.RetrieveRequest{Scope: thisAgent, Agent: memsidecarv1.AgentFilter_AGENT_FILTER_ANY}, []string{"Tea one", "Tea three", "Tea two"}},
 		"an agent alone": {&memsidecarv1.RetrieveRequest{Scope: thisAgent}, []string{"Tea one", "Tea three", "Tea two"}},
@@ -109,7 +109,7 @@ func TestScoresAreExplained(t *testing.T) {
 		CreateTime: timestamppb.New(time.Now().Add(-720 * time.Hour)), LastMentionTime: timestamppb.New(time.Now().Add(-720 * time.Hour)),
 	}
 	must(r.load(t, direct("u"), imported))(t)
-	request := &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "green tea", TopK: proto.Int32(100), MinScore: proto.Float64(0)}
+	request := &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "green tea", TopK: proto.Int32(100), MinRelevance: proto.Float64(0)}
 	all := r.recalled(t, request).GetMemories()
 	if len(all) < 2 {
 		t.Fatalf("found %s", all)
@@ -130,20 +130,20 @@ func TestScoresAreExplained(t *testing.T) {
 	}
 	// The threshold is on relevance, inclusive, and absolute: it keeps what is above it whatever else is found.
 	for _, h := range all {
-		request.MinScore = new(h.GetParts().GetRelevance())
+		request.MinRelevance = new(h.GetParts().GetRelevance())
 		for _, kept := range r.recalled(t, request).GetMemories() {
-			if kept.GetParts().GetRelevance() < request.GetMinScore() {
-				t.Errorf("%s is below %v", kept.GetParts(), request.GetMinScore())
+			if kept.GetParts().GetRelevance() < request.GetMinRelevance() {
+				t.Errorf("%s is below %v", kept.GetParts(), request.GetMinRelevance())
 			}
 		}
-		request.MinScore = new(math.Nextafter(request.GetMinScore(), 2))
+		request.MinRelevance = new(math.Nextafter(request.GetMinRelevance(), 2))
 		if slices.ContainsFunc(r.recalled(t, request).GetMemories(), func(k *memsidecarv1.RetrievedMemory) bool {
 			return k.GetMemory().GetId() == h.GetMemory().GetId()
 		}) {
 			t.Errorf("%q is found above its own relevance", h.GetMemory().GetText())
 		}
 	}
-	request.MinScore, request.TopK = nil, proto.Int32(1)
+	request.MinRelevance, request.TopK = nil, proto.Int32(1)
 	if got := r.recalled(t, request).GetMemories(); len(got) != 1 || got[0].GetMemory().GetId() != all[0].GetMemory().GetId() {
 		t.Errorf("the first alone is %s", got)
 	}

@@ -118,7 +118,7 @@ func sessionAttempts(r *running, v spied) map[string]func(ctx context.Context, a
 		"Retrieve": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 			zero, all := 0.0, int32(100)
 			return r.Retrieve(ctx, &memsidecarv1.RetrieveRequest{
-				Scope: in(as), Query: secretText, MinScore: &zero, TopK: &all,
+				Scope: in(as), Query: secretText, MinRelevance: &zero, TopK: &all,
 				Sources: []memsidecarv1.RetrieveSource{memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MEMORIES, memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES},
 			})
 		},

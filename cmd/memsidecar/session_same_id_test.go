@@ -29,7 +29,7 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 		if resp.GetNotRecorded() != 0 || resp.GetConsideration().GetScope().GetSessionId() != "1" {
 			t.Errorf("%s: %s", fruit, resp)
 		}
-		r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: scope, Items: []*memsidecarv1.ResultItem{{Key: "k-" + fruit, Title: fruit}}})
+		r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: scope, Items: []*memsidecarv1.RegistryItem{{Key: "k-" + fruit, Title: fruit}}})
 	}
 	for fruit, scope := range places {
 		answers := map[string]fmt.Stringer{
@@ -41,7 +41,7 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 			"SwitchSession": must(sessions.SwitchSession(ctx, &memsidecarv1.SwitchSessionRequest{Scope: scope}))(t),
 			"ListSessions":  must(sessions.ListSessions(ctx, &memsidecarv1.ListSessionsRequest{Scope: within(scope, "")}))(t),
 			"Retrieve": must(r.Retrieve(ctx, &memsidecarv1.RetrieveRequest{
-				Scope: scope, Query: "I want a fruit", MinScore: new(0.0),
+				Scope: scope, Query: "I want a fruit", MinRelevance: new(0.0),
 				Sources: []memsidecarv1.RetrieveSource{memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES},
 			}))(t),
 		}

@@ -132,17 +132,17 @@ func TestFullFidelity(t *testing.T) {
 	r := serveIn(t, dir)
 	at := time.Date(2025, 12, 31, 10, 0, 1, 123456789, time.UTC)
 	sent := []*memsidecarv1.Message{
-		{Id: "m1", Role: memsidecarv1.Role_ROLE_USER, SpeakerId: "ann", AgentId: "monitor", Content: "帮我查看CPU使用率", Time: timestamppb.New(at)},
+		{Id: "m1", Role: memsidecarv1.Role_ROLE_USER, SpeakerId: "ann", AgentId: "monitor", Content: "帮我查看CPU使用率", SendTime: timestamppb.New(at)},
 		{
-			Id: "m2", Role: memsidecarv1.Role_ROLE_ASSISTANT, AgentId: "monitor", Content: "让我查看一下系统资源使用情况\n\t\"引号\" \u2028 </tag> 👩‍👩‍👧", Time: timestamppb.New(at.Add(time.Nanosecond)),
+			Id: "m2", Role: memsidecarv1.Role_ROLE_ASSISTANT, AgentId: "monitor", Content: "让我查看一下系统资源使用情况\n\t\"引号\" \u2028 </tag> 👩‍👩‍👧", SendTime: timestamppb.New(at.Add(time.Nanosecond)),
 			ToolCalls: []*memsidecarv1.ToolCall{{
 				Id: "call-1", Name: "sys_monitor", ArgumentsJson: `{"metric": "cpu",  "big":9007199254740993, "f": 1.0, "e":1e2}`,
-				Result: "CPU 使用率: 3.0%\n", Status: "success", Duration: durationpb.New(500 * time.Millisecond), Time: timestamppb.New(at.Add(time.Second)),
+				Result: "CPU 使用率: 3.0%\n", Status: "success", Duration: durationpb.New(500 * time.Millisecond), StartTime: timestamppb.New(at.Add(time.Second)),
 			}},
 			MetadataJson: `{ "b": 1, "a": 123456789012345678901234567890, "a": 2 }`,
 		},
-		{Id: "m3", Role: memsidecarv1.Role_ROLE_TOOL, AgentId: "monitor", Content: "raw", Time: timestamppb.New(at)},
-		{Id: "m4", Role: memsidecarv1.Role_ROLE_SYSTEM, AgentId: "monitor", Content: "be brief", Time: timestamppb.New(at.Add(-time.Hour))},
+		{Id: "m3", Role: memsidecarv1.Role_ROLE_TOOL, AgentId: "monitor", Content: "raw", SendTime: timestamppb.New(at)},
+		{Id: "m4", Role: memsidecarv1.Role_ROLE_SYSTEM, AgentId: "monitor", Content: "be brief", SendTime: timestamppb.New(at.Add(-time.Hour))},
 	}
 	scope := within(direct("ann"), "s")
 	scope.AgentId = "monitor"

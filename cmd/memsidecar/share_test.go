@@ -68,7 +68,7 @@ func (c *corner) fill(t *testing.T, r *running) {
 	must(r.sessions().UpdateSession(t.Context(), &memsidecarv1.UpdateSessionRequest{
 		Scope: scope, Session: &memsidecarv1.Session{Title: "about " + c.fruit},
 	}))(t)
-	r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: c.scope, Items: []*memsidecarv1.ResultItem{film("/"+c.fruit, c.fruit)}})
+	r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: c.scope, Items: []*memsidecarv1.RegistryItem{film("/"+c.fruit, c.fruit)}})
 	found := r.recalled(t, &memsidecarv1.RetrieveRequest{Scope: scope, Query: "fruit " + c.fruit, TurnId: "turn"})
 	window := must(r.sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: scope, TurnId: "turn of " + c.fruit}))(t)
 	c.traces = []string{found.GetTraceId(), window.GetTraceId()}
@@ -106,7 +106,7 @@ func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 		"Retrieve": func(t *testing.T, r calls, a *answers) {
 			for _, source := range []memsidecarv1.RetrieveSource{memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MEMORIES, memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES} {
 				found, err := r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{
-					Scope: r.from, Query: "favorite fruit, 最喜欢的水果", TopK: top, MinScore: zero, NeighborCount: neighbors, Sources: []memsidecarv1.RetrieveSource{source},
+					Scope: r.from, Query: "favorite fruit, 最喜欢的水果", TopK: top, MinRelevance: zero, NeighborCount: neighbors, Sources: []memsidecarv1.RetrieveSource{source},
 				})
 				// The block for the prompt shows what the lists show, no less and no more.
 				for _, c := range r.all {
@@ -204,7 +204,7 @@ func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 			for _, c := range r.all {
 				keys = append(keys, "/"+c.fruit)
 			}
-			resp := must(r.results().FilterUnseen(t.Context(), &memsidecarv1.FilterUnseenRequest{Scope: r.from, Keys: keys}))(t)
+			resp := must(r.lists().FilterUnseen(t.Context(), &memsidecarv1.FilterUnseenRequest{Scope: r.from, Keys: keys}))(t)
 			for _, key := range keys {
 				if !slices.Contains(resp.GetUnseenKeys(), key) {
 					a.text += key
@@ -212,7 +212,7 @@ func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 			}
 		},
 		"ListItems": func(t *testing.T, r calls, a *answers) {
-			a.add(r.results().ListItems(t.Context(), &memsidecarv1.ListItemsRequest{Scope: r.from}))
+			a.add(r.lists().ListItems(t.Context(), &memsidecarv1.ListItemsRequest{Scope: r.from}))
 		},
 	}
 }
@@ -220,11 +220,11 @@ func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 // strictCalls show only what is being shown in the place itself: "3" must not mean the third item of another group's list.
 func strictCalls() map[string]func(t *testing.T, r calls, a *answers) {
 	return map[string]func(t *testing.T, r calls, a *answers){
-		"SelectResult": func(t *testing.T, r calls, a *answers) {
-			a.add(r.results().SelectResult(t.Context(), choice(r.from, "1")))
+		"SelectItems": func(t *testing.T, r calls, a *answers) {
+			a.add(r.lists().SelectItems(t.Context(), choice(r.from, "1")))
 		},
-		"GetResultList": func(t *testing.T, r calls, a *answers) {
-			a.add(r.results().GetResultList(t.Context(), &memsidecarv1.GetResultListRequest{Scope: r.from}))
+		"GetNumberedList": func(t *testing.T, r calls, a *answers) {
+			a.add(r.lists().GetNumberedList(t.Context(), &memsidecarv1.GetNumberedListRequest{Scope: r.from}))
 		},
 	}
 }
@@ -234,7 +234,7 @@ func strictCalls() map[string]func(t *testing.T, r calls, a *answers) {
 var otherCalls = []string{
 	"ConsiderMemorizing", "RetryConsideration", "CreateMemory", "UpdateMemory", "DeleteMemory", "RevertMemory", "ReleaseMemory", "ForgetUser", "ExportUser",
 	"ImportMemories", "GetUserSettings", "UpdateUserSettings", "GetStatus", "AppendMessages", "UpdateSession", "SwitchSession",
-	"DeleteSession", "ImportSession", "PutResults", "DeleteResultList", "ImportResults",
+	"DeleteSession", "ImportSession", "PutItems", "DeleteNumberedList", "ImportNumberedList",
 	"AuditMemories", // an operator's
 }
 
@@ -243,7 +243,7 @@ func TestWhoSeesWhat(t *testing.T) {
 	reads, strict := readCalls(), strictCalls()
 	for _, service := range []*grpc.ServiceDesc{
 		&memsidecarv1.MemoryService_ServiceDesc, &memsidecarv1.SessionService_ServiceDesc, &memsidecarv1.DigestService_ServiceDesc,
-		&memsidecarv1.ResultService_ServiceDesc, &memsidecarv1.TraceService_ServiceDesc, &memsidecarv1.AuditService_ServiceDesc,
+		&memsidecarv1.NumberedListService_ServiceDesc, &memsidecarv1.TraceService_ServiceDesc, &memsidecarv1.AdminService_ServiceDesc,
 	} {
 		for _, method := range methodNames(service) {
 			if reads[method] == nil && strict[method] == nil && !slices.Contains(otherCalls, method) {

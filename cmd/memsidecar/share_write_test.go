@@ -89,11 +89,11 @@ func TestSharingIsForReading(t *testing.T) {
 	}
 
 	// What one group was shown, the other need not be told; its list is its own.
-	r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: b, Items: listing(3)})
-	if got := newKeys(r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: a, Items: listing(4), Mode: scheduled})); !slices.Equal(got, []string{"/mv/x3"}) {
+	r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: b, Items: listing(3)})
+	if got := newKeys(r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: a, Items: listing(4), Mode: scheduled})); !slices.Equal(got, []string{"/mv/x3"}) {
 		t.Errorf("new in a is %q", got)
 	}
-	must(r.results().DeleteResultList(t.Context(), &memsidecarv1.DeleteResultListRequest{Scope: a}))(t)
+	must(r.lists().DeleteNumberedList(t.Context(), &memsidecarv1.DeleteNumberedListRequest{Scope: a}))(t)
 	if in, of := r.seenKeys(t, a, 0), r.seenKeys(t, b, 0); len(in) != 0 || len(of) != 0 {
 		t.Errorf("after a deleted what it sees, a has %q and b %q", in, of)
 	}

@@ -48,7 +48,7 @@ func TestSoak(t *testing.T) {
 	p := spawn(t, dir, "MEMSIDECAR_HTTP_LISTEN=127.0.0.1:0", "MEMSIDECAR_HTTP_PPROF=true", "MEMSIDECAR_TRACE_MAX_RECORDS=1000",
 		"MEMSIDECAR_RETRIEVAL_BUDGET=800ms") // the default, by which it counts what is degraded
 	s := &soak{T: t, process: p, dir: dir, http: soakHTTP(t, p)}
-	target := &load.Target{Client: p.MemoryServiceClient, Namespace: "soak", Prefix: "soak", Users: 20, Memories: 50}
+	target := &load.Target{Client: p, Namespace: "soak", Prefix: "soak", Users: 20, Memories: 50}
 	mustDo(t, target.Prepare(t.Context(), func() {}))
 	forgets := soakPercent(t, soakForgetsVar, 0.5) // with twenty users and 100 calls a second each is forgotten every 40 s
 	mix := load.Mix{

@@ -48,7 +48,7 @@ func TestTakenBack(t *testing.T) {
 		scope := direct(name)
 		for i, line := range test.lines {
 			m := said(line)
-			m.Time = timestamppb.New(time.Now().AddDate(0, 0, i+1-len(test.lines)))
+			m.SendTime = timestamppb.New(time.Now().AddDate(0, 0, i+1-len(test.lines)))
 			r.consider(t, scope, m, answered("OK"))
 		}
 		found := strings.ToLower(strings.Join(r.retrieve(t, scope, test.query), "\n"))
@@ -161,7 +161,7 @@ func TestArrangementEnds(t *testing.T) {
 	for name, line := range map[string]string{"en": "I have a dentist appointment tomorrow at 3pm.", "zh": "我明天下午三点去看牙"} {
 		id := r.consider(t, direct(name), said(line), answered("OK")).GetChanges()[0].GetMemoryId()
 		m := must(r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: direct(name), MemoryId: id}))(t).GetMemory()
-		if end := m.GetValidTo(); end == nil || time.Until(end.AsTime()) > 49*time.Hour || time.Until(end.AsTime()) < 23*time.Hour {
+		if end := m.GetValidEndTime(); end == nil || time.Until(end.AsTime()) > 49*time.Hour || time.Until(end.AsTime()) < 23*time.Hour {
 			t.Errorf("%s: it is %v", name, m)
 		}
 	}
@@ -173,7 +173,7 @@ func TestCalledOffInTime(t *testing.T) {
 	var ids []string
 	for i, line := range []string{"I have a dentist appointment in five days at 2pm.", "My dentist appointment was cancelled."} {
 		m := said(line)
-		m.Time = timestamppb.New(time.Now().AddDate(0, 0, i-30))
+		m.SendTime = timestamppb.New(time.Now().AddDate(0, 0, i-30))
 		ids = append(ids, r.consider(t, direct("u"), m, answered("OK")).GetChanges()[0].GetMemoryId())
 	}
 	first := must(r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: direct("u"), MemoryId: ids[0]}))(t).GetMemory()

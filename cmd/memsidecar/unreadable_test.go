@@ -53,7 +53,7 @@ func TestUnreadableRows(t *testing.T) {
 		said("We talked about boats."), said("And about harbours."), said("And about lighthouses."),
 	}}))(t)
 	_ = r.retrieve(t, direct("anna"), "peanuts")
-	_ = r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: direct("anna"), Items: listing(3)})
+	_ = r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: direct("anna"), Items: listing(3)})
 	ids := map[string]string{}
 	for _, m := range allMemories(t.Context(), t, r, direct("anna")) {
 		for _, word := range []string{"peanuts", "Lisbon", "piano", "vegetarian", "Weber"} {
@@ -128,7 +128,7 @@ func TestUnreadableRows(t *testing.T) {
 	if len(hits.GetMessages()) != 1 || len(hits.GetDegraded()) > 0 {
 		t.Errorf("searching messages: %s", hits)
 	}
-	list := must(r.results().GetResultList(t.Context(), &memsidecarv1.GetResultListRequest{Scope: direct("anna")}))(t).GetResultList().GetItems()
+	list := must(r.lists().GetNumberedList(t.Context(), &memsidecarv1.GetNumberedListRequest{Scope: direct("anna")}))(t).GetNumberedList().GetItems()
 	if len(list) != 3 || list[2].GetNumber() != 3 || !strings.Contains(list[1].GetItem().GetTitle(), "cannot be read") {
 		t.Errorf("the numbered list is %s", list) // the others keep their numbers
 	}

@@ -71,15 +71,15 @@ func TestStatus(t *testing.T) {
 	seedConsideration(t, dir, direct("u"), "stuck", stuck)
 	r := serveIn(t, dir)
 	s := must(r.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t)
-	if s.GetVersion() == "" || s.GetStartTime().AsTime().Before(began) || !strings.HasPrefix(s.GetEmbedding().GetFingerprint(), "local/") ||
-		s.GetEmbedding().GetProgress() != nil {
+	if s.GetProcess().GetVersion() == "" || s.GetProcess().GetStartTime().AsTime().Before(began) || !strings.HasPrefix(s.GetModels().GetEmbeddingFingerprint(), "local/") ||
+		s.GetModels().GetEmbeddingProgress() != nil {
 		t.Errorf("the status is %s", s)
 	}
 	if q := s.GetQueue(); q.GetPendingCount() != 1 || q.GetFailedCount() != 0 || q.GetOldestPendingTime().AsTime().Before(began) {
 		t.Errorf("the queue is %s", q)
 	}
 	parts := map[string]*memsidecarv1.ComponentStatus{}
-	for _, c := range s.GetComponents() {
+	for _, c := range componentsOf(s) {
 		parts[c.GetName()] = c
 	}
 	for name, implementation := range map[string]string{"storage": "sqlite", "embedding": "local/", "decision": "rules", "summary": "rules", "reconcile": "rules", "digest": "rules"} {
@@ -89,7 +89,7 @@ func TestStatus(t *testing.T) {
 		}
 	}
 	if got := parts["storage"].GetBreaker(); got != memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || len(parts) != 6 {
-		t.Errorf("the components are %s", s.GetComponents())
+		t.Errorf("the components are %s", componentsOf(s))
 	}
 	other := must(r.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: "elsewhere"}}))(t)
 	if q := other.GetQueue(); q == nil || q.GetPendingCount() != 0 || q.GetOldestPendingTime() != nil {

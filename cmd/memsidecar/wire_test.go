@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,13 +16,19 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// methods are the calls of the memory service.
+// methods are the calls about memories and users, and GetStatus. AuditMemories is about the namespace as a whole.
 func methods() []protoreflect.MethodDescriptor {
-	return methodsIn(memsidecarv1.File_memsidecar_v1_memory_service_proto.Services().ByName("MemoryService").Methods())
+	return slices.Concat(
+		methodsIn(memsidecarv1.File_memsidecar_v1_memory_service_proto.Services().ByName("MemoryService").Methods()),
+		methodsIn(memsidecarv1.File_memsidecar_v1_user_service_proto.Services().ByName("UserService").Methods()),
+		[]protoreflect.MethodDescriptor{
+			memsidecarv1.File_memsidecar_v1_admin_service_proto.Services().ByName("AdminService").Methods().ByName("GetStatus"),
+		},
+	)
 }
 
-func resultMethods() []protoreflect.MethodDescriptor {
-	return methodsIn(memsidecarv1.File_memsidecar_v1_results_service_proto.Services().ByName("ResultService").Methods())
+func listMethods() []protoreflect.MethodDescriptor {
+	return methodsIn(memsidecarv1.File_memsidecar_v1_numbered_list_service_proto.Services().ByName("NumberedListService").Methods())
 }
 
 func methodsIn(list protoreflect.MethodDescriptors) []protoreflect.MethodDescriptor {
@@ -34,7 +41,7 @@ func methodsIn(list protoreflect.MethodDescriptors) []protoreflect.MethodDescrip
 
 func unaryMethods() []protoreflect.MethodDescriptor {
 	var unary []protoreflect.MethodDescriptor
-	for _, m := range append(methods(), resultMethods()...) {
+	for _, m := range append(methods(), listMethods()...) {
 		if !m.IsStreamingClient() && !m.IsStreamingServer() {
 			unary = append(unary, m)
 		}
@@ -100,7 +107,7 @@ func TestUndecodableRequests(t *testing.T) {
 	r := serve(t, "max_request_bytes=65536")
 	userID := broken(t, &memsidecarv1.GetMemoryRequest{Scope: direct("the user")}, "the user") // the scope is field 1 of every request
 	tooLarge := must(proto.Marshal(&memsidecarv1.CreateMemoryRequest{Memory: &memsidecarv1.Memory{Text: strings.Repeat("x", 65536)}}))(t)
-	for _, method := range append(methods(), resultMethods()...) {
+	for _, method := range append(methods(), listMethods()...) {
 		t.Run(string(method.Name()), func(t *testing.T) {
 			wantInvalid(t, r.send(t, method, userID), "scope.user_id")
 			wantInvalid(t, r.send(t, method, tooLarge), "request")

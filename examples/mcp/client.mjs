@@ -39,9 +39,9 @@ await call("remember", { text: "The user is allergic to peanuts.", kind: "fact" 
 const { memories } = await call("recall", { query: "peanut cookies" });
 console.log("recalled:", memories.map((memory) => memory.text).join(" | "));
 
-await call("put_results", { items: [{ key: "/mv/1", title: "Solaris" }, { key: "/mv/2", title: "侠女" }] });
-console.log("the second:", (await call("select_result", { answer: "第二个" })).key);
-await call("select_result", { answer: "9" }).catch((error) => console.log("the ninth:", error.message));
+await call("put_numbered_list", { items: [{ key: "/mv/1", title: "Solaris" }, { key: "/mv/2", title: "侠女" }] });
+console.log("the second:", (await call("select_from_numbered_list", { answer: "第二个" })).key);
+await call("select_from_numbered_list", { answer: "9" }).catch((error) => console.log("the ninth:", error.message));
 
 const asked = await call("forget", { memory_id: memories[0].id });
 const done = await call("forget", { memory_id: memories[0].id, confirm: true });

@@ -31,7 +31,7 @@ type Limits struct {
 	NamespaceMemories     int64 `koanf:"namespace_memories" min:"0" max:"1000000000000" doc:"memories of a namespace, history included, beyond which no more are stored; 0 is any number"`
 	NamespaceHistoryBytes int64 `koanf:"namespace_history_bytes" min:"0" max:"1000000000000000" doc:"bytes of the messages in a namespace's sessions, beyond which no more are stored; 0 is any number"`
 	UserHistoryBytes      int64 `koanf:"user_history_bytes" min:"0" max:"1000000000000000" doc:"bytes of the messages that a user said and was answered, beyond which no more are stored; 0 is any number"`
-	NamespaceLists        int64 `koanf:"namespace_lists" min:"0" max:"1000000000" doc:"result lists of a namespace, kept and being shown, beyond which no new ones are stored: so many of each; 0 is any number"`
+	NamespaceLists        int64 `koanf:"namespace_lists" min:"0" max:"1000000000" doc:"numbered lists of a namespace, kept and being shown, beyond which no new ones are stored: so many of each; 0 is any number"`
 	UserLists             int64 `koanf:"user_lists" min:"0" max:"1000000000" doc:"the same for each user"`
 }
 

@@ -59,7 +59,7 @@ type Config struct {
 	Notebook        Notebook              `koanf:"notebook"`
 	Memories        Memories              `koanf:"memories"`
 	Trace           Trace                 `koanf:"trace"`
-	Results         Results               `koanf:"results"`
+	NumberedLists   NumberedLists         `koanf:"numbered_lists"`
 	ShutdownGrace   time.Duration         `koanf:"shutdown_grace" min:"0" max:"10m" doc:"how long calls and considerations under way may go on after the signal to stop"`
 }
 
@@ -138,11 +138,11 @@ type Index struct {
 	BudgetMiB int `koanf:"budget_mib" min:"1" max:"1048576" doc:"memory for the indexes of all users together, in MiB; the least recently used are dropped first; the whole process is kept near 200 MiB more, unless GOMEMLIMIT is set"`
 }
 
-// Retrieval is the read path. What a request says itself comes before top_k, min_score and max_context_chars.
+// Retrieval is the read path. What a request says itself comes before top_k, min_relevance and max_context_chars.
 type Retrieval struct {
 	Budget          time.Duration    `koanf:"budget" min:"1ms" max:"1m" doc:"time for a whole Retrieve; what is not there by then is left out of the answer"`
 	TopK            int              `koanf:"top_k" min:"1" max:"100" doc:"how many memories at most"`
-	MinScore        float64          `koanf:"min_score" min:"0" max:"1" doc:"relevance below which a memory is left out"`
+	MinRelevance    float64          `koanf:"min_relevance" min:"0" max:"1" doc:"relevance below which a memory is left out"`
 	MaxContextChars int              `koanf:"max_context_chars" min:"200" max:"100000" doc:"longest prompt_context, in characters, wording included"`
 	VectorWeight    float64          `koanf:"vector_weight" min:"0" max:"1" doc:"how far a cosine similarity of 1 is evidence of relevance; 0 is 0.3 for the local embedder and 0.8 for others"`
 	NeighborWeight  float64          `koanf:"neighbor_weight" min:"0" max:"1" doc:"how much of its keyword score a past message gives the next one of its session, and less to others near it; 0: each counts by itself"`
@@ -302,8 +302,8 @@ type Trace struct {
 	MaxRecords int           `koanf:"max_records" min:"1" max:"100000000" doc:"how many records of calls are kept at most"`
 }
 
-// Results is what is kept of numbered lists.
-type Results struct {
+// NumberedLists is what is kept of numbered lists.
+type NumberedLists struct {
 	MaxItems int           `koanf:"max_items" min:"1" max:"100000" doc:"items of a registry at most; beyond it those last seen the longest ago are dropped. A call with more items than this keeps all of its own"`
 	MaxAge   time.Duration `koanf:"max_age" min:"0" max:"876000h" doc:"how long an item is kept after it was last put, imported or asked about; 0 keeps it for ever"`
 	ListTTL  time.Duration `koanf:"list_ttl" min:"0" max:"876000h" doc:"how long a list is being shown; 0 is until another is"`
@@ -337,7 +337,7 @@ func defaults(dataDir string) Config {
 		Retrieval: Retrieval{
 			Budget:          800 * time.Millisecond,
 			TopK:            3,
-			MinScore:        0.02,
+			MinRelevance:    0.02,
 			MaxContextChars: 2000,
 			NeighborWeight:  0.5,
 			RecencyHalfLife: 720 * time.Hour,
@@ -371,7 +371,7 @@ func defaults(dataDir string) Config {
 		Memories:      Memories{MaxPerUser: 10_000, HalfLives: retention.HalfLives{}, WithdrawnGrace: 24 * time.Hour},
 		Namespaces:    []Namespace{},
 		Trace:         Trace{Retention: 168 * time.Hour, MaxRecords: 50_000},
-		Results:       Results{MaxItems: 2000, MaxAge: 2160 * time.Hour},
+		NumberedLists: NumberedLists{MaxItems: 2000, MaxAge: 2160 * time.Hour},
 		ShutdownGrace: 10 * time.Second,
 	}
 }

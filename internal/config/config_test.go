@@ -80,17 +80,17 @@ func TestDefaults(t *testing.T) {
 
 func TestPrecedence(t *testing.T) {
 	file := write(t, `
-retrieval: {top_k: 4, min_score: 0.1, budget: 100ms}
+retrieval: {top_k: 4, min_relevance: 0.1, budget: 100ms}
 queue: # all of it commented out
 `)
-	env := environ("MEMSIDECAR_RETRIEVAL_TOP_K=5", "MEMSIDECAR_RETRIEVAL_MIN_SCORE=0.2", "MEMSIDECAR_QUEUE_WORKERS=")
+	env := environ("MEMSIDECAR_RETRIEVAL_TOP_K=5", "MEMSIDECAR_RETRIEVAL_MIN_RELEVANCE=0.2", "MEMSIDECAR_QUEUE_WORKERS=")
 	flags := map[string]string{"retrieval.top_k": "6"}
 	tests := []struct {
-		name     string
-		sources  Sources
-		topK     int
-		minScore float64
-		budget   time.Duration
+		name         string
+		sources      Sources
+		topK         int
+		minRelevance float64
+		budget       time.Duration
 	}{
 		{"defaults", Sources{Environ: environ()}, 3, 0.02, 800 * time.Millisecond},
 		{"file", Sources{File: file, Environ: environ()}, 4, 0.1, 100 * time.Millisecond},
@@ -102,8 +102,8 @@ queue: # all of it commented out
 		t.Run(test.name, func(t *testing.T) {
 			c := mustLoad(t, test.sources).Config
 			r := c.Retrieval
-			if r.TopK != test.topK || r.MinScore != test.minScore || r.Budget != test.budget {
-				t.Errorf("got %d, %g, %s; want %d, %g, %s", r.TopK, r.MinScore, r.Budget, test.topK, test.minScore, test.budget)
+			if r.TopK != test.topK || r.MinRelevance != test.minRelevance || r.Budget != test.budget {
+				t.Errorf("got %d, %g, %s; want %d, %g, %s", r.TopK, r.MinRelevance, r.Budget, test.topK, test.minRelevance, test.budget)
 			}
 			if r.MaxContextChars != 2000 || c.Queue.Workers != 8 {
 				t.Errorf("what nobody set has changed: %+v", c)
@@ -221,7 +221,7 @@ retrival: {top_k: 3}
 retrieval:
   budget: 800
   half_life: 3h
-  min_score: .nan
+  min_relevance: .nan
   top_k: 0
   prompts:
     zh: {header: "", heder: x}
@@ -258,7 +258,7 @@ rules:
 		"retrieval (from --set): has no value of its own: set a key below it",
 		"retrieval.budget (from FILE): is 800: use a number with its unit, such as 800ms, 30s, 5m or 168h",
 		"retrieval.half_life (from FILE): is not a known key: did you mean retrieval.recency_half_life?",
-		"retrieval.min_score (from FILE): is NaN: use 0 to 1",
+		"retrieval.min_relevance (from FILE): is NaN: use 0 to 1",
 		"retrieval.prompts.en.note (from MEMSIDECAR_RETRIEVAL_PROMPTS_EN_NOTE): is not valid UTF-8: write it in UTF-8",
 		"retrieval.prompts.fr (from FILE): for fr needs a header and a footer: they tell the model where the notes begin and end: write them",
 		`retrieval.prompts.zh-TW (from FILE): is not a base language: use the code alone, in small letters, such as "zh"`,

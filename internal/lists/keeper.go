@@ -153,7 +153,7 @@ func (k *Keeper) missing(p Place, list string) string {
 		name = fmt.Sprintf("no list %q", list)
 	}
 	if k.options.ListTTL > 0 {
-		expired = fmt.Sprintf(", or it was longer ago than results.list_ttl, %s", k.options.ListTTL)
+		expired = fmt.Sprintf(", or it was longer ago than numbered_lists.list_ttl, %s", k.options.ListTTL)
 	}
 	return fmt.Sprintf("%s was shown %s%s", name, p, expired)
 }

@@ -67,7 +67,7 @@ func seen(t *testing.T, k *lists.Keeper) string {
 	return strings.Join(keys, " ")
 }
 
-// TestListTTL: a list is being shown until another is, however long that takes, unless results.list_ttl says how long.
+// TestListTTL: a list is being shown until another is, however long that takes, unless numbered_lists.list_ttl says how long.
 func TestListTTL(t *testing.T) {
 	now := time.Date(2026, 2, 19, 9, 0, 0, 0, time.UTC)
 	store := openStore(t)
@@ -89,7 +89,7 @@ func TestListTTL(t *testing.T) {
 		t.Errorf("before the hour is over: %+v, %v, expires %s", last, err, hour.Expiry(&last.Shown))
 	}
 	now = now.Add(time.Microsecond)
-	if _, err := hour.Select(t.Context(), here(), "", 1); !errors.Is(err, memory.ErrPrecondition) || !strings.Contains(err.Error(), "results.list_ttl, 1h") {
+	if _, err := hour.Select(t.Context(), here(), "", 1); !errors.Is(err, memory.ErrPrecondition) || !strings.Contains(err.Error(), "numbered_lists.list_ttl, 1h") {
 		t.Errorf("after an hour: %v", err)
 	}
 	if _, err := hour.Shown(t.Context(), here(), ""); !errors.Is(err, memory.ErrNotFound) {

@@ -10,8 +10,8 @@ import (
 
 // The rules that keep a model honest travel with the data: a model that has only read titles makes URLs up.
 const (
-	ruleZH = "当用户用序号（如“3”“第三个”“最后一个”）选择条目时，必须先调用 select（SelectResult）取得该条目的真实 key；严禁凭记忆或上下文猜测、编造 URL。"
-	ruleEN = "When the user answers with a number (such as \"3\", \"the third one\" or \"last\"), call select (SelectResult) first and use the key that it returns; never guess or make up a URL."
+	ruleZH = "当用户用序号（如“3”“第三个”“最后一个”）选择条目时，必须先调用 select（SelectItems）取得该条目的真实 key；严禁凭记忆或上下文猜测、编造 URL。"
+	ruleEN = "When the user answers with a number (such as \"3\", \"the third one\" or \"last\"), call select (SelectItems) first and use the key that it returns; never guess or make up a URL."
 )
 
 // Prompts words what a model must know. The language is that asked for, else that of the titles; there is wording for Chinese,
@@ -92,11 +92,11 @@ func (p Prompts) Chosen(items []Numbered, count int) string {
 		}
 	}
 	if p.chinese {
-		return fmt.Sprintf("用户选择了 %d 项（共 %d 项）：%s 。后续步骤只使用这些 key，严禁猜测、编造 URL；用户再回复别的序号时，重新调用 select（SelectResult）。",
+		return fmt.Sprintf("用户选择了 %d 项（共 %d 项）：%s 。后续步骤只使用这些 key，严禁猜测、编造 URL；用户再回复别的序号时，重新调用 select（SelectItems）。",
 			len(items), count, all)
 	}
 	return fmt.Sprintf("The user selected %d of %d items: %s . Use these keys and no others, and never guess or make up a URL; "+
-		"for another number call select (SelectResult) again.", len(items), count, all)
+		"for another number call select (SelectItems) again.", len(items), count, all)
 }
 
 // key is a key as it may stand in a prompt. One that would be another there is not shown.
@@ -136,8 +136,8 @@ func (p Prompts) one(n *Numbered, count int) string {
 		its = ": " + title + "; its real key: "
 	}
 	if p.chinese {
-		return "用户选择了" + of + its + key(n) + " 。后续步骤只使用这个 key，严禁猜测、编造 URL；用户再回复别的序号时，重新调用 select（SelectResult）。"
+		return "用户选择了" + of + its + key(n) + " 。后续步骤只使用这个 key，严禁猜测、编造 URL；用户再回复别的序号时，重新调用 select（SelectItems）。"
 	}
 	return "The user selected " + of + its + key(n) + " . Use this key and no other, and never guess or make up a URL; for another number " +
-		"call select (SelectResult) again."
+		"call select (SelectItems) again."
 }

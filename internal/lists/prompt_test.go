@@ -16,7 +16,7 @@ func TestPromptLanguage(t *testing.T) {
 	}{{"", zh, true}, {"", en, false}, {"", nil, false}, {"en", zh, false}, {"zh-Hant-TW", en, true}, {"fr", zh, false}} {
 		p := PromptsFor(test.language, Titles(test.items))
 		for _, line := range []string{p.Rule(), p.List("films", 12), p.Chosen([]Numbered{{Number: 3}}, 12), p.Chosen([]Numbered{{Number: 3}, {Number: 5}}, 12)} {
-			if got := strings.Contains(line, "严禁"); got != test.chinese || strings.Contains(line, "never guess") == test.chinese || !strings.Contains(line, "SelectResult") {
+			if got := strings.Contains(line, "严禁"); got != test.chinese || strings.Contains(line, "never guess") == test.chinese || !strings.Contains(line, "SelectItems") {
 				t.Errorf("%q and %d titles: %s", test.language, len(test.items), line)
 			}
 		}

@@ -327,8 +327,8 @@ func TestExportStops(t *testing.T) {
 			Tokens:        func(budget.Entry) error { return visit("tokens") },
 			Digest:        func(digest.Entry) error { return visit("digest") },
 			Registry:      func(lists.Exported) error { return visit("registry") },
-			ResultItem:    func(lists.Item) error { return visit("item") },
-			ResultList:    func(lists.Shown) error { return visit("list") },
+			RegistryItem:  func(lists.Item) error { return visit("item") },
+			NumberedList:  func(lists.Shown) error { return visit("list") },
 		})
 		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
 			t.Errorf("failing at %q: %v", failAt, err)

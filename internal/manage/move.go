@@ -35,14 +35,14 @@ type Visitor struct {
 	// Tokens is what models took for the user today, if anything.
 	Tokens func(budget.Entry) error
 	// Registry is followed by its items; then come the lists.
-	Registry   func(lists.Exported) error
-	ResultItem func(lists.Item) error
-	ResultList func(lists.Shown) error
-	Digest     func(digest.Entry) error
+	Registry     func(lists.Exported) error
+	RegistryItem func(lists.Item) error
+	NumberedList func(lists.Shown) error
+	Digest       func(digest.Entry) error
 }
 
 // Export visits everything of a user: the settings, then the memories, their revisions, the considerations, the sessions, the traces, the
-// findings of digests and the result lists, each oldest first, items of results newest first, and the count of tokens. Of a
+// findings of digests and the numbered lists, each oldest first, items of registries newest first, and the count of tokens. Of a
 // group's dialogue only the user's own messages and the bot's are shown, of a group's session what the
 // user said and was answered. What is stored meanwhile may or may not be visited.
 func (k *Keeper) Export(ctx context.Context, user memory.User, visit Visitor) error {
@@ -308,8 +308,8 @@ func (i *Importer) complete(m *memory.Memory, position string, v memory.Violatio
 		{"create_time", &m.CreatedAt},
 		{"update_time", &m.UpdatedAt},
 		{"last_mention_time", &m.LastSaidAt},
-		{"valid_from", &m.ValidFrom},
-		{"valid_to", &m.ValidTo},
+		{"valid_start_time", &m.ValidFrom},
+		{"valid_end_time", &m.ValidTo},
 	} {
 		if !t.time.IsZero() {
 			v.Check(position+"."+t.name, memory.TimeProblem(*t.time))

@@ -30,7 +30,7 @@ func (k *Keeper) exportResults(ctx context.Context, user memory.User, visit Visi
 			return err
 		}
 		for _, l := range lists {
-			if err := visit.ResultList(l); err != nil {
+			if err := visit.NumberedList(l); err != nil {
 				return err
 			}
 		}
@@ -49,7 +49,7 @@ func (k *Keeper) exportItems(ctx context.Context, r lists.Registry, visit Visito
 			return err
 		}
 		for _, item := range page.Items {
-			if err := visit.ResultItem(item); err != nil {
+			if err := visit.RegistryItem(item); err != nil {
 				return err
 			}
 		}

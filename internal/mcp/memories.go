@@ -121,7 +121,7 @@ func (t *tools) recall(ctx context.Context, _ *sdk.CallToolRequest, in recallInp
 		said := m.GetMessage().GetMessage()
 		out.Messages = append(out.Messages, message{
 			Who: name(said.GetRole().String(), "ROLE_"), Text: strings.Join(prompt.Lines(said.GetContent()), "\n"),
-			Time: said.GetTime().AsTime().Format(time.RFC3339),
+			Time: said.GetSendTime().AsTime().Format(time.RFC3339),
 		})
 	}
 	for _, d := range resp.GetDegraded() {

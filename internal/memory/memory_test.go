@@ -84,7 +84,7 @@ func TestDialogueNamesEveryWrongField(t *testing.T) {
 	first.ID = "same"
 	got := memory.Dialogue{Messages: []memory.Message{first, bad}}.Validate()
 	want := []string{
-		"messages[1].role", "messages[1].speaker_id", "messages[1].time", "messages[1].content", "messages[1].metadata_json",
+		"messages[1].role", "messages[1].speaker_id", "messages[1].send_time", "messages[1].content", "messages[1].metadata_json",
 		"messages[1].tool_calls[0].arguments_json", "messages[1].tool_calls[0].duration", "messages[1].id",
 	}
 	var fields []string

@@ -164,7 +164,7 @@ func (m *Message) validate(v *Violations, at string) {
 	if m.Role != RoleUser && m.Speaker != "" {
 		v.Add(at+".speaker_id", "is for ROLE_USER only: it names the person who spoke")
 	}
-	v.Check(at+".time", TimeProblem(m.Time))
+	v.Check(at+".send_time", TimeProblem(m.Time))
 	v.Check(at+".content", bytesProblem(m.Content))
 	v.Check(at+".metadata_json", bytesProblem(m.Metadata))
 	if m.Metadata != "" && !isJSONObject(m.Metadata) {
@@ -188,7 +188,7 @@ func (m *Message) validate(v *Violations, at string) {
 			v.Add(in+".duration", "is negative")
 		}
 		if !call.Time.IsZero() {
-			v.Check(in+".time", TimeProblem(call.Time))
+			v.Check(in+".start_time", TimeProblem(call.Time))
 		}
 	}
 }

@@ -53,9 +53,9 @@ func (n QuotaName) describe() (what, remedy string) {
 	case QuotaUserHistory:
 		return "bytes of messages of the user", "delete sessions (ExportSession, DeleteSession), keep history for a shorter time (history.retention)"
 	case QuotaNamespaceLists:
-		return "result lists of the namespace", "delete lists (DeleteResultList), " + forget
+		return "numbered lists of the namespace", "delete lists (DeleteNumberedList), " + forget
 	case QuotaUserLists:
-		return "result lists of the user", "delete lists (DeleteResultList)"
+		return "numbered lists of the user", "delete lists (DeleteNumberedList)"
 	}
 	return "", ""
 }

@@ -10,12 +10,6 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// auditService implements memsidecarv1.AuditServiceServer.
-type auditService struct {
-	memsidecarv1.UnimplementedAuditServiceServer
-	auditor *audit.Auditor
-}
-
 const (
 	defaultAuditUsers    = 20
 	maxAuditUsers        = 200
@@ -34,14 +28,14 @@ var findings = newNames(map[memsidecarv1.AuditFinding]audit.Finding{
 	memsidecarv1.AuditFinding_AUDIT_FINDING_WITHOUT_VECTOR: audit.WithoutVector,
 })
 
-// AuditMemories implements memsidecarv1.AuditServiceServer.
-func (s *auditService) AuditMemories(r *memsidecarv1.AuditMemoriesRequest, stream grpc.ServerStreamingServer[memsidecarv1.AuditMemoriesResponse]) error {
+// AuditMemories implements memsidecarv1.AdminServiceServer.
+func (s *adminService) AuditMemories(r *memsidecarv1.AuditMemoriesRequest, stream grpc.ServerStreamingServer[memsidecarv1.AuditMemoriesResponse]) error {
 	query, err := toAuditQuery(r)
 	if err != nil {
 		return err
 	}
 	reported := time.Now()
-	report, err := s.auditor.Run(stream.Context(), query, func(users, memories int64) error {
+	report, err := s.Auditor.Run(stream.Context(), query, func(users, memories int64) error {
 		if time.Since(reported) < progressEvery {
 			return nil
 		}

@@ -173,14 +173,14 @@ func (o *Options) toMessages(list []*memsidecarv1.Message, v *memory.Violations)
 func (o *Options) toMessage(p *memsidecarv1.Message, at string, v *memory.Violations) memory.Message {
 	m := memory.Message{
 		ID: p.GetId(), Role: roles.toDomain[p.GetRole()], Speaker: p.GetSpeakerId(), AgentID: p.GetAgentId(),
-		Content: p.GetContent(), Time: toTime(p.GetTime(), at+".time", v), Metadata: p.GetMetadataJson(),
+		Content: p.GetContent(), Time: toTime(p.GetSendTime(), at+".send_time", v), Metadata: p.GetMetadataJson(),
 	}
 	for j, call := range p.GetToolCalls() {
 		in := fmt.Sprintf("%s.tool_calls[%d]", at, j)
 		m.Tools = append(m.Tools, memory.ToolCall{
 			ID: call.GetId(), Name: call.GetName(), Arguments: call.GetArgumentsJson(), Result: call.GetResult(),
 			Status: call.GetStatus(), Duration: toDurationPointer(call.GetDuration(), in+".duration", v),
-			Time: toTime(call.GetTime(), in+".time", v),
+			Time: toTime(call.GetStartTime(), in+".start_time", v),
 		})
 	}
 	return o.RedactHistory.Message(m)
@@ -197,7 +197,7 @@ func fromMessages(messages []memory.Message) []*memsidecarv1.Message {
 func fromMessage(m *memory.Message) *memsidecarv1.Message {
 	return &memsidecarv1.Message{
 		Id: m.ID, Role: roles.toProto[m.Role], SpeakerId: m.Speaker, AgentId: m.AgentID, Content: m.Content,
-		Time: fromTime(m.Time), MetadataJson: m.Metadata, ToolCalls: fromToolCalls(m.Tools),
+		SendTime: fromTime(m.Time), MetadataJson: m.Metadata, ToolCalls: fromToolCalls(m.Tools),
 	}
 }
 
@@ -206,7 +206,7 @@ func fromToolCalls(calls []memory.ToolCall) []*memsidecarv1.ToolCall {
 	for _, call := range calls {
 		list = append(list, &memsidecarv1.ToolCall{
 			Id: call.ID, Name: call.Name, ArgumentsJson: call.Arguments, Result: call.Result, Status: call.Status,
-			Duration: fromDurationPointer(call.Duration), Time: fromTime(call.Time),
+			Duration: fromDurationPointer(call.Duration), StartTime: fromTime(call.Time),
 		})
 	}
 	return list
@@ -227,7 +227,7 @@ func fromMemory(m *memory.Memory) *memsidecarv1.Memory {
 		CreateTime: fromTime(m.CreatedAt), UpdateTime: fromTime(m.UpdatedAt), ObserveTime: fromTime(m.ObservedAt),
 		MentionCount: clamped(m.Mentions), LastMentionTime: fromTime(m.LastSaidAt),
 		UseCount: m.UseCount, LastUseTime: fromTime(m.LastUsedAt),
-		State: memoryStates.toProto[m.StatusAt(time.Now())], ValidFrom: fromTime(m.HoldsSince()), ValidTo: fromTime(m.ValidTo),
+		State: memoryStates.toProto[m.StatusAt(time.Now())], ValidStartTime: fromTime(m.HoldsSince()), ValidEndTime: fromTime(m.ValidTo),
 		SupersededById: m.SupersededBy, QuarantineReason: m.Quarantine,
 	}
 }
@@ -250,7 +250,7 @@ func toMemory(p *memsidecarv1.Memory, at string, v *memory.Violations) memory.Me
 		ObservedAt: toTime(p.GetObserveTime(), at+".observe_time", v),
 		Mentions:   int(p.GetMentionCount()),
 		LastSaidAt: toTime(p.GetLastMentionTime(), at+".last_mention_time", v),
-		ValidFrom:  toTime(p.GetValidFrom(), at+".valid_from", v), ValidTo: toTime(p.GetValidTo(), at+".valid_to", v),
+		ValidFrom:  toTime(p.GetValidStartTime(), at+".valid_start_time", v), ValidTo: toTime(p.GetValidEndTime(), at+".valid_end_time", v),
 		SupersededBy: p.GetSupersededById(), Quarantine: p.GetQuarantineReason(),
 	}
 	// The state follows from the other fields, but for a withdrawn memory, which is not imported.
@@ -260,7 +260,7 @@ func toMemory(p *memsidecarv1.Memory, at string, v *memory.Violations) memory.Me
 	case status == memory.StatusSuperseded && m.SupersededBy == "":
 		v.Add(at+".superseded_by_id", "is required in this state: name the memory that took its place")
 	case status == memory.StatusExpired && m.ValidTo.IsZero():
-		v.Add(at+".valid_to", "is required in this state: say until when it held")
+		v.Add(at+".valid_end_time", "is required in this state: say until when it held")
 	case status == memory.StatusQuarantined && m.Quarantine == "":
 		v.Add(at+".quarantine_reason", "is required in this state: say why it is not trusted")
 	}

@@ -17,14 +17,15 @@ import (
 // maxUsageDays is of how many days GetStatus shows what models cost.
 const maxUsageDays = 31
 
-// cost adds to a status what models cost, today and on as many days as are asked for, and how the token budgets stand. The note is
-// what rules did in the place of models because a budget was used up, or "".
-func (s *memoryService) cost(ctx context.Context, scope memory.Scope, days int, resp *memsidecarv1.GetStatusResponse) (note string, err error) {
+// usage is what models cost, today and on as many days as are asked for, and how the token budgets stand. The note is what rules did
+// in the place of models because a budget was used up, or "".
+func (s *adminService) usage(ctx context.Context, scope memory.Scope, days int) (_ *memsidecarv1.UsageStatus, note string, err error) {
 	now := time.Now()
 	sums, err := s.Usage(ctx, scope.Namespace, now.AddDate(0, 0, 1-max(1, days)))
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
+	status := &memsidecarv1.UsageStatus{}
 	for rest := sums; len(rest) > 0; {
 		n := slices.IndexFunc(rest, func(u usage.Sum) bool { return u.Day != rest[0].Day })
 		if n < 0 {
@@ -32,35 +33,35 @@ func (s *memoryService) cost(ctx context.Context, scope memory.Scope, days int, 
 		}
 		day := &memsidecarv1.DailyUsage{Day: rest[0].Day, Costs: fromCosts(s.Prices.Total(rest[:n]))}
 		for _, u := range rest[:n] {
-			day.Usage = append(day.Usage, s.modelUsage(u))
+			day.Models = append(day.Models, s.modelUsage(u))
 		}
 		if day.GetDay() == usage.Day(now) {
-			resp.UsageToday, resp.CostsToday = day.GetUsage(), day.GetCosts()
+			status.Today = day
 		}
 		if days > 0 {
-			resp.DailyUsage = append(resp.DailyUsage, day)
+			status.Days = append(status.Days, day)
 		}
 		rest = rest[n:]
 	}
 	if days > 0 {
-		resp.DailyUsageCosts = fromCosts(s.Prices.Total(sums))
+		status.Costs = fromCosts(s.Prices.Total(sums))
 	}
 	standings, err := s.Budgets(ctx, scope.User())
 	if err != nil || len(standings) == 0 {
-		return "", err
+		return status, "", err
 	}
 	for _, b := range standings {
 		if b.Limit > 0 {
-			resp.TokenBudgets = append(resp.TokenBudgets, &memsidecarv1.TokenBudget{
+			status.TokenBudgets = append(status.TokenBudgets, &memsidecarv1.TokenBudget{
 				UserId: b.User.ID, LimitTokens: b.Limit, UsedTokens: b.Tokens, RefusedCallCount: b.Refused,
 				RefusedUserCount: b.RefusedUsers, ResetTime: fromTime(b.Until),
 			})
 		}
 	}
-	return fallback(standings[0]), nil
+	return status, fallback(standings[0]), nil
 }
 
-func (s *memoryService) modelUsage(u usage.Sum) *memsidecarv1.ModelUsage {
+func (s *adminService) modelUsage(u usage.Sum) *memsidecarv1.ModelUsage {
 	p := &memsidecarv1.ModelUsage{
 		Part: u.Part, Model: u.Model, CallCount: u.Calls, FailureCount: u.Failures, InputTokenCount: u.InputTokens,
 		OutputTokenCount: u.OutputTokens, MeanLatency: durationpb.New(u.Latency / time.Duration(max(1, u.Calls))),

@@ -198,7 +198,7 @@ func fromSource(e *digest.Entry, user memory.User) *memsidecarv1.DigestSource {
 		Scope: fromScope(memory.Scope{
 			Namespace: user.Namespace, UserID: user.ID, AgentID: e.AgentID, Channel: e.Channel, SessionID: e.SessionID,
 		}),
-		SaidTime: fromTime(e.SaidAt), MessageIds: e.MessageIDs, Quote: e.Quote, MadeBy: e.MadeBy, MemoryId: e.MemoryID,
+		ObserveTime: fromTime(e.SaidAt), MessageIds: e.MessageIDs, Quote: e.Quote, MadeBy: e.MadeBy, MemoryId: e.MemoryID,
 	}
 }
 

@@ -32,8 +32,23 @@ func (settingsFunc) Update(context.Context, memory.User, func(*memory.Settings))
 	return memory.Settings{}, nil
 }
 
+// stubs are the services that most tests call.
+type stubs struct {
+	memsidecarv1.MemoryServiceClient
+	memsidecarv1.UserServiceClient
+	memsidecarv1.AdminServiceClient
+}
+
+func newStubs(conn grpc.ClientConnInterface) stubs {
+	return stubs{
+		memsidecarv1.NewMemoryServiceClient(conn),
+		memsidecarv1.NewUserServiceClient(conn),
+		memsidecarv1.NewAdminServiceClient(conn),
+	}
+}
+
 // newClient serves the parts until the test ends.
-func newClient(t *testing.T, parts Parts) (memsidecarv1.MemoryServiceClient, *logstest.Log) {
+func newClient(t *testing.T, parts Parts) (stubs, *logstest.Log) {
 	t.Helper()
 	log := &logstest.Log{}
 	if parts.Keeper == nil {
@@ -60,7 +75,7 @@ func newClient(t *testing.T, parts Parts) (memsidecarv1.MemoryServiceClient, *lo
 			t.Error(err)
 		}
 	})
-	return memsidecarv1.NewMemoryServiceClient(conn), log
+	return newStubs(conn), log
 }
 
 // TestErrors: every error has one code, and what nobody foresaw is told to the log and not to the caller.

@@ -33,12 +33,12 @@ var needed = map[string]access.Level{
 	memsidecarv1.MemoryService_ListMemoryRevisions_FullMethodName: access.Read,
 	memsidecarv1.MemoryService_RevertMemory_FullMethodName:        access.Write,
 	memsidecarv1.MemoryService_ReleaseMemory_FullMethodName:       access.Write,
-	memsidecarv1.MemoryService_ForgetUser_FullMethodName:          access.Write,
-	memsidecarv1.MemoryService_ExportUser_FullMethodName:          access.Read,
 	memsidecarv1.MemoryService_ImportMemories_FullMethodName:      access.Write,
-	memsidecarv1.MemoryService_GetUserSettings_FullMethodName:     access.Read,
-	memsidecarv1.MemoryService_UpdateUserSettings_FullMethodName:  access.Write,
-	memsidecarv1.MemoryService_GetStatus_FullMethodName:           access.Read,
+
+	memsidecarv1.UserService_ForgetUser_FullMethodName:         access.Write,
+	memsidecarv1.UserService_ExportUser_FullMethodName:         access.Read,
+	memsidecarv1.UserService_GetUserSettings_FullMethodName:    access.Read,
+	memsidecarv1.UserService_UpdateUserSettings_FullMethodName: access.Write,
 
 	memsidecarv1.SessionService_AppendMessages_FullMethodName: access.Write,
 	memsidecarv1.SessionService_GetContext_FullMethodName:     access.Read,
@@ -52,27 +52,28 @@ var needed = map[string]access.Level{
 	memsidecarv1.SessionService_ExportSession_FullMethodName:  access.Read,
 	memsidecarv1.SessionService_ImportSession_FullMethodName:  access.Write,
 
+	memsidecarv1.NumberedListService_PutItems_FullMethodName:           access.Write,
+	memsidecarv1.NumberedListService_SelectItems_FullMethodName:        access.Read,
+	memsidecarv1.NumberedListService_FilterUnseen_FullMethodName:       access.Read,
+	memsidecarv1.NumberedListService_ListItems_FullMethodName:          access.Read,
+	memsidecarv1.NumberedListService_GetNumberedList_FullMethodName:    access.Read,
+	memsidecarv1.NumberedListService_DeleteNumberedList_FullMethodName: access.Write,
+	memsidecarv1.NumberedListService_ImportNumberedList_FullMethodName: access.Write,
+
 	memsidecarv1.DigestService_GetDigest_FullMethodName:    access.Read,
 	memsidecarv1.DigestService_ListDigests_FullMethodName:  access.Read,
 	memsidecarv1.DigestService_SummarizeDay_FullMethodName: access.Write, // asks a model
 	memsidecarv1.DigestService_GetNotebook_FullMethodName:  access.Read,
 
-	memsidecarv1.ResultService_PutResults_FullMethodName:       access.Write,
-	memsidecarv1.ResultService_SelectResult_FullMethodName:     access.Read,
-	memsidecarv1.ResultService_FilterUnseen_FullMethodName:     access.Read,
-	memsidecarv1.ResultService_ListItems_FullMethodName:        access.Read,
-	memsidecarv1.ResultService_GetResultList_FullMethodName:    access.Read,
-	memsidecarv1.ResultService_DeleteResultList_FullMethodName: access.Write,
-	memsidecarv1.ResultService_ImportResults_FullMethodName:    access.Write,
-
 	memsidecarv1.TraceService_GetTrace_FullMethodName:   access.Read,
 	memsidecarv1.TraceService_ListTraces_FullMethodName: access.Read,
+
+	memsidecarv1.AdminService_GetStatus_FullMethodName:     access.Read,
+	memsidecarv1.AdminService_AuditMemories_FullMethodName: access.Admin, // shows several people's data
 
 	// What services there are is no secret, and yet nothing for strangers.
 	"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo":      access.Read,
 	"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": access.Read,
-
-	memsidecarv1.AuditService_AuditMemories_FullMethodName: access.Admin, // shows several people's data
 }
 
 // everybodys are the services that need no token: probes have none.

@@ -136,7 +136,7 @@ func gateStream(problem func() string) grpc.StreamServerInterceptor {
 
 func gate(method string, problem func() string) error {
 	switch method {
-	case memsidecarv1.MemoryService_Retrieve_FullMethodName, memsidecarv1.MemoryService_GetStatus_FullMethodName,
+	case memsidecarv1.MemoryService_Retrieve_FullMethodName, memsidecarv1.AdminService_GetStatus_FullMethodName,
 		memsidecarv1.SessionService_GetContext_FullMethodName:
 		return nil
 	}
@@ -228,8 +228,8 @@ func userOf(request any) memory.User {
 // of it in the background is dropped then.
 func storesNothingLater(method string) bool {
 	switch method {
-	case memsidecarv1.MemoryService_ForgetUser_FullMethodName, memsidecarv1.MemoryService_Retrieve_FullMethodName,
-		memsidecarv1.MemoryService_GetStatus_FullMethodName, memsidecarv1.SessionService_GetContext_FullMethodName:
+	case memsidecarv1.UserService_ForgetUser_FullMethodName, memsidecarv1.MemoryService_Retrieve_FullMethodName,
+		memsidecarv1.AdminService_GetStatus_FullMethodName, memsidecarv1.SessionService_GetContext_FullMethodName:
 		return true
 	}
 	return false

@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+	"google.golang.org/grpc"
 )
 
 // CreateMemory implements memsidecarv1.MemoryServiceServer.
@@ -155,4 +158,49 @@ func (s *memoryService) DeleteMemory(ctx context.Context, r *memsidecarv1.Delete
 		return nil, err
 	}
 	return &memsidecarv1.DeleteMemoryResponse{}, nil
+}
+
+// ImportMemories implements memsidecarv1.MemoryServiceServer.
+func (s *memoryService) ImportMemories(stream grpc.ClientStreamingServer[memsidecarv1.ImportMemoriesRequest, memsidecarv1.ImportMemoriesResponse]) error {
+	ctx := stream.Context()
+	first, err := stream.Recv()
+	if errors.Is(err, io.EOF) || err == nil && first.GetScope() == nil {
+		return memory.Invalid("scope", "is required in the first message of the stream")
+	}
+	if err != nil {
+		return err
+	}
+	var v memory.Violations
+	scope := scopeOf(first.GetScope(), true, &v)
+	if err := v.Err(); err != nil {
+		return err
+	}
+	importer := s.Keeper.Import(scope)
+	for i := 0; ; i++ {
+		item, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return errors.Join(err, importer.Flush(ctx))
+		}
+		at := fmt.Sprintf("memory[%d]", i)
+		if item.GetMemory() == nil {
+			err := memory.Invalid(at, "is missing: each message after the first has a memory")
+			return errors.Join(err, importer.Flush(ctx))
+		}
+		var v memory.Violations
+		m := toMemory(item.GetMemory(), at, &v)
+		if s.options.redactWritten(&m) {
+			importer.Skip()
+			continue
+		}
+		if err := importer.Add(ctx, m, v); err != nil {
+			return err
+		}
+	}
+	if err := importer.Flush(ctx); err != nil {
+		return err
+	}
+	return stream.SendAndClose(&memsidecarv1.ImportMemoriesResponse{AddedCount: importer.Added, SkippedCount: importer.Skipped})
 }

@@ -74,10 +74,10 @@ func (s *memoryService) query(r *memsidecarv1.RetrieveRequest) (retrieve.Query, 
 	var v memory.Violations
 	scope := scopeOf(r.GetScope(), true, &v)
 	q := retrieve.Query{
-		Scope: scope, Text: r.GetQuery(), TopK: s.options.TopK, MinRelevance: s.options.MinScore,
+		Scope: scope, Text: r.GetQuery(), TopK: s.options.TopK, MinRelevance: s.options.MinRelevance,
 		MaxContextRunes: s.options.MaxContextChars,
 		Filter: vectorstore.Filter{Audience: s.options.audience(scope), Created: vectorstore.Period{
-			From: toTime(r.GetCreatedAfter(), "created_after", &v), Before: toTime(r.GetCreatedBefore(), "created_before", &v),
+			From: toTime(r.GetCreatedAfterTime(), "created_after_time", &v), Before: toTime(r.GetCreatedBeforeTime(), "created_before_time", &v),
 		}},
 	}
 	switch n := utf8.RuneCountInString(q.Text); {
@@ -92,10 +92,10 @@ func (s *memoryService) query(r *memsidecarv1.RetrieveRequest) (retrieve.Query, 
 			v.Add("top_k", "is not between 1 and %d", maxTopK)
 		}
 	}
-	if r.MinScore != nil {
-		q.MinRelevance = r.GetMinScore()
+	if r.MinRelevance != nil {
+		q.MinRelevance = r.GetMinRelevance()
 		if !(q.MinRelevance >= 0 && q.MinRelevance <= 1) { // NaN included
-			v.Add("min_score", "is not between 0 and 1")
+			v.Add("min_relevance", "is not between 0 and 1")
 		}
 	}
 	if r.MaxContextChars != nil {

@@ -32,7 +32,7 @@ func (untraced) Record(trace.Record) {}
 
 // remembering is the memory service on a database of its own. What considering would do is done with the store.
 type remembering struct {
-	memsidecarv1.MemoryServiceClient
+	stubs
 	t       *testing.T
 	store   *storelocal.Store
 	vectors *backfill.Vectorizer
@@ -55,7 +55,7 @@ func startRemembering(t *testing.T) *remembering {
 		Store: r.store, Settings: settingsFunc(func() error { return nil }), Embedder: embedder, Traces: untraced{},
 		StorageProblem: func() string { return "" },
 	}, retrieve.Options{Budget: time.Minute, RecencyHalfLife: time.Hour, Prompts: retrieve.DefaultPrompts(), Location: time.UTC, Log: log})
-	r.MemoryServiceClient, _ = newClient(t, Parts{
+	r.stubs, _ = newClient(t, Parts{
 		Store: r.store, Retriever: retriever, PageKey: func(context.Context) ([]byte, error) { return make([]byte, 32), nil },
 		Keeper: manage.NewKeeper(manage.Parts{Store: r.store, Backfill: r.store, Vectors: r.vectors}),
 	})
@@ -155,7 +155,7 @@ func TestHistory(t *testing.T) {
 	r.lists(&memsidecarv1.ListMemoriesRequest{}, "bob lives in Cairo: ACTIVE")
 	r.lists(&memsidecarv1.ListMemoriesRequest{Filter: `state = "superseded"`}, "bob lives in Berlin: SUPERSEDED", "bob lives in Athens: SUPERSEDED")
 	old, err := r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: fromScope(bob), MemoryId: a})
-	if m := old.GetMemory(); err != nil || m.GetSupersededById() != b || !m.GetValidFrom().AsTime().Equal(at) || !m.GetValidTo().AsTime().Equal(at.AddDate(0, 1, 0)) {
+	if m := old.GetMemory(); err != nil || m.GetSupersededById() != b || !m.GetValidStartTime().AsTime().Equal(at) || !m.GetValidEndTime().AsTime().Equal(at.AddDate(0, 1, 0)) {
 		t.Errorf("the first one is %s, %v", m, err)
 	}
 	_, err = r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{Scope: fromScope(bob), Memory: &memsidecarv1.Memory{Id: a, Text: "bob lived in Athens"}})
@@ -183,7 +183,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("undoing what is not the newest: %v", err)
 	}
 	undone, err := r.revert(c, newest.GetId())
-	if err != nil || undone.GetMemory().GetId() != b || undone.GetMemory().GetValidTo() != nil || !undone.GetReverted().GetReverted() {
+	if err != nil || undone.GetMemory().GetId() != b || undone.GetMemory().GetValidEndTime() != nil || !undone.GetReverted().GetReverted() {
 		t.Errorf("undone %s, %v", undone, err)
 	}
 	r.finds(true, "bob lives in Athens", "bob lives in Berlin")

@@ -141,7 +141,7 @@ type Options struct {
 	MaxPending, MaxPendingBytes int64
 	// Defaults of Retrieve.
 	TopK            int
-	MinScore        float64
+	MinRelevance    float64
 	MaxContextChars int
 	// NotebookEntries is the default of GetNotebook.
 	NotebookEntries int
@@ -159,9 +159,13 @@ type Options struct {
 
 // services are the names of the services with data behind them.
 var services = []string{
-	memsidecarv1.MemoryService_ServiceDesc.ServiceName, memsidecarv1.SessionService_ServiceDesc.ServiceName,
-	memsidecarv1.TraceService_ServiceDesc.ServiceName, memsidecarv1.ResultService_ServiceDesc.ServiceName,
-	memsidecarv1.DigestService_ServiceDesc.ServiceName, memsidecarv1.AuditService_ServiceDesc.ServiceName,
+	memsidecarv1.MemoryService_ServiceDesc.ServiceName,
+	memsidecarv1.UserService_ServiceDesc.ServiceName,
+	memsidecarv1.SessionService_ServiceDesc.ServiceName,
+	memsidecarv1.NumberedListService_ServiceDesc.ServiceName,
+	memsidecarv1.DigestService_ServiceDesc.ServiceName,
+	memsidecarv1.TraceService_ServiceDesc.ServiceName,
+	memsidecarv1.AdminService_ServiceDesc.ServiceName,
 }
 
 // Server answers gRPC calls.
@@ -210,20 +214,22 @@ func New(parts Parts, options Options) *Server {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 	)...)
 	s.inside = grpc.NewServer(append(slices.Clone(common), grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow))...)
-	service := &memoryService{Parts: parts, options: options, started: time.Now()}
+	memories := &memoryService{Parts: parts, options: options}
+	users := &userService{Parts: parts}
 	sessions := &sessionService{Parts: parts, options: options}
-	traces := &traceService{Parts: parts, options: options, describe: sessions.describe}
-	lists := &resultService{Parts: parts, options: options}
+	lists := &numberedListService{Parts: parts, options: options}
 	digests := &digestService{Parts: parts, options: options}
-	audits := &auditService{auditor: parts.Auditor}
+	traces := &traceService{Parts: parts, options: options, describe: sessions.describe}
+	admin := &adminService{Parts: parts, options: options, started: time.Now()}
 	for _, server := range []*grpc.Server{s.grpc, s.inside} {
 		registrar := registrar{server, through}
-		memsidecarv1.RegisterMemoryServiceServer(registrar, service)
+		memsidecarv1.RegisterMemoryServiceServer(registrar, memories)
+		memsidecarv1.RegisterUserServiceServer(registrar, users)
 		memsidecarv1.RegisterSessionServiceServer(registrar, sessions)
-		memsidecarv1.RegisterTraceServiceServer(registrar, traces)
-		memsidecarv1.RegisterResultServiceServer(registrar, lists)
+		memsidecarv1.RegisterNumberedListServiceServer(registrar, lists)
 		memsidecarv1.RegisterDigestServiceServer(registrar, digests)
-		memsidecarv1.RegisterAuditServiceServer(registrar, audits)
+		memsidecarv1.RegisterTraceServiceServer(registrar, traces)
+		memsidecarv1.RegisterAdminServiceServer(registrar, admin)
 		healthpb.RegisterHealthServer(registrar, s.health)
 		reflection.Register(registrar)
 	}
@@ -289,7 +295,6 @@ type memoryService struct {
 	memsidecarv1.UnimplementedMemoryServiceServer
 	Parts
 	options Options
-	started time.Time
 }
 
 // audience is what a request with this scope may see.

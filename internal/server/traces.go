@@ -121,7 +121,7 @@ func fromTrace(r trace.Record) *memsidecarv1.Trace {
 
 func fromRetrieveDetail(d *trace.RetrieveDetail) *memsidecarv1.RetrieveTrace {
 	p := &memsidecarv1.RetrieveTrace{
-		Query: d.Query, TopK: clamped(d.TopK), MinScore: d.MinRelevance, MemoryCount: clamped(d.Memories),
+		Query: d.Query, TopK: clamped(d.TopK), MinRelevance: d.MinRelevance, MemoryCount: clamped(d.Memories),
 		MessageCount: clamped(d.Messages),
 	}
 	for _, c := range d.Candidates {

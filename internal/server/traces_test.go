@@ -112,7 +112,7 @@ func TestGetTrace(t *testing.T) {
 			`duration:{seconds:1} degraded:{component:DEGRADED_COMPONENT_STORAGE reason:"away"} ` +
 			`model_calls:{part:"embedding" model:"p/m" start_time:{seconds:1795163400 nanos:123456000} latency:{nanos:250000000} ` +
 			`input_token_count:1 output_token_count:2 error:"HTTP 500"} ` +
-			`retrieve:{query:"茶?" top_k:6 min_score:0.25 candidates:{memory_id:"mem_1" score:0.1 ` +
+			`retrieve:{query:"茶?" top_k:6 min_relevance:0.25 candidates:{memory_id:"mem_1" score:0.1 ` +
 			`parts:{relevance:0.2 similarity:0.3 keyword:0.4 recency:0.5 importance:0.6} returned:true} ` +
 			`candidates:{session_id:"s" position:7 score:0.1 parts:{}} memory_count:1 message_count:2}`,
 		"trc_2": `id:"trc_2" kind:TRACE_KIND_CONSIDER ` +

@@ -269,7 +269,7 @@ func (t *transport) unaryHandler(d grpc.MethodDesc) grpc.StreamHandler {
 }
 
 // gathering are the calls besides lists whose answers may be large.
-var gathering = []string{"AuditMemories", "GetTrace", "GetNotebook", "GetResultList"}
+var gathering = []string{"AuditMemories", "GetTrace", "GetNotebook", "GetNumberedList"}
 
 // unreadKey is that of the reason why a request could not be read, in the context of its interceptors.
 type unreadKey struct{}

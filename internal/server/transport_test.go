@@ -21,7 +21,7 @@ import (
 )
 
 // boundedClient serves settings with a bound for large requests of its own.
-func boundedClient(t *testing.T, bytes *inflight.Bytes) memsidecarv1.MemoryServiceClient {
+func boundedClient(t *testing.T, bytes *inflight.Bytes) stubs {
 	t.Helper()
 	s := New(Parts{
 		Settings: settingsFunc(func() error { return memory.ErrNotFound }), StorageProblem: func() string { return "" },
@@ -44,7 +44,7 @@ func boundedClient(t *testing.T, bytes *inflight.Bytes) memsidecarv1.MemoryServi
 			t.Error(err)
 		}
 	})
-	return memsidecarv1.NewMemoryServiceClient(conn)
+	return newStubs(conn)
 }
 
 // TestLargeRequestsAreRefusedWhenThereIsNoRoom: small ones are answered as always, and the room is given back after each call.

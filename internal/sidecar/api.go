@@ -69,7 +69,7 @@ func (s *Sidecar) listenAPI(ctx context.Context, cfg *config.Config) (net.Listen
 func (s *Sidecar) apiHandler(cfg config.Config, conn *grpc.ClientConn) (http.Handler, error) {
 	calls, err := gateway.New(gateway.Backend{
 		Conn: conn, Services: s.server.Services(), Admit: s.server.Admit, Status: server.StatusOf,
-		ReadingCall: memsidecarv1.MemoryService_GetStatus_FullMethodName,
+		ReadingCall: memsidecarv1.AdminService_GetStatus_FullMethodName,
 	}, gateway.Options{MaxBytes: int64(cfg.MaxRequestBytes), Bytes: s.bytes, Document: openapi.Document})
 	if err != nil {
 		return nil, err

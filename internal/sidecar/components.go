@@ -200,8 +200,8 @@ func (p *components) startCleanup(context.Context) error {
 	p.sweeper.Start()
 	p.onStop(func(context.Context) { p.sweeper.Stop() })
 	p.numbered = lists.NewKeeper(p.lists, lists.Options{
-		MaxItems: cfg.Results.MaxItems, MaxAge: cfg.Results.MaxAge, ListTTL: cfg.Results.ListTTL, Log: p.Log,
-		Heartbeat: p.counts.Loop(loopResults),
+		MaxItems: cfg.NumberedLists.MaxItems, MaxAge: cfg.NumberedLists.MaxAge, ListTTL: cfg.NumberedLists.ListTTL, Log: p.Log,
+		Heartbeat: p.counts.Loop(loopNumberedLists),
 	})
 	p.numbered.Start()
 	p.onStop(func(context.Context) { p.numbered.Stop() })
@@ -242,7 +242,7 @@ func (p *components) newServer(context.Context) error {
 		},
 	}, server.Options{
 		Version: Version(), TLS: p.entrance.config(), MaxRequestBytes: cfg.MaxRequestBytes, Bytes: p.bytes, Visibility: cfg.Policy(), OwnAgent: cfg.Retrieval.Agent == "this",
-		RecordConsidered: cfg.Session.RecordConsidered, Window: window(p.cfg), TopK: cfg.Retrieval.TopK, MaxPerUser: cfg.Memories.MaxPerUser, MinScore: cfg.Retrieval.MinScore,
+		RecordConsidered: cfg.Session.RecordConsidered, Window: window(p.cfg), TopK: cfg.Retrieval.TopK, MaxPerUser: cfg.Memories.MaxPerUser, MinRelevance: cfg.Retrieval.MinRelevance,
 		MaxPending: int64(cfg.Queue.MaxPending), MaxPendingBytes: int64(cfg.Queue.MaxPendingBytes),
 		MaxContextChars: cfg.Retrieval.MaxContextChars, NotebookEntries: cfg.Notebook.MaxEntries, RedactHistory: historyRedactor(p.cfg, p.redactor),
 		RedactWrites: writesRedactor(p.cfg, p.redactor), Log: p.Log, Answered: p.counts.Call, Tracing: p.tracing,

@@ -32,7 +32,7 @@ const (
 	loopDigests        = "digests"
 	loopVectors        = "vectors"
 	loopMessages       = "messages"
-	loopResults        = "results"
+	loopNumberedLists  = "numbered_lists"
 	loopTraces         = "traces"
 )
 

@@ -19,7 +19,7 @@ type Results struct {
 
 var _ lists.Store = (*Results)(nil)
 
-// NewResults returns the result lists in the database.
+// NewResults returns the numbered lists in the database.
 func NewResults(db Access) *Results { return &Results{db: db} }
 
 // visibleRegistries are the rows of the parts of a registry that a view sees; viewArgs are its parameters, from ?1 on.

@@ -11,7 +11,7 @@ export interface Scope {
 export interface Message {
   role: 'ROLE_USER' | 'ROLE_ASSISTANT'
   content: string
-  time?: { seconds: number; nanos: number }
+  sendTime?: { seconds: number; nanos: number }
 }
 
 export interface Memory {

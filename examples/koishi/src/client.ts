@@ -21,7 +21,7 @@ const serviceConfig = JSON.stringify({
   }],
 })
 
-type Service = 'MemoryService' | 'SessionService'
+type Service = 'MemoryService' | 'UserService' | 'SessionService'
 type Method = (request: object, metadata: grpc.Metadata, options: grpc.CallOptions,
   done: (error: grpc.ServiceError | null, response?: unknown) => void) => grpc.ClientUnaryCall
 
@@ -47,12 +47,13 @@ export class Client {
       'grpc.initial_reconnect_backoff_ms': 50,
       'grpc.max_reconnect_backoff_ms': 500,
     }
-    const definition = loadSync(['memsidecar/v1/memory_service.proto', 'memsidecar/v1/session_service.proto'], {
+    const definition = loadSync(['memsidecar/v1/memory_service.proto', 'memsidecar/v1/user_service.proto', 'memsidecar/v1/session_service.proto'], {
       includeDirs: [protoDir], enums: String, longs: Number, defaults: true, arrays: true,
     })
     const api = (grpc.loadPackageDefinition(definition) as any).memsidecar.v1
     this.services = {
       MemoryService: new api.MemoryService(config.address, credentials, options),
+      UserService: new api.UserService(config.address, credentials, options),
       SessionService: new api.SessionService(config.address, credentials, options),
     }
     this.token = config.token

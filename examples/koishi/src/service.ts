@@ -118,7 +118,7 @@ export class MemoryService extends Service<Connection> {
    */
   consider(session: Whereabouts, dialogue: Utterance[]): void {
     const messages = dialogue.filter(({ content }) => content.trim()).map(({ role, content, time = Date.now() }): Message => ({
-      role: role === 'user' ? 'ROLE_USER' : 'ROLE_ASSISTANT', content, time: timestamp(time),
+      role: role === 'user' ? 'ROLE_USER' : 'ROLE_ASSISTANT', content, sendTime: timestamp(time),
     }))
     if (messages.length === 0) return
     try {
@@ -153,7 +153,7 @@ export class MemoryService extends Service<Connection> {
     const { namespace, userId } = this.scope(session)
     // What the user said before must not be remembered after.
     if (!await this.flush(this.connection.callTimeout)) throw new Error('what was said before is not handed over yet')
-    const receipt = await this.client.call<ForgetUserResponse>('MemoryService', 'ForgetUser', {
+    const receipt = await this.client.call<ForgetUserResponse>('UserService', 'ForgetUser', {
       scope: { namespace, userId },
     }, this.connection.callTimeout)
     return receipt.memoryCount

@@ -143,7 +143,7 @@ func (DegradedComponent) EnumDescriptor() ([]byte, []int) {
 // ScoreParts is what a score is made of. Each part is 0 to 1.
 type ScoreParts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Similarity, keyword and neighbors combined as independent evidence; the part that min_score is compared with.
+	// Similarity, keyword and neighbors combined as independent evidence; the part that min_relevance is compared with.
 	Relevance float64 `protobuf:"fixed64,1,opt,name=relevance,proto3" json:"relevance,omitempty"`
 	// Cosine similarity of query and memory, negative ones counted as 0. 0 when the vector half did not find the memory.
 	Similarity float64 `protobuf:"fixed64,2,opt,name=similarity,proto3" json:"similarity,omitempty"`

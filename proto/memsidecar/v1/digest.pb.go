@@ -165,7 +165,7 @@ type DigestSource struct {
 	// Whose, and where it was said: channel, session, agent.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	// When it was said.
-	SaidTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=said_time,json=saidTime,proto3" json:"said_time,omitempty"`
+	ObserveTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=observe_time,json=observeTime,proto3" json:"observe_time,omitempty"`
 	// The messages that it rests on: their ids, or their places. For what came of considering as in Provenance; else "@" and
 	// the position in the session.
 	MessageIds []string `protobuf:"bytes,3,rep,name=message_ids,json=messageIds,proto3" json:"message_ids,omitempty"`
@@ -216,9 +216,9 @@ func (x *DigestSource) GetScope() *Scope {
 	return nil
 }
 
-func (x *DigestSource) GetSaidTime() *timestamppb.Timestamp {
+func (x *DigestSource) GetObserveTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.SaidTime
+		return x.ObserveTime
 	}
 	return nil
 }
@@ -589,10 +589,10 @@ const file_memsidecar_v1_digest_proto_rawDesc = "" +
 	"\rwaiting_count\x18\n" +
 	" \x01(\x03R\fwaitingCount\x12;\n" +
 	"\vupdate_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"updateTime\"\xe0\x01\n" +
+	"updateTime\"\xe6\x01\n" +
 	"\fDigestSource\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x127\n" +
-	"\tsaid_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bsaidTime\x12\x1f\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12=\n" +
+	"\fobserve_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\vobserveTime\x12\x1f\n" +
 	"\vmessage_ids\x18\x03 \x03(\tR\n" +
 	"messageIds\x12\x14\n" +
 	"\x05quote\x18\x04 \x01(\tR\x05quote\x12\x17\n" +
@@ -656,7 +656,7 @@ var file_memsidecar_v1_digest_proto_depIdxs = []int32{
 	2,  // 4: memsidecar.v1.Digest.key_insights:type_name -> memsidecar.v1.DigestItem
 	7,  // 5: memsidecar.v1.Digest.update_time:type_name -> google.protobuf.Timestamp
 	8,  // 6: memsidecar.v1.DigestSource.scope:type_name -> memsidecar.v1.Scope
-	7,  // 7: memsidecar.v1.DigestSource.said_time:type_name -> google.protobuf.Timestamp
+	7,  // 7: memsidecar.v1.DigestSource.observe_time:type_name -> google.protobuf.Timestamp
 	1,  // 8: memsidecar.v1.DigestItem.source:type_name -> memsidecar.v1.DigestSource
 	1,  // 9: memsidecar.v1.DigestPreference.source:type_name -> memsidecar.v1.DigestSource
 	1,  // 10: memsidecar.v1.DigestIssue.source:type_name -> memsidecar.v1.DigestSource

@@ -474,10 +474,10 @@ type Memory struct {
 	// Whether it holds. Retrieve returns active ones only, unless it is asked for the history. Output only.
 	State MemoryState `protobuf:"varint,16,opt,name=state,proto3,enum=memsidecar.v1.MemoryState" json:"state,omitempty"`
 	// Since when it holds: when the user said it. Output only, but kept by ImportMemories.
-	ValidFrom *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=valid_from,json=validFrom,proto3" json:"valid_from,omitempty"`
+	ValidStartTime *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=valid_start_time,json=validStartTime,proto3" json:"valid_start_time,omitempty"`
 	// Until when it holds: when something said later took its place, or when an appointment is over, which may be in the
 	// future. Unset while no end is known. Output only, but kept by ImportMemories.
-	ValidTo *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=valid_to,json=validTo,proto3" json:"valid_to,omitempty"`
+	ValidEndTime *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=valid_end_time,json=validEndTime,proto3" json:"valid_end_time,omitempty"`
 	// The memory that took its place, when superseded. Output only, but kept by ImportMemories.
 	SupersededById string `protobuf:"bytes,19,opt,name=superseded_by_id,json=supersededById,proto3" json:"superseded_by_id,omitempty"`
 	// Why it is not trusted, in words, when quarantined. Output only, but kept by ImportMemories.
@@ -632,16 +632,16 @@ func (x *Memory) GetState() MemoryState {
 	return MemoryState_MEMORY_STATE_UNSPECIFIED
 }
 
-func (x *Memory) GetValidFrom() *timestamppb.Timestamp {
+func (x *Memory) GetValidStartTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.ValidFrom
+		return x.ValidStartTime
 	}
 	return nil
 }
 
-func (x *Memory) GetValidTo() *timestamppb.Timestamp {
+func (x *Memory) GetValidEndTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.ValidTo
+		return x.ValidEndTime
 	}
 	return nil
 }
@@ -1105,94 +1105,11 @@ func (x *MemoryChange) GetReason() string {
 	return ""
 }
 
-// UserSettings are one user's settings.
-type UserSettings struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// IANA time zone, for example "Asia/Shanghai". Empty means the configured one.
-	TimeZone string `protobuf:"bytes,1,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
-	// BCP 47 language of prompt_context, for example "zh" or "en". Empty means the memories' own.
-	Language string `protobuf:"bytes,2,opt,name=language,proto3" json:"language,omitempty"`
-	// While true nothing of this user is remembered: considerations end skipped. Retrieve goes on working.
-	Paused bool `protobuf:"varint,3,opt,name=paused,proto3" json:"paused,omitempty"`
-	// When they last changed. Output only; unset when they never have.
-	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// After how many of this user's messages in a session what was said is considered by itself; 0 is never. Unset means what
-	// is configured. In a group, 0 means that this user's words are not considered by themselves.
-	MemorizeEvery *int32 `protobuf:"varint,5,opt,name=memorize_every,json=memorizeEvery,proto3,oneof" json:"memorize_every,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *UserSettings) Reset() {
-	*x = UserSettings{}
-	mi := &file_memsidecar_v1_memory_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *UserSettings) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*UserSettings) ProtoMessage() {}
-
-func (x *UserSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use UserSettings.ProtoReflect.Descriptor instead.
-func (*UserSettings) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *UserSettings) GetTimeZone() string {
-	if x != nil {
-		return x.TimeZone
-	}
-	return ""
-}
-
-func (x *UserSettings) GetLanguage() string {
-	if x != nil {
-		return x.Language
-	}
-	return ""
-}
-
-func (x *UserSettings) GetPaused() bool {
-	if x != nil {
-		return x.Paused
-	}
-	return false
-}
-
-func (x *UserSettings) GetUpdateTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.UpdateTime
-	}
-	return nil
-}
-
-func (x *UserSettings) GetMemorizeEvery() int32 {
-	if x != nil && x.MemorizeEvery != nil {
-		return *x.MemorizeEvery
-	}
-	return 0
-}
-
 var File_memsidecar_v1_memory_proto protoreflect.FileDescriptor
 
 const file_memsidecar_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x1amemsidecar/v1/memory.proto\x12\rmemsidecar.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19memsidecar/v1/scope.proto\"\xdd\a\n" +
+	"\x1amemsidecar/v1/memory.proto\x12\rmemsidecar.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19memsidecar/v1/scope.proto\"\xf3\a\n" +
 	"\x06Memory\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12-\n" +
@@ -1216,10 +1133,9 @@ const file_memsidecar_v1_memory_proto_rawDesc = "" +
 	"\x11last_mention_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\x0flastMentionTime\x12\x1b\n" +
 	"\tuse_count\x18\x0e \x01(\x03R\buseCount\x12>\n" +
 	"\rlast_use_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\vlastUseTime\x120\n" +
-	"\x05state\x18\x10 \x01(\x0e2\x1a.memsidecar.v1.MemoryStateR\x05state\x129\n" +
-	"\n" +
-	"valid_from\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\tvalidFrom\x125\n" +
-	"\bvalid_to\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\avalidTo\x12(\n" +
+	"\x05state\x18\x10 \x01(\x0e2\x1a.memsidecar.v1.MemoryStateR\x05state\x12D\n" +
+	"\x10valid_start_time\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\x0evalidStartTime\x12@\n" +
+	"\x0evalid_end_time\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\fvalidEndTime\x12(\n" +
 	"\x10superseded_by_id\x18\x13 \x01(\tR\x0esupersededById\x12+\n" +
 	"\x11quarantine_reason\x18\x14 \x01(\tR\x10quarantineReason\x12!\n" +
 	"\tretention\x18\x15 \x01(\x01H\x01R\tretention\x88\x01\x01B\r\n" +
@@ -1270,15 +1186,7 @@ const file_memsidecar_v1_memory_proto_rawDesc = "" +
 	"\x06action\x18\x02 \x01(\x0e2\x1b.memsidecar.v1.MemoryActionR\x06action\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12,\n" +
 	"\x12related_memory_ids\x18\x04 \x03(\tR\x10relatedMemoryIds\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\tR\x06reason\"\xdb\x01\n" +
-	"\fUserSettings\x12\x1b\n" +
-	"\ttime_zone\x18\x01 \x01(\tR\btimeZone\x12\x1a\n" +
-	"\blanguage\x18\x02 \x01(\tR\blanguage\x12\x16\n" +
-	"\x06paused\x18\x03 \x01(\bR\x06paused\x12;\n" +
-	"\vupdate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"updateTime\x12*\n" +
-	"\x0ememorize_every\x18\x05 \x01(\x05H\x00R\rmemorizeEvery\x88\x01\x01B\x11\n" +
-	"\x0f_memorize_every*\xaa\x02\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason*\xaa\x02\n" +
 	"\n" +
 	"MemoryKind\x12\x1b\n" +
 	"\x17MEMORY_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
@@ -1344,7 +1252,7 @@ func file_memsidecar_v1_memory_proto_rawDescGZIP() []byte {
 }
 
 var file_memsidecar_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_memsidecar_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_memsidecar_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_memsidecar_v1_memory_proto_goTypes = []any{
 	(MemoryKind)(0),               // 0: memsidecar.v1.MemoryKind
 	(MemoryState)(0),              // 1: memsidecar.v1.MemoryState
@@ -1357,40 +1265,38 @@ var file_memsidecar_v1_memory_proto_goTypes = []any{
 	(*Provenance)(nil),            // 8: memsidecar.v1.Provenance
 	(*Consideration)(nil),         // 9: memsidecar.v1.Consideration
 	(*MemoryChange)(nil),          // 10: memsidecar.v1.MemoryChange
-	(*UserSettings)(nil),          // 11: memsidecar.v1.UserSettings
-	(*Scope)(nil),                 // 12: memsidecar.v1.Scope
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*Scope)(nil),                 // 11: memsidecar.v1.Scope
+	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
 }
 var file_memsidecar_v1_memory_proto_depIdxs = []int32{
 	0,  // 0: memsidecar.v1.Memory.kind:type_name -> memsidecar.v1.MemoryKind
-	12, // 1: memsidecar.v1.Memory.scope:type_name -> memsidecar.v1.Scope
+	11, // 1: memsidecar.v1.Memory.scope:type_name -> memsidecar.v1.Scope
 	8,  // 2: memsidecar.v1.Memory.provenance:type_name -> memsidecar.v1.Provenance
-	13, // 3: memsidecar.v1.Memory.create_time:type_name -> google.protobuf.Timestamp
-	13, // 4: memsidecar.v1.Memory.update_time:type_name -> google.protobuf.Timestamp
-	13, // 5: memsidecar.v1.Memory.observe_time:type_name -> google.protobuf.Timestamp
-	13, // 6: memsidecar.v1.Memory.last_mention_time:type_name -> google.protobuf.Timestamp
-	13, // 7: memsidecar.v1.Memory.last_use_time:type_name -> google.protobuf.Timestamp
+	12, // 3: memsidecar.v1.Memory.create_time:type_name -> google.protobuf.Timestamp
+	12, // 4: memsidecar.v1.Memory.update_time:type_name -> google.protobuf.Timestamp
+	12, // 5: memsidecar.v1.Memory.observe_time:type_name -> google.protobuf.Timestamp
+	12, // 6: memsidecar.v1.Memory.last_mention_time:type_name -> google.protobuf.Timestamp
+	12, // 7: memsidecar.v1.Memory.last_use_time:type_name -> google.protobuf.Timestamp
 	1,  // 8: memsidecar.v1.Memory.state:type_name -> memsidecar.v1.MemoryState
-	13, // 9: memsidecar.v1.Memory.valid_from:type_name -> google.protobuf.Timestamp
-	13, // 10: memsidecar.v1.Memory.valid_to:type_name -> google.protobuf.Timestamp
+	12, // 9: memsidecar.v1.Memory.valid_start_time:type_name -> google.protobuf.Timestamp
+	12, // 10: memsidecar.v1.Memory.valid_end_time:type_name -> google.protobuf.Timestamp
 	2,  // 11: memsidecar.v1.MemoryRevision.change:type_name -> memsidecar.v1.MemoryRevisionChange
 	6,  // 12: memsidecar.v1.MemoryRevision.memory:type_name -> memsidecar.v1.Memory
 	6,  // 13: memsidecar.v1.MemoryRevision.previous:type_name -> memsidecar.v1.Memory
-	13, // 14: memsidecar.v1.MemoryRevision.create_time:type_name -> google.protobuf.Timestamp
+	12, // 14: memsidecar.v1.MemoryRevision.create_time:type_name -> google.protobuf.Timestamp
 	3,  // 15: memsidecar.v1.Provenance.source:type_name -> memsidecar.v1.MemorySource
-	12, // 16: memsidecar.v1.Consideration.scope:type_name -> memsidecar.v1.Scope
+	11, // 16: memsidecar.v1.Consideration.scope:type_name -> memsidecar.v1.Scope
 	4,  // 17: memsidecar.v1.Consideration.state:type_name -> memsidecar.v1.ConsiderationState
 	10, // 18: memsidecar.v1.Consideration.changes:type_name -> memsidecar.v1.MemoryChange
-	13, // 19: memsidecar.v1.Consideration.next_attempt_time:type_name -> google.protobuf.Timestamp
-	13, // 20: memsidecar.v1.Consideration.create_time:type_name -> google.protobuf.Timestamp
-	13, // 21: memsidecar.v1.Consideration.update_time:type_name -> google.protobuf.Timestamp
+	12, // 19: memsidecar.v1.Consideration.next_attempt_time:type_name -> google.protobuf.Timestamp
+	12, // 20: memsidecar.v1.Consideration.create_time:type_name -> google.protobuf.Timestamp
+	12, // 21: memsidecar.v1.Consideration.update_time:type_name -> google.protobuf.Timestamp
 	5,  // 22: memsidecar.v1.MemoryChange.action:type_name -> memsidecar.v1.MemoryAction
-	13, // 23: memsidecar.v1.UserSettings.update_time:type_name -> google.protobuf.Timestamp
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_memory_proto_init() }
@@ -1400,14 +1306,13 @@ func file_memsidecar_v1_memory_proto_init() {
 	}
 	file_memsidecar_v1_scope_proto_init()
 	file_memsidecar_v1_memory_proto_msgTypes[0].OneofWrappers = []any{}
-	file_memsidecar_v1_memory_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_memsidecar_v1_memory_proto_rawDesc), len(file_memsidecar_v1_memory_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   6,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -131,63 +131,6 @@ func (NotRecorded) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{1}
 }
 
-// BreakerState is the state of a circuit breaker.
-type BreakerState int32
-
-const (
-	// There is no breaker: the part runs inside the process and cannot be away.
-	BreakerState_BREAKER_STATE_UNSPECIFIED BreakerState = 0
-	// Working.
-	BreakerState_BREAKER_STATE_CLOSED BreakerState = 1
-	// Failing: calls are refused at once until the next probe.
-	BreakerState_BREAKER_STATE_OPEN BreakerState = 2
-	// Probing whether it works again.
-	BreakerState_BREAKER_STATE_HALF_OPEN BreakerState = 3
-)
-
-// Enum value maps for BreakerState.
-var (
-	BreakerState_name = map[int32]string{
-		0: "BREAKER_STATE_UNSPECIFIED",
-		1: "BREAKER_STATE_CLOSED",
-		2: "BREAKER_STATE_OPEN",
-		3: "BREAKER_STATE_HALF_OPEN",
-	}
-	BreakerState_value = map[string]int32{
-		"BREAKER_STATE_UNSPECIFIED": 0,
-		"BREAKER_STATE_CLOSED":      1,
-		"BREAKER_STATE_OPEN":        2,
-		"BREAKER_STATE_HALF_OPEN":   3,
-	}
-)
-
-func (x BreakerState) Enum() *BreakerState {
-	p := new(BreakerState)
-	*p = x
-	return p
-}
-
-func (x BreakerState) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (BreakerState) Descriptor() protoreflect.EnumDescriptor {
-	return file_memsidecar_v1_memory_service_proto_enumTypes[2].Descriptor()
-}
-
-func (BreakerState) Type() protoreflect.EnumType {
-	return &file_memsidecar_v1_memory_service_proto_enumTypes[2]
-}
-
-func (x BreakerState) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use BreakerState.Descriptor instead.
-func (BreakerState) EnumDescriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{2}
-}
-
 // RetrieveRequest asks for the memories that help to answer a query.
 type RetrieveRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -199,13 +142,13 @@ type RetrieveRequest struct {
 	TopK *int32 `protobuf:"varint,3,opt,name=top_k,json=topK,proto3,oneof" json:"top_k,omitempty"`
 	// Leave out memories whose relevance is below this, 0 to 1. Relevance is absolute: it does not depend on the other
 	// hits. Unset means the configured one (0.02).
-	MinScore *float64 `protobuf:"fixed64,4,opt,name=min_score,json=minScore,proto3,oneof" json:"min_score,omitempty"`
+	MinRelevance *float64 `protobuf:"fixed64,4,opt,name=min_relevance,json=minRelevance,proto3,oneof" json:"min_relevance,omitempty"`
 	// Only these kinds. Empty means all.
 	Kinds []MemoryKind `protobuf:"varint,5,rep,packed,name=kinds,proto3,enum=memsidecar.v1.MemoryKind" json:"kinds,omitempty"`
 	// Only memories stored at or after this time.
-	CreatedAfter *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=created_after,json=createdAfter,proto3" json:"created_after,omitempty"`
+	CreatedAfterTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=created_after_time,json=createdAfterTime,proto3" json:"created_after_time,omitempty"`
 	// Only memories stored before this time.
-	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_before,json=createdBefore,proto3" json:"created_before,omitempty"`
+	CreatedBeforeTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_before_time,json=createdBeforeTime,proto3" json:"created_before_time,omitempty"`
 	// Whether memories learned by other agents count.
 	Agent AgentFilter `protobuf:"varint,8,opt,name=agent,proto3,enum=memsidecar.v1.AgentFilter" json:"agent,omitempty"`
 	// prompt_context holds at most this many characters (not bytes), header and footer included; a memory that does not
@@ -275,9 +218,9 @@ func (x *RetrieveRequest) GetTopK() int32 {
 	return 0
 }
 
-func (x *RetrieveRequest) GetMinScore() float64 {
-	if x != nil && x.MinScore != nil {
-		return *x.MinScore
+func (x *RetrieveRequest) GetMinRelevance() float64 {
+	if x != nil && x.MinRelevance != nil {
+		return *x.MinRelevance
 	}
 	return 0
 }
@@ -289,16 +232,16 @@ func (x *RetrieveRequest) GetKinds() []MemoryKind {
 	return nil
 }
 
-func (x *RetrieveRequest) GetCreatedAfter() *timestamppb.Timestamp {
+func (x *RetrieveRequest) GetCreatedAfterTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.CreatedAfter
+		return x.CreatedAfterTime
 	}
 	return nil
 }
 
-func (x *RetrieveRequest) GetCreatedBefore() *timestamppb.Timestamp {
+func (x *RetrieveRequest) GetCreatedBeforeTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.CreatedBefore
+		return x.CreatedBeforeTime
 	}
 	return nil
 }
@@ -1950,767 +1893,6 @@ func (x *ReleaseMemoryResponse) GetMemory() *Memory {
 	return nil
 }
 
-// ForgetUserRequest names the user to forget.
-type ForgetUserRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The namespace and user; the other fields must be unset, since the whole user is forgotten.
-	Scope         *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ForgetUserRequest) Reset() {
-	*x = ForgetUserRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ForgetUserRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ForgetUserRequest) ProtoMessage() {}
-
-func (x *ForgetUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ForgetUserRequest.ProtoReflect.Descriptor instead.
-func (*ForgetUserRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{28}
-}
-
-func (x *ForgetUserRequest) GetScope() *Scope {
-	if x != nil {
-		return x.Scope
-	}
-	return nil
-}
-
-// ForgetUserResponse is the receipt.
-type ForgetUserResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Memories deleted.
-	MemoryCount int64 `protobuf:"varint,1,opt,name=memory_count,json=memoryCount,proto3" json:"memory_count,omitempty"`
-	// Considerations deleted, this user's view of other people's group dialogues included.
-	ConsiderationCount int64 `protobuf:"varint,2,opt,name=consideration_count,json=considerationCount,proto3" json:"consideration_count,omitempty"`
-	// Messages of this user removed from other people's considerations.
-	MessageCount int64 `protobuf:"varint,3,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
-	// Traces deleted.
-	TraceCount int64 `protobuf:"varint,4,opt,name=trace_count,json=traceCount,proto3" json:"trace_count,omitempty"`
-	// Whether settings were stored and deleted.
-	SettingsDeleted bool `protobuf:"varint,5,opt,name=settings_deleted,json=settingsDeleted,proto3" json:"settings_deleted,omitempty"`
-	// Whether the bytes are gone from the database files. False when a reader kept the write-ahead log in use: the data
-	// is deleted and unreachable, and its bytes are removed in the background. GetStatus says while they are not
-	// (purge_waiting_since).
-	PurgedFromDisk bool `protobuf:"varint,6,opt,name=purged_from_disk,json=purgedFromDisk,proto3" json:"purged_from_disk,omitempty"`
-	// Messages deleted from sessions: what the user said anywhere, and what the bot answered to this user.
-	SessionMessageCount int64 `protobuf:"varint,7,opt,name=session_message_count,json=sessionMessageCount,proto3" json:"session_message_count,omitempty"`
-	// Sessions deleted, because nobody else takes part in them.
-	SessionCount int64 `protobuf:"varint,8,opt,name=session_count,json=sessionCount,proto3" json:"session_count,omitempty"`
-	// Whether tokens that models took for the user today were counted, and the count deleted. The namespace's stays.
-	TokenCountDeleted bool `protobuf:"varint,11,opt,name=token_count_deleted,json=tokenCountDeleted,proto3" json:"token_count_deleted,omitempty"`
-	// Items deleted from the user's registries of results.
-	ResultItemCount int64 `protobuf:"varint,12,opt,name=result_item_count,json=resultItemCount,proto3" json:"result_item_count,omitempty"`
-	// Numbered lists deleted that were shown to the user, or have items of the user's registries.
-	ResultListCount int64 `protobuf:"varint,13,opt,name=result_list_count,json=resultListCount,proto3" json:"result_list_count,omitempty"`
-	// Findings of digests deleted.
-	DigestFindingCount int64 `protobuf:"varint,9,opt,name=digest_finding_count,json=digestFindingCount,proto3" json:"digest_finding_count,omitempty"`
-	// Files of digests and of the notebook deleted, see `digest.export_dir`.
-	FileCount     int32 `protobuf:"varint,10,opt,name=file_count,json=fileCount,proto3" json:"file_count,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ForgetUserResponse) Reset() {
-	*x = ForgetUserResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ForgetUserResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ForgetUserResponse) ProtoMessage() {}
-
-func (x *ForgetUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ForgetUserResponse.ProtoReflect.Descriptor instead.
-func (*ForgetUserResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{29}
-}
-
-func (x *ForgetUserResponse) GetMemoryCount() int64 {
-	if x != nil {
-		return x.MemoryCount
-	}
-	return 0
-}
-
-func (x *ForgetUserResponse) GetConsiderationCount() int64 {
-	if x != nil {
-		return x.ConsiderationCount
-	}
-	return 0
-}
-
-func (x *ForgetUserResponse) GetMessageCount() int64 {
-	if x != nil {
-		return x.MessageCount
-	}
-	return 0
-}
-
-func (x *ForgetUserResponse) GetTraceCount() int64 {
-	if x != nil {
-		return x.TraceCount
-	}
-	return 0
-}
-
-func (x *ForgetUserResponse) GetSettingsDeleted() bool {
-	if x != nil {
-		return x.SettingsDeleted
-	}
-	return false
-}
-
-func (x *ForgetUserResponse) GetPurgedFromDisk() bool {
-	if x != nil {
-		return x.PurgedFromDisk
-	}
-	return false
-}
-
-func (x *ForgetUserResponse) GetSessionMessageCount() int64 {
-	if x != nil {
-		return x.SessionMessageCount
-	}
-	return 0
-}
-
-func (x *ForgetUserResponse) GetSessionCount() int64 {
-	if x != nil {
-		return x.SessionCount
-	}
-	return 0
-}
-
-func (x *ForgetUserResponse) GetTokenCountDeleted() bool {
-	if x != nil {
-		return x.TokenCountDeleted
-	}
-	return false
-}
-
-func (x *ForgetUserResponse) GetResultItemCount() int64 {
-	if x != nil {
-		return x.ResultItemCount
-	}
-	return 0
-}
-
-func (x *ForgetUserResponse) GetResultListCount() int64 {
-	if x != nil {
-		return x.ResultListCount
-	}
-	return 0
-}
-
-func (x *ForgetUserResponse) GetDigestFindingCount() int64 {
-	if x != nil {
-		return x.DigestFindingCount
-	}
-	return 0
-}
-
-func (x *ForgetUserResponse) GetFileCount() int32 {
-	if x != nil {
-		return x.FileCount
-	}
-	return 0
-}
-
-// ExportUserRequest names the user to export.
-type ExportUserRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The namespace and user; the other fields must be unset, since the whole user is exported.
-	Scope         *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ExportUserRequest) Reset() {
-	*x = ExportUserRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[30]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ExportUserRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ExportUserRequest) ProtoMessage() {}
-
-func (x *ExportUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[30]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ExportUserRequest.ProtoReflect.Descriptor instead.
-func (*ExportUserRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{30}
-}
-
-func (x *ExportUserRequest) GetScope() *Scope {
-	if x != nil {
-		return x.Scope
-	}
-	return nil
-}
-
-// ExportUserResponse is one record of the export.
-type ExportUserResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which kind of record.
-	//
-	// Types that are valid to be assigned to Record:
-	//
-	//	*ExportUserResponse_Settings
-	//	*ExportUserResponse_Memory
-	//	*ExportUserResponse_MemoryRevision
-	//	*ExportUserResponse_Consideration
-	//	*ExportUserResponse_Session
-	//	*ExportUserResponse_Message
-	//	*ExportUserResponse_Trace
-	//	*ExportUserResponse_DigestFinding
-	//	*ExportUserResponse_ResultRegistry
-	//	*ExportUserResponse_ResultItem
-	//	*ExportUserResponse_ResultList
-	//	*ExportUserResponse_TokenCount
-	Record        isExportUserResponse_Record `protobuf_oneof:"record"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ExportUserResponse) Reset() {
-	*x = ExportUserResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[31]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ExportUserResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ExportUserResponse) ProtoMessage() {}
-
-func (x *ExportUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[31]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ExportUserResponse.ProtoReflect.Descriptor instead.
-func (*ExportUserResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{31}
-}
-
-func (x *ExportUserResponse) GetRecord() isExportUserResponse_Record {
-	if x != nil {
-		return x.Record
-	}
-	return nil
-}
-
-func (x *ExportUserResponse) GetSettings() *UserSettings {
-	if x != nil {
-		if x, ok := x.Record.(*ExportUserResponse_Settings); ok {
-			return x.Settings
-		}
-	}
-	return nil
-}
-
-func (x *ExportUserResponse) GetMemory() *Memory {
-	if x != nil {
-		if x, ok := x.Record.(*ExportUserResponse_Memory); ok {
-			return x.Memory
-		}
-	}
-	return nil
-}
-
-func (x *ExportUserResponse) GetMemoryRevision() *MemoryRevision {
-	if x != nil {
-		if x, ok := x.Record.(*ExportUserResponse_MemoryRevision); ok {
-			return x.MemoryRevision
-		}
-	}
-	return nil
-}
-
-func (x *ExportUserResponse) GetConsideration() *ExportedConsideration {
-	if x != nil {
-		if x, ok := x.Record.(*ExportUserResponse_Consideration); ok {
-			return x.Consideration
-		}
-	}
-	return nil
-}
-
-func (x *ExportUserResponse) GetSession() *ExportedSession {
-	if x != nil {
-		if x, ok := x.Record.(*ExportUserResponse_Session); ok {
-			return x.Session
-		}
-	}
-	return nil
-}
-
-func (x *ExportUserResponse) GetMessage() *SessionMessage {
-	if x != nil {
-		if x, ok := x.Record.(*ExportUserResponse_Message); ok {
-			return x.Message
-		}
-	}
-	return nil
-}
-
-func (x *ExportUserResponse) GetTrace() *Trace {
-	if x != nil {
-		if x, ok := x.Record.(*ExportUserResponse_Trace); ok {
-			return x.Trace
-		}
-	}
-	return nil
-}
-
-func (x *ExportUserResponse) GetDigestFinding() *DigestFinding {
-	if x != nil {
-		if x, ok := x.Record.(*ExportUserResponse_DigestFinding); ok {
-			return x.DigestFinding
-		}
-	}
-	return nil
-}
-
-func (x *ExportUserResponse) GetResultRegistry() *ExportedResultRegistry {
-	if x != nil {
-		if x, ok := x.Record.(*ExportUserResponse_ResultRegistry); ok {
-			return x.ResultRegistry
-		}
-	}
-	return nil
-}
-
-func (x *ExportUserResponse) GetResultItem() *ResultItem {
-	if x != nil {
-		if x, ok := x.Record.(*ExportUserResponse_ResultItem); ok {
-			return x.ResultItem
-		}
-	}
-	return nil
-}
-
-func (x *ExportUserResponse) GetResultList() *ExportedResultList {
-	if x != nil {
-		if x, ok := x.Record.(*ExportUserResponse_ResultList); ok {
-			return x.ResultList
-		}
-	}
-	return nil
-}
-
-func (x *ExportUserResponse) GetTokenCount() *ExportedTokenCount {
-	if x != nil {
-		if x, ok := x.Record.(*ExportUserResponse_TokenCount); ok {
-			return x.TokenCount
-		}
-	}
-	return nil
-}
-
-type isExportUserResponse_Record interface {
-	isExportUserResponse_Record()
-}
-
-type ExportUserResponse_Settings struct {
-	// First, once.
-	Settings *UserSettings `protobuf:"bytes,1,opt,name=settings,proto3,oneof"`
-}
-
-type ExportUserResponse_Memory struct {
-	// Then the memories in all states, oldest first. ImportMemories takes them.
-	Memory *Memory `protobuf:"bytes,2,opt,name=memory,proto3,oneof"`
-}
-
-type ExportUserResponse_MemoryRevision struct {
-	// Then what was done to each of them since it was stored, the newest first.
-	MemoryRevision *MemoryRevision `protobuf:"bytes,16,opt,name=memory_revision,json=memoryRevision,proto3,oneof"`
-}
-
-type ExportUserResponse_Consideration struct {
-	// Then the considerations, oldest first, with their messages.
-	Consideration *ExportedConsideration `protobuf:"bytes,3,opt,name=consideration,proto3,oneof"`
-}
-
-type ExportUserResponse_Session struct {
-	// Then the sessions in which the user takes part, with their summaries.
-	Session *ExportedSession `protobuf:"bytes,4,opt,name=session,proto3,oneof"`
-}
-
-type ExportUserResponse_Message struct {
-	// After each session its messages: in a group only what the user said and was answered.
-	Message *SessionMessage `protobuf:"bytes,5,opt,name=message,proto3,oneof"`
-}
-
-type ExportUserResponse_Trace struct {
-	// Then the traces, oldest first.
-	Trace *Trace `protobuf:"bytes,6,opt,name=trace,proto3,oneof"`
-}
-
-type ExportUserResponse_DigestFinding struct {
-	// Then what digests are made of, in the order in which it was found.
-	DigestFinding *DigestFinding `protobuf:"bytes,7,opt,name=digest_finding,json=digestFinding,proto3,oneof"`
-}
-
-type ExportUserResponse_ResultRegistry struct {
-	// Then the user's registries of results. A group's and the namespace's are nobody's.
-	ResultRegistry *ExportedResultRegistry `protobuf:"bytes,12,opt,name=result_registry,json=resultRegistry,proto3,oneof"`
-}
-
-type ExportUserResponse_ResultItem struct {
-	// After each registry its items, the newest first.
-	ResultItem *ResultItem `protobuf:"bytes,13,opt,name=result_item,json=resultItem,proto3,oneof"`
-}
-
-type ExportUserResponse_ResultList struct {
-	// Then the numbered lists that are being shown to the user.
-	ResultList *ExportedResultList `protobuf:"bytes,14,opt,name=result_list,json=resultList,proto3,oneof"`
-}
-
-type ExportUserResponse_TokenCount struct {
-	// Last, how many tokens models took for the user today, if any. Earlier days are counted by namespace only.
-	TokenCount *ExportedTokenCount `protobuf:"bytes,15,opt,name=token_count,json=tokenCount,proto3,oneof"`
-}
-
-func (*ExportUserResponse_Settings) isExportUserResponse_Record() {}
-
-func (*ExportUserResponse_Memory) isExportUserResponse_Record() {}
-
-func (*ExportUserResponse_MemoryRevision) isExportUserResponse_Record() {}
-
-func (*ExportUserResponse_Consideration) isExportUserResponse_Record() {}
-
-func (*ExportUserResponse_Session) isExportUserResponse_Record() {}
-
-func (*ExportUserResponse_Message) isExportUserResponse_Record() {}
-
-func (*ExportUserResponse_Trace) isExportUserResponse_Record() {}
-
-func (*ExportUserResponse_DigestFinding) isExportUserResponse_Record() {}
-
-func (*ExportUserResponse_ResultRegistry) isExportUserResponse_Record() {}
-
-func (*ExportUserResponse_ResultItem) isExportUserResponse_Record() {}
-
-func (*ExportUserResponse_ResultList) isExportUserResponse_Record() {}
-
-func (*ExportUserResponse_TokenCount) isExportUserResponse_Record() {}
-
-// ExportedTokenCount is how many tokens models took for a user in a day.
-type ExportedTokenCount struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The day in UTC, as YYYY-MM-DD.
-	Day string `protobuf:"bytes,1,opt,name=day,proto3" json:"day,omitempty"`
-	// Tokens in and out, estimated for models that do not say.
-	Tokens int64 `protobuf:"varint,2,opt,name=tokens,proto3" json:"tokens,omitempty"`
-	// Calls that were refused because the user's token budget was used up.
-	RefusedCallCount int64 `protobuf:"varint,3,opt,name=refused_call_count,json=refusedCallCount,proto3" json:"refused_call_count,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
-}
-
-func (x *ExportedTokenCount) Reset() {
-	*x = ExportedTokenCount{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[32]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ExportedTokenCount) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ExportedTokenCount) ProtoMessage() {}
-
-func (x *ExportedTokenCount) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[32]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ExportedTokenCount.ProtoReflect.Descriptor instead.
-func (*ExportedTokenCount) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{32}
-}
-
-func (x *ExportedTokenCount) GetDay() string {
-	if x != nil {
-		return x.Day
-	}
-	return ""
-}
-
-func (x *ExportedTokenCount) GetTokens() int64 {
-	if x != nil {
-		return x.Tokens
-	}
-	return 0
-}
-
-func (x *ExportedTokenCount) GetRefusedCallCount() int64 {
-	if x != nil {
-		return x.RefusedCallCount
-	}
-	return 0
-}
-
-// DigestFinding is what a digest is made of.
-type DigestFinding struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// "topic", "preference", "decision", "task", "issue" or "insight".
-	Category string `protobuf:"bytes,1,opt,name=category,proto3" json:"category,omitempty"`
-	// The statement; of a preference the value, of an issue the question.
-	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	// What a preference is about.
-	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
-	// The solution of an issue.
-	Solution string `protobuf:"bytes,4,opt,name=solution,proto3" json:"solution,omitempty"`
-	// Where it comes from.
-	Source        *DigestSource `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DigestFinding) Reset() {
-	*x = DigestFinding{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[33]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DigestFinding) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DigestFinding) ProtoMessage() {}
-
-func (x *DigestFinding) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[33]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DigestFinding.ProtoReflect.Descriptor instead.
-func (*DigestFinding) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{33}
-}
-
-func (x *DigestFinding) GetCategory() string {
-	if x != nil {
-		return x.Category
-	}
-	return ""
-}
-
-func (x *DigestFinding) GetText() string {
-	if x != nil {
-		return x.Text
-	}
-	return ""
-}
-
-func (x *DigestFinding) GetKey() string {
-	if x != nil {
-		return x.Key
-	}
-	return ""
-}
-
-func (x *DigestFinding) GetSolution() string {
-	if x != nil {
-		return x.Solution
-	}
-	return ""
-}
-
-func (x *DigestFinding) GetSource() *DigestSource {
-	if x != nil {
-		return x.Source
-	}
-	return nil
-}
-
-// ExportedSession is a session with its summary.
-type ExportedSession struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The session. Of a group's only this user is named as taking part.
-	Session *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// The summary, if there is one. Left out for groups, because it tells what others said.
-	Summary       *SessionSummary `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ExportedSession) Reset() {
-	*x = ExportedSession{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[34]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ExportedSession) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ExportedSession) ProtoMessage() {}
-
-func (x *ExportedSession) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[34]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ExportedSession.ProtoReflect.Descriptor instead.
-func (*ExportedSession) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{34}
-}
-
-func (x *ExportedSession) GetSession() *Session {
-	if x != nil {
-		return x.Session
-	}
-	return nil
-}
-
-func (x *ExportedSession) GetSummary() *SessionSummary {
-	if x != nil {
-		return x.Summary
-	}
-	return nil
-}
-
-// ExportedConsideration is a consideration with the dialogue it considered.
-type ExportedConsideration struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// As the user sees it.
-	Consideration *Consideration `protobuf:"bytes,1,opt,name=consideration,proto3" json:"consideration,omitempty"`
-	// The dialogue; of a group's dialogue only this user's messages and the bot's.
-	Messages      []*Message `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ExportedConsideration) Reset() {
-	*x = ExportedConsideration{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[35]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ExportedConsideration) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ExportedConsideration) ProtoMessage() {}
-
-func (x *ExportedConsideration) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[35]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ExportedConsideration.ProtoReflect.Descriptor instead.
-func (*ExportedConsideration) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{35}
-}
-
-func (x *ExportedConsideration) GetConsideration() *Consideration {
-	if x != nil {
-		return x.Consideration
-	}
-	return nil
-}
-
-func (x *ExportedConsideration) GetMessages() []*Message {
-	if x != nil {
-		return x.Messages
-	}
-	return nil
-}
-
 // ImportMemoriesRequest is the scope, or one memory.
 type ImportMemoriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2727,7 +1909,7 @@ type ImportMemoriesRequest struct {
 
 func (x *ImportMemoriesRequest) Reset() {
 	*x = ImportMemoriesRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[36]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2739,7 +1921,7 @@ func (x *ImportMemoriesRequest) String() string {
 func (*ImportMemoriesRequest) ProtoMessage() {}
 
 func (x *ImportMemoriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[36]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2752,7 +1934,7 @@ func (x *ImportMemoriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportMemoriesRequest.ProtoReflect.Descriptor instead.
 func (*ImportMemoriesRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{36}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ImportMemoriesRequest) GetItem() isImportMemoriesRequest_Item {
@@ -2791,7 +1973,7 @@ type ImportMemoriesRequest_Scope struct {
 
 type ImportMemoriesRequest_Memory struct {
 	// All fields are taken but use_count and last_use_time; its scope's namespace and user_id are ignored. Without an
-	// id, one is derived from channel and text. The state follows from valid_to, superseded_by_id and quarantine_reason.
+	// id, one is derived from channel and text. The state follows from valid_end_time, superseded_by_id and quarantine_reason.
 	// What is withdrawn is skipped: the user asked for it to be forgotten.
 	Memory *Memory `protobuf:"bytes,2,opt,name=memory,proto3,oneof"`
 }
@@ -2813,7 +1995,7 @@ type ImportMemoriesResponse struct {
 
 func (x *ImportMemoriesResponse) Reset() {
 	*x = ImportMemoriesResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[37]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2825,7 +2007,7 @@ func (x *ImportMemoriesResponse) String() string {
 func (*ImportMemoriesResponse) ProtoMessage() {}
 
 func (x *ImportMemoriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[37]
+	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2838,7 +2020,7 @@ func (x *ImportMemoriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportMemoriesResponse.ProtoReflect.Descriptor instead.
 func (*ImportMemoriesResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{37}
+	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ImportMemoriesResponse) GetAddedCount() int64 {
@@ -2855,1362 +2037,19 @@ func (x *ImportMemoriesResponse) GetSkippedCount() int64 {
 	return 0
 }
 
-// GetUserSettingsRequest names a user.
-type GetUserSettingsRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose; user_id is required.
-	Scope         *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetUserSettingsRequest) Reset() {
-	*x = GetUserSettingsRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetUserSettingsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetUserSettingsRequest) ProtoMessage() {}
-
-func (x *GetUserSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[38]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetUserSettingsRequest.ProtoReflect.Descriptor instead.
-func (*GetUserSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{38}
-}
-
-func (x *GetUserSettingsRequest) GetScope() *Scope {
-	if x != nil {
-		return x.Scope
-	}
-	return nil
-}
-
-// GetUserSettingsResponse has the settings.
-type GetUserSettingsResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The settings.
-	Settings      *UserSettings `protobuf:"bytes,1,opt,name=settings,proto3" json:"settings,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetUserSettingsResponse) Reset() {
-	*x = GetUserSettingsResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetUserSettingsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetUserSettingsResponse) ProtoMessage() {}
-
-func (x *GetUserSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[39]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetUserSettingsResponse.ProtoReflect.Descriptor instead.
-func (*GetUserSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{39}
-}
-
-func (x *GetUserSettingsResponse) GetSettings() *UserSettings {
-	if x != nil {
-		return x.Settings
-	}
-	return nil
-}
-
-// UpdateUserSettingsRequest changes a user's settings.
-type UpdateUserSettingsRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose; user_id is required.
-	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// The fields named by update_mask.
-	Settings *UserSettings `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`
-	// Which of time_zone, language, paused and memorize_every to change. Unset means those that are set (not empty, not
-	// false).
-	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *UpdateUserSettingsRequest) Reset() {
-	*x = UpdateUserSettingsRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *UpdateUserSettingsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*UpdateUserSettingsRequest) ProtoMessage() {}
-
-func (x *UpdateUserSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[40]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use UpdateUserSettingsRequest.ProtoReflect.Descriptor instead.
-func (*UpdateUserSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{40}
-}
-
-func (x *UpdateUserSettingsRequest) GetScope() *Scope {
-	if x != nil {
-		return x.Scope
-	}
-	return nil
-}
-
-func (x *UpdateUserSettingsRequest) GetSettings() *UserSettings {
-	if x != nil {
-		return x.Settings
-	}
-	return nil
-}
-
-func (x *UpdateUserSettingsRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
-	if x != nil {
-		return x.UpdateMask
-	}
-	return nil
-}
-
-// UpdateUserSettingsResponse has the settings as they are now.
-type UpdateUserSettingsResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The settings.
-	Settings      *UserSettings `protobuf:"bytes,1,opt,name=settings,proto3" json:"settings,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *UpdateUserSettingsResponse) Reset() {
-	*x = UpdateUserSettingsResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[41]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *UpdateUserSettingsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*UpdateUserSettingsResponse) ProtoMessage() {}
-
-func (x *UpdateUserSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[41]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use UpdateUserSettingsResponse.ProtoReflect.Descriptor instead.
-func (*UpdateUserSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{41}
-}
-
-func (x *UpdateUserSettingsResponse) GetSettings() *UserSettings {
-	if x != nil {
-		return x.Settings
-	}
-	return nil
-}
-
-// GetStatusRequest asks how the sidecar is.
-type GetStatusRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The namespace to count in; no user is needed. With a user the answer has that user's token budget, too.
-	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// Of how many days to return what models cost, today included: 0 to 31. 0 returns none but usage_today.
-	UsageDays     int32 `protobuf:"varint,2,opt,name=usage_days,json=usageDays,proto3" json:"usage_days,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetStatusRequest) Reset() {
-	*x = GetStatusRequest{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[42]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetStatusRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetStatusRequest) ProtoMessage() {}
-
-func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[42]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
-func (*GetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{42}
-}
-
-func (x *GetStatusRequest) GetScope() *Scope {
-	if x != nil {
-		return x.Scope
-	}
-	return nil
-}
-
-func (x *GetStatusRequest) GetUsageDays() int32 {
-	if x != nil {
-		return x.UsageDays
-	}
-	return 0
-}
-
-// GetStatusResponse says how the sidecar is.
-type GetStatusResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The program's version.
-	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	// When it started.
-	StartTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	// Its parts: storage, embedding, decision, summary.
-	Components []*ComponentStatus `protobuf:"bytes,3,rep,name=components,proto3" json:"components,omitempty"`
-	// What makes embeddings.
-	Embedding *EmbeddingStatus `protobuf:"bytes,4,opt,name=embedding,proto3" json:"embedding,omitempty"`
-	// How many considerations of the namespace wait. Unset while storage is down.
-	Queue *QueueStatus `protobuf:"bytes,5,opt,name=queue,proto3" json:"queue,omitempty"`
-	// What models cost in the namespace since midnight UTC. Counted in the background: the last second may be missing.
-	UsageToday []*ModelUsage `protobuf:"bytes,6,rep,name=usage_today,json=usageToday,proto3" json:"usage_today,omitempty"`
-	// The estimated costs of usage_today together, one for each currency. Models without a price are left out.
-	CostsToday []*Cost `protobuf:"bytes,7,rep,name=costs_today,json=costsToday,proto3" json:"costs_today,omitempty"`
-	// What models cost in the namespace on the days asked for, the newest first. Days without calls are left out.
-	DailyUsage []*DailyUsage `protobuf:"bytes,8,rep,name=daily_usage,json=dailyUsage,proto3" json:"daily_usage,omitempty"`
-	// The estimated costs of daily_usage together, one for each currency.
-	DailyUsageCosts []*Cost `protobuf:"bytes,9,rep,name=daily_usage_costs,json=dailyUsageCosts,proto3" json:"daily_usage_costs,omitempty"`
-	// The token budgets that are set, the namespace's first, and how much of them is used today.
-	TokenBudgets []*TokenBudget `protobuf:"bytes,10,rep,name=token_budgets,json=tokenBudgets,proto3" json:"token_budgets,omitempty"`
-	// How many memories a user may have. Unset while storage is down.
-	MemoryLimit *MemoryLimit `protobuf:"bytes,11,opt,name=memory_limit,json=memoryLimit,proto3" json:"memory_limit,omitempty"`
-	// Set while deleted data is unreachable and its bytes are still in the database files, because a reader kept the
-	// write-ahead log in use or because it was deleted just now: since when. They are removed in the background.
-	PurgeWaitingSince *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=purge_waiting_since,json=purgeWaitingSince,proto3" json:"purge_waiting_since,omitempty"`
-	// How much is stored of what may be: the namespace's quotas first, then those of the scope's user, if it names one. Quotas of
-	// lists are told only where they are set. Empty while storage is down.
-	Quotas []*Quota `protobuf:"bytes,13,rep,name=quotas,proto3" json:"quotas,omitempty"`
-	// What the process takes of its machine.
-	Process *ProcessStatus `protobuf:"bytes,14,opt,name=process,proto3" json:"process,omitempty"`
-	// What waits of all namespaces together; told to tokens with `admin` access alone. Unset while storage is down, and for a moment
-	// after a start with much that waits, until that is counted.
-	QueueTotal    *QueueTotal `protobuf:"bytes,15,opt,name=queue_total,json=queueTotal,proto3" json:"queue_total,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetStatusResponse) Reset() {
-	*x = GetStatusResponse{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[43]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetStatusResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetStatusResponse) ProtoMessage() {}
-
-func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[43]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetStatusResponse.ProtoReflect.Descriptor instead.
-func (*GetStatusResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{43}
-}
-
-func (x *GetStatusResponse) GetVersion() string {
-	if x != nil {
-		return x.Version
-	}
-	return ""
-}
-
-func (x *GetStatusResponse) GetStartTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.StartTime
-	}
-	return nil
-}
-
-func (x *GetStatusResponse) GetComponents() []*ComponentStatus {
-	if x != nil {
-		return x.Components
-	}
-	return nil
-}
-
-func (x *GetStatusResponse) GetEmbedding() *EmbeddingStatus {
-	if x != nil {
-		return x.Embedding
-	}
-	return nil
-}
-
-func (x *GetStatusResponse) GetQueue() *QueueStatus {
-	if x != nil {
-		return x.Queue
-	}
-	return nil
-}
-
-func (x *GetStatusResponse) GetUsageToday() []*ModelUsage {
-	if x != nil {
-		return x.UsageToday
-	}
-	return nil
-}
-
-func (x *GetStatusResponse) GetCostsToday() []*Cost {
-	if x != nil {
-		return x.CostsToday
-	}
-	return nil
-}
-
-func (x *GetStatusResponse) GetDailyUsage() []*DailyUsage {
-	if x != nil {
-		return x.DailyUsage
-	}
-	return nil
-}
-
-func (x *GetStatusResponse) GetDailyUsageCosts() []*Cost {
-	if x != nil {
-		return x.DailyUsageCosts
-	}
-	return nil
-}
-
-func (x *GetStatusResponse) GetTokenBudgets() []*TokenBudget {
-	if x != nil {
-		return x.TokenBudgets
-	}
-	return nil
-}
-
-func (x *GetStatusResponse) GetMemoryLimit() *MemoryLimit {
-	if x != nil {
-		return x.MemoryLimit
-	}
-	return nil
-}
-
-func (x *GetStatusResponse) GetPurgeWaitingSince() *timestamppb.Timestamp {
-	if x != nil {
-		return x.PurgeWaitingSince
-	}
-	return nil
-}
-
-func (x *GetStatusResponse) GetQuotas() []*Quota {
-	if x != nil {
-		return x.Quotas
-	}
-	return nil
-}
-
-func (x *GetStatusResponse) GetProcess() *ProcessStatus {
-	if x != nil {
-		return x.Process
-	}
-	return nil
-}
-
-func (x *GetStatusResponse) GetQueueTotal() *QueueTotal {
-	if x != nil {
-		return x.QueueTotal
-	}
-	return nil
-}
-
-// QueueTotal is how many considerations of all namespaces together wait or run, and how many may. A dialogue that would be more is
-// refused with RESOURCE_EXHAUSTED.
-type QueueTotal struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many there are.
-	PendingCount int64 `protobuf:"varint,1,opt,name=pending_count,json=pendingCount,proto3" json:"pending_count,omitempty"`
-	// `queue.max_pending`; 0 is any number.
-	MaxPendingCount int64 `protobuf:"varint,2,opt,name=max_pending_count,json=maxPendingCount,proto3" json:"max_pending_count,omitempty"`
-	// The size of their dialogues, each counted once.
-	PendingBytes int64 `protobuf:"varint,3,opt,name=pending_bytes,json=pendingBytes,proto3" json:"pending_bytes,omitempty"`
-	// `queue.max_pending_bytes`; 0 is any size.
-	MaxPendingBytes int64 `protobuf:"varint,4,opt,name=max_pending_bytes,json=maxPendingBytes,proto3" json:"max_pending_bytes,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
-}
-
-func (x *QueueTotal) Reset() {
-	*x = QueueTotal{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *QueueTotal) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*QueueTotal) ProtoMessage() {}
-
-func (x *QueueTotal) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[44]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use QueueTotal.ProtoReflect.Descriptor instead.
-func (*QueueTotal) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{44}
-}
-
-func (x *QueueTotal) GetPendingCount() int64 {
-	if x != nil {
-		return x.PendingCount
-	}
-	return 0
-}
-
-func (x *QueueTotal) GetMaxPendingCount() int64 {
-	if x != nil {
-		return x.MaxPendingCount
-	}
-	return 0
-}
-
-func (x *QueueTotal) GetPendingBytes() int64 {
-	if x != nil {
-		return x.PendingBytes
-	}
-	return 0
-}
-
-func (x *QueueTotal) GetMaxPendingBytes() int64 {
-	if x != nil {
-		return x.MaxPendingBytes
-	}
-	return 0
-}
-
-// Quota is how much may be stored of a namespace or a user. What would be more is refused with RESOURCE_EXHAUSTED and a
-// QuotaFailure, and nothing of it is stored.
-type Quota struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The key of the configuration that sets it, for example `limits.user_history_bytes`; an entry in `namespaces` may set it
-	// for some.
-	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// Whose: empty is the whole namespace.
-	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// How much may be stored; 0 is any amount.
-	Limit int64 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
-	// How much is stored. Of lists no more are counted than one beyond the limit.
-	Used          int64 `protobuf:"varint,4,opt,name=used,proto3" json:"used,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Quota) Reset() {
-	*x = Quota{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[45]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Quota) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Quota) ProtoMessage() {}
-
-func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[45]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Quota.ProtoReflect.Descriptor instead.
-func (*Quota) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{45}
-}
-
-func (x *Quota) GetKey() string {
-	if x != nil {
-		return x.Key
-	}
-	return ""
-}
-
-func (x *Quota) GetUserId() string {
-	if x != nil {
-		return x.UserId
-	}
-	return ""
-}
-
-func (x *Quota) GetLimit() int64 {
-	if x != nil {
-		return x.Limit
-	}
-	return 0
-}
-
-func (x *Quota) GetUsed() int64 {
-	if x != nil {
-		return x.Used
-	}
-	return 0
-}
-
-// ProcessStatus is what the sidecar's process takes of its machine. What the system does not tell is 0.
-type ProcessStatus struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Memory that the system has given it and that is in use (resident).
-	ResidentBytes int64 `protobuf:"varint,1,opt,name=resident_bytes,json=residentBytes,proto3" json:"resident_bytes,omitempty"`
-	// Memory that the garbage collector found in use when it last looked. SQLite's page caches are not part of it.
-	LiveHeapBytes int64 `protobuf:"varint,2,opt,name=live_heap_bytes,json=liveHeapBytes,proto3" json:"live_heap_bytes,omitempty"`
-	// Goroutines, those of the Go runtime included.
-	GoroutineCount int32 `protobuf:"varint,3,opt,name=goroutine_count,json=goroutineCount,proto3" json:"goroutine_count,omitempty"`
-	// Open files, connections included.
-	OpenFileCount int32 `protobuf:"varint,4,opt,name=open_file_count,json=openFileCount,proto3" json:"open_file_count,omitempty"`
-	// Processor time used since the start.
-	CpuTime       *durationpb.Duration `protobuf:"bytes,5,opt,name=cpu_time,json=cpuTime,proto3" json:"cpu_time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ProcessStatus) Reset() {
-	*x = ProcessStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[46]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ProcessStatus) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ProcessStatus) ProtoMessage() {}
-
-func (x *ProcessStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[46]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ProcessStatus.ProtoReflect.Descriptor instead.
-func (*ProcessStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{46}
-}
-
-func (x *ProcessStatus) GetResidentBytes() int64 {
-	if x != nil {
-		return x.ResidentBytes
-	}
-	return 0
-}
-
-func (x *ProcessStatus) GetLiveHeapBytes() int64 {
-	if x != nil {
-		return x.LiveHeapBytes
-	}
-	return 0
-}
-
-func (x *ProcessStatus) GetGoroutineCount() int32 {
-	if x != nil {
-		return x.GoroutineCount
-	}
-	return 0
-}
-
-func (x *ProcessStatus) GetOpenFileCount() int32 {
-	if x != nil {
-		return x.OpenFileCount
-	}
-	return 0
-}
-
-func (x *ProcessStatus) GetCpuTime() *durationpb.Duration {
-	if x != nil {
-		return x.CpuTime
-	}
-	return nil
-}
-
-// MemoryLimit is how many memories a user may have, and who has reached that with what is never evicted.
-type MemoryLimit struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// `memories.max_per_user`; 0 is any number.
-	MaxPerUser int32 `protobuf:"varint,1,opt,name=max_per_user,json=maxPerUser,proto3" json:"max_per_user,omitempty"`
-	// How many users of the namespace have so many explicit memories, or more. None of those is evicted; what else is learned
-	// about these users is, soon. Raise the limit, or delete some.
-	FullUserCount int64 `protobuf:"varint,2,opt,name=full_user_count,json=fullUserCount,proto3" json:"full_user_count,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *MemoryLimit) Reset() {
-	*x = MemoryLimit{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[47]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *MemoryLimit) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*MemoryLimit) ProtoMessage() {}
-
-func (x *MemoryLimit) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[47]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use MemoryLimit.ProtoReflect.Descriptor instead.
-func (*MemoryLimit) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{47}
-}
-
-func (x *MemoryLimit) GetMaxPerUser() int32 {
-	if x != nil {
-		return x.MaxPerUser
-	}
-	return 0
-}
-
-func (x *MemoryLimit) GetFullUserCount() int64 {
-	if x != nil {
-		return x.FullUserCount
-	}
-	return 0
-}
-
-// DailyUsage is what models cost in a namespace on a day.
-type DailyUsage struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The day in UTC, as YYYY-MM-DD.
-	Day string `protobuf:"bytes,1,opt,name=day,proto3" json:"day,omitempty"`
-	// By part and model.
-	Usage []*ModelUsage `protobuf:"bytes,2,rep,name=usage,proto3" json:"usage,omitempty"`
-	// The estimated costs together, one for each currency.
-	Costs         []*Cost `protobuf:"bytes,3,rep,name=costs,proto3" json:"costs,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DailyUsage) Reset() {
-	*x = DailyUsage{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[48]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DailyUsage) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DailyUsage) ProtoMessage() {}
-
-func (x *DailyUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[48]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DailyUsage.ProtoReflect.Descriptor instead.
-func (*DailyUsage) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{48}
-}
-
-func (x *DailyUsage) GetDay() string {
-	if x != nil {
-		return x.Day
-	}
-	return ""
-}
-
-func (x *DailyUsage) GetUsage() []*ModelUsage {
-	if x != nil {
-		return x.Usage
-	}
-	return nil
-}
-
-func (x *DailyUsage) GetCosts() []*Cost {
-	if x != nil {
-		return x.Costs
-	}
-	return nil
-}
-
-// Cost is an estimated price.
-type Cost struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// How much.
-	Amount float64 `protobuf:"fixed64,1,opt,name=amount,proto3" json:"amount,omitempty"`
-	// Of what, as `llm.prices` names it, for example "USD".
-	Currency      string `protobuf:"bytes,2,opt,name=currency,proto3" json:"currency,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Cost) Reset() {
-	*x = Cost{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[49]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Cost) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Cost) ProtoMessage() {}
-
-func (x *Cost) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[49]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Cost.ProtoReflect.Descriptor instead.
-func (*Cost) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{49}
-}
-
-func (x *Cost) GetAmount() float64 {
-	if x != nil {
-		return x.Amount
-	}
-	return 0
-}
-
-func (x *Cost) GetCurrency() string {
-	if x != nil {
-		return x.Currency
-	}
-	return ""
-}
-
-// TokenBudget is how many tokens calls of models may take in a day (UTC), and how many they took. It is counted in the
-// background: a crash may lose the last second.
-type TokenBudget struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose: empty is the whole namespace.
-	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// How many tokens a day.
-	LimitTokens int64 `protobuf:"varint,2,opt,name=limit_tokens,json=limitTokens,proto3" json:"limit_tokens,omitempty"`
-	// How many were taken today, in and out, estimated for models that do not say. Embeddings count, and are never refused.
-	UsedTokens int64 `protobuf:"varint,3,opt,name=used_tokens,json=usedTokens,proto3" json:"used_tokens,omitempty"`
-	// How many calls of models were refused today; the rules did their work.
-	RefusedCallCount int64 `protobuf:"varint,4,opt,name=refused_call_count,json=refusedCallCount,proto3" json:"refused_call_count,omitempty"`
-	// The namespace's only: how many users had calls refused because of their own budgets.
-	RefusedUserCount int64 `protobuf:"varint,5,opt,name=refused_user_count,json=refusedUserCount,proto3" json:"refused_user_count,omitempty"`
-	// When the day is over.
-	ResetTime     *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=reset_time,json=resetTime,proto3" json:"reset_time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TokenBudget) Reset() {
-	*x = TokenBudget{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[50]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TokenBudget) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TokenBudget) ProtoMessage() {}
-
-func (x *TokenBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[50]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TokenBudget.ProtoReflect.Descriptor instead.
-func (*TokenBudget) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{50}
-}
-
-func (x *TokenBudget) GetUserId() string {
-	if x != nil {
-		return x.UserId
-	}
-	return ""
-}
-
-func (x *TokenBudget) GetLimitTokens() int64 {
-	if x != nil {
-		return x.LimitTokens
-	}
-	return 0
-}
-
-func (x *TokenBudget) GetUsedTokens() int64 {
-	if x != nil {
-		return x.UsedTokens
-	}
-	return 0
-}
-
-func (x *TokenBudget) GetRefusedCallCount() int64 {
-	if x != nil {
-		return x.RefusedCallCount
-	}
-	return 0
-}
-
-func (x *TokenBudget) GetRefusedUserCount() int64 {
-	if x != nil {
-		return x.RefusedUserCount
-	}
-	return 0
-}
-
-func (x *TokenBudget) GetResetTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.ResetTime
-	}
-	return nil
-}
-
-// ComponentStatus is how one part is.
-type ComponentStatus struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// "storage", "embedding", "decision" or "summary".
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// What does the work, for example "sqlite", "local/hashed-ngrams" or "rules".
-	Implementation string `protobuf:"bytes,2,opt,name=implementation,proto3" json:"implementation,omitempty"`
-	// The circuit breaker's state.
-	Breaker BreakerState `protobuf:"varint,3,opt,name=breaker,proto3,enum=memsidecar.v1.BreakerState" json:"breaker,omitempty"`
-	// Why it is not closed.
-	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Since when it is in this state.
-	SinceTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since_time,json=sinceTime,proto3" json:"since_time,omitempty"`
-	// Whether texts are handed to another machine.
-	Remote bool `protobuf:"varint,6,opt,name=remote,proto3" json:"remote,omitempty"`
-	// Why this implementation was chosen.
-	Choice string `protobuf:"bytes,7,opt,name=choice,proto3" json:"choice,omitempty"`
-	// What did some of the work today instead of the implementation, in this namespace, and why: when a token budget is used
-	// up. Empty when nothing did.
-	Fallback      string `protobuf:"bytes,8,opt,name=fallback,proto3" json:"fallback,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ComponentStatus) Reset() {
-	*x = ComponentStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[51]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ComponentStatus) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ComponentStatus) ProtoMessage() {}
-
-func (x *ComponentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[51]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ComponentStatus.ProtoReflect.Descriptor instead.
-func (*ComponentStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{51}
-}
-
-func (x *ComponentStatus) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *ComponentStatus) GetImplementation() string {
-	if x != nil {
-		return x.Implementation
-	}
-	return ""
-}
-
-func (x *ComponentStatus) GetBreaker() BreakerState {
-	if x != nil {
-		return x.Breaker
-	}
-	return BreakerState_BREAKER_STATE_UNSPECIFIED
-}
-
-func (x *ComponentStatus) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-func (x *ComponentStatus) GetSinceTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.SinceTime
-	}
-	return nil
-}
-
-func (x *ComponentStatus) GetRemote() bool {
-	if x != nil {
-		return x.Remote
-	}
-	return false
-}
-
-func (x *ComponentStatus) GetChoice() string {
-	if x != nil {
-		return x.Choice
-	}
-	return ""
-}
-
-func (x *ComponentStatus) GetFallback() string {
-	if x != nil {
-		return x.Fallback
-	}
-	return ""
-}
-
-// EmbeddingStatus says what makes embeddings.
-type EmbeddingStatus struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Provider, model, dimensions and version: vectors of two fingerprints are never compared. Empty until it is known.
-	Fingerprint string `protobuf:"bytes,1,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
-	// Memories that are given vectors in the background, because the model changed or was away when they were stored. They
-	// are found by keywords meanwhile. Unset when there is nothing to do.
-	Progress      *EmbeddingProgress `protobuf:"bytes,2,opt,name=progress,proto3" json:"progress,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *EmbeddingStatus) Reset() {
-	*x = EmbeddingStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[52]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *EmbeddingStatus) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*EmbeddingStatus) ProtoMessage() {}
-
-func (x *EmbeddingStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[52]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use EmbeddingStatus.ProtoReflect.Descriptor instead.
-func (*EmbeddingStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{52}
-}
-
-func (x *EmbeddingStatus) GetFingerprint() string {
-	if x != nil {
-		return x.Fingerprint
-	}
-	return ""
-}
-
-func (x *EmbeddingStatus) GetProgress() *EmbeddingProgress {
-	if x != nil {
-		return x.Progress
-	}
-	return nil
-}
-
-// EmbeddingProgress is how far the background embedding is.
-type EmbeddingProgress struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Memories that lacked vectors when it began.
-	TotalCount int64 `protobuf:"varint,1,opt,name=total_count,json=totalCount,proto3" json:"total_count,omitempty"`
-	// Those that have them now.
-	DoneCount int64 `protobuf:"varint,2,opt,name=done_count,json=doneCount,proto3" json:"done_count,omitempty"`
-	// Those that the model refuses; they are tried again now and then.
-	RefusedCount int64 `protobuf:"varint,3,opt,name=refused_count,json=refusedCount,proto3" json:"refused_count,omitempty"`
-	// Why it does not get on, empty when it does.
-	Problem       string `protobuf:"bytes,4,opt,name=problem,proto3" json:"problem,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *EmbeddingProgress) Reset() {
-	*x = EmbeddingProgress{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[53]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *EmbeddingProgress) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*EmbeddingProgress) ProtoMessage() {}
-
-func (x *EmbeddingProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[53]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use EmbeddingProgress.ProtoReflect.Descriptor instead.
-func (*EmbeddingProgress) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{53}
-}
-
-func (x *EmbeddingProgress) GetTotalCount() int64 {
-	if x != nil {
-		return x.TotalCount
-	}
-	return 0
-}
-
-func (x *EmbeddingProgress) GetDoneCount() int64 {
-	if x != nil {
-		return x.DoneCount
-	}
-	return 0
-}
-
-func (x *EmbeddingProgress) GetRefusedCount() int64 {
-	if x != nil {
-		return x.RefusedCount
-	}
-	return 0
-}
-
-func (x *EmbeddingProgress) GetProblem() string {
-	if x != nil {
-		return x.Problem
-	}
-	return ""
-}
-
-// ModelUsage is what the calls of one model for one part cost.
-type ModelUsage struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// "embedding", "decision" or "summary".
-	Part string `protobuf:"bytes,1,opt,name=part,proto3" json:"part,omitempty"`
-	// "provider/model".
-	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
-	// Calls, failed ones included.
-	CallCount int64 `protobuf:"varint,3,opt,name=call_count,json=callCount,proto3" json:"call_count,omitempty"`
-	// Calls that failed.
-	FailureCount int64 `protobuf:"varint,4,opt,name=failure_count,json=failureCount,proto3" json:"failure_count,omitempty"`
-	// Tokens in, as the provider counts them; 0 when it does not say.
-	InputTokenCount int64 `protobuf:"varint,5,opt,name=input_token_count,json=inputTokenCount,proto3" json:"input_token_count,omitempty"`
-	// Tokens out, likewise.
-	OutputTokenCount int64 `protobuf:"varint,6,opt,name=output_token_count,json=outputTokenCount,proto3" json:"output_token_count,omitempty"`
-	// Mean time of a call.
-	MeanLatency *durationpb.Duration `protobuf:"bytes,7,opt,name=mean_latency,json=meanLatency,proto3" json:"mean_latency,omitempty"`
-	// What the tokens cost by the prices configured now. Unset for a model without a price.
-	EstimatedCost *Cost `protobuf:"bytes,8,opt,name=estimated_cost,json=estimatedCost,proto3" json:"estimated_cost,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ModelUsage) Reset() {
-	*x = ModelUsage{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[54]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ModelUsage) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ModelUsage) ProtoMessage() {}
-
-func (x *ModelUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[54]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ModelUsage.ProtoReflect.Descriptor instead.
-func (*ModelUsage) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{54}
-}
-
-func (x *ModelUsage) GetPart() string {
-	if x != nil {
-		return x.Part
-	}
-	return ""
-}
-
-func (x *ModelUsage) GetModel() string {
-	if x != nil {
-		return x.Model
-	}
-	return ""
-}
-
-func (x *ModelUsage) GetCallCount() int64 {
-	if x != nil {
-		return x.CallCount
-	}
-	return 0
-}
-
-func (x *ModelUsage) GetFailureCount() int64 {
-	if x != nil {
-		return x.FailureCount
-	}
-	return 0
-}
-
-func (x *ModelUsage) GetInputTokenCount() int64 {
-	if x != nil {
-		return x.InputTokenCount
-	}
-	return 0
-}
-
-func (x *ModelUsage) GetOutputTokenCount() int64 {
-	if x != nil {
-		return x.OutputTokenCount
-	}
-	return 0
-}
-
-func (x *ModelUsage) GetMeanLatency() *durationpb.Duration {
-	if x != nil {
-		return x.MeanLatency
-	}
-	return nil
-}
-
-func (x *ModelUsage) GetEstimatedCost() *Cost {
-	if x != nil {
-		return x.EstimatedCost
-	}
-	return nil
-}
-
-// QueueStatus says how much waits.
-type QueueStatus struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Considerations waiting or running.
-	PendingCount int64 `protobuf:"varint,1,opt,name=pending_count,json=pendingCount,proto3" json:"pending_count,omitempty"`
-	// Considerations that failed and can be retried.
-	FailedCount int64 `protobuf:"varint,2,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
-	// When the oldest waiting one was accepted. Unset when none waits.
-	OldestPendingTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=oldest_pending_time,json=oldestPendingTime,proto3" json:"oldest_pending_time,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
-}
-
-func (x *QueueStatus) Reset() {
-	*x = QueueStatus{}
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[55]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *QueueStatus) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*QueueStatus) ProtoMessage() {}
-
-func (x *QueueStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_memory_service_proto_msgTypes[55]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use QueueStatus.ProtoReflect.Descriptor instead.
-func (*QueueStatus) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{55}
-}
-
-func (x *QueueStatus) GetPendingCount() int64 {
-	if x != nil {
-		return x.PendingCount
-	}
-	return 0
-}
-
-func (x *QueueStatus) GetFailedCount() int64 {
-	if x != nil {
-		return x.FailedCount
-	}
-	return 0
-}
-
-func (x *QueueStatus) GetOldestPendingTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.OldestPendingTime
-	}
-	return nil
-}
-
 var File_memsidecar_v1_memory_service_proto protoreflect.FileDescriptor
 
 const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
-	"\"memsidecar/v1/memory_service.proto\x12\rmemsidecar.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1amemsidecar/v1/common.proto\x1a\x1amemsidecar/v1/digest.proto\x1a\x1amemsidecar/v1/memory.proto\x1a\x1bmemsidecar/v1/message.proto\x1a\x1bmemsidecar/v1/results.proto\x1a#memsidecar/v1/results_service.proto\x1a\x19memsidecar/v1/scope.proto\x1a\x1bmemsidecar/v1/session.proto\x1a\x19memsidecar/v1/trace.proto\"\x8f\x05\n" +
+	"\"memsidecar/v1/memory_service.proto\x12\rmemsidecar.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1amemsidecar/v1/common.proto\x1a\x1amemsidecar/v1/memory.proto\x1a\x1bmemsidecar/v1/message.proto\x1a\x19memsidecar/v1/scope.proto\x1a\x1bmemsidecar/v1/session.proto\"\xad\x05\n" +
 	"\x0fRetrieveRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12\x18\n" +
-	"\x05top_k\x18\x03 \x01(\x05H\x00R\x04topK\x88\x01\x01\x12 \n" +
-	"\tmin_score\x18\x04 \x01(\x01H\x01R\bminScore\x88\x01\x01\x12/\n" +
-	"\x05kinds\x18\x05 \x03(\x0e2\x19.memsidecar.v1.MemoryKindR\x05kinds\x12?\n" +
-	"\rcreated_after\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\fcreatedAfter\x12A\n" +
-	"\x0ecreated_before\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\rcreatedBefore\x120\n" +
+	"\x05top_k\x18\x03 \x01(\x05H\x00R\x04topK\x88\x01\x01\x12(\n" +
+	"\rmin_relevance\x18\x04 \x01(\x01H\x01R\fminRelevance\x88\x01\x01\x12/\n" +
+	"\x05kinds\x18\x05 \x03(\x0e2\x19.memsidecar.v1.MemoryKindR\x05kinds\x12H\n" +
+	"\x12created_after_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x10createdAfterTime\x12J\n" +
+	"\x13created_before_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x11createdBeforeTime\x120\n" +
 	"\x05agent\x18\b \x01(\x0e2\x1a.memsidecar.v1.AgentFilterR\x05agent\x12/\n" +
 	"\x11max_context_chars\x18\t \x01(\x05H\x02R\x0fmaxContextChars\x88\x01\x01\x127\n" +
 	"\asources\x18\n" +
@@ -4218,9 +2057,8 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x0eneighbor_count\x18\v \x01(\x05H\x03R\rneighborCount\x88\x01\x01\x12\x17\n" +
 	"\aturn_id\x18\f \x01(\tR\x06turnId\x12'\n" +
 	"\x0finclude_history\x18\r \x01(\bR\x0eincludeHistoryB\b\n" +
-	"\x06_top_kB\f\n" +
-	"\n" +
-	"_min_scoreB\x14\n" +
+	"\x06_top_kB\x10\n" +
+	"\x0e_min_relevanceB\x14\n" +
 	"\x12_max_context_charsB\x11\n" +
 	"\x0f_neighbor_count\"\x85\x02\n" +
 	"\x10RetrieveResponse\x12:\n" +
@@ -4321,61 +2159,7 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x1b\n" +
 	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\"F\n" +
 	"\x15ReleaseMemoryResponse\x12-\n" +
-	"\x06memory\x18\x01 \x01(\v2\x15.memsidecar.v1.MemoryR\x06memory\"?\n" +
-	"\x11ForgetUserRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xb5\x04\n" +
-	"\x12ForgetUserResponse\x12!\n" +
-	"\fmemory_count\x18\x01 \x01(\x03R\vmemoryCount\x12/\n" +
-	"\x13consideration_count\x18\x02 \x01(\x03R\x12considerationCount\x12#\n" +
-	"\rmessage_count\x18\x03 \x01(\x03R\fmessageCount\x12\x1f\n" +
-	"\vtrace_count\x18\x04 \x01(\x03R\n" +
-	"traceCount\x12)\n" +
-	"\x10settings_deleted\x18\x05 \x01(\bR\x0fsettingsDeleted\x12(\n" +
-	"\x10purged_from_disk\x18\x06 \x01(\bR\x0epurgedFromDisk\x122\n" +
-	"\x15session_message_count\x18\a \x01(\x03R\x13sessionMessageCount\x12#\n" +
-	"\rsession_count\x18\b \x01(\x03R\fsessionCount\x12.\n" +
-	"\x13token_count_deleted\x18\v \x01(\bR\x11tokenCountDeleted\x12*\n" +
-	"\x11result_item_count\x18\f \x01(\x03R\x0fresultItemCount\x12*\n" +
-	"\x11result_list_count\x18\r \x01(\x03R\x0fresultListCount\x120\n" +
-	"\x14digest_finding_count\x18\t \x01(\x03R\x12digestFindingCount\x12\x1d\n" +
-	"\n" +
-	"file_count\x18\n" +
-	" \x01(\x05R\tfileCount\"?\n" +
-	"\x11ExportUserRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"\xaa\x06\n" +
-	"\x12ExportUserResponse\x129\n" +
-	"\bsettings\x18\x01 \x01(\v2\x1b.memsidecar.v1.UserSettingsH\x00R\bsettings\x12/\n" +
-	"\x06memory\x18\x02 \x01(\v2\x15.memsidecar.v1.MemoryH\x00R\x06memory\x12H\n" +
-	"\x0fmemory_revision\x18\x10 \x01(\v2\x1d.memsidecar.v1.MemoryRevisionH\x00R\x0ememoryRevision\x12L\n" +
-	"\rconsideration\x18\x03 \x01(\v2$.memsidecar.v1.ExportedConsiderationH\x00R\rconsideration\x12:\n" +
-	"\asession\x18\x04 \x01(\v2\x1e.memsidecar.v1.ExportedSessionH\x00R\asession\x129\n" +
-	"\amessage\x18\x05 \x01(\v2\x1d.memsidecar.v1.SessionMessageH\x00R\amessage\x12,\n" +
-	"\x05trace\x18\x06 \x01(\v2\x14.memsidecar.v1.TraceH\x00R\x05trace\x12E\n" +
-	"\x0edigest_finding\x18\a \x01(\v2\x1c.memsidecar.v1.DigestFindingH\x00R\rdigestFinding\x12P\n" +
-	"\x0fresult_registry\x18\f \x01(\v2%.memsidecar.v1.ExportedResultRegistryH\x00R\x0eresultRegistry\x12<\n" +
-	"\vresult_item\x18\r \x01(\v2\x19.memsidecar.v1.ResultItemH\x00R\n" +
-	"resultItem\x12D\n" +
-	"\vresult_list\x18\x0e \x01(\v2!.memsidecar.v1.ExportedResultListH\x00R\n" +
-	"resultList\x12D\n" +
-	"\vtoken_count\x18\x0f \x01(\v2!.memsidecar.v1.ExportedTokenCountH\x00R\n" +
-	"tokenCountB\b\n" +
-	"\x06record\"l\n" +
-	"\x12ExportedTokenCount\x12\x10\n" +
-	"\x03day\x18\x01 \x01(\tR\x03day\x12\x16\n" +
-	"\x06tokens\x18\x02 \x01(\x03R\x06tokens\x12,\n" +
-	"\x12refused_call_count\x18\x03 \x01(\x03R\x10refusedCallCount\"\xa2\x01\n" +
-	"\rDigestFinding\x12\x1a\n" +
-	"\bcategory\x18\x01 \x01(\tR\bcategory\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\tR\x03key\x12\x1a\n" +
-	"\bsolution\x18\x04 \x01(\tR\bsolution\x123\n" +
-	"\x06source\x18\x05 \x01(\v2\x1b.memsidecar.v1.DigestSourceR\x06source\"|\n" +
-	"\x0fExportedSession\x120\n" +
-	"\asession\x18\x01 \x01(\v2\x16.memsidecar.v1.SessionR\asession\x127\n" +
-	"\asummary\x18\x02 \x01(\v2\x1d.memsidecar.v1.SessionSummaryR\asummary\"\x8f\x01\n" +
-	"\x15ExportedConsideration\x12B\n" +
-	"\rconsideration\x18\x01 \x01(\v2\x1c.memsidecar.v1.ConsiderationR\rconsideration\x122\n" +
-	"\bmessages\x18\x02 \x03(\v2\x16.memsidecar.v1.MessageR\bmessages\"~\n" +
+	"\x06memory\x18\x01 \x01(\v2\x15.memsidecar.v1.MemoryR\x06memory\"~\n" +
 	"\x15ImportMemoriesRequest\x12,\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeH\x00R\x05scope\x12/\n" +
 	"\x06memory\x18\x02 \x01(\v2\x15.memsidecar.v1.MemoryH\x00R\x06memoryB\x06\n" +
@@ -4383,119 +2167,7 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x16ImportMemoriesResponse\x12\x1f\n" +
 	"\vadded_count\x18\x01 \x01(\x03R\n" +
 	"addedCount\x12#\n" +
-	"\rskipped_count\x18\x02 \x01(\x03R\fskippedCount\"D\n" +
-	"\x16GetUserSettingsRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"R\n" +
-	"\x17GetUserSettingsResponse\x127\n" +
-	"\bsettings\x18\x01 \x01(\v2\x1b.memsidecar.v1.UserSettingsR\bsettings\"\xbd\x01\n" +
-	"\x19UpdateUserSettingsRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x127\n" +
-	"\bsettings\x18\x02 \x01(\v2\x1b.memsidecar.v1.UserSettingsR\bsettings\x12;\n" +
-	"\vupdate_mask\x18\x03 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
-	"updateMask\"U\n" +
-	"\x1aUpdateUserSettingsResponse\x127\n" +
-	"\bsettings\x18\x01 \x01(\v2\x1b.memsidecar.v1.UserSettingsR\bsettings\"]\n" +
-	"\x10GetStatusRequest\x12*\n" +
-	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x1d\n" +
-	"\n" +
-	"usage_days\x18\x02 \x01(\x05R\tusageDays\"\xf5\x06\n" +
-	"\x11GetStatusResponse\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\tR\aversion\x129\n" +
-	"\n" +
-	"start_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12>\n" +
-	"\n" +
-	"components\x18\x03 \x03(\v2\x1e.memsidecar.v1.ComponentStatusR\n" +
-	"components\x12<\n" +
-	"\tembedding\x18\x04 \x01(\v2\x1e.memsidecar.v1.EmbeddingStatusR\tembedding\x120\n" +
-	"\x05queue\x18\x05 \x01(\v2\x1a.memsidecar.v1.QueueStatusR\x05queue\x12:\n" +
-	"\vusage_today\x18\x06 \x03(\v2\x19.memsidecar.v1.ModelUsageR\n" +
-	"usageToday\x124\n" +
-	"\vcosts_today\x18\a \x03(\v2\x13.memsidecar.v1.CostR\n" +
-	"costsToday\x12:\n" +
-	"\vdaily_usage\x18\b \x03(\v2\x19.memsidecar.v1.DailyUsageR\n" +
-	"dailyUsage\x12?\n" +
-	"\x11daily_usage_costs\x18\t \x03(\v2\x13.memsidecar.v1.CostR\x0fdailyUsageCosts\x12?\n" +
-	"\rtoken_budgets\x18\n" +
-	" \x03(\v2\x1a.memsidecar.v1.TokenBudgetR\ftokenBudgets\x12=\n" +
-	"\fmemory_limit\x18\v \x01(\v2\x1a.memsidecar.v1.MemoryLimitR\vmemoryLimit\x12J\n" +
-	"\x13purge_waiting_since\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x11purgeWaitingSince\x12,\n" +
-	"\x06quotas\x18\r \x03(\v2\x14.memsidecar.v1.QuotaR\x06quotas\x126\n" +
-	"\aprocess\x18\x0e \x01(\v2\x1c.memsidecar.v1.ProcessStatusR\aprocess\x12:\n" +
-	"\vqueue_total\x18\x0f \x01(\v2\x19.memsidecar.v1.QueueTotalR\n" +
-	"queueTotal\"\xae\x01\n" +
-	"\n" +
-	"QueueTotal\x12#\n" +
-	"\rpending_count\x18\x01 \x01(\x03R\fpendingCount\x12*\n" +
-	"\x11max_pending_count\x18\x02 \x01(\x03R\x0fmaxPendingCount\x12#\n" +
-	"\rpending_bytes\x18\x03 \x01(\x03R\fpendingBytes\x12*\n" +
-	"\x11max_pending_bytes\x18\x04 \x01(\x03R\x0fmaxPendingBytes\"\\\n" +
-	"\x05Quota\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x03R\x05limit\x12\x12\n" +
-	"\x04used\x18\x04 \x01(\x03R\x04used\"\xe5\x01\n" +
-	"\rProcessStatus\x12%\n" +
-	"\x0eresident_bytes\x18\x01 \x01(\x03R\rresidentBytes\x12&\n" +
-	"\x0flive_heap_bytes\x18\x02 \x01(\x03R\rliveHeapBytes\x12'\n" +
-	"\x0fgoroutine_count\x18\x03 \x01(\x05R\x0egoroutineCount\x12&\n" +
-	"\x0fopen_file_count\x18\x04 \x01(\x05R\ropenFileCount\x124\n" +
-	"\bcpu_time\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\acpuTime\"W\n" +
-	"\vMemoryLimit\x12 \n" +
-	"\fmax_per_user\x18\x01 \x01(\x05R\n" +
-	"maxPerUser\x12&\n" +
-	"\x0ffull_user_count\x18\x02 \x01(\x03R\rfullUserCount\"z\n" +
-	"\n" +
-	"DailyUsage\x12\x10\n" +
-	"\x03day\x18\x01 \x01(\tR\x03day\x12/\n" +
-	"\x05usage\x18\x02 \x03(\v2\x19.memsidecar.v1.ModelUsageR\x05usage\x12)\n" +
-	"\x05costs\x18\x03 \x03(\v2\x13.memsidecar.v1.CostR\x05costs\":\n" +
-	"\x04Cost\x12\x16\n" +
-	"\x06amount\x18\x01 \x01(\x01R\x06amount\x12\x1a\n" +
-	"\bcurrency\x18\x02 \x01(\tR\bcurrency\"\x81\x02\n" +
-	"\vTokenBudget\x12\x17\n" +
-	"\auser_id\x18\x01 \x01(\tR\x06userId\x12!\n" +
-	"\flimit_tokens\x18\x02 \x01(\x03R\vlimitTokens\x12\x1f\n" +
-	"\vused_tokens\x18\x03 \x01(\x03R\n" +
-	"usedTokens\x12,\n" +
-	"\x12refused_call_count\x18\x04 \x01(\x03R\x10refusedCallCount\x12,\n" +
-	"\x12refused_user_count\x18\x05 \x01(\x03R\x10refusedUserCount\x129\n" +
-	"\n" +
-	"reset_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tresetTime\"\xa3\x02\n" +
-	"\x0fComponentStatus\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
-	"\x0eimplementation\x18\x02 \x01(\tR\x0eimplementation\x125\n" +
-	"\abreaker\x18\x03 \x01(\x0e2\x1b.memsidecar.v1.BreakerStateR\abreaker\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\x129\n" +
-	"\n" +
-	"since_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tsinceTime\x12\x16\n" +
-	"\x06remote\x18\x06 \x01(\bR\x06remote\x12\x16\n" +
-	"\x06choice\x18\a \x01(\tR\x06choice\x12\x1a\n" +
-	"\bfallback\x18\b \x01(\tR\bfallback\"q\n" +
-	"\x0fEmbeddingStatus\x12 \n" +
-	"\vfingerprint\x18\x01 \x01(\tR\vfingerprint\x12<\n" +
-	"\bprogress\x18\x02 \x01(\v2 .memsidecar.v1.EmbeddingProgressR\bprogress\"\x92\x01\n" +
-	"\x11EmbeddingProgress\x12\x1f\n" +
-	"\vtotal_count\x18\x01 \x01(\x03R\n" +
-	"totalCount\x12\x1d\n" +
-	"\n" +
-	"done_count\x18\x02 \x01(\x03R\tdoneCount\x12#\n" +
-	"\rrefused_count\x18\x03 \x01(\x03R\frefusedCount\x12\x18\n" +
-	"\aproblem\x18\x04 \x01(\tR\aproblem\"\xce\x02\n" +
-	"\n" +
-	"ModelUsage\x12\x12\n" +
-	"\x04part\x18\x01 \x01(\tR\x04part\x12\x14\n" +
-	"\x05model\x18\x02 \x01(\tR\x05model\x12\x1d\n" +
-	"\n" +
-	"call_count\x18\x03 \x01(\x03R\tcallCount\x12#\n" +
-	"\rfailure_count\x18\x04 \x01(\x03R\ffailureCount\x12*\n" +
-	"\x11input_token_count\x18\x05 \x01(\x03R\x0finputTokenCount\x12,\n" +
-	"\x12output_token_count\x18\x06 \x01(\x03R\x10outputTokenCount\x12<\n" +
-	"\fmean_latency\x18\a \x01(\v2\x19.google.protobuf.DurationR\vmeanLatency\x12:\n" +
-	"\x0eestimated_cost\x18\b \x01(\v2\x13.memsidecar.v1.CostR\restimatedCost\"\xa1\x01\n" +
-	"\vQueueStatus\x12#\n" +
-	"\rpending_count\x18\x01 \x01(\x03R\fpendingCount\x12!\n" +
-	"\ffailed_count\x18\x02 \x01(\x03R\vfailedCount\x12J\n" +
-	"\x13oldest_pending_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x11oldestPendingTime*m\n" +
+	"\rskipped_count\x18\x02 \x01(\x03R\fskippedCount*m\n" +
 	"\x0eRetrieveSource\x12\x1f\n" +
 	"\x1bRETRIEVE_SOURCE_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18RETRIEVE_SOURCE_MEMORIES\x10\x01\x12\x1c\n" +
@@ -4503,12 +2175,8 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\vNotRecorded\x12\x1c\n" +
 	"\x18NOT_RECORDED_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aNOT_RECORDED_OTHER_CHANNEL\x10\x01\x12\x1c\n" +
-	"\x18NOT_RECORDED_OTHER_USERS\x10\x02*|\n" +
-	"\fBreakerState\x12\x1d\n" +
-	"\x19BREAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
-	"\x14BREAKER_STATE_CLOSED\x10\x01\x12\x16\n" +
-	"\x12BREAKER_STATE_OPEN\x10\x02\x12\x1b\n" +
-	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xff\r\n" +
+	"\x18NOT_RECORDED_OTHER_USERS\x10\x022\xba\n" +
+	"\n" +
 	"\rMemoryService\x12K\n" +
 	"\bRetrieve\x12\x1e.memsidecar.v1.RetrieveRequest\x1a\x1f.memsidecar.v1.RetrieveResponse\x12i\n" +
 	"\x12ConsiderMemorizing\x12(.memsidecar.v1.ConsiderMemorizingRequest\x1a).memsidecar.v1.ConsiderMemorizingResponse\x12c\n" +
@@ -4522,15 +2190,8 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\fDeleteMemory\x12\".memsidecar.v1.DeleteMemoryRequest\x1a#.memsidecar.v1.DeleteMemoryResponse\x12l\n" +
 	"\x13ListMemoryRevisions\x12).memsidecar.v1.ListMemoryRevisionsRequest\x1a*.memsidecar.v1.ListMemoryRevisionsResponse\x12W\n" +
 	"\fRevertMemory\x12\".memsidecar.v1.RevertMemoryRequest\x1a#.memsidecar.v1.RevertMemoryResponse\x12Z\n" +
-	"\rReleaseMemory\x12#.memsidecar.v1.ReleaseMemoryRequest\x1a$.memsidecar.v1.ReleaseMemoryResponse\x12Q\n" +
-	"\n" +
-	"ForgetUser\x12 .memsidecar.v1.ForgetUserRequest\x1a!.memsidecar.v1.ForgetUserResponse\x12S\n" +
-	"\n" +
-	"ExportUser\x12 .memsidecar.v1.ExportUserRequest\x1a!.memsidecar.v1.ExportUserResponse0\x01\x12_\n" +
-	"\x0eImportMemories\x12$.memsidecar.v1.ImportMemoriesRequest\x1a%.memsidecar.v1.ImportMemoriesResponse(\x01\x12`\n" +
-	"\x0fGetUserSettings\x12%.memsidecar.v1.GetUserSettingsRequest\x1a&.memsidecar.v1.GetUserSettingsResponse\x12i\n" +
-	"\x12UpdateUserSettings\x12(.memsidecar.v1.UpdateUserSettingsRequest\x1a).memsidecar.v1.UpdateUserSettingsResponse\x12N\n" +
-	"\tGetStatus\x12\x1f.memsidecar.v1.GetStatusRequest\x1a .memsidecar.v1.GetStatusResponseB\xbf\x01\n" +
+	"\rReleaseMemory\x12#.memsidecar.v1.ReleaseMemoryRequest\x1a$.memsidecar.v1.ReleaseMemoryResponse\x12_\n" +
+	"\x0eImportMemories\x12$.memsidecar.v1.ImportMemoriesRequest\x1a%.memsidecar.v1.ImportMemoriesResponse(\x01B\xbf\x01\n" +
 	"\x11com.memsidecar.v1B\x12MemoryServiceProtoP\x01ZAgithub.com/memsidecar/memsidecar/proto/memsidecar/v1;memsidecarv1\xa2\x02\x03MXX\xaa\x02\rMemsidecar.V1\xca\x02\rMemsidecar\\V1\xe2\x02\x19Memsidecar\\V1\\GPBMetadata\xea\x02\x0eMemsidecar::V1b\x06proto3"
 
 var (
@@ -4545,235 +2206,140 @@ func file_memsidecar_v1_memory_service_proto_rawDescGZIP() []byte {
 	return file_memsidecar_v1_memory_service_proto_rawDescData
 }
 
-var file_memsidecar_v1_memory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_memsidecar_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_memsidecar_v1_memory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_memsidecar_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_memsidecar_v1_memory_service_proto_goTypes = []any{
 	(RetrieveSource)(0),                 // 0: memsidecar.v1.RetrieveSource
 	(NotRecorded)(0),                    // 1: memsidecar.v1.NotRecorded
-	(BreakerState)(0),                   // 2: memsidecar.v1.BreakerState
-	(*RetrieveRequest)(nil),             // 3: memsidecar.v1.RetrieveRequest
-	(*RetrieveResponse)(nil),            // 4: memsidecar.v1.RetrieveResponse
-	(*RetrievedMessage)(nil),            // 5: memsidecar.v1.RetrievedMessage
-	(*RetrievedMemory)(nil),             // 6: memsidecar.v1.RetrievedMemory
-	(*ConsiderMemorizingRequest)(nil),   // 7: memsidecar.v1.ConsiderMemorizingRequest
-	(*ConsiderMemorizingResponse)(nil),  // 8: memsidecar.v1.ConsiderMemorizingResponse
-	(*GetConsiderationRequest)(nil),     // 9: memsidecar.v1.GetConsiderationRequest
-	(*GetConsiderationResponse)(nil),    // 10: memsidecar.v1.GetConsiderationResponse
-	(*ListConsiderationsRequest)(nil),   // 11: memsidecar.v1.ListConsiderationsRequest
-	(*ListConsiderationsResponse)(nil),  // 12: memsidecar.v1.ListConsiderationsResponse
-	(*RetryConsiderationRequest)(nil),   // 13: memsidecar.v1.RetryConsiderationRequest
-	(*RetryConsiderationResponse)(nil),  // 14: memsidecar.v1.RetryConsiderationResponse
-	(*CreateMemoryRequest)(nil),         // 15: memsidecar.v1.CreateMemoryRequest
-	(*CreateMemoryResponse)(nil),        // 16: memsidecar.v1.CreateMemoryResponse
-	(*GetMemoryRequest)(nil),            // 17: memsidecar.v1.GetMemoryRequest
-	(*GetMemoryResponse)(nil),           // 18: memsidecar.v1.GetMemoryResponse
-	(*ListMemoriesRequest)(nil),         // 19: memsidecar.v1.ListMemoriesRequest
-	(*ListMemoriesResponse)(nil),        // 20: memsidecar.v1.ListMemoriesResponse
-	(*UpdateMemoryRequest)(nil),         // 21: memsidecar.v1.UpdateMemoryRequest
-	(*UpdateMemoryResponse)(nil),        // 22: memsidecar.v1.UpdateMemoryResponse
-	(*DeleteMemoryRequest)(nil),         // 23: memsidecar.v1.DeleteMemoryRequest
-	(*DeleteMemoryResponse)(nil),        // 24: memsidecar.v1.DeleteMemoryResponse
-	(*ListMemoryRevisionsRequest)(nil),  // 25: memsidecar.v1.ListMemoryRevisionsRequest
-	(*ListMemoryRevisionsResponse)(nil), // 26: memsidecar.v1.ListMemoryRevisionsResponse
-	(*RevertMemoryRequest)(nil),         // 27: memsidecar.v1.RevertMemoryRequest
-	(*RevertMemoryResponse)(nil),        // 28: memsidecar.v1.RevertMemoryResponse
-	(*ReleaseMemoryRequest)(nil),        // 29: memsidecar.v1.ReleaseMemoryRequest
-	(*ReleaseMemoryResponse)(nil),       // 30: memsidecar.v1.ReleaseMemoryResponse
-	(*ForgetUserRequest)(nil),           // 31: memsidecar.v1.ForgetUserRequest
-	(*ForgetUserResponse)(nil),          // 32: memsidecar.v1.ForgetUserResponse
-	(*ExportUserRequest)(nil),           // 33: memsidecar.v1.ExportUserRequest
-	(*ExportUserResponse)(nil),          // 34: memsidecar.v1.ExportUserResponse
-	(*ExportedTokenCount)(nil),          // 35: memsidecar.v1.ExportedTokenCount
-	(*DigestFinding)(nil),               // 36: memsidecar.v1.DigestFinding
-	(*ExportedSession)(nil),             // 37: memsidecar.v1.ExportedSession
-	(*ExportedConsideration)(nil),       // 38: memsidecar.v1.ExportedConsideration
-	(*ImportMemoriesRequest)(nil),       // 39: memsidecar.v1.ImportMemoriesRequest
-	(*ImportMemoriesResponse)(nil),      // 40: memsidecar.v1.ImportMemoriesResponse
-	(*GetUserSettingsRequest)(nil),      // 41: memsidecar.v1.GetUserSettingsRequest
-	(*GetUserSettingsResponse)(nil),     // 42: memsidecar.v1.GetUserSettingsResponse
-	(*UpdateUserSettingsRequest)(nil),   // 43: memsidecar.v1.UpdateUserSettingsRequest
-	(*UpdateUserSettingsResponse)(nil),  // 44: memsidecar.v1.UpdateUserSettingsResponse
-	(*GetStatusRequest)(nil),            // 45: memsidecar.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),           // 46: memsidecar.v1.GetStatusResponse
-	(*QueueTotal)(nil),                  // 47: memsidecar.v1.QueueTotal
-	(*Quota)(nil),                       // 48: memsidecar.v1.Quota
-	(*ProcessStatus)(nil),               // 49: memsidecar.v1.ProcessStatus
-	(*MemoryLimit)(nil),                 // 50: memsidecar.v1.MemoryLimit
-	(*DailyUsage)(nil),                  // 51: memsidecar.v1.DailyUsage
-	(*Cost)(nil),                        // 52: memsidecar.v1.Cost
-	(*TokenBudget)(nil),                 // 53: memsidecar.v1.TokenBudget
-	(*ComponentStatus)(nil),             // 54: memsidecar.v1.ComponentStatus
-	(*EmbeddingStatus)(nil),             // 55: memsidecar.v1.EmbeddingStatus
-	(*EmbeddingProgress)(nil),           // 56: memsidecar.v1.EmbeddingProgress
-	(*ModelUsage)(nil),                  // 57: memsidecar.v1.ModelUsage
-	(*QueueStatus)(nil),                 // 58: memsidecar.v1.QueueStatus
-	(*Scope)(nil),                       // 59: memsidecar.v1.Scope
-	(MemoryKind)(0),                     // 60: memsidecar.v1.MemoryKind
-	(*timestamppb.Timestamp)(nil),       // 61: google.protobuf.Timestamp
-	(AgentFilter)(0),                    // 62: memsidecar.v1.AgentFilter
-	(*Degradation)(nil),                 // 63: memsidecar.v1.Degradation
-	(*SessionMessage)(nil),              // 64: memsidecar.v1.SessionMessage
-	(*ScoreParts)(nil),                  // 65: memsidecar.v1.ScoreParts
-	(*Memory)(nil),                      // 66: memsidecar.v1.Memory
-	(*Message)(nil),                     // 67: memsidecar.v1.Message
-	(*durationpb.Duration)(nil),         // 68: google.protobuf.Duration
-	(*Consideration)(nil),               // 69: memsidecar.v1.Consideration
-	(ConsiderationState)(0),             // 70: memsidecar.v1.ConsiderationState
-	(MemoryState)(0),                    // 71: memsidecar.v1.MemoryState
-	(*fieldmaskpb.FieldMask)(nil),       // 72: google.protobuf.FieldMask
-	(*MemoryRevision)(nil),              // 73: memsidecar.v1.MemoryRevision
-	(*UserSettings)(nil),                // 74: memsidecar.v1.UserSettings
-	(*Trace)(nil),                       // 75: memsidecar.v1.Trace
-	(*ExportedResultRegistry)(nil),      // 76: memsidecar.v1.ExportedResultRegistry
-	(*ResultItem)(nil),                  // 77: memsidecar.v1.ResultItem
-	(*ExportedResultList)(nil),          // 78: memsidecar.v1.ExportedResultList
-	(*DigestSource)(nil),                // 79: memsidecar.v1.DigestSource
-	(*Session)(nil),                     // 80: memsidecar.v1.Session
-	(*SessionSummary)(nil),              // 81: memsidecar.v1.SessionSummary
+	(*RetrieveRequest)(nil),             // 2: memsidecar.v1.RetrieveRequest
+	(*RetrieveResponse)(nil),            // 3: memsidecar.v1.RetrieveResponse
+	(*RetrievedMessage)(nil),            // 4: memsidecar.v1.RetrievedMessage
+	(*RetrievedMemory)(nil),             // 5: memsidecar.v1.RetrievedMemory
+	(*ConsiderMemorizingRequest)(nil),   // 6: memsidecar.v1.ConsiderMemorizingRequest
+	(*ConsiderMemorizingResponse)(nil),  // 7: memsidecar.v1.ConsiderMemorizingResponse
+	(*GetConsiderationRequest)(nil),     // 8: memsidecar.v1.GetConsiderationRequest
+	(*GetConsiderationResponse)(nil),    // 9: memsidecar.v1.GetConsiderationResponse
+	(*ListConsiderationsRequest)(nil),   // 10: memsidecar.v1.ListConsiderationsRequest
+	(*ListConsiderationsResponse)(nil),  // 11: memsidecar.v1.ListConsiderationsResponse
+	(*RetryConsiderationRequest)(nil),   // 12: memsidecar.v1.RetryConsiderationRequest
+	(*RetryConsiderationResponse)(nil),  // 13: memsidecar.v1.RetryConsiderationResponse
+	(*CreateMemoryRequest)(nil),         // 14: memsidecar.v1.CreateMemoryRequest
+	(*CreateMemoryResponse)(nil),        // 15: memsidecar.v1.CreateMemoryResponse
+	(*GetMemoryRequest)(nil),            // 16: memsidecar.v1.GetMemoryRequest
+	(*GetMemoryResponse)(nil),           // 17: memsidecar.v1.GetMemoryResponse
+	(*ListMemoriesRequest)(nil),         // 18: memsidecar.v1.ListMemoriesRequest
+	(*ListMemoriesResponse)(nil),        // 19: memsidecar.v1.ListMemoriesResponse
+	(*UpdateMemoryRequest)(nil),         // 20: memsidecar.v1.UpdateMemoryRequest
+	(*UpdateMemoryResponse)(nil),        // 21: memsidecar.v1.UpdateMemoryResponse
+	(*DeleteMemoryRequest)(nil),         // 22: memsidecar.v1.DeleteMemoryRequest
+	(*DeleteMemoryResponse)(nil),        // 23: memsidecar.v1.DeleteMemoryResponse
+	(*ListMemoryRevisionsRequest)(nil),  // 24: memsidecar.v1.ListMemoryRevisionsRequest
+	(*ListMemoryRevisionsResponse)(nil), // 25: memsidecar.v1.ListMemoryRevisionsResponse
+	(*RevertMemoryRequest)(nil),         // 26: memsidecar.v1.RevertMemoryRequest
+	(*RevertMemoryResponse)(nil),        // 27: memsidecar.v1.RevertMemoryResponse
+	(*ReleaseMemoryRequest)(nil),        // 28: memsidecar.v1.ReleaseMemoryRequest
+	(*ReleaseMemoryResponse)(nil),       // 29: memsidecar.v1.ReleaseMemoryResponse
+	(*ImportMemoriesRequest)(nil),       // 30: memsidecar.v1.ImportMemoriesRequest
+	(*ImportMemoriesResponse)(nil),      // 31: memsidecar.v1.ImportMemoriesResponse
+	(*Scope)(nil),                       // 32: memsidecar.v1.Scope
+	(MemoryKind)(0),                     // 33: memsidecar.v1.MemoryKind
+	(*timestamppb.Timestamp)(nil),       // 34: google.protobuf.Timestamp
+	(AgentFilter)(0),                    // 35: memsidecar.v1.AgentFilter
+	(*Degradation)(nil),                 // 36: memsidecar.v1.Degradation
+	(*SessionMessage)(nil),              // 37: memsidecar.v1.SessionMessage
+	(*ScoreParts)(nil),                  // 38: memsidecar.v1.ScoreParts
+	(*Memory)(nil),                      // 39: memsidecar.v1.Memory
+	(*Message)(nil),                     // 40: memsidecar.v1.Message
+	(*durationpb.Duration)(nil),         // 41: google.protobuf.Duration
+	(*Consideration)(nil),               // 42: memsidecar.v1.Consideration
+	(ConsiderationState)(0),             // 43: memsidecar.v1.ConsiderationState
+	(MemoryState)(0),                    // 44: memsidecar.v1.MemoryState
+	(*fieldmaskpb.FieldMask)(nil),       // 45: google.protobuf.FieldMask
+	(*MemoryRevision)(nil),              // 46: memsidecar.v1.MemoryRevision
 }
 var file_memsidecar_v1_memory_service_proto_depIdxs = []int32{
-	59,  // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
-	60,  // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
-	61,  // 2: memsidecar.v1.RetrieveRequest.created_after:type_name -> google.protobuf.Timestamp
-	61,  // 3: memsidecar.v1.RetrieveRequest.created_before:type_name -> google.protobuf.Timestamp
-	62,  // 4: memsidecar.v1.RetrieveRequest.agent:type_name -> memsidecar.v1.AgentFilter
-	0,   // 5: memsidecar.v1.RetrieveRequest.sources:type_name -> memsidecar.v1.RetrieveSource
-	6,   // 6: memsidecar.v1.RetrieveResponse.memories:type_name -> memsidecar.v1.RetrievedMemory
-	63,  // 7: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
-	5,   // 8: memsidecar.v1.RetrieveResponse.messages:type_name -> memsidecar.v1.RetrievedMessage
-	64,  // 9: memsidecar.v1.RetrievedMessage.message:type_name -> memsidecar.v1.SessionMessage
-	65,  // 10: memsidecar.v1.RetrievedMessage.parts:type_name -> memsidecar.v1.ScoreParts
-	64,  // 11: memsidecar.v1.RetrievedMessage.before:type_name -> memsidecar.v1.SessionMessage
-	64,  // 12: memsidecar.v1.RetrievedMessage.after:type_name -> memsidecar.v1.SessionMessage
-	66,  // 13: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
-	65,  // 14: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
-	59,  // 15: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
-	67,  // 16: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
-	68,  // 17: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
-	69,  // 18: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
-	1,   // 19: memsidecar.v1.ConsiderMemorizingResponse.not_recorded:type_name -> memsidecar.v1.NotRecorded
-	59,  // 20: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	69,  // 21: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	59,  // 22: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
-	70,  // 23: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
-	69,  // 24: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
-	59,  // 25: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	69,  // 26: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	59,  // 27: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	66,  // 28: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	66,  // 29: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	59,  // 30: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	66,  // 31: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	59,  // 32: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	71,  // 33: memsidecar.v1.ListMemoriesRequest.states:type_name -> memsidecar.v1.MemoryState
-	66,  // 34: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
-	59,  // 35: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	66,  // 36: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	72,  // 37: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
-	66,  // 38: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	59,  // 39: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	59,  // 40: memsidecar.v1.ListMemoryRevisionsRequest.scope:type_name -> memsidecar.v1.Scope
-	73,  // 41: memsidecar.v1.ListMemoryRevisionsResponse.revisions:type_name -> memsidecar.v1.MemoryRevision
-	59,  // 42: memsidecar.v1.RevertMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	66,  // 43: memsidecar.v1.RevertMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	73,  // 44: memsidecar.v1.RevertMemoryResponse.reverted:type_name -> memsidecar.v1.MemoryRevision
-	59,  // 45: memsidecar.v1.ReleaseMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	66,  // 46: memsidecar.v1.ReleaseMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	59,  // 47: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
-	59,  // 48: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
-	74,  // 49: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
-	66,  // 50: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
-	73,  // 51: memsidecar.v1.ExportUserResponse.memory_revision:type_name -> memsidecar.v1.MemoryRevision
-	38,  // 52: memsidecar.v1.ExportUserResponse.consideration:type_name -> memsidecar.v1.ExportedConsideration
-	37,  // 53: memsidecar.v1.ExportUserResponse.session:type_name -> memsidecar.v1.ExportedSession
-	64,  // 54: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
-	75,  // 55: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
-	36,  // 56: memsidecar.v1.ExportUserResponse.digest_finding:type_name -> memsidecar.v1.DigestFinding
-	76,  // 57: memsidecar.v1.ExportUserResponse.result_registry:type_name -> memsidecar.v1.ExportedResultRegistry
-	77,  // 58: memsidecar.v1.ExportUserResponse.result_item:type_name -> memsidecar.v1.ResultItem
-	78,  // 59: memsidecar.v1.ExportUserResponse.result_list:type_name -> memsidecar.v1.ExportedResultList
-	35,  // 60: memsidecar.v1.ExportUserResponse.token_count:type_name -> memsidecar.v1.ExportedTokenCount
-	79,  // 61: memsidecar.v1.DigestFinding.source:type_name -> memsidecar.v1.DigestSource
-	80,  // 62: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
-	81,  // 63: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
-	69,  // 64: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
-	67,  // 65: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
-	59,  // 66: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	66,  // 67: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
-	59,  // 68: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	74,  // 69: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	59,  // 70: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	74,  // 71: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
-	72,  // 72: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
-	74,  // 73: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	59,  // 74: memsidecar.v1.GetStatusRequest.scope:type_name -> memsidecar.v1.Scope
-	61,  // 75: memsidecar.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	54,  // 76: memsidecar.v1.GetStatusResponse.components:type_name -> memsidecar.v1.ComponentStatus
-	55,  // 77: memsidecar.v1.GetStatusResponse.embedding:type_name -> memsidecar.v1.EmbeddingStatus
-	58,  // 78: memsidecar.v1.GetStatusResponse.queue:type_name -> memsidecar.v1.QueueStatus
-	57,  // 79: memsidecar.v1.GetStatusResponse.usage_today:type_name -> memsidecar.v1.ModelUsage
-	52,  // 80: memsidecar.v1.GetStatusResponse.costs_today:type_name -> memsidecar.v1.Cost
-	51,  // 81: memsidecar.v1.GetStatusResponse.daily_usage:type_name -> memsidecar.v1.DailyUsage
-	52,  // 82: memsidecar.v1.GetStatusResponse.daily_usage_costs:type_name -> memsidecar.v1.Cost
-	53,  // 83: memsidecar.v1.GetStatusResponse.token_budgets:type_name -> memsidecar.v1.TokenBudget
-	50,  // 84: memsidecar.v1.GetStatusResponse.memory_limit:type_name -> memsidecar.v1.MemoryLimit
-	61,  // 85: memsidecar.v1.GetStatusResponse.purge_waiting_since:type_name -> google.protobuf.Timestamp
-	48,  // 86: memsidecar.v1.GetStatusResponse.quotas:type_name -> memsidecar.v1.Quota
-	49,  // 87: memsidecar.v1.GetStatusResponse.process:type_name -> memsidecar.v1.ProcessStatus
-	47,  // 88: memsidecar.v1.GetStatusResponse.queue_total:type_name -> memsidecar.v1.QueueTotal
-	68,  // 89: memsidecar.v1.ProcessStatus.cpu_time:type_name -> google.protobuf.Duration
-	57,  // 90: memsidecar.v1.DailyUsage.usage:type_name -> memsidecar.v1.ModelUsage
-	52,  // 91: memsidecar.v1.DailyUsage.costs:type_name -> memsidecar.v1.Cost
-	61,  // 92: memsidecar.v1.TokenBudget.reset_time:type_name -> google.protobuf.Timestamp
-	2,   // 93: memsidecar.v1.ComponentStatus.breaker:type_name -> memsidecar.v1.BreakerState
-	61,  // 94: memsidecar.v1.ComponentStatus.since_time:type_name -> google.protobuf.Timestamp
-	56,  // 95: memsidecar.v1.EmbeddingStatus.progress:type_name -> memsidecar.v1.EmbeddingProgress
-	68,  // 96: memsidecar.v1.ModelUsage.mean_latency:type_name -> google.protobuf.Duration
-	52,  // 97: memsidecar.v1.ModelUsage.estimated_cost:type_name -> memsidecar.v1.Cost
-	61,  // 98: memsidecar.v1.QueueStatus.oldest_pending_time:type_name -> google.protobuf.Timestamp
-	3,   // 99: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
-	7,   // 100: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
-	9,   // 101: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
-	11,  // 102: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
-	13,  // 103: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
-	15,  // 104: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
-	17,  // 105: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
-	19,  // 106: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
-	21,  // 107: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
-	23,  // 108: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
-	25,  // 109: memsidecar.v1.MemoryService.ListMemoryRevisions:input_type -> memsidecar.v1.ListMemoryRevisionsRequest
-	27,  // 110: memsidecar.v1.MemoryService.RevertMemory:input_type -> memsidecar.v1.RevertMemoryRequest
-	29,  // 111: memsidecar.v1.MemoryService.ReleaseMemory:input_type -> memsidecar.v1.ReleaseMemoryRequest
-	31,  // 112: memsidecar.v1.MemoryService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
-	33,  // 113: memsidecar.v1.MemoryService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
-	39,  // 114: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
-	41,  // 115: memsidecar.v1.MemoryService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
-	43,  // 116: memsidecar.v1.MemoryService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
-	45,  // 117: memsidecar.v1.MemoryService.GetStatus:input_type -> memsidecar.v1.GetStatusRequest
-	4,   // 118: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
-	8,   // 119: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
-	10,  // 120: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
-	12,  // 121: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
-	14,  // 122: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
-	16,  // 123: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
-	18,  // 124: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
-	20,  // 125: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
-	22,  // 126: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
-	24,  // 127: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
-	26,  // 128: memsidecar.v1.MemoryService.ListMemoryRevisions:output_type -> memsidecar.v1.ListMemoryRevisionsResponse
-	28,  // 129: memsidecar.v1.MemoryService.RevertMemory:output_type -> memsidecar.v1.RevertMemoryResponse
-	30,  // 130: memsidecar.v1.MemoryService.ReleaseMemory:output_type -> memsidecar.v1.ReleaseMemoryResponse
-	32,  // 131: memsidecar.v1.MemoryService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
-	34,  // 132: memsidecar.v1.MemoryService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
-	40,  // 133: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
-	42,  // 134: memsidecar.v1.MemoryService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
-	44,  // 135: memsidecar.v1.MemoryService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
-	46,  // 136: memsidecar.v1.MemoryService.GetStatus:output_type -> memsidecar.v1.GetStatusResponse
-	118, // [118:137] is the sub-list for method output_type
-	99,  // [99:118] is the sub-list for method input_type
-	99,  // [99:99] is the sub-list for extension type_name
-	99,  // [99:99] is the sub-list for extension extendee
-	0,   // [0:99] is the sub-list for field type_name
+	32, // 0: memsidecar.v1.RetrieveRequest.scope:type_name -> memsidecar.v1.Scope
+	33, // 1: memsidecar.v1.RetrieveRequest.kinds:type_name -> memsidecar.v1.MemoryKind
+	34, // 2: memsidecar.v1.RetrieveRequest.created_after_time:type_name -> google.protobuf.Timestamp
+	34, // 3: memsidecar.v1.RetrieveRequest.created_before_time:type_name -> google.protobuf.Timestamp
+	35, // 4: memsidecar.v1.RetrieveRequest.agent:type_name -> memsidecar.v1.AgentFilter
+	0,  // 5: memsidecar.v1.RetrieveRequest.sources:type_name -> memsidecar.v1.RetrieveSource
+	5,  // 6: memsidecar.v1.RetrieveResponse.memories:type_name -> memsidecar.v1.RetrievedMemory
+	36, // 7: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
+	4,  // 8: memsidecar.v1.RetrieveResponse.messages:type_name -> memsidecar.v1.RetrievedMessage
+	37, // 9: memsidecar.v1.RetrievedMessage.message:type_name -> memsidecar.v1.SessionMessage
+	38, // 10: memsidecar.v1.RetrievedMessage.parts:type_name -> memsidecar.v1.ScoreParts
+	37, // 11: memsidecar.v1.RetrievedMessage.before:type_name -> memsidecar.v1.SessionMessage
+	37, // 12: memsidecar.v1.RetrievedMessage.after:type_name -> memsidecar.v1.SessionMessage
+	39, // 13: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
+	38, // 14: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
+	32, // 15: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
+	40, // 16: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
+	41, // 17: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
+	42, // 18: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
+	1,  // 19: memsidecar.v1.ConsiderMemorizingResponse.not_recorded:type_name -> memsidecar.v1.NotRecorded
+	32, // 20: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	42, // 21: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	32, // 22: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
+	43, // 23: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
+	42, // 24: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
+	32, // 25: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	42, // 26: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	32, // 27: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	39, // 28: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	39, // 29: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	32, // 30: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	39, // 31: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	32, // 32: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	44, // 33: memsidecar.v1.ListMemoriesRequest.states:type_name -> memsidecar.v1.MemoryState
+	39, // 34: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
+	32, // 35: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	39, // 36: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	45, // 37: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
+	39, // 38: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	32, // 39: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	32, // 40: memsidecar.v1.ListMemoryRevisionsRequest.scope:type_name -> memsidecar.v1.Scope
+	46, // 41: memsidecar.v1.ListMemoryRevisionsResponse.revisions:type_name -> memsidecar.v1.MemoryRevision
+	32, // 42: memsidecar.v1.RevertMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	39, // 43: memsidecar.v1.RevertMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	46, // 44: memsidecar.v1.RevertMemoryResponse.reverted:type_name -> memsidecar.v1.MemoryRevision
+	32, // 45: memsidecar.v1.ReleaseMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	39, // 46: memsidecar.v1.ReleaseMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	32, // 47: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	39, // 48: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
+	2,  // 49: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
+	6,  // 50: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
+	8,  // 51: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
+	10, // 52: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
+	12, // 53: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
+	14, // 54: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
+	16, // 55: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
+	18, // 56: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
+	20, // 57: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
+	22, // 58: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
+	24, // 59: memsidecar.v1.MemoryService.ListMemoryRevisions:input_type -> memsidecar.v1.ListMemoryRevisionsRequest
+	26, // 60: memsidecar.v1.MemoryService.RevertMemory:input_type -> memsidecar.v1.RevertMemoryRequest
+	28, // 61: memsidecar.v1.MemoryService.ReleaseMemory:input_type -> memsidecar.v1.ReleaseMemoryRequest
+	30, // 62: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
+	3,  // 63: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
+	7,  // 64: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
+	9,  // 65: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
+	11, // 66: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
+	13, // 67: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
+	15, // 68: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
+	17, // 69: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
+	19, // 70: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
+	21, // 71: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
+	23, // 72: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
+	25, // 73: memsidecar.v1.MemoryService.ListMemoryRevisions:output_type -> memsidecar.v1.ListMemoryRevisionsResponse
+	27, // 74: memsidecar.v1.MemoryService.RevertMemory:output_type -> memsidecar.v1.RevertMemoryResponse
+	29, // 75: memsidecar.v1.MemoryService.ReleaseMemory:output_type -> memsidecar.v1.ReleaseMemoryResponse
+	31, // 76: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
+	63, // [63:77] is the sub-list for method output_type
+	49, // [49:63] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_memory_service_proto_init() }
@@ -4782,30 +2348,12 @@ func file_memsidecar_v1_memory_service_proto_init() {
 		return
 	}
 	file_memsidecar_v1_common_proto_init()
-	file_memsidecar_v1_digest_proto_init()
 	file_memsidecar_v1_memory_proto_init()
 	file_memsidecar_v1_message_proto_init()
-	file_memsidecar_v1_results_proto_init()
-	file_memsidecar_v1_results_service_proto_init()
 	file_memsidecar_v1_scope_proto_init()
 	file_memsidecar_v1_session_proto_init()
-	file_memsidecar_v1_trace_proto_init()
 	file_memsidecar_v1_memory_service_proto_msgTypes[0].OneofWrappers = []any{}
-	file_memsidecar_v1_memory_service_proto_msgTypes[31].OneofWrappers = []any{
-		(*ExportUserResponse_Settings)(nil),
-		(*ExportUserResponse_Memory)(nil),
-		(*ExportUserResponse_MemoryRevision)(nil),
-		(*ExportUserResponse_Consideration)(nil),
-		(*ExportUserResponse_Session)(nil),
-		(*ExportUserResponse_Message)(nil),
-		(*ExportUserResponse_Trace)(nil),
-		(*ExportUserResponse_DigestFinding)(nil),
-		(*ExportUserResponse_ResultRegistry)(nil),
-		(*ExportUserResponse_ResultItem)(nil),
-		(*ExportUserResponse_ResultList)(nil),
-		(*ExportUserResponse_TokenCount)(nil),
-	}
-	file_memsidecar_v1_memory_service_proto_msgTypes[36].OneofWrappers = []any{
+	file_memsidecar_v1_memory_service_proto_msgTypes[28].OneofWrappers = []any{
 		(*ImportMemoriesRequest_Scope)(nil),
 		(*ImportMemoriesRequest_Memory)(nil),
 	}
@@ -4814,8 +2362,8 @@ func file_memsidecar_v1_memory_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_memsidecar_v1_memory_service_proto_rawDesc), len(file_memsidecar_v1_memory_service_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   56,
+			NumEnums:      2,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -32,12 +32,7 @@ const (
 	MemoryService_ListMemoryRevisions_FullMethodName = "/memsidecar.v1.MemoryService/ListMemoryRevisions"
 	MemoryService_RevertMemory_FullMethodName        = "/memsidecar.v1.MemoryService/RevertMemory"
 	MemoryService_ReleaseMemory_FullMethodName       = "/memsidecar.v1.MemoryService/ReleaseMemory"
-	MemoryService_ForgetUser_FullMethodName          = "/memsidecar.v1.MemoryService/ForgetUser"
-	MemoryService_ExportUser_FullMethodName          = "/memsidecar.v1.MemoryService/ExportUser"
 	MemoryService_ImportMemories_FullMethodName      = "/memsidecar.v1.MemoryService/ImportMemories"
-	MemoryService_GetUserSettings_FullMethodName     = "/memsidecar.v1.MemoryService/GetUserSettings"
-	MemoryService_UpdateUserSettings_FullMethodName  = "/memsidecar.v1.MemoryService/UpdateUserSettings"
-	MemoryService_GetStatus_FullMethodName           = "/memsidecar.v1.MemoryService/GetStatus"
 )
 
 // MemoryServiceClient is the client API for MemoryService service.
@@ -84,20 +79,10 @@ type MemoryServiceClient interface {
 	RevertMemory(ctx context.Context, in *RevertMemoryRequest, opts ...grpc.CallOption) (*RevertMemoryResponse, error)
 	// ReleaseMemory lets a quarantined memory be retrieved. FAILED_PRECONDITION when it is not quarantined.
 	ReleaseMemory(ctx context.Context, in *ReleaseMemoryRequest, opts ...grpc.CallOption) (*ReleaseMemoryResponse, error)
-	// ForgetUser deletes everything stored about a user, whatever the channel, and says what it deleted.
-	ForgetUser(ctx context.Context, in *ForgetUserRequest, opts ...grpc.CallOption) (*ForgetUserResponse, error)
-	// ExportUser streams everything stored about a user, whatever the channel.
-	ExportUser(ctx context.Context, in *ExportUserRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportUserResponse], error)
 	// ImportMemories takes in memories, for example those of ExportUser. The first message has the scope, the others the
 	// memories. Importing the same twice adds nothing. Memories are stored in batches as they arrive: when the stream
 	// breaks, what was stored stays, and sending all of it again completes it.
 	ImportMemories(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportMemoriesRequest, ImportMemoriesResponse], error)
-	// GetUserSettings returns a user's settings; the defaults when none were stored.
-	GetUserSettings(ctx context.Context, in *GetUserSettingsRequest, opts ...grpc.CallOption) (*GetUserSettingsResponse, error)
-	// UpdateUserSettings changes a user's settings.
-	UpdateUserSettings(ctx context.Context, in *UpdateUserSettingsRequest, opts ...grpc.CallOption) (*UpdateUserSettingsResponse, error)
-	// GetStatus says how the sidecar is: what works, what is degraded and why, how much is waiting.
-	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
 }
 
 type memoryServiceClient struct {
@@ -238,38 +223,9 @@ func (c *memoryServiceClient) ReleaseMemory(ctx context.Context, in *ReleaseMemo
 	return out, nil
 }
 
-func (c *memoryServiceClient) ForgetUser(ctx context.Context, in *ForgetUserRequest, opts ...grpc.CallOption) (*ForgetUserResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ForgetUserResponse)
-	err := c.cc.Invoke(ctx, MemoryService_ForgetUser_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *memoryServiceClient) ExportUser(ctx context.Context, in *ExportUserRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportUserResponse], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &MemoryService_ServiceDesc.Streams[0], MemoryService_ExportUser_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[ExportUserRequest, ExportUserResponse]{ClientStream: stream}
-	if err := x.ClientStream.SendMsg(in); err != nil {
-		return nil, err
-	}
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type MemoryService_ExportUserClient = grpc.ServerStreamingClient[ExportUserResponse]
-
 func (c *memoryServiceClient) ImportMemories(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportMemoriesRequest, ImportMemoriesResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &MemoryService_ServiceDesc.Streams[1], MemoryService_ImportMemories_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &MemoryService_ServiceDesc.Streams[0], MemoryService_ImportMemories_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -279,36 +235,6 @@ func (c *memoryServiceClient) ImportMemories(ctx context.Context, opts ...grpc.C
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MemoryService_ImportMemoriesClient = grpc.ClientStreamingClient[ImportMemoriesRequest, ImportMemoriesResponse]
-
-func (c *memoryServiceClient) GetUserSettings(ctx context.Context, in *GetUserSettingsRequest, opts ...grpc.CallOption) (*GetUserSettingsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetUserSettingsResponse)
-	err := c.cc.Invoke(ctx, MemoryService_GetUserSettings_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *memoryServiceClient) UpdateUserSettings(ctx context.Context, in *UpdateUserSettingsRequest, opts ...grpc.CallOption) (*UpdateUserSettingsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(UpdateUserSettingsResponse)
-	err := c.cc.Invoke(ctx, MemoryService_UpdateUserSettings_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *memoryServiceClient) GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetStatusResponse)
-	err := c.cc.Invoke(ctx, MemoryService_GetStatus_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
 
 // MemoryServiceServer is the server API for MemoryService service.
 // All implementations must embed UnimplementedMemoryServiceServer
@@ -354,20 +280,10 @@ type MemoryServiceServer interface {
 	RevertMemory(context.Context, *RevertMemoryRequest) (*RevertMemoryResponse, error)
 	// ReleaseMemory lets a quarantined memory be retrieved. FAILED_PRECONDITION when it is not quarantined.
 	ReleaseMemory(context.Context, *ReleaseMemoryRequest) (*ReleaseMemoryResponse, error)
-	// ForgetUser deletes everything stored about a user, whatever the channel, and says what it deleted.
-	ForgetUser(context.Context, *ForgetUserRequest) (*ForgetUserResponse, error)
-	// ExportUser streams everything stored about a user, whatever the channel.
-	ExportUser(*ExportUserRequest, grpc.ServerStreamingServer[ExportUserResponse]) error
 	// ImportMemories takes in memories, for example those of ExportUser. The first message has the scope, the others the
 	// memories. Importing the same twice adds nothing. Memories are stored in batches as they arrive: when the stream
 	// breaks, what was stored stays, and sending all of it again completes it.
 	ImportMemories(grpc.ClientStreamingServer[ImportMemoriesRequest, ImportMemoriesResponse]) error
-	// GetUserSettings returns a user's settings; the defaults when none were stored.
-	GetUserSettings(context.Context, *GetUserSettingsRequest) (*GetUserSettingsResponse, error)
-	// UpdateUserSettings changes a user's settings.
-	UpdateUserSettings(context.Context, *UpdateUserSettingsRequest) (*UpdateUserSettingsResponse, error)
-	// GetStatus says how the sidecar is: what works, what is degraded and why, how much is waiting.
-	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
 	mustEmbedUnimplementedMemoryServiceServer()
 }
 
@@ -417,23 +333,8 @@ func (UnimplementedMemoryServiceServer) RevertMemory(context.Context, *RevertMem
 func (UnimplementedMemoryServiceServer) ReleaseMemory(context.Context, *ReleaseMemoryRequest) (*ReleaseMemoryResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReleaseMemory not implemented")
 }
-func (UnimplementedMemoryServiceServer) ForgetUser(context.Context, *ForgetUserRequest) (*ForgetUserResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ForgetUser not implemented")
-}
-func (UnimplementedMemoryServiceServer) ExportUser(*ExportUserRequest, grpc.ServerStreamingServer[ExportUserResponse]) error {
-	return status.Error(codes.Unimplemented, "method ExportUser not implemented")
-}
 func (UnimplementedMemoryServiceServer) ImportMemories(grpc.ClientStreamingServer[ImportMemoriesRequest, ImportMemoriesResponse]) error {
 	return status.Error(codes.Unimplemented, "method ImportMemories not implemented")
-}
-func (UnimplementedMemoryServiceServer) GetUserSettings(context.Context, *GetUserSettingsRequest) (*GetUserSettingsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetUserSettings not implemented")
-}
-func (UnimplementedMemoryServiceServer) UpdateUserSettings(context.Context, *UpdateUserSettingsRequest) (*UpdateUserSettingsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method UpdateUserSettings not implemented")
-}
-func (UnimplementedMemoryServiceServer) GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetStatus not implemented")
 }
 func (UnimplementedMemoryServiceServer) mustEmbedUnimplementedMemoryServiceServer() {}
 func (UnimplementedMemoryServiceServer) testEmbeddedByValue()                       {}
@@ -690,95 +591,12 @@ func _MemoryService_ReleaseMemory_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
-func _MemoryService_ForgetUser_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ForgetUserRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MemoryServiceServer).ForgetUser(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MemoryService_ForgetUser_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MemoryServiceServer).ForgetUser(ctx, req.(*ForgetUserRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _MemoryService_ExportUser_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(ExportUserRequest)
-	if err := stream.RecvMsg(m); err != nil {
-		return err
-	}
-	return srv.(MemoryServiceServer).ExportUser(m, &grpc.GenericServerStream[ExportUserRequest, ExportUserResponse]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type MemoryService_ExportUserServer = grpc.ServerStreamingServer[ExportUserResponse]
-
 func _MemoryService_ImportMemories_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(MemoryServiceServer).ImportMemories(&grpc.GenericServerStream[ImportMemoriesRequest, ImportMemoriesResponse]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MemoryService_ImportMemoriesServer = grpc.ClientStreamingServer[ImportMemoriesRequest, ImportMemoriesResponse]
-
-func _MemoryService_GetUserSettings_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetUserSettingsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MemoryServiceServer).GetUserSettings(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MemoryService_GetUserSettings_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MemoryServiceServer).GetUserSettings(ctx, req.(*GetUserSettingsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _MemoryService_UpdateUserSettings_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(UpdateUserSettingsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MemoryServiceServer).UpdateUserSettings(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MemoryService_UpdateUserSettings_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MemoryServiceServer).UpdateUserSettings(ctx, req.(*UpdateUserSettingsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _MemoryService_GetStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetStatusRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MemoryServiceServer).GetStatus(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MemoryService_GetStatus_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MemoryServiceServer).GetStatus(ctx, req.(*GetStatusRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
 
 // MemoryService_ServiceDesc is the grpc.ServiceDesc for MemoryService service.
 // It's only intended for direct use with grpc.RegisterService,
@@ -839,29 +657,8 @@ var MemoryService_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "ReleaseMemory",
 			Handler:    _MemoryService_ReleaseMemory_Handler,
 		},
-		{
-			MethodName: "ForgetUser",
-			Handler:    _MemoryService_ForgetUser_Handler,
-		},
-		{
-			MethodName: "GetUserSettings",
-			Handler:    _MemoryService_GetUserSettings_Handler,
-		},
-		{
-			MethodName: "UpdateUserSettings",
-			Handler:    _MemoryService_UpdateUserSettings_Handler,
-		},
-		{
-			MethodName: "GetStatus",
-			Handler:    _MemoryService_GetStatus_Handler,
-		},
 	},
 	Streams: []grpc.StreamDesc{
-		{
-			StreamName:    "ExportUser",
-			Handler:       _MemoryService_ExportUser_Handler,
-			ServerStreams: true,
-		},
 		{
 			StreamName:    "ImportMemories",
 			Handler:       _MemoryService_ImportMemories_Handler,

@@ -99,7 +99,7 @@ type Message struct {
 	// What was said. May be empty, for example when there are tool calls. At most 256 KiB.
 	Content string `protobuf:"bytes,5,opt,name=content,proto3" json:"content,omitempty"`
 	// When it was said. Unset means when the sidecar received it.
-	Time *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=time,proto3" json:"time,omitempty"`
+	SendTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=send_time,json=sendTime,proto3" json:"send_time,omitempty"`
 	// The tools called while answering.
 	ToolCalls []*ToolCall `protobuf:"bytes,7,rep,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"`
 	// Whatever the bot wants to keep beside the message: a JSON object, kept byte for byte (so integers above 2^53
@@ -174,9 +174,9 @@ func (x *Message) GetContent() string {
 	return ""
 }
 
-func (x *Message) GetTime() *timestamppb.Timestamp {
+func (x *Message) GetSendTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Time
+		return x.SendTime
 	}
 	return nil
 }
@@ -211,7 +211,7 @@ type ToolCall struct {
 	// How long it took.
 	Duration *durationpb.Duration `protobuf:"bytes,6,opt,name=duration,proto3" json:"duration,omitempty"`
 	// When it was called.
-	Time          *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=time,proto3" json:"time,omitempty"`
+	StartTime     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -288,9 +288,9 @@ func (x *ToolCall) GetDuration() *durationpb.Duration {
 	return nil
 }
 
-func (x *ToolCall) GetTime() *timestamppb.Timestamp {
+func (x *ToolCall) GetStartTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Time
+		return x.StartTime
 	}
 	return nil
 }
@@ -299,26 +299,27 @@ var File_memsidecar_v1_message_proto protoreflect.FileDescriptor
 
 const file_memsidecar_v1_message_proto_rawDesc = "" +
 	"\n" +
-	"\x1bmemsidecar/v1/message.proto\x12\rmemsidecar.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa3\x02\n" +
+	"\x1bmemsidecar/v1/message.proto\x12\rmemsidecar.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xac\x02\n" +
 	"\aMessage\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12'\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x13.memsidecar.v1.RoleR\x04role\x12\x1d\n" +
 	"\n" +
 	"speaker_id\x18\x03 \x01(\tR\tspeakerId\x12\x19\n" +
 	"\bagent_id\x18\x04 \x01(\tR\aagentId\x12\x18\n" +
-	"\acontent\x18\x05 \x01(\tR\acontent\x12.\n" +
-	"\x04time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x126\n" +
+	"\acontent\x18\x05 \x01(\tR\acontent\x127\n" +
+	"\tsend_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\bsendTime\x126\n" +
 	"\n" +
 	"tool_calls\x18\a \x03(\v2\x17.memsidecar.v1.ToolCallR\ttoolCalls\x12#\n" +
-	"\rmetadata_json\x18\b \x01(\tR\fmetadataJson\"\xec\x01\n" +
+	"\rmetadata_json\x18\b \x01(\tR\fmetadataJson\"\xf7\x01\n" +
 	"\bToolCall\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12%\n" +
 	"\x0earguments_json\x18\x03 \x01(\tR\rargumentsJson\x12\x16\n" +
 	"\x06result\x18\x04 \x01(\tR\x06result\x12\x16\n" +
 	"\x06status\x18\x05 \x01(\tR\x06status\x125\n" +
-	"\bduration\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\bduration\x12.\n" +
-	"\x04time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04time*_\n" +
+	"\bduration\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\bduration\x129\n" +
+	"\n" +
+	"start_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime*_\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tROLE_USER\x10\x01\x12\x12\n" +
@@ -350,10 +351,10 @@ var file_memsidecar_v1_message_proto_goTypes = []any{
 }
 var file_memsidecar_v1_message_proto_depIdxs = []int32{
 	0, // 0: memsidecar.v1.Message.role:type_name -> memsidecar.v1.Role
-	3, // 1: memsidecar.v1.Message.time:type_name -> google.protobuf.Timestamp
+	3, // 1: memsidecar.v1.Message.send_time:type_name -> google.protobuf.Timestamp
 	2, // 2: memsidecar.v1.Message.tool_calls:type_name -> memsidecar.v1.ToolCall
 	4, // 3: memsidecar.v1.ToolCall.duration:type_name -> google.protobuf.Duration
-	3, // 4: memsidecar.v1.ToolCall.time:type_name -> google.protobuf.Timestamp
+	3, // 4: memsidecar.v1.ToolCall.start_time:type_name -> google.protobuf.Timestamp
 	5, // [5:5] is the sub-list for method output_type
 	5, // [5:5] is the sub-list for method input_type
 	5, // [5:5] is the sub-list for extension type_name

@@ -392,7 +392,7 @@ type RetrieveTrace struct {
 	// How many were asked for.
 	TopK int32 `protobuf:"varint,2,opt,name=top_k,json=topK,proto3" json:"top_k,omitempty"`
 	// The relevance below which they were left out.
-	MinScore float64 `protobuf:"fixed64,3,opt,name=min_score,json=minScore,proto3" json:"min_score,omitempty"`
+	MinRelevance float64 `protobuf:"fixed64,3,opt,name=min_relevance,json=minRelevance,proto3" json:"min_relevance,omitempty"`
 	// The best candidates, with those that just missed.
 	Candidates []*TraceCandidate `protobuf:"bytes,4,rep,name=candidates,proto3" json:"candidates,omitempty"`
 	// How many memories were returned: the first of the candidates that are memories.
@@ -447,9 +447,9 @@ func (x *RetrieveTrace) GetTopK() int32 {
 	return 0
 }
 
-func (x *RetrieveTrace) GetMinScore() float64 {
+func (x *RetrieveTrace) GetMinRelevance() float64 {
 	if x != nil {
-		return x.MinScore
+		return x.MinRelevance
 	}
 	return 0
 }
@@ -808,11 +808,11 @@ const file_memsidecar_v1_trace_proto_rawDesc = "" +
 	"\alatency\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\alatency\x12*\n" +
 	"\x11input_token_count\x18\x05 \x01(\x03R\x0finputTokenCount\x12,\n" +
 	"\x12output_token_count\x18\x06 \x01(\x03R\x10outputTokenCount\x12\x14\n" +
-	"\x05error\x18\a \x01(\tR\x05error\"\xde\x01\n" +
+	"\x05error\x18\a \x01(\tR\x05error\"\xe6\x01\n" +
 	"\rRetrieveTrace\x12\x14\n" +
 	"\x05query\x18\x01 \x01(\tR\x05query\x12\x13\n" +
-	"\x05top_k\x18\x02 \x01(\x05R\x04topK\x12\x1b\n" +
-	"\tmin_score\x18\x03 \x01(\x01R\bminScore\x12=\n" +
+	"\x05top_k\x18\x02 \x01(\x05R\x04topK\x12#\n" +
+	"\rmin_relevance\x18\x03 \x01(\x01R\fminRelevance\x12=\n" +
 	"\n" +
 	"candidates\x18\x04 \x03(\v2\x1d.memsidecar.v1.TraceCandidateR\n" +
 	"candidates\x12!\n" +

@@ -92,7 +92,7 @@ func (s *Sidecar) retrieveThen(ctx context.Context, scope *memsidecarv1.Scope, q
 		return answer, err
 	}
 	held := slices.DeleteFunc(answer.GetMemories(), func(m *memsidecarv1.RetrievedMemory) bool {
-		end := m.GetMemory().GetValidTo()
+		end := m.GetMemory().GetValidEndTime()
 		return m.GetMemory().GetState() == memsidecarv1.MemoryState_MEMORY_STATE_SUPERSEDED || end != nil && !end.AsTime().After(then)
 	})
 	answer.Memories = held[:min(depth, len(held))]

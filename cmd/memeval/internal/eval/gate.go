@@ -198,7 +198,7 @@ func (r *personaRun) session(ctx context.Context, p *personaFile, s *personaSess
 
 // cites reports whether the memory rests on the message. What was confirmed may cite only what it rested on at first.
 func (c change) cites(m *memsidecarv1.Message) bool {
-	if c.action == memsidecarv1.MemoryAction_MEMORY_ACTION_REINFORCED && c.memory.GetLastMentionTime().AsTime().Equal(m.GetTime().AsTime()) {
+	if c.action == memsidecarv1.MemoryAction_MEMORY_ACTION_REINFORCED && c.memory.GetLastMentionTime().AsTime().Equal(m.GetSendTime().AsTime()) {
 		return true
 	}
 	for _, id := range c.memory.GetProvenance().GetMessageIds() {

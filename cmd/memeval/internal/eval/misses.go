@@ -49,5 +49,5 @@ type missedQuestion struct {
 }
 
 func message(id string, role memsidecarv1.Role, text string, at time.Time) *memsidecarv1.Message {
-	return &memsidecarv1.Message{Id: id, Role: role, Content: text, Time: timestamppb.New(at)}
+	return &memsidecarv1.Message{Id: id, Role: role, Content: text, SendTime: timestamppb.New(at)}
 }

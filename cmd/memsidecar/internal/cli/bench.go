@@ -122,7 +122,7 @@ func (c *benchCommand) check(ctx context.Context, target *load.Target) error {
 	if err != nil {
 		return err
 	}
-	for _, part := range resp.GetComponents() {
+	for _, part := range resp.GetModels().GetComponents() {
 		if part.GetRemote() && !c.AllowRemote {
 			return failure("the sidecar's %s is done by %s on another machine: thousands of made-up texts would go there and may cost "+
 				"money; measure a sidecar without a model, or add --allow-remote", part.GetName(), part.GetImplementation())

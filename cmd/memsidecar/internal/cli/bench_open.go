@@ -147,7 +147,7 @@ func look(ctx context.Context, target *load.Target) (*taken, int64, error) {
 	s := resp.GetProcess()
 	return &taken{
 		Resident: s.GetResidentBytes(), LiveHeap: s.GetLiveHeapBytes(), Goroutines: s.GetGoroutineCount(), Files: s.GetOpenFileCount(),
-		CPU: s.GetCpuTime().AsDuration().Seconds(),
+		CPU: s.GetCpuDuration().AsDuration().Seconds(),
 	}, resp.GetQueue().GetPendingCount(), nil
 }
 

@@ -21,7 +21,7 @@ type Commands struct {
 	Import         importCommands         `cmd:"" group:"use" help:"Move in: take what mem0, nanobot, LanceDB and others kept."`
 	Considerations considerationsCommands `cmd:"" group:"use" help:"See what became of the dialogues that were handed over."`
 	Sessions       sessionsCommands       `cmd:"" group:"use" help:"Keep conversations: add to them, read, export and import them."`
-	Results        resultsCommands        `cmd:"" group:"use" help:"Keep numbered lists: what \"3\" means, and what was seen."`
+	NumberedLists  numberedListsCommands  `cmd:"" group:"use" help:"Keep numbered lists: what \"3\" means, and what was seen."`
 	Digest         digestCommands         `cmd:"" group:"use" help:"Show what a user's days were about."`
 	Notebook       notebookCommand        `cmd:"" group:"use" help:"Show all that is remembered about a user, by kind."`
 	Trace          traceCommands          `cmd:"" group:"use" help:"See what the sidecar did and why."`

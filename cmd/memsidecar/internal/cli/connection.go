@@ -24,11 +24,12 @@ import (
 // connection is a sidecar as commands see it: each error is already in words.
 type connection struct {
 	memsidecarv1.MemoryServiceClient
+	memsidecarv1.UserServiceClient
 	memsidecarv1.SessionServiceClient
-	memsidecarv1.TraceServiceClient
-	memsidecarv1.ResultServiceClient
+	memsidecarv1.NumberedListServiceClient
 	memsidecarv1.DigestServiceClient
-	memsidecarv1.AuditServiceClient
+	memsidecarv1.TraceServiceClient
+	memsidecarv1.AdminServiceClient
 	*grpc.ClientConn
 	addr    string
 	timeout time.Duration // of each unary call; 0 is none
@@ -101,11 +102,12 @@ func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error
 		return nil, err
 	}
 	c.MemoryServiceClient = memsidecarv1.NewMemoryServiceClient(c.ClientConn)
+	c.UserServiceClient = memsidecarv1.NewUserServiceClient(c.ClientConn)
 	c.SessionServiceClient = memsidecarv1.NewSessionServiceClient(c.ClientConn)
 	c.TraceServiceClient = memsidecarv1.NewTraceServiceClient(c.ClientConn)
-	c.ResultServiceClient = memsidecarv1.NewResultServiceClient(c.ClientConn)
+	c.NumberedListServiceClient = memsidecarv1.NewNumberedListServiceClient(c.ClientConn)
 	c.DigestServiceClient = memsidecarv1.NewDigestServiceClient(c.ClientConn)
-	c.AuditServiceClient = memsidecarv1.NewAuditServiceClient(c.ClientConn)
+	c.AdminServiceClient = memsidecarv1.NewAdminServiceClient(c.ClientConn)
 	return c, nil
 }
 

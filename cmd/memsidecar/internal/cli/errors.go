@@ -180,13 +180,13 @@ func flagOf(field string) string {
 		"session.title", "session.memorize_every":
 		_, name, _ := strings.Cut(field, ".")
 		return "--" + strings.ReplaceAll(name, "_", "-")
-	case "top_k", "min_score", "max_context_chars", "filter", "request_id", "wait", "max_messages", "max_turns", "max_chars", "language", "max_entries":
+	case "top_k", "min_relevance", "max_context_chars", "filter", "request_id", "wait", "max_messages", "max_turns", "max_chars", "language", "max_entries":
 		return "--" + strings.ReplaceAll(field, "_", "-")
 	case "memory.observe_time", "messages[0].time":
 		return "--time"
-	case "created_after":
+	case "created_after_time":
 		return "--after"
-	case "created_before":
+	case "created_before_time":
 		return "--before"
 	case "messages[0].id", "messages[0].speaker_id":
 		return "--" + strings.TrimSuffix(strings.TrimPrefix(field, "messages[0]."), "_id")

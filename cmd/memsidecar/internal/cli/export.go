@@ -24,7 +24,7 @@ type memoriesExport struct {
 // Help has examples.
 func (memoriesExport) Help() string {
 	return `One record a line: the settings, then the memories, what was done to them, the considerations with their dialogues, the sessions, each followed by
-its messages, the traces, what digests are made of, and the result lists. memsidecar sessions export writes one session alone.
+its messages, the traces, what digests are made of, and the numbered lists. memsidecar sessions export writes one session alone.
 A file is complete or not there at all, and only its owner can read it.
 
 Examples:
@@ -63,13 +63,13 @@ func (c memoriesExport) Run(ctx context.Context, p *Program) error {
 	if e.revisions > 0 {
 		history = count(e.revisions, "change of them", "changes of them") + ", "
 	}
-	results := ""
-	if e.results > 0 {
-		results = ", and " + count(e.results, "result", "results")
+	items := ""
+	if e.items > 0 {
+		items = ", and " + count(e.items, "registry item", "registry items")
 	}
 	p.note("exported %s, %s%s, %s with %s, %s, and %s", count(e.memories, "memory", "memories"), history, count(e.considerations, "consideration", "considerations"),
 		count(e.sessions, "session", "sessions"), count(e.messages, "message", "messages"), count(e.traces, "trace", "traces"),
-		count(e.findings, "finding of digests", "findings of digests")+results)
+		count(e.findings, "finding of digests", "findings of digests")+items)
 	return nil
 }
 
@@ -79,7 +79,7 @@ type export struct {
 	conn  *connection
 	scope *memsidecarv1.Scope
 
-	memories, revisions, considerations, sessions, messages, traces, findings, results int
+	memories, revisions, considerations, sessions, messages, traces, findings, items int
 }
 
 func (e *export) write(ctx context.Context, w io.Writer) (err error) {
@@ -111,8 +111,8 @@ func (e *export) write(ctx context.Context, w io.Writer) (err error) {
 			e.messages++
 		case *memsidecarv1.ExportUserResponse_Trace:
 			e.traces++
-		case *memsidecarv1.ExportUserResponse_ResultItem:
-			e.results++
+		case *memsidecarv1.ExportUserResponse_RegistryItem:
+			e.items++
 		case *memsidecarv1.ExportUserResponse_DigestFinding:
 			e.findings++
 		}

@@ -17,7 +17,7 @@ type forgetCommand struct {
 
 // Help has examples.
 func (forgetCommand) Help() string {
-	return `Memories, dialogues, sessions, traces, result lists and settings are gone for good, in all channels, and so are their bytes on disk.
+	return `Memories, dialogues, sessions, traces, numbered lists and settings are gone for good, in all channels, and so are their bytes on disk.
 On a terminal it asks for the user's id first.
 
 Examples:
@@ -51,7 +51,7 @@ func (c forgetCommand) Run(ctx context.Context, p *Program) error {
 		s.fields("memories", resp.GetMemoryCount(), "considerations", resp.GetConsiderationCount(),
 			"messages to others", resp.GetMessageCount(), "sessions", resp.GetSessionCount(),
 			"messages of sessions", resp.GetSessionMessageCount(), "traces", resp.GetTraceCount(),
-			"results", resp.GetResultItemCount(), "numbered lists", resp.GetResultListCount(),
+			"registry items", resp.GetRegistryItemCount(), "numbered lists", resp.GetNumberedListCount(),
 			"findings of digests", resp.GetDigestFindingCount(), "files", resp.GetFileCount(),
 			"settings", yesNo(resp.GetSettingsDeleted()), "token count", yesNo(resp.GetTokenCountDeleted()),
 			"bytes gone from disk", purged)

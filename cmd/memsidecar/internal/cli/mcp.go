@@ -42,9 +42,9 @@ func (c mcpCommand) Run(ctx context.Context, p *Program) error {
 	}
 	defer conn.close()
 	server := mcp.NewServer(mcp.Clients{
-		Memory:  memsidecarv1.NewMemoryServiceClient(conn),
-		Results: memsidecarv1.NewResultServiceClient(conn),
-		Digests: memsidecarv1.NewDigestServiceClient(conn),
+		Memory:        memsidecarv1.NewMemoryServiceClient(conn),
+		NumberedLists: memsidecarv1.NewNumberedListServiceClient(conn),
+		Digests:       memsidecarv1.NewDigestServiceClient(conn),
 	}, mcp.Binding{Sees: sees, Says: says}, mcp.Options{Version: p.Version})
 	ended := make(chan error, 1)
 	go func() { ended <- mcp.Stdio(ctx, server, p.Stdin, p.Stdout) }()

@@ -80,7 +80,7 @@ func (c rememberCommand) consider(ctx context.Context, p *Program, conn *connect
 	}
 	resp, err := conn.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
 		Scope: scope, RequestId: c.RequestID, Wait: durationpb.New(c.Wait),
-		Messages: []*memsidecarv1.Message{{Role: memsidecarv1.Role_ROLE_USER, Content: text, Time: c.Time.timestamp()}},
+		Messages: []*memsidecarv1.Message{{Role: memsidecarv1.Role_ROLE_USER, Content: text, SendTime: c.Time.timestamp()}},
 	})
 	if err != nil {
 		return err

@@ -188,7 +188,7 @@ func (c replayCommand) message(line replayedLine) (*memsidecarv1.Message, *memsi
 		message.SpeakerId = line.Speaker
 	}
 	if !line.Time.IsZero() {
-		message.Time = timestamppb.New(line.Time)
+		message.SendTime = timestamppb.New(line.Time)
 	}
 	return message, &memsidecarv1.Scope{
 		Namespace: c.Namespace, UserId: line.User, SessionId: line.Session, ChannelId: line.Channel, ChannelKind: kind,
@@ -201,7 +201,7 @@ func requestID(request *memsidecarv1.ConsiderMemorizingRequest) string {
 	scope := request.GetScope()
 	fmt.Fprintf(sum, "%s\x00%s\x00%d\x00%s\x00", scope.GetUserId(), scope.GetSessionId(), scope.GetChannelKind(), scope.GetChannelId())
 	for _, m := range request.GetMessages() {
-		fmt.Fprintf(sum, "%s\x00%d\x00%s\x00%s\x00%s\x00", m.GetId(), m.GetRole(), m.GetSpeakerId(), m.GetContent(), m.GetTime().AsTime())
+		fmt.Fprintf(sum, "%s\x00%d\x00%s\x00%s\x00%s\x00", m.GetId(), m.GetRole(), m.GetSpeakerId(), m.GetContent(), m.GetSendTime().AsTime())
 	}
 	return "replay-" + hex.EncodeToString(sum.Sum(nil)[:16])
 }

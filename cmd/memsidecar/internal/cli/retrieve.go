@@ -12,7 +12,7 @@ type retrieveCommand struct {
 	Query           []string `arg:"" help:"What the user said, or any question. \"-\" is standard input."`
 	Context         bool     `help:"Print only the block for the bot's system prompt."`
 	TopK            *int32   `short:"k" placeholder:"N" help:"At most this many, 1 to 100. By default as configured."`
-	MinScore        *float64 `placeholder:"X" help:"Leave out what is less relevant, 0 to 1. By default as configured."`
+	MinRelevance    *float64 `placeholder:"X" help:"Leave out what is less relevant, 0 to 1. By default as configured."`
 	Kind            []string `enum:"${kinds}" placeholder:"KIND" help:"Only these kinds: ${kindlist}."`
 	After           when     `placeholder:"TIME" help:"Only what was stored at or after this time."`
 	Before          when     `placeholder:"TIME" help:"Only what was stored before this time."`
@@ -60,9 +60,9 @@ func (c retrieveCommand) Run(ctx context.Context, p *Program) error {
 	}
 	scope.AgentId, scope.SessionId = c.Agent, c.Session
 	request := &memsidecarv1.RetrieveRequest{
-		Scope: scope, Query: query, TopK: c.TopK, MinScore: c.MinScore, MaxContextChars: c.MaxContextChars,
+		Scope: scope, Query: query, TopK: c.TopK, MinRelevance: c.MinRelevance, MaxContextChars: c.MaxContextChars,
 		NeighborCount: c.Neighbors, TurnId: c.Turn, IncludeHistory: c.History,
-		CreatedAfter: c.After.timestamp(), CreatedBefore: c.Before.timestamp(),
+		CreatedAfterTime: c.After.timestamp(), CreatedBeforeTime: c.Before.timestamp(),
 		Agent: learnedBy,
 	}
 	for _, kind := range c.Kind {
@@ -162,14 +162,14 @@ func (s *screen) messageHits(hits []*memsidecarv1.RetrievedMessage) {
 	t := &table{columns: []column{{name: "score", right: true}, {name: "where"}, {name: "when"}, {name: "who"}, {name: "text", wraps: true}, {name: "why", wraps: true}}}
 	around := func(list []*memsidecarv1.SessionMessage) {
 		for _, m := range list {
-			t.row("", cell{spot(m.GetSessionId(), m.GetPosition()), dim}, cell{date(m.GetMessage().GetTime()), dim},
+			t.row("", cell{spot(m.GetSessionId(), m.GetPosition()), dim}, cell{date(m.GetMessage().GetSendTime()), dim},
 				cell{who(m.GetMessage()), dim}, cell{m.GetMessage().GetContent(), dim}, "")
 		}
 	}
 	for _, hit := range hits {
 		around(hit.GetBefore())
 		m := hit.GetMessage()
-		t.row(cell{fmt.Sprintf("%.2f", hit.GetScore()), green}, spot(m.GetSessionId(), m.GetPosition()), date(m.GetMessage().GetTime()),
+		t.row(cell{fmt.Sprintf("%.2f", hit.GetScore()), green}, spot(m.GetSessionId(), m.GetPosition()), date(m.GetMessage().GetSendTime()),
 			who(m.GetMessage()), cell{m.GetMessage().GetContent(), bold}, cell{why(hit.GetParts()), dim})
 		around(hit.GetAfter())
 	}

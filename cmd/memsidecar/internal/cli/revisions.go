@@ -24,7 +24,7 @@ func standing(m *memsidecarv1.Memory) cell {
 
 // held is from when to when a memory held, or holds.
 func held(m *memsidecarv1.Memory) string {
-	from, to := date(m.GetValidFrom()), date(m.GetValidTo())
+	from, to := date(m.GetValidStartTime()), date(m.GetValidEndTime())
 	if to == "" {
 		return "since " + from
 	}

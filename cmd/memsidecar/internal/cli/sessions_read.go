@@ -134,7 +134,7 @@ func (s *screen) messages(list []*memsidecarv1.SessionMessage) {
 		}
 		notes := messageNotes(m)
 		noted = noted || notes != ""
-		t.row(m.GetPosition(), date(m.GetMessage().GetTime()), who(m.GetMessage()), text, cell{notes, dim})
+		t.row(m.GetPosition(), date(m.GetMessage().GetSendTime()), who(m.GetMessage()), text, cell{notes, dim})
 	}
 	if !noted {
 		t.columns = t.columns[:len(t.columns)-1]

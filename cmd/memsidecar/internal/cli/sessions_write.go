@@ -88,7 +88,7 @@ func (c sessionsAppend) messages(ctx context.Context, p *Program) (list []*memsi
 		text, err := p.text(ctx, c.Text)
 		return []*memsidecarv1.Message{{
 			Id: c.ID, Role: memsidecarv1.Role(valueOf(memsidecarv1.Role_value, "ROLE_", c.Role)), SpeakerId: c.Speaker, Content: text,
-			Time: c.Time.timestamp(), MetadataJson: c.Metadata,
+			SendTime: c.Time.timestamp(), MetadataJson: c.Metadata,
 		}}, nil, err
 	}
 	if c.Role != "user" || c.Speaker != "" || c.ID != "" || !c.Time.IsZero() || c.Metadata != "" {

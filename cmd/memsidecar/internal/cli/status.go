@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -27,7 +28,7 @@ Examples:
 
     memsidecar status
     memsidecar status --days 7
-    memsidecar status --json | jq -e '.components | all(.breaker != "BREAKER_STATE_OPEN")'`
+    memsidecar status --json | jq -e '[.storage.component, .models.components[]] | all(.breaker != "BREAKER_STATE_OPEN")'`
 }
 
 // Run shows the status.
@@ -93,7 +94,7 @@ func share(used, limit int64) float64 {
 	return float64(used) / float64(limit)
 }
 
-func fullCell(limit *memsidecarv1.MemoryLimit) cell {
+func fullCell(limit *memsidecarv1.MemoriesStatus) cell {
 	if limit.GetFullUserCount() == 0 {
 		return cell{}
 	}
@@ -102,9 +103,8 @@ func fullCell(limit *memsidecarv1.MemoryLimit) cell {
 }
 
 func (s *screen) status(addr string, r *memsidecarv1.GetStatusResponse) {
-	embedding := r.GetEmbedding()
 	progress := cell{}
-	if at := embedding.GetProgress(); at != nil {
+	if at := r.GetModels().GetEmbeddingProgress(); at != nil {
 		progress = cell{fmt.Sprintf("%d of %d memories have vectors", at.GetDoneCount(), at.GetTotalCount()), yellow}
 		if n := at.GetRefusedCount(); n > 0 {
 			progress.text += fmt.Sprintf(", %d are refused by the model", n)
@@ -113,16 +113,16 @@ func (s *screen) status(addr string, r *memsidecarv1.GetStatusResponse) {
 			progress = cell{progress.text + ": " + problem, red}
 		}
 	}
-	s.fields("address", addr, "version", r.GetVersion(), "started", date(r.GetStartTime()),
-		"embedding", cmp.Or(embedding.GetFingerprint(), "not known yet"), "re-embedding", progress, "queue", queueCell(r.GetQueue()),
-		"of all", totalCell(r.GetQueueTotal()), "full", fullCell(r.GetMemoryLimit()))
-	if since := r.GetPurgeWaitingSince(); since != nil {
+	s.fields("address", addr, "version", r.GetProcess().GetVersion(), "started", date(r.GetProcess().GetStartTime()),
+		"embedding", cmp.Or(r.GetModels().GetEmbeddingFingerprint(), "not known yet"), "re-embedding", progress,
+		"queue", queueCell(r.GetQueue()), "of all", totalCell(r.GetQueue().GetTotal()), "full", fullCell(r.GetMemories()))
+	if since := r.GetStorage().GetPurgePendingSinceTime(); since != nil {
 		s.say("%s\n", s.paint("deleted data waits to be removed from the files since "+date(since), yellow))
 	}
 
 	s.say("\n")
 	t := &table{columns: []column{{name: "part"}, {name: "by"}, {name: "state"}, {name: "remote"}, {name: "why", wraps: true}}}
-	for _, c := range r.GetComponents() {
+	for _, c := range slices.Concat([]*memsidecarv1.ComponentStatus{r.GetStorage().GetComponent()}, r.GetModels().GetComponents()) {
 		why := cmp.Or(c.GetReason(), c.GetChoice())
 		if c.GetReason() != "" && c.GetSinceTime() != nil {
 			why = "since " + date(c.GetSinceTime()) + ": " + why
@@ -139,17 +139,17 @@ func (s *screen) status(addr string, r *memsidecarv1.GetStatusResponse) {
 	s.print(t)
 
 	s.quotas(r.GetQuotas())
-	s.budgets(r.GetTokenBudgets())
-	if days := r.GetDailyUsage(); len(days) > 0 {
+	s.budgets(r.GetUsage().GetTokenBudgets())
+	if days := r.GetUsage().GetDays(); len(days) > 0 {
 		for _, day := range days {
-			s.usage(day.GetDay(), day.GetUsage(), day.GetCosts())
+			s.usage(day.GetDay(), day.GetModels(), day.GetCosts())
 		}
-		if costs := r.GetDailyUsageCosts(); len(costs) > 0 {
+		if costs := r.GetUsage().GetCosts(); len(costs) > 0 {
 			s.say("\nall these days together: %s\n", costText(costs))
 		}
 		return
 	}
-	s.usage("today", r.GetUsageToday(), r.GetCostsToday())
+	s.usage("today", r.GetUsage().GetToday().GetModels(), r.GetUsage().GetToday().GetCosts())
 }
 
 // breakerCell says how a part is, in a word: what its breaker is called would read as if a part that works were closed.

@@ -14,9 +14,16 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
+// Client has the services that a Target calls.
+type Client interface {
+	memsidecarv1.MemoryServiceClient
+	memsidecarv1.UserServiceClient
+	memsidecarv1.AdminServiceClient
+}
+
 // Target is a sidecar and the made-up users in it.
 type Target struct {
-	Client    memsidecarv1.MemoryServiceClient
+	Client    Client
 	Namespace string
 	// Prefix begins the ids of the users, so that they are nobody else's.
 	Prefix   string

@@ -68,7 +68,7 @@ func mem0Item(r *row, line int) (Item, error) {
 	item.User, item.SourceID = user, id
 	m := item.Memory
 	m.Kind = mem0Kind(r)
-	m.CreateTime, m.ObserveTime, m.ValidTo = stamp(created), stamp(created), stamp(until)
+	m.CreateTime, m.ObserveTime, m.ValidEndTime = stamp(created), stamp(created), stamp(until)
 	if updated.After(created) {
 		m.UpdateTime = stamp(updated)
 	}

@@ -73,7 +73,7 @@ func (c *conversation) message(line int, fields map[string]json.RawMessage) {
 	if role == 0 {
 		r.wrong("its role is none of user, assistant, system and tool")
 	}
-	m := &memsidecarv1.Message{Role: role, Content: r.content(), Time: stamp(r.past("timestamp")), ToolCalls: r.toolCalls()}
+	m := &memsidecarv1.Message{Role: role, Content: r.content(), SendTime: stamp(r.past("timestamp")), ToolCalls: r.toolCalls()}
 	if rest := r.others("role", "content"); len(rest) > 0 {
 		if data, err := json.Marshal(rest); err == nil {
 			m.MetadataJson = string(data)
@@ -236,7 +236,7 @@ func (c *conversation) entries(text string) {
 }
 
 func (c *conversation) entry(line int, text string, at time.Time, said string) {
-	c.add(line, &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_ASSISTANT, Content: text, Time: stamp(at)}, said)
+	c.add(line, &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_ASSISTANT, Content: text, SendTime: stamp(at)}, said)
 }
 
 // The kinds of nanobot's files.

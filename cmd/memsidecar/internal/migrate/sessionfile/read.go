@@ -174,7 +174,7 @@ func (p *parser) message(line int, data []byte) error {
 func (p *parser) add(line int, f fields) error {
 	v := &values{fields: f, zone: p.zone}
 	m := &memsidecarv1.Message{
-		Content: v.text(keyContent), Time: v.time(keyTime), MetadataJson: v.object(keyMetadata), Id: v.text(keyID),
+		Content: v.text(keyContent), SendTime: v.time(keyTime), MetadataJson: v.object(keyMetadata), Id: v.text(keyID),
 		SpeakerId: v.text(keySpeaker), AgentId: v.text(keyAgent),
 	}
 	role := v.text(keyRole)
@@ -191,7 +191,7 @@ func (p *parser) add(line int, f fields) error {
 		t := &values{fields: call, zone: p.zone}
 		m.ToolCalls = append(m.ToolCalls, &memsidecarv1.ToolCall{
 			Name: t.text(keyTool), ArgumentsJson: t.json(keyArguments), Result: t.text(keyResult), Status: t.text(keyStatus),
-			Duration: t.duration(keyDuration), Time: t.time(keyTime), Id: t.text(keyID),
+			Duration: t.duration(keyDuration), StartTime: t.time(keyTime), Id: t.text(keyID),
 		})
 		if err := t.done(); err != nil {
 			v.wrong("%s[%d]: %w", keyTools, i, err)

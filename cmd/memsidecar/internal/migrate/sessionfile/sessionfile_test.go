@@ -80,9 +80,9 @@ func TestByteForByte(t *testing.T) {
 func TestWhatIsRead(t *testing.T) {
 	m := read(t, content(t, "history.json")).Messages[1]
 	call := m.GetToolCalls()[0]
-	if m.GetRole() != memsidecarv1.Role_ROLE_ASSISTANT || m.GetTime().AsTime() != time.Date(2025, 12, 31, 10, 0, 1, 0, time.UTC) ||
+	if m.GetRole() != memsidecarv1.Role_ROLE_ASSISTANT || m.GetSendTime().AsTime() != time.Date(2025, 12, 31, 10, 0, 1, 0, time.UTC) ||
 		call.GetArgumentsJson() != `{"metric": "cpu"}` || call.GetDuration().AsDuration() != 500*time.Millisecond ||
-		call.GetTime().AsTime() != time.Date(2025, 12, 31, 10, 0, 2, 0, time.UTC) || call.GetResult() != "CPU 使用率: 3.0%" {
+		call.GetStartTime().AsTime() != time.Date(2025, 12, 31, 10, 0, 2, 0, time.UTC) || call.GetResult() != "CPU 使用率: 3.0%" {
 		t.Errorf("%v", m)
 	}
 	// An NPC's plain list, and a list of lines with no line about the session.
@@ -132,7 +132,7 @@ func TestTimes(t *testing.T) {
 			t.Errorf("%s: %v", test.in, err)
 			continue
 		}
-		if got := file.Messages[0].GetTime().AsTime().Format(time.RFC3339Nano); got != test.zoned {
+		if got := file.Messages[0].GetSendTime().AsTime().Format(time.RFC3339Nano); got != test.zoned {
 			t.Errorf("%s is read as %s, want %s", test.in, got, test.zoned)
 		}
 		text := write(t, file, sessionfile.JSONL, test.zone)
@@ -211,7 +211,7 @@ func TestMistakes(t *testing.T) {
 // TestFinerTimes: there is nothing below a microsecond in the file.
 func TestFinerTimes(t *testing.T) {
 	file := &sessionfile.File{Session: &memsidecarv1.Session{}, Messages: []*memsidecarv1.Message{{
-		Role: memsidecarv1.Role_ROLE_USER, Time: timestamppb.New(time.Date(2025, 12, 31, 10, 0, 0, 1999, time.UTC)),
+		Role: memsidecarv1.Role_ROLE_USER, SendTime: timestamppb.New(time.Date(2025, 12, 31, 10, 0, 0, 1999, time.UTC)),
 	}}}
 	if got := write(t, file, sessionfile.JSON, time.UTC); !strings.Contains(got, `"2025-12-31T10:00:00.000001"`) {
 		t.Errorf("%s", got)

@@ -92,7 +92,7 @@ func (f *Writer) message(m *memsidecarv1.Message) object {
 	o := object{
 		{keyRole, text(strings.ToLower(strings.TrimPrefix(m.GetRole().String(), "ROLE_")))},
 		{keyContent, text(m.GetContent())},
-		{keyTime, f.time(m.GetTime())},
+		{keyTime, f.time(m.GetSendTime())},
 	}
 	// A line is short: what is empty is left out.
 	if len(m.GetToolCalls()) > 0 || f.format == JSON {
@@ -134,7 +134,7 @@ func (f *Writer) call(call *memsidecarv1.ToolCall) object {
 		{keyResult, text(call.GetResult())},
 		{keyStatus, text(call.GetStatus())},
 		{keyDuration, duration},
-		{keyTime, f.time(call.GetTime())},
+		{keyTime, f.time(call.GetStartTime())},
 	}
 	if call.GetId() != "" {
 		o = append(o, field{keyID, text(call.GetId())})

@@ -20,7 +20,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-type resultsPut struct {
+type numberedListsPut struct {
 	File      string `arg:"" optional:"" default:"-" complete:"file" help:"JSONL: an item a line, {\"key\": …, \"title\": …, \"attributes\": {…}}. \"-\" (the default) is standard input."`
 	Scheduled bool   `help:"It is a scheduled check: add only what is new, and show no list."`
 
@@ -32,23 +32,23 @@ type resultsPut struct {
 }
 
 // Help has examples.
-func (resultsPut) Help() string {
-	return resultsHelp + `The lines are numbered as they come, and become the list being shown. All are stored, or with a mistake none.
+func (numberedListsPut) Help() string {
+	return numberedListsHelp + `The lines are numbered as they come, and become the list being shown. All are stored, or with a mistake none.
 
 Examples:
 
-    memsidecar results put -u alice films.jsonl
-    echo '{"key": "/mv/823D", "title": "惊变28年2：白骨圣殿", "attributes": {"rating": "7.2"}}' | memsidecar results put -u 小林
-    memsidecar results put --scheduled --registry namespace films.jsonl`
+    memsidecar numbered-lists put -u alice films.jsonl
+    echo '{"key": "/mv/823D", "title": "惊变28年2：白骨圣殿", "attributes": {"rating": "7.2"}}' | memsidecar numbered-lists put -u 小林
+    memsidecar numbered-lists put --scheduled --registry namespace films.jsonl`
 }
 
 // Run puts.
-func (c resultsPut) Run(ctx context.Context, p *Program) error {
+func (c numberedListsPut) Run(ctx context.Context, p *Program) error {
 	scope, err := c.scope()
 	if err != nil {
 		return err
 	}
-	request := &memsidecarv1.PutResultsRequest{Scope: scope, RegistryKind: c.kind(), List: c.Name, Language: c.Language}
+	request := &memsidecarv1.PutItemsRequest{Scope: scope, RegistryKind: c.kind(), List: c.Name, Language: c.Language}
 	if c.Scheduled {
 		request.Mode = memsidecarv1.PutMode_PUT_MODE_SCHEDULED
 	}
@@ -61,12 +61,12 @@ func (c resultsPut) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	defer conn.close()
-	resp, err := conn.PutResults(ctx, request)
+	resp, err := conn.PutItems(ctx, request)
 	if err != nil {
 		return itemLines(err, c.File, lines)
 	}
 	if err := c.show(p, resp, func(s *screen) {
-		t := resultTable()
+		t := itemTable()
 		for _, n := range resp.GetItems() {
 			t.result(n)
 		}
@@ -81,7 +81,7 @@ func (c resultsPut) Run(ctx context.Context, p *Program) error {
 
 func evictedNote(p *Program, evicted int32) {
 	if evicted > 0 {
-		p.note("%s of the registry dropped, because they were too old (results.max_age) or too many (results.max_items)", count(evicted, "item", "items"))
+		p.note("%s of the registry dropped, because they were too old (numbered_lists.max_age) or too many (numbered_lists.max_items)", count(evicted, "item", "items"))
 	}
 }
 
@@ -104,7 +104,7 @@ func itemLines(err error, file string, lines []int) error {
 var listedItem = regexp.MustCompile(`items\[(\d+)\]\.?`)
 
 // items are what to put, with the lines on which they are.
-func (c resultsPut) items(ctx context.Context, p *Program) (items []*memsidecarv1.ResultItem, numbers []int, err error) {
+func (c numberedListsPut) items(ctx context.Context, p *Program) (items []*memsidecarv1.RegistryItem, numbers []int, err error) {
 	in, err := p.open(ctx, c.File)
 	if err != nil {
 		return nil, nil, err
@@ -131,7 +131,7 @@ func (c resultsPut) items(ctx context.Context, p *Program) (items []*memsidecarv
 	return items, numbers, nil
 }
 
-func readItem(text []byte) (*memsidecarv1.ResultItem, error) {
+func readItem(text []byte) (*memsidecarv1.RegistryItem, error) {
 	var item struct {
 		Key        string          `json:"key"`
 		Title      string          `json:"title"`
@@ -149,10 +149,10 @@ func readItem(text []byte) (*memsidecarv1.ResultItem, error) {
 	if attributes == "null" {
 		attributes = ""
 	}
-	return &memsidecarv1.ResultItem{Key: item.Key, Title: item.Title, AttributesJson: attributes}, nil
+	return &memsidecarv1.RegistryItem{Key: item.Key, Title: item.Title, AttributesJson: attributes}, nil
 }
 
-type resultsImport struct {
+type numberedListsImport struct {
 	File   string `arg:"" complete:"file" help:"The file. \"-\" is standard input."`
 	Format string `enum:"seen-movies" default:"seen-movies" placeholder:"FORMAT" help:"seen-movies: a film bot's seen_movies.json (${default})."`
 	Show   bool   `help:"Take the list that it showed last as the one being shown, too."`
@@ -165,18 +165,18 @@ type resultsImport struct {
 }
 
 // Help has examples.
-func (resultsImport) Help() string {
-	return resultsHelp + `A film's URL becomes its key; rating, tag and what else there is beside the title become its attributes. When it was first
+func (numberedListsImport) Help() string {
+	return numberedListsHelp + `A film's URL becomes its key; rating, tag and what else there is beside the title become its attributes. When it was first
 seen and whether it was notified are kept. What is there already stays as it is, so importing twice adds nothing, however old the films are.
 
 Examples:
 
-    memsidecar results import -u 小林 --list films --show --time-zone Asia/Shanghai seen_movies.json
-    memsidecar results import --registry namespace seen_movies.json`
+    memsidecar numbered-lists import -u 小林 --list films --show --time-zone Asia/Shanghai seen_movies.json
+    memsidecar numbered-lists import --registry namespace seen_movies.json`
 }
 
 // Run sends the file's films.
-func (c resultsImport) Run(ctx context.Context, p *Program) error {
+func (c numberedListsImport) Run(ctx context.Context, p *Program) error {
 	scope, err := c.scope()
 	if err != nil {
 		return err
@@ -204,20 +204,20 @@ func (c resultsImport) Run(ctx context.Context, p *Program) error {
 }
 
 // send sends the films, and says what the sidecar did with them.
-func (c resultsImport) send(ctx context.Context, conn *connection, scope *memsidecarv1.Scope, file movies) (*memsidecarv1.ImportResultsResponse, error) {
-	total := &memsidecarv1.ImportResultsResponse{}
+func (c numberedListsImport) send(ctx context.Context, conn *connection, scope *memsidecarv1.Scope, file movies) (*memsidecarv1.ImportNumberedListResponse, error) {
+	total := &memsidecarv1.ImportNumberedListResponse{}
 	items := file.items()
 	for first := true; first || len(items) > 0; first = false {
 		part := items[:min(len(items), maxImported)]
 		items = items[len(part):]
-		request := &memsidecarv1.ImportResultsRequest{Scope: scope, RegistryKind: c.kind(), List: c.Name, Items: part}
+		request := &memsidecarv1.ImportNumberedListRequest{Scope: scope, RegistryKind: c.kind(), List: c.Name, Items: part}
 		if len(items) == 0 {
 			request.LastCheckTime = optionalTime(file.LastCheck)
 			if c.Show {
 				request.ShownKeys, request.ShowTime = file.Shown, optionalTime(file.ShownAt)
 			}
 		}
-		resp, err := conn.ImportResults(ctx, request)
+		resp, err := conn.ImportNumberedList(ctx, request)
 		if err != nil {
 			return total, because(err, "%s", inputName(c.File))
 		}
@@ -235,7 +235,7 @@ const maxImported = 500
 // movies is a file of films.
 type movies struct{ *seenmovies.File }
 
-func (c resultsImport) read(ctx context.Context, p *Program) (_ movies, err error) {
+func (c numberedListsImport) read(ctx context.Context, p *Program) (_ movies, err error) {
 	zone, err := c.zone()
 	if err != nil {
 		return movies{}, err
@@ -259,10 +259,10 @@ func (c resultsImport) read(ctx context.Context, p *Program) (_ movies, err erro
 	return movies{file}, nil
 }
 
-func (m movies) items() []*memsidecarv1.ResultItem {
-	items := make([]*memsidecarv1.ResultItem, len(m.Movies))
+func (m movies) items() []*memsidecarv1.RegistryItem {
+	items := make([]*memsidecarv1.RegistryItem, len(m.Movies))
 	for i, movie := range m.Movies {
-		items[i] = &memsidecarv1.ResultItem{
+		items[i] = &memsidecarv1.RegistryItem{
 			Key: movie.URL, Title: movie.Title, AttributesJson: movie.Attributes, Notified: movie.Notified,
 			FirstSeenTime: optionalTime(movie.FirstSeen),
 		}

@@ -22,7 +22,7 @@ type importSeenMovies struct {
 
 // Help has examples.
 func (importSeenMovies) Help() string {
-	return movingHelp + `The films become a registry of numbered lists, as with results import.
+	return movingHelp + `The films become a registry of numbered lists, as with numbered-lists import.
 
 Examples:
 
@@ -32,7 +32,7 @@ Examples:
 
 // Run imports.
 func (c importSeenMovies) Run(ctx context.Context, p *Program) error {
-	own := resultsImport{File: c.File, Show: c.Show, zoneFlag: c.zoneFlag, registryFlags: c.registryFlags, showing: c.showing, calls: c.calls, output: c.output}
+	own := numberedListsImport{File: c.File, Show: c.Show, zoneFlag: c.zoneFlag, registryFlags: c.registryFlags, showing: c.showing, calls: c.calls, output: c.output}
 	scope, err := own.scope()
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (c importSeenMovies) Run(ctx context.Context, p *Program) error {
 	if c.DryRun {
 		err = own.unseen(ctx, conn, scope, file, to)
 	} else {
-		var total *memsidecarv1.ImportResultsResponse
+		var total *memsidecarv1.ImportNumberedListResponse
 		total, err = own.send(ctx, conn, scope, file)
 		to.added, to.there, evicted = int(total.GetAddedCount()), int(total.GetSkippedCount()), total.GetEvictedCount()
 	}
@@ -62,7 +62,7 @@ func (c importSeenMovies) Run(ctx context.Context, p *Program) error {
 }
 
 // unseen counts the films that the registry has not seen.
-func (c resultsImport) unseen(ctx context.Context, conn *connection, scope *memsidecarv1.Scope, file movies, to *part) error {
+func (c numberedListsImport) unseen(ctx context.Context, conn *connection, scope *memsidecarv1.Scope, file movies, to *part) error {
 	for movies := file.Movies; len(movies) > 0; {
 		n := min(len(movies), maxImported)
 		request := &memsidecarv1.FilterUnseenRequest{Scope: scope, RegistryKind: c.kind(), List: c.Name}

@@ -3,9 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"time"
 
 	"golang.org/x/text/language"
@@ -22,6 +19,12 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
+
+// userService implements memsidecarv1.UserServiceServer.
+type userService struct {
+	memsidecarv1.UnimplementedUserServiceServer
+	Parts
+}
 
 // wholeUser reads the scope of a call that concerns everything of a user. A channel would suggest that only a part is
 // meant, so it is refused.
@@ -50,8 +53,8 @@ func wholeScope(p *memsidecarv1.Scope, needsUser bool, v *memory.Violations) mem
 	return scope
 }
 
-// ForgetUser implements memsidecarv1.MemoryServiceServer.
-func (s *memoryService) ForgetUser(ctx context.Context, r *memsidecarv1.ForgetUserRequest) (*memsidecarv1.ForgetUserResponse, error) {
+// ForgetUser implements memsidecarv1.UserServiceServer.
+func (s *userService) ForgetUser(ctx context.Context, r *memsidecarv1.ForgetUserRequest) (*memsidecarv1.ForgetUserResponse, error) {
 	user, err := wholeUser(r.GetScope())
 	if err != nil {
 		return nil, err
@@ -63,15 +66,15 @@ func (s *memoryService) ForgetUser(ctx context.Context, r *memsidecarv1.ForgetUs
 	return &memsidecarv1.ForgetUserResponse{
 		MemoryCount: receipt.Memories, ConsiderationCount: receipt.Considerations, MessageCount: receipt.Messages,
 		SessionMessageCount: receipt.SessionMessages, SessionCount: receipt.Sessions,
-		ResultItemCount: receipt.Results.Items, ResultListCount: receipt.Results.Lists,
+		RegistryItemCount: receipt.Results.Items, NumberedListCount: receipt.Results.Lists,
 		TraceCount: receipt.Traces, SettingsDeleted: receipt.Settings, PurgedFromDisk: receipt.Purged,
 		TokenCountDeleted:  receipt.Tokens,
 		DigestFindingCount: receipt.Digests, FileCount: clamped(receipt.Files),
 	}, nil
 }
 
-// ExportUser implements memsidecarv1.MemoryServiceServer.
-func (s *memoryService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grpc.ServerStreamingServer[memsidecarv1.ExportUserResponse]) error {
+// ExportUser implements memsidecarv1.UserServiceServer.
+func (s *userService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grpc.ServerStreamingServer[memsidecarv1.ExportUserResponse]) error {
 	user, err := wholeUser(r.GetScope())
 	if err != nil {
 		return err
@@ -126,70 +129,25 @@ func (s *memoryService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grp
 		},
 		Registry: func(r lists.Exported) error {
 			return stream.Send(&memsidecarv1.ExportUserResponse{
-				Record: &memsidecarv1.ExportUserResponse_ResultRegistry{ResultRegistry: &memsidecarv1.ExportedResultRegistry{
+				Record: &memsidecarv1.ExportUserResponse_Registry{Registry: &memsidecarv1.ExportedRegistry{
 					List: r.List, Kind: registryKinds.toProto[r.Kind], ChannelId: r.Channel.ID,
 					ChannelKind: channelKinds.toProto[r.Channel.Kind], LastCheckTime: fromTime(r.LastCheck),
 				}},
 			})
 		},
-		ResultItem: func(i lists.Item) error {
-			return stream.Send(&memsidecarv1.ExportUserResponse{Record: &memsidecarv1.ExportUserResponse_ResultItem{ResultItem: fromItem(&i)}})
+		RegistryItem: func(i lists.Item) error {
+			return stream.Send(&memsidecarv1.ExportUserResponse{Record: &memsidecarv1.ExportUserResponse_RegistryItem{RegistryItem: fromItem(&i)}})
 		},
-		ResultList: func(l lists.Shown) error {
+		NumberedList: func(l lists.Shown) error {
 			return stream.Send(&memsidecarv1.ExportUserResponse{
-				Record: &memsidecarv1.ExportUserResponse_ResultList{ResultList: s.exportedList(&l)},
+				Record: &memsidecarv1.ExportUserResponse_NumberedList{NumberedList: s.exportedList(&l)},
 			})
 		},
 	})
 }
 
-// ImportMemories implements memsidecarv1.MemoryServiceServer.
-func (s *memoryService) ImportMemories(stream grpc.ClientStreamingServer[memsidecarv1.ImportMemoriesRequest, memsidecarv1.ImportMemoriesResponse]) error {
-	ctx := stream.Context()
-	first, err := stream.Recv()
-	if errors.Is(err, io.EOF) || err == nil && first.GetScope() == nil {
-		return memory.Invalid("scope", "is required in the first message of the stream")
-	}
-	if err != nil {
-		return err
-	}
-	var v memory.Violations
-	scope := scopeOf(first.GetScope(), true, &v)
-	if err := v.Err(); err != nil {
-		return err
-	}
-	importer := s.Keeper.Import(scope)
-	for i := 0; ; i++ {
-		item, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return errors.Join(err, importer.Flush(ctx))
-		}
-		at := fmt.Sprintf("memory[%d]", i)
-		if item.GetMemory() == nil {
-			err := memory.Invalid(at, "is missing: each message after the first has a memory")
-			return errors.Join(err, importer.Flush(ctx))
-		}
-		var v memory.Violations
-		m := toMemory(item.GetMemory(), at, &v)
-		if s.options.redactWritten(&m) {
-			importer.Skip()
-			continue
-		}
-		if err := importer.Add(ctx, m, v); err != nil {
-			return err
-		}
-	}
-	if err := importer.Flush(ctx); err != nil {
-		return err
-	}
-	return stream.SendAndClose(&memsidecarv1.ImportMemoriesResponse{AddedCount: importer.Added, SkippedCount: importer.Skipped})
-}
-
-// GetUserSettings implements memsidecarv1.MemoryServiceServer.
-func (s *memoryService) GetUserSettings(ctx context.Context, r *memsidecarv1.GetUserSettingsRequest) (*memsidecarv1.GetUserSettingsResponse, error) {
+// GetUserSettings implements memsidecarv1.UserServiceServer.
+func (s *userService) GetUserSettings(ctx context.Context, r *memsidecarv1.GetUserSettingsRequest) (*memsidecarv1.GetUserSettingsResponse, error) {
 	var v memory.Violations
 	scope := scopeOf(r.GetScope(), true, &v)
 	if err := v.Err(); err != nil {
@@ -202,8 +160,8 @@ func (s *memoryService) GetUserSettings(ctx context.Context, r *memsidecarv1.Get
 	return &memsidecarv1.GetUserSettingsResponse{Settings: fromSettings(settings)}, nil
 }
 
-// UpdateUserSettings implements memsidecarv1.MemoryServiceServer.
-func (s *memoryService) UpdateUserSettings(ctx context.Context, r *memsidecarv1.UpdateUserSettingsRequest) (*memsidecarv1.UpdateUserSettingsResponse, error) {
+// UpdateUserSettings implements memsidecarv1.UserServiceServer.
+func (s *userService) UpdateUserSettings(ctx context.Context, r *memsidecarv1.UpdateUserSettingsRequest) (*memsidecarv1.UpdateUserSettingsResponse, error) {
 	var v memory.Violations
 	scope := scopeOf(r.GetScope(), true, &v)
 	p := cmp.Or(r.GetSettings(), &memsidecarv1.UserSettings{}) // a mask alone empties fields

@@ -8,18 +8,18 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-type resultsCommands struct {
-	Put    resultsPut    `cmd:"" help:"Hand over what a tool found: a numbered list, or a scheduled check."`
-	Select resultsSelect `cmd:"" help:"Show the items that an answer selects from the list being shown."`
-	List   resultsList   `cmd:"" help:"Show the list being shown."`
-	Items  resultsItems  `cmd:"" help:"List what a registry has seen, newest first."`
-	Unseen resultsUnseen `cmd:"" help:"Print those of the keys that a registry has not seen."`
-	Delete resultsDelete `cmd:"" help:"Delete a registry, and the list being shown."`
-	Import resultsImport `cmd:"" help:"Take in what another program kept."`
+type numberedListsCommands struct {
+	Put    numberedListsPut    `cmd:"" help:"Hand over what a tool found: a numbered list, or a scheduled check."`
+	Select numberedListsSelect `cmd:"" help:"Show the items that an answer selects from the list being shown."`
+	Show   numberedListsShow   `cmd:"" help:"Show the list being shown."`
+	Items  numberedListsItems  `cmd:"" help:"List what a registry has seen, newest first."`
+	Unseen numberedListsUnseen `cmd:"" help:"Print those of the keys that a registry has not seen."`
+	Delete numberedListsDelete `cmd:"" help:"Delete a registry, and the list being shown."`
+	Import numberedListsImport `cmd:"" help:"Take in what another program kept."`
 }
 
-// resultsHelp is what is true of all commands about results.
-const resultsHelp = `Without --channel-kind it is as if a bot that sets no channels asked. A list is being shown in its --session, else in its
+// numberedListsHelp is what is true of all commands about results.
+const numberedListsHelp = `Without --channel-kind it is as if a bot that sets no channels asked. A list is being shown in its --session, else in its
 --channel, else to its --user: name the same there again.
 `
 
@@ -48,8 +48,8 @@ type registryFlags struct {
 	Registry string `enum:",user,channel,namespace" default:"" placeholder:"KIND" help:"Whose registry: user, channel or namespace. By default the first of them that is named."`
 }
 
-func (f registryFlags) kind() memsidecarv1.ResultRegistryKind {
-	return memsidecarv1.ResultRegistryKind(valueOf(memsidecarv1.ResultRegistryKind_value, "RESULT_REGISTRY_KIND_", f.Registry))
+func (f registryFlags) kind() memsidecarv1.RegistryKind {
+	return memsidecarv1.RegistryKind(valueOf(memsidecarv1.RegistryKind_value, "REGISTRY_KIND_", f.Registry))
 }
 
 // languageFlag is that of what models are told.
@@ -57,16 +57,16 @@ type languageFlag struct {
 	Language string `placeholder:"TAG" help:"Language of what the model is told, such as zh. By default that of the titles."`
 }
 
-// resultTable has a list's items.
-func resultTable() *table {
+// itemTable has a list's items.
+func itemTable() *table {
 	return &table{columns: []column{{name: "#", right: true}, {name: "key"}, {name: "title", wraps: true}, {name: "seen"}, {name: "note"}}}
 }
 
-func (t *table) result(n *memsidecarv1.NumberedResult) {
-	t.row(n.GetNumber(), n.GetItem().GetKey(), n.GetItem().GetTitle(), date(n.GetItem().GetFirstSeenTime()), resultNote(n.GetItem(), n.GetIsNew()))
+func (t *table) result(n *memsidecarv1.NumberedItem) {
+	t.row(n.GetNumber(), n.GetItem().GetKey(), n.GetItem().GetTitle(), date(n.GetItem().GetFirstSeenTime()), itemNote(n.GetItem(), n.GetIsNew()))
 }
 
-func resultNote(i *memsidecarv1.ResultItem, isNew bool) string {
+func itemNote(i *memsidecarv1.RegistryItem, isNew bool) string {
 	var notes []string
 	if isNew {
 		notes = append(notes, "new")
@@ -77,7 +77,7 @@ func resultNote(i *memsidecarv1.ResultItem, isNew bool) string {
 	return strings.Join(notes, ", ")
 }
 
-type resultsSelect struct {
+type numberedListsSelect struct {
 	Number []string `arg:"" help:"What the user said: 3, 第三个, the last one, 1 and 3, all of them, none of them, or a title."`
 
 	listFlag
@@ -88,26 +88,26 @@ type resultsSelect struct {
 }
 
 // Help has examples.
-func (resultsSelect) Help() string {
-	return resultsHelp + `
+func (numberedListsSelect) Help() string {
+	return numberedListsHelp + `
 Examples:
 
-    memsidecar results select -u alice 3
-    memsidecar results select -u 小林 第三个
-    memsidecar results select -u alice --list papers the last one
-    memsidecar results select -u alice 1 and 3`
+    memsidecar numbered-lists select -u alice 3
+    memsidecar numbered-lists select -u 小林 第三个
+    memsidecar numbered-lists select -u alice --list papers the last one
+    memsidecar numbered-lists select -u alice 1 and 3`
 }
 
 // Run shows the items.
-func (c resultsSelect) Run(ctx context.Context, p *Program) error {
+func (c numberedListsSelect) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.scope)
 	if err != nil {
 		return err
 	}
 	defer conn.close()
-	resp, err := conn.SelectResult(ctx, &memsidecarv1.SelectResultRequest{
+	resp, err := conn.SelectItems(ctx, &memsidecarv1.SelectItemsRequest{
 		Scope: scope, List: c.Name, Language: c.Language,
-		Selector: &memsidecarv1.SelectResultRequest_Text{Text: strings.Join(c.Number, " ")},
+		Selector: &memsidecarv1.SelectItemsRequest_Text{Text: strings.Join(c.Number, " ")},
 	})
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (c resultsSelect) Run(ctx context.Context, p *Program) error {
 				"shown", date(resp.GetShowTime()), "for the model", resp.GetPromptLine())
 			if len(resp.GetSelected()) > 0 {
 				s.say("\n")
-				t := resultTable()
+				t := itemTable()
 				for _, n := range resp.GetSelected() {
 					t.result(n)
 				}
@@ -133,7 +133,7 @@ func (c resultsSelect) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-type resultsList struct {
+type numberedListsShow struct {
 	listFlag
 	languageFlag
 	showing
@@ -142,31 +142,31 @@ type resultsList struct {
 }
 
 // Help has examples.
-func (resultsList) Help() string {
-	return resultsHelp + `
+func (numberedListsShow) Help() string {
+	return numberedListsHelp + `
 Examples:
 
-    memsidecar results list -u alice
-    memsidecar results list -u alice --channel g1 --channel-kind group --list papers`
+    memsidecar numbered-lists show -u alice
+    memsidecar numbered-lists show -u alice --channel g1 --channel-kind group --list papers`
 }
 
 // Run shows the list.
-func (c resultsList) Run(ctx context.Context, p *Program) error {
+func (c numberedListsShow) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.scope)
 	if err != nil {
 		return err
 	}
 	defer conn.close()
-	resp, err := conn.GetResultList(ctx, &memsidecarv1.GetResultListRequest{Scope: scope, List: c.Name, Language: c.Language})
+	resp, err := conn.GetNumberedList(ctx, &memsidecarv1.GetNumberedListRequest{Scope: scope, List: c.Name, Language: c.Language})
 	if err != nil {
 		return err
 	}
 	return c.show(p, resp, func(s *screen) {
-		l := resp.GetResultList()
-		s.fields("list", cell{l.GetList(), bold}, "registry", nameOf(l.GetRegistryKind().String(), "RESULT_REGISTRY_KIND_"),
+		l := resp.GetNumberedList()
+		s.fields("list", cell{l.GetList(), bold}, "registry", nameOf(l.GetRegistryKind().String(), "REGISTRY_KIND_"),
 			"shown", date(l.GetShowTime()), "expires", date(l.GetExpireTime()), "for the model", resp.GetPromptLine())
 		s.say("\n")
-		t := resultTable()
+		t := itemTable()
 		for _, n := range l.GetItems() {
 			t.result(n)
 		}
@@ -174,7 +174,7 @@ func (c resultsList) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-type resultsItems struct {
+type numberedListsItems struct {
 	pages
 	registryFlags
 	showing
@@ -183,35 +183,35 @@ type resultsItems struct {
 }
 
 // Help has examples.
-func (resultsItems) Help() string {
-	return resultsHelp + `With --json every line is one item.
+func (numberedListsItems) Help() string {
+	return numberedListsHelp + `With --json every line is one item.
 
 Examples:
 
-    memsidecar results items -u alice
-    memsidecar results items --registry namespace --list films --all --json`
+    memsidecar numbered-lists items -u alice
+    memsidecar numbered-lists items --registry namespace --list films --all --json`
 }
 
 // Run lists.
-func (c resultsItems) Run(ctx context.Context, p *Program) error {
+func (c numberedListsItems) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.scope)
 	if err != nil {
 		return err
 	}
 	defer conn.close()
-	t := &table{columns: resultTable().columns[1:]}
+	t := &table{columns: itemTable().columns[1:]}
 	checked := ""
-	list := listing[*memsidecarv1.ResultItem]{
+	list := listing[*memsidecarv1.RegistryItem]{
 		table: t,
-		page: func(size int32, token string) ([]*memsidecarv1.ResultItem, string, error) {
+		page: func(size int32, token string) ([]*memsidecarv1.RegistryItem, string, error) {
 			resp, err := conn.ListItems(ctx, &memsidecarv1.ListItemsRequest{
 				Scope: scope, RegistryKind: c.kind(), List: c.Name, PageSize: size, PageToken: token,
 			})
 			checked = date(resp.GetLastCheckTime())
 			return resp.GetItems(), resp.GetNextPageToken(), err
 		},
-		row: func(i *memsidecarv1.ResultItem) []any {
-			return []any{i.GetKey(), i.GetTitle(), date(i.GetFirstSeenTime()), resultNote(i, false)}
+		row: func(i *memsidecarv1.RegistryItem) []any {
+			return []any{i.GetKey(), i.GetTitle(), date(i.GetFirstSeenTime()), itemNote(i, false)}
 		},
 	}
 	if err := list.show(p, c.pages, c.output); err != nil {
@@ -223,7 +223,7 @@ func (c resultsItems) Run(ctx context.Context, p *Program) error {
 	return nil
 }
 
-type resultsUnseen struct {
+type numberedListsUnseen struct {
 	Key []string `arg:"" help:"Keys: URLs or ids."`
 
 	registryFlags
@@ -233,17 +233,17 @@ type resultsUnseen struct {
 }
 
 // Help has examples.
-func (resultsUnseen) Help() string {
-	return resultsHelp + `One key a line.
+func (numberedListsUnseen) Help() string {
+	return numberedListsHelp + `One key a line.
 
 Examples:
 
-    memsidecar results unseen --registry namespace /mv/823D /mv/GYoj
-    cat urls | xargs memsidecar results unseen -u alice`
+    memsidecar numbered-lists unseen --registry namespace /mv/823D /mv/GYoj
+    cat urls | xargs memsidecar numbered-lists unseen -u alice`
 }
 
 // Run prints the keys.
-func (c resultsUnseen) Run(ctx context.Context, p *Program) error {
+func (c numberedListsUnseen) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.scope)
 	if err != nil {
 		return err
@@ -260,7 +260,7 @@ func (c resultsUnseen) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-type resultsDelete struct {
+type numberedListsDelete struct {
 	Only string `enum:",registry,shown" default:"" placeholder:"PART" help:"registry or shown: delete that alone."`
 
 	registryFlags
@@ -270,25 +270,25 @@ type resultsDelete struct {
 }
 
 // Help has examples.
-func (resultsDelete) Help() string {
-	return resultsHelp + `Without its registry nothing was seen; lists that are being shown go on naming their items.
+func (numberedListsDelete) Help() string {
+	return numberedListsHelp + `Without its registry nothing was seen; lists that are being shown go on naming their items.
 
 Examples:
 
-    memsidecar results delete -u alice --list films
-    memsidecar results delete -u alice --only shown`
+    memsidecar numbered-lists delete -u alice --list films
+    memsidecar numbered-lists delete -u alice --only shown`
 }
 
 // Run deletes.
-func (c resultsDelete) Run(ctx context.Context, p *Program) error {
+func (c numberedListsDelete) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.scope)
 	if err != nil {
 		return err
 	}
 	defer conn.close()
-	resp, err := conn.DeleteResultList(ctx, &memsidecarv1.DeleteResultListRequest{
+	resp, err := conn.DeleteNumberedList(ctx, &memsidecarv1.DeleteNumberedListRequest{
 		Scope: scope, RegistryKind: c.kind(), List: c.Name,
-		Part: memsidecarv1.ResultListPart(valueOf(memsidecarv1.ResultListPart_value, "RESULT_LIST_PART_", c.Only)),
+		Part: memsidecarv1.NumberedListPart(valueOf(memsidecarv1.NumberedListPart_value, "NUMBERED_LIST_PART_", c.Only)),
 	})
 	if err != nil {
 		return err

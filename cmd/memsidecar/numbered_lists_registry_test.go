@@ -12,8 +12,8 @@ import (
 )
 
 // films is a page of a site: n films from number first on.
-func filmPage(first, n int) []*memsidecarv1.ResultItem {
-	items := make([]*memsidecarv1.ResultItem, n)
+func filmPage(first, n int) []*memsidecarv1.RegistryItem {
+	items := make([]*memsidecarv1.RegistryItem, n)
 	for i := range items {
 		items[i] = film(fmt.Sprintf("/mv/page-%d", first+i), fmt.Sprintf("影片%d", first+i))
 	}
@@ -24,19 +24,19 @@ func filmPage(first, n int) []*memsidecarv1.ResultItem {
 // a new film once.
 func TestScheduledCheckReportsOnceInAFullRegistry(t *testing.T) {
 	const limit = 100
-	r := serve(t, fmt.Sprintf("results.max_items=%d", limit))
+	r := serve(t, fmt.Sprintf("numbered_lists.max_items=%d", limit))
 	site := &memsidecarv1.Scope{}
 	for session := range 25 {
 		scope := direct("小林")
 		scope.SessionId = fmt.Sprintf("s%d", session)
-		r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: scope, RegistryKind: ofNamespace, Items: filmPage(12*session, 12)})
+		r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: scope, RegistryKind: ofNamespace, Items: filmPage(12*session, 12)})
 	}
 	if n := len(r.seenKeys(t, site, ofNamespace)); n != limit {
 		t.Errorf("the registry holds %d items, want %d", n, limit)
 	}
 	page := append(filmPage(288, 11), film("/mv/new", "新片"))
 	for night := range 5 {
-		resp := r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: site, Items: page, Mode: scheduled})
+		resp := r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: site, Items: page, Mode: scheduled})
 		if want := int32(max(0, 1-night)); resp.GetNewCount() != want {
 			t.Errorf("night %d reports %d new films: %v", night, resp.GetNewCount(), newKeys(resp))
 		}
@@ -57,17 +57,17 @@ func TestBusyDayDoesNotRenewCheckedItems(t *testing.T) {
 	r := serve(t)
 	site, user := &memsidecarv1.Scope{}, direct("小林")
 	for day := range 3 {
-		resp := r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: site, Items: filmPage(0, 48), Mode: scheduled})
+		resp := r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: site, Items: filmPage(0, 48), Mode: scheduled})
 		if want := int32(max(0, 48-48*day)); resp.GetNewCount() != want {
 			t.Errorf("night %d reports %d new films, want %d", day, resp.GetNewCount(), want)
 		}
 		for search := range 30 {
-			r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: user, RegistryKind: ofNamespace, Items: filmPage(1000*(day+1)+12*search, 12)})
+			r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: user, RegistryKind: ofNamespace, Items: filmPage(1000*(day+1)+12*search, 12)})
 		}
 	}
 }
 
-// TestImportingAnOldFileAgainAddsNothing: the films of a seen_movies.json are older than results.max_age. They are known from the first import
+// TestImportingAnOldFileAgainAddsNothing: the films of a seen_movies.json are older than numbered_lists.max_age. They are known from the first import
 // on, and importing them again reports them as being there already.
 func TestImportingAnOldFileAgainAddsNothing(t *testing.T) {
 	r := serve(t)
@@ -77,7 +77,7 @@ func TestImportingAnOldFileAgainAddsNothing(t *testing.T) {
 		item.FirstSeenTime, item.Notified = timestamppb.New(time.Date(2024, 2, 19, 9, 41, 42, 0, time.UTC)), i%2 == 0
 	}
 	for round := range 3 {
-		resp := must(r.results().ImportResults(t.Context(), &memsidecarv1.ImportResultsRequest{Scope: scope, Items: items}))(t)
+		resp := must(r.lists().ImportNumberedList(t.Context(), &memsidecarv1.ImportNumberedListRequest{Scope: scope, Items: items}))(t)
 		added, there := int32(0), int32(40)
 		if round == 0 {
 			added, there = 40, 0
@@ -86,7 +86,7 @@ func TestImportingAnOldFileAgainAddsNothing(t *testing.T) {
 			t.Errorf("import %d: %s", round, resp)
 		}
 	}
-	if check := r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: scope, Items: filmPage(0, 40), Mode: scheduled}); check.GetNewCount() != 0 {
+	if check := r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: scope, Items: filmPage(0, 40), Mode: scheduled}); check.GetNewCount() != 0 {
 		t.Errorf("a check reports %d imported films as new", check.GetNewCount())
 	}
 }
@@ -95,15 +95,15 @@ func TestImportingAnOldFileAgainAddsNothing(t *testing.T) {
 func TestBlankTitleIsNone(t *testing.T) {
 	r := serve(t)
 	scope := direct("小林")
-	r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: scope, Items: []*memsidecarv1.ResultItem{film("/mv/1", "得闲谨制"), {Key: "/mv/2"}}})
-	r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: scope, Items: []*memsidecarv1.ResultItem{{Key: "/mv/1", Title: " \t"}, {Key: "/mv/2"}}})
-	one := must(r.results().SelectResult(t.Context(), choice(scope, "1")))(t)
+	r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: scope, Items: []*memsidecarv1.RegistryItem{film("/mv/1", "得闲谨制"), {Key: "/mv/2"}}})
+	r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: scope, Items: []*memsidecarv1.RegistryItem{{Key: "/mv/1", Title: " \t"}, {Key: "/mv/2"}}})
+	one := must(r.lists().SelectItems(t.Context(), choice(scope, "1")))(t)
 	if one.GetItem().GetTitle() != "得闲谨制" {
 		t.Errorf("1 is %s", one)
 	}
 	request := choice(scope, "2")
 	request.Language = "zh"
-	two := must(r.results().SelectResult(t.Context(), request))(t)
+	two := must(r.lists().SelectItems(t.Context(), request))(t)
 	if strings.Contains(two.GetPromptLine(), "：；") || !strings.Contains(two.GetPromptLine(), "/mv/2") {
 		t.Errorf("2 is %s", two)
 	}

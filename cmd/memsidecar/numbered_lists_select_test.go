@@ -14,12 +14,12 @@ func TestSelectingSeveralATitleAndNone(t *testing.T) {
 	const items, none = memsidecarv1.SelectionKind_SELECTION_KIND_ITEMS, memsidecarv1.SelectionKind_SELECTION_KIND_NONE
 	r := serve(t)
 	scope := direct("小林")
-	r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: scope, Items: listing(5)})
+	r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: scope, Items: listing(5)})
 	for text, want := range map[string]string{
 		"给我第三个的链接": "3", "3的详情": "3", "details of 3": "3", "3 plz": "3", "惊变28年2": "3", "1 and 3": "1 3", "第五个和第二个": "5 2", "前两个": "1 2",
 		"最后两个": "4 5", "都要": "1 2 3 4 5", "none of them": "", "一个都不要": "",
 	} {
-		got := must(r.results().SelectResult(t.Context(), choice(scope, text)))(t)
+		got := must(r.lists().SelectItems(t.Context(), choice(scope, text)))(t)
 		var numbers []string
 		for _, n := range got.GetSelected() {
 			numbers = append(numbers, fmt.Sprint(n.GetNumber()))
@@ -40,7 +40,7 @@ func TestSelectingSeveralATitleAndNone(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"3 people are coming", "3点开会", "I have 3 cats", "我有三只猫", "1 and 1"} {
-		_, err := r.results().SelectResult(t.Context(), choice(scope, text))
+		_, err := r.lists().SelectItems(t.Context(), choice(scope, text))
 		wantInvalid(t, err, "text")
 	}
 }

@@ -12,14 +12,14 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-func (t *tools) addResults(server *sdk.Server) {
+func (t *tools) addNumberedLists(server *sdk.Server) {
 	sdk.AddTool(server, &sdk.Tool{
-		Name: "put_results", Annotations: hints("Keep a numbered list", false, true),
+		Name: "put_numbered_list", Annotations: hints("Keep a numbered list", false, true),
 		Description: "Keep the numbered list that you are about to show, in the order in which you show it, so that the user can answer with a number. " +
 			"It takes the place of the list shown before. Keys are the items' real URLs or ids, as a search returned them. " + neverGuess,
 	}, t.put)
 	sdk.AddTool(server, &sdk.Tool{
-		Name: "select_result", Annotations: hints("Look a number up", true, false),
+		Name: "select_from_numbered_list", Annotations: hints("Look a number up", true, false),
 		Description: "What the user means by a number, an ordinal, several of them, a title, or none of them: returns the real items of " +
 			"the list shown last. " + neverGuess,
 	}, t.choose)
@@ -49,7 +49,7 @@ type numbered struct {
 }
 
 func (t *tools) put(ctx context.Context, _ *sdk.CallToolRequest, in putInput) (*sdk.CallToolResult, putOutput, error) {
-	request := &memsidecarv1.PutResultsRequest{Scope: t.Says, List: in.List}
+	request := &memsidecarv1.PutItemsRequest{Scope: t.Says, List: in.List}
 	for i, item := range in.Items {
 		attributes := ""
 		if len(item.Attributes) > 0 {
@@ -59,9 +59,9 @@ func (t *tools) put(ctx context.Context, _ *sdk.CallToolRequest, in putInput) (*
 			}
 			attributes = string(text)
 		}
-		request.Items = append(request.Items, &memsidecarv1.ResultItem{Key: item.Key, Title: item.Title, AttributesJson: attributes})
+		request.Items = append(request.Items, &memsidecarv1.RegistryItem{Key: item.Key, Title: item.Title, AttributesJson: attributes})
 	}
-	resp, err := t.Results.PutResults(ctx, request)
+	resp, err := t.NumberedLists.PutItems(ctx, request)
 	if err != nil {
 		return nil, putOutput{}, words(err)
 	}
@@ -76,7 +76,7 @@ func (t *tools) put(ctx context.Context, _ *sdk.CallToolRequest, in putInput) (*
 
 type chooseInput struct {
 	Answer string `json:"answer" jsonschema:"what the user said, word for word: 3, the third one, 第三个, last, 1 and 3, none of them"`
-	List   string `json:"list,omitempty" jsonschema:"the name given to put_results; by default the list shown last"`
+	List   string `json:"list,omitempty" jsonschema:"the name given to put_numbered_list; by default the list shown last"`
 }
 
 type chooseOutput struct {
@@ -95,8 +95,8 @@ type chosen struct {
 }
 
 func (t *tools) choose(ctx context.Context, _ *sdk.CallToolRequest, in chooseInput) (*sdk.CallToolResult, chooseOutput, error) {
-	resp, err := t.Results.SelectResult(ctx, &memsidecarv1.SelectResultRequest{
-		Scope: t.Says, List: in.List, Selector: &memsidecarv1.SelectResultRequest_Text{Text: in.Answer},
+	resp, err := t.NumberedLists.SelectItems(ctx, &memsidecarv1.SelectItemsRequest{
+		Scope: t.Says, List: in.List, Selector: &memsidecarv1.SelectItemsRequest_Text{Text: in.Answer},
 	})
 	if err != nil {
 		return nil, chooseOutput{}, refused(err, "Do not make an item up: ask the user which one they mean, or search anew")

@@ -17,48 +17,48 @@ const (
 	manual    = memsidecarv1.PutMode_PUT_MODE_MANUAL
 	scheduled = memsidecarv1.PutMode_PUT_MODE_SCHEDULED
 
-	ofNamespace = memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_NAMESPACE
-	ofChannel   = memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_CHANNEL
+	ofNamespace = memsidecarv1.RegistryKind_REGISTRY_KIND_NAMESPACE
+	ofChannel   = memsidecarv1.RegistryKind_REGISTRY_KIND_CHANNEL
 )
 
-func (r *running) results() memsidecarv1.ResultServiceClient {
-	return memsidecarv1.NewResultServiceClient(r.conn)
+func (r *running) lists() memsidecarv1.NumberedListServiceClient {
+	return memsidecarv1.NewNumberedListServiceClient(r.conn)
 }
 
 // film is an item as the film bot's tool gives it.
-func film(url, title string) *memsidecarv1.ResultItem {
-	return &memsidecarv1.ResultItem{Key: url, Title: title, AttributesJson: fmt.Sprintf(`{"rating": "7.%d",  "tag": %q}`, len(title)%10, title)}
+func film(url, title string) *memsidecarv1.RegistryItem {
+	return &memsidecarv1.RegistryItem{Key: url, Title: title, AttributesJson: fmt.Sprintf(`{"rating": "7.%d",  "tag": %q}`, len(title)%10, title)}
 }
 
 // listing is what the film site shows: so many films.
-func listing(n int) []*memsidecarv1.ResultItem {
-	items := []*memsidecarv1.ResultItem{film("/mv/m7BA", "得闲谨制"), film("/mv/4LjJ", "镖人"), film("/mv/823D", "惊变28年2：白骨圣殿")}
+func listing(n int) []*memsidecarv1.RegistryItem {
+	items := []*memsidecarv1.RegistryItem{film("/mv/m7BA", "得闲谨制"), film("/mv/4LjJ", "镖人"), film("/mv/823D", "惊变28年2：白骨圣殿")}
 	for i := len(items); i < n; i++ {
 		items = append(items, film(fmt.Sprintf("/mv/x%d", i), fmt.Sprintf("影片第%d号", i)))
 	}
 	return items[:n]
 }
 
-func (r *running) putResults(t *testing.T, request *memsidecarv1.PutResultsRequest) *memsidecarv1.PutResultsResponse {
+func (r *running) putItems(t *testing.T, request *memsidecarv1.PutItemsRequest) *memsidecarv1.PutItemsResponse {
 	t.Helper()
-	return must(r.results().PutResults(t.Context(), request))(t)
+	return must(r.lists().PutItems(t.Context(), request))(t)
 }
 
 // selected is the key that a text selects.
 func (r *running) selected(t *testing.T, scope *memsidecarv1.Scope, text string) string {
 	t.Helper()
-	return must(r.results().SelectResult(t.Context(), choice(scope, text)))(t).GetItem().GetKey()
+	return must(r.lists().SelectItems(t.Context(), choice(scope, text)))(t).GetItem().GetKey()
 }
 
-func choice(scope *memsidecarv1.Scope, text string) *memsidecarv1.SelectResultRequest {
-	return &memsidecarv1.SelectResultRequest{Scope: scope, Selector: &memsidecarv1.SelectResultRequest_Text{Text: text}}
+func choice(scope *memsidecarv1.Scope, text string) *memsidecarv1.SelectItemsRequest {
+	return &memsidecarv1.SelectItemsRequest{Scope: scope, Selector: &memsidecarv1.SelectItemsRequest_Text{Text: text}}
 }
 
 // seenKeys are what a registry has, newest first; those notified are marked.
-func (r *running) seenKeys(t *testing.T, scope *memsidecarv1.Scope, kind memsidecarv1.ResultRegistryKind) []string {
+func (r *running) seenKeys(t *testing.T, scope *memsidecarv1.Scope, kind memsidecarv1.RegistryKind) []string {
 	t.Helper()
 	keys := []string{}
-	for _, item := range must(r.results().ListItems(t.Context(), &memsidecarv1.ListItemsRequest{Scope: scope, RegistryKind: kind, PageSize: 1000}))(t).GetItems() {
+	for _, item := range must(r.lists().ListItems(t.Context(), &memsidecarv1.ListItemsRequest{Scope: scope, RegistryKind: kind, PageSize: 1000}))(t).GetItems() {
 		key := item.GetKey()
 		if item.GetNotified() {
 			key += "!"
@@ -68,7 +68,7 @@ func (r *running) seenKeys(t *testing.T, scope *memsidecarv1.Scope, kind memside
 	return keys
 }
 
-func newKeys(resp *memsidecarv1.PutResultsResponse) []string {
+func newKeys(resp *memsidecarv1.PutItemsResponse) []string {
 	var keys []string
 	for _, n := range resp.GetItems() {
 		if n.GetIsNew() {
@@ -87,7 +87,7 @@ func TestTwoTurnsOfAFilmBot(t *testing.T) {
 
 	// Turn 1: the tool hands over what it found; only the text of the answer is kept in the session.
 	films := listing(12)
-	put := r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: scope, Items: films})
+	put := r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: scope, Items: films})
 	if put.GetNewCount() != 12 || put.GetLastCheckTime() != nil || put.GetEvictedCount() != 0 {
 		t.Errorf("put %s", put)
 	}
@@ -96,7 +96,7 @@ func TestTwoTurnsOfAFilmBot(t *testing.T) {
 			t.Errorf("item %d is %s", i, n)
 		}
 	}
-	for _, says := range []string{"1–12", "SelectResult", "严禁"} {
+	for _, says := range []string{"1–12", "SelectItems", "严禁"} {
 		if !strings.Contains(put.GetPromptLine(), says) {
 			t.Errorf("the prompt line lacks %q: %s", says, put.GetPromptLine())
 		}
@@ -114,14 +114,14 @@ func TestTwoTurnsOfAFilmBot(t *testing.T) {
 	r.stop()
 	r = serveIn(t, r.dir)
 	for _, said := range []string{"3", "３", "三", "第三个", "第3部", "第 3 条", "number three", "the third one", "#3", "倒数第十个"} {
-		got := must(r.results().SelectResult(t.Context(), choice(scope, said)))(t)
+		got := must(r.lists().SelectItems(t.Context(), choice(scope, said)))(t)
 		if got.GetItem().GetKey() != "/mv/823D" || got.GetItem().GetTitle() != "惊变28年2：白骨圣殿" || got.GetNumber() != 3 || got.GetItemCount() != 12 ||
 			got.GetItem().GetAttributesJson() != films[2].GetAttributesJson() || !strings.Contains(got.GetPromptLine(), "/mv/823D") {
 			t.Errorf("%q selects %s", said, got)
 		}
 	}
-	byNumber := must(r.results().SelectResult(t.Context(), &memsidecarv1.SelectResultRequest{
-		Scope: scope, Selector: &memsidecarv1.SelectResultRequest_Ordinal{Ordinal: 3}, Language: "en",
+	byNumber := must(r.lists().SelectItems(t.Context(), &memsidecarv1.SelectItemsRequest{
+		Scope: scope, Selector: &memsidecarv1.SelectItemsRequest_Ordinal{Ordinal: 3}, Language: "en",
 	}))(t)
 	if byNumber.GetItem().GetKey() != "/mv/823D" || !strings.Contains(byNumber.GetPromptLine(), "never guess") {
 		t.Errorf("3 selects %s", byNumber)
@@ -137,27 +137,27 @@ func TestTwoTurnsOfAFilmBot(t *testing.T) {
 	if details[byNumber.GetItem().GetKey()] != "magnet:?xt=real" {
 		t.Error("the URL is not the site's")
 	}
-	list := must(r.results().GetResultList(t.Context(), &memsidecarv1.GetResultListRequest{Scope: scope}))(t).GetResultList()
+	list := must(r.lists().GetNumberedList(t.Context(), &memsidecarv1.GetNumberedListRequest{Scope: scope}))(t).GetNumberedList()
 	if len(list.GetItems()) != 12 || list.GetExpireTime() != nil || list.GetList() != "default" || !proto.Equal(list.GetShowTime(), byNumber.GetShowTime()) {
 		t.Errorf("the list is %s", list)
 	}
 
 	// Nothing is invented.
-	_, err := r.results().SelectResult(t.Context(), choice(scope, "13"))
+	_, err := r.lists().SelectItems(t.Context(), choice(scope, "13"))
 	wantCode(t, err, codes.OutOfRange)
 	if !strings.Contains(err.Error(), "1 to 12") {
 		t.Errorf("does not say the range: %v", err)
 	}
-	_, err = r.results().SelectResult(t.Context(), choice(scope, "查询最新的电影信息"))
+	_, err = r.lists().SelectItems(t.Context(), choice(scope, "查询最新的电影信息"))
 	wantInvalid(t, err, "text")
-	_, err = r.results().SelectResult(t.Context(), choice(direct("another"), "3"))
+	_, err = r.lists().SelectItems(t.Context(), choice(direct("another"), "3"))
 	wantCode(t, err, codes.FailedPrecondition)
-	_, err = r.results().GetResultList(t.Context(), &memsidecarv1.GetResultListRequest{Scope: direct("another")})
+	_, err = r.lists().GetNumberedList(t.Context(), &memsidecarv1.GetNumberedListRequest{Scope: direct("another")})
 	wantCode(t, err, codes.NotFound)
 
 	// A search (scene A) takes the list's place; "3" is another film now, and the first list's are still known.
-	found := []*memsidecarv1.ResultItem{film("/mv/new", "新片"), film("/mv/m7BA", "得闲谨制"), film("/mv/new", "新片")}
-	put = r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: scope, Items: found, Mode: manual})
+	found := []*memsidecarv1.RegistryItem{film("/mv/new", "新片"), film("/mv/m7BA", "得闲谨制"), film("/mv/new", "新片")}
+	put = r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: scope, Items: found, Mode: manual})
 	if got := newKeys(put); !slices.Equal(got, []string{"/mv/new"}) || put.GetItems()[2].GetNumber() != 3 {
 		t.Errorf("the search is %s", put)
 	}
@@ -173,13 +173,13 @@ func TestTwoTurnsOfAFilmBot(t *testing.T) {
 func TestScheduledChecks(t *testing.T) {
 	r := serve(t)
 	site, user := &memsidecarv1.Scope{}, anywhere("小林") // the job knows no user
-	show := func(items ...*memsidecarv1.ResultItem) *memsidecarv1.PutResultsResponse {
+	show := func(items ...*memsidecarv1.RegistryItem) *memsidecarv1.PutItemsResponse {
 		t.Helper()
-		return r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: user, RegistryKind: ofNamespace, Items: items, Mode: manual})
+		return r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: user, RegistryKind: ofNamespace, Items: items, Mode: manual})
 	}
-	check := func(items ...*memsidecarv1.ResultItem) *memsidecarv1.PutResultsResponse {
+	check := func(items ...*memsidecarv1.RegistryItem) *memsidecarv1.PutItemsResponse {
 		t.Helper()
-		return r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: site, Items: items, Mode: scheduled})
+		return r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: site, Items: items, Mode: scheduled})
 	}
 	// The user looked at twelve: the check need not tell of them.
 	show(listing(12)...)
@@ -192,7 +192,7 @@ func TestScheduledChecks(t *testing.T) {
 			t.Errorf("item %d is %s", i, n)
 		}
 	}
-	if !strings.Contains(first.GetPromptLine(), "SelectResult") || strings.Contains(first.GetPromptLine(), "1–14") {
+	if !strings.Contains(first.GetPromptLine(), "SelectItems") || strings.Contains(first.GetPromptLine(), "1–14") {
 		t.Errorf("the prompt line is %q", first.GetPromptLine())
 	}
 	// What it told once it does not tell again; the list being shown is the user's still.
@@ -203,7 +203,7 @@ func TestScheduledChecks(t *testing.T) {
 	if got := r.selected(t, user, "12"); got != "/mv/x11" {
 		t.Errorf("12 is %s", got)
 	}
-	_, err := r.results().SelectResult(t.Context(), choice(user, "13"))
+	_, err := r.lists().SelectItems(t.Context(), choice(user, "13"))
 	wantCode(t, err, codes.OutOfRange)
 	// Shown to the user what was told: it stays notified, and last_check is the job's.
 	shown := show(film("/mv/n1", "新一"), film("/mv/n3", "新三"))
@@ -211,7 +211,7 @@ func TestScheduledChecks(t *testing.T) {
 		!proto.Equal(shown.GetLastCheckTime(), second.GetLastCheckTime()) {
 		t.Errorf("shown are %s", shown)
 	}
-	unseen := must(r.results().FilterUnseen(t.Context(), &memsidecarv1.FilterUnseenRequest{Scope: site, Keys: []string{"/mv/n9", "/mv/n3", "/mv/n1", "/mv/n9"}}))(t)
+	unseen := must(r.lists().FilterUnseen(t.Context(), &memsidecarv1.FilterUnseenRequest{Scope: site, Keys: []string{"/mv/n9", "/mv/n3", "/mv/n1", "/mv/n9"}}))(t)
 	if !slices.Equal(unseen.GetUnseenKeys(), []string{"/mv/n9"}) || !proto.Equal(unseen.GetLastCheckTime(), second.GetLastCheckTime()) {
 		t.Errorf("unseen are %s", unseen)
 	}
@@ -230,13 +230,13 @@ func TestConcurrentResults(t *testing.T) {
 	for writer := range 6 {
 		wg.Go(func() {
 			scope := anywhere(fmt.Sprintf("user-%d", writer))
-			request := &memsidecarv1.PutResultsRequest{Scope: scope, RegistryKind: ofNamespace, Items: listing(12)}
+			request := &memsidecarv1.PutItemsRequest{Scope: scope, RegistryKind: ofNamespace, Items: listing(12)}
 			if writer%3 == 0 {
 				request.Mode = scheduled
 			}
 			slices.Reverse(request.GetItems()[:writer])
 			for range 4 {
-				resp, err := r.results().PutResults(t.Context(), request)
+				resp, err := r.lists().PutItems(t.Context(), request)
 				if err != nil {
 					t.Error(err)
 					return
@@ -263,7 +263,7 @@ func TestConcurrentResults(t *testing.T) {
 		slices.Reverse(want[:writer])
 		scope := anywhere(fmt.Sprintf("user-%d", writer))
 		if writer%3 == 0 {
-			_, err := r.results().SelectResult(t.Context(), choice(scope, "1"))
+			_, err := r.lists().SelectItems(t.Context(), choice(scope, "1"))
 			wantCode(t, err, codes.FailedPrecondition)
 		} else if got := r.selected(t, scope, "1"); got != want[0].GetKey() {
 			t.Errorf("user %d's first is %s, want %s", writer, got, want[0].GetKey())
@@ -273,21 +273,21 @@ func TestConcurrentResults(t *testing.T) {
 
 // TestLongResults: what the limits allow is what gRPC clients take in by default.
 func TestLongResults(t *testing.T) {
-	r := serve(t, "results.max_items=1000")
+	r := serve(t, "numbered_lists.max_items=1000")
 	scope := direct("u")
 	attributes := `{"x": "` + strings.Repeat("y", 16000) + `"}`
 	for part := range 3 {
-		items := make([]*memsidecarv1.ResultItem, 125)
+		items := make([]*memsidecarv1.RegistryItem, 125)
 		for i := range items {
-			items[i] = &memsidecarv1.ResultItem{Key: fmt.Sprintf("%d-%d", part, i), AttributesJson: attributes}
+			items[i] = &memsidecarv1.RegistryItem{Key: fmt.Sprintf("%d-%d", part, i), AttributesJson: attributes}
 		}
-		r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: scope, Items: items})
+		r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: scope, Items: items})
 	}
-	must(r.results().GetResultList(t.Context(), &memsidecarv1.GetResultListRequest{Scope: scope}))(t)
+	must(r.lists().GetNumberedList(t.Context(), &memsidecarv1.GetNumberedListRequest{Scope: scope}))(t)
 	request := &memsidecarv1.ListItemsRequest{Scope: scope, PageSize: 1000}
 	got := 0
 	for {
-		page := must(r.results().ListItems(t.Context(), request))(t)
+		page := must(r.lists().ListItems(t.Context(), request))(t)
 		got += len(page.GetItems())
 		if request.PageToken = page.GetNextPageToken(); request.GetPageToken() == "" {
 			break
@@ -296,16 +296,16 @@ func TestLongResults(t *testing.T) {
 	if got != 375 {
 		t.Errorf("%d items on all pages", got)
 	}
-	_, err := r.results().PutResults(t.Context(), &memsidecarv1.PutResultsRequest{Scope: scope, Items: slices.Repeat([]*memsidecarv1.ResultItem{{Key: "k", AttributesJson: attributes}}, 140)})
+	_, err := r.lists().PutItems(t.Context(), &memsidecarv1.PutItemsRequest{Scope: scope, Items: slices.Repeat([]*memsidecarv1.RegistryItem{{Key: "k", AttributesJson: attributes}}, 140)})
 	wantInvalid(t, err, "items")
 }
 
 // TestResultLimits: the configuration's numbers hold for the registry, and a list names its items all the same.
 func TestResultLimits(t *testing.T) {
-	r := serve(t, "results.max_items=5")
+	r := serve(t, "numbered_lists.max_items=5")
 	scope := direct("u")
-	r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: scope, Items: listing(3)})
-	resp := r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: scope, Items: []*memsidecarv1.ResultItem{film("a", "A"), film("b", "B"), film("c", "C"), film("d", "D")}, Mode: scheduled})
+	r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: scope, Items: listing(3)})
+	resp := r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: scope, Items: []*memsidecarv1.RegistryItem{film("a", "A"), film("b", "B"), film("c", "C"), film("d", "D")}, Mode: scheduled})
 	if resp.GetEvictedCount() != 2 {
 		t.Errorf("evicted %d", resp.GetEvictedCount())
 	}
@@ -316,16 +316,16 @@ func TestResultLimits(t *testing.T) {
 		t.Errorf("1 is %s", got)
 	}
 	r.stop()
-	r = serveIn(t, r.dir, "results.list_ttl=1us", "results.max_age=1us")
+	r = serveIn(t, r.dir, "numbered_lists.list_ttl=1us", "numbered_lists.max_age=1us")
 	if got := r.seenKeys(t, scope, 0); len(got) != 0 { // swept at the start, or being swept
-		r.putResults(t, &memsidecarv1.PutResultsRequest{Scope: scope, Mode: scheduled})
+		r.putItems(t, &memsidecarv1.PutItemsRequest{Scope: scope, Mode: scheduled})
 		if got := r.seenKeys(t, scope, 0); len(got) != 0 {
 			t.Errorf("kept %q", got)
 		}
 	}
-	_, err := r.results().SelectResult(t.Context(), choice(scope, "3"))
+	_, err := r.lists().SelectItems(t.Context(), choice(scope, "3"))
 	wantCode(t, err, codes.FailedPrecondition)
-	if !strings.Contains(err.Error(), "results.list_ttl") {
+	if !strings.Contains(err.Error(), "numbered_lists.list_ttl") {
 		t.Errorf("does not say why: %v", err)
 	}
 }

@@ -15,15 +15,15 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// resultService implements memsidecarv1.ResultServiceServer.
-type resultService struct {
-	memsidecarv1.UnimplementedResultServiceServer
+// numberedListService implements memsidecarv1.NumberedListServiceServer.
+type numberedListService struct {
+	memsidecarv1.UnimplementedNumberedListServiceServer
 	Parts
 	options Options
 }
 
-// PutResults implements memsidecarv1.ResultServiceServer.
-func (s *resultService) PutResults(ctx context.Context, r *memsidecarv1.PutResultsRequest) (*memsidecarv1.PutResultsResponse, error) {
+// PutItems implements memsidecarv1.NumberedListServiceServer.
+func (s *numberedListService) PutItems(ctx context.Context, r *memsidecarv1.PutItemsRequest) (*memsidecarv1.PutItemsResponse, error) {
 	var v memory.Violations
 	scope, view := s.view(r.GetScope(), r.GetRegistryKind(), r.GetList(), &v)
 	put := lists.Put{View: view, Items: toItems(r.GetItems(), false, &v)}
@@ -47,7 +47,7 @@ func (s *resultService) PutResults(ctx context.Context, r *memsidecarv1.PutResul
 	if err != nil {
 		return nil, err
 	}
-	resp := &memsidecarv1.PutResultsResponse{
+	resp := &memsidecarv1.PutItemsResponse{
 		LastCheckTime: fromTime(done.LastCheck), EvictedCount: clamped(done.Evicted), Items: fromNumbered(done.Items),
 	}
 	for _, item := range done.Items {
@@ -63,20 +63,20 @@ func (s *resultService) PutResults(ctx context.Context, r *memsidecarv1.PutResul
 	return resp, nil
 }
 
-// SelectResult implements memsidecarv1.ResultServiceServer.
-func (s *resultService) SelectResult(ctx context.Context, r *memsidecarv1.SelectResultRequest) (*memsidecarv1.SelectResultResponse, error) {
+// SelectItems implements memsidecarv1.NumberedListServiceServer.
+func (s *numberedListService) SelectItems(ctx context.Context, r *memsidecarv1.SelectItemsRequest) (*memsidecarv1.SelectItemsResponse, error) {
 	var v memory.Violations
 	place := s.place(scopeOf(r.GetScope(), false, &v), &v)
 	v.Check("list", memory.IDProblem(r.GetList()))
 	spoken := languageOf(r.GetLanguage(), &v)
 	var selected func() (lists.Choice, bool, error)
 	switch said := r.GetSelector().(type) {
-	case *memsidecarv1.SelectResultRequest_Ordinal:
+	case *memsidecarv1.SelectItemsRequest_Ordinal:
 		selected = func() (lists.Choice, bool, error) {
 			c, err := s.Results.Select(ctx, *place, r.GetList(), lists.Ordinal(max(0, said.Ordinal))) // only words count from the end
 			return c, true, err
 		}
-	case *memsidecarv1.SelectResultRequest_Text:
+	case *memsidecarv1.SelectItemsRequest_Text:
 		selected = func() (lists.Choice, bool, error) { return s.Results.SelectText(ctx, *place, r.GetList(), said.Text) }
 	default:
 		v.Add("ordinal", "is required, or text: say which number")
@@ -93,7 +93,7 @@ func (s *resultService) SelectResult(ctx context.Context, r *memsidecarv1.Select
 	if err != nil {
 		return nil, err
 	}
-	resp := &memsidecarv1.SelectResultResponse{
+	resp := &memsidecarv1.SelectItemsResponse{
 		List: c.Shown.List, ItemCount: clamped(len(c.Shown.Items)), ShowTime: fromTime(c.Shown.ShownAt),
 		Kind: memsidecarv1.SelectionKind_SELECTION_KIND_NONE, Selected: fromNumbered(c.Items),
 		PromptLine: lists.PromptsFor(spoken, lists.Titles(c.Shown.Items)).Chosen(c.Items, len(c.Shown.Items)),
@@ -105,8 +105,8 @@ func (s *resultService) SelectResult(ctx context.Context, r *memsidecarv1.Select
 	return resp, nil
 }
 
-// FilterUnseen implements memsidecarv1.ResultServiceServer.
-func (s *resultService) FilterUnseen(ctx context.Context, r *memsidecarv1.FilterUnseenRequest) (*memsidecarv1.FilterUnseenResponse, error) {
+// FilterUnseen implements memsidecarv1.NumberedListServiceServer.
+func (s *numberedListService) FilterUnseen(ctx context.Context, r *memsidecarv1.FilterUnseenRequest) (*memsidecarv1.FilterUnseenResponse, error) {
 	var v memory.Violations
 	_, view := s.view(r.GetScope(), r.GetRegistryKind(), r.GetList(), &v)
 	keys := toKeys(r.GetKeys(), "keys", lists.MaxKeys, &v)
@@ -120,8 +120,8 @@ func (s *resultService) FilterUnseen(ctx context.Context, r *memsidecarv1.Filter
 	return &memsidecarv1.FilterUnseenResponse{UnseenKeys: unseen, LastCheckTime: fromTime(last)}, nil
 }
 
-// ListItems implements memsidecarv1.ResultServiceServer.
-func (s *resultService) ListItems(ctx context.Context, r *memsidecarv1.ListItemsRequest) (*memsidecarv1.ListItemsResponse, error) {
+// ListItems implements memsidecarv1.NumberedListServiceServer.
+func (s *numberedListService) ListItems(ctx context.Context, r *memsidecarv1.ListItemsRequest) (*memsidecarv1.ListItemsResponse, error) {
 	var v memory.Violations
 	_, view := s.view(r.GetScope(), r.GetRegistryKind(), r.GetList(), &v)
 	size, after := page(r, defaultPageSize, &v)
@@ -140,8 +140,8 @@ func (s *resultService) ListItems(ctx context.Context, r *memsidecarv1.ListItems
 	return resp, nil
 }
 
-// GetResultList implements memsidecarv1.ResultServiceServer.
-func (s *resultService) GetResultList(ctx context.Context, r *memsidecarv1.GetResultListRequest) (*memsidecarv1.GetResultListResponse, error) {
+// GetNumberedList implements memsidecarv1.NumberedListServiceServer.
+func (s *numberedListService) GetNumberedList(ctx context.Context, r *memsidecarv1.GetNumberedListRequest) (*memsidecarv1.GetNumberedListResponse, error) {
 	var v memory.Violations
 	place := s.place(scopeOf(r.GetScope(), false, &v), &v)
 	v.Check("list", memory.IDProblem(r.GetList()))
@@ -153,25 +153,25 @@ func (s *resultService) GetResultList(ctx context.Context, r *memsidecarv1.GetRe
 	if err != nil {
 		return nil, err
 	}
-	return &memsidecarv1.GetResultListResponse{
-		ResultList: fromShown(&shown, s.Results.Expiry(&shown)),
-		PromptLine: lists.PromptsFor(spoken, lists.Titles(shown.Items)).List(shown.List, len(shown.Items)),
+	return &memsidecarv1.GetNumberedListResponse{
+		NumberedList: fromShown(&shown, s.Results.Expiry(&shown)),
+		PromptLine:   lists.PromptsFor(spoken, lists.Titles(shown.Items)).List(shown.List, len(shown.Items)),
 	}, nil
 }
 
-// DeleteResultList implements memsidecarv1.ResultServiceServer.
-func (s *resultService) DeleteResultList(ctx context.Context, r *memsidecarv1.DeleteResultListRequest) (*memsidecarv1.DeleteResultListResponse, error) {
+// DeleteNumberedList implements memsidecarv1.NumberedListServiceServer.
+func (s *numberedListService) DeleteNumberedList(ctx context.Context, r *memsidecarv1.DeleteNumberedListRequest) (*memsidecarv1.DeleteNumberedListResponse, error) {
 	var v memory.Violations
 	scope, view := s.view(r.GetScope(), r.GetRegistryKind(), r.GetList(), &v)
 	registry := &view
 	var place *lists.Place
 	switch r.GetPart() {
-	case memsidecarv1.ResultListPart_RESULT_LIST_PART_UNSPECIFIED:
+	case memsidecarv1.NumberedListPart_NUMBERED_LIST_PART_UNSPECIFIED:
 		if p, ok := lists.PlaceOf(scope, s.options.audience(scope)); ok { // a namespace's alone is shown nowhere
 			place = &p
 		}
-	case memsidecarv1.ResultListPart_RESULT_LIST_PART_REGISTRY:
-	case memsidecarv1.ResultListPart_RESULT_LIST_PART_SHOWN:
+	case memsidecarv1.NumberedListPart_NUMBERED_LIST_PART_REGISTRY:
+	case memsidecarv1.NumberedListPart_NUMBERED_LIST_PART_SHOWN:
 		registry, place = nil, s.place(scope, &v)
 	default:
 		v.Add("part", "is %d, which is not a known part", r.GetPart())
@@ -183,11 +183,11 @@ func (s *resultService) DeleteResultList(ctx context.Context, r *memsidecarv1.De
 	if err != nil {
 		return nil, err
 	}
-	return &memsidecarv1.DeleteResultListResponse{ItemCount: items, ShownDeleted: shown}, nil
+	return &memsidecarv1.DeleteNumberedListResponse{ItemCount: items, ShownDeleted: shown}, nil
 }
 
-// ImportResults implements memsidecarv1.ResultServiceServer.
-func (s *resultService) ImportResults(ctx context.Context, r *memsidecarv1.ImportResultsRequest) (*memsidecarv1.ImportResultsResponse, error) {
+// ImportNumberedList implements memsidecarv1.NumberedListServiceServer.
+func (s *numberedListService) ImportNumberedList(ctx context.Context, r *memsidecarv1.ImportNumberedListRequest) (*memsidecarv1.ImportNumberedListResponse, error) {
 	var v memory.Violations
 	scope, view := s.view(r.GetScope(), r.GetRegistryKind(), r.GetList(), &v)
 	put := lists.Put{
@@ -206,7 +206,7 @@ func (s *resultService) ImportResults(ctx context.Context, r *memsidecarv1.Impor
 	if err != nil {
 		return nil, err
 	}
-	resp := &memsidecarv1.ImportResultsResponse{EvictedCount: clamped(done.Evicted), Shown: done.Shown}
+	resp := &memsidecarv1.ImportNumberedListResponse{EvictedCount: clamped(done.Evicted), Shown: done.Shown}
 	for _, item := range done.Items {
 		if item.New {
 			resp.AddedCount++
@@ -218,7 +218,7 @@ func (s *resultService) ImportResults(ctx context.Context, r *memsidecarv1.Impor
 }
 
 // view reads which registry is meant, as the scope sees it.
-func (s *resultService) view(p *memsidecarv1.Scope, kind memsidecarv1.ResultRegistryKind, list string, v *memory.Violations) (memory.Scope, lists.View) {
+func (s *numberedListService) view(p *memsidecarv1.Scope, kind memsidecarv1.RegistryKind, list string, v *memory.Violations) (memory.Scope, lists.View) {
 	scope := scopeOf(p, false, v)
 	known, ok := registryKinds.toDomain[kind]
 	if !ok {
@@ -230,7 +230,7 @@ func (s *resultService) view(p *memsidecarv1.Scope, kind memsidecarv1.ResultRegi
 }
 
 // place is where the scope shows its lists; never nil.
-func (s *resultService) place(scope memory.Scope, v *memory.Violations) *lists.Place {
+func (s *numberedListService) place(scope memory.Scope, v *memory.Violations) *lists.Place {
 	place, ok := lists.PlaceOf(scope, s.options.audience(scope))
 	if !ok {
 		v.Add("scope", "names nobody to whom a list is shown: set session_id, channel_id or user_id")
@@ -238,15 +238,15 @@ func (s *resultService) place(scope memory.Scope, v *memory.Violations) *lists.P
 	return &place
 }
 
-var registryKinds = newNames(map[memsidecarv1.ResultRegistryKind]lists.Kind{
-	memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_UNSPECIFIED: "",
-	memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_USER:        lists.KindUser,
-	memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_CHANNEL:     lists.KindChannel,
-	memsidecarv1.ResultRegistryKind_RESULT_REGISTRY_KIND_NAMESPACE:   lists.KindNamespace,
+var registryKinds = newNames(map[memsidecarv1.RegistryKind]lists.Kind{
+	memsidecarv1.RegistryKind_REGISTRY_KIND_UNSPECIFIED: "",
+	memsidecarv1.RegistryKind_REGISTRY_KIND_USER:        lists.KindUser,
+	memsidecarv1.RegistryKind_REGISTRY_KIND_CHANNEL:     lists.KindChannel,
+	memsidecarv1.RegistryKind_REGISTRY_KIND_NAMESPACE:   lists.KindNamespace,
 })
 
 // toItems reads items; only of imports with what the sidecar otherwise knows itself.
-func toItems(list []*memsidecarv1.ResultItem, imported bool, v *memory.Violations) []lists.Item {
+func toItems(list []*memsidecarv1.RegistryItem, imported bool, v *memory.Violations) []lists.Item {
 	if len(list) > lists.MaxItems {
 		v.Add("items", "has %d items, more than %d: hand them over in parts", len(list), lists.MaxItems)
 		return nil
@@ -329,33 +329,33 @@ func attributesProblem(attributes string) string {
 	return ""
 }
 
-func fromItem(i *lists.Item) *memsidecarv1.ResultItem {
-	return &memsidecarv1.ResultItem{
+func fromItem(i *lists.Item) *memsidecarv1.RegistryItem {
+	return &memsidecarv1.RegistryItem{
 		Key: i.Key, Title: i.Title, AttributesJson: i.Attributes, FirstSeenTime: fromTime(i.FirstSeen), Notified: i.Notified,
 	}
 }
 
-func fromNumbered(items []lists.Numbered) []*memsidecarv1.NumberedResult {
-	list := make([]*memsidecarv1.NumberedResult, len(items))
+func fromNumbered(items []lists.Numbered) []*memsidecarv1.NumberedItem {
+	list := make([]*memsidecarv1.NumberedItem, len(items))
 	for i := range items {
 		n := &items[i]
-		list[i] = &memsidecarv1.NumberedResult{Number: clamped(n.Number), Item: fromItem(&n.Item), IsNew: n.New}
+		list[i] = &memsidecarv1.NumberedItem{Number: clamped(n.Number), Item: fromItem(&n.Item), IsNew: n.New}
 	}
 	return list
 }
 
-func fromShown(s *lists.Shown, expiry time.Time) *memsidecarv1.ShownResultList {
-	return &memsidecarv1.ShownResultList{
+func fromShown(s *lists.Shown, expiry time.Time) *memsidecarv1.NumberedList {
+	return &memsidecarv1.NumberedList{
 		List: s.List, RegistryKind: registryKinds.toProto[s.Kind], Items: fromNumbered(s.Items), ShowTime: fromTime(s.ShownAt),
 		ExpireTime: fromTime(expiry),
 	}
 }
 
 // exportedList is a list with where it was shown.
-func (p *Parts) exportedList(s *lists.Shown) *memsidecarv1.ExportedResultList {
+func (p *Parts) exportedList(s *lists.Shown) *memsidecarv1.ExportedNumberedList {
 	scope := memory.Scope{Namespace: s.Place.Namespace, UserID: s.Place.Member, Channel: s.Place.Channel}
 	if s.Place.Kind == lists.PlaceSession {
 		scope.SessionID = s.Place.ID
 	}
-	return &memsidecarv1.ExportedResultList{ResultList: fromShown(s, p.Results.Expiry(s)), Scope: fromScope(scope)}
+	return &memsidecarv1.ExportedNumberedList{NumberedList: fromShown(s, p.Results.Expiry(s)), Scope: fromScope(scope)}
 }
