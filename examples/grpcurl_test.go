@@ -131,11 +131,11 @@ func (s *stage) serve(address string, settings []string) {
 			written, settings[i] = api, "api.listen=127.0.0.1:0"
 		}
 	}
-	options := sidecartest.Options{Settings: append(settings, "time_zone=UTC"), WorkDir: s.dir}
+	options := sidecartest.ProcessOptions{Settings: append(settings, "time_zone=UTC"), WorkDir: s.dir}
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		here := filepath.Join(s.t.TempDir(), "s") // a socket's path must be short
 		options.Listen = "unix:" + here
-		sidecartest.Start(s.t, options)
+		sidecartest.StartProcess(s.t, options)
 		s.places = append(s.places, path, here)
 		return
 	}
@@ -143,7 +143,7 @@ func (s *stage) serve(address string, settings []string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	sidecar := sidecartest.Start(s.t, options)
+	sidecar := sidecartest.StartProcess(s.t, options)
 	_, here, err := net.SplitHostPort(sidecar.Addr)
 	if err != nil {
 		s.t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -170,7 +171,7 @@ func (s *twoSidecars) commands(b *testing.B, what string, n int, arguments ...st
 	for i := range n {
 		for j := range 2 {
 			which := (i + j) % 2
-			command := exec.CommandContext(context.Background(), binary(b), append([]string{what, "--data-dir", s.dirs[which]}, arguments...)...)
+			command := exec.CommandContext(context.Background(), sidecartest.Binary(b), append([]string{what, "--data-dir", s.dirs[which]}, arguments...)...)
 			command.Env = append(os.Environ(), environOf(which)...)
 			started := time.Now()
 			if out, err := command.CombinedOutput(); err != nil {

@@ -15,13 +15,14 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/load"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
 // BenchmarkStart is the time from the start of the process to the answer SERVING of a health check, with 1,000,000 memories
 // over none. Both databases exist already, and the page cache is warm.
 func BenchmarkStart(b *testing.B) {
-	binary(b)
+	sidecartest.Binary(b)
 	full, empty := manyUsers.dir(b), b.TempDir()
 	spawn(b, empty).stop(b) // makes the database
 	var times [2][]time.Duration

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/observe/logs"
 	"github.com/memsidecar/memsidecar/internal/observe/logs/logstest"
 	"github.com/memsidecar/memsidecar/internal/sidecar"
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
@@ -44,6 +46,7 @@ type running struct {
 	late int // scrapes that were not answered in time
 	// cancel is what SIGTERM does; stop also waits for the end, with the connection closed.
 	cancel, stop func()
+	ended        chan error
 }
 
 // serve runs `memsidecar serve` in this process until the test ends. Settings are KEY=VALUE pairs.
@@ -69,42 +72,57 @@ func unhurried(t testing.TB) []string {
 // serveWith has an environment, too.
 func serveWith(t testing.TB, dir string, environ []string, settings ...string) *running {
 	t.Helper()
-	sidecartest.AwaitMorning()
-	r := &running{dir: dir, log: &syncBuffer{}}
-	args := []string{"--listen", "127.0.0.1:0", "--data-dir", dir, "serve"}
-	for _, s := range slices.Concat(settings, unhurried(t)) { // the first of two settings of a key counts
-		args = append([]string{"--set", s}, args...)
+	r, err := launch(dir, environ, slices.Concat(settings, unhurried(t)))
+	if err != nil {
+		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ready, done := make(chan *sidecar.Sidecar, 1), make(chan int, 1)
-	go func() {
-		done <- Main{Args: args, Environ: environ, Stdout: r.log, Stderr: r.log, Started: func(s *sidecar.Sidecar) { ready <- s }}.Run(ctx)
-	}()
-	select {
-	case s := <-ready:
-		r.addr = s.Addr.String()
-		if s.HTTPAddr != nil {
-			r.http = s.HTTPAddr.String()
-		}
-		if s.APIAddr != nil {
-			r.api = s.APIAddr.String()
-		}
-	case code := <-done:
-		cancel()
-		t.Fatalf("serve ended with %d:\n%s", code, r.log)
-	}
-	r.cancel = cancel
 	r.conn = dial(t, r.addr)
 	r.stubs = newStubs(r.conn)
 	r.stop = sync.OnceFunc(func() {
 		_ = r.conn.Close() // so that stopping need not wait for it
-		cancel()
-		if code := <-done; code != 0 {
-			t.Errorf("serve ended with %d:\n%s", code, r.log)
+		r.cancel()
+		if err := <-r.ended; err != nil {
+			t.Errorf("serving ended with %v:\n%s", err, r.log)
 		}
 	})
 	t.Cleanup(r.stop)
 	return r
+}
+
+// launch starts a sidecar. The first of two settings of a key counts.
+func launch(dir string, environ, settings []string) (*running, error) {
+	flags := map[string]string{"listen": "127.0.0.1:0", "data_dir": dir}
+	for _, setting := range slices.Backward(settings) {
+		key, value, _ := strings.Cut(setting, "=")
+		flags[key] = value
+	}
+	loaded, err := config.Load(config.Sources{File: config.Getenv(environ, "MEMSIDECAR_CONFIG"), Environ: environ, Flags: flags})
+	if err != nil {
+		return nil, err
+	}
+	cfg := loaded.Config
+	r := &running{dir: dir, log: &syncBuffer{}, ended: make(chan error, 1)}
+	ctx, cancel := context.WithCancel(context.Background())
+	s, err := sidecar.Start(ctx, cfg, sidecar.Options{Environ: environ, Log: logs.New(r.log, cfg.Log.Level, cfg.Log.Format)})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	r.addr, r.cancel = s.Addr.String(), cancel
+	if s.HTTPAddr != nil {
+		r.http = s.HTTPAddr.String()
+	}
+	if s.APIAddr != nil {
+		r.api = s.APIAddr.String()
+	}
+	go func() {
+		err := s.Wait(ctx)
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownGrace)
+		defer cancel()
+		s.Stop(grace)
+		r.ended <- err
+	}()
+	return r, nil
 }
 
 func dial(t testing.TB, addr string) *grpc.ClientConn {
@@ -166,20 +184,6 @@ func (r *running) retrieve(t *testing.T, scope *memsidecarv1.Scope, query string
 		texts = append(texts, m.GetMemory().GetText())
 	}
 	return texts
-}
-
-// binary builds the program once for all tests and returns its path.
-func binary(t testing.TB) string {
-	t.Helper()
-	return sidecartest.Binary(t)
-}
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	benchmarks.print(os.Stdout)
-	benchmarks.removeFixtures()
-	sidecartest.Clean()
-	os.Exit(code)
 }
 
 // methodNames lists every call of a service.

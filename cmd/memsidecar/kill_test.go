@@ -38,7 +38,7 @@ func spawn(t testing.TB, dir string, environ ...string) *process {
 // spawnBy puts the arguments of another program before the binary's.
 func spawnBy(t testing.TB, wrapper []string, dir string, environ ...string) *process {
 	t.Helper()
-	arguments := append(slices.Clone(wrapper), binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir)
+	arguments := append(slices.Clone(wrapper), sidecartest.Binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir)
 	p := &process{command: exec.CommandContext(context.Background(), arguments[0], arguments[1:]...), log: &syncBuffer{}}
 	p.command.Env = sidecartest.Environ()
 	for _, setting := range unhurried(t) {

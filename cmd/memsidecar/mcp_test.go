@@ -13,7 +13,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/memsidecar/memsidecar/internal/sidecar"
+	"github.com/memsidecar/memsidecar/internal/mcp"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -49,22 +49,26 @@ func (h withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// modelOverStdio starts `memsidecar mcp` with these flags.
-func modelOverStdio(t *testing.T, addr string, flags ...string) *modelProgram {
+// modelOverStdio speaks for a user over a reader and a writer.
+func (r *running) modelOverStdio(t *testing.T, user string) *modelProgram {
 	t.Helper()
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
-	errs := &syncBuffer{}
-	done := make(chan int, 1)
+	server := mcp.NewServer(mcp.Clients{
+		Memory:        memsidecarv1.NewMemoryServiceClient(r.conn),
+		NumberedLists: memsidecarv1.NewNumberedListServiceClient(r.conn),
+		Digests:       memsidecarv1.NewDigestServiceClient(r.conn),
+	}, mcp.Binding{Sees: anywhere(user), Says: anywhere(user)}, mcp.Options{Version: "1"})
+	done := make(chan error, 1)
 	go func() {
-		done <- Main{Args: append([]string{"mcp", "--addr", addr}, flags...), Stdin: in, Stdout: out, Stderr: errs}.Run(context.WithoutCancel(t.Context()))
+		done <- mcp.Stdio(context.WithoutCancel(t.Context()), server, in, out)
 		_ = out.Close()
 	}()
 	m := connectModel(t, &sdk.IOTransport{Reader: fromServer, Writer: toServer})
 	t.Cleanup(func() {
 		_ = toServer.Close()
-		if code := <-done; code != 0 || errs.String() != "" {
-			t.Errorf("memsidecar mcp ended with %d: %s", code, errs)
+		if err := <-done; err != nil {
+			t.Errorf("the protocol ended with %v", err)
 		}
 	})
 	return m
@@ -134,7 +138,7 @@ func shown(answer map[string]any, field string) (values []string) {
 func TestModelsUseTheMemory(t *testing.T) {
 	for name, connect := range map[string]func(t *testing.T, r *running, user string) *modelProgram{
 		"stdio": func(t *testing.T, r *running, user string) *modelProgram {
-			return modelOverStdio(t, r.addr, "-u", user)
+			return r.modelOverStdio(t, user)
 		},
 		"http": func(t *testing.T, r *running, user string) *modelProgram {
 			return r.modelOverHTTP(t, "Memsidecar-User", user)
@@ -335,21 +339,10 @@ func TestModelsOverHTTPAreBound(t *testing.T) {
 // TestModelWithoutSidecar: the tools say so, and work as soon as there is one.
 func TestModelWithoutSidecar(t *testing.T) {
 	addr := "unix:" + filepath.Join(shortFolder(t), "s")
-	m := modelOverStdio(t, addr, "-u", "u")
+	m := mcpCommand(t, addr, "-u", "u")
 	m.refuses(t, "recall", map[string]any{"query": "q"}, "no sidecar", addr)
 
-	ctx, cancel := context.WithCancel(t.Context())
-	ready, done := make(chan *sidecar.Sidecar, 1), make(chan int, 1)
-	log := &syncBuffer{}
-	go func() {
-		args := []string{"serve", "--listen", addr, "--data-dir", t.TempDir()}
-		done <- Main{Args: args, Stdout: log, Stderr: log, Started: func(s *sidecar.Sidecar) { ready <- s }}.Run(ctx)
-	}()
-	select {
-	case <-ready:
-	case code := <-done:
-		t.Fatalf("serve ended with %d: %s", code, log)
-	}
+	runServe(t, nil, "--listen", addr)
 	eventually(t, "it is connected", func() bool {
 		_, failed := m.call(t, "remember", map[string]any{"text": "Likes tea"})
 		return !failed
@@ -357,8 +350,25 @@ func TestModelWithoutSidecar(t *testing.T) {
 	if got := m.remembered(t); got != "Likes tea" {
 		t.Errorf("it has %q", got)
 	}
-	cancel()
-	if code := <-done; code != 0 {
-		t.Errorf("serve ended with %d: %s", code, log)
-	}
+}
+
+// mcpCommand starts `memsidecar mcp` with these flags.
+func mcpCommand(t *testing.T, addr string, flags ...string) *modelProgram {
+	t.Helper()
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	errs := &syncBuffer{}
+	done := make(chan int, 1)
+	go func() {
+		done <- Main{Args: append([]string{"mcp", "--addr", addr}, flags...), Stdin: in, Stdout: out, Stderr: errs}.Run(context.WithoutCancel(t.Context()))
+		_ = out.Close()
+	}()
+	m := connectModel(t, &sdk.IOTransport{Reader: fromServer, Writer: toServer})
+	t.Cleanup(func() {
+		_ = toServer.Close()
+		if code := <-done; code != 0 || errs.String() != "" {
+			t.Errorf("memsidecar mcp ended with %d: %s", code, errs)
+		}
+	})
+	return m
 }

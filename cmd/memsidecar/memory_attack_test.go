@@ -25,6 +25,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/memsidecar/memsidecar/internal/access"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -54,7 +55,7 @@ type attacker struct {
 // TestMemoryAttacks plays each attack against a process of its own, with a caller beside it that must be answered as always.
 // MEMORY_ATTACKS=all plays all of them (make attacks).
 func TestMemoryAttacks(t *testing.T) {
-	binary(t)
+	sidecartest.Binary(t)
 	dir := t.TempDir()
 	tokens := filepath.Join(dir, "tokens")
 	reader := addToken(t, tokens, "reader", access.Grant{Namespace: "*", Level: access.Read})

@@ -262,7 +262,11 @@ func TestSeedFileStaysAsItIs(t *testing.T) {
 	if code, _, errs := runMain(t, "numbered-lists", "import", "--addr", r.addr, "-u", "u", "--show", path); code != 0 {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
-	if got := r.selected(t, anywhere("u"), "1"); got != "/mv/823D" || string(must(os.ReadFile(path))(t)) != text {
+	lists := memsidecarv1.NewNumberedListServiceClient(r.conn)
+	got := must(lists.SelectItems(t.Context(), &memsidecarv1.SelectItemsRequest{
+		Scope: anywhere("u"), Selector: &memsidecarv1.SelectItemsRequest_Ordinal{Ordinal: 1},
+	}))(t).GetItem().GetKey()
+	if got != "/mv/823D" || string(must(os.ReadFile(path))(t)) != text {
 		t.Errorf("selects %s", got)
 	}
 }

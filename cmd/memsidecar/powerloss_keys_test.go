@@ -17,6 +17,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/testkit/powerloss"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -69,7 +70,7 @@ func TestPowerLossOfKeys(t *testing.T) {
 			for _, to := range []string{root, before} {
 				mustDo(t, os.CopyFS(filepath.Join(to, "data"), os.DirFS(c.folder)))
 			}
-			arguments := append(append(powerloss.Arguments(recording), binary(t)), c.arguments...)
+			arguments := append(append(powerloss.Arguments(recording), sidecartest.Binary(t)), c.arguments...)
 			command := exec.CommandContext(t.Context(), "strace", append(arguments, "--data-dir", filepath.Join(root, "data"))...)
 			command.Env = append(os.Environ(), encrypted)
 			if out, err := command.CombinedOutput(); err != nil {

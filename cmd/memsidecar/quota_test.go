@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/memsidecar/memsidecar/internal/sqlite"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -184,10 +186,9 @@ func TestQuotaOfHistory(t *testing.T) {
 	if got := r.quotas(t, anywhere("ben")); !slices.Equal(got, []string{"namespace_history_bytes  0/5000", "user_history_bytes ben 0/3000"}) {
 		t.Errorf("once everybody was forgotten, the status says %q", got)
 	}
-	check := r.dir
 	r.stop()
-	if code, out, errs := runMain(t, "--data-dir", check, "check"); code != 0 {
-		t.Errorf("the check ends with %d:\n%s%s", code, out, errs)
+	if report := must(sqlite.Files{}.Check(t.Context(), filepath.Join(r.dir, databaseFile), false))(t); !report.Sound() {
+		t.Errorf("the check finds %v", report.Findings)
 	}
 }
 

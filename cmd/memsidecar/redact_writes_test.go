@@ -27,11 +27,11 @@ func TestDirectWritesHoldNoSecrets(t *testing.T) {
 		for _, m := range r.list(t, direct("v")) {
 			texts = append(texts, m.GetText()+" "+m.GetProvenance().GetQuote())
 		}
-		model := modelOverStdio(t, r.addr, "-u", "w")
+		model := r.modelOverHTTP(t, "Memsidecar-User", "w")
 		model.must(t, "remember", map[string]any{"text": "The weather service has the API key " + secretKey})
 		return append(texts, model.remembered(t))
 	}
-	r := serve(t)
+	r := serve(t, overMCP...)
 	texts := written(r)
 	for i, want := range []string{"at home has the password [redacted: password]", "at work has the password [redacted: password]", "[redacted: password] it pays with [redacted: card number]", "[redacted: API key]"} {
 		if i >= len(texts) || !strings.HasSuffix(texts[i], want) {
@@ -48,7 +48,7 @@ func TestDirectWritesHoldNoSecrets(t *testing.T) {
 	if loaded.GetAddedCount() != 1 || loaded.GetSkippedCount() != 1 {
 		t.Error(loaded)
 	}
-	for _, text := range written(serve(t, "redact.direct_writes=false")) {
+	for _, text := range written(serve(t, append(overMCP, "redact.direct_writes=false")...)) {
 		if strings.Contains(text, "redacted") {
 			t.Errorf("%q was not to be redacted", text)
 		}

@@ -29,7 +29,7 @@ const scripts = "testdata/script"
 // TestScripts runs the transcripts in testdata/script: the real binary against a real sidecar in a process of its own.
 // Beyond testscript's own commands they have those of scriptCommands. Not with the race detector, which the binary is built without.
 func TestScripts(t *testing.T) {
-	bin := filepath.Dir(binary(t))
+	bin := filepath.Dir(sidecartest.Binary(t))
 	testscript.Run(t, testscript.Params{
 		Dir: scripts,
 		Setup: func(e *testscript.Env) error {

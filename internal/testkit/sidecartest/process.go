@@ -101,8 +101,8 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-// Options is how a sidecar is started. The zero value starts one on a free port of loopback, with an empty folder.
-type Options struct {
+// ProcessOptions is how a sidecar is started. The zero value starts one on a free port of loopback, with an empty folder.
+type ProcessOptions struct {
 	// Dir is the data folder. By default it is new and goes with the sidecar; one that is given stays.
 	Dir string
 	// Listen is the address, such as unix:/path. By default it is a free port of loopback.
@@ -116,8 +116,8 @@ type Options struct {
 	Environ []string
 }
 
-// Sidecar is `memsidecar serve` in a process of its own.
-type Sidecar struct {
+// Process is `memsidecar serve` in a process of its own.
+type Process struct {
 	// Addr is where it listens, as clients dial it: host:port, or unix:/path.
 	Addr string
 	// HTTP is the host:port of http.listen, when Settings have that.
@@ -133,10 +133,10 @@ type Sidecar struct {
 	remove  string       // a folder to remove at the end
 }
 
-// Start runs a sidecar until the test ends, or Stop or Kill is called. It returns when the sidecar answers.
-func Start(t testing.TB, options Options) *Sidecar {
+// StartProcess runs a sidecar until the test ends, or Stop or Kill is called. It returns when the sidecar answers.
+func StartProcess(t testing.TB, options ProcessOptions) *Process {
 	t.Helper()
-	s, err := Launch(options)
+	s, err := LaunchProcess(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,13 +151,13 @@ func Start(t testing.TB, options Options) *Sidecar {
 	return s
 }
 
-// Launch is Start for what is no test, such as an Example: the caller stops it.
-func Launch(options Options) (_ *Sidecar, err error) {
+// LaunchProcess is StartProcess for what is no test, such as an Example: the caller stops it.
+func LaunchProcess(options ProcessOptions) (_ *Process, err error) {
 	path, err := Build()
 	if err != nil {
 		return nil, err
 	}
-	s := &Sidecar{Dir: options.Dir}
+	s := &Process{Dir: options.Dir}
 	if s.Dir == "" {
 		if s.remove, err = os.MkdirTemp("", "memsidecar-data-"); err != nil {
 			return nil, err
@@ -233,7 +233,7 @@ var (
 )
 
 // read collects what the sidecar writes, and closes ready when it listens.
-func (s *Sidecar) read(output io.Reader, wantHTTP, wantAPI bool, ready chan<- struct{}) {
+func (s *Process) read(output io.Reader, wantHTTP, wantAPI bool, ready chan<- struct{}) {
 	told := false
 	lines := bufio.NewScanner(output)
 	lines.Buffer(nil, 1<<20)
@@ -267,7 +267,7 @@ func unquoted(s string) string {
 }
 
 // Stop ends the sidecar as SIGTERM or Ctrl-C does, and waits for it. The second time it does nothing.
-func (s *Sidecar) Stop() error {
+func (s *Process) Stop() error {
 	interrupt := s.command.Process.Signal
 	if runtime.GOOS == "windows" { // it knows no signals
 		s.Kill()
@@ -286,15 +286,15 @@ func (s *Sidecar) Stop() error {
 }
 
 // Kill ends the sidecar as kill -9 does: it can neither flush nor close anything.
-func (s *Sidecar) Kill() {
+func (s *Process) Kill() {
 	s.kill()
 	_ = s.ended() // reports the signal
 }
 
-func (s *Sidecar) kill() { _ = s.command.Process.Kill() }
+func (s *Process) kill() { _ = s.command.Process.Kill() }
 
 // Log is what it has written so far.
-func (s *Sidecar) Log() string { return s.log.String() }
+func (s *Process) Log() string { return s.log.String() }
 
 // Environ is this process's environment without the sidecar's settings, the providers' keys, and what sends spans elsewhere.
 func Environ() []string {

@@ -15,10 +15,10 @@ import (
 
 func TestMain(m *testing.M) { sidecartest.Main(m) }
 
-// TestStart: what is started listens where it says, is killed and started again on the same folder, and stops.
-func TestStart(t *testing.T) {
+// TestProcessStartsAgainOnItsFolder: what is started listens where it says, is killed and started again on the same folder, and stops.
+func TestProcessStartsAgainOnItsFolder(t *testing.T) {
 	dir := t.TempDir()
-	s := sidecartest.Start(t, sidecartest.Options{Dir: dir, Settings: []string{"http.listen=127.0.0.1:0"}})
+	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{Dir: dir, Settings: []string{"http.listen=127.0.0.1:0"}})
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Addr)
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestStart(t *testing.T) {
 	}
 
 	socket := filepath.Join(dir, "a socket")
-	again := sidecartest.Start(t, sidecartest.Options{Dir: dir, Listen: "unix:" + socket, Settings: []string{"log.format=json"}})
+	again := sidecartest.StartProcess(t, sidecartest.ProcessOptions{Dir: dir, Listen: "unix:" + socket, Settings: []string{"log.format=json"}})
 	if again.Addr != "unix:"+socket {
 		t.Errorf("it listens on %q", again.Addr)
 	}
@@ -54,9 +54,9 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestLaunchFails: a sidecar that cannot start is an error that says why.
-func TestLaunchFails(t *testing.T) {
-	if _, err := sidecartest.Launch(sidecartest.Options{Settings: []string{"no.such=1"}}); err == nil || !strings.Contains(err.Error(), "no.such") {
+// TestProcessThatCannotStartSaysWhy: a sidecar that cannot start is an error that says why.
+func TestProcessThatCannotStartSaysWhy(t *testing.T) {
+	if _, err := sidecartest.LaunchProcess(sidecartest.ProcessOptions{Settings: []string{"no.such=1"}}); err == nil || !strings.Contains(err.Error(), "no.such") {
 		t.Errorf("got %v", err)
 	}
 }
