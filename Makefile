@@ -1,7 +1,7 @@
 TOOL := go tool -modfile=tools/go.mod
 
-# The same commit and the same Go make the same bytes, in whatever folder: without paths, build id, C, and what Go would note
-# of the repository by itself. A source archive has no git; then these two are given.
+# Reproducible: the same commit and Go version give the same bytes in any folder, because paths, build id, cgo and Go's own
+# version stamp are turned off. Set COMMIT and VERSION when you build from a source archive without git.
 COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)$(shell git diff --quiet HEAD 2>/dev/null || echo -dirty)
 VERSION ?= $(shell git describe --tags --exact-match 2>/dev/null)
 BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false \
@@ -12,7 +12,7 @@ BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false \
 build:
 	$(BUILD) -o bin/ ./cmd/memsidecar
 
-sbom: build # what is in the binary, and under which licences
+sbom: build # the bill of materials and the licences of the binary
 	cd tools && go run ./sbom -binary ../bin/memsidecar -sbom ../bin/sbom.cdx.json -licences ../bin/licences.md
 
 test:
@@ -25,7 +25,7 @@ POWER_LOSSES ?= 1000
 faults: # Linux with strace; about a minute
 	POWER_LOSSES=$(POWER_LOSSES) go test -count=1 -timeout 5m -v -run 'TestPowerLoss|TestFaults|TestSmallDisk|TestKilledWhileReembedding' ./cmd/memsidecar
 
-cross: # that it builds where CI does not run; minutes with an empty cache
+cross: # other platforms than CI's; takes minutes with an empty cache
 	for t in windows/amd64 darwin/arm64 freebsd/amd64 linux/arm64; do \
 		echo "== $$t" && CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} go vet ./... || exit 1; \
 	done
@@ -41,27 +41,27 @@ fmt:
 generate:
 	$(TOOL) buf generate
 
-tidy: # -e: see .ci/run
+tidy: # -e: .ci/run says why
 	go mod tidy -e
 	cd tools && go mod tidy
 
-check: # all that CI runs
+check: # everything that CI runs
 	.ci/run
 
 BENCH ?= .
-bench: # about ten minutes and 3 GB of temporary disk; BENCH=Retrieve measures only what matches
+bench: # about ten minutes and 3 GB of temporary disk; BENCH=Retrieve runs only matching benchmarks
 	go test -run '^$$' -bench '$(value BENCH)' -benchtime 2s -timeout 20m ./cmd/memsidecar
 
 DURATION ?= 1h
-soak: # the real binary under load for DURATION: memory, goroutines, files and disk must stay; the table comes at the end
+soak: # runs the binary under load for DURATION: memory, goroutines, files and disk must not grow
 	SOAK=$(DURATION) go test -count=1 -timeout 25h -v -run '^TestSoak$$' ./cmd/memsidecar
 
-attacks: # Linux; three minutes: the memory that hostile callers can make the process use
+attacks: # Linux; three minutes: how much memory hostile callers can make the process use
 	MEMORY_ATTACKS=all go test -count=1 -timeout 15m -v -run '^TestMemoryAttacks$$' ./cmd/memsidecar
 
 FUZZ ?= Fuzz
 FUZZTIME ?= 1m
-fuzz: # each fuzz test whose name has FUZZ, for FUZZTIME; what it finds is below testdata/fuzz, and from then on a test
+fuzz: # runs each fuzz test whose name contains FUZZ for FUZZTIME; failures are stored in testdata/fuzz and become test cases
 	@grep -rn --include='*_test.go' '^func $(FUZZ)' . | sed -E 's|^\./(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z]*)\(.*|\1 \2|' | while read -r dir name; do \
 		echo "== $$dir $$name"; \
 		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -parallel 1 "./$$dir" </dev/null || exit 1; \

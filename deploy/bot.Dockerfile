@@ -1,4 +1,4 @@
-# The bot of examples/python, with the stubs that it imports. Its user is the sidecar's, so that the socket is its, too.
+# The bot of examples/python with its generated stubs. It runs as the sidecar's user, so that it may use the socket.
 FROM python:3.13-slim
 WORKDIR /bot
 COPY examples/python/requirements.txt ./

@@ -196,8 +196,8 @@ func TestCompare(t *testing.T) {
 	if code != 0 || errs != "" || !strings.Contains(out, "(+0.000)") || strings.Contains(out, "memories") {
 		t.Errorf("the same run: exit code %d, %s\n%s", code, errs, out)
 	}
-	code, out, errs = measure(t, "locomo", talks, "--sources", "messages", "--compare", before, "--set", "retrieval.min_score=1")
-	if code != 0 || errs != "not the same: retrieval.min_score is \"1\", was not set\n" || !strings.Contains(out, "(-0.") {
+	code, out, errs = measure(t, "locomo", talks, "--sources", "messages", "--compare", before, "--set", "retrieval.min_relevance=1")
+	if code != 0 || errs != "not the same: retrieval.min_relevance is \"1\", was not set\n" || !strings.Contains(out, "(-0.") {
 		t.Errorf("another configuration: exit code %d, %s\n%s", code, errs, out)
 	}
 }
