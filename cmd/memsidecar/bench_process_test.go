@@ -70,7 +70,7 @@ func BenchmarkResident(b *testing.B) {
 	for b.Loop() {
 		p := spawn(b, dir)
 		stats := load.Run(b.Context(), load.Limits{Callers: 8, Calls: int64(manyUsers.users)}, func(ctx context.Context, n int64) (load.Answer, error) {
-			resp, err := p.Retrieve(ctx, &memsidecarv1.RetrieveRequest{Scope: direct(benchUser(int(n)).ID), Query: load.Question(n)})
+			resp, err := p.Retrieve(ctx, &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct(benchUser(int(n)).ID), Query: load.Question(n)})
 			return load.Answer{Degraded: len(resp.GetDegraded()) > 0}, err
 		})
 		if stats.Errors > 0 || stats.Degraded > 0 {

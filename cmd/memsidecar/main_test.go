@@ -23,7 +23,7 @@ func runServe(t *testing.T, environ []string, args ...string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, done := make(chan struct{}), make(chan int, 1)
-	log := &syncBuffer{}
+	log := &sidecartest.Log{}
 	go func() {
 		args := append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir()}, args...)
 		done <- Main{Args: args, Environ: environ, Stdout: log, Stderr: log, Started: func(*sidecar.Sidecar) { close(ready) }}.Run(ctx)

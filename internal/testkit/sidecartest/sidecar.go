@@ -1,0 +1,224 @@
+package sidecartest
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/observe/logs"
+	"github.com/memsidecar/memsidecar/internal/observe/logs/logstest"
+	"github.com/memsidecar/memsidecar/internal/sidecar"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+)
+
+// Stubs are the services that most tests call.
+type Stubs struct {
+	memsidecarv1.MemoryServiceClient
+	memsidecarv1.UserServiceClient
+	memsidecarv1.AdminServiceClient
+}
+
+func NewStubs(conn grpc.ClientConnInterface) Stubs {
+	return Stubs{
+		memsidecarv1.NewMemoryServiceClient(conn),
+		memsidecarv1.NewUserServiceClient(conn),
+		memsidecarv1.NewAdminServiceClient(conn),
+	}
+}
+
+// Sidecar is a sidecar in this process, on a free port of loopback and a folder of its own.
+type Sidecar struct {
+	Stubs
+	Conn *grpc.ClientConn
+	Addr string
+	HTTP string // address of the operators' port, if there is one
+	API  string // address of the API over HTTP, if there is one
+	Dir  string
+	Log  *Log
+	Late int // scrapes that were not answered in time
+	// cancel is what SIGTERM does; stop also waits for the end, with the connection closed.
+	Cancel, Stop func()
+	ended        chan error
+}
+
+// Serve runs `memsidecar serve` in this process until the test ends. Settings are KEY=VALUE pairs.
+func Serve(t testing.TB, settings ...string) *Sidecar {
+	t.Helper()
+	return ServeIn(t, t.TempDir(), settings...)
+}
+
+func ServeIn(t testing.TB, dir string, settings ...string) *Sidecar {
+	t.Helper()
+	return ServeWith(t, dir, nil, settings...)
+}
+
+// Unhurried are settings by which what is answered does not depend on how busy the machine is. Those of a test go before them, and
+// benchmarks measure the defaults.
+func Unhurried(t testing.TB) []string {
+	if _, measured := t.(*testing.B); measured {
+		return nil
+	}
+	return []string{"retrieval.budget=1m", "queue.max_wait=1h", "shutdown_grace=10m"}
+}
+
+// ServeWith has an environment, too.
+func ServeWith(t testing.TB, dir string, environ []string, settings ...string) *Sidecar {
+	t.Helper()
+	r, err := launch(dir, environ, slices.Concat(settings, Unhurried(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Conn = Dial(t, r.Addr)
+	r.Stubs = NewStubs(r.Conn)
+	r.Stop = sync.OnceFunc(func() {
+		_ = r.Conn.Close() // so that stopping need not wait for it
+		r.Cancel()
+		if err := <-r.ended; err != nil {
+			t.Errorf("serving ended with %v:\n%s", err, r.Log)
+		}
+	})
+	t.Cleanup(r.Stop)
+	return r
+}
+
+// launch starts a sidecar. The first of two settings of a key counts.
+func launch(dir string, environ, settings []string) (*Sidecar, error) {
+	flags := map[string]string{"listen": "127.0.0.1:0", "data_dir": dir}
+	for _, setting := range slices.Backward(settings) {
+		key, value, _ := strings.Cut(setting, "=")
+		flags[key] = value
+	}
+	loaded, err := config.Load(config.Sources{File: config.Getenv(environ, "MEMSIDECAR_CONFIG"), Environ: environ, Flags: flags})
+	if err != nil {
+		return nil, err
+	}
+	cfg := loaded.Config
+	r := &Sidecar{Dir: dir, Log: &Log{}, ended: make(chan error, 1)}
+	ctx, cancel := context.WithCancel(context.Background())
+	s, err := sidecar.Start(ctx, cfg, sidecar.Options{Environ: environ, Log: logs.New(r.Log, cfg.Log.Level, cfg.Log.Format)})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	r.Addr, r.Cancel = s.Addr.String(), cancel
+	if s.HTTPAddr != nil {
+		r.HTTP = s.HTTPAddr.String()
+	}
+	if s.APIAddr != nil {
+		r.API = s.APIAddr.String()
+	}
+	go func() {
+		err := s.Wait(ctx)
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownGrace)
+		defer cancel()
+		s.Stop(grace)
+		r.ended <- err
+	}()
+	return r, nil
+}
+
+func Dial(t testing.TB, addr string) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// Log collects output that several goroutines write.
+type Log = logstest.Log
+
+// Direct is the scope of a direct chat with the user.
+func Direct(user string) *memsidecarv1.Scope {
+	return &memsidecarv1.Scope{UserId: user, ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT}
+}
+
+func Group(user, id string) *memsidecarv1.Scope {
+	return &memsidecarv1.Scope{UserId: user, ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_GROUP, ChannelId: id}
+}
+
+// Said is a message of the scope's user.
+func Said(text string) *memsidecarv1.Message {
+	return &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_USER, Content: text}
+}
+
+// Answered is a message of the bot.
+func Answered(text string) *memsidecarv1.Message {
+	return &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_ASSISTANT, Content: text}
+}
+
+// Patiently is a time to wait for an outcome that no machine is too slow for.
+func Patiently() *durationpb.Duration { return durationpb.New(Patience) }
+
+// Consider hands over a dialogue and waits for its outcome.
+func (r *Sidecar) Consider(t *testing.T, scope *memsidecarv1.Scope, messages ...*memsidecarv1.Message) *memsidecarv1.Consideration {
+	t.Helper()
+	resp, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
+		Scope: scope, Messages: messages, Wait: Patiently(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.GetConsideration()
+}
+
+// Texts returns the texts that are retrieved for a query.
+func (r *Sidecar) Texts(t *testing.T, scope *memsidecarv1.Scope, query string) []string {
+	t.Helper()
+	resp, err := r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: scope, Query: query})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for _, m := range resp.GetMemories() {
+		texts = append(texts, m.GetMemory().GetText())
+	}
+	return texts
+}
+
+// MethodNames lists every call of a service.
+func MethodNames(service *grpc.ServiceDesc) []string {
+	var names []string
+	for _, m := range service.Methods {
+		names = append(names, m.MethodName)
+	}
+	for _, s := range service.Streams {
+		names = append(names, s.StreamName)
+	}
+	return names
+}
+
+func AllMemories(ctx context.Context, t *testing.T, client memsidecarv1.MemoryServiceClient, scope *memsidecarv1.Scope) []*memsidecarv1.Memory {
+	t.Helper()
+	var all []*memsidecarv1.Memory
+	request := &memsidecarv1.ListMemoriesRequest{Scope: scope, PageSize: 1000}
+	for {
+		resp, err := client.ListMemories(ctx, request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, resp.GetMemories()...)
+		request.PageToken = resp.GetNextPageToken()
+		if request.GetPageToken() == "" {
+			return all
+		}
+	}
+}
+
+// ShortFolder is for sockets, whose addresses are short.
+func ShortFolder(t *testing.T) string {
+	t.Helper()
+	dir := Must(os.MkdirTemp("", "ms"))(t) //nolint:usetesting // t.TempDir is too long
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
