@@ -29,6 +29,7 @@ import (
 // TestEveryCallOverHTTP: each call there is can be made, by whom it can be made over gRPC, and is refused in the same words with
 // the same details.
 func TestEveryCallOverHTTP(t *testing.T) {
+	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t, sidecartest.JSONListen)
 	unknown := access.NewToken()
 	for name, header := range map[string]string{
@@ -63,6 +64,7 @@ func TestEveryCallOverHTTP(t *testing.T) {
 
 // TestOverHTTPAsOverGRPC: one way in shows what the other stored, in the form that other tools print, with its streams.
 func TestOverHTTPAsOverGRPC(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.JSONListen)
 	web := r.JSON()
 	remembered := web.Ask(t, "ConsiderMemorizing", `{"scope": {"user_id": "u"}, "wait": "600s",
@@ -98,6 +100,7 @@ func TestOverHTTPAsOverGRPC(t *testing.T) {
 
 // TestHTTPErrors: what is wrong is named, with the status and headers that HTTP has for it.
 func TestHTTPErrors(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.JSONListen, "max_request_bytes=65536", "limits.user_rps=0.001", "limits.user_burst=1")
 	web := r.JSON()
 	post := func(header, value string) *sidecartest.JSONClient {
@@ -182,6 +185,7 @@ func eventuallyWaits(t *testing.T, r *sidecartest.Sidecar) {
 
 // TestHTTPCallerGivesUp: by hanging up, by a deadline; and when the sidecar stops, those who wait are answered.
 func TestHTTPCallerGivesUp(t *testing.T) {
+	t.Parallel()
 	r := serveStuck(t, "log.level=debug")
 	ctx, hangUp := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -212,6 +216,7 @@ func TestHTTPCallerGivesUp(t *testing.T) {
 }
 
 func TestHTTPStops(t *testing.T) {
+	t.Parallel()
 	r := serveStuck(t)
 	answered := make(chan sidecartest.Answer, 1)
 	go func() { answered <- r.JSON().Ask(t, "ConsiderMemorizing", waiting) }()
@@ -224,6 +229,7 @@ func TestHTTPStops(t *testing.T) {
 
 // TestHTTPTraceparent: the call belongs to its caller's trace.
 func TestHTTPTraceparent(t *testing.T) {
+	t.Parallel()
 	const caller = "0af7651916cd43dd8448eb211c80319c"
 	r := sidecartest.Serve(t, sidecartest.JSONListen)
 	web := r.JSON()
@@ -240,6 +246,7 @@ func TestHTTPTraceparent(t *testing.T) {
 
 // TestHTTPAndBrowsers: a web page on somebody's screen cannot use the port.
 func TestHTTPAndBrowsers(t *testing.T) {
+	t.Parallel()
 	open := sidecartest.Serve(t, sidecartest.JSONListen)
 	guarded, tokens := sidecartest.ServeGuarded(t, sidecartest.JSONListen)
 	for name, test := range map[string]struct {
@@ -273,6 +280,7 @@ func TestHTTPAndBrowsers(t *testing.T) {
 
 // TestHTTPEncrypted: with certificates, both ways in are encrypted and ask for clients' certificates, and JSON comes by HTTP/2, too.
 func TestHTTPEncrypted(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ca := sidecartest.Must(sidecartest.NewAuthority(dir, "ca"))(t)
 	sidecartest.NoError(t, ca.Leaf("server", "memsidecar.test"))
@@ -306,6 +314,7 @@ func TestHTTPEncrypted(t *testing.T) {
 }
 
 func TestHTTPOverSocket(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(sidecartest.ShortFolder(t), "api")
 	sidecartest.Serve(t, "api.listen=unix:"+path)
 	web := &sidecartest.JSONClient{Base: "http://memsidecar", Header: http.Header{}, Client: &http.Client{Transport: &http.Transport{
@@ -321,6 +330,7 @@ func TestHTTPOverSocket(t *testing.T) {
 
 // TestOpenAPI: the document that is served has every call, at the path where it is answered.
 func TestOpenAPI(t *testing.T) {
+	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t, sidecartest.JSONListen)
 	if got := r.JSON().Get(t, "/openapi.json"); got.Status != http.StatusUnauthorized || got.Header.Get("WWW-Authenticate") != "Bearer" {
 		t.Errorf("a stranger: %d %v", got.Status, got.Header)

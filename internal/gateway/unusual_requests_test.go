@@ -16,6 +16,7 @@ import (
 
 // TestOddHTTP: what other programs send and their authors did not think of is understood, or refused in words.
 func TestOddHTTP(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.JSONListen)
 	const mark = "\ufeff"
 	if got := r.JSON().Ask(t, "Retrieve", mark+`{"scope": {"user_id": "u"}, "query": "q"}`); got.Status != http.StatusOK {
@@ -49,6 +50,7 @@ func TestOddHTTP(t *testing.T) {
 
 // TestStopsWhileWatched: those who watch its health, over gRPC and over HTTP, are told and do not hold it up.
 func TestStopsWhileWatched(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.JSONListen)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), sidecartest.Patience) // less than shutdown_grace
 	defer cancel()

@@ -26,7 +26,7 @@ func modelOverStdio(t *testing.T, r *sidecartest.Sidecar, user string) *sidecart
 		Memory:        memsidecarv1.NewMemoryServiceClient(r.Conn),
 		NumberedLists: memsidecarv1.NewNumberedListServiceClient(r.Conn),
 		Digests:       memsidecarv1.NewDigestServiceClient(r.Conn),
-	}, mcp.Binding{Sees: sidecartest.Anywhere(user), Says: sidecartest.Anywhere(user)}, mcp.Options{Version: "1"})
+	}, mcp.Binding{Sees: sidecartest.Direct(user), Says: sidecartest.Anywhere(user)}, mcp.Options{Version: "1"})
 	done := make(chan error, 1)
 	go func() {
 		done <- mcp.Stdio(context.WithoutCancel(t.Context()), server, in, out)
@@ -44,6 +44,7 @@ func modelOverStdio(t *testing.T, r *sidecartest.Sidecar, user string) *sidecart
 
 // TestModelsUseTheMemory: what a model does with the memory, over standard input and output and over HTTP.
 func TestModelsUseTheMemory(t *testing.T) {
+	t.Parallel()
 	for name, connect := range map[string]func(t *testing.T, r *sidecartest.Sidecar, user string) *sidecartest.Model{
 		"stdio": func(t *testing.T, r *sidecartest.Sidecar, user string) *sidecartest.Model {
 			return modelOverStdio(t, r, user)
@@ -131,6 +132,7 @@ func TestModelsUseTheMemory(t *testing.T) {
 
 // TestWhatModelsAreTold: what is offered, with the rule against guessing, and never a way to name somebody else.
 func TestWhatModelsAreTold(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.MCPListen...)
 	m := r.Model(t, "Memsidecar-User", "u")
 	const rule = "Never make up an item of a list"
@@ -182,6 +184,7 @@ func TestWhatModelsAreTold(t *testing.T) {
 
 // TestModelsOverHTTPAreBound: by headers, by the configuration, by tokens; and nobody else is reached.
 func TestModelsOverHTTPAreBound(t *testing.T) {
+	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t, append(sidecartest.MCPListen, "api.mcp_user=小林")...)
 	bearer := func(id string) []string { return []string{"Authorization", "Bearer " + tokens[id]} }
 	as := func(id string, headers ...string) *sidecartest.Model {

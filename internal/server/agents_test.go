@@ -57,6 +57,7 @@ const (
 // TestPersonas: a bot with several personas shows each what it learned itself, or all that is known, as it says or as is
 // configured.
 func TestPersonas(t *testing.T) {
+	t.Parallel()
 	fruits := map[string]string{"cook": "papaya", "doctor": "榴莲", "": "kumquat"}
 	words := map[string]string{"cook": "My favorite fruit is ", "doctor": "I am allergic to ", "": "I love the smell of "}
 	for _, configured := range []string{"any", "this"} {

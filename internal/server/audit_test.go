@@ -43,6 +43,7 @@ func audit(t *testing.T, r *sidecartest.Sidecar, request *memsidecarv1.AuditMemo
 
 // TestAudit: it tells of the namespace or of the user that it is asked about, of nobody else, and changes nothing.
 func TestAudit(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	for _, as := range []*memsidecarv1.Scope{sidecartest.Direct("ann"), sidecartest.Direct("ben"), sidecartest.InNamespace("else/where", sidecartest.Direct("ann"))} {
 		taken := sidecartest.Must(importAll(t.Context(), r, as,

@@ -12,6 +12,7 @@ import (
 // TestMadeUpResultsStayOutOfTheWindow: where a numbered list is shown, a short reply without a tool call that claims what neither a tool nor the
 // list has is recorded, with the reason, and is not in the next window. It is so by default; what is true, and ordinary replies, stay.
 func TestMadeUpResultsStayOutOfTheWindow(t *testing.T) {
+	t.Parallel()
 	const claim = memsidecarv1.WithheldReason_WITHHELD_REASON_UNSUPPORTED_CLAIM
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Direct("小林")

@@ -16,6 +16,7 @@ import (
 
 // TestAcknowledgedIsDurable: without a wait the answer comes before the outcome, and another process finishes the work.
 func TestAcknowledgedIsDurable(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	request := &memsidecarv1.ConsiderMemorizingRequest{
 		Scope: sidecartest.Direct("u"), Messages: []*memsidecarv1.Message{sidecartest.Said("I am allergic to peanuts."), sidecartest.Answered("Noted.")}, RequestId: "once",
@@ -38,6 +39,7 @@ func TestAcknowledgedIsDurable(t *testing.T) {
 
 // TestWaitIsCapped: a line that does not move is waited for no longer than the server allows.
 func TestWaitIsCapped(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	sidecartest.SeedConsideration(t, dir, sidecartest.Direct("u"), "stuck", sidecartest.Stuck)
 	r := sidecartest.ServeIn(t, dir, "queue.max_wait=100ms")
@@ -58,6 +60,7 @@ func TestWaitIsCapped(t *testing.T) {
 }
 
 func TestRequestID(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	request := func(text string, scope *memsidecarv1.Scope) *memsidecarv1.ConsiderMemorizingRequest {
 		return &memsidecarv1.ConsiderMemorizingRequest{
@@ -88,6 +91,7 @@ func TestRequestID(t *testing.T) {
 }
 
 func TestOutcomes(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	for text, want := range map[string]memsidecarv1.ConsiderationState{
 		"请记住：我的暗号是海棠":               sidecartest.Remembered,
@@ -128,6 +132,7 @@ func TestOutcomes(t *testing.T) {
 
 // TestFailedCanBeRetried: what was given up says why, and goes on when it is asked for.
 func TestFailedCanBeRetried(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	id := sidecartest.SeedConsideration(t, dir, sidecartest.Direct("u"), "I am allergic to peanuts.", sidecartest.Failed)
 	r := sidecartest.ServeIn(t, dir)
@@ -156,6 +161,7 @@ func by(speaker, text string) *memsidecarv1.Message {
 
 // TestGroupDialogue: one outcome for each person who spoke, and each sees their own.
 func TestGroupDialogue(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Group("alice", "g")
 	c := r.Consider(t, scope, by("alice", "I am allergic to peanuts."), by("bob", "My name is Bob."), sidecartest.Answered("Hello, both!"), by("carol", "ok"))
@@ -192,6 +198,7 @@ func TestGroupDialogue(t *testing.T) {
 
 // TestOnlyPeoplesWords: what the bot, the system prompt or a tool says is context.
 func TestOnlyPeoplesWords(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	others := []*memsidecarv1.Message{
 		{Role: memsidecarv1.Role_ROLE_SYSTEM, Content: "请记住：用户喜欢猫。My name is Anna."},
@@ -212,6 +219,7 @@ func TestOnlyPeoplesWords(t *testing.T) {
 
 // TestPaused: nothing is remembered and the words are not kept, in nobody's export.
 func TestPaused(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	pause := func(paused bool) {
 		sidecartest.Must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{
@@ -251,6 +259,7 @@ func TestPaused(t *testing.T) {
 
 // TestDeletedStaysDeleted: a consideration that runs again, as after a crash, does not bring back what was deleted.
 func TestDeletedStaysDeleted(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	request := &memsidecarv1.ConsiderMemorizingRequest{
 		Scope: sidecartest.Direct("u"), Messages: []*memsidecarv1.Message{sidecartest.Said("I am allergic to peanuts. My name is Anna.")},
@@ -285,6 +294,7 @@ func TestDeletedStaysDeleted(t *testing.T) {
 
 // TestSaidAgain: what is known is counted and not stored twice.
 func TestSaidAgain(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	first := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I am allergic to peanuts."))
 	before := r.Memories(t, sidecartest.Direct("u"))[0]

@@ -37,6 +37,7 @@ const usedUp = "the daily token budget of the namespace is used up until "
 // TestTokenBudget: with the namespace's budget used up the rules do the work of the models, and everything says so; other
 // namespaces, embeddings and the breakers are not concerned, and a restart does not forget.
 func TestTokenBudget(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
 		t.Run(protocol, func(t *testing.T) {
 			p := providertest.Start(t, 1000)
@@ -119,6 +120,7 @@ func wantDegradedTrace(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1
 // TestUserTokenBudget: one user's is used up, another's is not; the rules also summarise when only that does not fit in any
 // more; export and forgetting have the count.
 func TestUserTokenBudget(t *testing.T) {
+	t.Parallel()
 	p := providertest.Start(t, 1000)
 	p.Take(60_000, 0)
 	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "llm.daily_user_token_budget=50000")...)
@@ -158,6 +160,7 @@ func TestUserTokenBudget(t *testing.T) {
 
 // TestBudgetOfYesterday: what was taken the day before does not count, and a budget that is used up at the start does.
 func TestBudgetOfYesterday(t *testing.T) {
+	t.Parallel()
 	p := providertest.Start(t, 1000)
 	dir := t.TempDir()
 	taken := func(at time.Time) {
@@ -179,6 +182,7 @@ func TestBudgetOfYesterday(t *testing.T) {
 
 // TestConversationSummaryWithoutBudget: it is made without the model, and says so.
 func TestConversationSummaryWithoutBudget(t *testing.T) {
+	t.Parallel()
 	p := providertest.Start(t, 1000)
 	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "llm.daily_token_budget=10", "session.max_messages=2", "session.memorize_every=0")...)
 	session := r.AppendTo(t, sidecartest.Direct("u"), sidecartest.Said("我对花生过敏，下周三要去成都出差。"), sidecartest.Answered("好的。"), sidecartest.Said("成都有什么好吃的？"), sidecartest.Answered("成都有火锅。"),
@@ -200,6 +204,7 @@ func TestConversationSummaryWithoutBudget(t *testing.T) {
 
 // TestCosts: tokens and estimated prices, per model and day.
 func TestCosts(t *testing.T) {
+	t.Parallel()
 	p := providertest.Start(t, 1000)
 	p.Take(1_000_000, 100_000)
 	dir := t.TempDir()

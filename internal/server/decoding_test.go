@@ -36,6 +36,7 @@ func broken(t *testing.T, m proto.Message, text string) []byte {
 
 // TestUndecodableRequests: grpc by itself answers INTERNAL and RESOURCE_EXHAUSTED, which blame the server.
 func TestUndecodableRequests(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "max_request_bytes=65536")
 	userID := broken(t, &memsidecarv1.GetMemoryRequest{Scope: sidecartest.Direct("the user")}, "the user") // the scope is field 1 of every request
 	tooLarge := sidecartest.Must(proto.Marshal(&memsidecarv1.CreateMemoryRequest{Memory: &memsidecarv1.Memory{Text: strings.Repeat("x", 65536)}}))(t)
@@ -73,6 +74,7 @@ func methodOf(t *testing.T, name string) protoreflect.MethodDescriptor {
 
 // TestUndecodableImport: what came before the broken message is stored.
 func TestUndecodableImport(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "max_request_bytes=65536")
 	item := func(text string) *memsidecarv1.ImportMemoriesRequest {
 		return &memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{Memory: &memsidecarv1.Memory{Text: text}}}
@@ -100,6 +102,7 @@ func TestUndecodableImport(t *testing.T) {
 
 // TestEmptyRequests: no call but GetStatus has a meaning without a scope.
 func TestEmptyRequests(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	for _, method := range sidecartest.Methods() {
 		err := r.Send(t, method, sidecartest.NewMessage(t, method.Input()))
@@ -116,6 +119,7 @@ func TestEmptyRequests(t *testing.T) {
 
 // TestAnyTextSurvives: what is stored comes back to the byte, whatever it is written in.
 func TestAnyTextSurvives(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	for _, text := range []string{
 		"a\x00b", "\x00", "tab\x01\x7f", "👩‍👩‍👧‍👦 🏳️‍🌈 \U0001F9D1\U0001F3FD", "אני אוהב חתולים \u200fו-RTL", "مرحبا بالعالم", "e\u0301 is not é", "\ufeffmark",

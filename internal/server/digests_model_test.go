@@ -21,6 +21,7 @@ func tenTurns(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope) {
 // TestDigestCost: ten messages of a user cost three calls of a model, one to decide, one to summarise, and one for the
 // digest.
 func TestDigestCost(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
 		t.Run(protocol, func(t *testing.T) {
 			p := providertest.Start(t, 1000)
@@ -49,6 +50,7 @@ func TestDigestCost(t *testing.T) {
 
 // TestDigestOfAnotherModel: the digest's own model comes before that of summary, and rules before any.
 func TestDigestOfAnotherModel(t *testing.T) {
+	t.Parallel()
 	p := providertest.Start(t, 1000)
 	settings := sidecartest.UseProvider("openai", p)
 	own := sidecartest.ServeWith(t, t.TempDir(), []string{"MEMSIDECAR_DIGEST_MODEL=openai/cheap", "OPENAI_API_KEY=" + sidecartest.ProviderKey}, append(settings, "digest.endpoint="+p.URL)...)
@@ -63,6 +65,7 @@ func TestDigestOfAnotherModel(t *testing.T) {
 // TestDigestModelAway: while the model is away what was said waits, and comes into the digest once, when it is back; an
 // answer that cannot be used is replaced by what the rules find.
 func TestDigestModelAway(t *testing.T) {
+	t.Parallel()
 	p := providertest.Start(t, 1000)
 	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "session.memorize_every=0", "digest.interval=1")...)
 	p.Fail(providertest.ServerError, providertest.Digest)
@@ -86,6 +89,7 @@ func TestDigestModelAway(t *testing.T) {
 
 // TestDigestBorneOut: a number that nobody said is in no digest of a model's, and no memory.
 func TestDigestBorneOut(t *testing.T) {
+	t.Parallel()
 	p := providertest.Start(t, 1000)
 	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "session.memorize_every=0", "digest.enabled=false")...)
 	r.AppendTo(t, sidecartest.Direct("u"), sidecartest.Said("茶要泡多久？"), sidecartest.Answered("三分钟。"))
@@ -104,6 +108,7 @@ func TestDigestBorneOut(t *testing.T) {
 // TestDigestTellsWhatConsideringSkipped: with a model, decisions, preferences and tasks of a message that considering skipped
 // are in the digest, and are no memories. What considering did remember is told once, and no more when the memory is deleted.
 func TestDigestTellsWhatConsideringSkipped(t *testing.T) {
+	t.Parallel()
 	p := providertest.Start(t, 1000)
 	p.Digest(`{"topics": [], "preferences": [{"text": "The user likes tea.", "key": "drink", "value": "tea", "messages": ["m0"]}],
 		"decisions": [{"text": "The user drinks no coffee in the evening.", "messages": ["m0"]}],

@@ -56,6 +56,7 @@ const (
 // TestDigestAfterInterval: enough messages make a digest by themselves, several runs and sessions one of the day, and
 // nothing is told twice. What is important is remembered, with where it comes from.
 func TestDigestAfterInterval(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=2", "session.memorize_every=0")
 	scope := sidecartest.Within(sidecartest.Direct("u"), "one")
 	r.AppendTo(t, scope, sidecartest.Said(oom), sidecartest.Answered(oomFixed))
@@ -99,6 +100,7 @@ func TestDigestAfterInterval(t *testing.T) {
 // TestDigestAsked: a digest that is asked for tells all that was said until then, what waits to be considered included, and
 // an answer that comes in a call of its own.
 func TestDigestAsked(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=2")
 	scope := sidecartest.Within(sidecartest.Direct("u"), "one")
 	r.AppendTo(t, scope, sidecartest.Said("我决定下个月换工作。"))
@@ -113,6 +115,7 @@ func TestDigestAsked(t *testing.T) {
 
 // TestDigestVisibility: a digest shown in a group has nothing of a direct chat, nor of another group or user.
 func TestDigestVisibility(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=0", "time_zone=UTC")
 	const day = "2026-11-01"
 	say := func(scope *memsidecarv1.Scope, text string) {
@@ -142,6 +145,7 @@ func TestDigestVisibility(t *testing.T) {
 
 // TestDigestDay: which day something belongs to follows the user's time zone, and listing goes through the days.
 func TestDigestDay(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "digest.enabled=false", "time_zone=UTC", "session.memorize_every=0")
 	r.AppendTo(t, sidecartest.Direct("u"), on("2026-11-01T15:00:00Z", sidecartest.Said("I love jazz.")), on("2026-11-01T17:00:00Z", sidecartest.Said("I love hiking.")),
 		on("2026-11-05T17:00:00Z", sidecartest.Said("I love chess.")))
@@ -181,6 +185,7 @@ func TestDigestDay(t *testing.T) {
 // TestDigestReusesConsidering: what considering has found is in the digest and is not found again, and what is deleted is told
 // no more.
 func TestDigestReusesConsidering(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=0")
 	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("我对花生过敏，喜欢吃辣。"), sidecartest.Answered("记住了。"))
 	d := summarize(t, r, sidecartest.Direct("u"), "")
@@ -201,6 +206,7 @@ func TestDigestReusesConsidering(t *testing.T) {
 
 // TestDigestNeverMerges: what differs in a negation is remembered beside what is known, what says the same reinforces it.
 func TestDigestNeverMerges(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=0", "session.memorize_every=0")
 	r.Create(t, sidecartest.Direct("u"), "用户对花生过敏")
 	r.Create(t, sidecartest.Direct("u"), "用户非常喜欢古典音乐和爵士乐")
@@ -222,6 +228,7 @@ func TestDigestNeverMerges(t *testing.T) {
 
 // TestDigestPausedAndDeleted: nothing of a paused user is told, and with a session goes what came of it.
 func TestDigestPausedAndDeleted(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=1", "session.memorize_every=0")
 	pause := func(paused bool) {
 		sidecartest.Must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{
@@ -248,6 +255,7 @@ func TestDigestPausedAndDeleted(t *testing.T) {
 
 // TestDigestFiles: files are written by themselves, what people add is taken in once and stays, and ForgetUser removes all.
 func TestDigestFiles(t *testing.T) {
+	t.Parallel()
 	notes := t.TempDir()
 	r := sidecartest.Serve(t, "digest.interval=1", "session.memorize_every=0", "digest.export_dir="+notes, "time_zone=UTC")
 	user := &memsidecarv1.Scope{Namespace: "a/b", UserId: "../小林", ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT}

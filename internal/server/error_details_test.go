@@ -47,6 +47,7 @@ func wrongInScope(also ...string) []string {
 
 // TestEveryWrongFieldIsNamed: a bot's author sees at once all that there is to be done.
 func TestEveryWrongFieldIsNamed(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	noTime := &timestamppb.Timestamp{Seconds: 1 << 60}
 	oldTime := timestamppb.New(time.Date(1066, 10, 14, 0, 0, 0, 0, time.UTC))
@@ -113,6 +114,7 @@ func TestEveryWrongFieldIsNamed(t *testing.T) {
 
 // TestAnErrorFitsIntoAnyClientsHeaders: gRPC's implementations in C and Java refuse more than 8 KiB of them.
 func TestAnErrorFitsIntoAnyClientsHeaders(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	conn := sidecartest.Must(grpc.NewClient(r.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithMaxHeaderListSize(8<<10)))(t)
 	t.Cleanup(func() { _ = conn.Close() })
@@ -143,6 +145,7 @@ func TestAnErrorFitsIntoAnyClientsHeaders(t *testing.T) {
 }
 
 func TestNotFound(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	for _, id := range []string{"nothing", "mem_", "con_01a1fad3-97f5-7095-9a89-a5eb726b2cef", "' OR 1=1 --", "%", "😀"} {
 		for _, request := range []proto.Message{
@@ -161,6 +164,7 @@ func TestNotFound(t *testing.T) {
 }
 
 func TestRetryIsForWhatFailed(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	for _, text := range []string{"I am allergic to peanuts.", "ok"} { // remembered, skipped
 		c := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said(text))
@@ -171,6 +175,7 @@ func TestRetryIsForWhatFailed(t *testing.T) {
 
 // TestTooMuchWaits: a user's line is bounded, other users' are not concerned, and the caller is told when to try again.
 func TestTooMuchWaits(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	sidecartest.SeedConsideration(t, dir, sidecartest.Direct("u"), "waits", sidecartest.Stuck)
 	r := sidecartest.ServeIn(t, dir, "queue.max_pending_per_user=2")
@@ -201,6 +206,7 @@ func TestTooMuchWaits(t *testing.T) {
 
 // TestPageTokens: a token belongs to its query, whatever the size of its page.
 func TestPageTokens(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	for i := range 3 {
 		r.Create(t, sidecartest.Direct("u"), fmt.Sprintf("Likes tea number %d", i))

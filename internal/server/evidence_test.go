@@ -15,6 +15,7 @@ import (
 // TestEvidence: every memory says who said what it rests on, in which messages, and in which words; with what was confirmed
 // also the assistant's.
 func TestEvidence(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	for _, test := range []struct {
 		messages []*memsidecarv1.Message
@@ -69,6 +70,7 @@ func messages(lines ...string) []*memsidecarv1.Message {
 
 // TestInvented: what a model adds to what was said is listed with the reason and not retrieved, until it is released or said.
 func TestInvented(t *testing.T) {
+	t.Parallel()
 	p := providertest.Start(t, 8)
 	r := sidecartest.Serve(t, sidecartest.UseProvider("openai", p)...)
 	const query = "用户的女儿叫什么"

@@ -33,6 +33,7 @@ func wantForgotten(t *testing.T, r *sidecartest.Sidecar, user string) {
 // TestForgetWhileBusy: while models and embedder are slow, a memory is being created, a dialogue considered and a digest made.
 // None of it is stored after the user was forgotten.
 func TestForgetWhileBusy(t *testing.T) {
+	t.Parallel()
 	p := providertest.Start(t, 64)
 	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "digest.timeout=10m", "digest.interval=1", "session.memorize_every=0", "retrieval.budget=10ms",
 		"shutdown_grace=1s")...) // for what hangs still
@@ -71,6 +72,7 @@ func TestForgetWhileBusy(t *testing.T) {
 
 // TestForgetWithReader: what a reader prevents is not claimed, is told by the status, and is done when the reader is.
 func TestForgetWithReader(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	user := "alice-" + sidecartest.Marks
 	r.Consider(t, sidecartest.Direct(user), sidecartest.Said("My name is "+sidecartest.Marks+"."))
@@ -100,6 +102,7 @@ func TestForgetWithReader(t *testing.T) {
 
 // TestDeleteLeavesNothing: of a memory nothing is left but what was said, and nothing of a session with its memories.
 func TestDeleteLeavesNothing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir, "digest.export_dir="+filepath.Join(dir, "digests"))
 	place := sidecartest.Within(sidecartest.Direct("u"), "session-"+sidecartest.Marks)

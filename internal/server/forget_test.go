@@ -105,6 +105,7 @@ func everywhere(t *testing.T, r *sidecartest.Sidecar, user string) {
 // TestNothingLeft: of a user of whom everything was stored, under ids that are texts of the user, in groups as well, with
 // considerations that failed and wait, no byte is left in any file.
 func TestNothingLeft(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	user := "alice-" + sidecartest.Marks
 	sidecartest.SeedConsideration(t, dir, sidecartest.Direct(user), "failed "+sidecartest.Marks, sidecartest.Failed)

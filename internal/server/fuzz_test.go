@@ -256,6 +256,7 @@ func FuzzCalls(f *testing.F) {
 
 // TestEveryMethodIsFuzzed: a service that is registered is found.
 func TestEveryMethodIsFuzzed(t *testing.T) {
+	t.Parallel()
 	services := map[string]bool{}
 	for _, method := range everyMethod() {
 		services[string(method.Parent().Name())] = true

@@ -18,6 +18,7 @@ import (
 
 // TestHostileInput: each is refused with words that help, or taken as it is; the bot's next call works.
 func TestHostileInput(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	r.Create(t, sidecartest.Direct("ann"), "Likes tea")
 	r.Create(t, sidecartest.Direct("ann"), "Likes coffee")
@@ -126,6 +127,7 @@ func rawQuery(query string) []byte { return append([]byte{0x12, byte(len(query))
 
 // TestHostileImport: what an import claims about a memory is bounded like what a dialogue yields.
 func TestHostileImport(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	many := make([]string, 1001)
 	for field, source := range map[string]*memsidecarv1.Provenance{

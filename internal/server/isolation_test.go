@@ -146,6 +146,7 @@ const secretText = "暗号是紫色河马"
 // TestNobodySeesAnothersData lets another user of the same namespace, and the same user id in another namespace, try every
 // call with the victim's identifiers. Both have stored a text of their own with the same words around another secret.
 func TestNobodySeesAnothersData(t *testing.T) {
+	t.Parallel()
 	for name, attacker := range map[string]*memsidecarv1.Scope{
 		"another user":      sidecartest.Direct("mallory"),
 		"another namespace": {Namespace: "other", UserId: "alice", ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT},

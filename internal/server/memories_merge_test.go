@@ -13,6 +13,7 @@ import (
 // TestCreateMemoryMergesWhatSaysTheSame: a statement that is known but for its letters is not stored twice, and the answer
 // says so; one that differs in anything that matters is.
 func TestCreateMemoryMergesWhatSaysTheSame(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	create := func(scope *memsidecarv1.Scope, text string) *memsidecarv1.CreateMemoryResponse {
 		t.Helper()
@@ -61,6 +62,7 @@ func TestCreateMemoryMergesWhatSaysTheSame(t *testing.T) {
 // TestCreateMemoryMergesWithinOneVisibility: what one group knows is not merged into what another does, what was withdrawn or
 // superseded stays so, and a field asks for a new memory.
 func TestCreateMemoryMergesWithinOneVisibility(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	for _, scope := range []*memsidecarv1.Scope{sidecartest.Group("kim", "a"), sidecartest.Group("kim", "b"), sidecartest.Direct("kim"), {UserId: "kim"}, sidecartest.Direct("lee")} {
 		for n, text := range []string{"Kim plays the cello", "Kim plays the cello !"} {
@@ -103,6 +105,7 @@ func TestCreateMemoryMergesWithinOneVisibility(t *testing.T) {
 // TestCreateMemoryMergedIsRepeatable: a call that merged answers the same when it is repeated and counts once, and of calls at
 // the same time one stores.
 func TestCreateMemoryMergedIsRepeatable(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Direct("u")
 	r.Create(t, scope, "The user restores old radios")

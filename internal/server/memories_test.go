@@ -28,6 +28,7 @@ const (
 var spring = timestamppb.New(time.Date(2026, 3, 20, 9, 46, 0, 123456000, time.UTC))
 
 func TestCreateMemory(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Group("u", "g")
 	scope.AgentId, scope.SessionId = "npc", "s1"
@@ -68,6 +69,7 @@ func wantSame(t *testing.T, got, want proto.Message) {
 }
 
 func TestCreateMemoryOnce(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	request := func(text string) *memsidecarv1.CreateMemoryRequest {
 		return &memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct("u"), Memory: &memsidecarv1.Memory{Text: text}, RequestId: "id"}
@@ -89,6 +91,7 @@ func TestCreateMemoryOnce(t *testing.T) {
 }
 
 func TestListMemories(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	const count = 7
 	var newest []string
@@ -140,6 +143,7 @@ func TestListMemories(t *testing.T) {
 }
 
 func TestUpdateMemory(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	m := r.Create(t, sidecartest.Direct("u"), "Likes tea")
 	update := func(change *memsidecarv1.Memory, paths *fieldmaskpb.FieldMask) *memsidecarv1.Memory {
@@ -179,6 +183,7 @@ func TestUpdateMemory(t *testing.T) {
 }
 
 func TestDeleteMemory(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	m := r.Create(t, sidecartest.Direct("u"), "Likes tea")
 	request := &memsidecarv1.DeleteMemoryRequest{Scope: sidecartest.Direct("u"), MemoryId: m.GetId()}
@@ -195,6 +200,7 @@ func TestDeleteMemory(t *testing.T) {
 
 // TestExportAndImport moves a user: all that docs/design/api.md names comes back as it was, under the same ids.
 func TestExportAndImport(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I am allergic to peanuts."))
 	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I am allergic to peanuts.")) // mentioned twice
@@ -269,6 +275,7 @@ func later(t *timestamppb.Timestamp) *timestamppb.Timestamp {
 
 // TestImportFillsIn: what a memory from elsewhere lacks.
 func TestImportFillsIn(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Group("u", "g")
 	resp := sidecartest.Must(r.Import(t, scope,

@@ -24,6 +24,7 @@ func setZone(t *testing.T, r *sidecartest.Sidecar, user, zone string) {
 
 // TestDigestNoMidnight: where the clock is put forward at midnight, the day before and that day have what was said on them.
 func TestDigestNoMidnight(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=0")
 	setZone(t, r, "u", "America/Havana") // there 2026-03-08 begins at 01:00, which is 05:00 UTC
 	r.AppendTo(t, sidecartest.Direct("u"), on("2026-03-07T12:00:00Z", sidecartest.Said("我喜欢爬黄山。")), on("2026-03-08T04:30:00Z", sidecartest.Said("我喜欢喝乌龙茶。")),
@@ -52,6 +53,7 @@ func TestDigestNoMidnight(t *testing.T) {
 
 // TestNotebookDates: the notebook has the dates that the user's own calendar had, as what is retrieved has.
 func TestNotebookDates(t *testing.T) {
+	t.Parallel()
 	notes := t.TempDir()
 	r := sidecartest.Serve(t, "digest.interval=0", "digest.export_dir="+notes, "time_zone=UTC")
 	for user, c := range map[string]struct{ zone, want string }{
@@ -74,6 +76,7 @@ func TestNotebookDates(t *testing.T) {
 // TestNotesBesideTrouble: a notebook is read and written although what somebody wrote into it cannot be taken in, and a day's
 // file that could not be written comes with the next.
 func TestNotesBesideTrouble(t *testing.T) {
+	t.Parallel()
 	notes := t.TempDir()
 	folder := filepath.Join(notes, "default", "u")
 	blocked := filepath.Join(folder, "2026-11-01.md")
@@ -105,6 +108,7 @@ func TestNotesBesideTrouble(t *testing.T) {
 // TestTopicsAfterForgetting: what others said long ago is still found in its time, after somebody's words were taken out of the
 // session around it.
 func TestTopicsAfterForgetting(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	talk := func(user string) *memsidecarv1.Scope { return sidecartest.Within(sidecartest.Group(user, "g"), "talk") }
 	r.AppendTo(t, talk("a"), on("2026-11-10T10:00:00Z", sidecartest.Said("大家好")))
@@ -137,6 +141,7 @@ func TestTopicsAfterForgetting(t *testing.T) {
 
 // TestDigestOfManySessions: what waits is considered before a day is told, whichever of somebody's many sessions it waits in.
 func TestDigestOfManySessions(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=0")
 	for i := range 52 { // more than are considered for a digest
 		scope := sidecartest.Within(sidecartest.Direct("u"), fmt.Sprint("s", i))
@@ -154,6 +159,7 @@ func TestDigestOfManySessions(t *testing.T) {
 
 // TestDeleteCrowdedSession: the memories of everybody go with a session, also of those whom it has no room to name.
 func TestDeleteCrowdedSession(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0", "digest.enabled=false", "history.vectors=0")
 	var crowd []*memsidecarv1.Message
 	for i := range 1003 {

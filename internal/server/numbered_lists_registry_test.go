@@ -25,6 +25,7 @@ func filmPage(first, n int) []*memsidecarv1.RegistryItem {
 // TestScheduledCheckReportsOnceInAFullRegistry: 25 sessions show 300 films. The registry keeps to its limit, and a scheduled check reports
 // a new film once.
 func TestScheduledCheckReportsOnceInAFullRegistry(t *testing.T) {
+	t.Parallel()
 	const limit = 100
 	r := sidecartest.Serve(t, fmt.Sprintf("numbered_lists.max_items=%d", limit))
 	site := &memsidecarv1.Scope{}
@@ -56,6 +57,7 @@ func TestScheduledCheckReportsOnceInAFullRegistry(t *testing.T) {
 
 // TestBusyDayDoesNotRenewCheckedItems: by default, 30 searches between two nightly checks do not make the films of the checks new again.
 func TestBusyDayDoesNotRenewCheckedItems(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	site, user := &memsidecarv1.Scope{}, sidecartest.Direct("小林")
 	for day := range 3 {
@@ -72,6 +74,7 @@ func TestBusyDayDoesNotRenewCheckedItems(t *testing.T) {
 // TestImportingAnOldFileAgainAddsNothing: the films of a seen_movies.json are older than numbered_lists.max_age. They are known from the first import
 // on, and importing them again reports them as being there already.
 func TestImportingAnOldFileAgainAddsNothing(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Direct("小林")
 	items := filmPage(0, 40)
@@ -95,6 +98,7 @@ func TestImportingAnOldFileAgainAddsNothing(t *testing.T) {
 
 // TestBlankTitleIsNone: a title of spaces neither replaces a known one nor shows in the prompt.
 func TestBlankTitleIsNone(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Direct("小林")
 	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: scope, Items: []*memsidecarv1.RegistryItem{film("/mv/1", "得闲谨制"), {Key: "/mv/2"}}})

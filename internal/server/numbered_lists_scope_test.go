@@ -55,6 +55,7 @@ func resultAttempts(r *sidecartest.Sidecar) map[string]func(ctx context.Context,
 
 // TestResultsKeepPeopleApart: whoever tries whatever from wherever learns nothing and spoils nothing.
 func TestResultsKeepPeopleApart(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	attempts := resultAttempts(r)
 	if want := sidecartest.MethodNames(&memsidecarv1.NumberedListService_ServiceDesc); len(attempts) != len(want) {
@@ -91,6 +92,7 @@ func TestResultsKeepPeopleApart(t *testing.T) {
 
 // TestGroupsShareTheirList: one asks, another answers with a number; and a private list stays private.
 func TestGroupsShareTheirList(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: sidecartest.Group("ann", "g"), Items: listing(3)})
 	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: sidecartest.Direct("ann"), Items: []*memsidecarv1.RegistryItem{film("/private", "P")}})
@@ -124,6 +126,7 @@ func TestGroupsShareTheirList(t *testing.T) {
 }
 
 func TestDeleteNumberedList(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Direct("u")
 	remove := func(part memsidecarv1.NumberedListPart) (*memsidecarv1.DeleteNumberedListResponse, error) {
@@ -153,6 +156,7 @@ func TestDeleteNumberedList(t *testing.T) {
 
 // TestForgetAndExportResults: the user's are told and gone, a group's and the namespace's stay.
 func TestForgetAndExportResults(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	const mark = "Zyxwvutsrq"
 	secret := []*memsidecarv1.RegistryItem{{Key: "/" + mark, Title: mark, AttributesJson: `{"m": "` + mark + `"}`}}
@@ -195,6 +199,7 @@ func TestForgetAndExportResults(t *testing.T) {
 }
 
 func TestImportNumberedList(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	at := timestamppb.New(time.Now().Add(-24 * time.Hour).Truncate(time.Microsecond))
 	request := &memsidecarv1.ImportNumberedListRequest{
@@ -214,6 +219,7 @@ func TestImportNumberedList(t *testing.T) {
 }
 
 func TestWrongResults(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	long := strings.Repeat("字", 1001)
 	many := listing(501)

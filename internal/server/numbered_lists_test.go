@@ -83,6 +83,7 @@ func newKeys(resp *memsidecarv1.PutItemsResponse) []string {
 // TestTwoTurnsOfAFilmBot: twelve films are shown as text, the user answers "3", and the bot looks up the real URL instead of
 // making one up; then it fetches the details by that URL, also after a restart.
 func TestTwoTurnsOfAFilmBot(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Direct("小林")
 	scope.SessionId, scope.ChannelId = "telegram_1", "1"
@@ -173,6 +174,7 @@ func TestTwoTurnsOfAFilmBot(t *testing.T) {
 
 // TestScheduledChecks: what section 4 of the first design says of its cron job.
 func TestScheduledChecks(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	site, user := &memsidecarv1.Scope{}, sidecartest.Anywhere("小林") // the job knows no user
 	show := func(items ...*memsidecarv1.RegistryItem) *memsidecarv1.PutItemsResponse {
@@ -225,6 +227,7 @@ func TestScheduledChecks(t *testing.T) {
 
 // TestConcurrentResults: a job and users at the same time: each film is new once, and each user's list is as it was put.
 func TestConcurrentResults(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	var mu sync.Mutex
 	times := map[string]int{}
@@ -275,6 +278,7 @@ func TestConcurrentResults(t *testing.T) {
 
 // TestLongResults: what the limits allow is what gRPC clients take in by default.
 func TestLongResults(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "numbered_lists.max_items=1000")
 	scope := sidecartest.Direct("u")
 	attributes := `{"x": "` + strings.Repeat("y", 16000) + `"}`
@@ -304,6 +308,7 @@ func TestLongResults(t *testing.T) {
 
 // TestResultLimits: the configuration's numbers hold for the registry, and a list names its items all the same.
 func TestResultLimits(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "numbered_lists.max_items=5")
 	scope := sidecartest.Direct("u")
 	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: scope, Items: listing(3)})

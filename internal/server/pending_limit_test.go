@@ -17,6 +17,7 @@ import (
 // restart as well; whoever is refused learns which limit it is and when to try again, recall goes on, and there is room again once
 // the model is back.
 func TestTooMuchWaitsOfEverybody(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("我平时爱喝点茶。", 100) // 2,400 bytes
 	for key, limit := range map[string]int{"queue.max_pending": 5, "queue.max_pending_bytes": 10_000} {
 		t.Run(key, func(t *testing.T) {

@@ -15,6 +15,7 @@ const updated = memsidecarv1.MemoryAction_MEMORY_ACTION_UPDATED
 
 // TestMovedHouse: who moved is not found at the old place, unless the history is asked for; and it can be undone.
 func TestMovedHouse(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	for name, test := range map[string]struct{ first, then, query, old, new string }{
 		"en": {"I live in Beijing.", "I moved to Shanghai.", "Beijing or Shanghai?", "The user lives in Beijing.", "The user moved to Shanghai."},
@@ -54,6 +55,7 @@ func TestMovedHouse(t *testing.T) {
 
 // TestWithdrawnFromDigest: the digest of the day does not tell what was withdrawn.
 func TestWithdrawnFromDigest(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I like cilantro."), sidecartest.Answered("OK"))
 	second := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I don't like cilantro any more."), sidecartest.Answered("OK"))
@@ -69,6 +71,7 @@ func TestWithdrawnFromDigest(t *testing.T) {
 // TestReconcileByModel: one call a consideration, of the summary's model, counted as its own part; none when nothing near is
 // known or the configuration keeps it to rules.
 func TestReconcileByModel(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
 		t.Run(protocol, func(t *testing.T) {
 			p := providertest.Start(t, 1000)

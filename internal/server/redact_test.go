@@ -77,6 +77,7 @@ func derived(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope) st
 // TestSecretsAreNotDerived: memories, reasons, quotes, summaries, digests, the notebook, topics and traces hold none; the
 // consideration says what there was; history keeps what was sent.
 func TestSecretsAreNotDerived(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	c := r.Consider(t, sidecartest.Direct("u"), confessions()...)
 	if !strings.HasSuffix(c.GetReason(), "; redacted: 3 API keys, 2 card numbers and 2 passwords") {
@@ -98,6 +99,7 @@ func TestSecretsAreNotDerived(t *testing.T) {
 
 // TestRedactionSwitchedOff: then a secret is remembered like anything else.
 func TestRedactionSwitchedOff(t *testing.T) {
+	t.Parallel()
 	for _, setting := range []string{"redact.enabled=false", "redact.kinds=token,card_number"} {
 		r := sidecartest.Serve(t, setting)
 		c := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("Please remember that my API key is "+secretKey+"."))
@@ -109,6 +111,7 @@ func TestRedactionSwitchedOff(t *testing.T) {
 
 // TestSecretsAreNotStored: with history.redact no byte of them reaches the disk, by whatever call.
 func TestSecretsAreNotStored(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "history.redact=true")
 	sessions := memsidecarv1.NewSessionServiceClient(r.Conn)
 	c := r.Consider(t, sidecartest.Direct("u"), confessions()...)
@@ -158,6 +161,7 @@ func TestSecretsAreNotStored(t *testing.T) {
 
 // TestModelsAreGivenNoSecrets: not with a dialogue, a query, a message to be embedded or a memory to be compared.
 func TestModelsAreGivenNoSecrets(t *testing.T) {
+	t.Parallel()
 	p := providertest.Start(t, 1000)
 	r := sidecartest.Serve(t, sidecartest.UseProvider("openai", p)...)
 	r.Create(t, sidecartest.Direct("u"), "The user's card is "+secretCard+" and the user likes tea")

@@ -16,6 +16,7 @@ import (
 // TestDirectWritesHoldNoSecrets: CreateMemory, UpdateMemory, ImportMemories and MCP's remember put markers in the place of secrets, and
 // refuse or skip what holds nothing else. redact.direct_writes=false stores what was sent.
 func TestDirectWritesHoldNoSecrets(t *testing.T) {
+	t.Parallel()
 	alarm := "The alarm at home has the password " + secretWord
 	written := func(r *sidecartest.Sidecar) (texts []string) {
 		made := r.Create(t, sidecartest.Direct("u"), alarm)
@@ -60,6 +61,7 @@ func TestDirectWritesHoldNoSecrets(t *testing.T) {
 // TestNothingButASecretIsNotRemembered: by rules, by a model, and by rules in the place of a model, a statement of which only a marker is
 // left is not stored; what else was said is.
 func TestNothingButASecretIsNotRemembered(t *testing.T) {
+	t.Parallel()
 	confession := []*memsidecarv1.Message{sidecartest.Said("Please remember that my API key is " + secretKey + "."), sidecartest.Said("记住，我的银行卡号是" + secretBank + "。")}
 	check := func(t *testing.T, r *sidecartest.Sidecar) {
 		t.Helper()

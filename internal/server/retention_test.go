@@ -26,6 +26,7 @@ func overheard(text string, days int) *memsidecarv1.Memory {
 
 // TestRetention: how likely a memory is to be kept is told of each, by the half-lives that are configured.
 func TestRetention(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "memories.half_lives={plan: 240h}")
 	sidecartest.Must(r.Import(t, sidecartest.Direct("u"), overheard("Will paint the fence", 10)))(t)
 	list := sidecartest.Must(r.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: sidecartest.Direct("u")}))(t).GetMemories()
@@ -40,6 +41,7 @@ func TestRetention(t *testing.T) {
 // TestMaxPerUser: beyond the limit the least likely to be needed goes, whatever brought the new one in, and what was asked
 // for stays.
 func TestMaxPerUser(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "memories.max_per_user=4")
 	sidecartest.Must(r.Import(t, sidecartest.Direct("u"), overheard("Will paint the fence", 90), overheard("Will call Ida", 1), overheard("Will fly to Rome", 30)))(t)
 	r.Create(t, sidecartest.Direct("u"), "Likes tea")
@@ -66,6 +68,7 @@ func TestMaxPerUser(t *testing.T) {
 
 // TestWithdrawnIsDeleted: what the user asked to forget is deleted when the grace is over, by whatever process runs then.
 func TestWithdrawnIsDeleted(t *testing.T) {
+	t.Parallel()
 	const mark = "Zyxwvutsrq" // unmistakable
 	dir := t.TempDir()
 	sidecartest.WithStorage(t, dir, func(storage *sqlite.Storage) {

@@ -16,6 +16,7 @@ import (
 // TestTakenBack: what is called off, struck off, moved, changed or outgrown is not found any more, and what is not stays. Each
 // line is said on a day of its own, the last one today.
 func TestTakenBack(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	for name, test := range map[string]struct {
 		lines       []string
@@ -69,6 +70,7 @@ func TestTakenBack(t *testing.T) {
 
 // TestForgetWhatWasTold: a request to forget withdraws what it is about, says so, and can be undone.
 func TestForgetWhatWasTold(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	for name, test := range map[string]struct{ told, request, query, text string }{
 		"en": {"My ex is called Tom.", "Forget what I told you about my ex", "ex Tom", "The user's ex is called Tom."},
@@ -114,6 +116,7 @@ func TestForgetWhatWasTold(t *testing.T) {
 
 // TestTakeBackOneOfTwo: of two things that were said in one breath one can be taken back, and one can change.
 func TestTakeBackOneOfTwo(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	for name, test := range map[string]struct{ told, forget, moved, query, home, health string }{
 		"en": {"I live in Porto and I'm allergic to shrimps.", "Forget what I told you about the shrimps", "I moved to Faro.", "Porto Faro shrimps", "The user moved to Faro.", "The user is allergic to shrimps."},
@@ -138,6 +141,7 @@ func TestTakeBackOneOfTwo(t *testing.T) {
 
 // TestTakeBackOnesOwn: in a group each takes back only what is theirs.
 func TestTakeBackOnesOwn(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	for name, test := range map[string]struct{ said, takenBack, kept, left string }{
 		"en": {"I love sushi.", "I don't like sushi anymore.", "The user loves sushi.", "like sushi anymore"},
@@ -159,6 +163,7 @@ func TestTakeBackOnesOwn(t *testing.T) {
 
 // TestArrangementEnds: the end of an appointment reaches its memory.
 func TestArrangementEnds(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	for name, line := range map[string]string{"en": "I have a dentist appointment tomorrow at 3pm.", "zh": "我明天下午三点去看牙"} {
 		id := r.Consider(t, sidecartest.Direct(name), sidecartest.Said(line), sidecartest.Answered("OK")).GetChanges()[0].GetMemoryId()
@@ -171,6 +176,7 @@ func TestArrangementEnds(t *testing.T) {
 
 // TestCalledOffInTime: what was called off before it was due did not just go by, though both are told long afterwards.
 func TestCalledOffInTime(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	var ids []string
 	for i, line := range []string{"I have a dentist appointment in five days at 2pm.", "My dentist appointment was cancelled."} {

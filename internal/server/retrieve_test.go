@@ -18,6 +18,7 @@ import (
 )
 
 func TestRecall(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	r.Consider(t, sidecartest.Direct("小林"), sidecartest.Said("我喜欢吃辣"))
 	r.Consider(t, sidecartest.Direct("小林"), sidecartest.Said("请记住：我女儿的生日是10月25日"))
@@ -48,6 +49,7 @@ func TestRecall(t *testing.T) {
 }
 
 func TestRetrieveFilters(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	store := func(agent, text string, kind memsidecarv1.MemoryKind) *memsidecarv1.Memory {
 		scope := sidecartest.Direct("u")
@@ -93,6 +95,7 @@ func TestRetrieveFilters(t *testing.T) {
 
 // TestScoresAreExplained: the parts make the score, whatever the other hits are.
 func TestScoresAreExplained(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	r.Create(t, sidecartest.Direct("u"), "The user likes green tea and old books")
 	r.Create(t, sidecartest.Direct("u"), "The user plays chess")
@@ -142,6 +145,7 @@ func TestScoresAreExplained(t *testing.T) {
 }
 
 func TestTopK(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "retrieval.top_k=4")
 	var many []*memsidecarv1.Memory
 	for i := range 120 {
@@ -161,6 +165,7 @@ func TestTopK(t *testing.T) {
 
 // TestPromptContext: within its length in characters, memories whole, and stored text cannot end it.
 func TestPromptContext(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	const footer = "【关于用户的记忆结束】"
 	for _, text := range []string{
@@ -191,6 +196,7 @@ func TestPromptContext(t *testing.T) {
 
 // TestUsesAreCounted: in the background, so the process that counts is stopped before they are read.
 func TestUsesAreCounted(t *testing.T) {
+	t.Parallel()
 	began := time.Now().Truncate(time.Microsecond) // as times are stored
 	r := sidecartest.Serve(t)
 	tea, chess := r.Create(t, sidecartest.Direct("u"), "Likes tea"), r.Create(t, sidecartest.Direct("u"), "Plays chess")

@@ -15,6 +15,7 @@ import (
 // TestDefaultWindowSeparatesAgents: two characters of a game talk to one player without naming a session. Neither sees the
 // other's conversation, nor a summary of it.
 func TestDefaultWindowSeparatesAgents(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0", "digest.interval=0")
 	for _, place := range []*memsidecarv1.Scope{sidecartest.Direct("pia"), {UserId: "pia"}, sidecartest.Group("pia", "guild")} {
 		as := func(agent string) *memsidecarv1.Scope {
@@ -55,6 +56,7 @@ func TestDefaultWindowSeparatesAgents(t *testing.T) {
 
 // TestRefusedRecordingIsTyped: a program can tell that its dialogue is in no session, and why, without reading prose.
 func TestRefusedRecordingIsTyped(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	r.AppendTo(t, sidecartest.Within(sidecartest.Direct("ina"), "talk"), sidecartest.Said("hello"))
 	for _, test := range []struct {

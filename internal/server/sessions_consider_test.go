@@ -15,6 +15,7 @@ import (
 
 // TestConsideredByItself: a bot that only appends has what was said remembered, once, also over a restart.
 func TestConsideredByItself(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir, "session.memorize_every=3")
 	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
@@ -63,6 +64,7 @@ func eventually(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope,
 // TestTwoCallsAreEnough: a bot that only considers its dialogues has history, window and recall of messages as well, and
 // a dialogue that overlaps with the one before is neither recorded nor considered twice.
 func TestTwoCallsAreEnough(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Within(sidecartest.Direct("小明"), "s")
 	one, two, three, four := sidecartest.Said("我叫小明，我喜欢吃辣"), sidecartest.Answered("好的，小明"), sidecartest.Said("我下周要去成都出差"), sidecartest.Answered("一路顺风")
@@ -115,6 +117,7 @@ func TestTwoCallsAreEnough(t *testing.T) {
 
 // TestNotRecorded: recording can be switched off, and so can the whole of it, for a namespace.
 func TestNotRecorded(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "session.record_considered=false", "namespaces=[{name: quiet/*, session_enabled: false}]")
 	r.Consider(t, sidecartest.Within(sidecartest.Direct("ann"), "s"), sidecartest.Said("My name is Ann."))
 	if _, err := r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("ann"), "s")}); status.Code(err) != codes.NotFound {

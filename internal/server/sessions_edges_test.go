@@ -17,6 +17,7 @@ import (
 
 // TestNothingSaidAbout: a session, or settings, that a request leaves out are empty ones.
 func TestNothingSaidAbout(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
 	if resp := r.ImportInto(t, scope, nil, sidecartest.Said("one")); resp.GetAddedCount() != 1 || resp.GetSession().GetId() != "s" {
@@ -39,6 +40,7 @@ func TestNothingSaidAbout(t *testing.T) {
 
 // TestPreparedSession: a session that somebody made, and in which nothing was said, is nobody else's.
 func TestPreparedSession(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	if _, err := r.Sessions().SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("mallory"), "main")}); err != nil {
 		t.Fatal(err)
@@ -61,6 +63,7 @@ func TestPreparedSession(t *testing.T) {
 // TestNumberOfASession: how often a session is considered, where it says so itself, goes before what its user has set, and
 // counts at once.
 func TestNumberOfASession(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	if _, err := r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{
 		Scope: sidecartest.Direct("ann"), Settings: &memsidecarv1.UserSettings{MemorizeEvery: proto.Int32(0)},
@@ -80,6 +83,7 @@ func TestNumberOfASession(t *testing.T) {
 // TestImportBehind: what an import adds behind a session's own messages is not taken for a later message of the import that
 // says the same.
 func TestImportBehind(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
 	r.AppendTo(t, scope, sidecartest.Said("1"), sidecartest.Said("2"), sidecartest.Said("3"))
@@ -102,6 +106,7 @@ func TestImportBehind(t *testing.T) {
 
 // TestLargeMessages: a page holds as many messages as any client takes by default, and all pages together hold all.
 func TestLargeMessages(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0")
 	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
 	var want []string
@@ -129,6 +134,7 @@ func TestLargeMessages(t *testing.T) {
 // TestForgottenAnswers: what the bot answered to somebody who was forgotten goes, also where it was considered together with
 // other people's words.
 func TestForgottenAnswers(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	ann, ben := sidecartest.Within(sidecartest.Group("ann", "g"), "s"), sidecartest.Within(sidecartest.Group("ben", "g"), "s")
 	r.AppendTo(t, ann, sidecartest.Said("My number is sesame-4711."), sidecartest.Answered("Thank you, sesame-4711 it is."))
@@ -153,6 +159,7 @@ func TestForgottenAnswers(t *testing.T) {
 
 // TestDeletedWithMemories: nothing that was said in the session is left on the disk, and how it was considered is known still.
 func TestDeletedWithMemories(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
 	c := r.Consider(t, scope, sidecartest.Said("Please remember: my number is sesame-4711."), sidecartest.Answered("sesame-4711."))
@@ -172,6 +179,7 @@ func TestDeletedWithMemories(t *testing.T) {
 
 // TestConsideredFromElsewhere: a group's session is considered from the group.
 func TestConsideredFromElsewhere(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	r.AppendTo(t, sidecartest.Within(sidecartest.Group("ann", "g"), "s"), sidecartest.Said("My name is Ann."))
 	r.AppendTo(t, sidecartest.Within(sidecartest.Group("ben", "g"), "s"), sidecartest.Said("My name is Ben."))

@@ -16,6 +16,7 @@ import (
 // TestSameSessionIDOfSeveralUsers: everybody's bot calls the first conversation "1". Each user, and each group, has a session of its
 // own under that id, in every call that names one.
 func TestSameSessionIDOfSeveralUsers(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0", "digest.interval=0")
 	ctx, sessions := t.Context(), r.Sessions()
 	at := func(scope *memsidecarv1.Scope) *memsidecarv1.Scope { return sidecartest.Within(scope, "1") }

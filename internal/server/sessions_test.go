@@ -22,6 +22,7 @@ import (
 // TestThreeTurns is the dialogue by which the first design explains its conversation memory: without a user, an id made by
 // the first call, and the block for the prompt of the third.
 func TestThreeTurns(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "session.labels={ancestor_yan: 严氏先祖}")
 	scope := &memsidecarv1.Scope{Namespace: "yantian/yantian-main", AgentId: "ancestor_yan"}
 	turns := [][2]string{
@@ -87,6 +88,7 @@ func TestThreeTurns(t *testing.T) {
 
 // TestFullFidelity: whatever a message holds comes back as it was sent, over a restart, page by page and in an export.
 func TestFullFidelity(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir)
 	at := time.Date(2025, 12, 31, 10, 0, 1, 123456789, time.UTC)
@@ -159,6 +161,7 @@ func TestFullFidelity(t *testing.T) {
 
 // TestTwoBots: two bots write to one session at once; nothing is lost, and each one's messages keep their order.
 func TestTwoBots(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0")
 	const each = 60
 	var both sync.WaitGroup
@@ -195,6 +198,7 @@ func TestTwoBots(t *testing.T) {
 
 // TestSessionsKeepPeopleApart: a session is seen by those who take part in it, in its channel.
 func TestSessionsKeepPeopleApart(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	r.AppendTo(t, sidecartest.Within(sidecartest.Direct("ann"), "private"), sidecartest.Said("my secret is blue"), sidecartest.Answered("noted"))
 	r.AppendTo(t, sidecartest.Within(sidecartest.Group("ann", "g"), "public"), sidecartest.Said("hello all"))
@@ -268,6 +272,7 @@ func TestSessionsKeepPeopleApart(t *testing.T) {
 
 // TestCurrentSession: without a session id the user's current one of the channel is meant.
 func TestCurrentSession(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	first := r.AppendTo(t, sidecartest.Direct("ann"), sidecartest.Said("one")).GetSession().GetId()
 	if again := r.AppendTo(t, sidecartest.Direct("ann"), sidecartest.Said("two")).GetSession().GetId(); again != first {
@@ -305,6 +310,7 @@ func TestCurrentSession(t *testing.T) {
 // TestMovedSession: what is exported can be taken in: elsewhere it becomes the same session, where it came from nothing is
 // added.
 func TestMovedSession(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0")
 	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
 	scope.AgentId = "npc"
@@ -358,6 +364,7 @@ func TestMovedSession(t *testing.T) {
 
 // TestToolsInWindow: calls of tools take no places in a window that does not show them.
 func TestToolsInWindow(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "session.max_messages=4")
 	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
 	calling := &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_ASSISTANT, ToolCalls: []*memsidecarv1.ToolCall{{Name: "clock", ArgumentsJson: `{"zone":"x"}`}}}
@@ -388,6 +395,7 @@ func TestToolsInWindow(t *testing.T) {
 
 // TestNothingBetweenWindowAndSummary: whatever window is asked for, what it drops is in the summary at once.
 func TestNothingBetweenWindowAndSummary(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0")
 	scope := sidecartest.Within(sidecartest.Direct("小林"), "s")
 	facts := []string{"我在杭州西湖边开了一家茶馆", "我每周三晚上去上海学小提琴", "我女儿明年要去成都读大学", "我养了一只叫年糕的橘猫", "我打算六月重新装修二楼", "我对花生和虾都过敏"}

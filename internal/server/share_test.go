@@ -242,6 +242,7 @@ var otherCalls = []string{
 
 // TestWhoSeesWhat asks every call that shows something, from every place, for all there is.
 func TestWhoSeesWhat(t *testing.T) {
+	t.Parallel()
 	reads, strict := readCalls(), strictCalls()
 	for _, service := range []*grpc.ServiceDesc{
 		&memsidecarv1.MemoryService_ServiceDesc, &memsidecarv1.SessionService_ServiceDesc, &memsidecarv1.DigestService_ServiceDesc,

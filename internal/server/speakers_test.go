@@ -41,6 +41,7 @@ func (g room) hears(t *testing.T, messages ...*memsidecarv1.Message) map[string]
 
 // TestWhoSaidIt: in a group a statement belongs to who made it, and to nobody else.
 func TestWhoSaidIt(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=0") // which would be made at some moment, of several cases together
 	for name, test := range map[string]struct {
 		dialogue []*memsidecarv1.Message
@@ -119,6 +120,7 @@ func TestWhoSaidIt(t *testing.T) {
 
 // TestPausedSpeaker: who is paused leaves nothing, not by what the bot asked them either; the others are remembered.
 func TestPausedSpeaker(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	sidecartest.Must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{
 		Scope: sidecartest.Direct("小王"), Settings: &memsidecarv1.UserSettings{Paused: true}, UpdateMask: sidecartest.Mask("paused"),

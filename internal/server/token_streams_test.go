@@ -21,6 +21,7 @@ import (
 
 // TestWhoSeesProfiles: a profile is of the whole process, so it takes a token with admin access to all namespaces.
 func TestWhoSeesProfiles(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
 	hour := time.Now().Add(time.Hour)
 	tokens := map[string]string{"none": "", "wrong": access.NewToken()}
@@ -95,6 +96,7 @@ func TestWhoSeesProfiles(t *testing.T) {
 
 // TestRevokedTokensEndStreams: a stream that is under way when its token goes ends, whichever way its messages go.
 func TestRevokedTokensEndStreams(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
 	ids := []string{"exports", "imports", "asks"}
 	clients := map[string]*sidecartest.Sidecar{}

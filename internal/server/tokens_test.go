@@ -24,6 +24,7 @@ import (
 
 // TestWhoMayCall asks every call with tokens that do not allow it.
 func TestWhoMayCall(t *testing.T) {
+	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t)
 	strangers := map[string]*sidecartest.Sidecar{"no token": r}
 	for name, authorization := range map[string]sidecartest.Authorization{
@@ -77,6 +78,7 @@ var shows = regexp.MustCompile(`^(Get|List|Retrieve|Export|Filter|Select)`)
 
 // TestTheNamespaceNeedNotBeSaid: what is stored with a token that has one namespace is stored there, streams included.
 func TestTheNamespaceNeedNotBeSaid(t *testing.T) {
+	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t)
 	a, admin := r.As(t, tokens["a"]), r.As(t, tokens["admin"])
 	a.Create(t, sidecartest.Anywhere("u"), "Likes tea")
@@ -95,6 +97,7 @@ func TestTheNamespaceNeedNotBeSaid(t *testing.T) {
 
 // TestWhatConcernsAllIsForAdmins: how much of all namespaces waits is not for a bot's token.
 func TestWhatConcernsAllIsForAdmins(t *testing.T) {
+	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t)
 	for name, told := range map[string]bool{"reader": false, "a": false, "head": true, "admin": true} {
 		status := sidecartest.Must(r.As(t, tokens[name]).GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t)
@@ -106,6 +109,7 @@ func TestWhatConcernsAllIsForAdmins(t *testing.T) {
 
 // TestTokensComeAndGo without a restart.
 func TestTokensComeAndGo(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
 	bot := sidecartest.AddToken(t, file, "bot", access.Grant{Namespace: "a", Level: access.Write})
 	r := sidecartest.Serve(t, "auth.tokens_file="+file)
@@ -134,6 +138,7 @@ func TestTokensComeAndGo(t *testing.T) {
 
 // TestLimits: who calls too often is told when to try again, and nobody else is concerned.
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "limits.user_rps=0.001", "limits.user_burst=2", "limits.namespace_rps=0.001", "limits.namespace_burst=5")
 	tries := func(n int, want codes.Code, scope *memsidecarv1.Scope) {
 		t.Helper()
@@ -168,6 +173,7 @@ func retryDelay(err error) time.Duration {
 
 // TestTooMuchWaitsInANamespace: the limit holds for the namespace's users together.
 func TestTooMuchWaitsInANamespace(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	sidecartest.SeedConsideration(t, dir, sidecartest.Direct("u"), "waits", sidecartest.Stuck)
 	r := sidecartest.ServeIn(t, dir, "queue.max_pending_per_namespace=1")
@@ -181,6 +187,7 @@ func TestTooMuchWaitsInANamespace(t *testing.T) {
 
 // TestCertificatesAreReadAgain: a new certificate is shown to new connections, and a key that does not fit breaks nothing.
 func TestCertificatesAreReadAgain(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ca := sidecartest.Must(sidecartest.NewAuthority(dir, "ca"))(t)
 	sidecartest.NoError(t, ca.Leaf("server", "memsidecar.test"))

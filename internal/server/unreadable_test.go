@@ -38,6 +38,7 @@ var flipped = []struct{ table, statement string }{
 // TestUnreadableRows: rows that cannot be decoded are skipped where there are others, answered DATA_LOSS where they are asked for, named
 // in the log without their words, counted, and found by check. They can be deleted, and forgetting the user goes on.
 func TestUnreadableRows(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir, sidecartest.HTTPListen)
 	for _, text := range []string{
@@ -179,6 +180,7 @@ func TestUnreadableRows(t *testing.T) {
 
 // TestPoisonedQueue: a dialogue that cannot be read fails, visibly, and holds up neither its user's other dialogues nor anybody else's.
 func TestPoisonedQueue(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir)
 	var ids []string
@@ -220,6 +222,7 @@ func TestPoisonedQueue(t *testing.T) {
 
 // TestBrokenPage: a page of one user's memories is overwritten. The others read and write as before.
 func TestBrokenPage(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir, sidecartest.HTTPListen)
 	for _, user := range []string{"anna", "ben"} {

@@ -11,6 +11,7 @@ import (
 )
 
 func TestUserSettings(t *testing.T) {
+	t.Parallel()
 	began := time.Now().Truncate(time.Microsecond) // as times are stored
 	r := sidecartest.Serve(t)
 	get := func() *memsidecarv1.UserSettings {
@@ -47,6 +48,7 @@ func TestUserSettings(t *testing.T) {
 
 // TestSettingsShapeThePrompt: the language and the dates of prompt_context are the user's.
 func TestSettingsShapeThePrompt(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, "time_zone=UTC")
 	late := &memsidecarv1.Memory{Text: "喜欢吃辣", CreateTime: spring, Scope: sidecartest.Direct("u")}
 	late.ObserveTime = spring // 09:46 UTC
@@ -69,6 +71,7 @@ func TestSettingsShapeThePrompt(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	began, dir := time.Now().Truncate(time.Microsecond), t.TempDir() // as times are stored
 	sidecartest.SeedConsideration(t, dir, sidecartest.Direct("u"), "stuck", sidecartest.Stuck)
 	r := sidecartest.ServeIn(t, dir)
@@ -101,6 +104,7 @@ func TestStatus(t *testing.T) {
 
 // TestForgetUser: the receipt counts what is gone, other people's keep theirs, and no byte is left.
 func TestForgetUser(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	const mark = "Zyxwvutsrq" // unmistakable
 	r.Consider(t, sidecartest.Direct("alice"), sidecartest.Said("My name is "+mark+"."), sidecartest.Answered("Hello "+mark+"!"))

@@ -98,6 +98,7 @@ func looks() map[string]func(t *testing.T, r *sidecartest.Sidecar, from *memside
 }
 
 func TestVisibility(t *testing.T) {
+	t.Parallel()
 	for rule, visible := range map[string]func(from, stored string) bool{
 		"channel": func(from, stored string) bool { return slices.Contains(visibleFrom[from], stored) },
 		"user":    func(string, string) bool { return true },
@@ -151,6 +152,7 @@ func deletable(t *testing.T, r *sidecartest.Sidecar, from, stored *memsidecarv1.
 
 // TestWholeUserCallsRefuseAChannel: a channel would suggest that only a part is forgotten or exported.
 func TestWholeUserCallsRefuseAChannel(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	for _, test := range []struct {
 		scope *memsidecarv1.Scope

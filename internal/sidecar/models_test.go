@@ -15,6 +15,7 @@ import (
 
 // TestModels: embedding, decision and summary by a provider, over each protocol through the real SDKs.
 func TestModels(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
 		t.Run(protocol, func(t *testing.T) {
 			p := providertest.Start(t, 1000)
@@ -90,6 +91,7 @@ func checkRequests(t *testing.T, protocol string, p *providertest.Server) {
 // TestTextModelFaults: for everything that can go wrong with a decision or a summary, what becomes of the dialogue, of the breaker and
 // of Retrieve; and that it is remembered once the provider is well.
 func TestTextModelFaults(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
 		for fault, want := range map[providertest.Fault]struct {
 			waits, fails bool
@@ -163,6 +165,7 @@ func TestTextModelFaults(t *testing.T) {
 // TestEmbeddingFaults: with the embedder away dialogues are remembered all the same, keywords recall, and the vectors
 // follow.
 func TestEmbeddingFaults(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
 		for fault, words := range map[providertest.Fault]string{
 			providertest.RateLimit: "429", providertest.ServerError: "500", providertest.Hang: "no answer within",
@@ -225,6 +228,7 @@ func showsNoKey(t *testing.T, r *sidecartest.Sidecar) {
 
 // TestEverythingAwayAndTwoRestarts: what is acknowledged while every provider is down is remembered when they are back.
 func TestEverythingAwayAndTwoRestarts(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
 		t.Run(protocol, func(t *testing.T) {
 			p := providertest.Start(t, 1000)
@@ -256,6 +260,7 @@ func TestEverythingAwayAndTwoRestarts(t *testing.T) {
 
 // TestAutoStays: what the database was made with is kept, when a key appears and when it is missing.
 func TestAutoStays(t *testing.T) {
+	t.Parallel()
 	p := providertest.Start(t, 1000)
 	impatient := []string{"embedding.endpoint=" + p.URL, "decision.endpoint=" + p.URL, "summary.endpoint=" + p.URL}
 	key := []string{"GEMINI_API_KEY=" + sidecartest.ProviderKey}
@@ -286,6 +291,7 @@ func TestAutoStays(t *testing.T) {
 
 // TestModelChanged: naming another model embeds everything anew, and keywords serve meanwhile.
 func TestModelChanged(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir)
 	r.Create(t, sidecartest.Direct("u"), "用户喜欢喝茶")
@@ -318,6 +324,7 @@ func TestModelChanged(t *testing.T) {
 
 // TestGeneration: the settings of the sampling reach the provider, and the schema of the answer with them.
 func TestGeneration(t *testing.T) {
+	t.Parallel()
 	for protocol, want := range map[string]map[string][]string{
 		"gemini": {"decision": {"emperature", "0.5", "opP", "0.9", "axOutputTokens", "77", "application/json"}},
 		"openai": {"decision": {`"temperature":0.5`, `"top_p":0.9`, `"max_tokens":77`, `"response_format"`}},
@@ -346,6 +353,7 @@ func TestGeneration(t *testing.T) {
 
 // TestLive asks the real Gemini; it runs where there is a key.
 func TestLive(t *testing.T) {
+	t.Parallel()
 	key := os.Getenv("GEMINI_API_KEY")
 	if key == "" {
 		t.Skip("GEMINI_API_KEY is not set")

@@ -15,6 +15,7 @@ import (
 
 // TestOutage: a database that cannot be used does not keep the bot from going on, and nothing has to be restarted.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	for name, outage := range sidecartest.Outages {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for the next attempt to open the database

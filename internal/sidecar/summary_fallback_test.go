@@ -13,6 +13,7 @@ import (
 // TestSummaryOfABrokenModelIsExtracted: over both protocols, a model that answers with broken JSON is asked once more, then
 // the summary is extracted. The counter says so.
 func TestSummaryOfABrokenModelIsExtracted(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
 		for fault, reason := range map[providertest.Fault]string{providertest.BrokenJSON: "unusable", providertest.BadRequest: "refused"} {
 			t.Run(protocol+" "+string(fault), func(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 // TestMetrics: all that the documentation promises is exported once the sidecar has done something, with the labels that it
 // names, and nothing else; and the numbers are right.
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	p := providertest.Start(t, 8)
 	p.Take(100, 10)
 	config := filepath.Join(t.TempDir(), "prices.yaml")
@@ -140,6 +141,7 @@ func TestReadiness(t *testing.T) {
 
 // TestProfiles: they are served when they are asked for.
 func TestProfiles(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.HTTPListen, "http.pprof=true")
 	for path, says := range map[string]string{"/debug/pprof/": "goroutine", "/debug/pprof/goroutine?debug=1": "goroutine profile:", "/debug/pprof/cmdline": ""} {
 		if status, text := r.Look(t, path); status != http.StatusOK || !strings.Contains(text, says) {
@@ -154,6 +156,7 @@ func TestProfiles(t *testing.T) {
 // TestLog: a busy run at the usual level writes down nothing that anybody said, a line for each call that fails, and of an
 // outage of the models one line when it begins and one when it ends.
 func TestLog(t *testing.T) {
+	t.Parallel()
 	const secret = "紫罗兰XYZZY"
 	p := providertest.Start(t, 8)
 	p.Say("用户喜欢" + secret)

@@ -178,13 +178,19 @@ func (s *jsonStream) RecvMsg(m any) error {
 	return protojson.Unmarshal(line.Result, message)
 }
 
-// Ask posts a body to a call of MemoryService, or to a path. The answer is JSON.
+// Ask posts a body to a call, such as Retrieve, or to a path. The answer is JSON.
 func (c *JSONClient) Ask(t *testing.T, call, body string) Answer {
 	t.Helper()
+	path := call
 	if !strings.HasPrefix(call, "/") {
-		call = "/memsidecar.v1.MemoryService/" + call
+		path = "/memsidecar.v1.MemoryService/" + call
 	}
-	got := Must(c.Post(t.Context(), call, body))(t)
+	for _, method := range AllMethods(t) {
+		if string(method.Name()) == call {
+			path = FullName(method)
+		}
+	}
+	got := Must(c.Post(t.Context(), path, body))(t)
 	if !json.Valid([]byte(got.Text)) {
 		t.Fatalf("%s answers %d and no JSON: %s", call, got.Status, got.Text)
 	}
