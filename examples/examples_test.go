@@ -16,8 +16,6 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-func TestMain(m *testing.M) { sidecartest.Main(m) }
-
 // TestPython runs examples/python with stubs that are generated as its README says for Debian.
 func TestPython(t *testing.T) {
 	sidecartest.Demanded(t, "python")

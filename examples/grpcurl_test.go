@@ -34,7 +34,6 @@ func TestReadme(t *testing.T) {
 func perform(t *testing.T, path string, begins ...string) {
 	t.Helper()
 	sidecartest.Demanded(t, "grpcurl")
-	sidecartest.AwaitMorning()
 	s := newStage(t)
 	doc := parse(only(read(t, path), begins))
 	changed := map[*command][]string{}

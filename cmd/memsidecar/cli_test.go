@@ -55,6 +55,7 @@ func TestDemo(t *testing.T) {
 }
 
 func TestConfigCommand(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "memsidecar.yaml")
 	sidecartest.NoError(t, os.WriteFile(file, []byte("retrieval:\n  top_k: 500\n  colour: red\nlisten: nowhere\n"), 0o600))
 	code, out, errs := runMain(t, "config", "check", "-c", file, "--set", "queue.workers=0", "--set", "log.level=loud")
@@ -90,6 +91,7 @@ func TestConfigCommand(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{"--colour"}, {"serve", "--colour"}, {"paint"}, {"config"}, {"replay"}, {"--set", "x"}, {"config", "check", "--set", "no.such.key=1"}} {
 		if code, _, errs := runMain(t, args...); code != cli.ExitUsage || !strings.HasPrefix(errs, "memsidecar: ") {
 			t.Errorf("%q: exit code %d, %q", args, code, errs)
@@ -116,6 +118,7 @@ func replayFile(t *testing.T, messages ...map[string]string) string {
 }
 
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	path := replayFile(t,
 		map[string]string{"user": "anna", "session": "1", "role": "user", "content": "My name is Anna.", "time": "2026-03-20T10:00:00Z", "id": "m1"},
@@ -174,6 +177,7 @@ func equalMaps(a, b map[string][]string) bool {
 }
 
 func TestReplayMistakes(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	good := `{"user":"u","role":"user","content":"My name is Anna."}`
 	for name, test := range map[string]struct{ text, says string }{
@@ -215,6 +219,7 @@ func TestReplayMistakes(t *testing.T) {
 
 // TestStopWhileACallWaits: the caller gets the answer that there is, and the process does not take as long as it would wait.
 func TestStopWhileACallWaits(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	sidecartest.SeedConsideration(t, dir, sidecartest.Direct("u"), "stuck", sidecartest.Stuck)
 	r := sidecartest.ServeIn(t, dir, "queue.max_wait=1h")
@@ -249,6 +254,7 @@ func TestStopWhileACallWaits(t *testing.T) {
 
 // TestSeedFileStaysAsItIs: the importer only reads.
 func TestSeedFileStaysAsItIs(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	path := t.TempDir() + "/seen_movies.json"
 	const text = `{"movies": {"/mv/823D": {"title": "x", "first_seen": "2026-02-19"}}, "last_query": {"urls": ["/mv/823D"]}}`

@@ -19,6 +19,7 @@ const (
 
 // TestConfigurationPage: the configuration's page has every key as the program knows it. With UPDATE_DOCS=1 it writes them.
 func TestConfigurationPage(t *testing.T) {
+	t.Parallel()
 	page := string(sidecartest.Must(os.ReadFile(configurationPage))(t))
 	introduction, before, found := strings.Cut(page, generatedFrom)
 	if !found {

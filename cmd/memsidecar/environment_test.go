@@ -15,6 +15,7 @@ import (
 // TestFromEnvironment runs the real binary against a provider by environment variables alone, as docs/getting-started.md tells: each part
 // with a provider of its own.
 func TestFromEnvironment(t *testing.T) {
+	t.Parallel()
 	p := providertest.Start(t, 1000)
 	process := spawn(t, t.TempDir(),
 		"GEMINI_API_KEY="+sidecartest.ProviderKey, "DEEPSEEK_API_KEY="+sidecartest.ProviderKey,

@@ -52,6 +52,7 @@ var faults = map[string]struct {
 // UNAVAILABLE, Retrieve goes on, and when the fault is over everything works again by itself. A kill afterwards shows that what
 // was acknowledged is there, once.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	needsStrace(t)
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -219,6 +220,7 @@ func injectFault(t *testing.T, pid int, inject string, paths ...string) (mend fu
 
 // TestSmallDisk fills a real file system, and makes one read-only.
 func TestSmallDisk(t *testing.T) {
+	t.Parallel()
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=4m"); err != nil {
 		t.Skip("no file system can be mounted here:", err)

@@ -41,6 +41,8 @@ type goneCase struct {
 	kept keeping
 	// environ is of the sidecar.
 	environ []string
+	// short cases are run by every `go test`, all cases by `make faults`.
+	short bool
 }
 
 type gonePaths struct{ dir, aside, backup, other string }
@@ -86,7 +88,7 @@ func folderCases() map[string]goneCase {
 			},
 			returns: restore, absent: true, reason: moved, kept: keepsBackup,
 		},
-		"the folder is moved away and back":              {goes: away, returns: back, absent: true, reason: moved},
+		"the folder is moved away and back":              {goes: away, returns: back, absent: true, reason: moved, short: true},
 		"the folder of an encrypted database moves away": {goes: away, returns: back, absent: true, reason: moved, environ: []string{sidecartest.KeyEnviron}},
 		"an empty folder takes its place": {
 			goes: func(t *testing.T, p gonePaths) {
@@ -108,7 +110,7 @@ func folderCases() map[string]goneCase {
 		},
 		"the database alone is removed": {
 			goes:    func(t *testing.T, p gonePaths) { t.Helper(); sidecartest.NoError(t, os.Remove(p.database())) },
-			returns: restore, absent: true, reason: moved, kept: keepsBackup,
+			returns: restore, absent: true, reason: moved, kept: keepsBackup, short: true,
 		},
 		"something else is renamed over the database": {
 			goes:    func(t *testing.T, p gonePaths) { t.Helper(); garbage(t, p, bytes.Repeat([]byte("no database "), 1000)) },
@@ -125,9 +127,12 @@ func folderCases() map[string]goneCase {
 		},
 		"another sidecar's database is renamed over the database": {
 			goes: func(t *testing.T, p gonePaths) { t.Helper(); rename(t, p.other, p.database()) },
-			kept: keepsNone,
+			kept: keepsNone, short: true,
 		},
-		"the log is removed":         {goes: func(t *testing.T, p gonePaths) { t.Helper(); sidecartest.NoError(t, os.Remove(p.database()+"-wal")) }},
+		"the log is removed": {
+			goes:  func(t *testing.T, p gonePaths) { t.Helper(); sidecartest.NoError(t, os.Remove(p.database()+"-wal")) },
+			short: true,
+		},
 		"the log's index is removed": {goes: func(t *testing.T, p gonePaths) { t.Helper(); sidecartest.NoError(t, os.Remove(p.database()+"-shm")) }},
 		"the lock file is removed": {goes: func(t *testing.T, p gonePaths) {
 			t.Helper()
@@ -139,6 +144,7 @@ func folderCases() map[string]goneCase {
 				sidecartest.NoError(t, os.WriteFile(p.aside, sidecartest.Must(os.ReadFile(p.database() + "-wal"))(t)[:32], 0o600))
 				rename(t, p.aside, p.database()+"-wal")
 			},
+			short: true,
 		},
 	}
 }
@@ -147,7 +153,11 @@ func folderCases() map[string]goneCase {
 // returned, storage says why, no new database is made, and then everything goes on without a restart. What was acknowledged survives a
 // SIGKILL afterwards.
 func TestDataFolderGone(t *testing.T) {
+	t.Parallel()
 	for name, c := range folderCases() {
+		if !c.short && !everyFault() {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for the next attempt to open the database
 			root := t.TempDir()
@@ -158,6 +168,7 @@ func TestDataFolderGone(t *testing.T) {
 
 // TestVolumeUnmounted: the same for a volume that is unmounted while it is in use, and mounted again.
 func TestVolumeUnmounted(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	paths := pathsIn(root, "volume")
 	sidecartest.NoError(t, errors.Join(os.Mkdir(paths.dir, 0o700), os.Mkdir(paths.aside, 0o700)))

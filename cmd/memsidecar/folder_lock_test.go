@@ -18,6 +18,7 @@ import (
 // TestLockFileRemoved: whoever removes the lock file lets no second sidecar in, nor a command that needs the folder for itself. What
 // works alongside a sidecar still does.
 func TestLockFileRemoved(t *testing.T) {
+	t.Parallel()
 	dir, backup := t.TempDir(), filepath.Join(t.TempDir(), "backup.db")
 	p := spawn(t, dir)
 	l := &ledger{acked: map[string]string{}}

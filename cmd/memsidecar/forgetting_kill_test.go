@@ -14,6 +14,7 @@ import (
 
 // TestForgetKilled: a process that is killed in the middle of forgetting leaves what the next call completes.
 func TestForgetKilled(t *testing.T) {
+	t.Parallel()
 	const many = 3000
 	dir := t.TempDir()
 	user := "alice-" + sidecartest.Marks

@@ -174,6 +174,7 @@ func wantReadOnly(t *testing.T, p *process, reason string) {
 // TestReadsOnAFullDisk: what is stored is answered while nothing can be stored, also of users whose index is not loaded, and
 // after a restart on the full disk. Writes are refused with the reason, and accepted again when there is room.
 func TestReadsOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	dir, fill, _ := smallDisk(t)
 	observed := []string{"MEMSIDECAR_HTTP_LISTEN=127.0.0.1:0"}
 	p := spawn(t, dir, observed...)
@@ -214,6 +215,7 @@ func TestReadsOnAFullDisk(t *testing.T) {
 
 // TestReadsOfAReadOnlyDisk: a start on a file system that was made read-only serves what is stored.
 func TestReadsOfAReadOnlyDisk(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*process, *testing.T){
 		"killed": func(p *process, t *testing.T) { t.Helper(); p.kill(t) }, "stopped": func(p *process, t *testing.T) { t.Helper(); p.end(t) },
 	} {

@@ -123,8 +123,9 @@ func (l *ledger) send(p *process, round, caller int, enough func(acked int)) {
 // that was acknowledged must be processed, and every one, acknowledged or not, at most once. The page cache survives a
 // SIGKILL, so this says nothing about a loss of power.
 func TestKilledWhileAcknowledging(t *testing.T) {
+	t.Parallel()
 	const (
-		rounds      = 8
+		rounds      = 4
 		callers     = 6
 		acksARound  = 60
 		finalUserID = callers

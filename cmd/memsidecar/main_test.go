@@ -11,10 +11,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	code := m.Run()
+	code := sidecartest.Main(m)
 	benchmarks.print(os.Stdout)
 	benchmarks.removeFixtures()
-	sidecartest.Clean()
 	os.Exit(code)
 }
 

@@ -53,6 +53,7 @@ func mcpCommand(t *testing.T, addr string, flags ...string) *sidecartest.Model {
 
 // TestOddMCPLines: a line that is no message is answered, and the session goes on.
 func TestOddMCPLines(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	lines := []string{
 		"\ufeff" + `{"jsonrpc":"2.0","id":"first","method":"ping"}`,

@@ -7,6 +7,7 @@ import (
 )
 
 func TestMemoryLimit(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		budget    int64
 		container uint64

@@ -32,6 +32,7 @@ type possible struct {
 // each disk that may be left there is the database of before or the one of after, whole, and once the command has returned it is
 // the latter. Nothing else stays when a sidecar has started: no half of a database that was to be decrypted.
 func TestPowerLossOfKeys(t *testing.T) {
+	t.Parallel()
 	needsStrace(t)
 	disks := 20
 	if n, err := strconv.Atoi(os.Getenv("POWER_LOSSES")); err == nil {

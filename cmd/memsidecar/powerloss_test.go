@@ -101,10 +101,16 @@ func (d *deeds) mark(t *testing.T) string {
 // TestPowerLoss runs the real program under strace, and rebuilds the disk that a loss of power would have left: at every sync,
 // at every acknowledgement, and at some moments between. On each of them the database opens by itself and is sound, everything
 // that was acknowledged before is there, nothing is there twice, and who was forgotten is not there.
-func TestPowerLoss(t *testing.T) { losePower(t, 120) }
+func TestPowerLoss(t *testing.T) {
+	t.Parallel()
+	losePower(t, 40)
+}
 
 // TestPowerLossEncrypted: nor does it hurt a database that is encrypted.
-func TestPowerLossEncrypted(t *testing.T) { losePower(t, 60, sidecartest.KeyEnviron) }
+func TestPowerLossEncrypted(t *testing.T) {
+	t.Parallel()
+	losePower(t, 20, sidecartest.KeyEnviron)
+}
 
 func losePower(t *testing.T, moments int, environ ...string) {
 	t.Helper()

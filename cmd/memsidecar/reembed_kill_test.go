@@ -17,6 +17,7 @@ import (
 // TestKilledWhileReembedding changes the model again and again, and kills serve with SIGKILL in the middle of making the vectors
 // anew. The last one finishes: every memory has the vectors of its model, and no other.
 func TestKilledWhileReembedding(t *testing.T) {
+	t.Parallel()
 	const memories = 2500
 	dir := t.TempDir()
 	p := spawn(t, dir)

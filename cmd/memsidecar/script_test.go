@@ -52,7 +52,6 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 	return map[string]func(*testscript.TestScript, bool, []string){
 		// sidecar [flag…] starts memsidecar serve on a free port and the folder "data"; the clients find it by MEMSIDECAR_ADDR.
 		"sidecar": func(ts *testscript.TestScript, _ bool, args []string) {
-			sidecartest.AwaitMorning()
 			p := start(ts, "sidecar", nil, append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", "data"}, args...))
 			addr, ok := p.ready()
 			if !ok {
@@ -313,6 +312,7 @@ func fieldOf(ts *testscript.TestScript, lines, path string) []string {
 
 // TestEveryCommandHasATranscript: and so has every flag of its own.
 func TestEveryCommandHasATranscript(t *testing.T) {
+	t.Parallel()
 	files := sidecartest.Must(filepath.Glob(filepath.Join(scripts, "*.txtar")))(t)
 	var lines []string
 	for _, file := range files {

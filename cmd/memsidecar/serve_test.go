@@ -10,6 +10,7 @@ import (
 
 // TestAPIAddress: as for gRPC, outside of loopback there is none without encryption and tokens.
 func TestAPIAddress(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ settings, says string }{
 		{"api.listen=0.0.0.0:0", "api.listen: is reached from outside of this machine"},
 		{"api.listen=somewhere", "api.listen: is \"somewhere\""},
@@ -32,6 +33,7 @@ func TestAPIAddress(t *testing.T) {
 
 // TestWrongModels: what can be told to be wrong at start is, all that needs no key together and then the rest together.
 func TestWrongModels(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ set, want []string }{
 		{
 			[]string{"embedding.provider=gogle", "summary.model=ollama/", "digest.model=deepseek-chat", "decision.provider=rules", "decision.model=gpt-4o-mini"},
@@ -61,6 +63,7 @@ func TestWrongModels(t *testing.T) {
 
 // TestHTTPAddress: the port is for this machine unless the operator says otherwise, and profiles in any case.
 func TestHTTPAddress(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ settings, says string }{
 		{"http.listen=0.0.0.0:0", "http.listen: is 0.0.0.0:0, outside of loopback"},
 		{"http.listen=:7421", "set http.allow_remote"},
@@ -85,6 +88,7 @@ func TestHTTPAddress(t *testing.T) {
 
 // TestSecondSidecar: on the same folder or port it is a mistake, and says which.
 func TestSecondSidecar(t *testing.T) {
+	t.Parallel()
 	r := sidecartest.Serve(t)
 	for name, test := range map[string]struct {
 		listen, dir, says string
@@ -105,6 +109,7 @@ func TestSecondSidecar(t *testing.T) {
 
 // TestWrongRedaction: a mistake in the configuration is told.
 func TestWrongRedaction(t *testing.T) {
+	t.Parallel()
 	for setting, want := range map[string]string{
 		"redact.kinds=phone":                       "use account_number, api_key, card_number",
 		"history.redact=true,redact.enabled=false": "switch both on",

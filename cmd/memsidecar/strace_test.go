@@ -45,3 +45,6 @@ func wrap(t *testing.T, dir string, environ []string, wrapper ...string) (p *pro
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	return p, pid
 }
+
+// everyFault reports whether all cases are to be run, and not only the short ones: `make faults` sets POWER_LOSSES.
+func everyFault() bool { return os.Getenv("POWER_LOSSES") != "" }

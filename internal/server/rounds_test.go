@@ -3,4 +3,4 @@
 package server_test
 
 // echoRounds is how often what is retrieved comes back, in each language.
-const echoRounds = 500
+const echoRounds = 150

@@ -1,7 +1,5 @@
 // Package sidecartest starts the real program in a process of its own, for the tests of what talks to it from outside: the
 // client, the examples in other languages, the commands in the documentation. It knows nothing of gRPC.
-//
-// A package that uses it has a TestMain that calls Main.
 package sidecartest
 
 import (
@@ -27,68 +25,38 @@ import (
 // Patience is how long anything that should happen may take on a loaded machine, before a test says that it does not happen.
 const Patience = 5 * time.Minute
 
-// AwaitMorning waits when a day ends soon, here or in UTC: what is "today" must not change while a test goes on.
-func AwaitMorning() {
-	now := time.Now()
-	for _, here := range []time.Time{now, now.UTC()} {
-		year, month, day := here.Date()
-		if left := time.Date(year, month, day+1, 0, 0, 0, 0, here.Location()).Sub(now); left < 3*time.Minute {
-			time.Sleep(left)
-		}
-	}
-}
-
 // program is what is built.
 const program = "github.com/memsidecar/memsidecar/cmd/memsidecar"
 
-var build struct {
-	sync.Mutex
-	dir, path string
-	err       error
-}
+// Build builds the program and returns its path; its name is memsidecar. What is built stays in the go command's cache, so that the
+// packages of one `go test ./...` build it once, and not at all when nothing changed.
+var Build = sync.OnceValues(func() (path string, err error) {
+	for range 2 { // the first time the path is that of a file that is gone; then it is the one in the cache
+		if path, err = runnable(); err != nil {
+			return "", err
+		}
+		if _, err = os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", err
+})
 
-// Build builds the program, once for all tests of a package, and returns its path; its name is memsidecar.
-func Build() (string, error) {
-	build.Lock()
-	defer build.Unlock()
-	if build.path == "" && build.err == nil {
-		build.dir, build.path, build.err = goBuild()
-	}
-	return build.path, build.err
-}
-
-func goBuild() (dir, path string, err error) {
-	dir, err = os.MkdirTemp("", "memsidecar-test-")
-	if err != nil {
-		return "", "", err
-	}
-	path = filepath.Join(dir, "memsidecar")
-	if runtime.GOOS == "windows" {
-		path += ".exe"
-	}
+// runnable returns where `go run` has the program.
+func runnable() (string, error) {
 	// Git refuses a checkout that another user owns, and with it the version stamp.
-	out, err := exec.CommandContext(context.Background(), "go", "build", "-buildvcs=false", "-o", path, program).CombinedOutput() //nolint:gosec // a path that was just made
+	command := exec.CommandContext(context.Background(), "go", "run", "-buildvcs=false", "-exec", "go version", program)
+	var errs strings.Builder
+	command.Stderr = &errs
+	out, err := command.Output()
 	if err != nil {
-		return dir, "", fmt.Errorf("go build %s: %w\n%s", program, err, out)
+		return "", fmt.Errorf("go run %s: %w\n%s", program, err, &errs)
 	}
-	return dir, path, nil
-}
-
-// Clean removes what Build made.
-func Clean() {
-	build.Lock()
-	defer build.Unlock()
-	if build.dir != "" {
-		_ = os.RemoveAll(build.dir)
+	path, _, found := strings.Cut(strings.TrimSpace(string(out)), ": go")
+	if !found {
+		return "", fmt.Errorf("go run %s: go version printed %q", program, out)
 	}
-	build.dir, build.path, build.err = "", "", nil
-}
-
-// Main is what TestMain does: it runs the tests, removes what was built, and exits.
-func Main(m *testing.M) {
-	code := m.Run()
-	Clean()
-	os.Exit(code)
+	return path, nil
 }
 
 // Binary is Build for a test.

@@ -2,8 +2,10 @@ package sidecartest
 
 import (
 	"context"
+	"flag"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +20,17 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sidecar"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
+
+// parallel is how many parallel tests run at a time. They wait for the disk more than for the processor.
+const parallel = 8
+
+// Main is what TestMain calls: it runs the tests and returns the exit code. With -parallel on the command line that number counts.
+func Main(m *testing.M) (code int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
+		panic(err) // it is the testing package's flag
+	}
+	return m.Run()
+}
 
 // Stubs are the services that most tests call.
 type Stubs struct {

@@ -1,4 +1,4 @@
-package ops_test
+package observe_test
 
 import (
 	"fmt"
@@ -53,7 +53,7 @@ func TestMetrics(t *testing.T) {
 		return values["consideration_delay_seconds_count"] == "2" && values[`background_last_success_timestamp_seconds{loop="traces"}`] != "0"
 	})
 	documented := map[string]string{}
-	docs := string(sidecartest.Must(os.ReadFile("../../../docs/operations.md"))(t))
+	docs := string(sidecartest.Must(os.ReadFile("../../docs/operations.md"))(t))
 	for _, m := range regexp.MustCompile("(?m)^\\| `(memsidecar_\\w+)` \\| (\\w+) \\| ([^|]*?) ?\\|").FindAllStringSubmatch(docs, -1) {
 		documented[m[1]] = m[2] + " | " + m[3]
 	}

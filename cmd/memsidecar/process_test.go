@@ -1,6 +1,6 @@
 //go:build unix
 
-package sidecartest_test
+package main
 
 import (
 	"net"
@@ -13,10 +13,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-func TestMain(m *testing.M) { sidecartest.Main(m) }
-
 // TestProcessStartsAgainOnItsFolder: what is started listens where it says, is killed and started again on the same folder, and stops.
 func TestProcessStartsAgainOnItsFolder(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{Dir: dir, Settings: []string{"http.listen=127.0.0.1:0"}})
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Addr)
@@ -56,6 +55,7 @@ func TestProcessStartsAgainOnItsFolder(t *testing.T) {
 
 // TestProcessThatCannotStartSaysWhy: a sidecar that cannot start is an error that says why.
 func TestProcessThatCannotStartSaysWhy(t *testing.T) {
+	t.Parallel()
 	if _, err := sidecartest.LaunchProcess(sidecartest.ProcessOptions{Settings: []string{"no.such=1"}}); err == nil || !strings.Contains(err.Error(), "no.such") {
 		t.Errorf("got %v", err)
 	}
