@@ -17,24 +17,22 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// Short forms of what the tests call again and again.
-
-// Anywhere is the scope of a bot that sets no channel.
+// Anywhere returns the scope of a bot that sets no channel.
 func Anywhere(user string) *memsidecarv1.Scope { return &memsidecarv1.Scope{UserId: user} }
 
-// InNamespace is the scope in another namespace.
+// InNamespace returns a scope in another namespace.
 func InNamespace(namespace string, scope *memsidecarv1.Scope) *memsidecarv1.Scope {
 	clone, _ := proto.Clone(scope).(*memsidecarv1.Scope)
 	clone.Namespace = namespace
 	return clone
 }
 
-// WholeUser is the namespace and user of a scope.
+// WholeUser returns the namespace and user of a scope, without its channel.
 func WholeUser(scope *memsidecarv1.Scope) *memsidecarv1.Scope {
 	return &memsidecarv1.Scope{Namespace: scope.GetNamespace(), UserId: scope.GetUserId()}
 }
 
-// Must ends the test on an error: must(r.GetMemory(…))(t).
+// Must ends the test on an error: Must(s.GetMemory(…))(t).
 func Must[T any](v T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
@@ -53,7 +51,7 @@ func WantCode(t *testing.T, err error, want codes.Code) {
 	}
 }
 
-// WrongFields lists the fields that an error's BadRequest names, sorted, each once.
+// WrongFields returns the fields that an error's BadRequest names, sorted, each once.
 func WrongFields(err error) []string {
 	var fields []string
 	for _, detail := range status.Convert(err).Details() {
@@ -77,6 +75,7 @@ func WantInvalid(t *testing.T, err error, fields ...string) {
 	}
 }
 
+// Create calls CreateMemory.
 func (r *Sidecar) Create(t *testing.T, scope *memsidecarv1.Scope, text string) *memsidecarv1.Memory {
 	t.Helper()
 	return Must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{
@@ -84,30 +83,34 @@ func (r *Sidecar) Create(t *testing.T, scope *memsidecarv1.Scope, text string) *
 	}))(t).GetMemory()
 }
 
+// Memory calls GetMemory.
 func (r *Sidecar) Memory(t *testing.T, scope *memsidecarv1.Scope, id string) *memsidecarv1.Memory {
 	t.Helper()
 	m := Must(r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: scope, MemoryId: id}))(t).GetMemory()
-	m.Retention = nil // of that moment, and not told by other calls
+	m.Retention = nil // it changes with time, and other calls do not return it
 	return m
 }
 
+// Memories calls ListMemories.
 func (r *Sidecar) Memories(t *testing.T, scope *memsidecarv1.Scope) []*memsidecarv1.Memory {
 	t.Helper()
 	list := Must(r.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: scope, PageSize: 1000}))(t).GetMemories()
 	for _, m := range list {
-		m.Retention = nil // as in get
+		m.Retention = nil // as in Memory
 	}
 	return list
 }
 
+// Considerations calls ListConsiderations.
 func (r *Sidecar) Considerations(t *testing.T, scope *memsidecarv1.Scope) []*memsidecarv1.Consideration {
 	t.Helper()
 	return Must(r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: scope, PageSize: 1000}))(t).GetConsiderations()
 }
 
+// Mask returns a field mask.
 func Mask(paths ...string) *fieldmaskpb.FieldMask { return &fieldmaskpb.FieldMask{Paths: paths} }
 
-// Texts are the memories' texts, sorted.
+// Texts returns the texts of memories, sorted.
 func Texts(memories []*memsidecarv1.Memory) []string {
 	list := []string{}
 	for _, m := range memories {
@@ -125,6 +128,7 @@ type Exported struct {
 	Considerations []*memsidecarv1.ExportedConsideration
 }
 
+// Export calls ExportUser.
 func (r *Sidecar) Export(t *testing.T, scope *memsidecarv1.Scope) Exported {
 	t.Helper()
 	stream := Must(r.ExportUser(t.Context(), &memsidecarv1.ExportUserRequest{Scope: WholeUser(scope)}))(t)
@@ -149,12 +153,12 @@ func (r *Sidecar) Export(t *testing.T, scope *memsidecarv1.Scope) Exported {
 	}
 }
 
-// Holds reports whether a text is anywhere in the export.
+// Holds reports whether any record contains a text.
 func (e Exported) Holds(text string) bool {
 	return slices.ContainsFunc(e.Records, func(r *memsidecarv1.ExportUserResponse) bool { return strings.Contains(r.String(), text) })
 }
 
-// Import is a call of ImportMemories.
+// Import calls ImportMemories.
 func (r *Sidecar) Import(t *testing.T, scope *memsidecarv1.Scope, memories ...*memsidecarv1.Memory) (*memsidecarv1.ImportMemoriesResponse, error) {
 	t.Helper()
 	stream := Must(r.ImportMemories(t.Context()))(t)
@@ -170,6 +174,7 @@ func (r *Sidecar) Import(t *testing.T, scope *memsidecarv1.Scope, memories ...*m
 	return stream.CloseAndRecv()
 }
 
+// The states and actions that tests ask for.
 const (
 	Pending    = memsidecarv1.ConsiderationState_CONSIDERATION_STATE_PENDING
 	Remembered = memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED
@@ -181,21 +186,24 @@ const (
 	LeftDeleted = memsidecarv1.MemoryAction_MEMORY_ACTION_LEFT_DELETED
 )
 
+// Consideration calls GetConsideration.
 func (r *Sidecar) Consideration(t *testing.T, scope *memsidecarv1.Scope, id string) *memsidecarv1.Consideration {
 	t.Helper()
 	return Must(r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: scope, ConsiderationId: id}))(t).GetConsideration()
 }
 
+// Digests returns a client of DigestService.
 func (r *Sidecar) Digests() memsidecarv1.DigestServiceClient {
 	return memsidecarv1.NewDigestServiceClient(r.Conn)
 }
 
+// Digest calls GetDigest. An empty day is today.
 func (r *Sidecar) Digest(t *testing.T, scope *memsidecarv1.Scope, day string) *memsidecarv1.Digest {
 	t.Helper()
 	return Must(r.Digests().GetDigest(t.Context(), &memsidecarv1.GetDigestRequest{Scope: scope, Day: day}))(t).GetDigest()
 }
 
-// Eventually asks again and again until something is true.
+// Eventually repeats a check until it succeeds.
 func Eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(Patience); !is(); {
@@ -205,11 +213,13 @@ func Eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
+// Status calls GetStatus.
 func (r *Sidecar) Status(t *testing.T) *memsidecarv1.GetStatusResponse {
 	t.Helper()
 	return Must(r.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t)
 }
 
+// Component calls GetStatus and returns a component, which must be there.
 func (r *Sidecar) Component(t *testing.T, name string) *memsidecarv1.ComponentStatus {
 	t.Helper()
 	c := Component(r.Status(t), name)
@@ -219,6 +229,7 @@ func (r *Sidecar) Component(t *testing.T, name string) *memsidecarv1.ComponentSt
 	return c
 }
 
+// NoError ends the test on an error.
 func NoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -226,11 +237,12 @@ func NoError(t *testing.T, err error) {
 	}
 }
 
-// ComponentsOf are storage and what models may do.
+// ComponentsOf returns the components of a status: storage and the models.
 func ComponentsOf(status *memsidecarv1.GetStatusResponse) []*memsidecarv1.ComponentStatus {
 	return append([]*memsidecarv1.ComponentStatus{status.GetStorage().GetComponent()}, status.GetModels().GetComponents()...)
 }
 
+// Component returns a component of a status, or nil.
 func Component(status *memsidecarv1.GetStatusResponse, name string) *memsidecarv1.ComponentStatus {
 	for _, c := range ComponentsOf(status) {
 		if c.GetName() == name {
@@ -240,7 +252,7 @@ func Component(status *memsidecarv1.GetStatusResponse, name string) *memsidecarv
 	return nil
 }
 
-// Recalled asks and returns the whole answer.
+// Recalled calls Retrieve. A degraded answer is an error.
 func (r *Sidecar) Recalled(t *testing.T, request *memsidecarv1.RetrieveRequest) *memsidecarv1.RetrieveResponse {
 	t.Helper()
 	resp := Must(r.Retrieve(t.Context(), request))(t)
@@ -250,7 +262,7 @@ func (r *Sidecar) Recalled(t *testing.T, request *memsidecarv1.RetrieveRequest) 
 	return resp
 }
 
-// ImportInto hands over a session's messages; about may be nil.
+// ImportInto calls ImportSession. about may be nil.
 func (r *Sidecar) ImportInto(t *testing.T, scope *memsidecarv1.Scope, about *memsidecarv1.Session, messages ...*memsidecarv1.Message) *memsidecarv1.ImportSessionResponse {
 	t.Helper()
 	stream, err := r.Sessions().ImportSession(t.Context())
@@ -272,19 +284,19 @@ func (r *Sidecar) ImportInto(t *testing.T, scope *memsidecarv1.Scope, about *mem
 	return resp
 }
 
-// Sessions is the running sidecar's session service.
+// Sessions returns a client of SessionService.
 func (r *Sidecar) Sessions() memsidecarv1.SessionServiceClient {
 	return memsidecarv1.NewSessionServiceClient(r.Conn)
 }
 
-// Within is the scope in a session.
+// Within returns a scope in a session.
 func Within(scope *memsidecarv1.Scope, session string) *memsidecarv1.Scope {
 	scope = proto.CloneOf(scope)
 	scope.SessionId = session
 	return scope
 }
 
-// AppendTo appends messages to a session and returns the answer.
+// AppendTo calls AppendMessages.
 func (r *Sidecar) AppendTo(t *testing.T, scope *memsidecarv1.Scope, messages ...*memsidecarv1.Message) *memsidecarv1.AppendMessagesResponse {
 	t.Helper()
 	resp, err := r.Sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: messages})
@@ -313,6 +325,7 @@ func (r *Sidecar) History(t *testing.T, scope *memsidecarv1.Scope) []string {
 	}
 }
 
+// ExportSession calls ExportSession and returns the session and its messages.
 func (r *Sidecar) ExportSession(t *testing.T, scope *memsidecarv1.Scope) (about *memsidecarv1.Session, messages []*memsidecarv1.SessionMessage) {
 	t.Helper()
 	stream, err := r.Sessions().ExportSession(t.Context(), &memsidecarv1.ExportSessionRequest{Scope: scope})

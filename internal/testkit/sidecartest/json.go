@@ -21,22 +21,22 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// JSONListen are the settings of a sidecar that answers JSON.
+// JSONListen is the setting of a sidecar that answers JSON over HTTP.
 const JSONListen = "api.listen=127.0.0.1:0"
 
-// JSONClient makes gRPC's clients call over HTTP with JSON, so that what tests ask of one way in they can ask of the other.
+// JSONClient is a connection for gRPC clients that calls over HTTP with JSON. With it a test of gRPC calls tests JSON, too.
 type JSONClient struct {
 	Client *http.Client
 	Base   string // http://127.0.0.1:1
 	Header http.Header
 }
 
-// JSON is the sidecar's API over HTTP; authorization is that header's value.
+// JSON returns a client of the sidecar's JSON API. authorization is the value of that header.
 func (r *Sidecar) JSON(authorization ...string) *JSONClient {
 	return &JSONClient{Client: http.DefaultClient, Base: "http://" + r.API, Header: http.Header{"Authorization": authorization}}
 }
 
-// Answer is an answer.
+// Answer is a response over HTTP.
 type Answer struct {
 	Status        int
 	Header        http.Header
@@ -61,7 +61,7 @@ func (c *JSONClient) Post(ctx context.Context, path, body string) (Answer, error
 	return c.Do(req)
 }
 
-// Do sends any request.
+// Do sends a request.
 func (c *JSONClient) Do(req *http.Request) (Answer, error) {
 	resp, err := c.Client.Do(req)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *JSONClient) Do(req *http.Request) (Answer, error) {
 	return Answer{resp.StatusCode, resp.Header, resp.Proto, string(text)}, err
 }
 
-// Get asks for a path.
+// Get sends a GET request for a path.
 func (c *JSONClient) Get(t *testing.T, path string) Answer {
 	t.Helper()
 	req := Must(http.NewRequestWithContext(t.Context(), http.MethodGet, c.Base+path, http.NoBody))(t)
@@ -80,7 +80,7 @@ func (c *JSONClient) Get(t *testing.T, path string) Answer {
 	return Must(c.Do(req))(t)
 }
 
-// refusal is an answer that is an error.
+// refusal returns the error that an answer describes.
 func refusal(text string) error {
 	var s statuspb.Status
 	if err := protojson.Unmarshal([]byte(text), &s); err != nil {

@@ -7,8 +7,8 @@ import (
 // Marks is a text that occurs nowhere else, in two scripts.
 const Marks = "Zyxwvutsrq魑魅魍魉"
 
-// Forms are how the marks may be on the disk: as they were written, folded as the keyword index has them, in its pairs of
-// characters, in two bytes a character, as JSON may escape them, and as names of files.
+// Forms returns the forms that [Marks] may have on the disk: as it was written, folded and in pairs of characters as in the keyword
+// index, in UTF-16, escaped in JSON, and in file names.
 func Forms() []string {
 	list := []string{"Zyxwvutsrq", "zyxwvutsrq", "ZYXWVUTSRQ", "xwvutsr", "魑魅", "魅魍", "魍魉", `\u9b51\u9b45`, "%5ayxwvutsrq", "%e9%ad%91"}
 	for _, text := range []string{"Zyxwvutsrq", "魑魅"} {

@@ -10,12 +10,13 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// MCPListen are the settings of a sidecar that speaks MCP.
+// MCPListen are the settings of a sidecar that speaks MCP over HTTP.
 var MCPListen = []string{JSONListen, "api.mcp=true"}
 
-// Model is a program with a model, as far as the sidecar sees it.
+// Model is an MCP client: a program that runs a model.
 type Model struct{ *sdk.ClientSession }
 
+// ConnectModel connects an MCP client until the test ends.
 func ConnectModel(t *testing.T, transport sdk.Transport) *Model {
 	t.Helper()
 	session := Must(sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), transport, nil))(t)
@@ -23,7 +24,7 @@ func ConnectModel(t *testing.T, transport sdk.Transport) *Model {
 	return &Model{session}
 }
 
-// Model sends these headers with each request.
+// Model connects an MCP client over HTTP. Its requests have the headers, which are names and values in turn.
 func (r *Sidecar) Model(t *testing.T, headers ...string) *Model {
 	t.Helper()
 	return ConnectModel(t, &sdk.StreamableClientTransport{
@@ -42,7 +43,7 @@ func (h withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Call calls a tool and returns what it answers, as JSON.
+// Call calls a tool. It returns the answer, which is JSON, or the error.
 func (m *Model) Call(t *testing.T, tool string, arguments map[string]any) (answer map[string]any, failed bool) {
 	t.Helper()
 	result := Must(m.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: arguments}))(t)
@@ -54,7 +55,7 @@ func (m *Model) Call(t *testing.T, tool string, arguments map[string]any) (answe
 	return answer, false
 }
 
-// Must calls a tool that succeeds.
+// Must calls a tool that must succeed.
 func (m *Model) Must(t *testing.T, tool string, arguments map[string]any) map[string]any {
 	t.Helper()
 	answer, failed := m.Call(t, tool, arguments)
@@ -64,7 +65,7 @@ func (m *Model) Must(t *testing.T, tool string, arguments map[string]any) map[st
 	return answer
 }
 
-// Refuses calls a tool that fails with these words.
+// Refuses calls a tool that must fail with an error that contains the words.
 func (m *Model) Refuses(t *testing.T, tool string, arguments map[string]any, words ...string) {
 	t.Helper()
 	answer, failed := m.Call(t, tool, arguments)
@@ -76,6 +77,7 @@ func (m *Model) Refuses(t *testing.T, tool string, arguments map[string]any, wor
 	}
 }
 
+// Read returns the text of a resource.
 func (m *Model) Read(t *testing.T, uri string) string {
 	t.Helper()
 	got := Must(m.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri}))(t).Contents[0]
@@ -85,13 +87,13 @@ func (m *Model) Read(t *testing.T, uri string) string {
 	return got.Text
 }
 
-// Remembered are the texts that list_memories shows.
+// Remembered returns the texts of the memories that list_memories answers, one a line.
 func (m *Model) Remembered(t *testing.T) string {
 	t.Helper()
 	return strings.Join(Shown(m.Must(t, "list_memories", nil), "text"), "\n")
 }
 
-// Shown is a field of each memory of an answer.
+// Shown returns a field of each memory of an answer.
 func Shown(answer map[string]any, field string) (values []string) {
 	memories, _ := answer["memories"].([]any)
 	for _, m := range memories {

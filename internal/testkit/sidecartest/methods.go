@@ -15,7 +15,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// AllMethods are the calls of all services that the program serves, found by reflection, so that a new one is among them.
+// AllMethods returns the calls of all services, found by reflection.
 func AllMethods(t *testing.T) []protoreflect.MethodDescriptor {
 	t.Helper()
 	var all []protoreflect.MethodDescriptor
@@ -31,7 +31,7 @@ func AllMethods(t *testing.T) []protoreflect.MethodDescriptor {
 	return all
 }
 
-// ScopedRequest is a request with nothing but its scope.
+// ScopedRequest returns a request with only its scope.
 func ScopedRequest(t *testing.T, method protoreflect.MethodDescriptor, scope *memsidecarv1.Scope) proto.Message {
 	t.Helper()
 	if method.Name() == "ImportSession" {
@@ -52,6 +52,7 @@ func (r *Sidecar) Call(t *testing.T, method protoreflect.MethodDescriptor, reque
 	return CallOver(t, r.Conn, method, request)
 }
 
+// CallOver makes any call with one message over a connection.
 func CallOver(t *testing.T, conn grpc.ClientConnInterface, method protoreflect.MethodDescriptor, request proto.Message) (proto.Message, error) {
 	t.Helper()
 	stream := Must(conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, FullName(method)))(t)
@@ -66,7 +67,7 @@ func CallOver(t *testing.T, conn grpc.ClientConnInterface, method protoreflect.M
 	return answer, stream.RecvMsg(answer)
 }
 
-// Methods are the calls about memories and users, and GetStatus. AuditMemories is about the namespace as a whole.
+// Methods returns the calls of MemoryService and UserService, and GetStatus.
 func Methods() []protoreflect.MethodDescriptor {
 	return slices.Concat(
 		MethodsIn(memsidecarv1.File_memsidecar_v1_memory_service_proto.Services().ByName("MemoryService").Methods()),
@@ -77,10 +78,12 @@ func Methods() []protoreflect.MethodDescriptor {
 	)
 }
 
+// ListMethods returns the calls of NumberedListService.
 func ListMethods() []protoreflect.MethodDescriptor {
 	return MethodsIn(memsidecarv1.File_memsidecar_v1_numbered_list_service_proto.Services().ByName("NumberedListService").Methods())
 }
 
+// MethodsIn returns descriptors as a slice.
 func MethodsIn(list protoreflect.MethodDescriptors) []protoreflect.MethodDescriptor {
 	var all []protoreflect.MethodDescriptor
 	for i := range list.Len() {
@@ -89,20 +92,24 @@ func MethodsIn(list protoreflect.MethodDescriptors) []protoreflect.MethodDescrip
 	return all
 }
 
+// FullName returns the path of a call.
 func FullName(m protoreflect.MethodDescriptor) string {
 	return "/" + string(m.Parent().FullName()) + "/" + string(m.Name())
 }
 
+// NewMessage returns an empty message of a type.
 func NewMessage(t *testing.T, d protoreflect.MessageDescriptor) proto.Message {
 	t.Helper()
 	return Must(protoregistry.GlobalTypes.FindMessageByName(d.FullName()))(t).New().Interface()
 }
 
-// RawCodec sends bytes as they are, which a real codec would refuse to make.
+// RawCodec sends []byte as it is. No other codec would send bytes that are not a message.
 type RawCodec struct{}
 
+// Name implements encoding.CodecV2.
 func (RawCodec) Name() string { return "proto" }
 
+// Marshal implements encoding.CodecV2.
 func (RawCodec) Marshal(v any) (mem.BufferSlice, error) {
 	if raw, ok := v.([]byte); ok {
 		return mem.BufferSlice{mem.SliceBuffer(raw)}, nil
@@ -112,12 +119,13 @@ func (RawCodec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.SliceBuffer(data)}, err
 }
 
+// Unmarshal implements encoding.CodecV2.
 func (RawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	message, _ := v.(proto.Message)
 	return proto.Unmarshal(data.Materialize(), message)
 }
 
-// Send makes any call of the service with raw messages and returns how it ended.
+// Send makes any call with raw messages and returns its error.
 func (r *Sidecar) Send(t *testing.T, method protoreflect.MethodDescriptor, messages ...any) error {
 	t.Helper()
 	stream := Must(r.Conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, FullName(method), grpc.ForceCodecV2(RawCodec{})))(t)

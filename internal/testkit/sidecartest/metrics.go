@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// HTTPListen are the settings of a sidecar that a test looks into.
+// HTTPListen is the setting of a sidecar that serves metrics and health checks over HTTP.
 const HTTPListen = "http.listen=127.0.0.1:0"
 
-// Look asks the operators' port and returns the status and the answer.
+// Look sends a GET request to the operators' port and returns the status and the body.
 func (r *Sidecar) Look(t *testing.T, path string) (int, string) {
 	t.Helper()
 	req := Must(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.HTTP+path, http.NoBody))(t)
@@ -24,10 +24,10 @@ func (r *Sidecar) Look(t *testing.T, path string) (int, string) {
 	return resp.StatusCode, string(Must(io.ReadAll(resp.Body))(t))
 }
 
-// sample is a line of what Prometheus is told.
+// sample matches a line of the Prometheus format.
 var sample = regexp.MustCompile(`(?m)^(memsidecar_\w+?)(_bucket|_sum|_count)?(?:\{(.*)\})? (\S+)$`)
 
-// Scrape returns the kind and the labels of each metric, as in the documentation, and the values of the lines.
+// Scrape returns the kind and the labels of each metric in the form of docs/operations.md, and the value of each line.
 func (r *Sidecar) Scrape(t *testing.T) (kinds, values map[string]string) {
 	t.Helper()
 	var text string

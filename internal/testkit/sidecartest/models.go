@@ -4,13 +4,14 @@ import (
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
 )
 
+// ProviderKey is the API key of [UseProvider]. It must never be shown.
 const ProviderKey = "sk-never-to-be-shown"
 
-// Protocols are the ways to reach a provider.
+// Protocols returns the protocols of the model providers.
 func Protocols() []string { return []string{"gemini", "openai"} }
 
-// UseProvider are the settings that let the provider do every part, impatient with what fails, and not with what is slow: that may
-// be the machine.
+// UseProvider returns settings by which a provider does all that models do. Failed calls are repeated soon; slow calls are waited
+// for, because the machine may be slow.
 func UseProvider(protocol string, p *providertest.Server) []string {
 	settings := []string{
 		"queue.backoff_min=10ms", "queue.backoff_max=20ms", "breaker.failures=2", "breaker.open_for=100ms", "log.level=debug",
@@ -22,5 +23,5 @@ func UseProvider(protocol string, p *providertest.Server) []string {
 	return settings
 }
 
-// Impatient are the settings that give a part's model a second to answer, for one that never does. They go before useProvider's.
+// Impatient returns settings by which a model has one second to answer. They go before those of [UseProvider].
 func Impatient(part providertest.Part) []string { return []string{string(part) + ".timeout=1s"} }

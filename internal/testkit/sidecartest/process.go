@@ -1,5 +1,5 @@
-// Package sidecartest starts the real program in a process of its own, for the tests of what talks to it from outside: the
-// client, the examples in other languages, the commands in the documentation. It knows nothing of gRPC.
+// Package sidecartest starts sidecars for tests: [Serve] in the process of the test, and [StartProcess] the real program in a process of
+// its own. It has clients for both, and short forms of calls that many tests make.
 package sidecartest
 
 import (

@@ -32,13 +32,14 @@ func Main(m *testing.M) (code int) {
 	return m.Run()
 }
 
-// Stubs are the services that most tests call.
+// Stubs are the clients of the services that most tests call. Their methods are those of [Sidecar].
 type Stubs struct {
 	memsidecarv1.MemoryServiceClient
 	memsidecarv1.UserServiceClient
 	memsidecarv1.AdminServiceClient
 }
 
+// NewStubs returns clients that call over a connection.
 func NewStubs(conn grpc.ClientConnInterface) Stubs {
 	return Stubs{
 		memsidecarv1.NewMemoryServiceClient(conn),
@@ -52,28 +53,29 @@ type Sidecar struct {
 	Stubs
 	Conn *grpc.ClientConn
 	Addr string
-	HTTP string // address of the operators' port, if there is one
-	API  string // address of the API over HTTP, if there is one
+	HTTP string // address for metrics and health checks, if the settings have one
+	API  string // address of JSON over HTTP, if the settings have one
 	Dir  string
 	Log  *Log
-	Late int // scrapes that were not answered in time
-	// cancel is what SIGTERM does; stop also waits for the end, with the connection closed.
+	Late int // how many scrapes were not answered in time
+	// Cancel does what SIGTERM does. Stop closes the connection, cancels and waits for the end.
 	Cancel, Stop func()
 	ended        chan error
 }
 
-// Serve runs `memsidecar serve` in this process until the test ends. Settings are KEY=VALUE pairs.
+// Serve starts a sidecar on an empty folder and stops it when the test ends. Settings are KEY=VALUE.
 func Serve(t testing.TB, settings ...string) *Sidecar {
 	t.Helper()
 	return ServeIn(t, t.TempDir(), settings...)
 }
 
+// ServeIn is [Serve] on a data folder.
 func ServeIn(t testing.TB, dir string, settings ...string) *Sidecar {
 	t.Helper()
 	return ServeWith(t, dir, nil, settings...)
 }
 
-// Unhurried are settings by which what is answered does not depend on how busy the machine is. Those of a test go before them, and
+// Unhurried returns settings by which answers do not depend on how busy the machine is. Settings of a test override them, and
 // benchmarks measure the defaults.
 func Unhurried(t testing.TB) []string {
 	if _, measured := t.(*testing.B); measured {
@@ -82,7 +84,7 @@ func Unhurried(t testing.TB) []string {
 	return []string{"retrieval.budget=1m", "queue.max_wait=1h", "shutdown_grace=10m"}
 }
 
-// ServeWith has an environment, too.
+// ServeWith is [ServeIn] with environment variables.
 func ServeWith(t testing.TB, dir string, environ []string, settings ...string) *Sidecar {
 	t.Helper()
 	r, err := launch(dir, environ, slices.Concat(settings, Unhurried(t)))
@@ -102,7 +104,7 @@ func ServeWith(t testing.TB, dir string, environ []string, settings ...string) *
 	return r
 }
 
-// launch starts a sidecar. The first of two settings of a key counts.
+// launch starts a sidecar. If a key is set twice, the first setting counts.
 func launch(dir string, environ, settings []string) (*Sidecar, error) {
 	flags := map[string]string{"listen": "127.0.0.1:0", "data_dir": dir}
 	for _, setting := range slices.Backward(settings) {
@@ -138,6 +140,7 @@ func launch(dir string, environ, settings []string) (*Sidecar, error) {
 	return r, nil
 }
 
+// Dial connects to an address without TLS until the test ends.
 func Dial(t testing.TB, addr string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -148,32 +151,33 @@ func Dial(t testing.TB, addr string) *grpc.ClientConn {
 	return conn
 }
 
-// Log collects output that several goroutines write.
+// Log collects what several goroutines write.
 type Log = logstest.Log
 
-// Direct is the scope of a direct chat with the user.
+// Direct returns the scope of a direct chat with a user.
 func Direct(user string) *memsidecarv1.Scope {
 	return &memsidecarv1.Scope{UserId: user, ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT}
 }
 
+// Group returns the scope of a user in a group.
 func Group(user, id string) *memsidecarv1.Scope {
 	return &memsidecarv1.Scope{UserId: user, ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_GROUP, ChannelId: id}
 }
 
-// Said is a message of the scope's user.
+// Said returns a message of the scope's user.
 func Said(text string) *memsidecarv1.Message {
 	return &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_USER, Content: text}
 }
 
-// Answered is a message of the bot.
+// Answered returns a message of the bot.
 func Answered(text string) *memsidecarv1.Message {
 	return &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_ASSISTANT, Content: text}
 }
 
-// Patiently is a time to wait for an outcome that no machine is too slow for.
+// Patiently returns a time to wait that is long enough on every machine.
 func Patiently() *durationpb.Duration { return durationpb.New(Patience) }
 
-// Consider hands over a dialogue and waits for its outcome.
+// Consider calls ConsiderMemorizing and waits for the outcome.
 func (r *Sidecar) Consider(t *testing.T, scope *memsidecarv1.Scope, messages ...*memsidecarv1.Message) *memsidecarv1.Consideration {
 	t.Helper()
 	resp, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
@@ -185,7 +189,7 @@ func (r *Sidecar) Consider(t *testing.T, scope *memsidecarv1.Scope, messages ...
 	return resp.GetConsideration()
 }
 
-// Texts returns the texts that are retrieved for a query.
+// Texts returns the texts of the memories that Retrieve finds.
 func (r *Sidecar) Texts(t *testing.T, scope *memsidecarv1.Scope, query string) []string {
 	t.Helper()
 	resp, err := r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: scope, Query: query})
@@ -199,7 +203,7 @@ func (r *Sidecar) Texts(t *testing.T, scope *memsidecarv1.Scope, query string) [
 	return texts
 }
 
-// MethodNames lists every call of a service.
+// MethodNames returns the names of all calls of a service.
 func MethodNames(service *grpc.ServiceDesc) []string {
 	var names []string
 	for _, m := range service.Methods {
@@ -211,6 +215,7 @@ func MethodNames(service *grpc.ServiceDesc) []string {
 	return names
 }
 
+// AllMemories returns all memories of a scope, from all pages.
 func AllMemories(ctx context.Context, t *testing.T, client memsidecarv1.MemoryServiceClient, scope *memsidecarv1.Scope) []*memsidecarv1.Memory {
 	t.Helper()
 	var all []*memsidecarv1.Memory
@@ -228,7 +233,7 @@ func AllMemories(ctx context.Context, t *testing.T, client memsidecarv1.MemorySe
 	}
 }
 
-// ShortFolder is for sockets, whose addresses are short.
+// ShortFolder returns a temporary folder for sockets, whose paths must be short.
 func ShortFolder(t *testing.T) string {
 	t.Helper()
 	dir := Must(os.MkdirTemp("", "ms"))(t) //nolint:usetesting // t.TempDir is too long

@@ -20,10 +20,11 @@ import (
 	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
-// fate is what has become of a consideration that is seeded.
-type fate func(t *testing.T, q *sqlite.Queue, job queue.Job)
+// Fate brings a stored consideration into a state.
+type Fate func(t *testing.T, q *sqlite.Queue, job queue.Job)
 
-// Stuck: an attempt failed, and the next one never comes. What is only postponed would be due when the sidecar starts.
+// Stuck leaves a consideration pending after a failed attempt, without a next attempt. A postponed one would be due when the sidecar
+// starts.
 func Stuck(t *testing.T, q *sqlite.Queue, job queue.Job) {
 	t.Helper()
 	now := time.Now()
@@ -32,7 +33,7 @@ func Stuck(t *testing.T, q *sqlite.Queue, job queue.Job) {
 	}
 }
 
-// Failed: it was given up.
+// Failed ends a consideration as failed.
 func Failed(t *testing.T, q *sqlite.Queue, job queue.Job) {
 	t.Helper()
 	if err := q.Finish(t.Context(), job.Seq, memory.StateFailed, memory.Outcome{Error: "the model refused"}, time.Now()); err != nil {
@@ -40,10 +41,9 @@ func Failed(t *testing.T, q *sqlite.Queue, job queue.Job) {
 	}
 }
 
-// WithStorage opens the data folder while no sidecar does.
+// WithStorage opens a data folder that no sidecar uses.
 func WithStorage(t *testing.T, dir string, do func(*sqlite.Storage)) {
 	t.Helper()
-
 	storage := Must(sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler)}))(t)
 	do(storage)
 	if err := storage.Close(); err != nil {
@@ -51,8 +51,8 @@ func WithStorage(t *testing.T, dir string, do func(*sqlite.Storage)) {
 	}
 }
 
-// SeedConsideration puts a consideration into the data folder that no model of today would leave behind. Rules never fail.
-func SeedConsideration(t *testing.T, dir string, scope *memsidecarv1.Scope, text string, become fate) (id string) {
+// SeedConsideration stores a consideration in a state that tests cannot reach with rules, which never fail.
+func SeedConsideration(t *testing.T, dir string, scope *memsidecarv1.Scope, text string, become Fate) (id string) {
 	t.Helper()
 	kinds := map[memsidecarv1.ChannelKind]memory.ChannelKind{
 		memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT: memory.ChannelDirect, memsidecarv1.ChannelKind_CHANNEL_KIND_GROUP: memory.ChannelGroup,
@@ -79,12 +79,13 @@ func SeedConsideration(t *testing.T, dir string, scope *memsidecarv1.Scope, text
 	return id
 }
 
-// HoldsBytes reports which files of a folder hold a text.
+// HoldsBytes returns the files of a folder that contain a text.
 func HoldsBytes(t *testing.T, dir, text string) []string {
 	t.Helper()
 	return leftover.In(t, dir, text)
 }
 
+// WantNoBytes checks that no file of a folder contains a text.
 func WantNoBytes(t *testing.T, dir, text string) {
 	t.Helper()
 	if files := HoldsBytes(t, dir, text); len(files) > 0 {
@@ -92,7 +93,7 @@ func WantNoBytes(t *testing.T, dir, text string) {
 	}
 }
 
-// TablesWith names the columns that hold a text. The sidecar may run.
+// TablesWith returns the columns that contain a text. The sidecar may be running.
 func TablesWith(t *testing.T, dir, text string) (found []string) {
 	t.Helper()
 	db := Must(sql.Open("sqlite", "file:"+filepath.Join(dir, "memsidecar.db")+"?mode=ro"))(t)
@@ -127,7 +128,7 @@ func TablesWith(t *testing.T, dir, text string) (found []string) {
 	return found
 }
 
-// Spend counts a call of a model so many days ago.
+// Spend stores the usage of a model on an earlier day.
 func Spend(t *testing.T, dir string, daysAgo int, model string, input, output int) {
 	t.Helper()
 	WithStorage(t, dir, func(s *sqlite.Storage) {
@@ -143,6 +144,7 @@ const (
 	KeyEnviron = "MEMSIDECAR_ENCRYPTION_KEY=" + KeyText
 )
 
+// TestKey returns the encryption key of [KeyEnviron].
 func TestKey(t testing.TB) seal.Key {
 	t.Helper()
 	key, err := seal.ParseKey(KeyText)
@@ -152,9 +154,10 @@ func TestKey(t testing.TB) seal.Key {
 	return key
 }
 
+// DatabaseFile is the name of the database in a data folder.
 const DatabaseFile = "memsidecar.db"
 
-// Outages are ways in which a data folder cannot be used, each with what an operator does about it.
+// Outages are states in which a data folder cannot be used. Cure is what an operator does about it.
 var Outages = map[string]struct {
 	Cause, Cure func(t *testing.T, dir string)
 	Reason      string
@@ -187,7 +190,7 @@ var Outages = map[string]struct {
 	},
 }
 
-// ExecuteSQL changes the database behind the sidecar's back.
+// ExecuteSQL changes a database without the sidecar.
 func ExecuteSQL(t *testing.T, dir, statement string) {
 	t.Helper()
 	db := Must(sql.Open("sqlite", "file:"+filepath.Join(dir, DatabaseFile)+"?_pragma=busy_timeout(5000)"))(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/access"
 )
 
-// ServeGuarded runs a sidecar that wants tokens, and returns some: "a" and "b" may write in the namespaces of their names,
-// "reader" may read in a, "below" may write in all below a, "admin" may do everything, and "head" everything in a.
+// ServeGuarded starts a sidecar that requires tokens, and returns tokens by name. "a" and "b" may write in the namespaces of their
+// names, "reader" may read in a, "below" may write in all namespaces below a, "head" is an administrator of a, and "admin" of all.
 func ServeGuarded(t *testing.T, settings ...string) (*Sidecar, map[string]string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "tokens")
@@ -30,6 +30,7 @@ func ServeGuarded(t *testing.T, settings ...string) (*Sidecar, map[string]string
 	return Serve(t, append(settings, "auth.tokens_file="+file)...), tokens
 }
 
+// AddToken adds a new token to a file.
 func AddToken(t *testing.T, file, id string, grant access.Grant) string {
 	t.Helper()
 	grant.ID = id
@@ -38,21 +39,24 @@ func AddToken(t *testing.T, file, id string, grant access.Grant) string {
 	return token
 }
 
-// Authorization is metadata that goes with every call.
+// Authorization is the authorization header of every call.
 type Authorization string
 
+// GetRequestMetadata implements credentials.PerRPCCredentials.
 func (a Authorization) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
 	return map[string]string{"authorization": string(a)}, nil
 }
 
+// RequireTransportSecurity implements credentials.PerRPCCredentials.
 func (Authorization) RequireTransportSecurity() bool { return false }
 
-// As is the same sidecar, called with a token.
+// As returns the same sidecar, called with a token.
 func (r *Sidecar) As(t *testing.T, token string, options ...grpc.DialOption) *Sidecar {
 	t.Helper()
 	return r.With(t, Authorization("Bearer "+token), options...)
 }
 
+// With returns the same sidecar, called with an authorization header.
 func (r *Sidecar) With(t *testing.T, a Authorization, options ...grpc.DialOption) *Sidecar {
 	t.Helper()
 	other := *r
