@@ -40,7 +40,7 @@ func madeUp(t *testing.T, stderr string) (scopes []*memsidecarv1.Scope) {
 	return scopes
 }
 
-func TestBenchMeasuresAndRemoves(t *testing.T) {
+func TestBenchRemovesWhatItCreated(t *testing.T) {
 	r := sidecartest.Serve(t)
 	code, out, errs := bench(t, r)
 	if code != 0 {
@@ -64,7 +64,7 @@ func TestBenchMeasuresAndRemoves(t *testing.T) {
 	}
 }
 
-func TestBenchKeeps(t *testing.T) {
+func TestBenchKeepsOnRequest(t *testing.T) {
 	r := sidecartest.Serve(t)
 	code, out, errs := bench(t, r, "--keep", "--json", "--namespace", "mine/load")
 	var report struct {
@@ -96,8 +96,8 @@ func TestBenchKeeps(t *testing.T) {
 	}
 }
 
-// TestBenchOpen: with a rate calls do not wait for each other, and what was created is removed all the same.
-func TestBenchOpen(t *testing.T) {
+// TestBenchWithARate: with a rate calls do not wait for each other, and what was created is removed all the same.
+func TestBenchWithARate(t *testing.T) {
 	r := sidecartest.Serve(t)
 	code, out, errs := bench(t, r, "--json", "--rate", "400", "--duration", "500ms", "--mix", "retrieve=3,consider=1")
 	type taken struct {
@@ -139,8 +139,8 @@ func TestBenchOpen(t *testing.T) {
 	}
 }
 
-// TestBenchInterrupted: what was created is removed, too.
-func TestBenchInterrupted(t *testing.T) {
+// TestInterruptedBenchCleansUp: what was created is removed, too.
+func TestInterruptedBenchCleansUp(t *testing.T) {
 	r := sidecartest.Serve(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	var errs sidecartest.Log

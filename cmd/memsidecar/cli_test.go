@@ -252,8 +252,8 @@ func TestStopWhileACallWaits(t *testing.T) {
 	}
 }
 
-// TestSeedFileStaysAsItIs: the importer only reads.
-func TestSeedFileStaysAsItIs(t *testing.T) {
+// TestImportDoesNotChangeItsFile: the importer only reads.
+func TestImportDoesNotChangeItsFile(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	path := t.TempDir() + "/seen_movies.json"

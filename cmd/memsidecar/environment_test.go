@@ -12,9 +12,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestFromEnvironment runs the real binary against a provider by environment variables alone, as docs/getting-started.md tells: each part
+// TestConfigurationFromEnvironmentAlone runs the real binary against a provider by environment variables alone, as docs/getting-started.md tells: each part
 // with a provider of its own.
-func TestFromEnvironment(t *testing.T) {
+func TestConfigurationFromEnvironmentAlone(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
 	process := spawn(t, t.TempDir(),

@@ -15,9 +15,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestLockFileRemoved: whoever removes the lock file lets no second sidecar in, nor a command that needs the folder for itself. What
+// TestRemovedLockFileStillLocks: whoever removes the lock file lets no second sidecar in, nor a command that needs the folder for itself. What
 // works alongside a sidecar still does.
-func TestLockFileRemoved(t *testing.T) {
+func TestRemovedLockFileStillLocks(t *testing.T) {
 	t.Parallel()
 	dir, backup := t.TempDir(), filepath.Join(t.TempDir(), "backup.db")
 	p := spawn(t, dir)

@@ -14,8 +14,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestModelWithoutSidecar: the tools say so, and work as soon as there is one.
-func TestModelWithoutSidecar(t *testing.T) {
+// TestMCPCommandReconnects: the tools say so, and work as soon as there is one.
+func TestMCPCommandReconnects(t *testing.T) {
 	addr := "unix:" + filepath.Join(sidecartest.ShortFolder(t), "s")
 	m := mcpCommand(t, addr, "-u", "u")
 	m.Refuses(t, "recall", map[string]any{"query": "q"}, "no sidecar", addr)
@@ -51,8 +51,8 @@ func mcpCommand(t *testing.T, addr string, flags ...string) *sidecartest.Model {
 	return m
 }
 
-// TestOddMCPLines: a line that is no message is answered, and the session goes on.
-func TestOddMCPLines(t *testing.T) {
+// TestInvalidMCPLinesAreAnswered: a line that is no message is answered, and the session goes on.
+func TestInvalidMCPLinesAreAnswered(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	lines := []string{

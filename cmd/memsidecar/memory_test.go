@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestMemoryLimit(t *testing.T) {
+func TestRuntimeMemoryLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		budget    int64

@@ -8,8 +8,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestAPIAddress: as for gRPC, outside of loopback there is none without encryption and tokens.
-func TestAPIAddress(t *testing.T) {
+// TestAPIAddressIsValidated: as for gRPC, outside of loopback there is none without encryption and tokens.
+func TestAPIAddressIsValidated(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ settings, says string }{
 		{"api.listen=0.0.0.0:0", "api.listen: is reached from outside of this machine"},
@@ -31,8 +31,8 @@ func TestAPIAddress(t *testing.T) {
 	}
 }
 
-// TestWrongModels: what can be told to be wrong at start is, all that needs no key together and then the rest together.
-func TestWrongModels(t *testing.T) {
+// TestWrongModelSettingsAreReportedTogether: what can be told to be wrong at start is, all that needs no key together and then the rest together.
+func TestWrongModelSettingsAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ set, want []string }{
 		{
@@ -61,8 +61,8 @@ func TestWrongModels(t *testing.T) {
 	}
 }
 
-// TestHTTPAddress: the port is for this machine unless the operator says otherwise, and profiles in any case.
-func TestHTTPAddress(t *testing.T) {
+// TestHTTPAddressIsValidated: the port is for this machine unless the operator says otherwise, and profiles in any case.
+func TestHTTPAddressIsValidated(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ settings, says string }{
 		{"http.listen=0.0.0.0:0", "http.listen: is 0.0.0.0:0, outside of loopback"},
@@ -86,8 +86,8 @@ func TestHTTPAddress(t *testing.T) {
 	}
 }
 
-// TestSecondSidecar: on the same folder or port it is a mistake, and says which.
-func TestSecondSidecar(t *testing.T) {
+// TestSecondSidecarIsRefused: on the same folder or port it is a mistake, and says which.
+func TestSecondSidecarIsRefused(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for name, test := range map[string]struct {
@@ -107,8 +107,8 @@ func TestSecondSidecar(t *testing.T) {
 	}
 }
 
-// TestWrongRedaction: a mistake in the configuration is told.
-func TestWrongRedaction(t *testing.T) {
+// TestWrongRedactionSettingsAreReported: a mistake in the configuration is told.
+func TestWrongRedactionSettingsAreReported(t *testing.T) {
 	t.Parallel()
 	for setting, want := range map[string]string{
 		"redact.kinds=phone":                       "use account_number, api_key, card_number",

@@ -43,10 +43,10 @@ func (b *talker) talk(sessions memsidecarv1.SessionServiceClient, sent func()) {
 	}
 }
 
-// TestKilledInTheBackground kills serve with SIGKILL again and again while bots append and what was said is considered,
+// TestKilledDuringBackgroundWork kills serve with SIGKILL again and again while bots append and what was said is considered,
 // summarised, indexed and embedded in the background, and sessions are deleted. Afterwards every message is there once and
 // in order, was considered once, and is found; a session is deleted whole or not at all.
-func TestKilledInTheBackground(t *testing.T) {
+func TestKilledDuringBackgroundWork(t *testing.T) {
 	t.Parallel()
 	const rounds, bots, exchangesARound = 6, 4, 120
 	environ := []string{"MEMSIDECAR_SESSION_MEMORIZE_EVERY=3", "MEMSIDECAR_SESSION_MAX_MESSAGES=4"}

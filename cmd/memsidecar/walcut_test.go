@@ -20,9 +20,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestLogCutAnywhere: of the write-ahead log of a killed sidecar any number of bytes may be missing at its end, or be wrong. The
+// TestTruncatedWriteAheadLog: of the write-ahead log of a killed sidecar any number of bytes may be missing at its end, or be wrong. The
 // database then opens, is sound, and holds what was acknowledged up to some moment: nothing in part, and nothing with a gap before.
-func TestLogCutAnywhere(t *testing.T) {
+func TestTruncatedWriteAheadLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	sidecartest.ServeIn(t, dir).Stop() // so that the tables are in the file, and the log begins with the dialogues

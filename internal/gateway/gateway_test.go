@@ -62,8 +62,8 @@ func TestEveryCallOverHTTP(t *testing.T) {
 	}
 }
 
-// TestOverHTTPAsOverGRPC: one way in shows what the other stored, in the form that other tools print, with its streams.
-func TestOverHTTPAsOverGRPC(t *testing.T) {
+// TestJSONAndGRPCShowTheSameData: one way in shows what the other stored, in the form that other tools print, with its streams.
+func TestJSONAndGRPCShowTheSameData(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.JSONListen)
 	web := r.JSON()
@@ -98,8 +98,8 @@ func TestOverHTTPAsOverGRPC(t *testing.T) {
 	}
 }
 
-// TestHTTPErrors: what is wrong is named, with the status and headers that HTTP has for it.
-func TestHTTPErrors(t *testing.T) {
+// TestJSONErrorsHaveHTTPStatusAndHeaders: what is wrong is named, with the status and headers that HTTP has for it.
+func TestJSONErrorsHaveHTTPStatusAndHeaders(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.JSONListen, "max_request_bytes=65536", "limits.user_rps=0.001", "limits.user_burst=1")
 	web := r.JSON()
@@ -183,8 +183,8 @@ func eventuallyWaits(t *testing.T, r *sidecartest.Sidecar) {
 	sidecartest.Eventually(t, "the dialogue is taken", func() bool { return len(r.Considerations(t, sidecartest.Direct("u"))) == 2 })
 }
 
-// TestHTTPCallerGivesUp: by hanging up, by a deadline; and when the sidecar stops, those who wait are answered.
-func TestHTTPCallerGivesUp(t *testing.T) {
+// TestCallEndsWhenItsCallerLeaves: by hanging up, by a deadline; and when the sidecar stops, those who wait are answered.
+func TestCallEndsWhenItsCallerLeaves(t *testing.T) {
 	t.Parallel()
 	r := serveStuck(t, "log.level=debug")
 	ctx, hangUp := context.WithCancel(t.Context())
@@ -215,7 +215,7 @@ func TestHTTPCallerGivesUp(t *testing.T) {
 	}
 }
 
-func TestHTTPStops(t *testing.T) {
+func TestStopAnswersWaitingJSONCalls(t *testing.T) {
 	t.Parallel()
 	r := serveStuck(t)
 	answered := make(chan sidecartest.Answer, 1)
@@ -227,8 +227,8 @@ func TestHTTPStops(t *testing.T) {
 	}
 }
 
-// TestHTTPTraceparent: the call belongs to its caller's trace.
-func TestHTTPTraceparent(t *testing.T) {
+// TestTraceparentHeaderIsPropagated: the call belongs to its caller's trace.
+func TestTraceparentHeaderIsPropagated(t *testing.T) {
 	t.Parallel()
 	const caller = "0af7651916cd43dd8448eb211c80319c"
 	r := sidecartest.Serve(t, sidecartest.JSONListen)
@@ -244,8 +244,8 @@ func TestHTTPTraceparent(t *testing.T) {
 	})
 }
 
-// TestHTTPAndBrowsers: a web page on somebody's screen cannot use the port.
-func TestHTTPAndBrowsers(t *testing.T) {
+// TestBrowsersCannotUseTheAPI: a web page on somebody's screen cannot use the port.
+func TestBrowsersCannotUseTheAPI(t *testing.T) {
 	t.Parallel()
 	open := sidecartest.Serve(t, sidecartest.JSONListen)
 	guarded, tokens := sidecartest.ServeGuarded(t, sidecartest.JSONListen)
@@ -278,8 +278,8 @@ func TestHTTPAndBrowsers(t *testing.T) {
 	}
 }
 
-// TestHTTPEncrypted: with certificates, both ways in are encrypted and ask for clients' certificates, and JSON comes by HTTP/2, too.
-func TestHTTPEncrypted(t *testing.T) {
+// TestJSONOverTLS: with certificates, both ways in are encrypted and ask for clients' certificates, and JSON comes by HTTP/2, too.
+func TestJSONOverTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ca := sidecartest.Must(sidecartest.NewAuthority(dir, "ca"))(t)
@@ -313,7 +313,7 @@ func TestHTTPEncrypted(t *testing.T) {
 	}
 }
 
-func TestHTTPOverSocket(t *testing.T) {
+func TestJSONOverUnixSocket(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(sidecartest.ShortFolder(t), "api")
 	sidecartest.Serve(t, "api.listen=unix:"+path)
@@ -328,8 +328,8 @@ func TestHTTPOverSocket(t *testing.T) {
 	}
 }
 
-// TestOpenAPI: the document that is served has every call, at the path where it is answered.
-func TestOpenAPI(t *testing.T) {
+// TestOpenAPIDocumentHasEveryCall: the document that is served has every call, at the path where it is answered.
+func TestOpenAPIDocumentHasEveryCall(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t, sidecartest.JSONListen)
 	if got := r.JSON().Get(t, "/openapi.json"); got.Status != http.StatusUnauthorized || got.Header.Get("WWW-Authenticate") != "Bearer" {

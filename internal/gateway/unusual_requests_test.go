@@ -14,8 +14,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestOddHTTP: what other programs send and their authors did not think of is understood, or refused in words.
-func TestOddHTTP(t *testing.T) {
+// TestUnusualHTTPRequestsAreAnswered: what other programs send and their authors did not think of is understood, or refused in words.
+func TestUnusualHTTPRequestsAreAnswered(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.JSONListen)
 	const mark = "\ufeff"
@@ -48,8 +48,8 @@ func TestOddHTTP(t *testing.T) {
 	}
 }
 
-// TestStopsWhileWatched: those who watch its health, over gRPC and over HTTP, are told and do not hold it up.
-func TestStopsWhileWatched(t *testing.T) {
+// TestStopEndsHealthWatches: those who watch its health, over gRPC and over HTTP, are told and do not hold it up.
+func TestStopEndsHealthWatches(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.JSONListen)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), sidecartest.Patience) // less than shutdown_grace

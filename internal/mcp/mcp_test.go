@@ -42,8 +42,8 @@ func modelOverStdio(t *testing.T, r *sidecartest.Sidecar, user string) *sidecart
 	return m
 }
 
-// TestModelsUseTheMemory: what a model does with the memory, over standard input and output and over HTTP.
-func TestModelsUseTheMemory(t *testing.T) {
+// TestModelUsesTheMemory: what a model does with the memory, over standard input and output and over HTTP.
+func TestModelUsesTheMemory(t *testing.T) {
 	t.Parallel()
 	for name, connect := range map[string]func(t *testing.T, r *sidecartest.Sidecar, user string) *sidecartest.Model{
 		"stdio": func(t *testing.T, r *sidecartest.Sidecar, user string) *sidecartest.Model {
@@ -130,8 +130,8 @@ func TestModelsUseTheMemory(t *testing.T) {
 	}
 }
 
-// TestWhatModelsAreTold: what is offered, with the rule against guessing, and never a way to name somebody else.
-func TestWhatModelsAreTold(t *testing.T) {
+// TestToolDescriptionsHideOtherUsers: what is offered, with the rule against guessing, and never a way to name somebody else.
+func TestToolDescriptionsHideOtherUsers(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.MCPListen...)
 	m := r.Model(t, "Memsidecar-User", "u")
@@ -182,8 +182,8 @@ func TestWhatModelsAreTold(t *testing.T) {
 	}
 }
 
-// TestModelsOverHTTPAreBound: by headers, by the configuration, by tokens; and nobody else is reached.
-func TestModelsOverHTTPAreBound(t *testing.T) {
+// TestModelOverHTTPIsBoundToAUser: by headers, by the configuration, by tokens; and nobody else is reached.
+func TestModelOverHTTPIsBoundToAUser(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t, append(sidecartest.MCPListen, "api.mcp_user=小林")...)
 	bearer := func(id string) []string { return []string{"Authorization", "Bearer " + tokens[id]} }

@@ -20,9 +20,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestMetrics: all that the documentation promises is exported once the sidecar has done something, with the labels that it
+// TestMetricsAreThoseDocumented: all that the documentation promises is exported once the sidecar has done something, with the labels that it
 // names, and nothing else; and the numbers are right.
-func TestMetrics(t *testing.T) {
+func TestMetricsAreThoseDocumented(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 8)
 	p.Take(100, 10)
@@ -109,8 +109,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestReadiness: the process lives while storage is down, is not ready, and says why; and is ready again without a restart.
-func TestReadiness(t *testing.T) {
+// TestReadinessFollowsStorage: the process lives while storage is down, is not ready, and says why; and is ready again without a restart.
+func TestReadinessFollowsStorage(t *testing.T) {
 	t.Parallel() // it waits for the next attempt to open the database
 	dir := filepath.Join(t.TempDir(), "data")
 	corrupt := sidecartest.Outages["corrupt"]
@@ -139,8 +139,8 @@ func TestReadiness(t *testing.T) {
 	want("/healthz", http.StatusOK, "ok")
 }
 
-// TestProfiles: they are served when they are asked for.
-func TestProfiles(t *testing.T) {
+// TestProfilesAreServedWhenEnabled: they are served when they are asked for.
+func TestProfilesAreServedWhenEnabled(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.HTTPListen, "http.pprof=true")
 	for path, says := range map[string]string{"/debug/pprof/": "goroutine", "/debug/pprof/goroutine?debug=1": "goroutine profile:", "/debug/pprof/cmdline": ""} {
@@ -153,9 +153,9 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// TestLog: a busy run at the usual level writes down nothing that anybody said, a line for each call that fails, and of an
+// TestLogHasNoUserText: a busy run at the usual level writes down nothing that anybody said, a line for each call that fails, and of an
 // outage of the models one line when it begins and one when it ends.
-func TestLog(t *testing.T) {
+func TestLogHasNoUserText(t *testing.T) {
 	t.Parallel()
 	const secret = "紫罗兰XYZZY"
 	p := providertest.Start(t, 8)

@@ -98,9 +98,9 @@ func (c *collector) below(s, above *tracev1.Span) bool {
 	return false
 }
 
-// TestTracing: a call's span is below its caller's; the consideration that follows has a trace of its own that is linked to
+// TestConsiderationTraceLinksToItsCall: a call's span is below its caller's; the consideration that follows has a trace of its own that is linked to
 // the call, with the calls of models below it; and no span has what anybody said.
-func TestTracing(t *testing.T) {
+func TestConsiderationTraceLinksToItsCall(t *testing.T) {
 	t.Parallel()
 	const caller, callerSpan = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 	const secret = "紫罗兰XYZZY"
@@ -163,8 +163,8 @@ func TestTracing(t *testing.T) {
 	}
 }
 
-// TestNoCollector: when nobody takes the spans, nothing waits for them, and the log says it once.
-func TestNoCollector(t *testing.T) {
+// TestMissingCollectorDelaysNothing: when nobody takes the spans, nothing waits for them, and the log says it once.
+func TestMissingCollectorDelaysNothing(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "otel.protocol=http", "otel.endpoint=http://127.0.0.1:1") // a port that nobody else takes
 	if c := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I am allergic to peanuts.")); c.GetState() != sidecartest.Remembered {

@@ -54,9 +54,9 @@ const (
 	byThis          = memsidecarv1.AgentFilter_AGENT_FILTER_THIS
 )
 
-// TestPersonas: a bot with several personas shows each what it learned itself, or all that is known, as it says or as is
-// configured.
-func TestPersonas(t *testing.T) {
+// TestAgentsSeeTheirOwnOrAllMemories: A bot with several agents shows each of them its own memories or all memories of the
+// user, as the request or the configuration says.
+func TestAgentsSeeTheirOwnOrAllMemories(t *testing.T) {
 	t.Parallel()
 	fruits := map[string]string{"cook": "papaya", "doctor": "榴莲", "": "kumquat"}
 	words := map[string]string{"cook": "My favorite fruit is ", "doctor": "I am allergic to ", "": "I love the smell of "}

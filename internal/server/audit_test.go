@@ -41,8 +41,8 @@ func audit(t *testing.T, r *sidecartest.Sidecar, request *memsidecarv1.AuditMemo
 	}
 }
 
-// TestAudit: it tells of the namespace or of the user that it is asked about, of nobody else, and changes nothing.
-func TestAudit(t *testing.T) {
+// TestAuditReportsOnlyWhatIsAsked: An audit reports the namespace or the user of the request and changes nothing.
+func TestAuditReportsOnlyWhatIsAsked(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for _, as := range []*memsidecarv1.Scope{sidecartest.Direct("ann"), sidecartest.Direct("ben"), sidecartest.InNamespace("else/where", sidecartest.Direct("ann"))} {

@@ -9,9 +9,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestMadeUpResultsStayOutOfTheWindow: where a numbered list is shown, a short reply without a tool call that claims what neither a tool nor the
+// TestInventedResultsStayOutOfTheWindow: where a numbered list is shown, a short reply without a tool call that claims what neither a tool nor the
 // list has is recorded, with the reason, and is not in the next window. It is so by default; what is true, and ordinary replies, stay.
-func TestMadeUpResultsStayOutOfTheWindow(t *testing.T) {
+func TestInventedResultsStayOutOfTheWindow(t *testing.T) {
 	t.Parallel()
 	const claim = memsidecarv1.WithheldReason_WITHHELD_REASON_UNSUPPORTED_CLAIM
 	r := sidecartest.Serve(t)

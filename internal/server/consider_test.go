@@ -14,8 +14,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestAcknowledgedIsDurable: without a wait the answer comes before the outcome, and another process finishes the work.
-func TestAcknowledgedIsDurable(t *testing.T) {
+// TestAcknowledgedDialogueSurvivesARestart: Without a wait the answer comes before the outcome, and another process finishes
+// the work.
+func TestAcknowledgedDialogueSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	request := &memsidecarv1.ConsiderMemorizingRequest{
@@ -37,8 +38,8 @@ func TestAcknowledgedIsDurable(t *testing.T) {
 	}
 }
 
-// TestWaitIsCapped: a line that does not move is waited for no longer than the server allows.
-func TestWaitIsCapped(t *testing.T) {
+// TestWaitIsCappedByTheServer: A caller never waits longer than queue.max_wait.
+func TestWaitIsCappedByTheServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	sidecartest.SeedConsideration(t, dir, sidecartest.Direct("u"), "stuck", sidecartest.Stuck)
@@ -59,7 +60,7 @@ func TestWaitIsCapped(t *testing.T) {
 	}
 }
 
-func TestRequestID(t *testing.T) {
+func TestRepeatedRequestIDIsOneConsideration(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	request := func(text string, scope *memsidecarv1.Scope) *memsidecarv1.ConsiderMemorizingRequest {
@@ -90,7 +91,7 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-func TestOutcomes(t *testing.T) {
+func TestDialogueIsRememberedOrSkipped(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for text, want := range map[string]memsidecarv1.ConsiderationState{
@@ -130,8 +131,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestFailedCanBeRetried: what was given up says why, and goes on when it is asked for.
-func TestFailedCanBeRetried(t *testing.T) {
+// TestFailedConsiderationCanBeRetried: A failed consideration has a reason, and RetryConsideration continues it.
+func TestFailedConsiderationCanBeRetried(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	id := sidecartest.SeedConsideration(t, dir, sidecartest.Direct("u"), "I am allergic to peanuts.", sidecartest.Failed)
@@ -159,8 +160,8 @@ func by(speaker, text string) *memsidecarv1.Message {
 	return m
 }
 
-// TestGroupDialogue: one outcome for each person who spoke, and each sees their own.
-func TestGroupDialogue(t *testing.T) {
+// TestGroupDialogueHasAnOutcomeForEachSpeaker: Each speaker of a group has an outcome and sees only their own.
+func TestGroupDialogueHasAnOutcomeForEachSpeaker(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Group("alice", "g")
@@ -196,8 +197,8 @@ func TestGroupDialogue(t *testing.T) {
 	}
 }
 
-// TestOnlyPeoplesWords: what the bot, the system prompt or a tool says is context.
-func TestOnlyPeoplesWords(t *testing.T) {
+// TestOnlyUserMessagesAreRemembered: Messages of the bot, the system and tools are only context.
+func TestOnlyUserMessagesAreRemembered(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	others := []*memsidecarv1.Message{
@@ -217,8 +218,8 @@ func TestOnlyPeoplesWords(t *testing.T) {
 	}
 }
 
-// TestPaused: nothing is remembered and the words are not kept, in nobody's export.
-func TestPaused(t *testing.T) {
+// TestPausedUserIsNotRecorded: Nothing of a paused user is remembered or stored, and no export has it.
+func TestPausedUserIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	pause := func(paused bool) {
@@ -257,8 +258,8 @@ func TestPaused(t *testing.T) {
 	}
 }
 
-// TestDeletedStaysDeleted: a consideration that runs again, as after a crash, does not bring back what was deleted.
-func TestDeletedStaysDeleted(t *testing.T) {
+// TestDeletedMemoryStaysDeleted: A consideration that runs again, as after a crash, does not restore a deleted memory.
+func TestDeletedMemoryStaysDeleted(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	request := &memsidecarv1.ConsiderMemorizingRequest{
@@ -292,8 +293,8 @@ func TestDeletedStaysDeleted(t *testing.T) {
 	}
 }
 
-// TestSaidAgain: what is known is counted and not stored twice.
-func TestSaidAgain(t *testing.T) {
+// TestRepeatedStatementIsCountedOnce: A known statement is counted and not stored again.
+func TestRepeatedStatementIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	first := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I am allergic to peanuts."))

@@ -34,9 +34,9 @@ func wantDecidedBy(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Sco
 
 const usedUp = "the daily token budget of the namespace is used up until "
 
-// TestTokenBudget: with the namespace's budget used up the rules do the work of the models, and everything says so; other
-// namespaces, embeddings and the breakers are not concerned, and a restart does not forget.
-func TestTokenBudget(t *testing.T) {
+// TestUsedUpTokenBudgetFallsBackToRules: When the budget of a namespace is used up, rules replace the models and every answer
+// says so. Other namespaces keep their models.
+func TestUsedUpTokenBudgetFallsBackToRules(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
 		t.Run(protocol, func(t *testing.T) {
@@ -117,9 +117,9 @@ func wantDegradedTrace(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1
 	})
 }
 
-// TestUserTokenBudget: one user's is used up, another's is not; the rules also summarise when only that does not fit in any
+// TestTokenBudgetOfAUser: one user's is used up, another's is not; the rules also summarise when only that does not fit in any
 // more; export and forgetting have the count.
-func TestUserTokenBudget(t *testing.T) {
+func TestTokenBudgetOfAUser(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
 	p.Take(60_000, 0)
@@ -158,8 +158,9 @@ func TestUserTokenBudget(t *testing.T) {
 	wantDecidedBy(t, r, sidecartest.Direct("u"), "openai/model-of-decision", own)
 }
 
-// TestBudgetOfYesterday: what was taken the day before does not count, and a budget that is used up at the start does.
-func TestBudgetOfYesterday(t *testing.T) {
+// TestTokenBudgetCountsFromMidnightUTC: Tokens of the day before do not count. A budget that is used up at the start stays
+// used up.
+func TestTokenBudgetCountsFromMidnightUTC(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
 	dir := t.TempDir()
@@ -180,8 +181,8 @@ func TestBudgetOfYesterday(t *testing.T) {
 	wantDecidedBy(t, r, sidecartest.Direct("u"), "rules", usedUp)
 }
 
-// TestConversationSummaryWithoutBudget: it is made without the model, and says so.
-func TestConversationSummaryWithoutBudget(t *testing.T) {
+// TestConversationIsSummarizedByRulesWithoutBudget: A summary without the model says so.
+func TestConversationIsSummarizedByRulesWithoutBudget(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
 	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "llm.daily_token_budget=10", "session.max_messages=2", "session.memorize_every=0")...)
@@ -202,8 +203,8 @@ func TestConversationSummaryWithoutBudget(t *testing.T) {
 	}
 }
 
-// TestCosts: tokens and estimated prices, per model and day.
-func TestCosts(t *testing.T) {
+// TestStatusShowsTokensAndCosts: The status shows tokens and estimated costs for each model and day.
+func TestStatusShowsTokensAndCosts(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
 	p.Take(1_000_000, 100_000)

@@ -34,8 +34,9 @@ func broken(t *testing.T, m proto.Message, text string) []byte {
 	return bytes.ReplaceAll(data, []byte(text), append([]byte("\xff\xfe"), text[2:]...))
 }
 
-// TestUndecodableRequests: grpc by itself answers INTERNAL and RESOURCE_EXHAUSTED, which blame the server.
-func TestUndecodableRequests(t *testing.T) {
+// TestUndecodableRequestIsInvalidArgument: gRPC alone would answer INTERNAL or RESOURCE_EXHAUSTED, as if the server were at
+// fault.
+func TestUndecodableRequestIsInvalidArgument(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "max_request_bytes=65536")
 	userID := broken(t, &memsidecarv1.GetMemoryRequest{Scope: sidecartest.Direct("the user")}, "the user") // the scope is field 1 of every request
@@ -72,8 +73,8 @@ func methodOf(t *testing.T, name string) protoreflect.MethodDescriptor {
 	return nil
 }
 
-// TestUndecodableImport: what came before the broken message is stored.
-func TestUndecodableImport(t *testing.T) {
+// TestUndecodableImportKeepsEarlierItems: Items before the broken message are stored.
+func TestUndecodableImportKeepsEarlierItems(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "max_request_bytes=65536")
 	item := func(text string) *memsidecarv1.ImportMemoriesRequest {
@@ -100,8 +101,8 @@ func TestUndecodableImport(t *testing.T) {
 	sidecartest.WantInvalid(t, r.Send(t, methodOf(t, "ImportMemories"), item("Likes tea")), "scope")
 }
 
-// TestEmptyRequests: no call but GetStatus has a meaning without a scope.
-func TestEmptyRequests(t *testing.T) {
+// TestEmptyRequestNeedsAScope: Only GetStatus accepts a request without a scope.
+func TestEmptyRequestNeedsAScope(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for _, method := range sidecartest.Methods() {
@@ -117,8 +118,8 @@ func TestEmptyRequests(t *testing.T) {
 	}
 }
 
-// TestAnyTextSurvives: what is stored comes back to the byte, whatever it is written in.
-func TestAnyTextSurvives(t *testing.T) {
+// TestTextIsStoredByteForByte: Texts in every script come back unchanged.
+func TestTextIsStoredByteForByte(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for _, text := range []string{

@@ -48,8 +48,8 @@ func TestDigestCost(t *testing.T) {
 	}
 }
 
-// TestDigestOfAnotherModel: the digest's own model comes before that of summary, and rules before any.
-func TestDigestOfAnotherModel(t *testing.T) {
+// TestDigestModelPrecedesSummaryModel: the digest's own model comes before that of summary, and rules before any.
+func TestDigestModelPrecedesSummaryModel(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
 	settings := sidecartest.UseProvider("openai", p)
@@ -62,9 +62,9 @@ func TestDigestOfAnotherModel(t *testing.T) {
 	}
 }
 
-// TestDigestModelAway: while the model is away what was said waits, and comes into the digest once, when it is back; an
+// TestDigestWaitsForItsModel: while the model is away what was said waits, and comes into the digest once, when it is back; an
 // answer that cannot be used is replaced by what the rules find.
-func TestDigestModelAway(t *testing.T) {
+func TestDigestWaitsForItsModel(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
 	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "session.memorize_every=0", "digest.interval=1")...)
@@ -87,8 +87,8 @@ func TestDigestModelAway(t *testing.T) {
 	sidecartest.Eventually(t, "the rules have looked", func() bool { return issues(r.Digest(t, sidecartest.Direct("v"), "")) == oom+" => "+oomFixed })
 }
 
-// TestDigestBorneOut: a number that nobody said is in no digest of a model's, and no memory.
-func TestDigestBorneOut(t *testing.T) {
+// TestDigestDropsNumbersNobodySaid: A number that no message contains gets into no digest and no memory.
+func TestDigestDropsNumbersNobodySaid(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
 	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "session.memorize_every=0", "digest.enabled=false")...)
@@ -105,9 +105,9 @@ func TestDigestBorneOut(t *testing.T) {
 	}
 }
 
-// TestDigestTellsWhatConsideringSkipped: with a model, decisions, preferences and tasks of a message that considering skipped
+// TestDigestIncludesSkippedMessages: with a model, decisions, preferences and tasks of a message that considering skipped
 // are in the digest, and are no memories. What considering did remember is told once, and no more when the memory is deleted.
-func TestDigestTellsWhatConsideringSkipped(t *testing.T) {
+func TestDigestIncludesSkippedMessages(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
 	p.Digest(`{"topics": [], "preferences": [{"text": "The user likes tea.", "key": "drink", "value": "tea", "messages": ["m0"]}],

@@ -53,9 +53,9 @@ const (
 	oomFixed = "把环境变量GOMEMLIMIT设置成512MiB就可以了。"
 )
 
-// TestDigestAfterInterval: enough messages make a digest by themselves, several runs and sessions one of the day, and
+// TestDigestIsMadeAfterTheInterval: enough messages make a digest by themselves, several runs and sessions one of the day, and
 // nothing is told twice. What is important is remembered, with where it comes from.
-func TestDigestAfterInterval(t *testing.T) {
+func TestDigestIsMadeAfterTheInterval(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=2", "session.memorize_every=0")
 	scope := sidecartest.Within(sidecartest.Direct("u"), "one")
@@ -97,9 +97,9 @@ func TestDigestAfterInterval(t *testing.T) {
 	}
 }
 
-// TestDigestAsked: a digest that is asked for tells all that was said until then, what waits to be considered included, and
+// TestSummarizeDayIncludesPendingMessages: a digest that is asked for tells all that was said until then, what waits to be considered included, and
 // an answer that comes in a call of its own.
-func TestDigestAsked(t *testing.T) {
+func TestSummarizeDayIncludesPendingMessages(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=2")
 	scope := sidecartest.Within(sidecartest.Direct("u"), "one")
@@ -113,8 +113,9 @@ func TestDigestAsked(t *testing.T) {
 	}
 }
 
-// TestDigestVisibility: a digest shown in a group has nothing of a direct chat, nor of another group or user.
-func TestDigestVisibility(t *testing.T) {
+// TestDigestInAGroupOmitsDirectChats: A digest that is shown in a group has nothing from a direct chat, another group or
+// another user.
+func TestDigestInAGroupOmitsDirectChats(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=0", "time_zone=UTC")
 	const day = "2026-11-01"
@@ -143,8 +144,8 @@ func TestDigestVisibility(t *testing.T) {
 	}
 }
 
-// TestDigestDay: which day something belongs to follows the user's time zone, and listing goes through the days.
-func TestDigestDay(t *testing.T) {
+// TestDigestDayFollowsTheUsersTimeZone: The day of a message is that of the user's time zone, and ListDigests lists the days.
+func TestDigestDayFollowsTheUsersTimeZone(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "digest.enabled=false", "time_zone=UTC", "session.memorize_every=0")
 	r.AppendTo(t, sidecartest.Direct("u"), on("2026-11-01T15:00:00Z", sidecartest.Said("I love jazz.")), on("2026-11-01T17:00:00Z", sidecartest.Said("I love hiking.")),
@@ -182,9 +183,9 @@ func TestDigestDay(t *testing.T) {
 	}
 }
 
-// TestDigestReusesConsidering: what considering has found is in the digest and is not found again, and what is deleted is told
+// TestDigestReusesConsiderations: what considering has found is in the digest and is not found again, and what is deleted is told
 // no more.
-func TestDigestReusesConsidering(t *testing.T) {
+func TestDigestReusesConsiderations(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=0")
 	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("我对花生过敏，喜欢吃辣。"), sidecartest.Answered("记住了。"))
@@ -204,8 +205,9 @@ func TestDigestReusesConsidering(t *testing.T) {
 	}
 }
 
-// TestDigestNeverMerges: what differs in a negation is remembered beside what is known, what says the same reinforces it.
-func TestDigestNeverMerges(t *testing.T) {
+// TestDigestKeepsNegationsApart: A statement that differs by a negation is stored as another memory. A repeated statement
+// reinforces the first.
+func TestDigestKeepsNegationsApart(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=0", "session.memorize_every=0")
 	r.Create(t, sidecartest.Direct("u"), "用户对花生过敏")
@@ -226,8 +228,8 @@ func TestDigestNeverMerges(t *testing.T) {
 	}
 }
 
-// TestDigestPausedAndDeleted: nothing of a paused user is told, and with a session goes what came of it.
-func TestDigestPausedAndDeleted(t *testing.T) {
+// TestDigestOmitsPausedUsersAndDeletedSessions: nothing of a paused user is told, and with a session goes what came of it.
+func TestDigestOmitsPausedUsersAndDeletedSessions(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=1", "session.memorize_every=0")
 	pause := func(paused bool) {
@@ -253,8 +255,8 @@ func TestDigestPausedAndDeleted(t *testing.T) {
 	}
 }
 
-// TestDigestFiles: files are written by themselves, what people add is taken in once and stays, and ForgetUser removes all.
-func TestDigestFiles(t *testing.T) {
+// TestDigestFilesAreWrittenAndRead: files are written by themselves, what people add is taken in once and stays, and ForgetUser removes all.
+func TestDigestFilesAreWrittenAndRead(t *testing.T) {
 	t.Parallel()
 	notes := t.TempDir()
 	r := sidecartest.Serve(t, "digest.interval=1", "session.memorize_every=0", "digest.export_dir="+notes, "time_zone=UTC")

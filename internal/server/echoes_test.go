@@ -100,9 +100,9 @@ var echoesByLanguage = map[string]echoes{
 	},
 }
 
-// TestEchoes: what is retrieved comes back hundreds of times, pasted whole or in part, told by the bot in other words and
+// TestRetrievedTextIsNotLearnedAgain: what is retrieved comes back hundreds of times, pasted whole or in part, told by the bot in other words and
 // confirmed by the user. No memory comes of it, whether rules decide or a model that restates all it sees.
-func TestEchoes(t *testing.T) {
+func TestRetrievedTextIsNotLearnedAgain(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"rules", "model"} {
 		for language, e := range echoesByLanguage {
@@ -216,9 +216,9 @@ func restated(prompt string) string {
 	return string(answer)
 }
 
-// TestOnlyEchoes: a dialogue of nothing but what was handed out is skipped and says so; the session keeps it as it was sent,
+// TestDialogueOfRetrievedTextIsSkipped: a dialogue of nothing but what was handed out is skipped and says so; the session keeps it as it was sent,
 // and no mention is counted. What the user really says again is one.
-func TestOnlyEchoes(t *testing.T) {
+func TestDialogueOfRetrievedTextIsSkipped(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Direct("u")

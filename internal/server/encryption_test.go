@@ -75,9 +75,9 @@ func opened(t *testing.T, dir string) []byte {
 	return file
 }
 
-// TestEncryptedHoldsNothing: of what every call stores, nothing can be read in any file: texts, ids, what is derived, and the
+// TestEncryptedFilesContainNoText: of what every call stores, nothing can be read in any file: texts, ids, what is derived, and the
 // terms of the keyword index. The same pages hold it all once they are opened, and none of it after ForgetUser.
-func TestEncryptedHoldsNothing(t *testing.T) {
+func TestEncryptedFilesContainNoText(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	user := "alice-" + sidecartest.Marks

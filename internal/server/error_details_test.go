@@ -45,8 +45,8 @@ func wrongInScope(also ...string) []string {
 	return append(also, "scope.namespace", "scope.user_id", "scope.agent_id", "scope.channel_id", "scope.session_id")
 }
 
-// TestEveryWrongFieldIsNamed: a bot's author sees at once all that there is to be done.
-func TestEveryWrongFieldIsNamed(t *testing.T) {
+// TestErrorNamesEveryWrongField: The author of a bot sees all mistakes at the same time.
+func TestErrorNamesEveryWrongField(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	noTime := &timestamppb.Timestamp{Seconds: 1 << 60}
@@ -112,8 +112,8 @@ func TestEveryWrongFieldIsNamed(t *testing.T) {
 		"memory[1].create_time", "memory[1].scope.agent_id", "memory[1].scope.channel_id", "memory[1].scope.session_id")
 }
 
-// TestAnErrorFitsIntoAnyClientsHeaders: gRPC's implementations in C and Java refuse more than 8 KiB of them.
-func TestAnErrorFitsIntoAnyClientsHeaders(t *testing.T) {
+// TestErrorFitsInto8KiBOfHeaders: The gRPC libraries for C and Java refuse more than 8 KiB of headers.
+func TestErrorFitsInto8KiBOfHeaders(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	conn := sidecartest.Must(grpc.NewClient(r.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithMaxHeaderListSize(8<<10)))(t)
@@ -144,7 +144,7 @@ func TestAnErrorFitsIntoAnyClientsHeaders(t *testing.T) {
 	}
 }
 
-func TestNotFound(t *testing.T) {
+func TestUnknownIDIsNotFound(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for _, id := range []string{"nothing", "mem_", "con_01a1fad3-97f5-7095-9a89-a5eb726b2cef", "' OR 1=1 --", "%", "😀"} {
@@ -163,7 +163,7 @@ func TestNotFound(t *testing.T) {
 	}
 }
 
-func TestRetryIsForWhatFailed(t *testing.T) {
+func TestRetryRefusesWhatDidNotFail(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for _, text := range []string{"I am allergic to peanuts.", "ok"} { // remembered, skipped
@@ -173,8 +173,8 @@ func TestRetryIsForWhatFailed(t *testing.T) {
 	}
 }
 
-// TestTooMuchWaits: a user's line is bounded, other users' are not concerned, and the caller is told when to try again.
-func TestTooMuchWaits(t *testing.T) {
+// TestPendingLimitOfAUser: The limit holds for each user alone, and the error says when to try again.
+func TestPendingLimitOfAUser(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	sidecartest.SeedConsideration(t, dir, sidecartest.Direct("u"), "waits", sidecartest.Stuck)
@@ -204,8 +204,8 @@ func TestTooMuchWaits(t *testing.T) {
 	}
 }
 
-// TestPageTokens: a token belongs to its query, whatever the size of its page.
-func TestPageTokens(t *testing.T) {
+// TestPageTokenBelongsToItsQuery: A page token belongs to its query, with any page size.
+func TestPageTokenBelongsToItsQuery(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for i := range 3 {

@@ -12,9 +12,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestEvidence: every memory says who said what it rests on, in which messages, and in which words; with what was confirmed
+// TestMemoryNamesItsEvidence: every memory says who said what it rests on, in which messages, and in which words; with what was confirmed
 // also the assistant's.
-func TestEvidence(t *testing.T) {
+func TestMemoryNamesItsEvidence(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for _, test := range []struct {
@@ -68,8 +68,8 @@ func messages(lines ...string) []*memsidecarv1.Message {
 	return list
 }
 
-// TestInvented: what a model adds to what was said is listed with the reason and not retrieved, until it is released or said.
-func TestInvented(t *testing.T) {
+// TestUnsupportedStatementIsWithheld: what a model adds to what was said is listed with the reason and not retrieved, until it is released or said.
+func TestUnsupportedStatementIsWithheld(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 8)
 	r := sidecartest.Serve(t, sidecartest.UseProvider("openai", p)...)

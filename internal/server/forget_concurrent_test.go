@@ -30,9 +30,9 @@ func wantForgotten(t *testing.T, r *sidecartest.Sidecar, user string) {
 	}
 }
 
-// TestForgetWhileBusy: while models and embedder are slow, a memory is being created, a dialogue considered and a digest made.
+// TestForgetDuringOtherWork: while models and embedder are slow, a memory is being created, a dialogue considered and a digest made.
 // None of it is stored after the user was forgotten.
-func TestForgetWhileBusy(t *testing.T) {
+func TestForgetDuringOtherWork(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 64)
 	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "digest.timeout=10m", "digest.interval=1", "session.memorize_every=0", "retrieval.budget=10ms",
@@ -70,8 +70,8 @@ func TestForgetWhileBusy(t *testing.T) {
 	wantForgotten(t, r, user)
 }
 
-// TestForgetWithReader: what a reader prevents is not claimed, is told by the status, and is done when the reader is.
-func TestForgetWithReader(t *testing.T) {
+// TestForgetWaitsForReaders: what a reader prevents is not claimed, is told by the status, and is done when the reader is.
+func TestForgetWaitsForReaders(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	user := "alice-" + sidecartest.Marks
@@ -100,8 +100,8 @@ func TestForgetWithReader(t *testing.T) {
 	wantNoMarks(t, r, "after the reader")
 }
 
-// TestDeleteLeavesNothing: of a memory nothing is left but what was said, and nothing of a session with its memories.
-func TestDeleteLeavesNothing(t *testing.T) {
+// TestDeletedTextIsNotOnDisk: of a memory nothing is left but what was said, and nothing of a session with its memories.
+func TestDeletedTextIsNotOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir, "digest.export_dir="+filepath.Join(dir, "digests"))

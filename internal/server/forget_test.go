@@ -102,9 +102,9 @@ func everywhere(t *testing.T, r *sidecartest.Sidecar, user string) {
 	sidecartest.Must(r.Sessions().GetTopics(t.Context(), &memsidecarv1.GetTopicsRequest{Scope: place}))(t)
 }
 
-// TestNothingLeft: of a user of whom everything was stored, under ids that are texts of the user, in groups as well, with
+// TestForgottenUserIsNotOnDisk: of a user of whom everything was stored, under ids that are texts of the user, in groups as well, with
 // considerations that failed and wait, no byte is left in any file.
-func TestNothingLeft(t *testing.T) {
+func TestForgottenUserIsNotOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	user := "alice-" + sidecartest.Marks

@@ -16,8 +16,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestHostileInput: each is refused with words that help, or taken as it is; the bot's next call works.
-func TestHostileInput(t *testing.T) {
+// TestHostileInputIsRefusedOrStored: Each input is refused with a helpful error or stored as it is, and the next call works.
+func TestHostileInputIsRefusedOrStored(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	r.Create(t, sidecartest.Direct("ann"), "Likes tea")
@@ -125,8 +125,8 @@ func TestHostileInput(t *testing.T) {
 // rawQuery is a RetrieveRequest with any bytes for a query.
 func rawQuery(query string) []byte { return append([]byte{0x12, byte(len(query))}, query...) }
 
-// TestHostileImport: what an import claims about a memory is bounded like what a dialogue yields.
-func TestHostileImport(t *testing.T) {
+// TestHostileImportIsBounded: Imported memories obey the same limits as memories from dialogues.
+func TestHostileImportIsBounded(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	many := make([]string, 1001)

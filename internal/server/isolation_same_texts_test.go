@@ -138,9 +138,9 @@ func wantCount(t *testing.T, what string, n int) {
 	}
 }
 
-// TestNeighboursWithTheSameTexts: two users of one namespace, and one user id in two namespaces, who said the same things
+// TestUsersWithEqualTextsStayApart: two users of one namespace, and one user id in two namespaces, who said the same things
 // under the same request ids, stay apart.
-func TestNeighboursWithTheSameTexts(t *testing.T) {
+func TestUsersWithEqualTextsStayApart(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	users := []*neighbour{settle(t, r, "default", "anna"), settle(t, r, "default", "ann"), settle(t, r, "default/sub", "anna")}

@@ -143,9 +143,9 @@ func importAll(ctx context.Context, r *sidecartest.Sidecar, scope *memsidecarv1.
 // secretText is what nobody but the victim may ever be shown.
 const secretText = "暗号是紫色河马"
 
-// TestNobodySeesAnothersData lets another user of the same namespace, and the same user id in another namespace, try every
+// TestUsersCannotReachEachOthersMemories lets another user of the same namespace, and the same user id in another namespace, try every
 // call with the victim's identifiers. Both have stored a text of their own with the same words around another secret.
-func TestNobodySeesAnothersData(t *testing.T) {
+func TestUsersCannotReachEachOthersMemories(t *testing.T) {
 	t.Parallel()
 	for name, attacker := range map[string]*memsidecarv1.Scope{
 		"another user":      sidecartest.Direct("mallory"),

@@ -10,9 +10,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestCreateMemoryMergesWhatSaysTheSame: a statement that is known but for its letters is not stored twice, and the answer
+// TestCreateMemoryMergesEqualStatements: a statement that is known but for its letters is not stored twice, and the answer
 // says so; one that differs in anything that matters is.
-func TestCreateMemoryMergesWhatSaysTheSame(t *testing.T) {
+func TestCreateMemoryMergesEqualStatements(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	create := func(scope *memsidecarv1.Scope, text string) *memsidecarv1.CreateMemoryResponse {
@@ -102,9 +102,9 @@ func TestCreateMemoryMergesWithinOneVisibility(t *testing.T) {
 	}
 }
 
-// TestCreateMemoryMergedIsRepeatable: a call that merged answers the same when it is repeated and counts once, and of calls at
+// TestMergedCreateMemoryIsIdempotent: a call that merged answers the same when it is repeated and counts once, and of calls at
 // the same time one stores.
-func TestCreateMemoryMergedIsRepeatable(t *testing.T) {
+func TestMergedCreateMemoryIsIdempotent(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Direct("u")

@@ -68,7 +68,7 @@ func wantSame(t *testing.T, got, want proto.Message) {
 	}
 }
 
-func TestCreateMemoryOnce(t *testing.T) {
+func TestCreateMemoryIsIdempotent(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	request := func(text string) *memsidecarv1.CreateMemoryRequest {
@@ -198,8 +198,9 @@ func TestDeleteMemory(t *testing.T) {
 	}
 }
 
-// TestExportAndImport moves a user: all that docs/design/api.md names comes back as it was, under the same ids.
-func TestExportAndImport(t *testing.T) {
+// TestExportImportKeepsIDsAndFields: An export that is imported elsewhere has everything that docs/design/api.md names, with
+// the same ids.
+func TestExportImportKeepsIDsAndFields(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I am allergic to peanuts."))
@@ -273,8 +274,8 @@ func later(t *timestamppb.Timestamp) *timestamppb.Timestamp {
 	return timestamppb.New(t.AsTime().AddDate(0, 1, 0))
 }
 
-// TestImportFillsIn: what a memory from elsewhere lacks.
-func TestImportFillsIn(t *testing.T) {
+// TestImportFillsMissingFields: what a memory from elsewhere lacks.
+func TestImportFillsMissingFields(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Group("u", "g")

@@ -22,8 +22,9 @@ func setZone(t *testing.T, r *sidecartest.Sidecar, user, zone string) {
 	}))(t)
 }
 
-// TestDigestNoMidnight: where the clock is put forward at midnight, the day before and that day have what was said on them.
-func TestDigestNoMidnight(t *testing.T) {
+// TestDigestOfADayWithoutMidnight: Where daylight saving time begins at midnight, that day and the day before have their own
+// messages.
+func TestDigestOfADayWithoutMidnight(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=0")
 	setZone(t, r, "u", "America/Havana") // there 2026-03-08 begins at 01:00, which is 05:00 UTC
@@ -51,8 +52,8 @@ func TestDigestNoMidnight(t *testing.T) {
 	}
 }
 
-// TestNotebookDates: the notebook has the dates that the user's own calendar had, as what is retrieved has.
-func TestNotebookDates(t *testing.T) {
+// TestNotebookDatesFollowTheUsersTimeZone: the notebook has the dates that the user's own calendar had, as what is retrieved has.
+func TestNotebookDatesFollowTheUsersTimeZone(t *testing.T) {
 	t.Parallel()
 	notes := t.TempDir()
 	r := sidecartest.Serve(t, "digest.interval=0", "digest.export_dir="+notes, "time_zone=UTC")
@@ -73,9 +74,9 @@ func TestNotebookDates(t *testing.T) {
 	}
 }
 
-// TestNotesBesideTrouble: a notebook is read and written although what somebody wrote into it cannot be taken in, and a day's
+// TestNotebookSurvivesUnreadableNotes: a notebook is read and written although what somebody wrote into it cannot be taken in, and a day's
 // file that could not be written comes with the next.
-func TestNotesBesideTrouble(t *testing.T) {
+func TestNotebookSurvivesUnreadableNotes(t *testing.T) {
 	t.Parallel()
 	notes := t.TempDir()
 	folder := filepath.Join(notes, "default", "u")
@@ -105,9 +106,9 @@ func TestNotesBesideTrouble(t *testing.T) {
 	}
 }
 
-// TestTopicsAfterForgetting: what others said long ago is still found in its time, after somebody's words were taken out of the
+// TestTopicsSurviveForgettingAnotherUser: what others said long ago is still found in its time, after somebody's words were taken out of the
 // session around it.
-func TestTopicsAfterForgetting(t *testing.T) {
+func TestTopicsSurviveForgettingAnotherUser(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	talk := func(user string) *memsidecarv1.Scope { return sidecartest.Within(sidecartest.Group(user, "g"), "talk") }
@@ -139,8 +140,8 @@ func TestTopicsAfterForgetting(t *testing.T) {
 	}
 }
 
-// TestDigestOfManySessions: what waits is considered before a day is told, whichever of somebody's many sessions it waits in.
-func TestDigestOfManySessions(t *testing.T) {
+// TestDigestConsidersAllSessionsFirst: what waits is considered before a day is told, whichever of somebody's many sessions it waits in.
+func TestDigestConsidersAllSessionsFirst(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=0")
 	for i := range 52 { // more than are considered for a digest
@@ -157,8 +158,8 @@ func TestDigestOfManySessions(t *testing.T) {
 	}
 }
 
-// TestDeleteCrowdedSession: the memories of everybody go with a session, also of those whom it has no room to name.
-func TestDeleteCrowdedSession(t *testing.T) {
+// TestDeleteSessionOfManyUsers: the memories of everybody go with a session, also of those whom it has no room to name.
+func TestDeleteSessionOfManyUsers(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0", "digest.enabled=false", "history.vectors=0")
 	var crowd []*memsidecarv1.Message

@@ -96,8 +96,8 @@ func TestImportingAnOldFileAgainAddsNothing(t *testing.T) {
 	}
 }
 
-// TestBlankTitleIsNone: a title of spaces neither replaces a known one nor shows in the prompt.
-func TestBlankTitleIsNone(t *testing.T) {
+// TestBlankTitleIsIgnored: a title of spaces neither replaces a known one nor shows in the prompt.
+func TestBlankTitleIsIgnored(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Direct("小林")

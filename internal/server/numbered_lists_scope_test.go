@@ -53,8 +53,8 @@ func resultAttempts(r *sidecartest.Sidecar) map[string]func(ctx context.Context,
 	}
 }
 
-// TestResultsKeepPeopleApart: whoever tries whatever from wherever learns nothing and spoils nothing.
-func TestResultsKeepPeopleApart(t *testing.T) {
+// TestNumberedListsOfUsersStayApart: No attempt to reach the list of another user reads or changes anything.
+func TestNumberedListsOfUsersStayApart(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	attempts := resultAttempts(r)
@@ -90,8 +90,8 @@ func TestResultsKeepPeopleApart(t *testing.T) {
 	}
 }
 
-// TestGroupsShareTheirList: one asks, another answers with a number; and a private list stays private.
-func TestGroupsShareTheirList(t *testing.T) {
+// TestGroupSharesANumberedList: One member asks, another answers with a number. A private list stays private.
+func TestGroupSharesANumberedList(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: sidecartest.Group("ann", "g"), Items: listing(3)})
@@ -154,8 +154,9 @@ func TestDeleteNumberedList(t *testing.T) {
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)
 }
 
-// TestForgetAndExportResults: the user's are told and gone, a group's and the namespace's stay.
-func TestForgetAndExportResults(t *testing.T) {
+// TestForgetUserDeletesTheirNumberedLists: The lists of the user are exported and deleted. Those of a group and of the
+// namespace stay.
+func TestForgetUserDeletesTheirNumberedLists(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	const mark = "Zyxwvutsrq"
@@ -218,7 +219,7 @@ func TestImportNumberedList(t *testing.T) {
 	wantSame(t, sidecartest.Must(lists(r).ImportNumberedList(t.Context(), request))(t), &memsidecarv1.ImportNumberedListResponse{SkippedCount: 2})
 }
 
-func TestWrongResults(t *testing.T) {
+func TestNumberedListRequestsAreValidated(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	long := strings.Repeat("字", 1001)

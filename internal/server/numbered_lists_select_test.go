@@ -10,9 +10,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestSelectingSeveralATitleAndNone: an answer selects all that it names, with the first in the fields that there were before; none is an answer
+// TestSelectionByNumbersTitleAndNone: an answer selects all that it names, with the first in the fields that there were before; none is an answer
 // of its own; and what only looks like a selection is refused.
-func TestSelectingSeveralATitleAndNone(t *testing.T) {
+func TestSelectionByNumbersTitleAndNone(t *testing.T) {
 	t.Parallel()
 	const items, none = memsidecarv1.SelectionKind_SELECTION_KIND_ITEMS, memsidecarv1.SelectionKind_SELECTION_KIND_NONE
 	r := sidecartest.Serve(t)

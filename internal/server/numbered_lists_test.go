@@ -80,9 +80,9 @@ func newKeys(resp *memsidecarv1.PutItemsResponse) []string {
 	return keys
 }
 
-// TestTwoTurnsOfAFilmBot: twelve films are shown as text, the user answers "3", and the bot looks up the real URL instead of
+// TestNumberedListAnswersWithTheRealURL: twelve films are shown as text, the user answers "3", and the bot looks up the real URL instead of
 // making one up; then it fetches the details by that URL, also after a restart.
-func TestTwoTurnsOfAFilmBot(t *testing.T) {
+func TestNumberedListAnswersWithTheRealURL(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Direct("小林")
@@ -172,8 +172,8 @@ func TestTwoTurnsOfAFilmBot(t *testing.T) {
 	}
 }
 
-// TestScheduledChecks: what section 4 of the first design says of its cron job.
-func TestScheduledChecks(t *testing.T) {
+// TestScheduledCheckReportsNewItemsOnce: As section 4 of the first design describes.
+func TestScheduledCheckReportsNewItemsOnce(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	site, user := &memsidecarv1.Scope{}, sidecartest.Anywhere("小林") // the job knows no user
@@ -225,8 +225,8 @@ func TestScheduledChecks(t *testing.T) {
 	}
 }
 
-// TestConcurrentResults: a job and users at the same time: each film is new once, and each user's list is as it was put.
-func TestConcurrentResults(t *testing.T) {
+// TestConcurrentPutItems: Of concurrent callers each item is new for one, and each list is as it was put.
+func TestConcurrentPutItems(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	var mu sync.Mutex
@@ -276,8 +276,9 @@ func TestConcurrentResults(t *testing.T) {
 	}
 }
 
-// TestLongResults: what the limits allow is what gRPC clients take in by default.
-func TestLongResults(t *testing.T) {
+// TestLargestNumberedListFitsIntoOneAnswer: A list of the largest size fits into the message size that gRPC clients accept by
+// default.
+func TestLargestNumberedListFitsIntoOneAnswer(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "numbered_lists.max_items=1000")
 	scope := sidecartest.Direct("u")
@@ -306,8 +307,8 @@ func TestLongResults(t *testing.T) {
 	sidecartest.WantInvalid(t, err, "items")
 }
 
-// TestResultLimits: the configuration's numbers hold for the registry, and a list names its items all the same.
-func TestResultLimits(t *testing.T) {
+// TestRegistryLimitsAreConfigurable: the configuration's numbers hold for the registry, and a list names its items all the same.
+func TestRegistryLimitsAreConfigurable(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "numbered_lists.max_items=5")
 	scope := sidecartest.Direct("u")

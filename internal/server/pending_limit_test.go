@@ -13,10 +13,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestTooMuchWaitsOfEverybody: while a model is away what waits stays within queue.max_pending and queue.max_pending_bytes, across a
+// TestPendingLimitOfAllNamespaces: while a model is away what waits stays within queue.max_pending and queue.max_pending_bytes, across a
 // restart as well; whoever is refused learns which limit it is and when to try again, recall goes on, and there is room again once
 // the model is back.
-func TestTooMuchWaitsOfEverybody(t *testing.T) {
+func TestPendingLimitOfAllNamespaces(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("我平时爱喝点茶。", 100) // 2,400 bytes
 	for key, limit := range map[string]int{"queue.max_pending": 5, "queue.max_pending_bytes": 10_000} {

@@ -62,8 +62,8 @@ func tryCreate(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, 
 	return err
 }
 
-// TestQuotaOfMemories: it is a namespace's, all users' together; what adds nothing goes on, and what is deleted makes room.
-func TestQuotaOfMemories(t *testing.T) {
+// TestMemoryQuotaOfANamespace: it is a namespace's, all users' together; what adds nothing goes on, and what is deleted makes room.
+func TestMemoryQuotaOfANamespace(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "limits.namespace_memories=3", "namespaces=[{name: big/*, namespace_memories: 0}]", sidecartest.HTTPListen)
 	tea := r.Create(t, sidecartest.Direct("u"), "Likes tea")
@@ -99,8 +99,8 @@ func TestQuotaOfMemories(t *testing.T) {
 	}
 }
 
-// TestQuotasHoldForCallsAtOnce: of many writers none gets beyond the limit, and all of the room is used.
-func TestQuotasHoldForCallsAtOnce(t *testing.T) {
+// TestQuotasHoldForConcurrentCalls: No concurrent writer exceeds a quota, and all of the quota can be used.
+func TestQuotasHoldForConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "limits.namespace_memories=7")
 	var stored atomic.Int64
@@ -123,9 +123,9 @@ func TestQuotasHoldForCallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestAFullNamespaceKeepsDialogues: what is acknowledged is not lost when there is no room for what it tells; a wish to forget is
+// TestFullNamespacePostponesDialogues: what is acknowledged is not lost when there is no room for what it tells; a wish to forget is
 // followed all the same, and makes room.
-func TestAFullNamespaceKeepsDialogues(t *testing.T) {
+func TestFullNamespacePostponesDialogues(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir, "limits.namespace_memories=2", "memories.withdrawn_grace=0s")
@@ -154,8 +154,8 @@ func TestAFullNamespaceKeepsDialogues(t *testing.T) {
 	})
 }
 
-// TestQuotaOfHistory: messages are refused whole, with the dialogue that they came in.
-func TestQuotaOfHistory(t *testing.T) {
+// TestHistoryQuotaRefusesWholeDialogues: messages are refused whole, with the dialogue that they came in.
+func TestHistoryQuotaRefusesWholeDialogues(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "limits.user_history_bytes=3000", "limits.namespace_history_bytes=5000")
 	long := func(bytes int) *memsidecarv1.Message { return sidecartest.Said(strings.Repeat("x", bytes)) }
@@ -198,8 +198,8 @@ func TestQuotaOfHistory(t *testing.T) {
 	}
 }
 
-// TestQuotaOfLists: a list that exists is filled and shown as before.
-func TestQuotaOfLists(t *testing.T) {
+// TestNumberedListQuotaKeepsExistingLists: a list that exists is filled and shown as before.
+func TestNumberedListQuotaKeepsExistingLists(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "limits.user_lists=2", "limits.namespace_lists=3")
 	put := func(scope *memsidecarv1.Scope, list string) error {

@@ -13,8 +13,8 @@ import (
 
 const updated = memsidecarv1.MemoryAction_MEMORY_ACTION_UPDATED
 
-// TestMovedHouse: who moved is not found at the old place, unless the history is asked for; and it can be undone.
-func TestMovedHouse(t *testing.T) {
+// TestNewAddressSupersedesTheOld: The old address is found only with the history, and the change can be reverted.
+func TestNewAddressSupersedesTheOld(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for name, test := range map[string]struct{ first, then, query, old, new string }{
@@ -53,8 +53,8 @@ func TestMovedHouse(t *testing.T) {
 	}
 }
 
-// TestWithdrawnFromDigest: the digest of the day does not tell what was withdrawn.
-func TestWithdrawnFromDigest(t *testing.T) {
+// TestDigestOmitsWithdrawnMemories: the digest of the day does not tell what was withdrawn.
+func TestDigestOmitsWithdrawnMemories(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I like cilantro."), sidecartest.Answered("OK"))

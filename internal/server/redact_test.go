@@ -74,9 +74,9 @@ func derived(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope) st
 	return b.String()
 }
 
-// TestSecretsAreNotDerived: memories, reasons, quotes, summaries, digests, the notebook, topics and traces hold none; the
+// TestSecretsAreInNothingDerived: memories, reasons, quotes, summaries, digests, the notebook, topics and traces hold none; the
 // consideration says what there was; history keeps what was sent.
-func TestSecretsAreNotDerived(t *testing.T) {
+func TestSecretsAreInNothingDerived(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	c := r.Consider(t, sidecartest.Direct("u"), confessions()...)
@@ -97,8 +97,8 @@ func TestSecretsAreNotDerived(t *testing.T) {
 	}
 }
 
-// TestRedactionSwitchedOff: then a secret is remembered like anything else.
-func TestRedactionSwitchedOff(t *testing.T) {
+// TestSecretsAreRememberedWithoutRedaction: then a secret is remembered like anything else.
+func TestSecretsAreRememberedWithoutRedaction(t *testing.T) {
 	t.Parallel()
 	for _, setting := range []string{"redact.enabled=false", "redact.kinds=token,card_number"} {
 		r := sidecartest.Serve(t, setting)
@@ -109,8 +109,8 @@ func TestRedactionSwitchedOff(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNotStored: with history.redact no byte of them reaches the disk, by whatever call.
-func TestSecretsAreNotStored(t *testing.T) {
+// TestSecretsAreNotOnDiskWithRedactedHistory: with history.redact no byte of them reaches the disk, by whatever call.
+func TestSecretsAreNotOnDiskWithRedactedHistory(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "history.redact=true")
 	sessions := memsidecarv1.NewSessionServiceClient(r.Conn)
@@ -159,8 +159,8 @@ func TestSecretsAreNotStored(t *testing.T) {
 	sidecartest.NoError(t, err)
 }
 
-// TestModelsAreGivenNoSecrets: not with a dialogue, a query, a message to be embedded or a memory to be compared.
-func TestModelsAreGivenNoSecrets(t *testing.T) {
+// TestModelsReceiveNoSecrets: not with a dialogue, a query, a message to be embedded or a memory to be compared.
+func TestModelsReceiveNoSecrets(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
 	r := sidecartest.Serve(t, sidecartest.UseProvider("openai", p)...)

@@ -58,9 +58,9 @@ func TestDirectWritesHoldNoSecrets(t *testing.T) {
 	}
 }
 
-// TestNothingButASecretIsNotRemembered: by rules, by a model, and by rules in the place of a model, a statement of which only a marker is
+// TestSecretAloneIsNotRemembered: by rules, by a model, and by rules in the place of a model, a statement of which only a marker is
 // left is not stored; what else was said is.
-func TestNothingButASecretIsNotRemembered(t *testing.T) {
+func TestSecretAloneIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	confession := []*memsidecarv1.Message{sidecartest.Said("Please remember that my API key is " + secretKey + "."), sidecartest.Said("记住，我的银行卡号是" + secretBank + "。")}
 	check := func(t *testing.T, r *sidecartest.Sidecar) {

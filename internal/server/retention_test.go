@@ -24,8 +24,8 @@ func overheard(text string, days int) *memsidecarv1.Memory {
 	return &memsidecarv1.Memory{Text: text, Kind: memsidecarv1.MemoryKind_MEMORY_KIND_PLAN, CreateTime: at, Scope: sidecartest.Direct("u")}
 }
 
-// TestRetention: how likely a memory is to be kept is told of each, by the half-lives that are configured.
-func TestRetention(t *testing.T) {
+// TestRetentionFollowsConfiguredHalfLives: how likely a memory is to be kept is told of each, by the half-lives that are configured.
+func TestRetentionFollowsConfiguredHalfLives(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "memories.half_lives={plan: 240h}")
 	sidecartest.Must(r.Import(t, sidecartest.Direct("u"), overheard("Will paint the fence", 10)))(t)
@@ -38,9 +38,9 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// TestMaxPerUser: beyond the limit the least likely to be needed goes, whatever brought the new one in, and what was asked
+// TestLimitPerUserDropsTheLeastNeeded: beyond the limit the least likely to be needed goes, whatever brought the new one in, and what was asked
 // for stays.
-func TestMaxPerUser(t *testing.T) {
+func TestLimitPerUserDropsTheLeastNeeded(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "memories.max_per_user=4")
 	sidecartest.Must(r.Import(t, sidecartest.Direct("u"), overheard("Will paint the fence", 90), overheard("Will call Ida", 1), overheard("Will fly to Rome", 30)))(t)
@@ -66,8 +66,8 @@ func TestMaxPerUser(t *testing.T) {
 	}
 }
 
-// TestWithdrawnIsDeleted: what the user asked to forget is deleted when the grace is over, by whatever process runs then.
-func TestWithdrawnIsDeleted(t *testing.T) {
+// TestWithdrawnMemoryIsDeletedAfterTheGrace: what the user asked to forget is deleted when the grace is over, by whatever process runs then.
+func TestWithdrawnMemoryIsDeletedAfterTheGrace(t *testing.T) {
 	t.Parallel()
 	const mark = "Zyxwvutsrq" // unmistakable
 	dir := t.TempDir()

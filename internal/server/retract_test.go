@@ -13,9 +13,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestTakenBack: what is called off, struck off, moved, changed or outgrown is not found any more, and what is not stays. Each
+// TestRetractedPlansAreNotFound: what is called off, struck off, moved, changed or outgrown is not found any more, and what is not stays. Each
 // line is said on a day of its own, the last one today.
-func TestTakenBack(t *testing.T) {
+func TestRetractedPlansAreNotFound(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for name, test := range map[string]struct {
@@ -68,8 +68,8 @@ func TestTakenBack(t *testing.T) {
 	}
 }
 
-// TestForgetWhatWasTold: a request to forget withdraws what it is about, says so, and can be undone.
-func TestForgetWhatWasTold(t *testing.T) {
+// TestRequestToForgetWithdrawsMemories: a request to forget withdraws what it is about, says so, and can be undone.
+func TestRequestToForgetWithdrawsMemories(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for name, test := range map[string]struct{ told, request, query, text string }{
@@ -114,8 +114,8 @@ func TestForgetWhatWasTold(t *testing.T) {
 	}
 }
 
-// TestTakeBackOneOfTwo: of two things that were said in one breath one can be taken back, and one can change.
-func TestTakeBackOneOfTwo(t *testing.T) {
+// TestOneOfTwoStatementsIsRetracted: of two things that were said in one breath one can be taken back, and one can change.
+func TestOneOfTwoStatementsIsRetracted(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for name, test := range map[string]struct{ told, forget, moved, query, home, health string }{
@@ -139,8 +139,8 @@ func TestTakeBackOneOfTwo(t *testing.T) {
 	}
 }
 
-// TestTakeBackOnesOwn: in a group each takes back only what is theirs.
-func TestTakeBackOnesOwn(t *testing.T) {
+// TestGroupMembersRetractOnlyTheirOwn: in a group each takes back only what is theirs.
+func TestGroupMembersRetractOnlyTheirOwn(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for name, test := range map[string]struct{ said, takenBack, kept, left string }{
@@ -161,8 +161,8 @@ func TestTakeBackOnesOwn(t *testing.T) {
 	}
 }
 
-// TestArrangementEnds: the end of an appointment reaches its memory.
-func TestArrangementEnds(t *testing.T) {
+// TestAppointmentExpires: the end of an appointment reaches its memory.
+func TestAppointmentExpires(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for name, line := range map[string]string{"en": "I have a dentist appointment tomorrow at 3pm.", "zh": "我明天下午三点去看牙"} {
@@ -174,8 +174,8 @@ func TestArrangementEnds(t *testing.T) {
 	}
 }
 
-// TestCalledOffInTime: what was called off before it was due did not just go by, though both are told long afterwards.
-func TestCalledOffInTime(t *testing.T) {
+// TestCancelledPlanIsNotReportedAsPast: what was called off before it was due did not just go by, though both are told long afterwards.
+func TestCancelledPlanIsNotReportedAsPast(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	var ids []string

@@ -17,7 +17,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-func TestRecall(t *testing.T) {
+func TestRetrieveFindsBothLanguages(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	r.Consider(t, sidecartest.Direct("小林"), sidecartest.Said("我喜欢吃辣"))
@@ -93,8 +93,8 @@ func TestRetrieveFilters(t *testing.T) {
 	}
 }
 
-// TestScoresAreExplained: the parts make the score, whatever the other hits are.
-func TestScoresAreExplained(t *testing.T) {
+// TestScoreIsTheSumOfItsParts: the parts make the score, whatever the other hits are.
+func TestScoreIsTheSumOfItsParts(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	r.Create(t, sidecartest.Direct("u"), "The user likes green tea and old books")
@@ -144,7 +144,7 @@ func TestScoresAreExplained(t *testing.T) {
 	}
 }
 
-func TestTopK(t *testing.T) {
+func TestTopKLimitsMemories(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "retrieval.top_k=4")
 	var many []*memsidecarv1.Memory
@@ -163,8 +163,8 @@ func TestTopK(t *testing.T) {
 	}
 }
 
-// TestPromptContext: within its length in characters, memories whole, and stored text cannot end it.
-func TestPromptContext(t *testing.T) {
+// TestPromptContextStaysWithinItsLimit: within its length in characters, memories whole, and stored text cannot end it.
+func TestPromptContextStaysWithinItsLimit(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	const footer = "【关于用户的记忆结束】"
@@ -194,8 +194,8 @@ func TestPromptContext(t *testing.T) {
 	}
 }
 
-// TestUsesAreCounted: in the background, so the process that counts is stopped before they are read.
-func TestUsesAreCounted(t *testing.T) {
+// TestRetrievalsAreCounted: in the background, so the process that counts is stopped before they are read.
+func TestRetrievalsAreCounted(t *testing.T) {
 	t.Parallel()
 	began := time.Now().Truncate(time.Microsecond) // as times are stored
 	r := sidecartest.Serve(t)

@@ -54,8 +54,8 @@ func TestDefaultWindowSeparatesAgents(t *testing.T) {
 	}
 }
 
-// TestRefusedRecordingIsTyped: a program can tell that its dialogue is in no session, and why, without reading prose.
-func TestRefusedRecordingIsTyped(t *testing.T) {
+// TestRefusedRecordingHasAReasonCode: a program can tell that its dialogue is in no session, and why, without reading prose.
+func TestRefusedRecordingHasAReasonCode(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	r.AppendTo(t, sidecartest.Within(sidecartest.Direct("ina"), "talk"), sidecartest.Said("hello"))

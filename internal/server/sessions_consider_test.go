@@ -13,8 +13,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestConsideredByItself: a bot that only appends has what was said remembered, once, also over a restart.
-func TestConsideredByItself(t *testing.T) {
+// TestAppendedMessagesAreConsidered: a bot that only appends has what was said remembered, once, also over a restart.
+func TestAppendedMessagesAreConsidered(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir, "session.memorize_every=3")
@@ -61,9 +61,9 @@ func eventually(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope,
 	return texts
 }
 
-// TestTwoCallsAreEnough: a bot that only considers its dialogues has history, window and recall of messages as well, and
+// TestConsideredDialoguesAreRecorded: a bot that only considers its dialogues has history, window and recall of messages as well, and
 // a dialogue that overlaps with the one before is neither recorded nor considered twice.
-func TestTwoCallsAreEnough(t *testing.T) {
+func TestConsideredDialoguesAreRecorded(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Within(sidecartest.Direct("小明"), "s")
@@ -115,8 +115,8 @@ func TestTwoCallsAreEnough(t *testing.T) {
 	}
 }
 
-// TestNotRecorded: recording can be switched off, and so can the whole of it, for a namespace.
-func TestNotRecorded(t *testing.T) {
+// TestRecordingCanBeSwitchedOff: recording can be switched off, and so can the whole of it, for a namespace.
+func TestRecordingCanBeSwitchedOff(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.record_considered=false", "namespaces=[{name: quiet/*, session_enabled: false}]")
 	r.Consider(t, sidecartest.Within(sidecartest.Direct("ann"), "s"), sidecartest.Said("My name is Ann."))

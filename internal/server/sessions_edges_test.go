@@ -15,8 +15,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestNothingSaidAbout: a session, or settings, that a request leaves out are empty ones.
-func TestNothingSaidAbout(t *testing.T) {
+// TestOmittedSessionFieldsAreEmpty: a session, or settings, that a request leaves out are empty ones.
+func TestOmittedSessionFieldsAreEmpty(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
@@ -38,8 +38,8 @@ func TestNothingSaidAbout(t *testing.T) {
 	}
 }
 
-// TestPreparedSession: a session that somebody made, and in which nothing was said, is nobody else's.
-func TestPreparedSession(t *testing.T) {
+// TestEmptySessionBelongsToItsCreator: a session that somebody made, and in which nothing was said, is nobody else's.
+func TestEmptySessionBelongsToItsCreator(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	if _, err := r.Sessions().SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("mallory"), "main")}); err != nil {
@@ -60,9 +60,9 @@ func TestPreparedSession(t *testing.T) {
 	}
 }
 
-// TestNumberOfASession: how often a session is considered, where it says so itself, goes before what its user has set, and
+// TestSessionIntervalPrecedesUserSettings: how often a session is considered, where it says so itself, goes before what its user has set, and
 // counts at once.
-func TestNumberOfASession(t *testing.T) {
+func TestSessionIntervalPrecedesUserSettings(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	if _, err := r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{
@@ -80,9 +80,9 @@ func TestNumberOfASession(t *testing.T) {
 	eventually(t, r, scope, 1)
 }
 
-// TestImportBehind: what an import adds behind a session's own messages is not taken for a later message of the import that
+// TestImportAfterNewerMessages: what an import adds behind a session's own messages is not taken for a later message of the import that
 // says the same.
-func TestImportBehind(t *testing.T) {
+func TestImportAfterNewerMessages(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
@@ -104,8 +104,8 @@ func TestImportBehind(t *testing.T) {
 	}
 }
 
-// TestLargeMessages: a page holds as many messages as any client takes by default, and all pages together hold all.
-func TestLargeMessages(t *testing.T) {
+// TestPagesFitIntoClientLimits: a page holds as many messages as any client takes by default, and all pages together hold all.
+func TestPagesFitIntoClientLimits(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0")
 	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
@@ -131,9 +131,9 @@ func TestLargeMessages(t *testing.T) {
 	}
 }
 
-// TestForgottenAnswers: what the bot answered to somebody who was forgotten goes, also where it was considered together with
+// TestForgetDeletesAnswersToTheUser: what the bot answered to somebody who was forgotten goes, also where it was considered together with
 // other people's words.
-func TestForgottenAnswers(t *testing.T) {
+func TestForgetDeletesAnswersToTheUser(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	ann, ben := sidecartest.Within(sidecartest.Group("ann", "g"), "s"), sidecartest.Within(sidecartest.Group("ben", "g"), "s")
@@ -157,8 +157,8 @@ func TestForgottenAnswers(t *testing.T) {
 	}
 }
 
-// TestDeletedWithMemories: nothing that was said in the session is left on the disk, and how it was considered is known still.
-func TestDeletedWithMemories(t *testing.T) {
+// TestDeletedSessionIsNotOnDisk: nothing that was said in the session is left on the disk, and how it was considered is known still.
+func TestDeletedSessionIsNotOnDisk(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
@@ -177,8 +177,8 @@ func TestDeletedWithMemories(t *testing.T) {
 	}
 }
 
-// TestConsideredFromElsewhere: a group's session is considered from the group.
-func TestConsideredFromElsewhere(t *testing.T) {
+// TestGroupSessionIsConsideredInItsGroup: a group's session is considered from the group.
+func TestGroupSessionIsConsideredInItsGroup(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	r.AppendTo(t, sidecartest.Within(sidecartest.Group("ann", "g"), "s"), sidecartest.Said("My name is Ann."))

@@ -127,9 +127,9 @@ func sessionAttempts(r *sidecartest.Sidecar, v spied) map[string]func(ctx contex
 	}
 }
 
-// TestNobodySeesAnothersSession lets others, the victim's namesake, and the victim in a group try every call about sessions
+// TestUsersCannotReachEachOthersSessions lets others, the victim's namesake, and the victim in a group try every call about sessions
 // and traces with the identifiers of a direct chat of the victim.
-func TestNobodySeesAnothersSession(t *testing.T) {
+func TestUsersCannotReachEachOthersSessions(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Within(sidecartest.Direct("alice"), "main")

@@ -19,9 +19,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestThreeTurns is the dialogue by which the first design explains its conversation memory: without a user, an id made by
+// TestConversationMemoryOfTheFirstDesign is the dialogue by which the first design explains its conversation memory: without a user, an id made by
 // the first call, and the block for the prompt of the third.
-func TestThreeTurns(t *testing.T) {
+func TestConversationMemoryOfTheFirstDesign(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.labels={ancestor_yan: 严氏先祖}")
 	scope := &memsidecarv1.Scope{Namespace: "yantian/yantian-main", AgentId: "ancestor_yan"}
@@ -86,8 +86,8 @@ func TestThreeTurns(t *testing.T) {
 	}
 }
 
-// TestFullFidelity: whatever a message holds comes back as it was sent, over a restart, page by page and in an export.
-func TestFullFidelity(t *testing.T) {
+// TestMessagesComeBackUnchanged: whatever a message holds comes back as it was sent, over a restart, page by page and in an export.
+func TestMessagesComeBackUnchanged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir)
@@ -159,8 +159,8 @@ func TestFullFidelity(t *testing.T) {
 	}
 }
 
-// TestTwoBots: two bots write to one session at once; nothing is lost, and each one's messages keep their order.
-func TestTwoBots(t *testing.T) {
+// TestTwoBotsWriteToOneSession: two bots write to one session at once; nothing is lost, and each one's messages keep their order.
+func TestTwoBotsWriteToOneSession(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0")
 	const each = 60
@@ -196,8 +196,8 @@ func TestTwoBots(t *testing.T) {
 	}
 }
 
-// TestSessionsKeepPeopleApart: a session is seen by those who take part in it, in its channel.
-func TestSessionsKeepPeopleApart(t *testing.T) {
+// TestSessionIsVisibleToItsParticipants: a session is seen by those who take part in it, in its channel.
+func TestSessionIsVisibleToItsParticipants(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	r.AppendTo(t, sidecartest.Within(sidecartest.Direct("ann"), "private"), sidecartest.Said("my secret is blue"), sidecartest.Answered("noted"))
@@ -270,8 +270,8 @@ func TestSessionsKeepPeopleApart(t *testing.T) {
 	}
 }
 
-// TestCurrentSession: without a session id the user's current one of the channel is meant.
-func TestCurrentSession(t *testing.T) {
+// TestScopeWithoutSessionMeansTheCurrentOne: without a session id the user's current one of the channel is meant.
+func TestScopeWithoutSessionMeansTheCurrentOne(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	first := r.AppendTo(t, sidecartest.Direct("ann"), sidecartest.Said("one")).GetSession().GetId()
@@ -307,9 +307,9 @@ func TestCurrentSession(t *testing.T) {
 	}
 }
 
-// TestMovedSession: what is exported can be taken in: elsewhere it becomes the same session, where it came from nothing is
+// TestExportedSessionCanBeImported: what is exported can be taken in: elsewhere it becomes the same session, where it came from nothing is
 // added.
-func TestMovedSession(t *testing.T) {
+func TestExportedSessionCanBeImported(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0")
 	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
@@ -362,8 +362,8 @@ func TestMovedSession(t *testing.T) {
 	}
 }
 
-// TestToolsInWindow: calls of tools take no places in a window that does not show them.
-func TestToolsInWindow(t *testing.T) {
+// TestToolCallsDoNotFillTheWindow: calls of tools take no places in a window that does not show them.
+func TestToolCallsDoNotFillTheWindow(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.max_messages=4")
 	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
@@ -393,8 +393,8 @@ func TestToolsInWindow(t *testing.T) {
 	}
 }
 
-// TestNothingBetweenWindowAndSummary: whatever window is asked for, what it drops is in the summary at once.
-func TestNothingBetweenWindowAndSummary(t *testing.T) {
+// TestSummaryCoversWhatTheWindowDrops: whatever window is asked for, what it drops is in the summary at once.
+func TestSummaryCoversWhatTheWindowDrops(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0")
 	scope := sidecartest.Within(sidecartest.Direct("小林"), "s")

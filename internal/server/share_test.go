@@ -232,7 +232,7 @@ func strictCalls() map[string]func(t *testing.T, r calls, a *answers) {
 }
 
 // otherCalls change something, or concern a user or the sidecar as a whole. What they may touch from where is tested in
-// TestSharingIsForReading and TestVisibility, TestWholeUserCallsRefuseAChannel.
+// TestSharedGroupsWriteSeparately and TestVisibilityLevels, TestCallsAboutWholeUsersRefuseAChannel.
 var otherCalls = []string{
 	"ConsiderMemorizing", "RetryConsideration", "CreateMemory", "UpdateMemory", "DeleteMemory", "RevertMemory", "ReleaseMemory", "ForgetUser", "ExportUser",
 	"ImportMemories", "GetUserSettings", "UpdateUserSettings", "GetStatus", "AppendMessages", "UpdateSession", "SwitchSession",
@@ -240,8 +240,8 @@ var otherCalls = []string{
 	"AuditMemories", // an operator's
 }
 
-// TestWhoSeesWhat asks every call that shows something, from every place, for all there is.
-func TestWhoSeesWhat(t *testing.T) {
+// TestVisibilityOfEveryReadCall asks every call that shows something, from every place, for all there is.
+func TestVisibilityOfEveryReadCall(t *testing.T) {
 	t.Parallel()
 	reads, strict := readCalls(), strictCalls()
 	for _, service := range []*grpc.ServiceDesc{

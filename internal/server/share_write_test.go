@@ -13,9 +13,9 @@ import (
 
 const sharing = "share_groups=[{channels: [a, b]}]"
 
-// TestSharingIsForReading: groups that share stay apart in all that is stored. What may be seen may be corrected and
+// TestSharedGroupsWriteSeparately: groups that share stay apart in all that is stored. What may be seen may be corrected and
 // deleted, by the user whose it is.
-func TestSharingIsForReading(t *testing.T) {
+func TestSharedGroupsWriteSeparately(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sharing)
 	a, b := sidecartest.Within(sidecartest.Group("vera", "a"), "in a"), sidecartest.Within(sidecartest.Group("vera", "b"), "in b")

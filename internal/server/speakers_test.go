@@ -39,8 +39,8 @@ func (g room) hears(t *testing.T, messages ...*memsidecarv1.Message) map[string]
 	return heard
 }
 
-// TestWhoSaidIt: in a group a statement belongs to who made it, and to nobody else.
-func TestWhoSaidIt(t *testing.T) {
+// TestStatementBelongsToItsSpeaker: in a group a statement belongs to who made it, and to nobody else.
+func TestStatementBelongsToItsSpeaker(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=0") // which would be made at some moment, of several cases together
 	for name, test := range map[string]struct {
@@ -118,8 +118,8 @@ func TestWhoSaidIt(t *testing.T) {
 	}
 }
 
-// TestPausedSpeaker: who is paused leaves nothing, not by what the bot asked them either; the others are remembered.
-func TestPausedSpeaker(t *testing.T) {
+// TestPausedSpeakerInAGroupLeavesNothing: who is paused leaves nothing, not by what the bot asked them either; the others are remembered.
+func TestPausedSpeakerInAGroupLeavesNothing(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	sidecartest.Must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{

@@ -196,9 +196,9 @@ func snapshot(t *testing.T, r *sidecartest.Sidecar, namespace string) []string {
 	return all
 }
 
-// TestATokenReachesItsNamespaceAlone fills two namespaces through every call that stores, with the same users, channels and
+// TestTokenReachesOnlyItsNamespace fills two namespaces through every call that stores, with the same users, channels and
 // sessions, and has a token of one try every call with every identifier of the other.
-func TestATokenReachesItsNamespaceAlone(t *testing.T) {
+func TestTokenReachesOnlyItsNamespace(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t, "digest.interval=0", "session.memorize_every=0")
 	a, b, admin := r.As(t, tokens["head"]), r.As(t, tokens["b"]), r.As(t, tokens["admin"])

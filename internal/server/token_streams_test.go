@@ -19,8 +19,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestWhoSeesProfiles: a profile is of the whole process, so it takes a token with admin access to all namespaces.
-func TestWhoSeesProfiles(t *testing.T) {
+// TestProfilesNeedAnAdminToken: a profile is of the whole process, so it takes a token with admin access to all namespaces.
+func TestProfilesNeedAnAdminToken(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
 	hour := time.Now().Add(time.Hour)
@@ -94,8 +94,8 @@ func TestWhoSeesProfiles(t *testing.T) {
 	}
 }
 
-// TestRevokedTokensEndStreams: a stream that is under way when its token goes ends, whichever way its messages go.
-func TestRevokedTokensEndStreams(t *testing.T) {
+// TestRevokedTokenEndsItsStreams: a stream that is under way when its token goes ends, whichever way its messages go.
+func TestRevokedTokenEndsItsStreams(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
 	ids := []string{"exports", "imports", "asks"}

@@ -22,8 +22,8 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// TestWhoMayCall asks every call with tokens that do not allow it.
-func TestWhoMayCall(t *testing.T) {
+// TestCallsNeedASuitableToken asks every call with tokens that do not allow it.
+func TestCallsNeedASuitableToken(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t)
 	strangers := map[string]*sidecartest.Sidecar{"no token": r}
@@ -76,8 +76,8 @@ var operatorCalls = []string{"AuditMemories"}
 // shows are the names of calls that only show something.
 var shows = regexp.MustCompile(`^(Get|List|Retrieve|Export|Filter|Select)`)
 
-// TestTheNamespaceNeedNotBeSaid: what is stored with a token that has one namespace is stored there, streams included.
-func TestTheNamespaceNeedNotBeSaid(t *testing.T) {
+// TestNamespaceDefaultsToTheTokens: what is stored with a token that has one namespace is stored there, streams included.
+func TestNamespaceDefaultsToTheTokens(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t)
 	a, admin := r.As(t, tokens["a"]), r.As(t, tokens["admin"])
@@ -95,8 +95,8 @@ func TestTheNamespaceNeedNotBeSaid(t *testing.T) {
 	}
 }
 
-// TestWhatConcernsAllIsForAdmins: how much of all namespaces waits is not for a bot's token.
-func TestWhatConcernsAllIsForAdmins(t *testing.T) {
+// TestTotalsOfAllNamespacesAreForAdmins: how much of all namespaces waits is not for a bot's token.
+func TestTotalsOfAllNamespacesAreForAdmins(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t)
 	for name, told := range map[string]bool{"reader": false, "a": false, "head": true, "admin": true} {
@@ -107,8 +107,8 @@ func TestWhatConcernsAllIsForAdmins(t *testing.T) {
 	}
 }
 
-// TestTokensComeAndGo without a restart.
-func TestTokensComeAndGo(t *testing.T) {
+// TestTokenFileIsReloaded without a restart.
+func TestTokenFileIsReloaded(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
 	bot := sidecartest.AddToken(t, file, "bot", access.Grant{Namespace: "a", Level: access.Write})
@@ -136,8 +136,8 @@ func TestTokensComeAndGo(t *testing.T) {
 	}
 }
 
-// TestLimits: who calls too often is told when to try again, and nobody else is concerned.
-func TestLimits(t *testing.T) {
+// TestRateLimitNamesTheRetryDelay: who calls too often is told when to try again, and nobody else is concerned.
+func TestRateLimitNamesTheRetryDelay(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "limits.user_rps=0.001", "limits.user_burst=2", "limits.namespace_rps=0.001", "limits.namespace_burst=5")
 	tries := func(n int, want codes.Code, scope *memsidecarv1.Scope) {
@@ -171,8 +171,8 @@ func retryDelay(err error) time.Duration {
 	return 0
 }
 
-// TestTooMuchWaitsInANamespace: the limit holds for the namespace's users together.
-func TestTooMuchWaitsInANamespace(t *testing.T) {
+// TestPendingLimitOfANamespace: the limit holds for the namespace's users together.
+func TestPendingLimitOfANamespace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	sidecartest.SeedConsideration(t, dir, sidecartest.Direct("u"), "waits", sidecartest.Stuck)
@@ -185,8 +185,8 @@ func TestTooMuchWaitsInANamespace(t *testing.T) {
 	r.Consider(t, sidecartest.InNamespace("other", sidecartest.Direct("v")), sidecartest.Said("hello"))
 }
 
-// TestCertificatesAreReadAgain: a new certificate is shown to new connections, and a key that does not fit breaks nothing.
-func TestCertificatesAreReadAgain(t *testing.T) {
+// TestCertificatesAreReloaded: a new certificate is shown to new connections, and a key that does not fit breaks nothing.
+func TestCertificatesAreReloaded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ca := sidecartest.Must(sidecartest.NewAuthority(dir, "ca"))(t)

@@ -35,9 +35,9 @@ var flipped = []struct{ table, statement string }{
 	{"dialogues", `UPDATE dialogues SET messages = '[{"role"' WHERE row = (SELECT max(row) FROM dialogues WHERE user_id = 'anna')`},
 }
 
-// TestUnreadableRows: rows that cannot be decoded are skipped where there are others, answered DATA_LOSS where they are asked for, named
+// TestUnreadableRowsAreSkippedAndReported: rows that cannot be decoded are skipped where there are others, answered DATA_LOSS where they are asked for, named
 // in the log without their words, counted, and found by check. They can be deleted, and forgetting the user goes on.
-func TestUnreadableRows(t *testing.T) {
+func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir, sidecartest.HTTPListen)
@@ -178,8 +178,8 @@ func TestUnreadableRows(t *testing.T) {
 	}
 }
 
-// TestPoisonedQueue: a dialogue that cannot be read fails, visibly, and holds up neither its user's other dialogues nor anybody else's.
-func TestPoisonedQueue(t *testing.T) {
+// TestUnreadableDialogueDoesNotBlockTheQueue: a dialogue that cannot be read fails, visibly, and holds up neither its user's other dialogues nor anybody else's.
+func TestUnreadableDialogueDoesNotBlockTheQueue(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir)
@@ -220,8 +220,8 @@ func TestPoisonedQueue(t *testing.T) {
 	})
 }
 
-// TestBrokenPage: a page of one user's memories is overwritten. The others read and write as before.
-func TestBrokenPage(t *testing.T) {
+// TestDamagedPageAffectsOneUser: a page of one user's memories is overwritten. The others read and write as before.
+func TestDamagedPageAffectsOneUser(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir, sidecartest.HTTPListen)

@@ -46,8 +46,8 @@ func TestUserSettings(t *testing.T) {
 	}
 }
 
-// TestSettingsShapeThePrompt: the language and the dates of prompt_context are the user's.
-func TestSettingsShapeThePrompt(t *testing.T) {
+// TestUserSettingsShapeThePrompt: the language and the dates of prompt_context are the user's.
+func TestUserSettingsShapeThePrompt(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "time_zone=UTC")
 	late := &memsidecarv1.Memory{Text: "喜欢吃辣", CreateTime: spring, Scope: sidecartest.Direct("u")}

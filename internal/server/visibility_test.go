@@ -97,7 +97,7 @@ func looks() map[string]func(t *testing.T, r *sidecartest.Sidecar, from *memside
 	}
 }
 
-func TestVisibility(t *testing.T) {
+func TestVisibilityLevels(t *testing.T) {
 	t.Parallel()
 	for rule, visible := range map[string]func(from, stored string) bool{
 		"channel": func(from, stored string) bool { return slices.Contains(visibleFrom[from], stored) },
@@ -150,8 +150,8 @@ func deletable(t *testing.T, r *sidecartest.Sidecar, from, stored *memsidecarv1.
 	return false
 }
 
-// TestWholeUserCallsRefuseAChannel: a channel would suggest that only a part is forgotten or exported.
-func TestWholeUserCallsRefuseAChannel(t *testing.T) {
+// TestCallsAboutWholeUsersRefuseAChannel: a channel would suggest that only a part is forgotten or exported.
+func TestCallsAboutWholeUsersRefuseAChannel(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for _, test := range []struct {

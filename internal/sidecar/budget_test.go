@@ -16,10 +16,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestWithinBudget: whatever the providers do, and under load, Retrieve answers within its budget, by keywords, and says what was
+// TestRetrieveAnswersWithinBudgetDuringProviderFaults: whatever the providers do, and under load, Retrieve answers within its budget, by keywords, and says what was
 // missing; dialogues are acknowledged at once. By the program's own clock, which is the bubble's: a slow machine is no reason to
 // be late. When the providers are well again nothing is missing, and what was said meanwhile is remembered.
-func TestWithinBudget(t *testing.T) {
+func TestRetrieveAnswersWithinBudgetDuringProviderFaults(t *testing.T) {
 	for _, protocol := range sidecartest.Protocols() {
 		for _, fault := range []providertest.Fault{
 			providertest.Hang, providertest.HalfAnswer, providertest.CutAnswer, providertest.Page, providertest.FewerDimensions,

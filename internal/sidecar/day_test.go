@@ -241,9 +241,9 @@ func (d *day) talk(users, number int, spread time.Duration) []string {
 	return ids
 }
 
-// TestDayWithoutModels: the models are away for a day, in one way and another, while everybody goes on talking. They are hardly
+// TestDialoguesSurviveADayWithoutModels: the models are away for a day, in one way and another, while everybody goes on talking. They are hardly
 // asked meanwhile; and when they are back, every dialogue is considered once, in each user's order, by as many workers as ever.
-func TestDayWithoutModels(t *testing.T) {
+func TestDialoguesSurviveADayWithoutModels(t *testing.T) {
 	for protocol, users := range map[string]int{"openai": dayUsers, "gemini": 6} {
 		t.Run(protocol, func(t *testing.T) {
 			live(t, protocol, map[string]string{"breaker.open_for": openFor.String()}, func(d *day) { d.withoutModels(users) })
@@ -334,9 +334,9 @@ func (d *day) wantConsidered(dialogues [][]string) {
 	}
 }
 
-// TestLongerThanMaxAge: what no model could consider within queue.max_age fails and says why, once it is tried; nothing of it is
+// TestDialogueFailsAfterMaxAge: what no model could consider within queue.max_age fails and says why, once it is tried; nothing of it is
 // lost, and it can be retried.
-func TestLongerThanMaxAge(t *testing.T) {
+func TestDialogueFailsAfterMaxAge(t *testing.T) {
 	live(t, "openai", map[string]string{"queue.max_age": "1h"}, func(d *day) {
 		const users = 3
 		d.provider.Fail(providertest.ServerError, textParts...)

@@ -13,8 +13,8 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// TestModels: embedding, decision and summary by a provider, over each protocol through the real SDKs.
-func TestModels(t *testing.T) {
+// TestProvidersOverEachProtocol: embedding, decision and summary by a provider, over each protocol through the real SDKs.
+func TestProvidersOverEachProtocol(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
 		t.Run(protocol, func(t *testing.T) {
@@ -226,8 +226,8 @@ func showsNoKey(t *testing.T, r *sidecartest.Sidecar) {
 	}
 }
 
-// TestEverythingAwayAndTwoRestarts: what is acknowledged while every provider is down is remembered when they are back.
-func TestEverythingAwayAndTwoRestarts(t *testing.T) {
+// TestAcknowledgedDialoguesSurviveProviderOutages: what is acknowledged while every provider is down is remembered when they are back.
+func TestAcknowledgedDialoguesSurviveProviderOutages(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
 		t.Run(protocol, func(t *testing.T) {
@@ -258,8 +258,8 @@ func TestEverythingAwayAndTwoRestarts(t *testing.T) {
 	}
 }
 
-// TestAutoStays: what the database was made with is kept, when a key appears and when it is missing.
-func TestAutoStays(t *testing.T) {
+// TestAutomaticEmbeddingChoiceIsKept: what the database was made with is kept, when a key appears and when it is missing.
+func TestAutomaticEmbeddingChoiceIsKept(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
 	impatient := []string{"embedding.endpoint=" + p.URL, "decision.endpoint=" + p.URL, "summary.endpoint=" + p.URL}
@@ -289,8 +289,8 @@ func TestAutoStays(t *testing.T) {
 	}
 }
 
-// TestModelChanged: naming another model embeds everything anew, and keywords serve meanwhile.
-func TestModelChanged(t *testing.T) {
+// TestChangedModelRebuildsVectors: naming another model embeds everything anew, and keywords serve meanwhile.
+func TestChangedModelRebuildsVectors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir)
@@ -322,8 +322,8 @@ func TestModelChanged(t *testing.T) {
 	}
 }
 
-// TestGeneration: the settings of the sampling reach the provider, and the schema of the answer with them.
-func TestGeneration(t *testing.T) {
+// TestGenerationSettingsReachTheProvider: the settings of the sampling reach the provider, and the schema of the answer with them.
+func TestGenerationSettingsReachTheProvider(t *testing.T) {
 	t.Parallel()
 	for protocol, want := range map[string]map[string][]string{
 		"gemini": {"decision": {"emperature", "0.5", "opP", "0.9", "axOutputTokens", "77", "application/json"}},

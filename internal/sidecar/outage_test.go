@@ -13,8 +13,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestOutage: a database that cannot be used does not keep the bot from going on, and nothing has to be restarted.
-func TestOutage(t *testing.T) {
+// TestStorageOutageDegradesAnswers: a database that cannot be used does not keep the bot from going on, and nothing has to be restarted.
+func TestStorageOutageDegradesAnswers(t *testing.T) {
 	t.Parallel()
 	for name, outage := range sidecartest.Outages {
 		t.Run(name, func(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestSummaryOfABrokenModelIsExtracted: over both protocols, a model that answers with broken JSON is asked once more, then
+// TestBrokenSummaryIsReplacedByAnExtract: over both protocols, a model that answers with broken JSON is asked once more, then
 // the summary is extracted. The counter says so.
-func TestSummaryOfABrokenModelIsExtracted(t *testing.T) {
+func TestBrokenSummaryIsReplacedByAnExtract(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
 		for fault, reason := range map[providertest.Fault]string{providertest.BrokenJSON: "unusable", providertest.BadRequest: "refused"} {

@@ -105,9 +105,9 @@ func (d *day) wantVectors(users int) {
 	}
 }
 
-// TestRestartEndsARateLimit: what was postponed because of a provider is due when the sidecar starts: with the same provider, and
+// TestRestartRetriesPostponedWork: what was postponed because of a provider is due when the sidecar starts: with the same provider, and
 // with rules in its place, while the provider refuses as before.
-func TestRestartEndsARateLimit(t *testing.T) {
+func TestRestartRetriesPostponedWork(t *testing.T) {
 	for name, settings := range map[string]map[string]string{
 		"the provider recovered": nil,
 		"switched to rules":      {"decision.provider": "rules", "decision.model": "", "summary.provider": "rules", "summary.model": ""},
@@ -136,8 +136,8 @@ func TestRestartEndsARateLimit(t *testing.T) {
 	}
 }
 
-// TestRetryTakesPendingOnes: RetryConsideration makes what is pending due, with the dialogues of the user that come before it.
-func TestRetryTakesPendingOnes(t *testing.T) {
+// TestRetryIncludesEarlierPendingDialogues: RetryConsideration makes what is pending due, with the dialogues of the user that come before it.
+func TestRetryIncludesEarlierPendingDialogues(t *testing.T) {
 	settings := map[string]string{"queue.backoff_min": "2h", "queue.backoff_max": "2h", "breaker.failures": "1000"}
 	live(t, "openai", settings, func(d *day) {
 		d.provider.Fail(providertest.ServerError, textParts...)
@@ -166,9 +166,9 @@ func TestRetryTakesPendingOnes(t *testing.T) {
 	})
 }
 
-// TestClockThatWasAhead: the machine's clock was ahead, of which the database has due times, and is right again at the next start:
+// TestClockSetBackDelaysNothing: the machine's clock was ahead, of which the database has due times, and is right again at the next start:
 // nothing waits until it comes round.
-func TestClockThatWasAhead(t *testing.T) {
+func TestClockSetBackDelaysNothing(t *testing.T) {
 	for ahead, name := range map[time.Duration]string{90 * time.Minute: "ninety minutes", 365 * 24 * time.Hour: "a year"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
