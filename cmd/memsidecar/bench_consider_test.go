@@ -16,6 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
@@ -145,7 +146,7 @@ func acceptedID(n int64) string { return fmt.Sprintf("con_bench_%d", n) }
 // acceptDialogues makes dialogues durable that nobody considers yet.
 func acceptDialogues(b *testing.B, dir string, count int) {
 	b.Helper()
-	withQueue(b, dir, func(q *sqlite.Queue) load.Stats {
+	withQueue(b, dir, func(q *sqlstore.Queue) load.Stats {
 		return load.Run(b.Context(), load.Limits{Callers: 64, Calls: int64(count)}, func(ctx context.Context, n int64) (load.Answer, error) {
 			_, err := q.Accept(ctx, acceptance(n, benchUser(int(n%dialogueUsers))))
 			return load.Answer{}, err
@@ -154,13 +155,13 @@ func acceptDialogues(b *testing.B, dir string, count int) {
 }
 
 // withQueue puts load on the queue of a folder that no sidecar uses.
-func withQueue(b *testing.B, dir string, run func(*sqlite.Queue) load.Stats) {
+func withQueue(b *testing.B, dir string, run func(*sqlstore.Queue) load.Stats) {
 	b.Helper()
 	storage, err := sqlite.Open(b.Context(), sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
-	if stats := run(sqlite.NewQueue(storage)); stats.Errors > 0 {
+	if stats := run(sqlstore.NewQueue(storage)); stats.Errors > 0 {
 		b.Fatal(stats.FirstError)
 	}
 	if err := storage.Close(); err != nil {
@@ -189,7 +190,7 @@ func acceptance(n int64, user memory.User) queue.Acceptance {
 func BenchmarkLongHistory(b *testing.B) {
 	dir := b.TempDir()
 	const veteran, novice = "veteran", "novice"
-	withQueue(b, dir, func(q *sqlite.Queue) load.Stats {
+	withQueue(b, dir, func(q *sqlstore.Queue) load.Stats {
 		return load.Run(b.Context(), load.Limits{Callers: 64, Calls: 20_000}, func(ctx context.Context, n int64) (load.Answer, error) {
 			a := acceptance(n, memory.User{Namespace: memory.DefaultNamespace, ID: veteran})
 			a.Skip = map[string]string{veteran: "long ago"} // final from the start

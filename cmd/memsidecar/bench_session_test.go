@@ -23,6 +23,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/sidecar"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
 )
@@ -80,14 +81,14 @@ func (h history) build(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer func() { err = firstError(err, storage.Close()) }()
-	if err := h.converse(ctx, sqlite.NewSessions(storage)); err != nil {
+	if err := h.converse(ctx, sqlstore.NewSessions(storage, sqlstore.NewQueue(storage))); err != nil {
 		return err
 	}
 	before, err := sizeOnDisk(ctx, storage, dir)
 	if err != nil {
 		return err
 	}
-	index := sqlite.NewRecall(storage)
+	index := sqlstore.NewRecall(storage)
 	started := time.Now()
 	for more := true; more; {
 		if more, err = index.IndexNext(ctx); err != nil {
@@ -122,7 +123,7 @@ func sizeOnDisk(ctx context.Context, storage *sqlite.Storage, dir string) (int64
 }
 
 // converse appends what was said, a message a minute until some day, and a summary of what the window dropped.
-func (h history) converse(ctx context.Context, sessions *sqlite.Sessions) error {
+func (h history) converse(ctx context.Context, sessions *sqlstore.Sessions) error {
 	scope, last := historyScope(), time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	for from := 0; from < h.messages; from += historyBatch {
 		a := session.Append{Scope: scope, Audience: memory.Everything(), Settled: true}
@@ -149,7 +150,7 @@ func (h history) converse(ctx context.Context, sessions *sqlite.Sessions) error 
 }
 
 // embed gives the newest messages vectors. Older ones, for which there are none, need not be looked at: there is one user.
-func (h history) embed(ctx context.Context, storage *sqlite.Storage, index *sqlite.Recall) error {
+func (h history) embed(ctx context.Context, storage *sqlite.Storage, index *sqlstore.Recall) error {
 	const vectors = 1000 // the default of history.vectors
 	embedder, err := embedlocal.New(256)
 	if err != nil {

@@ -16,6 +16,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/observe/logs"
 	"github.com/memsidecar/memsidecar/internal/sidecar"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
 // Commands that look after a data folder itself: they work on the files, so that they need no sidecar, and the one who may
@@ -136,7 +138,7 @@ func (k checkCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if file == "" {
 		file = sqlite.DatabasePath(dir)
 	}
-	r, err := sqlite.Files{Key: key}.Check(ctx, file, k.File != "")
+	r, err := sqlite.Files{Key: key, Checks: sqlstore.Checks()}.Check(ctx, file, k.File != "")
 	if err != nil {
 		return maintenance(ctx, err)
 	}
@@ -196,8 +198,10 @@ func (r reindexCommand) Run(ctx context.Context, m *Main, c *commands) error {
 		return usageError{err}
 	}
 	bar := m.bar("reindexing")
-	done, err := sqlite.Reindex(ctx, loaded.Config.DataDir, logs.New(m.Stderr, loaded.Config.Log.Level, loaded.Config.Log.Format), sqlite.ReindexOptions{
-		Key: key, KeepVectors: r.KeepVectors, Progress: bar.show,
+	var done sqlstore.Rebuilt
+	err = sqlite.Reindex(ctx, loaded.Config.DataDir, logs.New(m.Stderr, loaded.Config.Log.Level, loaded.Config.Log.Format), key, func(ctx context.Context, db sqldb.Access) (err error) {
+		done, err = sqlstore.Rebuild(ctx, db, sqlstore.RebuildOptions{KeepVectors: r.KeepVectors, Progress: bar.show})
+		return err
 	})
 	bar.end()
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/testkit/powerloss"
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -120,7 +121,7 @@ func whichIsThere(t *testing.T, dir string, allowed []possible) (when string) {
 		}))(t)
 		status, n := s.Status(), 0
 		if status.State == breaker.Closed {
-			sidecartest.NoError(t, s.Read(t.Context(), func(q sqlite.Querier) error { return q.QueryRow(t.Context(), `SELECT count(*) FROM memories`).Scan(&n) }))
+			sidecartest.NoError(t, s.Read(t.Context(), func(q sqldb.Querier) error { return q.QueryRow(t.Context(), `SELECT count(*) FROM memories`).Scan(&n) }))
 		}
 		sidecartest.NoError(t, s.Close())
 		if status.State != breaker.Closed {

@@ -20,6 +20,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/testkit/powerloss"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 
@@ -198,7 +199,7 @@ func (d *deeds) check(t *testing.T, dir string, moment int) {
 		return
 	}
 	count := func(query string, args ...any) (n int) {
-		sidecartest.NoError(t, s.Read(t.Context(), func(q sqlite.Querier) error { return q.QueryRow(t.Context(), query, args...).Scan(&n) }))
+		sidecartest.NoError(t, s.Read(t.Context(), func(q sqldb.Querier) error { return q.QueryRow(t.Context(), query, args...).Scan(&n) }))
 		return n
 	}
 	removed := func(one *deed) bool { // or perhaps

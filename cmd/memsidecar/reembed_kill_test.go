@@ -10,6 +10,8 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -51,7 +53,7 @@ func TestKilledWhileReembedding(t *testing.T) {
 	p.reembedded(t, func(int64) bool { return false })
 	p.kill(t)
 	sidecartest.WithStorage(t, dir, func(s *sqlite.Storage) {
-		sidecartest.NoError(t, s.Read(t.Context(), func(q sqlite.Querier) error {
+		sidecartest.NoError(t, s.Read(t.Context(), func(q sqldb.Querier) error {
 			var made, complete int
 			err := q.QueryRow(t.Context(), `SELECT count(e.vector), max(f.complete) FROM fingerprints f
 				JOIN embeddings e ON e.fingerprint = f.id AND length(e.vector) = 4 * 96
@@ -62,7 +64,7 @@ func TestKilledWhileReembedding(t *testing.T) {
 			return err
 		}))
 	})
-	report := sidecartest.Must(sqlite.Files{}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
+	report := sidecartest.Must(sqlite.Files{Checks: sqlstore.Checks()}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
 	for _, f := range report.Findings {
 		if f.Problems > 0 {
 			t.Errorf("%s: %v", f.Check, f.Examples)

@@ -17,6 +17,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
@@ -95,7 +97,7 @@ func heldAfter(t *testing.T, what string, file, log []byte) (held []string) {
 			t.Fatalf("%s: %s", what, status.Reason)
 		}
 		var list string
-		sidecartest.NoError(t, s.Read(t.Context(), func(q sqlite.Querier) error {
+		sidecartest.NoError(t, s.Read(t.Context(), func(q sqldb.Querier) error {
 			return q.QueryRow(t.Context(), `SELECT coalesce(group_concat(request_id ORDER BY row), '') FROM dialogues
 				WHERE EXISTS (SELECT 1 FROM considerations WHERE dialogue_row = row)`).Scan(&list)
 		}))
@@ -103,7 +105,7 @@ func heldAfter(t *testing.T, what string, file, log []byte) (held []string) {
 			held = strings.Split(list, ",")
 		}
 	})
-	report := sidecartest.Must(sqlite.Files{}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
+	report := sidecartest.Must(sqlite.Files{Checks: sqlstore.Checks()}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
 	for _, f := range report.Findings {
 		if f.Problems > 0 {
 			t.Errorf("%s: %s: %v", what, f.Check, f.Examples)

@@ -6,33 +6,33 @@ import (
 	"github.com/memsidecar/memsidecar/internal/listen"
 )
 
-// TLS are the files of an encrypted connection. They are read again when they change.
+// TLS configures encrypted connections. The files are read again when they change.
 type TLS struct {
-	CertFile     string `koanf:"cert_file" doc:"certificate (PEM, with its chain); with key_file all connections are encrypted"`
-	KeyFile      string `koanf:"key_file" doc:"private key of cert_file (PEM)"`
-	ClientCAFile string `koanf:"client_ca_file" doc:"authorities (PEM) of clients' certificates; when set, only clients with such a certificate may connect"`
+	CertFile     string `koanf:"cert_file"`
+	KeyFile      string `koanf:"key_file"`
+	ClientCAFile string `koanf:"client_ca_file"`
 }
 
 // Enabled reports whether connections are encrypted.
 func (t TLS) Enabled() bool { return t.CertFile != "" }
 
-// Auth is who may call.
+// Auth configures who may call.
 type Auth struct {
-	TokensFile string `koanf:"tokens_file" doc:"tokens, as memsidecar token create writes them; when set, calls need one; it is read again when it changes"`
+	TokensFile string `koanf:"tokens_file"`
 }
 
-// Limits is how much anybody may ask for.
+// Limits configures rate limits and quotas.
 type Limits struct {
-	NamespaceRPS   float64 `koanf:"namespace_rps" min:"0" max:"1000000" doc:"calls a second of a namespace, beyond which they are refused; 0 is any number"`
-	NamespaceBurst int     `koanf:"namespace_burst" min:"0" max:"1000000" doc:"calls of a namespace at once after a pause; 0 is those of a second"`
-	UserRPS        float64 `koanf:"user_rps" min:"0" max:"1000000" doc:"calls a second about a user, beyond which they are refused; 0 is any number"`
-	UserBurst      int     `koanf:"user_burst" min:"0" max:"1000000" doc:"calls about a user at once after a pause; 0 is those of a second"`
+	NamespaceRPS   float64 `koanf:"namespace_rps" min:"0" max:"1000000"`
+	NamespaceBurst int     `koanf:"namespace_burst" min:"0" max:"1000000"`
+	UserRPS        float64 `koanf:"user_rps" min:"0" max:"1000000"`
+	UserBurst      int     `koanf:"user_burst" min:"0" max:"1000000"`
 
-	NamespaceMemories     int64 `koanf:"namespace_memories" min:"0" max:"1000000000000" doc:"memories of a namespace, history included, beyond which no more are stored; 0 is any number"`
-	NamespaceHistoryBytes int64 `koanf:"namespace_history_bytes" min:"0" max:"1000000000000000" doc:"bytes of the messages in a namespace's sessions, beyond which no more are stored; 0 is any number"`
-	UserHistoryBytes      int64 `koanf:"user_history_bytes" min:"0" max:"1000000000000000" doc:"bytes of the messages that a user said and was answered, beyond which no more are stored; 0 is any number"`
-	NamespaceLists        int64 `koanf:"namespace_lists" min:"0" max:"1000000000" doc:"numbered lists of a namespace, kept and being shown, beyond which no new ones are stored: so many of each; 0 is any number"`
-	UserLists             int64 `koanf:"user_lists" min:"0" max:"1000000000" doc:"the same for each user"`
+	NamespaceMemories     int64 `koanf:"namespace_memories" min:"0" max:"1000000000000"`
+	NamespaceHistoryBytes int64 `koanf:"namespace_history_bytes" min:"0" max:"1000000000000000"`
+	UserHistoryBytes      int64 `koanf:"user_history_bytes" min:"0" max:"1000000000000000"`
+	NamespaceLists        int64 `koanf:"namespace_lists" min:"0" max:"1000000000"`
+	UserLists             int64 `koanf:"user_lists" min:"0" max:"1000000000"`
 }
 
 // validateAccess checks where the sidecar listens and who may call.
@@ -57,14 +57,18 @@ func (c *Config) validateAccess(check func(key, problem, fix string)) {
 	case c.TLS.CertFile == "" && c.TLS.KeyFile != "":
 		check("tls.cert_file", "is missing, and there is a tls.key_file", "name the certificate of that key")
 	case c.TLS.CertFile == "" && c.TLS.ClientCAFile != "":
-		check("tls.cert_file", "is missing, and clients' certificates need TLS", "name the sidecar's certificate, and its key as tls.key_file")
+		check(
+			"tls.cert_file",
+			"is missing, and clients' certificates need TLS",
+			"name the sidecar's certificate, and its key as tls.key_file",
+		)
 	}
 	if problem, fix := c.exposure(c.Listen); problem != "" {
 		check("listen", problem, fix)
 	}
 }
 
-// exposure says whether memories would be open to whoever reaches the address, or "", and what to do. Clients' certificates
+// exposure describes why anyone who can connect to the address could read memories, and what to do about it; "" when they could not. Clients' certificates
 // are as good as tokens for that: who has none gets no connection.
 func (c *Config) exposure(address string) (problem, fix string) {
 	if c.Insecure || listen.Problem(address) != "" || listen.Local(address) || c.protection() == "" {
@@ -75,7 +79,7 @@ func (c *Config) exposure(address string) (problem, fix string) {
 			"when the network keeps others out"
 }
 
-// protection is what an address outside of loopback lacks.
+// protection describes what an address outside of loopback lacks.
 func (c *Config) protection() string {
 	var missing []string
 	if !c.TLS.Enabled() {

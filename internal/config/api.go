@@ -5,14 +5,14 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// API is the API over HTTP, besides gRPC: JSON and, if wanted, MCP.
+// API configures the API over HTTP: JSON and, optionally, MCP.
 type API struct {
-	Listen  string `koanf:"listen" doc:"host:port on which the same calls are answered as JSON over HTTP, or unix:/path for a socket; empty serves none; as for listen it needs tls and auth outside of loopback"`
-	MCP     bool   `koanf:"mcp" doc:"whether models' programs may use the memory over MCP at /mcp of that port"`
-	MCPUser string `koanf:"mcp_user" doc:"whose memory it is for MCP requests without the header Memsidecar-User; empty refuses them"`
+	Listen  string `koanf:"listen"`
+	MCP     bool   `koanf:"mcp"`
+	MCPUser string `koanf:"mcp_user"`
 }
 
-// validate checks where the API is served; exposed says what an address open to others lacks.
+// validate checks the API's address; exposed returns what an address outside of loopback lacks.
 func (a API) validate(check func(key, problem, fix string), exposed func(address string) (problem, fix string)) {
 	switch {
 	case a.Listen == "" && a.MCP:

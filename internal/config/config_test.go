@@ -305,21 +305,69 @@ func TestOneProblem(t *testing.T) {
 		{"folder", Sources{File: t.TempDir()}, "file (from FILE): cannot be used: read FILE: is a directory: make it readable"},
 		{"not YAML", Sources{File: write(t, "a: b: c")}, "file (from FILE): cannot be used: yaml: "},
 		{"a list", Sources{File: write(t, "- a")}, "file (from FILE): cannot be used: yaml: "},
-		{"twice", Sources{File: write(t, "log: {}\nlog: {}")}, `file (from FILE): cannot be used: yaml: unmarshal errors: line 2: mapping key "log" already defined at line 1`},
-		{"two documents", Sources{File: write(t, "log: {}\n---\nlog: {}")}, "file (from FILE): cannot be used: yaml: more than one document"},
-		{"a key that is a number", Sources{File: write(t, "retrieval: {prompts: {1: {header: a, footer: b}}}")}, "retrieval.prompts.1 (from FILE): is not a base language: "},
+		{
+			"twice",
+			Sources{File: write(t, "log: {}\nlog: {}")},
+			`file (from FILE): cannot be used: yaml: unmarshal errors: line 2: mapping key "log" already defined at line 1`,
+		},
+		{
+			"two documents",
+			Sources{File: write(t, "log: {}\n---\nlog: {}")},
+			"file (from FILE): cannot be used: yaml: more than one document",
+		},
+		{
+			"a key that is a number",
+			Sources{File: write(t, "retrieval: {prompts: {1: {header: a, footer: b}}}")},
+			"retrieval.prompts.1 (from FILE): is not a base language: ",
+		},
 		{"no port", Sources{Flags: map[string]string{"listen": "localhost"}}, `listen (from --set): is "localhost": use host:port`},
-		{"named port", Sources{Flags: map[string]string{"listen": ":http"}}, `listen (from --set): is ":http", whose port is not 0 to 65535: `},
-		{"high port", Sources{Flags: map[string]string{"listen": ":65536"}}, `listen (from --set): is ":65536", whose port is not 0 to 65535: `},
+		{
+			"named port",
+			Sources{Flags: map[string]string{"listen": ":http"}},
+			`listen (from --set): is ":http", whose port is not 0 to 65535: `,
+		},
+		{
+			"high port",
+			Sources{Flags: map[string]string{"listen": ":65536"}},
+			`listen (from --set): is ":65536", whose port is not 0 to 65535: `,
+		},
 		{"no folder", Sources{Flags: map[string]string{"data_dir": ""}}, "data_dir (from --set): is empty: "},
-		{"no time zone", Sources{Flags: map[string]string{"time_zone": ""}}, `time_zone (from --set): is "", which is not a known time zone: `},
-		{"overridden", Sources{File: write(t, "retrieval: {top_k: x}"), Flags: map[string]string{"retrieval.top_k": "5"}}, `retrieval.top_k (from FILE): is "x": use a whole number`},
-		{"infinite", Sources{Flags: map[string]string{"retrieval.vector_weight": "+Inf"}}, `retrieval.vector_weight (from --set): is +Inf: use 0 to 1`},
+		{
+			"no time zone",
+			Sources{Flags: map[string]string{"time_zone": ""}},
+			`time_zone (from --set): is "", which is not a known time zone: `,
+		},
+		{
+			"overridden",
+			Sources{File: write(t, "retrieval: {top_k: x}"), Flags: map[string]string{"retrieval.top_k": "5"}},
+			`retrieval.top_k (from FILE): is "x": use a whole number`,
+		},
+		{
+			"infinite",
+			Sources{Flags: map[string]string{"retrieval.vector_weight": "+Inf"}},
+			`retrieval.vector_weight (from --set): is +Inf: use 0 to 1`,
+		},
 		{"too large", Sources{File: write(t, "queue: {workers: 99999999999999999999}")}, "queue.workers (from FILE): is "},
-		{"wrong by a rule of rules", Sources{Flags: map[string]string{"rules.signals": "[{name: new, phrases: {en: [a b]}}]"}}, `rules.signals[0].weight (from --set): is required for the new signal "new": `},
-		{"empty wording", Sources{Flags: map[string]string{"retrieval.prompts.en.footer": " "}}, "retrieval.prompts.en (from --set): for en needs a header and a footer"},
-		{"backoff_max", Sources{Flags: map[string]string{"queue.backoff_max": "500ms"}}, "queue.backoff_min (from default): is 1s, longer than queue.backoff_max, 500ms (from --set): "},
-		{"backoff_max that is wrong itself", Sources{Flags: map[string]string{"queue.backoff_max": "x", "queue.backoff_min": "1h"}}, `queue.backoff_max (from --set): is "x": `},
+		{
+			"wrong by a rule of rules",
+			Sources{Flags: map[string]string{"rules.signals": "[{name: new, phrases: {en: [a b]}}]"}},
+			`rules.signals[0].weight (from --set): is required for the new signal "new": `,
+		},
+		{
+			"empty wording",
+			Sources{Flags: map[string]string{"retrieval.prompts.en.footer": " "}},
+			"retrieval.prompts.en (from --set): for en needs a header and a footer",
+		},
+		{
+			"backoff_max",
+			Sources{Flags: map[string]string{"queue.backoff_max": "500ms"}},
+			"queue.backoff_min (from default): is 1s, longer than queue.backoff_max, 500ms (from --set): ",
+		},
+		{
+			"backoff_max that is wrong itself",
+			Sources{Flags: map[string]string{"queue.backoff_max": "x", "queue.backoff_min": "1h"}},
+			`queue.backoff_max (from --set): is "x": `,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

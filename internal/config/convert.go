@@ -11,11 +11,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// mask is printed in place of a secret.
+// mask is printed instead of a secret.
 const mask = "********"
 
-// fromText turns the text of a variable or flag into what a file would have held. Text of another form stays as it is,
-// for convert to find fault with.
+// fromText converts the text of a variable or flag into the value that a file would hold. Text in another form is returned unchanged,
+// and convert reports it.
 func fromText(text string, t reflect.Type) any {
 	if t.Kind() == reflect.String {
 		return text
@@ -56,14 +56,14 @@ func isScalar(t reflect.Type) bool {
 	return t.Kind() == reflect.String || t.Kind() == reflect.Bool || isInt(t) || isFloat(t)
 }
 
-// converter turns what a source holds into values of the configuration's types, strictly: a number is not a text.
+// converter converts the values of a source to the types of the configuration. It is strict: a number is not a text.
 type converter struct {
 	problems *problems
 	source   string
 	secret   bool
 }
 
-// convert returns the value, or false when something is wrong with it, which is noted then.
+// convert returns the value, or false after it recorded a problem.
 func (c converter) convert(key string, raw any, t reflect.Type) (reflect.Value, bool) {
 	v := reflect.New(t).Elem()
 	var ok bool
@@ -211,7 +211,7 @@ func setFloat(v reflect.Value, raw any) bool {
 	return ok
 }
 
-// describe says what was found where something else was expected.
+// describe describes a value of a wrong type.
 func (c converter) describe(raw any) string {
 	const longest = 60
 	switch raw := raw.(type) {
@@ -234,7 +234,7 @@ func (c converter) describe(raw any) string {
 	return fmt.Sprint(raw)
 }
 
-// form says how to write a value of the type.
+// form describes how to write a value of the type.
 func form(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():

@@ -31,8 +31,12 @@ namespaces:
 	if n := l.Config.Namespaces[0]; *n.DailyTokenBudget != 0 || *n.DailyUserTokenBudget != 50_000 || n.MemorizeEvery != nil {
 		t.Errorf("the namespace has %+v", n)
 	}
-	table := mustLoad(t, Sources{Environ: environ("MEMSIDECAR_LLM_PRICES=[{model: openai/gpt-4o-mini, input: 0.15, output: 0.6, currency: USD}]")})
-	if got, ok := table.Config.LLM.Prices.Of(usage.Sum{Model: "openai/gpt-4o-mini", InputTokens: 2_000_000}); !ok || got != (usage.Cost{Amount: 0.3, Currency: "USD"}) {
+	table := mustLoad(
+		t,
+		Sources{Environ: environ("MEMSIDECAR_LLM_PRICES=[{model: openai/gpt-4o-mini, input: 0.15, output: 0.6, currency: USD}]")},
+	)
+	if got, ok := table.Config.LLM.Prices.Of(usage.Sum{Model: "openai/gpt-4o-mini", InputTokens: 2_000_000}); !ok ||
+		got != (usage.Cost{Amount: 0.3, Currency: "USD"}) {
 		t.Errorf("by a variable: %+v, %t", got, ok)
 	}
 }

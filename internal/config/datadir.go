@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// dataDir is where the platform keeps a user's data, for this program, or "" when the environment does not say whose:
-// a service may have no home. On Linux as in https://specifications.freedesktop.org/basedir-spec.
+// dataDir returns the platform's folder for the program's data, or "" when the environment names none: a service may have no home
+// folder. On Linux it follows https://specifications.freedesktop.org/basedir-spec.
 func dataDir(goos string, environ []string) string {
 	var base string
 	switch goos {

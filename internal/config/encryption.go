@@ -7,13 +7,13 @@ import (
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
 )
 
-// Encryption is how the database is encrypted.
+// Encryption configures the encryption of the database.
 type Encryption struct {
-	Key     secret.Value `koanf:"key" secret:"true" doc:"key of the database, 32 bytes in base64; with one a new database is encrypted, and another is not opened"`
-	KeyFile string       `koanf:"key_file" doc:"file that holds the key, as memsidecar key create makes it, instead of key"`
+	Key     secret.Value `koanf:"key" secret:"true"`
+	KeyFile string       `koanf:"key_file"`
 }
 
-// Enabled reports whether there is to be a key.
+// Enabled reports whether a key is configured.
 func (e Encryption) Enabled() bool { return e.Key != "" || e.KeyFile != "" }
 
 func (e Encryption) validate(check func(key, problem, fix string)) {

@@ -22,31 +22,30 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// Where a value comes from, when it is not a file's path or a variable's name.
+// Origins of values other than a file's path or a variable's name.
 const (
 	fromDefault = "default"
 	fromFlag    = "--set"
 )
 
-// Sources is where values come from, the later field before the earlier.
+// Sources are the sources of values. A later field overrides an earlier one.
 type Sources struct {
 	// File is the path of a YAML file, which must exist; "" reads none.
 	File string
-	// Environ is the environment as os.Environ gives it. Its MEMSIDECAR_* variables count, except those that the
-	// command line reads by itself (MEMSIDECAR_CONFIG, _ADDR, _TOKEN and others) and those that are empty. A variable that
-	// names no key is an error.
+	// Environ is the environment as os.Environ returns it. Its MEMSIDECAR_* variables are used, except empty ones and those that the
+	// command line reads itself (MEMSIDECAR_CONFIG, _ADDR, _TOKEN and others). A variable that names no key is an error.
 	Environ []string
 	// Flags are values by key.
 	Flags map[string]string
 }
 
-// Loaded is a valid configuration that knows where its values come from.
+// Loaded is a valid configuration with the origin of each value.
 type Loaded struct {
 	Config  Config
 	origins origins
 }
 
-// Load reads the sources. Everything that is wrong with them is named by one *InvalidError.
+// Load reads the sources. It reports all problems in one *InvalidError.
 func Load(sources Sources) (*Loaded, error) {
 	base := defaults(dataDir(runtime.GOOS, sources.Environ))
 	var bad problems
@@ -61,10 +60,10 @@ func Load(sources Sources) (*Loaded, error) {
 	return &Loaded{c, from}, nil
 }
 
-// origins is where the values that are not defaults come from, by key.
+// origins maps a key to the origin of its value, if that is not the default.
 type origins map[string]string
 
-// of is the origin of a key, of the first key below a section, or of what the key is a part of.
+// of returns the origin of a key, of the first key in a section, or of the section that contains the key.
 func (o origins) of(key string) string {
 	for _, set := range slices.Sorted(maps.Keys(o)) {
 		if within(set, key) || within(key, set) {
@@ -74,13 +73,13 @@ func (o origins) of(key string) string {
 	return fromDefault
 }
 
-// within reports whether a key is another or a part of it.
+// within reports whether a key equals another or is part of it.
 func within(key, of string) bool {
 	rest, ok := strings.CutPrefix(key, of)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// layer is the values of one source, checked one by one.
+// layer holds the checked values of one source.
 type layer struct {
 	schema   schema
 	values   map[string]any // of the types of the configuration, by key
@@ -88,7 +87,7 @@ type layer struct {
 	problems *problems
 }
 
-// load lays the sources over the defaults. A value that is wrong is noted and not laid over.
+// load applies the sources to the defaults. A wrong value is reported and not applied.
 func load[T any](defaults T, sources Sources, bad *problems) (T, origins, error) {
 	s := schemaOf(reflect.TypeFor[T]())
 	from := origins{}
@@ -104,7 +103,7 @@ func load[T any](defaults T, sources Sources, bad *problems) (T, origins, error)
 	return out, from, err
 }
 
-// oneDocument is a parser that does not drop what follows the first document of a file.
+// oneDocument is a parser that refuses a file with several YAML documents instead of ignoring all but the first.
 type oneDocument struct{ *yaml.YAML }
 
 // Unmarshal implements koanf.Parser.
@@ -136,7 +135,7 @@ func (l *layer) readFile(sources Sources) {
 	l.section("", k.Raw(), path)
 }
 
-// section takes the values of a mapping of the file.
+// section reads the values of a mapping in the file.
 func (l *layer) section(path string, values map[string]any, source string) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		key := join(path, name)
@@ -177,8 +176,8 @@ func (l *layer) readEnviron(sources Sources) {
 	}
 }
 
-// fromKubernetes reports whether a variable is one of those that Kubernetes gives to every container about a service,
-// here about one whose name begins with "memsidecar". Nobody chose to set it.
+// fromKubernetes reports whether Kubernetes set the variable: it describes each service to every container, also one whose name begins
+// with "memsidecar".
 // https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
 func fromKubernetes(name, value string) bool {
 	const about = `^MEMSIDECAR(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`
@@ -200,7 +199,7 @@ func (l *layer) readFlags(sources Sources) {
 	}
 }
 
-// set takes a value, unless it is wrong.
+// set stores a value, unless it is wrong.
 func (l *layer) set(leaf leaf, key string, raw any, source string) {
 	c := converter{l.problems, source, leaf.secret()}
 	v, ok := c.convert(key, raw, leaf.typ)

@@ -11,9 +11,8 @@ import (
 // auto is the provider that leaves the choice to the sidecar.
 const auto = "auto"
 
-// modelKeys is a section of the configuration that names a model: one with the keys provider and model. The tags of its
-// provider say what its parts are without one: "embedded" is the provider that needs no model, and "follows" the section
-// whose model auto takes.
+// modelKeys is a section that names a model, with the keys provider and model. Of the tags of its provider, "embedded" names the
+// provider that needs no model, and "follows" the section whose model auto uses.
 type modelKeys struct {
 	part, embedded, follows string
 
@@ -21,7 +20,7 @@ type modelKeys struct {
 	others          [][2]string // the keys that describe a model, and their values
 }
 
-// describing are the keys of a section that only a model of a provider uses.
+// describing are the keys that only a provider's model uses.
 var describing = []string{"endpoint", "api_key", "api_key_file"}
 
 // modelsOf returns the sections that name a model.
@@ -55,8 +54,8 @@ func modelsOf(c Config) []modelKeys {
 	return list
 }
 
-// checkModels refuses the keys of models that cannot work: those that would be ignored, and those that name no model.
-// Whether there is a key for the provider is checked when the sidecar starts: other commands do not need it.
+// checkModels reports settings of models that would be ignored and those that name no model. Whether the provider has an API key is
+// checked when the sidecar starts, because other commands do not need it.
 func checkModels(c Config, check func(key, problem, fix string)) {
 	for _, m := range modelsOf(c) {
 		named := strings.Contains(m.model, "/")
@@ -83,7 +82,7 @@ func checkModels(c Config, check func(key, problem, fix string)) {
 	}
 }
 
-// resolve refuses a provider, a model or an endpoint that does not name a model.
+// resolve reports a provider, model or endpoint that names no model.
 func (m *modelKeys) resolve(check func(key, problem, fix string)) {
 	usual := func(p provider.Provider) string { return p.TextModel }
 	if m.part == "embedding" {

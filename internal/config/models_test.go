@@ -62,7 +62,8 @@ func TestDigestKeysWithoutAModelAreErrors(t *testing.T) {
 	}
 	for _, key := range []string{"endpoint=http://127.0.0.1:1/v1", "api_key=k", "api_key_file=/nowhere"} {
 		name, _, _ := strings.Cut(key, "=")
-		if err := load("digest."+key, "summary.model=ollama/m"); err == nil || !strings.Contains(err.Error(), "digest."+name+" (from --set): is set, and digest.provider auto takes the model of summary") {
+		if err := load("digest."+key, "summary.model=ollama/m"); err == nil ||
+			!strings.Contains(err.Error(), "digest."+name+" (from --set): is set, and digest.provider auto takes the model of summary") {
 			t.Errorf("digest.%s: %v", key, err)
 		}
 		if err := load("digest."+key, "digest.model=openai/cheap"); err != nil {

@@ -20,7 +20,11 @@ func (h HTTP) validate(check func(key, problem, fix string)) {
 	}
 	switch remote := !listen.Local(h.Listen); {
 	case remote && h.Pprof:
-		check("http.pprof", fmt.Sprintf("is on, and http.listen, %s, is outside of loopback", h.Listen), "listen on 127.0.0.1, or switch it off")
+		check(
+			"http.pprof",
+			fmt.Sprintf("is on, and http.listen, %s, is outside of loopback", h.Listen),
+			"listen on 127.0.0.1, or switch it off",
+		)
 	case remote && !h.AllowRemote:
 		check("http.listen", fmt.Sprintf("is %s, outside of loopback: whoever reaches it sees the metrics", h.Listen),
 			"listen on 127.0.0.1, or set http.allow_remote")

@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// WriteYAML writes every key with its value and, as a comment, where the value comes from. A file that holds what is
-// written gives the same configuration, secrets excepted.
+// WriteYAML writes every key with its value and, as a comment, the value's origin. Reading the output gives the same configuration,
+// except for secrets.
 func (l *Loaded) WriteYAML(w io.Writer) error { return writeYAML(w, l.Config, l.origins) }
 
 func writeYAML(w io.Writer, config any, from origins) error {
@@ -42,7 +42,7 @@ func writeYAML(w io.Writer, config any, from origins) error {
 	return e.Close()
 }
 
-// below is the section of that name, which is the last one there is, or a new one.
+// below returns the section with the name. It must be the last section; otherwise a new one is added.
 func below(section *yaml.Node, name string) *yaml.Node {
 	if n := len(section.Content); n > 0 && section.Content[n-2].Value == name {
 		return section.Content[n-1]
@@ -52,8 +52,7 @@ func below(section *yaml.Node, name string) *yaml.Node {
 	return s
 }
 
-// yamlNode is a value as YAML. What is zero in a structure is left out: such structures are the items of lists, which
-// have no defaults.
+// yamlNode returns a value as YAML. Zero fields of structs are omitted: such structs are items of lists, which have no defaults.
 func yamlNode(v reflect.Value) *yaml.Node {
 	n := &yaml.Node{}
 	add := func(name string, v reflect.Value) {

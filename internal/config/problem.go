@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with the configuration.
+// Problem is one problem of the configuration.
 type Problem struct {
 	Key     string // the key, or what was written where a key was expected
 	Source  string // a file's path, an environment variable's name, "--set" or "default"
@@ -15,15 +15,15 @@ type Problem struct {
 	Fix     string // what to do
 }
 
-// String is the problem on one line.
+// String returns the problem on one line.
 func (p Problem) String() string {
 	return fmt.Sprintf("%s (from %s): %s: %s", p.Key, p.Source, p.Problem, p.Fix)
 }
 
-// InvalidError is everything that is wrong with the configuration, sorted by key.
+// InvalidError lists all problems of a configuration, sorted by key.
 type InvalidError struct{ Problems []Problem }
 
-// Error has a line for each problem.
+// Error returns one line for each problem.
 func (e *InvalidError) Error() string {
 	lines := make([]string, 1, 1+len(e.Problems))
 	lines[0] = "the configuration is not valid:"
@@ -33,14 +33,14 @@ func (e *InvalidError) Error() string {
 	return strings.Join(lines, "\n  ")
 }
 
-// problems collects what is wrong.
+// problems collects problems.
 type problems []Problem
 
 func (p *problems) add(key, source, problem, fix string) {
 	*p = append(*p, Problem{key, source, problem, fix})
 }
 
-// about reports whether something is known to be wrong with a key, or with a part of it.
+// about reports whether there is a problem with a key or a part of it.
 func (p problems) about(key string) bool {
 	return slices.ContainsFunc(p, func(problem Problem) bool { return within(problem.Key, key) })
 }
@@ -55,7 +55,7 @@ func (p problems) err() error {
 	return &InvalidError{p}
 }
 
-// addUnknown notes a name that means nothing, with the one of the known names that was probably meant.
+// addUnknown reports an unknown name and suggests the known name that was probably meant.
 func (p *problems) addUnknown(name, source, what string, known []string) {
 	fix := "remove it; `memsidecar config reference` lists what there is"
 	if near := nearest(name, known); near != "" {
@@ -64,8 +64,8 @@ func (p *problems) addUnknown(name, source, what string, known []string) {
 	p.add(name, source, "is not a known "+what, fix)
 }
 
-// nearest is the known name that was probably meant, or "": the one that differs by a few letters, or the only one that
-// ends in the last part of the name.
+// nearest returns the known name that was probably meant, or "": the one that differs by a few letters, or the only one that ends in the
+// last part of the name.
 func nearest(name string, known []string) string {
 	last := strings.TrimPrefix(name[strings.LastIndex(name, delim)+1:], prefix)
 	best, limit := "", 1+len(name)/6
@@ -85,7 +85,7 @@ func nearest(name string, known []string) string {
 	return best
 }
 
-// fill puts the name's own entry in the place that a pattern has for it.
+// fill replaces the placeholder of a pattern by the entry in the name.
 func fill(pattern, name string) string {
 	before, rest, isPattern := strings.Cut(pattern, "<")
 	entry, ok := strings.CutPrefix(name, before)
@@ -99,8 +99,7 @@ func fill(pattern, name string) string {
 	return before + entry + after
 }
 
-// distance is how many bytes have to be put in, taken out, replaced or swapped with their neighbours to turn a into b
-// (optimal string alignment).
+// distance returns the edit distance of a and b in bytes (optimal string alignment: insert, delete, replace, swap neighbours).
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -1,12 +1,15 @@
 package config
 
 import (
+	_ "embed"
 	"reflect"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
-// Key is what there is to know about one key.
+// Key describes one key.
 type Key struct {
 	Key     string // a part in angle brackets is for the operator to fill in: retrieval.prompts.<language>.header
 	Env     string // the environment variable
@@ -16,17 +19,27 @@ type Key struct {
 	Doc     string // one sentence, without a capital or a full stop
 }
 
+//go:embed keys.yaml
+var keysYAML []byte
+
+// keyDocs reads keys.yaml.
+func keyDocs() map[string]string {
+	docs := map[string]string{}
+	if err := yaml.Unmarshal(keysYAML, &docs); err != nil {
+		panic(err) // the file is embedded, and a test reads it
+	}
+	return docs
+}
+
 // Reference describes all keys, in the order of Config.
 func Reference() []Key {
+	docs := keyDocs()
 	values := settingsOf(reflect.ValueOf(defaults("")))
 	var keys []Key
 	for _, l := range schemaOf(reflect.TypeFor[Config]()) {
 		k := Key{
 			Key: l.key, Env: l.env(), Type: typeName(l.typ), Default: l.tags.Get("default"),
-			Allowed: allowedBy(l.tags), Doc: l.tags.Get("doc"),
-		}
-		if k.Doc == "" {
-			k.Doc = rulesDoc(l.key)
+			Allowed: allowedBy(l.tags), Doc: docs[l.key],
 		}
 		if before, _, isMap := strings.Cut(l.key, "<"); isMap {
 			k.Default = "built in for " + strings.Join(entriesOf(values, before), ", ")
@@ -39,7 +52,7 @@ func Reference() []Key {
 	return keys
 }
 
-// entriesOf lists the names of the entries of a map.
+// entriesOf lists the names of a map's entries.
 func entriesOf(values []setting, before string) []string {
 	var names []string
 	for _, s := range values {

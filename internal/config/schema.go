@@ -13,13 +13,13 @@ const (
 	prefix = "MEMSIDECAR_"
 )
 
-// notKeys are the variables that the command line reads: the file's own path, and what its clients need.
+// notKeys are the variables that the command line reads itself.
 var notKeys = []string{
 	prefix + "CONFIG", prefix + "ADDR", prefix + "NAMESPACE", prefix + "USER", prefix + "TOKEN", prefix + "TOKEN_FILE",
 	prefix + "TLS", prefix + "CA", prefix + "CERT", prefix + "KEY", prefix + "SERVER_NAME",
 }
 
-// leaf is a key that has a value. Its key has a part in angle brackets where the entries of a map have their names.
+// leaf is a key with a value. In the key of a map's entry, the entry's name is a placeholder in angle brackets.
 type leaf struct {
 	key  string
 	typ  reflect.Type
@@ -28,12 +28,12 @@ type leaf struct {
 
 func (l leaf) secret() bool { return l.tags.Get("secret") == "true" }
 
-// env is the name of the leaf's environment variable.
+// env returns the name of the leaf's environment variable.
 func (l leaf) env() string { return envName(l.key) }
 
 func envName(key string) string { return prefix + strings.ToUpper(strings.ReplaceAll(key, delim, "_")) }
 
-// schema is the leaves of a struct, in its order.
+// schema holds the leaves of a struct, in order.
 type schema []leaf
 
 func schemaOf(t reflect.Type) schema { return appendLeaves(nil, t, "") }
@@ -53,7 +53,7 @@ func appendLeaves(s schema, t reflect.Type, path string) schema {
 	return s
 }
 
-// isSection reports whether the type has keys below it, rather than a value.
+// isSection reports whether the type has keys rather than a value.
 func isSection(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct || t.Kind() == reflect.Map && t.Elem().Kind() == reflect.Struct
 }
@@ -65,7 +65,7 @@ func join(path, name string) string {
 	return path + delim + name
 }
 
-// find returns the leaf of a key, or whether the key is a section that leaves are below.
+// find returns the leaf of a key, or reports that the key is a section.
 func (s schema) find(key string) (l leaf, found, section bool) {
 	parts := strings.Split(key, delim)
 	for _, l := range s {
@@ -87,7 +87,7 @@ func matches(pattern, part string) bool { return pattern == part || isEntry(patt
 
 func isEntry(pattern string) bool { return strings.HasPrefix(pattern, "<") }
 
-// findEnv returns the leaf of an environment variable, and the key it sets.
+// findEnv returns the leaf of an environment variable and the key that it sets.
 func (s schema) findEnv(name string) (l leaf, key string, found bool) {
 	for _, l := range s {
 		before, rest, isMap := strings.Cut(l.env(), "<")
@@ -111,14 +111,14 @@ func (s schema) findEnv(name string) (l leaf, key string, found bool) {
 	return leaf{}, "", false
 }
 
-// setting is a leaf of a value.
+// setting is a leaf with its value.
 type setting struct {
 	key   string
 	tags  reflect.StructTag
 	value reflect.Value
 }
 
-// settingsOf lists what a struct holds, in its order; entries of maps come in the order of their names.
+// settingsOf lists the settings of a struct in order; entries of maps are sorted by name.
 func settingsOf(v reflect.Value) []setting { return appendSettings(nil, v, "") }
 
 func appendSettings(s []setting, v reflect.Value, path string) []setting {
@@ -144,7 +144,7 @@ func sortedKeys(m reflect.Value) []reflect.Value {
 	})
 }
 
-// typeName names a type for an operator.
+// typeName returns the name of a type for operators.
 func typeName(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():

@@ -61,11 +61,30 @@ func TestReference(t *testing.T) {
 			t.Errorf("%+v has no range", k)
 		}
 	}
+	for key := range keyDocs() {
+		if !seen[key] {
+			t.Errorf("keys.yaml describes %s, which is not a key", key)
+		}
+	}
 	want := []Key{
-		{"retrieval.top_k", "MEMSIDECAR_RETRIEVAL_TOP_K", "integer", "3", "1 to 100", "how many memories at most"},
-		{"retrieval.budget", "MEMSIDECAR_RETRIEVAL_BUDGET", "duration", "800ms", "1ms to 1m", "time for a whole Retrieve; what is not there by then is left out of the answer"},
-		{"log.format", "MEMSIDECAR_LOG_FORMAT", "text", "text", "text or json", "form of the log lines"},
-		{"retrieval.prompts.<language>.footer", "MEMSIDECAR_RETRIEVAL_PROMPTS_<LANGUAGE>_FOOTER", "text", "built in for en, zh", "", "last line of the block"},
+		{"retrieval.top_k", "MEMSIDECAR_RETRIEVAL_TOP_K", "integer", "3", "1 to 100", "maximum number of memories in an answer"},
+		{
+			"retrieval.budget",
+			"MEMSIDECAR_RETRIEVAL_BUDGET",
+			"duration",
+			"800ms",
+			"1ms to 1m",
+			"time limit of a Retrieve call; what is not found by then is left out and the answer is marked as degraded",
+		},
+		{"log.format", "MEMSIDECAR_LOG_FORMAT", "text", "text", "text or json", "format of log lines"},
+		{
+			"retrieval.prompts.<language>.footer",
+			"MEMSIDECAR_RETRIEVAL_PROMPTS_<LANGUAGE>_FOOTER",
+			"text",
+			"built in for en, zh",
+			"",
+			"last line of the block",
+		},
 	}
 	for _, w := range want {
 		if got := keys[indexOf(keys, w.Key)]; got != w {
@@ -100,7 +119,7 @@ type sampleNested struct {
 	Limits []int   `koanf:"limits"`
 	Rate   float64 `koanf:"rate" min:"0" max:"10"`
 	On     bool    `koanf:"on"`
-	Pin    int     `koanf:"pin" secret:"true" min:"1000" max:"9999"`
+	Pin    int     `koanf:"pin" min:"1000" max:"9999" secret:"true"`
 }
 
 type pair struct {

@@ -19,7 +19,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session"
 )
 
-// outside says what to do about a value that its field's tags do not allow, or "".
+// outside describes how to correct a value that the tags do not allow; "" when the value is allowed.
 func outside(v reflect.Value, tags reflect.StructTag) string {
 	inside := true
 	if allowed, ok := tags.Lookup("oneof"); ok {
@@ -35,7 +35,7 @@ func outside(v reflect.Value, tags reflect.StructTag) string {
 	return "use " + allowedBy(tags)
 }
 
-// limit is a number, or a duration in its own unit. The tests read all limits there are.
+// limit parses a limit: a number, or a duration with its unit. A test parses all limits.
 func limit(text string) float64 {
 	if d, err := time.ParseDuration(text); err == nil {
 		return float64(d)
@@ -47,7 +47,7 @@ func limit(text string) float64 {
 	return x
 }
 
-// allowedBy says which values a field's tags allow, or "".
+// allowedBy describes the values that the tags allow, or "".
 func allowedBy(tags reflect.StructTag) string {
 	if allowed, ok := tags.Lookup("oneof"); ok {
 		words := strings.Fields(allowed)
@@ -62,7 +62,7 @@ func allowedBy(tags reflect.StructTag) string {
 
 var baseLanguage = regexp.MustCompile(`^[a-z]{2,8}$`)
 
-// validate notes what no tag can say. What is known to be wrong already is left alone.
+// validate checks what tags cannot express. It skips keys that have a problem already.
 func validate(c Config, from origins, bad *problems) {
 	known := slices.Clone(*bad)
 	check := func(key, problem, fix string) {
@@ -134,8 +134,13 @@ func validate(c Config, from origins, bad *problems) {
 	}
 }
 
-// checkWordings checks texts that there are by language.
-func checkWordings[T any, M ~map[string]T](check func(key, problem, fix string), below string, texts M, problem func(language string, text T) string) {
+// checkWordings checks texts by language.
+func checkWordings[T any, M ~map[string]T](
+	check func(key, problem, fix string),
+	below string,
+	texts M,
+	problem func(language string, text T) string,
+) {
 	for _, language := range slices.Sorted(maps.Keys(texts)) {
 		if !baseLanguage.MatchString(language) {
 			check(below+language, "is not a base language", `use the code alone, in small letters, such as "zh"`)
@@ -157,7 +162,7 @@ func checkHalfLives(halfLives retention.HalfLives, check func(key, problem, fix 
 	}
 }
 
-// validate checks what holds for some namespaces only.
+// validate checks an entry of namespaces.
 func (n Namespace) validate(key string, check func(key, problem, fix string)) {
 	name, _ := strings.CutSuffix(n.Name, "/*")
 	if problems := (memory.Scope{Namespace: name}).Validate("name", false); n.Name != "*" && len(problems) > 0 {
@@ -173,13 +178,17 @@ func (n Namespace) validate(key string, check func(key, problem, fix string)) {
 	}
 }
 
-// validate checks a list of groups that share. What is wrong here would show somebody's words in the wrong group, or in none.
+// validate checks an entry of share_groups. A mistake here would show memories in the wrong group.
 func (s ShareGroup) validate(key string, check func(key, problem, fix string)) {
 	if problems := (memory.Scope{Namespace: s.Namespace}).Normalize().Validate("namespace", false); len(problems) > 0 {
 		check(key+".namespace", problems[0].Problem, "name one namespace, or leave it out for default")
 	}
 	if len(s.Channels) < 2 {
-		check(key+".channels", fmt.Sprintf("names %d, with whom nobody can share", len(s.Channels)), "name two groups or more, by their channel_id")
+		check(
+			key+".channels",
+			fmt.Sprintf("names %d, with whom nobody can share", len(s.Channels)),
+			"name two groups or more, by their channel_id",
+		)
 	}
 	for i, channel := range s.Channels {
 		at := fmt.Sprintf("%s.channels[%d]", key, i)
@@ -194,7 +203,7 @@ func (s ShareGroup) validate(key string, check func(key, problem, fix string)) {
 	}
 }
 
-// unjoined is the errors that errors.Join put together.
+// unjoined returns the errors that errors.Join combined.
 func unjoined(err error) []error {
 	var joined interface{ Unwrap() []error }
 	if errors.As(err, &joined) {

@@ -16,6 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/usage/budget"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -125,8 +126,8 @@ type system struct {
 	judge    *judge
 	memories *flaky
 	store    *storelocal.Store
-	queue    *sqlite.Queue
-	settings *sqlite.Settings
+	queue    *sqlstore.Queue
+	settings *sqlstore.Settings
 	keeper   *manage.Keeper
 	traces   *trace.Recorder
 }
@@ -138,20 +139,20 @@ func newSystem(t *testing.T, j *judge) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &system{judge: j, store: storelocal.New(storage, storelocal.Options{IndexBudget: 1 << 20}), queue: sqlite.NewQueue(storage), settings: sqlite.NewSettings(storage)}
+	s := &system{judge: j, store: storelocal.New(storage, storelocal.Options{IndexBudget: 1 << 20}), queue: sqlstore.NewQueue(storage), settings: sqlstore.NewSettings(storage)}
 	s.memories = &flaky{Memories: s.store}
-	traces := trace.NewRecorder(sqlite.NewTraces(storage), trace.Options{Retention: time.Hour, Log: log})
+	traces := trace.NewRecorder(sqlstore.NewTraces(storage), trace.Options{Retention: time.Hour, Log: log})
 	s.traces = traces
 	s.Considerer = decide.NewConsiderer(decide.Parts{
 		Queue: s.queue, Memories: s.memories, Settings: s.settings, Vectors: noVectors{}, Decider: j, Summarizer: j, Traces: traces,
 	}, decide.Options{MaxPending: 100, MaxWait: time.Minute, Location: time.UTC, Pool: queue.Options{
 		Workers: 4, MaxAge: time.Hour, BackoffMin: time.Millisecond, BackoffMax: time.Millisecond, Log: log,
 	}})
-	meter := budget.NewMeter(sqlite.NewTokens(storage), budget.Options{Limits: func(string) budget.Limits { return budget.Limits{} }, Log: log})
+	meter := budget.NewMeter(sqlstore.NewTokens(storage), budget.Options{Limits: func(string) budget.Limits { return budget.Limits{} }, Log: log})
 	s.keeper = manage.NewKeeper(manage.Parts{
 		Store: s.store, Backfill: s.store, Vectors: noVectors{}, Considerations: s.Considerer, Queue: s.queue, Settings: s.settings, Traces: traces, Purger: storage,
-		Sessions: sqlite.NewSessions(storage), Tokens: meter, Results: sqlite.NewResults(storage),
-		Digests: sqlite.NewDigests(storage), DigestJobs: s.Considerer, DigestFiles: func(memory.User) (int, error) { return 0, nil },
+		Sessions: sqlstore.NewSessions(storage, sqlstore.NewQueue(storage)), Tokens: meter, Results: sqlstore.NewResults(storage),
+		Digests: sqlstore.NewDigests(storage), DigestJobs: s.Considerer, DigestFiles: func(memory.User) (int, error) { return 0, nil },
 		Uncache: reconcile.DropReadings,
 	})
 	s.Start()

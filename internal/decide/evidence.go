@@ -65,7 +65,7 @@ func (t Transcript) checker() *evidence.Checker {
 		names = append(names, m.Speaker, m.AgentID)
 	}
 	slices.Sort(names)
-	return evidence.NewChecker(said, slices.Compact(names), nil)
+	return evidence.NewChecker(said, slices.Compact(names))
 }
 
 // bearOut checks that what a model states was said. A detail that the speaker said in another message is a reason to cite

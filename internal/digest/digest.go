@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/lang/similar"
+	"github.com/memsidecar/memsidecar/internal/lang/compare"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -125,7 +125,7 @@ func (d *Day) merge(entries []Entry) {
 			d.addTopic(e.Text)
 		case Preference:
 			d.Preferences = add(d.Preferences, *e, func(a, b *Entry) bool {
-				return strings.EqualFold(a.Key, b.Key) && similar.Same(a.Text, b.Text) || similar.Same(a.remembered(), b.remembered())
+				return strings.EqualFold(a.Key, b.Key) && compare.Same(a.Text, b.Text) || compare.Same(a.remembered(), b.remembered())
 			})
 		case Decision:
 			d.Decisions = add(d.Decisions, *e, sameText)
@@ -169,7 +169,7 @@ func firstOf(a, b string) string {
 	return b
 }
 
-func sameText(a, b *Entry) bool { return similar.Same(a.Text, b.Text) }
+func sameText(a, b *Entry) bool { return compare.Same(a.Text, b.Text) }
 
 // sameIssue: a problem that was told as a statement and the question in which it was told are one.
 func sameIssue(a, b *Entry) bool {

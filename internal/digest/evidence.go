@@ -24,7 +24,7 @@ func borneOut(findings []Finding, p *Piece) (kept []Finding, left int) {
 		said[i] = evidence.Said{Text: text.String(), At: m.Time.In(p.Location)}
 		names = append(names, m.Speaker, m.AgentID)
 	}
-	checker := evidence.NewChecker(said, names, nil)
+	checker := evidence.NewChecker(said, names)
 	for i := range findings {
 		if f := findings[i]; f.borneOut(checker, p) {
 			kept = append(kept, f)

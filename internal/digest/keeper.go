@@ -84,10 +84,10 @@ type Keeper struct {
 
 	failures retry.Counts[memory.User]
 
-	mu     sync.Mutex
-	busy   map[memory.User]*turn
-	resume bool      // what is postponed is to be made due
-	dueAt  time.Time // when due times too far away were last looked for
+	postponed retry.Due
+
+	mu   sync.Mutex
+	busy map[memory.User]*turn
 }
 
 // turn is the right to work on a user's digests.
@@ -111,7 +111,7 @@ func NewKeeper(parts Parts, options Options) *Keeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Keeper{
 		Parts: parts, options: options, notifier: background.NewNotifier(), ctx: ctx, cancel: cancel,
-		busy: map[memory.User]*turn{}, resume: true,
+		busy: map[memory.User]*turn{}, postponed: retry.Due{Every: lookEvery},
 		failures: retry.Counts[memory.User]{Pauses: retry.Pauses{Min: options.BackoffMin, Max: options.BackoffMax}},
 	}
 }
@@ -137,36 +137,20 @@ func (k *Keeper) Stop() {
 // Wake looks for what is due now.
 func (k *Keeper) Wake() { k.notifier.Notify() }
 
-// Resume makes what is postponed due now: a model recovered.
+// Resume makes postponed digests due: a model recovered.
 func (k *Keeper) Resume() {
-	k.mu.Lock()
-	k.resume = true
-	k.mu.Unlock()
+	k.postponed.Resume()
 	k.Wake()
 }
 
-// makeDue makes digests due that are postponed, if a model recovered or the process has begun; else those that were made due by a clock
-// that was ahead.
 func (k *Keeper) makeDue(now time.Time) error {
-	k.mu.Lock()
-	resume := k.resume
-	if !resume && now.Sub(k.dueAt) < lookEvery {
-		k.mu.Unlock()
-		return nil
-	}
-	k.resume, k.dueAt = false, now
-	k.mu.Unlock()
-	o := Overdue{Now: now, Every: k.options.Every}
-	if !resume {
-		o.Longest = k.failures.Pauses.Longest()
-	}
-	err := k.Store.MakeDue(k.ctx, o)
-	if err != nil {
-		k.mu.Lock()
-		k.resume, k.dueAt = k.resume || resume, time.Time{}
-		k.mu.Unlock()
-	}
-	return err
+	return k.postponed.Run(now, func(all bool) error {
+		o := Overdue{Now: now, Every: k.options.Every}
+		if !all {
+			o.Longest = k.failures.Pauses.Longest()
+		}
+		return k.Store.MakeDue(k.ctx, o)
+	})
 }
 
 // run makes what is due until it is stopped.
@@ -226,7 +210,7 @@ func (k *Keeper) attempt(user memory.User) {
 		k.options.Heartbeat.Beat(err)
 		pause := k.failures.Failed(user, err)
 		if !errors.Is(err, memory.ErrUnavailable) && !errors.Is(err, context.Canceled) {
-			k.options.Log.Log(k.ctx, memory.PutOffLevel(err), "a digest is put off", "namespace", user.Namespace, "error", err, "for", pause)
+			k.options.Log.Log(k.ctx, retry.LogLevel(err), "a digest is put off", "namespace", user.Namespace, "error", err, "for", pause)
 		}
 		if err := k.Store.Postpone(k.ctx, user, time.Now().Add(pause)); err != nil && !errors.Is(err, memory.ErrUnavailable) {
 			k.options.Log.Error("putting off a digest", "error", err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/decide/echo"
-	"github.com/memsidecar/memsidecar/internal/lang/similar"
+	"github.com/memsidecar/memsidecar/internal/lang/compare"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
@@ -65,7 +65,7 @@ func (k *Keeper) known(ctx context.Context, user memory.User, m *memory.Memory, 
 		return nil, err
 	}
 	for _, h := range hits {
-		if h.Memory.Channel.VisibilityKey() == m.Channel.VisibilityKey() && (similar.Same(h.Memory.Text, m.Text) || echo.Told(m.Text, h.Memory.Text)) {
+		if h.Memory.Channel.VisibilityKey() == m.Channel.VisibilityKey() && (compare.Same(h.Memory.Text, m.Text) || echo.Told(m.Text, h.Memory.Text)) {
 			return h.Memory, nil
 		}
 	}
@@ -77,7 +77,7 @@ func (k *Keeper) known(ctx context.Context, user memory.User, m *memory.Memory, 
 		return nil, nil //nolint:nilerr,nilnil // the vectors are being made anew: keywords have to do
 	}
 	for _, h := range hits {
-		if h.Memory.Channel.VisibilityKey() == m.Channel.VisibilityKey() && similar.Near(h.Memory.Text, m.Text, h.Score) {
+		if h.Memory.Channel.VisibilityKey() == m.Channel.VisibilityKey() && compare.Near(h.Memory.Text, m.Text, h.Score) {
 			return h.Memory, nil
 		}
 	}

@@ -49,6 +49,8 @@ type queryKey [sha256.Size]byte
 
 func (c *cached) Fingerprint() Fingerprint { return c.inner.Fingerprint() }
 
+func (c *cached) Calibration() Calibration { return c.inner.Calibration() }
+
 func (c *cached) Embed(ctx context.Context, purpose Purpose, texts []string) ([][]float32, error) {
 	if purpose != ForQuery {
 		return c.inner.Embed(ctx, purpose, texts)

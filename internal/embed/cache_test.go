@@ -24,6 +24,8 @@ type fake struct {
 	calls [][]string
 }
 
+func (f *fake) Calibration() embed.Calibration { return embed.ModelCalibration }
+
 func (f *fake) Fingerprint() embed.Fingerprint {
 	return embed.Fingerprint{Provider: "fake", Model: "length", Dimensions: 1, Version: 1}
 }

@@ -55,4 +55,16 @@ type Embedder interface {
 	// for a text without content. It is safe for concurrent use. A *memory.TransientError may go away when tried
 	// again. The caller must not modify the vectors.
 	Embed(ctx context.Context, purpose Purpose, texts []string) ([][]float32, error)
+	// Calibration says how far the similarity of two vectors is evidence of relevance.
+	Calibration() Calibration
 }
+
+// Calibration says how far the cosine similarity of two vectors is evidence that one text is relevant to the other.
+type Calibration struct {
+	MemoryWeight  float64 // of memories: from 0, none, to 1, as good as equal words
+	MessageWeight float64 // of past messages
+	Noise         float64 // similarity of texts that have nothing in common
+}
+
+// ModelCalibration is the calibration of embedding models.
+var ModelCalibration = Calibration{MemoryWeight: 0.8, MessageWeight: 0.8}

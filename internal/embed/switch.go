@@ -23,6 +23,14 @@ func (s *Switch) Fingerprint() Fingerprint {
 	return Fingerprint{}
 }
 
+// Calibration is that of the embedder chosen, or the zero value.
+func (s *Switch) Calibration() Calibration {
+	if e := s.current.Load(); e != nil {
+		return (*e).Calibration()
+	}
+	return Calibration{}
+}
+
 // Embed embeds with the embedder chosen.
 func (s *Switch) Embed(ctx context.Context, purpose Purpose, texts []string) ([][]float32, error) {
 	if e := s.current.Load(); e != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lists"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 )
 
 var (
@@ -30,14 +31,14 @@ func here() lists.Place {
 	return p
 }
 
-func openStore(t *testing.T) *sqlite.Results {
+func openStore(t *testing.T) *sqlstore.Results {
 	t.Helper()
 	storage, err := sqlite.Open(t.Context(), sqlite.Options{Dir: t.TempDir(), Log: discard})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = storage.Close() })
-	return sqlite.NewResults(storage)
+	return sqlstore.NewResults(storage)
 }
 
 func put(t *testing.T, k *lists.Keeper, mode lists.Mode, keys ...string) lists.PutDone {

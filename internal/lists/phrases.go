@@ -2,9 +2,10 @@ package lists
 
 import (
 	"embed"
-	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 //go:embed phrases/*.txt
@@ -32,15 +33,9 @@ var (
 func readPhrases(files ...string) phrases {
 	p := phrases{known: map[string]bool{}}
 	for _, file := range files {
-		data, err := phraseFiles.ReadFile("phrases/" + file + ".txt")
-		if err != nil {
-			panic(err) // it is part of the program
-		}
-		for line := range strings.Lines(string(data)) {
-			if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-				p.known[line] = true
-				p.longest = max(p.longest, utf8.RuneCountInString(line))
-			}
+		for _, line := range lang.Files(phraseFiles, "phrases/"+file+".txt") {
+			p.known[line] = true
+			p.longest = max(p.longest, utf8.RuneCountInString(line))
 		}
 	}
 	return p

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/memsidecar/memsidecar/internal/lang/similar"
+	"github.com/memsidecar/memsidecar/internal/lang/compare"
 )
 
 // titleForm is how a person may write a title, and which item of the list has it.
@@ -105,8 +105,8 @@ func nearTitle(text string, titles []string) (Ordinal, bool) {
 		if len(said) < shortest || len(other) < shortest || numerals(said) != numerals(other) {
 			continue
 		}
-		switch s := similar.Similarity(string(said), string(other)); {
-		case s < similar.Threshold || s < best:
+		switch s := compare.Similarity(string(said), string(other)); {
+		case s < compare.Threshold || s < best:
 		case s == best:
 			ambiguous = true
 		default:

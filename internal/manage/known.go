@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/memsidecar/memsidecar/internal/lang/similar"
+	"github.com/memsidecar/memsidecar/internal/lang/compare"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
@@ -21,9 +21,9 @@ func (k *Keeper) sayingTheSame(ctx context.Context, scope memory.Scope, text str
 	if err != nil {
 		return "", err
 	}
-	prepared := similar.Prepare(text)
+	prepared := compare.Prepare(text)
 	for _, h := range hits {
-		if prepared.Same(similar.Prepare(h.Memory.Text)) {
+		if prepared.Same(compare.Prepare(h.Memory.Text)) {
 			return h.Memory.ID, nil
 		}
 	}

@@ -3,7 +3,6 @@ package memory
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 )
@@ -131,17 +130,6 @@ func Unavailable(err error) (wait time.Duration, unavailable bool) {
 		return transient.RetryAfter, true
 	}
 	return 0, false
-}
-
-// PutOffLevel is how loudly to log that work is put off because of an error. One that passes by itself has a line of its
-// own where it begins and where it ends, the circuit breaker's; a line for each piece of work that waits for it would be a
-// flood.
-func PutOffLevel(err error) slog.Level {
-	var transient *TransientError
-	if errors.As(err, &transient) || errors.Is(err, ErrUnavailable) {
-		return slog.LevelDebug
-	}
-	return slog.LevelWarn
 }
 
 // RefusedError is a failure of a model's provider that does not pass by waiting, in words that are fit to be shown.

@@ -38,7 +38,8 @@ type QuotaError struct {
 // Error says what is used up, how far, and what to do.
 func (e *QuotaError) Error() string {
 	what, remedy := e.Quota.describe()
-	return fmt.Sprintf("the quota limits.%s is used up: %d of %d %s are stored, and %d more are needed; %s, or raise the quota, for all or in namespaces",
+	return fmt.Sprintf("the quota limits.%s is used up: %d of %d %s are stored, and %d more are needed; %s, or raise the quota, for all "+
+		"or in namespaces",
 		e.Quota, e.Used, e.Limit, what, e.Needed, remedy)
 }
 

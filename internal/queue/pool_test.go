@@ -15,6 +15,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/testkit/leaks"
 )
 
@@ -41,7 +42,7 @@ func bubble(t *testing.T, run func(b *bench)) {
 				t.Error(err)
 			}
 		}()
-		run(&bench{T: t, store: sqlite.NewQueue(storage), options: queue.Options{
+		run(&bench{T: t, store: sqlstore.NewQueue(storage), options: queue.Options{
 			Workers: 4, MaxAge: 24 * time.Hour, BackoffMin: time.Second, BackoffMax: time.Minute, Log: discard,
 		}})
 	})

@@ -13,15 +13,15 @@ import (
 
 // Prompt is the wording around the memories and the past messages in prompt_context.
 type Prompt struct {
-	Header    string `koanf:"header" doc:"first line of the block"`
-	Note      string `koanf:"note" doc:"what the model must know about the block"`
-	Messages  string `koanf:"messages" doc:"line above the past messages; without it the default's, or the English one"`
-	User      string `koanf:"user" doc:"what past messages of the user begin with; likewise"`
-	Assistant string `koanf:"assistant" doc:"what past messages of the bot begin with; likewise"`
+	Header    string `koanf:"header"`
+	Note      string `koanf:"note"`
+	Messages  string `koanf:"messages"`
+	User      string `koanf:"user"`
+	Assistant string `koanf:"assistant"`
 	// Superseded and Expired end the lines of memories that are history, see RetrieveRequest.include_history.
-	Superseded string `koanf:"superseded" doc:"what follows a memory that something said later took the place of; {date} is until when it held; likewise"`
-	Expired    string `koanf:"expired" doc:"what follows a memory of what is over; {date} is until when it held; likewise"`
-	Footer     string `koanf:"footer" doc:"last line of the block"`
+	Superseded string `koanf:"superseded"`
+	Expired    string `koanf:"expired"`
+	Footer     string `koanf:"footer"`
 }
 
 // Prompts has a wording for each language, a BCP 47 base language. "en" serves the languages that have none.

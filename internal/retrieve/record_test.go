@@ -38,7 +38,7 @@ func (c *counted) AddUsage(_ context.Context, calls []usage.Call) error {
 func TestTraceOfRetrieve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
-			embedder: answer{after: 10 * time.Millisecond}, provider: "p",
+			embedder: answer{after: 10 * time.Millisecond}, model: true,
 			hitsByKeyword: []vectorstore.Hit{hit("a", 0.9), hit("b", 0.5)}, hitsByVector: []vectorstore.Hit{hit("b", 0.5), hit("c", 0.1)},
 		}
 		var sums counted

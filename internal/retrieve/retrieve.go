@@ -302,29 +302,17 @@ func (k hitKey) compare(other hitKey) int {
 	return cmp.Or(cmp.Compare(k.memory, other.memory), cmp.Compare(k.session, other.session), cmp.Compare(other.position, k.position))
 }
 
-// How far a cosine similarity is evidence of relevance belongs to the embedder. Hashed n-grams repeat much of what the
-// keywords say, and texts that have nothing in common still collide up to about localNoise. Of past messages, which are
-// many and alike, they say hardly anything more (docs/design/recall.md has the numbers).
-const (
-	localVectorWeight  = 0.3
-	localMessageWeight = 0.03
-	localNoise         = 0.1
-	modelVectorWeight  = 0.8
-)
-
 // vectorEvidence turns a similarity into evidence, both 0 to 1.
 func (r *Retriever) vectorEvidence(from origin) func(similarity float64) float64 {
-	weight, noise := modelVectorWeight, 0.0
-	if r.Embedder.Fingerprint().Provider == "local" {
-		weight, noise = localVectorWeight, localNoise
-		if from == fromMessages {
-			weight = localMessageWeight
-		}
+	c := r.Embedder.Calibration()
+	weight := c.MemoryWeight
+	if from == fromMessages {
+		weight = c.MessageWeight
 	}
 	if r.options.VectorWeight > 0 {
 		weight = r.options.VectorWeight
 	}
-	return func(similarity float64) float64 { return weight * max(0, similarity-noise) / (1 - noise) }
+	return func(similarity float64) float64 { return weight * max(0, similarity-c.Noise) / (1 - c.Noise) }
 }
 
 // recency is 1 for what was said just now and halves with every half-life.

@@ -55,7 +55,7 @@ func (a answer) wait(ctx context.Context) error {
 // world is everything that a Retriever works with, as a test wants it to be.
 type world struct {
 	embedder, keyword, vector, settings answer
-	provider                            string // of the embedder, "" is local
+	model                               bool // the embedder is a model, not hashed n-grams
 	hitsByKeyword, hitsByVector         []vectorstore.Hit
 	userSettings                        memory.Settings
 	problem                             string // with storage
@@ -67,10 +67,14 @@ type world struct {
 }
 
 func (w *world) Fingerprint() embed.Fingerprint {
-	if w.provider == "" {
-		return embed.Fingerprint{Provider: "local", Model: "m", Dimensions: 2, Version: 1}
+	return embed.Fingerprint{Provider: "test", Model: "m", Dimensions: 2, Version: 1}
+}
+
+func (w *world) Calibration() embed.Calibration {
+	if w.model {
+		return embed.ModelCalibration
 	}
-	return embed.Fingerprint{Provider: w.provider, Model: "m", Dimensions: 2, Version: 1}
+	return embed.Calibration{MemoryWeight: 0.3, MessageWeight: 0.03, Noise: 0.1}
 }
 
 func (w *world) Embed(ctx context.Context, _ embed.Purpose, texts []string) ([][]float32, error) {
@@ -254,23 +258,23 @@ func TestSettingsCountWhenTheBudgetIsSpent(t *testing.T) {
 func TestScores(t *testing.T) {
 	const halfLife = 30 * 24 * time.Hour
 	for name, test := range map[string]struct {
-		provider                              string
+		model                                 bool
 		weight                                float64
 		keyword, similarity, importance, ages float64 // age in half-lives
 		relevance, recency                    float64
 	}{
-		"keyword alone":           {"", 0, 0.4, 0, 0.5, 0, 0.4, 1},
-		"similarity alone, local": {"", 0, 0, 0.55, 0, 1, 0.3 * 0.5, 0.5},
-		"similarity of noise":     {"", 0, 0.2, 0.1, 1, 2, 0.2, 0.25},
-		"both, local":             {"", 0, 0.5, 1, 1, 0, 1 - 0.5*0.7, 1},
-		"both, a model":           {"gemini", 0, 0.5, 0.5, 0.3, 0, 1 - 0.5*0.6, 1},
-		"a weight":                {"gemini", 0.5, 0.5, 0.5, 0.3, 3, 1 - 0.5*0.75, 0.125},
-		"negative similarity":     {"gemini", 0, 0.5, -1, 0.3, 0, 0.5, 1},
-		"similarity above 1":      {"gemini", 1, 0, 1.0000001, 0.3, 0, 1, 1},
-		"said in the future":      {"", 0, 0.5, 0, 0, -1, 0.5, 1},
+		"keyword alone":           {false, 0, 0.4, 0, 0.5, 0, 0.4, 1},
+		"similarity alone, local": {false, 0, 0, 0.55, 0, 1, 0.3 * 0.5, 0.5},
+		"similarity of noise":     {false, 0, 0.2, 0.1, 1, 2, 0.2, 0.25},
+		"both, local":             {false, 0, 0.5, 1, 1, 0, 1 - 0.5*0.7, 1},
+		"both, a model":           {true, 0, 0.5, 0.5, 0.3, 0, 1 - 0.5*0.6, 1},
+		"a weight":                {true, 0.5, 0.5, 0.5, 0.3, 3, 1 - 0.5*0.75, 0.125},
+		"negative similarity":     {true, 0, 0.5, -1, 0.3, 0, 0.5, 1},
+		"similarity above 1":      {true, 1, 0, 1.0000001, 0.3, 0, 1, 1},
+		"said in the future":      {false, 0, 0.5, 0, 0, -1, 0.5, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := &world{provider: test.provider}
+			w := &world{model: test.model}
 			h := hit("a", test.keyword)
 			h.Memory.Importance, h.Memory.LastSaidAt = test.importance, time.Now().Add(-time.Duration(test.ages*float64(halfLife)))
 			w.hitsByKeyword, w.hitsByVector = []vectorstore.Hit{h}, []vectorstore.Hit{{Memory: h.Memory, Score: test.similarity}}

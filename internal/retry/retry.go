@@ -4,6 +4,8 @@ package retry
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -55,6 +57,16 @@ func (p Pauses) Nth(failures int) time.Duration {
 		pause = b.NextBackOff()
 	}
 	return pause
+}
+
+// LogLevel is the level at which to log that work is postponed because of an error. A transient error is only worth debugging: the circuit
+// breaker logs when it begins and ends.
+func LogLevel(err error) slog.Level {
+	var transient *memory.TransientError
+	if errors.As(err, &transient) || errors.Is(err, memory.ErrUnavailable) {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
 }
 
 // maxCounts bounds for how many pieces of work it is known how often they failed in a row. Beyond it all begin again with short pauses.

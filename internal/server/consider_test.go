@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
@@ -274,7 +275,7 @@ func TestDeletedMemoryStaysDeleted(t *testing.T) {
 	sidecartest.Must(r.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: sidecartest.Direct("u"), MemoryId: deleted}))(t)
 	r.Stop()
 	sidecartest.WithStorage(t, r.Dir, func(storage *sqlite.Storage) {
-		err := storage.Write(t.Context(), func(tx *sqlite.Tx) error {
+		err := storage.Write(t.Context(), func(tx sqldb.Tx) error {
 			_, err := tx.Exec(t.Context(), `UPDATE considerations SET state = 'running'`)
 			return err
 		})

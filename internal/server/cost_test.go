@@ -9,6 +9,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/usage/budget"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -166,7 +167,7 @@ func TestTokenBudgetCountsFromMidnightUTC(t *testing.T) {
 	dir := t.TempDir()
 	taken := func(at time.Time) {
 		sidecartest.WithStorage(t, dir, func(s *sqlite.Storage) {
-			sidecartest.NoError(t, sqlite.NewTokens(s).Add(t.Context(), []budget.Entry{{
+			sidecartest.NoError(t, sqlstore.NewTokens(s).Add(t.Context(), []budget.Entry{{
 				Day: usage.Day(at), User: memory.User{Namespace: "default"}, Count: budget.Count{Tokens: 1_000_000},
 			}}))
 		})

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -16,6 +17,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlite/sealed"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
@@ -90,7 +93,7 @@ func TestEncryptedFilesContainNoText(t *testing.T) {
 	storage := sidecartest.Must(sqlite.Open(t.Context(), sqlite.Options{
 		Dir: dir, Log: slog.New(slog.DiscardHandler), Key: func() (seal.Key, error) { return sidecartest.TestKey(t), nil },
 	}))(t)
-	index := sqlite.NewRecall(storage)
+	index := sqlstore.NewRecall(storage)
 	for more := true; more; {
 		more = sidecartest.Must(index.IndexNext(t.Context()))(t)
 	}
@@ -120,7 +123,13 @@ func TestEncryptedFilesContainNoText(t *testing.T) {
 	wantEncrypted(t, dir, "after a rotation")
 	sidecartest.Must(sqlite.Reseal(t.Context(), dir, rotated, sidecartest.TestKey(t)))(t)
 	wantEncrypted(t, dir, "written anew")
-	sidecartest.Must(sqlite.Reindex(t.Context(), dir, slog.New(slog.DiscardHandler), sqlite.ReindexOptions{Key: sidecartest.TestKey(t)}))(t)
+	rebuild := func(ctx context.Context, db sqldb.Access) error {
+		_, err := sqlstore.Rebuild(ctx, db, sqlstore.RebuildOptions{})
+		return err
+	}
+	if err := sqlite.Reindex(t.Context(), dir, slog.New(slog.DiscardHandler), sidecartest.TestKey(t), rebuild); err != nil {
+		t.Fatal(err)
+	}
 	wantEncrypted(t, dir, "after reindexing")
 	restored := sidecartest.Must(sqlite.Files{Key: sidecartest.TestKey(t)}.Restore(t.Context(), backup, dir, true, time.Now()))(t)
 	wantEncrypted(t, dir, "after restoring")

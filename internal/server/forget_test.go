@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
@@ -123,7 +124,7 @@ func TestForgottenUserIsNotOnDisk(t *testing.T) {
 			`UPDATE traces SET record = json_set(record, '$.consider.reason', '` + sidecartest.Marks + `', '$.error', '` + sidecartest.Marks + `') WHERE user_id = 'bob' AND kind = 'consider'`,
 			`UPDATE digest_findings SET finding = json_set(finding, '$.reason', '` + sidecartest.Marks + `') WHERE finding LIKE '%chess%' OR finding LIKE '%peanuts%'`,
 		} {
-			if err := storage.Write(t.Context(), func(tx *sqlite.Tx) error {
+			if err := storage.Write(t.Context(), func(tx sqldb.Tx) error {
 				n, err := tx.Affect(t.Context(), statement)
 				if n == 0 {
 					t.Errorf("nothing to change for %s", statement)

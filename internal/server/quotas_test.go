@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
@@ -193,7 +194,7 @@ func TestHistoryQuotaRefusesWholeDialogues(t *testing.T) {
 		t.Errorf("once everybody was forgotten, the status says %q", got)
 	}
 	r.Stop()
-	if report := sidecartest.Must(sqlite.Files{}.Check(t.Context(), filepath.Join(r.Dir, sidecartest.DatabaseFile), false))(t); !report.Sound() {
+	if report := sidecartest.Must(sqlite.Files{Checks: sqlstore.Checks()}.Check(t.Context(), filepath.Join(r.Dir, sidecartest.DatabaseFile), false))(t); !report.Sound() {
 		t.Errorf("the check finds %v", report.Findings)
 	}
 }

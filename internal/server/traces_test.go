@@ -21,6 +21,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -42,7 +43,7 @@ func startTraced(t *testing.T) *traced {
 		t.Fatal(err)
 	}
 	const forEver = 100 * 365 * 24 * time.Hour // traces of fixed days are too old for less, and deleted in the background
-	s := &traced{recorder: trace.NewRecorder(sqlite.NewTraces(db), trace.Options{Retention: forEver, Log: log})}
+	s := &traced{recorder: trace.NewRecorder(sqlstore.NewTraces(db), trace.Options{Retention: forEver, Log: log})}
 	server := grpc.NewServer(grpc.ChainUnaryInterceptor(mapUnary(log), callUnary()))
 	memsidecarv1.RegisterTraceServiceServer(server, &traceService{
 		Parts: Parts{Traces: s.recorder}, options: Options{Visibility: memory.NewVisibility(memory.VisibilityChannel, nil)},

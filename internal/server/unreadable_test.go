@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
@@ -70,7 +71,7 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 		sidecartest.ExecuteSQL(t, dir, b.statement)
 	}
 
-	report := sidecartest.Must(sqlite.Files{}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
+	report := sidecartest.Must(sqlite.Files{Checks: sqlstore.Checks()}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
 	var found []string
 	for _, f := range report.Findings {
 		found = append(found, f.Examples...)
@@ -171,7 +172,7 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 	}
 	_ = sidecartest.Must(sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: scope}))(t)
 	_ = sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: "anna"}}))(t)
-	for _, f := range sidecartest.Must(sqlite.Files{}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t).Findings {
+	for _, f := range sidecartest.Must(sqlite.Files{Checks: sqlstore.Checks()}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t).Findings {
 		if f.Problems > 0 {
 			t.Errorf("after anna was forgotten: %s: %v", f.Check, f.Examples)
 		}

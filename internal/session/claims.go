@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
@@ -41,23 +42,10 @@ type evidence struct {
 var phraseFiles embed.FS
 
 var (
-	foundPhrases  = readPhrases("found")
-	resultPhrases = readPhrases("results")
-	notPhrases    = readPhrases("not")
+	foundPhrases  = lang.Files(phraseFiles, "phrases/found.txt")
+	resultPhrases = lang.Files(phraseFiles, "phrases/results.txt")
+	notPhrases    = lang.Files(phraseFiles, "phrases/not.txt")
 )
-
-func readPhrases(file string) (all []string) {
-	data, err := phraseFiles.ReadFile("phrases/" + file + ".txt")
-	if err != nil {
-		panic(err) // it is part of the program
-	}
-	for line := range strings.Lines(string(data)) {
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-			all = append(all, line)
-		}
-	}
-	return all
-}
 
 // foldClaim makes texts comparable: lower case, half width, simplified characters, straight apostrophes.
 func foldClaim(text string) string {

@@ -10,39 +10,23 @@ import (
 
 // When the background work on a session is done.
 
-// Resume has what is postponed done now: the model recovered that summaries need.
+// Resume makes postponed summaries due: their model recovered.
 func (k *Keeper) Resume() {
-	k.mu.Lock()
-	k.resume = true
-	k.mu.Unlock()
+	k.postponed.Resume()
 	k.signal()
 }
 
-// makeDue makes summaries due that are postponed, if the model recovered or the process has begun; else what was made due by a clock that
-// was ahead.
 func (k *Keeper) makeDue(now time.Time) error {
-	k.mu.Lock()
-	resume := k.resume
-	if !resume && now.Sub(k.dueAt) < keepEvery {
-		k.mu.Unlock()
-		return nil
-	}
-	k.resume, k.dueAt = false, now
-	k.mu.Unlock()
-	after := now.Add(keepEvery + k.failures.Pauses.Longest())
-	err := k.Store.ResetClock(k.ctx, after, now)
-	if err == nil && resume {
-		after = now
-	}
-	if err == nil {
-		err = k.Store.MakeDue(k.ctx, after, now)
-	}
-	if err != nil {
-		k.mu.Lock()
-		k.resume, k.dueAt = k.resume || resume, time.Time{}
-		k.mu.Unlock()
-	}
-	return err
+	return k.postponed.Run(now, func(all bool) error {
+		after := now.Add(keepEvery + k.failures.Pauses.Longest())
+		if err := k.Store.ResetClock(k.ctx, after, now); err != nil {
+			return err
+		}
+		if all {
+			after = now
+		}
+		return k.Store.MakeDue(k.ctx, after, now)
+	})
 }
 
 // due lists what is due and can be done: summaries only while their model is available, and one to find out whether it recovered.

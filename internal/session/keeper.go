@@ -134,13 +134,12 @@ type Keeper struct {
 	loop     sync.WaitGroup
 	tasks    sync.WaitGroup
 
-	failures retry.Counts[task]
+	postponed retry.Due
+	failures  retry.Counts[task]
 
 	mu       sync.Mutex
 	running  map[task]context.CancelFunc
 	handled  map[task]time.Time // what was done of what was due then
-	resume   bool               // what is postponed is to be made due
-	dueAt    time.Time          // when due times too far away were last looked for
 	notUntil time.Time          // storage was found down
 	keepAt   time.Time          // when what is too old is looked for; the zero time is at once
 	keeping  bool
@@ -154,7 +153,7 @@ func NewKeeper(parts Parts, options Options) *Keeper {
 		claims:   claims{maxRunes: options.ClaimMaxRunes},
 		notifier: background.NewNotifier(), ctx: ctx, cancel: cancel,
 		running: map[task]context.CancelFunc{}, handled: map[task]time.Time{},
-		resume: true, failures: retry.Counts[task]{Pauses: retry.Pauses{Min: options.BackoffMin, Max: options.BackoffMax}},
+		postponed: retry.Due{Every: keepEvery}, failures: retry.Counts[task]{Pauses: retry.Pauses{Min: options.BackoffMin, Max: options.BackoffMax}},
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/testkit/leaks"
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
@@ -30,8 +31,8 @@ type world struct {
 	options  session.Options
 	mu       sync.Mutex
 	policies map[string]session.Policy // by namespace; change them with policy
-	store    *sqlite.Sessions
-	settings *sqlite.Settings
+	store    *sqlstore.Sessions
+	settings *sqlstore.Settings
 	taker    *taker
 	traces   *traces
 }
@@ -53,7 +54,7 @@ func bubble(t *testing.T, run func(w *world)) {
 				t.Error(err)
 			}
 		}()
-		w := &world{T: t, store: sqlite.NewSessions(storage), settings: sqlite.NewSettings(storage), traces: &traces{}}
+		w := &world{T: t, store: sqlstore.NewSessions(storage, sqlstore.NewQueue(storage)), settings: sqlstore.NewSettings(storage), traces: &traces{}}
 		w.taker = &taker{store: w.store}
 		w.policies = map[string]session.Policy{namespace: {Enabled: true, MemorizeEvery: 10, Idle: 30 * time.Minute, TTL: 24 * time.Hour}}
 		w.parts = session.Parts{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/background"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/retry"
 	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
@@ -208,7 +209,7 @@ func (k *Keeper) attempt(ctx context.Context, t task, d Due) (available bool) {
 	pause := k.pause(t, err)
 	if !errors.Is(err, errOff) {
 		k.options.Heartbeat.Beat(err)
-		k.options.Log.Log(ctx, memory.PutOffLevel(err), "a session's background work is put off", "doing", t.kind, "namespace", t.namespace, "session", d.SessionID,
+		k.options.Log.Log(ctx, retry.LogLevel(err), "a session's background work is put off", "doing", t.kind, "namespace", t.namespace, "session", d.SessionID,
 			"error", err, "for", pause)
 	}
 	if err = k.Store.Postpone(ctx, d, time.Now().Add(pause)); err != nil {

@@ -10,15 +10,15 @@ import (
 
 // Wording is what surrounds a conversation in the block for a prompt, and in its text.
 type Wording struct {
-	Header       string `koanf:"header" doc:"first line of the block"`
-	Note         string `koanf:"note" doc:"what the model must know about the block"`
-	SummaryTitle string `koanf:"summary_title" doc:"line before the summary of what the window dropped"`
-	User         string `koanf:"user" doc:"name of a person who has no label"`
-	Assistant    string `koanf:"assistant" doc:"name of an agent that has no label"`
-	System       string `koanf:"system" doc:"name of the system"`
-	Tool         string `koanf:"tool" doc:"name of a tool"`
-	Footer       string `koanf:"footer" doc:"last line of the block"`
-	TextTitle    string `koanf:"text_title" doc:"first line of the history as text"`
+	Header       string `koanf:"header"`
+	Note         string `koanf:"note"`
+	SummaryTitle string `koanf:"summary_title"`
+	User         string `koanf:"user"`
+	Assistant    string `koanf:"assistant"`
+	System       string `koanf:"system"`
+	Tool         string `koanf:"tool"`
+	Footer       string `koanf:"footer"`
+	TextTitle    string `koanf:"text_title"`
 }
 
 // Wordings has a wording for each language, a BCP 47 base language. "en" serves the languages that have none.

@@ -27,6 +27,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/usage/budget"
@@ -48,16 +49,16 @@ type components struct {
 
 	storage  *sqlite.Storage
 	changed  background.Notifier // storage changed its state
-	quotas   *sqlite.Quotas
+	quotas   *sqlstore.Quotas
 	store    *storelocal.Store
-	jobs     *sqlite.Queue
-	settings *sqlite.Settings
-	sessions *sqlite.Sessions
-	past     *sqlite.Recall
-	lists    *sqlite.Results
+	jobs     *sqlstore.Queue
+	settings *sqlstore.Settings
+	sessions *sqlstore.Sessions
+	past     *sqlstore.Recall
+	lists    *sqlstore.Results
 
 	rules      *rules.Rules
-	records    *sqlite.Models
+	records    *sqlstore.Models
 	calls      *usage.Recorder
 	meter      *budget.Meter
 	models     *models
@@ -97,15 +98,15 @@ func (p *components) openStorage(ctx context.Context) (err error) {
 			p.Log.Warn("closing storage", "error", err)
 		}
 	})
-	p.quotas = &sqlite.Quotas{Limit: p.cfg.Quota, Refused: p.counts.Refused}
+	p.quotas = &sqlstore.Quotas{Limit: p.cfg.Quota, Refused: p.counts.Refused}
 	p.store = storelocal.New(p.storage, storelocal.Options{IndexBudget: int64(p.cfg.Index.BudgetMiB) << 20, Quotas: p.quotas})
-	p.jobs = sqlite.NewQueue(p.storage)
+	p.jobs = sqlstore.NewQueue(p.storage)
 	p.jobs.Unquoted = p.store.DropIndex
-	p.settings = sqlite.NewSettings(p.storage)
-	p.sessions = sqlite.NewSessions(p.storage)
+	p.settings = sqlstore.NewSettings(p.storage)
+	p.sessions = sqlstore.NewSessions(p.storage, p.jobs)
 	p.sessions.Quotas = p.quotas
-	p.past = sqlite.NewRecall(p.storage)
-	p.lists = sqlite.NewResults(p.storage)
+	p.past = sqlstore.NewRecall(p.storage)
+	p.lists = sqlstore.NewResults(p.storage)
 	p.lists.Quotas = p.quotas
 	return nil
 }
@@ -116,10 +117,10 @@ func (p *components) startModels(context.Context) (err error) {
 	if p.rules, err = rules.New(p.cfg.Rules); err != nil {
 		return err
 	}
-	p.records = sqlite.NewModels(p.storage)
+	p.records = sqlstore.NewModels(p.storage)
 	p.calls = usage.NewRecorder(p.records, p.Log)
 	p.onStop(func(context.Context) { p.calls.Close() })
-	p.meter = budget.NewMeter(sqlite.NewTokens(p.storage), budget.Options{Limits: tokenLimits(p.cfg), Log: p.Log})
+	p.meter = budget.NewMeter(sqlstore.NewTokens(p.storage), budget.Options{Limits: tokenLimits(p.cfg), Log: p.Log})
 	p.onStop(func(context.Context) { p.meter.Close() })
 	if p.models, err = newModels(p); err != nil {
 		return err
@@ -137,7 +138,7 @@ func (p *components) startModels(context.Context) (err error) {
 // startReading starts the read path.
 func (p *components) startReading(context.Context) error {
 	cfg := &p.cfg
-	p.traces = trace.NewRecorder(sqlite.NewTraces(p.storage), trace.Options{
+	p.traces = trace.NewRecorder(sqlstore.NewTraces(p.storage), trace.Options{
 		Retention: cfg.Trace.Retention, MaxRecords: cfg.Trace.MaxRecords, Redact: p.redactor, Log: p.Log, Heartbeat: p.counts.Loop(loopTraces),
 	})
 	p.onStop(func(context.Context) { p.traces.Close() })
@@ -213,10 +214,10 @@ func (p *components) newServer(context.Context) error {
 	cfg := &p.cfg
 	p.server = server.New(server.Parts{
 		Retriever: p.Retriever, Considerer: p.considerer, Store: p.store, Queue: p.jobs, Settings: p.settings,
-		Sessions: p.sessions, Conversations: p.Sessions, Topics: topics.NewCounter(redactedSource{sqlite.NewTopics(p.storage), p.redactor}),
+		Sessions: p.sessions, Conversations: p.Sessions, Topics: topics.NewCounter(redactedSource{sqlstore.NewTopics(p.storage), p.redactor}),
 		Traces: p.traces, Results: p.numbered,
 		Tokens: p.entrance.authenticator(), Limiter: limiter(cfg),
-		PageKey: func(ctx context.Context) ([]byte, error) { return sqlite.NewKeys(p.storage).Get(ctx, "page_tokens") },
+		PageKey: func(ctx context.Context) ([]byte, error) { return sqlstore.NewKeys(p.storage).Get(ctx, "page_tokens") },
 		Keeper: manage.NewKeeper(manage.Parts{
 			Store: p.store, Backfill: p.store, Vectors: p.vectorizer, Considerations: p.considerer, Queue: p.jobs, Sessions: p.sessions,
 			Settings: p.settings, Traces: p.traces, Tokens: p.meter, Results: p.lists,
@@ -226,7 +227,7 @@ func (p *components) newServer(context.Context) error {
 		Digests: p.days.keeper, Notebook: p.days.notebook,
 		Auditor:        audit.New(p.store, audit.Options{Fingerprint: p.models.fingerprint, Retention: p.curve.Score}),
 		StorageProblem: p.storageProblem, WriteProblem: p.writeProblem,
-		Waiting:      func() server.Waiting { return server.Waiting(p.storage.Waiting()) },
+		Waiting:      func() server.Waiting { return server.Waiting(p.jobs.Pending()) },
 		PurgeWaiting: p.storage.PurgeWaiting,
 		Process:      func() server.Process { return server.Process(p.counts.Process()) },
 		Fingerprint:  p.models.fingerprint,
@@ -234,7 +235,7 @@ func (p *components) newServer(context.Context) error {
 		Usage:        p.records.Usage,
 		Prices:       cfg.LLM.Prices,
 		Budgets:      p.meter.Standings,
-		Quotas:       sqlite.NewUsage(p.storage, p.quotas).Standings,
+		Quotas:       sqlstore.NewUsage(p.storage, p.quotas).Standings,
 		Curve:        p.curve,
 		FullUsers:    p.sweeper.Full,
 		Components: func() []server.Component {

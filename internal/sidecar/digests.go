@@ -13,7 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/llm"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/session"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 )
 
 // settleDigest chooses who finds what digests tell: the model that the configuration names, else the one that summarises,
@@ -73,19 +73,19 @@ type digests struct {
 	keeper   *digest.Keeper
 	notebook *notebook.Keeper
 	files    *notebook.Files // nil when none are written
-	store    *sqlite.Digests
+	store    *sqlstore.Digests
 	log      *slog.Logger
 }
 
 // newDigests puts the parts together. The keeper is not started.
 func newDigests(p *components) *digests {
 	cfg := &p.cfg
-	d := &digests{log: p.Log, store: sqlite.NewDigests(p.storage), notebook: &notebook.Keeper{
+	d := &digests{log: p.Log, store: sqlstore.NewDigests(p.storage), notebook: &notebook.Keeper{
 		Memories: p.store, Settings: p.settings, Location: p.location,
 	}}
 	parts := digest.Parts{
 		Store: d.store, Settings: p.settings, Memories: p.store, Vectors: p.vectorizer,
-		Topics: topics.NewCounter(redactedSource{sqlite.NewTopics(p.storage), p.redactor}), Extractor: redactedFindings{chosenExtractor{p.models}, p.redactor},
+		Topics: topics.NewCounter(redactedSource{sqlstore.NewTopics(p.storage), p.redactor}), Extractor: redactedFindings{chosenExtractor{p.models}, p.redactor},
 		Rules: redactedFindings{digestrules.New(p.rules, p.rules), p.redactor}, Scorer: p.rules, Echoes: p.echoes,
 	}
 	if cfg.Digest.ExportDir != "" {

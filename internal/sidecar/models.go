@@ -33,7 +33,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
 	summarymodel "github.com/memsidecar/memsidecar/internal/session/summary/model"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/usage/budget"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -64,7 +64,7 @@ type models struct {
 	redactor *redact.Redactor // nil: nothing is taken out
 	log      *slog.Logger
 	rules    *rules.Rules
-	records  *sqlite.Models
+	records  *sqlstore.Models
 	vectors  vectorstore.Backfill
 	calls    *usage.Recorder
 	budget   *budget.Meter

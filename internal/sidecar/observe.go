@@ -20,6 +20,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/observe/telemetry"
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
 )
 
@@ -59,7 +60,7 @@ func startTracing(ctx context.Context, cfg config.Config, environ []string, log 
 // watched is what metrics ask at each scrape.
 type watched struct {
 	storage *sqlite.Storage
-	queue   *sqlite.Queue
+	queue   *sqlstore.Queue
 	store   *storelocal.Store
 	models  *models
 }
@@ -72,8 +73,8 @@ func (w watched) sources() metrics.Sources {
 	return metrics.Sources{
 		Breakers: breakers, Queue: w.queue.Depths, Sizes: w.storage.Sizes,
 		Waiting: func() (int64, bool) {
-			w := w.storage.Waiting()
-			return w.Bytes, w.Counted
+			p := w.queue.Pending()
+			return p.Bytes, p.Counted
 		},
 		Index: func() metrics.IndexCache { return metrics.IndexCache(w.store.CacheStats()) },
 	}

@@ -6,55 +6,45 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"modernc.org/sqlite"
 	sqlitelib "modernc.org/sqlite/lib"
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// Access is the database as its users see it. Every error that means that storage is down wraps memory.ErrUnavailable.
-type Access interface {
-	// Read calls fn with a pooled connection, outside of any transaction: each query sees what was committed before it.
-	Read(ctx context.Context, fn func(q Querier) error) error
-	// Write calls fn inside a transaction and returns when it is durable. Calls from several goroutines may share one
-	// commit; an error from fn undoes only what this fn did. fn must be quick and must use nothing but tx. It may run again after what
-	// it did was undone, in the same call, too: what it says to its caller must be of its last run alone.
-	Write(ctx context.Context, fn func(tx *Tx) error) error
-	// Purge removes deleted bytes from the files and reports whether it could: a reader that still needs the write-ahead log
-	// prevents it. Then it is tried again in the background.
-	Purge(ctx context.Context) (bool, error)
-	// PurgeLater has them removed in the background.
-	PurgeLater()
+// writeTx is the transaction of the writer. It implements sqldb.Tx. Statements are prepared once in the life of the connection. A
+// statement does not follow the cancellation of its context: interrupting it would roll back the part of all callers.
+type writeTx struct {
+	conn   *sql.Conn
+	stmts  map[string]*sql.Stmt
+	open   []*sql.Rows // of the request that is being carried out, closed ones included
+	undo   []func()    // of all requests in the transaction
+	damage *damage
 }
 
-// Querier is what reads: a connection or a transaction.
-type Querier interface {
-	Query(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRow(ctx context.Context, query string, args ...any) *sql.Row
+var _ sqldb.Tx = (*writeTx)(nil)
+
+// OnRollback implements sqldb.Tx.
+func (t *writeTx) OnRollback(fn func()) { t.undo = append(t.undo, fn) }
+
+// rolledBack calls what was registered since there were so many functions.
+func (t *writeTx) rolledBack(to int) {
+	for i := len(t.undo) - 1; i >= to; i-- {
+		t.undo[i]()
+	}
+	t.forgetUndo(to)
 }
 
-// Tx is the writer's transaction. Statements are prepared once in the life of the connection. The contexts are not
-// followed when they are cancelled: interrupting a statement would roll back everybody's part of the transaction.
-type Tx struct {
-	conn  *sql.Conn
-	stmts map[string]statement
-	open  []*sql.Rows // of the request that is being carried out, closed ones included
-
-	accepted accepted
-	known    *known
-	damage   *damage
-}
-
-type statement struct {
-	*sql.Stmt
-	voids bool // what is known, unless it comes from who keeps that up to date
+func (t *writeTx) forgetUndo(to int) {
+	clear(t.undo[to:])
+	t.undo = t.undo[:to]
 }
 
 // Query reads inside the transaction.
-func (t *Tx) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+func (t *writeTx) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	s, err := t.prepare(ctx, query)
 	if err != nil {
 		return nil, err
@@ -68,7 +58,7 @@ func (t *Tx) Query(ctx context.Context, query string, args ...any) (*sql.Rows, e
 }
 
 // closeRows closes what a request left open, for example because it panicked: it would keep the connection locked.
-func (t *Tx) closeRows() {
+func (t *writeTx) closeRows() {
 	for _, rows := range t.open {
 		_ = rows.Close() // the request has seen every error that concerns it
 	}
@@ -77,7 +67,7 @@ func (t *Tx) closeRows() {
 }
 
 // QueryRow reads one row inside the transaction.
-func (t *Tx) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
+func (t *writeTx) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
 	s, err := t.prepare(ctx, query)
 	if err != nil {
 		// Let the connection report the same error through the row.
@@ -87,7 +77,7 @@ func (t *Tx) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
 }
 
 // Exec writes.
-func (t *Tx) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+func (t *writeTx) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	s, err := t.prepare(ctx, query)
 	if err != nil {
 		return nil, err
@@ -96,7 +86,7 @@ func (t *Tx) Exec(ctx context.Context, query string, args ...any) (sql.Result, e
 }
 
 // Insert writes a row and returns its row id.
-func (t *Tx) Insert(ctx context.Context, query string, args ...any) (int64, error) {
+func (t *writeTx) Insert(ctx context.Context, query string, args ...any) (int64, error) {
 	res, err := t.Exec(ctx, query, args...)
 	if err != nil {
 		return 0, err
@@ -105,7 +95,7 @@ func (t *Tx) Insert(ctx context.Context, query string, args ...any) (int64, erro
 }
 
 // Affect writes and returns how many rows it changed.
-func (t *Tx) Affect(ctx context.Context, query string, args ...any) (int64, error) {
+func (t *writeTx) Affect(ctx context.Context, query string, args ...any) (int64, error) {
 	res, err := t.Exec(ctx, query, args...)
 	if err != nil {
 		return 0, err
@@ -113,21 +103,16 @@ func (t *Tx) Affect(ctx context.Context, query string, args ...any) (int64, erro
 	return res.RowsAffected()
 }
 
-// prepare is called whenever a statement is executed.
-func (t *Tx) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
-	s, ok := t.stmts[query]
-	if !ok {
-		prepared, err := t.conn.PrepareContext(context.WithoutCancel(ctx), query)
-		if err != nil {
-			return nil, err
-		}
-		s = statement{prepared, voidsKnown(query)}
-		t.stmts[query] = s
+func (t *writeTx) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+	if s, ok := t.stmts[query]; ok {
+		return s, nil
 	}
-	if s.voids && t.known.trusted == 0 {
-		t.known.forget()
+	s, err := t.conn.PrepareContext(context.WithoutCancel(ctx), query)
+	if err != nil {
+		return nil, err
 	}
-	return s.Stmt, nil
+	t.stmts[query] = s
+	return s, nil
 }
 
 // pool reads with whatever connection is free. Statements are prepared once for each connection, which database/sql sees
@@ -138,7 +123,7 @@ type pool struct {
 	damage *damage
 }
 
-// Query implements Querier.
+// Query implements sqldb.Querier.
 func (p *pool) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	s, err := p.prepare(ctx, query)
 	if err != nil {
@@ -147,7 +132,7 @@ func (p *pool) Query(ctx context.Context, query string, args ...any) (*sql.Rows,
 	return s.QueryContext(ctx, args...)
 }
 
-// QueryRow implements Querier.
+// QueryRow implements sqldb.Querier.
 func (p *pool) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
 	s, err := p.prepare(ctx, query)
 	if err != nil {
@@ -178,54 +163,6 @@ func (p *pool) close() error {
 		return true
 	})
 	return errors.Join(append(errs, p.db.Close())...)
-}
-
-// UserRow finds the row of a user; 0 when nothing was ever stored about them.
-func UserRow(ctx context.Context, q Querier, user memory.User) (int64, error) {
-	var row int64
-	err := q.QueryRow(ctx, `SELECT id FROM users WHERE namespace = ? AND user_id = ?`, user.Namespace, user.ID).Scan(&row)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	return row, err
-}
-
-// EnsureUserRow finds the row of a user, or makes it.
-func EnsureUserRow(ctx context.Context, tx *Tx, user memory.User) (int64, error) {
-	row, err := UserRow(ctx, tx, user)
-	if err != nil || row != 0 {
-		return row, err
-	}
-	return tx.Insert(ctx, `INSERT INTO users (namespace, user_id) VALUES (?, ?)`, user.Namespace, user.ID)
-}
-
-// DropUserRow deletes the row of a user of whom nothing else is stored any more.
-func DropUserRow(ctx context.Context, tx *Tx, row int64) error {
-	_, err := tx.Exec(ctx, `DELETE FROM users WHERE id = ?1
-		AND NOT EXISTS (SELECT 1 FROM memories WHERE user_row = ?1)
-		AND NOT EXISTS (SELECT 1 FROM applied_statements WHERE user_row = ?1)
-		AND NOT EXISTS (SELECT 1 FROM settings WHERE user_row = ?1)
-		AND NOT EXISTS (SELECT 1 FROM digest_findings WHERE user_row = ?1)
-		AND NOT EXISTS (SELECT 1 FROM session_participants WHERE user_row = ?1)
-		AND NOT EXISTS (SELECT 1 FROM session_messages WHERE owner_row = ?1)
-		AND NOT EXISTS (SELECT 1 FROM current_sessions WHERE namespace = users.namespace AND user_row = ?1)`, row)
-	return err
-}
-
-// Micros is a time as the database keeps it; a zero time is null.
-func Micros(t time.Time) any {
-	if t.IsZero() {
-		return nil
-	}
-	return t.UnixMicro()
-}
-
-// Time reads what Micros wrote.
-func Time(micros sql.NullInt64) time.Time {
-	if !micros.Valid {
-		return time.Time{}
-	}
-	return time.UnixMicro(micros.Int64).UTC()
 }
 
 // errClosed answers calls that come while the database is being closed or replaced.
@@ -264,8 +201,8 @@ func corrupt(err error) bool {
 
 // classify wraps an outage as memory.ErrUnavailable, a broken page as memory.ErrDamaged, and leaves other errors as they are.
 func classify(err error) error {
-	if brokenPage(err) {
-		return fmt.Errorf("%w: %w", errPages, err)
+	if broken := unreadable(err); broken != nil {
+		return broken
 	}
 	refused := (*breaker.OpenError)(nil)
 	if outage(err) || errors.Is(err, errClosed) || errors.As(err, &refused) {

@@ -1,21 +1,15 @@
 package sqlite
 
 import (
-	"database/sql"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
-	"math"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"modernc.org/sqlite"
 	sqlitelib "modernc.org/sqlite/lib"
@@ -101,6 +95,9 @@ func (d *damage) note(err error) {
 }
 
 func (d *damage) noteRow(row *memory.DamagedError) {
+	if d == nil {
+		return
+	}
 	key := damagedRow{row.Table, row.ID}
 	d.mu.Lock()
 	_, known := d.rows[key]
@@ -140,116 +137,28 @@ func (s *Storage) Damaged() string {
 	return errPages.Error()
 }
 
-func (p *pool) note(err error) { p.damage.note(err) }
-func (t *Tx) note(err error)   { t.damage.note(err) }
-
-// Skip reports whether an error is about one row that cannot be read, which a list or a search goes without. It is logged.
-func Skip(q Querier, err error) bool {
-	row := (*memory.DamagedError)(nil)
-	if !errors.As(err, &row) {
-		return false
+// unreadable returns the error as errPages if it says that SQLite could not read a page, else nil.
+func unreadable(err error) error {
+	if !brokenPage(err) {
+		return nil
 	}
-	if n, ok := q.(interface{ note(err error) }); ok {
-		n.note(row)
-	}
-	return true
+	return fmt.Errorf("%w: %w", errPages, err)
 }
 
-// DecodeJSON decodes a column that holds JSON. What it does not hold, or what is no UTF-8, is a *memory.DamagedError about the row.
-func DecodeJSON(table string, id any, text []byte, into any) error {
-	if !utf8.Valid(text) {
-		return damaged(table, id, "it is not UTF-8")
-	}
-	if err := json.Unmarshal(text, into); err != nil {
-		return damaged(table, id, "it holds broken JSON") // the error may quote the text
-	}
-	return nil
-}
+// NoteDamage implements sqldb.Querier.
+func (p *pool) NoteDamage(row *memory.DamagedError) { p.damage.noteRow(row) }
 
-// Texts is a *memory.DamagedError when one of a row's texts is no UTF-8: no answer can hold it.
-func Texts(table string, id any, texts ...string) error {
-	for _, text := range texts {
-		if !utf8.ValidString(text) {
-			return damaged(table, id, "it is not UTF-8")
-		}
-	}
-	return nil
-}
+// Unreadable implements sqldb.Querier.
+func (p *pool) Unreadable(err error) error { return unreadable(err) }
 
-// Numbers is a *memory.DamagedError when one of a row's numbers is not between two others.
-func Numbers(table string, id any, least, most float64, numbers ...float64) error {
-	for _, n := range numbers {
-		if !(n >= least && n <= most) { // what is no number is not between them either
-			return damaged(table, id, "it has an impossible number")
-		}
-	}
-	return nil
-}
+// NoteDamage implements sqldb.Querier.
+func (t *writeTx) NoteDamage(row *memory.DamagedError) { t.damage.noteRow(row) }
 
-// Times is a *memory.DamagedError when one of a row's times is none that an answer can hold.
-func Times(table string, id any, times ...time.Time) error {
-	for _, t := range times {
-		if year := t.Year(); year < 1 || year > 9999 {
-			return damaged(table, id, "it has an impossible time")
-		}
-	}
-	return nil
-}
+// Unreadable implements sqldb.Querier.
+func (t *writeTx) Unreadable(err error) error { return unreadable(err) }
 
-// Scanned makes a *memory.DamagedError of the failure to scan a value of another type than its column has.
-func Scanned(table string, id any, err error) error {
-	if err != nil && strings.HasPrefix(err.Error(), "sql: Scan error on column") {
-		return damaged(table, id, "it holds a value of another type") // the error quotes the value
-	}
-	return err
-}
+// NoteDamage implements sqldb.Querier. Who checks a database reports damage and does not log it.
+func (s *snapshot) NoteDamage(*memory.DamagedError) {}
 
-func damaged(table string, id any, problem string) error {
-	return &memory.DamagedError{Table: table, ID: strings.ToValidUTF8(fmt.Sprint(id), "\uFFFD"), Problem: problem}
-}
-
-// DecodeVector decodes a vector of so many dimensions, or says what is wrong with it.
-func DecodeVector(b []byte, dimensions int) (vector []float32, problem string) {
-	if len(b) != 4*dimensions {
-		return nil, fmt.Sprintf("has %d bytes, not %d", len(b), 4*dimensions)
-	}
-	vector = make([]float32, dimensions)
-	for i := range vector {
-		vector[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-		if math.IsNaN(float64(vector[i])) || math.IsInf(float64(vector[i]), 0) {
-			return nil, "has an impossible number"
-		}
-	}
-	return vector, ""
-}
-
-// marked is a row, and whether it could not be read: then it has what could be.
-type marked[T any] struct {
-	row     T
-	damaged bool
-}
-
-// collectMarked reads all rows and marks those that cannot be read, so that pages can be cut behind them.
-func collectMarked[T any](q Querier, rows *sql.Rows, scanRow func(scan func(...any) error) (T, error)) ([]marked[T], error) {
-	return collect(rows, func(scan func(...any) error) (marked[T], error) {
-		v, err := scanRow(scan)
-		if Skip(q, err) {
-			return marked[T]{v, true}, nil
-		}
-		return marked[T]{v, false}, err
-	})
-}
-
-// collectReadable reads all rows but those that cannot be read, and closes them.
-func collectReadable[T any](q Querier, rows *sql.Rows, scanRow func(scan func(...any) error) (T, error)) (all []T, err error) {
-	return collect(rows, func(scan func(...any) error) (T, error) {
-		v, err := scanRow(scan)
-		if Skip(q, err) {
-			return v, errSkipped
-		}
-		return v, err
-	})
-}
-
-// errSkipped has collect leave a row out.
-var errSkipped = errors.New("skipped")
+// Unreadable implements sqldb.Querier.
+func (s *snapshot) Unreadable(err error) error { return unreadable(err) }

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/pressly/goose/v3"
+
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
 //go:embed migrations/*.sql
@@ -55,14 +57,10 @@ type database struct {
 	writer  *sql.DB
 	copier  *sql.DB // copies the log into the file beside the writer, see empty
 	conn    *sql.Conn
-	tx      Tx
+	tx      writeTx
 	// readOnly is why it was opened for reading alone; nil when it was not. Then there is nothing that writes.
 	readOnly error
 	wary     int // transactions that are still to have savepoints
-
-	waiting      atomic.Pointer[Waiting] // in the queue, as of the last commit
-	counting     sync.WaitGroup
-	stopCounting context.CancelFunc
 
 	committed func(writes int, took time.Duration) // may be nil
 
@@ -73,7 +71,7 @@ type database struct {
 }
 
 type writeRequest struct {
-	fn    func(*Tx) error             // may be nil when there is after
+	fn    func(sqldb.Tx) error        // may be nil when there is after
 	after func(context.Context) error // outside of any transaction, when fn is committed; may be nil
 	state atomic.Int32
 	done  chan error
@@ -150,7 +148,7 @@ func openDatabase(ctx context.Context, dir string, options Options, create bool)
 	if d.conn, err = d.writer.Conn(ctx); err != nil {
 		return nil, err
 	}
-	d.tx = Tx{conn: d.conn, stmts: map[string]statement{}, known: newKnown()}
+	d.tx = writeTx{conn: d.conn, stmts: map[string]*sql.Stmt{}}
 	if d.place, err = placeOf(path, f); err != nil {
 		return nil, err
 	}
@@ -162,9 +160,6 @@ func openDatabase(ctx context.Context, dir string, options Options, create bool)
 	readers.SetMaxOpenConns(connections)
 	readers.SetMaxIdleConns(connections)
 	if err := readers.PingContext(ctx); err != nil {
-		return nil, err
-	}
-	if err := d.beginCounting(ctx); err != nil {
 		return nil, err
 	}
 	go d.write()
@@ -211,7 +206,6 @@ func (d *database) close() {
 	d.once.Do(func() {
 		close(d.stop)
 		<-d.stopped
-		d.endCounting()
 		d.closeFiles()
 	})
 }
@@ -243,7 +237,7 @@ func (d *database) closeFiles() {
 	}
 }
 
-func (d *database) read(fn func(Querier) error) error { return fn(d.readers) }
+func (d *database) read(fn func(sqldb.Querier) error) error { return fn(d.readers) }
 
 func (d *database) submit(ctx context.Context, r *writeRequest) error {
 	if d.readOnly != nil {
@@ -342,11 +336,6 @@ func (d *database) commitAccepted(ctx context.Context, accepted []*writeRequest)
 	if err == nil && d.committed != nil {
 		d.committed(len(accepted), time.Since(started))
 	}
-	if err == nil {
-		if err := d.noteWaiting(ctx); err != nil { // what was committed is; the next commit notes it
-			d.log.Debug("reading what waits", "error", err)
-		}
-	}
 	for i, r := range accepted {
 		switch {
 		case err != nil:
@@ -393,7 +382,7 @@ func (d *database) transaction(ctx context.Context, fn func() error) (err error)
 	}
 	defer func() {
 		if err != nil {
-			d.tx.accepted.now = Waiting{}
+			defer d.tx.rolledBack(0)
 			if _, rerr := d.tx.Exec(ctx, "ROLLBACK"); rerr != nil {
 				// SQLite has rolled back by itself after some errors; then this one says so and is no news.
 				d.log.Debug("rolling back", "error", rerr)
@@ -406,7 +395,7 @@ func (d *database) transaction(ctx context.Context, fn func() error) (err error)
 	if _, err := d.tx.Exec(ctx, "COMMIT"); err != nil {
 		return err
 	}
-	d.tx.accepted.commit()
+	d.tx.forgetUndo(0)
 	return nil
 }
 
@@ -416,7 +405,7 @@ func (d *database) each(ctx context.Context, batch []*writeRequest, results []er
 		if _, err := d.tx.Exec(ctx, "SAVEPOINT request"); err != nil {
 			return err
 		}
-		before := d.tx.accepted.now
+		before := len(d.tx.undo)
 		if results[i] = d.call(r.fn); results[i] != nil {
 			if outage(results[i]) {
 				return results[i] // the whole transaction is in doubt, not only this request
@@ -425,7 +414,7 @@ func (d *database) each(ctx context.Context, batch []*writeRequest, results []er
 			if _, err := d.tx.Exec(ctx, "ROLLBACK TO request"); err != nil {
 				return err
 			}
-			d.tx.accepted.now = before
+			d.tx.rolledBack(before)
 		}
 		if _, err := d.tx.Exec(ctx, "RELEASE request"); err != nil {
 			return err
@@ -435,8 +424,7 @@ func (d *database) each(ctx context.Context, batch []*writeRequest, results []er
 }
 
 // call runs a request, and keeps a panic of it from ending the writer.
-func (d *database) call(fn func(*Tx) error) (err error) {
-	d.tx.known.trusted = 0
+func (d *database) call(fn func(sqldb.Tx) error) (err error) {
 	defer d.tx.closeRows()
 	defer func() {
 		if p := recover(); p != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
 	"github.com/memsidecar/memsidecar/internal/sqlite/sealed"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
 var (
@@ -34,6 +35,8 @@ const (
 type Files struct {
 	// Key is that of databases that are encrypted. Those that are not are opened as well.
 	Key seal.Key
+	// Checks are what Check does beyond pages and references.
+	Checks []sqldb.Check
 }
 
 // vault is how an encrypted file is opened; nil is how others are.

@@ -11,6 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
+	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
+
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
@@ -41,9 +45,9 @@ func takeNotes(t *testing.T, dir string, key seal.Key) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, s, `CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT`)
+	dbtest.Exec(t, s, `CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT`)
 	for i := range 5 {
-		mustExec(t, s, fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
+		dbtest.Exec(t, s, fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
 			INSERT INTO notes (text) SELECT 'Zyxwvutsrq ' || i || ' %d' FROM n`, i))
 	}
 	if err := s.Close(); err != nil {
@@ -58,8 +62,8 @@ func notes(t *testing.T, dir string, key seal.Key) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := value[int](t, s, `SELECT count(*) FROM notes WHERE text LIKE 'Zyxwvutsrq %'`)
-	mustExec(t, s, `UPDATE notes SET text = text || '.' WHERE id = 1`)
+	n := dbtest.Value[int](t, s, `SELECT count(*) FROM notes WHERE text LIKE 'Zyxwvutsrq %'`)
+	dbtest.Exec(t, s, `UPDATE notes SET text = text || '.' WHERE id = 1`)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +72,7 @@ func notes(t *testing.T, dir string, key seal.Key) int {
 
 func wantSound(t *testing.T, key seal.Key, file string, backup bool) {
 	t.Helper()
-	r, err := sqlite.Files{Key: key}.Check(t.Context(), file, backup)
+	r, err := sqlite.Files{Key: key, Checks: sqlstore.Checks()}.Check(t.Context(), file, backup)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +107,7 @@ func wantRefused(t *testing.T, dir string, key seal.Key, want error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := open(t, with(dir, key))
+	s := dbtest.Open(t, with(dir, key))
 	if reason := s.Status().Reason; !strings.Contains(reason, want.Error()) {
 		t.Errorf("the reason is %q, not %q", reason, want)
 	}
@@ -227,7 +231,11 @@ func TestEncryptedBackup(t *testing.T) {
 	if got := notes(t, target, key); got != 1000 {
 		t.Errorf("the restored database has %d notes", got)
 	}
-	if _, err := sqlite.Reindex(t.Context(), target, discard, sqlite.ReindexOptions{Key: key}); err != nil {
+	rebuild := func(ctx context.Context, db sqldb.Access) error {
+		_, err := sqlstore.Rebuild(ctx, db, sqlstore.RebuildOptions{})
+		return err
+	}
+	if err := sqlite.Reindex(t.Context(), target, discard, key, rebuild); err != nil {
 		t.Error(err)
 	}
 }
@@ -251,7 +259,7 @@ func TestEncryptionNoticesChanges(t *testing.T) {
 			if err := os.WriteFile(sqlite.DatabasePath(dir), file, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			r, err := sqlite.Files{Key: key}.Check(t.Context(), sqlite.DatabasePath(dir), false)
+			r, err := sqlite.Files{Key: key, Checks: sqlstore.Checks()}.Check(t.Context(), sqlite.DatabasePath(dir), false)
 			if err != nil || r.Sound() {
 				t.Errorf("nothing is wrong (%v): %+v", err, r)
 			}
@@ -334,7 +342,7 @@ func TestResealInterrupted(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(dir, ".*part*")); err != nil || len(left) > 0 {
 		t.Errorf("there are still %q (%v)", left, err)
 	}
-	s := open(t, with(dir, key))
+	s := dbtest.Open(t, with(dir, key))
 	if _, err := sqlite.Reseal(t.Context(), dir, key, seal.Key{}); !errors.Is(err, sqlite.ErrLocked) {
 		t.Errorf("beside a sidecar it gives %v", err)
 	}
@@ -350,7 +358,7 @@ func TestEncryptedKeyArrives(t *testing.T) {
 	missing := errors.New("the key file cannot be read")
 	arrived := make(chan struct{})
 	opened := make(chan struct{}, 1)
-	s := open(t, sqlite.Options{Dir: dir, RetryMin: time.Millisecond, RetryMax: time.Millisecond, Key: func() (seal.Key, error) {
+	s := dbtest.Open(t, sqlite.Options{Dir: dir, RetryMin: time.Millisecond, RetryMax: time.Millisecond, Key: func() (seal.Key, error) {
 		select {
 		case <-arrived:
 			return key, nil
@@ -381,7 +389,7 @@ func TestEncryptedKeyArrives(t *testing.T) {
 // empty then.
 func TestEncryptedPurge(t *testing.T) {
 	dir, key := t.TempDir(), newKey(t)
-	s := open(t, with(dir, key))
+	s := dbtest.Open(t, with(dir, key))
 	leaveCopies(t, s)
 	if info, err := os.Stat(sqlite.DatabasePath(dir) + "-wal"); err != nil || info.Size() > 2*4096 { // the mark that it is done
 		t.Errorf("the log was not emptied: %v", err)

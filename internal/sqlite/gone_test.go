@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
+
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
@@ -21,15 +23,15 @@ func TestGoneWhileIdle(t *testing.T) {
 	foreign := filepath.Join(root, "foreign")
 	mkdir(t, foreign)
 	path := filepath.Join(foreign, databaseName)
-	raw(t, foreign, `PRAGMA user_version = 1`)
-	raw(t, foreign, `DROP TABLE goose_db_version`)
+	dbtest.Raw(t, foreign, `PRAGMA user_version = 1`)
+	dbtest.Raw(t, foreign, `DROP TABLE goose_db_version`)
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, sqlite.Options{Dir: dir})
-		mustExec(t, s, `CREATE TABLE notes (text TEXT)`, `INSERT INTO notes VALUES ('likes tea')`)
+		s := dbtest.Open(t, sqlite.Options{Dir: dir})
+		dbtest.Exec(t, s, `CREATE TABLE notes (text TEXT)`, `INSERT INTO notes VALUES ('likes tea')`)
 		want := func(when string, state breaker.State, reason string) {
 			t.Helper()
 			time.Sleep(3 * time.Second)
@@ -54,7 +56,7 @@ func TestGoneWhileIdle(t *testing.T) {
 		}
 		move(aside, dir)
 		want("moved back", breaker.Closed, "")
-		if got := value[string](t, s, `SELECT text FROM notes`); got != "likes tea" {
+		if got := dbtest.Value[string](t, s, `SELECT text FROM notes`); got != "likes tea" {
 			t.Errorf("then it has %q", got)
 		}
 
@@ -68,6 +70,6 @@ func TestGoneWhileIdle(t *testing.T) {
 		move(aside, dir)
 		time.Sleep(time.Minute) // the longest pause, because what was there was no database
 		want("moved back", breaker.Closed, "")
-		mustExec(t, s, `INSERT INTO notes VALUES ('likes coffee')`)
+		dbtest.Exec(t, s, `INSERT INTO notes VALUES ('likes coffee')`)
 	})
 }

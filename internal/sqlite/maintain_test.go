@@ -13,55 +13,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
+
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
-// folder makes a data folder with something in most tables, and closes it.
-func folder(t *testing.T) (dir string) {
-	t.Helper()
-	dir = filepath.Join(t.TempDir(), "data")
-	s := open(t, sqlite.Options{Dir: dir})
-	h := newHistory(t, s)
-	for range 3 {
-		h.say(scope("ann", "s"), filler("ann")...)
-	}
-	h.say(scope("ann", "s"), by("ann", "the violet parrot"))
-	h.index()
-	mustExec(t, s,
-		`INSERT INTO fingerprints (id, name) VALUES (1, 'local/x@2#1')`,
-		`INSERT INTO model_choices VALUES ('embedding', 'local/x@2#1')`,
-		`INSERT INTO memories (row, user_row, id, agent_id, channel_kind, channel_id, session_id, visibility, text, text_key, language, kind,
-			importance, explicit, provenance, created_at, updated_at, observed_at, mentions, last_said_at)
-			SELECT 1, id, 'm', '', '', '', '', '', 'likes tea', x'', 'en', 'fact', 1, 0, '{}', 0, 0, 0, 1, 0 FROM users WHERE user_id = 'ann'`,
-		`INSERT INTO embeddings (memory_row, fingerprint, chunk, vector) VALUES (1, 1, 0, x'0000000000000000')`,
-		`INSERT INTO memory_revisions (user_row, id, change, memory_row, other_id, before, reason, consideration_id, at, reverted)
-			SELECT id, 'r', 'edited', 1, '', '{}', '', '', 0, 0 FROM users WHERE user_id = 'ann'`,
-		`INSERT INTO dialogues (row, id, namespace, user_id, agent_id, channel_kind, channel_id, session_id, visibility, payload_hash, messages,
-			message_count, created_at) VALUES (1, 'd', 'n', 'ann', '', '', '', '', '', x'', '[]', 0, 0)`,
-		`INSERT INTO considerations (dialogue_row, namespace, user_id, state, due_at, attempts, outcome, accepted_at, updated_at)
-			VALUES (1, 'n', 'ann', 'pending', 1, 0, '{}', 0, 0)`,
-	)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-func check(t *testing.T, file string, backup bool) sqlite.Report {
-	t.Helper()
-	r, err := sqlite.Files{}.Check(t.Context(), file, backup)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
 // TestCheckFindsWhatIsWrong: each thing that is broken is found by the check that is about it, and by no other.
 func TestCheckFindsWhatIsWrong(t *testing.T) {
-	dir := folder(t)
-	if r := check(t, sqlite.DatabasePath(dir), false); !r.Sound() || len(r.Findings) < 9 {
+	dir := dbtest.Folder(t)
+	if r := dbtest.Check(t, sqlite.DatabasePath(dir), false); !r.Sound() || len(r.Findings) < 9 {
 		t.Fatalf("what is sound is %+v", r)
 	}
 	good, err := os.ReadFile(sqlite.DatabasePath(dir))
@@ -102,8 +63,8 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	} {
 		remove(t, sqlite.DatabasePath(dir)+"-wal")
 		write(t, sqlite.DatabasePath(dir), good)
-		raw(t, dir, c.statement)
-		for _, f := range check(t, sqlite.DatabasePath(dir), false).Findings {
+		dbtest.Raw(t, dir, c.statement)
+		for _, f := range dbtest.Check(t, sqlite.DatabasePath(dir), false).Findings {
 			if wrong := f.Problems > 0; wrong != (f.Check == c.by) {
 				t.Errorf("%s: %s finds %d problems: %q", c.statement, f.Check, f.Problems, f.Examples)
 			} else if wrong && (f.Remedy == "" || len(f.Examples) == 0) {
@@ -115,16 +76,16 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	copy(bad[len(bad)-3*4096:], bytes.Repeat([]byte{0xAA}, 4096))
 	remove(t, sqlite.DatabasePath(dir)+"-wal")
 	write(t, sqlite.DatabasePath(dir), bad)
-	if r := check(t, sqlite.DatabasePath(dir), false); r.Sound() || r.Findings[0].Check != "pages" || r.Findings[0].Problems == 0 {
+	if r := dbtest.Check(t, sqlite.DatabasePath(dir), false); r.Sound() || r.Findings[0].Check != "pages" || r.Findings[0].Problems == 0 {
 		t.Errorf("a broken page: %+v", r.Findings[0])
 	}
 }
 
 // TestBackupWhileWriting: a backup is of one moment, however much is written meanwhile, and holds nothing that was deleted.
 func TestBackupWhileWriting(t *testing.T) {
-	dir := folder(t)
-	s := open(t, sqlite.Options{Dir: dir})
-	mustExec(t, s, `CREATE TABLE pair (a INTEGER, b INTEGER)`, `INSERT INTO pair VALUES (0, 0)`,
+	dir := dbtest.Folder(t)
+	s := dbtest.Open(t, sqlite.Options{Dir: dir})
+	dbtest.Exec(t, s, `CREATE TABLE pair (a INTEGER, b INTEGER)`, `INSERT INTO pair VALUES (0, 0)`,
 		`CREATE TABLE notes (text TEXT)`, `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
 			INSERT INTO notes SELECT 'unmistakable secret' || hex(randomblob(500)) FROM n`, `DELETE FROM notes`)
 	ctx, stop := context.WithCancel(t.Context())
@@ -154,15 +115,15 @@ func TestBackupWhileWriting(t *testing.T) {
 		if b.Bytes != int64(len(data)) || told < b.Bytes || bytes.Contains(data, []byte("unmistakable")) {
 			t.Errorf("%+v of %d bytes, told %d, with what was deleted: %v", b, len(data), told, bytes.Contains(data, []byte("unmistakable")))
 		}
-		if r := check(t, file, true); !r.Sound() {
+		if r := dbtest.Check(t, file, true); !r.Sound() {
 			t.Errorf("the backup is %+v", r)
 		}
 		restored := filepath.Join(t.TempDir(), "restored")
 		if _, err := (sqlite.Files{}).Restore(t.Context(), file, restored, false, time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		other := open(t, sqlite.Options{Dir: restored})
-		if a, b := value[int](t, other, `SELECT a FROM pair`), value[int](t, other, `SELECT b FROM pair`); a != b || a == 0 {
+		other := dbtest.Open(t, sqlite.Options{Dir: restored})
+		if a, b := dbtest.Value[int](t, other, `SELECT a FROM pair`), dbtest.Value[int](t, other, `SELECT b FROM pair`); a != b || a == 0 {
 			t.Errorf("the backup has %d and %d", a, b)
 		}
 	}
@@ -195,7 +156,7 @@ func list(t *testing.T, dir string) (names []string) {
 
 // TestRestoreRefuses what is no good, and then changes nothing.
 func TestRestoreRefuses(t *testing.T) {
-	dir := folder(t)
+	dir := dbtest.Folder(t)
 	backup := func(t *testing.T) string {
 		t.Helper()
 		file := filepath.Join(t.TempDir(), "backup.db")
@@ -248,7 +209,7 @@ func TestRestoreRefuses(t *testing.T) {
 			}
 		})
 	}
-	s := open(t, sqlite.Options{Dir: dir})
+	s := dbtest.Open(t, sqlite.Options{Dir: dir})
 	if _, err := (sqlite.Files{}).Restore(t.Context(), backup(t), dir, true, time.Now()); !errors.Is(err, sqlite.ErrLocked) {
 		t.Errorf("beside a sidecar: %v", err)
 	}
@@ -269,7 +230,7 @@ func rawFile(t *testing.T, file, statement string) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, databaseName), data)
-	raw(t, dir, statement)
+	dbtest.Raw(t, dir, statement)
 	if err := os.Rename(filepath.Join(dir, databaseName), file); err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +239,7 @@ func rawFile(t *testing.T, file, statement string) {
 // TestRestoreTakesTheLogAway: what a killed sidecar left in its log belongs to the old database, which is kept with it, and not to
 // the new one. So it is when nobody has the key of the old one any more.
 func TestRestoreTakesTheLogAway(t *testing.T) {
-	dir := folder(t)
+	dir := dbtest.Folder(t)
 	file := filepath.Join(t.TempDir(), "backup.db")
 	if _, err := sqlite.MakeBackup(t.Context(), dir, file, sqlite.BackupOptions{}); err != nil {
 		t.Fatal(err)
@@ -286,8 +247,8 @@ func TestRestoreTakesTheLogAway(t *testing.T) {
 	for name, key := range map[string]seal.Key{"that can be read": {}, "that cannot": newKey(t)} {
 		t.Run(name, func(t *testing.T) {
 			old := t.TempDir()
-			s := open(t, with(old, key))
-			mustExec(t, s, `CREATE TABLE later (x TEXT)`, `INSERT INTO later VALUES ('only in the log')`)
+			s := dbtest.Open(t, with(old, key))
+			dbtest.Exec(t, s, `CREATE TABLE later (x TEXT)`, `INSERT INTO later VALUES ('only in the log')`)
 			killed := filepath.Join(t.TempDir(), "killed") // as a kill leaves it
 			mkdir(t, killed)
 			for _, suffix := range []string{"", "-wal"} {
@@ -297,8 +258,8 @@ func TestRestoreTakesTheLogAway(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			restored := open(t, sqlite.Options{Dir: killed})
-			if n := value[int](t, restored, `SELECT count(*) FROM sqlite_schema WHERE name = 'later'`); n != 0 {
+			restored := dbtest.Open(t, sqlite.Options{Dir: killed})
+			if n := dbtest.Value[int](t, restored, `SELECT count(*) FROM sqlite_schema WHERE name = 'later'`); n != 0 {
 				t.Error("the old log was applied to the new database")
 			}
 			aside := filepath.Join(t.TempDir(), "aside")
@@ -308,53 +269,9 @@ func TestRestoreTakesTheLogAway(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := value[string](t, open(t, with(aside, key)), `SELECT x FROM later`); got != "only in the log" {
+			if got := dbtest.Value[string](t, dbtest.Open(t, with(aside, key)), `SELECT x FROM later`); got != "only in the log" {
 				t.Errorf("what was put aside has %q", got)
 			}
 		})
-	}
-}
-
-// TestReindex: whatever became of what is derived, it is as before; also when it is interrupted at any place, and a sidecar or
-// another attempt goes on.
-func TestReindex(t *testing.T) {
-	dir := folder(t)
-	raw(t, dir, `DELETE FROM message_postings WHERE term >= 'm'`)
-	file := sqlite.DatabasePath(dir)
-	if r := check(t, file, false); r.Sound() {
-		t.Fatal("nothing is broken")
-	}
-	for stopAt := range 3 {
-		ctx, cancel := context.WithCancel(t.Context())
-		step := 0
-		_, err := sqlite.Reindex(ctx, dir, discard, sqlite.ReindexOptions{Progress: func(string, int64, int64) {
-			if step++; step > stopAt {
-				cancel()
-			}
-		}})
-		cancel()
-		t.Logf("stopped at %d of %d: %v", stopAt, step, err)
-		if r := check(t, file, false); !r.Sound() {
-			t.Errorf("interrupted at %d: %+v", stopAt, r)
-		}
-	}
-	done, err := sqlite.Reindex(t.Context(), dir, discard, sqlite.ReindexOptions{})
-	if err != nil || done.Postings == 0 {
-		t.Fatalf("%+v, %v", done, err)
-	}
-	if r := check(t, file, false); !r.Sound() {
-		t.Errorf("after reindexing: %+v", r)
-	}
-	s := open(t, sqlite.Options{Dir: dir})
-	h := newHistory(t, s)
-	h.finds(query(memory.User{Namespace: "n", ID: "ann"}, 5), "violet parrot", "the violet parrot")
-	if n := value[int](t, s, `SELECT count(*) FROM embeddings`); n != 0 {
-		t.Errorf("%d vectors are left", n)
-	}
-	if n := value[int](t, s, `SELECT complete FROM fingerprints`); n != 0 {
-		t.Error("nothing says that vectors are missing")
-	}
-	if _, err := sqlite.Reindex(t.Context(), dir, discard, sqlite.ReindexOptions{}); !errors.Is(err, sqlite.ErrLocked) {
-		t.Errorf("beside a sidecar: %v", err)
 	}
 }

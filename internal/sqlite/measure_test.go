@@ -8,15 +8,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
+
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
 // TestDepths: what waits, runs and has failed is counted over all namespaces, with the oldest of each, and what ended well is not.
 func TestDepths(t *testing.T) {
 	ctx := t.Context()
-	q := sqlite.NewQueue(open(t, sqlite.Options{Dir: t.TempDir()}))
+	q := sqlstore.NewQueue(dbtest.Open(t, sqlite.Options{Dir: t.TempDir()}))
 	want := func(depths ...queue.Depth) {
 		t.Helper()
 		got, err := q.Depths(ctx)
@@ -62,7 +66,7 @@ func TestCommitsAreTold(t *testing.T) {
 	var mu sync.Mutex
 	writes := 0
 	dir := t.TempDir()
-	s := open(t, sqlite.Options{Dir: dir, OnCommit: func(n int, took time.Duration) {
+	s := dbtest.Open(t, sqlite.Options{Dir: dir, OnCommit: func(n int, took time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
 		writes += n
@@ -79,7 +83,7 @@ func TestCommitsAreTold(t *testing.T) {
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			if err := s.Write(t.Context(), func(tx *sqlite.Tx) error {
+			if err := s.Write(t.Context(), func(tx sqldb.Tx) error {
 				_, err := tx.Exec(t.Context(), "CREATE TABLE IF NOT EXISTS some (x)")
 				return err
 			}); err != nil {
@@ -92,7 +96,7 @@ func TestCommitsAreTold(t *testing.T) {
 		t.Errorf("%d writes are told, want 50", got)
 	}
 	before = count()
-	if err := s.Write(t.Context(), func(*sqlite.Tx) error { return os.ErrInvalid }); err == nil {
+	if err := s.Write(t.Context(), func(sqldb.Tx) error { return os.ErrInvalid }); err == nil {
 		t.Error("a write that fails does not")
 	}
 	if got := count() - before; got != 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/observe/logs/logstest"
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
 // openIn opens a database in a folder, with some transactions in its log.
@@ -23,7 +24,7 @@ func openIn(t testing.TB, dir string) (*database, *logstest.Log) {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{`CREATE TABLE notes (text TEXT)`, `INSERT INTO notes VALUES ('likes tea')`} {
-		if err := d.submit(context.Background(), &writeRequest{fn: func(tx *Tx) error {
+		if err := d.submit(context.Background(), &writeRequest{fn: func(tx sqldb.Tx) error {
 			_, err := tx.Exec(context.Background(), statement)
 			return err
 		}}); err != nil {

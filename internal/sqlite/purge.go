@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/memsidecar/memsidecar/internal/background"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
 // purging is how the purges stand.
@@ -83,7 +84,7 @@ const (
 	leastTries = 8
 )
 
-// Purge implements Access. One who asks purges, and tries again, for all; of the others each takes an answer that was begun after
+// Purge implements sqldb.Access. One who asks purges, and tries again, for all; of the others each takes an answer that was begun after
 // it had asked.
 func (s *Storage) Purge(ctx context.Context) (done bool, err error) {
 	s.due.ask()
@@ -147,7 +148,7 @@ func (t *tries) NextBackOff() time.Duration {
 	return pause
 }
 
-// PurgeLater implements Access.
+// PurgeLater implements sqldb.Access.
 func (s *Storage) PurgeLater() {
 	s.due.ask()
 	s.purge.Notify()
@@ -210,14 +211,14 @@ func (s *Storage) purgeLater(ctx context.Context) {
 // The file says whether a purge was begun and not completed, for the next process to go on with it. Of the numbers that SQLite
 // keeps for an application in the file's header user_version is the one that nothing else uses.
 
-func isUnpurged(ctx context.Context, q Querier) (unpurged bool, err error) {
+func isUnpurged(ctx context.Context, q sqldb.Querier) (unpurged bool, err error) {
 	var version int
 	err = q.QueryRow(ctx, "PRAGMA user_version").Scan(&version)
 	return version != 0, err
 }
 
 // markUnpurged writes also when nothing changes.
-func markUnpurged(ctx context.Context, tx *Tx, unpurged bool) error {
+func markUnpurged(ctx context.Context, tx sqldb.Tx, unpurged bool) error {
 	statement := "PRAGMA user_version = 0"
 	if unpurged {
 		statement = "PRAGMA user_version = 1"
@@ -233,7 +234,7 @@ func (d *database) prove(ctx context.Context) (unpurged bool, err error) {
 	if d.readOnly != nil {
 		return false, d.readOnly
 	}
-	emptied, err := d.empty(ctx, func(tx *Tx) error {
+	emptied, err := d.empty(ctx, func(tx sqldb.Tx) error {
 		if unpurged, err = isUnpurged(ctx, tx); err != nil {
 			return err
 		}

@@ -11,9 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
+
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/observe/logs/logstest"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/testkit/leftover"
 )
 
@@ -28,15 +31,15 @@ func holders(t *testing.T, dir string) []string {
 // deleteSecrets stores rows in which the secret is found, short ones and some that need several pages, and deletes them.
 func deleteSecrets(t *testing.T, s *sqlite.Storage, dir string) {
 	t.Helper()
-	mustExec(t, s, `CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, text TEXT, padding BLOB)`,
+	dbtest.Exec(t, s, `CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, text TEXT, padding BLOB)`,
 		`CREATE INDEX IF NOT EXISTS notes_by_text ON notes (text)`)
 	for i := range 20 {
-		mustExec(t, s, fmt.Sprintf(`INSERT INTO notes (text, padding) VALUES ('%d %s', zeroblob(%d))`, i, secret, i*1000))
+		dbtest.Exec(t, s, fmt.Sprintf(`INSERT INTO notes (text, padding) VALUES ('%d %s', zeroblob(%d))`, i, secret, i*1000))
 	}
 	if names := holders(t, dir); len(names) == 0 {
 		t.Fatal("the secret is nowhere: this test would find nothing")
 	}
-	mustExec(t, s, `DELETE FROM notes`)
+	dbtest.Exec(t, s, `DELETE FROM notes`)
 	if names := holders(t, dir); len(names) == 0 {
 		t.Fatal("the secret is gone before the purge: this test shows nothing")
 	}
@@ -44,7 +47,7 @@ func deleteSecrets(t *testing.T, s *sqlite.Storage, dir string) {
 
 func TestPurgeLeavesNoTrace(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, sqlite.Options{Dir: dir})
+	s := dbtest.Open(t, sqlite.Options{Dir: dir})
 	deleteSecrets(t, s, dir)
 	if done, err := s.Purge(t.Context()); !done || err != nil {
 		t.Fatalf("got %t, %v", done, err)
@@ -60,9 +63,9 @@ func TestPurgeWithReader(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var log logstest.Log
-		s := open(t, sqlite.Options{Dir: dir, Log: log.Logger()})
+		s := dbtest.Open(t, sqlite.Options{Dir: dir, Log: log.Logger()})
 		deleteSecrets(t, s, dir)
-		mustExec(t, s, `INSERT INTO notes (text) VALUES ('a'), ('b')`)
+		dbtest.Exec(t, s, `INSERT INTO notes (text) VALUES ('a'), ('b')`)
 
 		release := make(chan struct{})
 		ended := readUntil(t, s, func() { <-release })
@@ -79,7 +82,7 @@ func TestPurgeWithReader(t *testing.T) {
 		slowest := time.Duration(0)
 		for range 300 {
 			before := time.Now()
-			mustExec(t, s, `UPDATE notes SET text = 'c' WHERE text = 'b'`)
+			dbtest.Exec(t, s, `UPDATE notes SET text = 'c' WHERE text = 'b'`)
 			slowest = max(slowest, time.Since(before))
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -129,7 +132,7 @@ func readUntil(t *testing.T, s *sqlite.Storage, wait func()) (ended <-chan error
 	t.Helper()
 	reading, end := make(chan struct{}), make(chan error, 1)
 	go func() {
-		end <- s.Read(t.Context(), func(q sqlite.Querier) (err error) {
+		end <- s.Read(t.Context(), func(q sqldb.Querier) (err error) {
 			rows, err := q.Query(t.Context(), `SELECT text FROM notes`)
 			if err != nil {
 				return err
@@ -150,14 +153,14 @@ func readUntil(t *testing.T, s *sqlite.Storage, wait func()) (ended <-chan error
 func TestPurgeWhenAllStandsStill(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, sqlite.Options{Dir: dir})
+		s := dbtest.Open(t, sqlite.Options{Dir: dir})
 		deleteSecrets(t, s, dir)
-		mustExec(t, s, `INSERT INTO notes (text) VALUES ('a'), ('b')`)
+		dbtest.Exec(t, s, `INSERT INTO notes (text) VALUES ('a'), ('b')`)
 		const still = time.Minute
 		read := readUntil(t, s, func() { time.Sleep(still + 20*time.Millisecond) })
 		wrote := make(chan error)
 		go func() {
-			wrote <- s.Write(t.Context(), func(*sqlite.Tx) error { time.Sleep(still); return nil })
+			wrote <- s.Write(t.Context(), func(sqldb.Tx) error { time.Sleep(still); return nil })
 		}()
 		synctest.Wait()
 		if done, err := s.Purge(t.Context()); !done || err != nil {
@@ -175,7 +178,7 @@ func TestPurgeWhenAllStandsStill(t *testing.T) {
 // TestPurgeAfterCrash: what was deleted and not purged when the process died is purged by the next one.
 func TestPurgeAfterCrash(t *testing.T) {
 	dir, crashed := t.TempDir(), t.TempDir()
-	s := open(t, sqlite.Options{Dir: dir})
+	s := dbtest.Open(t, sqlite.Options{Dir: dir})
 	deleteSecrets(t, s, dir)
 	for _, name := range []string{databaseName, databaseName + "-wal"} { // as a kill leaves them
 		data, err := os.ReadFile(filepath.Join(dir, name))
@@ -185,8 +188,8 @@ func TestPurgeAfterCrash(t *testing.T) {
 		write(t, filepath.Join(crashed, name), data)
 	}
 
-	s = open(t, sqlite.Options{Dir: crashed})
-	if got := value[int](t, s, `SELECT count(*) FROM notes`); got != 0 {
+	s = dbtest.Open(t, sqlite.Options{Dir: crashed})
+	if got := dbtest.Value[int](t, s, `SELECT count(*) FROM notes`); got != 0 {
 		t.Errorf("%d rows", got)
 	}
 	if names := holders(t, crashed); names != nil {
@@ -198,7 +201,7 @@ func TestPurgeAfterCrash(t *testing.T) {
 // overwrite them when it deletes the cells.
 func TestPurgeLeavesNoCopies(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, sqlite.Options{Dir: dir})
+	s := dbtest.Open(t, sqlite.Options{Dir: dir})
 	leaveCopies(t, s)
 	if names := holders(t, dir); names != nil {
 		t.Errorf("the secret is still in %v", names)
@@ -208,20 +211,20 @@ func TestPurgeLeavesNoCopies(t *testing.T) {
 // leaveCopies deletes what leaves copies, and purges.
 func leaveCopies(t *testing.T, s *sqlite.Storage) {
 	t.Helper()
-	mustExec(t, s, `CREATE TABLE terms (term TEXT PRIMARY KEY, padding BLOB) WITHOUT ROWID`,
+	dbtest.Exec(t, s, `CREATE TABLE terms (term TEXT PRIMARY KEY, padding BLOB) WITHOUT ROWID`,
 		`CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)`, `CREATE INDEX notes_by_text ON notes (text)`)
 	// Numbers that lie in no order, so that pages are split everywhere.
-	mustExec(t, s, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
+	dbtest.Exec(t, s, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
 		INSERT OR IGNORE INTO terms SELECT format('%x %s', (i * i * 7919 + i * 104729) % 1000003, iif(i % 3, 'other', '`+secret+`')), zeroblob(i % 50) FROM n`,
 		`INSERT INTO notes (text) SELECT term FROM terms ORDER BY length(padding), term DESC`,
 		`DELETE FROM terms WHERE term LIKE '%xylophone%'`, `DELETE FROM notes WHERE text LIKE '%xylophone%'`)
 	if done, err := s.Purge(t.Context()); !done || err != nil {
 		t.Fatalf("got %t, %v", done, err)
 	}
-	if got := value[string](t, s, `PRAGMA integrity_check`); got != "ok" {
+	if got := dbtest.Value[string](t, s, `PRAGMA integrity_check`); got != "ok" {
 		t.Errorf("the database is %s", got)
 	}
-	if got := value[int](t, s, `SELECT count(*) FROM notes`); got != 6666 {
+	if got := dbtest.Value[int](t, s, `SELECT count(*) FROM notes`); got != 6666 {
 		t.Errorf("%d rows are left", got)
 	}
 	if since := s.PurgeWaiting(); !since.IsZero() {
@@ -252,8 +255,8 @@ func TestPurgesAreShared(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var writes atomic.Int64
-		s := open(t, sqlite.Options{Dir: dir, OnCommit: func(n int, _ time.Duration) { writes.Add(int64(n)) }})
-		mustExec(t, s, createNotes)
+		s := dbtest.Open(t, sqlite.Options{Dir: dir, OnCommit: func(n int, _ time.Duration) { writes.Add(int64(n)) }})
+		dbtest.Exec(t, s, createNotes)
 		<-purges(t, s, 1) // of what making the database left
 		before := writes.Load()
 		if !<-purges(t, s, 1) {
@@ -261,7 +264,7 @@ func TestPurgesAreShared(t *testing.T) {
 		}
 		alone := writes.Load() - before
 
-		release := hold(t, s)
+		release := dbtest.Hold(t, s)
 		before = writes.Load()
 		first := purges(t, s, 1)
 		others := purges(t, s, 20)
@@ -288,11 +291,11 @@ func TestRefusedPurgesAreShared(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var writes atomic.Int64
-		s := open(t, sqlite.Options{Dir: dir, OnCommit: func(n int, _ time.Duration) { writes.Add(int64(n)) }})
-		mustExec(t, s, createNotes, `INSERT INTO notes (id) VALUES (1)`)
+		s := dbtest.Open(t, sqlite.Options{Dir: dir, OnCommit: func(n int, _ time.Duration) { writes.Add(int64(n)) }})
+		dbtest.Exec(t, s, createNotes, `INSERT INTO notes (id) VALUES (1)`)
 		release, ended := make(chan struct{}), make(chan error)
 		go func() {
-			ended <- s.Read(t.Context(), func(q sqlite.Querier) (err error) {
+			ended <- s.Read(t.Context(), func(q sqldb.Querier) (err error) {
 				rows, err := q.Query(t.Context(), `SELECT id FROM notes`)
 				if err != nil {
 					return err
@@ -334,12 +337,12 @@ func TestRefusedPurgesAreShared(t *testing.T) {
 func TestCopiesBesideTheWriter(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, sqlite.Options{Dir: dir})
-		mustExec(t, s, `CREATE TABLE notes (text TEXT)`, `INSERT INTO notes VALUES ('`+secret+`')`)
+		s := dbtest.Open(t, sqlite.Options{Dir: dir})
+		dbtest.Exec(t, s, `CREATE TABLE notes (text TEXT)`, `INSERT INTO notes VALUES ('`+secret+`')`)
 		if names := holders(t, dir); !slices.Equal(names, []string{databaseName + "-wal"}) {
 			t.Fatalf("before, it is in %v", names)
 		}
-		release := hold(t, s)
+		release := dbtest.Hold(t, s)
 		answer := purges(t, s, 1)
 		if names := holders(t, dir); !slices.Equal(names, []string{databaseName, databaseName + "-wal"}) {
 			t.Errorf("while somebody writes, it is in %v", names)
@@ -357,9 +360,9 @@ func TestCopiesBesideTheWriter(t *testing.T) {
 // TestSQLiteMayCopyBesideTheWriter: before 3.51.3 a checkpoint beside a writer could damage the database (the "WAL-reset bug",
 // https://www.sqlite.org/wal.html#walresetbug).
 func TestSQLiteMayCopyBesideTheWriter(t *testing.T) {
-	s := open(t, sqlite.Options{Dir: t.TempDir()})
+	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	var version [3]int
-	text := value[string](t, s, `SELECT sqlite_version()`)
+	text := dbtest.Value[string](t, s, `SELECT sqlite_version()`)
 	if _, err := fmt.Sscanf(text, "%d.%d.%d", &version[0], &version[1], &version[2]); err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func openUnwritable(ctx context.Context, dir string, options Options, cause erro
 		return nil, err
 	}
 	d := &database{
-		log: options.Log, vault: vault, readOnly: &openError{cause}, tx: Tx{stmts: map[string]statement{}, known: newKnown()},
+		log: options.Log, vault: vault, readOnly: &openError{cause}, tx: writeTx{stmts: map[string]*sql.Stmt{}},
 		stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	close(d.stopped) // there is no writer

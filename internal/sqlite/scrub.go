@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/memsidecar/memsidecar/internal/sqlite/sealed"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
 // secure_delete overwrites what is deleted where it is. It does not overwrite copies: when SQLite spreads the cells of a full
@@ -107,11 +108,11 @@ func (d *database) scrub(ctx context.Context, pages []int64) error {
 	for len(pages) > 0 {
 		some := pages[:min(scrubWrite, len(pages))]
 		pages = pages[len(some):]
-		err := d.submit(ctx, &writeRequest{fn: func(tx *Tx) error {
+		err := d.submit(ctx, &writeRequest{fn: func(tx sqldb.Tx) error {
 			for _, number := range some {
 				var page []byte
 				err := tx.QueryRow(ctx, `SELECT data FROM sqlite_dbpage WHERE pgno = ?`, number).Scan(&page)
-				if optional(err) != nil {
+				if sqldb.Optional(err) != nil {
 					return err
 				}
 				if err != nil { // the file is shorter now
@@ -138,7 +139,7 @@ func (d *database) scrub(ctx context.Context, pages []int64) error {
 // empty does a write, may be none, and then copies the write-ahead log into the database and empties it. A reader in the middle of a
 // query makes SQLite answer "busy" in the result row and not as an error. Whoever writes must wait only while the log is
 // emptied; so that little is left to be copied then, most of it is copied before, beside the writing.
-func (d *database) empty(ctx context.Context, first func(*Tx) error) (done bool, err error) {
+func (d *database) empty(ctx context.Context, first func(sqldb.Tx) error) (done bool, err error) {
 	if _, err := d.copier.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
 		return false, err
 	}
@@ -159,8 +160,8 @@ func (d *database) empty(ctx context.Context, first func(*Tx) error) (done bool,
 // purge removes what was deleted from the files: it empties the log, then the unused middles of pages, then the log that
 // this has written. Each step is a write of its own, so that others' come between.
 func (d *database) purge(ctx context.Context) (done bool, err error) {
-	mark := func(unpurged bool) func(*Tx) error {
-		return func(tx *Tx) error { return markUnpurged(ctx, tx, unpurged) }
+	mark := func(unpurged bool) func(sqldb.Tx) error {
+		return func(tx sqldb.Tx) error { return markUnpurged(ctx, tx, unpurged) }
 	}
 	if done, err = d.empty(ctx, mark(true)); err != nil || !done {
 		return false, err

@@ -17,6 +17,7 @@ import (
 	sqlitelib "modernc.org/sqlite/lib"
 
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
 var (
@@ -109,12 +110,12 @@ func (s *snapshot) close() (err error) {
 	return errors.Join(err, s.vault.close())
 }
 
-// Query implements Querier.
+// Query implements sqldb.Querier.
 func (s *snapshot) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	return s.conn.QueryContext(ctx, query, args...)
 }
 
-// QueryRow implements Querier.
+// QueryRow implements sqldb.Querier.
 func (s *snapshot) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
 	return s.conn.QueryRowContext(ctx, query, args...)
 }
@@ -125,7 +126,7 @@ func (s *snapshot) texts(ctx context.Context, query string, args ...any) ([]stri
 	if err != nil {
 		return nil, err
 	}
-	return column[string](rows)
+	return sqldb.Column[string](rows)
 }
 
 // schema is the version of the tables, ErrForeign when they are somebody else's.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
 // Options describes the storage.
@@ -69,7 +72,7 @@ type Storage struct {
 	tasks      sync.WaitGroup
 }
 
-var _ Access = (*Storage)(nil)
+var _ sqldb.Access = (*Storage)(nil)
 
 // Open locks the folder and opens the database. The error is ErrLocked and nothing else: a database that cannot be
 // opened is reported by Status and tried again.
@@ -158,13 +161,13 @@ func (s *Storage) look() {
 	_ = s.do(func(db *database) error { return db.place.check() }) // the breaker logs it
 }
 
-// Read implements Access.
-func (s *Storage) Read(ctx context.Context, fn func(Querier) error) error {
+// Read implements sqldb.Access.
+func (s *Storage) Read(ctx context.Context, fn func(sqldb.Querier) error) error {
 	return s.do(func(db *database) error { return db.read(fn) })
 }
 
-// Write implements Access.
-func (s *Storage) Write(ctx context.Context, fn func(*Tx) error) error {
+// Write implements sqldb.Access.
+func (s *Storage) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
 	return s.write(func(db *database) error { return db.submit(ctx, &writeRequest{fn: fn}) })
 }
 
@@ -321,4 +324,16 @@ func (s *Storage) openSound(ctx context.Context) (_ *database, err error) {
 	}
 	s.proven(err)
 	return db, nil
+}
+
+// Sizes are those of the database file and of its write-ahead log, in bytes; 0 for one that is not there.
+func (s *Storage) Sizes() (database, log int64) {
+	size := func(name string) int64 {
+		info, err := os.Stat(filepath.Join(s.options.Dir, name))
+		if err != nil {
+			return 0
+		}
+		return info.Size()
+	}
+	return size(fileName), size(fileName + "-wal")
 }

@@ -2,7 +2,6 @@ package sqlite_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,12 +12,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
+
 	_ "modernc.org/sqlite"
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/observe/logs/logstest"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
 const databaseName = "memsidecar.db"
@@ -26,8 +28,8 @@ const databaseName = "memsidecar.db"
 func TestReopenKeepsData(t *testing.T) {
 	// SQLite is given the path as a URI: what means something there must be escaped.
 	dir := filepath.Join(t.TempDir(), "用户 50%20?a=b#c&d", "data")
-	s := open(t, sqlite.Options{Dir: dir})
-	mustExec(t, s, `CREATE TABLE notes (text TEXT)`, `INSERT INTO notes VALUES ('likes tea')`)
+	s := dbtest.Open(t, sqlite.Options{Dir: dir})
+	dbtest.Exec(t, s, `CREATE TABLE notes (text TEXT)`, `INSERT INTO notes VALUES ('likes tea')`)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -35,8 +37,8 @@ func TestReopenKeepsData(t *testing.T) {
 		t.Errorf("the data is elsewhere: %+v, %v", info, err)
 	}
 
-	s = open(t, sqlite.Options{Dir: dir})
-	if got := value[string](t, s, `SELECT text FROM notes`); got != "likes tea" {
+	s = dbtest.Open(t, sqlite.Options{Dir: dir})
+	if got := dbtest.Value[string](t, s, `SELECT text FROM notes`); got != "likes tea" {
 		t.Errorf("got %q", got)
 	}
 	if got := s.Status(); got.State != breaker.Closed || got.Reason != "" {
@@ -46,8 +48,8 @@ func TestReopenKeepsData(t *testing.T) {
 
 func TestFilesAreThePersonsOwn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	s := open(t, sqlite.Options{Dir: dir})
-	mustExec(t, s, `CREATE TABLE notes (text TEXT)`)
+	s := dbtest.Open(t, sqlite.Options{Dir: dir})
+	dbtest.Exec(t, s, `CREATE TABLE notes (text TEXT)`)
 	count := 0
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -77,18 +79,18 @@ func TestFilesAreThePersonsOwn(t *testing.T) {
 
 func TestOneProcessAFolder(t *testing.T) {
 	dir := t.TempDir()
-	first := open(t, sqlite.Options{Dir: dir})
+	first := dbtest.Open(t, sqlite.Options{Dir: dir})
 	var log logstest.Log
 	second, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: log.Logger()})
 	if !errors.Is(err, sqlite.ErrLocked) || second != nil {
 		t.Fatalf("got %v, %v; want ErrLocked", second, err)
 	}
-	mustExec(t, first, `CREATE TABLE notes (text TEXT)`) // is not disturbed
+	dbtest.Exec(t, first, `CREATE TABLE notes (text TEXT)`) // is not disturbed
 
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	open(t, sqlite.Options{Dir: dir})
+	dbtest.Open(t, sqlite.Options{Dir: dir})
 }
 
 // TestCannotOpen: whatever keeps the database from being opened, the process goes on, calls are refused at once, it is
@@ -110,9 +112,11 @@ func TestCannotOpen(t *testing.T) {
 		{
 			"newer version",
 			func(t *testing.T, dir string) {
-				raw(t, dir, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, 1)`)
+				dbtest.Raw(t, dir, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, 1)`)
 			},
-			func(t *testing.T, dir string) { raw(t, dir, `DELETE FROM goose_db_version WHERE version_id = 9999`) },
+			func(t *testing.T, dir string) {
+				dbtest.Raw(t, dir, `DELETE FROM goose_db_version WHERE version_id = 9999`)
+			},
 			"newer version of memsidecar",
 		},
 		{
@@ -127,7 +131,7 @@ func TestCannotOpen(t *testing.T) {
 		{
 			"broken schema",
 			func(t *testing.T, dir string) {
-				raw(t, dir, `PRAGMA user_version = 1`)
+				dbtest.Raw(t, dir, `PRAGMA user_version = 1`)
 				f := filepath.Join(dir, databaseName)
 				data, err := os.ReadFile(f)
 				if err != nil {
@@ -158,7 +162,7 @@ func TestCannotOpen(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log logstest.Log
 				var changes []breaker.State
-				s := open(t, sqlite.Options{Dir: dir, Log: log.Logger(), OnChange: func(status breaker.Status) {
+				s := dbtest.Open(t, sqlite.Options{Dir: dir, Log: log.Logger(), OnChange: func(status breaker.Status) {
 					changes = append(changes, status.State)
 				}})
 				var opened atomic.Int32
@@ -190,7 +194,7 @@ func TestCannotOpen(t *testing.T) {
 				if status := s.Status(); status.State != breaker.Closed || status.Reason != "" {
 					t.Fatalf("status %+v after the cause was removed", status)
 				}
-				mustExec(t, s, `CREATE TABLE notes (text TEXT)`)
+				dbtest.Exec(t, s, `CREATE TABLE notes (text TEXT)`)
 				if opened.Load() != 1 {
 					t.Errorf("the hook was called %d times", opened.Load())
 				}
@@ -208,8 +212,8 @@ func TestCannotOpen(t *testing.T) {
 // refused checks that every call answers memory.ErrUnavailable.
 func refused(t *testing.T, s *sqlite.Storage) {
 	t.Helper()
-	read := s.Read(t.Context(), func(sqlite.Querier) error { return errors.New("was called") })
-	write := s.Write(t.Context(), func(*sqlite.Tx) error { return errors.New("was called") })
+	read := s.Read(t.Context(), func(sqldb.Querier) error { return errors.New("was called") })
+	write := s.Write(t.Context(), func(sqldb.Tx) error { return errors.New("was called") })
 	_, purge := s.Purge(t.Context())
 	for _, err := range []error{read, write, purge} {
 		if !errors.Is(err, memory.ErrUnavailable) {
@@ -222,8 +226,8 @@ func refused(t *testing.T, s *sqlite.Storage) {
 // read and write as before, and the log has it once.
 func TestBrokenPagesConcernThoseWhoNeedThem(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, sqlite.Options{Dir: dir})
-	mustExec(t, s, `CREATE TABLE other (text TEXT)`, `INSERT INTO other VALUES ('whole')`, `CREATE TABLE notes (text TEXT)`,
+	s := dbtest.Open(t, sqlite.Options{Dir: dir})
+	dbtest.Exec(t, s, `CREATE TABLE other (text TEXT)`, `INSERT INTO other VALUES ('whole')`, `CREATE TABLE notes (text TEXT)`,
 		`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
 		INSERT INTO notes SELECT hex(randomblob(1000)) FROM n`)
 	if err := s.Close(); err != nil {
@@ -240,12 +244,12 @@ func TestBrokenPagesConcernThoseWhoNeedThem(t *testing.T) {
 	}
 	overwrite(t, path, bad)
 	var log logstest.Log
-	s = open(t, sqlite.Options{Dir: dir, Log: log.Logger()})
+	s = dbtest.Open(t, sqlite.Options{Dir: dir, Log: log.Logger()})
 	if s.Damaged() != "" {
 		t.Errorf("before anything was read it is damaged: %s", s.Damaged())
 	}
 	for range 3 {
-		err := s.Read(t.Context(), func(q sqlite.Querier) error {
+		err := s.Read(t.Context(), func(q sqldb.Querier) error {
 			return q.QueryRow(t.Context(), `SELECT sum(length(text)) FROM notes`).Scan(new(int))
 		})
 		if !errors.Is(err, memory.ErrDamaged) || errors.Is(err, memory.ErrUnavailable) || !strings.Contains(err.Error(), "memsidecar restore") {
@@ -255,8 +259,8 @@ func TestBrokenPagesConcernThoseWhoNeedThem(t *testing.T) {
 			t.Fatalf("writing a broken page: %v", err)
 		}
 	}
-	mustExec(t, s, `INSERT INTO other VALUES ('written')`)
-	if n := value[int](t, s, `SELECT count(*) FROM other`); n != 2 {
+	dbtest.Exec(t, s, `INSERT INTO other VALUES ('written')`)
+	if n := dbtest.Value[int](t, s, `SELECT count(*) FROM other`); n != 2 {
 		t.Errorf("%d rows are on whole pages", n)
 	}
 	if s.Status().State != breaker.Closed || s.WriteStatus().State != breaker.Closed || s.Damaged() == "" {
@@ -272,8 +276,8 @@ func TestFullDatabase(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var log logstest.Log
-		s := open(t, sqlite.Options{Dir: dir, Log: log.Logger()})
-		mustExec(t, s, `CREATE TABLE notes (text TEXT)`, `INSERT INTO notes VALUES ('whole')`, `PRAGMA max_page_count = 1`)
+		s := dbtest.Open(t, sqlite.Options{Dir: dir, Log: log.Logger()})
+		dbtest.Exec(t, s, `CREATE TABLE notes (text TEXT)`, `INSERT INTO notes VALUES ('whole')`, `PRAGMA max_page_count = 1`)
 		err := exec(t.Context(), s, `INSERT INTO notes VALUES (hex(randomblob(100000)))`)
 		if !errors.Is(err, memory.ErrUnavailable) || !strings.Contains(err.Error(), "full") {
 			t.Fatalf("writing to a full database: %v", err)
@@ -285,7 +289,7 @@ func TestFullDatabase(t *testing.T) {
 			if _, err := s.Purge(t.Context()); !errors.Is(err, memory.ErrUnavailable) {
 				t.Errorf("a purge: %v", err)
 			}
-			if got := value[string](t, s, `SELECT group_concat(text) FROM notes`); got != "whole" {
+			if got := dbtest.Value[string](t, s, `SELECT group_concat(text) FROM notes`); got != "whole" {
 				t.Errorf("read %q", got)
 			}
 		}
@@ -294,7 +298,7 @@ func TestFullDatabase(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second) // a page that is there can be written
 		synctest.Wait()
-		mustExec(t, s, `PRAGMA max_page_count = 1000000`, `INSERT INTO notes VALUES (hex(randomblob(100000)))`)
+		dbtest.Exec(t, s, `PRAGMA max_page_count = 1000000`, `INSERT INTO notes VALUES (hex(randomblob(100000)))`)
 		if lines := log.About("circuit breaker"); len(lines) != 2 || !strings.Contains(lines[0], "storage writes") {
 			t.Errorf("want two lines in the log, got %q", lines)
 		}
@@ -304,18 +308,18 @@ func TestFullDatabase(t *testing.T) {
 // TestCallersMistakesAreNoOutage: a wrong query, a violated constraint, a cancelled call or a panic of one caller is
 // nobody else's trouble.
 func TestCallersMistakesAreNoOutage(t *testing.T) {
-	s := open(t, sqlite.Options{Dir: t.TempDir()})
-	mustExec(t, s, `CREATE TABLE notes (text TEXT UNIQUE)`, `INSERT INTO notes VALUES ('a')`)
+	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	dbtest.Exec(t, s, `CREATE TABLE notes (text TEXT UNIQUE)`, `INSERT INTO notes VALUES ('a')`)
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, err := range map[string]error{
 		"constraint":      exec(t.Context(), s, `INSERT INTO notes VALUES ('a')`),
 		"syntax":          exec(t.Context(), s, `INSERT INTO nowhere`),
 		"cancelled write": exec(cancelled, s, `INSERT INTO notes VALUES ('b')`),
-		"cancelled read": s.Read(cancelled, func(q sqlite.Querier) error {
+		"cancelled read": s.Read(cancelled, func(q sqldb.Querier) error {
 			return q.QueryRow(cancelled, `SELECT 1`).Scan(new(int))
 		}),
-		"no rows": s.Read(t.Context(), func(q sqlite.Querier) error {
+		"no rows": s.Read(t.Context(), func(q sqldb.Querier) error {
 			return q.QueryRow(t.Context(), `SELECT text FROM notes WHERE text = 'z'`).Scan(new(string))
 		}),
 	} {
@@ -329,22 +333,22 @@ func TestCallersMistakesAreNoOutage(t *testing.T) {
 				t.Error("the panic of a read was swallowed")
 			}
 		}()
-		_ = s.Read(t.Context(), func(sqlite.Querier) error { panic("oops") })
+		_ = s.Read(t.Context(), func(sqldb.Querier) error { panic("oops") })
 	}()
 	if status := s.Status(); status.State != breaker.Closed {
 		t.Errorf("status %+v", status)
 	}
-	if got := value[int](t, s, `SELECT count(*) FROM notes`); got != 1 {
+	if got := dbtest.Value[int](t, s, `SELECT count(*) FROM notes`); got != 1 {
 		t.Errorf("%d rows", got)
 	}
 }
 
 // TestDeadlineKeepsItsError: a caller that ran out of time is told so, not that storage is down.
 func TestDeadlineKeepsItsError(t *testing.T) {
-	s := open(t, sqlite.Options{Dir: t.TempDir()})
+	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	err := s.Read(ctx, func(q sqlite.Querier) error {
+	err := s.Read(ctx, func(q sqldb.Querier) error {
 		return q.QueryRow(ctx, `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n`).Scan(new(int))
 	})
 	if !errors.Is(err, context.DeadlineExceeded) {
@@ -356,7 +360,7 @@ func TestDeadlineKeepsItsError(t *testing.T) {
 }
 
 func TestAfterClose(t *testing.T) {
-	s := open(t, sqlite.Options{Dir: t.TempDir()})
+	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	for range 2 {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -395,29 +399,6 @@ func remove(t *testing.T, path string) {
 func mkdir(t *testing.T, path string) {
 	t.Helper()
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// raw changes the database behind the storage's back. It makes one first if there is none.
-func raw(t *testing.T, dir, statement string) {
-	t.Helper()
-	path := filepath.Join(dir, databaseName)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		s, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: discard})
-		if err == nil {
-			err = s.Close()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = db.ExecContext(t.Context(), statement)
-	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
 }

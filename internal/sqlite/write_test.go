@@ -11,28 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
+
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
-
-// hold occupies the writer until release is called, so that what is written meanwhile shares the next commit.
-func hold(t *testing.T, s *sqlite.Storage) (release func()) {
-	t.Helper()
-	held, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		err := s.Write(context.Background(), func(*sqlite.Tx) error {
-			close(held)
-			<-done
-			return nil
-		})
-		if err != nil {
-			t.Error(err)
-		}
-	}()
-	<-held
-	return func() { close(done) }
-}
 
 // outcome is what a write in the background answered.
 type outcome struct {
@@ -40,15 +25,15 @@ type outcome struct {
 }
 
 // start writes in the background and returns when the write waits for the writer.
-func start(ctx context.Context, s *sqlite.Storage, fn func(*sqlite.Tx) error) *outcome {
+func start(ctx context.Context, s *sqlite.Storage, fn func(sqldb.Tx) error) *outcome {
 	o := &outcome{errors.New("has not returned")}
 	go func() { o.err = s.Write(ctx, fn) }()
 	synctest.Wait()
 	return o
 }
 
-func insert(ctx context.Context, id int) func(*sqlite.Tx) error {
-	return func(tx *sqlite.Tx) error {
+func insert(ctx context.Context, id int) func(sqldb.Tx) error {
+	return func(tx sqldb.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO notes (id) VALUES (?)`, id)
 		return err
 	}
@@ -56,7 +41,7 @@ func insert(ctx context.Context, id int) func(*sqlite.Tx) error {
 
 func ids(t *testing.T, s *sqlite.Storage) (ids []int) {
 	t.Helper()
-	for text := range strings.SplitSeq(value[string](t, s, `SELECT coalesce(group_concat(id ORDER BY id), '') FROM notes`), ",") {
+	for text := range strings.SplitSeq(dbtest.Value[string](t, s, `SELECT coalesce(group_concat(id ORDER BY id), '') FROM notes`), ",") {
 		var id int
 		if _, err := fmt.Sscan(text, &id); err == nil {
 			ids = append(ids, id)
@@ -72,14 +57,14 @@ func TestOneFailureUndoesItsOwnPart(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		s := open(t, sqlite.Options{Dir: dir})
-		mustExec(t, s, createNotes)
-		release := hold(t, s)
+		s := dbtest.Open(t, sqlite.Options{Dir: dir})
+		dbtest.Exec(t, s, createNotes)
+		release := dbtest.Hold(t, s)
 		mistake := errors.New("a mistake")
 		first := start(ctx, s, insert(ctx, 1))
-		failing := start(ctx, s, func(tx *sqlite.Tx) error { return errors.Join(insert(ctx, 2)(tx), mistake) })
+		failing := start(ctx, s, func(tx sqldb.Tx) error { return errors.Join(insert(ctx, 2)(tx), mistake) })
 		second := start(ctx, s, insert(ctx, 3))
-		panicking := start(ctx, s, func(tx *sqlite.Tx) error {
+		panicking := start(ctx, s, func(tx sqldb.Tx) error {
 			if err := insert(ctx, 4)(tx); err != nil {
 				return err
 			}
@@ -127,11 +112,11 @@ func TestOutageFailsTheWholeCommit(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		s := open(t, sqlite.Options{Dir: dir})
-		mustExec(t, s, createNotes)
-		release := hold(t, s)
+		s := dbtest.Open(t, sqlite.Options{Dir: dir})
+		dbtest.Exec(t, s, createNotes)
+		release := dbtest.Hold(t, s)
 		before := start(ctx, s, insert(ctx, 1))
-		failing := start(ctx, s, func(tx *sqlite.Tx) error {
+		failing := start(ctx, s, func(tx sqldb.Tx) error {
 			if _, err := tx.Exec(ctx, `PRAGMA query_only = ON`); err != nil { // as if the disk became read-only
 				return err
 			}
@@ -157,17 +142,17 @@ func TestOutageFailsTheWholeCommit(t *testing.T) {
 		if got := ids(t, s); got != nil {
 			t.Errorf("stored %v", got)
 		}
-		mustExec(t, s, `INSERT INTO notes (id) VALUES (4)`)
+		dbtest.Exec(t, s, `INSERT INTO notes (id) VALUES (4)`)
 	})
 }
 
 func TestCancelled(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, sqlite.Options{Dir: dir})
-		mustExec(t, s, createNotes)
+		s := dbtest.Open(t, sqlite.Options{Dir: dir})
+		dbtest.Exec(t, s, createNotes)
 		ctx, cancel := context.WithCancel(t.Context())
-		release := hold(t, s)
+		release := dbtest.Hold(t, s)
 		waiting := start(ctx, s, insert(ctx, 1))
 		cancel()
 		synctest.Wait()
@@ -183,7 +168,7 @@ func TestCancelled(t *testing.T) {
 		// Once it is being written the caller must learn how it ends.
 		ctx, cancel = context.WithCancel(t.Context())
 		entered, leave := make(chan struct{}), make(chan struct{})
-		written := start(ctx, s, func(tx *sqlite.Tx) error {
+		written := start(ctx, s, func(tx sqldb.Tx) error {
 			close(entered)
 			<-leave
 			return insert(ctx, 2)(tx)
@@ -217,8 +202,8 @@ func TestCancelled(t *testing.T) {
 // TestCloseWhileWriting: each write is either stored or refused.
 func TestCloseWhileWriting(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, sqlite.Options{Dir: dir})
-	mustExec(t, s, createNotes)
+	s := dbtest.Open(t, sqlite.Options{Dir: dir})
+	dbtest.Exec(t, s, createNotes)
 	ctx := t.Context()
 	const writers = 8
 	stored := make([][]int, writers)
@@ -251,7 +236,7 @@ func TestCloseWhileWriting(t *testing.T) {
 	}
 	tasks.Wait()
 
-	s = open(t, sqlite.Options{Dir: dir})
+	s = dbtest.Open(t, sqlite.Options{Dir: dir})
 	want := slices.Concat(stored...)
 	slices.Sort(want)
 	if got := ids(t, s); !slices.Equal(got, want) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/testkit/leaks"
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
@@ -26,7 +27,7 @@ var (
 // world is a recorder on a database of its own.
 type world struct {
 	*trace.Recorder
-	store *sqlite.Traces
+	store *sqlstore.Traces
 	db    *sqlite.Storage
 }
 
@@ -40,7 +41,7 @@ func bubble(t *testing.T, options trace.Options, run func(t *testing.T, w *world
 			t.Fatal(err)
 		}
 		options.Log = log
-		w := &world{store: sqlite.NewTraces(db), db: db}
+		w := &world{store: sqlstore.NewTraces(db), db: db}
 		w.Recorder = trace.NewRecorder(w.store, options)
 		defer func() {
 			w.Close()

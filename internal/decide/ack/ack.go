@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
@@ -37,20 +38,15 @@ var (
 	foundText string
 	//go:embed generic.txt
 	genericText string
+	//go:embed gaveup.txt
+	gaveUpText string
 
-	worked, failed, found, generic = anyOf(workedText), anyOf(failedText), anyOf(foundText), anyOf(genericText)
+	worked, failed, found, generic = patternOf(workedText), patternOf(failedText), patternOf(foundText), patternOf(genericText)
+	gaveUp                         = patternOf(gaveUpText)
 )
 
-// anyOf matches any of the expressions of a file.
-func anyOf(text string) *regexp.Regexp {
-	var list []string
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-			list = append(list, line)
-		}
-	}
-	return regexp.MustCompile("(?:" + strings.Join(list, ")|(?:") + ")")
-}
+// patternOf matches any of the expressions of a file.
+func patternOf(text string) *regexp.Regexp { return regexp.MustCompile(lang.AnyOf(lang.Lines(text))) }
 
 var (
 	clauseEnd   = regexp.MustCompile(`[,，。.!！~～;；:：\n]+(?:\s|$)|[，。！；：～]+`)
@@ -86,6 +82,12 @@ func Read(message string, before ...string) Report {
 		return None
 	}
 	return report
+}
+
+// OnlyWorked reports whether a message reports that advice worked and nothing about its speaker. What the speaker no longer does may be
+// worded as such a report: "I no longer smoke".
+func OnlyWorked(message string, before ...string) bool {
+	return !gaveUp.MatchString(strings.ToLower(message)) && Read(message, before...) == Worked
 }
 
 // nothingNew reports whether a text has hardly any content that the conversation before it has not.

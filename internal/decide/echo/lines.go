@@ -27,7 +27,8 @@ const (
 var (
 	bullet    = regexp.MustCompile(`^\s*(?:[-*•·▪●◦‣–—+>]|\d{1,3}[.)、．）]|[（(]\d{1,3}[)）])\s*`)
 	dateStamp = regexp.MustCompile(`^\s*[\[【〔(（]?(?:19|20)\d\d[-/.年](?:0?[1-9]|1[0-2])[-/.月](?:[12]\d|3[01]|0?[1-9])日?[\]】〕)）]?\s*[:：]?\s*`)
-	cutStamp  = regexp.MustCompile(`^\s*[-*•·]?\s*[\[【〔(]?[0-9]{0,4}[-/.年]?[0-9]{0,2}[-/.月]?[0-9]{0,2}$`) // what a cut left of "- [2026-11-20]"
+	// what a cut left of "- [2026-11-20]"
+	cutStamp  = regexp.MustCompile(`^\s*[-*•·]?\s*[\[【〔(]?[0-9]{0,4}[-/.年]?[0-9]{0,2}[-/.月]?[0-9]{0,2}$`)
 	aboutUser = regexp.MustCompile(`^(?:(?i:the user|this user|user)(?:'s|’s)?\s|用户|用戶|该用户|該用戶)`)
 	sentence  = regexp.MustCompile(`[^。！？!?\n.]*(?:\.[^ \t\r\n。！？!?][^。！？!?\n.]*)*(?:[。！？!?]+|\.(?:\s+|$)|$)`)
 )

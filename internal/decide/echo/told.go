@@ -7,15 +7,16 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/compare"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
-	"github.com/memsidecar/memsidecar/internal/lang/similar"
 )
 
 // Told reports whether a sentence says nothing that a memory does not say, whether it speaks of "you", of "the user" or of
 // nobody: every word of content is in the memory, as many as to be about the same, and neither negates, plans, or speaks
 // of somebody else where the other does not.
 func Told(sentence, remembered string) bool {
-	if similar.Same(sentence, remembered) {
+	if compare.Same(sentence, remembered) {
 		return true
 	}
 	s, m := plain(sentence), plain(remembered)
@@ -104,8 +105,10 @@ func contentOf(text string) (words, pairs map[string]bool) {
 
 var (
 	rhetorical = regexp.MustCompile(`(不是)([^，。,.]{2,})(吗|嘛)[？?。！!\s]*$`)
-	hedgesZH   = regexp.MustCompile(`看来|看起来|看样子|看得出来?|(我)?(还)?记得|我知道|听说|据我所知|(没错|对|是|行|好)吧|对不对|是不是|好不好|对[吗嘛]|是[吗嘛]|真的|原来|果然|(之前|以前|上次)?(你|您)?(说|提|讲)(到)?过|毕竟|既然|所以|那么|应该|当然|非常|特别|十分|挺|一直|确实|不过[，,]|你好|您好`)
-	hedges     = set(`remember recall know see seem seems look looks sound sounds right correct still course great noted mentioned told said say guess think really very much so well
+	hedgesZH   = regexp.MustCompile(`看来|看起来|看样子|看得出来?|(我)?(还)?记得|我知道|听说|据我所知|(没错|对|是|行|好)吧|对不对|是不是|好不好|对[吗嘛]|是[吗嘛]|真的|原来|果然|(之前|以前|上次)?(你|` +
+		`您)?(说|提|讲)(到)?过|毕竟|既然|所以|那么|应该|当然|非常|特别|十分|挺|一直|确实|不过[，,]|你好|您好`)
+	hedges = lang.Set(`remember recall know see seem seems look looks sound sounds right correct still course great noted mentioned told
+		said say guess think really very much so well
 		indeed truly clearly apparently also oh ah yes yeah ok okay sure isn aren don doesn didn person someone user`)
 	// One spelling of what means the same.
 	wordsZH = strings.NewReplacer("喜爱", "喜欢", "热爱", "喜欢", "超爱", "喜欢", "爱吃", "喜欢吃", "爱喝", "喜欢喝", "爱看", "喜欢看", "爱听", "喜欢听", "爱玩", "喜欢玩",
@@ -115,17 +118,12 @@ var (
 
 	counted   = regexp.MustCompile(`[0-9]+(\.[0-9]+)?|[零一二两三四五六七八九十百千万半]+[只个個条岁歲年月日号點点次块元位名本台辆]`)
 	markWords = regexp.MustCompile(`[不没沒無无未别戒非勿]|想|打算|计划|計劃|准备|希望|曾|以前|妈|爸|哥|姐|弟|妹|儿子|女儿|孩子|妻|丈夫|朋友|同事|老板|邻居|爷爷|奶奶|外公|外婆|叔|姨|舅|室友|老师|同学|男友|女友` +
-		`|\b(not|no|never|none|nothing|nobody|without|hardly|stop(ped)?|quit|used|former|ex|want|wants|plans?|planning|intends?|hopes?|might|may|would|wish(es)?` +
-		`|sisters?|brothers?|mother|mom|mum|father|dad|parents?|wife|husband|sons?|daughters?|kids?|child|children|baby|friends?|girlfriend|boyfriend|partner|colleagues?|coworkers?|boss|neighbou?rs?|uncle|aunt|cousins?|grandma|grandpa|grandmother|grandfather|teacher|roommates?)\b|n't\b`)
+		`|\b(not|no|never|none|nothing|nobody|without|hardly|stop(ped)?|quit|used|former|ex|want|wants|plans?|planning|intends?|hopes?|` +
+		`might|may|would|wish(es)?` +
+		`|sisters?|brothers?|mother|mom|mum|father|dad|parents?|wife|husband|sons?|daughters?|kids?|child|children|baby|friends?|` +
+		`girlfriend|boyfriend|partner|colleagues?|coworkers?|boss|neighbou?rs?|uncle|aunt|cousins?|grandma|grandpa|grandmother|` +
+		`grandfather|teacher|roommates?)\b|n't\b`)
 )
-
-func set(list string) map[string]bool {
-	out := map[string]bool{}
-	for w := range strings.FieldsSeq(list) {
-		out[w] = true
-	}
-	return out
-}
 
 // plain is a sentence in lower case without what only carries it, with one word for several of one meaning.
 func plain(text string) string {

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/lang/figures"
+	"github.com/memsidecar/memsidecar/internal/lang/dates"
+	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
 var (
@@ -16,7 +17,7 @@ var (
 )
 
 // hasClock reports whether a message names a time of day, or says so many hours from when it was said.
-func (g *ground) hasClock(c figures.Clock) bool {
+func (g *ground) hasClock(c dates.Clock) bool {
 	for _, said := range g.clocks {
 		if said.Minute != c.Minute {
 			continue
@@ -43,9 +44,9 @@ func (g *ground) hasClock(c figures.Clock) bool {
 }
 
 // hoursFrom reports whether a time of day is so many hours from when a message was said.
-func (g *ground) hoursFrom(c figures.Clock) bool {
+func (g *ground) hoursFrom(c dates.Clock) bool {
 	for _, m := range hoursOff.FindAllStringSubmatch(g.text, -1) {
-		d := time.Duration(figures.Int(m[1])) * time.Hour
+		d := time.Duration(numbers.Int(m[1])) * time.Hour
 		if m[1] == "半" {
 			d = 30 * time.Minute
 		}

@@ -5,21 +5,21 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/lang/figures"
+	"github.com/memsidecar/memsidecar/internal/lang/dates"
 )
 
-func datesIn(text string) []figures.Date {
-	list, _ := figures.Dates(text)
-	var dates []figures.Date
-	for _, m := range list {
-		dates = append(dates, m.Date)
+func datesIn(text string) []dates.Date {
+	written, _ := dates.Written(text)
+	var list []dates.Date
+	for _, w := range written {
+		list = append(list, w.Date)
 	}
-	return dates
+	return list
 }
 
 // hasDate reports whether a message bears a date out: it is written there, or its relative words may mean it, or it is the
 // day on which the message was said.
-func (g *ground) hasDate(p figures.Date) bool {
+func (g *ground) hasDate(p dates.Date) bool {
 	for _, q := range g.dated {
 		if g.covers(q, p) {
 			return true
@@ -57,7 +57,7 @@ func (g *ground) hasYear(year int) bool {
 
 // covers reports whether a date that is written in a message bears another out, which may be more complete: a year is one
 // near the message's.
-func (g *ground) covers(said, p figures.Date) bool {
+func (g *ground) covers(said, p dates.Date) bool {
 	if said.Weekday != 0 && said.Month == 0 && said.Day == 0 {
 		return p.Weekday == said.Weekday && p.Day == 0 && p.Month == 0
 	}
@@ -81,13 +81,13 @@ func (g *ground) covers(said, p figures.Date) bool {
 }
 
 // fallsOn reports whether a date without a year, or with one, may be that day of the week.
-func (g *ground) fallsOn(said figures.Date, day int) bool {
+func (g *ground) fallsOn(said dates.Date, day int) bool {
 	first, last := said.Year, said.Year
 	if said.Year == 0 {
 		first, last = g.at.Year()-1, g.at.Year()+1
 	}
 	for y := first; y <= last; y++ {
-		if figures.WeekdayNumber(time.Date(y, time.Month(said.Month), said.Day, 0, 0, 0, 0, time.UTC)) == day {
+		if dates.WeekdayNumber(time.Date(y, time.Month(said.Month), said.Day, 0, 0, 0, 0, time.UTC)) == day {
 			return true
 		}
 	}

@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memsidecar/memsidecar/internal/lang/figures"
+	"github.com/memsidecar/memsidecar/internal/lang/dates"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
 var (
@@ -50,12 +51,12 @@ func details(statement string) []detail {
 			list = append(list, d)
 		}
 	}
-	mentions, left := figures.Dates(string(folded))
+	mentions, left := dates.Written(string(folded))
 	for _, m := range mentions {
 		list = append(list, detail{kind: date, text: strings.TrimSpace(string(folded[m.Start:m.End])), day: m.Date})
 	}
 	masked := []byte(left)
-	for _, c := range figures.Clocks(left) {
+	for _, c := range dates.Clocks(left) {
 		if words := left[c.Start:c.End]; words == "一点" { // a little
 			blankOut(masked, c.Start, c.End)
 			continue
@@ -73,7 +74,7 @@ var unit = regexp.MustCompile(`^\d+[a-z]{1,3}$`)
 func quantities(text string) []detail {
 	var list []detail
 	at := map[int]int{} // start to index in list: the readings of one number are one detail
-	for _, n := range figures.Quantities(text) {
+	for _, n := range numbers.Quantities(text) {
 		if i, ok := at[n.Start]; ok {
 			list[i].values = append(list[i].values, n.Value)
 			continue

@@ -15,8 +15,9 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/memsidecar/memsidecar/internal/lang/figures"
+	"github.com/memsidecar/memsidecar/internal/lang/dates"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
 // Said is a message.
@@ -25,13 +26,6 @@ type Said struct {
 	At   time.Time
 }
 
-// Span is a period of whole days that words may mean.
-type Span struct{ From, To time.Time } // both included, at midnight
-
-// Dates finds the periods that the words of a text may mean that was written at a time, in its location. More than one
-// reading of the same words may be given.
-type Dates func(text string, at time.Time) []Span
-
 // maxText is how much of a message is looked at, in bytes.
 const maxText = 16 << 10
 
@@ -39,17 +33,12 @@ const maxText = 16 << 10
 type Checker struct {
 	said    []Said
 	names   []string
-	dates   Dates
 	grounds map[int]*ground // by message; made when they are needed
 }
 
-// NewChecker returns a Checker of statements that rest on these messages. names are those of the people and bots that take
-// part. Without dates DatesIn finds them.
-func NewChecker(said []Said, names []string, dates Dates) *Checker {
-	if dates == nil {
-		dates = DatesIn
-	}
-	return &Checker{said: said, names: names, dates: dates, grounds: map[int]*ground{}}
+// NewChecker returns a Checker of statements that cite these messages. names are those of the people and bots who take part.
+func NewChecker(said []Said, names []string) *Checker {
+	return &Checker{said: said, names: names, grounds: map[int]*ground{}}
 }
 
 func (c *Checker) ground(message int) *ground {
@@ -59,7 +48,7 @@ func (c *Checker) ground(message int) *ground {
 		if len(s.Text) > maxText {
 			s.Text = strings.ToValidUTF8(s.Text[:maxText], "")
 		}
-		g = newGround(s, c.dates)
+		g = newGround(s)
 		c.grounds[message] = g
 	}
 	return g
@@ -127,12 +116,12 @@ type detail struct {
 	text string // as written
 	// What it is compared by.
 	folded   string
-	values   []string      // of a number: its readings
-	day      figures.Date  // of a date
-	clock    figures.Clock // of a time
-	years    bool          // of a number: years or an age, which may follow from a date
-	initials string        // of a name: of all its words
-	inHan    bool          // of a name: the statement is in Chinese
+	values   []string    // of a number: its readings
+	day      dates.Date  // of a date
+	clock    dates.Clock // of a time
+	years    bool        // of a number: years or an age, which may follow from a date
+	initials string      // of a name: of all its words
+	inHan    bool        // of a name: the statement is in Chinese
 }
 
 // ground is what a message bears out.
@@ -141,27 +130,27 @@ type ground struct {
 	bare    string // folded, letters and digits only
 	words   []string
 	numbers map[string]bool
-	clocks  []figures.Clock
-	dated   []figures.Date
-	spans   []Span
+	clocks  []dates.Clock
+	dated   []dates.Date
+	spans   []dates.Span
 	at      time.Time
 	han     bool
 	latin   bool
 }
 
-func newGround(s Said, dates Dates) *ground {
+func newGround(s Said) *ground {
 	g := &ground{text: fold(s.Text), at: s.At, numbers: map[string]bool{}}
 	g.bare = bare(g.text)
 	g.words = strings.FieldsFunc(g.text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) || unicode.Is(unicode.Han, r) })
-	for _, n := range figures.Numbers(g.text) {
+	for _, n := range numbers.Numbers(g.text) {
 		g.numbers[n.Value] = true
 	}
 	for _, value := range converted(g.text) {
 		g.numbers[value] = true
 	}
-	g.clocks = figures.Clocks(g.text)
+	g.clocks = dates.Clocks(g.text)
 	g.dated = datesIn(g.text)
-	g.spans = dates(s.Text, s.At)
+	g.spans = dates.Possible(g.text, s.At)
 	han := 0
 	for _, r := range g.text {
 		if unicode.Is(unicode.Han, r) {

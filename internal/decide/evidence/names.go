@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
@@ -16,30 +17,28 @@ var (
 	namedZH     = regexp.MustCompile(`(?:名叫|叫做|叫作|取名|名为|名字叫|名字是|姓名是|全名是|昵称是|昵称叫|小名|大名|[猫狗鸟鱼兔龟儿女友妹弟姐哥妈爸只名位个条]叫)([\p{Han}·・]+)`)
 	dotted      = regexp.MustCompile(`[\p{Han}]+(?:[·・•][\p{Han}]+)+`)
 	quotedText  = regexp.MustCompile(`《([^《》]{1,80})》|「([^「」]{1,200})」|『([^『』]{1,200})』|“([^“”]{1,400})”|"([^"]{1,400})"`)
-	codeText    = regexp.MustCompile(`[\w.+-]+@[\w-]+(?:\.[\w-]+)+|https?://[^\s<>"“”，。；]+|\b(?:[\w-]+\.)+(?:com|org|net|cn|io|dev|de|uk|edu|gov)\b(?:/[^\s<>"“”，。；]*)?|#\d+|\b[a-z]+[-_]?\d[\w-]*\b|\b\d+[a-z]+\d[\w-]*\b`)
-	pronounHan  = regexp.MustCompile(`^[他她它我你您其这那]`)
+	codeText    = regexp.MustCompile(`[\w.+-]+@[\w-]+(?:\.[\w-]+)+|https?://[^\s<>"“”，。；]+|\b(?:[\w-]+\.)+(?:com|org|net|cn|io|dev|de|uk|` +
+		`edu|gov)\b(?:/[^\s<>"“”，。；]*)?|#\d+|\b[a-z]+[-_]?\d[\w-]*\b|\b\d+[a-z]+\d[\w-]*\b`)
+	pronounHan = regexp.MustCompile(`^[他她它我你您其这那]`)
 )
 
 // common are words that are capitalised without being names that somebody must have said.
-var common = set(`i i'm i've i'd i'll user users the a an mr mrs ms dr prof am pm ok tv pc id usd eur gbp rmb cny god internet mom mum mommy dad daddy grandma grandpa
+var common = lang.Set(`i i'm i've i'd i'll user users the a an mr mrs ms dr prof am pm ok tv pc id usd eur gbp rmb cny god internet mom mum
+	mommy dad daddy grandma grandpa
 	mother father sister brother aunt uncle sir madam monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun
 	january february march april may june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec
 	utc gmt asap faq ai diy cv ceo cto hr it phd covid bbq wifi email app ui api url gps usb dna lgbt`)
 
 // alike are words that stand for each other although their letters differ.
-var alike = groups(`spanish spain|french france|dutch netherlands holland|british britain uk england english|american america us usa states|chinese china mandarin prc|swiss switzerland` +
-	`|danish denmark|polish poland|irish ireland|welsh wales|finnish finland|greek greece|thai thailand|filipino philippines|christmas xmas|television tv|christian christianity` +
+var alike = groups(`spanish spain|french france|dutch netherlands holland|british britain uk england english|american america us usa ` +
+	`states|chinese china mandarin prc|swiss switzerland` +
+	`|danish denmark|polish poland|irish ireland|welsh wales|finnish finland|greek greece|thai thailand|filipino philippines|christmas ` +
+	`xmas|television tv|christian christianity` +
 	`|muslim islam|jewish judaism|catholic catholicism|buddhist buddhism|nyc york new|la angeles los|sf francisco san|beijing peking|vegan veganism` +
-	`|javascript js|typescript ts|kubernetes k8s|postgresql postgres|golang go|photoshop ps|facebook fb|instagram ig insta|youtube yt|whatsapp wa|robert bob|william bill will|elizabeth liz beth|michael mike|thomas tom` +
-	`|samuel sam|samantha sam|alexander alex|katherine kate kathy|richard rick dick|edward ed ted|james jim|john jack|margaret meg peggy|mcdonald's mcdonalds|starbucks starbuck's`)
-
-func set(list string) map[string]bool {
-	out := map[string]bool{}
-	for w := range strings.FieldsSeq(list) {
-		out[w] = true
-	}
-	return out
-}
+	`|javascript js|typescript ts|kubernetes k8s|postgresql postgres|golang go|photoshop ps|facebook fb|instagram ig insta|youtube yt|` +
+	`whatsapp wa|robert bob|william bill will|elizabeth liz beth|michael mike|thomas tom` +
+	`|samuel sam|samantha sam|alexander alex|katherine kate kathy|richard rick dick|edward ed ted|james jim|john jack|margaret meg peggy|` +
+	`mcdonald's mcdonalds|starbucks starbuck's`)
 
 func groups(list string) map[string][]string {
 	out := map[string][]string{}

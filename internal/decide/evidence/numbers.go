@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/memsidecar/memsidecar/internal/lang/figures"
+	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
 // hasNumber reports whether a message has a number, or one from which it follows.
@@ -22,15 +22,15 @@ func (g *ground) hasNumber(d detail) bool {
 func converted(text string) []string {
 	var values []string
 	for _, m := range jin.FindAllStringSubmatch(text, -1) {
-		n := figures.Int(m[1])
+		n := numbers.Int(m[1])
 		if m[2] == "公斤" || m[2] == "kg" || m[2] == "千克" {
 			values = append(values, strconv.Itoa(2*n))
 		} else {
-			values = append(values, figures.Canonical(strconv.FormatFloat(float64(n)/2, 'f', 1, 64)))
+			values = append(values, numbers.Canonical(strconv.FormatFloat(float64(n)/2, 'f', 1, 64)))
 		}
 	}
 	for _, m := range kuai.FindAllStringSubmatch(text, -1) {
-		values = append(values, figures.Canonical(strconv.Itoa(figures.Int(m[1]))+"."+strconv.Itoa(figures.Int(m[2]))+m[3]))
+		values = append(values, numbers.Canonical(strconv.Itoa(numbers.Int(m[1]))+"."+strconv.Itoa(numbers.Int(m[2]))+m[3]))
 	}
 	return values
 }

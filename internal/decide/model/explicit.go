@@ -15,9 +15,10 @@ import (
 
 // ExplicitDetector finds what a speaker asks in so many words to have remembered ("请记住我对花生过敏").
 type ExplicitDetector interface {
-	// Explicit lists the requests, in the order in which they were made; none is the usual answer. Of each statement
-	// MessageIDs, Quote and Kind are read: where what is to be remembered was said, its verbatim words, and what it is
-	// about. A request to forget is a statement with Forget. It is safe for concurrent use and quick: it is asked by the Decider and by the Summarizer.
+	// Explicit lists the requests, in the order in which they were made; none is the usual answer. Of each statement MessageIDs,
+	// Quote and Kind are read: where what is to be remembered was said, its verbatim words, and what it is about. A request to
+	// forget is a statement with Forget. It is safe for concurrent use and quick: it is asked by the Decider and by the
+	// Summarizer.
 	Explicit(ctx context.Context, t decide.Transcript) ([]memory.Statement, error)
 }
 

@@ -19,7 +19,8 @@ func TestUntil(t *testing.T) {
 		`"until": ""`:        "", `"until": null`: "", `"until": 20260305`: "", `"until": ["2026-03-05"]`: "", `"until": "soon"`: "",
 		`"until": "2026-02-30"`: "", `"until": "2020-01-01"`: "", `"until": "9999-12-31"`: "", `"x": 1`: "",
 	} {
-		got := summarize(t, answers(list(fmt.Sprintf(`{"text": "The user sees the dentist on 2026-03-05.", "kind": "appointment", "importance": 0.7, "messages": ["m0"], "quote": "", %s}`, written))), Options{}, tr, yes)
+		got := summarize(t, answers(list(fmt.Sprintf(`{"text": "The user sees the dentist on 2026-03-05.", "kind": "appointment", `+
+			`"importance": 0.7, "messages": ["m0"], "quote": "", %s}`, written))), Options{}, tr, yes)
 		end := ""
 		if len(got) == 1 && !got[0].ValidTo.IsZero() {
 			end = got[0].ValidTo.Format(time.RFC3339)
@@ -28,7 +29,8 @@ func TestUntil(t *testing.T) {
 			t.Errorf("%s: %q, want %q (%+v)", written, end, want, got)
 		}
 	}
-	got := summarize(t, answers(list(`{"text": "The user likes tea.", "kind": "preference", "importance": 0.7, "messages": ["m0"], "quote": "", "until": "2026-03-05"}`)), Options{}, tr, yes)
+	got := summarize(t, answers(list(`{"text": "The user likes tea.", "kind": "preference", "importance": 0.7, "messages": ["m0"], `+
+		`"quote": "", "until": "2026-03-05"}`)), Options{}, tr, yes)
 	if len(got) != 1 || !got[0].ValidTo.IsZero() {
 		t.Errorf("a preference ends: %+v", got)
 	}

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/memsidecar/memsidecar/internal/lang/similar"
+	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/compare"
 )
 
 // ending is a state of things that something else ends.
@@ -29,10 +30,13 @@ func end(what, open, closed string) ending {
 
 var endings = []ending{
 	end("the search for a job is over",
-		`\b(?:looking|searching|hunting) for (?:a |an |another )?(?:new )?(?:job|work|position)|\bjob[- ]hunting|\bunemployed\b|\bbetween jobs\b|找(?:新)?工作|求职|待业|失业`,
-		`\b(?:found|got|landed|accepted|started) (?:a |an |the |their |his |her )?(?:new )?(?:job|position|offer)|找到了?(?:新|一份)?工作|入职|拿到了?.{0,8}offer|上班了`),
+		`\b(?:looking|searching|hunting) for (?:a |an |another )?(?:new )?(?:job|work|position)|\bjob[- ]hunting|\bunemployed\b|\bbetween `+
+			`jobs\b|找(?:新)?工作|求职|待业|失业`,
+		`\b(?:found|got|landed|accepted|started) (?:a |an |the |their |his |her )?(?:new )?(?:job|position|offer)|找到了?(?:新|一份)?工作|入职|`+
+			`拿到了?.{0,8}offer|上班了`),
 	end("the search for a home is over",
-		`\b(?:looking|searching|hunting) for (?:a |an )?(?:new )?(?:apartment|flat|house|place to (?:live|rent)|room)|\b(?:flat|house|apartment)[- ]hunting|在?找房子?|在?看房`,
+		`\b(?:looking|searching|hunting) for (?:a |an )?(?:new )?(?:apartment|flat|house|place to (?:live|rent)|room)|\b(?:flat|house|`+
+			`apartment)[- ]hunting|在?找房子?|在?看房`,
 		`\bfound (?:a |an )?(?:new )?(?:apartment|flat|house|place|room)|\bsigned (?:a|the) lease|租到了?|找到了?房子|买了(?:套|一套)?(?:新)?房`),
 	end("the pregnancy is over",
 		`\bpregnant\b|\bexpecting a (?:baby|child)|怀孕|待产`,
@@ -43,31 +47,46 @@ var endings = []ending{
 	end("the driving licence is there",
 		`\blearning to drive|\btaking driving lessons|学车|考驾照|学开车`,
 		`\bgot (?:a |the |their |his |her )?(?:driver's|driving) licen[cs]e|\bpassed (?:the |their |his |her )?driving test|拿到了?驾照|考到了?驾照`),
-	end("the engagement is over", `\bengaged\b|\bfianc|订婚|未婚妻|未婚夫`, `\bgot married|\bcalled off the (?:wedding|engagement)|\bbroke off the engagement|结婚了|领证了|退婚|悔婚|解除了?婚约`),
-	end("the studies are over", `\b(?:in|writing) (?:the |their |his |her )?(?:thesis|dissertation)\b|\bstudent at\b|在读|写(?:毕业)?论文|读大[一二三四]`, `\bgraduated\b|\bsubmitted (?:the |their |his |her )?(?:thesis|dissertation)|毕业了|交了?论文`),
+	end("the engagement is over", `\bengaged\b|\bfianc|订婚|未婚妻|未婚夫`, `\bgot married|\bcalled off the (?:wedding|engagement)|\bbroke off `+
+		`the engagement|结婚了|领证了|退婚|悔婚|解除了?婚约`),
+	end("the studies are over", `\b(?:in|writing) (?:the |their |his |her )?(?:thesis|dissertation)\b|\bstudent at\b|在读|写(?:毕业)?论文|`+
+		`读大[一二三四]`, `\bgraduated\b|\bsubmitted (?:the |their |his |her )?(?:thesis|dissertation)|毕业了|交了?论文`),
 }
 
 var (
-	plansEN   = regexp.MustCompile(`(?i)^the user (?:is planning|plans|planned|intends|is going|wants|would like|hopes|is thinking of|is thinking about|is considering|is studying|is preparing|is training|decided|will)(?: on| to| for)* (.+)$`)
-	dutiesEN  = regexp.MustCompile(`(?i)^the user (?:also |really |still |just |actually |urgently |probably )*(?:needs|has|must|should|ought|is supposed|is meant|has yet)(?: to)? (.+)$`)
-	dutiesZH  = regexp.MustCompile(`^用户(?:最近|现在|还|也|.{0,10}[日号]|.{0,6}月|周.|下周.?|这周.?|明天|今天)*(?:需要|得|必须|应该|还没|该)(.+)$`)
-	plansZH   = regexp.MustCompile(`^用户(?:最近|现在|正在|在|一直|还|.{0,10}年|.{0,6}月|.{0,4}周|明年|年底)*(?:打算|计划|准备|备考|决定|考虑|想要|想去|想|希望|要)(.+)$`)
-	anyPlan   = regexp.MustCompile(`(?i)\b(?:plans?|planning|intends?|going to|wants?|would like|hopes?|thinking (?:of|about)|considering|will|next)\b|打算|计划|准备|考虑|想要|希望|将要`)
-	repeated  = regexp.MustCompile(`(?i)\b(?:every|each|daily|weekly|monthly|regularly|usually|often|always)\b|每|经常|坚持|常常|总是`)
-	longAgo   = regexp.MustCompile(`(?i)\b(?:ago|as a child|in (?:19|20)\d\d|last year|years?|once|used to|when (?:he|she|they) (?:was|were))\b|小时候|以前|去年|前年|曾|年前|当年|之前`)
-	doneEN    = regexp.MustCompile(`(?i)^the user (?:(?:has|have|had|finally|just|already|and|been) )*([a-z]+)\b`)
-	doneZH    = regexp.MustCompile(`了|过|已经|完成|终于`)
-	cancels   = regexp.MustCompile(`(?i)\b(?:cancelled|canceled|called off|gave up|given up|dropped|abandoned|decided (?:not to|against)|is not going|will not|no longer (?:wants?|plans?|going|planning|needs?|needed|has to|have to|intends?|considering|thinking)|(?:does|do) not (?:need|have) to\b.*\banymore|did not|does not want to|changed (?:his|her|their) mind about)\b|取消|放弃|不去了|不想去|作罢|泡汤|不打算|不准备|不想|不.{1,8}了$|没去|不用|不必|不需要|无需`)
-	finished  = regexp.MustCompile(`(?i)^the user (?:(?:but|and|so|is|are|they|now|all|already|finally) )*(?:done|through|finished)(?: with)?\b|^the user (?:they )?(?:have |has |had )?(?:got|gotten|took|taken) (?:around to|care of|through)\b`)
-	completed = regexp.MustCompile(`(?i)^the user (?:(?:has|have|had|is|are) )*(?:finished|completed|done with|through with|finished with) (?:[a-z]+ing|the|their)\b`)
-	settledEN = regexp.MustCompile(`(?i)^(?:the|their|his|her|all the|all) .+ (?:is|are|has been|have been|was|were) (?:all |now |finally |already )?(?:done|paid|sent|written|bought|[a-z]+ed)$`)
-	notYet    = regexp.MustCompile(`(?i)\b(?:did|has|have|is|are) not\b|没`)
+	plansEN = regexp.MustCompile(`(?i)^the user (?:is planning|plans|planned|intends|is going|wants|would like|hopes|is thinking of|is ` +
+		`thinking about|is considering|is studying|is preparing|is training|decided|will)(?: on| to| for)* (.+)$`)
+	dutiesEN = regexp.MustCompile(`(?i)^the user (?:also |really |still |just |actually |urgently |probably )*(?:needs|has|must|should|` +
+		`ought|is supposed|is meant|has yet)(?: to)? (.+)$`)
+	dutiesZH = regexp.MustCompile(`^用户(?:最近|现在|还|也|.{0,10}[日号]|.{0,6}月|周.|下周.?|这周.?|明天|今天)*(?:需要|得|必须|应该|还没|该)(.+)$`)
+	plansZH  = regexp.MustCompile(`^用户(?:最近|现在|正在|在|一直|还|.{0,10}年|.{0,6}月|.{0,4}周|明年|年底)*(?:打算|计划|准备|备考|决定|考虑|想要|想去|想|希望|要)(.+)$`)
+	anyPlan  = regexp.MustCompile(`(?i)\b(?:plans?|planning|intends?|going to|wants?|would like|hopes?|thinking (?:of|about)|considering|` +
+		`will|next)\b|打算|计划|准备|考虑|想要|希望|将要`)
+	repeated = regexp.MustCompile(`(?i)\b(?:every|each|daily|weekly|monthly|regularly|usually|often|always)\b|每|经常|坚持|常常|总是`)
+	longAgo  = regexp.MustCompile(`(?i)\b(?:ago|as a child|in (?:19|20)\d\d|last year|years?|once|used to|when (?:he|she|they) (?:was|` +
+		`were))\b|小时候|以前|去年|前年|曾|年前|当年|之前`)
+	doneEN  = regexp.MustCompile(`(?i)^the user (?:(?:has|have|had|finally|just|already|and|been) )*([a-z]+)\b`)
+	doneZH  = regexp.MustCompile(`了|过|已经|完成|终于`)
+	cancels = regexp.MustCompile(`(?i)\b(?:cancelled|canceled|called off|gave up|given up|dropped|abandoned|decided (?:not to|against)|` +
+		`is not going|will not|no longer (?:wants?|plans?|going|planning|needs?|needed|has to|have to|intends?|considering|thinking)|` +
+		`(?:does|do) not (?:need|have) to\b.*\banymore|did not|does not want to|changed (?:his|her|their) mind about)\b|取消|放弃|不去了|不想去|作罢|` +
+		`泡汤|不打算|不准备|不想|不.{1,8}了$|没去|不用|不必|不需要|无需`)
+	finished = regexp.MustCompile(`(?i)^the user (?:(?:but|and|so|is|are|they|now|all|already|finally) )*(?:done|through|finished)(?: ` +
+		`with)?\b|^the user (?:they )?(?:have |has |had )?(?:got|gotten|took|taken) (?:around to|care of|through)\b`)
+	completed = regexp.MustCompile(`(?i)^the user (?:(?:has|have|had|is|are) )*(?:finished|completed|done with|through with|finished ` +
+		`with) (?:[a-z]+ing|the|their)\b`)
+	settledEN = regexp.MustCompile(`(?i)^(?:the|their|his|her|all the|all) .+ (?:is|are|has been|have been|was|were) (?:all |now |finally ` +
+		`|already )?(?:done|paid|sent|written|bought|[a-z]+ed)$`)
+	notYet = regexp.MustCompile(`(?i)\b(?:did|has|have|is|are) not\b|没`)
 	// relieved is how somebody begins who is glad of what is done.
 	// setting is where and whom a duty is for, which is left out when it is done.
-	setting   = regexp.MustCompile(`(?i)(?: (?:for|at) (?:work|school|the office|the team|the company|university|college)| soon| today| tomorrow| this week)+$|\bsome\b `)
+	setting = regexp.MustCompile(`(?i)(?: (?:for|at) (?:work|school|the office|the team|the company|university|college)| soon| today| ` +
+		`tomorrow| this week)+$|\bsome\b `)
 	settingOf = regexp.MustCompile(`(?i)\b(?:for|at) (?:work|school|the office|the team|the company|university|college)\b`)
-	relieved  = regexp.MustCompile(`(?i)^(the user) is (?:glad|happy|relieved|proud|pleased|so glad)(?: that)? (?:they|he|she)(?: have| has)?\b|^(the user) (?:they|he|she)(?: have| has)?\b`)
-	planWords = set(`plan want hope intend think consid decid will like go get do make have take see visit trip travel time cancel call off give up drop abandon
+	relieved  = regexp.MustCompile(`(?i)^(the user) is (?:glad|happy|relieved|proud|pleased|so glad)(?: that)? (?:they|he|she)(?: have| ` +
+		`has)?\b|^(the user) (?:they|he|she)(?: have| has)?\b`)
+	planWords = lang.Set(`plan want hope intend think consid decid will like go get do make have take see visit trip travel time cancel call
+		off give up drop abandon
 		chang mind about soon next week month year day weekend monday tuesday wednesday thursday friday saturday sunday january februari
 		march april may june juli august septemb octob novemb decemb later sometim somewhen asap today morn afternoon even night tomorrow
 		去 到 玩 旅 游 行 看 一 下 趟 打 算 计 划 准 备 想 取 消 放 弃 年 月 日 号 周 末 天 明 底 初 星 期`)
@@ -107,7 +126,7 @@ func fulfilled(newer, older *reading) string {
 	for _, c := range newer.clauses {
 		// "No longer needs to plan the party: it has taken place" says what it is about in two clauses.
 		said := spoken(c)
-		nearly := duty && len(object) > 2 && within(object, newer.words) && len(without(object, set(said...))) <= 1
+		nearly := duty && len(object) > 2 && within(object, newer.words) && len(without(object, lang.Set(said...))) <= 1
 		if !nearly && !within(object, said) {
 			continue
 		}
@@ -209,24 +228,35 @@ func people() []string {
 }
 
 const (
-	whenEN = `(?:(?:next|this|last|coming) )?(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday|week|month|weekend)|tomorrow|today|tonight|the day after tomorrow|\d{4}-\d\d-\d\d(?: \(\w+\))?|(?:january|february|march|april|may|june|july|august|september|october|november|december)(?: \d{1,2}(?:st|nd|rd|th)?)?|\d{1,2}(?:st|nd|rd|th)?(?: of)? (?:january|february|march|april|may|june|july|august|september|october|november|december)|\d{1,2}(?::\d\d)? ?(?:am|pm|o'clock)|\d{1,2}:\d\d|noon|the \d{1,2}(?:st|nd|rd|th)|morning|afternoon|evening`
-	whenZH = `(?:(?:\d{4}年)?[\d一二三四五六七八九十]{1,3}月[\d一二三四五六七八九十]{1,3}[日号]?|[\d一二三四五六七八九十]{1,3}月(?:份|底|初|中)?|[\d一二三四五六七八九十]{1,3}[日号]|(?:下下|下个|下|上|这|本)?(?:周|星期|礼拜)[一二三四五六日天末\d]|今天|明天|后天|大后天|今晚|明晚|下周|下个月|本周|周末|早上|上午|中午|下午|晚上|傍晚|[\d一二三四五六七八九十两]{1,3}点(?:半|一刻|[\d一二三四五六七八九十]{1,3}分?)?|\d{1,2}:\d\d)`
+	whenEN = `(?:(?:next|this|last|coming) )?(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday|week|month|weekend)|tomorrow|` +
+		`today|tonight|the day after tomorrow|\d{4}-\d\d-\d\d(?: \(\w+\))?|(?:january|february|march|april|may|june|july|august|` +
+		`september|october|november|december)(?: \d{1,2}(?:st|nd|rd|th)?)?|\d{1,2}(?:st|nd|rd|th)?(?: of)? (?:january|february|march|` +
+		`april|may|june|july|august|september|october|november|december)|\d{1,2}(?::\d\d)? ?(?:am|pm|o'clock)|\d{1,2}:\d\d|noon|the \d{1,` +
+		`2}(?:st|nd|rd|th)|morning|afternoon|evening`
+	whenZH = `(?:(?:\d{4}年)?[\d一二三四五六七八九十]{1,3}月[\d一二三四五六七八九十]{1,3}[日号]?|[\d一二三四五六七八九十]{1,3}月(?:份|底|初|中)?|[\d一二三四五六七八九十]{1,3}[日号]|(?:下下|` +
+		`下个|下|上|这|本)?(?:周|星期|礼拜)[一二三四五六日天末\d]|今天|明天|后天|大后天|今晚|明晚|下周|下个月|本周|周末|早上|上午|中午|下午|晚上|傍晚|[\d一二三四五六七八九十两]{1,3}点(?:半|一刻|` +
+		`[\d一二三四五六七八九十]{1,3}分?)?|\d{1,2}:\d\d)`
 )
 
 var (
 	timeEN = regexp.MustCompile(`(?i)\b(?:on |at |in |for |until |till |from )?(?:` + whenEN + `)\b`)
 	timeZH = regexp.MustCompile(whenZH)
 
-	movedEN     = regexp.MustCompile(`(?i)^(?:the user(?:'s)? )?(.+?) (?:(?:has|have|had|was|is|are|were|been|got) )*(?:moved|rescheduled|postponed|pushed back|pushed|delayed|brought forward|changed|shifted)\b(?: from (.+?))?(?: (?:to|until|till) (.+))?$`)
-	movesEN     = regexp.MustCompile(`(?i)^the user ` + askedToEN + `(?:moved?|rescheduled?|postponed?|pushed back|pushe?d?|push back|delaye?d?|brought forward|bring forward|changed?|shift(?:ed)?) (?:his|her|their|the|a) (.+?)(?: from (.+?))? (?:to|until|till) (.+)$`)
-	cancelledEN = regexp.MustCompile(`(?i)^(?:the user(?:'s)? )?(.+?) (?:(?:has|have|had|was|is|been|got) )+(?:(?:cancelled|canceled|called off)\b.*|off(?: now| again| then)?)$`)
-	cancelsEN   = regexp.MustCompile(`(?i)^the user ` + askedToEN + `(?:cancel|cancelled|canceled|called off|call off) (?:his|her|their|the|a) (.+)$`)
-	movedZH     = regexp.MustCompile(`^(?:用户(?:的)?)?(?:要求助手)?(?:把|将)?(?:用户的?)?(.+?)(?:被)?(?:改期到|改签到|改到|改成|改为|改在|推迟到|延期到|延到|提前到|挪到|换到|调到|调整到)了?(.+?)了?$`)
+	movedEN = regexp.MustCompile(`(?i)^(?:the user(?:'s)? )?(.+?) (?:(?:has|have|had|was|is|are|were|been|got) )*(?:moved|rescheduled|` +
+		`postponed|pushed back|pushed|delayed|brought forward|changed|shifted)\b(?: from (.+?))?(?: (?:to|until|till) (.+))?$`)
+	movesEN = regexp.MustCompile(`(?i)^the user ` + askedToEN + `(?:moved?|rescheduled?|postponed?|pushed back|pushe?d?|push back|` +
+		`delaye?d?|brought forward|bring forward|changed?|shift(?:ed)?) (?:his|her|their|the|a) (.+?)(?: from (.+?))? (?:to|until|till) ` +
+		`(.+)$`)
+	cancelledEN = regexp.MustCompile(`(?i)^(?:the user(?:'s)? )?(.+?) (?:(?:has|have|had|was|is|been|got) )+(?:(?:cancelled|canceled|` +
+		`called off)\b.*|off(?: now| again| then)?)$`)
+	cancelsEN = regexp.MustCompile(`(?i)^the user ` + askedToEN + `(?:cancel|cancelled|canceled|called off|call off) (?:his|her|their|the|a) (.+)$`)
+	movedZH   = regexp.MustCompile(`^(?:用户(?:的)?)?(?:要求助手)?(?:把|将)?(?:用户的?)?(.+?)(?:被)?(?:改期到|改签到|改到|改成|改为|改在|推迟到|延期到|延到|提前到|挪到|换到|调到|` +
+		`调整到)了?(.+?)了?$`)
 	cancelledZH = regexp.MustCompile(`^(?:用户(?:的)?)?(?:要求助手)?(?:帮)?(?:用户)?(?:把|将|取消了?)?(?:用户的?)?(.+?)(?:被)?(?:取消|作罢|泡汤|黄|不办|不开|推)?掉?了?$`)
 	cancelZH    = regexp.MustCompile(`取消|作罢|泡汤|黄了|不办了|不开了`)
 
 	// vague words name an appointment without telling which.
-	vague = set(`appoint meet meetup plan event call session date visit schedul time origin
+	vague = lang.Set(`appoint meet meetup plan event call session date visit schedul time origin
 		预 约 会 议 安 排 活 动 行 程 日 期 时 间 有 要 去 原 定 本`)
 	fillerZH = regexp.MustCompile(`原定|原本|原来|本来|已经|和|跟|与|的|在|于|那个|这个|那次|约了|约好`)
 )
@@ -322,7 +352,7 @@ func (x rearranged) rearranges(older []*reading) int {
 			}
 			return s
 		})))
-		list = slices.DeleteFunc(list, func(i int) bool { return !holdsTime(older[i].canonical(), similar.Canonical(from)) })
+		list = slices.DeleteFunc(list, func(i int) bool { return !holdsTime(older[i].canonical(), compare.Canonical(from)) })
 	}
 	if len(list) != 1 {
 		return -1

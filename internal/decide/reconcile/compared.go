@@ -7,7 +7,8 @@ import "regexp"
 
 var (
 	moreEN = []*regexp.Regexp{
-		regexp.MustCompile(`(?i)^the user (?:[a-z]+ ){0,4}?more (?:into|of an?|fond of|drawn to|interested in|keen on|about) (.+?) than(?: of| into| an?| to| in| about)* (.+)$`),
+		regexp.MustCompile(`(?i)^the user (?:[a-z]+ ){0,4}?more (?:into|of an?|fond of|drawn to|interested in|keen on|about) (.+?) ` +
+			`than(?: of| into| an?| to| in| about)* (.+)$`),
 		regexp.MustCompile(`(?i)^the user (?:[a-z]+ ){0,3}?(?:likes?|loves?|enjoys?) (.+?) (?:more|better) than (.+)$`),
 		regexp.MustCompile(`(?i)^the user (?:[a-z]+ ){0,3}?prefers? (.+?) (?:to|over|rather than) (.+)$`),
 	}

@@ -10,7 +10,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
-	"github.com/memsidecar/memsidecar/internal/lang/similar"
+	"github.com/memsidecar/memsidecar/internal/lang/compare"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -41,7 +41,7 @@ type reading struct {
 	lesser    func() lesser
 	core      func() core
 	canonical func() string
-	similar   func() similar.Text
+	similar   func() compare.Text
 }
 
 // readings are those that were made last: a statement is read to find what is near to it, to be compared with that, and again
@@ -75,8 +75,8 @@ func readAnew(text string) *reading {
 	r.lesser = sync.OnceValue(r.readLesser)
 	r.core = sync.OnceValue(r.readCore)
 	r.tastes = sync.OnceValue(r.readTastes)
-	r.similar = sync.OnceValue(func() similar.Text { return similar.Prepare(text) })
-	r.canonical = sync.OnceValue(func() string { return similar.Canonical(r.text) })
+	r.similar = sync.OnceValue(func() compare.Text { return compare.Prepare(text) })
+	r.canonical = sync.OnceValue(func() string { return compare.Canonical(r.text) })
 	return r
 }
 
@@ -163,17 +163,26 @@ func ends(slot, re string) pattern {
 
 var (
 	// unreal is what is planned, supposed, past, or said of several: it fills no slot.
-	unrealEN = regexp.MustCompile(`(?i)\b(?:if|would|might|may be|maybe|perhaps|could|plans?|planning|wants?|hopes?|wish|wishes|dreams?|considering|considers|thinking|thinks|about to|going to|used to|formerly|previously|in the past|as a child|back then|not|never|no longer|pretends?|imagine[sd]?|in the game|for a friend|both|one of|also|too|another|second|other)\b|\?`)
-	unrealZH = regexp.MustCompile(`如果|要是|假如|可能|也许|或许|打算|计划|考虑|准备|希望|想|要去|梦|差点|以为|据说|以前|曾|从前|过去|小时候|原来|之前|当年|那时|不|没|别|未(?:必|来)|也|另外|另一|第二|其中|还有|同时|吗|本来|假装|游戏里`)
+	unrealEN = regexp.MustCompile(`(?i)\b(?:if|would|might|may be|maybe|perhaps|could|plans?|planning|wants?|hopes?|wish|wishes|dreams?|` +
+		`considering|considers|thinking|thinks|about to|going to|used to|formerly|previously|in the past|as a child|back then|not|never|` +
+		`no longer|pretends?|imagine[sd]?|in the game|for a friend|both|one of|also|too|another|second|other)\b|\?`)
+	unrealZH = regexp.MustCompile(`如果|要是|假如|可能|也许|或许|打算|计划|考虑|准备|希望|想|要去|梦|差点|以为|据说|以前|曾|从前|过去|小时候|原来|之前|当年|那时|不|没|别|未(?:必|来)|也|另外|另一|第二|` +
+		`其中|还有|同时|吗|本来|假装|游戏里`)
 	// narrow are words that make a slot another one.
-	narrowEN = regexp.MustCompile(`(?i)\b(?:part-time|part time|weekends?|weekdays?|volunteers?|volunteering|sometimes|occasionally|usually|mostly|temporarily|summers?|winters?|springs?|autumns?|holidays?|freelance|on the side|mornings?|evenings?|nights?)\b`)
+	narrowEN = regexp.MustCompile(`(?i)\b(?:part-time|part time|weekends?|weekdays?|volunteers?|volunteering|sometimes|occasionally|` +
+		`usually|mostly|temporarily|summers?|winters?|springs?|autumns?|holidays?|freelance|on the side|mornings?|evenings?|nights?)\b`)
 	narrowZH = regexp.MustCompile(`兼职|周末|工作日|平时|有时|偶尔|临时|暂时|夏天|冬天|春天|秋天|假期|寒假|暑假|志愿|业余|副业|实习`)
 	// adverbs may stand between subject and verb without changing what is said.
 	adverbsEN = regexp.MustCompile(`(?i)\s+(?:now|currently|recently|just|actually|finally|still|already|really|nowadays|officially)\b`)
-	perfectEN = regexp.MustCompile(`(?i)\s+(?:has|have|had)\s+(moved|relocated|settled|turned|become|became|changed|switched|updated|joined|started|quit|left|resigned|retired|lost|broken|divorced|married|dropped|gone|been|found|accepted|got|gotten|cancelled|canceled|decided)\b`)
+	perfectEN = regexp.MustCompile(`(?i)\s+(?:has|have|had)\s+(moved|relocated|settled|turned|become|became|changed|switched|updated|` +
+		`joined|started|quit|left|resigned|retired|lost|broken|divorced|married|dropped|gone|been|found|accepted|got|gotten|cancelled|` +
+		`canceled|decided)\b`)
 	adverbsZH = regexp.MustCompile(`现在|目前|如今|最近|刚刚|刚|已经|其实|终于|真的|确实|今年|今天|上周|上个月|这周|正式|改口|重新`)
 	// tail is what follows a value.
-	tailEN = regexp.MustCompile(`(?i)\s+(?:now|currently|these days|since|for|with|from now on|at the moment|anymore|last|this|next|as of|already|again|recently|today|yesterday|after|before|so|which|who|where|when|until|instead|exactly|as an?|in (?:19|20)\d\d|in (?:january|february|march|april|may|june|july|august|september|october|november|december)|(?:a|two|three|\d+) (?:days?|weeks?|months?|years?) ago)\b.*$`)
+	tailEN = regexp.MustCompile(`(?i)\s+(?:now|currently|these days|since|for|with|from now on|at the moment|anymore|last|this|next|as of|` +
+		`already|again|recently|today|yesterday|after|before|so|which|who|where|when|until|instead|exactly|as an?|in (?:19|20)\d\d|in ` +
+		`(?:january|february|march|april|may|june|july|august|september|october|november|december)|(?:a|two|three|\d+) (?:days?|weeks?|` +
+		`months?|years?) ago)\b.*$`)
 	tailZH = regexp.MustCompile(`(?:了|的|啦|吧|呢|左右)+$`)
 )
 
@@ -236,7 +245,7 @@ func comparableForm(value string) string {
 	value = strings.ToLower(strings.Join(strings.Fields(value), " "))
 	value = strings.Trim(value, " .:-/\"'“”‘’《》「」()")
 	value = strings.TrimPrefix(strings.TrimPrefix(value, "the "), "on ")
-	return similar.Canonical(value)
+	return compare.Canonical(value)
 }
 
 // differ reports whether two values of a slot contradict each other. One that holds the other is only more exact.

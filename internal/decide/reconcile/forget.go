@@ -7,18 +7,23 @@ import (
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
 // generic words say that something is to be forgotten, and not what.
-var generic = set(`forget remember rememb memori memory delet delete erase eras remov everyth everything anyth anything someth something thing stuff inform information detail
+var generic = lang.Set(`forget remember rememb memori memory delet delete erase eras remov everyth everything anyth anything someth
+	something thing stuff inform information detail
 	about tell told say said know mention user like matter topic fact record data all my their his her i me talk
 	忘 记 住 忆 删 除 掉 事 情 关 于 说 过 信 息 内 容 所 有 全 部 那 些 东 西 刚 才 话 用 户 一 切`)
 
 var (
 	// asking is the wording around what is to be forgotten.
-	asking  = regexp.MustCompile(`(?i)^(?:please |could you |can you )*(?:forget|delete|erase|remove|do not remember)(?: that| what| everything| all| anything)*(?: (?:the user|i) (?:told|said)(?: to)? (?:the assistant|you|it))?(?: (?:about|of|on))? ?|^(?:请|麻烦)?(?:忘掉|忘了|忘记|删掉|删除|别再记|不要记住?|别记)(?:关于|有关)?|^(?:关于|有关)|(?:的)?(?:事情|事儿|事|信息|情况|记忆|记录|内容|那些话|话)(?:吧|了)?$`)
-	stateEN = regexp.MustCompile(`(?i)^the user (?:is|are|was|has|had|does|likes|loves|lives|works|wants|plans|hates|owns|can|will|went|[a-z]+s|[a-z]+ed)\b`)
+	asking = regexp.MustCompile(`(?i)^(?:please |could you |can you )*(?:forget|delete|erase|remove|do not remember)(?: that| what| ` +
+		`everything| all| anything)*(?: (?:the user|i) (?:told|said)(?: to)? (?:the assistant|you|it))?(?: (?:about|of|on))? ?|^(?:请|` +
+		`麻烦)?(?:忘掉|忘了|忘记|删掉|删除|别再记|不要记住?|别记)(?:关于|有关)?|^(?:关于|有关)|(?:的)?(?:事情|事儿|事|信息|情况|记忆|记录|内容|那些话|话)(?:吧|了)?$`)
+	stateEN = regexp.MustCompile(`(?i)^the user (?:is|are|was|has|had|does|likes|loves|lives|works|wants|plans|hates|owns|can|will|went|` +
+		`[a-z]+s|[a-z]+ed)\b`)
 	stateZH = regexp.MustCompile(`^用户(?:喜欢|讨厌|不|住|在|有|是|叫|对|想|要|去|买|打算|计划|养|每|今年|会|爱|最|和|跟|把|用|吃|喝|正|曾)`)
 )
 

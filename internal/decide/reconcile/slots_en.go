@@ -4,10 +4,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // unique are those of whom a user has one, so that what is said of "the mother" is always said of the same.
-const uniqueEN = `(?:'s (?P<o>parents|mother|mom|mum|father|dad|wife|husband|spouse|girlfriend|boyfriend|partner|fiancee?|boss|manager|supervisor|landlord|best friend|dog|cat|pet|puppy|kitten|parrot|rabbit|hamster))?`
+const uniqueEN = `(?:'s (?P<o>parents|mother|mom|mum|father|dad|wife|husband|spouse|girlfriend|boyfriend|partner|fiancee?|boss|manager|` +
+	`supervisor|landlord|best friend|dog|cat|pet|puppy|kitten|parrot|rabbit|hamster))?`
 
 const userOrOwner = `(?i)^the user` + uniqueEN
 
@@ -17,22 +20,34 @@ var patternsEN = []pattern{
 	p("home", userOrOwner+` (?:moved|relocated|is moving|are moving) (?:back |house |home |over |permanently )*(?:from .+? )?to (?P<v>.+)$`, moved),
 	ends("home", userOrOwner+` (?:moved out of|moved away from) (?P<v>.+)$`),
 	p("name", `(?i)^the user is (?:called|named) (?P<v>.+)$`, capital),
-	wish(p("form of address", `(?i)^the user (?:wants|prefers|likes|would like|wishes|asked)(?: the assistant| to be)*(?: to)? (?:called|addressed as|call (?:them|him|her|the user)|address (?:them|him|her|the user) as|go by)(?: the name)? (?P<v>.+)$`, nil)),
+	wish(p("form of address", `(?i)^the user (?:wants|prefers|likes|would like|wishes|asked)(?: the assistant| to be)*(?: to)? (?:called|`+
+		`addressed as|call (?:them|him|her|the user)|address (?:them|him|her|the user) as|go by)(?: the name)? (?P<v>.+)$`, nil)),
 	wish(p("form of address", `(?i)^the user (?:goes by|prefers the name|should be called) (?P<v>.+)$`, nil)),
-	wish(p("language of answers", `(?i)^the user (?:wants|prefers|would like|asked|needs|wishes|likes)\b.*\b(?:answers?|answered|replies|reply|responses?|respond|speak|talk|write|chat|communicate|addressed)\b.* in (?P<v>english|chinese|mandarin|cantonese|french|german|spanish|italian|portuguese|russian|japanese|korean|arabic|hindi|dutch|turkish|polish|vietnamese|thai|indonesian)\b.*$`, nil)),
-	p("age", userOrOwner+` (?:is|turned|turns) (?P<v>\d{1,3}|(?:twen|thir|for|fif|six|seven|eigh|nine)ty(?:-\w+)?)(?: years? old| yrs? old)?(?: today)?$`, nil),
-	p("work/employer", userOrOwner+` (?:works?|is working|is employed|got a (?:new )?job|found a (?:new )?job|started a (?:new )?job|started working|took a job|accepted a job|landed a job|accepted an offer|started) (?:at|for|with) (?P<v>.+)$`, capital),
+	wish(p("language of answers", `(?i)^the user (?:wants|prefers|would like|asked|needs|wishes|likes)\b.*\b(?:answers?|answered|replies|`+
+		`reply|responses?|respond|speak|talk|write|chat|communicate|addressed)\b.* in (?P<v>english|chinese|mandarin|cantonese|french|`+
+		`german|spanish|italian|portuguese|russian|japanese|korean|arabic|hindi|dutch|turkish|polish|vietnamese|thai|indonesian)\b.*$`, nil)),
+	p("age", userOrOwner+` (?:is|turned|turns) (?P<v>\d{1,3}|(?:twen|thir|for|fif|six|seven|eigh|nine)ty(?:-\w+)?)(?: years? old| yrs? `+
+		`old)?(?: today)?$`, nil),
+	p("work/employer", userOrOwner+` (?:works?|is working|is employed|got a (?:new )?job|found a (?:new )?job|started a (?:new )?job|`+
+		`started working|took a job|accepted a job|landed a job|accepted an offer|started) (?:at|for|with) (?P<v>.+)$`, capital),
 	p("work/employer", `(?i)^the user joined (?P<v>.+?) as (?:a|an|the) .+$`, capital),
 	p("work/employer", `(?i)^the user (?:changed|switched) jobs to (?P<v>.+)$`, capital),
-	ends("work/employer", `(?i)^the user (?:quit|left|resigned from|was fired from|been fired from|was laid off from|been laid off from|got fired from|lost) (?P<v>(?-i:[A-Z]).*)$`),
-	ends("work/employer", `(?i)^the user (?:quit|left|resigned from|lost) (?:his|her|their|the) (?:current |old )?(?:job|position|post)(?: (?:at|with) (?P<v>.+))?$`),
+	ends("work/employer", `(?i)^the user (?:quit|left|resigned from|was fired from|been fired from|was laid off from|been laid off from|`+
+		`got fired from|lost) (?P<v>(?-i:[A-Z]).*)$`),
+	ends("work/employer", `(?i)^the user (?:quit|left|resigned from|lost) (?:his|her|their|the) (?:current |old )?(?:job|position|`+
+		`post)(?: (?:at|with) (?P<v>.+))?$`),
 	ends("work/employer", `(?i)^the user (?:quit|resigned|was laid off|been laid off|was fired|been fired|got laid off|got fired)$`),
 	ends("work/employer", `(?i)^the user (?:switched|changed) (?:jobs|companies|employers)$`),
 	ends("work", `(?i)^the user (?:retired|is retired)(?: .*)?$`),
 	p("work/title", userOrOwner+` works? as (?:a|an|the) (?P<v>.+?)(?: (?:at|in|for) .+)?$`, nil),
-	p("work/title", `(?i)^the user (?:was promoted to|been promoted to|is promoted to|was made) (?:a |an |the )?(?P<v>.+?)(?: (?:at|in|for) .+)?$`, nil),
-	p("work/title", userOrOwner+` (?:is|became) (?:a|an|the) (?P<v>(?:[a-z-]+ ){0,2}(?:engineer|developer|programmer|teacher|doctor|nurse|lawyer|accountant|designer|student|driver|chef|cook|manager|salesperson|journalist|editor|photographer|translator|consultant|analyst|scientist|researcher|professor|actor|actress|barista|waiter|waitress|cashier|mechanic|electrician|plumber|architect|dentist|pharmacist|therapist|firefighter|paramedic|pilot|intern|director))(?: (?:at|in|for) .+)?$`, nil),
-	p("school", `(?i)^the user (?:studies|is studying|goes to school|goes to college|goes to university|is enrolled|is a student) at (?P<v>.+)$`, capital),
+	p("work/title", `(?i)^the user (?:was promoted to|been promoted to|is promoted to|was made) (?:a |an |the )?(?P<v>.+?)(?: (?:at|in|`+
+		`for) .+)?$`, nil),
+	p("work/title", userOrOwner+` (?:is|became) (?:a|an|the) (?P<v>(?:[a-z-]+ ){0,2}(?:engineer|developer|programmer|teacher|doctor|nurse|`+
+		`lawyer|accountant|designer|student|driver|chef|cook|manager|salesperson|journalist|editor|photographer|translator|consultant|`+
+		`analyst|scientist|researcher|professor|actor|actress|barista|waiter|waitress|cashier|mechanic|electrician|plumber|architect|`+
+		`dentist|pharmacist|therapist|firefighter|paramedic|pilot|intern|director))(?: (?:at|in|for) .+)?$`, nil),
+	p("school", `(?i)^the user (?:studies|is studying|goes to school|goes to college|goes to university|is enrolled|is a student) at `+
+		`(?P<v>.+)$`, capital),
 	p("school", `(?i)^the user (?:attends|transferred to) (?P<v>.*\b(?:University|College|School|Institute|High)\b.*)$`, capital),
 	p("major", `(?i)^the user (?:majors|is majoring) in (?P<v>.+)$`, nil),
 	relation("single", userOrOwner+` (?:is single|broke up|broken up|is newly single|split up|is not in a relationship)\b.*$`),
@@ -50,12 +65,19 @@ var patternsEN = []pattern{
 	p("height", userOrOwner+` is (?P<v>[\d.' ]+(?:cm|m|centimeters|metres|meters|feet|ft|inches)?\b.*?)(?: in height)? tall$`, nil),
 	p("shoe size", `(?i)^the user wears (?:a )?(?:size )?(?P<v>[\d.]+) shoes?$`, nil),
 	p("shoe size", `(?i)^the user wears shoes in size (?P<v>[\d.]+)$`, nil),
-	p("", `(?i)^the user's (?P<o>dog|cat|pet|puppy|kitten|parrot|rabbit|hamster|mother|mom|mum|father|dad|wife|husband|girlfriend|boyfriend|partner|boss|manager) is (?P<a>called|named) (?P<v>.+)$`, capital),
-	p("", `(?i)^the user's (?:new )?(?P<a>[a-z][a-z0-9' -]{1,60}?) (?:is(?: changed to)?|are|(?:was )?changed to|changed from .+ to|became|turned into|dropped to|fell to|went (?:up|down) to|rose to|moved to|was moved to|(?:has )?been changed to|been moved to) (?P<v>.+)$`, nil),
-	turn(p("", `(?i)^the user `+askedToEN+`(?:change|update|switch|revert|adjust|raise|lower|increase|decrease|reduce|bump|correct)(?:d|ed)? (?:his|her|their|the) (?:new )?(?P<a>[a-z][a-z0-9' -]{1,60}?)(?: back)?(?: from (?P<f>.+?))?(?: back)? to (?P<v>.+)$`, nil)),
-	weak(wish(p("", `(?i)^the user asked the assistant to (?:set|add|put|log|update|change) the (?P<a>[a-z][a-z0-9' -]{1,60}?)(?: to| at| as|:) (?P<v>.+)$`, nil))),
-	weak(p("", `(?i)^the (?:total |overall |whole )?(?P<a>budget|deadline|due date|address|email|phone number) (?:is|will be|was set to|is set to) (?P<v>.+)$`, nil)),
-	p("", `(?i)^the user (?:changed|updated|switched|set|got) (?:his|her|their|the|a) (?:new )?(?P<a>[a-z][a-z0-9' -]{1,60}?)(?: from .+?)?(?: to|:) (?P<v>.+)$`, nil),
+	p("", `(?i)^the user's (?P<o>dog|cat|pet|puppy|kitten|parrot|rabbit|hamster|mother|mom|mum|father|dad|wife|husband|girlfriend|`+
+		`boyfriend|partner|boss|manager) is (?P<a>called|named) (?P<v>.+)$`, capital),
+	p("", `(?i)^the user's (?:new )?(?P<a>[a-z][a-z0-9' -]{1,60}?) (?:is(?: changed to)?|are|(?:was )?changed to|changed from .+ to|`+
+		`became|turned into|dropped to|fell to|went (?:up|down) to|rose to|moved to|was moved to|(?:has )?been changed to|been moved to) `+
+		`(?P<v>.+)$`, nil),
+	turn(p("", `(?i)^the user `+askedToEN+`(?:change|update|switch|revert|adjust|raise|lower|increase|decrease|reduce|bump|correct)(?:d|`+
+		`ed)? (?:his|her|their|the) (?:new )?(?P<a>[a-z][a-z0-9' -]{1,60}?)(?: back)?(?: from (?P<f>.+?))?(?: back)? to (?P<v>.+)$`, nil)),
+	weak(wish(p("", `(?i)^the user asked the assistant to (?:set|add|put|log|update|change) the (?P<a>[a-z][a-z0-9' -]{1,60}?)(?: to| at| `+
+		`as|:) (?P<v>.+)$`, nil))),
+	weak(p("", `(?i)^the (?:total |overall |whole )?(?P<a>budget|deadline|due date|address|email|phone number) (?:is|will be|was set to|`+
+		`is set to) (?P<v>.+)$`, nil)),
+	p("", `(?i)^the user (?:changed|updated|switched|set|got) (?:his|her|their|the|a) (?:new )?(?P<a>[a-z][a-z0-9' -]{1,60}?)(?: from `+
+		`.+?)?(?: to|:) (?P<v>.+)$`, nil),
 }
 
 // attributesEN are nouns of which something has one. What stands before them is part of the slot: "work email", "favourite
@@ -106,7 +128,7 @@ func attribute(name string) string {
 }
 
 // several are those of whom a user may have more than one.
-var several = set(`friend sister brother cousin colleague coworker classmate son daughter child kid neighbor neighbour aunt uncle
+var several = lang.Set(`friend sister brother cousin colleague coworker classmate son daughter child kid neighbor neighbour aunt uncle
 	nephew niece student teacher client customer grandson granddaughter roommate`)
 
 // canonical is one of several words for the same one.
@@ -129,7 +151,8 @@ var (
 	noPlaceEN = regexp.MustCompile(`(?i)^(?:a|an|his|her|their|its|another|one|some|fear|hope|peace|harmony|poverty)\b`)
 	thePlaces = regexp.MustCompile(`(?i)^the (?:us|usa|u\.s\.|uk|united|netherlands|philippines|hague|bronx|bay area|czech|uae|bahamas|maldives)\b`)
 	// things are what people move to that is no place.
-	things = set(`linux windows mac macos ubuntu debian arch vim neovim emacs vscode python go golang rust java kotlin swift typescript javascript
+	things = lang.Set(`linux windows mac macos ubuntu debian arch vim neovim emacs vscode python go golang rust java kotlin swift typescript
+		javascript
 		kubernetes docker slack teams discord telegram postgres postgresql mysql sqlite aws azure gcp android ios iphone chrome firefox safari
 		marketing sales engineering finance hr monday tuesday wednesday thursday friday saturday sunday january february march april may june
 		july august september october november december`)

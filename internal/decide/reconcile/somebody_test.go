@@ -90,16 +90,20 @@ func TestMovedOtherwise(t *testing.T) {
 // TestTakenBackInOtherWords: a taste or duty is over however that is told, and nothing else is.
 func TestTakenBackInOtherWords(t *testing.T) {
 	check(t, decide.TreatSupersede, []pair{
-		{"The user used to be into books about war and peace, but lately, they have found themselves drawn more to books with maritime themes.", "The user used to like books about maritime themes."},
-		{"The user used to dislike sailing, but lately they have found it pretty relaxing.", "The user used to like sailing, but now they prefer golf."},
-		{"The user used to dislike the idea of sailing, but they have completely changed their mind and now they are really keen to try it.", "The user does not like sailing anymore."},
+		{"The user used to be into books about war and peace, but lately, they have found themselves drawn more to books with maritime " +
+			"themes.", "The user used to like books about maritime themes."},
+		{"The user used to dislike sailing, but lately they have found it pretty relaxing.", "The user used to like sailing, but now they " +
+			"prefer golf."},
+		{"The user used to dislike the idea of sailing, but they have completely changed their mind and now they are really keen to try " +
+			"it.", "The user does not like sailing anymore."},
 		{"The user finds golf boring.", "The user finds golf fascinating."},
 		{"The user just remembered how much they love kayaking.", "The user used to love kayaking, but they are not really into it anymore."},
 		{"The user likes films that explore deep space.", "The user used to be into deep space themes."},
 		{"The user needs to sign some delivery notes for work.", "The user has signed the delivery notes today."},
 		{"The user really needs to tidy their garage.", "The user can remove \"tidy garage\" from their to-do list."},
 		{"The user needs to paint the fence.", "The user asked the assistant to remove \"paint the fence\" from their to-do list."},
-		{"The user decided to sell the car and approved the move to Leeds.", "The user asked the assistant to remove \"approved the move to Leeds\" from the key decisions."},
+		{"The user decided to sell the car and approved the move to Leeds.", "The user asked the assistant to remove \"approved the move " +
+			"to Leeds\" from the key decisions."},
 	})
 	check(t, decide.TreatAdd, []pair{
 		{"The user needs to write a report for work.", "The user wrote a report for school."},

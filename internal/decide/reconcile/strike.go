@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -16,39 +17,48 @@ type removal struct {
 	plain   bool       // the list has no name of its own: "the list"
 }
 
-const askedToEN = `(?:asked (?:the assistant )?to |wants (?:the assistant )?to |would like (?:the assistant )?to |needs (?:the assistant )?to |has |just |also |actually |please )*`
+const askedToEN = `(?:asked (?:the assistant )?to |wants (?:the assistant )?to |would like (?:the assistant )?to |needs (?:the assistant ` +
+	`)?to |has |just |also |actually |please )*`
 
 var (
-	strikesEN = regexp.MustCompile(`(?i)^the user ` + askedToEN + `(?:remove|removed|delete|deleted|take|took|taken|cross|crossed|strike|struck|drop|dropped|scratch|scratched|cut)(?: out| off)? (.+?) (?:off of|off|out of|from) (?:of )?(.+)$`)
+	strikesEN = regexp.MustCompile(`(?i)^the user ` + askedToEN + `(?:remove|removed|delete|deleted|take|took|taken|cross|crossed|strike|` +
+		`struck|drop|dropped|scratch|scratched|cut)(?: out| off)? (.+?) (?:off of|off|out of|from) (?:of )?(.+)$`)
 	// mayStrikeEN says to the assistant that an entry is not needed any more: "I can take that off my list".
-	mayStrikeEN = regexp.MustCompile(`(?i)^the user (?:can|could|should|may)(?: now| also| actually| probably)* (?:remove|delete|take|cross|strike|drop|scratch)(?: out| off)? (.+?) (?:off of|off|out of|from) (.*\blist)$`)
-	gonefrEN    = regexp.MustCompile(`(?i)^(.+?) (?:is|are|was|were|has been|have been) (?:no longer|not) (?:on|in|part of) (.+? list|the [a-z ]+)(?: anymore)?$`)
-	needlesEN   = regexp.MustCompile(`(?i)^the user (?:(?:really|actually|now) )*(?:(?:does|do) not (?:need|want) (.+?) anymore|no longer (?:needs|wants) (?:to (?:buy|get) )?(.+?))$`)
-	strikesZH   = []*regexp.Regexp{
-		regexp.MustCompile(`^用户(?:要求|让|希望|想让|请)?(?:助手)?(?:帮用户|帮忙|也|再|还)*(?:把|将)(.+?)从(.+?)(?:里面|里|中|上|上面)?(?:给|都)?(?:删掉|删除|删去|删|去掉|划掉|移除|移出|移走|取消|拿掉|剔除)了?$`),
+	mayStrikeEN = regexp.MustCompile(`(?i)^the user (?:can|could|should|may)(?: now| also| actually| probably)* (?:remove|delete|take|` +
+		`cross|strike|drop|scratch)(?: out| off)? (.+?) (?:off of|off|out of|from) (.*\blist)$`)
+	gonefrEN = regexp.MustCompile(`(?i)^(.+?) (?:is|are|was|were|has been|have been) (?:no longer|not) (?:on|in|part of) (.+? list|the ` +
+		`[a-z ]+)(?: anymore)?$`)
+	needlesEN = regexp.MustCompile(`(?i)^the user (?:(?:really|actually|now) )*(?:(?:does|do) not (?:need|want) (.+?) anymore|no longer ` +
+		`(?:needs|wants) (?:to (?:buy|get) )?(.+?))$`)
+	strikesZH = []*regexp.Regexp{
+		regexp.MustCompile(`^用户(?:要求|让|希望|想让|请)?(?:助手)?(?:帮用户|帮忙|也|再|还)*(?:把|将)(.+?)从(.+?)(?:里面|里|中|上|上面)?(?:给|都)?(?:删掉|删除|删去|删|去掉|划掉|移除|` +
+			`移出|移走|取消|拿掉|剔除)了?$`),
 		regexp.MustCompile(`^用户(?:要求|让|希望|想让|请)?(?:助手)?(?:帮用户|帮忙|也|再|还)*从(.+?)(?:里面|里|中|上|上面)?(?:给|都|把)*(?:删掉|删除|删去|删|去掉|划掉|移除|取消|拿掉|剔除)了?(.+)$`),
 	}
 	needlesZH = regexp.MustCompile(`^用户(?:现在|已经)?(?:不需要|不要|不用买|不想要|不买)(.+?)了$`)
 
 	// kept are memories that hold entries: what the bot was asked to put down, what was dictated to it, what is to be got.
-	keptEN = regexp.MustCompile(`(?i)\basked the assistant to (?:add|put|include|log|set|update|change|replace)|\bthe user answered\b|\blists?\b|\b(?:needs?|wants?|has|have|plans?) to (?:buy|get|pick up|include)\b|\b(?:include|includes|including)\b|\b(?:is|are|will be|were|was)\b|\b(?:agreed|approved|decided|selected|committed|chose)\b`)
+	keptEN = regexp.MustCompile(`(?i)\basked the assistant to (?:add|put|include|log|set|update|change|replace)|\bthe user answered\b|` +
+		`\blists?\b|\b(?:needs?|wants?|has|have|plans?) to (?:buy|get|pick up|include)\b|\b(?:include|includes|including)\b|\b(?:is|are|` +
+		`will be|were|was)\b|\b(?:agreed|approved|decided|selected|committed|chose)\b`)
 	keptZH = regexp.MustCompile(`要求助手|用户回答|清单|列表|名单|要买|需要买|包括|包含|有|是`)
 
-	listWords  = set("list lists item entri section 清 单 列 表 名")
+	listWords  = lang.Set("list lists item entri section 清 单 列 表 名")
 	parenthese = regexp.MustCompile(`\s*[（(][^()（）]*[)）]`)
 	quotes     = regexp.MustCompile(`^["'“”‘’「『]+|["'“”‘’」』.。,;]+$`)
 	boundEN    = regexp.MustCompile(`(?i)\s*(?:,|;)?\s*\b(?:and|or|as well as|plus)\b\s*|\s*[,;]\s*`)
 	articles   = regexp.MustCompile(`(?i)(?:\b(?:the|a|an|to|their|his|her|its|some|our)\s+)+$`)
-	relative   = regexp.MustCompile(`(?i)^\s*(?:,\s*(?:which|who|that)\b[^,;"”]*|[（(][^()（）]*[)）]|\s+(?:which|who)\b[^,;"”]*?)(\s*[,;"”.]|\s+and\b|$)`)
+	relative   = regexp.MustCompile(`(?i)^\s*(?:,\s*(?:which|who|that)\b[^,;"”]*|[（(][^()（）]*[)）]|\s+(?:which|who)\b[^,;"”]*?)(\s*[,;"”.]|` +
+		`\s+and\b|$)`)
 	answeredEN = regexp.MustCompile(`, the user answered: "`)
 	answeredZH = regexp.MustCompile(`，用户回答“`)
 )
 
 // akin are words that name the same list, as its entries are spoken of.
 var akin = []map[string]bool{
-	set("recipi receiv send sent email mail 收 件 发"), set("attende attend particip join invit present guest 参 加 出 席"), set("object goal aim target 目 标"),
-	set("deliver deliveri 交 付"), set("agenda topic 议 程 题"), set("shop groceri buy 购 物 买"), set("todo task need do 待 办 要"), set("point key cover 要 点"),
-	set("decis decid agre approv select commit choos chose 决 定"), //nolint:misspell // stems
+	lang.Set("recipi receiv send sent email mail 收 件 发"), lang.Set("attende attend particip join invit present guest 参 加 出 席"), lang.Set("object goal aim target 目 标"),
+	lang.Set("deliver deliveri 交 付"), lang.Set("agenda topic 议 程 题"), lang.Set("shop groceri buy 购 物 买"), lang.Set("todo task need do 待 办 要"), lang.Set("point key cover 要 点"),
+	lang.Set("decis decid agre approv select commit choos chose 决 定"), //nolint:misspell // stems
 }
 
 // removalOf reads that an entry is struck off.
@@ -107,7 +117,7 @@ type located struct {
 var entryWord = regexp.MustCompile(`\p{Han}|[\p{L}\p{N}][\p{L}\p{N}'’]*`)
 
 // small words may differ between the ways in which an entry is named.
-var small = set("a an the of to in on for and or with by at from their his her its my our your s some 的")
+var small = lang.Set("a an the of to in on for and or with by at from their his her its my our your s some 的")
 
 func placesOf(text string) []located {
 	var list []located
@@ -151,7 +161,7 @@ func (x removal) of(r *reading) bool {
 	if _, also := removalOf(r); also {
 		return false
 	}
-	has := set(spoken(strings.ReplaceAll(strings.ToLower(r.text), "to-do", "todo"))...)
+	has := lang.Set(spoken(strings.ReplaceAll(strings.ToLower(r.text), "to-do", "todo"))...)
 	if x.plain {
 		return slices.ContainsFunc([]string{"list", "清", "列", "名"}, func(w string) bool { return has[w] })
 	}
@@ -224,7 +234,7 @@ func cutEN(text string, start, end int) (string, bool) {
 // startsPhrase reports whether what follows an entry is no part of it: "to the list", "from the shop".
 func startsPhrase(after string) bool {
 	first, _, _ := strings.Cut(strings.ToLower(after), " ")
-	return set("to from on in into off for at by soon with")[first]
+	return lang.Set("to from on in into off for at by soon with")[first]
 }
 
 func cutZH(text string, start, end int) (string, bool) {

@@ -12,12 +12,15 @@ func TestTasteChanged(t *testing.T) {
 	check(t, decide.TreatSupersede, []pair{
 		{"The user absolutely loves Bette Davis.", "The user used to like Bette Davis, but lately they are more drawn to Ingrid Bergman."},
 		{"The user really likes ska music.", "Speaking of change, the user used to like ska, but they just do not enjoy it anymore."},
-		{"The user enjoys reading about mythology in books.", "The user actually used to be really into books about mythology, but they find them less engaging now."},
+		{"The user enjoys reading about mythology in books.", "The user actually used to be really into books about mythology, but they " +
+			"find them less engaging now."},
 		{"The user used to prefer tea, but they have come to love espresso.", "The user is not so keen on espresso anymore."},
 		{"The user enjoys novels about crime and punishment.", "The user used to enjoy novels about crime and punishment, but not lately."},
 		{"The user likes 1970s music.", "The user used to love 70s music."},
-		{"The user has always wanted to visit Peru.", "The user used to really like the idea of traveling to Peru, but they are not so keen on it anymore."},
-		{"The user really likes Patti Smith's books – she has such a voice.", "The user used to like Patti Smith, but now they are into Joan Didion."},
+		{"The user has always wanted to visit Peru.", "The user used to really like the idea of traveling to Peru, but they are not so " +
+			"keen on it anymore."},
+		{"The user really likes Patti Smith's books – she has such a voice.", "The user used to like Patti Smith, but now they are into " +
+			"Joan Didion."},
 		{"The user has come to appreciate Al Pacino's acting.", "The user is just not a fan of Al Pacino anymore."},
 		{"The user dislikes visiting the Baltic coast.", "The user has really grown to love the Baltic coast."},
 		{"The user has realized they love rainy weather.", "The user used to love rainy weather, but they have changed their mind about it."},
@@ -52,7 +55,8 @@ func TestTasteChanged(t *testing.T) {
 func TestDutyDone(t *testing.T) {
 	check(t, decide.TreatSupersede, []pair{
 		{"The user needs to water the office plants soon.", "The user finished watering the office plants."},
-		{"The user also needs to call the insurance company on 2026-03-02 (Monday).", "The user actually got around to calling the insurance company today."},
+		{"The user also needs to call the insurance company on 2026-03-02 (Monday).", "The user actually got around to calling the " +
+			"insurance company today."},
 		{"The user really needs to renew their passport.", "The user is done with renewing their passport."},
 		{"The user has to sort the tax papers.", "The user is glad they have sorted the tax papers."},
 		{"The user needs to book a hotel in Porto.", "The user no longer needs to book a hotel in Porto."},
@@ -76,10 +80,14 @@ func TestDutyDone(t *testing.T) {
 // TestStruckOff: what is struck off a list is not on it any more, and all else is.
 func TestStruckOff(t *testing.T) {
 	for _, c := range []struct{ old, new, text string }{ // text is what is stored: "" for the statement as it is
-		{"The user asked the assistant to add oat milk to their shopping list.", "The user asked the assistant to remove oat milk from their shopping list.", ""},
-		{"The user asked the assistant to add oat milk, eggs and bread to their shopping list.", "The user asked the assistant to take eggs off their shopping list.", "The user asked the assistant to add oat milk and bread to their shopping list."},
-		{"The user asked the assistant to add eggs and bread to their shopping list.", "The user asked the assistant to cross eggs off the list.", "The user asked the assistant to add bread to their shopping list."},
-		{"The user asked the assistant to add eggs and bread to their shopping list.", "The user asked the assistant to remove the bread from the shopping list.", "The user asked the assistant to add eggs to their shopping list."},
+		{"The user asked the assistant to add oat milk to their shopping list.", "The user asked the assistant to remove oat milk from " +
+			"their shopping list.", ""},
+		{"The user asked the assistant to add oat milk, eggs and bread to their shopping list.", "The user asked the assistant to take " +
+			"eggs off their shopping list.", "The user asked the assistant to add oat milk and bread to their shopping list."},
+		{"The user asked the assistant to add eggs and bread to their shopping list.", "The user asked the assistant to cross eggs off " +
+			"the list.", "The user asked the assistant to add bread to their shopping list."},
+		{"The user asked the assistant to add eggs and bread to their shopping list.", "The user asked the assistant to remove the bread " +
+			"from the shopping list.", "The user asked the assistant to add eggs to their shopping list."},
 		{`Asked "Who comes?", the user answered: "The guests are Ann Lee (my aunt), Bo Chen, and the Smith family".`, "The user asked the assistant to remove 'Ann Lee (my aunt)' from the guests.", `Asked "Who comes?", the user answered, as corrected later: "The guests are Bo Chen, and the Smith family".`},
 		{`Asked "Who gets it?", the user answered: "The letter will be sent to the mayor and the head of the school".`, "The user asked the assistant to delete 'head of the school' from the recipients.", `Asked "Who gets it?", the user answered, as corrected later: "The letter will be sent to the mayor".`},
 		{"The user needs to buy a rice cooker.", "The user does not need a rice cooker anymore.", ""},
@@ -93,9 +101,12 @@ func TestStruckOff(t *testing.T) {
 		}
 	}
 	check(t, decide.TreatAdd, []pair{
-		{"The user asked the assistant to add oat milk to their shopping list.", "The user asked the assistant to remove milk chocolate from their shopping list."},
-		{"The user asked the assistant to add milk chocolate to their shopping list.", "The user asked the assistant to remove milk from their shopping list."},
-		{"The user asked the assistant to add the dentist to their calendar.", "The user asked the assistant to remove the dentist from the guest list."},
+		{"The user asked the assistant to add oat milk to their shopping list.", "The user asked the assistant to remove milk chocolate " +
+			"from their shopping list."},
+		{"The user asked the assistant to add milk chocolate to their shopping list.", "The user asked the assistant to remove milk from " +
+			"their shopping list."},
+		{"The user asked the assistant to add the dentist to their calendar.", "The user asked the assistant to remove the dentist from " +
+			"the guest list."},
 		{"The user's friends are Ann Lee and Bo Chen.", "The user asked the assistant to remove 'Ann Lee' from the guests."},
 		{"The user likes eggs and bread.", "The user asked the assistant to remove eggs from their shopping list."},
 		{"The user has a rice cooker.", "The user does not need a rice cooker anymore."},
@@ -111,7 +122,8 @@ func TestChanged(t *testing.T) {
 		{"The user asked the assistant to set the budget to 40k.", "The user asked the assistant to change the budget to 50k."},
 		{`Asked "What is the budget?", the user answered: "The budget is $40,000".`, "The user wants to revert the budget back to $35,000."},
 		{"The user has a meeting on 2026-03-05 (Thursday) at 3pm.", "The user asked the assistant to move the meeting to 4pm."},
-		{"The user has a dentist appointment on 2026-03-05 (Thursday) at 3pm.", "The user asked the assistant to cancel their dentist appointment on 2026-03-05 (Thursday)."},
+		{"The user has a dentist appointment on 2026-03-05 (Thursday) at 3pm.", "The user asked the assistant to cancel their dentist " +
+			"appointment on 2026-03-05 (Thursday)."},
 		{"The user has a job interview on 2026-03-11 (Wednesday) at 2pm.", "The interview is cancelled."},
 		{"The user has a gym membership.", "The user asked the assistant to cancel the gym membership."},
 		{"用户的预算是4万元", "用户要求助手把预算改成5万"},
@@ -127,14 +139,16 @@ func TestChanged(t *testing.T) {
 	})
 	check(t, decide.TreatAdd, []pair{
 		{"The user's wedding budget is $40,000.", "The user asked the assistant to change the budget to 50k."},
-		{`Asked "What is the budget?", the user answered: "The budget is $40,000".`, `Asked "What is the budget of the party?", the user answered: "The budget is $500".`},
+		{`Asked "What is the budget?", the user answered: "The budget is $40,000".`, `Asked "What is the budget of the party?", the user ` +
+			`answered: "The budget is $500".`},
 		{"The user asked the assistant to set the budget to 40k.", "The user asked the assistant to move the meeting to 4pm."},
 		{"The user has a gym membership.", "The user asked the assistant to cancel the library membership."},
 		{"用户的预算是4万元", "用户要求助手把会议改到下午4点"},
 		{"用户2026年3月6日有会议", "面试取消了"},
 	})
 	// Of two budgets it is not known which is meant, unless it is said.
-	one, two := known("The user asked the assistant to set the budget to 40k."), known(`Asked "What is the budget?", the user answered: "The budget is $9,000".`)
+	one, two := known("The user asked the assistant to set the budget to 40k."), known(`Asked "What is the budget?", the user answered: `+
+		`"The budget is $9,000".`)
 	two.Memory.ID = "two"
 	if got := reconcile.Compare(said("The user asked the assistant to change the budget to 50k."), []decide.Neighbor{one, two}); got.Action != decide.TreatAdd {
 		t.Errorf("of two: %+v", got)

@@ -14,8 +14,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// TestTakenBack measures what becomes of what somebody said first, by what they say later, from message to resolution. The messages were
-// written before the rules were made better by them; of the two files named "held" the misses were not looked at meanwhile. The least is what was reached; nothing here is random.
+// TestTakenBack measures what becomes of what somebody said first, by what they say later, from message to resolution. The
+// messages were written before the rules were made better by them; of the two files named "held" the misses were not looked at
+// meanwhile. The least is what was reached; nothing here is random.
 func TestTakenBack(t *testing.T) {
 	r, err := rules.New(rules.Config{})
 	if err != nil {
@@ -60,8 +61,8 @@ func TestTakenBack(t *testing.T) {
 	}
 }
 
-// withdraws reports whether nothing of what the first message told holds after the second one, and what was made of both. A first message of
-// which nothing is remembered is none that is withdrawn.
+// withdraws reports whether nothing of what the first message told holds after the second one, and what was made of both. A first
+// message of which nothing is remembered is none that is withdrawn.
 func withdraws(t *testing.T, r *rules.Rules, first, later string) (over bool, how string) {
 	t.Helper()
 	var known []decide.Neighbor

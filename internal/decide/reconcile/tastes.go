@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // taste is what somebody likes or dislikes, or did before: "used to love", "is not into … anymore", "以前喜欢".
@@ -20,21 +22,31 @@ type taste struct {
 
 // Predicates of taste, without auxiliaries and adverbs. Longer ones come first.
 var (
-	fondEN   = strings.Split(`a fan of|a huge fan of|a big fan of|a great fan of|fond of|keen on|keen to|drawn more to|drawn to|obsessed with|passionate about|crazy about|mad about|all about|interested in|in love with|excited about|attracted to|hooked on|addicted to|partial to|care for|caring for|cared for|into|like|likes|liked|liking|love|loves|loved|loving|enjoy|enjoys|enjoyed|enjoying|adore|adores|adored|appreciate|appreciates|appreciated|appreciating|prefer|prefers|preferred|wanted to|wants to|want to|dreams of|dreamed of|look forward to|looks forward to`, "|")
-	averseEN = strings.Split(`dislike|dislikes|disliked|disliking|hate|hates|hated|hating|detest|detests|detested|loathe|loathes|loathed|sick of|bored of|tired of|bored with|over|stand|bear|out of|off|lost interest in|losing interest in|enough of|averse to|put off by`, "|")
+	fondEN = strings.Split(`a fan of|a huge fan of|a big fan of|a great fan of|fond of|keen on|keen to|drawn more to|drawn to|obsessed `+
+		`with|passionate about|crazy about|mad about|all about|interested in|in love with|excited about|attracted to|hooked on|addicted `+
+		`to|partial to|care for|caring for|cared for|into|like|likes|liked|liking|love|loves|loved|loving|enjoy|enjoys|enjoyed|enjoying|`+
+		`adore|adores|adored|appreciate|appreciates|appreciated|appreciating|prefer|prefers|preferred|wanted to|wants to|want to|dreams `+
+		`of|dreamed of|look forward to|looks forward to`, "|")
+	averseEN = strings.Split(`dislike|dislikes|disliked|disliking|hate|hates|hated|hating|detest|detests|detested|loathe|loathes|loathed|`+
+		`sick of|bored of|tired of|bored with|over|stand|bear|out of|off|lost interest in|losing interest in|enough of|averse to|put off `+
+		`by`, "|")
 	changeEN = strings.Split(`changed their mind about|changed his mind about|changed her mind about|changing their mind about`, "|")
 
 	// skipped stand between a subject and its predicate of taste.
-	skipped = set(`but and so yet though they he she who actually really just also always now lately honestly definitely absolutely completely so much more very quite pretty truly simply recently finally
-		even too all that such like especially particularly is are was were be been being has have had do does did come grown grew gone went become became gotten got getting get started
-		began begun start learned to remembered remember how realized realised noticed found finding find finds discovered decided feel feels felt think thinks thought their himself herself themselves a little bit lot
+	skipped = lang.Set(`but and so yet though they he she who actually really just also always now lately honestly definitely absolutely
+		completely so much more very quite pretty truly simply recently finally
+		even too all that such like especially particularly is are was were be been being has have had do does did come grown grew gone went
+		become became gotten got getting get started
+		began begun start learned to remembered remember how realized realised noticed found finding find finds discovered decided feel
+		feels felt think thinks thought their himself herself themselves a little bit lot
 		the user way becoming growing completely then today will would lost can could currently anymore`)
-	denying = set(`not never stopped quit hardly barely`)
+	denying = lang.Set(`not never stopped quit hardly barely`)
 	// pronouns refer to what was spoken of before.
-	pronouns = set(`it them him her that those this one these`)
+	pronouns = lang.Set(`it them him her that those this one these`)
 
 	// loose words of an object hardly narrow it.
-	loose = set(`idea thing kind sort type stuff lot way bit concept thought delv deal focus explor center cover discuss concern featur come late recent now anymor much too heavili general
+	loose = lang.Set(`idea thing kind sort type stuff lot way bit concept thought delv deal focus explor center cover discuss concern featur
+		come late recent now anymor much too heavili general
 		especi realli time whole general such mani day year round theme 的 了 过 着 那 种 类 些`)
 	// fields are words that name a field of taste. Two tastes of different fields are two.
 	fields = fieldsOf(
@@ -48,7 +60,7 @@ var (
 		`plai game sport practic 打 踢 玩 游 戏 运 动`,
 		`wear cloth 穿 衣 服`,
 	)
-	transitive = set("visit watch see hear wear")
+	transitive = lang.Set("visit watch see hear wear")
 	decadeEN   = regexp.MustCompile(`\b([2-9]0)['’]?s\b`)
 	tailOf     = regexp.MustCompile(`(?i)\s+(?:when it comes to|as far as)\s+`)
 	named      = regexp.MustCompile(`^(?:the )?(\p{Lu}[\pL.-]*(?: \p{Lu}[\pL.-]*)*)'s\b`)
@@ -56,17 +68,24 @@ var (
 	howEN      = regexp.MustCompile(`^(?:how|the way)(?: that)? (?:(\p{Lu}[\pL.-]*(?: \p{Lu}[\pL.-]*)*)|(\p{Ll}{4,})) \p{Ll}{3,}(?:s|ed)\b`)
 	// fragment is a part of a sentence without a verb, such as the second of two things that are liked.
 	// findsEN tells a taste by what something is found to be.
-	findsEN = regexp.MustCompile(`(?i)^(.+?) (?:to be )?((?:(?:so|very|really|quite|pretty|more|most|less|rather|too|incredibly|absolutely|truly|just|not|all|that|as|increasingly) )*)(?:(fascinating|interesting|engaging|appealing|compelling|captivating|relaxing|enjoyable|delightful|wonderful|amazing|beautiful|inspiring|exciting|fun|great|charming|delicious)|(boring|dull|tedious|tiresome|annoying|exhausting|overrated|unappealing|disappointing|uninteresting|awful|terrible|unpleasant|repetitive))\b`)
-	lessEN  = regexp.MustCompile(`(?i)\b(?:less|not)\b`)
+	findsEN = regexp.MustCompile(`(?i)^(.+?) (?:to be )?((?:(?:so|very|really|quite|pretty|more|most|less|rather|too|incredibly|` +
+		`absolutely|truly|just|not|all|that|as|increasingly) )*)(?:(fascinating|interesting|engaging|appealing|compelling|captivating|` +
+		`relaxing|enjoyable|delightful|wonderful|amazing|beautiful|inspiring|exciting|fun|great|charming|delicious)|(boring|dull|tedious|` +
+		`tiresome|annoying|exhausting|overrated|unappealing|disappointing|uninteresting|awful|terrible|unpleasant|repetitive))\b`)
+	lessEN = regexp.MustCompile(`(?i)\b(?:less|not)\b`)
 	// againEN is what one is keen to do with what was spoken of.
 	againEN = regexp.MustCompile(`(?i)^(?:try|visit|go|see|explore|experience|do|taste)(?: it| them| there| that| this| one)*(?: again| more| now)*$`)
 	// mindEN says that there was a change, and goes on with what it was.
-	mindEN   = regexp.MustCompile(`(?i)^the user (?:(?:but|and|so|they|he|she|have|has|completely|totally|really|actually|since|now) )*changed (?:their|his|her) mind$`)
+	mindEN = regexp.MustCompile(`(?i)^the user (?:(?:but|and|so|they|he|she|have|has|completely|totally|really|actually|since|now) ` +
+		`)*changed (?:their|his|her) mind$`)
 	fragment = regexp.MustCompile(`^the user (?:\p{Lu}[\pL'-]*|\p{Ll}[\pL'-]*(?:[^sdg\s]|ss))(?: [\pL'-]+){0,5}$`)
-	auxEN    = regexp.MustCompile(`(?i)\b(?:i|is|are|was|were|be|has|have|had|do|does|did|can|will|would|could|should|must|may|might|to|not|never|still|they|he|she|it|went|got)\b`)
-	stillEN  = regexp.MustCompile(`(?i)\bstill\b`)
+	auxEN    = regexp.MustCompile(`(?i)\b(?:i|is|are|was|were|be|has|have|had|do|does|did|can|will|would|could|should|must|may|might|to|` +
+		`not|never|still|they|he|she|it|went|got)\b`)
+	stillEN = regexp.MustCompile(`(?i)\bstill\b`)
 
-	tasteZH = regexp.MustCompile(`^用户(的?(?:` + strings.Join(people(), "|") + `)?)(以前|曾经|曾|过去|从前|原来|原本|之前|本来)?(?:现在|如今|最近|已经|后来|其实|也|又|都|还是|就|真的|觉得|一直|一度|还|可是|但是|但|不过|却|倒|突然|慢慢|渐渐|越来越|变得|开始)*(不再|不太|不怎么|没那么|没有那么|不是很|不|没)?(?:很|非常|特别|超级|超|挺|蛮|那么|太)*(对(.+?)(?:感兴趣|有兴趣|着迷|兴趣)|喜欢|喜爱|热爱|爱上|爱|迷上|迷恋|欣赏|讨厌|厌恶|反感|腻)(?:上)?(.*)$`)
+	tasteZH = regexp.MustCompile(`^用户(的?(?:` + strings.Join(people(), "|") + `)?)(以前|曾经|曾|过去|从前|原来|原本|之前|本来)?(?:现在|如今|最近|已经|后来|其实|也|又|都|` +
+		`还是|就|真的|觉得|一直|一度|还|可是|但是|但|不过|却|倒|突然|慢慢|渐渐|越来越|变得|开始)*(不再|不太|不怎么|没那么|没有那么|不是很|不|没)?(?:很|非常|特别|超级|超|挺|蛮|那么|太)*(对(.+?)(?:感兴趣|有兴趣|` +
+		`着迷|兴趣)|喜欢|喜爱|热爱|爱上|爱|迷上|迷恋|欣赏|讨厌|厌恶|反感|腻)(?:上)?(.*)$`)
 	stillZH = regexp.MustCompile(`还是|仍|依然|依旧|照样`)
 	nowZH   = regexp.MustCompile(`现在|如今|后来|最近|但|可是|不过|却|(?:了$)`)
 )

@@ -7,34 +7,18 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
-// contractions are written out, so that a negation is a word of its own.
-var contractions = strings.NewReplacer("’", "'", "can't", "can not", "Can't", "can not", "cannot", "can not", "won't", "will not",
-	"n't", " not", "noes longer", "no longer", "'re ", " are ", "'ve ", " have ", "'ll ", " will ",
+// spellings are words that are written in several ways.
+var spellings = strings.NewReplacer("noes longer", "no longer",
 	"favorite", "favourite", "Favorite", "favourite", "any more", "anymore", "e-mail", "email", "E-mail", "email")
-
-// simplified writes the characters that the patterns have in their simplified forms.
-var simplified = func() *strings.Replacer {
-	const pairs = "戶户歡欢愛爱討讨厭厌電电話话郵邮號号碼码職职離离結结單单歲岁體体學学業业現现處处時时區区養养貓猫寵宠" +
-		"媽妈爺爷奶奶女女辭辞裝装換换變变為为稱称呼呼從从來来過过還还沒没別别無无記记憶忆關关於于說说訴诉請请讓让" +
-		"見见會会議议預预約约診诊療疗週周禮礼點点鐘钟兩两個个這这裡里裏里邊边間间開开東东車车飛飞機机場场劃划計计準准備备" +
-		"買买賣卖錢钱費费薪薪資资貸贷還还懷怀婚婚訂订單单戀恋愛爱對对親亲長长輕轻國国際际語语漢汉粵粤韓韩英英" +
-		"門门問问題题應应該该當当將将與与並并種种類类嗎吗甚什麼么樣样讀读書书寫写聽听視视頻频劇剧樂乐遊游戲戏" +
-		"紅红綠绿藍蓝黃黄顏颜飲饮飯饭麵面雞鸡鴨鸭魚鱼豬猪羅罗馬马龍龙鳥鸟專专師师醫医護护員员經经濟济銀银級级總总監监"
-	runes := []rune(pairs)
-	list := make([]string, 0, len(runes))
-	for _, r := range runes {
-		list = append(list, string(r))
-	}
-	return strings.NewReplacer(list...)
-}()
 
 // plain is a text in one width and script, with its words as the patterns have them. Capitals stay: they tell names.
 func plain(text string) string {
-	text = contractions.Replace(norm.NFKC.String(text))
-	text = strings.Join(strings.Fields(simplified.Replace(text)), " ")
+	text = spellings.Replace(lexical.ExpandAll(norm.NFKC.String(text)))
+	text = strings.Join(strings.Fields(lexical.Simplified(text)), " ")
 	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(".!?。！？…~", r) })
 }
 
@@ -45,8 +29,10 @@ var (
 	userEN = regexp.MustCompile(`(?i)^(?:the |this )?user\b(?:'s)?`)
 	userZH = regexp.MustCompile(`^(?:该|这位|这个)?(?:用户|使用者)`)
 	// leads stand before the subject without changing what is said.
-	leads = regexp.MustCompile(`(?i)^(?:(?:as )?(?:it )?turns out(?: that)?|apparently|actually|in fact|unfortunately|luckily|finally|sadly|by the way|the doctors? (?:says|said)(?: that)?|the user (?:asked|asks|wants) (?:the assistant )?to (?:remember|note)(?: that|:)?)[,:]?\s+|^(?:用户(?:要求|希望|让)?(?:助手)?(?:记住|记一下|记下)[:,]?|医生说|原来|其实|结果|后来|检查发现|没想到|幸好|可惜|顺便说一下)[,:]?`)
-	han   = regexp.MustCompile(`\p{Han}`)
+	leads = regexp.MustCompile(`(?i)^(?:(?:as )?(?:it )?turns out(?: that)?|apparently|actually|in fact|unfortunately|luckily|finally|` +
+		`sadly|by the way|the doctors? (?:says|said)(?: that)?|the user (?:asked|asks|wants) (?:the assistant )?to (?:remember|note)(?: ` +
+		`that|:)?)[,:]?\s+|^(?:用户(?:要求|希望|让)?(?:助手)?(?:记住|记一下|记下)[:,]?|医生说|原来|其实|结果|后来|检查发现|没想到|幸好|可惜|顺便说一下)[,:]?`)
+	han = regexp.MustCompile(`\p{Han}`)
 )
 
 // answered is how an answer is told that says little without its question.
@@ -93,8 +79,12 @@ func clauses(text string) []string {
 }
 
 var (
-	peopleEN = `mother|mom|mum|father|dad|parents|wife|husband|spouse|partner|girlfriend|boyfriend|fianc[eé]e?|ex|ex-wife|ex-husband|sons?|daughters?|kids?|child|children|baby|brothers?|sisters?|siblings?|twins?|grand(?:ma|mother|pa|father|son|daughter|parents)|` +
-		`uncle|aunt|cousins?|nephew|niece|friends?|best friend|roommates?|flatmates?|housemates?|colleagues?|coworkers?|co-workers?|boss|manager|mentor|neighbou?rs?|landlord|classmates?|teacher|coach|tutor|students?|dogs?|cats?|puppy|kitten|rabbit|hamster|parrot|pets?|horse|turtle|bird`
+	peopleEN = `mother|mom|mum|father|dad|parents|wife|husband|spouse|partner|girlfriend|boyfriend|fianc[eé]e?|ex|ex-wife|ex-husband|` +
+		`sons?|daughters?|kids?|child|children|baby|brothers?|sisters?|siblings?|twins?|grand(?:ma|mother|pa|father|son|daughter|` +
+		`parents)|` +
+		`uncle|aunt|cousins?|nephew|niece|friends?|best friend|roommates?|flatmates?|housemates?|colleagues?|coworkers?|co-workers?|boss|` +
+		`manager|mentor|neighbou?rs?|landlord|classmates?|teacher|coach|tutor|students?|dogs?|cats?|puppy|kitten|rabbit|hamster|` +
+		`parrot|pets?|horse|turtle|bird`
 	// ofUserEN begins a part about somebody of the user's.
 	ofUserEN = regexp.MustCompile(`(?i)^the user's (?:[a-z-]+ ){0,2}?(?:` + peopleEN + `)\b`)
 	// isOfUserEN tells of somebody named, or meant by a pronoun, whose that is.
@@ -162,7 +152,7 @@ func spoken(text string) []string {
 }
 
 // meantChars carry content in what users say of themselves, though they often do not.
-var meantChars = set("有 会 能 最 每 更")
+var meantChars = lang.Set("有 会 能 最 每 更")
 
 // irregular are past forms, by the stem of their verb.
 var irregular = map[string]string{
@@ -175,20 +165,9 @@ var irregular = map[string]string{
 	"sang": "sing", "slept": "sleep", "won": "win", "lost": "lose", "rode": "ride", "kept": "keep", "caught": "catch",
 }
 
-// set makes a set of words.
-func set(lists ...string) map[string]bool {
-	all := map[string]bool{}
-	for _, list := range lists {
-		for w := range strings.FieldsSeq(list) {
-			all[w] = true
-		}
-	}
-	return all
-}
-
 // within reports whether every word of a is one of b.
 func within(a, b []string) bool {
-	has := set(b...)
+	has := lang.Set(b...)
 	for _, w := range a {
 		if !has[w] {
 			return false

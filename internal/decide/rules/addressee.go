@@ -13,7 +13,8 @@ var (
 	saidTo = regexp.MustCompile(`^\s*(@[^\s@,，:：、]{1,64}[\s,，:：、]+|<@[!&]?[0-9A-Za-z]+>[\s,，:：]*|\[CQ:at,[^\]]*\][\s,，:：]*)+`)
 	// Said to all who are there.
 	askedAllZH = regexp.MustCompile(`大家|各位|你们|诸位|所有人|@全体`)
-	askedAllEN = regexp.MustCompile(`(?i)\b(everyone|everybody|you all|all of you|y'all|you guys|folks|you two|you both|both of you)\b|@(all|here|everyone|channel)\b`)
+	askedAllEN = regexp.MustCompile(`(?i)\b(everyone|everybody|you all|all of you|y'all|you guys|folks|you two|you both|both of you)\b|` +
+		`@(all|here|everyone|channel)\b`)
 )
 
 // maxBetween is how many messages of others may stand between a question of the assistant and the answer to it.

@@ -1,6 +1,10 @@
 package rules
 
-import "regexp"
+import (
+	"regexp"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
+)
 
 // What is said in one breath may be several things: "我住在北京，对花生过敏", "I live in Rome and I'm allergic to nuts". Each is a
 // statement of its own, so that one can change, or be taken back, and the other stays.
@@ -9,7 +13,8 @@ var (
 	// ownStateZH begins a clause whose subject is the speaker, and nobody of the speaker's.
 	ownStateZH = regexp.MustCompile(`^(我|本人)(叫|是|住|在|对|有|养|爱|怕|不|属|姓|从|来自|今年|现在|目前|一直|平时|最|很|特别|非常|也|还|喜欢|讨厌|已经|刚)`)
 	// ownFactZH begins a clause without a subject that tells something else of the same person.
-	ownFactZH = regexp.MustCompile(`^(也|还|现在|目前|平时)?(对[^，]{1,12}过敏|住|在[^，]{1,12}(工作|上班|上学|读书|读研|当|做)|来自|毕业于|老家|养了|单身|已婚|未婚|(最|很|特别|非常|不)?(喜欢|讨厌|爱吃|吃素))`)
+	ownFactZH = regexp.MustCompile(`^(也|还|现在|目前|平时)?(对[^，]{1,12}过敏|住|在[^，]{1,12}(工作|上班|上学|读书|读研|当|做)|来自|毕业于|老家|养了|单身|已婚|未婚|(最|很|特别|非常|` +
+		`不)?(喜欢|讨厌|爱吃|吃素))`)
 )
 
 // apart reports whether a clause tells something else of the speaker than the unit before it, which both can stand alone.
@@ -27,9 +32,10 @@ func (r *Rules) apart(g *grammar, u *unit, c piece, lang string) bool {
 
 var (
 	// ownVerbs are what "I" does in a clause that tells something else than the one before.
-	ownVerbs = set("am have live work like love hate prefer own study speak play can't don't never always")
+	ownVerbs = lang.Set("am have live work like love hate prefer own study speak play can't don't never always")
 	// company are the words after which "and I" is more than one person.
-	company = set("he she they him her them me you wife husband partner girlfriend boyfriend mother father mom mum dad brother sister son daughter friend friends family kids children parents cousin uncle aunt colleague boss team dog cat")
+	company = lang.Set("he she they him her them me you wife husband partner girlfriend boyfriend mother father mom mum dad brother " +
+		"sister son daughter friend friends family kids children parents cousin uncle aunt colleague boss team dog cat")
 )
 
 // ownCuts are the places before "and I …" that begin something else, where there is no comma: the sentence has told something of

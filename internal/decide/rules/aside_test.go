@@ -27,7 +27,8 @@ func TestAside(t *testing.T) {
 	}
 	for _, words := range []string{
 		"我有一个双胞胎妹妹", "我最近工作遇到了麻烦，老板要降我的工资", "I have a problem with my knee", "I'd like to talk to my boss about a raise", "我想告诉你我怀孕了", "I wanted to tell you I got promoted",
-		"我会去北京读博士", "下周我会去看看我爷爷", "我要努力考上清华大学", "我打算明年提高英语水平", "I'll start a new job in May", "I'm going to try out for the swim team next month", "I want to try sushi in Tokyo",
+		"我会去北京读博士", "下周我会去看看我爷爷", "我要努力考上清华大学", "我打算明年提高英语水平", "I'll start a new job in May", "I'm going to try out for the swim team " +
+			"next month", "I want to try sushi in Tokyo",
 		"小明是我最好的朋友", "我们是大学时的朋友", "My best friend is a vet", "这是我的第一份工作", "这是我女儿", "I hope to become a nurse",
 		"我想找一部叫《活着》的小说", "今天我和女朋友去公园散步了", "我每天早上去公园跑步", "I go for a run every morning", "I went for a walk with my wife", "我在学游泳",
 		"When we moved to Spain we bought a house", "I am drawn to old maps", "I'm learning Dutch", "最近工作压力很大", "这几天总是失眠", "我最近在考虑要不要换工作", "I need to renew my passport", "我做销售五年了", "I'll pick up my daughter from school every Friday", "I'm so tired of my job these months", "My boss makes me feel small every day", "I am thinking about whether to change jobs",
@@ -43,9 +44,10 @@ func TestAside(t *testing.T) {
 func TestRecords(t *testing.T) {
 	r := newRules(t, Config{})
 	for words, want := range map[string]string{
-		"Please add oat milk to my shopping list.":                      "The user asked the assistant to add oat milk to their shopping list.",
-		"Can you update the budget from $900 to $1,200?":                "The user asked the assistant to update the budget from $900 to $1,200.",
-		"Remove 'call the plumber' from my to-do list":                  "The user asked the assistant to remove 'call the plumber' from their to-do list.",
+		"Please add oat milk to my shopping list.":       "The user asked the assistant to add oat milk to their shopping list.",
+		"Can you update the budget from $900 to $1,200?": "The user asked the assistant to update the budget from $900 to $1,200.",
+		"Remove 'call the plumber' from my to-do list": "The user asked the assistant to remove 'call the plumber' from " +
+			"their to-do list.",
 		"把牛奶加到我的购物清单里":                                                  "用户要求助手把牛奶加到用户的购物清单里",
 		"请把会议时间改到下午4点":                                                  "用户要求助手把会议时间改到下午4点",
 		"Remove the last sentence from the essay":                       "",

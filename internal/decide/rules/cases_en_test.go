@@ -83,14 +83,16 @@ var englishKept = []said{
 	{"I always carry an inhaler because I have asthma", []string{"The user always carries an inhaler because they have asthma."}},
 	{"I just moved to Oslo and do you know any good cafes?", []string{"The user just moved to Oslo."}},
 	{"A friend of mine is visiting me in April", []string{"A friend of the user's is visiting them in April."}},
-	{"so my landlord raised the rent again and now I'm paying $2400 a month", []string{"The user's landlord raised the rent again and now they are paying $2400 a month."}},
+	{"so my landlord raised the rent again and now I'm paying $2400 a month", []string{"The user's landlord raised the rent again and now " +
+		"they are paying $2400 a month."}},
 	{"Me and my roommate are starting a podcast about true crime", []string{"The user and their roommate are starting a podcast about true crime."}},
 	{"I run a small bakery in Lyon with my husband", []string{"The user runs a small bakery in Lyon with their husband."}},
 	{"Any book suggestions? I mostly read sci-fi.", []string{"The user mostly reads sci-fi."}},
 	{"It's my birthday today!", []string{"It's the user's birthday on 2026-03-04 (Wednesday)."}},
 	{"My sister, who lives in Oslo, is a vet", []string{"The user's sister, who lives in Oslo, is a vet."}},
 	{"I grew up in Kenya, but my parents are from India", []string{"The user grew up in Kenya, but their parents are from India."}},
-	{"I try to eat healthy and I watch my sugar because I'm diabetic", []string{"The user tries to eat healthy and they watch their sugar because they are diabetic."}},
+	{"I try to eat healthy and I watch my sugar because I'm diabetic", []string{"The user tries to eat healthy and they watch their sugar " +
+		"because they are diabetic."}},
 }
 
 var englishExplicit = []said{

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/lang/dates"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
@@ -134,8 +135,10 @@ func clauseAround(text string, start, end int) string {
 var (
 	doneZH  = regexp.MustCompile(`[^为]了|过[^敏来去]|过$|刚`)
 	aheadZH = regexp.MustCompile(`要|会[^议]|将|打算|准备|计划|得去|约了|约好|定了|订了|预约|改到|改成|推迟|推到|提前到|报名|想去|安排|快.*了`)
-	aheadEN = regexp.MustCompile(`(?i)\b(will|'ll|going to|have to|has to|need to|needs to|must|should|is|are|booked|scheduled|arranged|moved to|postponed|due|plan|plans|planning|` +
-		`(?:decides?|decided|agrees?|agreed|promised?|promises|offer|offered|volunteered|intends?|intended|hopes?|hoping) to|signed up|registered|asked the assistant to)\b`)
+	aheadEN = regexp.MustCompile(`(?i)\b(will|'ll|going to|have to|has to|need to|needs to|must|should|is|are|booked|scheduled|arranged|` +
+		`moved to|postponed|due|plan|plans|planning|` +
+		`(?:decides?|decided|agrees?|agreed|promised?|promises|offer|offered|volunteered|intends?|intended|hopes?|hoping) to|signed up|` +
+		`registered|asked the assistant to)\b`)
 	pastWords = regexp.MustCompile(`(?i)[a-z']+`)
 )
 
@@ -202,7 +205,8 @@ var partsEN = map[dates.Part]string{dates.Morning: "morning", dates.Afternoon: "
 var (
 	partAfterEN = regexp.MustCompile(`(?i)^ (morning|afternoon|evening|night)\b`)
 	// What a date follows directly: "by 2026-11-22". After any other word it takes a preposition of its own.
-	takesDate = set("by until till before after since from for of to about between during through throughout than as like starting beginning all")
+	takesDate = lang.Set("by until till before after since from for of to about between during through throughout than as like starting " +
+		"beginning all")
 	// The same before some dates only: "on Friday", but "I put it on yesterday"; "over the weekend", but "they came over yesterday".
 	takesSome = map[string]func(dates.Calendar) bool{
 		"on":     func(c dates.Calendar) bool { return c.Weekday || c.Precision == dates.Weekend },
@@ -211,8 +215,8 @@ var (
 		"around": func(c dates.Calendar) bool { return c.Offset },
 	}
 	// What makes a date an adjective, which it can hardly be: "my tomorrow meeting".
-	ofNoun    = set("my our your his her their its a an the this that user's")
-	joinsEN   = set("and but because since that think thinks guess so when if hope says")
+	ofNoun    = lang.Set("my our your his her their its a an the this that user's")
+	joinsEN   = lang.Set("and but because since that think thinks guess so when if hope says")
 	predicate = regexp.MustCompile(`(?i)^ (is|was|will|are|isn't|wasn't|won't|has|marks|might|may|would|could|can)\b`)
 	isAfter   = regexp.MustCompile(`(?i)^['’]s (my|our|the|a|an|not|his|her|their|gonna|going|finally)\b`)
 )

@@ -44,10 +44,13 @@ func TestDays(t *testing.T) {
 		{"I've been a nurse since last year", []string{"The user has been a nurse since 2025."}},
 		{"I finished the marathon training in three months", []string{"The user finished the marathon training in three months."}},
 		{`I watched "The Day After Tomorrow" yesterday`, []string{`The user watched "The Day After Tomorrow" on 2026-03-03 (Tuesday).`}},
-		{"I retook the exam with my sister, whom I last saw in May", []string{"The user retook the exam with their sister, whom they last saw in May."}},
+		{"I retook the exam with my sister, whom I last saw in May", []string{"The user retook the exam with their sister, whom they last " +
+			"saw in May."}},
 		{"I moved in with my sister yesterday", []string{"The user moved in with their sister on 2026-03-03 (Tuesday)."}},
-		{"I gave my sister the shelter I volunteer at yesterday", []string{"The user gave their sister the shelter they volunteer at on 2026-03-03 (Tuesday)."}},
-		{"I am going to host a party on the weekend with my brother", []string{"The user is going to host a party on the weekend of 2026-03-07 with their brother."}},
+		{"I gave my sister the shelter I volunteer at yesterday", []string{"The user gave their sister the shelter they volunteer at on " +
+			"2026-03-03 (Tuesday)."}},
+		{"I am going to host a party on the weekend with my brother", []string{"The user is going to host a party on the weekend of " +
+			"2026-03-07 with their brother."}},
 		{"We met last week", []string{`The user said on 2026-03-04: "We met last week"`}},
 	} {
 		v, s := consider(t, r, talk(c.words))
@@ -78,7 +81,8 @@ func TestTwoDaysSayTheSameWords(t *testing.T) {
 	tr := talk("I went to the gym with my brother yesterday", "A: Nice.", "I went to the gym with my brother yesterday")
 	tr.Dialogue.Messages[2].Time = noon.AddDate(0, 0, 2)
 	_, s := consider(t, newRules(t, Config{}), tr)
-	want := []string{"The user went to the gym with their brother on 2026-03-03 (Tuesday).", "The user went to the gym with their brother on 2026-03-05 (Thursday)."}
+	want := []string{"The user went to the gym with their brother on 2026-03-03 (Tuesday).", "The user went to the gym with their brother " +
+		"on 2026-03-05 (Thursday)."}
 	if got := texts(s); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}

@@ -32,17 +32,31 @@ type requests struct {
 func newRequests() *requests {
 	with := func(zh, en string) *index { return indexOf(append(strings.Fields(zh), lines(en)...)...) }
 	return &requests{
-		polite: with(`请 请你 请您 麻烦 麻烦你 麻烦您 帮我 帮忙 帮我把 替我 给我 你 您 你们 能不能 能 能否 可以 可不可以 要 一定 一定要 务必 千万 千万要 必须 得 我想让你 我想请你 我希望你 我要你 我需要你 希望你 拜托 拜托你 那 就 也 也要 还要 还有 顺便 好好 永远 先 都 再 要是能`,
-			`please, hey, ok, okay, so, also, and, just, you should, you must, you can, you need to, you have to, can you, could you, would you, will you, can you please, could you please, would you please, i want you to, i need you to, i would like you to, i would like you, make sure to, make sure you, be sure to, always, now, kindly, try to, let us, for future reference, oh, oh and, btw, by the way, but`),
+		polite: with(`请 请你 请您 麻烦 麻烦你 麻烦您 帮我 帮忙 帮我把 替我 给我 你 您 你们 能不能 能 能否 可以 可不可以 要 一定 一定要 务必 千万 千万要 必须 得 我想让你 我想请你 我希望你 我要你 我需要你 希望你 拜托 `+
+			`拜托你 那 就 也 也要 还要 还有 顺便 好好 永远 先 都 再 要是能`,
+			`please, hey, ok, okay, so, also, and, just, you should, you must, you can, you need to, you have to, can you, could you, `+
+				`would you, will you, can you please, could you please, would you please, i want you to, i need you to, i would like you `+
+				`to, i would like you, make sure to, make sure you, be sure to, always, now, kindly, try to, let us, for future `+
+				`reference, oh, oh and, btw, by the way, but`),
 		asking: with(`能不能 能 能否 可以 可不可以 请 麻烦`, `can you, could you, would you, will you, please, would you mind`),
 		after: with(`一下 下 了 哦 哈 啊 呀 吧 住 着 这个 这一点 这点 这件事 以下 以下内容 下面`,
 			`that, this, it, the following, these, the fact that, about me, for me, for later, please, down`),
-		deictic: with(`这个 这些 这点 这一点 这件事 这事 这句话 我说的 我说的话 我刚才说的 我刚才说的话 我刚说的 刚才说的 刚才的话 上面的 上面说的 这 它 那个 这条 这条信息 这个信息 以上 以上内容 这几点 哦 吧 好吗 可以吗 行吗 我的话 这段话 一下 了 我 这个吧 我刚才说的这些 刚才那些 刚才那个 这个事情 以下几点 下面几点 以下内容 以下信息 下面的内容 下面的话 几点 几件事 几条 内容 信息`,
-			`this, that, it, this one, these, those, them, all this, all that, all of this, all of that, what i said, what i just said, what i told you, what i just told you, everything i said, this for me, that for me, it for me, this please, that please, it please, this for later, that for later, please, for me, the following, the following things, the following facts, these things, these facts, a few things, some things about me, this information, this fact, me, it for later, the above, what i said before, my words`),
+		deictic: with(`这个 这些 这点 这一点 这件事 这事 这句话 我说的 我说的话 我刚才说的 我刚才说的话 我刚说的 刚才说的 刚才的话 上面的 上面说的 这 它 那个 这条 这条信息 这个信息 以上 以上内容 这几点 哦 吧 好吗 可以吗 `+
+			`行吗 我的话 这段话 一下 了 我 这个吧 我刚才说的这些 刚才那些 刚才那个 这个事情 以下几点 下面几点 以下内容 以下信息 下面的内容 下面的话 几点 几件事 几条 内容 信息`,
+			`this, that, it, this one, these, those, them, all this, all that, all of this, all of that, what i said, what i just said, `+
+				`what i told you, what i just told you, everything i said, this for me, that for me, it for me, this please, that please,`+
+				` it please, this for later, that for later, please, for me, the following, the following things, the following facts, `+
+				`these things, these facts, a few things, some things about me, this information, this fact, me, it for later, the above,`+
+				` what i said before, my words`),
 		forget: with(`别记 不要记 不用记 不必记 无需记 别保存 不要保存 不用保存 不要存下 别存 当我没说 就当没说 别往心里记 不需要记`,
-			`do not remember this, do not remember that, do not remember it, do not remember what, do not remember my, do not remember anything, do not remember me, do not save, do not store, do not record, do not keep this, do not keep that, do not note, do not write this down, do not write that down, no need to remember, no need to save, no need to note, you do not need to remember, you do not have to remember, you need not remember, off the record, do not memorize, do not memorise, please forget, do not remember, this is not to be remembered`),
+			`do not remember this, do not remember that, do not remember it, do not remember what, do not remember my, do not remember `+
+				`anything, do not remember me, do not save, do not store, do not record, do not keep this, do not keep that, do not note,`+
+				` do not write this down, do not write that down, no need to remember, no need to save, no need to note, you do not need `+
+				`to remember, you do not have to remember, you need not remember, off the record, do not memorize, do not memorise, `+
+				`please forget, do not remember, this is not to be remembered`),
 		forgetHead: with(`忘掉 忘了吧 忘了这 忘了刚才 忘了我说 忘了我刚 请忘 忘记刚 忘记这 忘记我说 忘记我刚 忘记上 删掉 删除`,
-			`forget that, forget this, forget what i, forget everything, forget my, forget about my, forget i said, forget all, scratch that, disregard, strike that, unremember, delete that, delete this, erase that, erase this, ignore what i said`),
+			`forget that, forget this, forget what i, forget everything, forget my, forget about my, forget i said, forget all, scratch `+
+				`that, disregard, strike that, unremember, delete that, delete this, erase that, erase this, ignore what i said`),
 		reminisce: indexOf(lines(`when, how, what, where, who, why, which, the time, the day, the good old days, the last time`)...),
 	}
 }

@@ -34,8 +34,10 @@ var (
 	weKnownZH = regexp.MustCompile(`我(和|跟|与|同|老婆|老公|妻子|丈夫|太太|媳妇|对象|男友|女友|男朋友|女朋友|全家|一家|爸妈|父母)`)
 	wholesZH  = strings.Fields(`公司 单位 学校 部门 团队 小组 班 宿舍 小区 老家 家 全家 一家`)
 
-	weKnownEN = regexp.MustCompile(`\b(and i|and me|me and|my (wife|husband|partner|boyfriend|girlfriend|fiance|fiancee|family|parents|spouse))\b|\bour (house|home|kids?|children|son|daughter|baby|dog|cat|family|wedding|apartment|flat|parents|marriage|honeymoon|landlord)\b`)
-	aUserEN   = regexp.MustCompile(`\b(the|a|our|each|every|other) users?\b`)
+	weKnownEN = regexp.MustCompile(`\b(and i|and me|me and|my (wife|husband|partner|boyfriend|girlfriend|fiance|fiancee|family|parents|` +
+		`spouse))\b|\bour (house|home|kids?|children|son|daughter|baby|dog|cat|family|wedding|apartment|flat|parents|marriage|honeymoon|` +
+		`landlord)\b`)
+	aUserEN = regexp.MustCompile(`\b(the|a|our|each|every|other) users?\b`)
 )
 
 // doubtfulZH reports whether a piece may speak of others where retelling would name the user or the assistant.

@@ -3,6 +3,8 @@ package rules
 import (
 	"regexp"
 	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // A statement that speaks of "it" or "him" and does not say what or whom cannot be read alone. It is told with the sentence
@@ -24,7 +26,9 @@ func hangs(p piece, lang string) bool {
 
 var (
 	// Nothing that could be meant stands before the pronoun: only the speaker, adverbs, prepositions and verbs of wishing and thinking.
-	hangingZH = regexp.MustCompile(`^(我们?|也|都|还|又|就|很|真的?|挺|更|最|一直|特别|非常|比较|十分|最近|今天|现在|已经|正在|以后|将来|想要?|要|希望|打算|准备|觉得|认为|担心|害怕|怕|相信|知道|发现|感觉|喜欢|讨厌|爱上?|支持|理解|帮助|帮|跟|和|与|向|对|让|给|被|把|为了?|因为|因此|所以|但是?|可是|不过|而且|不|没有?|能|可以|会|应该|从|在|用|了|，|,| )*(他们?|她们?|它们?|(这|那)(个|种|件|份|项|类|些|门))`)
+	hangingZH = regexp.MustCompile(`^(我们?|也|都|还|又|就|很|真的?|挺|更|最|一直|特别|非常|比较|十分|最近|今天|现在|已经|正在|以后|将来|想要?|要|希望|打算|准备|觉得|认为|担心|害怕|怕|相信|知道|发现|` +
+		`感觉|喜欢|讨厌|爱上?|支持|理解|帮助|帮|跟|和|与|向|对|让|给|被|把|为了?|因为|因此|所以|但是?|可是|不过|而且|不|没有?|能|可以|会|应该|从|在|用|了|，|,| )*(他们?|她们?|它们?|(这|那)(个|种|件|份|项|` +
+		`类|些|门))`)
 	// "这个周末", "这个城市": what is pointed at can be known by when and where it is said. "他人" is anybody, "他是我爸爸" names him.
 	knownZH = regexp.MustCompile(`^(们)?(人|乡|周|月|星期|礼拜|学期|暑假|寒假|春|夏|秋|冬|季|年|天|假期|城市|时|世界|社会|国家|小区|点|叫|名叫|(今年)?[0-9一二三四五六七八九十]+岁|(也|就|都)?(是|当)我)`)
 	namedZH = regexp.MustCompile(`叫|名字|(这|那)种\p{Han}{2,6}的`)
@@ -36,28 +40,39 @@ func hangsZH(p piece) bool {
 }
 
 var (
-	thirdEN = set("he him his she her hers they them their theirs it its")
+	thirdEN = lang.Set("he him his she her hers they them their theirs it its")
 	// pointed nouns say of "this" nothing more than that it is one.
-	pointedEN = set("problem problems issue issues situation field industry topic area subject idea book movie film song game thing things kind type matter matters way")
-	pointsEN  = set("this that these those")
-	timesEN   = set("days times years weeks months holidays moments nights mornings evenings weekends hours")
+	pointedEN = lang.Set("problem problems issue issues situation field industry topic area subject idea book movie film song game thing " +
+		"things kind type matter matters way")
+	pointsEN = lang.Set("this that these those")
+	timesEN  = lang.Set("days times years weeks months holidays moments nights mornings evenings weekends hours")
 	// After these, a word is a verb or adjective.
-	verbSlotEN = set(`i we you he she they it who am is are was were be been being do does did will would can could may might shall should must to not and or but so
+	verbSlotEN = lang.Set(`i we you he she they it who am is are was were be been being do does did will would can could may might shall
+		should must to not and or but so
 		because if that when while feel felt feels get got keep kept what how where why then`)
 	// After these, a word is a noun.
-	nounSlotEN = set(`a an the my our your some any no every each another one two three many much more most few lot of in on at for with from by about into over under through during
+	nounSlotEN = lang.Set(`a an the my our your some any no every each another one two three many much more most few lot of in on at for
+		with from by about into over under through during
 		without like as against between after before around near than`)
-	haveEN = set("have has had having")
+	haveEN = lang.Set("have has had having")
 	// A dummy subject or object, as in "it is hard to", "I find it hard to", and idioms.
-	dummyEN = regexp.MustCompile(`^it (is|was|'s|will be|would be|can be|could be|must be|may be|might be|has been|had been|seems|seemed|looks|feels|felt|became|gets|got)( [a-z]+){0,3} (to|that|when|if|for|how|since|because|my|our|me|i|time|late|early|cold|hot|day|days|weeks|months|years|[0-9]+)\b|^it (takes?|took|rain|rains|rained|snows?|snowed|turns?|turned|happens|depends|has been|had been|means|hurts|hurt) |^it (when|that|if)\b|^it (a |so |very |really |too |quite |more |as )?[a-z]+ (to|that|when|for|how)\b`)
-	idiomEN = regexp.MustCompile(`\b(making|make|made|makes) it( to| home| through| into| back)?$|\b(worth|at|beat|call|hang|wing|live) it$|^it (up|out)\b`)
+	dummyEN = regexp.MustCompile(`^it (is|was|'s|will be|would be|can be|could be|must be|may be|might be|has been|had been|seems|seemed|` +
+		`looks|feels|felt|became|gets|got)( [a-z]+){0,3} (to|that|when|if|for|how|since|because|my|our|me|i|time|late|early|cold|hot|day|` +
+		`days|weeks|months|years|[0-9]+)\b|^it (takes?|took|rain|rains|rained|snows?|snowed|turns?|turned|happens|depends|has been|had ` +
+		`been|means|hurts|hurt) |^it (when|that|if)\b|^it (a |so |very |really |too |quite |more |as )?[a-z]+ (to|that|when|for|how)\b`)
+	idiomEN = regexp.MustCompile(`\b(making|make|made|makes) it( to| home| through| into| back)?$|\b(worth|at|beat|call|hang|wing|live) ` +
+		`it$|^it (up|out)\b`)
 	// "She is my best friend" says who she is.
-	saysWhoEN = regexp.MustCompile(`^(he|she|it|this|these|those|that|they) (is|was|'s|are|were)( also| now| not| still)? (my|our|me|the (first|second|last|only) time)\b`)
-	acting    = set("is was are were will would may might can could has have makes make made helps help helped affects affect affected gives gave 's")
+	saysWhoEN = regexp.MustCompile(`^(he|she|it|this|these|those|that|they) (is|was|'s|are|were)( also| now| not| still)? (my|our|me|the ` +
+		`(first|second|last|only) time)\b`)
+	acting = lang.Set("is was are were will would may might can could has have makes make made helps help helped affects affect " +
+		"affected gives gave 's")
 	// "I like the actors and the plot": parts of a thing unnamed.
-	partOfEN = regexp.MustCompile(`\b(enjoy|enjoyed|like|liked|love|loved|hate|hated|admire|appreciate) the (actors?|actress|plot|story|storyline|ending|characters?|lyrics|melody|soundtrack|author|acting|cast|atmosphere|flavou?r|taste|texture|scenery)( (and|or|especially|particularly|mainly)( the)? [a-z]+)*$`)
+	partOfEN = regexp.MustCompile(`\b(enjoy|enjoyed|like|liked|love|loved|hate|hated|admire|appreciate) the (actors?|actress|plot|story|` +
+		`storyline|ending|characters?|lyrics|melody|soundtrack|author|acting|cast|atmosphere|flavou?r|taste|texture|scenery)( (and|or|` +
+		`especially|particularly|mainly)( the)? [a-z]+)*$`)
 	// The noun follows: "When he was three, my son …".
-	cataphoraEN = set("when while before after since although though if once as until because")
+	cataphoraEN = lang.Set("when while before after since although though if once as until because")
 )
 
 // hangsEN looks for a pronoun of the third person before which no noun stands. Without a dictionary a noun is told by its place.
@@ -121,8 +136,8 @@ func dummy(p piece, i int) bool {
 	return dummyEN.MatchString(strings.Join(words[i:], " ")) || idiomEN.MatchString(strings.Join(words[:i+1], " "))
 }
 
-// lean deals with a unit about the speaker that hangs on something unnamed. It is told with the sentence just before it when there is one, and
-// then lean reports true; otherwise the unit counts for less.
+// lean deals with a unit about the speaker that hangs on something unnamed. It is told with the sentence just before it when
+// there is one, and then lean reports true; otherwise the unit counts for less.
 func (r *Rules) lean(h *heard, u *unit) bool {
 	p := u.pieces[0]
 	if u.class != statement || !u.self || !hangs(r.grammarOf(u.lang).stripLead(p), u.lang) {

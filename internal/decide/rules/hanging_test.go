@@ -20,7 +20,8 @@ func TestHanging(t *testing.T) {
 		{"I want to learn from him, he lives in my street in Oslo and repairs violins for 3 orchestras", []string{"The user wants to learn from him, he lives in their street in Oslo and repairs violins for 3 orchestras."}},
 
 		{"I have a new boss called Ann. I want to learn from her.", []string{"The user has a new boss called Ann. They want to learn from her."}},
-		{"There is a new coach called Wang at the gym. I want to learn from him.", []string{"There is a new coach called Wang at the gym. The user wants to learn from him."}},
+		{"There is a new coach called Wang at the gym. I want to learn from him.", []string{"There is a new coach called Wang at the gym. " +
+			"The user wants to learn from him."}},
 		{"健身房来了一位新教练王强。我很想跟他学游泳。", []string{"健身房来了一位新教练王强。用户很想跟他学游泳"}},
 
 		{"I find it hard to make friends", []string{"The user finds it hard to make friends."}},

@@ -195,7 +195,8 @@ func takesMaterialBelow(s sentence, c piece, last bool) bool {
 	return last && below || strings.Contains(c.norm, ":") || strings.Contains(c.norm, "：")
 }
 
-var takesMaterial = regexp.MustCompile(`翻译|润色|改写|总结|概括|校对|修改|优化|续写|分析|解释|检查|看看|[:：]\s*$|translate|proofread|summari[sz]e|rewrite|rephrase|paraphrase|correct|improve|explain|analy[sz]e|review|edit|debug|fix`)
+var takesMaterial = regexp.MustCompile(`翻译|润色|改写|总结|概括|校对|修改|优化|续写|分析|解释|检查|看看|[:：]\s*$|translate|proofread|summari[sz]e|rewrite|rephrase|` +
+	`paraphrase|correct|improve|explain|analy[sz]e|review|edit|debug|fix`)
 
 func (r *Rules) extend(u *unit, c piece) {
 	u.pieces[0] = c.src.piece(u.pieces[0].start, c.end)
@@ -250,11 +251,14 @@ func (a assessment) fires(signal int) bool {
 var (
 	ownSubjectZH = regexp.MustCompile(`^(我|俺|本人|咱|他|她|它)`)
 	tiedZH       = regexp.MustCompile(`^(但|可是|不过|所以|因此|就|才|也|却|因为|而|否则|不然|结果|只是|反而|于是|可我|更|还)`)
-	tiedEN       = regexp.MustCompile(`^(but|so|because|since|although|though|which|who|where|or|then|except|whereas|while|when|if|unless|yet|not|especially|plus)\b`)
+	tiedEN       = regexp.MustCompile(`^(but|so|because|since|although|though|which|who|where|or|then|except|whereas|while|when|if|unless|` +
+		`yet|not|especially|plus)\b`)
 	ownSubjectEN = regexp.MustCompile(`^(i\b|i'|im\b|ive\b|my\b|we\b|we'|our\b)`)
 	// unfinishedEN ends what goes on after a comma: "I used to like it, but lately, …".
-	unfinishedEN = regexp.MustCompile(`\b(but|and|though|yet|so) (lately|recently|now|these days|nowadays|today|then|since then|over time|in the end|honestly|actually|(after|since|when|while|with|because of|due to|owing to|despite|in spite of|given|once|thanks to) [^,]+)[, ]*$`)
-	danglingZH   = regexp.MustCompile(`(后|时|之后|以后|之前|以前|以来|的时候|期间|开始|起)[，,]?$|^(而|但)?(在|从|对|对于|就)[^我，,]{1,20}(中|里|方面|来说|看来|而言)[，,]?$`)
+	unfinishedEN = regexp.MustCompile(`\b(but|and|though|yet|so) (lately|recently|now|these days|nowadays|today|then|since then|over time|` +
+		`in the end|honestly|actually|(after|since|when|while|with|because of|due to|owing to|despite|in spite of|given|once|thanks to) ` +
+		`[^,]+)[, ]*$`)
+	danglingZH = regexp.MustCompile(`(后|时|之后|以后|之前|以前|以来|的时候|期间|开始|起)[，,]?$|^(而|但)?(在|从|对|对于|就)[^我，,]{1,20}(中|里|方面|来说|看来|而言)[，,]?$`)
 )
 
 // joins reports whether a clause continues a unit rather than standing on its own.

@@ -10,15 +10,18 @@ import (
 
 // peopleZH are those of whom one says 我的, and petsZH their animals, for patterns.
 const (
-	peopleZH = `(最好的|好|大学|高中|初中|小学|前|大|小|亲|双胞胎|新|老)?(老婆|老公|妻子|丈夫|太太|先生|媳妇|爱人|对象|男朋友|女朋友|男友|女友|未婚夫|未婚妻|前任|前男友|前女友|前妻|前夫|儿子|女儿|闺女|孩子|宝宝|哥哥?|姐姐?|弟弟?|妹妹?|妈妈?|爸爸?|父亲|母亲|` +
-		`[表堂][弟妹哥姐]|爷爷|奶奶|外公|外婆|姥姥|姥爷|叔叔|舅舅|阿姨|姑姑|姨妈|侄子|侄女|外甥女?|孙子|孙女|岳父|岳母|公公|婆婆|亲戚|朋友|闺蜜|哥们|兄弟|死党|发小|同学|室友|舍友|同桌|同事|老板|领导|上司|经理|下属|徒弟|师傅|搭档|客户|老师|导师|教练|医生|学生|邻居|房东|网友|偶像)`
+	peopleZH = `(最好的|好|大学|高中|初中|小学|前|大|小|亲|双胞胎|新|老)?(老婆|老公|妻子|丈夫|太太|先生|媳妇|爱人|对象|男朋友|女朋友|男友|女友|未婚夫|未婚妻|前任|前男友|前女友|前妻|前夫|儿子|女儿|闺女|孩子|宝宝|哥哥?|` +
+		`姐姐?|弟弟?|妹妹?|妈妈?|爸爸?|父亲|母亲|` +
+		`[表堂][弟妹哥姐]|爷爷|奶奶|外公|外婆|姥姥|姥爷|叔叔|舅舅|阿姨|姑姑|姨妈|侄子|侄女|外甥女?|孙子|孙女|岳父|岳母|公公|婆婆|亲戚|朋友|闺蜜|哥们|兄弟|死党|发小|同学|室友|舍友|同桌|同事|老板|领导|上司|经理|下属|徒弟|` +
+		`师傅|搭档|客户|老师|导师|教练|医生|学生|邻居|房东|网友|偶像)`
 	petsZH   = `(小|大|新)?(狗狗?|猫咪?|宠物|兔子|仓鼠|鹦鹉|乌龟|金毛|柯基|泰迪|橘猫|布偶)`
 	ofMineZH = `(` + peopleZH + `|` + petsZH + `)`
 )
 
 var (
 	// A third person is named and nothing else is said.
-	namingZH = regexp.MustCompile(`^(刚才|刚刚|照片里|旁边|对面)?的?(他|她|它|(那|这)(个|位|只|条)?(人|女生|男生|女孩|男孩|姑娘|小伙子?|家伙|孩子)?)的?(名字|全名|大名|小名|本名|外号)?(就|也)?(叫|名叫|叫做|姓)[^，,。我你您什么]{1,12}$`)
+	namingZH = regexp.MustCompile(`^(刚才|刚刚|照片里|旁边|对面)?的?(他|她|它|(那|这)(个|位|只|条)?(人|女生|男生|女孩|男孩|姑娘|小伙子?|家伙|孩子)?)的?(名字|全名|大名|小名|本名|外号)?(就|` +
+		`也)?(叫|名叫|叫做|姓)[^，,。我你您什么]{1,12}$`)
 	// Then it is said who that is to the speaker.
 	whoseZH   = regexp.MustCompile(`^((他|她|它|这|那)(就|也|正)?)?(是|当)我们?(家|家里)?(的)?(一个|一位|唯一的?)?` + ofMineZH)
 	relatedZH = regexp.MustCompile(`^[^我]{1,14}(是|当)我们?(家|家里)?(的)?(一个|一位|唯一的?)?` + peopleZH)
@@ -34,7 +37,8 @@ var (
 	// 我妹妹在读大学: somebody of the speaker's is the subject.
 	ofSpeakerZH = regexp.MustCompile(`^我们?(家|家里)?的?` + peopleZH)
 	// describesZH begins a clause without a subject that says what somebody is like.
-	describesZH = regexp.MustCompile(`^(也|还|现在|目前|平时|今年|最|很|特别|非常|比较|从小|一直|都)*(叫|姓|住|来自|[0-9一二三四五六七八九十两]+岁|属[鼠牛虎兔龙蛇马羊猴鸡狗猪]|在[^，]{1,12}(工作|上班|上学|读书|读研|教书)|毕业于|老家|不?(喜欢|讨厌|爱吃|爱喝|爱看|爱听|吃素)|养了|对[^，]{1,12}过敏|单身|已婚|是(个|一个|一名|一位|学|做|搞))`)
+	describesZH = regexp.MustCompile(`^(也|还|现在|目前|平时|今年|最|很|特别|非常|比较|从小|一直|都)*(叫|姓|住|来自|[0-9一二三四五六七八九十两]+岁|属[鼠牛虎兔龙蛇马羊猴鸡狗猪]|在[^，]{1,12}(工作|` +
+		`上班|上学|读书|读研|教书)|毕业于|老家|不?(喜欢|讨厌|爱吃|爱喝|爱看|爱听|吃素)|养了|对[^，]{1,12}过敏|单身|已婚|是(个|一个|一名|一位|学|做|搞))`)
 
 	// A name is one to three capitalised words.
 	namingEN = regexp.MustCompile(`^` + namesEN + ` (` + nameWordsEN + `)$`)
@@ -46,7 +50,8 @@ var (
 	apposedEN    = regexp.MustCompile(`^(?i:my|our)( [a-z-]+){1,3}( ` + nameWordsEN + `)?$`)
 	aboutSheEN   = regexp.MustCompile(`^(he|she|it)('s| is| works| lives) `)
 	// introducedEN is the whole of it in one: "that's Bob, he is my boss", "meet Luna, my cat".
-	introducedEN = regexp.MustCompile(`^` + namesEN + ` (` + nameWordsEN + `)(?:\s*[,.;!]+\s*(?:(?i:and )?(?i:he|she|it|that|this|who)(?:['’]s| is) )?| (?i:and) (?i:he|she|it)(?:['’]s| is) )((?i:also |actually )?(?i:my|our|one of my|an?|the) .*)$`)
+	introducedEN = regexp.MustCompile(`^` + namesEN + ` (` + nameWordsEN + `)(?:\s*[,.;!]+\s*(?:(?i:and )?(?i:he|she|it|that|this|` +
+		`who)(?:['’]s| is) )?| (?i:and) (?i:he|she|it)(?:['’]s| is) )((?i:also |actually )?(?i:my|our|one of my|an?|the) .*)$`)
 )
 
 const (

@@ -4,45 +4,129 @@ package rules
 // verb. Contractions are open here ("do not"), as they are in the text that is compared.
 var lexiconEN = map[string]string{
 	SignalExplicit: `remember, keep in mind, bear in mind, note that, note down, note, take note, take a note, make a note, make note
-		do not forget, do not you forget, never forget, do not ever forget, memorize, memorise, write down, write this down, write that down, write it down, jot down
+		do not forget, do not you forget, never forget, do not ever forget, memorize, memorise, write down, write this down,
+		write that down, write it down, jot down
 		save this, save that, record that, record this, for future reference, for the record, for your records, commit to memory, keep a note`,
 	SignalTreatment: `call me, from now on, going forward, in the future please, you can call me, refer to me as, address me as
-		always answer, always reply, always respond, always use, always call, always speak, always talk, always write, never call me, never use, stop calling me, stop using, do not call me, do not use, do not ever
-		answer in english, answer in chinese, reply in english, reply in chinese, respond in, speak to me in, talk to me in, keep your answers, keep your replies, keep answers, keep responses, be more concise, be concise with me
-		next time please, every time you, whenever you, when you answer, when you reply, i prefer you to, i would prefer if you, i would like you to always, i want you to always, i want you to call`,
-	SignalAppointment: `appointment, meeting, interview, exam, exams, test, dentist, doctor, checkup, check-up, surgery, flight, train, wedding, funeral, party, dinner with, lunch with, breakfast with, brunch, coffee with, date with, date
-		deadline, due, presentation, conference, concert, gig, show, match, game, recital, ceremony, graduation, class, lesson, course, workshop, webinar, call with, court, delivery, move in, moving out, orientation, starts, begins, first day
-		reservation, booking, booked, scheduled, arrive~, land~, depart~, fly~ to, catch up with, meet~, meet up, haircut, vet, therapist, therapy, session, marathon, race, hearing, reunion, barbecue, bbq, rehearsal, match, picnic, baby shower`,
-	SignalHealth: `allergic, allergy, allergies, diabetes, diabetic, asthma, asthmatic, migraine, migraines, insomnia, depression, depressed for, anxiety, adhd, autism, autistic, epilepsy, lactose intolerant, gluten free, celiac, coeliac, intolerant
-		vegan, vegetarian, pescatarian, pregnant, high blood pressure, blood type, blood pressure, colorblind, color blind, nearsighted, deaf, disabled, disability, wheelchair, surgery, cancer, diagnosed with, chronic, arthritis, eczema, medication, prescribed
-		can not eat, do not eat, can not drink, broke my, sprained, injured, injury, quit smoking, quit drinking, stopped smoking, sober, bad back, bad knee, bad knees, back pain, knee pain, dyslexia, dyslexic, anemia, anemic, thyroid, tinnitus, high cholesterol`,
-	SignalIdentity: `my name is, my name 's, my full name, my nickname, my surname, my first name, my last name, people call me, everyone calls me, friends call me, they call me, i go by, my birthday, was born, born in, born on, my age, years old, year old, turn~ 
-		my pronouns, i am a man, i am a woman, i am male, i am female, i am gay, i am trans, i am single, i am married, i am divorced, i am engaged, i am an introvert, i am an extrovert, left-handed, left handed, introvert, extrovert, introverted
-		my email, my phone number, my number is, my address, my zodiac, my blood type, i am tall, i weigh, my height, my weight, my size, shoe size, my religion, christian, muslim, jewish, buddhist, atheist, nationality, native speaker, mother tongue, first language, only child`,
-	SignalConfiguration:   `api, config, configs, configuration, configured, setting, settings, api key, secret key, port, password, environment variable, env var, server, domain, database, endpoint, proxy, wifi, token is`,
-	SignalProblemSolution: `problem, problems, bug, bugs, fixed, fix was, the fix, solved, resolved, solution, workaround, root cause, crash, crashes, crashed, crashing, stack trace`,
-	SignalDecision:        `decided to, decided that, decided on, decided not, decided against, i decided, we decided, have decided, has decided, my decision, made a decision, made the decision, decision to, chose, have chosen, settled on, made up my mind, picked, opted, went with, gave up, given up, agreed to, committed to, ended up choosing, going with`,
-	SignalPlan: `plan~ to, plan~ on, planning, my plan, need~ to, have to, must, supposed to, plans to, intend~ to, going to, about to, want~ to, would like to, would love to, hope~ to, hoping, aim~ to, goal, goals, dream is, my dream, dream of, dreaming of, someday, one day, next year, next month, next week, next summer, this summer, this weekend, this fall, this winter, this spring
-		i will be, looking to, looking forward to, saving up, saving for, training for, signed up for, sign up for, registered for, applying to, applying for, apply for, considering, looking for a new, looking for a place, looking to buy, thinking about, thinking of, tomorrow, resolution, bucket list, will start, will move, will be moving, retire~, ambition, aspire~, would like a new, want a, want my, wish to`,
-	SignalTask:           `working on, work on, building a, building an, developing, writing a, writing an, writing my, preparing, preparing for, prepare for, am reading, been reading, currently reading, halfway through, studying for, studying, learning, renovating, redecorating, finishing my, thesis, dissertation, my project, my homework, assignment, side project, startup, looking for a job, job hunting, looking for an apartment, house hunting, in the middle of, in charge of, responsible for, organizing, organising, researching, training my, busy with, practicing, practising, making a, halfway through, done with, is done, taken care of, to-do list, to do list, to-dos, checklist`,
-	SignalPreference:     `like, likes, liked, love~, hate~, prefer~, prefer not, enjoy~, adore~, dislike~, detest~, loathe~, favorite, favourite, favorites, favourites, fan of, big fan, am into, are into, is into, was into, been into, got into, really into, so into, super into, more into, less into, obsessed with, addicted to, fond of, crazy about, passionate about, interested in, interest in, fascinated by, fascinated with, bore~ me, leave~ me cold, tedious, does nothing for me, do nothing for me, appeal to me, appeals to me, speak to me, speaks to me, hobby, hobbies, can not stand, cannot stand, could not stand, allergic to people, not a fan, do not care for, picky, pet peeve, guilty pleasure, taste in, rather have, would rather, my style, keen on, terrified of, afraid of, scared of, phobia, good at, bad at, really into, comfort food, partial to, big on, sweet tooth, not keen, drawn to, drawn towards, gravitate~ to, gravitate~ toward, gravitate~ towards, cup of tea, my taste, my tastes, grew out of, grown out of, lost interest in, tired of, captivated by, lean~ toward, lean~ towards, appeals to me`,
-	SignalLastingProblem: `struggle~ with, struggling, having trouble, have trouble, trouble sleeping, can not sleep, could not sleep, keep~ getting, keep~ forgetting, stressed, stress, burned out, burnt out, burnout, lonely, laid off, got fired, lost my, broke up, divorce, divorced, separated, debt, in debt, failed, rejected, passed away, died, sick, ill, flu, cold, sore, headache, headaches, hurts, broken, broke, leaking, homesick, overwhelmed, worried about, afraid that, procrastinate~, procrastination, can not afford, never learned, not know how to swim, unemployed, out of work, behind on, stuck on, forgetful, grieving, miss my`,
-	SignalRelation: `wife, husband, spouse, partner, girlfriend, boyfriend, fiance, fiancee, fiancé, fiancée, ex, ex-wife, ex-husband, mom, mum, mother, dad, father, parents, mama, papa, stepmom, stepdad, son, sons, daughter, daughters, kid, kids, child, children, baby, toddler, twins, brother, brothers, sister, sisters, sibling, siblings, grandma, grandmother, grandpa, grandfather, grandparents, grandson, granddaughter, uncle, aunt, cousin, cousins, nephew, niece
-		family, in-laws, mother-in-law, father-in-law, friend, friends, best friend, bestie, roommate, roommates, flatmate, housemate, colleague, colleagues, coworker, coworkers, co-worker, boss, manager, mentor, neighbor, neighbour, neighbors, neighbours, landlord, classmate, teacher, student, students, crush, dating, in a relationship, married, engaged
-		dog, dogs, cat, cats, puppy, kitten, rabbit, hamster, parrot, pet, pets, goldfish, horse, turtle, bird, golden retriever, labrador, corgi, poodle, named`,
-	SignalPlace: `live~ in, live~ on, live~ at, live~ with, live~ near, live~ alone, live~ abroad, living, i live, i am from, am from, come~ from, i am in, based in, moved to, move~ to, moved from, moved back, moved in, moving, moved, relocated, relocating, hometown, home town, grew up, raised in, originally from, born in, my apartment, my house, my flat, my place, my neighborhood, my city, my town, my country, my street, rent~, mortgage, bought a house, commute, settled in, immigrated, emigrated, park~ on, parked, local, expat, countryside, suburbs, native of, stay~ in, stay~ with`,
-	SignalOccupation: `i am a, i am an, work~ at, work~ for, work~ as, work~ in, work~ with, work~ from home, work~ remotely, work~ nights, work~, my job, my work, new job, my career, my profession, my company, my business, my office, my team, employed, self employed, self-employed, freelance, freelancer, freelancing, contractor, intern, internship, promoted, promotion, retired, hired, quit my job, salary, i earn, shift, shifts, teach~, study~, studied, my degree, my major, majored, majoring, major in, degree, phd, master 's, masters, bachelor, university, college, school, high school, grad school, graduate~, freshman, sophomore, junior, senior, student, run~ a, own~ a, business
-		engineer, developer, programmer, designer, teacher, nurse, doctor, lawyer, accountant, manager, writer, artist, musician, chef, driver, salesperson, consultant, scientist, researcher, professor, photographer, journalist, architect, electrician, plumber, carpenter, mechanic, librarian, pharmacist, therapist, stay at home, barista, waiter, waitress, bartender, cashier, pilot, farmer, shepherd, beekeeper, gardener, baker, tailor, sailor, soldier, postman, midwife, miner, fisherman, butcher, hairdresser, florist, optician, for a living, volunteer~, police officer, firefighter, paramedic, veterinarian, dentist, translator, entrepreneur, founder, stay-at-home, i speak, speak fluent, fluent in, i play the, certified, certificate, license, licence, served in, army, navy, surgeon, biologist, chemist, physicist, economist, plumber, can not drive, can not swim, can not cook, can drive, can swim, can play, can speak`,
-	SignalExperience: `went, visited, watched, saw, read, finished, attended, travel~ to, traveled, travelled, trip, vacation, holiday, honeymoon, hiked, climbed, tried, ate, had dinner, had lunch, have been to, been to, have seen, have read, have visited, have never, have been in, have been there, first time, met, bought, got, received, won, lost, spent, paid, pay for, cost me, grabbed, passed, got into, completed, ran, made, built, cooked, baked, learned, learnt, wrote, played, started, stopped, joined, took, gave, flew, drove, celebrated, adopted, named, broke, fell, used to, when i was, as a kid, as a child, growing up, last week, last weekend, last month, last year, last summer, yesterday, years ago, months ago, weeks ago, days ago, just got, just finished, just came, concert, festival, movie, museum, camping, sold, proposed, published, discovered, volunteered, gone to, came back, survived, ordered, hosted, threw`,
-	SignalHabit:      `every day, everyday, every morning, every evening, every night, every week, every weekend, every month, every year, each morning, each day, every monday, every tuesday, every wednesday, every thursday, every friday, every saturday, every sunday, on mondays, on tuesdays, on wednesdays, on thursdays, on fridays, on saturdays, on sundays, on weekends, daily, weekly, usually, always, never, often, rarely, regularly, sometimes, normally, typically, tend to, most days, twice a, three times a, once a, times a week, before bed, after work, habit, habits, routine, since i was, since childhood, since my childhood, ever since, all my life, my whole life, morning person, night owl, early bird, wake up, get up, go to bed, used to it, smoke~, vape, drink alcohol, do not drink, drink coffee, take my coffee, take my tea, jog~, meditate~, work out, working out, the gym, go to the gym, go running, go for a run, do yoga, collect~, journal`,
-	SignalEveryday:   `for a walk, take a walk, a walk in the park, a nap, some tea, some coffee, a cup of tea, a cup of coffee, for a run, for a jog, for a swim, for a stroll, went jogging, went running, went swimming, went walking, went shopping, grocery shopping, to the gym, to the park, to a park, to a cafe, to a coffee shop, to the cafe, to the beach, to the supermarket, to the store, to the mall, to the pool, swimming pool, had lunch, had dinner, had breakfast, had coffee, a nap, a shower, a bath, watched tv, did the dishes, did laundry, did the laundry, cleaned the house`,
-	SignalPossession: `i have a, i have an, i have two, i have three, i have four, i have several, we have a, i own, my car, my bike, my phone, my laptop, my computer, my pc, my guitar, my piano, i drive, i use, i am using, been using, my garden, my camera, my keyboard, my instrument, my motorcycle, i wear`,
+		always answer, always reply, always respond, always use, always call, always speak, always talk, always write, never call me,
+		never use, stop calling me, stop using, do not call me, do not use, do not ever
+		answer in english, answer in chinese, reply in english, reply in chinese, respond in, speak to me in, talk to me in,
+		keep your answers, keep your replies, keep answers, keep responses, be more concise, be concise with me
+		next time please, every time you, whenever you, when you answer, when you reply, i prefer you to, i would prefer if you,
+		i would like you to always, i want you to always, i want you to call`,
+	SignalAppointment: `appointment, meeting, interview, exam, exams, test, dentist, doctor, checkup, check-up, surgery, flight, train,
+		wedding, funeral, party, dinner with, lunch with, breakfast with, brunch, coffee with, date with, date
+		deadline, due, presentation, conference, concert, gig, show, match, game, recital, ceremony, graduation, class, lesson, course,
+		workshop, webinar, call with, court, delivery, move in, moving out, orientation, starts, begins, first day
+		reservation, booking, booked, scheduled, arrive~, land~, depart~, fly~ to, catch up with, meet~, meet up, haircut, vet, therapist,
+		therapy, session, marathon, race, hearing, reunion, barbecue, bbq, rehearsal, match, picnic, baby shower`,
+	SignalHealth: `allergic, allergy, allergies, diabetes, diabetic, asthma, asthmatic, migraine, migraines, insomnia, depression,
+		depressed for, anxiety, adhd, autism, autistic, epilepsy, lactose intolerant, gluten free, celiac, coeliac, intolerant
+		vegan, vegetarian, pescatarian, pregnant, high blood pressure, blood type, blood pressure, colorblind, color blind, nearsighted,
+		deaf, disabled, disability, wheelchair, surgery, cancer, diagnosed with, chronic, arthritis, eczema, medication, prescribed
+		can not eat, do not eat, can not drink, broke my, sprained, injured, injury, quit smoking, quit drinking, stopped smoking, sober,
+		bad back, bad knee, bad knees, back pain, knee pain, dyslexia, dyslexic, anemia, anemic, thyroid, tinnitus, high cholesterol`,
+	SignalIdentity: `my name is, my name 's, my full name, my nickname, my surname, my first name, my last name, people call me,
+		everyone calls me, friends call me, they call me, i go by, my birthday, was born, born in, born on, my age, years old, year old,
+		turn~ 
+		my pronouns, i am a man, i am a woman, i am male, i am female, i am gay, i am trans, i am single, i am married, i am divorced,
+		i am engaged, i am an introvert, i am an extrovert, left-handed, left handed, introvert, extrovert, introverted
+		my email, my phone number, my number is, my address, my zodiac, my blood type, i am tall, i weigh, my height, my weight, my size,
+		shoe size, my religion, christian, muslim, jewish, buddhist, atheist, nationality, native speaker, mother tongue, first language,
+		only child`,
+	SignalConfiguration: `api, config, configs, configuration, configured, setting, settings, api key, secret key, port, password, ` +
+		`environment variable, env var, server, domain, database, endpoint, proxy, wifi, token is`,
+	SignalProblemSolution: `problem, problems, bug, bugs, fixed, fix was, the fix, solved, resolved, solution, workaround, root cause, ` +
+		`crash, crashes, crashed, crashing, stack trace`,
+	SignalDecision: `decided to, decided that, decided on, decided not, decided against, i decided, we decided, have decided, has ` +
+		`decided, my decision, made a decision, made the decision, decision to, chose, have chosen, settled on, made up my mind, picked, ` +
+		`opted, went with, gave up, given up, agreed to, committed to, ended up choosing, going with`,
+	SignalPlan: `plan~ to, plan~ on, planning, my plan, need~ to, have to, must, supposed to, plans to, intend~ to, going to, about to,
+		want~ to, would like to, would love to, hope~ to, hoping, aim~ to, goal, goals, dream is, my dream, dream of, dreaming of, someday,
+		one day, next year, next month, next week, next summer, this summer, this weekend, this fall, this winter, this spring
+		i will be, looking to, looking forward to, saving up, saving for, training for, signed up for, sign up for, registered for,
+		applying to, applying for, apply for, considering, looking for a new, looking for a place, looking to buy, thinking about,
+		thinking of, tomorrow, resolution, bucket list, will start, will move, will be moving, retire~, ambition, aspire~, would like a new,
+		want a, want my, wish to`,
+	SignalTask: `working on, work on, building a, building an, developing, writing a, writing an, writing my, preparing, ` +
+		`preparing for, prepare for, am reading, been reading, currently reading, halfway through, studying for, studying, learning, ` +
+		`renovating, redecorating, finishing my, thesis, dissertation, my project, my homework, assignment, side project, startup, ` +
+		`looking for a job, job hunting, looking for an apartment, house hunting, in the middle of, in charge of, responsible for, ` +
+		`organizing, organising, researching, training my, busy with, practicing, practising, making a, halfway through, done with, is ` +
+		`done, taken care of, to-do list, to do list, to-dos, checklist`,
+	SignalPreference: `like, likes, liked, love~, hate~, prefer~, prefer not, enjoy~, adore~, dislike~, detest~, loathe~, favorite, ` +
+		`favourite, favorites, favourites, fan of, big fan, am into, are into, is into, was into, been into, got into, really into, so ` +
+		`into, super into, more into, less into, obsessed with, addicted to, fond of, crazy about, passionate about, interested in, ` +
+		`interest in, fascinated by, fascinated with, bore~ me, leave~ me cold, tedious, does nothing for me, do nothing for me, appeal ` +
+		`to me, appeals to me, speak to me, speaks to me, hobby, hobbies, can not stand, cannot stand, could not stand, allergic to ` +
+		`people, not a fan, do not care for, picky, pet peeve, guilty pleasure, taste in, rather have, would rather, my style, keen on, ` +
+		`terrified of, afraid of, scared of, phobia, good at, bad at, really into, comfort food, partial to, big on, sweet tooth, not ` +
+		`keen, drawn to, drawn towards, gravitate~ to, gravitate~ toward, gravitate~ towards, cup of tea, my taste, my tastes, grew out ` +
+		`of, grown out of, lost interest in, tired of, captivated by, lean~ toward, lean~ towards, appeals to me`,
+	SignalLastingProblem: `struggle~ with, struggling, having trouble, have trouble, trouble sleeping, can not sleep, could not sleep, ` +
+		`keep~ getting, keep~ forgetting, stressed, stress, burned out, burnt out, burnout, lonely, laid off, got fired, lost my, broke ` +
+		`up, divorce, divorced, separated, debt, in debt, failed, rejected, passed away, died, sick, ill, flu, cold, sore, headache, ` +
+		`headaches, hurts, broken, broke, leaking, homesick, overwhelmed, worried about, afraid that, procrastinate~, procrastination, ` +
+		`can not afford, never learned, not know how to swim, unemployed, out of work, behind on, stuck on, forgetful, grieving, miss my`,
+	SignalRelation: `wife, husband, spouse, partner, girlfriend, boyfriend, fiance, fiancee, fiancé, fiancée, ex, ex-wife, ex-husband, mom,
+		mum, mother, dad, father, parents, mama, papa, stepmom, stepdad, son, sons, daughter, daughters, kid, kids, child, children, baby,
+		toddler, twins, brother, brothers, sister, sisters, sibling, siblings, grandma, grandmother, grandpa, grandfather, grandparents,
+		grandson, granddaughter, uncle, aunt, cousin, cousins, nephew, niece
+		family, in-laws, mother-in-law, father-in-law, friend, friends, best friend, bestie, roommate, roommates, flatmate, housemate,
+		colleague, colleagues, coworker, coworkers, co-worker, boss, manager, mentor, neighbor, neighbour, neighbors, neighbours, landlord,
+		classmate, teacher, student, students, crush, dating, in a relationship, married, engaged
+		dog, dogs, cat, cats, puppy, kitten, rabbit, hamster, parrot, pet, pets, goldfish, horse, turtle, bird, golden retriever, labrador,
+		corgi, poodle, named`,
+	SignalPlace: `live~ in, live~ on, live~ at, live~ with, live~ near, live~ alone, live~ abroad, living, i live, i am from, am from, ` +
+		`come~ from, i am in, based in, moved to, move~ to, moved from, moved back, moved in, moving, moved, relocated, relocating, ` +
+		`hometown, home town, grew up, raised in, originally from, born in, my apartment, my house, my flat, my place, my neighborhood, ` +
+		`my city, my town, my country, my street, rent~, mortgage, bought a house, commute, settled in, immigrated, emigrated, park~ on, ` +
+		`parked, local, expat, countryside, suburbs, native of, stay~ in, stay~ with`,
+	SignalOccupation: `i am a, i am an, work~ at, work~ for, work~ as, work~ in, work~ with, work~ from home, work~ remotely, work~ nights,
+		work~, my job, my work, new job, my career, my profession, my company, my business, my office, my team, employed, self employed,
+		self-employed, freelance, freelancer, freelancing, contractor, intern, internship, promoted, promotion, retired, hired, quit my job,
+		salary, i earn, shift, shifts, teach~, study~, studied, my degree, my major, majored, majoring, major in, degree, phd, master 's,
+		masters, bachelor, university, college, school, high school, grad school, graduate~, freshman, sophomore, junior, senior, student,
+		run~ a, own~ a, business
+		engineer, developer, programmer, designer, teacher, nurse, doctor, lawyer, accountant, manager, writer, artist, musician, chef,
+		driver, salesperson, consultant, scientist, researcher, professor, photographer, journalist, architect, electrician, plumber,
+		carpenter, mechanic, librarian, pharmacist, therapist, stay at home, barista, waiter, waitress, bartender, cashier, pilot, farmer,
+		shepherd, beekeeper, gardener, baker, tailor, sailor, soldier, postman, midwife, miner, fisherman, butcher, hairdresser, florist,
+		optician, for a living, volunteer~, police officer, firefighter, paramedic, veterinarian, dentist, translator, entrepreneur,
+		founder, stay-at-home, i speak, speak fluent, fluent in, i play the, certified, certificate, license, licence, served in, army,
+		navy, surgeon, biologist, chemist, physicist, economist, plumber, can not drive, can not swim, can not cook, can drive, can swim,
+		can play, can speak`,
+	SignalExperience: `went, visited, watched, saw, read, finished, attended, travel~ to, traveled, travelled, trip, vacation, holiday, ` +
+		`honeymoon, hiked, climbed, tried, ate, had dinner, had lunch, have been to, been to, have seen, have read, have visited, have ` +
+		`never, have been in, have been there, first time, met, bought, got, received, won, lost, spent, paid, pay for, cost me, grabbed,` +
+		` passed, got into, completed, ran, made, built, cooked, baked, learned, learnt, wrote, played, started, stopped, joined, took, ` +
+		`gave, flew, drove, celebrated, adopted, named, broke, fell, used to, when i was, as a kid, as a child, growing up, last week, ` +
+		`last weekend, last month, last year, last summer, yesterday, years ago, months ago, weeks ago, days ago, just got, just ` +
+		`finished, just came, concert, festival, movie, museum, camping, sold, proposed, published, discovered, volunteered, gone to, ` +
+		`came back, survived, ordered, hosted, threw`,
+	SignalHabit: `every day, everyday, every morning, every evening, every night, every week, every weekend, every month, every year,` +
+		` each morning, each day, every monday, every tuesday, every wednesday, every thursday, every friday, every saturday, every ` +
+		`sunday, on mondays, on tuesdays, on wednesdays, on thursdays, on fridays, on saturdays, on sundays, on weekends, daily, weekly, ` +
+		`usually, always, never, often, rarely, regularly, sometimes, normally, typically, tend to, most days, twice a, three times a, ` +
+		`once a, times a week, before bed, after work, habit, habits, routine, since i was, since childhood, since my childhood, ever ` +
+		`since, all my life, my whole life, morning person, night owl, early bird, wake up, get up, go to bed, used to it, smoke~, vape, ` +
+		`drink alcohol, do not drink, drink coffee, take my coffee, take my tea, jog~, meditate~, work out, working out, the gym, go to ` +
+		`the gym, go running, go for a run, do yoga, collect~, journal`,
+	SignalEveryday: `for a walk, take a walk, a walk in the park, a nap, some tea, some coffee, a cup of tea, a cup of coffee, for a ` +
+		`run, for a jog, for a swim, for a stroll, went jogging, went running, went swimming, went walking, went shopping, grocery ` +
+		`shopping, to the gym, to the park, to a park, to a cafe, to a coffee shop, to the cafe, to the beach, to the supermarket, to ` +
+		`the store, to the mall, to the pool, swimming pool, had lunch, had dinner, had breakfast, had coffee, a nap, a shower, a bath, ` +
+		`watched tv, did the dishes, did laundry, did the laundry, cleaned the house`,
+	SignalPossession: `i have a, i have an, i have two, i have three, i have four, i have several, we have a, i own, my car, my bike, my ` +
+		`phone, my laptop, my computer, my pc, my guitar, my piano, i drive, i use, i am using, been using, my garden, my camera, my ` +
+		`keyboard, my instrument, my motorcycle, i wear`,
 }
 
 // lexiconOther are phrases in other languages, for explicit requests only.
 var lexiconOther = map[string]string{
 	SignalExplicit: `覚えておいて, 覚えといて, 覚えていて, 覚えて, メモして, メモしておいて, 忘れないで, 忘れないでね, 기억해 줘, 기억해줘, 기억해, 기억하세요, 메모해, 잊지 마, 잊지마
-		recuerda, recuerda que, no olvides, no te olvides, toma nota, souviens-toi, souviens toi, rappelle-toi, n'oublie pas, merk dir, merke dir, vergiss nicht, lembre-se, lembra que, não esqueça, não se esqueça, ricorda, ricordati, запомни, не забудь`,
+		recuerda, recuerda que, no olvides, no te olvides, toma nota, souviens-toi, souviens toi, rappelle-toi, n'oublie pas, merk dir,
+		merke dir, vergiss nicht, lembre-se, lembra que, não esqueça, não se esqueça, ricorda, ricordati, запомни, не забудь`,
 }
 
 // neutralEN hold words of signals without their meaning; they are set aside before signals are looked for.

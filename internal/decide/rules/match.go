@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
 // word is a word written with letters other than Han, Kana and Hangul, prepared for matching. A contraction gives two
@@ -81,41 +83,11 @@ func wordsOf(norm string) []word {
 		if apostrophe {
 			w = strings.ReplaceAll(w, "’", "'")
 		}
-		for _, part := range openContraction(w) {
+		for _, part := range lexical.Expand(w) {
 			out = append(out, word{part, start, i})
 		}
 	}
 	return out
-}
-
-// openContraction gives the words that a contraction stands for, or the word itself.
-func openContraction(w string) []string {
-	if parts, ok := contractions[w]; ok {
-		return parts
-	}
-	at := strings.LastIndexByte(w, '\'')
-	if at <= 0 {
-		return []string{w}
-	}
-	switch w[at:] {
-	case "'m":
-		return []string{w[:at], "am"}
-	case "'re":
-		return []string{w[:at], "are"}
-	case "'ve":
-		return []string{w[:at], "have"}
-	case "'ll":
-		return []string{w[:at], "will"}
-	case "'d":
-		return []string{w[:at], "would"}
-	case "'s":
-		return []string{w[:at], "'s"}
-	case "'t":
-		if strings.HasSuffix(w, "n't") {
-			return []string{w[:len(w)-3], "not"}
-		}
-	}
-	return []string{w}
 }
 
 // phraseForms lists what a configured phrase stands for, each as a text without wildcards; none if it has no letters or

@@ -3,6 +3,8 @@ package rules
 import (
 	"regexp"
 	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // token is a word or what stands between two words.
@@ -44,9 +46,11 @@ type retelling struct {
 }
 
 var (
-	reciprocalEN = regexp.MustCompile(`\bwe('ve|'re| have| are| were)? (first |both |finally )?(met|meet|dated|dating|married|broke|each|together|talked|fought|argued|got together|know each)\b|\beach other\b|\bone another\b`)
-	habitualEN   = regexp.MustCompile(`\b(every|always|often|usually|daily|a lot|mostly|mainly|generally|typically|normally|never|sometimes|rarely|before bed|regularly|most days|on weekends)\b`)
-	youEN        = regexp.MustCompile(`\b(you|your|yours|you're|you've|you'll|yourself)\b`)
+	reciprocalEN = regexp.MustCompile(`\bwe('ve|'re| have| are| were)? (first |both |finally )?(met|meet|dated|dating|married|broke|each|` +
+		`together|talked|fought|argued|got together|know each)\b|\beach other\b|\bone another\b`)
+	habitualEN = regexp.MustCompile(`\b(every|always|often|usually|daily|a lot|mostly|mainly|generally|typically|normally|never|` +
+		`sometimes|rarely|before bed|regularly|most days|on weekends)\b`)
+	youEN = regexp.MustCompile(`\b(you|your|yours|you're|you've|you'll|yourself)\b`)
 )
 
 // rewriteEN retells an English piece: "I" becomes "the user", with the verb's agreement. It reports false when the speaker
@@ -171,7 +175,7 @@ func (t *retelling) coordinated(i int) int {
 }
 
 // beforeObject are forms of "be" and prepositions: what follows is no subject.
-var beforeObject = set("is was are were be in at on from about of near by under over through into inside")
+var beforeObject = lang.Set("is was are were be in at on from about of near by under over through into inside")
 
 // copula reports whether a form of "be" or a preposition stands before position i.
 func (t *retelling) copula(i int) bool {
@@ -184,7 +188,7 @@ func (t *retelling) copula(i int) bool {
 	return false
 }
 
-var beforeKin = set("best old older oldest younger youngest little big close baby twin new ex good dear whole")
+var beforeKin = lang.Set("best old older oldest younger youngest little big close baby twin new ex good dear whole")
 
 // subject retells "I" or "we" and its verb, and returns the position after the verb.
 func (t *retelling) subject(i int) int {
@@ -273,7 +277,8 @@ func adverb(low string) bool {
 	return adverbs[low] || strings.HasSuffix(low, "ly") && len(low) > 4 && low != "apply" && low != "rely" && low != "supply" && low != "reply"
 }
 
-var notVerbs = set("and or but the a an my your in on at of for to with from as if that this these those i we he she they who which when where what how")
+var notVerbs = lang.Set("and or but the a an my your in on at of for to with from as if that this these those i we he she they who which " +
+	"when where what how")
 
 // conjugate is the verb at position j in agreement with the subject.
 func (t *retelling) conjugate(j int) string {
@@ -377,7 +382,8 @@ func (t *retelling) coordinate(i int) int {
 }
 
 var (
-	impliedBeEN = regexp.MustCompile(`^(allergic|born|married|currently|living in|working|studying|planning|thinking of|mom of|dad of|father of|mother of)`)
+	impliedBeEN = regexp.MustCompile(`^(allergic|born|married|currently|living in|working|studying|planning|thinking of|mom of|dad of|` +
+		`father of|mother of)`)
 	impliedIsEN = regexp.MustCompile(`^been `)
 )
 

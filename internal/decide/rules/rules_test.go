@@ -197,11 +197,12 @@ func TestKinds(t *testing.T) {
 func TestReasonsForSkipping(t *testing.T) {
 	r := newRules(t, Config{})
 	for words, want := range map[string]string{
-		"你好！你喜欢什么？":             "only small talk and questions",
-		"B: 我喜欢吃辣":              "no message of this user",
-		"别记住我的地址是人民路1号":         "the user asked not to remember this",
-		"谢谢，我会注意的！我有个小问题想请教你":   "only small talk, promises to follow advice and announcements",
-		"今天我去了公园散步":             `nothing the user said reaches the threshold 2: best was 0 for "今天我去了公园散步" (experience: "去了"(+1), everyday: "公园"(-2), about the user (+1))`,
+		"你好！你喜欢什么？":           "only small talk and questions",
+		"B: 我喜欢吃辣":            "no message of this user",
+		"别记住我的地址是人民路1号":       "the user asked not to remember this",
+		"谢谢，我会注意的！我有个小问题想请教你": "only small talk, promises to follow advice and announcements",
+		"今天我去了公园散步": `nothing the user said reaches the threshold 2: best was 0 for "今天我去了公园散步" (experience: "去了"(+1), ` +
+			`everyday: "公园"(-2), about the user (+1))`,
 		"remember this":         "the user asked to remember something, but had said nothing that could be meant",
 		"I take the bus":        `nothing the user said reaches the threshold 2: best was 1 for "I take the bus" (about the user (+1))`,
 		"```\nI like cats\n```": "the user said nothing in words",

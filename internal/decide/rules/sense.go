@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // A word of a signal has the signal's sense only in some company: "like" is a verb after a subject and a preposition after a
@@ -35,18 +37,24 @@ func (p piece) after(at int) string {
 
 var (
 	// verbs follow these: subjects, auxiliaries, adverbs, "to" and "and".
-	beforeVerb = set(`i we you they he she who kids children parents both and or but not to do does did would will can could may might should used
-		longer also really always never usually often still actually just quite especially particularly mostly mainly definitely absolutely generally sometimes 's`)
+	beforeVerb = lang.Set(`i we you they he she who kids children parents both and or but not to do does did would will can could may might
+		should used
+		longer also really always never usually often still actually just quite especially particularly mostly mainly definitely absolutely
+		generally sometimes 's`)
 	// doing words follow these: forms of "be", verbs of beginning and going on, and of taste.
-	beforeDoing = set(`am are was were been be start started starting began begin keep kept busy enjoy enjoyed enjoying love loved like liked hate hated
-		currently now just still also longer been actually always mostly mainly really stop stopped quit finish finished practice avoid by for while after before spent spend spending of at into about on i and`)
-	doing = set("learning studying developing organizing organising researching practicing practising planning renovating moving working preparing")
+	beforeDoing = lang.Set(`am are was were been be start started starting began begin keep kept busy enjoy enjoyed enjoying love loved like
+		liked hate hated
+		currently now just still also longer been actually always mostly mainly really stop stopped quit finish finished practice avoid by
+		for while after before spent spend spending of at into about on i and`)
+	doing = lang.Set("learning studying developing organizing organising researching practicing practising planning renovating moving " +
+		"working preparing")
 	// What is asked about, not liked: "interested in how …", "interested in learning more".
-	inquiry = set("how what why where when whether who which learning hearing knowing discussing exploring understanding seeing your this that these those you it them finding talking chatting asking the")
+	inquiry = lang.Set("how what why where when whether who which learning hearing knowing discussing exploring understanding seeing your " +
+		"this that these those you it them finding talking chatting asking the")
 	// "thinking about moving", "thinking of my future": a plan; "thinking about how", "about the future of mankind": none.
-	own = set("my a an our getting")
+	own = lang.Set("my a an our getting")
 	// Fields of work are an occupation when somebody is in them: "我做销售", not "销售脚本".
-	field       = set("行业 销售 前端 后端 全栈 运营 编辑 模特 演员 经理")
+	field       = lang.Set("行业 销售 前端 后端 全栈 运营 编辑 模特 演员 经理")
 	predicateZH = regexp.MustCompile(`(是|做|当|干|学|从事|成为|名|个|位|转|搞|的|员|产品|项目|大堂|客户)$|^$|[，,、]$`)
 	ownTasteZH  = regexp.MustCompile(`(我|我的|更|比较|一直|个人|饮食|口味)$`)
 	// "thinking about whether to move", "about where to go"
@@ -54,7 +62,7 @@ var (
 	// "我的手机号", "手机号是…", not "手机号字段".
 	ownNumberZH  = regexp.MustCompile(`(我|我的|新|旧|老)$`)
 	saysNumberZH = regexp.MustCompile(`^(号|码)?(是|为|换|改|[:：0-9a-z])`)
-	nounAfter    = set("life lives task tasks user users people person things thing objects use world items routine language english technology")
+	nounAfter    = lang.Set("life lives task tasks user users people person things thing objects use world items routine language english technology")
 )
 
 // idle reports whether a signal's phrase, found in a text, has not the signal's sense.
@@ -112,19 +120,25 @@ func idle(name string, h hit, p piece) bool {
 }
 
 // notDueZH is what one has to do in the conversation or in general: 我得承认, 我需要更多的时间.
-var notDueZH = regexp.MustCompile(`^(要|先|再|离开|回去|去|好好|多|更|尽快|马上|赶紧|到|了|以|的|一[些点个]|你|您|说|讲|承认|想|考虑|走|睡|吃|喝|休息|放松|知道|了解|明白|思考|面对|努力|保持|提高|提升|继续|坚持|学会|注意|冷静|改变|调整|时间|帮|支持|鼓励|建议|安慰|有|是|看)`)
+var notDueZH = regexp.MustCompile(`^(要|先|再|离开|回去|去|好好|多|更|尽快|马上|赶紧|到|了|以|的|一[些点个]|你|您|说|讲|承认|想|考虑|走|睡|吃|喝|休息|放松|知道|了解|明白|思考|面对|努力|保持|提高|` +
+	`提升|继续|坚持|学会|注意|冷静|改变|调整|时间|帮|支持|鼓励|建议|安慰|有|是|看)`)
 
 // What one needs to do this minute or in the conversation is nothing to be done: "I need to know", "I have to say".
-var notDue = set(`know ask see say admit agree go run leave head understand find check think talk tell get be have wonder wait confess hear look learn remember
+var notDue = lang.Set(`know ask see say admit agree go run leave head understand find check think talk tell get be have wonder wait confess
+	hear look learn remember
 	keep believe consider note mention add believe explain point disagree not do stop rest sleep relax eat come try`)
 
 // editing words announce to the bot what it is to change.
-var editing = set("update remove delete add change edit modify adjust revise")
+var editing = lang.Set("update remove delete add change edit modify adjust revise")
 
 var (
 	// "we" as mankind: "how we work", "our brains".
-	genericWeEN = regexp.MustCompile(`\b(how( much| fast| often| many| well)?|why|way|ways) we\b|\b(our|us)( [a-z]+)? (lives|life|brain|brains|mind|minds|bodies|body|planet|world|society|species|universe|culture|history|cells|ancestors|attention|perception|understanding|thinking|behavior|behaviour|decisions|choices|emotions|interactions|daily|health|environment|surroundings|everyday|future|technology|time)\b|\bwe (all|humans|people|as humans|tend|perceive|process|interact)\b|\bwe both\b|\bof us\b|\bus (all|humans|to|better)\b`)
-	firstEN     = set("i my me mine myself")
+	genericWeEN = regexp.MustCompile(`\b(how( much| fast| often| many| well)?|why|way|ways) we\b|\b(our|us)( [a-z]+)? (lives|life|brain|` +
+		`brains|mind|minds|bodies|body|planet|world|society|species|universe|culture|history|cells|ancestors|attention|perception|` +
+		`understanding|thinking|behavior|behaviour|decisions|choices|emotions|interactions|daily|health|environment|surroundings|` +
+		`everyday|future|technology|time)\b|\bwe (all|humans|people|as humans|tend|perceive|process|interact)\b|\bwe both\b|\bof us\b|` +
+		`\bus (all|humans|to|better)\b`)
+	firstEN = lang.Set("i my me mine myself")
 )
 
 // genericWe reports whether a text says "we" and means everybody.
@@ -140,7 +154,9 @@ func genericWe(p piece) bool {
 }
 
 // measured are quantities that people tell of themselves: age, size, weight, money.
-var measured = regexp.MustCompile(`\b(i am|am) (now |only |just |already |almost )?[0-9]{1,2}\b|[$€£¥] ?[0-9]|[0-9] ?(dollars|euros|pounds|bucks|yuan|rmb|kg|kilos|lbs|cm|feet|mph|miles|km|steps|calories|hours|minutes|percent|%)|[0-9一二两三四五六七八九十百千万]+多?(元|块|斤|公斤|千克|厘米|公分|米|岁|公里|步|小时|kg|cm|%|千|万)|有[0-9]+多?(个|名|位|家|台|本|张)`)
+var measured = regexp.MustCompile(`\b(i am|am) (now |only |just |already |almost )?[0-9]{1,2}\b|[$€£¥] ?[0-9]|[0-9] ?(dollars|euros|` +
+	`pounds|bucks|yuan|rmb|kg|kilos|lbs|cm|feet|mph|miles|km|steps|calories|hours|minutes|percent|%)|[0-9一二两三四五六七八九十百千万]+多?(元|块|斤|公斤|千克|` +
+	`厘米|公分|米|岁|公里|步|小时|kg|cm|%|千|万)|有[0-9]+多?(个|名|位|家|台|本|张)`)
 
 // particular reports whether a detail alone tells something of the speaker: a measured quantity.
 func particular(p piece) bool { return measured.MatchString(p.open()) || measured.MatchString(p.norm) }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // source is one message, prepared for matching.
@@ -231,11 +233,12 @@ func listMarker(line string) int {
 	return 0
 }
 
-var abbreviations = set("mr mrs ms dr prof st vs etc e.g i.e a.m p.m u.s u.k no approx jan feb mar apr jun jul aug sep sept oct nov dec mt inc ltd jr sr")
+var abbreviations = lang.Set("mr mrs ms dr prof st vs etc e.g i.e a.m p.m u.s u.k no approx jan feb mar apr jun jul aug sep sept oct nov " +
+	"dec mt inc ltd jr sr")
 
 var (
 	initials = regexp.MustCompile(`^[("']*\p{Lu}(\.\p{Lu})+$`)
-	places   = set("l.a d.c n.y n.z u.n e.u s.f p.s")
+	places   = lang.Set("l.a d.c n.y n.z u.n e.u s.f p.s")
 	surname  = regexp.MustCompile(`^ \p{Lu}\p{Ll}+`)
 )
 
@@ -262,7 +265,8 @@ func (s *source) fullStop(at, end int) bool {
 	return rest == "" || last != "dr" && last != "mr" && last != "mrs" && last != "ms" && len(last) > 1 && rest[0] >= 'A' && rest[0] <= 'Z' && strings.Contains(last, ".")
 }
 
-var datedLog = regexp.MustCompile(`^\[?[0-9]{2,4}[-/][0-9]{2}[-/][0-9]{2,4}[T ][0-9:.,+Z-]+\]? *[\[(|]?(ERROR|WARN|WARNING|INFO|DEBUG|FATAL|TRACE|error|warn|info|debug)\b`)
+var datedLog = regexp.MustCompile(`^\[?[0-9]{2,4}[-/][0-9]{2}[-/][0-9]{2,4}[T ][0-9:.,+Z-]+\]? *[\[(|]?(ERROR|WARN|WARNING|INFO|DEBUG|` +
+	`FATAL|TRACE|error|warn|info|debug)\b`)
 
 var codeStarts = []string{
 	"func ", "def ", "class ", "import ", "from ", "#include", "public ", "private ", "const ", "let ", "var ", "return ", "package ",
@@ -369,7 +373,7 @@ func (s sentence) clauses() []piece {
 var questionHeadZH = regexp.MustCompile(`(那|请问|不知道|你|您|我|有没|觉得|认为|说|到底|应该|应|该|还|有)+$`)
 
 // interrogative words begin a question, or a clause that depends on the one before: "I think of her and how I miss her".
-var interrogative = set("what where when why how who which whose")
+var interrogative = lang.Set("what where when why how who which whose")
 
 // questionCuts are the places before a question that is tied on without a comma.
 func (s sentence) questionCuts() []int {

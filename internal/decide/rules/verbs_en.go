@@ -1,17 +1,10 @@
 package rules
 
-import "strings"
+import (
+	"strings"
 
-// contractions are those that the general rules of openContraction do not open, and those written without apostrophe.
-var contractions = map[string][]string{
-	"im": {"i", "am"}, "ive": {"i", "have"}, "dont": {"do", "not"}, "doesnt": {"does", "not"}, "didnt": {"did", "not"},
-	"cant": {"can", "not"}, "can't": {"can", "not"}, "cannot": {"can", "not"}, "won't": {"will", "not"}, "wont": {"will", "not"},
-	"isnt": {"is", "not"}, "wasnt": {"was", "not"}, "havent": {"have", "not"}, "shan't": {"shall", "not"},
-	"ain't": {"am", "not"}, "let's": {"let", "us"}, "whats": {"what", "is"}, "what's": {"what", "is"},
-	"that's": {"that", "is"}, "it's": {"it", "is"}, "he's": {"he", "is"}, "she's": {"she", "is"}, "there's": {"there", "is"},
-	"where's": {"where", "is"}, "who's": {"who", "is"}, "how's": {"how", "is"}, "wanna": {"want", "to"},
-	"gonna": {"going", "to"}, "gotta": {"have", "to"},
-}
+	"github.com/memsidecar/memsidecar/internal/lang"
+)
 
 // irregularVerbs gives, for a verb, its past tense and past participle.
 var irregularVerbs = map[string][2]string{
@@ -63,15 +56,15 @@ var participles = func() map[string]bool {
 }()
 
 // eedVerbs end in "ed" in the present tense.
-var eedVerbs = set("need feed speed bleed breed exceed proceed succeed heed weed embed shed wed")
+var eedVerbs = lang.Set("need feed speed bleed breed exceed proceed succeed heed weed embed shed wed")
 
 // modals are followed by a bare infinitive and are the same for all persons; with them stand the auxiliaries that do not
 // change between "I" and "he".
-var modals = set("can could will would shall should may might must can't cannot couldn't won't wouldn't shouldn't " +
+var modals = lang.Set("can could will would shall should may might must can't cannot couldn't won't wouldn't shouldn't " +
 	"mustn't mightn't didn't hadn't wasn't had did cant couldnt wont wouldnt shouldnt didnt wasnt gonna better")
 
 // adverbs may stand between a subject and its verb.
-var adverbs = set("also just really always never usually often still currently recently actually already only mostly " +
+var adverbs = lang.Set("also just really always never usually often still currently recently actually already only mostly " +
 	"mainly sometimes rarely kinda basically honestly probably definitely absolutely totally personally generally normally " +
 	"typically regularly occasionally finally even ever now then once twice soon truly literally simply quite rather " +
 	"pretty too seriously especially particularly primarily secretly happily sadly unfortunately luckily obviously " +
@@ -79,14 +72,14 @@ var adverbs = set("also just really always never usually often still currently r
 	"formerly lately strongly deeply greatly genuinely firmly fully completely sorta both all first last later maybe perhaps so")
 
 // commonVerbs are base forms that are hardly anything but verbs, so that "and" before them continues a predicate.
-var commonVerbs = set("have live go love like hate enjoy prefer need want speak teach own eat know think believe feel " +
+var commonVerbs = lang.Set("have live go love like hate enjoy prefer need want speak teach own eat know think believe feel " +
 	"keep wear take make write sing cook bake read listen watch wake sleep swim attend suffer follow collect raise " +
 	"grow drive ride commute volunteer manage lead do get buy sell see spend try hope wish consider avoid drink am come " +
 	"become bring give tell say ask run meditate practice practise learn earn rent share look use add adore dislike " +
 	"can't dont don't haven't cannot hike climb jog paint draw dance train code program")
 
 // nounVerbs are verbs that are as often nouns: they continue a predicate only when a preposition or determiner follows.
-var nounVerbs = set("work study play travel plan drink cook dance train run walk dream ski surf help paint code program " +
+var nounVerbs = lang.Set("work study play travel plan drink cook dance train run walk dream ski surf help paint code program " +
 	"practice love need hope use swim exercise look read share hike climb jog like rent try")
 
 // baseVerbs tell an infinitive after "to" from a noun.
@@ -101,21 +94,13 @@ var baseVerbs = func() map[string]bool {
 	for v := range irregularVerbs {
 		out[v] = true
 	}
-	for v := range set("move start finish visit join marry stop change improve save apply open create develop relax " +
+	for v := range lang.Set("move start finish visit join marry stop change improve save apply open create develop relax " +
 		"explore stay return switch graduate retire reach complete pass lose study call talk adopt launch " +
 		"showcase host raise celebrate support promote organize organise attract reduce increase") {
 		out[v] = true
 	}
 	return out
 }()
-
-func set(s string) map[string]bool {
-	out := map[string]bool{}
-	for f := range strings.FieldsSeq(s) {
-		out[f] = true
-	}
-	return out
-}
 
 // thirdPerson is the present tense of a verb after "the user".
 func thirdPerson(verb string) string {

@@ -60,10 +60,12 @@ var doThisZH = regexp.MustCompile(`^.{0,8}(提醒|叫醒|通知|告诉|叫)我`)
 
 var (
 	// How one greets, told in one breath with the matter: "my name is Linda and I'm glad to meet you".
-	meetingEN = regexp.MustCompile(`[,.]? (and|,) ?(i am |i'm |it is |it's |its )?(so |very |really |quite )*(glad|happy|nice|pleased|great|lovely|delighted) to (meet|see|know|talk to|chat with) you( too| all)?[.!]*$`)
+	meetingEN = regexp.MustCompile(`[,.]? (and|,) ?(i am |i'm |it is |it's |its )?(so |very |really |quite )*(glad|happy|nice|pleased|` +
+		`great|lovely|delighted) to (meet|see|know|talk to|chat with) you( too| all)?[.!]*$`)
 	meetingZH = regexp.MustCompile(`[，,]?(我?也?(很|非常|真|十分)?(高兴|荣幸|开心|幸会)(能)?(认识|见到|遇见|遇到)(你|您)(们)?了?|请多(多)?(关照|指教))[。！!～~]*$`)
 	// What one finds of the bot's words, before what is the matter: "That sounds good, but my days are full".
-	verdictEN = regexp.MustCompile(`^(that|this|it|these|those|they)( all)?( is| are|'s|'re)?( sounds?| seems?| looks?)?( really| very| quite| all| like)*( an?)? (good|great|nice|helpful|useful|interesting|true|fine|wonderful|lovely|tempting)( [a-z]+)?,? but `)
+	verdictEN = regexp.MustCompile(`^(that|this|it|these|those|they)( all)?( is| are|'s|'re)?( sounds?| seems?| looks?)?( really| very| ` +
+		`quite| all| like)*( an?)? (good|great|nice|helpful|useful|interesting|true|fine|wonderful|lovely|tempting)( [a-z]+)?,? but `)
 	verdictZH = regexp.MustCompile(`^(这|那|这个|那个)?(听(着|起来|上去)|说得|说的|想法|建议|主意)?(都|也|是|很|挺|真|蛮)*(不错|很好|挺好|有道理|可以|对)(的)?[，,]?(但是|但|不过|可是|只是)`)
 )
 

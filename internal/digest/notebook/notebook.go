@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/digest"
+	"github.com/memsidecar/memsidecar/internal/lang/compare"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
-	"github.com/memsidecar/memsidecar/internal/lang/similar"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/prompt"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -76,7 +76,7 @@ func (k *Keeper) Get(ctx context.Context, v digest.Viewer, most int, language st
 func (k *Keeper) read(ctx context.Context, v digest.Viewer, most int, language string) (Notebook, error) {
 	var n Notebook
 	kept := map[memory.Kind][]memory.Memory{}
-	known := map[memory.Kind][]similar.Text{}
+	known := map[memory.Kind][]compare.Text{}
 	query := vectorstore.ListQuery{Filter: vectorstore.Filter{Audience: v.Audience, AgentID: v.AgentID}, Limit: pageSize}
 	var text strings.Builder
 	for more := true; more && !n.Truncated; more = query.After != "" {
@@ -85,7 +85,7 @@ func (k *Keeper) read(ctx context.Context, v digest.Viewer, most int, language s
 			return n, err
 		}
 		for _, m := range page.Memories {
-			prepared := similar.Prepare(m.Text)
+			prepared := compare.Prepare(m.Text)
 			if slices.ContainsFunc(known[m.Kind], prepared.Same) {
 				continue
 			}

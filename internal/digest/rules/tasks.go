@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/digest"
+	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -20,26 +21,11 @@ var (
 	//go:embed task_not.txt
 	taskNot string
 
-	labelled = regexp.MustCompile(`(?i)^[-*•·\s]*(?:\[ \]|(?:` + anyLine(taskLabels, true) + `)\s*(?:[:：]|\s[-–—]|—|\[ \]))\s*`)
+	labelled = regexp.MustCompile(`(?i)^[-*•·\s]*(?:\[ \]|` + lang.AnyOf(lang.Lines(regexp.QuoteMeta(taskLabels))) + `\s*(?:[:：]|\s[-–—]|—|\[ \]))\s*`)
 	done     = regexp.MustCompile(`(?i)^[-*•·\s]*\[[x✓√]\]`)
-	reminds  = regexp.MustCompile(`(?i)^(?:` + anyLine(taskReminders, false) + `)\s*`)
-	noTask   = regexp.MustCompile(`(?i)^(?:` + anyLine(taskNot, false) + `)`)
+	reminds  = regexp.MustCompile(`(?i)^` + lang.AnyOf(lang.Lines(taskReminders)) + `\s*`)
+	noTask   = regexp.MustCompile(`(?i)^` + lang.AnyOf(lang.Lines(taskNot)) + ``)
 )
-
-// anyLine is an expression for any of the lines of a file.
-func anyLine(text string, literal bool) string {
-	var list []string
-	for line := range strings.Lines(text) {
-		if line = strings.TrimRight(line, "\r\n"); line == "" || line[0] == '#' {
-			continue
-		}
-		if literal {
-			line = regexp.QuoteMeta(line)
-		}
-		list = append(list, line)
-	}
-	return "(?:" + strings.Join(list, ")|(?:") + ")"
-}
 
 // What the user has to do. Nothing but a time, adverbs and the user may stand before it: who else has to do something is
 // the subject, and a condition begins with a word of its own.
@@ -50,11 +36,15 @@ const (
 )
 
 var (
-	dueZH    = regexp.MustCompile(headZH + `((?:` + timeZH + `|的|在|到|我们?|咱们?|也|就|都|再|必须|一定|真的|可能|估计|先|还|另外|，|,| )*?)(必须得?|需要|得|要|该)((?:[^，,。！!？?]|，再)+)`)
+	dueZH = regexp.MustCompile(headZH + `((?:` + timeZH + `|的|在|到|我们?|咱们?|也|就|都|再|必须|一定|真的|可能|估计|先|还|另外|，|,| )*?)(必须得?|需要|得|要|该)((?:[^，` +
+		`,。！!？?]|，再)+)`)
 	withTime = regexp.MustCompile(timeZH)
 	duty     = regexp.MustCompile(`^(?:必须得?|需要|得|该)`)
-	dueEN    = regexp.MustCompile(`(?i)^(?:(?:and|so|also|but|then|well|oh|ok|okay|today|tomorrow|tonight|this week|next week|later|first|plus|anyway),? )*` +
-		`(?:(?:i|we)(?:'ve| have)? (?:(?:still|also|really|just|definitely|absolutely|probably) )*(?:got to|gotta|have to|need to|must|ought to|'ve to)|(?:still )?(?:need|have|got|gotta) to|(?:i|we) (?:still |also )?(?:have|need|got) (?:a|an|some) [a-z ]+ to) (.+)`)
+	dueEN    = regexp.MustCompile(`(?i)^(?:(?:and|so|also|but|then|well|oh|ok|okay|today|tomorrow|tonight|this week|next week|later|first|` +
+		`plus|anyway),? )*` +
+		`(?:(?:i|we)(?:'ve| have)? (?:(?:still|also|really|just|definitely|absolutely|probably) )*(?:got to|gotta|have to|need to|must|` +
+		`ought to|'ve to)|(?:still )?(?:need|have|got|gotta) to|(?:i|we) (?:still |also )?(?:have|need|got) (?:a|an|some) [a-z ]+ ` +
+		`to) (.+)`)
 	pastZH     = regexp.MustCompile(`昨|上(?:个)?(?:周|月|星期)|去年|刚才|之前就|[了过][。.！!]?$`)
 	asks       = regexp.MustCompile(`[?？]\s*$|(?:吗|么|呢|吧)[。.！!？?~～]*$|什么|怎么|为什么|哪|是不是|要不要|多少`)
 	trailing   = strings.NewReplacer("吗", "", "吧", "", "？", "", "?", "")

@@ -43,6 +43,9 @@ func (e *Embedder) Fingerprint() embed.Fingerprint {
 	return embed.Fingerprint{Provider: e.target.Provider.Name, Model: e.target.Model, Dimensions: e.dimensions, Version: version}
 }
 
+// Calibration is that of embedding models.
+func (e *Embedder) Calibration() embed.Calibration { return embed.ModelCalibration }
+
 // Embed implements embed.Embedder, with one call for 100 texts. An answer that cannot be used is an error that waiting
 // does not cure; vectors that are too short make it an *embed.ShortError.
 func (e *Embedder) Embed(ctx context.Context, purpose embed.Purpose, texts []string) ([][]float32, error) {

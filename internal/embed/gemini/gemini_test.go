@@ -172,7 +172,8 @@ func TestUnusable(t *testing.T) {
 func TestFailures(t *testing.T) {
 	contract.Failures(t, map[string]providertest.Failure{
 		"rate limit": {
-			Answer: providertest.JSON(429, `{"error":{"message":"no","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"7s"}]}}`),
+			Answer: providertest.JSON(429, `{"error":{"message":"no","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo",`+
+				`"retryDelay":"7s"}]}}`),
 			Passes: true, After: 7 * time.Second,
 		},
 		"unavailable":     {Answer: providertest.JSON(503, `{}`), Passes: true},

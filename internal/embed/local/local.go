@@ -37,6 +37,13 @@ func (e *Embedder) Fingerprint() embed.Fingerprint {
 	return embed.Fingerprint{Provider: "local", Model: "hashed-ngrams", Dimensions: e.dimensions, Version: version}
 }
 
+// Calibration gives similarity little weight. Hashed n-grams repeat much of what keyword search finds, and texts with nothing in common
+// still collide. Past messages are many and alike, so that similarity says hardly anything about them (docs/design/recall.md has the
+// numbers).
+func (e *Embedder) Calibration() embed.Calibration {
+	return embed.Calibration{MemoryWeight: 0.3, MessageWeight: 0.03, Noise: 0.1}
+}
+
 // Embed returns one vector a text. Purposes make no difference, so a text has similarity 1 to itself. The only error is
 // the context's.
 func (e *Embedder) Embed(ctx context.Context, _ embed.Purpose, texts []string) ([][]float32, error) {

@@ -66,10 +66,12 @@ func (s server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		providertest.JSON(400, `{}`)(w, r)
 		return
 	case len(sent.Input) > s.batch:
-		providertest.JSON(400, `{"error":{"message":"<400> InternalError.Algo.InvalidParameter: Value error, batch size is invalid, it should not be larger than 10."}}`)(w, r)
+		providertest.JSON(400, `{"error":{"message":"<400> InternalError.Algo.InvalidParameter: Value error, batch size is invalid, it `+
+			`should not be larger than 10."}}`)(w, r)
 		return
 	case sent.Dimensions > 0 && !s.matryoshka:
-		providertest.JSON(400, `{"object":"error","message":"Model \"m\" does not support matryoshka representation, changing output dimensions will lead to poor results.","code":400}`)(w, r)
+		providertest.JSON(400, `{"object":"error","message":"Model \"m\" does not support matryoshka representation, changing output `+
+			`dimensions will lead to poor results.","code":400}`)(w, r)
 		return
 	case sent.Dimensions > 0:
 		dimensions = sent.Dimensions

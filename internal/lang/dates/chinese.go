@@ -36,42 +36,6 @@ var partsZH = map[string]Part{
 	"傍晚": Evening, "晚上": Evening, "夜里": Night, "夜裡": Night, "夜裏": Night, "深夜": Night, "晚间": Evening, "晚間": Evening,
 }
 
-// numberZH reads 5, ５, 五, 两, 十二, 二十一 and, digit by digit, 二〇二六; -1 when it is none.
-func numberZH(s string) int {
-	total, n, tens := 0, 0, false
-	for _, r := range s {
-		d := -1
-		switch {
-		case r >= '0' && r <= '9':
-			d = int(r - '0')
-		case r >= '０' && r <= '９':
-			d = int(r - '０')
-		case r == '〇':
-			d = 0
-		case r == '两' || r == '兩':
-			d = 2
-		case r == '十':
-			if tens {
-				return -1
-			}
-			total, n, tens = max(n, 1)*10, 0, true
-			continue
-		default:
-			if at := strings.IndexRune("零一二三四五六七八九", r); at >= 0 {
-				d = at / len("零")
-			}
-		}
-		if d < 0 {
-			return -1
-		}
-		if tens && n > 0 {
-			return -1
-		}
-		n = n*10 + d
-	}
-	return total + n
-}
-
 func (f *finder) chinese() {
 	if f.has("年", "月") {
 		f.datesZH()
@@ -127,7 +91,7 @@ func optional(s string) int {
 	if s == "" {
 		return 0
 	}
-	return numberZH(s)
+	return number(s)
 }
 
 // notYearZH are the characters before 明年, 去年 and 前年 that make other words of them: 说明年份, 过去年轻, 从前年轻.
@@ -135,10 +99,10 @@ var notYearZH = map[rune]string{'明': "说說证證声聲表清发發", '去': 
 
 func (f *finder) datesZH() {
 	f.each(fullDateZH, func(start, end int, g []string) {
-		f.on(start, end, numberZH(g[1]), numberZH(g[2]), optional(g[3]), false)
+		f.on(start, end, number(g[1]), number(g[2]), optional(g[3]), false)
 	})
 	f.each(yearZH, func(start, end int, g []string) {
-		if year := numberZH(g[1]); year >= 1900 && year <= 2199 && !f.comes(start, numeralsZH) && !f.follows(end, "前后後以之级級") {
+		if year := number(g[1]); year >= 1900 && year <= 2199 && !f.comes(start, numeralsZH) && !f.follows(end, "前后後以之级級") {
 			f.add(start, end, f.day(year, 1, 1), Year, false)
 		}
 	})
@@ -151,10 +115,10 @@ func (f *finder) datesZH() {
 			f.add(start, start+len(g[1]), f.day(year, 1, 1), Year, true)
 			return
 		}
-		f.on(start, end, year, numberZH(g[2]), optional(g[3]), true)
+		f.on(start, end, year, number(g[2]), optional(g[3]), true)
 	})
 	f.each(monthDayZH, func(start, end int, g []string) {
-		month, day := numberZH(g[1]), optional(g[2])
+		month, day := number(g[1]), optional(g[2])
 		if month < 1 || month > 12 || day > 31 || day < 0 || f.comes(start, numeralsZH+"年") || f.startsAfter(start, "农历", "農曆", "阴历", "陰曆", "旧历", "的个") ||
 			day == 0 && f.follows(end, "之球光亮") {
 			return
@@ -256,7 +220,8 @@ func (f *finder) daysZH() {
 var (
 	usualZH = regexp.MustCompile(`^[^，,。；]{0,6}(都|一般|通常|经常|經常|总是|總是|常常|偶尔|偶爾|固定|照例)`)
 	// What follows a day of the week that is a range, or a number of something: "周一到周五", "上周三次".
-	rangeZH   = regexp.MustCompile(`^` + weekZH + `[一二三四五六日天末]|^(到|至|-|—|~|～|、|和|或)` + weekZH + `?[一二三四五六日天末](都|每|上|，|,|。|$|的|我|要|晚|早|下|中)|^(到|至|-|—|~|～|、|和|或)` + weekZH)
+	rangeZH = regexp.MustCompile(`^` + weekZH + `[一二三四五六日天末]|^(到|至|-|—|~|～|、|和|或)` + weekZH + `?[一二三四五六日天末](都|每|上|，|,|。|$|的|我|要|晚|早|下|` +
+		`中)|^(到|至|-|—|~|～|、|和|或)` + weekZH)
 	measureZH = regexp.MustCompile(`^(次|天|个|個|节|節|场|場|遍|回|趟|门|門|篇|位|人|小时|小時|家|本|顿|頓|公里|共|起|直|定|样|樣|些|边|邊|圈|岁|歲|块|塊)`)
 	idleZH    = regexp.MustCompile(`^(会|會|喜欢|喜歡|爱|愛|休息|双休|雙休|不上班|加班|基本|也|不)`)
 )
@@ -305,22 +270,14 @@ func (f *finder) offsetsZH() {
 		if start > 0 && !f.comes(start, fromNowZH) || f.comes(start, numeralsZH) || f.follows(end, "的今") {
 			return
 		}
-		n := numberZH(g[1])
+		n := number(g[1])
 		if n < 0 {
 			return
 		}
 		if g[3] == "前" {
 			n = -n
 		}
-		unit := Day
-		switch strings.TrimPrefix(strings.TrimPrefix(g[2], "个"), "個") {
-		case "周", "週", "星期", "礼拜", "禮拜":
-			unit = Week
-		case "月":
-			unit = Month
-		case "年":
-			unit = Year
-		}
+		unit := unitOf(strings.TrimPrefix(strings.TrimPrefix(g[2], "个"), "個"))
 		f.offset(start, end, n, unit)
 	})
 }
@@ -339,11 +296,11 @@ func (f *finder) clocksZH() {
 		}
 	})
 	f.each(clockZH, func(start, end int, g []string) {
-		hour := numberZH(g[1])
+		hour := number(g[1])
 		if _, size := utf8.DecodeLastRuneInString(g[1]); size < len(g[1]) && dayNamed.MatchString(f.before(start+len(g[1])-size, 12)) {
 			start += len(g[1]) - size // "周三三点": the first numeral is the day's
 			g[1] = g[1][len(g[1])-size:]
-			hour = numberZH(g[1])
+			hour = number(g[1])
 		} else if f.comes(start, numeralsZH+".．:：") {
 			return
 		}
@@ -359,7 +316,7 @@ func (f *finder) clocksZH() {
 		case g[3] != "":
 			minute = 45
 		case g[4] != "":
-			minute = numberZH(g[4])
+			minute = number(g[4])
 		default:
 			exact = strings.HasSuffix(g[0], "整")
 		}

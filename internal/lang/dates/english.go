@@ -3,13 +3,16 @@ package dates
 import (
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+	"unicode"
+
+	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
 const (
-	monthsEN   = `jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?`
+	monthsEN = `jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|` +
+		`dec(?:ember)?`
 	weekdaysEN = `monday|tuesday|wednesday|thursday|friday|saturday|sunday`
 	countEN    = `\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|twenty`
 )
@@ -20,34 +23,38 @@ var (
 	dayMonth   = regexp.MustCompile(`(?i)\b(?:the )?(\d{1,2})(?:st|nd|rd|th)?(?: of)? +(` + monthsEN + `)\b(?:\.?,? +(\d{4})\b)?`)
 	monthYear  = regexp.MustCompile(`(?i)\b(` + monthsEN + `)\b\.?,? +(?:of )?(\d{4})\b`)
 	monthAlone = regexp.MustCompile(`(?i)\b(?:in|by|until|till|since|during|of|early|late|mid|around|(last|next|this))[ -](` + monthsEN + `)\b`)
-	nearDays   = regexp.MustCompile(`(?i)\b(the day after tomorrow|day after tomorrow|the day before yesterday|day before yesterday|today|tonight|tomorrow|tmrw|tmr|yesterday|last night|yesterday night|tomorrow night|this (?:morning|afternoon|evening))\b`)
+	nearDays   = regexp.MustCompile(`(?i)\b(the day after tomorrow|day after tomorrow|the day before yesterday|day before yesterday|today|` +
+		`tonight|tomorrow|tmrw|tmr|yesterday|last night|yesterday night|tomorrow night|this (?:morning|afternoon|evening))\b`)
 	inUnits    = regexp.MustCompile(`(?i)\bin (` + countEN + `) (day|week|month|year)s?(?:'? time)?\b`)
 	unitsAgo   = regexp.MustCompile(`(?i)\b(` + countEN + `) (day|week|month|year)s? (ago|from (?:now|today))\b`)
 	weekday    = regexp.MustCompile(`(?i)\b(?:(last|next|this coming|this past|this|coming|past) )?(` + weekdaysEN + `)\b`)
-	weekdayAbb = regexp.MustCompile(`\b(?:((?i:last|next|this coming|this|on|by|until|till)) )?(Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun|mon|tues?|wed|thu(?:rs?)?|fri|sat|sun)\b`)
-	weekend    = regexp.MustCompile(`(?i)\b(?:(last|next|this coming|this past|this|coming|past|the) )weekend\b`)
-	periods    = regexp.MustCompile(`(?i)\b(last|next|this) (week|month|year)\b`)
-	partEN     = regexp.MustCompile(`(?i)\b(?:in the )?(morning|afternoon|evening)\b|\b(?:at )?(night)\b`)
+	weekdayAbb = regexp.MustCompile(`\b(?:((?i:last|next|this coming|this|on|by|until|till)) )?(Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun|mon|` +
+		`tues?|wed|thu(?:rs?)?|fri|sat|sun)\b`)
+	weekend = regexp.MustCompile(`(?i)\b(?:(last|next|this coming|this past|this|coming|past|the) )weekend\b`)
+	periods = regexp.MustCompile(`(?i)\b(last|next|this) (week|month|year)\b`)
+	partEN  = regexp.MustCompile(`(?i)\b(?:in the )?(morning|afternoon|evening)\b|\b(?:at )?(night)\b`)
 
-	clock12   = regexp.MustCompile(`(?i)\b(\d{1,2})(?:[:.](\d{2}))? ?(a\.m\.|p\.m\.|am|pm)`)
-	clock24   = regexp.MustCompile(`\b(\d{1,2})[:：](\d{2})\b`)
-	oclock    = regexp.MustCompile(`(?i)\b(\d{1,2}|` + countEN + `) o['’]clock\b`)
-	atHour    = regexp.MustCompile(`(?i)\bat (\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`)
-	pastHour  = regexp.MustCompile(`(?i)\b(half|(?:a )?quarter|five|ten|twenty|twenty[- ]five) (past|to) (\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`)
+	clock12  = regexp.MustCompile(`(?i)\b(\d{1,2})(?:[:.](\d{2}))? ?(a\.m\.|p\.m\.|am|pm)`)
+	clock24  = regexp.MustCompile(`\b(\d{1,2})[:：](\d{2})\b`)
+	oclock   = regexp.MustCompile(`(?i)\b(\d{1,2}|` + countEN + `) o['’]clock\b`)
+	atHour   = regexp.MustCompile(`(?i)\bat (\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`)
+	pastHour = regexp.MustCompile(`(?i)\b(half|(?:a )?quarter|five|ten|twenty|twenty[- ]five) (past|to) (\d{1,2}|one|two|three|four|five|` +
+		`six|seven|eight|nine|ten|eleven|twelve)\b`)
 	namedHour = regexp.MustCompile(`(?i)\b(noon|midday|midnight)\b`)
 )
 
-var numbersEN = map[string]int{
-	"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
-	"eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "twenty": 20,
-}
-
-func numberEN(s string) int {
-	if n, ok := numbersEN[strings.ToLower(s)]; ok {
-		return n
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil {
+// number reads digits of both widths, English words and Chinese characters; -1 when there is no number.
+func number(text string) int {
+	n, ok := numbers.ParseInt(strings.Map(func(r rune) rune {
+		switch {
+		case r >= '０' && r <= '９':
+			return r - '０' + '0'
+		case r == '兩':
+			return '两'
+		}
+		return unicode.ToLower(r)
+	}, text))
+	if !ok {
 		return -1
 	}
 	return n
@@ -61,8 +68,6 @@ func monthEN(name string) int {
 func weekdayEN(name string) time.Weekday {
 	return time.Weekday(strings.Index("sunmontuewedthufrisat", strings.ToLower(name)[:3]) / 3)
 }
-
-var units = map[string]Precision{"day": Day, "week": Week, "month": Month, "year": Year}
 
 // each calls do with the positions of every match; groups that did not take part are "".
 func (f *finder) each(re *regexp.Regexp, do func(start, end int, groups []string)) {
@@ -79,7 +84,7 @@ func (f *finder) each(re *regexp.Regexp, do func(start, end int, groups []string
 
 func (f *finder) english() {
 	digits := strings.ContainsAny(f.text, "0123456789")
-	if digits || f.has("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec") {
+	if digits || f.has(monthBeginnings...) {
 		f.datesEN()
 	}
 	if f.has("today", "tom", "tm", "yesterday", "night", "this ") {
@@ -105,25 +110,25 @@ func (f *finder) datesEN() {
 	}
 	f.each(isoDate, func(start, end int, g []string) {
 		if g[2] == g[4] {
-			dated(start, end, numberEN(g[1]), numberEN(g[3]), numberEN(g[5]))
+			dated(start, end, number(g[1]), number(g[3]), number(g[5]))
 		}
 	})
 	f.each(monthDay, func(start, end int, g []string) {
 		if g[3] != "" {
-			dated(start, end, numberEN(g[3]), monthEN(g[1]), numberEN(g[2]))
-		} else if day := numberEN(g[2]); day >= 1 && day <= 31 && !f.countsOn(end) {
+			dated(start, end, number(g[3]), monthEN(g[1]), number(g[2]))
+		} else if day := number(g[2]); day >= 1 && day <= 31 && !f.countsOn(end) {
 			f.annual(start, end, monthEN(g[1]), day)
 		}
 	})
 	f.each(dayMonth, func(start, end int, g []string) {
 		if g[3] != "" {
-			dated(start, end, numberEN(g[3]), monthEN(g[2]), numberEN(g[1]))
-		} else if day := numberEN(g[1]); day >= 1 && day <= 31 && (!strings.EqualFold(g[2], "may") && !strings.EqualFold(g[2], "march") || strings.Contains(g[0], "of")) {
+			dated(start, end, number(g[3]), monthEN(g[2]), number(g[1]))
+		} else if day := number(g[1]); day >= 1 && day <= 31 && (!strings.EqualFold(g[2], "may") && !strings.EqualFold(g[2], "march") || strings.Contains(g[0], "of")) {
 			f.annual(start, end, monthEN(g[2]), day)
 		}
 	})
 	f.each(monthYear, func(start, end int, g []string) {
-		if year := numberEN(g[2]); year >= 1900 && year <= 2199 {
+		if year := number(g[2]); year >= 1900 && year <= 2199 {
 			f.add(start, end, f.day(year, time.Month(monthEN(g[1])), 1), Month, false)
 		}
 	})
@@ -173,7 +178,8 @@ func (f *finder) followedBy(end int, starts ...string) bool {
 	return slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(rest, s) })
 }
 
-var nowadays = regexp.MustCompile(`^['’]s (world|youth|society|generation|kids|young|age|economy|market|standards|children|teens)|^ ?['’]?s? ?and age`)
+var nowadays = regexp.MustCompile(`^['’]s (world|youth|society|generation|kids|young|age|economy|market|standards|children|teens)|^ ` +
+	`?['’]?s? ?and age`)
 
 func (f *finder) daysEN() {
 	f.each(nearDays, func(start, end int, g []string) {
@@ -211,16 +217,16 @@ func (f *finder) daysEN() {
 func (f *finder) offsetsEN() {
 	f.each(inUnits, func(start, end int, g []string) {
 		if !f.followedBy(end, " of", " after", " before", "-") && !f.precededBy(start, "once", "twice", "times") {
-			f.offset(start, end, numberEN(g[1]), units[strings.ToLower(g[2])])
+			f.offset(start, end, number(g[1]), unitOf(strings.ToLower(g[2])))
 		}
 	})
 	f.each(unitsAgo, func(start, end int, g []string) {
-		n := numberEN(g[1])
+		n := number(g[1])
 		if strings.EqualFold(g[3], "ago") {
 			n = -n
 		}
 		if !f.precededBy(start, "than", "half", "and", "or", "over", "almost", "nearly") {
-			f.offset(start, end, n, units[strings.ToLower(g[2])])
+			f.offset(start, end, n, unitOf(strings.ToLower(g[2])))
 		}
 	})
 }
@@ -319,7 +325,7 @@ func (f *finder) clocksEN() {
 		}
 	})
 	f.each(clock12, func(start, end int, g []string) {
-		hour := numberEN(g[1])
+		hour := number(g[1])
 		if hour < 1 || hour > 12 || f.followedBy(end, "o", "e", "a", "i") {
 			return
 		}
@@ -327,16 +333,16 @@ func (f *finder) clocksEN() {
 		if strings.EqualFold(g[3][:1], "p") {
 			hour += 12
 		}
-		f.clock(start, end, hour, max(numberEN(g[2]), 0), g[2] != "", true, false)
+		f.clock(start, end, hour, max(number(g[2]), 0), g[2] != "", true, false)
 	})
 	f.each(clock24, func(start, end int, g []string) {
 		if !strings.HasPrefix(f.after(end, 1), ":") && !strings.HasSuffix(f.before(start, 1), ":") {
-			f.clock(start, end, numberEN(g[1]), numberEN(g[2]), true, len(g[1]) == 2 && g[1][0] == '0', false)
+			f.clock(start, end, number(g[1]), number(g[2]), true, len(g[1]) == 2 && g[1][0] == '0', false)
 		}
 	})
-	f.each(oclock, func(start, end int, g []string) { f.clock(start, end, numberEN(g[1]), 0, false, false, false) })
+	f.each(oclock, func(start, end int, g []string) { f.clock(start, end, number(g[1]), 0, false, false, false) })
 	f.each(atHour, func(start, end int, g []string) {
-		if hour := numberEN(g[1]); hour >= 1 && hour <= 12 && f.endsClause(end) {
+		if hour := number(g[1]); hour >= 1 && hour <= 12 && f.endsClause(end) {
 			f.clock(end-len(g[1]), end, hour, 0, false, false, false)
 		}
 	})
@@ -359,7 +365,7 @@ func (f *finder) pastHour(start, end int, g []string) {
 	case minute == 0:
 		minute = 25
 	}
-	hour := numberEN(g[3])
+	hour := number(g[3])
 	if hour < 1 || hour > 12 {
 		return
 	}
@@ -369,7 +375,8 @@ func (f *finder) pastHour(start, end int, g []string) {
 	f.clock(start, end, hour, minute, true, false, false)
 }
 
-var clauseEnd = regexp.MustCompile(`(?i)^\s*($|[,.;!?)，。]|(on|this|next|tomorrow|today|tonight|in|with|for|and|but|so|sharp|i|we|mon|tue|wed|thu|fri|sat|sun)[a-z]*\b)`)
+var clauseEnd = regexp.MustCompile(`(?i)^\s*($|[,.;!?)，。]|(on|this|next|tomorrow|today|tonight|in|with|for|and|but|so|sharp|i|we|mon|tue|` +
+	`wed|thu|fri|sat|sun)[a-z]*\b)`)
 
 // endsClause reports whether nothing follows that a number could count: "at 3 on Friday", not "at 5 places".
 func (f *finder) endsClause(end int) bool { return clauseEnd.MatchString(f.after(end, 16)) }

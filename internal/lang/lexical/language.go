@@ -8,11 +8,24 @@ import (
 // Undetermined is the language of a text that tells none.
 const Undetermined = "und"
 
-// Language guesses a text's main language as a BCP 47 base language, from its scripts and commonest words: "zh", "en",
-// "ja", "ko"; "ru", "uk", "th", "ar", "fa", "he", "el", "hi"; and "fr", "es", "pt", "de", "it", "nl", "vi" where two of
-// their little words or a letter of their own says so. Chinese with English words in it is "zh", and so is Japanese
-// written without kana. Latin text that tells nothing is "en" when it is plain ASCII ("pizza"), else Undetermined.
+// Language detects a text's main language, as a BCP 47 base language, from its scripts and commonest words: "zh", "en", "ja", "ko"; "ru",
+// "uk", "th", "ar", "fa", "he", "el", "hi"; and "fr", "es", "pt", "de", "it", "nl", "vi" if two common words or a letter of the language
+// are in the text. Chinese with English words in it is "zh", and so is Japanese written without kana. Latin text without any sign of a
+// language is "en" if it is plain ASCII ("pizza"), else Undetermined.
 func Language(text string) string {
+	language, _ := detect(text)
+	return language
+}
+
+// LanguageOr is like Language, but returns the fallback for a text without any sign of a language.
+func LanguageOr(text, fallback string) string {
+	if language, certain := detect(text); certain {
+		return language
+	}
+	return fallback
+}
+
+func detect(text string) (language string, certain bool) {
 	var n scripts
 	n.count(text)
 	cjk := n.han + n.hiragana + n.katakana + n.hangul
@@ -22,19 +35,19 @@ func Language(text string) string {
 	}
 	switch other, most := n.other(); {
 	case most > cjk && most > n.letters:
-		return other
+		return other, true
 	case cjk == 0 && n.words == 0:
-		return Undetermined
+		return Undetermined, false
 	case cjk == 0:
 		return n.latinLanguage()
 	case n.words > 0 && n.eastAsianWeight() < latin:
-		return "en"
+		return "en", true
 	case n.hangul >= n.han && n.hangul >= n.hiragana+n.katakana:
-		return "ko"
+		return "ko", true
 	case n.isJapanese():
-		return "ja"
+		return "ja", true
 	}
-	return "zh"
+	return "zh", true
 }
 
 // scripts counts what a text is written in.
@@ -182,35 +195,41 @@ const (
 	latinLanguages
 )
 
+// commonWords are common words of one Latin language each.
+var commonWords = func() map[string]int {
+	words := map[string]int{}
+	for language, list := range [latinLanguages]string{
+		french: "le les des une est je j'ai j'aime tu il elle nous vous pas du et dans pour avec sur mon ma mes c'est très qui où être suis " +
+			"l'utilisateur aime bonjour merci",
+		spanish:    "el los las y es yo mi pero muy con una por para qué hola usuario gusta está tiene del más soy estoy llamo vivo tengo",
+		portuguese: "o os um uma não eu você meu minha com muito é do da em olá obrigado usuário tem são",
+		german:     "der die das und ist ich nicht ein eine mit auf für wir sie habe mag zu mein meine nutzer hallo auch wohnt bin",
+		italian:    "gli di che è sono non io ciao utente piace per della nel mio mia molto anche ho",
+		dutch:      "het een ik niet van en dat voor met mijn gebruiker houdt maar ook zijn naar",
+		vietnamese: "tôi là của và không có người một thích ở",
+	} {
+		for word := range strings.FieldsSeq(list) {
+			words[word] = language
+		}
+	}
+	return words
+}()
+
 func (n *scripts) word(w string) {
 	n.words++
-	if len(w) > 12 {
+	if len(w) > 13 {
 		return
 	}
 	w = strings.ToLower(strings.ReplaceAll(w, "’", "'"))
 	if isFunctionWord(w) || strings.HasSuffix(w, "'s") {
 		n.english++
 	}
-	switch w {
-	case "le", "les", "des", "une", "est", "je", "j'ai", "j'aime", "tu", "il", "elle", "nous", "vous", "pas", "du", "et", "dans", "pour", "avec", "sur",
-		"mon", "ma", "mes", "c'est", "très", "qui", "où", "être", "suis", "l'utilisateur", "aime", "bonjour", "merci":
-		n.hints[french]++
-	case "el", "los", "las", "y", "es", "yo", "mi", "pero", "muy", "con", "una", "por", "para", "qué", "hola", "usuario", "gusta", "está", "tiene", "del", "más":
-		n.hints[spanish]++
-	case "o", "os", "um", "uma", "não", "eu", "você", "meu", "minha", "com", "muito", "é", "do", "da", "em", "olá", "obrigado", "usuário", "tem", "são":
-		n.hints[portuguese]++
-	case "der", "die", "das", "und", "ist", "ich", "nicht", "ein", "eine", "mit", "auf", "für", "wir", "sie", "habe", "mag", "zu", "mein", "meine", "nutzer", "hallo", "auch", "wohnt":
-		n.hints[german]++
-	case "gli", "di", "che", "è", "sono", "non", "io", "ciao", "utente", "piace", "per", "della", "nel", "mio", "mia", "molto", "anche":
-		n.hints[italian]++
-	case "het", "een", "ik", "niet", "van", "en", "dat", "voor", "met", "mijn", "gebruiker", "houdt", "maar", "ook", "zijn", "naar":
-		n.hints[dutch]++
-	case "tôi", "là", "của", "và", "không", "có", "người", "một", "thích", "ở":
-		n.hints[vietnamese]++
+	if language, ok := commonWords[w]; ok {
+		n.hints[language]++
 	}
 }
 
-func (n *scripts) latinLanguage() string {
+func (n *scripts) latinLanguage() (language string, certain bool) {
 	best := 0
 	for i := range n.hints {
 		if n.hints[i] > n.hints[best] {
@@ -220,9 +239,11 @@ func (n *scripts) latinLanguage() string {
 	name := [latinLanguages]string{"fr", "es", "pt", "de", "it", "nl", "vi"}[best]
 	switch found := n.hints[best]; {
 	case found >= 2 && found > n.english, found == 1 && n.english == 0 && n.accented:
-		return name
-	case n.english > 0, !n.accented && found < 2:
-		return "en"
+		return name, true
+	case n.english > 0:
+		return "en", true
+	case !n.accented && found < 2:
+		return "en", false
 	}
-	return Undetermined
+	return Undetermined, false
 }

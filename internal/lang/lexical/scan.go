@@ -1,8 +1,11 @@
 package lexical
 
 import (
+	"fmt"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/lang/dates"
 )
 
 // scanner walks over one folded text.
@@ -142,4 +145,34 @@ func (s *scanner) clauseBegins(at int) bool {
 
 func isASCIIDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-func isASCIILetter(c byte) bool { return 'a' <= c && c <= 'z' }
+func isASCIILetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// dates emits every numeric date in one spelling, as day and as month: 2023年5月4日, 2023/5/4 and 2023-05-04 all give
+// "2023-05-04" and "2023-05".
+func (s *scanner) dates() {
+	for i := 0; i < len(s.text); i++ {
+		if !isASCIIDigit(s.text[i]) {
+			continue
+		}
+		d, n := dates.Numeric(s.text[i:])
+		if n == 0 {
+			for i+1 < len(s.text) && isASCIIDigit(s.text[i+1]) {
+				i++
+			}
+			continue
+		}
+		month := fmt.Sprintf("%d-%02d", d.Year, d.Month)
+		if d.Day > 0 {
+			day := fmt.Sprintf("%s-%02d", month, d.Day)
+			s.emit(Token{Term: day, Surface: day, Kind: Compound})
+		}
+		s.emit(Token{Term: month, Surface: month, Kind: Compound})
+		i += n - 1
+	}
+}
+
+// isDate reports whether the text is a numeric date and nothing else.
+func isDate(text string) bool {
+	_, n := dates.Numeric(text)
+	return n > 0 && n == len(text)
+}

@@ -5,33 +5,28 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // How settings, code, URLs and headers name secrets: by the last words of a name, such as NAME_API_KEY, dbPassword, x-api-key.
 var (
-	passwordKeys = words(`password passwords passwd passphrase passcode passwort kennwort contrasena contraseña mdp pwd pass pw userpass`)
-	codeKeys     = words(`pin cvv cvv2 cvc cvc2 otp pincode`)
-	secretKeys   = words(`token secret apikey accesskey secretkey privatekey accountkey authkey signingkey encryptionkey masterkey sharedkey
+	passwordKeys = lang.Set(`password passwords passwd passphrase passcode passwort kennwort contrasena contraseña mdp pwd pass pw userpass`)
+	codeKeys     = lang.Set(`pin cvv cvv2 cvc cvc2 otp pincode`)
+	secretKeys   = lang.Set(`token secret apikey accesskey secretkey privatekey accountkey authkey signingkey encryptionkey masterkey sharedkey
 		licensekey appkey appsecret clientsecret accesstoken authtoken apitoken refreshtoken bottoken secretaccesskey sharedaccesskey`)
 	// These are secrets only when they are long and random.
-	vagueKeys = words(`key sig signature auth authorization session sid sessionid sessid cookie jwt pat bearer credential credentials hash
+	vagueKeys = lang.Set(`key sig signature auth authorization session sid sessionid sessid cookie jwt pat bearer credential credentials hash
 		ticket csrf xsrf webhook dsn api`)
 	// A key of these is a secret.
-	ofKeys = words(`api access secret private account auth encryption signing master shared license licence service subscription storage app
-		application client deploy ssh admin consumer webhook session rest sas hmac aes rsa crypto wallet bot integration write read server apps maps`)
+	ofKeys = lang.Set(`api access secret private account auth encryption signing master shared license licence service subscription storage app
+		application client deploy ssh admin consumer webhook session rest sas hmac aes rsa crypto wallet bot integration write read server
+		apps maps`)
 	// So end the names that are written without signs between their words.
 	passwordEnds = []string{"password", "passwd", "passphrase", "pwd", "passwort"}
 	secretEnds   = []string{"token", "secret", "apikey", "accesskey", "secretkey", "privatekey", "accountkey", "authkey", "signingkey", "encryptionkey", "masterkey", "sharedkey", "licensekey"}
 	vagueEnds    = []string{"sessid", "sessionid", "signature"}
 )
-
-func words(list string) map[string]bool {
-	set := map[string]bool{}
-	for word := range strings.FieldsSeq(list) {
-		set[word] = true
-	}
-	return set
-}
 
 // naming is what the name of a setting says of its value.
 type naming struct {
@@ -249,7 +244,8 @@ var (
 	flag    = regexp.MustCompile(`(?:^|[\s'"])--?([A-Za-z][A-Za-z0-9_.-]{1,40})[ \t]+`)
 	element = regexp.MustCompile(`<([A-Za-z_][\w.:-]{1,60})(?:\s[^<>]{0,200})?>([^<>]{2,200})</`)
 	// <add key="SmtpPassword" value="…">, "name": "DB_PASSWORD", "value": "…".
-	pair = regexp.MustCompile(`(?i)["']?\b(?:key|name|id)["']?\s*[=:]\s*["']([\w.:-]{2,60})["'][\s,]+["']?(?:value|content)["']?\s*[=:]\s*["']([^"'\r\n]{2,200})["']`)
+	pair = regexp.MustCompile(`(?i)["']?\b(?:key|name|id)["']?\s*[=:]\s*["']([\w.:-]{2,60})["'][\s,]+["']?(?:value|` +
+		`content)["']?\s*[=:]\s*["']([^"'\r\n]{2,200})["']`)
 )
 
 // structures returns the secrets of command lines, XML, and pairs of a name and a value.

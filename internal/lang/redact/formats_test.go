@@ -33,7 +33,8 @@ func leaks(text, secret, carrier string) bool {
 	return false
 }
 
-// measureFormat counts the values of a format of which the redactor leaves enough to be a leak. The example is the first such text, redacted.
+// measureFormat counts the values of a format of which the redactor leaves enough to be a leak. The example is the first such
+// text, redacted.
 func measureFormat(r *Redactor, f format, values int) (leaked int, example string) {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(f.name))

@@ -38,7 +38,8 @@ func heldBack() []format {
 			"Authorization: Basic {}",
 			`curl -H "Authorization: Basic {}" https://example.com`,
 		}},
-		{"kubernetes secret", strong, based, []string{"kind: Secret\ndata:\n  password: {}\n", "apiVersion: v1\nkind: Secret\ndata:\n  db-password: {}\n"}},
+		{"kubernetes secret", strong, based, []string{"kind: Secret\ndata:\n  password: {}\n", "apiVersion: v1\nkind: Secret\ndata:\n  " +
+			"db-password: {}\n"}},
 		{"en: log in without the word", chosen, nil, []string{"You can log in as bob with {}.", "I log into the NAS with {} these days."}},
 		{"en: bank card pin", pin(4), nil, []string{"the pin for my bank card is {}", "My debit card's PIN: {}", "I set my card PIN to {} yesterday"}},
 		{"en: alarm code", pin(4), nil, []string{"The alarm code at home is {}.", "the code for the alarm at my parents' is {}, ok?"}},

@@ -5,8 +5,10 @@ import "strings"
 // ibanLengths are how long account numbers are, by country (ISO 13616 registry).
 var ibanLengths = func() map[string]int {
 	lengths, length := map[string]int{}, 0
-	for one := range strings.FieldsSeq(`15:NO 16:BE 18:DK FO FI GL NL SD FK 19:MK SI 20:AT BA EE KZ LT LU MN XK 21:CH HR LI LV 22:BG BH CR DE GB GE IE ME RS VA
-		23:AE GI IL IQ OM TL SO 24:AD CZ ES MD PK RO SA SE SK TN VG 25:LY PT ST 26:IS TR 27:BI DJ FR GR IT MC MR SM 28:AL AZ BY CY DO GT HU LB NI PL SV
+	for one := range strings.FieldsSeq(`15:NO 16:BE 18:DK FO FI GL NL SD FK 19:MK SI 20:AT BA EE KZ LT LU MN XK 21:CH HR LI LV 22:BG BH CR ` +
+		`DE GB GE IE ME RS VA
+		23:AE GI IL IQ OM TL SO 24:AD CZ ES MD PK RO SA SE SK TN VG 25:LY PT ST 26:IS TR 27:BI DJ FR GR IT MC MR SM 28:AL AZ BY CY DO GT HU ` +
+		`LB NI PL SV
 		29:BR EG PS QA UA 30:JO KW MU YE 31:MT SC 32:LC 33:RU`) {
 		if n, country, ok := strings.Cut(one, ":"); ok {
 			length, one = int(n[0]-'0')*10+int(n[1]-'0'), country

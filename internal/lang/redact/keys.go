@@ -16,7 +16,8 @@ var issued = []struct {
 	{[]string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}, key(`gh[pousr]_[A-Za-z0-9]{30,}`)},
 	{[]string{"github_pat_"}, key(`github_pat_[A-Za-z0-9_]{40,}`)},
 	{[]string{"glpat-", "glptt-", "gldt-", "glrt-"}, key(`gl(?:pat|ptt|dt|rt)-[A-Za-z0-9_.-]{20,}`)},
-	{[]string{"xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe", "xapp-"}, key(`(?:xox[abeprs](?:\.xox[bp])?|xapp)-[A-Za-z0-9-]{10,}`)}, // Slack
+	// Slack
+	{[]string{"xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe", "xapp-"}, key(`(?:xox[abeprs](?:\.xox[bp])?|xapp)-[A-Za-z0-9-]{10,}`)},
 	{[]string{"hooks.slack.com"}, key(`hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,}`)},
 	{[]string{"discord"}, key(`discord(?:app)?\.com/api/webhooks/[0-9]{15,}/[A-Za-z0-9_-]{40,}`)},
 	{[]string{"AIza"}, key(`AIza[A-Za-z0-9_-]{35}`)}, // Google

@@ -22,7 +22,8 @@ var groupings = [][]int{{4, 4, 4, 4}, {4, 4, 4, 4, 3}, {4, 6, 5}, {4, 6, 4}, {6,
 // Words before a number that say what it is.
 var (
 	ofCards  = regexp.MustCompile(`(?i)cards?\b|\bvisa\b|master ?card|amex|american express|unionpay|debit|credit|卡|银联|账户|賬戶|账号`)
-	ofOrders = regexp.MustCompile(`(?i)orders?\b|tracking|parcel|shipment|invoice|serial|ticket|\bref\b|reference|transaction|\bids?\b|isbn|imei|phone|call|tel\b|[订訂]单|單號|单号|运单|快递|发票|流水|编号|序列号|票号|电话|手机|群号|[qQ]{2}`)
+	ofOrders = regexp.MustCompile(`(?i)orders?\b|tracking|parcel|shipment|invoice|serial|ticket|\bref\b|reference|transaction|\bids?\b|` +
+		`isbn|imei|phone|call|tel\b|[订訂]单|單號|单号|运单|快递|发票|流水|编号|序列号|票号|电话|手机|群号|[qQ]{2}`)
 )
 
 // wordsBefore is how many bytes before a number are looked at for what it is.
@@ -182,7 +183,8 @@ func luhn(number string) bool {
 
 var (
 	resident       = regexp.MustCompile(`[1-9][0-9]{16}[0-9Xx]`)
-	socialSecurity = regexp.MustCompile(`(?i)(?:\bssn|social security(?: (?:number|no\.?))?)["']?\s*(?:is|=|:|#)?\s*([0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4})`)
+	socialSecurity = regexp.MustCompile(`(?i)(?:\bssn|social security(?: (?:number|no\.?))?)["']?\s*(?:is|=|:|#)?\s*([0-9]{3}[- ` +
+		`]?[0-9]{2}[- ]?[0-9]{4})`)
 )
 
 func identities(text, lower string) (found []span) {

@@ -3,13 +3,13 @@ package redact
 import (
 	"cmp"
 	"embed"
-	"io/fs"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // The phrases of each language: a folder a language, a file a use, a phrase a line. All languages are looked for in every text,
@@ -70,7 +70,7 @@ var (
 	stops     = phrasesOf("stops")
 	compounds = phrasesOf("compounds")
 	befores   = phrasesOf("before")
-	remarks   = words(strings.Join(linesOf("remarks"), " "))
+	remarks   = lang.Set(linesOf("remarks")...)
 )
 
 func namesOfSecrets() (set phrases) {
@@ -82,29 +82,11 @@ func namesOfSecrets() (set phrases) {
 	return set
 }
 
-// linesOf are the phrases of the files of a name in all languages, in lower case.
+// linesOf lists the phrases of the files of a name in all languages, in lower case.
 func linesOf(name string) []string {
-	files, err := fs.Glob(phraseFiles, path.Join("data/phrases/*", name+".txt"))
-	if err != nil {
-		panic(err)
-	}
-	var list []string
-	for _, file := range files {
-		content, err := phraseFiles.ReadFile(file)
-		if err != nil {
-			panic(err)
-		}
-		list = append(list, dataLines(string(content))...)
-	}
-	return list
-}
-
-// dataLines are the lines of a data file without blank ones and comments, in lower case.
-func dataLines(content string) (list []string) {
-	for line := range strings.Lines(content) {
-		if line = strings.ToLower(strings.TrimSpace(line)); line != "" && line[0] != '#' {
-			list = append(list, line)
-		}
+	list := lang.Files(phraseFiles, "data/phrases/*/"+name+".txt")
+	for i := range list {
+		list[i] = strings.ToLower(list[i])
 	}
 	return list
 }

@@ -38,7 +38,8 @@ func TestSecrets(t *testing.T) {
 		{"密钥是 $", "a1b2c3d4e5f6g7h8i9", "[已隐去：API密钥]"},
 		{"jwt $", "eyJ" + "hbGciOiJIUzI1NiJ9.eyJ" + "zdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U", "[redacted: token]"},
 		{"Authorization: Bearer $", "abcdef0123456789abcdef", "[redacted: token]"},
-		{"here $ done", "-----BEGIN RSA PRIVATE " + "KEY-----\nMIIBOgIBAAJBAKj34GkxFhD90vcNLYLInFEX6Ppy1tPf9Cnzj4p4WGeKLs1Pt8Qu\n-----END RSA PRIVATE " + "KEY-----", "[redacted: private key]"},
+		{"here $ done", "-----BEGIN RSA PRIVATE " + "KEY-----\nMIIBOgIBAAJBAKj34GkxFhD90vcNLYLInFEX6Ppy1tPf9Cnzj4p4WGeKLs1Pt8Qu\n-----END " +
+			"RSA PRIVATE " + "KEY-----", "[redacted: private key]"},
 		{"cut off:\n$", "-----BEGIN OPENSSH PRIVATE " + "KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmU", "[redacted: private key]"},
 		{"my password is $.", "hunter2", "[redacted: password]"},
 		{"My password is $", "swordfish", "[redacted: password]"},

@@ -4,19 +4,15 @@ import (
 	_ "embed"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 //go:embed data/bip39_english.txt
 var wordList string
 
 // walletWords are the words of which wallets make seed phrases.
-var walletWords = func() map[string]bool {
-	set := map[string]bool{}
-	for _, word := range dataLines(wordList) {
-		set[word] = true
-	}
-	return set
-}()
+var walletWords = lang.Set(lang.Lines(wordList)...)
 
 const (
 	seedWords      = 12 // so many words of the list in a row are a seed phrase whatever is said of them

@@ -177,16 +177,21 @@ func isWord(text string) bool {
 
 var (
 	// "12-character", "8 chars", "5分钟".
-	measure = regexp.MustCompile(`(?i)^[0-9]+(?:\s?[-–]\s?[0-9]+)?[- ]?(?:char|digit|letter|bit|byte|word|number|symbol|second|minute|hour|day|week|month|year|time|attempt|percent|people|` +
-		`dollar|euro|yuan|yen|zeichen|stellen|stellig|minuten|stunden|mal\b|caract|chiffre|fois|jours|heures|dígit|digito|cifras|veces|años|días|minutos|` +
+	measure = regexp.MustCompile(`(?i)^[0-9]+(?:\s?[-–]\s?[0-9]+)?[- ]?(?:char|digit|letter|bit|byte|word|number|symbol|second|minute|` +
+		`hour|day|week|month|year|time|attempt|percent|people|` +
+		`dollar|euro|yuan|yen|zeichen|stellen|stellig|minuten|stunden|mal\b|caract|chiffre|fois|jours|heures|dígit|digito|cifras|veces|` +
+		`años|días|minutos|` +
 		`位|次|个|個|天|年|月|日|号|點|点|分|秒|小时|小時|时|時|块|元|岁|歲|条|遍|字|人|桁|文字|回|歳|円|つ)`)
 	// $PASSWORD, ${x}, <password>, %s, ****, os.environ[…], getpass().
 	variable = regexp.MustCompile(`^(?:\$[A-Z_]+$|\$[a-z_]+$|\$[{(]|<[^>]*>?$|%[a-zA-Z]$|\{\{?|[*•.xX_-]+$|https?://|[A-Za-z_][A-Za-z0-9_.]*[(\[])`)
 	// Dates, times, amounts, addresses, files, versions: what has a digit, and is no secret in the middle of a sentence.
 	ordinary = regexp.MustCompile(`(?i)^(?:[^@\s]+@[\w-]+\.[\w.-]+|(?:https?://|www\.).*|[0-9]+(?:st|nd|rd|th|er|re|e|º|ª)|[$€£¥#][0-9.,]+[kmb]?|` +
-		`[0-9.,]+(?:am|pm|h|min|s|ms|kg|g|km|m|cm|mm|l|ml|gb|mb|kb|tb|k|x|%|°c?|px|v|w|hz|mhz|ghz|mbps|usd|eur|€|\$|p|d|mah)|[0-9]{1,4}[-/.][0-9]{1,2}(?:[-/.][0-9]{1,4})?|` +
-		`[0-9]{1,2}[:h][0-9]{2}(?::[0-9]{2})?(?:am|pm)?|v?[0-9]+(?:\.[0-9]+)+|[\w.-]+\.[a-z]{2,4}[0-9]?|[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+-[a-z]+(?:-[a-z]+)*|` +
-		`iphone[0-9]*|ipad[0-9]*|windows[0-9]+|win[0-9]+|ps[0-9]|gpt-?[0-9].*|wpa[23].*|sha-?[0-9]+|md[45]|base(?:32|58|64)|utf-?(?:8|16)|oauth[12]?|auth0|1password|office365|` +
+		`[0-9.,]+(?:am|pm|h|min|s|ms|kg|g|km|m|cm|mm|l|ml|gb|mb|kb|tb|k|x|%|°c?|px|v|w|hz|mhz|ghz|mbps|usd|eur|€|\$|p|d|mah)|[0-9]{1,` +
+		`4}[-/.][0-9]{1,2}(?:[-/.][0-9]{1,4})?|` +
+		`[0-9]{1,2}[:h][0-9]{2}(?::[0-9]{2})?(?:am|pm)?|v?[0-9]+(?:\.[0-9]+)+|[\w.-]+\.[a-z]{2,4}[0-9]?|[0-9]{1,3}(?:,[0-9]{3})+|` +
+		`[0-9]+-[a-z]+(?:-[a-z]+)*|` +
+		`iphone[0-9]*|ipad[0-9]*|windows[0-9]+|win[0-9]+|ps[0-9]|gpt-?[0-9].*|wpa[23].*|sha-?[0-9]+|md[45]|base(?:32|58|64)|utf-?(?:8|16)|` +
+		`oauth[12]?|auth0|1password|office365|` +
 		`web[23]|mp[34]|h26[45]|ipv[46]|log4j|k8s|i18n|s3|ec2|2fa|bip-?39|ed25519|rsa-?[0-9]+|aes-?[0-9]+|[45]g|b2b|covid-?19)$`)
 )
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
 // What people say has no shape: a name such as "password" announces a secret, and a link such as "is" stands before it, with words
@@ -289,7 +291,8 @@ func isCode(said string) bool {
 }
 
 // timeWords are the words before times, places and numbers of things.
-var timeWords = words(`on at in since by until page step version chapter room number no um am seit vor ab dès depuis desde hasta windows iphone android error of about around over under than`)
+var timeWords = lang.Set(`on at in since by until page step version chapter room number no um am seit vor ab dès depuis desde hasta ` +
+	`windows iphone android error of about around over under than`)
 
 // timed reports whether a word before a place says that a time, a place or a number of something follows.
 func (s *sayer) timed(at int) bool {

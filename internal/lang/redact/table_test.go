@@ -146,7 +146,8 @@ var written = []format{
 	{"url: password encoded", signed, url.QueryEscape, []string{"postgres://app:{}@db.example.com/x", "https://example.com/?u=bob&password={}"}},
 	{"url: password with slash and at", func(r *rand.Rand) string { return pick(r, alnum, 4) + pick(r, "@/", 1) + pick(r, alnum, 5) }, nil, []string{"mysql://root:{}@10.0.0.5:3306/shop", "amqp://bob:{}@mq.example.com/"}},
 	{"url: token as user", of("", alnum, 40), nil, []string{"git clone https://{}@git.example.com/a/b.git", "https://{}:x-oauth-basic@git.example.com/a"}},
-	{"connection: ADO", strong, nil, []string{"Server=db;Database=x;User Id=app;Password={};", "Data Source=.;Initial Catalog=a;User ID=sa;Pwd={};Timeout=5"}},
+	{"connection: ADO", strong, nil, []string{"Server=db;Database=x;User Id=app;Password={};", "Data Source=.;Initial Catalog=a;User " +
+		"ID=sa;Pwd={};Timeout=5"}},
 	{"connection: libpq", of("", alnum+"!%*_-", 10), nil, []string{"host=db.example.com user=app password={} dbname=x", "psql \"host=db password='{}' user=app\""}},
 	{"connection: jdbc", of("", alnum, 10), nil, []string{"jdbc:mysql://db:3306/x?user=app&password={}", "jdbc:sqlserver://db;user=sa;password={};encrypt=true"}},
 	{"connection: azure storage", func(r *rand.Rand) string { return pick(r, base64s, 86) + "==" }, nil, []string{"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={};EndpointSuffix=core.windows.net", "Endpoint=sb://a.example.net/;SharedAccessKeyName=r;SharedAccessKey={}"}},

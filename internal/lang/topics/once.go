@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
@@ -86,7 +87,8 @@ func (s *scanner) nouns(t *text, i int) (n int, score float64) {
 const wordScore = 4
 
 // determiners stand before a noun.
-var determiners = set(`a an the my our your his her their its this that these those some any no another each every of in on for with about from at into onto via
+var determiners = lang.Set(`a an the my our your his her their its this that these those some any no another each every of in on for with
+	about from at into onto via
 per new old next last first big small`)
 
 // named is a run of at most two words that a determiner or a preposition comes before, or that is written as a name.

@@ -146,12 +146,14 @@ func TestAnswers(t *testing.T) {
 // TestFailures: each at once and with one request, because repeating is the queue's business.
 func TestFailures(t *testing.T) {
 	refusal := func(status int) http.HandlerFunc {
-		return providertest.JSON(status, `{"error":{"message":"no","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"7s"}]}}`)
+		return providertest.JSON(status, `{"error":{"message":"no","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo",`+
+			`"retryDelay":"7s"}]}}`)
 	}
 	contract.Failures(t, map[string]providertest.Failure{
-		"rate limit":      {Answer: refusal(429), Passes: true, After: 7 * time.Second},
-		"server error":    {Answer: refusal(500), Passes: true, After: 7 * time.Second},
-		"unavailable":     {Answer: refusal(503), Passes: true, After: 7 * time.Second}, // which the SDK by itself would repeat until the context ends
+		"rate limit":   {Answer: refusal(429), Passes: true, After: 7 * time.Second},
+		"server error": {Answer: refusal(500), Passes: true, After: 7 * time.Second},
+		// which the SDK by itself would repeat until the context ends
+		"unavailable":     {Answer: refusal(503), Passes: true, After: 7 * time.Second},
 		"bad key":         {Answer: refusal(403), Passes: true, After: 7 * time.Second},
 		"bad request":     {Answer: refusal(400)},
 		"broken JSON":     {Answer: providertest.JSON(200, `{"candidates":[`), Passes: true},

@@ -53,7 +53,8 @@ func answering(text string) http.HandlerFunc {
 }
 
 func refusing(message string) http.HandlerFunc {
-	return providertest.JSON(400, fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error","param":null,"code":"invalid_request_error"}}`, message))
+	return providertest.JSON(400, fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error","param":null,`+
+		`"code":"invalid_request_error"}}`, message))
 }
 
 func schema() map[string]any { return map[string]any{"type": "object"} }
@@ -171,7 +172,8 @@ func TestRefusalsThatAreNotOfTheFormat(t *testing.T) {
 
 // TestMaxCompletionTokens: OpenAI's reasoning models know the limit by another name.
 func TestMaxCompletionTokens(t *testing.T) {
-	s := providertest.Play(t, refusing("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."), answering("t"))
+	s := providertest.Play(t, refusing("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' "+
+		"instead."), answering("t"))
 	m := model(t, s.URL)
 	for range 2 {
 		if _, err := m.Generate(t.Context(), llm.Request{Prompt: "p", Generation: llm.Generation{MaxOutputTokens: 9}}); err != nil {
@@ -194,20 +196,21 @@ func TestAnswers(t *testing.T) {
 		text   string
 		err    error
 	}{
-		"stop":                    {choice(`"content":"t"`, `"stop"`), "t", nil},
-		"out of tokens":           {choice(`"content":"t"`, `"length"`), "t", nil},
-		"unknown reason":          {choice(`"content":"t"`, `"a_reason_of_next_year"`), "t", nil},
-		"no reason":               {choice(`"content":"t"`, `null`), "t", nil},
-		"with thoughts":           {choice(`"content":"t","reasoning_content":"hm"`, `"stop"`), "t", nil},
-		"no content":              {choice(`"content":null`, `"length"`), "", llm.ErrNoAnswer},
-		"white space":             {choice(`"content":" \n"`, `"stop"`), "", llm.ErrNoAnswer},
-		"no choices":              {choosing(""), "", llm.ErrNoAnswer},
-		"nothing":                 {providertest.JSON(200, `{}`), "", llm.ErrNoAnswer},
-		"refusal":                 {choice(`"content":null,"refusal":"I will not"`, `"stop"`), "", llm.ErrBlocked},
-		"filtered":                {choice(`"content":"t"`, `"content_filter"`), "", llm.ErrBlocked},
-		"filtered by Azure":       {providertest.JSON(400, `{"error":{"message":"The response was filtered","code":"content_filter"}}`), "", llm.ErrBlocked},
-		"filtered by DeepSeek":    {refusing("Content Exists Risk"), "", llm.ErrBlocked},
-		"filtered by DashScope":   {providertest.JSON(400, `{"error":{"code":"data_inspection_failed","message":"Input data may contain inappropriate content."}}`), "", llm.ErrBlocked},
+		"stop":                 {choice(`"content":"t"`, `"stop"`), "t", nil},
+		"out of tokens":        {choice(`"content":"t"`, `"length"`), "t", nil},
+		"unknown reason":       {choice(`"content":"t"`, `"a_reason_of_next_year"`), "t", nil},
+		"no reason":            {choice(`"content":"t"`, `null`), "t", nil},
+		"with thoughts":        {choice(`"content":"t","reasoning_content":"hm"`, `"stop"`), "t", nil},
+		"no content":           {choice(`"content":null`, `"length"`), "", llm.ErrNoAnswer},
+		"white space":          {choice(`"content":" \n"`, `"stop"`), "", llm.ErrNoAnswer},
+		"no choices":           {choosing(""), "", llm.ErrNoAnswer},
+		"nothing":              {providertest.JSON(200, `{}`), "", llm.ErrNoAnswer},
+		"refusal":              {choice(`"content":null,"refusal":"I will not"`, `"stop"`), "", llm.ErrBlocked},
+		"filtered":             {choice(`"content":"t"`, `"content_filter"`), "", llm.ErrBlocked},
+		"filtered by Azure":    {providertest.JSON(400, `{"error":{"message":"The response was filtered","code":"content_filter"}}`), "", llm.ErrBlocked},
+		"filtered by DeepSeek": {refusing("Content Exists Risk"), "", llm.ErrBlocked},
+		"filtered by DashScope": {providertest.JSON(400, `{"error":{"code":"data_inspection_failed","message":"Input data may contain `+
+			`inappropriate content."}}`), "", llm.ErrBlocked},
 		"not after Groq's schema": {providertest.JSON(400, `{"error":{"message":"Failed to validate JSON","code":"json_validate_failed"}}`), "", llm.ErrNoAnswer},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memsidecar/memsidecar/internal/lang/compare"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
-	"github.com/memsidecar/memsidecar/internal/lang/similar"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
@@ -127,7 +127,7 @@ func (u *userAudit) compareNear(ctx context.Context, statements []*statement, wo
 			return 0, err
 		}
 		slices.SortStableFunc(terms[i], func(a, b string) int { return cmp.Compare(frequency[a], frequency[b]) })
-		text := similar.Prepare(s.text)
+		text := compare.Prepare(s.text)
 		if same, reason := staying.near(s, text, shared(terms[i], frequency), work); same != nil {
 			u.doubt(s, NearDuplicate, reason, same)
 			continue
@@ -169,7 +169,7 @@ func shared(terms []string, frequency map[string]int) []string {
 // blocks are the statements that stay, by their terms.
 type blocks struct {
 	statements []*statement
-	texts      []similar.Text
+	texts      []compare.Text
 	postings   map[string][]int32
 	seen       []int32 // by statement: the last probe that met it
 	probe      int32
@@ -177,7 +177,7 @@ type blocks struct {
 
 func newBlocks() *blocks { return &blocks{postings: map[string][]int32{}} }
 
-func (b *blocks) add(s *statement, text similar.Text, terms []string) {
+func (b *blocks) add(s *statement, text compare.Text, terms []string) {
 	n := int32(len(b.statements)) //nolint:gosec // at most maxCompared
 	b.statements, b.texts, b.seen = append(b.statements, s), append(b.texts, text), append(b.seen, 0)
 	for _, t := range terms {
@@ -191,7 +191,7 @@ func (b *blocks) add(s *statement, text similar.Text, terms []string) {
 }
 
 // near is a statement that says the same, and why it does.
-func (b *blocks) near(s *statement, text similar.Text, terms []string, work *int) (*statement, string) {
+func (b *blocks) near(s *statement, text compare.Text, terms []string, work *int) (*statement, string) {
 	b.probe++
 	pairs := 0
 	for _, t := range terms {
@@ -211,7 +211,7 @@ func (b *blocks) near(s *statement, text similar.Text, terms []string, work *int
 				}
 			}
 			*work -= len(s.vector)
-			if c := cosine(s.vector, other.vector); c >= similar.NearThreshold {
+			if c := cosine(s.vector, other.vector); c >= compare.NearThreshold {
 				*work -= text.Len() * otherText.Len()
 				if text.Near(otherText, c) {
 					return other, fmt.Sprintf("means the same by its vector (similarity %.2f)", c)

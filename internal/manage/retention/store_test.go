@@ -7,7 +7,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/manage/retention"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
 // TestMemoriesOfBefore: a database from before there was a limit is brought down to it, too.
@@ -16,7 +16,7 @@ func TestMemoriesOfBefore(t *testing.T) {
 	s := start(t, dir, retention.Options{})
 	s.apply(ann, said("a", explicit), said("b", nil), said("c", old(1)), said("d", old(2)))
 	s.apply(ben, said("a", nil))
-	err := s.storage.Write(t.Context(), func(tx *sqlite.Tx) error { // as it was
+	err := s.storage.Write(t.Context(), func(tx sqldb.Tx) error { // as it was
 		for statement := range strings.SplitSeq(`DROP TRIGGER users_memories_counted; DROP TRIGGER users_deleted;
 			DROP TRIGGER messages_deleted; DROP TRIGGER messages_rewritten; DROP TABLE namespace_usage; DROP TABLE usage_progress;
 			ALTER TABLE users DROP COLUMN message_bytes; DROP TRIGGER memories_added; DROP TRIGGER memories_deleted; DROP TRIGGER memories_made_explicit;

@@ -1,40 +1,35 @@
 package recall
 
 import (
-	"cmp"
-	"regexp"
-	"time"
+	"fmt"
+	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang/dates"
 )
 
-// English dates, "8 May 2023", "May 8th, 2023" and "May 2023". Those of digits, and Chinese ones, lexical knows.
-const (
-	month = `(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?`
-	day   = `(\d{1,2})(?:st|nd|rd|th)?`
-	year  = `,?\s+(\d{4})\b`
-)
-
-var (
-	dayFirst   = regexp.MustCompile(`(?i)\b` + day + `\s+(?:of\s+)?` + month + year)
-	monthFirst = regexp.MustCompile(`(?i)\b` + month + `(?:\s+` + day + `)?` + year)
-)
-
-// takeDates takes the English dates out of a question and returns them as messages are dated.
+// takeDates removes dates with an English month and a year ("8 May 2023", "May 2023") from a question and returns them as Terms
+// writes a message's date. The keyword index itself reads numeric and Chinese dates.
 func takeDates(text string) (rest string, days []string) {
-	take := func(date *regexp.Regexp, parts func([]string) (year, month, day string)) {
-		text = date.ReplaceAllStringFunc(text, func(found string) string {
-			year, month, day := parts(date.FindStringSubmatch(found))
-			t, err := time.Parse("2006 Jan 2", year+" "+month[:3]+" "+cmp.Or(day, "1"))
-			if err != nil {
-				return found
-			}
-			days = append(days, t.Format("2006-01"))
-			if day != "" {
-				days = append(days, t.Format(time.DateOnly))
-			}
-			return " "
-		})
+	folded := []byte(text) // of the same length
+	for i, c := range folded {
+		if c >= 'A' && c <= 'Z' {
+			folded[i] = c - 'A' + 'a'
+		}
 	}
-	take(dayFirst, func(m []string) (string, string, string) { return m[3], m[2], m[1] })
-	take(monthFirst, func(m []string) (string, string, string) { return m[3], m[1], m[2] })
-	return text, days
+	lower := string(folded)
+	var b strings.Builder
+	end := 0
+	list, _ := dates.Written(lower)
+	for _, d := range list {
+		if d.Year == 0 || d.Month == 0 || !strings.ContainsFunc(lower[d.Start:d.End], func(r rune) bool { return r >= 'a' && r <= 'z' }) {
+			continue
+		}
+		b.WriteString(text[end:d.Start] + " ")
+		end = d.End
+		days = append(days, fmt.Sprintf("%d-%02d", d.Year, d.Month))
+		if d.Day != 0 {
+			days = append(days, fmt.Sprintf("%d-%02d-%02d", d.Year, d.Month, d.Day))
+		}
+	}
+	return b.String() + text[end:], days
 }

@@ -1,18 +1,14 @@
 package recall
 
-import "math"
+import (
+	"math"
 
-// BM25 parameters. The usual k1 = 1.2 and b = 0.75 are for articles. Less of both suits short texts: these are Anserini's
-// defaults (Yang, Fang and Lin, Anserini: Reproducible Ranking Baselines Using Lucene, 2018), and conversations in two
-// languages say the same (docs/design/recall.md).
-const (
-	bm25K1 = 0.9
-	bm25B  = 0.4
+	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
-// Scorer scores messages for one query: BM25, divided by what a message of average length would score that holds each term
-// of the query once, capped at 1, and multiplied by the square root of the share of the query that the message holds, each
-// term counted by its inverse document frequency. Without the last, one rare word said twice would be as good as two words
+// Scorer scores messages for one query. A score is the BM25 score, divided by that of a message of average length that holds each term
+// of the query once, at most 1, and multiplied by the square root of the share of the query that the message holds, where terms are
+// weighted by their inverse document frequency. Without the last factor one rare word said twice would be as good as two words
 // (docs/design/recall.md).
 type Scorer struct {
 	place   map[string]int // of a term in the query
@@ -21,8 +17,8 @@ type Scorer struct {
 	best    float64
 }
 
-// NewScorer returns a scorer for a query's distinct terms. holders says how many messages hold each, of count messages
-// that have length terms together.
+// NewScorer returns a scorer for a query's distinct terms. holders is the number of messages that hold each term, count the number of
+// all messages, and length the number of their terms.
 func NewScorer(terms []string, holders []int64, count, length int64) *Scorer {
 	s := &Scorer{place: make(map[string]int, len(terms)), idf: make([]float64, len(terms)), average: 1}
 	if count > 0 && length > 0 {
@@ -31,33 +27,32 @@ func NewScorer(terms []string, holders []int64, count, length int64) *Scorer {
 	for i, term := range terms {
 		s.place[term] = i
 		n := float64(min(holders[i], count))
-		s.idf[i] = math.Log(1 + (float64(count)-n+0.5)/(n+0.5))
+		s.idf[i] = lexical.IDF(n, float64(count))
 		s.best += s.idf[i]
 	}
 	return s
 }
 
-// Sum is what the terms of a message add up to; Score makes its score of it.
+// Sum accumulates the terms of a message; Score turns it into the message's score.
 type Sum struct {
-	weight  float32 // BM25, as a share of the best
+	weight  float32 // BM25, as a share of the best possible
 	covered float32 // share of the query
 }
 
-// Add counts the i-th term, which a message of a length holds frequency times.
+// Add adds the i-th term, which a message of the given length holds frequency times.
 func (s *Scorer) Add(sum Sum, i, frequency int, length float64) Sum {
-	f := float64(frequency)
 	share := s.idf[i] / s.best
-	sum.weight += float32(share * f * (bm25K1 + 1) / (f + bm25K1*(1-bm25B+bm25B*length/s.average)))
+	sum.weight += float32(share * lexical.BM25(float64(frequency), length, s.average))
 	sum.covered += float32(share)
 	return sum
 }
 
-// Score is the score that the terms make together, 0 to 1.
+// Score is the score of the added terms, 0 to 1.
 func (sum Sum) Score() float64 {
 	return min(1, float64(sum.weight)) * math.Sqrt(min(1, float64(sum.covered)))
 }
 
-// Score is a message's score, given its terms.
+// Score is the score of a message with these terms.
 func (s *Scorer) Score(terms []string) float64 {
 	var sum Sum
 	for i, n := range s.Frequencies(terms) {

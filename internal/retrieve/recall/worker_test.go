@@ -18,6 +18,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/testkit/leaks"
 )
 
@@ -75,8 +77,8 @@ func newFlaky(t *testing.T, dimensions int) *flaky {
 type process struct {
 	*testing.T
 	storage  *sqlite.Storage
-	sessions *sqlite.Sessions
-	recall   *sqlite.Recall
+	sessions *sqlstore.Sessions
+	recall   *sqlstore.Recall
 	embedder *flaky
 	worker   *recall.Worker
 }
@@ -87,7 +89,7 @@ func start(t *testing.T, dir string, embedder *flaky) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{T: t, storage: storage, sessions: sqlite.NewSessions(storage), recall: sqlite.NewRecall(storage), embedder: embedder}
+	p := &process{T: t, storage: storage, sessions: sqlstore.NewSessions(storage, sqlstore.NewQueue(storage)), recall: sqlstore.NewRecall(storage), embedder: embedder}
 	p.worker = recall.NewWorker(p.recall, embedder, recall.Options{
 		Vectors: 50, ChunkSize: 40, Enabled: func(namespace string) bool { return namespace != "off" }, BackoffMin: time.Second, BackoffMax: time.Minute, Log: slog.New(slog.DiscardHandler),
 	})
@@ -152,7 +154,7 @@ func (p *process) similar(user string) (found []string) {
 
 func (p *process) indexed(user string) (n int) {
 	p.Helper()
-	err := p.storage.Read(p.Context(), func(q sqlite.Querier) error {
+	err := p.storage.Read(p.Context(), func(q sqldb.Querier) error {
 		return q.QueryRow(p.Context(), `SELECT coalesce(sum(messages), 0) FROM message_indexes
 			WHERE user_row = (SELECT id FROM users WHERE user_id = ?)`, user).Scan(&n)
 	})
@@ -278,7 +280,7 @@ func TestWorkerOtherModel(t *testing.T) {
 			t.Errorf("%q, %q", ann, bob)
 		}
 		var old int
-		err := p.storage.Read(t.Context(), func(q sqlite.Querier) error {
+		err := p.storage.Read(t.Context(), func(q sqldb.Querier) error {
 			return q.QueryRow(t.Context(), `SELECT count(*) FROM message_embeddings WHERE fingerprint = ?`, e.Fingerprint().String()).Scan(&old)
 		})
 		if err != nil || old != 0 {
@@ -331,7 +333,8 @@ func TestWorkerCatchUp(t *testing.T) {
 		p := start(t, dir, e)
 		defer p.stop()
 		p.worker.Stop()
-		p.worker = recall.NewWorker(p.recall, e, recall.Options{Vectors: 50, ChunkSize: 40, Log: slog.New(slog.DiscardHandler)}) // nobody starts it
+		// nobody starts it
+		p.worker = recall.NewWorker(p.recall, e, recall.Options{Vectors: 50, ChunkSize: 40, Log: slog.New(slog.DiscardHandler)})
 		p.say("ann", texts("first", 70)...)
 		p.worker.CatchUp()
 		p.say("ann", texts("second", 5)...)

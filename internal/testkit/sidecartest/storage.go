@@ -13,6 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/testkit/leftover"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 
@@ -21,11 +22,11 @@ import (
 )
 
 // Fate brings a stored consideration into a state.
-type Fate func(t *testing.T, q *sqlite.Queue, job queue.Job)
+type Fate func(t *testing.T, q *sqlstore.Queue, job queue.Job)
 
 // Stuck leaves a consideration pending after a failed attempt, without a next attempt. A postponed one would be due when the sidecar
 // starts.
-func Stuck(t *testing.T, q *sqlite.Queue, job queue.Job) {
+func Stuck(t *testing.T, q *sqlstore.Queue, job queue.Job) {
 	t.Helper()
 	now := time.Now()
 	if err := q.Postpone(t.Context(), job.Seq, time.Time{}, memory.Outcome{Error: "the model is away"}, now); err != nil {
@@ -34,7 +35,7 @@ func Stuck(t *testing.T, q *sqlite.Queue, job queue.Job) {
 }
 
 // Failed ends a consideration as failed.
-func Failed(t *testing.T, q *sqlite.Queue, job queue.Job) {
+func Failed(t *testing.T, q *sqlstore.Queue, job queue.Job) {
 	t.Helper()
 	if err := q.Finish(t.Context(), job.Seq, memory.StateFailed, memory.Outcome{Error: "the model refused"}, time.Now()); err != nil {
 		t.Fatal(err)
@@ -66,7 +67,7 @@ func SeedConsideration(t *testing.T, dir string, scope *memsidecarv1.Scope, text
 	}
 	id = "con_seeded_" + scope.GetUserId()
 	WithStorage(t, dir, func(storage *sqlite.Storage) {
-		q := sqlite.NewQueue(storage)
+		q := sqlstore.NewQueue(storage)
 		Must(q.Accept(t.Context(), queue.Acceptance{
 			ID: id, Dialogue: dialogue, Speakers: dialogue.Speakers(), At: time.Now(), MaxPending: 10,
 		}))(t)
@@ -132,7 +133,7 @@ func TablesWith(t *testing.T, dir, text string) (found []string) {
 func Spend(t *testing.T, dir string, daysAgo int, model string, input, output int) {
 	t.Helper()
 	WithStorage(t, dir, func(s *sqlite.Storage) {
-		NoError(t, sqlite.NewModels(s).AddUsage(t.Context(), []usage.Call{{
+		NoError(t, sqlstore.NewModels(s).AddUsage(t.Context(), []usage.Call{{
 			At: time.Now().UTC().AddDate(0, 0, -daysAgo), Namespace: "default", Part: "decision", Model: model,
 			InputTokens: int64(input), OutputTokens: int64(output), Latency: time.Second,
 		}}))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/testkit/leaks"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/usage/budget"
@@ -54,7 +55,7 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.Meter = budget.NewMeter(sqlite.NewTokens(storage), budget.Options{
+	w.Meter = budget.NewMeter(sqlstore.NewTokens(storage), budget.Options{
 		Limits: func(namespace string) budget.Limits {
 			if namespace == "elsewhere" {
 				return budget.Limits{}

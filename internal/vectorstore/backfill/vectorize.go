@@ -98,7 +98,7 @@ func (v *Vectorizer) Embeddings(ctx context.Context, texts []string) ([]vectorst
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	v.options.Log.Log(ctx, memory.PutOffLevel(err), "stored without vectors; they will be made later", "error", err)
+	v.options.Log.Log(ctx, retry.LogLevel(err), "stored without vectors; they will be made later", "error", err)
 	v.Wake()
 	return make([]vectorstore.Embedding, len(texts)), nil
 }

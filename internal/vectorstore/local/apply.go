@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
 // applier applies entries of one user in one transaction.
 type applier struct {
-	tx          *sqlite.Tx
+	tx          sqldb.Tx
 	user        memory.User
 	userRow     int64
 	fingerprint string // of the vectors that the index holds
@@ -83,10 +83,10 @@ func (a *applier) appliedBefore(ctx context.Context, entry *vectorstore.Entry) (
 		return nil, memory.Invalid("request_id", "was used before for something else: use a new one")
 	}
 	if len(related) > 0 {
-		sqlite.Skip(a.tx, sqlite.DecodeJSON("applied_statements", entry.StatementID, related, &applied.Related))
+		sqldb.Skip(a.tx, sqldb.DecodeJSON("applied_statements", entry.StatementID, related, &applied.Related))
 	}
 	_, applied.Memory, err = find(ctx, a.tx, a.user, id, memory.Everything())
-	if sqlite.Skip(a.tx, err) { // it was applied all the same
+	if sqldb.Skip(a.tx, err) { // it was applied all the same
 		applied.Memory = memory.Memory{ID: id, User: a.user}
 		return &applied, nil
 	}
@@ -117,7 +117,7 @@ func (a *applier) carryOut(ctx context.Context, entry *vectorstore.Entry, m *mem
 // like returns a memory of the same visibility, or nil.
 func (a *applier) like(ctx context.Context, m *memory.Memory, id string) (*stored, error) {
 	row, other, err := find(ctx, a.tx, a.user, id, memory.Everything())
-	if errors.Is(err, memory.ErrNotFound) || err == nil && other.Channel.VisibilityKey() != m.Channel.VisibilityKey() || sqlite.Skip(a.tx, err) {
+	if errors.Is(err, memory.ErrNotFound) || err == nil && other.Channel.VisibilityKey() != m.Channel.VisibilityKey() || sqldb.Skip(a.tx, err) {
 		return nil, nil //nolint:nilnil // a memory that is gone is no error
 	}
 	return &stored{row, other}, err
@@ -145,7 +145,7 @@ func (a *applier) known(ctx context.Context, entry *vectorstore.Entry, m *memory
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil //nolint:nilnil // nothing known is no error
 	}
-	if known.ID != m.ID && sqlite.Skip(a.tx, err) {
+	if known.ID != m.ID && sqldb.Skip(a.tx, err) {
 		return nil, nil //nolint:nilnil // what cannot be read is said again
 	}
 	return &stored{row, known}, err

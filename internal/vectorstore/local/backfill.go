@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
@@ -19,7 +19,7 @@ const embeddingPart = "embedding"
 func (s *Store) UseFingerprint(ctx context.Context, fingerprint string) (whole, changed bool, err error) {
 	// Where it is in use already nothing needs to be written, which a full disk would prevent.
 	used := false
-	err = s.db.Read(ctx, func(q sqlite.Querier) error {
+	err = s.db.Read(ctx, func(q sqldb.Querier) error {
 		err := q.QueryRow(ctx, `SELECT f.complete = ? FROM model_choices c JOIN fingerprints f ON f.name = c.choice
 			WHERE c.part = ? AND c.choice = ?`, complete, embeddingPart, fingerprint).Scan(&whole)
 		used = err == nil
@@ -37,7 +37,7 @@ func (s *Store) UseFingerprint(ctx context.Context, fingerprint string) (whole, 
 		}
 		return whole, false, nil
 	}
-	err = s.db.Write(ctx, func(tx *sqlite.Tx) error {
+	err = s.db.Write(ctx, func(tx sqldb.Tx) error {
 		var before string
 		err := tx.QueryRow(ctx, `SELECT choice FROM model_choices WHERE part = ?`, embeddingPart).Scan(&before)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -69,7 +69,7 @@ func (s *Store) UseFingerprint(ctx context.Context, fingerprint string) (whole, 
 // Missing implements vectorstore.Backfill.
 func (s *Store) Missing(ctx context.Context, fingerprint string, after int64, limit int) (items []vectorstore.MissingItem, next int64, err error) {
 	next = after
-	err = s.db.Read(ctx, func(q sqlite.Querier) (err error) {
+	err = s.db.Read(ctx, func(q sqldb.Querier) (err error) {
 		rows, err := q.Query(ctx, `SELECT m.row, u.namespace, u.user_id, m.id, m.text
 			FROM memories m JOIN users u ON u.id = m.user_row WHERE m.row > ?1 AND m.withdrawn_at IS NULL AND NOT EXISTS (SELECT 1 FROM embeddings e
 				WHERE e.memory_row = m.row AND e.fingerprint = (SELECT id FROM fingerprints WHERE name = ?2))
@@ -83,7 +83,7 @@ func (s *Store) Missing(ctx context.Context, fingerprint string, after int64, li
 			if err := rows.Scan(&next, &item.User.Namespace, &item.User.ID, &item.MemoryID, &item.Text); err != nil {
 				return err
 			}
-			if sqlite.Skip(q, sqlite.Texts(memoriesTable, item.MemoryID, item.Text)) {
+			if sqldb.Skip(q, sqldb.Texts(memoriesTable, item.MemoryID, item.Text)) {
 				continue
 			}
 			items = append(items, item)
@@ -95,7 +95,7 @@ func (s *Store) Missing(ctx context.Context, fingerprint string, after int64, li
 
 // CountMissing implements vectorstore.Backfill.
 func (s *Store) CountMissing(ctx context.Context, fingerprint string) (count int64, err error) {
-	err = s.db.Read(ctx, func(q sqlite.Querier) error {
+	err = s.db.Read(ctx, func(q sqldb.Querier) error {
 		return q.QueryRow(ctx, `SELECT count(*) FROM memories m WHERE m.withdrawn_at IS NULL AND NOT EXISTS (SELECT 1 FROM embeddings e
 			WHERE e.memory_row = m.row AND e.fingerprint = (SELECT id FROM fingerprints WHERE name = ?))`, fingerprint).Scan(&count)
 	})
@@ -106,7 +106,7 @@ func (s *Store) CountMissing(ctx context.Context, fingerprint string) (count int
 func (s *Store) SetEmbeddings(ctx context.Context, user memory.User, embeddings []vectorstore.TextEmbedding) error {
 	defer s.writers.lock(user)()
 	changed := make([]*memory.Memory, len(embeddings))
-	err := s.db.Write(ctx, func(tx *sqlite.Tx) error {
+	err := s.db.Write(ctx, func(tx sqldb.Tx) error {
 		for i, e := range embeddings {
 			var err error
 			if changed[i], err = setEmbedding(ctx, tx, user, e); err != nil {
@@ -133,9 +133,9 @@ func (s *Store) SetEmbeddings(ctx context.Context, user memory.User, embeddings 
 }
 
 // setEmbedding replaces the vectors of a memory, and returns it; nil when it was deleted or changed since, or cannot be read.
-func setEmbedding(ctx context.Context, tx *sqlite.Tx, user memory.User, e vectorstore.TextEmbedding) (*memory.Memory, error) {
+func setEmbedding(ctx context.Context, tx sqldb.Tx, user memory.User, e vectorstore.TextEmbedding) (*memory.Memory, error) {
 	row, m, err := find(ctx, tx, user, e.MemoryID, memory.Everything())
-	if errors.Is(err, memory.ErrNotFound) || err == nil && m.Text != e.Text || sqlite.Skip(tx, err) {
+	if errors.Is(err, memory.ErrNotFound) || err == nil && m.Text != e.Text || sqldb.Skip(tx, err) {
 		return nil, nil //nolint:nilnil // there is nothing to do
 	}
 	if err != nil {
@@ -159,7 +159,7 @@ const (
 
 // Begin implements vectorstore.Backfill.
 func (s *Store) Begin(ctx context.Context, fingerprint string) error {
-	return s.db.Write(ctx, func(tx *sqlite.Tx) error {
+	return s.db.Write(ctx, func(tx sqldb.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE fingerprints SET complete = ? WHERE name = ?`, inPass, fingerprint)
 		return err
 	})
@@ -167,7 +167,7 @@ func (s *Store) Begin(ctx context.Context, fingerprint string) error {
 
 // Complete implements vectorstore.Backfill.
 func (s *Store) Complete(ctx context.Context, fingerprint string) (done bool, err error) {
-	err = s.db.Write(ctx, func(tx *sqlite.Tx) error {
+	err = s.db.Write(ctx, func(tx sqldb.Tx) error {
 		changed, err := tx.Affect(ctx, `UPDATE fingerprints SET complete = ? WHERE name = ? AND complete = ?`,
 			complete, fingerprint, inPass)
 		done = changed > 0
@@ -180,7 +180,7 @@ func (s *Store) Complete(ctx context.Context, fingerprint string) (done bool, er
 func (s *Store) DropOthers(ctx context.Context, fingerprint string, limit int) (more bool, err error) {
 	var first, last sql.NullInt64
 	var count int
-	err = s.db.Read(ctx, func(q sqlite.Querier) error {
+	err = s.db.Read(ctx, func(q sqldb.Querier) error {
 		return q.QueryRow(ctx, `SELECT min(row), max(row), count(*) FROM (SELECT row FROM embeddings
 			WHERE fingerprint <> (SELECT id FROM fingerprints WHERE name = ?) ORDER BY row LIMIT ?)`, fingerprint, limit).
 			Scan(&first, &last, &count)
@@ -188,7 +188,7 @@ func (s *Store) DropOthers(ctx context.Context, fingerprint string, limit int) (
 	if err != nil || count == 0 {
 		return false, err
 	}
-	return count == limit, s.db.Write(ctx, func(tx *sqlite.Tx) error {
+	return count == limit, s.db.Write(ctx, func(tx sqldb.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM embeddings WHERE row BETWEEN ? AND ?
 			AND fingerprint <> (SELECT id FROM fingerprints WHERE name = ?)`, first.Int64, last.Int64, fingerprint)
 		return err

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
@@ -32,7 +32,7 @@ type kept struct {
 
 // Revisions implements vectorstore.Store.
 func (s *Store) Revisions(ctx context.Context, user memory.User, id string, audience memory.Audience) (list []vectorstore.Revision, err error) {
-	err = s.db.Read(ctx, func(q sqlite.Querier) error {
+	err = s.db.Read(ctx, func(q sqldb.Querier) error {
 		h, err := readHistory(ctx, q, user, id, audience, true)
 		if err == nil {
 			list = h.list()
@@ -44,7 +44,7 @@ func (s *Store) Revisions(ctx context.Context, user memory.User, id string, audi
 
 // readHistory reads what was done to a memory that the audience sees, to those whose place it took, theirs, and so on, and to
 // those that took its place. Changes that were undone count only with all.
-func readHistory(ctx context.Context, q sqlite.Querier, user memory.User, id string, audience memory.Audience, all bool) (*history, error) {
+func readHistory(ctx context.Context, q sqldb.Querier, user memory.User, id string, audience memory.Audience, all bool) (*history, error) {
 	row, first, err := find(ctx, q, user, id, audience)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ const (
 )
 
 // follow adds the memories that links lead to, from one to the next. Links may lead in a circle.
-func (h *history) follow(ctx context.Context, q sqlite.Querier, links string, from *stored, audience memory.Audience, all bool) error {
+func (h *history) follow(ctx context.Context, q sqldb.Querier, links string, from *stored, audience memory.Audience, all bool) error {
 	for left := []*stored{from}; len(left) > 0 && len(h.memories) < maxHistory; left = left[1:] {
 		ids, err := queryIDs(ctx, q, links, left[0].row, left[0].ID, all, maxHistory)
 		if err != nil {
@@ -90,7 +90,7 @@ func (h *history) follow(ctx context.Context, q sqlite.Querier, links string, fr
 				continue
 			}
 			row, m, err := find(ctx, q, from.User, id, audience)
-			if errors.Is(err, memory.ErrNotFound) || sqlite.Skip(q, err) {
+			if errors.Is(err, memory.ErrNotFound) || sqldb.Skip(q, err) {
 				continue
 			}
 			if err != nil {
@@ -103,7 +103,7 @@ func (h *history) follow(ctx context.Context, q sqlite.Querier, links string, fr
 	return nil
 }
 
-func queryIDs(ctx context.Context, q sqlite.Querier, query string, args ...any) (ids []string, err error) {
+func queryIDs(ctx context.Context, q sqldb.Querier, query string, args ...any) (ids []string, err error) {
 	rows, err := q.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func queryIDs(ctx context.Context, q sqlite.Querier, query string, args ...any) 
 }
 
 // read adds a memory's revisions.
-func (h *history) read(ctx context.Context, q sqlite.Querier, m *stored) (err error) {
+func (h *history) read(ctx context.Context, q sqldb.Querier, m *stored) (err error) {
 	rows, err := q.Query(ctx, `SELECT row, id, change, other_id, before, reason, consideration_id, at, reverted
 		FROM memory_revisions WHERE memory_row = ? ORDER BY row DESC LIMIT ?`, m.row, maxHistory)
 	if err != nil {
@@ -135,7 +135,7 @@ func (h *history) read(ctx context.Context, q sqlite.Querier, m *stored) (err er
 		if err != nil {
 			return err
 		}
-		if sqlite.Skip(q, sqlite.DecodeJSON("memory_revisions", k.id, before, &k.before)) {
+		if sqldb.Skip(q, sqldb.DecodeJSON("memory_revisions", k.id, before, &k.before)) {
 			continue
 		}
 		k.at = time.UnixMicro(at).UTC()

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	"github.com/memsidecar/memsidecar/internal/vectorstore/local"
 	"github.com/memsidecar/memsidecar/internal/vectorstore/vectorstoretest"
@@ -19,7 +19,7 @@ import (
 
 // tapped is a database whose reads a test can look at and hold up.
 type tapped struct {
-	sqlite.Access
+	sqldb.Access
 	reads atomic.Int64
 	// read is called in place of each read. Nil reads.
 	read func(read func() error) error
@@ -27,7 +27,7 @@ type tapped struct {
 	written func()
 }
 
-func (a *tapped) Write(ctx context.Context, fn func(*sqlite.Tx) error) error {
+func (a *tapped) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
 	err := a.Access.Write(ctx, fn)
 	if a.written != nil {
 		a.written()
@@ -35,7 +35,7 @@ func (a *tapped) Write(ctx context.Context, fn func(*sqlite.Tx) error) error {
 	return err
 }
 
-func (a *tapped) Read(ctx context.Context, fn func(sqlite.Querier) error) error {
+func (a *tapped) Read(ctx context.Context, fn func(sqldb.Querier) error) error {
 	a.reads.Add(1)
 	read := func() error { return a.Access.Read(ctx, fn) }
 	if a.read != nil {

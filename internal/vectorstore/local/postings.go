@@ -1,17 +1,10 @@
 package local
 
 import (
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
-)
-
-// BM25 parameters, those for short texts, as of messages (internal/retrieve/recall).
-const (
-	bm25K1 = 0.9
-	bm25B  = 0.4
 )
 
 // postings is a keyword index over one user's memories: small enough to hold in memory, so that a search costs what
@@ -95,13 +88,11 @@ func searchPostings(query string, all ...*postings) map[*document]float64 {
 		for _, p := range all {
 			n += float64(len(p.terms[term]))
 		}
-		idf := math.Log(1 + (count-n+0.5)/(n+0.5))
+		idf := lexical.IDF(n, count)
 		best += idf
 		for _, p := range all {
 			for _, x := range p.terms[term] {
-				f := float64(x.count)
-				norm := 1 - bm25B + bm25B*float64(x.document.terms)/average
-				scores[x.document] += idf * f * (bm25K1 + 1) / (f + bm25K1*norm)
+				scores[x.document] += idf * lexical.BM25(float64(x.count), float64(x.document.terms), average)
 			}
 		}
 	}

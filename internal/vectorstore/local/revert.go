@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
@@ -18,7 +18,7 @@ func (s *Store) Revert(ctx context.Context, user memory.User, id, revisionID str
 	var holds memory.Memory
 	var undone vectorstore.Revision
 	var changed []changed
-	err := s.db.Write(ctx, func(tx *sqlite.Tx) error {
+	err := s.db.Write(ctx, func(tx sqldb.Tx) error {
 		h, err := readHistory(ctx, tx, user, id, audience, false)
 		if err != nil {
 			return err
@@ -178,7 +178,7 @@ func (u *undoer) reread(ctx context.Context, m *stored) error {
 func (s *Store) Release(ctx context.Context, user memory.User, id string, audience memory.Audience, at time.Time) (memory.Memory, error) {
 	defer s.writers.lock(user)()
 	var released changed
-	err := s.db.Write(ctx, func(tx *sqlite.Tx) error {
+	err := s.db.Write(ctx, func(tx sqldb.Tx) error {
 		row, m, err := find(ctx, tx, user, id, audience)
 		if err != nil {
 			return err

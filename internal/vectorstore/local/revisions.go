@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
@@ -37,7 +37,7 @@ type overwritten struct {
 	Added bool `json:"added,omitempty"`
 }
 
-func writeRevision(ctx context.Context, tx *sqlite.Tx, memoryRow int64, r revision) error {
+func writeRevision(ctx context.Context, tx sqldb.Tx, memoryRow int64, r revision) error {
 	before, err := json.Marshal(r.before)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func writeRevision(ctx context.Context, tx *sqlite.Tx, memoryRow int64, r revisi
 const goneReason = "the memory that took its place was deleted since"
 
 // remove deletes a memory and what its own revisions and those of others say of it.
-func remove(ctx context.Context, tx *sqlite.Tx, row int64, id string) error {
+func remove(ctx context.Context, tx sqldb.Tx, row int64, id string) error {
 	var changed bool // most never were, and the user's revisions may be many
 	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM memory_revisions WHERE memory_row = ?1)`, row).Scan(&changed)
 	if err != nil {
@@ -75,7 +75,7 @@ func remove(ctx context.Context, tx *sqlite.Tx, row int64, id string) error {
 }
 
 // forgetReasons empties the reasons of what was done to a memory and to others at once: they may quote any of them.
-func forgetReasons(ctx context.Context, tx *sqlite.Tx, row int64) error {
+func forgetReasons(ctx context.Context, tx sqldb.Tx, row int64) error {
 	_, err := tx.Exec(ctx, `UPDATE memory_revisions SET reason = '' WHERE user_row = (SELECT user_row FROM memories WHERE row = ?1)
 		AND (at, reason) IN (SELECT at, reason FROM memory_revisions WHERE memory_row = ?1)`, row)
 	return err

@@ -15,7 +15,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/embed"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
@@ -38,26 +38,26 @@ func scanMemory(scan func(...any) error, user memory.User, extra ...any) (row in
 		&m.UseCount, &lastUsed, &from, &to, &m.SupersededBy, &m.Quarantine, &withdrawn,
 	}, extra...)...)
 	if err != nil {
-		return row, m, sqlite.Scanned(memoriesTable, cmp.Or(m.ID, strconv.FormatInt(row, 10)), err)
+		return row, m, sqldb.Scanned(memoriesTable, cmp.Or(m.ID, strconv.FormatInt(row, 10)), err)
 	}
-	m.CreatedAt, m.UpdatedAt, m.ObservedAt = sqlite.Time(created), sqlite.Time(updated), sqlite.Time(observed)
-	m.LastSaidAt, m.LastUsedAt = sqlite.Time(lastSaid), sqlite.Time(lastUsed)
-	m.ValidFrom, m.ValidTo, m.WithdrawnAt = sqlite.Time(from), sqlite.Time(to), sqlite.Time(withdrawn)
-	err = errors.Join(sqlite.DecodeJSON(memoriesTable, m.ID, provenance, &m.Provenance), sound(&m))
+	m.CreatedAt, m.UpdatedAt, m.ObservedAt = sqldb.Time(created), sqldb.Time(updated), sqldb.Time(observed)
+	m.LastSaidAt, m.LastUsedAt = sqldb.Time(lastSaid), sqldb.Time(lastUsed)
+	m.ValidFrom, m.ValidTo, m.WithdrawnAt = sqldb.Time(from), sqldb.Time(to), sqldb.Time(withdrawn)
+	err = errors.Join(sqldb.DecodeJSON(memoriesTable, m.ID, provenance, &m.Provenance), sound(&m))
 	return row, m, err
 }
 
 // sound is a *memory.DamagedError when a memory has a value that none has.
 func sound(m *memory.Memory) error {
 	return errors.Join(
-		sqlite.Texts(memoriesTable, m.ID, m.ID, m.Text, m.AgentID, string(m.Channel.Kind), m.Channel.ID, m.SessionID, m.Language,
+		sqldb.Texts(memoriesTable, m.ID, m.ID, m.Text, m.AgentID, string(m.Channel.Kind), m.Channel.ID, m.SessionID, m.Language,
 			string(m.Kind), m.SupersededBy, m.Quarantine),
-		sqlite.Times(memoriesTable, m.ID, m.CreatedAt, m.UpdatedAt, m.ObservedAt, m.LastSaidAt, m.LastUsedAt, m.ValidFrom, m.ValidTo, m.WithdrawnAt),
-		sqlite.Numbers(memoriesTable, m.ID, 0, 1, m.Importance))
+		sqldb.Times(memoriesTable, m.ID, m.CreatedAt, m.UpdatedAt, m.ObservedAt, m.LastSaidAt, m.LastUsedAt, m.ValidFrom, m.ValidTo, m.WithdrawnAt),
+		sqldb.Numbers(memoriesTable, m.ID, 0, 1, m.Importance))
 }
 
 // find reads a memory that the audience sees.
-func find(ctx context.Context, q sqlite.Querier, user memory.User, id string, audience memory.Audience) (int64, memory.Memory, error) {
+func find(ctx context.Context, q sqldb.Querier, user memory.User, id string, audience memory.Audience) (int64, memory.Memory, error) {
 	row, m, err := scanMemory(q.QueryRow(ctx, `SELECT `+memoryColumns+` FROM memories m JOIN users u ON u.id = m.user_row
 		WHERE u.namespace = ? AND u.user_id = ? AND m.id = ?`, user.Namespace, user.ID, id).Scan, user)
 	if errors.Is(err, sql.ErrNoRows) || (err == nil || errors.Is(err, memory.ErrDamaged)) && !audience.Sees(m.Channel) {
@@ -71,7 +71,7 @@ func textKey(text string) []byte {
 	return sum[:16]
 }
 
-func insert(ctx context.Context, tx *sqlite.Tx, userRow int64, m *memory.Memory, embedding vectorstore.Embedding) (row int64, err error) {
+func insert(ctx context.Context, tx sqldb.Tx, userRow int64, m *memory.Memory, embedding vectorstore.Embedding) (row int64, err error) {
 	provenance, err := json.Marshal(m.Provenance)
 	if err != nil {
 		return 0, err
@@ -82,9 +82,9 @@ func insert(ctx context.Context, tx *sqlite.Tx, userRow int64, m *memory.Memory,
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		userRow, m.ID, m.AgentID, string(m.Channel.Kind), m.Channel.ID, m.SessionID, m.Channel.VisibilityKey(),
 		m.Text, textKey(m.Text), m.Language, string(m.Kind), m.Importance, m.Explicit, string(provenance),
-		sqlite.Micros(m.CreatedAt), sqlite.Micros(m.UpdatedAt), sqlite.Micros(m.ObservedAt), m.Mentions,
-		sqlite.Micros(m.LastSaidAt), sqlite.Micros(m.ValidFrom), sqlite.Micros(m.ValidTo), m.SupersededBy, m.Quarantine,
-		sqlite.Micros(m.WithdrawnAt))
+		sqldb.Micros(m.CreatedAt), sqldb.Micros(m.UpdatedAt), sqldb.Micros(m.ObservedAt), m.Mentions,
+		sqldb.Micros(m.LastSaidAt), sqldb.Micros(m.ValidFrom), sqldb.Micros(m.ValidTo), m.SupersededBy, m.Quarantine,
+		sqldb.Micros(m.WithdrawnAt))
 	if err != nil {
 		return 0, err
 	}
@@ -92,16 +92,16 @@ func insert(ctx context.Context, tx *sqlite.Tx, userRow int64, m *memory.Memory,
 }
 
 // save writes what may change of a memory but its words, see saveText.
-func save(ctx context.Context, tx *sqlite.Tx, row int64, m *memory.Memory) error {
+func save(ctx context.Context, tx sqldb.Tx, row int64, m *memory.Memory) error {
 	_, err := tx.Exec(ctx, `UPDATE memories SET language = ?, kind = ?, importance = ?, explicit = ?, updated_at = ?, mentions = ?,
 		last_said_at = ?, valid_to = ?, superseded_by = ?, quarantine = ?, withdrawn_at = ? WHERE row = ?`,
-		m.Language, string(m.Kind), m.Importance, m.Explicit, sqlite.Micros(m.UpdatedAt), m.Mentions, sqlite.Micros(m.LastSaidAt),
-		sqlite.Micros(m.ValidTo), m.SupersededBy, m.Quarantine, sqlite.Micros(m.WithdrawnAt), row)
+		m.Language, string(m.Kind), m.Importance, m.Explicit, sqldb.Micros(m.UpdatedAt), m.Mentions, sqldb.Micros(m.LastSaidAt),
+		sqldb.Micros(m.ValidTo), m.SupersededBy, m.Quarantine, sqldb.Micros(m.WithdrawnAt), row)
 	return err
 }
 
 // saveText writes a memory's words and replaces its vectors, which belong to the words of before.
-func saveText(ctx context.Context, tx *sqlite.Tx, row int64, m *memory.Memory, embedding vectorstore.Embedding) error {
+func saveText(ctx context.Context, tx sqldb.Tx, row int64, m *memory.Memory, embedding vectorstore.Embedding) error {
 	_, err := tx.Exec(ctx, `UPDATE memories SET text = ?, text_key = ? WHERE row = ?`, m.Text, textKey(m.Text), row)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func saveText(ctx context.Context, tx *sqlite.Tx, row int64, m *memory.Memory, e
 }
 
 // readEmbedding reads a memory's vectors of a fingerprint.
-func readEmbedding(ctx context.Context, q sqlite.Querier, row int64, fingerprint string) (e vectorstore.Embedding, err error) {
+func readEmbedding(ctx context.Context, q sqldb.Querier, row int64, fingerprint string) (e vectorstore.Embedding, err error) {
 	e.Fingerprint = fingerprint
 	rows, err := q.Query(ctx, `SELECT vector FROM embeddings WHERE memory_row = ?
 		AND fingerprint = (SELECT id FROM fingerprints WHERE name = ?) ORDER BY chunk`, row, fingerprint)
@@ -127,7 +127,7 @@ func readEmbedding(ctx context.Context, q sqlite.Querier, row int64, fingerprint
 			return e, err
 		}
 		chunk, err := decode(vector, fingerprint, row)
-		if sqlite.Skip(q, err) {
+		if sqldb.Skip(q, err) {
 			continue
 		}
 		e.Chunks = append(e.Chunks, chunk)
@@ -135,7 +135,7 @@ func readEmbedding(ctx context.Context, q sqlite.Querier, row int64, fingerprint
 	return e, rows.Err()
 }
 
-func insertEmbedding(ctx context.Context, tx *sqlite.Tx, memoryRow int64, e vectorstore.Embedding) error {
+func insertEmbedding(ctx context.Context, tx sqldb.Tx, memoryRow int64, e vectorstore.Embedding) error {
 	// Without vectors of the fingerprint in use the memory is one for the backfill.
 	_, err := tx.Exec(ctx, `UPDATE fingerprints SET complete = ?1 WHERE complete <> ?1 AND name <> ?2
 		AND name = (SELECT choice FROM model_choices WHERE part = ?3)`, incomplete, e.Fingerprint, embeddingPart)
@@ -156,7 +156,7 @@ func insertEmbedding(ctx context.Context, tx *sqlite.Tx, memoryRow int64, e vect
 	return nil
 }
 
-func update(ctx context.Context, tx *sqlite.Tx, user memory.User, id string, audience memory.Audience, patch *vectorstore.Patch) (memory.Memory, error) {
+func update(ctx context.Context, tx sqldb.Tx, user memory.User, id string, audience memory.Audience, patch *vectorstore.Patch) (memory.Memory, error) {
 	row, m, err := find(ctx, tx, user, id, audience)
 	if err != nil {
 		return m, err
@@ -204,7 +204,7 @@ func update(ctx context.Context, tx *sqlite.Tx, user memory.User, id string, aud
 
 // listRows reads rows in order until the page is full. The filter is applied here and not in SQL, so that a search and a
 // list can never disagree about what matches; a user's rows are few enough for that.
-func listRows(ctx context.Context, q sqlite.Querier, user memory.User, query vectorstore.ListQuery, after *cursor) (page vectorstore.Page, err error) {
+func listRows(ctx context.Context, q sqldb.Querier, user memory.User, query vectorstore.ListQuery, after *cursor) (page vectorstore.Page, err error) {
 	order, start := "DESC", cursor{math.MaxInt64, math.MaxInt64}
 	compare := "<"
 	if query.OldestFirst {
@@ -223,7 +223,7 @@ func listRows(ctx context.Context, q sqlite.Querier, user memory.User, query vec
 	var last cursor
 	for rows.Next() {
 		row, m, err := scanMemory(rows.Scan, user)
-		if sqlite.Skip(q, err) {
+		if sqldb.Skip(q, err) {
 			continue
 		}
 		if err != nil {
@@ -243,7 +243,7 @@ func listRows(ctx context.Context, q sqlite.Querier, user memory.User, query vec
 }
 
 // load fills an empty index with the user's rows.
-func load(ctx context.Context, q sqlite.Querier, user memory.User, x *index) (err error) {
+func load(ctx context.Context, q sqldb.Querier, user memory.User, x *index) (err error) {
 	rows, err := q.Query(ctx, `SELECT `+memoryColumns+`, e.vector FROM users u JOIN memories m ON m.user_row = u.id
 		LEFT JOIN embeddings e ON e.memory_row = m.row AND e.fingerprint = (SELECT id FROM fingerprints WHERE name = ?)
 		WHERE u.namespace = ? AND u.user_id = ? AND m.withdrawn_at IS NULL AND m.quarantine = ''
@@ -263,7 +263,7 @@ func load(ctx context.Context, q sqlite.Querier, user memory.User, x *index) (er
 	for rows.Next() {
 		var vector []byte
 		_, m, err := scanMemory(rows.Scan, user, &vector)
-		if sqlite.Skip(q, err) {
+		if sqldb.Skip(q, err) {
 			continue
 		}
 		if err != nil {
@@ -279,7 +279,7 @@ func load(ctx context.Context, q sqlite.Querier, user memory.User, x *index) (er
 			continue
 		}
 		chunk, err := decode(vector, x.fingerprint, m.ID)
-		if sqlite.Skip(q, err) {
+		if sqldb.Skip(q, err) {
 			continue // words still find the memory
 		}
 		embedding.Chunks = append(embedding.Chunks, chunk)
@@ -306,7 +306,7 @@ func decode(b []byte, fingerprint string, id any) ([]float32, error) {
 	if f, err := embed.ParseFingerprint(fingerprint); err == nil {
 		dimensions = f.Dimensions
 	}
-	vector, problem := sqlite.DecodeVector(b, dimensions)
+	vector, problem := sqldb.DecodeVector(b, dimensions)
 	if problem != "" {
 		return nil, &memory.DamagedError{Table: "embeddings", ID: fmt.Sprint(id), Problem: "its vector " + problem}
 	}

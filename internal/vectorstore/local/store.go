@@ -9,17 +9,18 @@ import (
 	"sync/atomic"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
 // Store implements vectorstore.Store.
 type Store struct {
-	db          sqlite.Access
+	db          sqldb.Access
 	fingerprint atomic.Pointer[string] // of the vectors that are searched
 	cache       *cache
 	writers     userLocks
-	quotas      *sqlite.Quotas
+	quotas      *sqlstore.Quotas
 	onWrite     atomic.Pointer[func()]
 }
 
@@ -32,11 +33,11 @@ type Options struct {
 	// IndexBudget is how many bytes all users' indexes may occupy together; the one in use stays whatever its size.
 	IndexBudget int64
 	// Quotas limit how many memories are stored; optional.
-	Quotas *sqlite.Quotas
+	Quotas *sqlstore.Quotas
 }
 
 // New returns a store over the database.
-func New(db sqlite.Access, options Options) *Store {
+func New(db sqldb.Access, options Options) *Store {
 	s := &Store{db: db, cache: newCache(options.IndexBudget), quotas: options.Quotas}
 	if options.Fingerprint != "" {
 		s.fingerprint.Store(&options.Fingerprint)
@@ -55,13 +56,13 @@ func (s *Store) Apply(ctx context.Context, user memory.User, entries []vectorsto
 	defer s.writers.lock(user)()
 	var applied []vectorstore.Applied
 	var changed []changed
-	err := s.db.Write(ctx, func(tx *sqlite.Tx) error {
+	err := s.db.Write(ctx, func(tx sqldb.Tx) error {
 		applied = nil
-		before, err := sqlite.NamespaceMemories(ctx, tx, user.Namespace)
+		before, err := sqlstore.NamespaceMemories(ctx, tx, user.Namespace)
 		if err != nil {
 			return err
 		}
-		userRow, err := sqlite.EnsureUserRow(ctx, tx, user)
+		userRow, err := sqlstore.EnsureUserRow(ctx, tx, user)
 		if err != nil {
 			return err
 		}
@@ -113,7 +114,7 @@ func (s *Store) indexed() string {
 // Get implements vectorstore.Store.
 func (s *Store) Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Memory, error) {
 	var m memory.Memory
-	err := s.db.Read(ctx, func(q sqlite.Querier) error {
+	err := s.db.Read(ctx, func(q sqldb.Querier) error {
 		var err error
 		_, m, err = find(ctx, q, user, id, audience)
 		return err
@@ -128,7 +129,7 @@ func (s *Store) List(ctx context.Context, user memory.User, query vectorstore.Li
 		return vectorstore.Page{}, err
 	}
 	var page vectorstore.Page
-	err = s.db.Read(ctx, func(q sqlite.Querier) error {
+	err = s.db.Read(ctx, func(q sqldb.Querier) error {
 		page, err = listRows(ctx, q, user, query, after)
 		return err
 	})
@@ -139,7 +140,7 @@ func (s *Store) List(ctx context.Context, user memory.User, query vectorstore.Li
 func (s *Store) Update(ctx context.Context, user memory.User, id string, audience memory.Audience, patch vectorstore.Patch) (memory.Memory, error) {
 	defer s.writers.lock(user)()
 	var m memory.Memory
-	err := s.db.Write(ctx, func(tx *sqlite.Tx) error {
+	err := s.db.Write(ctx, func(tx sqldb.Tx) error {
 		var err error
 		m, err = update(ctx, tx, user, id, audience, &patch)
 		return err
@@ -159,9 +160,9 @@ func (s *Store) Update(ctx context.Context, user memory.User, id string, audienc
 // Delete implements vectorstore.Store.
 func (s *Store) Delete(ctx context.Context, user memory.User, id string, audience memory.Audience) error {
 	defer s.writers.lock(user)()
-	err := s.db.Write(ctx, func(tx *sqlite.Tx) error {
+	err := s.db.Write(ctx, func(tx sqldb.Tx) error {
 		row, _, err := find(ctx, tx, user, id, audience)
-		if err != nil && !sqlite.Skip(tx, err) { // what cannot be read can be deleted
+		if err != nil && !sqldb.Skip(tx, err) { // what cannot be read can be deleted
 			return err
 		}
 		return remove(ctx, tx, row, id)
@@ -176,8 +177,8 @@ func (s *Store) Delete(ctx context.Context, user memory.User, id string, audienc
 // Forget implements vectorstore.Store.
 func (s *Store) Forget(ctx context.Context, user memory.User) (count int64, err error) {
 	defer s.writers.lock(user)()
-	err = s.db.Write(ctx, func(tx *sqlite.Tx) error {
-		userRow, err := sqlite.UserRow(ctx, tx, user)
+	err = s.db.Write(ctx, func(tx sqldb.Tx) error {
+		userRow, err := sqlstore.UserRow(ctx, tx, user)
 		if err != nil || userRow == 0 {
 			return err
 		}
@@ -187,7 +188,7 @@ func (s *Store) Forget(ctx context.Context, user memory.User) (count int64, err 
 		if _, err = tx.Exec(ctx, `DELETE FROM applied_statements WHERE user_row = ?`, userRow); err != nil {
 			return err
 		}
-		return sqlite.DropUserRow(ctx, tx, userRow)
+		return sqlstore.DropUserRow(ctx, tx, userRow)
 	})
 	if err != nil {
 		return 0, err
@@ -199,11 +200,11 @@ func (s *Store) Forget(ctx context.Context, user memory.User) (count int64, err 
 // MarkUsed implements vectorstore.Store.
 func (s *Store) MarkUsed(ctx context.Context, uses []vectorstore.Use) error {
 	uses = together(uses)
-	err := s.db.Write(ctx, func(tx *sqlite.Tx) error {
+	err := s.db.Write(ctx, func(tx sqldb.Tx) error {
 		for _, use := range uses {
 			_, err := tx.Exec(ctx, `UPDATE memories SET use_count = use_count + ?, last_used_at = ?
 				WHERE user_row = (SELECT id FROM users WHERE namespace = ? AND user_id = ?) AND id = ?`,
-				use.Count, sqlite.Micros(use.At), use.User.Namespace, use.User.ID, use.MemoryID)
+				use.Count, sqldb.Micros(use.At), use.User.Namespace, use.User.ID, use.MemoryID)
 			if err != nil {
 				return err
 			}
@@ -273,7 +274,7 @@ func (s *Store) index(ctx context.Context, user memory.User) (*index, error) {
 		if err != nil {
 			return nil, err
 		}
-		err = s.db.Read(ctx, func(q sqlite.Querier) error { return load(ctx, q, user, x) })
+		err = s.db.Read(ctx, func(q sqldb.Querier) error { return load(ctx, q, user, x) })
 		return x, err
 	})
 }

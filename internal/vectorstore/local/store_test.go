@@ -8,6 +8,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/testkit/leaks"
 	"github.com/memsidecar/memsidecar/internal/testkit/leftover"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -36,7 +37,7 @@ func openStorage(t *testing.T, dir string) *sqlite.Storage {
 	return storage
 }
 
-func newStore(db sqlite.Access, budget int64) *local.Store {
+func newStore(db sqldb.Access, budget int64) *local.Store {
 	return local.New(db, local.Options{Fingerprint: vectorstoretest.Fingerprint, IndexBudget: budget})
 }
 

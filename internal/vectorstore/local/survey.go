@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
@@ -14,7 +14,7 @@ var _ vectorstore.Survey = (*Store)(nil)
 
 // Users implements vectorstore.Survey.
 func (s *Store) Users(ctx context.Context, namespace, after string, limit int) (ids []string, err error) {
-	err = s.db.Read(ctx, func(q sqlite.Querier) (err error) {
+	err = s.db.Read(ctx, func(q sqldb.Querier) (err error) {
 		ids = nil
 		rows, err := q.Query(ctx, `SELECT user_id FROM users u WHERE namespace = ? AND user_id > ?
 			AND EXISTS (SELECT 1 FROM memories WHERE user_row = u.id) ORDER BY user_id LIMIT ?`, namespace, after, limit)
@@ -42,7 +42,7 @@ func (s *Store) Survey(ctx context.Context, user memory.User, fingerprint, after
 	} else if given != nil {
 		start = *given
 	}
-	err = s.db.Read(ctx, func(q sqlite.Querier) (err error) {
+	err = s.db.Read(ctx, func(q sqldb.Querier) (err error) {
 		items, next = nil, ""
 		rows, err := q.Query(ctx, `SELECT `+memoryColumns+`, e.vector FROM memories m JOIN users u ON u.id = m.user_row
 			LEFT JOIN embeddings e ON e.memory_row = m.row AND e.chunk = 0 AND e.fingerprint = (SELECT id FROM fingerprints WHERE name = ?)
@@ -57,7 +57,7 @@ func (s *Store) Survey(ctx context.Context, user memory.User, fingerprint, after
 		for rows.Next() {
 			var vector []byte
 			row, m, err := scanMemory(rows.Scan, user, &vector)
-			if err != nil && !sqlite.Skip(q, err) {
+			if err != nil && !sqldb.Skip(q, err) {
 				return err
 			}
 			if seen++; seen > limit {
@@ -71,7 +71,7 @@ func (s *Store) Survey(ctx context.Context, user memory.User, fingerprint, after
 			item := vectorstore.SurveyItem{Memory: m}
 			if vector != nil {
 				if item.Vector, err = decode(vector, fingerprint, m.ID); err != nil {
-					sqlite.Skip(q, err)
+					sqldb.Skip(q, err)
 				}
 			}
 			items = append(items, item)

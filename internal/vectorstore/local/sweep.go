@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
@@ -54,7 +54,7 @@ func (s *Store) Ended(ctx context.Context, how memory.Status, before time.Time, 
 	if !ok {
 		return nil, next, fmt.Errorf("memories do not end as %q", how)
 	}
-	err = s.db.Read(ctx, func(q sqlite.Querier) (err error) {
+	err = s.db.Read(ctx, func(q sqldb.Querier) (err error) {
 		rows, err := q.Query(ctx, query, limit+1)
 		if err != nil {
 			return err
@@ -66,7 +66,7 @@ func (s *Store) Ended(ctx context.Context, how memory.Status, before time.Time, 
 			if err := rows.Scan(&ref.User.Namespace, &ref.User.ID, &ref.ID, &at); err != nil {
 				return err
 			}
-			if end := sqlite.Time(at); len(ended) == limit || end.After(before) {
+			if end := sqldb.Time(at); len(ended) == limit || end.After(before) {
 				next = end
 				break
 			}
@@ -80,23 +80,23 @@ func (s *Store) Ended(ctx context.Context, how memory.Status, before time.Time, 
 // ResetClock implements vectorstore.Sweep. Usually there is nothing to do, which costs one look into an index.
 func (s *Store) ResetClock(ctx context.Context, after, now time.Time) error {
 	var ahead bool
-	err := s.db.Read(ctx, func(q sqlite.Querier) error {
+	err := s.db.Read(ctx, func(q sqldb.Querier) error {
 		return q.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM memories INDEXED BY memories_withdrawn
-			WHERE withdrawn_at IS NOT NULL AND withdrawn_at > ?)`, sqlite.Micros(after)).Scan(&ahead)
+			WHERE withdrawn_at IS NOT NULL AND withdrawn_at > ?)`, sqldb.Micros(after)).Scan(&ahead)
 	})
 	if err != nil || !ahead {
 		return err
 	}
-	return s.db.Write(ctx, func(tx *sqlite.Tx) error {
+	return s.db.Write(ctx, func(tx sqldb.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE memories INDEXED BY memories_withdrawn SET withdrawn_at = ?2
-			WHERE withdrawn_at IS NOT NULL AND withdrawn_at > ?1`, sqlite.Micros(after), sqlite.Micros(now))
+			WHERE withdrawn_at IS NOT NULL AND withdrawn_at > ?1`, sqldb.Micros(after), sqldb.Micros(now))
 		return err
 	})
 }
 
 // Drop implements vectorstore.Sweep.
 func (s *Store) Drop(ctx context.Context, user memory.User, ids []string, how memory.Status, before time.Time) (int, error) {
-	return s.sweep(ctx, user, ids, func(*sqlite.Tx) (func(*memory.Memory) bool, error) {
+	return s.sweep(ctx, user, ids, func(sqldb.Tx) (func(*memory.Memory) bool, error) {
 		return func(m *memory.Memory) bool {
 			at := endedAt(m, how)
 			return !at.IsZero() && !at.After(before)
@@ -106,7 +106,7 @@ func (s *Store) Drop(ctx context.Context, user memory.User, ids []string, how me
 
 // Evict implements vectorstore.Sweep.
 func (s *Store) Evict(ctx context.Context, user memory.User, ids []string, keep int) (int, error) {
-	return s.sweep(ctx, user, ids, func(tx *sqlite.Tx) (func(*memory.Memory) bool, error) {
+	return s.sweep(ctx, user, ids, func(tx sqldb.Tx) (func(*memory.Memory) bool, error) {
 		var left int
 		err := tx.QueryRow(ctx, `SELECT memories FROM users WHERE namespace = ? AND user_id = ?`, user.Namespace, user.ID).Scan(&left)
 		if errors.Is(err, sql.ErrNoRows) { // forgotten meanwhile
@@ -123,10 +123,10 @@ func (s *Store) Evict(ctx context.Context, user memory.User, ids []string, keep 
 }
 
 // sweep deletes those of a user's memories that are still to be deleted, which it asks inside the transaction.
-func (s *Store) sweep(ctx context.Context, user memory.User, ids []string, begin func(*sqlite.Tx) (goes func(*memory.Memory) bool, err error)) (int, error) {
+func (s *Store) sweep(ctx context.Context, user memory.User, ids []string, begin func(sqldb.Tx) (goes func(*memory.Memory) bool, err error)) (int, error) {
 	defer s.writers.lock(user)()
 	var gone []string
-	err := s.db.Write(ctx, func(tx *sqlite.Tx) error {
+	err := s.db.Write(ctx, func(tx sqldb.Tx) error {
 		gone = nil
 		goes, err := begin(tx)
 		if err != nil {
@@ -137,7 +137,7 @@ func (s *Store) sweep(ctx context.Context, user memory.User, ids []string, begin
 			if errors.Is(err, memory.ErrNotFound) {
 				continue // deleted meanwhile
 			}
-			if sqlite.Skip(tx, err) {
+			if sqldb.Skip(tx, err) {
 				continue // whether it goes cannot be told
 			}
 			if err != nil {
@@ -169,7 +169,7 @@ func (s *Store) sweep(ctx context.Context, user memory.User, ids []string, begin
 
 // Crowded implements vectorstore.Sweep.
 func (s *Store) Crowded(ctx context.Context, most, limit int) (crowds []vectorstore.Crowd, err error) {
-	err = s.db.Read(ctx, func(q sqlite.Querier) (err error) {
+	err = s.db.Read(ctx, func(q sqldb.Querier) (err error) {
 		rows, err := q.Query(ctx, `SELECT namespace, user_id, memories, explicit_memories FROM users INDEXED BY users_crowded
 			WHERE memories > explicit_memories AND memories > ? ORDER BY memories LIMIT ?`, most, limit)
 		if err != nil {
@@ -190,7 +190,7 @@ func (s *Store) Crowded(ctx context.Context, most, limit int) (crowds []vectorst
 
 // Evictable implements vectorstore.Sweep. It reads as little as it can: somebody has too many memories.
 func (s *Store) Evictable(ctx context.Context, user memory.User, visit func(*memory.Memory)) error {
-	return s.db.Read(ctx, func(q sqlite.Querier) (err error) {
+	return s.db.Read(ctx, func(q sqldb.Querier) (err error) {
 		rows, err := q.Query(ctx, `SELECT m.id, m.kind, m.importance, m.mentions, m.last_said_at, m.use_count, m.last_used_at,
 				m.valid_to, m.superseded_by, m.quarantine <> '', m.withdrawn_at
 			FROM users u JOIN memories m ON m.user_row = u.id WHERE u.namespace = ? AND u.user_id = ? AND m.explicit = 0`,
@@ -208,8 +208,8 @@ func (s *Store) Evictable(ctx context.Context, user memory.User, visit func(*mem
 			if err != nil {
 				return err
 			}
-			m.LastSaidAt, m.LastUsedAt = sqlite.Time(said), sqlite.Time(used)
-			m.ValidTo, m.WithdrawnAt = sqlite.Time(to), sqlite.Time(withdrawn)
+			m.LastSaidAt, m.LastUsedAt = sqldb.Time(said), sqldb.Time(used)
+			m.ValidTo, m.WithdrawnAt = sqldb.Time(to), sqldb.Time(withdrawn)
 			if quarantined {
 				m.Quarantine = "quarantined"
 			}
@@ -222,7 +222,7 @@ func (s *Store) Evictable(ctx context.Context, user memory.User, visit func(*mem
 // Full implements vectorstore.Sweep.
 func (s *Store) Full(ctx context.Context, least int) (full map[string]int64, err error) {
 	full = map[string]int64{}
-	err = s.db.Read(ctx, func(q sqlite.Querier) (err error) {
+	err = s.db.Read(ctx, func(q sqldb.Querier) (err error) {
 		rows, err := q.Query(ctx, `SELECT namespace, count(*) FROM users INDEXED BY users_full
 			WHERE explicit_memories > 0 AND explicit_memories >= ? GROUP BY namespace`, least)
 		if err != nil {

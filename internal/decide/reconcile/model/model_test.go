@@ -45,7 +45,8 @@ func answers(t *testing.T, texts ...string) (*model.Reconciler, *providertest.Sc
 	var handlers []http.HandlerFunc
 	for _, text := range texts {
 		handlers = append(handlers, providertest.JSON(200, fmt.Sprintf(
-			`{"id":"1","object":"chat.completion","model":"m","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":%q}}]}`, text)))
+			`{"id":"1","object":"chat.completion","model":"m","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant",`+
+				`"content":%q}}]}`, text)))
 	}
 	if len(handlers) == 0 {
 		handlers = append(handlers, providertest.JSON(500, `{}`))

@@ -1,0 +1,357 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/digest"
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
+)
+
+// Digests implements digest.Store.
+type Digests struct{ db sqldb.Access }
+
+var _ digest.Store = (*Digests)(nil)
+
+// NewDigests returns the contributions to digests in the database.
+func NewDigests(db sqldb.Access) *Digests { return &Digests{db} }
+
+// Whether a message waits for a digest, see session_messages.digest.
+const (
+	digestByItself  = 0
+	digestWhenAsked = 1
+)
+
+// waitingClause restricts messages to those that wait. The arguments are a user's row, whether by itself, and a period.
+const waitingClause = ` FROM session_messages m INDEXED BY session_messages_undigested
+	JOIN sessions s ON s.row = m.session_row AND s.id IS NOT NULL
+	WHERE m.owner_row = ?1 AND m.digest IS NOT NULL AND (m.digest = 0 OR NOT ?2)
+	AND m.said_at >= ?3 AND m.said_at < ?4 `
+
+func period(from, before time.Time) (first, last int64) {
+	first, last = -1<<63, 1<<63-1
+	if !from.IsZero() {
+		first = from.UnixMicro()
+	}
+	if !before.IsZero() {
+		last = before.UnixMicro()
+	}
+	return first, last
+}
+
+// Waiting implements digest.Store. The session is that of the oldest message that waits.
+func (d *Digests) Waiting(ctx context.Context, user memory.User, q digest.WaitingQuery) (w digest.Waiting, err error) {
+	err = d.db.Read(ctx, func(r sqldb.Querier) error {
+		w = digest.Waiting{}
+		userRow, err := UserRow(ctx, r, user)
+		if err != nil || userRow == 0 {
+			return err
+		}
+		from, before := period(q.From, q.Before)
+		var sessionRow int64
+		scope := memory.Scope{Namespace: user.Namespace, UserID: user.ID}
+		err = r.QueryRow(ctx, `SELECT s.row, s.id, s.channel_kind, s.channel_id`+waitingClause+`ORDER BY m.row LIMIT 1`,
+			userRow, q.ByItself, from, before).Scan(&sessionRow, &scope.SessionID, &scope.Channel.Kind, &scope.Channel.ID)
+		if err != nil {
+			return sqldb.Optional(err)
+		}
+		rows, err := r.Query(ctx, `SELECT m.row, m.position, m.agent_id, m.consideration IS NOT NULL
+			OR ?2 AND m.settled = 0 AND coalesce(s.memorize_every, s.default_every) > 0, m.message`+waitingClause+
+			`AND m.session_row = ?5 ORDER BY m.row LIMIT ?6`, userRow, q.ByItself, from, before, sessionRow, q.Limit)
+		if err != nil {
+			return err
+		}
+		w.Messages, err = sqldb.Collect(rows, func(scan func(...any) error) (m digest.Message, err error) {
+			var text []byte
+			var agent string
+			if err := scan(&m.Ref, &m.Position, &agent, &m.Considered, &text); err != nil {
+				return m, err
+			}
+			if scope.AgentID == "" {
+				scope.AgentID = agent
+			}
+			if err = decodeMessage(m.Ref, text, &m.Message); sqldb.Skip(r, err) {
+				m.Message, err = memory.Message{Role: memory.RoleSystem}, nil // it waits no longer, and says nothing
+			}
+			m.AgentID = agent // to whom it was said, too
+			return m, err
+		})
+		w.Scope = scope
+		return err
+	})
+	return w, err
+}
+
+// CountWaiting implements digest.Store.
+func (d *Digests) CountWaiting(ctx context.Context, user memory.User, seen digest.Seen, from, before time.Time) (n int64, err error) {
+	err = d.db.Read(ctx, func(r sqldb.Querier) error {
+		userRow, err := UserRow(ctx, r, user)
+		if err != nil || userRow == 0 {
+			return err
+		}
+		keys, everything, err := visibilities(seen.Audience)
+		if err != nil {
+			return err
+		}
+		first, last := period(from, before)
+		return r.QueryRow(ctx, `SELECT count(*)`+waitingClause+`AND (?5 OR s.visibility IN (SELECT value FROM json_each(?6)))
+			AND (?7 IS NULL OR m.agent_id = ?7)`, userRow, false, first, last, everything, keys, seen.AgentID).Scan(&n)
+	})
+	return n, err
+}
+
+// visibilities are the visibility keys of an audience as a JSON list.
+func visibilities(audience memory.Audience) (list string, everything bool, err error) {
+	keys, everything := audience.Keys()
+	list, err = jsonList(keys)
+	return list, everything, err
+}
+
+// Save implements digest.Store.
+func (d *Digests) Save(ctx context.Context, c digest.Contribution) error {
+	covers, err := json.Marshal(c.Covers)
+	if err != nil {
+		return err
+	}
+	return d.db.Write(ctx, func(tx sqldb.Tx) error {
+		session, ok, err := restsOn(ctx, tx, c)
+		if err != nil || !ok {
+			return err
+		}
+		user := c.Scope.User()
+		userRow, err := EnsureUserRow(ctx, tx, user)
+		if err != nil {
+			return err
+		}
+		if len(c.Covers) > 0 {
+			if err := cover(ctx, tx, userRow, string(covers), len(c.Covers)); err != nil {
+				return err
+			}
+		}
+		for i := range c.Findings {
+			if err := insertFinding(ctx, tx, userRow, session, i, &c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// restsOn finds the session that a contribution rests on, if any; ok is false when what it rests on is gone.
+func restsOn(ctx context.Context, tx sqldb.Tx, c digest.Contribution) (session sql.NullInt64, ok bool, err error) {
+	if c.ConsiderationID == "" {
+		if len(c.Covers) == 0 {
+			return session, true, nil
+		}
+		err = tx.QueryRow(ctx, `SELECT s.row FROM session_messages m JOIN sessions s ON s.row = m.session_row AND s.id IS NOT NULL
+			WHERE m.row = ?`, c.Covers[0]).Scan(&session)
+		if sqldb.Optional(err) == nil && err != nil {
+			return session, false, digest.ErrChanged
+		}
+		return session, err == nil, err
+	}
+	err = tx.QueryRow(ctx, `SELECT c.session_row FROM dialogues d JOIN considerations c ON c.dialogue_row = d.row
+		WHERE d.id = ? AND c.namespace = ? AND c.user_id = ?`, c.ConsiderationID, c.Scope.Namespace, c.Scope.UserID).Scan(&session)
+	return session, err == nil, sqldb.Optional(err)
+}
+
+// cover marks messages as looked at.
+func cover(ctx context.Context, tx sqldb.Tx, userRow int64, refs string, n int) error {
+	var people, found int
+	err := tx.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE m.role = 'user' AND m.digest = 0)
+		FROM json_each(?1) i CROSS JOIN session_messages m ON m.row = i.value
+		WHERE m.owner_row = ?2 AND m.digest IS NOT NULL`, refs, userRow).Scan(&found, &people)
+	if err != nil {
+		return err
+	}
+	if found != n {
+		return digest.ErrChanged
+	}
+	_, err = tx.Exec(ctx, `UPDATE session_messages SET digest = NULL WHERE row IN (SELECT value FROM json_each(?))`, refs)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `UPDATE digest_progress SET waiting = max(0, waiting - ?) WHERE user_row = ?`, people, userRow)
+	return err
+}
+
+func insertFinding(ctx context.Context, tx sqldb.Tx, userRow int64, session sql.NullInt64, number int, c *digest.Contribution) error {
+	f := &c.Findings[number]
+	text, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	agent := f.AgentID
+	if c.ConsiderationID != "" {
+		agent = c.Scope.AgentID
+	}
+	remember := f.Importance > 0 && f.MemoryID == "" && c.ConsiderationID == ""
+	_, err = tx.Exec(ctx, `INSERT INTO digest_findings (user_row, contribution, number, session_row, session_id, agent_id,
+		channel_kind, channel_id, visibility, made_by, made_at, said_at, remember, memory_id, finding)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		userRow, c.ID, number, session, c.Scope.SessionID, agent, string(c.Scope.Channel.Kind), c.Scope.Channel.ID,
+		c.Scope.Channel.VisibilityKey(), c.MadeBy, sqldb.Micros(c.At), sqldb.Micros(f.SaidAt), remember, f.MemoryID, string(text))
+	return err
+}
+
+const entryColumns = `contribution || '/' || number, session_id, agent_id, channel_kind, channel_id, made_by, made_at, said_at,
+	memory_id, finding`
+
+func queryEntries(ctx context.Context, r sqldb.Querier, where string, args ...any) ([]digest.Entry, error) {
+	rows, err := r.Query(ctx, `SELECT `+entryColumns+` FROM digest_findings `+where, args...)
+	if err != nil {
+		return nil, err
+	}
+	return sqldb.CollectReadable(r, rows, scanEntry)
+}
+
+func scanEntry(scan func(...any) error) (e digest.Entry, err error) {
+	var made, said sql.NullInt64
+	var text []byte
+	err = scan(&e.ID, &e.SessionID, &e.AgentID, &e.Channel.Kind, &e.Channel.ID, &e.MadeBy, &made, &said, &e.MemoryID, &text)
+	if err != nil {
+		return e, sqldb.Scanned("digest_findings", e.ID, err)
+	}
+	e.MadeAt, e.SaidAt = sqldb.Time(made), sqldb.Time(said)
+	return e, errors.Join(sqldb.DecodeJSON("digest_findings", e.ID, text, &e.Finding), sqldb.Times("digest_findings", e.ID, e.MadeAt, e.SaidAt))
+}
+
+// Find implements digest.Store.
+func (d *Digests) Find(ctx context.Context, user memory.User, seen digest.Seen, from, before time.Time) (found []digest.Entry, err error) {
+	err = d.db.Read(ctx, func(r sqldb.Querier) error {
+		userRow, err := UserRow(ctx, r, user)
+		if err != nil || userRow == 0 {
+			return err
+		}
+		keys, everything, err := visibilities(seen.Audience)
+		if err != nil {
+			return err
+		}
+		first, last := period(from, before)
+		found, err = queryEntries(ctx, r, `WHERE user_row = ? AND said_at >= ? AND said_at < ?
+			AND (? OR visibility IN (SELECT value FROM json_each(?))) AND (?6 IS NULL OR agent_id = ?6) ORDER BY said_at, row`,
+			userRow, first, last, everything, keys, seen.AgentID)
+		return err
+	})
+	return found, err
+}
+
+// Newest implements digest.Store.
+func (d *Digests) Newest(ctx context.Context, user memory.User, seen digest.Seen, before time.Time) (at time.Time, err error) {
+	err = d.db.Read(ctx, func(r sqldb.Querier) error {
+		userRow, err := UserRow(ctx, r, user)
+		if err != nil || userRow == 0 {
+			return err
+		}
+		keys, everything, err := visibilities(seen.Audience)
+		if err != nil {
+			return err
+		}
+		_, last := period(time.Time{}, before)
+		var said sql.NullInt64
+		err = r.QueryRow(ctx, `SELECT said_at FROM digest_findings WHERE user_row = ? AND said_at < ?
+			AND (? OR visibility IN (SELECT value FROM json_each(?))) AND (?5 IS NULL OR agent_id = ?5) ORDER BY said_at DESC LIMIT 1`,
+			userRow, last, everything, keys, seen.AgentID).Scan(&said)
+		at = sqldb.Time(said)
+		return sqldb.Optional(err)
+	})
+	return at, err
+}
+
+// List implements digest.Store.
+func (d *Digests) List(ctx context.Context, user memory.User, after string, limit int) (found []digest.Entry, next string, err error) {
+	start := int64(0)
+	if after != "" {
+		if start, err = strconv.ParseInt(after, 10, 64); err != nil {
+			return nil, "", memory.Invalid("page_token", "is not one this server gave out: start again without it")
+		}
+	}
+	err = d.db.Read(ctx, func(r sqldb.Querier) error {
+		next = ""
+		userRow, err := UserRow(ctx, r, user)
+		if err != nil || userRow == 0 {
+			return err
+		}
+		rows, err := r.Query(ctx, `SELECT row, `+entryColumns+` FROM digest_findings WHERE user_row = ? AND row > ? ORDER BY row LIMIT ?`,
+			userRow, start, limit)
+		if err != nil {
+			return err
+		}
+		last := int64(0)
+		all, err := sqldb.CollectMarked(r, rows, func(scan func(...any) error) (digest.Entry, error) {
+			return scanEntry(func(fields ...any) error { return scan(append([]any{&last}, fields...)...) })
+		})
+		found = nil
+		for _, e := range all {
+			if !e.Damaged {
+				found = append(found, e.Row)
+			}
+		}
+		if len(all) == limit {
+			next = strconv.FormatInt(last, 10)
+		}
+		return err
+	})
+	return found, next, err
+}
+
+// Unremembered implements digest.Store.
+func (d *Digests) Unremembered(ctx context.Context, user memory.User) (found []digest.Entry, err error) {
+	err = d.db.Read(ctx, func(r sqldb.Querier) error {
+		userRow, err := UserRow(ctx, r, user)
+		if err != nil || userRow == 0 {
+			return err
+		}
+		found, err = queryEntries(ctx, r, `WHERE user_row = ? AND remember = 1 ORDER BY row`, userRow)
+		return err
+	})
+	return found, err
+}
+
+// Remembered implements digest.Store.
+func (d *Digests) Remembered(ctx context.Context, user memory.User, memories map[string]string) error {
+	return d.db.Write(ctx, func(tx sqldb.Tx) error {
+		userRow, err := UserRow(ctx, tx, user)
+		if err != nil || userRow == 0 {
+			return err
+		}
+		for id, memoryID := range memories {
+			at := strings.LastIndexByte(id, '/')
+			if at < 0 {
+				return fmt.Errorf("%q is not the id of an entry", id)
+			}
+			_, err := tx.Exec(ctx, `UPDATE digest_findings SET remember = 0, memory_id = ? WHERE user_row = ? AND contribution = ? AND number = ?`,
+				memoryID, userRow, id[:at], id[at+1:])
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Forget implements digest.Store.
+func (d *Digests) Forget(ctx context.Context, user memory.User) (n int64, err error) {
+	err = d.db.Write(ctx, func(tx sqldb.Tx) error {
+		n = 0
+		userRow, err := UserRow(ctx, tx, user)
+		if err != nil || userRow == 0 {
+			return err
+		}
+		if n, err = tx.Affect(ctx, `DELETE FROM digest_findings WHERE user_row = ?`, userRow); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM digest_progress WHERE user_row = ?`, userRow); err != nil {
+			return err
+		}
+		return DropUserRow(ctx, tx, userRow)
+	})
+	return n, err
+}

@@ -1,0 +1,464 @@
+package sqlstore
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
+)
+
+// Queue implements queue.Store.
+type Queue struct {
+	db sqldb.Access
+	// Unquoted is told of people out of whose memories a note was taken, because it may have quoted somebody who was
+	// forgotten: what is cached of them is not true any more. Optional; it must be set before the queue is used.
+	Unquoted func(memory.User)
+
+	pending pendingCounter
+}
+
+var _ queue.Store = (*Queue)(nil)
+
+// NewQueue returns the queue in the database.
+// There must be one for a database, because it counts what is pending.
+func NewQueue(db sqldb.Access) *Queue {
+	q := &Queue{db: db}
+	db.OnOpen(q.pending.restart)
+	return q
+}
+
+// Pending is how much is pending or running.
+func (s *Queue) Pending() Pending { return s.pending.get() }
+
+// overloadRetry is how long a caller is asked to wait when too much of one user waits.
+const overloadRetry = 30 * time.Second
+
+// Accept implements queue.Store.
+func (s *Queue) Accept(ctx context.Context, a queue.Acceptance) (c memory.Consideration, err error) {
+	messages, err := json.Marshal(a.Dialogue.Messages)
+	if err != nil {
+		return c, err
+	}
+	err = s.db.Write(ctx, func(tx sqldb.Tx) error {
+		id, err := acceptedBefore(ctx, tx, a)
+		if err != nil {
+			return err
+		}
+		if id != "" {
+			job, err := getJob(ctx, tx, a.Dialogue.Scope.User(), id, memory.Everything())
+			c = job.Consideration
+			return err
+		}
+		c, err = s.accept(ctx, tx, a, string(messages), 0)
+		return err
+	})
+	return c, err
+}
+
+// acceptedBefore finds the consideration that was made for the same request id, or "". The payload is unknown when one of
+// its speakers was forgotten since: then it counts as the same, because the caller must not add it again.
+func acceptedBefore(ctx context.Context, tx sqldb.Tx, a queue.Acceptance) (id string, err error) {
+	if a.RequestID == "" {
+		return "", nil
+	}
+	var payload []byte
+	err = tx.QueryRow(ctx, `SELECT id, payload_hash FROM dialogues WHERE namespace = ? AND user_id = ? AND request_id = ?`,
+		a.Dialogue.Scope.Namespace, a.Dialogue.Scope.UserID, a.RequestID).Scan(&id, &payload)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return "", nil
+	case err == nil && len(payload) > 0 && !bytes.Equal(payload, a.PayloadHash):
+		return "", memory.Invalid("request_id", "was used before for another dialogue: use a new one")
+	}
+	return id, err
+}
+
+// accept stores the dialogue and returns the consideration of the scope's user. session is the row of the session from
+// which it was taken, or 0.
+func (s *Queue) accept(ctx context.Context, tx sqldb.Tx, a queue.Acceptance, messages string, session int64) (own memory.Consideration, err error) {
+	scope, at := a.Dialogue.Scope, a.At.Truncate(time.Microsecond).UTC() // as the database keeps it
+	var requestID any
+	payload := []byte{}
+	if a.RequestID != "" {
+		requestID, payload = a.RequestID, append(payload, a.PayloadHash...)
+	}
+	dialogue, err := tx.Insert(ctx, `INSERT INTO dialogues (id, namespace, user_id, agent_id, channel_kind, channel_id,
+		session_id, visibility, request_id, payload_hash, messages, message_count, created_at, turn_id, otel_trace_id,
+		session_row) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0))`,
+		a.ID, scope.Namespace, scope.UserID, scope.AgentID, string(scope.Channel.Kind), scope.Channel.ID, scope.SessionID,
+		scope.Channel.VisibilityKey(), requestID, payload, messages, len(a.Dialogue.Messages), sqldb.Micros(at),
+		a.Call.TurnID, otelParent(a.Call), session)
+	if err != nil {
+		return own, err
+	}
+	pending := int64(0)
+	for _, speaker := range a.Speakers {
+		if _, skip := a.Skip[speaker]; !skip {
+			pending++
+		}
+	}
+	if pending > 0 { // what is skipped is not pending
+		if err := errors.Join(hasRoomInNamespace(ctx, tx, a), s.pending.hasRoomForAll(ctx, tx, a)); err != nil {
+			return own, err
+		}
+		s.pending.add(tx, dialogue, pending, int64(len(messages)))
+	}
+	for _, speaker := range a.Speakers {
+		c := memory.Consideration{
+			ID: a.ID, Scope: scope.WithUser(speaker), State: memory.StatePending, MessageCount: len(a.Dialogue.Messages),
+			CreatedAt: at, UpdatedAt: at,
+		}
+		if reason, skip := a.Skip[speaker]; skip {
+			c.State, c.Outcome.Reason = memory.StateSkipped, reason
+		} else {
+			first, err := hasRoom(ctx, tx, c.Scope.User(), speaker == scope.UserID, a.MaxPending)
+			if err != nil {
+				return own, err
+			}
+			if first {
+				c.NextAttemptAt = at // only the first of a line is due
+			}
+		}
+		outcome, err := json.Marshal(c.Outcome)
+		if err != nil {
+			return own, err
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO considerations (dialogue_row, namespace, user_id, state, due_at, attempts, outcome,
+			accepted_at, updated_at, session_row) VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?7, nullif(?8, 0))`,
+			dialogue, scope.Namespace, speaker, string(c.State), sqldb.Micros(c.NextAttemptAt), string(outcome), sqldb.Micros(at), session)
+		if err != nil {
+			return own, err
+		}
+		if speaker == scope.UserID {
+			own = c
+		}
+	}
+	return own, nil
+}
+
+// The queries over lines and failures name their index: left to itself SQLite goes by (namespace, user_id), over everything
+// that was ever considered of the user.
+
+// hasRoom reports whether the next of the user's line would be its first; a *memory.OverloadError when the line is full.
+func hasRoom(ctx context.Context, tx sqldb.Tx, user memory.User, limited bool, maxPending int) (first bool, err error) {
+	var waiting int
+	err = tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT 1 FROM considerations INDEXED BY considerations_line
+		WHERE namespace = ? AND user_id = ? AND state IN ('pending', 'running') LIMIT ?)`,
+		user.Namespace, user.ID, maxPending).Scan(&waiting)
+	if err == nil && limited && waiting >= maxPending {
+		err = &memory.OverloadError{
+			Limit:      fmt.Sprintf("%d considerations of user %q are waiting already", waiting, user.ID),
+			RetryAfter: overloadRetry,
+		}
+	}
+	return waiting == 0, err
+}
+
+// hasRoomInNamespace is a *memory.OverloadError when too much waits in the dialogue's namespace. It costs what may wait there.
+func hasRoomInNamespace(ctx context.Context, tx sqldb.Tx, a queue.Acceptance) error {
+	if a.MaxPendingNamespace == 0 || len(a.Skip) >= len(a.Speakers) { // what is skipped does not wait
+		return nil
+	}
+	namespace, waiting := a.Dialogue.Scope.Namespace, 0
+	err := tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT 1 FROM considerations INDEXED BY considerations_line
+		WHERE namespace = ? AND state IN ('pending', 'running') LIMIT ?)`, namespace, a.MaxPendingNamespace).Scan(&waiting)
+	if err == nil && waiting >= a.MaxPendingNamespace {
+		err = &memory.OverloadError{
+			Limit:      fmt.Sprintf("%d considerations of namespace %q are waiting already", waiting, namespace),
+			RetryAfter: overloadRetry,
+		}
+	}
+	return err
+}
+
+// Claim implements queue.Store.
+func (s *Queue) Claim(ctx context.Context, now time.Time, limit int) (jobs []queue.Job, next time.Time, err error) {
+	err = s.db.Write(ctx, func(tx sqldb.Tx) error {
+		jobs, next = nil, time.Time{}
+		if err := s.pending.advance(ctx, tx); err != nil {
+			return err
+		}
+		found, err := dueJobs(ctx, tx, now, limit)
+		if err != nil {
+			return err
+		}
+		for _, job := range found {
+			if job.Unreadable != nil {
+				if err := s.setAside(ctx, tx, &job, now); err != nil {
+					return err
+				}
+				continue
+			}
+			job.Consideration.State = memory.StateRunning
+			job.Consideration.Attempts++
+			if job.AcceptedAt.After(now) { // by a clock that was ahead: its age limit begins again
+				job.AcceptedAt = now.Truncate(time.Microsecond).UTC()
+			}
+			_, err := tx.Exec(ctx, `UPDATE considerations SET state = 'running', due_at = NULL, attempts = attempts + 1,
+				accepted_at = min(accepted_at, ?1), updated_at = ?1 WHERE seq = ?2`, sqldb.Micros(now), job.Seq)
+			if err != nil {
+				return err
+			}
+			jobs = append(jobs, job)
+		}
+		var due sql.NullInt64
+		err = tx.QueryRow(ctx, `SELECT min(due_at) FROM considerations WHERE due_at IS NOT NULL`).Scan(&due)
+		next = sqldb.Time(due)
+		return err
+	})
+	return jobs, next, err
+}
+
+// Checkpoint implements queue.Store.
+func (s *Queue) Checkpoint(ctx context.Context, seq int64, data []byte) error {
+	return s.db.Write(ctx, func(tx sqldb.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE considerations SET checkpoint = ? WHERE seq = ?`, string(data), seq)
+		return err
+	})
+}
+
+// Finish implements queue.Store.
+func (s *Queue) Finish(ctx context.Context, seq int64, state memory.State, outcome memory.Outcome, at time.Time) error {
+	text, err := json.Marshal(outcome)
+	if err != nil {
+		return err
+	}
+	return s.db.Write(ctx, func(tx sqldb.Tx) error { return s.finish(ctx, tx, seq, state, string(text), at) })
+}
+
+func (s *Queue) finish(ctx context.Context, tx sqldb.Tx, seq int64, state memory.State, outcome string, at time.Time) error {
+	var dialogue int64
+	var user memory.User
+	err := tx.QueryRow(ctx, `SELECT dialogue_row, namespace, user_id FROM considerations WHERE seq = ?`, seq).
+		Scan(&dialogue, &user.Namespace, &user.ID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // its user was forgotten
+	}
+	if err != nil {
+		return err
+	}
+	err = s.pending.changing(ctx, tx, []int64{dialogue}, func() error {
+		// A failed job keeps its checkpoint: a retry goes on from there.
+		_, err := tx.Exec(ctx, `UPDATE considerations SET state = ?1, due_at = NULL, outcome = ?2, updated_at = ?3,
+			checkpoint = CASE ?1 WHEN 'failed' THEN checkpoint END WHERE seq = ?4`, string(state), outcome, sqldb.Micros(at), seq)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return advance(ctx, tx, user, at)
+}
+
+// advance makes the first of a user's line due, if it is not yet and none of the line is running.
+func advance(ctx context.Context, tx sqldb.Tx, user memory.User, at time.Time) error {
+	_, err := tx.Exec(ctx, `UPDATE considerations SET due_at = ?3 WHERE state = 'pending' AND due_at IS NULL AND seq =
+		(SELECT min(seq) FROM considerations INDEXED BY considerations_line
+			WHERE namespace = ?1 AND user_id = ?2 AND state IN ('pending', 'running'))`,
+		user.Namespace, user.ID, sqldb.Micros(at))
+	return err
+}
+
+// Postpone implements queue.Store.
+func (s *Queue) Postpone(ctx context.Context, seq int64, due time.Time, outcome memory.Outcome, at time.Time) error {
+	text, err := json.Marshal(outcome)
+	if err != nil {
+		return err
+	}
+	return s.db.Write(ctx, func(tx sqldb.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE considerations SET state = 'pending', due_at = ?, outcome = ?, updated_at = ?
+			WHERE seq = ?`, sqldb.Micros(due), string(text), sqldb.Micros(at), seq)
+		return err
+	})
+}
+
+// Recover implements queue.Store.
+func (s *Queue) Recover(ctx context.Context, except []int64, at time.Time) error {
+	return s.db.Write(ctx, func(tx sqldb.Tx) error {
+		rows, err := tx.Query(ctx, `SELECT seq FROM considerations WHERE state = 'running'`)
+		if err != nil {
+			return err
+		}
+		seqs, err := sqldb.Column[int64](rows)
+		if err != nil {
+			return err
+		}
+		for _, seq := range seqs {
+			if slices.Contains(except, seq) {
+				continue
+			}
+			_, err := tx.Exec(ctx, `UPDATE considerations SET state = 'pending', due_at = ?1, updated_at = ?1 WHERE seq = ?2`,
+				sqldb.Micros(at), seq)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Get implements queue.Store.
+func (s *Queue) Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Consideration, error) {
+	var job queue.Job
+	err := s.db.Read(ctx, func(q sqldb.Querier) (err error) {
+		job, err = getJob(ctx, q, user, id, audience)
+		return err
+	})
+	return job.Consideration, err
+}
+
+// List implements queue.Store.
+func (s *Queue) List(ctx context.Context, user memory.User, l queue.ListQuery) (jobs []queue.Job, next string, err error) {
+	order, compare, start := "DESC", "<", int64(math.MaxInt64)
+	if l.OldestFirst {
+		order, compare, start = "ASC", ">", 0
+	}
+	if l.After != "" {
+		if start, err = strconv.ParseInt(l.After, 10, 64); err != nil {
+			return nil, "", memory.Invalid("page_token", "is not one this server gave out: start again without it")
+		}
+	}
+	keys, all := l.Audience.Keys()
+	visible, err := json.Marshal(keys)
+	if err != nil {
+		return nil, "", err
+	}
+	states, err := json.Marshal(l.States)
+	if err != nil {
+		return nil, "", err
+	}
+	err = s.db.Read(ctx, func(q sqldb.Querier) (err error) {
+		jobs, err = queryJobs(ctx, q, `WHERE c.namespace = ?1 AND c.user_id = ?2 AND c.seq `+compare+` ?3
+			AND (?4 OR d.visibility IN (SELECT value FROM json_each(?5)))
+			AND (?6 OR c.state IN (SELECT value FROM json_each(?7))) ORDER BY c.seq `+order+` LIMIT ?8`,
+			user.Namespace, user.ID, start, all, string(visible), len(l.States) == 0, string(states), l.Limit+1)
+		return err
+	})
+	if len(jobs) > l.Limit {
+		jobs = jobs[:l.Limit]
+		next = strconv.FormatInt(jobs[l.Limit-1].Seq, 10)
+	}
+	return jobs, next, err
+}
+
+// Stats implements queue.Store.
+func (s *Queue) Stats(ctx context.Context, namespace string) (stats queue.Stats, err error) {
+	err = s.db.Read(ctx, func(q sqldb.Querier) error {
+		var oldest sql.NullInt64
+		err := q.QueryRow(ctx, `SELECT count(*), min(accepted_at) FROM considerations INDEXED BY considerations_line
+			WHERE namespace = ? AND state IN ('pending', 'running')`, namespace).Scan(&stats.Pending, &oldest)
+		if err != nil {
+			return err
+		}
+		stats.OldestPending = sqldb.Time(oldest)
+		return q.QueryRow(ctx, `SELECT count(*) FROM considerations INDEXED BY considerations_failed
+			WHERE namespace = ? AND state = 'failed'`, namespace).
+			Scan(&stats.Failed)
+	})
+	return stats, err
+}
+
+const jobColumns = `c.seq, c.state, c.due_at, c.attempts, c.checkpoint, c.outcome, c.accepted_at, c.updated_at, c.user_id,
+	d.id, d.namespace, d.user_id, d.agent_id, d.channel_kind, d.channel_id, d.session_id, d.messages, d.created_at,
+	d.turn_id, d.otel_trace_id`
+
+func queryJobs(ctx context.Context, q sqldb.Querier, where string, args ...any) ([]queue.Job, error) {
+	rows, err := q.Query(ctx, `SELECT `+jobColumns+` FROM considerations c JOIN dialogues d ON d.row = c.dialogue_row `+where,
+		args...)
+	if err != nil {
+		return nil, err
+	}
+	return sqldb.Collect(rows, func(scan func(...any) error) (queue.Job, error) {
+		job, err := scanJob(q, scan)
+		if sqldb.Skip(q, err) {
+			if job.Unreadable = err; job.Consideration.ID == "" {
+				job.Consideration.ID = fmt.Sprint(job.Seq)
+			}
+			err = nil
+		}
+		return job, err
+	})
+}
+
+func getJob(ctx context.Context, q sqldb.Querier, user memory.User, id string, audience memory.Audience) (queue.Job, error) {
+	jobs, err := queryJobs(ctx, q, `WHERE d.id = ? AND c.namespace = ? AND c.user_id = ?`, id, user.Namespace, user.ID)
+	if err != nil {
+		return queue.Job{}, err
+	}
+	if len(jobs) == 0 || !audience.Sees(jobs[0].Consideration.Scope.Channel) {
+		return queue.Job{}, fmt.Errorf("consideration %q: %w", id, memory.ErrNotFound)
+	}
+	return jobs[0], nil
+}
+
+// scanJob reads jobColumns. A job whose dialogue cannot be read is still listed, with what is known of it.
+func scanJob(q sqldb.Querier, scan func(...any) error) (job queue.Job, err error) {
+	var due, accepted, updated, created sql.NullInt64
+	var checkpoint, outcome, messages []byte
+	var speaker, otel string
+	c, scope := &job.Consideration, &job.Dialogue.Scope
+	err = scan(&job.Seq, &c.State, &due, &c.Attempts, &checkpoint, &outcome, &accepted, &updated, &speaker,
+		&c.ID, &scope.Namespace, &scope.UserID, &scope.AgentID, &scope.Channel.Kind, &scope.Channel.ID, &scope.SessionID,
+		&messages, &created, &job.Call.TurnID, &otel)
+	if err != nil {
+		return job, sqldb.Scanned(considerationsTable, job.Seq, err)
+	}
+	if json.Valid(checkpoint) { // without one it is decided again
+		job.Checkpoint = checkpoint
+	}
+	job.AcceptedAt = sqldb.Time(accepted)
+	job.Call.OTelTraceID, job.Call.OTelSpanID, _ = strings.Cut(otel, "-")
+	c.Scope = scope.WithUser(speaker)
+	c.NextAttemptAt, c.CreatedAt, c.UpdatedAt = sqldb.Time(due), sqldb.Time(created), sqldb.Time(updated)
+	if sqldb.Skip(q, sqldb.DecodeJSON(considerationsTable, job.Seq, outcome, &c.Outcome)) {
+		c.Outcome = memory.Outcome{Error: unreadableOutcome}
+	}
+	if err := sqldb.DecodeJSON(dialoguesTable, c.ID, messages, &job.Dialogue.Messages); sqldb.Skip(q, err) {
+		job.Dialogue.Messages, job.Unreadable = nil, err
+	}
+	c.MessageCount = len(job.Dialogue.Messages)
+	err = sqldb.Times(considerationsTable, job.Seq, c.NextAttemptAt, c.CreatedAt, c.UpdatedAt, job.AcceptedAt)
+	if err != nil {
+		c.NextAttemptAt, c.CreatedAt, c.UpdatedAt = time.Time{}, time.Time{}, time.Time{}
+	}
+	return job, err
+}
+
+// Depths says how many considerations of all namespaces wait, run, and have failed. It reads partial indexes alone, which
+// hold just those: it costs what is counted, however many have ended well. The oldest is the first in the queue.
+func (s *Queue) Depths(ctx context.Context) (depths []queue.Depth, err error) {
+	const running = `SELECT seq FROM considerations INDEXED BY considerations_running WHERE state = 'running'`
+	err = s.db.Read(ctx, func(q sqldb.Querier) error {
+		depths = nil
+		for _, of := range []struct {
+			state memory.State
+			where string
+		}{
+			{memory.StatePending, `INDEXED BY considerations_line WHERE state IN ('pending', 'running') AND seq NOT IN (` + running + `)`},
+			{memory.StateRunning, `INDEXED BY considerations_running WHERE state = 'running'`},
+			{memory.StateFailed, `INDEXED BY considerations_failed WHERE state = 'failed'`},
+		} {
+			d := queue.Depth{State: of.state}
+			var oldest sql.NullInt64
+			err := q.QueryRow(ctx, `WITH some AS (SELECT count(*) AS n, min(seq) AS first FROM considerations `+of.where+`)
+				SELECT n, (SELECT accepted_at FROM considerations WHERE seq = first) FROM some`).Scan(&d.Count, &oldest)
+			if err != nil {
+				return err
+			}
+			d.Oldest = sqldb.Time(oldest)
+			depths = append(depths, d)
+		}
+		return nil
+	})
+	return depths, err
+}

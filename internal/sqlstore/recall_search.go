@@ -1,0 +1,379 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
+	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
+)
+
+// Bounds of a search, so that it takes milliseconds however much a user has said.
+const (
+	// maxTail is how many of the messages that wait to be indexed are looked at, the newest. They are more only after a
+	// great deal came in at once.
+	maxTail = 512
+	// maxScored is how many postings are scored, those of rare terms first; of frequent terms the newest.
+	maxScored = 32 << 10
+	// slack is how many messages more than asked for are read: what the postings say of their length is rounded.
+	slack = 32
+	// maxRead bounds how many candidates are read in search of some that the filter lets through.
+	maxRead  = 4096
+	readStep = 256
+)
+
+// SearchKeyword implements recall.Store.
+func (s *Recall) SearchKeyword(ctx context.Context, q recall.Query, text string) (hits []recall.Hit, err error) {
+	terms := recall.QueryTerms(text)
+	if len(terms) == 0 || q.Limit <= 0 {
+		return nil, nil
+	}
+	err = s.db.Read(ctx, func(db sqldb.Querier) error {
+		userRow, err := UserRow(ctx, db, q.User)
+		if err != nil || userRow == 0 {
+			return err
+		}
+		search := keywordSearch{Querier: db, query: q, userRow: userRow, terms: terms}
+		hits, err = search.run(ctx)
+		return err
+	})
+	return hits, err
+}
+
+// keywordSearch is one search in progress.
+type keywordSearch struct {
+	sqldb.Querier
+	query   recall.Query
+	userRow int64
+	terms   []string // of the query
+	state   indexState
+	scorer  *recall.Scorer
+}
+
+func (s *keywordSearch) run(ctx context.Context) ([]recall.Hit, error) {
+	// The state comes first: what is indexed meanwhile is found in the tail and passed over in the blocks.
+	var err error
+	if s.state, err = getIndexState(ctx, s, s.userRow); err != nil {
+		return nil, err
+	}
+	tail, err := s.readTail(ctx)
+	if err != nil {
+		return nil, err
+	}
+	blocks, err := s.lastBlocks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	holders := make([]int64, len(s.terms))
+	count, length := s.state.messages, s.state.length
+	for i, b := range blocks {
+		holders[i] = b.total
+	}
+	counter := recall.NewScorer(s.terms, holders, 0, 0)
+	for _, m := range tail {
+		count, length = count+1, length+int64(len(m.terms))
+		for i, n := range counter.Frequencies(m.terms) {
+			if n > 0 {
+				holders[i]++
+			}
+		}
+	}
+	s.scorer = recall.NewScorer(s.terms, holders, count, length)
+
+	candidates, err := s.candidates(ctx, blocks)
+	if err != nil {
+		return nil, err
+	}
+	hits, err := s.resolve(ctx, candidates)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range tail {
+		if score := s.scorer.Score(m.terms); score > 0 && s.query.Filter.Matches(m.message.Channel, m.message.AgentID, m.message.Time) {
+			hits = append(hits, rowHit{m.row, recall.Hit{Message: m.message, Score: score}})
+		}
+	}
+	slices.SortFunc(hits, byRelevance)
+	if s.query.NeighborWeight > 0 {
+		if hits, err = s.lift(ctx, hits); err != nil {
+			return nil, err
+		}
+	}
+	found := make([]recall.Hit, 0, min(s.query.Limit, len(hits)))
+	for _, h := range hits[:min(s.query.Limit, len(hits))] {
+		found = append(found, h.Hit)
+	}
+	return found, nil
+}
+
+type rowHit struct {
+	row int64
+	recall.Hit
+}
+
+func byRelevance(a, b rowHit) int {
+	return cmp.Or(cmp.Compare(b.Relevance(), a.Relevance()), cmp.Compare(b.row, a.row))
+}
+
+// foundMessage is a message with its row and its terms.
+type foundMessage struct {
+	row     int64
+	message session.Message
+	terms   []string
+}
+
+// readTail reads the messages that are not in the postings yet.
+func (s *keywordSearch) readTail(ctx context.Context) (tail []foundMessage, err error) {
+	rows, err := s.Query(ctx, `SELECT `+messageColumns+` FROM session_messages m JOIN sessions s ON s.row = m.session_row
+		WHERE m.owner_row = ? AND m.row > ? AND `+searched+` ORDER BY m.row DESC LIMIT ?`, s.userRow, s.state.upto, maxTail)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		row, m, err := scanMessage(rows, nil)
+		if sqldb.Skip(s.Querier, err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		tail = append(tail, foundMessage{row, m, recall.Terms(&m.Message)})
+	}
+	return tail, rows.Err()
+}
+
+// lastBlocks reads the last block of each term; those of terms that nobody used are empty.
+func (s *keywordSearch) lastBlocks(ctx context.Context) (blocks []postingBlock, err error) {
+	blocks = make([]postingBlock, len(s.terms))
+	if !s.state.exists {
+		return blocks, nil
+	}
+	list, err := json.Marshal(s.terms)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.Query(ctx, `SELECT t.key, p.first_row, p.total, p.data FROM json_each(?2) t CROSS JOIN message_postings p
+		WHERE p.user_row = ?1 AND p.term = t.value AND p.first_row =
+			(SELECT max(first_row) FROM message_postings WHERE user_row = ?1 AND term = t.value)`, s.userRow, string(list))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var i int
+		var b postingBlock
+		if err := rows.Scan(&i, &b.first, &b.total, &b.data); err != nil {
+			return nil, err
+		}
+		if b.postings, err = decodePostings(nil, b.first, b.data); err != nil {
+			sqldb.Skip(s.Querier, sqldb.Damaged(postingsTable, b.first, err.Error()))
+			continue
+		}
+		// What an attempt to index that did not end left is in the tail.
+		for n := len(b.postings); n > 0 && b.postings[n-1].row > s.state.upto; n-- {
+			b.postings = b.postings[:n-1]
+			b.total--
+		}
+		blocks[i] = b
+	}
+	return blocks, rows.Err()
+}
+
+// candidates scores messages by their postings, about.
+func (s *keywordSearch) candidates(ctx context.Context, blocks []postingBlock) (candidateHeap, error) {
+	order := make([]int, len(blocks))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(blocks[a].total, blocks[b].total) })
+	classes := classesOf(s.query.Filter.Audience)
+	var known int64
+	for i := range blocks {
+		known += blocks[i].total
+	}
+	sums := make(map[int64]recall.Sum, min(known, maxScored))
+	left := maxScored
+	for done, i := range order {
+		b := &blocks[i]
+		postings := b.postings
+		room := left / (len(order) - done)
+		if b.total > int64(len(postings)) && len(postings) < room {
+			var err error
+			if postings, err = s.olderPostings(ctx, s.terms[i], b.first, postings, room); err != nil {
+				return nil, err
+			}
+		}
+		left -= len(postings)
+		for _, p := range postings {
+			if p.row <= s.state.upto && classes.has(p.tag) {
+				sums[p.row] = s.scorer.Add(sums[p.row], i, p.frequency, p.tag.length())
+			}
+		}
+	}
+	candidates := make(candidateHeap, 0, len(sums))
+	for row, sum := range sums {
+		candidates = append(candidates, candidate{row, float32(sum.Score())})
+	}
+	candidates.init()
+	return candidates, nil
+}
+
+// olderPostings adds the postings of a term's blocks before one, the newest blocks first, until there are enough.
+func (s *keywordSearch) olderPostings(ctx context.Context, term string, before int64, list []posting, enough int) (_ []posting, err error) {
+	rows, err := s.Query(ctx, `SELECT first_row, data FROM message_postings WHERE user_row = ? AND term = ? AND first_row < ?
+		ORDER BY first_row DESC`, s.userRow, term, before)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for len(list) < enough && rows.Next() {
+		var first int64
+		var data sql.RawBytes
+		if err := rows.Scan(&first, &data); err != nil {
+			return nil, err
+		}
+		more, err := decodePostings(list, first, data)
+		if err != nil {
+			sqldb.Skip(s.Querier, sqldb.Damaged(postingsTable, first, err.Error()))
+			continue
+		}
+		list = more
+	}
+	return list, rows.Err()
+}
+
+// resolve reads the best candidates that the filter lets through, and scores them exactly.
+func (s *keywordSearch) resolve(ctx context.Context, candidates candidateHeap) (hits []rowHit, err error) {
+	enough := s.query.Limit + slack
+	for read := 0; len(hits) < enough && len(candidates) > 0 && read < maxRead; {
+		n := min(len(candidates), enough-len(hits))
+		if read > 0 {
+			n = min(len(candidates), readStep) // the filter leaves little
+		}
+		rows := make([]int64, n)
+		for i := range rows {
+			rows[i] = candidates.pop().row
+		}
+		read += n
+		found, err := readMessages(ctx, s, s.userRow, rows, &s.query.Filter)
+		if err != nil {
+			return nil, err
+		}
+		for row, m := range found {
+			if score := s.scorer.Score(recall.Terms(&m.Message)); score > 0 {
+				hits = append(hits, rowHit{row, recall.Hit{Message: m, Score: score}})
+			}
+		}
+	}
+	return hits, nil
+}
+
+// messageColumns are what scanMessage reads, of session_messages m and sessions s.
+const messageColumns = `m.row, s.id, s.ref, s.channel_kind, s.channel_id, m.position, m.received_at, m.consideration, m.agent_id, m.said_at, m.message`
+
+// searched holds for messages that can be found. A session without an id is being deleted.
+const searched = `m.withheld = 0 AND m.role IN ('user', 'assistant') AND s.id IS NOT NULL`
+
+// scanMessage reads messageColumns. Of a message that the filter does not let through only the row is returned, 0 then.
+func scanMessage(rows *sql.Rows, filter *recall.Filter) (row int64, m session.Message, err error) {
+	var received, said sql.NullInt64
+	var consideration sql.NullString
+	var agent string
+	var text sql.RawBytes
+	err = rows.Scan(&row, &m.SessionID, &m.SessionRef, &m.Channel.Kind, &m.Channel.ID, &m.Position, &received, &consideration, &agent, &said, &text)
+	if err != nil {
+		return 0, m, sqldb.Scanned(messagesTable, row, err)
+	}
+	if filter != nil && !filter.Matches(m.Channel, agent, sqldb.Time(said)) {
+		return 0, m, nil
+	}
+	m.ReceivedAt, m.ConsiderationID = sqldb.Time(received), consideration.String
+	return row, m, decodeMessage(row, text, &m.Message)
+}
+
+// readMessages reads a user's messages by their rows, those that the filter lets through.
+func readMessages(ctx context.Context, q sqldb.Querier, userRow int64, rows []int64, filter *recall.Filter) (messages map[int64]session.Message, err error) {
+	list, err := json.Marshal(rows)
+	if err != nil {
+		return nil, err
+	}
+	found, err := q.Query(ctx, `SELECT `+messageColumns+` FROM json_each(?) t CROSS JOIN session_messages m ON m.row = t.value
+		JOIN sessions s ON s.row = m.session_row WHERE m.owner_row = ? AND `+searched, string(list), userRow)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, found.Close()) }()
+	messages = make(map[int64]session.Message, len(rows))
+	for found.Next() {
+		row, m, err := scanMessage(found, filter)
+		if sqldb.Skip(q, err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if row != 0 {
+			messages[row] = m
+		}
+	}
+	return messages, found.Err()
+}
+
+// Neighbors implements recall.Store.
+func (s *Recall) Neighbors(ctx context.Context, q recall.Query, of []session.Message, count int) ([]recall.Neighbors, error) {
+	neighbors := make([]recall.Neighbors, len(of))
+	if count <= 0 {
+		return neighbors, nil
+	}
+	err := s.db.Read(ctx, func(db sqldb.Querier) error {
+		for i := range of {
+			m := &of[i]
+			// Whose messages are found takes part in the session. The audience decides the rest.
+			viewer := session.Viewer{Namespace: q.User.Namespace, UserID: q.User.ID, Audience: q.Filter.Audience}
+			if !viewer.Sees(&session.Session{Namespace: q.User.Namespace, Channel: m.Channel, Participants: []string{q.User.ID}}) {
+				continue
+			}
+			var err error
+			if neighbors[i].Before, err = readNeighbors(ctx, db, q, m, `<`, `DESC`, count); err != nil {
+				return err
+			}
+			slices.Reverse(neighbors[i].Before)
+			if neighbors[i].After, err = readNeighbors(ctx, db, q, m, `>`, `ASC`, count); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return neighbors, err
+}
+
+// readNeighbors reads the messages on one side of a message, nearest first. Times do not matter for them.
+func readNeighbors(ctx context.Context, db sqldb.Querier, q recall.Query, of *session.Message, side, order string, count int) (list []session.Message, err error) {
+	rows, err := db.Query(ctx, `SELECT `+messageColumns+` FROM sessions s JOIN session_messages m ON m.session_row = s.row
+		WHERE s.namespace = ?1 AND s.ref = ?2 AND m.position `+side+` ?3 AND `+searched+` AND (?4 IS NULL OR m.agent_id = ?4)
+		ORDER BY m.position `+order+` LIMIT ?5`, q.User.Namespace, of.SessionRef, of.Position, q.Filter.AgentID, count)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	filter := &recall.Filter{Audience: q.Filter.Audience, AgentID: q.Filter.AgentID}
+	for rows.Next() {
+		row, m, err := scanMessage(rows, filter)
+		if sqldb.Skip(db, err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if row != 0 {
+			list = append(list, m)
+		}
+	}
+	return list, rows.Err()
+}

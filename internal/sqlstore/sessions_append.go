@@ -1,0 +1,459 @@
+package sqlstore
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
+)
+
+// leadingContext is how many messages that wait for nobody are kept to go along with what a person says next.
+const leadingContext = 20
+
+// Append implements session.Store.
+func (s *Sessions) Append(ctx context.Context, a session.Append) (done session.Appended, err error) {
+	texts, err := encodeMessages(a.Messages)
+	if err != nil {
+		return done, err
+	}
+	err = s.db.Write(ctx, func(tx sqldb.Tx) error {
+		w, err := s.appendMessages(ctx, tx, a, texts, nil, "")
+		if err != nil {
+			return err
+		}
+		s.cache.put(tx, a.Scope, w.session, w.users)
+		done = w.done
+		return s.Quotas.historyWithin(ctx, tx, w)
+	})
+	return done, s.Quotas.Note(err)
+}
+
+func encodeMessages(messages []memory.Message) ([]string, error) {
+	texts := make([]string, len(messages))
+	for i := range messages {
+		text, err := json.Marshal(&messages[i])
+		if err != nil {
+			return nil, err
+		}
+		texts[i] = string(text)
+	}
+	return texts, nil
+}
+
+// appending is one call of Append.
+type appending struct {
+	*session.Append
+	at      time.Time
+	session *sessionRow
+	users   map[string]int64 // rows of the users met
+	agents  []string         // of the messages added, none twice
+	spoken  map[string]int64 // how many were added of each agent
+	anybody bool             // there is somebody who can be considered
+	fates   []fate           // of the messages, in order
+	done    session.Appended
+	people  int64 // messages added that wait to be considered
+	before  int64 // the last position before the import
+	joined  []int64
+	renamed bool   // others take part than before, so the names of the session are read again
+	taker   string // consideration that takes what is added: then the session is saved with it
+	// digested is how many messages of their own people have added to what waits for a digest, by the user's id.
+	digested map[string]int64
+	stored   map[int64]int64 // bytes added of each owner, by the row; of nobody at 0
+}
+
+// fate is what became of a message.
+type fate struct {
+	position      int64
+	settled       bool
+	added         bool
+	consideration string // that took it before
+}
+
+// appendMessages appends what the session lacks. Messages that are left out have the fate of no position.
+func (s *Sessions) appendMessages(
+	ctx context.Context, tx sqldb.Tx, a session.Append, texts []string, leftOut []bool, taker string,
+) (*appending, error) {
+	w := &appending{
+		Append: &a, at: a.At.Truncate(time.Microsecond).UTC(), users: map[string]int64{}, spoken: map[string]int64{},
+		digested: map[string]int64{}, stored: map[int64]int64{}, fates: make([]fate, len(a.Messages)), taker: taker,
+	}
+	if err := w.resolve(ctx, tx, s.cache); err != nil {
+		return nil, err
+	}
+	w.anybody = a.Scope.UserID != "" && !a.Paused[a.Scope.UserID]
+	for i := range a.Messages {
+		w.anybody = w.anybody || w.considerable(&a.Messages[i])
+	}
+	before := w.session.Last
+	if w.before = before; a.Import != nil && a.Import.From > 0 {
+		w.before = a.Import.Before
+	}
+	for i := range a.Messages {
+		if len(leftOut) > i && leftOut[i] {
+			continue
+		}
+		known, err := w.known(ctx, tx, i, texts[i])
+		if err == nil && !known {
+			err = w.add(ctx, tx, i, texts[i])
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if w.done.Created || w.done.Added > 0 {
+		if err := w.finish(ctx, tx, before); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range w.fates {
+		w.done.Positions = append(w.done.Positions, f.position)
+	}
+	w.done.Session = w.session.Session
+	return w, nil
+}
+
+// resolve finds the session, or creates it.
+func (w *appending) resolve(ctx context.Context, tx sqldb.Tx, cache *sessionCache) (err error) {
+	scope := w.Scope
+	id := scope.SessionID
+	w.session = cache.get(scope)
+	switch {
+	case w.session != nil:
+	case id == "":
+		w.session, err = currentSession(ctx, tx, scope.Namespace, scope.UserID, scope.Channel)
+	default:
+		v := session.Viewer{Namespace: scope.Namespace, UserID: scope.UserID, Channel: scope.Channel}
+		w.session, err = sessionToWrite(ctx, tx, v, id)
+	}
+	if err != nil {
+		return err
+	}
+	if w.session != nil {
+		viewer := session.Viewer{Namespace: scope.Namespace, UserID: scope.UserID, Channel: scope.Channel, Audience: w.Audience}
+		if err := w.session.refused(viewer); err != nil {
+			return err
+		}
+	} else {
+		if id == "" {
+			id = w.NewID
+		}
+		if w.session, err = newSession(ctx, tx, scope, id, w.Import, w.at); err != nil {
+			return err
+		}
+		w.done.Created = true
+	}
+	if !w.done.Created || scope.SessionID != "" {
+		return nil
+	}
+	if scope.Channel.Kind == memory.ChannelGroup {
+		return setCurrent(ctx, tx, w.session, everybody, scope.Channel)
+	}
+	user, err := w.user(ctx, tx, scope.UserID)
+	if err != nil || user == 0 {
+		return err
+	}
+	return setCurrent(ctx, tx, w.session, user, scope.Channel)
+}
+
+// user is the row of a user; 0 for nobody.
+func (w *appending) user(ctx context.Context, tx sqldb.Tx, id string) (row int64, err error) {
+	if id == "" {
+		return 0, nil
+	}
+	row, ok := w.users[id]
+	if ok {
+		return row, nil
+	}
+	if row, ok = w.session.users[id]; !ok {
+		if row, err = EnsureUserRow(ctx, tx, memory.User{Namespace: w.Scope.Namespace, ID: id}); err != nil {
+			return 0, err
+		}
+	}
+	w.users[id] = row
+	return row, nil
+}
+
+// considerable reports whether the message is of a person who is remembered.
+func (w *appending) considerable(m *memory.Message) bool {
+	return m.Role == memory.RoleUser && m.Speaker != "" && !w.Paused[m.Speaker]
+}
+
+func (w *appending) hash(i int) []byte {
+	if i < len(w.Hashes) && w.Hashes[i] != nil {
+		return w.Hashes[i]
+	}
+	return []byte{}
+}
+
+// known reports whether the session has the i-th message, as it was sent or as it is stored, and notes its fate. What was
+// exported has what was filled in.
+func (w *appending) known(ctx context.Context, tx sqldb.Tx, i int, text string) (bool, error) {
+	if w.session.Last == 0 {
+		return false, nil
+	}
+	id := w.Messages[i].ID
+	const columns = `SELECT position, hash, message, settled, coalesce(consideration, '') FROM session_messages WHERE session_row = ? AND `
+	var row *sql.Row
+	switch {
+	case id != "":
+		row = tx.QueryRow(ctx, columns+`id = ?`, w.session.row, id)
+	case w.Import != nil && w.Import.From+int64(i) < w.before:
+		row = tx.QueryRow(ctx, columns+`position = ?`, w.session.row, w.Import.From+int64(i)+1)
+	default:
+		return false, nil
+	}
+	var f fate
+	var hash []byte
+	var stored string
+	err := row.Scan(&f.position, &hash, &stored, &f.settled, &f.consideration)
+	switch same := bytes.Equal(hash, w.hash(i)) || stored == text; {
+	case errors.Is(err, sql.ErrNoRows), err == nil && !same && id == "":
+		return false, nil
+	case err == nil && !same:
+		err = memory.Invalid(fmt.Sprintf("messages[%d].id", i),
+			"is that of another message of this session (at position %d): give each message an id of its own", f.position)
+	}
+	w.fates[i] = f
+	return err == nil, err
+}
+
+// noteForDigest says what becomes of the message in digests, and counts what waits for one.
+func (w *appending) noteForDigest(m *memory.Message, owner int64, withheld bool) any {
+	state := w.digestState(m, owner, withheld)
+	if state == digestByItself {
+		n := int64(0)
+		if m.Role == memory.RoleUser {
+			n = 1
+		}
+		w.digested[session.Owner(m, w.Scope.UserID)] += n
+	}
+	return state
+}
+
+// add appends the i-th message.
+func (w *appending) add(ctx context.Context, tx sqldb.Tx, i int, text string) error {
+	m, s := &w.Messages[i], w.session
+	owner, err := w.user(ctx, tx, session.Owner(m, w.Scope.UserID))
+	if err != nil {
+		return err
+	}
+	agent := m.AgentID
+	if agent == "" {
+		agent = w.Scope.AgentID // to whom it was said
+	}
+	why := session.NotWithheld
+	if i < len(w.Withheld) {
+		why = w.Withheld[i]
+	}
+	withheld := why != session.NotWithheld
+	settled := w.Settled || withheld
+	if m.Role == memory.RoleUser {
+		settled = settled || !w.considerable(m)
+	} else {
+		settled = settled || !w.anybody
+	}
+	state := w.noteForDigest(m, owner, withheld)
+	s.Last++
+	w.fates[i] = fate{position: s.Last, settled: settled, added: true}
+	taker := w.taker
+	if settled {
+		taker = ""
+	}
+	row, err := tx.Insert(ctx, `INSERT INTO session_messages (session_row, position, owner_row, id, hash, role, agent_id, withheld,
+		settled, consideration, message, said_at, received_at, digest)
+		VALUES (?, ?, nullif(?, 0), nullif(?, ''), ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?)`,
+		s.row, s.Last, owner, m.ID, w.hash(i), string(m.Role), agent, int(why), settled || taker != "", taker, text, sqldb.Micros(m.Time),
+		sqldb.Micros(w.at), state)
+	if err != nil {
+		return err
+	}
+	if err := countTail(ctx, tx, row); err != nil {
+		return err
+	}
+	w.done.Added++
+	w.stored[owner] += int64(len(text))
+	if agent != "" {
+		if w.spoken[agent] == 0 {
+			w.agents = append(w.agents, agent)
+		}
+		w.spoken[agent]++
+	}
+	said := m.Time.Truncate(time.Microsecond).UTC()
+	if s.Messages == 0 || said.Before(s.FirstSaidAt) {
+		s.FirstSaidAt = said
+	}
+	if s.Messages == 0 || said.After(s.LastSaidAt) {
+		s.LastSaidAt = said
+	}
+	s.Messages++
+	if m.Role == memory.RoleUser {
+		s.UserMessages++
+		if owner != 0 {
+			w.joined = append(w.joined, owner)
+		}
+		if !settled {
+			w.people++
+		}
+	}
+	return nil
+}
+
+// finish brings the session up to date. before is its last position until now.
+func (w *appending) finish(ctx context.Context, tx sqldb.Tx, before int64) error {
+	s := w.session
+	if err := w.takePart(ctx, tx); err != nil {
+		return err
+	}
+	w.renamed = w.renamed || w.done.Created
+	if w.done.Added > 0 {
+		if s.Messages == int64(w.done.Added) {
+			s.oldestAt = w.at
+		}
+		if err := w.renewWindow(ctx, tx, before); err != nil {
+			return err
+		}
+		if err := w.settleLeading(ctx, tx); err != nil {
+			return err
+		}
+		if err := w.scheduleDigests(ctx, tx); err != nil {
+			return err
+		}
+		s.ActiveAt = w.at
+		s.Unconsidered += w.people
+	}
+	switch {
+	case w.Import != nil && !w.Import.UpdatedAt.IsZero():
+		if updated := w.Import.UpdatedAt.Truncate(time.Microsecond).UTC(); updated.After(s.UpdatedAt) {
+			s.UpdatedAt = updated
+		}
+	case w.done.Added > 0:
+		s.UpdatedAt = w.at
+	}
+	s.defaultEvery, s.idle = w.Rules.MemorizeEvery, w.Rules.Pause()
+	s.schedule(w.at)
+	if err := s.scheduleSummary(ctx, tx, w.Rules.SummarizeAfter, w.at); err != nil {
+		return err
+	}
+	if w.taker == "" || w.renamed {
+		if err := s.save(ctx, tx); err != nil {
+			return err
+		}
+	}
+	if !w.renamed {
+		return nil
+	}
+	saved, err := findSession(ctx, tx, s.Namespace, s.Ref, w.Scope.UserID)
+	if err == nil {
+		w.session = saved
+	}
+	return err
+}
+
+// takesPart reports whether the user is known to take part. In a session with more participants than it names some are not.
+func (w *appending) takesPart(userRow int64) bool {
+	for id, row := range w.users {
+		if row == userRow {
+			return slices.Contains(w.session.Participants, id)
+		}
+	}
+	return false
+}
+
+// takePart adds who takes part since now.
+func (w *appending) takePart(ctx context.Context, tx sqldb.Tx) error {
+	user, err := w.user(ctx, tx, w.Scope.UserID)
+	if err != nil {
+		return err
+	}
+	rows := w.joined
+	if user != 0 {
+		rows = append([]int64{user}, rows...)
+	}
+	seen := map[int64]bool{}
+	for _, row := range rows {
+		if seen[row] {
+			continue
+		}
+		seen[row] = true
+		if w.takesPart(row) {
+			continue
+		}
+		before := w.session.participants
+		if err := w.session.join(ctx, tx, row); err != nil {
+			return err
+		}
+		w.renamed = w.renamed || w.session.participants > before
+	}
+	for _, agent := range w.agents {
+		known, err := tx.Affect(ctx, `UPDATE session_agents SET messages = messages + ? WHERE session_row = ? AND agent_id = ?`,
+			w.spoken[agent], w.session.row, agent)
+		if err != nil {
+			return err
+		}
+		if known > 0 {
+			continue
+		}
+		w.renamed = true
+		_, err = tx.Exec(ctx, `INSERT INTO session_agents (session_row, number, agent_id, messages)
+			SELECT ?1, coalesce(max(number), 0) + 1, ?2, ?3 FROM session_agents WHERE session_row = ?1`,
+			w.session.row, agent, w.spoken[agent])
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renewWindow begins a fresh window when the one before expired.
+func (w *appending) renewWindow(ctx context.Context, tx sqldb.Tx, before int64) error {
+	s, ttl := w.session, w.Rules.TTL
+	if ttl <= 0 || s.ActiveAt.IsZero() || w.at.Before(s.ActiveAt.Add(ttl)) {
+		return nil
+	}
+	s.WindowStart = before + 1
+	s.summarizeAt = time.Time{}
+	s.revision++
+	_, err := tx.Exec(ctx, `DELETE FROM session_summaries WHERE session_row = ?`, s.row)
+	return err
+}
+
+// settleLeading keeps what the bot says to nobody from piling up: only the last of it is context for what a person says.
+func (w *appending) settleLeading(ctx context.Context, tx sqldb.Tx) error {
+	if w.session.Unconsidered > 0 || w.people > 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `UPDATE session_messages INDEXED BY session_messages_unsettled SET settled = 1
+		WHERE session_row = ? AND settled = 0 AND position <= ?`, w.session.row, w.session.Last-leadingContext)
+	return err
+}
+
+// scheduleSummary makes a summary due when enough of the window is not covered by the one of all.
+func (s *sessionRow) scheduleSummary(ctx context.Context, tx sqldb.Tx, after int64, at time.Time) error {
+	if after <= 0 {
+		s.summarizeAt = time.Time{}
+		return nil
+	}
+	if !s.summarizeAt.IsZero() {
+		return nil // due, or put off
+	}
+	if s.Last-s.WindowStart+1 <= after {
+		return nil // whatever is covered
+	}
+	var covered int64
+	err := tx.QueryRow(ctx, `SELECT last_position FROM session_summaries WHERE session_row = ? AND agent_id = ''`, s.row).Scan(&covered)
+	if err := sqldb.Optional(err); err != nil {
+		return err
+	}
+	if s.Last-max(covered, s.WindowStart-1) > after {
+		s.summarizeAt = at
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+package sqldb
+
+import (
+	"context"
+	"errors"
+)
+
+// Check is a check of what the rows of a database mean.
+type Check func(ctx context.Context, q Querier) (Finding, error)
+
+// maxExamples bounds how many problems a finding names.
+const maxExamples = 5
+
+// Finding is what one check found.
+type Finding struct {
+	Check    string   // its name
+	About    string   // what it makes sure of
+	Problems int64    // how many things are wrong
+	Examples []string // some of them; they name rows, and hold nothing of what was said
+	Remedy   string   // what to do about it
+}
+
+func (f *Finding) Add(problem string) {
+	if f.Problems++; len(f.Examples) < maxExamples {
+		f.Examples = append(f.Examples, problem)
+	}
+}
+
+// Ask adds what a query of one column returns.
+func (f *Finding) Ask(ctx context.Context, q Querier, query string) (err error) {
+	rows, err := q.Query(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var problem string
+		if err := rows.Scan(&problem); err != nil {
+			return err
+		}
+		f.Add(problem)
+	}
+	return rows.Err()
+}

@@ -1,0 +1,32 @@
+package sqlstore_test
+
+import (
+	"testing"
+
+	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
+
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
+	"github.com/memsidecar/memsidecar/internal/usage/budget"
+	"github.com/memsidecar/memsidecar/internal/usage/budget/budgettest"
+)
+
+func TestTokens(t *testing.T) {
+	budgettest.Run(t, func(t *testing.T) budget.Store {
+		return sqlstore.NewTokens(dbtest.Open(t, sqlite.Options{Dir: t.TempDir()}))
+	})
+}
+
+// TestTokensOfEarlierDays: they do not pile up.
+func TestTokensOfEarlierDays(t *testing.T) {
+	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	s := sqlstore.NewTokens(db)
+	for _, day := range []string{"2026-11-20", "2026-11-21", "2026-11-22"} {
+		if err := s.Add(t.Context(), []budget.Entry{{Day: day, User: ann, Count: budget.Count{Tokens: 1}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rows := dbtest.Value[int](t, db, `SELECT count(*) FROM token_counts`); rows != 1 {
+		t.Errorf("%d rows are left", rows)
+	}
+}
