@@ -10,9 +10,9 @@ import (
 )
 
 type configCommand struct {
-	Check     configCheck     `cmd:"" help:"Check the configuration and name every wrong key."`
-	Print     configPrint     `cmd:"" help:"Print the configuration as it is used, with where each value comes from."`
-	Reference configReference `cmd:"" help:"Explain every key, as a Markdown table."`
+	Check     configCheck     `cmd:"" help:"Check the configuration and list every mistake."`
+	Print     configPrint     `cmd:"" help:"Print the values in use and their sources."`
+	Reference configReference `cmd:"" help:"Print a Markdown table of all keys."`
 }
 
 type (

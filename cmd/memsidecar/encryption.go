@@ -13,19 +13,19 @@ import (
 )
 
 type keyCommands struct {
-	Create  keyCreate  `cmd:"" help:"Make a random key, in a file that only you may read."`
+	Create  keyCreate  `cmd:"" help:"Create a file with a random key that only you can read."`
 	Encrypt keyEncrypt `cmd:"" help:"Encrypt the database of a stopped sidecar with the configured key."`
-	Decrypt keyDecrypt `cmd:"" help:"Undo the encryption of a stopped sidecar's database."`
-	Rotate  keyRotate  `cmd:"" help:"Have another key open the database of a stopped sidecar."`
+	Decrypt keyDecrypt `cmd:"" help:"Decrypt the database of a stopped sidecar."`
+	Rotate  keyRotate  `cmd:"" help:"Replace the key of a stopped sidecar's database."`
 }
 
 type keyCreate struct {
-	File string `arg:"" complete:"file" help:"The file to make."`
+	File string `arg:"" complete:"file" help:"The file to create."`
 }
 
 // Help has examples.
 func (keyCreate) Help() string {
-	return `Keep a copy of it apart from the database and its backups: without the key nobody can read them, and with it everybody can.
+	return `Keep a copy of the key away from the database and its backups. Without the key they cannot be read.
 
 Examples:
 
@@ -51,9 +51,9 @@ type keyEncrypt struct {
 
 // Help has examples.
 func (keyEncrypt) Help() string {
-	return `Stop the sidecar first. The database is written anew, which needs room for it twice, and the file of before is overwritten
-when the new one is verified and has its place. Backups made before are not encrypted, and neither are copies that a file
-system with snapshots, or an SSD, keeps. A new database is encrypted from the start when there is a key.
+	return `Stop the sidecar first. The database is rewritten, which needs twice its disk space; the old file is overwritten after the new
+one was verified. Earlier backups, snapshots of the file system and copies inside an SSD stay unencrypted. With a configured
+key, a new database is encrypted from the start.
 
 Examples:
 
@@ -82,8 +82,8 @@ type keyDecrypt struct {
 
 // Help has examples.
 func (keyDecrypt) Help() string {
-	return `Stop the sidecar first, and take the key out of the configuration afterwards. The database is written anew, which needs room
-for it twice.
+	return `Stop the sidecar first, and remove the key from the configuration afterwards. The database is rewritten, which needs twice its
+disk space.
 
 Examples:
 
@@ -105,16 +105,16 @@ func (k keyDecrypt) Run(ctx context.Context, m *Main, c *commands) error {
 }
 
 type keyRotate struct {
-	File string `arg:"" complete:"file" help:"File with the new key, as key create makes it."`
-	Data bool   `help:"Encrypt everything anew as well: whoever had the old key and a copy of the file has nothing of what comes then."`
+	File string `arg:"" complete:"file" help:"File with the new key, from key create."`
+	Data bool   `help:"Also replace the internal data key and encrypt everything again. Use it when the old key and a copy of the database may have leaked."`
 	JSON bool   `group:"output" help:"Answer with JSON."`
 }
 
 // Help has examples.
 func (keyRotate) Help() string {
-	return `Stop the sidecar first; the configured key is the old one. What is stored is encrypted with a key of its own, which your
-key opens: without --data only that is locked anew, at once, however large the database is. With --data it is replaced,
-and the database is written anew, which needs room for it twice. Backups keep the key that they were made with.
+	return `Stop the sidecar first; the configured key is the old one. Your key protects an internal data key that encrypts the database.
+Without --data only the data key is encrypted again, which is immediate. With --data the data key is replaced and the database
+is rewritten, which needs twice its disk space. Backups keep the key that they were made with.
 
 Examples:
 

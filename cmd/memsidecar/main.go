@@ -55,14 +55,14 @@ type commands struct {
 	Serve serveCommand `cmd:"" default:"1" group:"run" help:"Run the sidecar (the default)."`
 	Demo  demoCommand  `cmd:"" group:"run" help:"Start a sidecar on a temporary folder, play a short dialogue, and show what it remembers."`
 	cli.Commands
-	Token         tokenCommands      `cmd:"" group:"tend" help:"Make, list and revoke the tokens with which bots call."`
-	Backup        backupCommand      `cmd:"" group:"tend" help:"Copy the database into a file, also while the sidecar runs."`
-	Restore       restoreCommand     `cmd:"" group:"tend" help:"Put a backup into the data folder of a stopped sidecar."`
-	Check         checkCommand       `cmd:"" group:"tend" help:"Look for damage in the database or in a backup."`
-	Reindex       reindexCommand     `cmd:"" group:"tend" help:"Make anew what is derived, in the data folder of a stopped sidecar."`
-	Key           keyCommands        `cmd:"" group:"tend" help:"Encrypt the database; make and change its keys."`
-	Configuration configCommand      `cmd:"" name:"config" group:"tend" help:"Check, print or explain the configuration."`
-	Completion    completion.Command `cmd:"" group:"tend" help:"Print a script that completes commands in a shell."`
+	Token         tokenCommands      `cmd:"" group:"tend" help:"Create, list and revoke access tokens."`
+	Backup        backupCommand      `cmd:"" group:"tend" help:"Back up the database to a file, also while the sidecar runs."`
+	Restore       restoreCommand     `cmd:"" group:"tend" help:"Restore a backup into the data folder of a stopped sidecar."`
+	Check         checkCommand       `cmd:"" group:"tend" help:"Check the database or a backup for damage."`
+	Reindex       reindexCommand     `cmd:"" group:"tend" help:"Rebuild derived data (keyword index, vectors) of a stopped sidecar."`
+	Key           keyCommands        `cmd:"" group:"tend" help:"Encrypt the database; create and rotate its keys."`
+	Configuration configCommand      `cmd:"" name:"config" group:"tend" help:"Check, print or document the configuration."`
+	Completion    completion.Command `cmd:"" group:"tend" help:"Print a script for shell completion."`
 	Complete      completion.Words   `cmd:"" name:"__complete" hidden:""`
 }
 
@@ -75,10 +75,10 @@ func groups() []kong.Group {
 	return []kong.Group{
 		{Key: "run", Title: "Run a sidecar"},
 		{Key: "use", Title: "Use a running sidecar"},
-		{Key: "tend", Title: "Look after it"},
-		{Key: "scope", Title: "Whose memories"},
+		{Key: "tend", Title: "Administration"},
+		{Key: "scope", Title: "User and channel"},
 		{Key: "output", Title: "Output"},
-		{Key: "sidecar", Title: "Which sidecar"},
+		{Key: "sidecar", Title: "Connection"},
 		{Key: "configuration", Title: "Configuration"},
 	}
 }

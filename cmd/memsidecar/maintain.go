@@ -24,16 +24,16 @@ import (
 // read the folder may run them.
 
 type backupCommand struct {
-	File    string `arg:"" complete:"file" help:"The file to make."`
-	Replace bool   `help:"Replace a file of that name, once the new one is whole."`
+	File    string `arg:"" complete:"file" help:"The file to create."`
+	Replace bool   `help:"Replace an existing file when the new one is complete."`
 	JSON    bool   `group:"output" help:"Answer with JSON."`
 }
 
 // Help has examples.
 func (backupCommand) Help() string {
-	return `The file holds the database as it is at one moment, without anything that was deleted. It gets its name when it is
-verified and on disk. What the backup holds is forgotten only when the backup is deleted.
-Files that digests and notebooks are exported to are not in it: they are made from the database.
+	return `The file is a snapshot of the database without deleted data. It gets its name after it was verified and synced to disk.
+A backup still holds users who are forgotten later. Exported files of digests and notebooks are not included; they are
+regenerated from the database.
 
 Examples:
 
@@ -65,15 +65,15 @@ func (b backupCommand) Run(ctx context.Context, m *Main, c *commands) error {
 }
 
 type restoreCommand struct {
-	File    string `arg:"" complete:"file" help:"A file that memsidecar backup made."`
-	Replace bool   `help:"Restore although there is a database: it is kept aside, in the same folder."`
+	File    string `arg:"" complete:"file" help:"A file from memsidecar backup."`
+	Replace bool   `help:"Replace an existing database; the old one stays in the folder under another name."`
 	JSON    bool   `group:"output" help:"Answer with JSON."`
 }
 
 // Help has examples.
 func (restoreCommand) Help() string {
-	return `Stop the sidecar first. What happened after the backup was made is not in it, and who was forgotten since is back:
-forget them again.
+	return `Stop the sidecar first. Changes made after the backup are lost. Users who were forgotten after the backup return: forget them
+again.
 
 Examples:
 
@@ -99,13 +99,13 @@ func (r restoreCommand) Run(ctx context.Context, m *Main, c *commands) error {
 }
 
 type checkCommand struct {
-	File string `arg:"" optional:"" complete:"file" help:"A backup to look at, instead of the data folder."`
+	File string `arg:"" optional:"" complete:"file" help:"A backup to check, instead of the data folder."`
 	JSON bool   `group:"output" help:"Answer with JSON."`
 }
 
 // Help has examples.
 func (checkCommand) Help() string {
-	return `It reads everything, changes nothing, and may run beside the sidecar. The exit code is 0 only if nothing is wrong.
+	return `It reads everything and changes nothing; the sidecar may run. The exit code is 0 only if nothing is wrong.
 
 Examples:
 
@@ -171,15 +171,15 @@ func (k checkCommand) Run(ctx context.Context, m *Main, c *commands) error {
 }
 
 type reindexCommand struct {
-	KeepVectors bool `help:"Leave the vectors: making them again with a provider's model costs time and money."`
+	KeepVectors bool `help:"Keep the vectors: a provider's model takes time and money to compute them again."`
 	JSON        bool `group:"output" help:"Answer with JSON."`
 }
 
 // Help has examples.
 func (reindexCommand) Help() string {
-	return `Stop the sidecar first. Nothing that was said or remembered is touched: the indexes of the database and of keywords are
-made anew, and vectors are dropped. The next sidecar makes the vectors in the background, and keywords find memories meanwhile;
-memsidecar status shows how far it is. It may be interrupted: what is left over is made by the next sidecar, too.
+	return `Stop the sidecar first. Messages and memories do not change: the database's indexes and the keyword index are rebuilt, and vectors
+are dropped. The next sidecar computes the vectors in the background; until then recall uses keywords, and memsidecar status
+shows the progress. If reindex is interrupted, the next sidecar completes it.
 
 Examples:
 

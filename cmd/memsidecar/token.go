@@ -13,14 +13,14 @@ import (
 )
 
 type tokenCommands struct {
-	Create tokenCreate `cmd:"" help:"Make a token, print it once, and store its hash."`
+	Create tokenCreate `cmd:"" help:"Create a token, print it once, and store its hash."`
 	List   tokenList   `cmd:"" help:"List the tokens."`
 	Revoke tokenRevoke `cmd:"" help:"Revoke a token."`
 }
 
 // tokensFile is where the tokens are.
 type tokensFile struct {
-	File string `placeholder:"FILE" complete:"file" help:"File of the tokens; by default auth.tokens_file of the configuration."`
+	File string `placeholder:"FILE" complete:"file" help:"Token file; by default auth.tokens_file of the configuration."`
 }
 
 func (f tokensFile) path(m *Main, c *commands) (string, error) {
@@ -43,15 +43,15 @@ func (f tokensFile) path(m *Main, c *commands) (string, error) {
 type tokenCreate struct {
 	Namespace string `short:"n" placeholder:"PATH" required:"" help:"Namespace that the token reaches; a/b/* is all below a/b, and * all."`
 	Access    string `enum:"read,write,admin" default:"write" placeholder:"LEVEL" help:"read, write (which includes read) or admin (all)."`
-	Expires   string `placeholder:"TIME" help:"When it ends: after a while such as 90d or 12h, or at 2027-02-19T00:00:00Z. By default never."`
-	ID        string `name:"id" placeholder:"ID" help:"Name of the token, by which it is listed and revoked; by default one that is made up."`
+	Expires   string `placeholder:"TIME" help:"When it expires: a duration such as 90d or 12h, or a time such as 2027-02-19T00:00:00Z. By default never."`
+	ID        string `name:"id" placeholder:"ID" help:"Name of the token, to list and revoke it. By default a random one."`
 
 	tokensFile
 }
 
 // Help has examples.
 func (tokenCreate) Help() string {
-	return `The token itself is not stored: it is shown this once. A sidecar that runs takes it at once.
+	return `Only its hash is stored, so the token cannot be shown again. A running sidecar accepts it within a second.
 
 Examples:
 

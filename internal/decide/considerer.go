@@ -19,7 +19,6 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/observe/span"
 	"github.com/memsidecar/memsidecar/internal/queue"
-	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
@@ -61,8 +60,11 @@ type Vectors interface {
 
 // Parts is what a Considerer works with.
 type Parts struct {
-	Queue      queue.Store
-	Sessions   Sessions
+	Queue    queue.Store
+	Sessions Sessions
+	// Recorder records dialogues in their sessions. Optional: without one no dialogue is recorded, and sessions are not considered on
+	// request.
+	Recorder   Recorder
 	Memories   Memories
 	Settings   Settings
 	Vectors    Vectors
@@ -82,7 +84,11 @@ type Parts struct {
 
 // Options describes a Considerer.
 type Options struct {
-	MaxPending int // considerations of one user that may wait
+	// Record records each dialogue in its session, too.
+	Record bool
+	// Visibility is who may see what.
+	Visibility memory.Visibility
+	MaxPending int // considerations of one user that may be pending
 	// MaxPendingNamespace is how many of a namespace's may; 0 is any number.
 	MaxPendingNamespace int
 	// MaxPendingTotal is how many of all namespaces may, and MaxPendingBytes how many bytes of dialogues; 0 is any number.
@@ -131,46 +137,6 @@ func (c *Considerer) Resume() { c.pool.Resume() }
 // Bar keeps jobs that hold the user's words from running until release is called; those that run are cancelled.
 func (c *Considerer) Bar(ctx context.Context, user memory.User) (release func(), err error) {
 	return c.pool.Bar(ctx, user)
-}
-
-// Request is a dialogue to consider.
-type Request struct {
-	Dialogue  memory.Dialogue // valid, with speakers and times filled in
-	RequestID string
-	// PayloadHash is over what the caller sent, before anything was filled in.
-	PayloadHash []byte
-	Wait        time.Duration // 0: return once durable
-	// Accept is used in place of the queue's, to record the dialogue in its session as well. Optional.
-	Accept func(context.Context, queue.Acceptance) (memory.Consideration, error)
-}
-
-const pausedReason = "remembering is paused for this user"
-
-// Consider makes the dialogue durable and returns the consideration of the scope's user: at once, or when it is final,
-// or when the time to wait is over.
-func (c *Considerer) Consider(ctx context.Context, r Request) (memory.Consideration, error) {
-	speakers := r.Dialogue.Speakers()
-	skip, err := c.paused(ctx, r.Dialogue.Scope.Namespace, speakers)
-	if err != nil {
-		return memory.Consideration{}, err
-	}
-	dialogue := r.Dialogue
-	for speaker := range skip {
-		dialogue, _ = dialogue.Without(speaker) // paused also means that the words are not kept
-	}
-	accept := c.Queue.Accept
-	if r.Accept != nil {
-		accept = r.Accept
-	}
-	accepted, err := accept(ctx, queue.Acceptance{
-		ID: newConsiderationID(), Dialogue: dialogue, RequestID: r.RequestID, PayloadHash: r.PayloadHash, At: time.Now(),
-		Call: trace.CallOf(ctx), Skip: skip, MaxPending: c.options.MaxPending, MaxPendingNamespace: c.options.MaxPendingNamespace, Speakers: speakers,
-		MaxPendingTotal: c.options.MaxPendingTotal, MaxPendingBytes: c.options.MaxPendingBytes,
-	})
-	if err != nil {
-		return accepted, err
-	}
-	return c.settled(ctx, accepted, r.Wait)
 }
 
 // settled sets the workers going, and waits for the outcome as long as is asked for and allowed.

@@ -18,7 +18,6 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/trace"
-	"github.com/memsidecar/memsidecar/internal/usage/budget"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
 )
@@ -128,7 +127,7 @@ type system struct {
 	store    *storelocal.Store
 	queue    *sqlstore.Queue
 	settings *sqlstore.Settings
-	keeper   *manage.Keeper
+	eraser   *manage.Eraser
 	traces   *trace.Recorder
 }
 
@@ -148,12 +147,19 @@ func newSystem(t *testing.T, j *judge) *system {
 	}, decide.Options{MaxPending: 100, MaxWait: time.Minute, Location: time.UTC, Pool: queue.Options{
 		Workers: 4, MaxAge: time.Hour, BackoffMin: time.Millisecond, BackoffMax: time.Millisecond, Log: log,
 	}})
-	meter := budget.NewMeter(sqlstore.NewTokens(storage), budget.Options{Limits: func(string) budget.Limits { return budget.Limits{} }, Log: log})
-	s.keeper = manage.NewKeeper(manage.Parts{
-		Store: s.store, Backfill: s.store, Vectors: noVectors{}, Considerations: s.Considerer, Queue: s.queue, Settings: s.settings, Traces: traces, Purger: storage,
-		Sessions: sqlstore.NewSessions(storage, sqlstore.NewQueue(storage)), Tokens: meter, Results: sqlstore.NewResults(storage),
-		Digests: sqlstore.NewDigests(storage), DigestJobs: s.Considerer, DigestFiles: func(memory.User) (int, error) { return 0, nil },
-		Uncache: reconcile.DropReadings,
+	memories := manage.NewKeeper(manage.Parts{
+		Store: s.store, Considerations: s.queue, Traces: traces, Purger: storage, Uncache: reconcile.DropReadings,
+	})
+	s.eraser = manage.NewEraser(manage.EraserConfig{
+		Barriers: []manage.Barrier{s.Considerer},
+		Forgetters: [][]manage.Forgetter{
+			{manage.NewForgetter("traces", traces.Forget, func(r *manage.Receipt, n int64) { r.Traces = n })},
+			{manage.NewForgetter("considerations", s.queue.Forget, func(r *manage.Receipt, f queue.Forgotten) {
+				r.Considerations, r.Messages = f.Considerations, f.Messages
+			})},
+			{manage.NewForgetter("memories", s.store.Forget, func(r *manage.Receipt, n int64) { r.Memories = n })},
+		},
+		Purger: storage, Memories: memories,
 	})
 	s.Start()
 	t.Cleanup(func() {
@@ -161,7 +167,6 @@ func newSystem(t *testing.T, j *judge) *system {
 		defer cancel()
 		s.Stop(ctx)
 		traces.Close()
-		meter.Close()
 		if err := storage.Close(); err != nil {
 			t.Error(err)
 		}
@@ -178,6 +183,12 @@ func request(wait time.Duration, speakers ...string) decide.Request {
 		d.Messages = append(d.Messages, memory.Message{Role: memory.RoleUser, Speaker: s, Content: "words of " + s, Time: time.Now()})
 	}
 	return decide.Request{Dialogue: d, Wait: wait}
+}
+
+// Consider returns the consideration alone.
+func (s *system) Consider(ctx context.Context, r decide.Request) (memory.Consideration, error) {
+	accepted, err := s.Considerer.Consider(ctx, r)
+	return accepted.Consideration, err
 }
 
 func (s *system) consider(t *testing.T, r decide.Request) memory.Consideration {
@@ -228,7 +239,7 @@ func TestForgottenInFlight(t *testing.T) {
 			var receipt manage.Receipt
 			go func() {
 				var err error
-				receipt, err = s.keeper.Forget(context.Background(), user("alice"))
+				receipt, err = s.eraser.Forget(context.Background(), user("alice"))
 				forgotten <- err
 			}()
 			close(release)
@@ -273,7 +284,7 @@ func TestForgottenSpeakerInFlight(t *testing.T) {
 	s := newSystem(t, j)
 	s.consider(t, request(time.Minute, "alice", "bob"))
 	<-deciding
-	if _, err := s.keeper.Forget(t.Context(), user("alice")); err != nil {
+	if _, err := s.eraser.Forget(t.Context(), user("alice")); err != nil {
 		t.Fatal(err)
 	}
 	s.consider(t, request(time.Minute, "bob")) // behind it in bob's line

@@ -39,6 +39,9 @@ func (k *Keeper) Summarize(ctx context.Context, v Viewer, date, language string)
 	}
 	err = k.look(running, v.User, settings, WaitingQuery{From: from, Before: before})
 	done()
+	if errors.Is(err, context.Canceled) && ctx.Err() == nil { // the user is being forgotten
+		err = memory.ErrNotFound
+	}
 	if err != nil {
 		return Day{}, err
 	}

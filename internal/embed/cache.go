@@ -17,15 +17,15 @@ import (
 // having for the next one who asks, and a query that took a second is the very one that should not be asked again.
 const queryCallLimit = 30 * time.Second
 
-// WithCache remembers the vectors of the queries asked last, at most entries of them, and lets callers that ask the same
-// at the same time share one call to the inner embedder. Documents pass through: each is embedded once in its life.
+// WithCache caches the vectors of the latest queries, at most entries of them. Concurrent calls with the same query share one call to
+// the inner embedder. Documents are not cached: each is embedded only once.
 //
-// Cancelling one caller's context ends its own wait only. A call to the inner embedder carries the values of the context
-// of the caller who began it, ends by itself after 30 seconds with a *memory.TransientError, and fills the cache even
-// when nobody waits any more. Errors are not remembered. A panic of the inner embedder panics in every waiting caller.
+// Cancelling a context ends only that caller's wait. A call to the inner embedder carries the values of the first caller's context, ends
+// after 30 seconds with a *memory.TransientError, and fills the cache even when all callers have left. Errors are not cached. A panic of
+// the inner embedder panics in every waiting caller.
 //
-// Keys are hashes: the cache keeps no words of a user. entries below 1 returns inner as it is. looked is told how many of
-// a call's queries the cache had and had not; nil is nobody.
+// Keys are hashes: the cache holds no user's words. entries below 1 returns inner itself. looked, if not nil, is called with the number
+// of queries of each call that the cache had and had not.
 func WithCache(inner Embedder, entries int, looked func(hits, misses int)) Embedder {
 	if entries < 1 {
 		return inner

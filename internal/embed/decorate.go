@@ -46,7 +46,7 @@ func (e broken) Embed(ctx context.Context, purpose Purpose, texts []string) (vec
 	return vectors, err
 }
 
-// WithObserver tells of every call that reached the provider. Tokens of the context it gives is what the call cost.
+// WithObserver calls observe for every call that reached the provider. The context holds the tokens that the call cost.
 func WithObserver(inner Embedder, observe func(ctx context.Context, started time.Time, err error)) Embedder {
 	return observed{inner, observe}
 }

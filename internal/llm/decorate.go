@@ -45,7 +45,7 @@ func (m broken) Generate(ctx context.Context, r Request) (resp Response, err err
 	return resp, err
 }
 
-// WithObserver tells of every call that reached the provider.
+// WithObserver calls observe for every call that reached the provider.
 func WithObserver(inner Model, observe func(ctx context.Context, started time.Time, u Usage, err error)) Model {
 	return observed{inner, observe}
 }

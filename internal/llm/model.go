@@ -36,8 +36,8 @@ type Usage struct {
 	OutputTokens int64
 }
 
-// The errors that say that the provider works and this answer cannot be used. They do not go away by waiting, and they
-// are no failures of the provider: breakers pass them over.
+// Errors of a working provider whose answer cannot be used. Waiting does not help. Circuit breakers ignore them, because the provider
+// did not fail.
 var (
 	// ErrBlocked means that the provider refuses to answer this prompt, for example for safety.
 	ErrBlocked = errors.New("the model refused to answer")

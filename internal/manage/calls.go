@@ -23,7 +23,7 @@ type userCalls struct {
 
 // Call is a call under way.
 type Call struct {
-	keeper *Keeper
+	calls  *calls
 	user   memory.User
 	cancel context.CancelCauseFunc
 	idle   bool          // it waits for its caller; guarded by calls.mu
@@ -33,35 +33,35 @@ type Call struct {
 // Idle says whether the call does nothing but wait for its caller. Nobody waits for one that does. When it goes on it must see
 // whether it was cancelled.
 func (c *Call) Idle(idle bool) {
-	c.keeper.calls.mu.Lock()
-	defer c.keeper.calls.mu.Unlock()
+	c.calls.mu.Lock()
+	defer c.calls.mu.Unlock()
 	c.idle = idle
 }
 
 // Leave ends the call.
 func (c *Call) Leave() {
-	c.keeper.calls.mu.Lock()
-	defer c.keeper.calls.mu.Unlock()
-	u := c.keeper.calls.of(c.user)
+	c.calls.mu.Lock()
+	defer c.calls.mu.Unlock()
+	u := c.calls.of(c.user)
 	delete(u.running, c)
-	c.keeper.calls.tidy(c.user, u)
+	c.calls.tidy(c.user, u)
 	close(c.done)
 }
 
 // Begin notes a call that may store something of a user. It waits while the user is being forgotten. cancel is called when the
 // user is to be forgotten, with an error for the caller; the call must end then.
-func (k *Keeper) Begin(ctx context.Context, user memory.User, cancel context.CancelCauseFunc) (*Call, error) {
-	c := &Call{keeper: k, user: user, cancel: cancel, done: make(chan struct{})}
+func (e *Eraser) Begin(ctx context.Context, user memory.User, cancel context.CancelCauseFunc) (*Call, error) {
+	c := &Call{calls: &e.calls, user: user, cancel: cancel, done: make(chan struct{})}
 	for {
-		k.calls.mu.Lock()
-		u := k.calls.of(user)
+		e.calls.mu.Lock()
+		u := e.calls.of(user)
 		if u.forgetting == 0 {
 			u.running[c] = struct{}{}
-			k.calls.mu.Unlock()
+			e.calls.mu.Unlock()
 			break
 		}
 		over := u.over
-		k.calls.mu.Unlock()
+		e.calls.mu.Unlock()
 		select {
 		case <-over:
 		case <-ctx.Done():

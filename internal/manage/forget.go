@@ -2,125 +2,166 @@ package manage
 
 import (
 	"context"
+	"fmt"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/memsidecar/memsidecar/internal/lists"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/session"
 )
 
-// Receipt says what forgetting a user deleted.
+// Receipt is what forgetting a user deleted.
 type Receipt struct {
 	Memories        int64
 	Considerations  int64
 	Messages        int64 // of the user, in other people's dialogues
 	SessionMessages int64 // of the user, and to the user, in sessions
-	Sessions        int64 // in which nobody else takes part
+	Sessions        int64 // in which no other user takes part
 	Traces          int64
 	Settings        bool
-	Tokens          bool // a count of the tokens that models took for the user
-	Results         lists.Forgotten
+	Tokens          bool // the count of the tokens that models used for the user
+	Lists           lists.Forgotten
 	Digests         int64 // findings
 	Files           int
 	Purged          bool // the bytes are gone from the files
 }
 
-// Forget deletes everything of a user. Calls of the user are ended before, others wait; jobs are barred meanwhile, so that none
-// stores anything after the deletion. Sessions come before jobs: of what waits in a session a job may be made until it is gone.
-// When it fails in the middle, what was deleted stays deleted, and calling it again completes it.
-func (k *Keeper) Forget(ctx context.Context, user memory.User) (r Receipt, err error) {
-	if r, err = k.forget(ctx, user); err != nil {
+// Forgetter deletes what one store keeps of a user.
+type Forgetter interface {
+	// Name says what is deleted, for errors.
+	Name() string
+	// Forget deletes it and adds to the receipt how much that was. After an error, or a call that was interrupted, it can be called again.
+	Forget(ctx context.Context, user memory.User, r *Receipt) error
+}
+
+// NewForgetter returns a Forgetter that calls forget, and add with the result.
+func NewForgetter[T any](
+	name string, forget func(context.Context, memory.User) (T, error), add func(*Receipt, T),
+) Forgetter {
+	return forgetter[T]{name, forget, add}
+}
+
+type forgetter[T any] struct {
+	name   string
+	forget func(context.Context, memory.User) (T, error)
+	add    func(*Receipt, T)
+}
+
+// Name implements Forgetter.
+func (f forgetter[T]) Name() string { return f.name }
+
+// Forget implements Forgetter.
+func (f forgetter[T]) Forget(ctx context.Context, user memory.User, r *Receipt) error {
+	deleted, err := f.forget(ctx, user)
+	f.add(r, deleted)
+	return err
+}
+
+// Barrier is background work that stores something of users.
+type Barrier interface {
+	// Bar cancels the work that uses the user's words, and starts no more of it until release is called.
+	Bar(ctx context.Context, user memory.User) (release func(), err error)
+}
+
+// Purger removes deleted bytes from the disk.
+type Purger interface {
+	Purge(ctx context.Context) (bool, error)
+	PurgeLater()
+}
+
+// EraserConfig is what an Eraser works with.
+type EraserConfig struct {
+	// Barriers are barred while something is deleted, so that no job stores anything after the deletion.
+	Barriers []Barrier
+	// Forgetters delete everything of a user, in stages. The stages run one after the other; the forgetters of a stage run concurrently,
+	// must add to different fields of the receipt, and share commits: the user's calls wait until all are done.
+	Forgetters [][]Forgetter
+	Purger     Purger
+	// Memories deletes what was learned in a session.
+	Memories *Keeper
+	Sessions Sessions
+	Traces   interface {
+		ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel, users ...string) (int64, error)
+	}
+	Lists interface {
+		ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel, users ...string) error
+	}
+}
+
+// Sessions is the part of session.Store that deleting a session needs.
+type Sessions interface {
+	Get(ctx context.Context, v session.Viewer, sessionID string) (session.Session, error)
+	Participants(ctx context.Context, namespace, sessionID string) ([]string, error)
+	Delete(ctx context.Context, v session.Viewer, sessionID string) (session.Deleted, error)
+}
+
+// Eraser forgets users and deletes sessions.
+type Eraser struct {
+	EraserConfig
+	calls calls
+}
+
+// NewEraser returns an Eraser.
+func NewEraser(config EraserConfig) *Eraser { return &Eraser{EraserConfig: config} }
+
+// Forget deletes everything of a user. The user's running calls are ended first, new ones wait; background work is barred, so that none
+// stores anything after the deletion. When it fails, what was deleted stays deleted, and calling it again completes it.
+func (e *Eraser) Forget(ctx context.Context, user memory.User) (r Receipt, err error) {
+	if err := e.forget(ctx, user, &r); err != nil {
 		return r, err
 	}
-	r.Purged, err = k.Purger.Purge(ctx)
+	r.Purged, err = e.Purger.Purge(ctx)
 	return r, err
 }
 
-func (k *Keeper) forget(ctx context.Context, user memory.User) (r Receipt, err error) {
-	open, err := k.calls.end(ctx, user)
+// forget is Forget without the purge, during which calls and jobs may go on.
+func (e *Eraser) forget(ctx context.Context, user memory.User, r *Receipt) error {
+	open, err := e.calls.end(ctx, user)
 	if err != nil {
-		return r, err
+		return err
 	}
 	defer open()
-	release, err := k.barAll(ctx, user.Namespace, []string{user.ID})
+	release, err := e.barAll(ctx, user.Namespace, []string{user.ID})
 	if err != nil {
-		return r, err
+		return err
 	}
 	defer release()
-	defer k.Uncache() // nothing of the user runs that could fill it again
-	// What is written in the background comes first: others' records of what is considered together are changed below. What
-	// does not rest on each other is deleted at the same time, and shares commits: the user's calls wait until all is.
-	err = together(ctx, func(ctx context.Context) (err error) {
-		r.Traces, err = k.Traces.Forget(ctx, user)
-		return err
-	}, func(ctx context.Context) (err error) {
-		r.Digests, err = k.Digests.Forget(ctx, user)
-		return err
-	})
-	if err != nil {
-		return r, err
-	}
-	said, err := k.Sessions.Forget(ctx, user)
-	if err != nil {
-		return r, err
-	}
-	r.SessionMessages, r.Sessions = said.Messages, said.Sessions
-	forgotten, err := k.Queue.Forget(ctx, user)
-	if err != nil {
-		return r, err
-	}
-	r.Considerations, r.Messages = forgotten.Considerations, forgotten.Messages
-	err = together(ctx, func(ctx context.Context) error {
-		rest, err := k.Digests.Forget(ctx, user) // what somebody's messages to this user have added meanwhile
-		if r.Digests += rest; err != nil {
+	defer e.Memories.Uncache() // no job of the user runs that could fill the cache again
+	for _, stage := range e.Forgetters {
+		group, ctx := errgroup.WithContext(ctx)
+		for _, f := range stage {
+			group.Go(func() error {
+				if err := f.Forget(ctx, user, r); err != nil {
+					return fmt.Errorf("forgetting %s: %w", f.Name(), err)
+				}
+				return nil
+			})
+		}
+		if err := group.Wait(); err != nil {
 			return err
 		}
-		r.Files, err = k.DigestFiles(user)
-		return err
-	}, func(ctx context.Context) (err error) {
-		r.Results, err = k.Results.Forget(ctx, user)
-		return err
-	}, func(ctx context.Context) (err error) {
-		r.Settings, err = k.Settings.Forget(ctx, user)
-		return err
-	}, func(ctx context.Context) (err error) {
-		r.Tokens, err = k.Tokens.Forget(ctx, user)
-		return err
-	}, func(ctx context.Context) (err error) {
-		r.Memories, err = k.Store.Forget(ctx, user)
-		return err
-	})
-	return r, err
+	}
+	return nil
 }
 
-// together does all at the same time, and waits for all; the error is the first.
-func together(ctx context.Context, all ...func(context.Context) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	for _, one := range all {
-		group.Go(func() error { return one(ctx) })
+// barAll bars the background work of all these users until release is called.
+func (e *Eraser) barAll(ctx context.Context, namespace string, users []string) (release func(), err error) {
+	var releases []func()
+	release = func() {
+		for _, release := range releases {
+			release()
+		}
 	}
-	return group.Wait()
-}
-
-// Delete deletes a memory, and its words from what is kept of how it came about, and from the files of digests. Its bytes are
-// purged in the background.
-func (k *Keeper) Delete(ctx context.Context, user memory.User, id string, audience memory.Audience) error {
-	err := k.remove(ctx, user, id, audience)
-	if err == nil {
-		k.Rewrite(context.WithoutCancel(ctx), user)
+	for _, id := range users {
+		for _, barrier := range e.Barriers {
+			one, err := barrier.Bar(ctx, memory.User{Namespace: namespace, ID: id})
+			if err != nil {
+				release()
+				return nil, err
+			}
+			releases = append(releases, one)
+		}
 	}
-	return err
-}
-
-// remove is Delete but for the files.
-func (k *Keeper) remove(ctx context.Context, user memory.User, id string, audience memory.Audience) error {
-	if err := k.Store.Delete(ctx, user, id, audience); err != nil {
-		return err
-	}
-	k.Uncache()
-	k.Traces.Flush(ctx)
-	// The memory is gone and cannot be deleted again, so this is done whether or not the caller waits.
-	err := k.Queue.ForgetMemory(context.WithoutCancel(ctx), user, id)
-	k.Purger.PurgeLater()
-	return err
+	return release, nil
 }

@@ -11,83 +11,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
-	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
-	"github.com/memsidecar/memsidecar/internal/lists"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/queue"
-	"github.com/memsidecar/memsidecar/internal/session"
-	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/usage"
-	"github.com/memsidecar/memsidecar/internal/usage/budget"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
-
-// Considerations is what must be stopped and deleted to forget a user.
-type Considerations interface {
-	// Bar keeps jobs that hold the user's words from running until release is called.
-	Bar(ctx context.Context, user memory.User) (release func(), err error)
-}
-
-// Queue is the part of queue.Store that moving out and forgetting need.
-type Queue interface {
-	List(ctx context.Context, user memory.User, q queue.ListQuery) (jobs []queue.Job, next string, err error)
-	Forget(ctx context.Context, user memory.User) (queue.Forgotten, error)
-	ForgetMemory(ctx context.Context, user memory.User, id string) error
-}
-
-// Settings is the part of the settings' storage that moving out and forgetting need.
-type Settings interface {
-	Get(ctx context.Context, user memory.User) (memory.Settings, error)
-	Forget(ctx context.Context, user memory.User) (bool, error)
-}
-
-// Sessions is the part of session.Store that moving out, deleting and forgetting need.
-type Sessions interface {
-	Get(ctx context.Context, v session.Viewer, sessionID string) (session.Session, error)
-	Participants(ctx context.Context, namespace, sessionID string) ([]string, error)
-	Delete(ctx context.Context, v session.Viewer, sessionID string) (session.Deleted, error)
-	Sessions(ctx context.Context, user memory.User, after string, limit int) (sessions []session.Session, next string, err error)
-	OwnMessages(ctx context.Context, user memory.User, sessionID string, after int64, limit int) ([]session.Message, error)
-	Window(ctx context.Context, v session.Viewer, sessionID string, q session.WindowQuery) (session.Window, error)
-	Forget(ctx context.Context, user memory.User) (session.Forgotten, error)
-}
-
-// Traces is the part of the traces that moving out and forgetting need.
-type Traces interface {
-	List(ctx context.Context, q trace.ListQuery) (records []trace.Record, next string, err error)
-	Forget(ctx context.Context, user memory.User) (int64, error)
-	ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel, users ...string) (int64, error)
-	// Flush writes what waits to be written.
-	Flush(ctx context.Context)
-}
-
-// Results is the part of results.Store that moving out, deleting and forgetting need.
-type Results interface {
-	Registries(ctx context.Context, user memory.User, after string, limit int) (all []lists.Exported, next string, err error)
-	Items(ctx context.Context, v lists.View, after string, limit int) (lists.Page, error)
-	Lists(ctx context.Context, user memory.User, after string, limit int) (all []lists.Shown, next string, err error)
-	Forget(ctx context.Context, user memory.User) (lists.Forgotten, error)
-	ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel, users ...string) error
-}
-
-// Digests is the part of digest.Store that moving out and forgetting need.
-type Digests interface {
-	List(ctx context.Context, user memory.User, after string, limit int) (entries []digest.Entry, next string, err error)
-	Forget(ctx context.Context, user memory.User) (int64, error)
-}
-
-// Purger removes deleted bytes from the disk, see sqlite.Access.
-type Purger interface {
-	Purge(ctx context.Context) (bool, error)
-	PurgeLater()
-}
-
-// Tokens is the part of the counting of tokens that moving out and forgetting need.
-type Tokens interface {
-	Today(ctx context.Context, user memory.User) (budget.Entry, error)
-	Forget(ctx context.Context, user memory.User) (bool, error)
-}
 
 // Backfill is the part of vectorstore.Backfill that undoing a change needs.
 type Backfill interface {
@@ -96,31 +24,25 @@ type Backfill interface {
 
 // Parts is what a Keeper works with.
 type Parts struct {
-	Store          vectorstore.Store
-	Backfill       Backfill
-	Vectors        decide.Vectors
-	Considerations Considerations
-	Queue          Queue
-	Sessions       Sessions
-	Settings       Settings
-	Traces         Traces
-	Tokens         Tokens
-	Results        Results
-	Purger         Purger
-	Digests        Digests
-	DigestJobs     Considerations // what makes digests
-	// DigestFiles deletes the user's files of digests and returns how many there were.
-	DigestFiles func(user memory.User) (int, error)
-	// Rewrite writes the user's files of digests anew, after something was deleted that they may tell.
+	Store    vectorstore.Store
+	Backfill Backfill
+	Vectors  decide.Vectors
+	// Considerations keep the words of memories as what became of them.
+	Considerations interface {
+		ForgetMemory(ctx context.Context, user memory.User, id string) error
+	}
+	// Traces flushes what is pending, so that it can be changed.
+	Traces interface{ Flush(ctx context.Context) }
+	Purger Purger
+	// Rewrite writes the user's files of digests again, after something was deleted that they may contain.
 	Rewrite func(ctx context.Context, user memory.User)
-	// Uncache drops what is held in memory of anybody's words, after somebody's were deleted.
+	// Uncache drops the words that are cached in memory, of all users.
 	Uncache func()
 }
 
-// Keeper carries out the commands.
+// Keeper carries out the commands on single memories.
 type Keeper struct {
 	Parts
-	calls calls
 	turns turns
 }
 
@@ -264,4 +186,37 @@ func (k *Keeper) Update(ctx context.Context, user memory.User, id string, audien
 		patch.Language, patch.Embedding = &language, embeddings[0]
 	}
 	return k.Store.Update(ctx, user, id, audience, patch)
+}
+
+// Delete deletes a memory, and its words from the records of how it came about and from the files of digests. Its bytes are purged in the
+// background.
+func (k *Keeper) Delete(ctx context.Context, user memory.User, id string, audience memory.Audience) error {
+	err := k.remove(ctx, user, id, audience)
+	if err == nil {
+		k.Rewrite(context.WithoutCancel(ctx), user)
+	}
+	return err
+}
+
+// remove is Delete without the files.
+func (k *Keeper) remove(ctx context.Context, user memory.User, id string, audience memory.Audience) error {
+	if err := k.Store.Delete(ctx, user, id, audience); err != nil {
+		return err
+	}
+	k.Uncache()
+	k.Traces.Flush(ctx)
+	// The memory is gone and cannot be deleted again, so this is done even when the caller no longer waits.
+	err := k.Considerations.ForgetMemory(context.WithoutCancel(ctx), user, id)
+	k.Purger.PurgeLater()
+	return err
+}
+
+// Get returns a memory, unless it was withdrawn.
+func (k *Keeper) Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Memory, error) {
+	m, err := k.Store.Get(ctx, user, id, audience)
+	if err == nil && !m.WithdrawnAt.IsZero() {
+		return memory.Memory{}, fmt.Errorf(
+			"memory %q was withdrawn: list the withdrawn memories to see it, or revert that: %w", m.ID, memory.ErrNotFound)
+	}
+	return m, err
 }

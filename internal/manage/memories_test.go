@@ -140,10 +140,6 @@ func (l shown) Lists(context.Context, memory.User, string, int) ([]lists.Shown, 
 	return []lists.Shown{{List: "l"}}, "", l.step("lists")
 }
 
-func (l shown) Forget(context.Context, memory.User) (lists.Forgotten, error) {
-	return lists.Forgotten{Items: 9, Lists: 10}, l.step("results")
-}
-
 func (l shown) ForgetSession(context.Context, string, string, memory.Channel, ...string) error {
 	return l.step("forget lists")
 }
@@ -172,15 +168,9 @@ func (t talks) Window(context.Context, session.Viewer, string, session.WindowQue
 	return session.Window{}, t.step("window")
 }
 
-func (t talks) Forget(context.Context, memory.User) (session.Forgotten, error) {
-	return session.Forgotten{Messages: 7, Sessions: 8}, t.step("sessions")
-}
-
 func (t tokens) Today(context.Context, memory.User) (budget.Entry, error) {
 	return budget.Entry{Day: "2026-11-20", Count: budget.Count{Tokens: 9}}, t.step("tokens")
 }
-
-func (t tokens) Forget(context.Context, memory.User) (bool, error) { return true, t.step("tokens") }
 
 func (d days) Bar(context.Context, memory.User) (func(), error) {
 	return func() { d.steps = append(d.steps, "release digests") }, d.step("bar digests")
@@ -192,39 +182,58 @@ func (d days) List(context.Context, memory.User, string, int) ([]digest.Entry, s
 	return []digest.Entry{{}}, "", d.step("digests")
 }
 
-func (d days) forgetFiles(memory.User) (int, error) { return 12, d.step("files") }
-
 func (d disk) PurgeLater() { d.steps = append(d.steps, "purge later") }
 
 func (d disk) Purge(context.Context) (bool, error) { return true, d.step("purge") }
 
 func keeper(w *world) *manage.Keeper {
 	return manage.NewKeeper(manage.Parts{
-		Store: w, Vectors: w, Considerations: w, Queue: jobs{w}, Sessions: talks{w}, Settings: settings{w}, Traces: traces{w}, Tokens: tokens{w},
-		Results: shown{w}, Purger: disk{w}, Digests: days{w}, DigestJobs: days{w}, DigestFiles: days{w}.forgetFiles, Rewrite: func(context.Context, memory.User) {},
+		Store: w, Vectors: w, Considerations: jobs{w}, Traces: traces{w}, Purger: disk{w},
+		Rewrite: func(context.Context, memory.User) {},
 		Uncache: func() { _ = w.step("uncache") },
 	})
 }
 
-// TestForgetOrder: jobs are barred first and until the end, so that none stores anything after the deletion, and deleted
-// after the sessions, of which jobs are made; whatever fails, they are let go on.
-func TestForgetOrder(t *testing.T) {
+func eraser(w *world) *manage.Eraser {
+	digests := manage.NewForgetter("digests", days{w}.Forget, func(r *manage.Receipt, n int64) { r.Digests += n })
+	return manage.NewEraser(manage.EraserConfig{
+		Barriers: []manage.Barrier{w, days{w}},
+		Forgetters: [][]manage.Forgetter{
+			{manage.NewForgetter("traces", traces{w}.Forget, func(r *manage.Receipt, n int64) { r.Traces = n }), digests},
+			{manage.NewForgetter("jobs", jobs{w}.Forget, func(r *manage.Receipt, f queue.Forgotten) { r.Messages = f.Messages })},
+			{
+				digests,
+				manage.NewForgetter("settings", settings{w}.Forget, func(r *manage.Receipt, deleted bool) { r.Settings = deleted }),
+				manage.NewForgetter("memories", w.Forget, func(r *manage.Receipt, n int64) { r.Memories = n }),
+			},
+		},
+		Purger: disk{w}, Memories: keeper(w), Sessions: talks{w}, Traces: traces{w}, Lists: shown{w},
+	})
+}
+
+func exporter(w *world) *manage.Exporter {
+	return &manage.Exporter{
+		Store: w, Queue: jobs{w}, Sessions: talks{w}, Settings: settings{w}, Traces: traces{w}, Tokens: tokens{w}, Lists: shown{w}, Digests: days{w},
+	}
+}
+
+// Background work is barred first and until the end. A stage begins when the one before it succeeded. Whatever fails, the bars are lifted.
+func TestForgetRunsTheStagesInOrderWhileJobsAreBarred(t *testing.T) {
 	parts := [][]string{
 		{"bar"},
 		{"bar digests"},
 		{"digests", "traces"},
-		{"sessions"},
 		{"jobs"},
-		{"digests", "files", "memories", "results", "settings", "tokens"},
+		{"digests", "memories", "settings"},
 		{"uncache"},
 		{"release"},
 		{"release digests"},
 		{"purge"},
 	}
-	const deleting = 6 // parts
+	const deleting = 5 // parts
 	for _, failAt := range append(slices.Concat(parts[:deleting]...), "purge", "") {
 		w := &world{failAt: failAt}
-		receipt, err := keeper(w).Forget(t.Context(), memory.User{})
+		receipt, err := eraser(w).Forget(t.Context(), memory.User{})
 		want := slices.Concat(parts...)
 		switch i := slices.IndexFunc(parts, func(part []string) bool { return slices.Contains(part, failAt) }); {
 		case failAt == "bar":
@@ -250,23 +259,22 @@ func TestForgetOrder(t *testing.T) {
 		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
 			t.Errorf("failing at %q: %v", failAt, err)
 		}
-		if full := (manage.Receipt{Memories: 3, Considerations: 1, Messages: 2, SessionMessages: 7, Sessions: 8, Traces: 4, Results: lists.Forgotten{Items: 9, Lists: 10}, Settings: true, Tokens: true, Digests: 22, Files: 12, Purged: true}); failAt == "" && receipt != full {
+		full := manage.Receipt{Memories: 3, Messages: 2, Traces: 4, Settings: true, Digests: 22, Purged: true}
+		if failAt == "" && receipt != full {
 			t.Errorf("the receipt is %+v", receipt)
 		}
 	}
 }
 
-// TestForgetAtTheSameTime: what does not rest on each other is deleted at the same time, so that it shares commits: a user's
-// calls wait until all is.
-func TestForgetAtTheSameTime(t *testing.T) {
+func TestForgetRunsTheForgettersOfAStageConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // a step that waits for one that comes later ends the test
 		w := &world{meets: map[string]*sync.WaitGroup{}}
 		var all sync.WaitGroup
-		for _, name := range []string{"files", "results", "settings", "tokens", "memories"} {
+		for _, name := range []string{"settings", "memories"} {
 			all.Add(1)
 			w.meets[name] = &all
 		}
-		if _, err := keeper(w).Forget(t.Context(), memory.User{}); err != nil {
+		if _, err := eraser(w).Forget(t.Context(), memory.User{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -283,7 +291,7 @@ func TestDeleteSessionOrder(t *testing.T) {
 	whole = append(whole, "purge")
 	for _, failAt := range []string{"session", "list", "memory", "traces", "forget lists", "delete session", ""} {
 		w := &world{failAt: failAt}
-		receipt, err := keeper(w).DeleteSession(t.Context(), session.Viewer{UserID: "u"}, "s", true)
+		receipt, err := eraser(w).DeleteSession(t.Context(), session.Viewer{UserID: "u"}, "s", true)
 		want := whole
 		if i := slices.Index(whole, failAt); i >= 0 {
 			want = slices.Clone(whole[:i+1])
@@ -302,7 +310,7 @@ func TestDeleteSessionOrder(t *testing.T) {
 		}
 	}
 	w := &world{}
-	if _, err := keeper(w).DeleteSession(t.Context(), session.Viewer{UserID: "eve"}, "s", true); !errors.Is(err, memory.ErrPrecondition) || len(w.steps) != 1 {
+	if _, err := eraser(w).DeleteSession(t.Context(), session.Viewer{UserID: "eve"}, "s", true); !errors.Is(err, memory.ErrPrecondition) || len(w.steps) != 1 {
 		t.Errorf("somebody who may not write did %q: %v", w.steps, err)
 	}
 }
@@ -316,7 +324,7 @@ func TestExportStops(t *testing.T) {
 			visited++
 			return w.step("visit " + name)
 		}
-		err := keeper(w).Export(t.Context(), memory.User{ID: "u"}, manage.Visitor{
+		err := exporter(w).Export(t.Context(), memory.User{ID: "u"}, manage.Visitor{
 			Settings:      func(memory.Settings) error { return visit("settings") },
 			Memory:        func(memory.Memory) error { return visit("memory") },
 			Revision:      func(vectorstore.Revision) error { return visit("revision") },

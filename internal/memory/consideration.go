@@ -14,7 +14,7 @@ const (
 	StateFailed     State = "failed"
 )
 
-// Final reports whether the state changes no more by itself.
+// Final reports whether the state never changes again without a call.
 func (s State) Final() bool { return s == StateRemembered || s == StateSkipped || s == StateFailed }
 
 // Consideration is the durable job that ConsiderMemorizing creates, as one speaker sees it.

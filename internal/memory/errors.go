@@ -110,10 +110,10 @@ func (e *OverloadError) Error() string {
 // TransientError is a failure that trying again may cure: a network error, a rate limit, a provider that is down.
 type TransientError struct {
 	Err error
-	// RetryAfter is how long the provider asked to wait, for its circuit breaker; 0 when it did not say. What comes through a
-	// breaker has the time until the next call is let through instead.
+	// RetryAfter is how long the provider asked to wait; 0 if it did not say. In an error from a circuit breaker it is the time until the
+	// breaker allows the next call.
 	RetryAfter time.Duration
-	// Unavailable: the provider's circuit breaker is not closed. It is no failure of the work, which waits for the breaker.
+	// Unavailable is set if the provider's circuit breaker is not closed. The work did not fail; it waits for the breaker.
 	Unavailable bool
 }
 
@@ -150,8 +150,8 @@ const (
 	BudgetOfUser      BudgetOf = "user"
 )
 
-// BudgetError means that a model is not asked because that would take more tokens than are allowed for the day. Who asks for
-// it goes on without a model; waiting is no help before the day is over.
+// BudgetError means that a model is not called because the call would exceed the tokens allowed for the day. Callers continue without a
+// model; waiting does not help before the day ends.
 type BudgetError struct {
 	Of     BudgetOf
 	Limit  int64     // tokens a day

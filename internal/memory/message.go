@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -32,10 +33,10 @@ const (
 type Message struct {
 	ID       string     `json:"id,omitempty"`
 	Role     Role       `json:"role"`
-	Speaker  string     `json:"speaker,omitempty"` // user id, RoleUser only; resolved, never empty there
+	Speaker  string     `json:"speaker,omitempty"` // user id, of RoleUser only; empty only before Complete
 	AgentID  string     `json:"agent,omitempty"`
 	Content  string     `json:"content,omitempty"`
-	Time     time.Time  `json:"time"` // never zero
+	Time     time.Time  `json:"time"` // zero only before Complete
 	Tools    []ToolCall `json:"tools,omitempty"`
 	Metadata string     `json:"metadata,omitempty"` // a JSON object, byte for byte as sent
 }
@@ -69,6 +70,49 @@ func (d Dialogue) Speakers() []string {
 		}
 	}
 	return speakers
+}
+
+// Complete returns the dialogue with the times, speakers and agents that its messages leave out: the given time, and the user and the
+// agent of the scope.
+func (d Dialogue) Complete(now time.Time) Dialogue {
+	now = now.UTC().Truncate(time.Microsecond) // every format and database keeps microseconds
+	d.Messages = slices.Clone(d.Messages)
+	for i := range d.Messages {
+		m := &d.Messages[i]
+		if m.Time.IsZero() {
+			m.Time = now
+		}
+		if m.Role == RoleUser && m.Speaker == "" {
+			m.Speaker = d.Scope.UserID
+		}
+		if m.AgentID == "" {
+			m.AgentID = d.Scope.AgentID
+		}
+	}
+	return d
+}
+
+// PayloadHash returns a hash of what a caller sent, before anything is filled in. Two requests with the same id must agree in it.
+func PayloadHash(payload any) ([]byte, error) {
+	data, err := json.Marshal(payload)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(data)
+	return sum[:16], nil
+}
+
+// Hashes returns the payload hash of each message.
+func Hashes(messages []Message) ([][]byte, error) {
+	hashes := make([][]byte, len(messages))
+	for i := range messages {
+		hash, err := PayloadHash(messages[i])
+		if err != nil {
+			return nil, err
+		}
+		hashes[i] = hash
+	}
+	return hashes, nil
 }
 
 // MessageRef names the i-th message of a dialogue in provenance: by its id, or by position.
@@ -164,7 +208,9 @@ func (m *Message) validate(v *Violations, at string) {
 	if m.Role != RoleUser && m.Speaker != "" {
 		v.Add(at+".speaker_id", "is for ROLE_USER only: it names the person who spoke")
 	}
-	v.Check(at+".send_time", TimeProblem(m.Time))
+	if !m.Time.IsZero() { // Complete sets it
+		v.Check(at+".send_time", TimeProblem(m.Time))
+	}
 	v.Check(at+".content", bytesProblem(m.Content))
 	v.Check(at+".metadata_json", bytesProblem(m.Metadata))
 	if m.Metadata != "" && !isJSONObject(m.Metadata) {

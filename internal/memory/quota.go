@@ -50,7 +50,8 @@ func (n QuotaName) describe() (what, remedy string) {
 	case QuotaNamespaceMemories:
 		return "memories of the namespace", "delete memories (DeleteMemory), " + forget
 	case QuotaNamespaceHistory:
-		return "bytes of messages of the namespace", "delete sessions (ExportSession, DeleteSession), " + forget + ", keep history for a shorter time (history.retention)"
+		return "bytes of messages of the namespace", "delete sessions (ExportSession, DeleteSession), " + forget +
+			", keep history for a shorter time (history.retention)"
 	case QuotaUserHistory:
 		return "bytes of messages of the user", "delete sessions (ExportSession, DeleteSession), keep history for a shorter time (history.retention)"
 	case QuotaNamespaceLists:

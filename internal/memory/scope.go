@@ -97,8 +97,8 @@ func (r VisibilityRule) AudienceOf(c Channel) Audience {
 	return Audience{}
 }
 
-// OnlyVisibility is the audience of exactly what was learned with the visibility of a channel, whatever the rule: statements
-// are compared with those that everybody sees who sees them.
+// OnlyVisibility is the audience of exactly what was learned with the visibility of a channel, whatever the rule is. Statements are
+// compared only with memories that the same people may see.
 func OnlyVisibility(c Channel) Audience {
 	return Audience{keys: map[string]bool{c.VisibilityKey(): true}}
 }

@@ -78,8 +78,8 @@ func lineEnd(r rune) bool {
 	return false
 }
 
-// Markdown is Line for a text that stands in Markdown behind "- " or inside a line: it is shown as it is written. It opens no
-// heading, list, quotation, block of code or HTML, comments included, and fetches no image.
+// Markdown is Line for a text in Markdown after "- " or inside a line: it renders as it is written. It begins no heading, list,
+// quotation, block of code or HTML (comments included), and fetches no image.
 func Markdown(text string) string {
 	text = tags.ReplaceAllString(Line(text), `\$1$2`)
 	text = declarations.ReplaceAllString(text, `$1\$2`)
@@ -96,10 +96,10 @@ var (
 	numbered = regexp.MustCompile(`^([0-9]{1,9})([.)] )`)
 )
 
-// harmless replaces each character by itself, a blank, or nothing, and takes the tokens of chat templates apart.
+// harmless removes invisible characters and breaks the tokens of chat templates.
 func harmless(text string) string { return inert(visible(text)) }
 
-// visible replaces each character by itself, a blank, or nothing.
+// visible drops invisible characters or replaces them by spaces.
 func visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -112,8 +112,8 @@ func visible(text string) string {
 	}, text)
 }
 
-// invisible reports whether a character shows nothing, or changes the direction of others. Such characters hide text from
-// people and not from models. Those that hold emoji together, or choose between emoji and text, are no such.
+// invisible reports whether a character shows nothing or changes the direction of others. Such characters hide text from people but not
+// from models. Characters that join emoji, or choose between emoji and text, do not count.
 func invisible(r rune) bool {
 	switch string(r) {
 	case zeroWidthJoiner, textStyle, emojiStyle:

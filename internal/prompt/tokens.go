@@ -13,20 +13,20 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Models' chat templates mark roles, turns, tools and thoughts by tokens that are written as text: <|im_start|>, [INST],
-// <tool_call>. Some servers take such text for the token wherever it stands in a prompt. A token is told from other text
-// by its shape, so that tokens of families that nobody listed are found as well:
+// Models' chat templates mark roles, turns, tools and thoughts with tokens that are written as text: <|im_start|>, [INST], <tool_call>.
+// Some servers read such text as a token wherever it is in a prompt. Tokens are recognised by their shape, so that tokens of unlisted
+// model families are found as well:
 //
-//	<|...        an opening angle bracket and a bar, whatever follows
+//	<|...        an opening angle bracket and a bar
 //	<word|>      a word between an angle bracket and a bar
 //	<a_word>     a word with an underscore, or one in capitals that is no HTML element; also with attributes
 //	[A_WORD]     a word of three or more capitals; also with digits, underscores and one small letter before it
 //	[|word|]     a word between bars in square brackets
 //
-// The rest (<bos>, <think>, [control_8], ]~b]) looks like other text, and is listed in tokens.txt.
+// The rest (<bos>, <think>, [control_8], ]~b]) looks like other text and is listed in tokens.txt.
 //
-// A shape that an identifier stands directly before is code, an index or a type argument such as a[SIZE] or List<URL>, and
-// stays unless it is listed. So does what ends in _t, which is a type of C.
+// A shape directly after an identifier is code, an index or a type argument, such as a[SIZE] or List<URL>, and is kept unless it is
+// listed. Names that end in _t are types of C and are kept too.
 
 // word is what the name of a token may be made of. "▁" is the space of some tokenizers, which DeepSeek's tokens have.
 const word = `[\pL\pN_▁.-]`

@@ -100,20 +100,29 @@ func TestSources(t *testing.T) {
 		alone    bool // without neighbours
 		degraded []Degradation
 	}{
-		"memories by default":     {nil, &world{}, &past{keyword: answer{after: late}}, 0, "m", false, nil},
-		"memories":                {[]Source{Memories}, &world{}, &past{keyword: answer{err: away}}, 0, "m", false, nil},
-		"messages":                {[]Source{Messages}, &world{keyword: answer{err: away}}, &past{}, 0, "s/1 s/7", false, nil},
-		"both":                    {both, &world{}, &past{}, 0, "m s/1 s/7", false, nil},
-		"no messages":             {both, &world{}, nil, 0, "m", false, nil},
-		"nothing at all":          {[]Source{Messages}, &world{}, nil, 0, "", false, nil},
-		"memories late":           {both, &world{keyword: answer{after: late}}, &past{}, searching, "s/1 s/7", false, []Degradation{{Storage, Late, lateReason}}},
-		"messages late":           {both, &world{}, &past{keyword: answer{after: late}, vector: answer{after: late, deaf: true}}, searching, "m", false, []Degradation{{Storage, Late, lateReason}}},
-		"keywords of messages":    {both, &world{}, &past{keyword: answer{err: away}}, 0, "m s/7", false, []Degradation{{Storage, Unavailable, "storage is unavailable: disk full"}}},
-		"embedder":                {both, &world{embedder: answer{err: &memory.TransientError{Err: errors.New("503")}}}, &past{}, 0, "m s/1", false, []Degradation{{Embedding, Unavailable, "503"}}},
-		"embedder late":           {both, &world{embedder: answer{after: late}}, &past{}, searching, "m s/1", false, []Degradation{{Embedding, Late, lateReason}}},
-		"neighbours away":         {both, &world{}, &past{neighbors: answer{err: away}}, 0, "m s/1 s/7", true, []Degradation{{Storage, Unavailable, "storage is unavailable: disk full"}}},
-		"neighbours late":         {both, &world{}, &past{neighbors: answer{after: late, deaf: true}}, budget, "m s/1 s/7", true, []Degradation{{Storage, Late, lateReason}}},
-		"neighbours just in time": {both, &world{}, &past{keyword: answer{after: 400 * time.Millisecond}, neighbors: answer{after: 399 * time.Millisecond}}, 799 * time.Millisecond, "m s/1 s/7", false, nil},
+		"memories by default": {nil, &world{}, &past{keyword: answer{after: late}}, 0, "m", false, nil},
+		"memories":            {[]Source{Memories}, &world{}, &past{keyword: answer{err: away}}, 0, "m", false, nil},
+		"messages":            {[]Source{Messages}, &world{keyword: answer{err: away}}, &past{}, 0, "s/1 s/7", false, nil},
+		"both":                {both, &world{}, &past{}, 0, "m s/1 s/7", false, nil},
+		"no messages":         {both, &world{}, nil, 0, "m", false, nil},
+		"nothing at all":      {[]Source{Messages}, &world{}, nil, 0, "", false, nil},
+		"memories late": {both, &world{keyword: answer{after: late}}, &past{}, searching, "s/1 s/7", false,
+			[]Degradation{{Storage, Late, lateReason}}},
+		"messages late": {both, &world{}, &past{keyword: answer{after: late}, vector: answer{after: late, deaf: true}}, searching,
+			"m", false, []Degradation{{Storage, Late, lateReason}}},
+		"keywords of messages": {both, &world{}, &past{keyword: answer{err: away}}, 0, "m s/7", false,
+			[]Degradation{{Storage, Unavailable, "storage is unavailable: disk full"}}},
+		"embedder": {both, &world{embedder: answer{err: &memory.TransientError{Err: errors.New("503")}}}, &past{}, 0,
+			"m s/1", false, []Degradation{{Embedding, Unavailable, "503"}}},
+		"embedder late": {both, &world{embedder: answer{after: late}}, &past{}, searching, "m s/1", false,
+			[]Degradation{{Embedding, Late, lateReason}}},
+		"neighbours away": {both, &world{}, &past{neighbors: answer{err: away}}, 0, "m s/1 s/7", true,
+			[]Degradation{{Storage, Unavailable, "storage is unavailable: disk full"}}},
+		"neighbours late": {both, &world{}, &past{neighbors: answer{after: late, deaf: true}}, budget, "m s/1 s/7", true,
+			[]Degradation{{Storage, Late, lateReason}}},
+		"neighbours just in time": {both, &world{},
+			&past{keyword: answer{after: 400 * time.Millisecond}, neighbors: answer{after: 399 * time.Millisecond}}, 799 * time.Millisecond,
+			"m s/1 s/7", false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -181,7 +190,8 @@ func TestMessageScores(t *testing.T) {
 		}
 		asked := p.asked
 		if asked.User != q.Scope.User() || asked.NeighborWeight != 0.75 || asked.Limit < 3 || asked.Filter.AgentID != q.Filter.AgentID ||
-			!asked.Filter.SaidFrom.Equal(time.Unix(1, 0)) || !asked.Filter.SaidBefore.Equal(time.Unix(2, 0)) || !asked.Filter.Audience.Sees(memory.Channel{}) {
+			!asked.Filter.SaidFrom.Equal(time.Unix(1, 0)) || !asked.Filter.SaidBefore.Equal(time.Unix(2, 0)) ||
+			!asked.Filter.Audience.Sees(memory.Channel{}) {
 			t.Errorf("asked for %+v", asked)
 		}
 		q.MinRelevance = 0
@@ -266,7 +276,8 @@ func TestMessagesPromptLength(t *testing.T) {
 			t.Fatalf("at most %d: not a block: %q", limit, got)
 		}
 		memories, hit, around := strings.Contains(got, "吃辣"), strings.Contains(got, "火锅"), strings.Contains(got, "前前")
-		if hit && !memories || around && !hit || around != strings.Contains(got, "后后") || hit != strings.Contains(got, prompts["zh"].Messages) && !strings.Contains(got, "别处") {
+		if hit && !memories || around && !hit || around != strings.Contains(got, "后后") ||
+			hit != strings.Contains(got, prompts["zh"].Messages) && !strings.Contains(got, "别处") {
 			t.Fatalf("at most %d: %q", limit, got)
 		}
 		switch {

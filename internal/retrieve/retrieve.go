@@ -48,7 +48,7 @@ type Parts struct {
 	Traces   Traces
 	// StorageProblem says why storage is down, or "". What is in memory is still searched then.
 	StorageProblem func() string
-	// WriteProblem says why storage takes no writes although it can be read, or "": what was said since is not stored. Optional.
+	// WriteProblem says why storage accepts no writes although it can be read, or "". New messages are not stored then. Optional.
 	WriteProblem func() string
 }
 
@@ -64,7 +64,7 @@ type Options struct {
 	Labels          map[string]string // what messages of agents and users are headed by in the prompt, by id
 	Location        *time.Location    // for dates in the prompt, for users who set no time zone
 	Log             *slog.Logger
-	// Answered is told of each answer what was missing in it. Optional; it must not block.
+	// Answered is called after each answer with what was missing in it. Optional; it must not block.
 	Answered func(missing []Degradation)
 }
 
@@ -183,7 +183,7 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 	select {
 	case s = <-settings:
 	case <-budget.Done():
-		// What is there counts, also when something else has spent the budget.
+		// Results that are ready count, even if the budget has been spent.
 		select {
 		case s = <-settings:
 		default:
@@ -220,7 +220,7 @@ func (r *Retriever) degraded(keyword, vector error) []Degradation {
 	return missing
 }
 
-// explain turns an error into words for a caller. What nobody expected is logged, not told.
+// explain describes an error to a caller. Unexpected errors are logged and not described.
 func (r *Retriever) explain(component Component, err error) Degradation {
 	var transient *memory.TransientError
 	var refused *memory.RefusedError
@@ -287,7 +287,7 @@ func (h *Hit) saidAt() time.Time {
 	return h.Message.Time
 }
 
-// messageImportance is that of every message: nobody has weighed them.
+// messageImportance is the importance of every message.
 const messageImportance = 0.5
 
 func (h *Hit) importance() float64 {
@@ -315,7 +315,7 @@ func (r *Retriever) vectorEvidence(from origin) func(similarity float64) float64
 	return func(similarity float64) float64 { return weight * max(0, similarity-c.Noise) / (1 - c.Noise) }
 }
 
-// recency is 1 for what was said just now and halves with every half-life.
+// recency is 1 for a new memory and halves with every half-life.
 func (r *Retriever) recency(saidAt, now time.Time) float64 {
 	age := max(0, now.Sub(saidAt))
 	return math.Exp2(-float64(age) / float64(r.options.RecencyHalfLife))

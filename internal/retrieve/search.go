@@ -81,8 +81,7 @@ type embeddingError struct{ err error }
 func (e *embeddingError) Error() string { return e.err.Error() }
 func (e *embeddingError) Unwrap() error { return e.err }
 
-// neighborsTime is the part of the budget that is kept for what was said around the messages found: it takes little, but
-// comes after everything else.
+// neighborsTime is the part of the budget that is reserved for reading the messages around hits. It is fast, but the last step.
 const neighborsTime = 0.05
 
 // searchBudget ends the searches.
@@ -215,7 +214,7 @@ func messageQuery(q Query, limit int) recall.Query {
 	}}
 }
 
-// withNeighbors reads what was said around the messages found. Without it, for whatever reason, they are returned alone.
+// withNeighbors reads the messages around the hits. If it cannot, it returns the hits alone.
 func (r *Retriever) withNeighbors(ctx context.Context, q Query, hits []Hit) ([]MessageHit, error) {
 	var found []MessageHit
 	for _, h := range hits {

@@ -8,14 +8,67 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/memsidecar/memsidecar/internal/access"
+	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/manage/audit"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/usage"
+	"github.com/memsidecar/memsidecar/internal/usage/budget"
+	"github.com/memsidecar/memsidecar/internal/vectorstore/backfill"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
+
+// AdminParts is what the administration service works with.
+type AdminParts struct {
+	Status  Status
+	Queue   queue.Store
+	Auditor *audit.Auditor
+	Prices  usage.Prices // of models
+}
+
+// Status reports how the sidecar is. What it reads from storage fails with memory.ErrUnavailable while storage is down.
+type Status interface {
+	// Components reports on storage and on each model.
+	Components() []Component
+	// Process reports what the process uses of its machine.
+	Process() Process
+	// Pending reports what is pending in the queue, in all namespaces.
+	Pending() Pending
+	// PurgePendingSince returns since when bytes of deleted data are to be removed from the files; the zero time when there are none.
+	PurgePendingSince() time.Time
+	// Fingerprint returns that of the embedder in use, "" until it is known.
+	Fingerprint() string
+	// Vectorizing reports how far the background embedding is.
+	Vectorizing() backfill.Progress
+	// Usage returns what the calls of models since a day cost, the newest day first.
+	Usage(ctx context.Context, namespace string, since time.Time) ([]usage.Sum, error)
+	// FullUsers counts the users of a namespace who have explicit memories up to the limit.
+	FullUsers(ctx context.Context, namespace string) (int64, error)
+	// Budgets returns how the token budgets of a namespace stand, its own first, and of its user if there is one.
+	Budgets(ctx context.Context, user memory.User) ([]budget.Standing, error)
+	// Quotas returns how the quotas of a namespace stand, and of its user if there is one.
+	Quotas(ctx context.Context, user memory.User) ([]memory.Standing, error)
+}
+
+// Component is the state of storage or of a model.
+type Component struct {
+	Name, Implementation string
+	Breaker              breaker.Status // without a State when there is none
+	Remote               bool           // texts are sent to another machine
+	Choice               string         // why this implementation was chosen
+	Budgeted             bool           // rules replace it when a token budget is used up
+}
+
+var breakerStates = map[breaker.State]memsidecarv1.BreakerState{
+	breaker.Closed:   memsidecarv1.BreakerState_BREAKER_STATE_CLOSED,
+	breaker.Open:     memsidecarv1.BreakerState_BREAKER_STATE_OPEN,
+	breaker.HalfOpen: memsidecarv1.BreakerState_BREAKER_STATE_HALF_OPEN,
+}
 
 // adminService implements memsidecarv1.AdminServiceServer.
 type adminService struct {
 	memsidecarv1.UnimplementedAdminServiceServer
-	Parts
+	AdminParts
 	options Options
 	started time.Time
 }
@@ -32,14 +85,14 @@ func (s *adminService) GetStatus(ctx context.Context, r *memsidecarv1.GetStatusR
 	}
 	resp := &memsidecarv1.GetStatusResponse{
 		Process: s.processStatus(),
-		Storage: &memsidecarv1.StorageStatus{PurgePendingSinceTime: fromTime(s.PurgeWaiting())},
+		Storage: &memsidecarv1.StorageStatus{PurgePendingSinceTime: fromTime(s.Status.PurgePendingSince())},
 		Models:  s.modelsStatus(ctx),
 	}
 	byBudget := map[*memsidecarv1.ComponentStatus]bool{} // rules do their work when a token budget is used up
-	for _, c := range s.Components() {
+	for _, c := range s.Status.Components() {
 		status := &memsidecarv1.ComponentStatus{
-			Name: c.Name, Implementation: c.Implementation, Breaker: c.Breaker, Reason: c.Reason, SinceTime: fromTime(c.Since),
-			Remote: c.Remote, Choice: c.Choice,
+			Name: c.Name, Implementation: c.Implementation, Breaker: breakerStates[c.Breaker.State], Reason: c.Breaker.Reason,
+			SinceTime: fromTime(c.Breaker.Since), Remote: c.Remote, Choice: c.Choice,
 		}
 		byBudget[status] = c.Budgeted
 		if c.Name == storageComponent {
@@ -74,12 +127,12 @@ func (s *adminService) stored(ctx context.Context, scope memory.Scope, days int,
 		PendingCount: stats.Pending, FailedCount: stats.Failed, OldestPendingTime: fromTime(stats.OldestPending),
 		Total: s.queueTotal(ctx),
 	}
-	full, err := s.FullUsers(ctx, scope.Namespace)
+	full, err := s.Status.FullUsers(ctx, scope.Namespace)
 	if err != nil {
 		return "", err
 	}
 	resp.Memories = &memsidecarv1.MemoriesStatus{MaxPerUser: clamped(s.options.MaxPerUser), FullUserCount: full}
-	standings, err := s.Quotas(ctx, scope.User())
+	standings, err := s.Status.Quotas(ctx, scope.User())
 	for _, q := range standings {
 		resp.Quotas = append(resp.Quotas, &memsidecarv1.Quota{
 			Key: "limits." + string(q.Quota), UserId: q.UserID, Limit: q.Limit, Used: q.Used,
@@ -94,11 +147,11 @@ func (s *adminService) stored(ctx context.Context, scope memory.Scope, days int,
 
 // modelsStatus tells how many memories there are to embed, in all namespaces together, only callers with admin access.
 func (s *adminService) modelsStatus(ctx context.Context) *memsidecarv1.ModelsStatus {
-	status := &memsidecarv1.ModelsStatus{EmbeddingFingerprint: s.Fingerprint()}
+	status := &memsidecarv1.ModelsStatus{EmbeddingFingerprint: s.Status.Fingerprint()}
 	if !operates(ctx) {
 		return status
 	}
-	if p := s.Vectorizing(); p.Running || p.Refused > 0 {
+	if p := s.Status.Vectorizing(); p.Running || p.Refused > 0 {
 		status.EmbeddingProgress = &memsidecarv1.EmbeddingProgress{
 			TotalCount: p.Total, DoneCount: p.Done, RefusedCount: p.Refused, Problem: p.Problem,
 		}
@@ -106,20 +159,20 @@ func (s *adminService) modelsStatus(ctx context.Context) *memsidecarv1.ModelsSta
 	return status
 }
 
-// Waiting is what waits in the queue, or runs, in all namespaces.
-type Waiting struct {
+// Pending is what is pending or running in the queue, in all namespaces.
+type Pending struct {
 	Considerations, Bytes int64
 	Counted               bool // false: that is not known
 }
 
 // queueTotal tells what waits in all namespaces together, only callers with admin access.
 func (s *adminService) queueTotal(ctx context.Context) *memsidecarv1.QueueTotal {
-	w := s.Waiting()
-	if !w.Counted || !operates(ctx) {
+	p := s.Status.Pending()
+	if !p.Counted || !operates(ctx) {
 		return nil
 	}
 	return &memsidecarv1.QueueTotal{
-		PendingCount: w.Considerations, MaxPendingCount: s.options.MaxPending, PendingBytes: w.Bytes, MaxPendingBytes: s.options.MaxPendingBytes,
+		PendingCount: p.Considerations, MaxPendingCount: s.options.MaxPending, PendingBytes: p.Bytes, MaxPendingBytes: s.options.MaxPendingBytes,
 	}
 }
 
@@ -137,7 +190,7 @@ type Process struct {
 }
 
 func (s *adminService) processStatus() *memsidecarv1.ProcessStatus {
-	p := s.Process()
+	p := s.Status.Process()
 	return &memsidecarv1.ProcessStatus{
 		Version: s.options.Version, StartTime: fromTime(s.started),
 		ResidentBytes: p.ResidentBytes, LiveHeapBytes: p.LiveHeapBytes, GoroutineCount: clamped(p.Goroutines),

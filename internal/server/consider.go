@@ -2,11 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"time"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -18,134 +13,49 @@ import (
 const maxRequestIDBytes = 128
 
 // ConsiderMemorizing implements memsidecarv1.MemoryServiceServer.
-func (s *memoryService) ConsiderMemorizing(ctx context.Context, r *memsidecarv1.ConsiderMemorizingRequest) (*memsidecarv1.ConsiderMemorizingResponse, error) {
+func (s *memoryService) ConsiderMemorizing(
+	ctx context.Context, r *memsidecarv1.ConsiderMemorizingRequest,
+) (*memsidecarv1.ConsiderMemorizingResponse, error) {
 	var v memory.Violations
-	scope := scopeOf(r.GetScope(), true, &v)
-	wait := toDuration(r.GetWait(), "wait", &v)
-	if wait < 0 {
+	request := decide.Request{
+		Dialogue:  memory.Dialogue{Scope: scopeOf(r.GetScope(), true, &v)},
+		RequestID: r.GetRequestId(),
+		Wait:      toDuration(r.GetWait(), "wait", &v),
+	}
+	if request.Wait < 0 {
 		v.Add("wait", "is negative")
 	}
 	checkRequestID(r.GetRequestId(), &v)
 	v.Check("turn_id", memory.IDProblem(r.GetTurnId()))
-	if len(r.GetMessages()) == 0 && s.enabled(scope.Namespace) == nil {
-		if err := v.Err(); err != nil {
-			return nil, err
-		}
-		return s.considerSession(ctx, r, scope, wait)
+	if len(r.GetMessages()) > 0 {
+		request.Dialogue.Messages = s.options.toMessages(r.GetMessages(), &v)
+		v = append(v, request.Dialogue.Validate()...)
 	}
-	d := memory.Dialogue{Scope: scope, Messages: s.options.toMessages(r.GetMessages(), &v)}
-	payload, err := payloadHash(d)
-	if err != nil {
-		return nil, err
-	}
-	hashes, err := messageHashes(d.Messages)
-	if err != nil {
-		return nil, err
-	}
-	completeTimes(&d)
-	v = append(v, d.Validate()...)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	completeSpeakers(&d) // not before: what is wrong with the scope is not the messages' fault
-	request := decide.Request{Dialogue: d, RequestID: r.GetRequestId(), PayloadHash: payload, Wait: wait}
-	if s.options.RecordConsidered && s.enabled(scope.Namespace) == nil {
-		request.Accept = func(ctx context.Context, a queue.Acceptance) (memory.Consideration, error) {
-			return s.Conversations.Record(ctx, session.RecordRequest{
-				AppendRequest: session.AppendRequest{Scope: scope, Audience: s.options.audience(scope), Messages: d.Messages, Hashes: hashes},
-				Acceptance:    a,
-			})
-		}
-	}
-	c, err := s.Considerer.Consider(ctx, request)
-	resp := &memsidecarv1.ConsiderMemorizingResponse{}
-	if refused, ok := errors.AsType[*session.RefusedError](err); ok && request.Accept != nil {
-		// The session is none that this dialogue may be written to. The dialogue must not be lost for its label.
-		resp.NotRecorded, resp.NotRecordedReason, request.Accept = refusals[refused.Refusal], err.Error(), nil
-		c, err = s.Considerer.Consider(ctx, request)
-	}
+	accepted, err := s.Considerer.Consider(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	resp.Consideration = fromConsideration(c)
+	resp := &memsidecarv1.ConsiderMemorizingResponse{Consideration: fromConsideration(accepted.Consideration)}
+	if refused := accepted.NotRecorded; refused != nil {
+		resp.NotRecorded, resp.NotRecordedReason = refusals[refused.Refusal], refused.Error()
+	}
 	return resp, nil
 }
 
-// refusals are why a dialogue was not recorded, as the API names them.
+// refusals are the reasons why a dialogue was not recorded.
 var refusals = map[session.Refusal]memsidecarv1.NotRecorded{
 	session.OtherChannel: memsidecarv1.NotRecorded_NOT_RECORDED_OTHER_CHANNEL,
 	session.OtherUsers:   memsidecarv1.NotRecorded_NOT_RECORDED_OTHER_USERS,
 	session.UserNeeded:   memsidecarv1.NotRecorded_NOT_RECORDED_OTHER_USERS, // a dialogue always names its user
 }
 
-// considerSession considers what waits in a session.
-func (s *memoryService) considerSession(ctx context.Context, r *memsidecarv1.ConsiderMemorizingRequest, scope memory.Scope, wait time.Duration) (*memsidecarv1.ConsiderMemorizingResponse, error) {
-	payload, err := payloadHash(scope)
-	if err != nil {
-		return nil, err
-	}
-	viewer := s.options.viewer(scope)
-	if scope.SessionID == "" {
-		if scope.SessionID, err = s.Sessions.Current(ctx, viewer); err != nil {
-			return nil, err
-		}
-	}
-	if scope.SessionID == "" {
-		return nil, memory.Invalid("messages", "is required: hand over at least one message, or name a session whose messages wait")
-	}
-	found, err := s.Sessions.Get(ctx, viewer, scope.SessionID)
-	if err != nil {
-		return nil, err
-	}
-	if why := viewer.MayWrite(&found); why != "" {
-		return nil, fmt.Errorf("%w: session %q cannot be considered from here: %s", memory.ErrPrecondition, scope.SessionID, why)
-	}
-	c, err := s.Considerer.ConsiderSession(ctx, decide.SessionRequest{
-		Scope: scope, Ref: found.Ref, RequestID: r.GetRequestId(), PayloadHash: payload, Wait: wait,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &memsidecarv1.ConsiderMemorizingResponse{Consideration: fromConsideration(c)}, nil
-}
-
 func checkRequestID(id string, v *memory.Violations) {
 	v.Check("request_id", memory.IDProblem(id))
 	if len(id) > maxRequestIDBytes {
 		v.Add("request_id", "is longer than %d bytes: use a random UUID", maxRequestIDBytes)
-	}
-}
-
-// payloadHash is over what the caller sent, before anything is filled in. Two requests with the same id must agree in it.
-func payloadHash(payload any) ([]byte, error) {
-	data, err := json.Marshal(payload)
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(data)
-	return sum[:16], nil
-}
-
-// completeTimes fills in the times that messages leave out.
-func completeTimes(d *memory.Dialogue) {
-	now := time.Now().UTC().Truncate(time.Microsecond) // which any format keeps
-	for i := range d.Messages {
-		if d.Messages[i].Time.IsZero() {
-			d.Messages[i].Time = now
-		}
-	}
-}
-
-// completeSpeakers fills in who spoke, in messages that leave it out.
-func completeSpeakers(d *memory.Dialogue) {
-	for i := range d.Messages {
-		m := &d.Messages[i]
-		if m.Role == memory.RoleUser && m.Speaker == "" {
-			m.Speaker = d.Scope.UserID
-		}
-		if m.AgentID == "" {
-			m.AgentID = d.Scope.AgentID
-		}
 	}
 }
 

@@ -21,7 +21,7 @@ const maxUsageDays = 31
 // in the place of models because a budget was used up, or "".
 func (s *adminService) usage(ctx context.Context, scope memory.Scope, days int) (_ *memsidecarv1.UsageStatus, note string, err error) {
 	now := time.Now()
-	sums, err := s.Usage(ctx, scope.Namespace, now.AddDate(0, 0, 1-max(1, days)))
+	sums, err := s.Status.Usage(ctx, scope.Namespace, now.AddDate(0, 0, 1-max(1, days)))
 	if err != nil {
 		return nil, "", err
 	}
@@ -46,7 +46,7 @@ func (s *adminService) usage(ctx context.Context, scope memory.Scope, days int) 
 	if days > 0 {
 		status.Costs = fromCosts(s.Prices.Total(sums))
 	}
-	standings, err := s.Budgets(ctx, scope.User())
+	standings, err := s.Status.Budgets(ctx, scope.User())
 	if err != nil || len(standings) == 0 {
 		return status, "", err
 	}

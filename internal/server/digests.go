@@ -2,21 +2,25 @@ package server
 
 import (
 	"context"
-	"errors"
-	"time"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/digest/notebook"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/session"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
+
+// DigestParts is what the digest service works with.
+type DigestParts struct {
+	Considerer *decide.Considerer
+	Digests    *digest.Keeper
+	Notebook   *notebook.Keeper
+}
 
 // digestService implements memsidecarv1.DigestServiceServer.
 type digestService struct {
 	memsidecarv1.UnimplementedDigestServiceServer
-	Parts
+	DigestParts
 	options Options
 }
 
@@ -83,60 +87,15 @@ func (s *digestService) SummarizeDay(ctx context.Context, r *memsidecarv1.Summar
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	if err := s.considerWaiting(ctx, viewer.User); err != nil {
+	if err := s.Considerer.ConsiderUser(ctx, viewer.User); err != nil { // the digest is also of what that yields
 		return nil, err
 	}
 	day, err := s.Digests.Summarize(ctx, viewer, r.GetDay(), spoken)
 	if err != nil {
-		if errors.Is(err, context.Canceled) && ctx.Err() == nil { // the user is being forgotten
-			err = memory.ErrNotFound
-		}
 		return nil, err
 	}
 	d, err := s.digest(&day, viewer.User)
 	return &memsidecarv1.SummarizeDayResponse{Digest: d}, err
-}
-
-// How much is considered for a digest that somebody asks for.
-const (
-	sessionsForDigest = 50
-	waitForDigest     = 20 * time.Second
-)
-
-// considerWaiting considers what waits to be considered by itself in the user's sessions: a digest tells what came of it.
-func (s *digestService) considerWaiting(ctx context.Context, user memory.User) error {
-	settings, err := s.Settings.Get(ctx, user)
-	if err != nil {
-		return err
-	}
-	off := settings.MemorizeEvery != nil && *settings.MemorizeEvery == 0
-	if policy := s.Conversations.Policy(user.Namespace); off || !policy.Enabled || policy.MemorizeEvery == 0 {
-		return nil
-	}
-	considered, after := 0, ""
-	for more := true; more; more = after != "" {
-		var page []session.Session
-		if page, after, err = s.Sessions.Sessions(ctx, user, after, maxPageSize); err != nil {
-			return err
-		}
-		for i := range page {
-			waiting := &page[i]
-			if waiting.Unconsidered == 0 || waiting.MemorizeEvery != nil && *waiting.MemorizeEvery == 0 {
-				continue
-			}
-			if considered++; considered > sessionsForDigest {
-				return nil
-			}
-			_, err := s.Considerer.ConsiderSession(ctx, decide.SessionRequest{
-				Scope: memory.Scope{Namespace: user.Namespace, UserID: user.ID, Channel: waiting.Channel, SessionID: waiting.ID},
-				Wait:  waitForDigest,
-			})
-			if err != nil && !errors.Is(err, memory.ErrNotFound) { // deleted meanwhile
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // GetNotebook implements memsidecarv1.DigestServiceServer.

@@ -47,15 +47,19 @@ func newStubs(conn grpc.ClientConnInterface) stubs {
 	}
 }
 
+// storage is unavailable for the reason that it is; "" is available.
+type storage string
+
+func (s storage) Problem() string    { return string(s) }
+func (storage) WriteProblem() string { return "" }
+
 // newClient serves the parts until the test ends.
 func newClient(t *testing.T, parts Parts) (stubs, *logstest.Log) {
 	t.Helper()
 	log := &logstest.Log{}
-	if parts.Keeper == nil {
-		parts.Keeper = manage.NewKeeper(manage.Parts{})
-	}
-	if parts.StorageProblem == nil {
-		parts.StorageProblem = func() string { return "" }
+	parts.Calls = manage.NewEraser(manage.EraserConfig{})
+	if parts.Storage == nil {
+		parts.Storage = storage("")
 	}
 	s := New(parts, Options{MaxRequestBytes: 1 << 20, Visibility: memory.NewVisibility(memory.VisibilityChannel, nil), Log: log.Logger()})
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -83,7 +87,7 @@ func TestErrors(t *testing.T) {
 	const secret = "open /home/operator/secret.db: key=AIza123"
 	const constant = "internal error; the server's log has the details"
 	var current func() error
-	client, log := newClient(t, Parts{Settings: settingsFunc(func() error { return current() })})
+	client, log := newClient(t, Parts{Users: UserParts{Settings: settingsFunc(func() error { return current() })}})
 	for name, test := range map[string]struct {
 		answer func() error
 		code   codes.Code
@@ -123,7 +127,7 @@ func TestErrors(t *testing.T) {
 			}
 		}
 	}
-	stream, err := client.ExportUser(t.Context(), &memsidecarv1.ExportUserRequest{Scope: &memsidecarv1.Scope{UserId: "u"}}) // there is no Keeper
+	stream, err := client.ExportUser(t.Context(), &memsidecarv1.ExportUserRequest{Scope: &memsidecarv1.Scope{UserId: "u"}}) // there is no Exporter
 	if err == nil {
 		_, err = stream.Recv()
 	}
@@ -135,8 +139,8 @@ func TestErrors(t *testing.T) {
 // TestGate: while storage is down only what works without it is let through.
 func TestGate(t *testing.T) {
 	client, _ := newClient(t, Parts{
-		Settings:       settingsFunc(func() error { t.Error("a call was let through"); return nil }),
-		StorageProblem: func() string { return "the disk is full" },
+		Users:   UserParts{Settings: settingsFunc(func() error { t.Error("a call was let through"); return nil })},
+		Storage: storage("the disk is full"),
 	})
 	_, err := client.GetUserSettings(t.Context(), &memsidecarv1.GetUserSettingsRequest{Scope: &memsidecarv1.Scope{UserId: "u"}})
 	if got := status.Convert(err); got.Code() != codes.Unavailable || !strings.Contains(got.Message(), "the disk is full") {
@@ -146,7 +150,7 @@ func TestGate(t *testing.T) {
 
 // TestForgedProblem: the codec's note to the interceptors is not a caller's to write.
 func TestForgedProblem(t *testing.T) {
-	client, _ := newClient(t, Parts{Settings: settingsFunc(func() error { return nil })})
+	client, _ := newClient(t, Parts{Users: UserParts{Settings: settingsFunc(func() error { return nil })}})
 	for _, forged := range []string{`[]`, `null`, `{`, `[{"Field":"f","Problem":"p"}]`} {
 		request := &memsidecarv1.GetUserSettingsRequest{Scope: &memsidecarv1.Scope{UserId: "u"}}
 		request.ProtoReflect().SetUnknown(problem([]byte(forged)))

@@ -150,7 +150,7 @@ func gate(method string, problem func() string) error {
 }
 
 // userUnary notes the calls that may store something of a user, so that none does after the user was forgotten.
-func userUnary(keeper *manage.Keeper) grpc.UnaryServerInterceptor {
+func userUnary(calls *manage.Eraser) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 		user := userOf(req)
 		if user.ID == "" || storesNothingLater(info.FullMethod) {
@@ -158,7 +158,7 @@ func userUnary(keeper *manage.Keeper) grpc.UnaryServerInterceptor {
 		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		call, err := keeper.Begin(ctx, user, cancel)
+		call, err := calls.Begin(ctx, user, cancel)
 		if err != nil {
 			return nil, err
 		}
@@ -168,14 +168,14 @@ func userUnary(keeper *manage.Keeper) grpc.UnaryServerInterceptor {
 	}
 }
 
-func userStream(keeper *manage.Keeper) grpc.StreamServerInterceptor {
+func userStream(calls *manage.Eraser) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		if !info.IsClientStream { // it tells what is stored
 			return handler(srv, stream)
 		}
 		ctx, cancel := context.WithCancelCause(stream.Context())
 		defer cancel(nil)
-		s := &userServerStream{ServerStream: stream, ctx: ctx, cancel: cancel, keeper: keeper}
+		s := &userServerStream{ServerStream: stream, ctx: ctx, cancel: cancel, calls: calls}
 		err := handler(srv, s)
 		if s.call != nil {
 			s.call.Leave()
@@ -189,7 +189,7 @@ type userServerStream struct {
 	grpc.ServerStream
 	ctx    context.Context //nolint:containedctx // that of the stream
 	cancel context.CancelCauseFunc
-	keeper *manage.Keeper
+	calls  *manage.Eraser
 	call   *manage.Call // nil until it is known whose
 }
 
@@ -209,7 +209,7 @@ func (s *userServerStream) RecvMsg(m any) error {
 		return cause
 	}
 	if user := userOf(m); err == nil && s.call == nil && user.ID != "" {
-		s.call, err = s.keeper.Begin(s.ctx, user, s.cancel)
+		s.call, err = s.calls.Begin(s.ctx, user, s.cancel)
 	}
 	return err
 }

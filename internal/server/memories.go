@@ -8,12 +8,37 @@ import (
 	"slices"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/manage"
+	"github.com/memsidecar/memsidecar/internal/manage/retention"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/retrieve"
+	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 	"google.golang.org/grpc"
 )
+
+// MemoryParts is what the memory service works with.
+type MemoryParts struct {
+	Considerer *decide.Considerer
+	Queue      queue.Store // the considerations
+	Retriever  *retrieve.Retriever
+	Memories   *manage.Keeper
+	Store      vectorstore.Store
+	// Curve scores how likely memories are to be kept.
+	Curve retention.Curve
+	// Conversations are what past messages are retrieved from.
+	Conversations *session.Keeper
+}
+
+// memoryService implements memsidecarv1.MemoryServiceServer, in the files named after its calls.
+type memoryService struct {
+	memsidecarv1.UnimplementedMemoryServiceServer
+	MemoryParts
+	options Options
+}
 
 // CreateMemory implements memsidecarv1.MemoryServiceServer.
 func (s *memoryService) CreateMemory(ctx context.Context, r *memsidecarv1.CreateMemoryRequest) (*memsidecarv1.CreateMemoryResponse, error) {
@@ -29,14 +54,14 @@ func (s *memoryService) CreateMemory(ctx context.Context, r *memsidecarv1.Create
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	hash, err := payloadHash(struct {
+	hash, err := memory.PayloadHash(struct {
 		Scope memory.Scope
 		Draft manage.Draft
 	}{scope, d})
 	if err != nil {
 		return nil, err
 	}
-	m, merged, err := s.Keeper.Create(ctx, scope, d, r.GetRequestId(), hash)
+	m, merged, err := s.Memories.Create(ctx, scope, d, r.GetRequestId(), hash)
 	if err != nil {
 		return nil, err
 	}
@@ -49,12 +74,9 @@ func (s *memoryService) GetMemory(ctx context.Context, r *memsidecarv1.GetMemory
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.Store.Get(ctx, scope.User(), r.GetMemoryId(), s.options.audience(scope))
+	m, err := s.Memories.Get(ctx, scope.User(), r.GetMemoryId(), s.options.audience(scope))
 	if err != nil {
 		return nil, err
-	}
-	if !m.WithdrawnAt.IsZero() {
-		return nil, fmt.Errorf("memory %q was withdrawn: list the withdrawn memories to see it, or revert that: %w", m.ID, memory.ErrNotFound)
 	}
 	return &memsidecarv1.GetMemoryResponse{Memory: s.standing(&m, time.Now())}, nil
 }
@@ -141,7 +163,7 @@ func (s *memoryService) UpdateMemory(ctx context.Context, r *memsidecarv1.Update
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	m, err := s.Keeper.Update(ctx, scope.User(), p.GetId(), s.options.audience(scope), edit)
+	m, err := s.Memories.Update(ctx, scope.User(), p.GetId(), s.options.audience(scope), edit)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +176,7 @@ func (s *memoryService) DeleteMemory(ctx context.Context, r *memsidecarv1.Delete
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Keeper.Delete(ctx, scope.User(), r.GetMemoryId(), s.options.audience(scope)); err != nil {
+	if err := s.Memories.Delete(ctx, scope.User(), r.GetMemoryId(), s.options.audience(scope)); err != nil {
 		return nil, err
 	}
 	return &memsidecarv1.DeleteMemoryResponse{}, nil
@@ -175,7 +197,7 @@ func (s *memoryService) ImportMemories(stream grpc.ClientStreamingServer[memside
 	if err := v.Err(); err != nil {
 		return err
 	}
-	importer := s.Keeper.Import(scope)
+	importer := s.Memories.Import(scope)
 	for i := 0; ; i++ {
 		item, err := stream.Recv()
 		if errors.Is(err, io.EOF) {

@@ -18,7 +18,7 @@ import (
 // numberedListService implements memsidecarv1.NumberedListServiceServer.
 type numberedListService struct {
 	memsidecarv1.UnimplementedNumberedListServiceServer
-	Parts
+	Lists   *lists.Keeper
 	options Options
 }
 
@@ -43,7 +43,7 @@ func (s *numberedListService) PutItems(ctx context.Context, r *memsidecarv1.PutI
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	done, err := s.Results.Put(ctx, put)
+	done, err := s.Lists.Put(ctx, put)
 	if err != nil {
 		return nil, err
 	}
@@ -73,11 +73,11 @@ func (s *numberedListService) SelectItems(ctx context.Context, r *memsidecarv1.S
 	switch said := r.GetSelector().(type) {
 	case *memsidecarv1.SelectItemsRequest_Ordinal:
 		selected = func() (lists.Choice, bool, error) {
-			c, err := s.Results.Select(ctx, *place, r.GetList(), lists.Ordinal(max(0, said.Ordinal))) // only words count from the end
+			c, err := s.Lists.Select(ctx, *place, r.GetList(), lists.Ordinal(max(0, said.Ordinal))) // only words count from the end
 			return c, true, err
 		}
 	case *memsidecarv1.SelectItemsRequest_Text:
-		selected = func() (lists.Choice, bool, error) { return s.Results.SelectText(ctx, *place, r.GetList(), said.Text) }
+		selected = func() (lists.Choice, bool, error) { return s.Lists.SelectText(ctx, *place, r.GetList(), said.Text) }
 	default:
 		v.Add("ordinal", "is required, or text: say which number")
 	}
@@ -113,7 +113,7 @@ func (s *numberedListService) FilterUnseen(ctx context.Context, r *memsidecarv1.
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	unseen, last, err := s.Results.Unseen(ctx, view, keys)
+	unseen, last, err := s.Lists.Unseen(ctx, view, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (s *numberedListService) ListItems(ctx context.Context, r *memsidecarv1.Lis
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	found, err := s.Results.Items(ctx, view, after, size)
+	found, err := s.Lists.Items(ctx, view, after, size)
 	if err != nil {
 		return nil, err
 	}
@@ -149,12 +149,12 @@ func (s *numberedListService) GetNumberedList(ctx context.Context, r *memsidecar
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	shown, err := s.Results.Shown(ctx, *place, r.GetList())
+	shown, err := s.Lists.Shown(ctx, *place, r.GetList())
 	if err != nil {
 		return nil, err
 	}
 	return &memsidecarv1.GetNumberedListResponse{
-		NumberedList: fromShown(&shown, s.Results.Expiry(&shown)),
+		NumberedList: fromShown(&shown, s.Lists.Expiry(&shown)),
 		PromptLine:   lists.PromptsFor(spoken, lists.Titles(shown.Items)).List(shown.List, len(shown.Items)),
 	}, nil
 }
@@ -179,7 +179,7 @@ func (s *numberedListService) DeleteNumberedList(ctx context.Context, r *memside
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	items, shown, err := s.Results.Delete(ctx, registry, place, view.List)
+	items, shown, err := s.Lists.Delete(ctx, registry, place, view.List)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ func (s *numberedListService) ImportNumberedList(ctx context.Context, r *memside
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	done, err := s.Results.Put(ctx, put)
+	done, err := s.Lists.Put(ctx, put)
 	if err != nil {
 		return nil, err
 	}
@@ -352,10 +352,10 @@ func fromShown(s *lists.Shown, expiry time.Time) *memsidecarv1.NumberedList {
 }
 
 // exportedList is a list with where it was shown.
-func (p *Parts) exportedList(s *lists.Shown) *memsidecarv1.ExportedNumberedList {
+func exportedList(s *lists.Shown, expiry time.Time) *memsidecarv1.ExportedNumberedList {
 	scope := memory.Scope{Namespace: s.Place.Namespace, UserID: s.Place.Member, Channel: s.Place.Channel}
 	if s.Place.Kind == lists.PlaceSession {
 		scope.SessionID = s.Place.ID
 	}
-	return &memsidecarv1.ExportedNumberedList{NumberedList: fromShown(s, p.Results.Expiry(s)), Scope: fromScope(scope)}
+	return &memsidecarv1.ExportedNumberedList{NumberedList: fromShown(s, expiry), Scope: fromScope(scope)}
 }

@@ -128,7 +128,7 @@ func (s *memoryService) query(r *memsidecarv1.RetrieveRequest) (retrieve.Query, 
 		return q, err
 	}
 	if slices.Contains(q.Sources, retrieve.Messages) {
-		return q, s.enabled(scope.Namespace)
+		return q, s.Conversations.CheckEnabled(scope.Namespace)
 	}
 	return q, nil
 }

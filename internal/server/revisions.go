@@ -62,7 +62,7 @@ func (s *memoryService) RevertMemory(ctx context.Context, r *memsidecarv1.Revert
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	m, undone, err := s.Keeper.Revert(ctx, scope.User(), r.GetMemoryId(), r.GetRevisionId(), s.options.audience(scope))
+	m, undone, err := s.Memories.Revert(ctx, scope.User(), r.GetMemoryId(), r.GetRevisionId(), s.options.audience(scope))
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (s *memoryService) ReleaseMemory(ctx context.Context, r *memsidecarv1.Relea
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.Keeper.Release(ctx, scope.User(), r.GetMemoryId(), s.options.audience(scope))
+	m, err := s.Memories.Release(ctx, scope.User(), r.GetMemoryId(), s.options.audience(scope))
 	if err != nil {
 		return nil, err
 	}

@@ -56,8 +56,12 @@ func startRemembering(t *testing.T) *remembering {
 		StorageProblem: func() string { return "" },
 	}, retrieve.Options{Budget: time.Minute, RecencyHalfLife: time.Hour, Prompts: retrieve.DefaultPrompts(), Location: time.UTC, Log: log})
 	r.stubs, _ = newClient(t, Parts{
-		Store: r.store, Retriever: retriever, PageKey: func(context.Context) ([]byte, error) { return make([]byte, 32), nil },
-		Keeper: manage.NewKeeper(manage.Parts{Store: r.store, Backfill: r.store, Vectors: r.vectors}),
+		Memories: MemoryParts{
+			Store:     r.store,
+			Retriever: retriever,
+			Memories:  manage.NewKeeper(manage.Parts{Store: r.store, Backfill: r.store, Vectors: r.vectors}),
+		},
+		PageKey: func(context.Context) ([]byte, error) { return make([]byte, 32), nil },
 	})
 	t.Cleanup(func() {
 		retriever.Close()

@@ -23,24 +23,12 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
-	"github.com/memsidecar/memsidecar/internal/decide"
-	"github.com/memsidecar/memsidecar/internal/digest"
-	"github.com/memsidecar/memsidecar/internal/digest/notebook"
 	"github.com/memsidecar/memsidecar/internal/inflight"
 	"github.com/memsidecar/memsidecar/internal/lang/redact"
-	"github.com/memsidecar/memsidecar/internal/lang/topics"
 	"github.com/memsidecar/memsidecar/internal/lists"
 	"github.com/memsidecar/memsidecar/internal/manage"
-	"github.com/memsidecar/memsidecar/internal/manage/audit"
-	"github.com/memsidecar/memsidecar/internal/manage/retention"
 	"github.com/memsidecar/memsidecar/internal/memory"
-	"github.com/memsidecar/memsidecar/internal/queue"
-	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/session"
-	"github.com/memsidecar/memsidecar/internal/usage"
-	"github.com/memsidecar/memsidecar/internal/usage/budget"
-	"github.com/memsidecar/memsidecar/internal/vectorstore"
-	"github.com/memsidecar/memsidecar/internal/vectorstore/backfill"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -51,74 +39,32 @@ const StorageService = "storage"
 // StorageReadService is the name for storage that can be read at least.
 const StorageReadService = "storage.read"
 
-// Settings keeps users' settings.
-type Settings interface {
-	Get(ctx context.Context, user memory.User) (memory.Settings, error)
-	Update(ctx context.Context, user memory.User, change func(*memory.Settings)) (memory.Settings, error)
-}
-
-// Parts is what the server serves.
+// Parts is what the server serves, by service, and what holds for all calls.
 type Parts struct {
-	Retriever  *retrieve.Retriever
-	Considerer *decide.Considerer
-	Keeper     *manage.Keeper
-	Store      vectorstore.Store
-	Queue      queue.Store
-	Settings   Settings
-	// Sessions are the conversations, Conversations what is done with them.
-	Sessions      session.Store
-	Conversations *session.Keeper
-	Topics        *topics.Counter
-	Traces        Traces
-	Results       *lists.Keeper
-	// Digests are those of the users' days.
-	Digests  *digest.Keeper
-	Notebook *notebook.Keeper
-	Auditor  *audit.Auditor
-	// StorageProblem says why storage is down, or "".
-	StorageProblem func() string
-	// WriteProblem says why storage takes no writes although it can be read, or "". Optional.
-	WriteProblem func() string
-	// Waiting says what waits of all namespaces together.
-	Waiting func() Waiting
-	// PurgeWaiting says since when bytes of deleted data wait to be removed from the files; the zero time when there are none.
-	PurgeWaiting func() time.Time
-	// Process says what the process takes of its machine.
-	Process func() Process
-	// Components says how the parts are.
-	Components func() []Component
-	// Fingerprint is that of the embedder in use, "" until it is known.
-	Fingerprint func() string
-	// Vectorizing says how far the background embedding is.
-	Vectorizing func() backfill.Progress
-	// Usage is what the calls of models since a day cost, the newest day first.
-	Usage func(ctx context.Context, namespace string, since time.Time) ([]usage.Sum, error)
-	// Prices is what models cost.
-	Prices usage.Prices
-	// Curve scores how likely memories are to be kept.
-	Curve retention.Curve
-	// FullUsers counts the users of a namespace who have explicit memories up to the limit.
-	FullUsers func(ctx context.Context, namespace string) (int64, error)
-	// Budgets is how the token budgets of a namespace stand, its own first, and of its user if there is one.
-	Budgets func(ctx context.Context, user memory.User) ([]budget.Standing, error)
-	// Quotas are how the quotas of a namespace stand, and of its user if there is one.
-	Quotas func(ctx context.Context, user memory.User) ([]memory.Standing, error)
-	// Tokens say who may call, Limiter how often; nil is everybody, and as often as they like.
+	Memories MemoryParts
+	Users    UserParts
+	Sessions SessionParts
+	Lists    *lists.Keeper
+	Digests  DigestParts
+	Traces   Traces
+	Admin    AdminParts
+
+	Storage Storage
+	// Calls holds the calls that may store something of a user, so that none does after the user was forgotten.
+	Calls *manage.Eraser
+	// Tokens decides who may call, Limiter how often; nil: every caller, and any number of calls.
 	Tokens  Authenticator
 	Limiter Limiter
-	// PageKey is the database's key for page tokens.
+	// PageKey returns the database's key for page tokens.
 	PageKey func(ctx context.Context) ([]byte, error)
 }
 
-// Component is how one part is.
-type Component struct {
-	Name, Implementation string
-	Breaker              memsidecarv1.BreakerState
-	Reason               string
-	Since                time.Time
-	Remote               bool   // texts are handed to another machine
-	Choice               string // why this implementation
-	Budgeted             bool   // rules do its work when a token budget is used up
+// Storage reports whether the database is available.
+type Storage interface {
+	// Problem returns why nothing can be read, or "".
+	Problem() string
+	// WriteProblem returns why nothing can be written although it can be read, or "".
+	WriteProblem() string
 }
 
 // Options describes a Server.
@@ -130,8 +76,6 @@ type Options struct {
 	Visibility      memory.Visibility // who may see what
 	// OwnAgent narrows requests about what is remembered that name an agent, and do not say whose memories count, to it.
 	OwnAgent bool
-	// RecordConsidered records dialogues that are considered in their session, too.
-	RecordConsidered bool
 	// Window are the defaults of GetContext.
 	Window session.Limits
 	// MaxPerUser is how many memories a user may have, 0 any number.
@@ -190,14 +134,14 @@ func New(parts Parts, options Options) *Server {
 	}
 	through := &transport{
 		codec: newCodec(options.MaxRequestBytes), maxBytes: options.MaxRequestBytes, bytes: bytes, lists: semaphore.NewWeighted(gatherers),
-		unary: chained(watchUnary(&options), mapUnary(options.Log), guard.unary(), gateUnary(parts.StorageProblem), userUnary(parts.Keeper), pages.unary(), callUnary()),
+		unary: chained(watchUnary(&options), mapUnary(options.Log), guard.unary(), gateUnary(parts.Storage.Problem), userUnary(parts.Calls), pages.unary(), callUnary()),
 	}
 	common := append(tracing(options.Tracing),
 		grpc.InTapHandle(guard.admit),
 		grpc.MaxRecvMsgSize(options.MaxRequestBytes),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.ForceServerCodecV2(through.codec),
-		grpc.ChainStreamInterceptor(watchStream(&options), mapStream(options.Log), through.stream(), guard.stream(), gateStream(parts.StorageProblem), userStream(parts.Keeper)),
+		grpc.ChainStreamInterceptor(watchStream(&options), mapStream(options.Log), through.stream(), guard.stream(), gateStream(parts.Storage.Problem), userStream(parts.Calls)),
 	)
 	transport := insecure.NewCredentials()
 	if options.TLS != nil {
@@ -214,13 +158,13 @@ func New(parts Parts, options Options) *Server {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 	)...)
 	s.inside = grpc.NewServer(append(slices.Clone(common), grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow))...)
-	memories := &memoryService{Parts: parts, options: options}
-	users := &userService{Parts: parts}
-	sessions := &sessionService{Parts: parts, options: options}
-	lists := &numberedListService{Parts: parts, options: options}
-	digests := &digestService{Parts: parts, options: options}
-	traces := &traceService{Parts: parts, options: options, describe: sessions.describe}
-	admin := &adminService{Parts: parts, options: options, started: time.Now()}
+	memories := &memoryService{MemoryParts: parts.Memories, options: options}
+	users := &userService{UserParts: parts.Users}
+	sessions := &sessionService{SessionParts: parts.Sessions, options: options}
+	lists := &numberedListService{Lists: parts.Lists, options: options}
+	digests := &digestService{DigestParts: parts.Digests, options: options}
+	traces := &traceService{Traces: parts.Traces, options: options, describe: sessions.describe}
+	admin := &adminService{AdminParts: parts.Admin, options: options, started: time.Now()}
 	for _, server := range []*grpc.Server{s.grpc, s.inside} {
 		registrar := registrar{server, through}
 		memsidecarv1.RegisterMemoryServiceServer(registrar, memories)
@@ -236,8 +180,8 @@ func New(parts Parts, options Options) *Server {
 	for _, service := range services {
 		s.health.SetServingStatus(service, healthpb.HealthCheckResponse_SERVING)
 	}
-	readable := parts.StorageProblem() == ""
-	s.SetStorageServing(readable, readable && (parts.WriteProblem == nil || parts.WriteProblem() == ""))
+	readable := parts.Storage.Problem() == ""
+	s.SetStorageServing(readable, readable && parts.Storage.WriteProblem() == "")
 	return s
 }
 
@@ -290,13 +234,6 @@ func (s *Server) Stop(ctx context.Context) {
 	}
 }
 
-// memoryService implements memsidecarv1.MemoryServiceServer, in the files named after its calls.
-type memoryService struct {
-	memsidecarv1.UnimplementedMemoryServiceServer
-	Parts
-	options Options
-}
-
 // audience is what a request with this scope may see.
 func (o *Options) audience(scope memory.Scope) memory.Audience {
 	return o.Visibility.AudienceOf(scope)
@@ -304,5 +241,5 @@ func (o *Options) audience(scope memory.Scope) memory.Audience {
 
 // viewer is who asks, for what is shared by several people.
 func (o *Options) viewer(scope memory.Scope) session.Viewer {
-	return session.Viewer{Namespace: scope.Namespace, UserID: scope.UserID, Channel: scope.Channel, Audience: o.audience(scope)}
+	return session.ViewerOf(scope, o.Visibility)
 }

@@ -8,19 +8,15 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// fromSession needs the namespace's policy to say when the window expires.
-func fromSession(s *session.Session, ttl time.Duration, now time.Time) *memsidecarv1.Session {
-	p := &memsidecarv1.Session{
+func fromSession(s *session.Session, windowExpiry time.Time) *memsidecarv1.Session {
+	return &memsidecarv1.Session{
 		Id: s.ID, Namespace: s.Namespace, ChannelId: s.Channel.ID, ChannelKind: channelKinds.toProto[s.Channel.Kind],
 		ParticipantIds: s.Participants, AgentIds: s.Agents, Title: s.Title, MetadataJson: s.Metadata,
 		MemorizeEvery: fromEvery(s.MemorizeEvery), MessageCount: s.Messages, UserMessageCount: s.UserMessages,
 		UnconsideredCount: s.Unconsidered, FirstMessageTime: fromTime(s.FirstSaidAt), LastMessageTime: fromTime(s.LastSaidAt),
 		CreateTime: fromTime(s.CreatedAt), UpdateTime: fromTime(s.UpdatedAt),
+		WindowExpireTime: fromTime(windowExpiry),
 	}
-	if expiry := s.ActiveAt.Add(ttl); !s.ActiveAt.IsZero() && ttl > 0 && expiry.After(now) {
-		p.WindowExpireTime = fromTime(expiry)
-	}
-	return p
 }
 
 func fromSessionMessages(messages []session.Message) []*memsidecarv1.SessionMessage {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,12 +13,8 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// How many messages are moved at once.
-const (
-	exportBatch      = 500
-	importBatch      = 500
-	importBatchBytes = memory.MaxDialogueBytes / 2
-)
+// exportBatch is how many messages are read together.
+const exportBatch = 500
 
 // ExportSession implements memsidecarv1.SessionServiceServer.
 func (s *sessionService) ExportSession(r *memsidecarv1.ExportSessionRequest, stream grpc.ServerStreamingServer[memsidecarv1.ExportSessionResponse]) error {
@@ -29,13 +24,9 @@ func (s *sessionService) ExportSession(r *memsidecarv1.ExportSessionRequest, str
 	if err := v.Err(); err != nil {
 		return err
 	}
-	id, err := s.here(ctx, scope, viewer, true)
-	if err != nil {
-		return err
-	}
-	q := session.MessageQuery{Limit: exportBatch}
+	id, q := scope.SessionID, session.MessageQuery{Limit: exportBatch}
 	for first := true; first || q.After != ""; first = false {
-		found, err := s.Sessions.Messages(ctx, viewer, id, q)
+		found, err := s.Conversations.Messages(ctx, viewer, id, q)
 		if err != nil {
 			return err
 		}
@@ -55,7 +46,7 @@ func (s *sessionService) ExportSession(r *memsidecarv1.ExportSessionRequest, str
 				return err
 			}
 		}
-		q.After = found.Next
+		id, q.After = found.Session.ID, found.Next
 	}
 	return nil
 }
@@ -70,7 +61,7 @@ func (s *sessionService) ImportSession(stream grpc.ClientStreamingServer[memside
 	if err != nil {
 		return err
 	}
-	in, err := s.newImport(first.GetSession())
+	scope, importer, err := s.newImport(first.GetSession())
 	if err != nil {
 		return err
 	}
@@ -79,40 +70,29 @@ func (s *sessionService) ImportSession(stream grpc.ClientStreamingServer[memside
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			return errors.Join(err, in.flush(ctx)) // what came before is good
+		if err == nil {
+			var m memory.Message
+			if m, err = s.imported(scope, i, item.GetMessage()); err == nil {
+				err = importer.Add(ctx, m)
+			}
 		}
-		if err := in.add(ctx, i, item.GetMessage()); err != nil {
-			return errors.Join(err, in.flush(ctx))
+		if err != nil {
+			return errors.Join(err, importer.Flush(ctx)) // what came before is good
 		}
 	}
-	if err := in.flush(ctx); err != nil {
+	if err := importer.Flush(ctx); err != nil {
 		return err
 	}
-	if in.sessionID == "" {
+	if importer.Session.ID == "" {
 		return memory.Invalid("message", "is missing: an import has at least one message")
 	}
 	return stream.SendAndClose(&memsidecarv1.ImportSessionResponse{
-		Session: s.session(&in.last), AddedCount: in.added, SkippedCount: in.skipped,
+		Session: s.session(&importer.Session), AddedCount: importer.Added, SkippedCount: importer.Skipped,
 	})
 }
 
-// sessionImport takes a session in, in batches.
-type sessionImport struct {
-	service        *sessionService
-	scope          memory.Scope
-	audience       memory.Audience
-	about          session.Import
-	settled        bool
-	batch          []memory.Message
-	hashes         [][]byte
-	bytes          int
-	sessionID      string // once it is known
-	last           session.Session
-	added, skipped int64
-}
-
-func (s *sessionService) newImport(p *memsidecarv1.ImportedSession) (*sessionImport, error) {
+// newImport begins the import that the first message of the stream describes.
+func (s *sessionService) newImport(p *memsidecarv1.ImportedSession) (memory.Scope, *session.Importer, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(p.GetScope(), &v)
 	about := cmp.Or(p.GetSession(), &memsidecarv1.Session{}) // optional, and not nil where a field's absence counts
@@ -122,71 +102,31 @@ func (s *sessionService) newImport(p *memsidecarv1.ImportedSession) (*sessionImp
 	}
 	v.Check("session.session.title", titleProblem(about.GetTitle()))
 	v.Check("session.session.metadata_json", metadataProblem(about.GetMetadataJson()))
-	in := &sessionImport{
-		service: s, scope: scope, audience: viewer.Audience, settled: !p.GetConsider(),
-		about: session.Import{
-			Title: s.options.RedactHistory.Text(about.GetTitle()), Metadata: s.options.RedactHistory.JSON(about.GetMetadataJson()),
-			MemorizeEvery: toEvery(about.MemorizeEvery != nil, about.GetMemorizeEvery(), "session.session.memorize_every", &v),
-			CreatedAt:     toTime(about.GetCreateTime(), "session.session.create_time", &v),
-			UpdatedAt:     toTime(about.GetUpdateTime(), "session.session.update_time", &v),
-		},
+	fields := session.Import{
+		Title:         s.options.RedactHistory.Text(about.GetTitle()),
+		Metadata:      s.options.RedactHistory.JSON(about.GetMetadataJson()),
+		MemorizeEvery: toEvery(about.MemorizeEvery != nil, about.GetMemorizeEvery(), "session.session.memorize_every", &v),
+		CreatedAt:     toTime(about.GetCreateTime(), "session.session.create_time", &v),
+		UpdatedAt:     toTime(about.GetUpdateTime(), "session.session.update_time", &v),
 	}
 	if err := v.Err(); err != nil {
-		return nil, err
+		return scope, nil, err
 	}
-	return in, s.enabled(scope.Namespace)
+	importer, err := s.Conversations.Import(scope, viewer.Audience, fields, !p.GetConsider())
+	return scope, importer, err
 }
 
-// add takes the i-th message of the stream.
-func (in *sessionImport) add(ctx context.Context, i int, p *memsidecarv1.Message) error {
+// imported reads the i-th message of the stream.
+func (s *sessionService) imported(scope memory.Scope, i int, p *memsidecarv1.Message) (memory.Message, error) {
 	at := fmt.Sprintf("message[%d]", i)
 	if p == nil {
-		return memory.Invalid(at, "is missing: each message of the stream after the first has one")
+		return memory.Message{}, memory.Invalid(at, "is missing: each message of the stream after the first has one")
 	}
 	var v memory.Violations
-	d := memory.Dialogue{Scope: in.scope, Messages: []memory.Message{in.service.options.toMessage(p, at, &v)}}
-	hashes, err := messageHashes(d.Messages)
-	if err != nil {
-		return err
-	}
-	completeTimes(&d)
+	d := memory.Dialogue{Scope: scope, Messages: []memory.Message{s.options.toMessage(p, at, &v)}}
 	for _, wrong := range d.Validate() {
 		v = append(v, memory.Violation{Field: fmt.Sprintf("stream.%s (%s)", at, wrong.Field), Problem: wrong.Problem})
 	}
 	checkSpeakers(d, "stream.message", i, &v)
-	if err := v.Err(); err != nil {
-		return err
-	}
-	completeSpeakers(&d)
-	size := d.Messages[0].Size()
-	if len(in.batch) == importBatch || in.bytes+size > importBatchBytes && len(in.batch) > 0 {
-		if err := in.flush(ctx); err != nil {
-			return err
-		}
-	}
-	in.batch, in.hashes, in.bytes = append(in.batch, d.Messages[0]), append(in.hashes, hashes[0]), in.bytes+size
-	return nil
-}
-
-// flush stores what was taken.
-func (in *sessionImport) flush(ctx context.Context) error {
-	if len(in.batch) == 0 {
-		return nil
-	}
-	about := in.about
-	appended, err := in.service.Conversations.Append(ctx, session.AppendRequest{
-		Scope: in.scope, Audience: in.audience, Messages: in.batch, Hashes: in.hashes, Settled: in.settled, Import: &about,
-	})
-	if err != nil {
-		return err
-	}
-	if in.about.From == 0 {
-		in.about.Before = appended.Session.Last - int64(appended.Added)
-	}
-	in.about.From += int64(len(in.batch))
-	in.added += int64(appended.Added)
-	in.skipped += int64(len(in.batch) - appended.Added)
-	in.batch, in.hashes, in.bytes = nil, nil, 0
-	in.last, in.sessionID, in.scope.SessionID = appended.Session, appended.Session.ID, appended.Session.ID
-	return nil
+	return d.Messages[0], v.Err()
 }

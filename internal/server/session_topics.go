@@ -24,11 +24,11 @@ func (s *sessionService) GetTopics(ctx context.Context, r *memsidecarv1.GetTopic
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	if err := s.enabled(scope.Namespace); err != nil {
+	if err := s.Conversations.CheckEnabled(scope.Namespace); err != nil {
 		return nil, err
 	}
 	if scope.SessionID != "" {
-		found, err := s.Sessions.Get(ctx, viewer, scope.SessionID)
+		found, err := s.Conversations.Get(ctx, viewer, scope.SessionID)
 		if err != nil {
 			return nil, err
 		}

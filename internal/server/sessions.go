@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/text/language"
 
+	"github.com/memsidecar/memsidecar/internal/lang/topics"
+	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/session"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
@@ -25,10 +27,17 @@ const (
 	maxLabelBytes     = 256
 )
 
+// SessionParts is what the session service works with.
+type SessionParts struct {
+	Conversations *session.Keeper
+	Eraser        *manage.Eraser // deletes sessions
+	Topics        *topics.Counter
+}
+
 // sessionService implements memsidecarv1.SessionServiceServer, in the files named after its calls.
 type sessionService struct {
 	memsidecarv1.UnimplementedSessionServiceServer
-	Parts
+	SessionParts
 	options Options
 }
 
@@ -38,35 +47,8 @@ func (s *sessionService) sessionScope(p *memsidecarv1.Scope, v *memory.Violation
 	return scope, s.options.viewer(scope)
 }
 
-func (p *Parts) enabled(namespace string) error {
-	if !p.Conversations.Policy(namespace).Enabled {
-		return fmt.Errorf("%w: sessions are switched off for the namespace %q (session.enabled)", memory.ErrPrecondition, namespace)
-	}
-	return nil
-}
-
-// here names the session that a scope means: its own, or the user's current one. It is "" when there is none, which
-// required turns into an error.
-func (s *sessionService) here(ctx context.Context, scope memory.Scope, viewer session.Viewer, required bool) (string, error) {
-	if err := s.enabled(scope.Namespace); err != nil {
-		return "", err
-	}
-	id := scope.SessionID
-	if id == "" {
-		var err error
-		if id, err = s.Sessions.Current(ctx, viewer); err != nil {
-			return "", err
-		}
-	}
-	if id == "" && required {
-		return "", fmt.Errorf("%w: the scope names no session, and there is no current one in this channel", memory.ErrNotFound)
-	}
-	return id, nil
-}
-
-// session is one as callers see it.
-func (p *Parts) session(s *session.Session) *memsidecarv1.Session {
-	return fromSession(s, p.Conversations.Policy(s.Namespace).TTL, time.Now())
+func (s *sessionService) session(of *session.Session) *memsidecarv1.Session {
+	return fromSession(of, s.Conversations.WindowExpiry(of, time.Now()))
 }
 
 // AppendMessages implements memsidecarv1.SessionServiceServer.
@@ -74,23 +56,12 @@ func (s *sessionService) AppendMessages(ctx context.Context, r *memsidecarv1.App
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
 	d := memory.Dialogue{Scope: scope, Messages: s.options.toMessages(r.GetMessages(), &v)}
-	hashes, err := messageHashes(d.Messages)
-	if err != nil {
-		return nil, err
-	}
-	completeTimes(&d)
 	v = append(v, d.Validate()...)
 	checkSpeakers(d, "messages", 0, &v)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	if err := s.enabled(scope.Namespace); err != nil {
-		return nil, err
-	}
-	completeSpeakers(&d)
-	appended, err := s.Conversations.Append(ctx, session.AppendRequest{
-		Scope: scope, Audience: viewer.Audience, Messages: d.Messages, Hashes: hashes,
-	})
+	appended, err := s.Conversations.Append(ctx, session.AppendRequest{Scope: scope, Audience: viewer.Audience, Messages: d.Messages})
 	if err != nil {
 		return nil, err
 	}
@@ -108,19 +79,6 @@ func checkSpeakers(d memory.Dialogue, list string, first int, v *memory.Violatio
 			v.Add(fmt.Sprintf("%s[%d].speaker_id", list, first+i), "names somebody where the scope names nobody: set scope.user_id, or the group it was said in")
 		}
 	}
-}
-
-// messageHashes are over the messages as they were sent.
-func messageHashes(messages []memory.Message) ([][]byte, error) {
-	hashes := make([][]byte, len(messages))
-	for i, m := range messages {
-		hash, err := payloadHash(m)
-		if err != nil {
-			return nil, err
-		}
-		hashes[i] = hash
-	}
-	return hashes, nil
 }
 
 // GetContext implements memsidecarv1.SessionServiceServer.
@@ -189,23 +147,15 @@ func (s *sessionService) ListMessages(ctx context.Context, r *memsidecarv1.ListM
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	id, err := s.here(ctx, scope, viewer, true)
-	if err != nil {
-		return nil, err
-	}
-	found, err := s.Sessions.Messages(ctx, viewer, id, q)
+	found, err := s.Conversations.Messages(ctx, viewer, scope.SessionID, q)
 	if err != nil {
 		return nil, err
 	}
 	resp := &memsidecarv1.ListMessagesResponse{Messages: fromSessionMessages(found.Messages), TotalSize: found.Total}
 	if r.GetRenderText() {
-		if spoken == "" && scope.UserID != "" {
-			// Without settings the messages' own language is as good.
-			if settings, err := s.Settings.Get(ctx, scope.User()); err == nil {
-				spoken = settings.Language
-			}
-		}
-		resp.Text = s.Conversations.RenderText(found, q.NewestFirst, spoken, names)
+		resp.Text = s.Conversations.RenderText(ctx, session.TextRequest{
+			User: scope.User(), Page: found, NewestFirst: q.NewestFirst, Language: spoken, Labels: names,
+		})
 	}
 	resp.NextPageToken = found.Next
 	return resp, nil
@@ -219,33 +169,18 @@ func (s *sessionService) GetSession(ctx context.Context, r *memsidecarv1.GetSess
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	id, err := s.here(ctx, scope, viewer, true)
-	if err != nil {
-		return nil, err
-	}
-	return s.describe(ctx, viewer, id, recent)
+	return s.describe(ctx, viewer, scope.SessionID, recent)
 }
 
-// describe is a session with its newest messages and its summary.
+// describe returns a session with its newest messages and its summary.
 func (s *sessionService) describe(ctx context.Context, viewer session.Viewer, id string, recent int) (*memsidecarv1.GetSessionResponse, error) {
-	if err := s.enabled(viewer.Namespace); err != nil {
-		return nil, err
-	}
-	window, err := s.Sessions.Window(ctx, viewer, id, session.WindowQuery{Limit: 1})
+	d, err := s.Conversations.Describe(ctx, viewer, id, recent)
 	if err != nil {
 		return nil, err
 	}
-	resp := &memsidecarv1.GetSessionResponse{Session: s.session(&window.Session), Summary: fromSummary(window.Summary)}
-	if recent > 0 {
-		newest, err := s.Sessions.Messages(ctx, viewer, id, session.MessageQuery{NewestFirst: true, Limit: recent})
-		if err != nil {
-			return nil, err
-		}
-		for i := len(newest.Messages) - 1; i >= 0; i-- {
-			resp.RecentMessages = append(resp.RecentMessages, fromSessionMessage(&newest.Messages[i]))
-		}
-	}
-	return resp, nil
+	return &memsidecarv1.GetSessionResponse{
+		Session: s.session(&d.Session), Summary: fromSummary(d.Summary), RecentMessages: fromSessionMessages(d.Newest),
+	}, nil
 }
 
 // ListSessions implements memsidecarv1.SessionServiceServer.
@@ -259,11 +194,7 @@ func (s *sessionService) ListSessions(ctx context.Context, r *memsidecarv1.ListS
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	current, err := s.here(ctx, scope, viewer, false)
-	if err != nil {
-		return nil, err
-	}
-	found, next, err := s.Sessions.List(ctx, viewer, after, size)
+	found, current, next, err := s.Conversations.List(ctx, viewer, after, size)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +211,7 @@ func (s *sessionService) UpdateSession(ctx context.Context, r *memsidecarv1.Upda
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
 	p := cmp.Or(r.GetSession(), &memsidecarv1.Session{}) // a mask alone empties fields
-	patch := session.Patch{At: time.Now()}
+	var patch session.Patch
 	for _, field := range maskedFields(r.GetUpdateMask(), p, []string{"title", "metadata_json", "memorize_every"}, "session", &v) {
 		switch field {
 		case "title":
@@ -299,16 +230,9 @@ func (s *sessionService) UpdateSession(ctx context.Context, r *memsidecarv1.Upda
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	id, err := s.here(ctx, scope, viewer, true)
+	updated, err := s.Conversations.Update(ctx, viewer, scope.SessionID, patch)
 	if err != nil {
 		return nil, err
-	}
-	updated, err := s.Sessions.Update(ctx, viewer, id, patch)
-	if err != nil {
-		return nil, err
-	}
-	if patch.MemorizeEvery != nil {
-		s.Conversations.Wake() // what waits may be due now
 	}
 	return &memsidecarv1.UpdateSessionResponse{Session: s.session(&updated)}, nil
 }
@@ -341,10 +265,7 @@ func (s *sessionService) SwitchSession(ctx context.Context, r *memsidecarv1.Swit
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	if err := s.enabled(scope.Namespace); err != nil {
-		return nil, err
-	}
-	switched, created, err := s.Sessions.Switch(ctx, s.options.viewer(scope), scope.SessionID, time.Now())
+	switched, created, err := s.Conversations.Switch(ctx, s.options.viewer(scope), scope.SessionID)
 	if err != nil {
 		return nil, err
 	}
@@ -365,10 +286,10 @@ func (s *sessionService) DeleteSession(ctx context.Context, r *memsidecarv1.Dele
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	if err := s.enabled(scope.Namespace); err != nil {
+	if err := s.Conversations.CheckEnabled(scope.Namespace); err != nil {
 		return nil, err
 	}
-	receipt, err := s.Keeper.DeleteSession(ctx, viewer, scope.SessionID, r.GetDeleteMemories())
+	receipt, err := s.Eraser.DeleteSession(ctx, viewer, scope.SessionID, r.GetDeleteMemories())
 	if err != nil {
 		return nil, err
 	}

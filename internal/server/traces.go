@@ -27,7 +27,7 @@ type Traces interface {
 // traceService implements memsidecarv1.TraceServiceServer.
 type traceService struct {
 	memsidecarv1.UnimplementedTraceServiceServer
-	Parts
+	Traces  Traces
 	options Options
 	// describe is a session that the viewer sees, with its newest messages.
 	describe func(ctx context.Context, viewer session.Viewer, id string, recent int) (*memsidecarv1.GetSessionResponse, error)

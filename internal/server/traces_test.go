@@ -46,7 +46,7 @@ func startTraced(t *testing.T) *traced {
 	s := &traced{recorder: trace.NewRecorder(sqlstore.NewTraces(db), trace.Options{Retention: forEver, Log: log})}
 	server := grpc.NewServer(grpc.ChainUnaryInterceptor(mapUnary(log), callUnary()))
 	memsidecarv1.RegisterTraceServiceServer(server, &traceService{
-		Parts: Parts{Traces: s.recorder}, options: Options{Visibility: memory.NewVisibility(memory.VisibilityChannel, nil)},
+		Traces: s.recorder, options: Options{Visibility: memory.NewVisibility(memory.VisibilityChannel, nil)},
 		describe: func(_ context.Context, viewer session.Viewer, id string, _ int) (*memsidecarv1.GetSessionResponse, error) {
 			return s.session(viewer, id)
 		},

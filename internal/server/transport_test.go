@@ -24,8 +24,9 @@ import (
 func boundedClient(t *testing.T, bytes *inflight.Bytes) stubs {
 	t.Helper()
 	s := New(Parts{
-		Settings: settingsFunc(func() error { return memory.ErrNotFound }), StorageProblem: func() string { return "" },
-		Keeper: manage.NewKeeper(manage.Parts{}),
+		Users:   UserParts{Settings: settingsFunc(func() error { return memory.ErrNotFound })},
+		Storage: storage(""),
+		Calls:   manage.NewEraser(manage.EraserConfig{}),
 	}, Options{MaxRequestBytes: 1 << 20, Bytes: bytes, Log: (&logstest.Log{}).Logger()})
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

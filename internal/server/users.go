@@ -20,10 +20,26 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
+// Settings keeps users' settings.
+type Settings interface {
+	Get(ctx context.Context, user memory.User) (memory.Settings, error)
+	Update(ctx context.Context, user memory.User, change func(*memory.Settings)) (memory.Settings, error)
+}
+
+// UserParts is what the user service works with.
+type UserParts struct {
+	Eraser   *manage.Eraser
+	Exporter *manage.Exporter
+	Settings Settings
+	// Conversations and Lists say when what is exported expires.
+	Conversations *session.Keeper
+	Lists         *lists.Keeper
+}
+
 // userService implements memsidecarv1.UserServiceServer.
 type userService struct {
 	memsidecarv1.UnimplementedUserServiceServer
-	Parts
+	UserParts
 }
 
 // wholeUser reads the scope of a call that concerns everything of a user. A channel would suggest that only a part is
@@ -59,14 +75,14 @@ func (s *userService) ForgetUser(ctx context.Context, r *memsidecarv1.ForgetUser
 	if err != nil {
 		return nil, err
 	}
-	receipt, err := s.Keeper.Forget(ctx, user)
+	receipt, err := s.Eraser.Forget(ctx, user)
 	if err != nil {
 		return nil, err
 	}
 	return &memsidecarv1.ForgetUserResponse{
 		MemoryCount: receipt.Memories, ConsiderationCount: receipt.Considerations, MessageCount: receipt.Messages,
 		SessionMessageCount: receipt.SessionMessages, SessionCount: receipt.Sessions,
-		RegistryItemCount: receipt.Results.Items, NumberedListCount: receipt.Results.Lists,
+		RegistryItemCount: receipt.Lists.Items, NumberedListCount: receipt.Lists.Lists,
 		TraceCount: receipt.Traces, SettingsDeleted: receipt.Settings, PurgedFromDisk: receipt.Purged,
 		TokenCountDeleted:  receipt.Tokens,
 		DigestFindingCount: receipt.Digests, FileCount: clamped(receipt.Files),
@@ -79,7 +95,7 @@ func (s *userService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grpc.
 	if err != nil {
 		return err
 	}
-	return s.Keeper.Export(stream.Context(), user, manage.Visitor{
+	return s.Exporter.Export(stream.Context(), user, manage.Visitor{
 		Settings: func(settings memory.Settings) error {
 			return stream.Send(&memsidecarv1.ExportUserResponse{
 				Record: &memsidecarv1.ExportUserResponse_Settings{Settings: fromSettings(settings)},
@@ -105,7 +121,7 @@ func (s *userService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grpc.
 		Session: func(said session.Session, summary *session.Summary) error {
 			return stream.Send(&memsidecarv1.ExportUserResponse{
 				Record: &memsidecarv1.ExportUserResponse_Session{Session: &memsidecarv1.ExportedSession{
-					Session: s.session(&said), Summary: fromSummary(summary),
+					Session: fromSession(&said, s.Conversations.WindowExpiry(&said, time.Now())), Summary: fromSummary(summary),
 				}},
 			})
 		},
@@ -140,7 +156,7 @@ func (s *userService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grpc.
 		},
 		NumberedList: func(l lists.Shown) error {
 			return stream.Send(&memsidecarv1.ExportUserResponse{
-				Record: &memsidecarv1.ExportUserResponse_NumberedList{NumberedList: s.exportedList(&l)},
+				Record: &memsidecarv1.ExportUserResponse_NumberedList{NumberedList: exportedList(&l, s.Lists.Expiry(&l))},
 			})
 		},
 	})

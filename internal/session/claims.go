@@ -255,14 +255,14 @@ func (e *evidence) mentioned(text string) bool {
 
 // withheldClaims says which messages claim a result that nothing supports, where a list is shown. Imports and replies in turns
 // with tools claim nothing of their own.
-func (k *Keeper) withheldClaims(ctx context.Context, r *AppendRequest, withheld []Withheld) []Withheld {
-	if k.Lists == nil || r.Import != nil || r.Settled {
+func (w *Writer) withheldClaims(ctx context.Context, r *AppendRequest, withheld []Withheld) []Withheld {
+	if w.Lists == nil || r.Import != nil || r.Settled {
 		return withheld
 	}
 	var found []int
 	for turn := range turnsOf(r.Messages) {
 		for i := turn.start; i < turn.end && !turn.tools; i++ {
-			if m := &r.Messages[i]; m.Role == memory.RoleAssistant && k.claims.candidate(m.Content) {
+			if m := &r.Messages[i]; m.Role == memory.RoleAssistant && w.claims.candidate(m.Content) {
 				found = append(found, i)
 			}
 		}
@@ -270,11 +270,11 @@ func (k *Keeper) withheldClaims(ctx context.Context, r *AppendRequest, withheld 
 	if len(found) == 0 {
 		return withheld
 	}
-	lists, err := k.Lists(ctx, r.Scope, r.Audience)
+	lists, err := w.Lists(ctx, r.Scope, r.Audience)
 	if err != nil || len(lists) == 0 {
 		return withheld // without lists the guard is off; storage that is down refuses the messages themselves
 	}
-	e, newest := k.evidence(ctx, r)
+	e, newest := w.evidence(ctx, r)
 	e.lists = lists
 	first := firstReply(r.Messages)
 	for _, i := range found {
@@ -309,7 +309,7 @@ func firstReply(messages []memory.Message) int {
 const evidenceMessages = 200
 
 // evidence is what was said by people and tools in the session and in the request, and when the session's newest message arrived.
-func (k *Keeper) evidence(ctx context.Context, r *AppendRequest) (e *evidence, newest time.Time) {
+func (w *Writer) evidence(ctx context.Context, r *AppendRequest) (e *evidence, newest time.Time) {
 	var text strings.Builder
 	note := func(m *memory.Message, tools bool) {
 		if m.Role != memory.RoleAssistant || tools {
@@ -323,15 +323,15 @@ func (k *Keeper) evidence(ctx context.Context, r *AppendRequest) (e *evidence, n
 	viewer := Viewer{Namespace: r.Scope.Namespace, UserID: r.Scope.UserID, Channel: r.Scope.Channel, Audience: r.Audience}
 	id := r.Scope.SessionID
 	if id == "" {
-		id, _ = k.Store.Current(ctx, viewer) // without one there is no evidence
+		id, _ = w.Store.Current(ctx, viewer) // without one there is no evidence
 	}
 	if id != "" {
-		w, err := k.Store.Window(ctx, viewer, id, WindowQuery{Limit: evidenceMessages, Tools: true, System: true})
-		if err == nil && len(w.Messages) > 0 {
-			newest = w.Messages[len(w.Messages)-1].ReceivedAt
-			earlier := make([]memory.Message, len(w.Messages))
-			for i := range w.Messages {
-				earlier[i] = w.Messages[i].Message
+		window, err := w.Store.Window(ctx, viewer, id, WindowQuery{Limit: evidenceMessages, Tools: true, System: true})
+		if err == nil && len(window.Messages) > 0 {
+			newest = window.Messages[len(window.Messages)-1].ReceivedAt
+			earlier := make([]memory.Message, len(window.Messages))
+			for i := range window.Messages {
+				earlier[i] = window.Messages[i].Message
 			}
 			for turn := range turnsOf(earlier) {
 				for i := turn.start; i < turn.end; i++ {

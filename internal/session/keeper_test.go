@@ -27,6 +27,7 @@ func TestMain(m *testing.M) { leaks.Main(m) }
 type world struct {
 	*testing.T
 	*session.Keeper
+	writing  session.WriterConfig
 	parts    session.Parts
 	options  session.Options
 	mu       sync.Mutex
@@ -57,19 +58,20 @@ func bubble(t *testing.T, run func(w *world)) {
 		w := &world{T: t, store: sqlstore.NewSessions(storage, sqlstore.NewQueue(storage)), settings: sqlstore.NewSettings(storage), traces: &traces{}}
 		w.taker = &taker{store: w.store}
 		w.policies = map[string]session.Policy{namespace: {Enabled: true, MemorizeEvery: 10, Idle: 30 * time.Minute, TTL: 24 * time.Hour}}
-		w.parts = session.Parts{
-			Store: w.store, Settings: w.settings, Considerer: w.taker, Traces: w.traces, StorageProblem: func() string { return "" },
-		}
-		w.options = session.Options{
-			Policy: func(namespace string) session.Policy {
+		w.writing = session.WriterConfig{
+			Store: w.store, Settings: w.settings,
+			Policies: func(namespace string) session.Policy {
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				return w.policies[namespace]
 			},
+		}
+		w.parts = session.Parts{Considerer: w.taker, Traces: w.traces, StorageProblem: func() string { return "" }}
+		w.options = session.Options{
 			Window: session.Limits{MaxMessages: 10, MaxTurns: 5, MaxRunes: 4000}, Budget: 800 * time.Millisecond,
 			Wordings: session.DefaultWordings(), Workers: 2, BackoffMin: time.Second, BackoffMax: time.Minute, Log: log,
 		}
-		w.Keeper = session.NewKeeper(w.parts, w.options)
+		w.Keeper = w.newKeeper()
 		run(w)
 	})
 }
@@ -81,9 +83,17 @@ func (w *world) policy(namespace string, p session.Policy) {
 	w.policies[namespace] = p
 }
 
+// newKeeper returns a keeper of the test's parts and options.
+func (w *world) newKeeper() *session.Keeper {
+	if w.parts.Summarizer != nil {
+		w.writing.SummaryWindow = w.options.Window.MaxMessages
+	}
+	return session.NewKeeper(session.NewWriter(w.writing), w.parts, w.options)
+}
+
 // restart begins with a new keeper, as a new process does, and sets it going until the test ends.
 func (w *world) restart() {
-	w.Keeper = session.NewKeeper(w.parts, w.options)
+	w.Keeper = w.newKeeper()
 	w.Start()
 	synctest.Wait()
 }
@@ -261,7 +271,7 @@ func contents(messages []session.Message) []string {
 func TestSeedDialogue(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.options.Labels = map[string]string{"ancestor_yan": "严氏先祖"}
-		w.Keeper = session.NewKeeper(w.parts, w.options)
+		w.Keeper = w.newKeeper()
 		s := memory.Scope{Namespace: namespace, AgentID: "ancestor_yan"}
 		if c := w.window(s); c.PromptContext != "" || c.SessionID != "" || c.TraceID == "" {
 			w.Errorf("before anything was said there is %+v", c)
@@ -402,10 +412,10 @@ func TestContextWithoutStorage(t *testing.T) {
 			"slow":    {want: "no answer within the budget (800ms)", takes: 800 * time.Millisecond},
 			"bug":     {err: errors.New("secret detail"), want: "internal error"},
 		} {
-			parts := w.parts
-			parts.Store, parts.StorageProblem = broken{w.store, test.err}, func() string { return test.problem }
+			writing, parts := w.writing, w.parts
+			writing.Store, parts.StorageProblem = broken{w.store, test.err}, func() string { return test.problem }
 			start := time.Now()
-			c := session.NewKeeper(parts, w.options).Context(w.Context(), w.request(scope("ann", "s")))
+			c := session.NewKeeper(session.NewWriter(writing), parts, w.options).Context(w.Context(), w.request(scope("ann", "s")))
 			if len(c.Degraded) != 1 || c.Degraded[0].Component != "storage" || c.Degraded[0].Reason != test.want || len(c.Messages) != 0 {
 				w.Errorf("%s: %+v", name, c)
 			}
@@ -420,8 +430,8 @@ func TestContextWithoutStorage(t *testing.T) {
 // TestWithheld: a reply that looks like a failure is history and nothing else.
 func TestWithheld(t *testing.T) {
 	bubble(t, func(w *world) {
-		w.options.FailureMaxRunes, w.options.FailurePhrases = 50, []string{"My Circuits"}
-		w.Keeper = session.NewKeeper(w.parts, w.options)
+		w.writing.FailureMaxRunes, w.writing.FailurePhrases = 50, []string{"My Circuits"}
+		w.Keeper = w.newKeeper()
 		s := scope("ann", "s")
 		messages := talk(s, "查一下天气", "A: 抱歉，查询失败，请稍后再试。", "and now?", "A: Something went wrong.", "T: raw", "hm", "A: my circuits hurt",
 			"ok?", "A: Fine: "+strings.Repeat("long ", 20)+"please try again")

@@ -175,7 +175,7 @@ func (o *outage) Due(ctx context.Context, now time.Time, limit int, kinds ...ses
 func TestOutage(t *testing.T) {
 	bubble(t, func(w *world) {
 		store := &outage{Store: w.store}
-		w.parts.Store = store
+		w.writing.Store = store
 		for i := range 10 {
 			w.say(scope("ann", "s"), fmt.Sprint(i))
 		}
@@ -276,7 +276,7 @@ func TestStop(t *testing.T) {
 func TestRetention(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.policy("day", session.Policy{Enabled: true, Retention: 24 * time.Hour})
-		w.policy("off", session.Policy{Retention: 48 * time.Hour}) // was enabled once
+		w.policy("off", session.Policy{Enabled: true, Retention: 48 * time.Hour}) // until messages were stored
 		w.restart()
 		defer w.stop()
 		left := func(namespace string) int64 {
@@ -296,6 +296,7 @@ func TestRetention(t *testing.T) {
 			s.Namespace = namespace
 			w.say(s, "one", "two")
 		}
+		w.policy("off", session.Policy{Retention: 48 * time.Hour})
 		w.pass(12 * time.Hour)
 		day := scope("ann", "s")
 		day.Namespace = "day"

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -113,17 +114,31 @@ func (l labels) block(summary *Summary, messages []Message, tools bool) string {
 	return strings.Join(append(parts, l.wording.Footer), "\n\n")
 }
 
-// RenderText writes a page down to be read: oldest first, with what tools were called with and answered. Without a
-// language its own decides about the labels.
-func (k *Keeper) RenderText(page Page, newestFirst bool, language string, requested map[string]string) string {
+// TextRequest asks for a page as text.
+type TextRequest struct {
+	User        memory.User // who reads it; the id may be empty
+	Page        Page
+	NewestFirst bool
+	Language    string            // of the wording; "": the user's, else that of the messages
+	Labels      map[string]string // names by the id of an agent or a user
+}
+
+// RenderText returns a page as text for people: oldest first, with the arguments and results of tool calls.
+func (k *Keeper) RenderText(ctx context.Context, r TextRequest) string {
+	language, page := r.Language, r.Page
+	if language == "" && r.User.ID != "" {
+		if settings, err := k.Settings.Get(ctx, r.User); err == nil { // without settings the language of the messages is good enough
+			language = settings.Language
+		}
+	}
 	if language == "" {
 		language = languageOf(page.Messages)
 	}
-	l := k.labels(&page.Session, k.options.Wordings.of(language), requested)
+	l := k.labels(&page.Session, k.options.Wordings.of(language), r.Labels)
 	parts := []string{l.wording.TextTitle}
 	for i := range page.Messages {
 		m := &page.Messages[i]
-		if newestFirst {
+		if r.NewestFirst {
 			m = &page.Messages[len(page.Messages)-1-i]
 		}
 		if lines := l.lines(&m.Message, true); len(lines) > 0 {

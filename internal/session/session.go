@@ -76,6 +76,11 @@ type Viewer struct {
 	Audience  memory.Audience
 }
 
+// ViewerOf returns who asks with the scope, where the visibility rules hold.
+func ViewerOf(scope memory.Scope, visibility memory.Visibility) Viewer {
+	return Viewer{Namespace: scope.Namespace, UserID: scope.UserID, Channel: scope.Channel, Audience: visibility.AudienceOf(scope)}
+}
+
 // Sees reports whether the session may be shown. A group's session is everybody's in that group; other sessions belong to
 // those who take part in them, also when asked for from elsewhere.
 func (v Viewer) Sees(s *Session) bool {

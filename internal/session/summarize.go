@@ -19,16 +19,6 @@ const (
 	stepsAtOnce  = 10
 )
 
-// summarizeAfter is Rules.SummarizeAfter: somewhat more than a window, so that a model is not called for every message that
-// leaves it.
-func (k *Keeper) summarizeAfter() int64 {
-	if k.Summarizer == nil {
-		return 0
-	}
-	window := k.options.Window.MaxMessages
-	return int64(window + max(1, window/3))
-}
-
 // summarize brings a session's summaries up to date: that of all and, when several agents take part, one of each.
 func (k *Keeper) summarize(ctx context.Context, t task) error {
 	first, err := k.Store.Older(ctx, t.namespace, t.session, 0, "", 0)

@@ -176,7 +176,7 @@ func TestLongSession(t *testing.T) {
 		w.options.Workers = 1
 		j := &joiner{}
 		w.parts.Summarizer = j
-		w.Keeper = session.NewKeeper(w.parts, w.options)
+		w.Keeper = w.newKeeper()
 		long, short := scope("ann", "long"), scope("ben", "short")
 		for range 2 {
 			lines := make([]string, 1000)
@@ -263,7 +263,7 @@ func TestSummaryAndForgetting(t *testing.T) {
 			}
 		}
 		w.parts.Summarizer = j
-		w.Keeper = session.NewKeeper(w.parts, w.options)
+		w.Keeper = w.newKeeper()
 		for i := range 10 {
 			w.say(s, fmt.Sprint("ann: fine ", i), fmt.Sprint("bob: secret ", i))
 		}

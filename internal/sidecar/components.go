@@ -18,7 +18,6 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang/redact"
 	"github.com/memsidecar/memsidecar/internal/lang/topics"
 	"github.com/memsidecar/memsidecar/internal/lists"
-	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/manage/audit"
 	"github.com/memsidecar/memsidecar/internal/manage/retention"
 	"github.com/memsidecar/memsidecar/internal/observe/metrics"
@@ -26,6 +25,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/server"
+	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/trace"
@@ -67,11 +67,15 @@ type components struct {
 	traces     *trace.Recorder
 	echoes     *decide.Echoes
 	days       *digests
+	writer     *session.Writer
 	considerer *decide.Considerer
 	curve      retention.Curve
 	sweeper    *retention.Sweeper
 	numbered   *lists.Keeper
 }
+
+// state reports whether the database is available.
+func (p *components) state() storageState { return storageState{p.storage} }
 
 // startMetrics is for what tells operators how it goes.
 func (p *components) startMetrics(ctx context.Context) error {
@@ -144,7 +148,7 @@ func (p *components) startReading(context.Context) error {
 	p.onStop(func(context.Context) { p.traces.Close() })
 	p.Retriever = retrieve.New(retrieve.Parts{
 		Store: p.store, Messages: p.past, Settings: p.settings, Traces: p.traces,
-		Embedder: embed.WithCache(&p.models.embedder, cfg.Embedding.CacheEntries, p.counts.LookedUp), StorageProblem: p.storageProblem, WriteProblem: p.writeProblem,
+		Embedder: embed.WithCache(&p.models.embedder, cfg.Embedding.CacheEntries, p.counts.LookedUp), StorageProblem: p.state().Problem, WriteProblem: p.state().WriteProblem,
 	}, retrieve.Options{
 		Budget: cfg.Retrieval.Budget, VectorWeight: cfg.Retrieval.VectorWeight, NeighborWeight: cfg.Retrieval.NeighborWeight,
 		RecencyHalfLife: cfg.Retrieval.RecencyHalfLife, Prompts: cfg.Retrieval.Prompts, Labels: cfg.Session.Labels, Location: p.location, Log: p.Log,
@@ -159,12 +163,15 @@ func (p *components) startWriting(context.Context) error {
 	cfg := &p.cfg
 	p.echoes = newEchoes(p.cfg, p.store)
 	p.days = newDigests(p)
+	p.indexing = p.newIndexing()
+	p.writer = p.newWriter()
 	p.considerer = decide.NewConsiderer(decide.Parts{
-		Queue: p.jobs, Sessions: p.sessions, Memories: p.store, Settings: p.settings, Vectors: p.vectorizer,
+		Queue: p.jobs, Sessions: p.sessions, Recorder: p.writer, Memories: p.store, Settings: p.settings, Vectors: p.vectorizer,
 		Decider: p.models.deciding.Decider(), Summarizer: p.models.deciding.Summarizer(), Rules: p.models.rules, Traces: p.traces,
 		Digests: p.days.keeper, Reconciler: p.models.deciding.Reconciler(), ReconcileRules: reconcile.New(), Echoes: p.echoes,
 		Redactor: p.redactor,
 	}, decide.Options{
+		Record: cfg.Session.RecordConsidered, Visibility: cfg.Policy(),
 		MaxPending: cfg.Queue.MaxPendingPerUser, MaxPendingNamespace: cfg.Queue.MaxPendingPerNamespace,
 		MaxPendingTotal: cfg.Queue.MaxPending, MaxPendingBytes: int64(cfg.Queue.MaxPendingBytes),
 		MaxWait: cfg.Queue.MaxWait, Location: p.location, Tracing: p.tracing,
@@ -212,41 +219,67 @@ func (p *components) startCleanup(context.Context) error {
 // newServer creates the gRPC server. It does not serve yet.
 func (p *components) newServer(context.Context) error {
 	cfg := &p.cfg
+	memories, eraser, exporter := p.newManage()
 	p.server = server.New(server.Parts{
-		Retriever: p.Retriever, Considerer: p.considerer, Store: p.store, Queue: p.jobs, Settings: p.settings,
-		Sessions: p.sessions, Conversations: p.Sessions, Topics: topics.NewCounter(redactedSource{sqlstore.NewTopics(p.storage), p.redactor}),
-		Traces: p.traces, Results: p.numbered,
-		Tokens: p.entrance.authenticator(), Limiter: limiter(cfg),
-		PageKey: func(ctx context.Context) ([]byte, error) { return sqlstore.NewKeys(p.storage).Get(ctx, "page_tokens") },
-		Keeper: manage.NewKeeper(manage.Parts{
-			Store: p.store, Backfill: p.store, Vectors: p.vectorizer, Considerations: p.considerer, Queue: p.jobs, Sessions: p.sessions,
-			Settings: p.settings, Traces: p.traces, Tokens: p.meter, Results: p.lists,
-			Purger: p.storage, Digests: p.days.store, DigestJobs: p.days.keeper, DigestFiles: p.days.forgetFiles, Rewrite: p.days.rewriteFiles,
-			Uncache: reconcile.DropReadings,
-		}),
-		Digests: p.days.keeper, Notebook: p.days.notebook,
-		Auditor:        audit.New(p.store, audit.Options{Fingerprint: p.models.fingerprint, Retention: p.curve.Score}),
-		StorageProblem: p.storageProblem, WriteProblem: p.writeProblem,
-		Waiting:      func() server.Waiting { return server.Waiting(p.jobs.Pending()) },
-		PurgeWaiting: p.storage.PurgeWaiting,
-		Process:      func() server.Process { return server.Process(p.counts.Process()) },
-		Fingerprint:  p.models.fingerprint,
-		Vectorizing:  p.vectorizer.Progress,
-		Usage:        p.records.Usage,
-		Prices:       cfg.LLM.Prices,
-		Budgets:      p.meter.Standings,
-		Quotas:       sqlstore.NewUsage(p.storage, p.quotas).Standings,
-		Curve:        p.curve,
-		FullUsers:    p.sweeper.Full,
-		Components: func() []server.Component {
-			return append([]server.Component{breakerComponent("storage", "sqlite", p.storageStatus())}, p.models.components()...)
+		Memories: server.MemoryParts{
+			Considerer:    p.considerer,
+			Queue:         p.jobs,
+			Retriever:     p.Retriever,
+			Memories:      memories,
+			Store:         p.store,
+			Curve:         p.curve,
+			Conversations: p.Sessions,
 		},
+		Users: server.UserParts{
+			Eraser:        eraser,
+			Exporter:      exporter,
+			Settings:      p.settings,
+			Conversations: p.Sessions,
+			Lists:         p.numbered,
+		},
+		Sessions: server.SessionParts{
+			Conversations: p.Sessions,
+			Eraser:        eraser,
+			Topics:        topics.NewCounter(redactedSource{sqlstore.NewTopics(p.storage), p.redactor}),
+		},
+		Lists: p.numbered,
+		Digests: server.DigestParts{
+			Considerer: p.considerer,
+			Digests:    p.days.keeper,
+			Notebook:   p.days.notebook,
+		},
+		Traces: p.traces,
+		Admin: server.AdminParts{
+			Status:  status{p},
+			Queue:   p.jobs,
+			Auditor: audit.New(p.store, audit.Options{Fingerprint: p.models.fingerprint, Retention: p.curve.Score}),
+			Prices:  cfg.LLM.Prices,
+		},
+		Storage: p.state(),
+		Calls:   eraser,
+		Tokens:  p.entrance.authenticator(),
+		Limiter: limiter(cfg),
+		PageKey: func(ctx context.Context) ([]byte, error) { return sqlstore.NewKeys(p.storage).Get(ctx, "page_tokens") },
 	}, server.Options{
-		Version: Version(), TLS: p.entrance.config(), MaxRequestBytes: cfg.MaxRequestBytes, Bytes: p.bytes, Visibility: cfg.Policy(), OwnAgent: cfg.Retrieval.Agent == "this",
-		RecordConsidered: cfg.Session.RecordConsidered, Window: window(p.cfg), TopK: cfg.Retrieval.TopK, MaxPerUser: cfg.Memories.MaxPerUser, MinRelevance: cfg.Retrieval.MinRelevance,
-		MaxPending: int64(cfg.Queue.MaxPending), MaxPendingBytes: int64(cfg.Queue.MaxPendingBytes),
-		MaxContextChars: cfg.Retrieval.MaxContextChars, NotebookEntries: cfg.Notebook.MaxEntries, RedactHistory: historyRedactor(p.cfg, p.redactor),
-		RedactWrites: writesRedactor(p.cfg, p.redactor), Log: p.Log, Answered: p.counts.Call, Tracing: p.tracing,
+		Version:         Version(),
+		TLS:             p.entrance.config(),
+		MaxRequestBytes: cfg.MaxRequestBytes,
+		Bytes:           p.bytes,
+		Visibility:      cfg.Policy(),
+		OwnAgent:        cfg.Retrieval.Agent == "this",
+		Window:          window(p.cfg),
+		MaxPerUser:      cfg.Memories.MaxPerUser,
+		MaxPending:      int64(cfg.Queue.MaxPending),
+		MaxPendingBytes: int64(cfg.Queue.MaxPendingBytes),
+		TopK:            cfg.Retrieval.TopK,
+		MinRelevance:    cfg.Retrieval.MinRelevance,
+		MaxContextChars: cfg.Retrieval.MaxContextChars,
+		NotebookEntries: cfg.Notebook.MaxEntries,
+		RedactHistory:   historyRedactor(p.cfg, p.redactor),
+		RedactWrites:    writesRedactor(p.cfg, p.redactor),
+		Answered:        p.counts.Call,
+		Tracing:         p.tracing,
+		Log:             p.Log,
 	})
 	return nil
 }
@@ -256,13 +289,13 @@ func (p *components) startOps(ctx context.Context) error {
 	p.counts.Watch(watched{p.storage, p.jobs, p.store, p.models}.sources())
 	return p.startHTTP(ctx, p.cfg, ops.Parts{
 		Problems: func() []string {
-			if problem := p.storageProblem(); problem != "" {
+			if problem := p.state().Problem(); problem != "" {
 				return []string{"storage: " + problem}
 			}
 			return nil
 		},
 		Remarks: func() []string {
-			if problem := p.writeProblem(); problem != "" {
+			if problem := p.state().WriteProblem(); problem != "" {
 				return []string{"storage: " + problem}
 			}
 			return nil
@@ -321,8 +354,8 @@ func (p *components) serve(ctx context.Context, listener net.Listener) error {
 // because the breaker's callback must not block.
 func (p *components) watchStorage(ctx context.Context, recovered func()) {
 	background.Run(ctx, p.changed, func() (again time.Time) {
-		readable := p.storageProblem() == ""
-		writable := readable && p.writeProblem() == ""
+		readable := p.state().Problem() == ""
+		writable := readable && p.state().WriteProblem() == ""
 		p.server.SetStorageServing(readable, writable)
 		if writable {
 			recovered()

@@ -129,7 +129,7 @@ func (d *digests) rewriteFiles(ctx context.Context, user memory.User) {
 }
 
 // forgetFiles deletes the files of a user.
-func (d *digests) forgetFiles(user memory.User) (int, error) {
+func (d *digests) forgetFiles(_ context.Context, user memory.User) (int, error) {
 	if d.files == nil {
 		return 0, nil
 	}

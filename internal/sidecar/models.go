@@ -327,7 +327,7 @@ func (m *models) fingerprint() string {
 	return ""
 }
 
-// components says how the parts are.
+// components reports on each model.
 func (m *models) components() []server.Component {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -336,12 +336,10 @@ func (m *models) components() []server.Component {
 		c, ok := m.chosen[part]
 		switch {
 		case !ok:
-			c = server.Component{Name: part, Reason: "not chosen yet"}
+			c = server.Component{Name: part, Breaker: breaker.Status{Reason: "not chosen yet"}}
 		case c.Implementation == ruleBased || strings.HasPrefix(c.Implementation, providerNone+"/"):
 		default:
-			status := breakerComponent(part, c.Implementation, m.breakers[part].Status())
-			status.Choice, status.Remote, status.Budgeted = c.Choice, c.Remote, part != partEmbedding
-			c = status
+			c.Breaker, c.Budgeted = m.breakers[part].Status(), part != partEmbedding
 		}
 		list = append(list, c)
 	}

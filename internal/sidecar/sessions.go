@@ -11,35 +11,68 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
 )
 
-// startSessions starts what keeps conversations and what indexes their messages for recall.
-func (p *components) startSessions() {
+// newIndexing returns the worker that indexes messages, so that they can be found by what they say.
+func (p *components) newIndexing() *recall.Worker {
 	cfg := &p.cfg
 	policy := policies(p.cfg)
-	p.indexing = recall.NewWorker(p.past, &p.models.embedder, recall.Options{
-		Vectors: cfg.History.Vectors, ChunkSize: cfg.Embedding.ChunkSize,
+	return recall.NewWorker(p.past, &p.models.embedder, recall.Options{
+		Vectors:    cfg.History.Vectors,
+		ChunkSize:  cfg.Embedding.ChunkSize,
 		Enabled:    func(namespace string) bool { return policy(namespace).Enabled },
-		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.Log,
-		Heartbeat: p.counts.Loop(loopMessages),
+		BackoffMin: cfg.Queue.BackoffMin,
+		BackoffMax: cfg.Queue.BackoffMax,
+		Log:        p.Log,
+		Heartbeat:  p.counts.Loop(loopMessages),
 	})
-	parts := session.Parts{
-		Store: p.sessions, Settings: p.settings, Considerer: p.considerer, Traces: p.traces,
-		StorageProblem: p.storageProblem, WriteProblem: p.writeProblem, Digest: p.days.rule, Lists: p.shownLists,
+}
+
+// newWriter returns what adds messages to sessions.
+func (p *components) newWriter() *session.Writer {
+	cfg := &p.cfg
+	config := session.WriterConfig{
+		Store:    p.sessions,
+		Settings: p.settings,
+		Policies: policies(p.cfg),
+		Digest:   p.days.rule,
+		Lists:    p.shownLists,
 		Appended: func() {
 			p.indexing.Wake()
 			p.days.keeper.Wake()
 		},
+		FailureMaxRunes: cfg.Session.FailureMaxChars,
+		FailurePhrases:  cfg.Session.FailurePhrases,
+		ClaimMaxRunes:   cfg.Session.ClaimMaxChars,
+	}
+	if cfg.Session.SummaryMaxChars > 0 {
+		config.SummaryWindow = cfg.Session.MaxMessages
+	}
+	return session.NewWriter(config)
+}
+
+// startSessions starts the background work on conversations, and the indexing of their messages.
+func (p *components) startSessions() {
+	cfg := &p.cfg
+	parts := session.Parts{
+		Considerer:     p.considerer,
+		Traces:         p.traces,
+		StorageProblem: p.state().Problem,
+		WriteProblem:   p.state().WriteProblem,
 	}
 	if cfg.Session.SummaryMaxChars > 0 {
 		parts.Summarizer = redactedSummaries{chosenSummarizer{p.models}, p.redactor}
 		parts.Extract = redactedSummaries{extract.New(cfg.Session.SummaryMaxChars), p.redactor}
 	}
-	p.Sessions = session.NewKeeper(parts, session.Options{
-		Policy: policy, Window: window(p.cfg), Budget: cfg.Retrieval.Budget,
-		FailureMaxRunes: cfg.Session.FailureMaxChars, FailurePhrases: cfg.Session.FailurePhrases,
-		ClaimMaxRunes: cfg.Session.ClaimMaxChars,
-		Labels:        cfg.Session.Labels, Wordings: cfg.Session.Wordings, Workers: cfg.Queue.Workers,
-		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.Log,
-		Heartbeat: p.counts.Loop(loopSessions), Fallback: p.counts.Extracted,
+	p.Sessions = session.NewKeeper(p.writer, parts, session.Options{
+		Window:      window(p.cfg),
+		Budget:      cfg.Retrieval.Budget,
+		Labels:      cfg.Session.Labels,
+		Wordings:    cfg.Session.Wordings,
+		Workers:     cfg.Queue.Workers,
+		BackoffMin:  cfg.Queue.BackoffMin,
+		BackoffMax:  cfg.Queue.BackoffMax,
+		Log:         p.Log,
+		Heartbeat:   p.counts.Loop(loopSessions),
+		Fallback:    p.counts.Extracted,
 		Unavailable: p.models.unavailable(partSummary),
 	})
 	p.indexing.Start()

@@ -12,14 +12,12 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/background"
-	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/config"
 	"github.com/memsidecar/memsidecar/internal/inflight"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/session"
-	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
 // Sidecar is a running sidecar.
@@ -112,17 +110,6 @@ func Start(ctx context.Context, cfg config.Config, options Options) (_ *Sidecar,
 
 // CatchUp waits until everything that was said can be recalled. It is for programs that measure recall.
 func (s *Sidecar) CatchUp() { s.indexing.CatchUp() }
-
-func breakerComponent(name, implementation string, status breaker.Status) server.Component {
-	states := map[breaker.State]memsidecarv1.BreakerState{
-		breaker.Closed:   memsidecarv1.BreakerState_BREAKER_STATE_CLOSED,
-		breaker.Open:     memsidecarv1.BreakerState_BREAKER_STATE_OPEN,
-		breaker.HalfOpen: memsidecarv1.BreakerState_BREAKER_STATE_HALF_OPEN,
-	}
-	return server.Component{
-		Name: name, Implementation: implementation, Breaker: states[status.State], Reason: status.Reason, Since: status.Since,
-	}
-}
 
 func (s *Sidecar) onStop(closer func(context.Context)) { s.closers = append(s.closers, closer) }
 

@@ -1,44 +1,99 @@
 package sidecar
 
 import (
+	"context"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/retry"
+	"github.com/memsidecar/memsidecar/internal/server"
+	"github.com/memsidecar/memsidecar/internal/sqlite"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
+	"github.com/memsidecar/memsidecar/internal/usage"
+	"github.com/memsidecar/memsidecar/internal/usage/budget"
+	"github.com/memsidecar/memsidecar/internal/vectorstore/backfill"
 )
 
-// storageProblem says why storage cannot be read, or "".
-func (p *components) storageProblem() string {
-	if status := p.storage.Status(); status.State != breaker.Closed {
+// storageState reports whether the database is available. It implements server.Storage.
+type storageState struct{ storage *sqlite.Storage }
+
+// Problem implements server.Storage.
+func (s storageState) Problem() string {
+	if status := s.storage.Status(); status.State != breaker.Closed {
 		return status.Reason
 	}
 	return ""
 }
 
-// writeProblem says why storage cannot be written to although it can be read, or "".
-func (p *components) writeProblem() string {
-	if status := p.storage.WriteStatus(); status.State != breaker.Closed && p.storageProblem() == "" {
-		return unwritable + status.Reason
+// WriteProblem implements server.Storage.
+func (s storageState) WriteProblem() string {
+	if status := s.storage.WriteStatus(); status.State != breaker.Closed && s.Problem() == "" {
+		return readOnly + status.Reason
 	}
 	return ""
 }
 
-const unwritable = "what is stored can be read, and nothing can be written: "
+const readOnly = "what is stored can be read, and nothing can be written: "
 
-// storageStatus is how storage is as a whole: that of reads while they fail, else that of writes. Broken pages are a reason, too.
-func (p *components) storageStatus() breaker.Status {
-	status := p.storage.Status()
+// status returns the state of reads while they fail, else that of writes. Damaged pages are a reason, too.
+func (s storageState) status() breaker.Status {
+	status := s.storage.Status()
 	if status.State != breaker.Closed {
 		return status
 	}
-	if writes := p.storage.WriteStatus(); writes.State != breaker.Closed {
+	if writes := s.storage.WriteStatus(); writes.State != breaker.Closed {
 		status = writes
-		status.Reason = unwritable + status.Reason
+		status.Reason = readOnly + status.Reason
 	}
 	if status.Reason == "" {
-		status.Reason = p.storage.Damaged()
+		status.Reason = s.storage.Damaged()
 	}
 	return status
+}
+
+// status implements server.Status.
+type status struct{ p *components }
+
+// Components implements server.Status.
+func (s status) Components() []server.Component {
+	storage := server.Component{Name: "storage", Implementation: "sqlite", Breaker: s.p.state().status()}
+	return append([]server.Component{storage}, s.p.models.components()...)
+}
+
+// Process implements server.Status.
+func (s status) Process() server.Process { return server.Process(s.p.counts.Process()) }
+
+// Pending implements server.Status.
+func (s status) Pending() server.Pending { return server.Pending(s.p.jobs.Pending()) }
+
+// PurgePendingSince implements server.Status.
+func (s status) PurgePendingSince() time.Time { return s.p.storage.PurgeWaiting() }
+
+// Fingerprint implements server.Status.
+func (s status) Fingerprint() string { return s.p.models.fingerprint() }
+
+// Vectorizing implements server.Status.
+func (s status) Vectorizing() backfill.Progress { return s.p.vectorizer.Progress() }
+
+// Usage implements server.Status.
+func (s status) Usage(ctx context.Context, namespace string, since time.Time) ([]usage.Sum, error) {
+	return s.p.records.Usage(ctx, namespace, since)
+}
+
+// FullUsers implements server.Status.
+func (s status) FullUsers(ctx context.Context, namespace string) (int64, error) {
+	return s.p.sweeper.Full(ctx, namespace)
+}
+
+// Budgets implements server.Status.
+func (s status) Budgets(ctx context.Context, user memory.User) ([]budget.Standing, error) {
+	return s.p.meter.Standings(ctx, user)
+}
+
+// Quotas implements server.Status.
+func (s status) Quotas(ctx context.Context, user memory.User) ([]memory.Standing, error) {
+	return sqlstore.NewUsage(s.p.storage, s.p.quotas).Standings(ctx, user)
 }
 
 // changed is notified of each change of a model's breaker.

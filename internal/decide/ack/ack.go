@@ -53,7 +53,7 @@ var (
 	questionEnd = regexp.MustCompile(`[^。！？!?\n]*[?？]`)
 )
 
-// Read tells what a message reports. before are the messages of the conversation that it may refer to.
+// Read classifies what a message reports. before are the earlier messages that it may refer to.
 func Read(message string, before ...string) Report {
 	if message = strings.TrimSpace(message); message == "" || utf8.RuneCountInString(message) > maxRunes {
 		return None

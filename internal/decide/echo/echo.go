@@ -38,7 +38,7 @@ type Filter struct {
 	speakers                []string // in lower case
 }
 
-// mark is a header, or a footer, as it is written.
+// mark is a header or footer in its written form.
 type mark struct {
 	text   string
 	footer bool

@@ -246,7 +246,7 @@ func (c *cleaner) loose(lines []line) {
 	}
 }
 
-// edges takes out the first and the last line of a message when they are what a cut left of a memory beside others.
+// edges removes the first and the last line of a message if they are parts of memories that were cut.
 func (c *cleaner) edges(lines []line) {
 	if len(lines) < 2 {
 		return
@@ -278,7 +278,7 @@ func (c *cleaner) sentences(raw string) (rest string, removed int) {
 	return rest, removed
 }
 
-// ownWords reports whether somebody speaks of themselves.
+// ownWords reports whether a text is in the first person.
 func ownWords(text string) bool { return firstPerson.MatchString(text) }
 
 var firstPerson = regexp.MustCompile(`我|俺|咱|(?i:\b(?:i|i'm|i’m|my|me|we|our)\b)`)

@@ -12,9 +12,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
-// Told reports whether a sentence says nothing that a memory does not say, whether it speaks of "you", of "the user" or of
-// nobody: every word of content is in the memory, as many as to be about the same, and neither negates, plans, or speaks
-// of somebody else where the other does not.
+// Told reports whether a sentence says nothing that a memory does not say, in the second person, the third or without a person: all its
+// content words are in the memory, enough of them to have the same topic, and both agree in negations, plans and people.
 func Told(sentence, remembered string) bool {
 	if compare.Same(sentence, remembered) {
 		return true

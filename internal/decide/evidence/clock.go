@@ -37,7 +37,8 @@ func (g *ground) hasClock(c dates.Clock) bool {
 	if len(g.clocks) == 0 && bareHour && (c.Minute == 0 || g.numbers[strconv.Itoa(c.Minute)]) {
 		return true
 	}
-	if g.numbers[strconv.Itoa((c.Hour+11)%12+1)+"."+strings.TrimRight(strconv.Itoa(c.Minute), "0")] || g.numbers[strconv.Itoa(c.Hour*100+c.Minute)] || g.numbers[strconv.Itoa(((c.Hour+11)%12+1)*100+c.Minute)] {
+	if g.numbers[strconv.Itoa((c.Hour+11)%12+1)+"."+strings.TrimRight(strconv.Itoa(c.Minute), "0")] ||
+		g.numbers[strconv.Itoa(c.Hour*100+c.Minute)] || g.numbers[strconv.Itoa(((c.Hour+11)%12+1)*100+c.Minute)] {
 		return true
 	}
 	return g.hoursFrom(c)

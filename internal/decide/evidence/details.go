@@ -15,7 +15,7 @@ var (
 	joints  = regexp.MustCompile(`、|,|，|和|跟|还有|以及|\band\b|\bplus\b|\bas well as\b|&`)
 )
 
-// details lists what of a statement must be borne out.
+// details lists the details of a statement that need evidence.
 func details(statement string) []detail {
 	var list []detail
 	rest := []byte(statement)

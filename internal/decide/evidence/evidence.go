@@ -1,9 +1,9 @@
-// Package evidence checks that what a model states is borne out by what was said: names, numbers, dates and codes of a
-// statement must be in the messages that it cites, or follow from when those were said.
+// Package evidence checks that the cited messages support what a model states: names, numbers, dates and codes of a statement must be in
+// these messages, or follow from when they were sent.
 //
-// It cannot tell whether a statement is true, only whether it has a detail that nobody mentioned, which is how models'
-// inventions look. Spelling does not matter (三, 3 and three; 15:00 and 3pm; traditional and simplified; width and case),
-// and what cannot be compared, a name in another script, say, passes: a true statement that is not trusted is a loss, too.
+// It cannot tell whether a statement is true, only whether it has a detail that no message mentions, as models' inventions do. Spelling
+// does not matter (三, 3 and three; 15:00 and 3pm; traditional and simplified; width and case). What cannot be compared, such as a name
+// in another script, passes, because to reject a true statement is a loss as well.
 package evidence
 
 import (
@@ -54,9 +54,9 @@ func (c *Checker) ground(message int) *ground {
 	return g
 }
 
-// Check says in words which detail of a statement is neither in the cited messages nor follows from them, or "". A detail
-// that is in one of the others instead, which are messages of the same speaker, is borne out when that is cited as well:
-// more are those. Messages are named by their places.
+// Check names the details of a statement that are neither in the cited messages nor follow from them, or returns "". If such a detail is
+// in one of the other messages, which have the same speaker, citing that message as well supports it: more lists these. Messages are
+// named by their indexes.
 func (c *Checker) Check(statement string, cited, others []int) (more []int, problem string) {
 	grounds := slices.Clone(cited)
 	var missing []string
@@ -110,7 +110,7 @@ const (
 	title  kind = "title"
 )
 
-// detail is something in a statement that nobody can know who was not told.
+// detail is something in a statement that a speaker must have said.
 type detail struct {
 	kind kind
 	text string // as written
@@ -124,7 +124,7 @@ type detail struct {
 	inHan    bool        // of a name: the statement is in Chinese
 }
 
-// ground is what a message bears out.
+// ground is what a message supports.
 type ground struct {
 	text    string // folded
 	bare    string // folded, letters and digits only
@@ -162,7 +162,7 @@ func newGround(s Said) *ground {
 	return g
 }
 
-// fold is a text as it is compared: in lower case, half width, simplified.
+// fold normalizes a text for comparison: lower case, half width, simplified characters.
 func fold(text string) string {
 	text = strings.ToLower(norm.NFKC.String(text))
 	text = strings.NewReplacer("’", "'", "‘", "'", "–", "-", "—", "-").Replace(text)

@@ -22,7 +22,7 @@ var (
 	pronounHan = regexp.MustCompile(`^[他她它我你您其这那]`)
 )
 
-// common are words that are capitalised without being names that somebody must have said.
+// common are capitalised words that need no evidence.
 var common = lang.Set(`i i'm i've i'd i'll user users the a an mr mrs ms dr prof am pm ok tv pc id usd eur gbp rmb cny god internet mom mum
 	mommy dad daddy grandma grandpa
 	mother father sister brother aunt uncle sir madam monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun
@@ -77,7 +77,8 @@ func namesInEnglish(text string) []detail {
 	end, run := 0, 0 // run is where in the list the words begin that make one name
 	for _, at := range capitalised.FindAllStringIndex(text, -1) {
 		between := text[end:at[0]]
-		first := end == 0 || strings.ContainsAny(between, ".!?:;\n\"“") && !strings.HasSuffix(strings.TrimRight(text[:end], "."), "Mr") && !strings.HasSuffix(text[:end], "Dr")
+		first := end == 0 || strings.ContainsAny(between, ".!?:;\n\"“") && !strings.HasSuffix(strings.TrimRight(text[:end], "."), "Mr") &&
+			!strings.HasSuffix(text[:end], "Dr")
 		end = at[1]
 		word := text[at[0]:at[1]]
 		w := strings.TrimSuffix(strings.TrimSuffix(strings.ReplaceAll(word, "’", "'"), "'s"), "'")

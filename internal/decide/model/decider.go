@@ -36,8 +36,8 @@ func NewDecider(m llm.Model, options Options) (*Decider, error) {
 // Name is the model's.
 func (d *Decider) Name() string { return d.model.Name() }
 
-// Decide asks the model, unless the answer is known without: an explicit request to remember is a yes, whatever the model
-// would say and even if it is away, and a dialogue without the speaker's words is a no.
+// Decide asks the model, unless the answer is already clear: an explicit request to remember is a yes, even if the model is unavailable,
+// and a dialogue without the speaker's words is a no.
 func (d *Decider) Decide(ctx context.Context, t decide.Transcript) (decide.Verdict, error) {
 	requests, forgets, err := detect(ctx, d.options.Explicit, t)
 	if err != nil {
@@ -63,8 +63,7 @@ func (d *Decider) Decide(ctx context.Context, t decide.Transcript) (decide.Verdi
 	return v, nil
 }
 
-// readVerdict reads {"should_remember": bool, "reason": string}. The boolean may be written as a string; the reason may be
-// missing, as it is from the seed's negative answer.
+// readVerdict reads {"should_remember": bool, "reason": string}. The boolean may be a string; the reason may be missing.
 func readVerdict(text string) (decide.Verdict, error) {
 	values, err := answer.Values(text)
 	if err != nil {

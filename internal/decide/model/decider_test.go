@@ -18,19 +18,24 @@ func TestDecide(t *testing.T) {
 		answer string
 		want   decide.Verdict
 	}{
-		"yes":               {`{"should_remember": true, "reason": "用户的过敏"}`, decide.Verdict{Remember: true, Reason: "用户的过敏"}},
-		"no":                {`{"should_remember": false, "reason": "寒暄"}`, decide.Verdict{Reason: "寒暄"}},
-		"the seed's no":     {`{"should_remember": false}`, decide.Verdict{Reason: "the model found nothing worth remembering and gave no reason"}},
-		"no reason":         {`{"should_remember": true, "reason": null}`, decide.Verdict{Remember: true, Reason: "the model found something worth remembering and gave no reason"}},
-		"fenced":            {"```json\n{\"should_remember\": true, \"reason\": \"a\\nb\"}\n```", decide.Verdict{Remember: true, Reason: "a b"}},
-		"prose":             {"Sure! {see below} Here: {\"should_remember\": true, \"reason\": \"}{\\\"\"} Hope it helps {}.", decide.Verdict{Remember: true, Reason: `}{"`}},
-		"byte order mark":   {"\ufeff{\"should_remember\":true,\"reason\":\"x\"}", decide.Verdict{Remember: true, Reason: "x"}},
-		"in an array":       {`[{"should_remember": true, "reason": "x"}]`, decide.Verdict{Remember: true, Reason: "x"}},
-		"trailing commas":   {`{"should_remember": true, "reason": "x,}",}`, decide.Verdict{Remember: true, Reason: "x,}"}},
-		"thinking":          {"<think>maybe {\"should_remember\": false}</think>\n{\"should_remember\": true, \"reason\": \"x\"}", decide.Verdict{Remember: true, Reason: "x"}},
-		"twice the same":    {`{"should_remember": true, "reason": "x"} {"should_remember":true,"reason":"x"}`, decide.Verdict{Remember: true, Reason: "x"}},
+		"yes":           {`{"should_remember": true, "reason": "用户的过敏"}`, decide.Verdict{Remember: true, Reason: "用户的过敏"}},
+		"no":            {`{"should_remember": false, "reason": "寒暄"}`, decide.Verdict{Reason: "寒暄"}},
+		"the seed's no": {`{"should_remember": false}`, decide.Verdict{Reason: "the model found nothing worth remembering and gave no reason"}},
+		"no reason": {`{"should_remember": true, "reason": null}`,
+			decide.Verdict{Remember: true, Reason: "the model found something worth remembering and gave no reason"}},
+		"fenced": {"```json\n{\"should_remember\": true, \"reason\": \"a\\nb\"}\n```", decide.Verdict{Remember: true, Reason: "a b"}},
+		"prose": {"Sure! {see below} Here: {\"should_remember\": true, \"reason\": \"}{\\\"\"} Hope it helps {}.",
+			decide.Verdict{Remember: true, Reason: `}{"`}},
+		"byte order mark": {"\ufeff{\"should_remember\":true,\"reason\":\"x\"}", decide.Verdict{Remember: true, Reason: "x"}},
+		"in an array":     {`[{"should_remember": true, "reason": "x"}]`, decide.Verdict{Remember: true, Reason: "x"}},
+		"trailing commas": {`{"should_remember": true, "reason": "x,}",}`, decide.Verdict{Remember: true, Reason: "x,}"}},
+		"thinking": {"<think>maybe {\"should_remember\": false}</think>\n{\"should_remember\": true, \"reason\": \"x\"}",
+			decide.Verdict{Remember: true, Reason: "x"}},
+		"twice the same": {`{"should_remember": true, "reason": "x"} {"should_remember":true,"reason":"x"}`,
+			decide.Verdict{Remember: true, Reason: "x"}},
 		"boolean as string": {`{"should_remember": "true", "reason": "x"}`, decide.Verdict{Remember: true, Reason: "x"}},
-		"long reason":       {`{"should_remember": true, "reason": "` + strings.Repeat("长", 900) + `"}`, decide.Verdict{Remember: true, Reason: strings.Repeat("长", maxReasonRunes)}},
+		"long reason": {`{"should_remember": true, "reason": "` + strings.Repeat("长", 900) + `"}`,
+			decide.Verdict{Remember: true, Reason: strings.Repeat("长", maxReasonRunes)}},
 	} {
 		got, err := newDecider(t, answers(c.answer), Options{}).Decide(t.Context(), talk("我对花生过敏"))
 		if err != nil || got != c.want {
@@ -111,7 +116,8 @@ func TestModelErrors(t *testing.T) {
 				t.Errorf("%s: %d calls", name, len(script.prompts))
 			}
 			script.prompts = nil
-			if _, err = newSummarizer(t, script, Options{}).Summarize(t.Context(), talk("hello there"), yes); err != failure { //nolint:errorlint // the very same error
+			if _, err = newSummarizer(t, script, Options{}).Summarize(t.Context(), talk("hello there"),
+				yes); err != failure { //nolint:errorlint // the very same error
 				t.Errorf("summary, %s: %v in place of %v", name, err, failure)
 			}
 		}

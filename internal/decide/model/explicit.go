@@ -52,8 +52,8 @@ type request struct {
 	kind     memory.Kind
 }
 
-// detect asks the detector. A request that names no message of the speaker is taken to concern the newest one. Requests to
-// forget are handed on as they are.
+// detect asks the detector. A request that names no message of the speaker concerns the newest one. Requests to forget are passed on
+// unchanged.
 func detect(ctx context.Context, detector ExplicitDetector, t decide.Transcript) (out []request, forgets []memory.Statement, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -149,12 +149,12 @@ func allCited(drafts []draft) []int {
 	return all
 }
 
-// answeredBy reports whether a statement is about the request. It has to cite one of the request's messages, and
-//   - the model quotes words that overlap with the request's and are not about much else;
-//   - or it quotes none of that message, and the request is at least half of what was said there;
+// answeredBy reports whether a statement fulfils the request. It has to cite one of the request's messages, and
+//   - the model quotes words that overlap with the request's and hardly any others;
+//   - or it quotes none of that message, and the request is at least half of the message;
 //   - or a third of the request's terms are in the statement.
 //
-// When in doubt a statement does not count: that keeps the words twice, the opposite would lose them.
+// In doubt a statement does not count: the words are then kept twice, and not lost.
 func (r request) answeredBy(t decide.Transcript, d draft) bool {
 	asked, given := squeeze(r.words), squeeze(d.given)
 	cites := false
@@ -205,7 +205,7 @@ func sharesTerms(words, text string) bool {
 // squeeze is the text without spaces.
 func squeeze(text string) string { return strings.Join(strings.Fields(text), "") }
 
-// verbatim is the statement that keeps the request's words as they are.
+// verbatim is a statement with the request's own words.
 func (r request) verbatim(t decide.Transcript, v decide.Verdict) draft {
 	d := draft{cited: r.messages}
 	words := r.words

@@ -38,9 +38,9 @@ func subject(language string) string {
 	return `the words for "the user" in that language`
 }
 
-// dominantLanguage is the language of most of what the speaker said or, when that tells none ("666"), of most of what
-// everybody said; lexical.Undetermined when that tells none either. A message counts by its first line that tells: what
-// follows is often code or a text that somebody else wrote.
+// dominantLanguage is the language of most of what the speaker said. If those words show none ("666"), it is that of most of what users
+// and the assistant said, and else lexical.Undetermined. A message counts by its first line that shows a language: later lines are often
+// code or quoted text.
 func dominantLanguage(t decide.Transcript) string {
 	own := func(m memory.Message) bool { return spokenBy(m, t.Speaker) }
 	anybody := func(m memory.Message) bool { return m.Role == memory.RoleUser || m.Role == memory.RoleAssistant }

@@ -14,9 +14,9 @@ import (
 // maxQuoteRunes is the longest quotation kept with a memory, in characters.
 const maxQuoteRunes = 300
 
-// quote is the verbatim words that a statement rests on: those that the model gives if a cited message has them, apart
-// from spaces, and else the newest cited message of the speaker. Other people are never quoted: their words must not
-// outlive their wish to be forgotten in somebody else's memory.
+// quote is the source of a statement in the speaker's words: the model's quotation if a cited message has it, apart from spaces, and
+// else the newest cited message of the speaker. Other people are never quoted, so that their words are gone once they ask to be
+// forgotten.
 func quote(t decide.Transcript, cited []int, given string) string {
 	own := ""
 	for _, i := range cited {

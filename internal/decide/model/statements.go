@@ -50,9 +50,9 @@ type answered struct {
 	Reason     *string         `json:"reason"` // not asked for; taken if it is there
 }
 
-// read reads {"statements": […]}, or the bare list, which models give now and then. One statement that is wrong makes the
-// whole answer wrong: the model gets a second chance to put it right, and leaving it out would lose it in silence. What is
-// right is kept as the rest, for when the second answer is no better.
+// read reads {"statements": […]}, or the bare list, which models sometimes return. One wrong statement makes the whole answer wrong: the
+// model gets a second chance, because leaving the statement out would lose it silently. Correct statements are kept for the case that
+// the second answer is no better.
 func (r *reader) read(text string) ([]draft, error) {
 	values, err := answer.Values(text)
 	if err != nil {
@@ -89,7 +89,7 @@ func (r *reader) read(text string) ([]draft, error) {
 	return nil, errors.New(firstOf(faults, maxFaults))
 }
 
-// maxFaults is how many faults of an answer are told.
+// maxFaults is how many faults of an answer are reported.
 const maxFaults = 3
 
 func firstOf(faults []string, most int) string {

@@ -93,7 +93,8 @@ func TestForms(t *testing.T) {
 		"kind in other words": strings.Replace(list(one), `"fact"`, `" Facts"`, 1),
 	} {
 		got := summarize(t, answers(answer), Options{}, talk("I moved to Berlin"), yes)
-		if len(got) != 1 || got[0].Text != "The user moved to Berlin." || got[0].Kind != memory.KindFact || got[0].Importance != 0.5 || got[0].MessageIDs[0] != "#0" {
+		if len(got) != 1 || got[0].Text != "The user moved to Berlin." || got[0].Kind != memory.KindFact || got[0].Importance != 0.5 ||
+			got[0].MessageIDs[0] != "#0" {
 			t.Errorf("%s: %+v", name, got)
 			continue
 		}
@@ -255,23 +256,31 @@ func TestExplicitRequestsAreKept(t *testing.T) {
 		answer   string
 		want     []string // "!" marks explicit ones
 	}{
-		"answered":                     {[]string{both}, asked("#0", "我对花生过敏"), explicit, list(st("用户对花生过敏", `["m0"]`, "我对花生过敏"), st("用户住在上海市浦东新区", `["m0"]`, "我住在上海市浦东新区")), []string{"!用户对花生过敏", "用户住在上海市浦东新区"}},
-		"no statement":                 {[]string{both}, asked("#0", "我对花生过敏"), explicit, list(), []string{"!用户说：“我对花生过敏”"}},
-		"another of the same message":  {[]string{both}, asked("#0", "我对花生过敏"), explicit, list(st("用户住在上海市浦东新区", `["m0"]`, "我住在上海市浦东新区")), []string{"用户住在上海市浦东新区", "!用户说：“我对花生过敏”"}},
-		"the same, unquoted":           {[]string{both}, asked("#0", "我对花生过敏"), explicit, list(st("用户住在上海市浦东新区", `["m0"]`, "")), []string{"用户住在上海市浦东新区", "!用户说：“我对花生过敏”"}},
-		"answered, unquoted":           {[]string{both}, asked("#0", "我对花生过敏"), explicit, list(st("用户对花生过敏", `["m0"]`, "")), []string{"!用户对花生过敏"}},
-		"answered without common word": {[]string{"帮我记一下明天有会"}, asked("#0", "明天有会"), explicit, list(st("用户3月5日开例会", `["m0"]`, "明天有会")), []string{"!用户3月5日开例会"}},
-		"all of the message":           {[]string{"记住明天开会"}, asked("#0", "明天开会"), explicit, list(st("用户3月5日有例行安排", `["m0"]`, "")), []string{"!用户3月5日有例行安排"}},
-		"other message":                {[]string{"记住我喜欢猫", "我住在上海"}, asked("#0", "我喜欢猫"), explicit, list(st("用户住在上海", `["m1"]`, "")), []string{"!用户说：“我喜欢猫”", "用户住在上海"}},
-		"English":                      {[]string{"Remember that I'm vegan"}, asked("#0", "I'm vegan"), explicit, list(), []string{`!The user said: "I'm vegan"`}},
-		"Japanese":                     {[]string{"私は卵アレルギーです。覚えて"}, asked("#0", "私は卵アレルギーです。"), explicit, list(), []string{"!ユーザーは「私は卵アレルギーです。」と言った。"}},
-		"two in one message":           {[]string{"记住：1. 我不吃辣 2. 我住在北京，还有很多别的事情要说"}, append(asked("#0", "我不吃辣"), asked("#0", "我住在北京")...), explicit, list(st("用户不吃辣", `["m0"]`, "我不吃辣")), []string{"!用户不吃辣", "!用户说：“我住在北京”"}},
-		"verdict of another decider":   {[]string{"记住我喜欢猫"}, requests{}, explicit, list(st("用户喜欢猫", `["m0"]`, "")), []string{"!用户喜欢猫"}},
-		"that, and nothing":            {[]string{"记住我喜欢猫"}, nil, explicit, list(), []string{"!用户说：“记住我喜欢猫”"}},
-		"remember that":                {[]string{"我喜欢猫", "记住这个"}, nil, explicit, list(st("用户喜欢猫", `["m0"]`, "")), []string{"!用户喜欢猫"}},
-		"unknown message":              {[]string{"我喜欢猫", "记住"}, asked("#9", ""), explicit, list(), []string{"!用户说：“记住”"}},
-		"verdict does not say":         {[]string{"记住我喜欢猫"}, asked("#0", "我喜欢猫"), yes, list(), []string{"!用户说：“我喜欢猫”"}},
-		"no request":                   {[]string{"我喜欢猫"}, requests{}, yes, list(st("用户喜欢猫", `["m0"]`, "")), []string{"用户喜欢猫"}},
+		"answered": {[]string{both}, asked("#0", "我对花生过敏"), explicit,
+			list(st("用户对花生过敏", `["m0"]`, "我对花生过敏"), st("用户住在上海市浦东新区", `["m0"]`, "我住在上海市浦东新区")), []string{"!用户对花生过敏", "用户住在上海市浦东新区"}},
+		"no statement": {[]string{both}, asked("#0", "我对花生过敏"), explicit, list(), []string{"!用户说：“我对花生过敏”"}},
+		"another of the same message": {[]string{both}, asked("#0", "我对花生过敏"), explicit, list(st("用户住在上海市浦东新区", `["m0"]`, "我住在上海市浦东新区")),
+			[]string{"用户住在上海市浦东新区", "!用户说：“我对花生过敏”"}},
+		"the same, unquoted": {[]string{both}, asked("#0", "我对花生过敏"), explicit, list(st("用户住在上海市浦东新区", `["m0"]`, "")),
+			[]string{"用户住在上海市浦东新区", "!用户说：“我对花生过敏”"}},
+		"answered, unquoted": {[]string{both}, asked("#0", "我对花生过敏"), explicit, list(st("用户对花生过敏", `["m0"]`, "")), []string{"!用户对花生过敏"}},
+		"answered without common word": {[]string{"帮我记一下明天有会"}, asked("#0", "明天有会"), explicit, list(st("用户3月5日开例会", `["m0"]`, "明天有会")),
+			[]string{"!用户3月5日开例会"}},
+		"all of the message": {[]string{"记住明天开会"}, asked("#0", "明天开会"), explicit, list(st("用户3月5日有例行安排", `["m0"]`, "")),
+			[]string{"!用户3月5日有例行安排"}},
+		"other message": {[]string{"记住我喜欢猫", "我住在上海"}, asked("#0", "我喜欢猫"), explicit, list(st("用户住在上海", `["m1"]`, "")),
+			[]string{"!用户说：“我喜欢猫”", "用户住在上海"}},
+		"English": {[]string{"Remember that I'm vegan"}, asked("#0", "I'm vegan"), explicit, list(),
+			[]string{`!The user said: "I'm vegan"`}},
+		"Japanese": {[]string{"私は卵アレルギーです。覚えて"}, asked("#0", "私は卵アレルギーです。"), explicit, list(), []string{"!ユーザーは「私は卵アレルギーです。」と言った。"}},
+		"two in one message": {[]string{"记住：1. 我不吃辣 2. 我住在北京，还有很多别的事情要说"}, append(asked("#0", "我不吃辣"), asked("#0", "我住在北京")...),
+			explicit, list(st("用户不吃辣", `["m0"]`, "我不吃辣")), []string{"!用户不吃辣", "!用户说：“我住在北京”"}},
+		"verdict of another decider": {[]string{"记住我喜欢猫"}, requests{}, explicit, list(st("用户喜欢猫", `["m0"]`, "")), []string{"!用户喜欢猫"}},
+		"that, and nothing":          {[]string{"记住我喜欢猫"}, nil, explicit, list(), []string{"!用户说：“记住我喜欢猫”"}},
+		"remember that":              {[]string{"我喜欢猫", "记住这个"}, nil, explicit, list(st("用户喜欢猫", `["m0"]`, "")), []string{"!用户喜欢猫"}},
+		"unknown message":            {[]string{"我喜欢猫", "记住"}, asked("#9", ""), explicit, list(), []string{"!用户说：“记住”"}},
+		"verdict does not say":       {[]string{"记住我喜欢猫"}, asked("#0", "我喜欢猫"), yes, list(), []string{"!用户说：“我喜欢猫”"}},
+		"no request":                 {[]string{"我喜欢猫"}, requests{}, yes, list(st("用户喜欢猫", `["m0"]`, "")), []string{"用户喜欢猫"}},
 	} {
 		o := Options{}
 		if c.requests != nil {
@@ -314,8 +323,10 @@ func TestLongRequestIsKept(t *testing.T) {
 	}
 	lines = append(lines, "我住在上海")
 	m := answers(list(st("用户住在上海", `["m201"]`, "")))
-	s = summarize(t, m, Options{Explicit: asked("#0", "我喜欢猫"), MaxChars: 1000}, talk(lines...), decide.Verdict{Remember: true, Explicit: true, Reason: "asked"})
-	if got := texts(s); !slices.Equal(got, []string{"用户说：“我喜欢猫”", "用户住在上海"}) || !strings.Contains(s[1].Reason, "were not read") || strings.Contains(m.prompts[0], "asked to have") {
+	s = summarize(t, m, Options{Explicit: asked("#0", "我喜欢猫"), MaxChars: 1000}, talk(lines...),
+		decide.Verdict{Remember: true, Explicit: true, Reason: "asked"})
+	if got := texts(s); !slices.Equal(got, []string{"用户说：“我喜欢猫”", "用户住在上海"}) || !strings.Contains(s[1].Reason, "were not read") ||
+		strings.Contains(m.prompts[0], "asked to have") {
 		t.Errorf("%q, %q", got, s[1].Reason)
 	}
 }

@@ -33,12 +33,12 @@ type page struct {
 	speaker  string
 }
 
-// render writes the dialogue down, one line a message. When that is longer than max characters, what is long in it is
-// shortened and then the oldest messages are left out, but never the speaker's newest one.
+// render writes the dialogue, one line for each message. If that is longer than max characters, long contents are shortened, and then
+// the oldest messages are dropped, but never the speaker's newest one.
 //
-// No content can look like a line or a mark: it is a JSON string, so it has no line ends and no bare quotation marks, and
-// the marks bear a hash of all of it, which nobody can know who writes a part of it. The hash makes equal dialogues equal
-// prompts, so that they can be cached and compared.
+// No content can imitate a line or a mark: it is a JSON string, without line ends and bare quotation marks, and the marks contain a hash
+// of the whole transcript, which no author of a part can know. Equal dialogues have equal hashes, so that prompts can be cached and
+// compared.
 func render(t decide.Transcript, maxChars int) page {
 	location := t.Location
 	if location == nil {
@@ -166,7 +166,8 @@ func tools(calls []memory.ToolCall, limit int) string {
 		if c.Status != "" {
 			status = " " + answer.Quoted(c.Status)
 		}
-		parts = append(parts, fmt.Sprintf("%s %s gave%s %s", answer.Quoted(c.Name), answer.Shortened(c.Arguments, chars), status, answer.Shortened(c.Result, chars)))
+		parts = append(parts, fmt.Sprintf("%s %s gave%s %s", answer.Quoted(c.Name), answer.Shortened(c.Arguments, chars), status,
+			answer.Shortened(c.Result, chars)))
 	}
 	more := ""
 	if n := len(calls) - show; n > 0 {

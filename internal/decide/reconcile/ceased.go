@@ -8,8 +8,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
-// What somebody does, learns, trains for or has booked ends in other words than it was told in: "gave up Welsh", "dropped out of the race",
-// 退出了, 冰岛语不学了. A clause of cessation names what has ended; it takes the place of a statement that says no more than that.
+// Activities, courses and bookings end in other words than they were stated in: "gave up Welsh", "dropped out of the race", 退出了, 冰岛语不学了.
+// A clause of cessation names what has ended. It replaces a statement that says no more than that.
 
 var (
 	softEN = `(?:(?:has|have|had|is|but|and|so|now|just|finally|recently|also|actually|really|completely|lately|all but|since|already|` +
@@ -90,7 +90,7 @@ func (r *reading) readGivenUp() []object {
 	return list
 }
 
-// ceased reports why the newer statement takes the place of an older one: it tells that this is over, or "".
+// ceased says why the newer statement replaces an older one that it ends, or returns "".
 func ceased(newer, older *reading) string {
 	for _, o := range newer.givenUp() {
 		if !within(o.named, older.words) || len(older.clauses) > 2 || whose(newer) != whose(older) {
@@ -111,7 +111,8 @@ func endedBy(clause string) string {
 	forms := []*regexp.Regexp{ceasesEN, notNowEN, scrapsEN, boresEN, ceasedEN}
 	if han.MatchString(clause) {
 		forms = []*regexp.Regexp{boredZH, topicZH, needsZH, ceasesZH, fellZH}
-		if !strings.HasSuffix(clause, "了") && !strings.Contains(clause, "不再") && !strings.Contains(clause, "再也不") && !strings.ContainsAny(clause, "戒退") && !strings.Contains(clause, "放弃") {
+		if !strings.HasSuffix(clause, "了") && !strings.Contains(clause, "不再") && !strings.Contains(clause, "再也不") &&
+			!strings.ContainsAny(clause, "戒退") && !strings.Contains(clause, "放弃") {
 			return ""
 		}
 	}

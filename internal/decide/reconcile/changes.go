@@ -78,8 +78,7 @@ var (
 	settledEN = regexp.MustCompile(`(?i)^(?:the|their|his|her|all the|all) .+ (?:is|are|has been|have been|was|were) (?:all |now |finally ` +
 		`|already )?(?:done|paid|sent|written|bought|[a-z]+ed)$`)
 	notYet = regexp.MustCompile(`(?i)\b(?:did|has|have|is|are) not\b|没`)
-	// relieved is how somebody begins who is glad of what is done.
-	// setting is where and whom a duty is for, which is left out when it is done.
+	// setting is the place or the person of a duty, which may be left out once it is done.
 	setting = regexp.MustCompile(`(?i)(?: (?:for|at) (?:work|school|the office|the team|the company|university|college)| soon| today| ` +
 		`tomorrow| this week)+$|\bsome\b `)
 	settingOf = regexp.MustCompile(`(?i)\b(?:for|at) (?:work|school|the office|the team|the company|university|college)\b`)
@@ -120,7 +119,8 @@ func fulfilled(newer, older *reading) string {
 		}
 	}
 	struck, isStruck := removalOf(newer)
-	if isStruck && duty && struck.todo() && slices.ContainsFunc(struck.entries, func(entry []string) bool { return sameDuty(m[1], strings.Join(entry, " ")) }) {
+	if isStruck && duty && struck.todo() && slices.ContainsFunc(struck.entries,
+		func(entry []string) bool { return sameDuty(m[1], strings.Join(entry, " ")) }) {
 		return "it is struck off the list of what is to be done"
 	}
 	for _, c := range newer.clauses {
@@ -190,7 +190,7 @@ func over(newer, older *reading) string {
 	return ""
 }
 
-// endingsIn are those that a text tells of.
+// endingsIn lists the endings in a text.
 func endingsIn(text string) (found []ending) {
 	for _, e := range endings {
 		if e.closed.MatchString(text) {
@@ -255,7 +255,7 @@ var (
 	cancelledZH = regexp.MustCompile(`^(?:用户(?:的)?)?(?:要求助手)?(?:帮)?(?:用户)?(?:把|将|取消了?)?(?:用户的?)?(.+?)(?:被)?(?:取消|作罢|泡汤|黄|不办|不开|推)?掉?了?$`)
 	cancelZH    = regexp.MustCompile(`取消|作罢|泡汤|黄了|不办了|不开了`)
 
-	// vague words name an appointment without telling which.
+	// vague words name an appointment without identifying it.
 	vague = lang.Set(`appoint meet meetup plan event call session date visit schedul time origin
 		预 约 会 议 安 排 活 动 行 程 日 期 时 间 有 要 去 原 定 本`)
 	fillerZH = regexp.MustCompile(`原定|原本|原来|本来|已经|和|跟|与|的|在|于|那个|这个|那次|约了|约好`)
@@ -272,7 +272,8 @@ type rearranged struct {
 // rearrangement reads that an appointment is moved or cancelled.
 func rearrangement(r *reading) (rearranged, bool) {
 	for _, c := range r.clauses {
-		if m := firstMatch(c, movesEN, movedEN); len(m) > 3 && (timeEN.MatchString(m[3]) || strings.Contains(strings.ToLower(c), "postponed") && m[3] == "") {
+		if m := firstMatch(c, movesEN, movedEN); len(m) > 3 &&
+			(timeEN.MatchString(m[3]) || strings.Contains(strings.ToLower(c), "postponed") && m[3] == "") {
 			return newRearranged("it is put at another time", m[1], m[2])
 		}
 		if m := firstMatch(c, cancelsEN, cancelledEN); m != nil {

@@ -33,8 +33,8 @@ type reading struct {
 	facts   [][]fact // of each clause
 	stances []stance
 	words   []string // of the whole text, for comparing
-	// What not every comparison asks for is found when it is first asked for: endings that the text tells of, tastes, what is given
-	// up or liked less, what the text is about, and the text as it is compared in two ways.
+	// The following is computed when it is first needed: endings, tastes, things given up or liked less, the topic, and the text in two
+	// forms for comparison.
 	closing   func() []ending
 	tastes    func() []*taste
 	givenUp   func() []object
@@ -44,15 +44,14 @@ type reading struct {
 	similar   func() compare.Text
 }
 
-// readings are those that were made last: a statement is read to find what is near to it, to be compared with that, and again
-// whenever something is said that is near to it, which costs as much as all else that considering does. Everything in a reading
-// comes from the text alone, whoever's it is.
+// readings caches the latest readings. A statement is read to find its candidates, to be compared with them, and again for each new
+// statement near it, which costs as much as all other work of a consideration. A reading depends on the text alone, not on the user.
 var readings, _ = lru.New[string, *reading](2048) // some 5 MB; the only error is a size below 1
 
-// DropReadings empties the cache of statements that were read: somebody's words are in it.
+// DropReadings empties the cache, which holds users' words.
 func DropReadings() { readings.Purge() }
 
-// read is safe for concurrent use, and so is what it returns, as long as nobody changes it.
+// read is safe for concurrent use, and so is its result, which must not be modified.
 func read(text string) *reading {
 	if r, ok := readings.Get(text); ok {
 		return r
@@ -172,7 +171,7 @@ var (
 	narrowEN = regexp.MustCompile(`(?i)\b(?:part-time|part time|weekends?|weekdays?|volunteers?|volunteering|sometimes|occasionally|` +
 		`usually|mostly|temporarily|summers?|winters?|springs?|autumns?|holidays?|freelance|on the side|mornings?|evenings?|nights?)\b`)
 	narrowZH = regexp.MustCompile(`兼职|周末|工作日|平时|有时|偶尔|临时|暂时|夏天|冬天|春天|秋天|假期|寒假|暑假|志愿|业余|副业|实习`)
-	// adverbs may stand between subject and verb without changing what is said.
+	// adverbsEN may be between subject and verb without changing the meaning.
 	adverbsEN = regexp.MustCompile(`(?i)\s+(?:now|currently|recently|just|actually|finally|still|already|really|nowadays|officially)\b`)
 	perfectEN = regexp.MustCompile(`(?i)\s+(?:has|have|had)\s+(moved|relocated|settled|turned|become|became|changed|switched|updated|` +
 		`joined|started|quit|left|resigned|retired|lost|broken|divorced|married|dropped|gone|been|found|accepted|got|gotten|cancelled|` +
@@ -217,7 +216,8 @@ func (p *pattern) fact(clause string, narrow, tail *regexp.Regexp) (fact, bool) 
 		}
 		return ""
 	}
-	f := fact{slot: p.slot, value: p.value, ended: p.ended, whole: found[0] == clause && p.value == "", weak: p.weak, turn: p.turn, from: comparableForm(group("f"))}
+	f := fact{slot: p.slot, value: p.value, ended: p.ended, whole: found[0] == clause && p.value == "", weak: p.weak, turn: p.turn,
+		from: comparableForm(group("f"))}
 	if p.value == "" {
 		value := strings.TrimSpace(tail.ReplaceAllString(group("v"), ""))
 		if f.value = comparableForm(value); f.value == "" && !p.ended || p.accept != nil && !p.accept(value) {
@@ -240,7 +240,7 @@ func (p *pattern) fact(clause string, narrow, tail *regexp.Regexp) (fact, bool) 
 
 var unitSpace = regexp.MustCompile(`(\d)\s+(\pL)`)
 
-// comparableForm is a value as it is compared.
+// comparableForm is a value in the form for comparison.
 func comparableForm(value string) string {
 	value = strings.ToLower(strings.Join(strings.Fields(value), " "))
 	value = strings.Trim(value, " .:-/\"'“”‘’《》「」()")
@@ -266,7 +266,7 @@ func holds(a, b string) bool {
 	return within(strings.FieldsFunc(b, split), strings.FieldsFunc(a, split))
 }
 
-// placeOf is where a value stands in a text, or -1: 70 is no part of 170.
+// placeOf is the position of a value in a text, or -1: 70 is not a part of 170.
 func placeOf(value, text string) int {
 	at := strings.Index(text, value)
 	if at < 0 || value == "" {
@@ -304,8 +304,8 @@ func conflict(newer, older *reading) string {
 	return ""
 }
 
-// names reports whether a statement has a value in another place, as "Leeds, England" has England. What somebody left is
-// named, too.
+// names reports whether a statement mentions a value in another role, as "Leeds, England" mentions England. A value that the user left
+// counts too.
 func names(r *reading, value string) bool {
 	at := placeOf(value, r.canonical())
 	return at >= 0 && value != "" && !leftBehind.MatchString(strings.TrimSpace(r.canonical()[:at]))

@@ -69,7 +69,7 @@ func topics(text string) []string {
 	return list
 }
 
-// fills reports whether a memory tells what fills a slot of the domain: that of the user, and not of somebody else.
+// fills reports whether a memory fills a slot of the domain, for the user and not for another person.
 func fills(text, domain string) bool {
 	return slices.ContainsFunc(read(text).slots(), func(slot string) bool {
 		return slot == domain || strings.HasPrefix(slot, domain+"/") && !strings.Contains(slot, " of ") || strings.HasPrefix(slot, domain+" (")

@@ -30,8 +30,8 @@ func (r Rules) Reconcile(_ context.Context, input decide.ReconcileInput) ([]deci
 	return r.resolve(input), nil
 }
 
-// resolve compares each statement with what is known when it is said: what is near to it and holds, and what was said
-// before it in the same dialogue.
+// resolve compares each statement with the memories at its time: the candidates that hold, and the earlier statements of the same
+// dialogue.
 func (r Rules) resolve(input decide.ReconcileInput) []decide.Resolution {
 	gone := map[string]bool{} // what earlier statements took the place of
 	var earlier []decide.Neighbor
@@ -63,13 +63,13 @@ func (r Rules) resolve(input decide.ReconcileInput) []decide.Resolution {
 	return list
 }
 
-// Pending is what a claim is going to be, as far as it matters to what is said after it.
+// Pending is the memory that a claim will become, as far as later statements need it.
 func Pending(c decide.Claim) memory.Memory {
 	s := c.Statement
 	return memory.Memory{ID: c.MemoryID, Text: s.Text, Language: s.Language, Kind: s.Kind, ObservedAt: s.ObservedAt, LastSaidAt: s.ObservedAt}
 }
 
-// Compare says what becomes of a statement beside the memories near to it.
+// Compare decides what a statement does to the candidates among the memories.
 func Compare(s memory.Statement, near []decide.Neighbor) decide.Resolution {
 	mine := read(s.Text)
 	others := make([]*reading, len(near))
@@ -127,7 +127,8 @@ func Compare(s memory.Statement, near []decide.Neighbor) decide.Resolution {
 	case same >= 0 && len(replaced) > 0: // said again after all
 		return decide.Resolution{Action: decide.TreatSupersede, Targets: append(replaced, near[same].Memory.ID), Reason: because.Reason}
 	case same >= 0:
-		return decide.Resolution{Action: decide.TreatSame, Targets: []string{near[same].Memory.ID}, Reason: fmt.Sprintf("it says the same as %q", near[same].Memory.Text)}
+		return decide.Resolution{Action: decide.TreatSame, Targets: []string{near[same].Memory.ID},
+			Reason: fmt.Sprintf("it says the same as %q", near[same].Memory.Text)}
 	case len(replaced) > 0:
 		return decide.Resolution{Action: decide.TreatSupersede, Targets: replaced, Reason: because.Reason}
 	}
@@ -172,8 +173,8 @@ func contradiction(newer, older *reading) string {
 	return ""
 }
 
-// rearrangedBy says, by the number of the memory, which appointments are moved or cancelled: by the statement, or the one
-// that it tells of by what was said after it.
+// rearrangedBy lists, by the index of the memory, the appointments that are moved or cancelled by the statement, or by a later statement
+// that it repeats.
 func rearrangedBy(s memory.Statement, mine *reading, near []decide.Neighbor, others []*reading) map[int]string {
 	found := map[int]string{}
 	if x, ok := rearrangement(mine); ok {

@@ -119,7 +119,8 @@ func TestLate(t *testing.T) {
 		if r.Action != decide.TreatOutdated || !slices.Equal(r.Targets, []string{"new"}) || r.Reason == "" {
 			t.Errorf("%q after %q: %+v", p.old, p.new, r)
 		}
-		if r := reconcile.Compare(said(p.new), []decide.Neighbor{known(p.old), known("The user has a bicycle.")}); r.Action != decide.TreatSupersede || len(r.Targets) != 1 {
+		if r := reconcile.Compare(said(p.new),
+			[]decide.Neighbor{known(p.old), known("The user has a bicycle.")}); r.Action != decide.TreatSupersede || len(r.Targets) != 1 {
 			t.Errorf("%q after %q: %+v", p.new, p.old, r)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
-// unique are those of whom a user has one, so that what is said of "the mother" is always said of the same.
+// uniqueEN are relatives that a user has only once, so that "the mother" is always the same person.
 const uniqueEN = `(?:'s (?P<o>parents|mother|mom|mum|father|dad|wife|husband|spouse|girlfriend|boyfriend|partner|fiancee?|boss|manager|` +
 	`supervisor|landlord|best friend|dog|cat|pet|puppy|kitten|parrot|rabbit|hamster))?`
 
@@ -83,14 +83,22 @@ var patternsEN = []pattern{
 // attributesEN are nouns of which something has one. What stands before them is part of the slot: "work email", "favourite
 // winter drink". Each is followed by the name of the slot.
 var attributesEN = map[string]string{
-	"name": "name", "nickname": "nickname", "surname": "surname", "age": "age", "birthday": "birthday", "date of birth": "birthday", "phone": "phone", "phone number": "phone",
-	"number": "number", "mobile number": "phone", "cell number": "phone", "telephone number": "phone", "email": "email", "email address": "email", "address": "address",
-	"home address": "address", "job": "work/title", "occupation": "work/title", "profession": "work/title", "job title": "work/title", "position": "work/title", "employer": "work/employer", "company": "work/employer",
-	"school": "school", "university": "school", "major": "major", "height": "height", "weight": "weight", "size": "size", "shoe size": "shoe size", "time zone": "time zone", "timezone": "time zone",
-	"hometown": "hometown", "nationality": "nationality", "blood type": "blood type", "zodiac sign": "zodiac sign", "star sign": "zodiac sign", "marital status": "relationship", "relationship status": "relationship", "salary": "salary",
-	"rent": "rent", "username": "username", "password": "password", "license plate": "license plate", "licence plate": "license plate", "native language": "native language", "mother tongue": "native language",
-	"locker code": "locker code", "pin": "pin", "wedding": "wedding", "wedding date": "wedding", "due date": "due date", "budget": "budget", "deadline": "deadline", "savings goal": "savings goal",
-	"target weight": "target weight", "goal weight": "target weight", "preferred language": "language of answers", "home": "home", "wifi password": "wifi password", "desk": "desk", "seat": "seat",
+	"name": "name", "nickname": "nickname", "surname": "surname", "age": "age", "birthday": "birthday", "date of birth": "birthday",
+	"phone": "phone", "phone number": "phone",
+	"number": "number", "mobile number": "phone", "cell number": "phone", "telephone number": "phone", "email": "email",
+	"email address": "email", "address": "address",
+	"home address": "address", "job": "work/title", "occupation": "work/title", "profession": "work/title", "job title": "work/title",
+	"position": "work/title", "employer": "work/employer", "company": "work/employer",
+	"school": "school", "university": "school", "major": "major", "height": "height", "weight": "weight", "size": "size",
+	"shoe size": "shoe size", "time zone": "time zone", "timezone": "time zone",
+	"hometown": "hometown", "nationality": "nationality", "blood type": "blood type", "zodiac sign": "zodiac sign",
+	"star sign": "zodiac sign", "marital status": "relationship", "relationship status": "relationship", "salary": "salary",
+	"rent": "rent", "username": "username", "password": "password", "license plate": "license plate", "licence plate": "license plate",
+	"native language": "native language", "mother tongue": "native language",
+	"locker code": "locker code", "pin": "pin", "wedding": "wedding", "wedding date": "wedding", "due date": "due date", "budget": "budget",
+	"deadline": "deadline", "savings goal": "savings goal",
+	"target weight": "target weight", "goal weight": "target weight", "preferred language": "language of answers", "home": "home",
+	"wifi password": "wifi password", "desk": "desk", "seat": "seat",
 }
 
 // attribute is the slot of an attribute's name, or "" when there may be several.
@@ -127,7 +135,7 @@ func attribute(name string) string {
 	return ""
 }
 
-// several are those of whom a user may have more than one.
+// several are people that a user may have more than once.
 var several = lang.Set(`friend sister brother cousin colleague coworker classmate son daughter child kid neighbor neighbour aunt uncle
 	nephew niece student teacher client customer grandson granddaughter roommate`)
 
@@ -158,12 +166,12 @@ var (
 		july august september october november december`)
 )
 
-// place reports whether somebody lives in it, as in a town, and not as in a flat.
+// place reports whether a value is a place to live in, such as a town, and not a flat.
 func place(value string) bool {
 	return !noPlaceEN.MatchString(value) && (!strings.HasPrefix(strings.ToLower(value), "the ") || thePlaces.MatchString(value))
 }
 
-// moved reports whether what somebody moved to is a place: it has a name, and not that of a program.
+// moved reports whether the target of a move is a place: it has a name, and not that of a program.
 func moved(value string) bool {
 	first, _, _ := strings.Cut(strings.ToLower(value), " ")
 	return place(value) && (capital(value) || thePlaces.MatchString(value)) && !things[first]

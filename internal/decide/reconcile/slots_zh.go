@@ -8,7 +8,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
-// uniqueZH are those of whom a user has one.
+// uniqueZH are relatives that a user has only once.
 const uniqueZH = `(?:的?(?P<o>父母|爸妈|妈妈|母亲|老妈|爸爸|父亲|老爸|妻子|老婆|太太|媳妇|丈夫|老公|女朋友|女友|男朋友|男友|老板|上司|领导|经理))?`
 
 // petZH are pets, and people with one name.
@@ -70,12 +70,18 @@ var patternsZH = []pattern{
 
 // attributesZH are nouns of which something has one, with the name of the slot.
 var attributesZH = map[string]string{
-	"名字": "name", "姓名": "name", "小名": "nickname", "昵称": "nickname", "网名": "nickname", "外号": "nickname", "年龄": "age", "生日": "birthday", "手机号": "phone", "手机号码": "phone", "电话": "phone",
-	"电话号码": "phone", "联系电话": "phone", "邮箱": "email", "邮箱地址": "email", "电子邮箱": "email", "邮件地址": "email", "微信": "wechat", "微信号": "wechat", "QQ": "qq", "QQ号": "qq", "qq号": "qq", "地址": "address", "住址": "address",
-	"家庭住址": "address", "家庭地址": "address", "收货地址": "address (收货)", "职业": "work/title", "工作": "work/title", "职位": "work/title", "岗位": "work/title", "公司": "work/employer", "单位": "work/employer", "工作单位": "work/employer",
-	"学校": "school", "专业": "major", "身高": "height", "体重": "weight", "鞋码": "shoe size", "尺码": "size", "时区": "time zone", "籍贯": "hometown", "老家": "hometown", "国籍": "nationality", "血型": "blood type", "星座": "zodiac sign",
-	"属相": "animal sign", "生肖": "animal sign", "婚姻状况": "relationship", "感情状况": "relationship", "母语": "native language", "车牌": "license plate", "车牌号": "license plate", "房租": "rent", "月薪": "salary", "工资": "salary", "年薪": "salary (年)",
-	"密码": "password", "账号": "account", "用户名": "username", "学号": "student number", "工号": "staff number", "目标体重": "target weight", "预算": "budget", "截止日期": "deadline", "婚期": "wedding", "婚礼": "wedding", "预产期": "due date", "座位": "seat", "工位": "desk",
+	"名字": "name", "姓名": "name", "小名": "nickname", "昵称": "nickname", "网名": "nickname", "外号": "nickname", "年龄": "age", "生日": "birthday",
+	"手机号": "phone", "手机号码": "phone", "电话": "phone",
+	"电话号码": "phone", "联系电话": "phone", "邮箱": "email", "邮箱地址": "email", "电子邮箱": "email", "邮件地址": "email", "微信": "wechat", "微信号": "wechat",
+	"QQ": "qq", "QQ号": "qq", "qq号": "qq", "地址": "address", "住址": "address",
+	"家庭住址": "address", "家庭地址": "address", "收货地址": "address (收货)", "职业": "work/title", "工作": "work/title", "职位": "work/title",
+	"岗位": "work/title", "公司": "work/employer", "单位": "work/employer", "工作单位": "work/employer",
+	"学校": "school", "专业": "major", "身高": "height", "体重": "weight", "鞋码": "shoe size", "尺码": "size", "时区": "time zone", "籍贯": "hometown",
+	"老家": "hometown", "国籍": "nationality", "血型": "blood type", "星座": "zodiac sign",
+	"属相": "animal sign", "生肖": "animal sign", "婚姻状况": "relationship", "感情状况": "relationship", "母语": "native language",
+	"车牌": "license plate", "车牌号": "license plate", "房租": "rent", "月薪": "salary", "工资": "salary", "年薪": "salary (年)",
+	"密码": "password", "账号": "account", "用户名": "username", "学号": "student number", "工号": "staff number", "目标体重": "target weight",
+	"预算": "budget", "截止日期": "deadline", "婚期": "wedding", "婚礼": "wedding", "预产期": "due date", "座位": "seat", "工位": "desk",
 }
 
 // favourites are what of all X is liked most.
@@ -134,7 +140,7 @@ var (
 	petIsZH = regexp.MustCompile(`只|条|岁|公的|母的|色|大|小(?:型)?|犬$|猫$|狗$|品种|可爱|医生|老师|人$|很|病|的$`)
 )
 
-// placeZH reports whether somebody lives in it, as in a town, and not as in a flat.
+// placeZH reports whether a value is a place to live in, such as a town, and not a flat.
 func placeZH(value string) bool {
 	return value != "" && utf8.RuneCountInString(value) <= 20 && !noPlaceZH.MatchString(value)
 }
@@ -145,7 +151,7 @@ func orgZH(value string) bool {
 	return value != "" && !townsZH.MatchString(value) && !noOrgZH.MatchString(value) && utf8.RuneCountInString(value) <= 20
 }
 
-// calledZH reports whether it is a name: somebody who "叫外卖" is not called so.
+// calledZH reports whether a value is a name: "叫外卖" names no one.
 func calledZH(value string) bool {
 	return value != "" && utf8.RuneCountInString(value) <= 12 && !wordsZH.MatchString(value)
 }

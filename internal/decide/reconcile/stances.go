@@ -45,7 +45,7 @@ var (
 	// often are words for how often something is done, and when.
 	often = lang.Set("morn afternoon even night noon dai week month year weekend weekdai daili weekli everi alwai usual often sometim " +
 		"regular breakfast lunch dinner work 每 天 早 晨 上 中 下 午 晚 夜 周 月 常 经 总 平 时 饭 后 前 都")
-	// undone is no denial of what is to be done.
+	// undone matches duties that are not done yet; they negate nothing.
 	undone = regexp.MustCompile(`(?i)\bnot (?:yet )?(?:done|finished|through)\b`)
 	// habits are verbs that go without saying beside what they are done with.
 	habits = lang.Set("smoke drink eat use take have plai watch wear read do go drive keep 喝 吃 抽 用 看 玩 打 开 养 吸")

@@ -56,8 +56,10 @@ var (
 
 // akin are words that name the same list, as its entries are spoken of.
 var akin = []map[string]bool{
-	lang.Set("recipi receiv send sent email mail 收 件 发"), lang.Set("attende attend particip join invit present guest 参 加 出 席"), lang.Set("object goal aim target 目 标"),
-	lang.Set("deliver deliveri 交 付"), lang.Set("agenda topic 议 程 题"), lang.Set("shop groceri buy 购 物 买"), lang.Set("todo task need do 待 办 要"), lang.Set("point key cover 要 点"),
+	lang.Set("recipi receiv send sent email mail 收 件 发"), lang.Set("attende attend particip join invit present guest 参 加 出 席"),
+	lang.Set("object goal aim target 目 标"),
+	lang.Set("deliver deliveri 交 付"), lang.Set("agenda topic 议 程 题"), lang.Set("shop groceri buy 购 物 买"),
+	lang.Set("todo task need do 待 办 要"), lang.Set("point key cover 要 点"),
 	lang.Set("decis decid agre approv select commit choos chose 决 定"), //nolint:misspell // stems
 }
 
@@ -108,7 +110,7 @@ func (x removal) todo() bool {
 	return slices.ContainsFunc(x.list, func(w string) bool { return w == "todo" || w == "task" || w == "待" || w == "办" })
 }
 
-// located is a word of a text that tells what an entry is, with its place.
+// located is a word of an entry with its position in the text.
 type located struct {
 	form       string
 	start, end int
@@ -182,8 +184,8 @@ func (x removal) of(r *reading) bool {
 	return false
 }
 
-// without strikes the entry off a memory's text. The rest is "" when the memory says nothing else; ok is false when it does
-// not hold the entry, or when what is left could not be told.
+// without removes the entry from a memory's text. The rest is "" if the memory says nothing else; ok is false if it does not hold the
+// entry, or if the rest would be unclear.
 func (x removal) without(text string) (rest string, ok bool) {
 	for _, entry := range x.entries {
 		start, end, found := find(entry, text)
@@ -231,7 +233,7 @@ func cutEN(text string, start, end int) (string, bool) {
 	return "", false // "milk" of "milk chocolate"
 }
 
-// startsPhrase reports whether what follows an entry is no part of it: "to the list", "from the shop".
+// startsPhrase reports whether the text after an entry is not a part of it: "to the list", "from the shop".
 func startsPhrase(after string) bool {
 	first, _, _ := strings.Cut(strings.ToLower(after), " ")
 	return lang.Set("to from on in into off for at by soon with")[first]
@@ -251,15 +253,16 @@ func cutZH(text string, start, end int) (string, bool) {
 	if rest, ok := cut(after, strings.TrimPrefix); ok {
 		return before + rest, true
 	}
-	closed := after == "" || strings.ContainsAny(after[:min(3, len(after))], "”。；") || slices.ContainsFunc([]string{"到", "加", "放", "写", "列", "记", "进"}, func(w string) bool { return strings.HasPrefix(after, w) })
+	closed := after == "" || strings.ContainsAny(after[:min(3, len(after))], "”。；") ||
+		slices.ContainsFunc([]string{"到", "加", "放", "写", "列", "记", "进"}, func(w string) bool { return strings.HasPrefix(after, w) })
 	if rest, ok := cut(before, strings.TrimSuffix); ok && closed {
 		return rest + after, true
 	}
 	return "", closed
 }
 
-// struckOff says what becomes of a statement that strikes an entry off a list that is known: it takes the place of the memory
-// that holds the entry. When that memory holds others, too, these are what is remembered from then on.
+// struckOff resolves a statement that strikes an entry off a known list: it replaces the memory with that entry. If that memory has
+// other entries, these remain.
 func struckOff(s memory.Statement, mine *reading, near []decide.Neighbor, others []*reading) (decide.Resolution, bool) {
 	x, ok := removalOf(mine)
 	if !ok {

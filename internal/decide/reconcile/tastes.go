@@ -8,7 +8,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
-// taste is what somebody likes or dislikes, or did before: "used to love", "is not into … anymore", "以前喜欢".
+// taste is a preference or an aversion, present or past: "used to love", "is not into … anymore", "以前喜欢".
 type taste struct {
 	likes bool
 	past  bool // it was so, and is not any more
@@ -75,7 +75,7 @@ var (
 	lessEN = regexp.MustCompile(`(?i)\b(?:less|not)\b`)
 	// againEN is what one is keen to do with what was spoken of.
 	againEN = regexp.MustCompile(`(?i)^(?:try|visit|go|see|explore|experience|do|taste)(?: it| them| there| that| this| one)*(?: again| more| now)*$`)
-	// mindEN says that there was a change, and goes on with what it was.
+	// mindEN begins a statement about a change and continues with the former preference.
 	mindEN = regexp.MustCompile(`(?i)^the user (?:(?:but|and|so|they|he|she|have|has|completely|totally|really|actually|since|now) ` +
 		`)*changed (?:their|his|her) mind$`)
 	fragment = regexp.MustCompile(`^the user (?:\p{Lu}[\pL'-]*|\p{Ll}[\pL'-]*(?:[^sdg\s]|ss))(?: [\pL'-]+){0,5}$`)
@@ -296,7 +296,7 @@ func (t *taste) sameAs(o *taste) bool {
 	return false
 }
 
-// explains is how a clause begins that goes on about what was named before it, and so goes with it.
+// explains begins a clause that continues about the preference before it, and belongs to it.
 var explains = regexp.MustCompile(`(?i)^the user (?:but |and |so )?(?:he|she|it|its|his|her|their|that|this|which|who|there)\b`)
 
 func isFragment(clause string) bool {
@@ -316,8 +316,8 @@ func idle(clause string) bool {
 	return true
 }
 
-// outgrown reports why the newer statement takes the place of the older one by telling that a taste has changed, or "". What
-// else the older one says must not be lost: but for other tastes of the past.
+// outgrown says why the newer statement, about a change of taste, replaces the older one, or returns "". Everything else in the older
+// one must be kept, apart from other tastes of the past.
 func outgrown(newer, older *reading) string {
 	var old *taste
 	told := false

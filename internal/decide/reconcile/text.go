@@ -28,18 +28,17 @@ var (
 	// userEN and userZH begin a statement about the user.
 	userEN = regexp.MustCompile(`(?i)^(?:the |this )?user\b(?:'s)?`)
 	userZH = regexp.MustCompile(`^(?:该|这位|这个)?(?:用户|使用者)`)
-	// leads stand before the subject without changing what is said.
+	// leads are introductory words before the subject.
 	leads = regexp.MustCompile(`(?i)^(?:(?:as )?(?:it )?turns out(?: that)?|apparently|actually|in fact|unfortunately|luckily|finally|` +
 		`sadly|by the way|the doctors? (?:says|said)(?: that)?|the user (?:asked|asks|wants) (?:the assistant )?to (?:remember|note)(?: ` +
 		`that|:)?)[,:]?\s+|^(?:用户(?:要求|希望|让)?(?:助手)?(?:记住|记一下|记下)[:,]?|医生说|原来|其实|结果|后来|检查发现|没想到|幸好|可惜|顺便说一下)[,:]?`)
 	han = regexp.MustCompile(`\p{Han}`)
 )
 
-// answered is how an answer is told that says little without its question.
+// answered is the form of a short answer that is stored with its question.
 var answered = regexp.MustCompile(`^(?:Asked ".+?", the user answered(?:, as corrected later)?: "|助手问“.+?”,用户回答(?:\(后来更正\))?“)(.+?)[."”]*$`)
 
-// clauses are the parts of a statement, each with a subject: a part without one is about the user, or about whoever the
-// statement has turned to.
+// clauses divides a statement into parts, each with a subject: a part without one is about the user, or about the last other subject.
 func clauses(text string) []string {
 	var list []string
 	if rest := leads.ReplaceAllString(text, ""); rest != "" {
@@ -85,25 +84,27 @@ var (
 		`uncle|aunt|cousins?|nephew|niece|friends?|best friend|roommates?|flatmates?|housemates?|colleagues?|coworkers?|co-workers?|boss|` +
 		`manager|mentor|neighbou?rs?|landlord|classmates?|teacher|coach|tutor|students?|dogs?|cats?|puppy|kitten|rabbit|hamster|` +
 		`parrot|pets?|horse|turtle|bird`
-	// ofUserEN begins a part about somebody of the user's.
+	// ofUserEN begins a part about a relative, friend or pet of the user.
 	ofUserEN = regexp.MustCompile(`(?i)^the user's (?:[a-z-]+ ){0,2}?(?:` + peopleEN + `)\b`)
-	// isOfUserEN tells of somebody named, or meant by a pronoun, whose that is.
+	// isOfUserEN states the relation of a named person, or of a pronoun, to the user.
 	isOfUserEN = regexp.MustCompile(`(?i)^[^;]{1,40} (?:is|are|was|were) (?:one of )?the user's (?:[a-z-]+ ){0,2}?(?:` + peopleEN + `)\b`)
-	// bringsEN brings somebody in whom what follows may describe: "has a sister who is a nurse".
-	bringsEN = regexp.MustCompile(`(?i)^the user (?:has|knows|met|got|adopted|works with) (?:a|an|one|two|three) (?:[a-z-]+ ){0,2}?(?:` + peopleEN + `) (?:who|that|called|named|in|at|from)\b`)
-	// ofUserZH, isOfUserZH are the same in Chinese, and bringsZH brings somebody in whom what follows describes: 用户有个妹妹.
+	// bringsEN introduces a person that the following words may describe: "has a sister who is a nurse".
+	bringsEN = regexp.MustCompile(`(?i)^the user (?:has|knows|met|got|adopted|works with) (?:a|an|one|two|three) (?:[a-z-]+ ){0,2}?(?:` +
+		peopleEN + `) (?:who|that|called|named|in|at|from)\b`)
+	// ofUserZH, isOfUserZH and bringsZH are the same in Chinese: 用户有个妹妹.
 	ofUserZH   = regexp.MustCompile(`^用户(?:的|家的?|家里的?)?(?:大|小|新|前)?(?:` + strings.Join(append(people(), othersZH...), "|") + `)`)
 	isOfUserZH = regexp.MustCompile(`^[^;]{1,16}(?:是|当)用户(?:的|家的?)?`)
-	bringsZH   = regexp.MustCompile(`^用户.{0,12}?(?:有|养|认识|遇到|找到?|交|多|生|谈|领养|收养|捡)了?(?:一|两|三|几|好几|\d)?(?:个|位|名|只|条|群|些)(?:新|[^;]{0,6}的)?(?:` + strings.Join(append(people(), othersZH...), "|") + `)`)
+	bringsZH   = regexp.MustCompile(`^用户.{0,12}?(?:有|养|认识|遇到|找到?|交|多|生|谈|领养|收养|捡)了?(?:一|两|三|几|好几|\d)?` +
+		`(?:个|位|名|只|条|群|些)(?:新|[^;]{0,6}的)?(?:` + strings.Join(append(people(), othersZH...), "|") + `)`)
 	aboutHerZH = regexp.MustCompile(`^(?:他|她|它|这|那)`)
 )
 
-// othersZH are more of those whom a user may have.
+// othersZH are more relatives, friends and pets.
 var othersZH = strings.Fields(`男朋友 女朋友 未婚夫 未婚妻 前任 前男友 前女友 前妻 前夫 闺女 宝宝 哥哥 弟弟 爷爷 奶奶 外公 外婆 姥姥 姥爷 舅舅 阿姨 姑姑 姨妈 外甥 孙子 孙女 岳父 岳母 公公 婆婆 家人 亲戚 哥们 兄弟 死党 发小 舍友
 	同桌 导师 老师 教练 房东 搭档 徒弟 师傅 下属 网友 对象 兔子 仓鼠 鹦鹉 乌龟 金毛 柯基 泰迪 橘猫 布偶`)
 
-// turnsTo says whom a part of a statement turns to, so that what follows without a subject is about them and not about the user. Of
-// somebody who is brought in or named nobody knows how else they will be called: "他" and "they" fill no slot.
+// turnsTo is the person that a part of a statement is about; following parts without a subject are about that person and not the user.
+// If the person is only introduced or named, the subject is "他" or "they", which fills no slot.
 func turnsTo(part string, first bool) (who string, ok bool) {
 	if han.MatchString(part) {
 		switch {

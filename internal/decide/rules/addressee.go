@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	// saidTo is to whom a message is said, as chat platforms write it: @name, <@1234>, [CQ:at,qq=1234].
+	// saidTo is the addressee of a message in the form of chat platforms: @name, <@1234>, [CQ:at,qq=1234].
 	saidTo = regexp.MustCompile(`^\s*(@[^\s@,，:：、]{1,64}[\s,，:：、]+|<@[!&]?[0-9A-Za-z]+>[\s,，:：]*|\[CQ:at,[^\]]*\][\s,，:：]*)+`)
 	// Said to all who are there.
 	askedAllZH = regexp.MustCompile(`大家|各位|你们|诸位|所有人|@全体`)
@@ -20,10 +20,10 @@ var (
 // maxBetween is how many messages of others may stand between a question of the assistant and the answer to it.
 const maxBetween = 5
 
-// withoutAddress is what is said, without to whom.
+// withoutAddress is a text without its addressee.
 func withoutAddress(text string) string { return text[len(saidTo.FindString(text)):] }
 
-// withoutName is what is said to somebody, without to whom: "小李，你住在北京，对吗？" too.
+// withoutName is a text without the name of its addressee, also without @: "小李，你住在北京，对吗？".
 func withoutName(text, name string) string {
 	text = withoutAddress(text)
 	if rest, found := strings.CutPrefix(text, name); found && name != "" {
@@ -44,8 +44,8 @@ func speakers(d memory.Dialogue) (ids []string) {
 	return ids
 }
 
-// others reports whether a message is a line of somebody else who is there: "小李：我住在深圳" is either copied from 小李 or said
-// to 小李. "I" would be the wrong one half of the time.
+// others reports whether a message is a line of another participant: "小李：我住在深圳" is either copied from 小李 or addressed to 小李, so "I" may
+// be either of them.
 func others(d memory.Dialogue, m memory.Message) bool {
 	name, _, found := strings.Cut(strings.ReplaceAll(m.Content, "：", ":"), ":")
 	name = strings.TrimSpace(name)
@@ -69,8 +69,8 @@ func askedBefore(d memory.Dialogue, i int) int {
 	return asked
 }
 
-// asks reports whether the assistant's message is said to the speaker: by name, to everybody or, without a name, as an
-// answer to what the speaker said before it.
+// asks reports whether the assistant's message is for the speaker: by name, for all or, without a name, as an answer to the speaker's
+// previous message.
 func asks(d memory.Dialogue, asked int, speaker string) bool {
 	ids := speakers(d)
 	if len(ids) < 2 {
@@ -114,7 +114,7 @@ func names(text, name string) bool {
 	return false
 }
 
-// letter reports whether a Latin word goes on beyond a name.
+// letter reports whether a Latin word continues before or after a name.
 func letter(text, name string, before bool) bool {
 	if text == "" {
 		return false

@@ -11,7 +11,7 @@ import (
 // conversation itself, promises to follow advice, announcements that something will be said, remarks about the bot, leave
 // taking. None of it is worth keeping, though it names the speaker and holds words of signals.
 
-// aside tells what a clause is when it is none of the matter; false when it may be.
+// aside classifies a clause that is only an aside; ok is false for other clauses.
 func (g *grammar) aside(p piece, lang string) (class, bool) {
 	if lang == chinese {
 		return aroundZH(p)
@@ -20,7 +20,7 @@ func (g *grammar) aside(p piece, lang string) (class, bool) {
 }
 
 var (
-	// "I was hoping you could …": somebody wishes, and the bot is the subject of what is wished.
+	// "I was hoping you could …": a wish with the bot as subject.
 	botWishEN = regexp.MustCompile(`^(i|we) (would |am |was |were |are |have been )?(really |just |also |only |kind of )?(hope|hoping|` +
 		`hoped|want|wanted|like|love|need|needed|wish|wished|expect|prefer|appreciate|wonder|wondering|wondered|asking|counting on|` +
 		`thinking)( it)?( if| that| for| maybe| perhaps)*( to)? you\b`)
@@ -31,9 +31,9 @@ var (
 		`talk|ask|discuss)$|\b(stay|keep|remain|be|get) in touch$|\b(stay|keep) in touch and (chat|talk|share)\b|\b(ask|tell) you\b|` +
 		`\blearn(ed|t)?( so| quite)? (a lot|much|something)( new)?( today| from you| from this)?$|\b(hear|know|see|learn) (more|your|` +
 		`what you|how you|about your)\b`)
-	// Somebody of the speaker's own takes part: "I'd love to talk to my boss again".
+	// A relative or friend takes part: "I'd love to talk to my boss again".
 	ownTalkEN = regexp.MustCompile(`\b(my|his|her|their) |\b(with|to) (him|her|them)\b`)
-	// What is the speaker's but nobody: "chatting with you has lifted my mood".
+	// "my" without a person: "chatting with you has lifted my mood".
 	inwardEN = regexp.MustCompile(`\bmy ((very )?first time|turn|pleasure|stress|mood|mind|day|spirits?|worries|feelings?|heart|thoughts|` +
 		`confidence|energy|anxiety|emotions)\b`)
 	// The talk is the subject.
@@ -60,7 +60,7 @@ var (
 	thanksEN = regexp.MustCompile(`^(and |so |well )*i (am|feel|was)( so| very| really| truly| quite| also| just)* (grateful|thankful|` +
 		`glad|happy|lucky|honou?red|pleased)( and [a-z]+)? (to (you|have you|have met you|meet you|know you)|for (you|your|all your|all ` +
 		`you|everything you))\b`)
-	// "You always help me": praise, whoever is its object.
+	// "You always help me": praise of the bot.
 	praiseEN = regexp.MustCompile(`^you( [a-z]+ly| always| really| have| are| just)* (help|helped|helping|cheer|cheered|listen|listened|` +
 		`understand|support|supported|comfort|make me|made me|give me|gave me)\b`)
 	// "I'd like to change some details": what the bot is to be told next.
@@ -151,14 +151,16 @@ func aroundEN(p piece) (class, bool) {
 		return announcement, true
 	case unnamedEN.MatchString(open):
 		return command, true
-	case has(cueEnd, leaveEN, open), has(cueEnd, closeEN, open), has(cueTo, offEN, open) && !definite(p), moodEN.MatchString(open), has(cueYou, courtesyEN, open) && !definite(p), has(cueYou, thanksEN, open),
+	case has(cueEnd, leaveEN, open), has(cueEnd, closeEN, open), has(cueTo, offEN, open) && !definite(p), moodEN.MatchString(open),
+		has(cueYou, courtesyEN, open) && !definite(p), has(cueYou, thanksEN, open),
 		has(cuePoint, pointingEN, open) && !definite(p) && !p.hasWord("my"):
 		return smallTalk, true
 	case hereEN.MatchString(open) && detail(p, english) == "", leftoverEN.MatchString(open) && !p.hasWord("i", "we"):
 		return smallTalk, true
 	case passingEN(p), has(cueTalk, learnedEN, open) && !definite(p):
 		return smallTalk, true
-	case has(cueTalk, talkEN, open) && (talkActsEN.MatchString(open) || !toldEN(open)) && !ownTalkEN.MatchString(inwardEN.ReplaceAllString(talkEN.ReplaceAllString(open, ""), "")):
+	case has(cueTalk, talkEN, open) && (talkActsEN.MatchString(open) || !toldEN(open)) &&
+		!ownTalkEN.MatchString(inwardEN.ReplaceAllString(talkEN.ReplaceAllString(open, ""), "")):
 		return smallTalk, true
 	case (promiseEN.MatchString(open) || resolves(p)) && !definite(p):
 		return promise, true
@@ -179,13 +181,13 @@ var tellsEN = regexp.MustCompile(`\b(i|is|are|was|am|has|have|'s)\b`)
 var lastingFuture = lang.Set("be have get move start marry graduate turn become retire miss never always not need own lose inherit travel " +
 	"visit leave join attend meet host give")
 
-// kinEN: somebody of the speaker's own.
+// kinEN matches relatives and friends of the speaker.
 var kinEN = regexp.MustCompile(`\b(my|our) ([a-z]+ )?(wife|husband|partner|girlfriend|boyfriend|mom|mum|mother|dad|father|parents|son|` +
 	`sons|daughter|daughters|kids?|child|children|baby|brothers?|sisters?|grandma|grandpa|grandmother|grandfather|uncle|aunt|cousins?|` +
 	`family|friends?|boss|colleagues?|team|dog|cat)\b`)
 
-// resolves reports whether a clause is a resolution of the moment. Where "going to" and "plan" tell what was intended before, "will"
-// tells what one decides while speaking; it is kept when it names when, whom or whose.
+// resolves reports whether a clause is a spontaneous resolution. "going to" and "plan" express earlier intentions, "will" a decision of
+// the moment; it is kept if it names a time, a person or an owner.
 func resolves(p piece) bool {
 	i := 0
 	for set1(p.word(i), "so", "then", "and", "that") {
@@ -200,7 +202,7 @@ func resolves(p piece) bool {
 	return p.word(i) != "" && !lastingFuture[p.word(i)] && detail(p, english) == ""
 }
 
-// empty words of English, and the nouns that announce without telling.
+// Empty words of English, and nouns that announce without content.
 var (
 	emptyWordsEN = lang.Set(`i we you have had has having got get need want would like am was were is are be been there 's a an the some any
 		few little small big
@@ -244,7 +246,7 @@ var (
 		`理解|推荐|聪明|厉害|懂)|(你|您|希望|我们|咱们|一起).{0,10}(成为|当|做|是|像)(我|你|您)?(的)?(一个|一位)?(最)?(好)?(的)?(朋友|伙伴|伴侣|知己|闺蜜|家人)(一样)?(了|吧|啊|呀|呢)?[。！!，,` +
 		`]?$|(有|能有|认识|遇到|遇见)(你|您)`)
 	botFriendZH = regexp.MustCompile(`(你|您)(能)?(作为|当|做|是|成为)了?我(最)?(好)?(的)?(最)?(好)?(的)?(朋友|伙伴|伴侣|知己)`)
-	// "我们是大学时的朋友" has somebody else in it.
+	// "我们是大学时的朋友" is about another person.
 	othersZH  = regexp.MustCompile(`他|她|认识.{0,4}年|大学|高中|小学|从小`)
 	promiseZH = regexp.MustCompile(`^(我|咱)(们)?(现在|以后|今后|接下来|回去|回头|下次|晚点|等下|那|就|这就|也|还|一定|肯定|再|先|尽快|尽量|真的|确实)*(会|将会|将|可以|去|来|试着|` +
 		`一定要)(\p{Han}{2}地?)?(再|也|去|先|就|好好|认真|努力|尽量|尽力|一定|慢慢|仔细|积极|继续|试着|照着|有空|开始|地)*(试|尝试|考虑|参考|听从|听取|听你|听您|按照|按|照|遵守|遵照|遵循|采纳|采用|注意|留意|` +

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// class is what a clause does. Only statements and treatments become memory by themselves.
+// class is the function of a clause. Only statements and treatments become memories on their own.
 type class int
 
 const (
@@ -23,7 +23,8 @@ const (
 
 // String names the class in the reasons that people read.
 func (c class) String() string {
-	return [...]string{"statements", "requests", "small talk", "promises to follow advice", "announcements", "questions", "commands to the bot", "hypotheticals", "hearsay"}[c]
+	return [...]string{"statements", "requests", "small talk", "promises to follow advice", "announcements", "questions",
+		"commands to the bot", "hypotheticals", "hearsay"}[c]
 }
 
 // grammar are the phrase lists of one language that class clauses; they are fixed, unlike the signals.
@@ -173,7 +174,7 @@ var (
 		`(answers|replies|responses|messages)|(don't|do not) (call me|use|ever)|when you (answer|reply|respond|talk))\b`)
 )
 
-// stripLead drops what is said before the matter itself.
+// stripLead drops introductory words.
 func (g *grammar) stripLead(p piece) piece {
 	for range 8 { // more fillers than this is no sentence
 		if n := g.lead.prefix(p); n > 0 && !g.bound(p, n) {
@@ -226,7 +227,7 @@ func (g *grammar) bound(p piece, n int) bool {
 	return false
 }
 
-// classify tells what a clause does; asked is true for the last clause before a question mark.
+// classify determines the class of a clause; asked is true for the last clause before a question mark.
 func (g *grammar) classify(p piece, lang string, asked bool) class {
 	body := g.stripLead(p)
 	if body.empty() || g.filler.whole(body) || g.filler.whole(p) {
@@ -246,7 +247,8 @@ func (g *grammar) classifyZH(p piece, asked bool) class {
 	switch {
 	case hypotheticalZH.MatchString(strings.TrimRight(p.norm, "，。,. ！!")):
 		return hypothetical
-	case !plannedZH.MatchString(p.norm) && treatZH.MatchString(p.norm) && standingZH.MatchString(p.norm) && !toldOfZH.MatchString(p.norm) && !p.has("吗") && !p.has("这个问题", "这道题", "下面", "以下", "这段", "这首", "这篇", "介绍", "翻译", "解释", "写一", "写个"):
+	case !plannedZH.MatchString(p.norm) && treatZH.MatchString(p.norm) && standingZH.MatchString(p.norm) && !toldOfZH.MatchString(p.norm) &&
+		!p.has("吗") && !p.has("这个问题", "这道题", "下面", "以下", "这段", "这首", "这篇", "介绍", "翻译", "解释", "写一", "写个"):
 		return treatment
 	case reactionZH.MatchString(p.norm):
 		return smallTalk
@@ -268,7 +270,8 @@ func (g *grammar) classifyZH(p piece, asked bool) class {
 		return question
 	case questionEndZH.MatchString(p.norm) && (p.has("吗") || p.has("你") && questionWordZH.MatchString(p.norm)) && !strings.HasSuffix(p.norm, "什么"):
 		return question
-	case questionWordZH.MatchString(indefiniteZH.ReplaceAllString(strings.ReplaceAll(p.norm, "有没有", "是否有"), "")) && (p.has("你") || !selfFirst || strings.HasPrefix(p.norm, "我应该") || strings.HasPrefix(p.norm, "我该")):
+	case questionWordZH.MatchString(indefiniteZH.ReplaceAllString(strings.ReplaceAll(p.norm, "有没有", "是否有"), "")) &&
+		(p.has("你") || !selfFirst || strings.HasPrefix(p.norm, "我应该") || strings.HasPrefix(p.norm, "我该")):
 		return question
 	case hearsayZH(g, p):
 		return hearsay
@@ -292,17 +295,20 @@ func (g *grammar) strongest(p piece) bool {
 	return g.weakSelf.prefix(p) == 0 || g.strongSelf.prefix(p) > 0
 }
 
-// hearsayZH: somebody else says something in which the speaker does not occur.
+// hearsayZH reports whether another person says something without the speaker in it.
 func hearsayZH(g *grammar, p piece) bool {
-	if strings.HasPrefix(p.norm, "据") || strings.HasPrefix(p.norm, "听说") || strings.HasPrefix(p.norm, "新闻") || strings.HasPrefix(p.norm, "有人") || strings.HasPrefix(p.norm, "网上") || strings.HasPrefix(p.norm, "大家都") || strings.HasPrefix(p.norm, "我听说") {
+	if strings.HasPrefix(p.norm, "据") || strings.HasPrefix(p.norm, "听说") || strings.HasPrefix(p.norm, "新闻") ||
+		strings.HasPrefix(p.norm, "有人") || strings.HasPrefix(p.norm, "网上") || strings.HasPrefix(p.norm, "大家都") || strings.HasPrefix(p.norm, "我听说") {
 		return !p.from(len("我")).has("我")
 	}
 	for _, h := range g.speech.find(p) {
 		before, after := p.norm[:h.start], p.norm[h.end:]
-		if h.start == 0 || strings.HasSuffix(before, "我") || strings.Contains(after, "我") || strings.HasSuffix(before, "小") || strings.HasSuffix(before, "听") || strings.HasSuffix(before, "来") {
+		if h.start == 0 || strings.HasSuffix(before, "我") || strings.Contains(after, "我") || strings.HasSuffix(before, "小") ||
+			strings.HasSuffix(before, "听") || strings.HasSuffix(before, "来") {
 			continue
 		}
-		if strings.HasSuffix(before, "我也") || strings.HasSuffix(before, "我一直") || strings.HasSuffix(before, "会") || strings.HasPrefix(after, "话") || strings.HasPrefix(after, "服") || strings.HasPrefix(after, "好") || strings.HasPrefix(after, "明") {
+		if strings.HasSuffix(before, "我也") || strings.HasSuffix(before, "我一直") || strings.HasSuffix(before, "会") ||
+			strings.HasPrefix(after, "话") || strings.HasPrefix(after, "服") || strings.HasPrefix(after, "好") || strings.HasPrefix(after, "明") {
 			continue
 		}
 		return true
@@ -332,7 +338,8 @@ func (g *grammar) classifyEN(p piece, asked bool) class {
 		return c
 	}
 	switch {
-	case asked, questionStart(p.words) && first != "when" && first != "what" || set1(first, "what") && set1(second, "is", "are", "do", "should", "can", "about"):
+	case asked, questionStart(p.words) && first != "when" && first != "what" || set1(first, "what") &&
+		set1(second, "is", "are", "do", "should", "can", "about"):
 		return question
 	case hearsayEN(g, p):
 		return hearsay
@@ -340,7 +347,7 @@ func (g *grammar) classifyEN(p piece, asked bool) class {
 	return statement
 }
 
-// hearsayEN: somebody else says something in which the speaker does not occur.
+// hearsayEN reports whether another person says something without the speaker in it.
 func hearsayEN(g *grammar, p piece) bool {
 	if set1(p.word(0), "apparently", "reportedly", "allegedly") {
 		return !p.hasWord("i", "my", "me")

@@ -29,8 +29,7 @@ type Config struct {
 	// MaxStatementRunes is the longest statement, in characters, 50 to memory.MaxTextRunes; 0 means
 	// DefaultMaxStatementRunes.
 	MaxStatementRunes int `koanf:"max_statement_runes"`
-	// Signals change or extend the default signals, by name; those not named here stay as they are. Empty means the
-	// defaults.
+	// Signals change or extend the default signals, by name; others keep their defaults.
 	Signals []Signal `koanf:"signals"`
 }
 
@@ -88,7 +87,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// defaultSignals are ordered by how telling they are: of two signals of equal weight the earlier one names the kind.
+// defaultSignals are ordered by significance: of two signals of equal weight the first one determines the kind.
 func defaultSignals() []Signal {
 	type row struct {
 		name   string

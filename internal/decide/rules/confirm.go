@@ -51,7 +51,8 @@ func (r *Rules) confirmed(d memory.Dialogue, i int, reply *source, fallback stri
 	last := len(sentences) - 1
 	q := sentences[last]
 	// "Dentist on Friday at 3. Is that right?": the question is about the sentence before it.
-	if body := strings.TrimSpace(q.norm); last > 0 && q.question && q.runes() < 24 && (tagZH.FindString(body) == body || tagEN.FindString(strings.TrimLeft(body, " ")) == body) {
+	if body := strings.TrimSpace(q.norm); last > 0 && q.question && q.runes() < 24 &&
+		(tagZH.FindString(body) == body || tagEN.FindString(strings.TrimLeft(body, " ")) == body) {
 		q.piece = q.src.piece(sentences[last-1].start, q.end)
 	}
 	if !q.question && !tagZH.MatchString(q.norm) && !strings.HasSuffix(q.norm, "吗") {
@@ -192,7 +193,8 @@ func asOwnWords(q piece, lang string) (piece, bool) {
 			p = p.from(len(head))
 		}
 	}
-	if p.hasWord("i", "me", "my", "we", "us", "let") || set1(p.word(0), "what", "where", "who", "how", "why", "when", "which", "shall", "should", "can", "could", "would", "will", "did", "does", "has") {
+	if p.hasWord("i", "me", "my", "we", "us", "let") ||
+		set1(p.word(0), "what", "where", "who", "how", "why", "when", "which", "shall", "should", "can", "could", "would", "will", "did", "does", "has") {
 		return piece{}, false
 	}
 	text := p.raw
@@ -265,7 +267,8 @@ func (r *Rules) answered(q, answer piece, lang string, i int) *unit {
 	g := r.grammarOf(languageOf(answer, lang))
 	body := g.stripLead(answer)
 	if body.empty() || body.runes() > 40 || g.filler.whole(body) || yes.whole(body) || g.classify(body, languageOf(answer, lang), false) != statement ||
-		body.has("不告诉", "秘密", "不想说", "不知道", "随便", "不方便", "你猜") || body.hasWord("secret", "guess", "dunno", "rather", "no", "nothing", "none") && len(body.words) < 6 {
+		body.has("不告诉", "秘密", "不想说", "不知道", "随便", "不方便", "你猜") ||
+		body.hasWord("secret", "guess", "dunno", "rather", "no", "nothing", "none") && len(body.words) < 6 {
 		return nil
 	}
 	a := assessment{score: r.threshold, self: true}

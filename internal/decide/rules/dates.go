@@ -12,8 +12,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// date puts calendar days in the place of "tomorrow" and the like, which will mean another day when the memory is read, and
-// tells when an arrangement is over. The quote keeps the words as said.
+// date replaces "tomorrow" and the like with calendar days, because the memory will be read on another day, and sets when an arrangement
+// ends. The quote keeps the original words.
 func (r *Rules) date(u *unit, t decide.Transcript) {
 	if u.lang != chinese && u.lang != english {
 		return
@@ -77,7 +77,7 @@ func day(text string, m dates.Mention, lang string) (start, end int, words strin
 
 const maskedRune = rune(masked)
 
-// ageZH is an age after the year in which somebody has it.
+// ageZH is an age after a year: 今年20岁.
 var ageZH = regexp.MustCompile(`^[0-9一二三四五六七八九十]{1,3}岁`)
 
 func zoneOf(t decide.Transcript) *time.Location {
@@ -87,7 +87,7 @@ func zoneOf(t decide.Transcript) *time.Location {
 	return t.Location
 }
 
-// arranged reports whether a unit is something that is over one day.
+// arranged reports whether a unit ends on some day.
 func (r *Rules) arranged(u *unit) bool {
 	return set1(string(u.kind), string(memory.KindAppointment), string(memory.KindPlan), string(memory.KindTask)) && !recurring.MatchString(u.text)
 }
@@ -142,7 +142,7 @@ var (
 	pastWords = regexp.MustCompile(`(?i)[a-z']+`)
 )
 
-// looksBack reports whether a clause tells of the past.
+// looksBack reports whether a clause is about the past.
 func looksBack(clause, lang string) bool {
 	if lang == chinese {
 		return doneZH.MatchString(clause) && !aheadZH.MatchString(clause)
@@ -164,7 +164,7 @@ var (
 	onwards  = regexp.MustCompile(`^([^，,。]{0,4})?(起|开始|開始)|(?i)^ (on|onwards?)\b`)
 )
 
-// begins reports whether a time is when something begins that goes on: "from Monday", "明天起".
+// begins reports whether a time is the beginning of a lasting state: "from Monday", "明天起".
 func begins(text string, m dates.Mention) bool {
 	return startsEN.MatchString(text[:m.Start]) || startsZH.MatchString(text[:m.Start]) || onwards.MatchString(text[m.End:])
 }

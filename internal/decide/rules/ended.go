@@ -8,8 +8,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
-// What is called off, put off or not needed any more is worth knowing although it holds little: else what was known of it
-// would go on to hold.
+// Cancelled, postponed and unneeded things are worth remembering even if a clause has little content; otherwise the memory of them would
+// stay valid.
 
 var (
 	// cancelsEN and cancelsZH ask the bot to call off something of the speaker's.
@@ -18,7 +18,7 @@ var (
 		`trip|flight|interview|call|event|party|dinner|lunch|class|lesson|session|reminder|plan|delivery)s?\b)`)
 	cancelsZH = regexp.MustCompile(`^(请|麻烦你?|帮我|那|就|再|也|给我)*((把|将).{1,20}取消(掉)?(吧|了)?[。！!～~，, ]*$|取消(掉)?(我的?)?.{0,16}(预约|会议|面试|约会|聚会|聚餐|` +
 		`航班|机票|行程|旅行|活动|预订|订单|会员|订阅|提醒|课|体检|会))`)
-	// endedEN and endedZH tell that an arrangement is called off or put off.
+	// endedEN and endedZH match an arrangement that is cancelled or postponed.
 	endedEN = regexp.MustCompile(`\b(the|my|our|this|that) [^,.;!?]{2,40}? (is|was|are|were|has been|have been|had to be|got|gets|'s been|` +
 		`'s) (just |now |finally |unfortunately )?(cancelled|canceled|called off|postponed|rescheduled)\b`)
 	endedZH = regexp.MustCompile(`(预约|会议|会|面试|约会|聚会|聚餐|航班|课|考试|旅行|旅游|行程|活动|婚礼|演出|演唱会|比赛|手术|体检|订单|预订|出差|派对|计划|看牙|团建)(又|已经|被|临时|突然|都)*(取消|` +
@@ -27,7 +27,7 @@ var (
 	needlessEN = regexp.MustCompile(`^i (really |actually |just |now )?((do not|don't|don’t|dont) (need|want) (to buy |to get )?([^,` +
 		`.;!?]{2,40}) any ?more|no longer (need|want) (to buy |to get )?([^,.;!?]{2,40}))`)
 	needlessZH = regexp.MustCompile(`^我(现在|已经|也)*(不需要|不用买|不想要|不买|不要)([^，,。；;！!？?]{1,12})了[。！!～~，, ]*$`)
-	// ceasesEN and ceasesZH tell that the speaker does something no longer, whatever it is; endsZH has it in front: 冰岛语我不学了.
+	// ceasesEN and ceasesZH match an activity that the speaker has stopped; endsZH has the activity first: 冰岛语我不学了.
 	ceasesEN = regexp.MustCompile(`^(i|we|[a-z]+ and i) (have |had |am |recently |just |finally |also |actually |really |completely |now ` +
 		`)*(stopped ([a-z]+ing\b)|quit|gave up|given up|giving up|dropped out of|cut out|lost interest in|pulled out of|withdrew from|` +
 		`decided against|called off|no longer [a-z]+|(do|am|can|will|have) not [a-z].* (any ?more|any longer|these days)$) ?(on )?([^,` +
@@ -46,12 +46,12 @@ var (
 	// What is not known, felt or said any more is nothing that was known before.
 	noDeed = regexp.MustCompile(`\b(know|think|understand|remember|care|feel|see|believe|worry|hear|mind|sure|able|talk|bother)\b|^(i|we) ` +
 		`(quit|gave up|given up)[.! ]*$`)
-	// Help, answers and what is only pointed at are no things that somebody keeps.
+	// Help, answers and references are not things that a person keeps.
 	noThing = regexp.MustCompile(`\b(you|your|help|advice|this|that|it|them|anything|something|answers?|explanations?|suggestions?|` +
 		`assistance|information|to know|to talk)\b|你|您|帮|建议|解释|回答|知道|担心|说|问|这|那|什么`)
 )
 
-// endWords are those without one of which nothing is told to have ended in English.
+// endWords are words of which every English clause about an end has one.
 var endWords = lang.Set(`cancelled canceled called postponed rescheduled more anymore longer stopped quit gave given giving dropped cut lost
 	pulled withdrew decided days off through nothing
 	scrap never forget ditch booked paid returned renewed submitted mailed posted ordered repaired signed registered`)
@@ -64,13 +64,14 @@ func cancels(p piece, lang string) bool {
 	return cancelsEN.MatchString(p.norm)
 }
 
-// ended reports whether a clause tells that something is called off, put off or not needed any more.
+// ended reports whether a clause says that something is cancelled, postponed or unneeded.
 func ended(p piece, lang string) bool {
 	if lang == chinese {
 		if !strings.Contains(p.norm, "了") && !p.has("再也", "不再") {
 			return false
 		}
-		return endedZH.MatchString(p.norm) || (needlessZH.MatchString(p.norm) || ceasesZH.MatchString(p.norm) || endsZH.MatchString(p.norm)) && !noThing.MatchString(p.norm)
+		return endedZH.MatchString(p.norm) ||
+			(needlessZH.MatchString(p.norm) || ceasesZH.MatchString(p.norm) || endsZH.MatchString(p.norm)) && !noThing.MatchString(p.norm)
 	}
 	if !slices.ContainsFunc(p.words, func(w word) bool { return endWords[w.norm] }) {
 		return false

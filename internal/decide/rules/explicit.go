@@ -63,7 +63,7 @@ func newRequests() *requests {
 
 var notForgetting = regexp.MustCompile(`^(别|不要|不用|不必)记(错|恨|仇|混|反|岔)`)
 
-// notedAsZH: a log's entry, "记录为…" or "记录在…", asks nobody.
+// notedAsZH matches an entry of a log, "记录为…" or "记录在…", which is no request.
 var notedAsZH = regexp.MustCompile(`^记录(为|在|到|了|的|着|仪|员|表|片|并|和|、)`)
 
 // request finds an explicit request in a sentence: what is asked, the clauses before it, which are judged as usual, and
@@ -236,7 +236,8 @@ func (r *Rules) forgetScope(s sentence) request {
 		}
 	}
 	p := s.src.piece(s.end-len(rest), s.end).from(0)
-	if p.empty() || r.requests.deictic.whole(p) || p.runes() <= 8 && p.has("这", "刚才", "上面") || len(p.words) <= 3 && p.hasWord("this", "that", "it", "said", "told") {
+	if p.empty() || r.requests.deictic.whole(p) || p.runes() <= 8 && p.has("这", "刚才", "上面") || len(p.words) <= 3 &&
+		p.hasWord("this", "that", "it", "said", "told") {
 		if head := s.norm[:len(s.norm)-len(rest)]; len(head) > 60 {
 			return forgetThis
 		}

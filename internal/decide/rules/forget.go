@@ -55,7 +55,7 @@ var (
 		regexp.MustCompile(`^(?:以后)?(?:别|不要|不用|不必|无需)再(?:记住|记着|记得|记录|记|保存|存着?|留着)([^，,。；;！!？?]+)`),
 		regexp.MustCompile(`^(?:以后)?(?:别|不要|不用|不必|无需)(?:记住|记着|记得|记录|记|保存|存着?|留着)([^，,。；;！!？?]+?)了(?:吧)?[。！!～~，, ]*$`),
 	}
-	// What is meant is what was said before, or all there is.
+	// The request concerns the previous words, or everything.
 	vagueZH = regexp.MustCompile(`^(的|过的)?(我?(之前|刚才|刚|以前|上次|前面)*(跟你|对你|和你)?(说|讲|提)过?的(话|这些|那些|事|内容)?|话|那些话|这些话|这些|那些|这个|那个|这句话?|那句话?|这件事|` +
 		`那件事|这事|那事|内容|东西|一切|所有|它|我|我们|我的(事|事情|一切|话|所有)?|错|仇|恨)?(都|全|吧|了|事|事情|的)*$`)
 	vagueEN = regexp.MustCompile(`^(me|us|it|this|that|them|everything|all of it|i (just )?(said|told you|asked|wrote|mentioned)( (that|` +
@@ -69,7 +69,7 @@ var (
 		`to |you need to |can you |could you |would you |will you |can you please |could you please |i want you to |i need you to |i ` +
 		`would like you to |i'd like you to |i’d like you to |now |actually |oh |btw |by the way |then |let's |let us |,|, )+`)
 	askedZH = regexp.MustCompile(`^(请你?|请您|麻烦你?|麻烦您|拜托你?|帮我|帮忙|你|您|能不能|能|能否|可以|可不可以|我想让你|我希望你|希望你|我要你|我想请你|就|那|那就|也|都|顺便|对了|另外|还有|现在|还是|算了|，|,| )+`)
-	// takenBack is in a request about what was said before that also concerns what may be remembered of it already.
+	// takenBack marks a request about previous words that also concerns existing memories of them.
 	takenBack = regexp.MustCompile(`忘|删|当我没|没说过|刚|上一?[句条]|前面|之前|\b(forget|unremember|delete|erase|scratch|strike|disregard|ignore|remove)\b`)
 	// wholly is in such a request when all that was said is meant.
 	wholly = regexp.MustCompile(`都|全|所有|一切|这些|那些|几[句条]|刚才说的|刚说的|说的话|\b(everything|all|these|those|what)\b`)
@@ -167,9 +167,8 @@ func forgottenText(content piece, lang string) string {
 	return plain(p, english)
 }
 
-// takeBack hears a request that is about what was said just before: in its own message or, when it stands alone there, in an
-// earlier one. What was said is dropped. It is also to be forgotten, because it may have been remembered when it was said,
-// unless it was said and withheld in one breath.
+// takeBack handles a request about the previous words: in its own message or, if it is alone there, in an earlier one. These words are
+// dropped. Existing memories of them are forgotten as well, unless both are in one sentence.
 func (r *Rules) takeBack(h *heard, earlier []*heard, s sentence, alone bool) {
 	from := h
 	switch {

@@ -61,7 +61,8 @@ func doubtfulZH(p piece) bool {
 		plural := strings.HasPrefix(rest, "们")
 		rest = strings.TrimPrefix(rest, "们")
 		if together && plural || p.src.group && (together || plural) { // "咱们" is whoever is there
-			if q := p.src.piece(p.end-len(rest), p.end); ownedZH.prefix(q) == 0 && !slices.ContainsFunc(wholesZH, func(w string) bool { return strings.HasPrefix(rest, w) }) {
+			if q := p.src.piece(p.end-len(rest), p.end); ownedZH.prefix(q) == 0 &&
+				!slices.ContainsFunc(wholesZH, func(w string) bool { return strings.HasPrefix(rest, w) }) {
 				return true
 			}
 		}

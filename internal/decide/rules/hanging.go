@@ -7,13 +7,13 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
-// A statement that speaks of "it" or "him" and does not say what or whom cannot be read alone. It is told with the sentence
-// before it, which names them; without one it has to tell something more to be worth keeping.
+// A statement about "it" or "him" without an antecedent cannot be understood alone. It is combined with the sentence before it, which
+// names the antecedent; without one it needs more content to be kept.
 
 // hangingPenalty is what a statement loses that hangs on something unnamed.
 const hangingPenalty = 1
 
-// hangs reports whether a statement is about something or somebody that it does not name.
+// hangs reports whether a statement refers to something or a person that it does not name.
 func hangs(p piece, lang string) bool {
 	if strings.ContainsRune(p.norm, masked) {
 		return false // a title
@@ -75,7 +75,8 @@ var (
 	cataphoraEN = lang.Set("when while before after since although though if once as until because")
 )
 
-// hangsEN looks for a pronoun of the third person before which no noun stands. Without a dictionary a noun is told by its place.
+// hangsEN looks for a pronoun of the third person without a noun before it. Without a dictionary, nouns are recognised by their
+// position.
 func hangsEN(p piece) bool {
 	open := p.open()
 	if cataphoraEN[p.word(0)] && strings.Contains(p.norm, ",") || saysWhoEN.MatchString(open) {
@@ -136,8 +137,8 @@ func dummy(p piece, i int) bool {
 	return dummyEN.MatchString(strings.Join(words[i:], " ")) || idiomEN.MatchString(strings.Join(words[:i+1], " "))
 }
 
-// lean deals with a unit about the speaker that hangs on something unnamed. It is told with the sentence just before it when
-// there is one, and then lean reports true; otherwise the unit counts for less.
+// lean handles a unit about the speaker that refers to something unnamed. It is combined with the sentence directly before it if there
+// is one, and lean returns true; otherwise the unit's score is reduced.
 func (r *Rules) lean(h *heard, u *unit) bool {
 	p := u.pieces[0]
 	if u.class != statement || !u.self || !hangs(r.grammarOf(u.lang).stripLead(p), u.lang) {
@@ -156,13 +157,14 @@ func (r *Rules) lean(h *heard, u *unit) bool {
 	return false
 }
 
-// pointsBack begins a remark on what was said before.
+// pointsBack begins a remark about the previous words.
 var pointsBack = regexp.MustCompile(`^(这|那|它|it\b|this\b|that\b|these\b|those\b|they\b)`)
 
 // carries reports whether a unit names what the next one hangs on: it is the sentence just before, and both can be told.
 func (r *Rules) carries(last, u *unit) bool {
 	end, p := last.pieces[len(last.pieces)-1], u.pieces[0]
-	if last.class != statement || last.explicit || last.lang == english && len(last.pieces[0].words) < 2 || last.lang != u.lang || len(last.pieces) > 3 || end.src != p.src || end.end > p.start || last.hanging ||
+	if last.class != statement || last.explicit || last.lang == english && len(last.pieces[0].words) < 2 || last.lang != u.lang ||
+		len(last.pieces) > 3 || end.src != p.src || end.end > p.start || last.hanging ||
 		strings.ContainsAny(last.pieces[0].raw, "?？") || strings.Trim(p.src.raw[end.end:p.start], " \t\n.。!！,，;；~～…") != "" {
 		return false
 	}

@@ -81,7 +81,7 @@ func (r *Rules) explicitUnit(content piece, lang string) *unit {
 	}
 }
 
-// rememberBack marks what was said just before: in this message, or else in the speaker's previous one.
+// rememberBack marks the previous words as requested: in this message, or else in the speaker's previous one.
 func (r *Rules) rememberBack(h *heard, earlier []*heard) {
 	mark := func(units []*unit) bool {
 		found := false
@@ -207,7 +207,7 @@ func (r *Rules) standing(p piece) bool {
 	return p.runes() < 24 && (standingZH.MatchString(p.norm) || standingEN.MatchString(p.norm))
 }
 
-// settle judges a unit and adds it to what was heard, or to the sentence before it when it goes on about the same person.
+// settle scores a unit and adds it to the result, or to the previous unit if it continues about the same person.
 func (r *Rules) settle(h *heard, u *unit) {
 	p := u.pieces[0]
 	if p.runes() > r.maxRunes {
@@ -224,7 +224,8 @@ func (r *Rules) settle(h *heard, u *unit) {
 	g := r.grammarOf(u.lang)
 	if n := len(h.units); n > 0 && (followUp.MatchString(g.stripLead(p).norm) && !u.self || describes(g, h.units[n-1], p, u.lang)) {
 		last := h.units[n-1]
-		if i, ok := r.byName[SignalRelation]; ok && r.passes(last) && last.fires(i) && len(last.pieces) < 4 && (len(u.findings) > 0 || isSomething.MatchString(p.norm)) {
+		if i, ok := r.byName[SignalRelation]; ok && r.passes(last) && last.fires(i) && len(last.pieces) < 4 &&
+			(len(u.findings) > 0 || isSomething.MatchString(p.norm)) {
 			last.pieces = append(last.pieces, p)
 			return
 		}
@@ -254,7 +255,7 @@ var (
 	tiedEN       = regexp.MustCompile(`^(but|so|because|since|although|though|which|who|where|or|then|except|whereas|while|when|if|unless|` +
 		`yet|not|especially|plus)\b`)
 	ownSubjectEN = regexp.MustCompile(`^(i\b|i'|im\b|ive\b|my\b|we\b|we'|our\b)`)
-	// unfinishedEN ends what goes on after a comma: "I used to like it, but lately, …".
+	// unfinishedEN ends a clause that continues after a comma: "I used to like it, but lately, …".
 	unfinishedEN = regexp.MustCompile(`\b(but|and|though|yet|so) (lately|recently|now|these days|nowadays|today|then|since then|over time|` +
 		`in the end|honestly|actually|(after|since|when|while|with|because of|due to|owing to|despite|in spite of|given|once|thanks to) ` +
 		`[^,]+)[, ]*$`)

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// People are introduced in two breaths: "他叫小明，是我弟弟", "that's Bob, he is my boss". One says a name, the other whose it is, and a
-// memory needs both. Whoever is introduced is also whom the next clause without a subject is about: "我有个妹妹，在北京读书".
+// People are introduced in two clauses: "他叫小明，是我弟弟", "that's Bob, he is my boss". One has the name, the other the relation, and a memory
+// needs both. A following clause without a subject is about the same person: "我有个妹妹，在北京读书".
 
-// peopleZH are those of whom one says 我的, and petsZH their animals, for patterns.
+// peopleZH are relatives and friends, and petsZH animals, for patterns.
 const (
 	peopleZH = `(最好的|好|大学|高中|初中|小学|前|大|小|亲|双胞胎|新|老)?(老婆|老公|妻子|丈夫|太太|先生|媳妇|爱人|对象|男朋友|女朋友|男友|女友|未婚夫|未婚妻|前任|前男友|前女友|前妻|前夫|儿子|女儿|闺女|孩子|宝宝|哥哥?|` +
 		`姐姐?|弟弟?|妹妹?|妈妈?|爸爸?|父亲|母亲|` +
@@ -28,15 +28,15 @@ var (
 	// 我弟弟, and no more: "小明，我弟弟，在上海读书".
 	appositionZH = regexp.MustCompile(`^我们?(家|家里)?(的)?` + ofMineZH + `$`)
 	bareNameZH   = regexp.MustCompile(`^[^我你您他她它这那什么谁]{2,4}$|^[A-Za-z]{2,12}$`)
-	// 我有个妹妹, 我认识一位老师: somebody is brought in; 养了一只猫: an animal.
+	// 我有个妹妹, 我认识一位老师 introduce a person; 养了一只猫 an animal.
 	bringsZH    = regexp.MustCompile(bringZH + peopleZH + bringEndZH)
 	bringsPetZH = regexp.MustCompile(bringZH + petsZH + bringEndZH)
 	// humanZH begins what is not said of an animal.
 	humanZH = regexp.MustCompile(`^(也|还|现在|目前|平时)?(住|在|来自|毕业|老家|单身|已婚|未婚)`)
 
-	// 我妹妹在读大学: somebody of the speaker's is the subject.
+	// 我妹妹在读大学: a relative or friend is the subject.
 	ofSpeakerZH = regexp.MustCompile(`^我们?(家|家里)?的?` + peopleZH)
-	// describesZH begins a clause without a subject that says what somebody is like.
+	// describesZH begins a clause without a subject that describes a person.
 	describesZH = regexp.MustCompile(`^(也|还|现在|目前|平时|今年|最|很|特别|非常|比较|从小|一直|都)*(叫|姓|住|来自|[0-9一二三四五六七八九十两]+岁|属[鼠牛虎兔龙蛇马羊猴鸡狗猪]|在[^，]{1,12}(工作|` +
 		`上班|上学|读书|读研|教书)|毕业于|老家|不?(喜欢|讨厌|爱吃|爱喝|爱看|爱听|吃素)|养了|对[^，]{1,12}过敏|单身|已婚|是(个|一个|一名|一位|学|做|搞))`)
 
@@ -62,7 +62,7 @@ const (
 	nameWordsEN = `\p{Lu}[\p{L}'’-]*(?: \p{Lu}[\p{L}'’-]*){0,2}`
 )
 
-// introduces reports whether a clause names somebody of whom the next one tells whose that is.
+// introduces reports whether a clause names a person whose relation the next clause states.
 func (r *Rules) introduces(g *grammar, p, next piece, lang string) bool {
 	if _, ok := r.byName[SignalRelation]; !ok || p.src == nil || p.runes() > 40 {
 		return false
@@ -84,7 +84,8 @@ func (r *Rules) introduces(g *grammar, p, next piece, lang string) bool {
 	next = trimEnd(g.stripLead(next))
 	related, apposed := r.relates(next)
 	apposed = apposed && appositionEN.MatchString(next.norm)
-	return related && (apposed || named && whoseEN.MatchString(next.norm) && ofMineEN.MatchString(next.norm) || she && !proper && apposedEN.MatchString(next.raw))
+	return related && (apposed || named && whoseEN.MatchString(next.norm) && ofMineEN.MatchString(next.norm) || she && !proper &&
+		apposedEN.MatchString(next.raw))
 }
 
 // relates reports whether a word of relation is in a clause, and whether one stands at its end.
@@ -112,7 +113,7 @@ func (h *heard) before(c piece) piece {
 // betweenClauses is what stands between two clauses that belong together.
 const betweenClauses = " \t\r\n.。!！,，;；~～…"
 
-// introduce has a unit begin with the clause that names whom it is about.
+// introduce puts the clause with a person's name at the beginning of a unit.
 func (h *heard) introduce(u *unit, name piece) {
 	if name.src != u.pieces[0].src {
 		u.intro, u.messages = name, []int{name.src.index, u.pieces[0].src.index}
@@ -124,7 +125,7 @@ func (h *heard) introduce(u *unit, name piece) {
 	u.pieces[0] = name.src.piece(name.start, u.pieces[0].end)
 }
 
-// describes reports whether a sentence without a subject goes on about whom the unit before it is about.
+// describes reports whether a sentence without a subject continues about the person of the previous unit.
 func describes(g *grammar, last *unit, p piece, lang string) bool {
 	if lang != chinese || last.explicit || p.has("我", "本人", "咱", "俺") || !describesZH.MatchString(g.stripLead(p).norm) {
 		return false
@@ -134,7 +135,7 @@ func describes(g *grammar, last *unit, p piece, lang string) bool {
 		(bringsZH.MatchString(first) || ofSpeakerZH.MatchString(first) || relatedZH.MatchString(first))
 }
 
-// introduced is the first piece of a unit, after the name of whom it is about.
+// introduced is the first piece of a unit after the name of its person.
 func (u *unit) introduced() piece {
 	if u.intro.src == nil {
 		return u.pieces[0]

@@ -1,7 +1,7 @@
 package rules
 
-// lexiconEN are the English phrases of the default signals, between commas or line ends; "~" stands for all forms of a
-// verb. Contractions are open here ("do not"), as they are in the text that is compared.
+// lexiconEN are the English phrases of the default signals, separated by commas or line ends; "~" stands for all forms of a verb.
+// Contractions are expanded ("do not"), as in the text.
 var lexiconEN = map[string]string{
 	SignalExplicit: `remember, keep in mind, bear in mind, note that, note down, note, take note, take a note, make a note, make note
 		do not forget, do not you forget, never forget, do not ever forget, memorize, memorise, write down, write this down,
@@ -131,21 +131,72 @@ var lexiconOther = map[string]string{
 
 // neutralEN hold words of signals without their meaning; they are set aside before signals are looked for.
 var neutralEN = []string{
-	"i am a bit", "i am a little", "i am a lot", "i am a tad", "do i have a", "i have a feeling", "i have a bad feeling", "i have a hunch", "i have a request", "i have a favor", "i have a task", "i have a list",
-	"look~ like", "feel~ like", "sound~ like", "seem~ like", "smell~ like", "taste~ like", "act~ like", "it is like", "it was like", "is like", "was like", "am like", "just like", "something like", "anything like", "nothing like", "things like", "stuff like", "people like", "more like", "much like", "like this", "like that", "like a", "like an", "like me", "like you", "if you like", "would you like", "do you like", "would like to know", "would like to ask", "would like to see", "would like some", "would like help", "i was like",
-	"was a kid", "was a child", "were kids", "no problem", "not a problem", "a question", "have a problem with you", "in my opinion", "in my view", "my god", "my goodness", "my bad", "my question", "my point", "my understanding", "my guess", "my mistake", "my pleasure", "to be honest", "into account", "have got to", "got to", "got me", "problem-solving", "decision-making", "is always", "are always", "was always", "would love to chat", "would love to talk", "would love to discuss", "would love to learn more", "would love to see more", "would like to learn more", "looking into", "got it", "got you", "you got", "have got to say", "made me laugh", "made my day", "took a look", "read that", "read your", "read it", "saw that", "saw your", "the other day", "my dear friend", "test that", "test it", "test this", "show me", "call it", "game changer", "date back", "due to", "cold one", "love it", "love that", "love this", "love your", "love you", "like it", "like your", "enjoy your", "hate it", "hate you", "hate that", "love to hear", "would love to hear", "would love to know", "glad to meet", "nice to meet you", "pleased to meet you", "meet you", "as always", "never mind", "work~ for me", "work~ well", "works", "always wondered", "train of thought", "in the middle of nowhere", "want to know", "want to ask", "want to see", "going to try", "will try", "going to ask", "going to check", "met you", "thinking about it", "think about it", "thinking about that", "fall in love with this", "got a question", "tried that", "tried it", "tried your", "trying that", "try that", "try it", "try this",
+	"i am a bit", "i am a little", "i am a lot", "i am a tad", "do i have a", "i have a feeling", "i have a bad feeling", "i have a hunch",
+	"i have a request", "i have a favor", "i have a task", "i have a list",
+	"look~ like", "feel~ like", "sound~ like", "seem~ like", "smell~ like", "taste~ like", "act~ like", "it is like", "it was like",
+	"is like", "was like", "am like", "just like", "something like", "anything like", "nothing like", "things like", "stuff like",
+	"people like", "more like", "much like", "like this", "like that", "like a", "like an", "like me", "like you", "if you like",
+	"would you like", "do you like", "would like to know", "would like to ask", "would like to see", "would like some", "would like help", "i was like",
+	"was a kid", "was a child", "were kids", "no problem", "not a problem", "a question", "have a problem with you", "in my opinion",
+	"in my view", "my god", "my goodness", "my bad", "my question", "my point", "my understanding", "my guess", "my mistake", "my pleasure",
+	"to be honest", "into account", "have got to", "got to", "got me", "problem-solving", "decision-making", "is always", "are always",
+	"was always", "would love to chat", "would love to talk", "would love to discuss", "would love to learn more", "would love to see more",
+	"would like to learn more", "looking into", "got it", "got you", "you got", "have got to say", "made me laugh", "made my day",
+	"took a look", "read that", "read your", "read it", "saw that", "saw your", "the other day", "my dear friend", "test that", "test it",
+	"test this", "show me", "call it", "game changer", "date back", "due to", "cold one", "love it", "love that", "love this",
+	"love your", "love you", "like it", "like your", "enjoy your", "hate it", "hate you", "hate that", "love to hear",
+	"would love to hear", "would love to know", "glad to meet", "nice to meet you", "pleased to meet you", "meet you", "as always",
+	"never mind", "work~ for me", "work~ well", "works", "always wondered", "train of thought", "in the middle of nowhere",
+	"want to know", "want to ask", "want to see", "going to try", "will try", "going to ask", "going to check", "met you",
+	"thinking about it", "think about it", "thinking about that", "fall in love with this", "got a question", "tried that", "tried it",
+	"tried your", "trying that", "try that", "try it", "try this",
 }
 
-// weakSelfEN speak of the speaker without telling anything about them.
+// weakSelfEN are phrases in the first person without information about the speaker.
 var weakSelfEN = []string{
-	"i meant", "i never would have thought", "i have never thought about", "i never thought about", "i had not thought", "i had not considered", "i have not thought", "i never considered", "i have not considered", "i had never thought", "i had never considered", "i thought", "i would have thought", "i would imagine", "i would think", "i would guess", "i can imagine", "i would assume", "i always thought", "i never thought", "i would be interested", "i would be curious", "make~ me feel", "make~ me wonder", "make~ me think", "get~ me thinking", "got me wondering", "have me wondering", "made me realize", "i have been wondering", "i have been curious", "i was curious", "i am often curious", "i have wondered", "i often wonder", "i always wonder", "walk~ me through", "remind~ me of", "i have noticed", "i find it", "i found it", "i find that", "i find this", "i found that", "i found this", "i got an error", "i get an error", "i am getting an error", "i will take the", "i think", "i guess", "i mean", "i see", "i know", "i do not know", "i understand", "i do not understand", "i do not get it", "i do not remember", "i can not remember", "i agree", "i disagree", "i do not agree", "i wonder", "i was wondering", "i am wondering", "i am just wondering", "i believe", "i suppose", "i hope you", "i hope that", "i hope it", "i hope this", "i appreciate", "i said", "i heard", "i have heard", "i asked", "i am asking", "i am curious", "i am just curious", "i bet", "i swear", "i promise", "i doubt", "i assume", "i imagine", "i get it", "i got it", "i got you", "i am sorry", "i apologize", "i thank you", "i figured", "i am sure", "i am not sure", "i am confused", "i am lost", "i am kidding", "i am just kidding", "i am joking", "i am back", "i am here", "i am glad you", "i am done", "i am good", "i am fine", "i am ok", "i am okay", "i am ready", "i am happy to hear", "i am listening", "i love it", "i love that", "i love this", "i like it", "i like that", "i like this", "i love you", "i like you", "i like your", "i love your", "i hate you", "i hate it", "i hate that", "i can not wait", "i can not believe", "i did not know", "i never knew", "i had no idea", "i have no idea", "i have heard that", "i would say", "i should say", "i must say", "i have to say", "i have a question", "i have another question", "i have one more question", "i have a few questions", "i got a question", "i have questions", "i need you to", "i want you to", "i would like you to", "i need help", "i need some help", "i need your help", "i need advice", "i need some advice", "i need a recipe", "i need ideas", "i need some ideas", "i need an idea", "i need suggestions", "i need recommendations", "i need to know", "i want to know", "i would like to know", "i would love to know", "i would love to hear", "i want to ask", "i would like to ask", "i need a favor", "i will try", "i will give", "i will check", "i will look", "i will think", "i will let you know", "i will consider", "i will see", "i will do that", "i will keep", "i am going to try that", "i am going to try it", "i will take a look", "i might try", "i may try", "i will be right back", "i will remember", "i will definitely try", "i will have a look", "i noticed", "i feel you", "i hear you", "i feel like", "i tried that", "i tried it", "i can try", "i can see",
-	"let me", "tell me", "give me", "show me", "help me", "send me", "teach me", "excuse me", "trust me", "believe me", "ask me", "remind me", "explain to me", "for me", "hit me", "make me a", "write me", "recommend me", "suggest me", "find me", "correct me", "bear with me", "thank me", "talk to me", "you me", "surprise me", "cheer me up", "entertain me", "like me", "it seems to me", "to me",
-	"my god", "my goodness", "my bad", "in my opinion", "in my view", "in my mind", "my question", "my questions", "my point", "my understanding", "my guess", "my mistake", "my pleasure", "my dear", "my apologies", "my thoughts", "oh my", "my message", "my previous", "my last message",
-	"we all", "let us", "we as humans", "we humans", "we know that", "we can see", "as we know", "we should all", "our planet", "our world", "our society", "our universe", "our conversation", "our chat", "us humans", "the us", "in us",
+	"i meant", "i never would have thought", "i have never thought about", "i never thought about", "i had not thought",
+	"i had not considered", "i have not thought", "i never considered", "i have not considered", "i had never thought",
+	"i had never considered", "i thought", "i would have thought", "i would imagine", "i would think", "i would guess", "i can imagine",
+	"i would assume", "i always thought", "i never thought", "i would be interested", "i would be curious", "make~ me feel",
+	"make~ me wonder", "make~ me think", "get~ me thinking", "got me wondering", "have me wondering", "made me realize",
+	"i have been wondering", "i have been curious", "i was curious", "i am often curious", "i have wondered", "i often wonder",
+	"i always wonder", "walk~ me through", "remind~ me of", "i have noticed", "i find it", "i found it", "i find that", "i find this",
+	"i found that", "i found this", "i got an error", "i get an error", "i am getting an error", "i will take the", "i think", "i guess",
+	"i mean", "i see", "i know", "i do not know", "i understand", "i do not understand", "i do not get it", "i do not remember",
+	"i can not remember", "i agree", "i disagree", "i do not agree", "i wonder", "i was wondering", "i am wondering",
+	"i am just wondering", "i believe", "i suppose", "i hope you", "i hope that", "i hope it", "i hope this", "i appreciate", "i said",
+	"i heard", "i have heard", "i asked", "i am asking", "i am curious", "i am just curious", "i bet", "i swear", "i promise", "i doubt",
+	"i assume", "i imagine", "i get it", "i got it", "i got you", "i am sorry", "i apologize", "i thank you", "i figured", "i am sure",
+	"i am not sure", "i am confused", "i am lost", "i am kidding", "i am just kidding", "i am joking", "i am back", "i am here",
+	"i am glad you", "i am done", "i am good", "i am fine", "i am ok", "i am okay", "i am ready", "i am happy to hear", "i am listening",
+	"i love it", "i love that", "i love this", "i like it", "i like that", "i like this", "i love you", "i like you", "i like your",
+	"i love your", "i hate you", "i hate it", "i hate that", "i can not wait", "i can not believe", "i did not know", "i never knew",
+	"i had no idea", "i have no idea", "i have heard that", "i would say", "i should say", "i must say", "i have to say",
+	"i have a question", "i have another question", "i have one more question", "i have a few questions", "i got a question",
+	"i have questions", "i need you to", "i want you to", "i would like you to", "i need help", "i need some help", "i need your help",
+	"i need advice", "i need some advice", "i need a recipe", "i need ideas", "i need some ideas", "i need an idea", "i need suggestions",
+	"i need recommendations", "i need to know", "i want to know", "i would like to know", "i would love to know", "i would love to hear",
+	"i want to ask", "i would like to ask", "i need a favor", "i will try", "i will give", "i will check", "i will look", "i will think",
+	"i will let you know", "i will consider", "i will see", "i will do that", "i will keep", "i am going to try that",
+	"i am going to try it", "i will take a look", "i might try", "i may try", "i will be right back", "i will remember",
+	"i will definitely try", "i will have a look", "i noticed", "i feel you", "i hear you", "i feel like", "i tried that", "i tried it",
+	"i can try", "i can see",
+	"let me", "tell me", "give me", "show me", "help me", "send me", "teach me", "excuse me", "trust me", "believe me", "ask me",
+	"remind me", "explain to me", "for me", "hit me", "make me a", "write me", "recommend me", "suggest me", "find me", "correct me",
+	"bear with me", "thank me", "talk to me", "you me", "surprise me", "cheer me up", "entertain me", "like me", "it seems to me", "to me",
+	"my god", "my goodness", "my bad", "in my opinion", "in my view", "in my mind", "my question", "my questions", "my point",
+	"my understanding", "my guess", "my mistake", "my pleasure", "my dear", "my apologies", "my thoughts", "oh my", "my message",
+	"my previous", "my last message",
+	"we all", "let us", "we as humans", "we humans", "we know that", "we can see", "as we know", "we should all", "our planet", "our world",
+	"our society", "our universe", "our conversation", "our chat", "us humans", "the us", "in us",
 }
 
 // strongSelfEN undo a weak phrase that is part of them.
 var strongSelfEN = []string{
-	"i know how to", "i thought i", "i thought about my", "i find it hard to", "i find it difficult to", "i know a lot about", "i think i", "i believe in god", "i am fine with", "i am good at", "i am back in", "i am back from", "i am ready to move", "i will see my", "i will see a", "i will see the", "i will give a", "i will give my", "i will give birth", "i will keep my", "i see a therapist", "i see my", "i am lost in", "i am here for a", "i am sure i am", "i imagine i", "i guess i", "i am done with", "my last message from", "i heard my", "my dear wife", "i can see a",
+	"i know how to", "i thought i", "i thought about my", "i find it hard to", "i find it difficult to", "i know a lot about", "i think i",
+	"i believe in god", "i am fine with", "i am good at", "i am back in", "i am back from", "i am ready to move", "i will see my",
+	"i will see a", "i will see the", "i will give a", "i will give my", "i will give birth", "i will keep my", "i see a therapist",
+	"i see my", "i am lost in", "i am here for a", "i am sure i am", "i imagine i", "i guess i", "i am done with", "my last message from",
+	"i heard my", "my dear wife", "i can see a",
 	"i hate that i", "i love that i", "i like that i", "i love this city", "i like to", "i need help with my drinking",
 }

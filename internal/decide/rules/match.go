@@ -210,7 +210,7 @@ func (x *index) wordsAt(t piece, i int, yield func(e entry, end int)) {
 		same := true
 		for j, w := range e.words[1:] {
 			a, b := t.words[i+j], t.words[i+j+1]
-			// Words of one phrase stand beside each other, not on two sides of a comma.
+			// The words of a phrase are neighbours, without a comma between them.
 			if b.norm != w.norm || b.start > a.end && strings.ContainsAny(t.norm[a.end:b.start], ",，.;:!?。：") {
 				same = false
 				break
@@ -234,7 +234,7 @@ func (x *index) prefix(t piece) int {
 	}
 	if len(t.words) > 0 && t.words[0].start == 0 {
 		x.wordsAt(t, 0, func(e entry, end int) {
-			// "do" is no prefix of "don't", which is two words at one position.
+			// "do" is not a prefix of "don't", which is two words at one position.
 			if n := len(e.words); n == len(t.words) || t.words[n].start >= end {
 				best = max(best, end)
 			}

@@ -7,8 +7,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang"
 )
 
-// What was done and is over, in words that hold nothing of it: "I went out", 我出去逛了一圈. One word more, of where, with whom of
-// one's own, or what, and it is an experience.
+// Something that is finished and has no content: "I went out", 我出去逛了一圈. One more word about where, with whom or what makes it an
+// experience.
 
 var (
 	passedEN = lang.Set("went walked strolled wandered rested relaxed sat watched played rode had came hung drove listened")
@@ -28,7 +28,7 @@ var (
 	passedZH = regexp.MustCompile(`(走|逛|转|溜达|玩|散|步|看|听|吃|休息|放松|出去|出门|兜风|散心).*了|了.*(圈|走走|逛逛|转转|电影|音乐|东西)|过$`)
 )
 
-// passingEN reports whether an English clause tells of something done and over, without a word of what.
+// passingEN reports whether an English clause is about something finished, without content.
 func passingEN(p piece) bool {
 	verb := false
 	if strings.ContainsRune(p.norm, masked) {

@@ -14,7 +14,7 @@ var forced = map[digest.Category][]string{
 	digest.Issue:      {SignalProblemSolution},
 }
 
-// Score implements digest.Scorer: the sum of the signals in a text that was told about the user, against the threshold.
+// Score implements digest.Scorer: the sum of the signals in a text about the user, compared with the threshold.
 func (r *Rules) Score(text string, category digest.Category) (important bool, importance float64, reason string) {
 	s := newSource(0, text)
 	p := s.piece(0, len(s.raw))

@@ -45,7 +45,8 @@ func (r *Rules) record(s sentence, lang string) *unit {
 	case cancels(p, lang):
 	case lang == chinese:
 		definite := definite(p)
-		if !recordAddZH.MatchString(p.norm) && !recordDropZH.MatchString(p.norm) && (!recordChangeZH.MatchString(p.norm) || !definite || ownTextZH.MatchString(p.norm)) {
+		if !recordAddZH.MatchString(p.norm) && !recordDropZH.MatchString(p.norm) &&
+			(!recordChangeZH.MatchString(p.norm) || !definite || ownTextZH.MatchString(p.norm)) {
 			return nil
 		}
 	default:
@@ -116,7 +117,8 @@ const workReach = 24
 // dictated keeps the answer to the assistant's question about a piece of work that the speaker announced in this dialogue.
 func (r *Rules) dictated(d memory.Dialogue, i int, answer piece, lang string) *unit {
 	signal, ok := r.byName[SignalRecord]
-	if !ok || r.signals[signal].Weight < r.threshold || !strings.ContainsAny(d.Messages[i-1].Content, "?？") || answer.runes() < 6 || answer.runes() > 2*r.maxRunes {
+	if !ok || r.signals[signal].Weight < r.threshold || !strings.ContainsAny(d.Messages[i-1].Content, "?？") || answer.runes() < 6 ||
+		answer.runes() > 2*r.maxRunes {
 		return nil
 	}
 	sentences := answer.src.sentences()

@@ -14,7 +14,7 @@ var (
 	todayIs  = regexp.MustCompile(`(?i)\b(today|tomorrow|yesterday)( is|'s|’s| was)( a| already| finally)? ((mon|tues|wednes|thurs|fri|` +
 		`satur|sun)day|the weekend)\b|\bit( is|'s|’s) (mon|tues|wednes|thurs|fri|satur|sun)day( again)? today\b|[今明昨]天(已经|就|正好|刚好)?(是|周|` +
 		`星期|礼拜)(周|星期|礼拜)?[一二三四五六日天末]`)
-	// "Today is Sunday and the user …" is told as "Today the user …".
+	// "Today is Sunday and the user …" becomes "Today the user …".
 	todayIsHead = regexp.MustCompile(`(?i)^(?:it(?: is|'s|’s) (?:mon|tues|wednes|thurs|fri|satur|sun)day (today)|(today|tomorrow)(?: is|` +
 		`'s|’s)(?: a| already| finally)? (?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|the weekend))(?:,? (?:and|so)|,)? (the user|their|` +
 		`he|she|they)\b`)
@@ -43,7 +43,7 @@ func withoutHead(text, lang string) string {
 	return text
 }
 
-// again reports whether a mention is no day of its own: it recurs, or it only says what day of the week today is.
+// again reports whether a mention is not a single day: it recurs, or only says what day of the week today is.
 func again(text string, m dates.Mention, lang string) bool {
 	for _, at := range todayIs.FindAllStringIndex(text, -1) {
 		if at[0] <= m.Start && m.Start < at[1] {

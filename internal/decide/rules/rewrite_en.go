@@ -69,7 +69,7 @@ func rewriteEN(p piece, mentioned bool) (string, bool) {
 	return ending(t.out.String(), english), true
 }
 
-// next is the position of the next word after i and what stands between; -1 when there is none.
+// next is the position of the next word after i and the text between them; -1 if there is no next word.
 func (t *retelling) next(i int) int {
 	for j := i + 1; j < len(t.in); j++ {
 		if t.in[j].word {
@@ -126,7 +126,8 @@ func (t *retelling) step(i int) int {
 			t.finite = false
 		}
 		t.out.WriteString(tok.raw)
-	case "he", "she", "it", "they", "who", "which", "that", "because", "when", "if", "while", "can", "will", "would", "let", "make", "makes", "made", "help", "helps":
+	case "he", "she", "it", "they", "who", "which", "that", "because", "when", "if", "while", "can", "will", "would", "let", "make",
+		"makes", "made", "help", "helps":
 		t.finite = false
 		t.out.WriteString(tok.raw)
 	default:
@@ -370,7 +371,8 @@ func (t *retelling) coordinate(i int) int {
 		return i + 1
 	}
 	follows := t.low(t.next(j))
-	determined := set1(follows, "at", "in", "for", "as", "on", "with", "from", "to", "the", "a", "an", "my", "it", "them", "about", "by", "every", "two", "three", "home", "there", "here")
+	determined := set1(follows, "at", "in", "for", "as", "on", "with", "from", "to", "the", "a", "an", "my", "it", "them", "about", "by",
+		"every", "two", "three", "home", "there", "here")
 	if nounVerbs[low] && !determined || !nounVerbs[low] && !commonVerbs[low] {
 		return i + 1
 	}

@@ -63,7 +63,8 @@ func rewriteZH(p piece) (string, bool) {
 				return "", false
 			}
 			named = true
-			word, skip := userZH(p.src.piece(p.start+i+n, p.end), clauseHasUser && !others, strings.HasSuffix(p.norm[:i], "自己的") || clauseHasUser && endsWithAny(p.norm[:i], "觉得", "发现", "感觉", "认为", "希望", "知道", "以为", "怕", "相信"), endsWithAny(p.norm[:i], "叫", "称呼", "喊"))
+			word, skip := userZH(p.src.piece(p.start+i+n, p.end), clauseHasUser && !others, strings.HasSuffix(p.norm[:i], "自己的") ||
+				clauseHasUser && endsWithAny(p.norm[:i], "觉得", "发现", "感觉", "认为", "希望", "知道", "以为", "怕", "相信"), endsWithAny(p.norm[:i], "叫", "称呼", "喊"))
 			b.WriteString(word)
 			n += skip
 			clauseHasUser = true
@@ -206,7 +207,7 @@ func (r *Rules) treatmentZH(p piece) string {
 	return wants + strings.TrimLeft(text, "，, ")
 }
 
-// goesZH begins what somebody does at a time; without a subject, in a chat, that is the speaker.
+// goesZH begins an activity at a time; without a subject, in a chat, the speaker is meant.
 var goesZH = regexp.MustCompile(`^(去|要|得|来|有(个|一个|场|一场|节)|开会|约|见|面试|考试|体检|看牙|看病|看医生|复查|复诊|上课|出差|回老家|接|陪|(和|跟|与)[^，,。]{1,8}(见|吃|开|约|聊|去|聚))`)
 
 // withSubjectZH is a statement that does not name the speaker; where only a time stands before its verb the speaker is meant.

@@ -280,7 +280,8 @@ func (r *Rules) whyNot(spoke bool, all []*heard, best *unit, classes map[class]i
 		if len(quote) > 60 {
 			quote = append(quote[:60], '…')
 		}
-		return fmt.Sprintf("nothing the user said reaches the threshold %d: best was %d for %q (%s)", r.threshold, best.score, string(quote), r.reason(best.assessment))
+		return fmt.Sprintf("nothing the user said reaches the threshold %d: best was %d for %q (%s)", r.threshold, best.score,
+			string(quote), r.reason(best.assessment))
 	}
 	var only []string
 	for c := statement; c <= hearsay; c++ {

@@ -116,14 +116,17 @@ func TestDialogues(t *testing.T) {
 		want  []string
 		refs  []string // of the first statement
 	}{
-		"confirmed appointment":         {[]string{"A: 那就周五三点见牙医，可以吗？", "好，就周五三点"}, []string{"用户2026年3月6日（周五）三点见牙医"}, []string{"#0", "#1"}},
-		"confirmed fact":                {[]string{"A: 你是不是对花生过敏？", "是的"}, []string{"用户对花生过敏"}, []string{"#0", "#1"}},
-		"confirmed liking":              {[]string{"A: 你喜欢吃辣吗？", "喜欢"}, []string{"用户喜欢吃辣"}, []string{"#0", "#1"}},
-		"confirmed plan":                {[]string{"A: 所以你打算明年去日本留学，对吧？", "对，没错"}, []string{"用户打算2027年去日本留学"}, []string{"#0", "#1"}},
-		"confirmed in English":          {[]string{"A: So you prefer window seats, correct?", "Correct, thanks"}, []string{"The user prefers window seats."}, []string{"#0", "#1"}},
-		"confirmed inverted question":   {[]string{"A: Do you live in Berlin?", "Yes I do"}, []string{"The user lives in Berlin."}, []string{"#0", "#1"}},
-		"confirmed appointment, en":     {[]string{"A: So the dentist is on Friday at 3, right?", "Yes"}, []string{"The dentist is on 2026-03-06 (Friday) at 3."}, []string{"#0", "#1"}},
-		"confirmed proposal":            {[]string{"A: How about Friday at 3 for the dentist?", "Works for me"}, []string{`The user confirmed on 2026-03-04: "How about Friday at 3 for the dentist?"`}, []string{"#0", "#1"}},
+		"confirmed appointment": {[]string{"A: 那就周五三点见牙医，可以吗？", "好，就周五三点"}, []string{"用户2026年3月6日（周五）三点见牙医"}, []string{"#0", "#1"}},
+		"confirmed fact":        {[]string{"A: 你是不是对花生过敏？", "是的"}, []string{"用户对花生过敏"}, []string{"#0", "#1"}},
+		"confirmed liking":      {[]string{"A: 你喜欢吃辣吗？", "喜欢"}, []string{"用户喜欢吃辣"}, []string{"#0", "#1"}},
+		"confirmed plan":        {[]string{"A: 所以你打算明年去日本留学，对吧？", "对，没错"}, []string{"用户打算2027年去日本留学"}, []string{"#0", "#1"}},
+		"confirmed in English": {[]string{"A: So you prefer window seats, correct?", "Correct, thanks"},
+			[]string{"The user prefers window seats."}, []string{"#0", "#1"}},
+		"confirmed inverted question": {[]string{"A: Do you live in Berlin?", "Yes I do"}, []string{"The user lives in Berlin."}, []string{"#0", "#1"}},
+		"confirmed appointment, en": {[]string{"A: So the dentist is on Friday at 3, right?", "Yes"},
+			[]string{"The dentist is on 2026-03-06 (Friday) at 3."}, []string{"#0", "#1"}},
+		"confirmed proposal": {[]string{"A: How about Friday at 3 for the dentist?", "Works for me"},
+			[]string{`The user confirmed on 2026-03-04: "How about Friday at 3 for the dentist?"`}, []string{"#0", "#1"}},
 		"denied":                        {[]string{"A: You have two kids, right?", "No"}, nil, nil},
 		"denied in Chinese":             {[]string{"A: 你住在北京，对吗？", "不是"}, nil, nil},
 		"suggestion accepted":           {[]string{"A: 你可以试试瑜伽", "好的，谢谢"}, nil, nil},
@@ -132,7 +135,8 @@ func TestDialogues(t *testing.T) {
 		"offer accepted, en":            {[]string{"A: Would you like a joke?", "yes"}, nil, nil},
 		"statement thanked for":         {[]string{"A: I like tea. I live in Berlin.", "ok"}, nil, nil},
 		"answered question":             {[]string{"A: 你叫什么名字？", "小明"}, []string{"助手问“你叫什么名字？”，用户回答“小明”"}, []string{"#0", "#1"}},
-		"answered question, en":         {[]string{"A: Where do you live?", "In Austin"}, []string{`Asked "Where do you live?", the user answered: "In Austin".`}, []string{"#0", "#1"}},
+		"answered question, en": {[]string{"A: Where do you live?", "In Austin"},
+			[]string{`Asked "Where do you live?", the user answered: "In Austin".`}, []string{"#0", "#1"}},
 		"answered other question":       {[]string{"A: How can I help you today?", "the weather"}, nil, nil},
 		"remember the previous message": {[]string{"我对花生过敏", "A: 好的", "记住这个"}, []string{"用户对花生过敏"}, []string{"#0"}},
 		"past thanks":                   {[]string{"I park on B2", "thanks", "Remember that."}, []string{"The user parks on B2."}, []string{"#0"}},
@@ -143,10 +147,11 @@ func TestDialogues(t *testing.T) {
 		"two languages":                 {[]string{"我喜欢猫", "I live in Rome"}, []string{"用户喜欢猫", "The user lives in Rome."}, []string{"#0"}},
 		"Japanese on request":           {[]string{"私は卵アレルギーです。覚えておいてください。"}, []string{"ユーザーは「私は卵アレルギーです。覚えておいてください。」と言った。"}, []string{"#0"}},
 		"Japanese otherwise":            {[]string{"私は猫が好きです"}, nil, nil},
-		"Spanish on request":            {[]string{"Recuerda que soy alérgico a los cacahuetes"}, []string{`The user said: "Recuerda que soy alérgico a los cacahuetes"`}, []string{"#0"}},
-		"Spanish otherwise":             {[]string{"Me llamo Juan y vivo en Madrid"}, nil, nil},
-		"a pasted text to translate":    {[]string{"请翻译下面这段话：\n我住在北京。我喜欢猫。"}, nil, nil},
-		"fact after code":               {[]string{"```go\nI like this\n```\nI like Go"}, []string{"The user likes Go."}, []string{"#0"}},
+		"Spanish on request": {[]string{"Recuerda que soy alérgico a los cacahuetes"},
+			[]string{`The user said: "Recuerda que soy alérgico a los cacahuetes"`}, []string{"#0"}},
+		"Spanish otherwise":          {[]string{"Me llamo Juan y vivo en Madrid"}, nil, nil},
+		"a pasted text to translate": {[]string{"请翻译下面这段话：\n我住在北京。我喜欢猫。"}, nil, nil},
+		"fact after code":            {[]string{"```go\nI like this\n```\nI like Go"}, []string{"The user likes Go."}, []string{"#0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, s := consider(t, r, talk(c.lines...))
@@ -183,9 +188,11 @@ func TestKinds(t *testing.T) {
 		"我喜欢吃辣": memory.KindPreference, "我妈下周三下午两点做体检": memory.KindAppointment, "我养了一只猫": memory.KindRelationship,
 		"我打算学吉他": memory.KindPlan, "我决定辞职": memory.KindDecision, "昨天我去看了《沙丘》": memory.KindExperience, "我正在写论文": memory.KindTask,
 		"以后叫我老王": memory.KindRequest, "我住在上海": memory.KindFact, "这个bug修好了": memory.KindProblem,
-		"I like tea": memory.KindPreference, "I'm meeting Ann for lunch on Tuesday": memory.KindAppointment, "My sister is a nurse": memory.KindRelationship,
+		"I like tea": memory.KindPreference, "I'm meeting Ann for lunch on Tuesday": memory.KindAppointment,
+		"My sister is a nurse":    memory.KindRelationship,
 		"I plan to learn sailing": memory.KindPlan, "I decided to stay": memory.KindDecision, "I visited Rome": memory.KindExperience,
-		"I'm writing my thesis": memory.KindTask, "Call me Al": memory.KindRequest, "I live in Rome": memory.KindFact, "I'm struggling with debt": memory.KindProblem,
+		"I'm writing my thesis": memory.KindTask, "Call me Al": memory.KindRequest, "I live in Rome": memory.KindFact,
+		"I'm struggling with debt": memory.KindProblem,
 	} {
 		_, s := consider(t, r, talk(words))
 		if len(s) != 1 || s[0].Kind != want {
@@ -316,7 +323,8 @@ func FuzzRules(f *testing.F) {
 			if problem := memory.TextProblem(x.Text); problem != "" {
 				t.Errorf("text %q %s", x.Text, problem)
 			}
-			if !utf8.ValidString(x.Quote) || !utf8.ValidString(x.Reason) || !x.Kind.Valid() || x.Importance < 0 || x.Importance > 1 || len(x.MessageIDs) == 0 || x.ObservedAt.IsZero() || x.Language == "" {
+			if !utf8.ValidString(x.Quote) || !utf8.ValidString(x.Reason) || !x.Kind.Valid() || x.Importance < 0 || x.Importance > 1 ||
+				len(x.MessageIDs) == 0 || x.ObservedAt.IsZero() || x.Language == "" {
 				t.Errorf("wrong statement %+v", x)
 			}
 			for _, id := range x.MessageIDs {

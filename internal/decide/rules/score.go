@@ -55,7 +55,8 @@ func (r *Rules) assess(p piece, lang string, forced ...string) assessment {
 		}
 		a.score += s.Weight
 		a.findings = append(a.findings, finding{i, strings.TrimSpace(at[i]), beside && s.Name == SignalRelation})
-		if r.custom[s.Name] || s.Name == SignalProblemSolution && resolved.MatchString(p.norm) || set1(s.Name, SignalConfiguration, SignalAppointment, SignalTreatment) {
+		if r.custom[s.Name] || s.Name == SignalProblemSolution && resolved.MatchString(p.norm) ||
+			set1(s.Name, SignalConfiguration, SignalAppointment, SignalTreatment) {
 			strong += s.Weight
 		}
 	}
@@ -70,14 +71,14 @@ func (r *Rules) assess(p piece, lang string, forced ...string) assessment {
 	return a
 }
 
-// signalsIn finds the signals that are told by words or shape: on which words each fires, by signal, and whether the
-// relation is only a companion.
+// signalsIn finds the signals of words or shape: the words at which each fires, by signal, and whether the relation is only a companion.
 func (r *Rules) signalsIn(p piece, lang string) (at map[int]string, beside bool) {
 	at = map[int]string{}
 	aside := r.grammarOf(lang).neutral.find(p)
 	for _, h := range r.index.find(p) {
 		name := r.signals[h.tag].Name
-		if at[h.tag] != "" || within(h, aside) || set1(name, SignalExplicit, SignalTreatment) || name == SignalAppointment && !hasTime(p) || idle(name, h, p) {
+		if at[h.tag] != "" || within(h, aside) || set1(name, SignalExplicit, SignalTreatment) || name == SignalAppointment && !hasTime(p) ||
+			idle(name, h, p) {
 			continue
 		}
 		if name == SignalRelation {
@@ -148,7 +149,7 @@ func (r *Rules) disregardEveryday(g *grammar, p piece, at map[int]string) {
 
 var learningZH = regexp.MustCompile(`学|教|练|办|开|比赛|\b(learn|teach|open|join)`)
 
-// finishedEN tells what is over or of this minute.
+// finishedEN matches what is finished or momentary.
 var finishedEN = regexp.MustCompile(`\b(went|had|took|did|just|today|tonight|this (morning|evening|afternoon)|been to)\b`)
 
 // disregardMoments drops troubles of the moment: "今天有点头疼".
@@ -211,7 +212,8 @@ func (r *Rules) self(p piece, lang string) bool {
 		return false
 	}
 	for _, w := range p.words {
-		if set1(w.norm, "i", "my", "me", "mine", "myself", "we", "our", "us", "ours") && p.raw[w.start:w.end] != "US" && spoken(w.start, w.start+len("i")) {
+		if set1(w.norm, "i", "my", "me", "mine", "myself", "we", "our", "us", "ours") && p.raw[w.start:w.end] != "US" &&
+			spoken(w.start, w.start+len("i")) {
 			return true
 		}
 	}
@@ -234,7 +236,7 @@ var (
 		`搬到|搬来|搬家|搬完|考完|迷上|爱上|带(娃|孩子|儿子|女儿)|加班|家里有|家里养|新家|支持|终于|结婚|离婚|怀孕|失眠|去了|看了|读了|玩了|参加了|约了|预约了|要见|去见|要开会|要面试|要出差|出差|辞职|跳槽|入职|买了|报名|` +
 		`决定|生日|属[鼠牛虎兔龙蛇马羊猴鸡狗猪]|做.{1,8}年|当了|学了|考上|考了|被裁|失业|戒|没结婚|单身|已婚|从事|负责|是.{1,8}人$|在.{1,16}(工作|上班|上学|读书|念书|读研|读博|读大|实习|生活|长大|租房|定居|准备|` +
 		`学|写|做)|在(写|学|做|准备|找|备考|减肥|装修)|起床|跑步|健身([^房]|$)|遛狗|熬夜|早起|总是|老是|睡不|头疼|头痛|胃疼|腰疼|掉头发|学会|拿到|收到|认识|[0-9]+岁|叫我)`)
-	// "最近工作压力有些大": a state that lasts, of nobody else.
+	// "最近工作压力有些大": a lasting state of the speaker.
 	lastingStateZH = regexp.MustCompile(`^(最近|近来|近期|这几天|这段时间|这阵子|一直|总是|老是|总|有时候?|常常|经常)(也|都|又|还|总是|老是|一直|经常|总|老|有点|有些|开始|在)*(工作|学习|生活|心理|` +
 		`精神|经济|睡眠|身体|心情|情绪|胃口|感觉|感到|觉得|压力|焦虑|孤独|失眠|担心|害怕|睡|没有?动力|没胃口|学|练|备考|减肥|健身|忙|加班)`)
 	impliedEN = regexp.MustCompile(`^(allergic to|just (moved|started|got|bought|adopted|finished|came back|turned|quit)|moved to|` +

@@ -53,7 +53,7 @@ var (
 		"this that these those you it them finding talking chatting asking the")
 	// "thinking about moving", "thinking of my future": a plan; "thinking about how", "about the future of mankind": none.
 	own = lang.Set("my a an our getting")
-	// Fields of work are an occupation when somebody is in them: "我做销售", not "销售脚本".
+	// Fields of work are an occupation if a person is in them: "我做销售", not "销售脚本".
 	field       = lang.Set("行业 销售 前端 后端 全栈 运营 编辑 模特 演员 经理")
 	predicateZH = regexp.MustCompile(`(是|做|当|干|学|从事|成为|名|个|位|转|搞|的|员|产品|项目|大堂|客户)$|^$|[，,、]$`)
 	ownTasteZH  = regexp.MustCompile(`(我|我的|更|比较|一直|个人|饮食|口味)$`)
@@ -141,7 +141,7 @@ var (
 	firstEN = lang.Set("i my me mine myself")
 )
 
-// genericWe reports whether a text says "we" and means everybody.
+// genericWe reports whether "we" means people in general.
 func genericWe(p piece) bool {
 	many := false
 	for _, w := range p.words {

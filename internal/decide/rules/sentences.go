@@ -262,7 +262,8 @@ func (s *source) fullStop(at, end int) bool {
 	}
 	// "at 4 p.m. It was" ends; "at 4 p.m. on Friday" does not.
 	rest := strings.TrimLeft(s.raw[min(at+1, end):end], " ")
-	return rest == "" || last != "dr" && last != "mr" && last != "mrs" && last != "ms" && len(last) > 1 && rest[0] >= 'A' && rest[0] <= 'Z' && strings.Contains(last, ".")
+	return rest == "" || last != "dr" && last != "mr" && last != "mrs" && last != "ms" && len(last) > 1 && rest[0] >= 'A' &&
+		rest[0] <= 'Z' && strings.Contains(last, ".")
 }
 
 var datedLog = regexp.MustCompile(`^\[?[0-9]{2,4}[-/][0-9]{2}[-/][0-9]{2,4}[T ][0-9:.,+Z-]+\]? *[\[(|]?(ERROR|WARN|WARNING|INFO|DEBUG|` +
@@ -273,7 +274,8 @@ var codeStarts = []string{
 	"select ", "insert ", "if (", "for (", "while (", "else", "try", "catch", "print(", "console.", "$ ", "# ", "<?", "<!", "//", "/*", "at ", "file \"",
 }
 
-var logWords = []string{"traceback (most recent", "exception:", "exception in", " error:", "error ", "[error", "[info", "[warn", "[debug", " info ", " warn ", " debug ", "stack trace:", "fatal:", "panic:", "goroutine ", "segmentation fault"}
+var logWords = []string{"traceback (most recent", "exception:", "exception in", " error:", "error ", "[error", "[info", "[warn", "[debug",
+	" info ", " warn ", " debug ", "stack trace:", "fatal:", "panic:", "goroutine ", "segmentation fault"}
 
 // notProse reports whether a line is code, a log, or a quotation of an earlier message.
 func notProse(line string) bool {
@@ -303,7 +305,8 @@ func notProse(line string) bool {
 		return true
 	}
 	for _, start := range codeStarts {
-		if strings.HasPrefix(lower, start) && (symbols > 0 || strings.ContainsAny(lower, "(_") && strings.HasSuffix(lower, ")") || strings.HasPrefix(start, "#inc")) {
+		if strings.HasPrefix(lower, start) &&
+			(symbols > 0 || strings.ContainsAny(lower, "(_") && strings.HasSuffix(lower, ")") || strings.HasPrefix(start, "#inc")) {
 			return true
 		}
 	}
@@ -313,14 +316,16 @@ func notProse(line string) bool {
 // logged reports whether a line is a program's log or stack trace.
 func logged(line, head, lower string) bool {
 	for _, level := range []string{"ERROR", "WARN", "WARNING", "INFO", "DEBUG", "FATAL", "TRACE"} {
-		if rest, ok := strings.CutPrefix(line, level); ok && rest != "" && strings.ContainsRune(" :]|\t", rune(rest[0])) && strings.ContainsAny(rest, "0123456789:") {
+		if rest, ok := strings.CutPrefix(line, level); ok && rest != "" && strings.ContainsRune(" :]|\t", rune(rest[0])) &&
+			strings.ContainsAny(rest, "0123456789:") {
 			return true
 		}
 	}
 	if datedLog.MatchString(head) {
 		return true
 	}
-	dated := len(lower) > 16 && lower[0] >= '0' && lower[0] <= '9' && strings.Count(lower[:16], "-")+strings.Count(lower[:16], "/") == 2 && strings.Contains(lower[:16], ":")
+	dated := len(lower) > 16 && lower[0] >= '0' && lower[0] <= '9' && strings.Count(lower[:16], "-")+strings.Count(lower[:16], "/") == 2 &&
+		strings.Contains(lower[:16], ":")
 	for _, w := range logWords {
 		if at := strings.Index(lower, w); at >= 0 && (dated || at < 3 && w[0] != ' ' && w != "error " || strings.HasPrefix(w, "traceback")) {
 			return true
@@ -379,7 +384,8 @@ var interrogative = lang.Set("what where when why how who which whose")
 func (s sentence) questionCuts() []int {
 	var cuts []int
 	for i := 1; i+1 < len(s.words); i++ {
-		if w := s.words[i].norm; (w == "and" || w == "but" || w == "so") && questionStart(s.words[i+1:]) && (s.question || !interrogative[s.words[i+1].norm]) {
+		if w := s.words[i].norm; (w == "and" || w == "but" || w == "so") && questionStart(s.words[i+1:]) &&
+			(s.question || !interrogative[s.words[i+1].norm]) {
 			cuts = append(cuts, s.words[i].start)
 		}
 	}

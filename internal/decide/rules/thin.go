@@ -117,8 +117,8 @@ func (r *Rules) names(f finding, p piece) bool {
 
 var duty = map[string]bool{"need to": true, "have to": true, "must": true, "supposed to": true}
 
-// weighThin keeps a statement in which nothing is named below the threshold. A lasting trouble is one whatever its words, and
-// what a signal of somebody's body, kin or identity is found in is about that.
+// weighThin keeps statements that name nothing below the threshold. Lasting troubles and signals of health, family or identity are
+// exempt.
 func (r *Rules) weighThin(u *unit) {
 	p := u.pieces[0]
 	if u.class != statement || u.explicit || !u.self || !r.passes(u) || p.runes() > thinRunes || strings.ContainsRune(p.norm, masked) {
@@ -145,7 +145,7 @@ func (r *Rules) weighThin(u *unit) {
 	u.score = min(u.score, r.threshold-1)
 }
 
-// Somebody who likes to read or likes films has said what they like.
+// "likes to read" and "likes films" name what is liked.
 var (
 	worksEN = lang.Set("read reads reading watch watching listen listening film films movie movies book books song songs music game games " +
 		"article articles study studying learn learning")

@@ -9,9 +9,11 @@ import (
 func TestThin(t *testing.T) {
 	r := newRules(t, Config{})
 	for _, words := range []string{
-		"I hope to find something better.", "I want to become a better person.", "I feel lost and don't know what to do.", "I saw a film and it was wonderful.",
+		"I hope to find something better.", "I want to become a better person.", "I feel lost and don't know what to do.",
+		"I saw a film and it was wonderful.",
 		"Today I'd love to do something fun.", "I'm not sure yet, but I'm looking forward to it.", "I spent an hour watching one of my favorite movies.",
-		"I really enjoy that feeling.", "I feel like I'm about to cry.", "I want to take a walk.", "I'm in the kitchen now.", "It doesn't seem to be working for me.",
+		"I really enjoy that feeling.", "I feel like I'm about to cry.", "I want to take a walk.", "I'm in the kitchen now.",
+		"It doesn't seem to be working for me.",
 		"我想让自己变得更好。", "我很享受这个过程。", "我相信自己能克服困难。", "我想找点有意思的事情做。", "我看了一部电影，很感人。", "我想去散散步。",
 	} {
 		if v, s := consider(t, r, talk(words)); v.Remember {
@@ -19,8 +21,10 @@ func TestThin(t *testing.T) {
 		}
 	}
 	for _, words := range []string{
-		"I hope to find a better job.", "I want to become a nurse.", "I love to read.", "I like being alone.", "I'm afraid of failure.", "I feel lonely since my divorce.",
-		"I've been so stressed for months.", "I need to plan my weekend.", "I'm a morning person.", "I saw a film with my wife and it was wonderful.", "I'm in the army now.",
+		"I hope to find a better job.", "I want to become a nurse.", "I love to read.", "I like being alone.", "I'm afraid of failure.",
+		"I feel lonely since my divorce.",
+		"I've been so stressed for months.", "I need to plan my weekend.", "I'm a morning person.",
+		"I saw a film with my wife and it was wonderful.", "I'm in the army now.",
 		"My favorite movies are from Iran.", "I want to learn to swim.", "I'm about to move to Oslo.",
 		"我喜欢一个人生活。", "我害怕失败。", "我想要孩子。", "我一直很自卑。", "我想学游泳。", "我和老婆看了一部电影，很感人。", "我喜欢看书。",
 	} {

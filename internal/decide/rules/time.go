@@ -64,7 +64,8 @@ func detail(p piece, lang string) string {
 	}
 	// A capitalised word that neither begins the sentence nor is always capitalised.
 	for i, w := range p.words {
-		if c := p.raw[w.start]; i > 0 && w.start > p.words[0].start && c >= 'A' && c <= 'Z' && w.norm != "i" && w.end-w.start > 1 && !shout(p.raw[w.start:w.end]) && p.words[i-1].start != w.start && p.raw[w.start:w.end][:2] != "I'" {
+		if c := p.raw[w.start]; i > 0 && w.start > p.words[0].start && c >= 'A' && c <= 'Z' && w.norm != "i" && w.end-w.start > 1 &&
+			!shout(p.raw[w.start:w.end]) && p.words[i-1].start != w.start && p.raw[w.start:w.end][:2] != "I'" {
 			return p.raw[w.start:w.end]
 		}
 	}

@@ -125,8 +125,8 @@ func thirdPerson(verb string) string {
 	return verb + "s"
 }
 
-// verbForms lists the forms of a verb: base, third person, past, participles. Doubling of a last consonant is added for
-// short verbs whether or not English does it: a form that nobody writes costs nothing.
+// verbForms lists the forms of a verb: base, third person, past, participles. The last consonant of short verbs is doubled whether or
+// not English does so: a form that does not exist does no harm.
 func verbForms(verb string) []string {
 	n := len(verb)
 	if n < 2 {

@@ -183,7 +183,7 @@ func (r *Rules) tellEN(u *unit, p piece) string {
 	return ""
 }
 
-// said quotes what was said when retelling it would be doubtful.
+// said quotes a piece whose rewriting would be doubtful.
 func (r *Rules) said(p piece, lang string) string {
 	quote := strings.TrimSpace(p.raw)
 	switch lang {

@@ -1,6 +1,6 @@
-// Package model has a text model find what a digest tells. It is asked once for a piece of a conversation. The operator's
-// template is followed by rules that no template can leave out: that the conversation is data, what is known already, and
-// the form of the answer. What the answer rests on no message for is dropped.
+// Package model extracts digests with a text model. The model is asked once for each piece of a conversation. The operator's template is
+// followed by fixed rules that no template can leave out: the conversation is data, what is already in the digest, and the form of the
+// answer. Findings without a source message are dropped.
 package model
 
 import (

@@ -43,7 +43,7 @@ func issues(p digest.Piece) []digest.Finding {
 		}
 		f := digest.Finding{
 			Category: digest.Issue, Text: stripped(question), Solution: s.text, Quote: question, MessageIDs: []string{m.Name()}, SaidAt: m.Time,
-			// Advice that a bot gives about life is worth telling. Worth knowing is what solved a technical problem.
+			// Only solutions of technical problems are remembered; other advice is only in the digest.
 			Passing: !technical,
 		}
 		if s.by != nil {
@@ -144,7 +144,7 @@ type lookout struct {
 	end    int             // the last message to look at
 }
 
-// hear takes a message of the user, the i-th, and reports whether the search is over.
+// hear reads the i-th message, which is the user's, and reports whether the search has ended.
 func (l *lookout) hear(m *digest.Message, i int) (over bool) {
 	switch ack.Read(m.Content, l.before...) {
 	case ack.Worked:

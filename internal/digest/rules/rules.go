@@ -1,6 +1,5 @@
-// Package rules finds what a digest tells without a model: what people say about themselves by the rules that also decide
-// what is remembered, problems with the answers to them, and what somebody says to have understood. What it finds is told
-// in the words in which it was said.
+// Package rules extracts digests without a model: statements about the user, by the rules of internal/decide/rules; problems with their
+// answers; and insights. Findings keep the words of the conversation.
 package rules
 
 import (
@@ -52,7 +51,7 @@ func (x *Extractor) Extract(ctx context.Context, p digest.Piece) ([]digest.Findi
 	return append(found, insights(p)...), ctx.Err()
 }
 
-// statements are what was said about the user in messages that are not considered by themselves.
+// statements lists what users said about themselves in messages that are not considered.
 func (x *Extractor) statements(ctx context.Context, p digest.Piece) ([]digest.Finding, error) {
 	t := decide.Transcript{Speaker: p.Scope.UserID, Location: p.Location, Dialogue: memory.Dialogue{Scope: p.Scope}}
 	for i := range p.Messages {
@@ -95,7 +94,7 @@ var (
 	insight = regexp.MustCompile(`(?i)我?(才|终于|突然|现在)?(发现|意识到|明白了|懂了|学到了?|学会了|领悟|体会到|认识到|总结(出|下来)|觉得最重要|让我明白|让我意识到)|(重要|关键)的是|原来(是|，|如此|要)|` +
 		`\b(i (just |now |finally |have |'ve )*(realized|realised|learned|learnt|found out|figured out|noticed|understood|understand now)|` +
 		`turns out|the key is|the most important|lesson)\b`)
-	// A greeting, a thank-you or a question is nobody's insight.
+	// Greetings, thanks and questions are no insights.
 	noInsight = regexp.MustCompile(`(?i)^(谢谢|感谢|你好|好的|嗯|哈哈|thanks|thank you|ok|okay|hi|hello)|[?？]$|(吗|呢)[。.！!]?$|没(有)?(发现|意识到|学会)|不(明白|懂)`)
 )
 
@@ -135,7 +134,7 @@ func insights(p digest.Piece) []digest.Finding {
 	return found
 }
 
-// said tells what somebody said, in the words of that somebody.
+// said quotes a person's words as a finding.
 func said(language, text string) string {
 	if language == "zh" {
 		return "用户说：“" + text + "”"

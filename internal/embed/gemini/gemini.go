@@ -28,8 +28,8 @@ type Embedder struct {
 
 var _ embed.Embedder = (*Embedder)(nil)
 
-// New returns the embedder at the target. Its models return 3,072 numbers, and the SDK has no way to ask for fewer: the
-// first so many dimensions are used, which these models are trained for. It asks nobody.
+// New returns the embedder at the target. Its models return 3,072 numbers, and the SDK cannot ask for fewer: the first ones are used,
+// which these models are trained for. New makes no call.
 func New(target provider.Target, key secret.Value, dimensions int) (*Embedder, error) {
 	client, err := provider.GeminiClient(target, key)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/embed"
 )
 
-// The numbers of dimensions that New takes. The fewer, the more often unrelated features share one: among the 50
-// statements of recall_test.go two unrelated ones have a similarity of about 0.11 at 64, 0.05 at 256 and 0.02 at 1024.
+// The numbers of dimensions that New accepts. With fewer dimensions, unrelated features collide more often: among the 50 statements of
+// recall_test.go two unrelated ones have a similarity of about 0.11 at 64 dimensions, 0.05 at 256 and 0.02 at 1024.
 const (
 	DefaultDimensions = 256
 	MinDimensions     = 64

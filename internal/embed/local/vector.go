@@ -126,8 +126,8 @@ func termWeight(t lexical.Token) uint32 {
 	return weightWord
 }
 
-// isCommon holds for terms that are in so many statements about people that sharing one says little: a vector has no
-// inverse document frequency to find that out.
+// isCommon reports whether a term is in so many statements about people that sharing it says little. A vector has no inverse document
+// frequency.
 func isCommon(term string) bool {
 	switch term {
 	case "like", "love", "enjoy", "prefer", "want", "use", "name", "call", "go", "get", "make", "say", "think", "plan", "start",

@@ -35,8 +35,8 @@ type Embedder struct {
 
 var _ embed.Embedder = (*Embedder)(nil)
 
-// New returns the embedder at the target, with vectors of so many dimensions. An endpoint that does not take that number
-// is not asked for it again, and the first so many numbers of what it returns are used. It asks nobody.
+// New returns the embedder at the target, with vectors of so many dimensions. If the endpoint rejects that number, it is not sent again,
+// and the first so many numbers of each vector are used. New makes no call.
 func New(target provider.Target, key secret.Value, dimensions int) *Embedder {
 	return &Embedder{
 		target: target, dimensions: dimensions, service: openai.NewEmbeddingService(provider.OpenAIOptions(target, key)...),

@@ -141,7 +141,8 @@ func TestEmbed(t *testing.T) {
 					if err := json.Unmarshal([]byte(r.Body), &sent); err != nil {
 						t.Fatal(err)
 					}
-					if r.Path != "/v1/embeddings" || r.Header.Get("Authorization") != "Bearer "+key.Reveal() || sent.Model != "embedding-3" || sent.EncodingFormat != "float" {
+					if r.Path != "/v1/embeddings" || r.Header.Get("Authorization") != "Bearer "+key.Reveal() ||
+						sent.Model != "embedding-3" || sent.EncodingFormat != "float" {
 						t.Errorf("sent to %s with %v: %s", r.Path, r.Header, r.Body)
 					}
 					size := len(sent.Input)

@@ -44,7 +44,7 @@ func Canonical(text string) string {
 	return closeUp(b.String())
 }
 
-// closeUp leaves one space between words, and none beside a Chinese character.
+// closeUp leaves one space between words and none next to a Chinese character.
 func closeUp(text string) string {
 	var b strings.Builder
 	b.Grow(len(text))
@@ -142,9 +142,9 @@ var (
 	zeroHour = regexp.MustCompile(`^0\d:`)
 	// metres are 1米75 and 1.75m, as people give their height.
 	metres = regexp.MustCompile(`([12一二])(?:米|m)([0-9]{1,2}\b|[一二三四五六七八九]{1,2})()|\b([12])\.([0-9]{1,2}) ?(?:米|m\b)`)
-	// plainDigits are digits that stay as they are: "0123" of a phone number is not 123.
+	// plainDigits are digits that stay unchanged: "0123" of a phone number is not 123.
 	plainDigits = regexp.MustCompile(`^[0-9]+$`)
-	// unsettled are Chinese numerals that are no one number: 三四只, 二三十.
+	// unsettled matches Chinese numerals that do not name one number: 三四只, 二三十.
 	unsettled = regexp.MustCompile(`[一二三四五六七八九两]{2}|几|[〇零]`)
 )
 
@@ -173,7 +173,8 @@ var hanDigits = strings.NewReplacer("一", "1", "二", "2", "三", "3", "四", "
 var units = func() map[string]string {
 	all := map[string]string{}
 	for _, group := range []string{
-		"kg 公斤 千克 kilo kilos kilogram kilograms kgs", "g 克 gram grams", "km 公里 千米 kilometer kilometers kilometre kilometres kms", "cm 厘米 公分 centimeter centimeters centimetre centimetres",
+		"kg 公斤 千克 kilo kilos kilogram kilograms kgs", "g 克 gram grams", "km 公里 千米 kilometer kilometers kilometre kilometres kms",
+		"cm 厘米 公分 centimeter centimeters centimetre centimetres",
 		"m 米 meter meters metre metres", "cny 元 块 块钱 元钱 人民币 rmb yuan cny", "usd 美元 美金 dollar dollars usd bucks", "eur 欧元 euro euros eur",
 		"% 百分 percent", "h 小时 个小时 钟头 个钟头 hour hours hrs hr", "min 分钟 minute minutes mins", "岁 周岁",
 	} {

@@ -18,8 +18,8 @@ type name struct {
 	as    string
 }
 
-// names are those of countries and of the more common languages as Unicode's CLDR has them in English and Chinese, and of cities, by
-// first byte, longest first.
+// names holds the names of countries, of the more common languages (as in Unicode's CLDR, English and Chinese) and of cities, by first
+// byte, longest first.
 var names = sync.OnceValue(func() *[256][]name {
 	all := &[256][]name{}
 	seen := map[string]bool{}
@@ -61,7 +61,7 @@ var common = map[string]bool{"turkey": true, "chad": true, "jordan": true, "geor
 
 const languages = "en zh yue fr de es pt it ru ja ko ar hi th vi id ms tr nl sv da nb fi el he uk cs hu ro fa"
 
-// aliases are other names of countries and languages, and the cities that are spoken of most, first as they are written for comparing.
+// aliases are other names of countries and languages, and of the best-known cities. The first of each line is the canonical form.
 const aliases = `geo-us: usa, u.s., u.s.a., the us, the united states, united states of america, 美利坚
 	geo-gb: uk, u.k., the uk, the united kingdom, great britain, britain
 	geo-kr: korea, south korea, 韩国, 南韩

@@ -79,9 +79,9 @@ func (t Text) Comparable(other Text) bool {
 // Len is how many characters of the statement are compared.
 func (t Text) Len() int { return len(t.runes) }
 
-// Near reports whether two statements mean the same, given the cosine similarity of their embeddings. A model finds "the
-// user's sister is called Ann" and "the user's sister is called Eve" nearly equal, so that what is told apart by one
-// place in the same sentence is not the same, and neither is what differs in a negation, a number, a date or a qualifier.
+// Near reports whether two statements mean the same, given the cosine similarity of their embeddings. Models find "the user's sister is
+// called Ann" and "the user's sister is called Eve" nearly equal. So two statements that differ in one place of the same sentence, in a
+// negation, a number, a date or a qualifier are not near.
 func Near(a, b string, cosine float64) bool { return Prepare(a).Near(Prepare(b), cosine) }
 
 // Near is as the function Near.

@@ -35,7 +35,8 @@ var markWords = lang.Set(`
 // synonyms are written as the first of each group.
 var englishGroups = []string{
 	"likes like loves love enjoys enjoy", "dislikes dislike hates hate", "plans plan intends intend", "lives live resides reside",
-	"purchased bought", "started began", "works work", "user person", "color colour", "favorite favourite", "gray grey", "neighbor neighbour", "theater theatre",
+	"purchased bought", "started began", "works work", "user person", "color colour", "favorite favourite", "gray grey",
+	"neighbor neighbour", "theater theatre",
 }
 
 var chineseGroups = []string{
@@ -54,7 +55,7 @@ var englishSynonyms = func() map[string]string {
 	return all
 }()
 
-// In "不过敏" there is no 不过: what is replaced by itself is not taken apart.
+// The pairs of equal words protect these words: "不过敏" does not contain 不过.
 var chineseSynonyms = func() *strings.Replacer {
 	pairs := []string{"不过敏", "不过敏", "居住", "居住", "购买", "购买"}
 	for _, group := range chineseGroups {

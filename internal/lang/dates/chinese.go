@@ -187,7 +187,8 @@ func (f *finder) daysZH() {
 		case strings.HasPrefix(word, "大"):
 			days += days / 2
 		case days == 2 || days == -2:
-			if f.comes(start, "明以之今先最从從往饭飯课課会會") || f.follows(end, "天") && !strings.HasPrefix(rest, "天气") && !strings.HasPrefix(rest, "天氣") || bornZH.MatchString(rest) {
+			if f.comes(start, "明以之今先最从從往饭飯课課会會") || f.follows(end, "天") && !strings.HasPrefix(rest, "天气") &&
+				!strings.HasPrefix(rest, "天氣") || bornZH.MatchString(rest) {
 				return
 			}
 		case days == 0 && ageZH.MatchString(rest), days == 1 && (f.comes(start, "的说說") || strings.HasPrefix(rest, "会更")):
@@ -229,8 +230,11 @@ var (
 func (f *finder) weeksZH() {
 	f.each(weekdayZH, func(start, end int, g []string) {
 		rest := f.after(end, 30)
-		if g[1] == "" && f.comes(start, numeralsZH+"个個逢隔") || f.startsAfter(start, "每", "每个", "每個", "每到", "逢", "隔", "一到", "到", "至", "晚", "从", "從") && !f.startsAfter(start, "改到", "推到", "挪到", "推迟到", "延到", "等到", "提前到", "排到", "定到", "约到") ||
-			dayNamed.MatchString(f.before(start, 12)) || usualZH.MatchString(rest) || rangeZH.MatchString(rest) || g[2] != "末" && measureZH.MatchString(rest) {
+		if g[1] == "" && f.comes(start, numeralsZH+"个個逢隔") ||
+			f.startsAfter(start, "每", "每个", "每個", "每到", "逢", "隔", "一到", "到", "至", "晚", "从", "從") &&
+				!f.startsAfter(start, "改到", "推到", "挪到", "推迟到", "延到", "等到", "提前到", "排到", "定到", "约到") ||
+			dayNamed.MatchString(f.before(start, 12)) || usualZH.MatchString(rest) || rangeZH.MatchString(rest) || g[2] != "末" &&
+			measureZH.MatchString(rest) {
 			return
 		}
 		days := 6
@@ -255,7 +259,8 @@ func (f *finder) weeksZH() {
 		f.add(start, end, later(f.monday(away(g[1])), days), Day, true, isWeekday)
 	})
 	f.each(nearWeekZH, func(start, end int, g []string) {
-		if f.comes(start, "晚早每网網马馬身街路线線") || f.follows(end, "围圍边邊期岁歲转轉杰傑六一二三四五日天末刊身") && !measureZH.MatchString(f.after(min(len(f.text), end+len("一")), 12)) {
+		if f.comes(start, "晚早每网網马馬身街路线線") || f.follows(end, "围圍边邊期岁歲转轉杰傑六一二三四五日天末刊身") &&
+			!measureZH.MatchString(f.after(min(len(f.text), end+len("一")), 12)) {
 			return
 		}
 		f.add(start, end, f.monday(away(g[1])), Week, true)

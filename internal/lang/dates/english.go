@@ -123,7 +123,8 @@ func (f *finder) datesEN() {
 	f.each(dayMonth, func(start, end int, g []string) {
 		if g[3] != "" {
 			dated(start, end, number(g[3]), monthEN(g[2]), number(g[1]))
-		} else if day := number(g[1]); day >= 1 && day <= 31 && (!strings.EqualFold(g[2], "may") && !strings.EqualFold(g[2], "march") || strings.Contains(g[0], "of")) {
+		} else if day := number(g[1]); day >= 1 && day <= 31 &&
+			(!strings.EqualFold(g[2], "may") && !strings.EqualFold(g[2], "march") || strings.Contains(g[0], "of")) {
 			f.annual(start, end, monthEN(g[2]), day)
 		}
 	})
@@ -160,7 +161,8 @@ func (f *finder) monthAlone(start, end int, g []string) {
 // countsOn reports whether what stands behind a number is counted by it: "may 5 people".
 func (f *finder) countsOn(end int) bool {
 	word, _, _ := strings.Cut(strings.TrimLeft(f.after(end, 16), " "), " ")
-	return strings.HasPrefix(f.after(end, 1), ":") || slices.Contains([]string{"people", "days", "times", "hours", "years", "%"}, strings.TrimRight(word, ".,!?"))
+	return strings.HasPrefix(f.after(end, 1), ":") ||
+		slices.Contains([]string{"people", "days", "times", "hours", "years", "%"}, strings.TrimRight(word, ".,!?"))
 }
 
 // lastWord is the word in front of a position, when only spaces stand between.
@@ -259,8 +261,10 @@ func (f *finder) weekday(start, end int, which, name string) {
 	d := weekdayEN(name)
 	head := f.before(start, 24)
 	switch {
-	case f.precededBy(start, recurs...), rangeEN.MatchString(f.after(end, 16)), f.followedBy(end, "s", "-", "'s", "’s", " mornings", " nights", " evenings", " afternoons"),
-		strings.HasSuffix(head, "day to ") || strings.HasSuffix(head, "day through ") || strings.HasSuffix(head, "day - ") || strings.HasSuffix(head, "day-") || strings.HasSuffix(head, "day and ") || strings.HasSuffix(head, "day or "):
+	case f.precededBy(start, recurs...), rangeEN.MatchString(f.after(end, 16)),
+		f.followedBy(end, "s", "-", "'s", "’s", " mornings", " nights", " evenings", " afternoons"),
+		strings.HasSuffix(head, "day to ") || strings.HasSuffix(head, "day through ") || strings.HasSuffix(head, "day - ") ||
+			strings.HasSuffix(head, "day-") || strings.HasSuffix(head, "day and ") || strings.HasSuffix(head, "day or "):
 		return
 	}
 	switch strings.ToLower(which) {

@@ -1,7 +1,7 @@
 package dates
 
 // Numeric reads the numeric date at the beginning of a text, such as 2023-05-04, 2023/5/4, 2023年5月4日 and 2023-05, and returns its
-// length, 0 if there is none. Day is 0 when only the month is named. It does not check how long the month is.
+// length, or 0. Day is 0 when only the month is named. It does not check how long the month is.
 func Numeric(text string) (d Date, n int) {
 	var ok bool
 	if d.Year, n = leadingNumber(text, 4); n != 4 || d.Year < 1900 || d.Year > 2199 || n >= len(text) {
@@ -45,7 +45,7 @@ func Numeric(text string) (d Date, n int) {
 	return d, n
 }
 
-// leadingNumber reads the digits at the beginning of a text; size is 0 when there are none or more than most.
+// leadingNumber reads the digits at the beginning of a text; size is 0 unless there are 1 to most of them.
 func leadingNumber(text string, most int) (value, size int) {
 	for size < len(text) && text[size] >= '0' && text[size] <= '9' {
 		if size == most {

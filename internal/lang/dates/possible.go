@@ -38,7 +38,8 @@ var (
 	holidays = map[string][2]int{
 		"元旦": {1, 1}, "情人节": {2, 14}, "妇女节": {3, 8}, "愚人节": {4, 1}, "劳动节": {5, 1}, "五一": {5, 1}, "儿童节": {6, 1}, "六一": {6, 1}, "教师节": {9, 10},
 		"国庆": {10, 1}, "十一": {10, 1}, "万圣": {10, 31}, "双十一": {11, 11}, "双11": {11, 11}, "平安夜": {12, 24}, "圣诞": {12, 25}, "跨年": {12, 31},
-		"new year": {1, 1}, "valentine": {2, 14}, "halloween": {10, 31}, "christmas eve": {12, 24}, "christmas": {12, 25}, "xmas": {12, 25}, "new year's eve": {12, 31},
+		"new year": {1, 1}, "valentine": {2, 14}, "halloween": {10, 31}, "christmas eve": {12, 24}, "christmas": {12, 25}, "xmas": {12, 25},
+		"new year's eve": {12, 31},
 	}
 	// Holidays without a fixed date, and seasons, may be any day of the year before or after.
 	moving = regexp.MustCompile(`春节|过年|除夕|元宵|清明|端午|七夕|中秋|重阳|冬至|春天|夏天|秋天|冬天|暑假|寒假|\beaster|\bthanksgiving|\bramadan|\bdiwali|\bhanukkah|\blunar`)

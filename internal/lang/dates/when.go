@@ -1,12 +1,13 @@
-// Package dates finds mentions of time in English and Chinese text, such as "next Friday at 3pm" and "明天下午三点", and
-// resolves them against the time at which they were said.
+// Package dates reads dates and times in English and Chinese text. Find resolves mentions such as "next Friday at 3pm" and "明天下午三点"
+// against the time at which they were said; Possible lists all readings; Written, Clocks and Numeric read what is written and resolve
+// nothing.
 //
-// Weeks begin on Monday. "下周三" and "next Wednesday" are the Wednesday of the following week; "上周五" is the Friday of the
-// week before, while "last Friday" is the most recent one before today, as English speakers mean it. "This Friday" and a bare
-// "Friday" are the coming one. "The weekend" is the coming one, or the current one.
+// Weeks begin on Monday. "下周三" and "next Wednesday" are the Wednesday of the following week; "上周五" is the Friday of the week before,
+// while "last Friday" is the most recent one before today, as English speakers mean it. "This Friday" and a bare "Friday" are the coming
+// one. "The weekend" is the coming one, or the current one.
 //
-// What is ambiguous or recurs is left alone: "soon", "最近", "a few days ago", "every Monday", "每周三", "on Sundays", "周一到周五",
-// "today's youth". So are durations ("for two years", "两年了") and times that hang on another event ("出院三天后").
+// Find skips what is ambiguous or recurs: "soon", "最近", "a few days ago", "every Monday", "每周三", "on Sundays", "周一到周五", "today's youth".
+// It also skips durations ("for two years", "两年了") and times relative to another event ("出院三天后").
 package dates
 
 import (
@@ -112,7 +113,7 @@ func (m Mention) Past() Mention {
 	return m
 }
 
-// maxText is how much of a text is read. No message that tells of an appointment is longer.
+// maxText is how many bytes of a text are read. No message about an appointment is longer.
 const maxText = 64 << 10
 
 // Find lists the mentions in a text in order; they do not overlap. said is when it was said and zone where the speaker is, nil
@@ -169,7 +170,7 @@ func (f *finder) day(year int, month time.Month, day int) time.Time {
 	return memory.StartOfDay(year, month, day, f.said.Location())
 }
 
-// date is a day of the calendar; false when there is none such, as February 30th.
+// date is a day of the calendar; ok is false for a day that does not exist, such as February 30th.
 func (f *finder) date(year, month, day int) (time.Time, bool) {
 	t := f.day(year, time.Month(month), day)
 	return t, year >= 1900 && year <= 2199 && month >= 1 && month <= 12 && t.Day() == day && int(t.Month()) == month

@@ -145,7 +145,8 @@ func words(list []dates.Mention) []string {
 func TestLeavesAlone(t *testing.T) {
 	for _, text := range []string{
 		"see you soon", "later", "I may go", "we march on", "every Monday", "on Sundays", "Monday to Friday", "my Friday yoga class", "today's youth",
-		"I sat in the sun", "for two years", "a few days ago", "the last week of work", "more than two years ago", "I have 3 kids", "2.5", "once in a month",
+		"I sat in the sun", "for two years", "a few days ago", "the last week of work", "more than two years ago", "I have 3 kids", "2.5",
+		"once in a month",
 		"Black Friday", "the next day", "look at 5 places", "in a way", "second to none", "12:30:45:", "the other day", "10-20-30",
 		"最近很忙", "每周三上课", "周二周四有课", "明后天", "I had a great Monday", "每天晚上八点跑步", "周一到周五上班", "周三都有课", "周末都睡懒觉", "周末会去爬山", "一周一次",
 		"我有一点累", "早一点睡", "我有两点建议", "以后天天跑步", "以前天天喝酒", "后天的努力", "今天的年轻人", "三个月", "手术三天后出院", "十几年前", "说明年份",
@@ -158,7 +159,8 @@ func TestLeavesAlone(t *testing.T) {
 }
 
 func TestOpenLooksBack(t *testing.T) {
-	for text, want := range map[string]string{"on Friday": "2026-11-20", "周五": "2026-11-20", "in June": "2026-06", "3月5日": "2026-03-05", "周末": "weekend 2026-11-14"} {
+	for text, want := range map[string]string{"on Friday": "2026-11-20", "周五": "2026-11-20", "in June": "2026-06", "3月5日": "2026-03-05",
+		"周末": "weekend 2026-11-14"} {
 		got := dates.Find(text, said, nil)
 		if len(got) != 1 || !got[0].Open || brief(got[0].Past()) != want {
 			t.Errorf("%q: got %v, want one that is open, in the past %s", text, words(got), want)
@@ -180,7 +182,8 @@ func TestZone(t *testing.T) {
 }
 
 func FuzzFind(f *testing.F) {
-	for _, s := range []string{"tomorrow at 3pm, or 明天下午三点", "下周三三点 on Friday, Nov 27", "2026-02-30 二十十天后 24:61", "\xff明天\xe6 in 999 years", "K4 ſunday at 12 in the morning"} {
+	for _, s := range []string{"tomorrow at 3pm, or 明天下午三点", "下周三三点 on Friday, Nov 27", "2026-02-30 二十十天后 24:61", "\xff明天\xe6 in 999 years",
+		"K4 ſunday at 12 in the morning"} {
 		f.Add(s, int64(1763719200))
 	}
 	f.Fuzz(func(t *testing.T, text string, unix int64) {
@@ -192,7 +195,8 @@ func FuzzFind(f *testing.F) {
 				t.Fatalf("%q: %d-%d after %d", text, m.Start, m.End, end)
 			case !m.To.After(m.From):
 				t.Fatalf("%q: %q ends at %s, before it begins at %s", text, m.Text, m.To, m.From)
-			case m.Calendar.End > 0 && (m.Calendar.Start < m.Start || m.Calendar.End > m.End || m.Calendar.End <= m.Calendar.Start || !m.Calendar.To.After(m.Calendar.From)):
+			case m.Calendar.End > 0 && (m.Calendar.Start < m.Start || m.Calendar.End > m.End || m.Calendar.End <= m.Calendar.Start ||
+				!m.Calendar.To.After(m.Calendar.From)):
 				t.Fatalf("%q: calendar %+v outside of %d-%d", text, m.Calendar, m.Start, m.End)
 			case utf8.ValidString(text) && !utf8.ValidString(m.Text):
 				t.Fatalf("%q: cuts a character: %q", text, m.Text)

@@ -34,10 +34,12 @@ var patterns = []struct {
 	{centuryCue, regexp.MustCompile(`\b` + century + `[-/](1[0-2]|0[1-9])\b`), func(m []string) Date {
 		return Date{Year: numbers.Int(m[1]), Month: numbers.Int(m[2])}
 	}},
-	{nameCue | digitCue, regexp.MustCompile(`\b` + monthNames + `\.? (?:the )?` + monthDayDigits + `(?:st|nd|rd|th)?\b(?:,? ` + century + `\b)?`), func(m []string) Date {
+	{nameCue | digitCue, regexp.MustCompile(`\b` + monthNames + `\.? (?:the )?` + monthDayDigits + `(?:st|nd|rd|th)?\b(?:,? ` + century +
+		`\b)?`), func(m []string) Date {
 		return Date{Month: monthEN(m[1]), Day: numbers.Int(m[2]), Year: numbers.Int(m[3])}
 	}},
-	{nameCue | digitCue, regexp.MustCompile(`\b` + monthDayDigits + `(?:st|nd|rd|th)? (?:of )?` + monthNames + `\b(?:,? ` + century + `\b)?`), func(m []string) Date {
+	{nameCue | digitCue, regexp.MustCompile(`\b` + monthDayDigits + `(?:st|nd|rd|th)? (?:of )?` + monthNames + `\b(?:,? ` + century +
+		`\b)?`), func(m []string) Date {
 		return Date{Day: numbers.Int(m[1]), Month: monthEN(m[2]), Year: numbers.Int(m[3])}
 	}},
 	{nameCue | centuryCue, regexp.MustCompile(`\b` + monthNames + `\.?,? (?:of )?` + century + `\b`), func(m []string) Date {

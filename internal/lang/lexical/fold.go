@@ -15,8 +15,8 @@ const (
 	fullWidthOffset = fullWidthFirst - '!'
 )
 
-// fold maps spellings that a reader takes for the same onto one: compatibility forms (NFKC: width, ligatures, composed
-// accents), lower case, Latin letters without accents, one apostrophe. A text that needs no folding is returned as it is.
+// fold unifies spellings that readers consider equal: compatibility forms (NFKC: width, ligatures, composed accents), lower case, Latin
+// letters without accents, one apostrophe. A text that needs no folding is returned unchanged.
 func fold(text string) string {
 	first := firstToFold(text)
 	if first == len(text) {
@@ -55,7 +55,7 @@ func firstToFold(text string) int {
 	return len(text)
 }
 
-// isCommonCJK holds for runes that no folding changes, alone or followed by another of them.
+// isCommonCJK reports whether folding never changes a rune, alone or followed by another such rune.
 func isCommonCJK(r rune) bool {
 	return 0x4E00 <= r && r <= 0x9FFF || 0x3001 <= r && r <= 0x3029 || 0x3041 <= r && r <= 0x3096 || 0x30A1 <= r && r <= 0x30FE
 }

@@ -158,8 +158,8 @@ func (n *scripts) other() (language string, letters int) {
 	return language, letters
 }
 
-// eastAsianWeight is to be compared with a number of Latin words in which function words count three times: whoever
-// writes Chinese with English names uses Chinese grammar, and the other way round.
+// eastAsianWeight is compared with the number of Latin words, in which function words count three times. A Chinese sentence with English
+// names has Chinese function words, and the other way round.
 func (n *scripts) eastAsianWeight() int {
 	weight := n.han + 2*n.function + 2*(n.hiragana-n.no) + n.katakana + n.hangul
 	if n.opensEastAsian {

@@ -60,8 +60,7 @@ func (s *scanner) run() {
 	}
 }
 
-// isGram holds for characters of scripts that are indexed by characters and pairs: those without spaces between words,
-// and Hangul.
+// isGram reports whether a script is indexed by characters and pairs: scripts without spaces between words, and Hangul.
 func isGram(r rune) bool {
 	switch {
 	case r < 0x0E00:

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// isFunctionChar holds for characters that carry grammar: particles, pronouns, question words, copulas, conjunctions and
-// the commonest prepositions and modal verbs, in both Chinese spellings; all hiragana; Korean particles.
+// isFunctionChar reports whether a character carries grammar: particles, pronouns, question words, copulas, conjunctions and the
+// commonest prepositions and modal verbs, in both Chinese spellings; all hiragana; Korean particles.
 func isFunctionChar(r rune) bool {
 	switch r {
 	case '的', '地', '得', '了', '着', '过', '著', '過', '之', '其', '而', '且', '并', '並', '于', '於', '以', '因', '为', '為', '所', '则', '則',
@@ -28,8 +28,8 @@ func isFunctionChar(r rune) bool {
 	return false
 }
 
-// isParticle holds for the function characters that hardly ever are part of a content word, so that a pair with one of
-// them only says what stood beside it. The others are: 吉他, 酒吧, 过敏, 会议, 现在.
+// isParticle reports whether a function character is hardly ever part of a content word, so that a pair with it carries no content.
+// Other function characters are: 吉他, 酒吧, 过敏, 会议, 现在.
 func isParticle(r rune) bool {
 	switch r {
 	case '的', '了', '吗', '嗎', '呢', '啊', '呀', '嘛', '么', '麼', '哦', '噢', '喔', '嗯', '啦', '哟', '唉', '诶', '欸',
@@ -39,7 +39,7 @@ func isParticle(r rune) bool {
 	return false
 }
 
-// isDateUnit holds for what follows a number in nearly every date and time.
+// isDateUnit reports whether a character follows the number in most dates and times.
 func isDateUnit(r rune) bool {
 	switch r {
 	case '年', '月', '日', '号', '號', '点', '點', '时', '時', '分', '년', '월', '일':
@@ -48,8 +48,8 @@ func isDateUnit(r rune) bool {
 	return false
 }
 
-// functionPhraseLen is the length in bytes of the function phrase that the run begins with: question words, and what
-// people say to ask for a memory. 0 when there is none.
+// functionPhraseLen is the length in bytes of the function phrase at the beginning of a run, or 0. Function phrases are
+// question words and the words of requests to a memory.
 func functionPhraseLen(run string) int {
 	for chars := 4; chars >= 2; chars-- {
 		n := 3 * chars // every phrase below is of three-byte characters

@@ -2,9 +2,9 @@ package lexical
 
 import "strings"
 
-// isFunctionWord holds for English words that carry grammar rather than content, and for what people say to ask for a
-// memory. It is Snowball's list (http://snowball.tartarus.org/algorithms/english/stop.txt, BSD) with modal verbs,
-// greetings and "tell me", "do you remember" added. "may" is a month and "like" is what memories are about.
+// isFunctionWord reports whether an English word carries grammar rather than content, or belongs to a request to a memory. The list is
+// Snowball's (http://snowball.tartarus.org/algorithms/english/stop.txt, BSD) with modal verbs, greetings, "tell me" and "do you
+// remember" added. "may" is a month, and "like" is what memories are about.
 func isFunctionWord(w string) bool {
 	switch w {
 	case "i", "me", "my", "mine", "myself", "we", "us", "our", "ours", "ourselves", "you", "your", "yours", "yourself", "yourselves",

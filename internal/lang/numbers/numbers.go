@@ -237,7 +237,8 @@ func Quantities(text string) []Number {
 			return false
 		}
 		before, _ := utf8.DecodeLastRuneInString(text[:n.Start])
-		return words == "一" || before == '第' || before == '星' || idioms.MatchString(text[n.Start:]) || !counters.MatchString(text[n.End:]) && utf8.RuneCountInString(words) < 2
+		return words == "一" || before == '第' || before == '星' || idioms.MatchString(text[n.Start:]) ||
+			!counters.MatchString(text[n.End:]) && utf8.RuneCountInString(words) < 2
 	})
 }
 

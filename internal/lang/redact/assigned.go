@@ -24,8 +24,9 @@ var (
 		apps maps`)
 	// So end the names that are written without signs between their words.
 	passwordEnds = []string{"password", "passwd", "passphrase", "pwd", "passwort"}
-	secretEnds   = []string{"token", "secret", "apikey", "accesskey", "secretkey", "privatekey", "accountkey", "authkey", "signingkey", "encryptionkey", "masterkey", "sharedkey", "licensekey"}
-	vagueEnds    = []string{"sessid", "sessionid", "signature"}
+	secretEnds   = []string{"token", "secret", "apikey", "accesskey", "secretkey", "privatekey", "accountkey", "authkey", "signingkey",
+		"encryptionkey", "masterkey", "sharedkey", "licensekey"}
+	vagueEnds = []string{"sessid", "sessionid", "signature"}
 )
 
 // naming is what the name of a setting says of its value.
@@ -99,7 +100,7 @@ func splitName(name string) []string {
 // lastLetters are those with which a name of a secret may end: what rules most of them out in no time.
 const lastLetters = "deyntswpcvghrifaDEYNTSWPCVGHRIFA"
 
-// separator is how long the sign between a name and its value is that stands at a place, 0 if there is none.
+// separator is the length of the sign between a name and its value at a position, or 0.
 func separator(text string, at int) int {
 	switch text[at] {
 	case '=', ':':

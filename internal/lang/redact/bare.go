@@ -12,8 +12,8 @@ var (
 	numbers = phrasesOf("numbers")
 )
 
-// Bare reports whether a marker is all that is left of a statement, as in "my password is [redacted: password]": whatever it told was the
-// secret. What tells something without it, such as whose or what for, is not bare.
+// Bare reports whether a statement has no content except a marker, as in "my password is [redacted: password]". A statement that says
+// whose secret it is, or what for, is not bare.
 func Bare(text string) bool {
 	if !strings.Contains(text, "[") {
 		return false

@@ -86,7 +86,7 @@ func (f *sentence) next() step {
 	return onward
 }
 
-// mark reads the end of a sentence or a clause: the next may go on with the secret.
+// mark reads the end of a sentence or clause. The next one may continue with the secret.
 func (f *sentence) mark(r rune, size int) step {
 	next, ok := f.resumed(f.at + size)
 	if !ok && (!strings.ContainsRune(",，、", r) || f.words+f.runes > 0) {

@@ -63,7 +63,7 @@ func ibanAt(text string, at, length int) (number []byte, end int) {
 
 func digitByte(b byte) bool { return b >= '0' && b <= '9' }
 
-// mod97 goes on with a remainder (ISO 7064, MOD 97-10): letters count from 10.
+// mod97 continues the calculation of a remainder (ISO 7064, MOD 97-10) with a character; letters count from 10.
 func mod97(rest int, c byte) int {
 	if digitByte(c) {
 		return (rest*10 + int(c-'0')) % 97

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// issued are keys that say by themselves whose they are. Providers publish these prefixes so that they can be found; the
-// lengths are lower bounds, because formats grow.
+// issued are keys with a prefix that names their provider. Providers publish these prefixes so that keys can be found. The lengths are
+// lower bounds, because formats grow.
 var issued = []struct {
 	prefixes []string // one of them is in every text that the pattern fits: looked for first, which is fast
 	pattern  *regexp.Regexp

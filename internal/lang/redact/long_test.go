@@ -17,8 +17,10 @@ func TestLongText(t *testing.T) {
 	for _, part := range []string{
 		"I like tea. ", "1234 ", "4111 1111 ", "A1", "0", "０", "a@", "'", `"'`, `\"`, `\u0041`, "%41",
 		"-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----!", "eyJeyJeyJ.", "sk-", keywords.String(), "DE89 ", "DE89370400440532013",
-		"=", "token=", `password="`, `password: ["a",`, "--password ", "<password>", `name="password" value=`, "Cookie: a=", "cookie: ", "://a:", "://a@", "aaaa:bbbb@",
-		"密码", "密码是", "password ", "password is ", "password '", "is my password ", "log in with ", "code safe ", "my seed phrase is abandon ", "abandon ", "1. abandon ",
+		"=", "token=", `password="`, `password: ["a",`, "--password ", "<password>", `name="password" value=`, "Cookie: a=", "cookie: ",
+		"://a:", "://a@", "aaaa:bbbb@",
+		"密码", "密码是", "password ", "password is ", "password '", "is my password ", "log in with ", "code safe ",
+		"my seed phrase is abandon ", "abandon ", "1. abandon ",
 		"[redacted: ", "[redacted: token]",
 	} {
 		times := longBytes / len(part)

@@ -40,8 +40,7 @@ type span struct {
 	bare       bool // of encoded JSON: a number, and no part of a text
 }
 
-// Redactor puts markers in the place of secrets. The nil Redactor leaves all texts as they are. It is safe for concurrent
-// use.
+// Redactor replaces secrets by markers. The nil Redactor returns all texts unchanged. It is safe for concurrent use.
 type Redactor struct{ kinds []Kind }
 
 // New returns a Redactor of secrets of these kinds.

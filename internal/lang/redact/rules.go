@@ -94,7 +94,7 @@ type looking struct {
 	work  int
 }
 
-// byRules returns the keys that rules find. Only what is near their keywords is looked at.
+// byRules returns the keys that rules find. It searches only near the rules' keywords.
 func byRules(text, lower string) (found []span) {
 	set := rules()
 	l := &looking{text: text, until: map[*rule]int{}}

@@ -131,8 +131,8 @@ func allDigits(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' })
 }
 
-// opaque reports whether a text is no word of a language and no name in a program: it has digits and letters, or changes between
-// upper and lower case as no name does, or is a long run of capitals.
+// opaque reports whether a text is neither a word of a language nor a name in a program: it has digits and letters, or changes between
+// upper and lower case unlike a name, or is a long run of capitals.
 func opaque(text string) bool {
 	if mixed(text) {
 		return true

@@ -160,7 +160,7 @@ func (s *sayer) linkAt(at int) (end int, kind link, ok bool) {
 	}
 }
 
-// resumed reports whether the next sentence or clause goes on with the secret.
+// resumed reports whether the next sentence or clause continues with the secret.
 func (s *sayer) resumed(at int) (int, bool) {
 	at = skipBlanks(s.lower, at)
 	if one, ok := resumes.at(s.lower, at); ok {

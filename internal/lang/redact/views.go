@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// view is a text as it is read: what is written in another way is decoded, and every byte knows where it came from.
+// view is a text after decoding. For every byte it knows the position in the original.
 type view struct {
 	text string
 	from []int32 // where each byte begins in the original, and where the text ends; nil: the view is the original
@@ -26,7 +26,7 @@ func (v view) original(s span) span {
 // mostViews is how deep encodings inside of encodings are decoded.
 const mostViews = 5
 
-// views are the readings of a text: as it is, and with each encoding that it has decoded, one after the other.
+// views lists the readings of a text: the text itself, then decoded once for each encoding found in it.
 func views(text string) []view {
 	list := []view{{text: text}}
 	if folded, ok := fold(list[0]); ok {

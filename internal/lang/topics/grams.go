@@ -302,7 +302,7 @@ func (c *counts) atWords(t *text, n, i int) bool {
 	return begin && end
 }
 
-// binds reports whether what stands at place i may be a part of the word beside it.
+// binds reports whether the unit at place i may be a part of the neighbouring word.
 func (c *counts) binds(i int) bool {
 	if !c.symbols[c.now.units[i]].char {
 		return c.now.places[i]&function == 0
@@ -337,5 +337,5 @@ func (c *counts) names(t *text, n, i int) bool {
 	return isNoun(word.String())
 }
 
-// wordless holds for a word that carries no content.
+// wordless reports whether a unit is a word without content.
 func (*counts) wordless(p place, y symbol) bool { return !y.char && p&function != 0 }

@@ -11,9 +11,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
-// once returns at most limit phrases that name what the messages are about, also when each was said once, the most specific
-// first: compounds of nouns before single ones, and rare words before common ones. Without repetition to measure, only what
-// is a noun by its form or by the dictionary is told.
+// once returns at most limit phrases that name what the messages are about, even if each occurs only once, the most specific first:
+// compounds of nouns before single ones, and rare words before common ones. Without repetition to measure, only words that are nouns by
+// their form or by the dictionary count.
 func once(messages []Message, limit int) []string {
 	s := newScanner()
 	best := map[string]float64{}
@@ -83,7 +83,7 @@ func (s *scanner) nouns(t *text, i int) (n int, score float64) {
 	return n, score
 }
 
-// least score of a phrase of words that is told.
+// wordScore is the least score of a phrase of words in a report.
 const wordScore = 4
 
 // determiners stand before a noun.

@@ -9,8 +9,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
-// unit is one piece of a text: a word, or a character of a script that puts no spaces between words. It is an index into
-// symbols.list; noUnit is what no phrase reaches across, such as punctuation and words that are no topic.
+// unit is one piece of a text: a word, or a character of a script without spaces. It is an index into symbols.list. No phrase spans
+// noUnit, which stands for punctuation and for stop words.
 type unit = uint32
 
 const noUnit unit = 0
@@ -27,7 +27,7 @@ type symbol struct {
 	local  bool // in localizers
 }
 
-// place is what is known of a unit where it stands.
+// place holds the properties of a unit at its position.
 type place uint8
 
 const (
@@ -69,7 +69,7 @@ type scanner struct {
 	chars      []lexical.Token // of the run at hand; reused
 }
 
-// word is what is known of a word as it was written.
+// word holds the properties of a word as it was written.
 type word struct {
 	unit     unit
 	surface  uint32
@@ -249,7 +249,7 @@ func (*scanner) cutWords(chars []lexical.Token) (places []place, nouns []uint8) 
 	return places, nouns
 }
 
-// stopLen is how many characters from the i-th on are no topic.
+// stopLen is how many characters from the i-th on form a stop word.
 func (s *scanner) stopLen(i int) int {
 	laughs := 0
 	for i+laughs < len(s.chars) && strings.Contains(interjections, s.chars[i+laughs].Term) {
@@ -323,8 +323,8 @@ func (s *scanner) newWord(written string) word {
 	}
 }
 
-// markup is the length of what a chat platform or a program wrote and nobody said, at the beginning of the text: a tag, a
-// picture's placeholder, a mention of somebody, an address of a page. 0 when there is none.
+// markup is the length of text at the beginning that a chat platform or a program wrote: a tag, a picture's placeholder, a mention, a
+// web address. It is or 0.
 func markup(text string, begins bool) int {
 	switch {
 	case text[0] == '<':
@@ -392,9 +392,10 @@ func endsInWord(text string) bool {
 	return isWordRune(r)
 }
 
-// isChar holds for the scripts that lexical indexes by characters.
+// isChar reports whether lexical indexes a script by characters.
 func isChar(r rune) bool {
-	return r >= 0x0E00 && (unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) || r == 'ー')
+	return r >= 0x0E00 && (unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao,
+		unicode.Khmer, unicode.Myanmar) || r == 'ー')
 }
 
 func isWordRune(r rune) bool {

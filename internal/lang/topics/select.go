@@ -99,7 +99,8 @@ func (c *counts) each(n int, fn func(d int32, id gramID, i, reach int), inside [
 	}
 }
 
-// isWhole reports whether it is no fragment: what stands beside it differs, or is no part of a word. Words are whole.
+// isWhole reports whether a sequence is not a fragment of a longer one: its neighbours differ, or belong to other words. Words are
+// whole.
 func (c *counts) isWhole(g *gram) bool {
 	most := boundShare * float64(g.docs)
 	return (g.firstIsWord || float64(g.before) <= most) && (g.lastIsWord || float64(g.behind) <= most)
@@ -150,7 +151,7 @@ func (c *counts) ends(g *gram) (first, last symbol) {
 	return c.symbols[left.unit], c.symbols[right.unit]
 }
 
-// isPadded holds for a sequence that only adds a little to a much commoner topic inside of it: 打羽毛球.
+// isPadded reports whether a sequence only adds a little to a much commoner topic inside it: 打羽毛球.
 func (c *counts) isPadded(g *gram) bool {
 	return g.units > 1 && (c.outweighs(g.left, g) || c.outweighs(g.right, g))
 }

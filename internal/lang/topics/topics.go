@@ -21,7 +21,7 @@ const (
 	MaxRunes = 1_000_000
 )
 
-// DefaultPeriod is how far back topics are counted when nothing else is asked for, and DefaultTopics how many are told.
+// DefaultPeriod and DefaultTopics are the period and the number of topics of a query that names none.
 const (
 	DefaultPeriod = 7 * 24 * time.Hour
 	DefaultTopics = 10
@@ -38,7 +38,7 @@ type Topic struct {
 
 // Message is what a person said.
 type Message struct {
-	// Speaker tells people apart and means nothing else. What nobody signed has one speaker for each session.
+	// Speaker distinguishes people and has no other meaning. Messages without an author have one speaker for each session.
 	Speaker string
 	Text    string // at most MaxMessageRunes characters
 }
@@ -52,7 +52,7 @@ type Query struct {
 	AgentID       *string // only what was said with this agent; nil: with any
 	Audience      memory.Audience
 	After, Before time.Time
-	// Once asks for what was said once as well, as Report.Once. It is ignored when the query means a whole namespace.
+	// Once includes topics that occur only once, as Report.Once. It is ignored for a whole namespace.
 	Once bool
 }
 
@@ -134,14 +134,14 @@ func validate(q Query, limit int) error {
 	return v.Err()
 }
 
-// Rule says how many people must have used a word before it is told.
+// Rule is how many people must have used a word before it is reported.
 type Rule struct {
 	Messages int // that have it, in the period
 	Speakers int // of those messages
 }
 
-// The rules. A word said once is nobody's topic, however small the session. Who asks about a whole namespace need not
-// know anybody in it, so what a single person says is not told.
+// The rules. A word that occurs once is no topic, however small the session. Readers of a whole namespace need not know the people in
+// it, so that words of a single person are not reported.
 var (
 	Own    = Rule{Messages: 2, Speakers: 1}
 	Shared = Rule{Messages: 3, Speakers: 2}

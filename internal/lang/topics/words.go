@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// wordsZH is sorted, so that words are found in it as it is: it takes no memory but the program's own.
+// wordsZH is sorted and searched in place, without a copy in memory.
 //
 //go:embed words_zh.txt
 var wordsZH string
@@ -91,8 +91,8 @@ type piece struct {
 // totalWeight is twice the logarithm of how many words were counted.
 const totalWeight = 36
 
-// segment cuts characters into words: the cut whose words are the most frequent together. A character that is in no word
-// stands by itself. A family's name with 氏 says whose the thing is that follows, and counts as grammar.
+// segment divides characters into the words that are the most frequent together. A character that is in no word is a word of its own. A
+// family name with 氏 names the owner of the following thing, and counts as grammar.
 func segment(chars []rune) []piece {
 	text := string(chars)
 	from := make([]int, 0, len(chars)+1) // where each character begins

@@ -1,5 +1,5 @@
-// Package answer gets a usable answer out of a text model: it asks once more when the answer cannot be used, finds the JSON
-// in it, and puts what people said into prompts as data.
+// Package answer gets a usable answer from a text model: it repeats a request whose answer cannot be used, finds the JSON in the answer,
+// and quotes people's words in prompts as data.
 package answer
 
 import (

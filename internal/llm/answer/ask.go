@@ -15,9 +15,9 @@ var ErrUnusable = errors.New("the model's answers cannot be used")
 // MaxShown is how much of a broken answer the model is shown again, in characters.
 const MaxShown = 4000
 
-// Ask puts a request to the model and reads its answer. An answer that cannot be read, or none, is asked for once more
-// with what was wrong. The error is the model's own, unchanged, or wraps ErrUnusable. The answers themselves are in no
-// error, because they tell what people said.
+// Ask sends a request to the model and reads its answer. If there is no answer or it cannot be read, the request is repeated once with
+// the problem added. The error is the model's own, unchanged, or wraps ErrUnusable. Errors never contain the answer, because it holds
+// people's words.
 func Ask[T any](ctx context.Context, m llm.Model, r llm.Request, read func(answer string) (T, error)) (T, error) {
 	first, value, err := once(ctx, m, r, read)
 	if err == nil || !first.broken {

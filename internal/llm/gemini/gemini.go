@@ -33,7 +33,7 @@ type Model struct {
 
 var _ llm.Model = (*Model)(nil)
 
-// New returns the model at the target. It asks nobody.
+// New returns the model at the target. It makes no call.
 func New(target provider.Target, key secret.Value) (*Model, error) {
 	client, err := provider.GeminiClient(target, key)
 	if err != nil {

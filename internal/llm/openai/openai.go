@@ -34,7 +34,7 @@ const (
 	formatNone
 )
 
-// New returns the model at the target. It asks nobody.
+// New returns the model at the target. It makes no call.
 func New(target provider.Target, key secret.Value) *Model {
 	return &Model{
 		target: target, service: openai.NewChatCompletionService(provider.OpenAIOptions(target, key)...),

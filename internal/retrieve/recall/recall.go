@@ -41,8 +41,8 @@ type Hit struct {
 	Message session.Message
 	// Score is the message's own.
 	Score float64
-	// Neighbors is what those around it give, 0 to 1: NeighborWeight times Lift of the best of them. They are among the
-	// Lifting best of the search, of the same session, the same user's, and let through by the same filter.
+	// Neighbors is the score that neighbouring messages add, 0 to 1: NeighborWeight times Lift of the best of them. They are among the
+	// Lifting best hits of the search, and in the same session, of the same user and within the same filter.
 	Neighbors float64
 }
 
@@ -56,9 +56,9 @@ type Neighbors struct{ Before, After []session.Message }
 // touch one user's messages only; the neighbours of those may be another's in the same session. An error wraps
 // memory.ErrUnavailable when storage is down.
 type Store interface {
-	// SearchKeyword returns up to q.Limit messages that share a term with the text or, with q.NeighborWeight, were said
-	// next to one that does, the most relevant first, equal ones newest first. Scores are 0 to 1. A message is found as soon as it is
-	// stored. Of words that occur very often only the newest messages are looked at.
+	// SearchKeyword returns up to q.Limit messages that share a term with the text or, with q.NeighborWeight, are next to one that does,
+	// the most relevant first, equal ones newest first. Scores are 0 to 1. A message is found as soon as it is stored. For very common
+	// words only the newest messages are searched.
 	SearchKeyword(ctx context.Context, q Query, text string) ([]Hit, error)
 	// SearchVector returns up to q.Limit messages, most similar first. Only messages with a vector of this fingerprint are
 	// found. Scores are cosine similarities, -1 to 1.
@@ -73,16 +73,16 @@ type Index interface {
 	// until messages are added. What is not indexed yet is found all the same.
 	IndexNext(ctx context.Context) (more bool, err error)
 
-	// Progress returns the row up to which messages have the vectors of this fingerprint that they are to have. For a
-	// fingerprint that was not the last one used it begins anew.
+	// Progress returns the row up to which messages have vectors of this fingerprint. It is 0 for a fingerprint other than the last one
+	// used.
 	Progress(ctx context.Context, fingerprint string) (row int64, err error)
-	// Missing returns messages after a row that are to have vectors, at most limit, and the row up to which it looked;
-	// next == after when there are no messages beyond it. Each user's newest keep messages are to have vectors.
+	// Missing returns at most limit messages after a row that need vectors, and the row up to which it looked; next == after if there are
+	// no further messages. The newest keep messages of each user need vectors.
 	Missing(ctx context.Context, after int64, keep, limit int) (missing []Missing, next int64, err error)
 	// SetVectors stores vectors, notes that all is done up to a row, and drops the vectors of these users' older messages.
 	// Messages that are gone are passed over.
 	SetVectors(ctx context.Context, fingerprint string, vectors []Vector, upto int64, keep int) error
-	// DropOthers deletes up to limit vectors of other fingerprints. more is false when there are none left.
+	// DropOthers deletes up to limit vectors of other fingerprints. more reports whether some remain.
 	DropOthers(ctx context.Context, fingerprint string, limit int) (more bool, err error)
 }
 

@@ -24,10 +24,10 @@ type Options struct {
 	Enabled func(namespace string) bool
 	// Pause is between a message's arrival and the work on it, so that messages are worked on together. 0 means 1 s.
 	Pause time.Duration
-	// BackoffMin and BackoffMax bound the pauses while storage or the embedder is away.
+	// BackoffMin and BackoffMax bound the pauses while storage or the embedder is unavailable.
 	BackoffMin, BackoffMax time.Duration
 	Log                    *slog.Logger
-	// Heartbeat is told whether the last attempt at something went through. Optional.
+	// Heartbeat receives the result of the last attempt at each task. Optional.
 	Heartbeat background.Heartbeat
 }
 
@@ -67,9 +67,9 @@ func NewWorker(index Index, embedder embed.Embedder, options Options) *Worker {
 	return w
 }
 
-// Start begins the work, with what was left undone.
+// Start begins the work, including what an earlier process left.
 func (w *Worker) Start() {
-	// Each on its own: keywords must not wait for an embedder that is away.
+	// The tasks are independent: keywords must not wait for an embedder that is unavailable.
 	w.tasks.Go(func() { w.run(w.postings, w.indexOnce) })
 	if w.options.Vectors > 0 {
 		w.tasks.Go(func() { w.run(w.embeddings, w.embedOnce) })

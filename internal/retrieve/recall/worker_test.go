@@ -91,7 +91,8 @@ func start(t *testing.T, dir string, embedder *flaky) *process {
 	}
 	p := &process{T: t, storage: storage, sessions: sqlstore.NewSessions(storage, sqlstore.NewQueue(storage)), recall: sqlstore.NewRecall(storage), embedder: embedder}
 	p.worker = recall.NewWorker(p.recall, embedder, recall.Options{
-		Vectors: 50, ChunkSize: 40, Enabled: func(namespace string) bool { return namespace != "off" }, BackoffMin: time.Second, BackoffMax: time.Minute, Log: slog.New(slog.DiscardHandler),
+		Vectors: 50, ChunkSize: 40, Enabled: func(namespace string) bool { return namespace != "off" }, BackoffMin: time.Second,
+		BackoffMax: time.Minute, Log: slog.New(slog.DiscardHandler),
 	})
 	p.worker.Start()
 	return p

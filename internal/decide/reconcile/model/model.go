@@ -1,6 +1,6 @@
-// Package model has a text model say what becomes of new statements beside what is known. It is asked once a
-// consideration, about all statements that have something known near to them, unless each of those says to the letter
-// what is known. What it answers cannot make two statements one that differ in a number, a date, a negation or a qualifier.
+// Package model relates new statements to existing memories with a text model. The model is asked once for each consideration, about all
+// statements that have candidates, unless each of those repeats a memory literally. Its answer cannot merge two statements that differ
+// in a number, a date, a negation or a qualifier.
 package model
 
 import (

@@ -18,18 +18,18 @@ type SessionReceipt struct {
 // DeleteSession deletes a session that the viewer may write to, with the jobs that wait and the traces, and if asked for the
 // memories that came of it. Jobs of those who take part are barred meanwhile, so that none stores anything afterwards. The
 // session goes last: until then the call can be made again, and completes what it did not.
-func (k *Keeper) DeleteSession(ctx context.Context, v session.Viewer, id string, withMemories bool) (r SessionReceipt, err error) {
-	if r, err = k.deleteSession(ctx, v, id, withMemories); err != nil {
+func (e *Eraser) DeleteSession(ctx context.Context, v session.Viewer, id string, withMemories bool) (r SessionReceipt, err error) {
+	if r, err = e.deleteSession(ctx, v, id, withMemories); err != nil {
 		return r, err
 	}
 	// The session is gone; that its bytes are not yet is no failure.
-	_, _ = k.Purger.Purge(ctx)
+	_, _ = e.Purger.Purge(ctx)
 	return r, nil
 }
 
 // deleteSession is DeleteSession but for the purge, during which the jobs go on.
-func (k *Keeper) deleteSession(ctx context.Context, v session.Viewer, id string, withMemories bool) (r SessionReceipt, err error) {
-	s, err := k.Sessions.Get(ctx, v, id)
+func (e *Eraser) deleteSession(ctx context.Context, v session.Viewer, id string, withMemories bool) (r SessionReceipt, err error) {
+	s, err := e.Sessions.Get(ctx, v, id)
 	if err != nil {
 		return r, err
 	}
@@ -38,18 +38,18 @@ func (k *Keeper) deleteSession(ctx context.Context, v session.Viewer, id string,
 	}
 	participants := s.Participants
 	if len(participants) >= session.MaxNamed { // there may be more than it names
-		if participants, err = k.Sessions.Participants(ctx, s.Namespace, s.Ref); err != nil {
+		if participants, err = e.Sessions.Participants(ctx, s.Namespace, s.Ref); err != nil {
 			return r, err
 		}
 	}
-	release, err := k.barAll(ctx, s.Namespace, participants)
+	release, err := e.barAll(ctx, s.Namespace, participants)
 	if err != nil {
 		return r, err
 	}
 	defer release()
 	if withMemories {
 		for _, participant := range participants {
-			deleted, err := k.deleteLearned(ctx, memory.User{Namespace: s.Namespace, ID: participant}, &s)
+			deleted, err := e.deleteLearned(ctx, memory.User{Namespace: s.Namespace, ID: participant}, &s)
 			r.Memories += deleted
 			if err != nil {
 				return r, err
@@ -62,49 +62,28 @@ func (k *Keeper) deleteSession(ctx context.Context, v session.Viewer, id string,
 			users = []string{""}
 		}
 	}
-	if _, err := k.Traces.ForgetSession(ctx, s.Namespace, s.ID, s.Channel, users...); err != nil {
+	if _, err := e.Traces.ForgetSession(ctx, s.Namespace, s.ID, s.Channel, users...); err != nil {
 		return r, err
 	}
-	if err := k.Results.ForgetSession(ctx, s.Namespace, s.ID, s.Channel, users...); err != nil {
+	if err := e.Lists.ForgetSession(ctx, s.Namespace, s.ID, s.Channel, users...); err != nil {
 		return r, err
 	}
-	if r.Deleted, err = k.Sessions.Delete(ctx, v, id); err != nil {
+	if r.Deleted, err = e.Sessions.Delete(ctx, v, id); err != nil {
 		return r, err
 	}
 	for _, participant := range participants {
-		k.Rewrite(context.WithoutCancel(ctx), memory.User{Namespace: s.Namespace, ID: participant})
+		e.Memories.Rewrite(context.WithoutCancel(ctx), memory.User{Namespace: s.Namespace, ID: participant})
 	}
 	return r, nil
 }
 
-// barAll keeps jobs that hold the words of any of these users from running until release is called.
-func (k *Keeper) barAll(ctx context.Context, namespace string, users []string) (release func(), err error) {
-	var releases []func()
-	release = func() {
-		for _, release := range releases {
-			release()
-		}
-	}
-	for _, id := range users {
-		for _, jobs := range []Considerations{k.Considerations, k.DigestJobs} {
-			one, err := jobs.Bar(ctx, memory.User{Namespace: namespace, ID: id})
-			if err != nil {
-				release()
-				return nil, err
-			}
-			releases = append(releases, one)
-		}
-	}
-	return release, nil
-}
-
 // deleteLearned deletes what was learned about a user in a session.
-func (k *Keeper) deleteLearned(ctx context.Context, user memory.User, s *session.Session) (deleted int64, err error) {
-	err = k.each(ctx, user, func(m memory.Memory) error {
+func (e *Eraser) deleteLearned(ctx context.Context, user memory.User, s *session.Session) (deleted int64, err error) {
+	err = each(ctx, e.Memories.Store, user, func(m memory.Memory) error {
 		if m.SessionID != s.ID || m.Channel.VisibilityKey() != s.Channel.VisibilityKey() {
 			return nil
 		}
-		err := k.remove(ctx, user, m.ID, memory.Everything())
+		err := e.Memories.remove(ctx, user, m.ID, memory.Everything())
 		switch {
 		case err == nil:
 			deleted++
