@@ -36,6 +36,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("PATH", bin+string(os.PathListSeparator)+e.Getenv("PATH"))
 			e.Setenv("TZ", "UTC")
 			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("GOGC", "off") // each command is short: a third of its processor time would go into collecting garbage
 			e.Setenv("ESC", "\x1b")
 			e.Setenv("RLO", "\u202e")
 			e.Setenv("C1", "\u009b")
