@@ -28,7 +28,7 @@ type Request struct {
 	Wait      time.Duration // for the outcome; 0: return once durable
 }
 
-// Accepted is what became of a Request.
+// Accepted is the answer to a Request.
 type Accepted struct {
 	Consideration memory.Consideration // of the scope's user
 	// NotRecorded is why the dialogue was not added to its session, nil when it was or when dialogues are not recorded.
@@ -37,8 +37,8 @@ type Accepted struct {
 
 const pausedReason = "remembering is paused for this user"
 
-// Consider makes a dialogue durable and returns the consideration of the scope's user: immediately, or when it is final, or when the time
-// to wait is over. Where dialogues are recorded, the dialogue is added to its session in the same step. When the session refuses it, the
+// Consider makes a dialogue durable and returns the consideration of the scope's user: immediately, or when it is final, or after the
+// requested wait. Where dialogues are recorded, the dialogue is added to its session in the same step. When the session refuses it, the
 // dialogue is considered all the same: it must not be lost because of the session it names.
 func (c *Considerer) Consider(ctx context.Context, r Request) (Accepted, error) {
 	if len(r.Dialogue.Messages) == 0 {

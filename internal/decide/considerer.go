@@ -28,16 +28,16 @@ type Settings interface {
 	Get(ctx context.Context, user memory.User) (memory.Settings, error)
 }
 
-// Memories stores what was decided, and finds what is near to it. The methods are those of vectorstore.Store.
+// Memories stores new memories, and finds existing ones that are similar. The methods are those of vectorstore.Store.
 type Memories interface {
 	Apply(ctx context.Context, user memory.User, entries []vectorstore.Entry) ([]vectorstore.Applied, error)
 	SearchVector(ctx context.Context, user memory.User, fingerprint string, vector []float32, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error)
 	SearchKeyword(ctx context.Context, user memory.User, query string, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error)
 }
 
-// Digests is told what considering has yielded.
+// Digests receives what considering has yielded.
 type Digests interface {
-	// Remembered may be told the same again, after a crash, and then changes nothing.
+	// Remembered may be called with the same value again, after a crash, and then changes nothing.
 	Remembered(ctx context.Context, r Remembered) error
 }
 
@@ -52,7 +52,7 @@ type Remembered struct {
 
 // Vectors embeds texts for storage.
 type Vectors interface {
-	// Embeddings returns the vectors of each text, empty ones while the embedder is away: then they are made later.
+	// Embeddings returns the vectors of each text. While the embedder is unavailable they are empty, and are added later.
 	Embeddings(ctx context.Context, texts []string) ([]vectorstore.Embedding, error)
 	// Wake says that something was stored without vectors.
 	Wake()
@@ -128,7 +128,7 @@ func (c *Considerer) Stop(ctx context.Context) { c.pool.Stop(ctx) }
 // which must not take as long as they would wait.
 func (c *Considerer) EndWaits() { c.endWaits() }
 
-// Wake makes the workers look for jobs now, for when storage is back.
+// Wake makes the workers look for jobs now. Call it when storage recovered.
 func (c *Considerer) Wake() { c.pool.Wake() }
 
 // Resume makes what is postponed due now: a model that it needs recovered.
@@ -148,7 +148,7 @@ func (c *Considerer) settled(ctx context.Context, accepted memory.Consideration,
 	return c.await(ctx, accepted, min(wait, c.options.MaxWait))
 }
 
-// await returns the consideration when it is final or the time is over.
+// await returns the consideration when it is final, or after the wait.
 func (c *Considerer) await(ctx context.Context, accepted memory.Consideration, wait time.Duration) (memory.Consideration, error) {
 	user := accepted.Scope.User()
 	final, stop := c.pool.Watch(user, accepted.ID)

@@ -85,7 +85,7 @@ type ReconcileInput struct {
 	Claims []Claim
 }
 
-// Claim is a statement and what is known that is near to it.
+// Claim is a statement with the candidates: existing memories that it may repeat or change.
 type Claim struct {
 	MemoryID  string // of the memory that it becomes when it is stored
 	Statement memory.Statement
@@ -99,7 +99,7 @@ type Neighbor struct {
 	Cosine float64
 }
 
-// Resolution is what becomes of a statement.
+// Resolution says how a statement is stored.
 type Resolution struct {
 	Action Treatment `json:"action"`
 	// Targets are ids of memories near the claim, or of earlier claims: none for TreatAdd, one for TreatSame and

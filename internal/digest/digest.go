@@ -1,6 +1,6 @@
 // Package digest makes the digest of a user's day: what it was about, what was liked, decided, to be done, solved and
 // understood. Findings are collected in the background and kept with the time, the session and the channel they come from;
-// a digest is merged from them when somebody asks. Store declares what the storage must do.
+// a digest is merged from them when somebody asks. Store declares what the storage must do; digesttest is its conformance suite.
 package digest
 
 import (

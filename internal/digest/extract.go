@@ -36,7 +36,7 @@ type Extractor interface {
 	Extract(ctx context.Context, p Piece) ([]Finding, error)
 }
 
-// Scorer tells how important a text is by the signals found in it.
+// Scorer rates the importance of a text by the signals in it.
 type Scorer interface {
 	// Score returns the points of a text that is known to be of a category, whether that is enough to be remembered, its
 	// importance from 0 to 1, and why in words.

@@ -51,7 +51,7 @@ type Parts struct {
 	Scorer    Scorer
 	// Echoes clean what is looked at of what memsidecar itself handed out. Optional.
 	Echoes *decide.Echoes
-	// Changed is told of users whose digests changed, and from when on. Optional.
+	// Changed is called with users whose digests changed, and the days. Optional.
 	Changed func(ctx context.Context, user memory.User, days []string)
 }
 
@@ -68,7 +68,7 @@ type Options struct {
 	Log                    *slog.Logger
 	// Unavailable says whether the model is that digests need. Optional.
 	Unavailable retry.Unavailable
-	// Heartbeat is told how looking for what is due ended when nothing was, and how each user's digest did. Optional.
+	// Heartbeat receives the result of each user's digest, and of each look that found no work. Optional.
 	Heartbeat background.Heartbeat
 }
 
@@ -97,13 +97,13 @@ type turn struct {
 	users  int // who work or wait
 }
 
-// storagePoll is how long a failing store is left alone, and how often what is due is looked for in any case.
+// storagePoll is the pause after a failure of the store.
 const storagePoll = 5 * time.Second
 
-// leastPause is between two looks at what is due, however soon the next is.
+// leastPause is the least pause between two looks for due work.
 const leastPause = 10 * time.Millisecond
 
-// lookEvery is how often what is due is looked for in any case: the machine's clock may have been set.
+// lookEvery is the longest time between two looks for due work: the machine's clock may have been set.
 const lookEvery = time.Hour
 
 // NewKeeper returns a Keeper; Start sets its background work going.
@@ -116,13 +116,13 @@ func NewKeeper(parts Parts, options Options) *Keeper {
 	}
 }
 
-// Rule says when the digest of somebody with these settings is due; ok is false when none is made unasked.
+// Rule returns when the digest of a user with these settings is due; ok is false when digests are made on request only.
 func (k *Keeper) Rule(settings memory.Settings) (rule Rule, ok bool) {
 	now := time.Now()
 	return Rule{Now: now, Every: k.options.Every, DayEnd: nextDay(now, settings.Location(k.options.Location))}, k.options.Enabled && !settings.Paused
 }
 
-// Start begins to make the digests that are due, what was left by earlier processes too.
+// Start starts making due digests, including those that earlier processes left.
 func (k *Keeper) Start() {
 	k.Wake()
 	k.loop.Go(k.run)
@@ -134,7 +134,7 @@ func (k *Keeper) Stop() {
 	k.loop.Wait()
 }
 
-// Wake looks for what is due now.
+// Wake looks for due digests now.
 func (k *Keeper) Wake() { k.notifier.Notify() }
 
 // Resume makes postponed digests due: a model recovered.
@@ -153,7 +153,7 @@ func (k *Keeper) makeDue(now time.Time) error {
 	})
 }
 
-// run makes what is due until it is stopped.
+// run makes due digests until Stop.
 func (k *Keeper) run() {
 	background.Run(k.ctx, k.notifier, func() time.Time {
 		next := k.round()

@@ -20,7 +20,7 @@ import (
 // waitingAtOnce is how many messages are read at once.
 const waitingAtOnce = 200
 
-// Summarize looks at what waits of a day, also when digests are not made by themselves, and returns the day's digest.
+// Summarize reads the pending messages of a day, also when digests are made on request only, and returns the day's digest.
 func (k *Keeper) Summarize(ctx context.Context, v Viewer, date, language string) (Day, error) {
 	settings, err := k.Settings.Get(ctx, v.User)
 	if err != nil {
@@ -87,7 +87,7 @@ func (k *Keeper) look(ctx context.Context, user memory.User, settings memory.Set
 	return nil
 }
 
-// contribution is what is found in the first piece of what waits.
+// contribution returns the findings of the first piece of the pending messages.
 func (k *Keeper) contribution(ctx context.Context, w Waiting, zone *time.Location) (Contribution, error) {
 	day := w.Messages[0].Time.In(zone).Format(time.DateOnly)
 	end := slices.IndexFunc(w.Messages, func(m Message) bool { return m.Time.In(zone).Format(time.DateOnly) != day })

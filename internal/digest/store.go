@@ -8,7 +8,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// ErrChanged means that messages were deleted, or covered by somebody else, since they were read.
+// ErrChanged means that messages were deleted, or read for another digest, since they were read.
 var ErrChanged = errors.New("the messages changed meanwhile")
 
 // Store keeps contributions to digests, and which messages no digest has looked at. Which those are is said when messages are
@@ -23,7 +23,7 @@ type Store interface {
 	// Save stores a contribution and marks the messages that it covers, both or neither. One that is stored already is not
 	// stored again. ErrChanged when a message that it covers is gone or was covered already: then nothing is stored.
 	Save(ctx context.Context, c Contribution) error
-	// Find returns what was said from a time (inclusive) to another (exclusive), oldest first, of what is seen.
+	// Find returns the visible findings of messages from a time (inclusive) to another (exclusive), oldest first.
 	Find(ctx context.Context, user memory.User, seen Seen, from, before time.Time) ([]Entry, error)
 	// Newest returns when the newest finding before a time was said, of what is seen; the zero time for none.
 	Newest(ctx context.Context, user memory.User, seen Seen, before time.Time) (time.Time, error)
@@ -35,12 +35,12 @@ type Store interface {
 	// Remembered says which memories they became, by the entries' ids.
 	Remembered(ctx context.Context, user memory.User, memories map[string]string) error
 
-	// Due returns users for whom a digest is due, the longest due first, and when the next will be.
+	// Due returns users with a due digest, the one due longest first, and when the next will be due.
 	Due(ctx context.Context, now time.Time, limit int) (due []memory.User, next time.Time, err error)
 	// Done says that all that waited at a time was looked at: the next digest of the user is due when there is something
 	// by then, as the rule says.
 	Done(ctx context.Context, user memory.User, rule Rule) error
-	// Postpone puts off the digest of a user.
+	// Postpone makes the digest of a user due later.
 	Postpone(ctx context.Context, user memory.User, until time.Time) error
 	// MakeDue makes digests due now that are postponed, and those that this clock cannot have made due so late.
 	MakeDue(ctx context.Context, o Overdue) error

@@ -19,7 +19,7 @@ type Options struct {
 	ListTTL  time.Duration // since a list was shown; 0 is for ever
 	Now      func() time.Time
 	Log      *slog.Logger
-	// Heartbeat is told how each sweep ended. Optional.
+	// Heartbeat receives the result of each sweep. Optional.
 	Heartbeat background.Heartbeat
 }
 
@@ -47,7 +47,7 @@ func NewKeeper(store Store, options Options) *Keeper {
 	return &Keeper{store: store, options: options, ctx: ctx, cancel: cancel, done: make(chan struct{})}
 }
 
-// Start sweeps now and then until Stop.
+// Start sweeps periodically until Stop.
 func (k *Keeper) Start() {
 	go func() {
 		defer close(k.done)

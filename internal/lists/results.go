@@ -1,5 +1,5 @@
 // Package lists keeps the numbered lists that a bot shows, so that "3" means the third real item, and registries of what
-// was seen, so that a scheduled check tells only what is new. Store declares what the storage must do; resultstest holds what
+// was seen, so that a scheduled check tells only what is new. Store declares what the storage must do; liststest holds what
 // every implementation must keep to.
 package lists
 
@@ -23,7 +23,7 @@ const (
 // DefaultList is the name of a registry that is given none.
 const DefaultList = "default"
 
-// Kind is to whom a registry belongs.
+// Kind is the kind of a registry's owner.
 type Kind string
 
 // The kinds.
@@ -196,6 +196,6 @@ const (
 	Manual Mode = "manual"
 	// Scheduled adds only what is new, as notified.
 	Scheduled Mode = "scheduled"
-	// Import adds only what is new, as it is.
+	// Import adds new items only, unchanged.
 	Import Mode = "import"
 )

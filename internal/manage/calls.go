@@ -8,8 +8,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// calls are those under way, by the user whose they are: what such a call is about to store must not be stored after the user
-// was forgotten, because an embedder was slow, for example.
+// calls are the running calls of each user. A call must not store anything after its user was forgotten, for example because an embedder
+// was slow.
 type calls struct {
 	mu    sync.Mutex
 	users map[memory.User]*userCalls
@@ -21,7 +21,7 @@ type userCalls struct {
 	over       chan struct{} // closed when that is over
 }
 
-// Call is a call under way.
+// Call is a running call.
 type Call struct {
 	calls  *calls
 	user   memory.User
@@ -30,7 +30,7 @@ type Call struct {
 	done   chan struct{} // closed by Leave
 }
 
-// Idle says whether the call does nothing but wait for its caller. Nobody waits for one that does. When it goes on it must see
+// Idle says whether the call only waits for its caller. Forget does not wait for an idle call. When the call continues, it must check
 // whether it was cancelled.
 func (c *Call) Idle(idle bool) {
 	c.calls.mu.Lock()
@@ -48,8 +48,8 @@ func (c *Call) Leave() {
 	close(c.done)
 }
 
-// Begin notes a call that may store something of a user. It waits while the user is being forgotten. cancel is called when the
-// user is to be forgotten, with an error for the caller; the call must end then.
+// Begin registers a call that may store something of a user. It waits while the user is being forgotten. cancel is called with an error
+// for the caller when the user is to be forgotten; the call must end then.
 func (e *Eraser) Begin(ctx context.Context, user memory.User, cancel context.CancelCauseFunc) (*Call, error) {
 	c := &Call{calls: &e.calls, user: user, cancel: cancel, done: make(chan struct{})}
 	for {
@@ -71,7 +71,7 @@ func (e *Eraser) Begin(ctx context.Context, user memory.User, cancel context.Can
 	return c, nil
 }
 
-// of is what is known of a user. The calls must be locked.
+// of returns the calls of a user. c must be locked.
 func (c *calls) of(user memory.User) *userCalls {
 	if c.users == nil {
 		c.users = map[memory.User]*userCalls{}
@@ -84,7 +84,7 @@ func (c *calls) of(user memory.User) *userCalls {
 	return u
 }
 
-// tidy drops a user of whom nothing is under way. The calls must be locked.
+// tidy drops a user without running calls. c must be locked.
 func (c *calls) tidy(user memory.User, u *userCalls) {
 	if len(u.running) == 0 && u.forgetting == 0 {
 		delete(c.users, user)

@@ -54,7 +54,7 @@ type Visitor struct {
 	Memory        func(memory.Memory) error
 	Revision      func(vectorstore.Revision) error
 	Consideration func(queue.Job) error
-	// Session is given a session with the summary of it, if there is one that tells of nobody else.
+	// Session receives a session with its summary, if that is about no other user.
 	Session func(session.Session, *session.Summary) error
 	Message func(session.Message) error // of the session before
 	Trace   func(trace.Record) error
@@ -101,7 +101,7 @@ func (e *Exporter) exportMemories(ctx context.Context, user memory.User, visit V
 	return each(ctx, e.Store, user, visit.Memory)
 }
 
-// each visits all memories of a user, whatever their status, oldest first.
+// each visits all memories of a user, of any status, oldest first.
 func each(ctx context.Context, store vectorstore.Store, user memory.User, visit func(memory.Memory) error) error {
 	query := vectorstore.ListQuery{
 		Filter:      vectorstore.Filter{Audience: memory.Everything(), Statuses: memory.Statuses()},

@@ -115,7 +115,7 @@ func (e *Eraser) Forget(ctx context.Context, user memory.User) (r Receipt, err e
 	return r, err
 }
 
-// forget is Forget without the purge, during which calls and jobs may go on.
+// forget is Forget without the purge, during which calls and jobs may run.
 func (e *Eraser) forget(ctx context.Context, user memory.User, r *Receipt) error {
 	open, err := e.calls.end(ctx, user)
 	if err != nil {

@@ -15,9 +15,9 @@ type SessionReceipt struct {
 	Memories int64
 }
 
-// DeleteSession deletes a session that the viewer may write to, with the jobs that wait and the traces, and if asked for the
-// memories that came of it. Jobs of those who take part are barred meanwhile, so that none stores anything afterwards. The
-// session goes last: until then the call can be made again, and completes what it did not.
+// DeleteSession deletes a session that the viewer may write to, its pending jobs and traces, and on request the memories that were learned
+// in it. Background work of the participants is barred until the end, so that no job stores anything afterwards. The session itself is
+// deleted last: until then the call can be repeated, and completes the deletion.
 func (e *Eraser) DeleteSession(ctx context.Context, v session.Viewer, id string, withMemories bool) (r SessionReceipt, err error) {
 	if r, err = e.deleteSession(ctx, v, id, withMemories); err != nil {
 		return r, err
@@ -27,7 +27,7 @@ func (e *Eraser) DeleteSession(ctx context.Context, v session.Viewer, id string,
 	return r, nil
 }
 
-// deleteSession is DeleteSession but for the purge, during which the jobs go on.
+// deleteSession is DeleteSession without the purge, during which the jobs may run.
 func (e *Eraser) deleteSession(ctx context.Context, v session.Viewer, id string, withMemories bool) (r SessionReceipt, err error) {
 	s, err := e.Sessions.Get(ctx, v, id)
 	if err != nil {

@@ -15,22 +15,22 @@ import (
 // maxReasonBytes is how long the reason of a quarantine may be.
 const maxReasonBytes = 2000
 
-// Importer takes memories in, in batches.
+// Importer imports memories, in batches.
 type Importer struct {
 	keeper         *Keeper
 	scope          memory.Scope
 	batch          []vectorstore.Entry
-	taken          int // memories given to Add
+	count          int // memories given to Add
 	Added, Skipped int64
 }
 
-// Import begins to take memories in. The scope's channel is used for memories that name none.
+// Import begins an import. The scope's channel is used for memories that name none.
 func (k *Keeper) Import(scope memory.Scope) *Importer { return &Importer{keeper: k, scope: scope} }
 
-// Add takes a memory. The error names its fields by its position; wrong is what is known to be wrong with them already.
+// Add adds a memory. The error names its fields by its position; wrong are the violations found before.
 func (i *Importer) Add(ctx context.Context, m memory.Memory, wrong memory.Violations) error {
-	position := fmt.Sprintf("memory[%d]", i.taken)
-	i.taken++
+	position := fmt.Sprintf("memory[%d]", i.count)
+	i.count++
 	if err := i.complete(&m, position, wrong); err != nil {
 		return errors.Join(err, i.Flush(ctx)) // what came before is good
 	}
@@ -47,7 +47,7 @@ func (i *Importer) Add(ctx context.Context, m memory.Memory, wrong memory.Violat
 
 // Skip passes over a memory that is not to be stored.
 func (i *Importer) Skip() {
-	i.taken++
+	i.count++
 	i.Skipped++
 }
 
@@ -132,7 +132,7 @@ func orElse(t *time.Time, other time.Time) {
 	}
 }
 
-// Flush stores what was taken.
+// Flush stores what Add was given.
 func (i *Importer) Flush(ctx context.Context) error {
 	if len(i.batch) == 0 {
 		return nil

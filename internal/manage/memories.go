@@ -1,5 +1,5 @@
-// Package manage holds the commands on stored memories that need no considering: storing one as it is, changing it,
-// moving a user's memories in and out, and forgetting a user.
+// Package manage holds the commands on stored data: creating and changing memories without considering, importing and exporting,
+// deleting sessions, and forgetting users.
 package manage
 
 import (
@@ -27,7 +27,7 @@ type Parts struct {
 	Store    vectorstore.Store
 	Backfill Backfill
 	Vectors  decide.Vectors
-	// Considerations keep the words of memories as what became of them.
+	// Considerations keep the words of memories in their outcomes.
 	Considerations interface {
 		ForgetMemory(ctx context.Context, user memory.User, id string) error
 	}
@@ -153,8 +153,8 @@ func (k *Keeper) Revert(ctx context.Context, user memory.User, id, revisionID st
 	if err != nil || undone.Change != vectorstore.ChangeEdited && undone.Change != vectorstore.ChangeWithdrawn {
 		return m, undone, err
 	}
-	// Its words may have no vectors, which the backfill makes if this fails. It is undone whatever happens now, and who was
-	// told otherwise would call again and undo what came before.
+	// The old text may have no vectors. The backfill adds them if this fails. The change is undone in any case: a caller who got an error
+	// would call again and undo the change before.
 	embeddings, err := k.Vectors.Embeddings(usage.WithUser(ctx, user), []string{m.Text})
 	if err == nil && embeddings[0].Fingerprint != "" {
 		_ = k.Backfill.SetEmbeddings(ctx, user, []vectorstore.TextEmbedding{{MemoryID: m.ID, Text: m.Text, Embedding: embeddings[0]}})
@@ -167,7 +167,7 @@ func (k *Keeper) Release(ctx context.Context, user memory.User, id string, audie
 	return k.Store.Release(ctx, user, id, audience, time.Now())
 }
 
-// Edit is what somebody changes of a memory. Nil fields stay as they are, the others are valid.
+// Edit is a change of a memory. Nil fields are not changed, the others are valid.
 type Edit struct {
 	Text       *string
 	Kind       *memory.Kind

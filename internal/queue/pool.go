@@ -16,38 +16,38 @@ import (
 	"github.com/memsidecar/memsidecar/internal/retry"
 )
 
-// Handler does a job. It may be called again for a job that it did before: after a crash, or when the result could not
-// be stored. It returns a final state with its outcome; or an error: a *memory.TransientError is tried again later,
-// memory.ErrUnavailable when storage is back, any other fails the job.
+// Handler runs a job. It may be called again for a job that it ran before: after a crash, or when the result could not be
+// stored. It returns a final state with its outcome, or an error. After a *memory.TransientError the job is retried later, after
+// memory.ErrUnavailable once storage has recovered. Any other error fails the job.
 type Handler func(ctx context.Context, job Job) (memory.State, memory.Outcome, error)
 
 // Options describes a pool.
 type Options struct {
 	Workers int // how many jobs are handled at once; as many more may be claimed before, or be storing their results
-	// MaxAge is how long a job is tried again; then it fails.
+	// MaxAge is how long a job is retried; then it fails.
 	MaxAge time.Duration
 	// BackoffMin and BackoffMax bound the pauses between attempts, before a jitter of up to half of the pause.
 	BackoffMin, BackoffMax time.Duration
-	// Retention is how long what ended is kept, FailedRetention how long what failed; 0 is for ever.
+	// Retention is how long ended considerations are kept, FailedRetention how long failed ones; 0 is for ever.
 	Retention, FailedRetention time.Duration
 	Log                        *slog.Logger
-	// Unavailable says whether something is unavailable that every job needs. Optional.
+	// Unavailable reports whether something that every job needs is unavailable. Optional.
 	Unavailable retry.Unavailable
-	// Heartbeat is told of each look for jobs. Optional.
+	// Heartbeat is called at each look for jobs. Optional.
 	Heartbeat background.Heartbeat
-	// Ended is told of each attempt whose end is stored: the state that it left, and the time since the job was accepted.
-	// Optional; it must not block.
+	// Ended is called after the end of an attempt was stored, with the state and the time since the job was accepted. Optional;
+	// it must not block.
 	Ended func(state memory.State, after time.Duration)
 }
 
-// Postpones reports whether a job that ended an attempt with the error is tried again: when the error may pass and the job
-// is not too old. That storage is away is not the job's fault, whatever its age.
+// Postpones reports whether a job is retried after the error: always when storage is unavailable, and after a transient error
+// until the job is older than MaxAge.
 func (o Options) Postpones(job Job, err error, now time.Time) bool {
 	var transient *memory.TransientError
 	return errors.Is(err, memory.ErrUnavailable) || errors.As(err, &transient) && now.Before(job.AcceptedAt.Add(o.MaxAge))
 }
 
-// storagePoll is how often an unavailable store is asked again, should nobody call Wake.
+// storagePoll is how often an unavailable store is asked again without a call of Wake.
 const storagePoll = 5 * time.Second
 
 // Pool runs the jobs of a store.
@@ -106,8 +106,8 @@ func (p *Pool) Start() {
 	p.loop.Go(p.expireRegularly)
 }
 
-// Stop takes no more jobs, lets the running ones go on until the context ends, then cancels them, and waits. A job that
-// was cancelled is taken up again by the next Start on the same store.
+// Stop claims no more jobs, waits for the running ones until the context ends, then cancels them. A cancelled job runs again
+// after the next Start on the same store.
 func (p *Pool) Stop(ctx context.Context) {
 	p.cancel()
 	p.loop.Wait()
@@ -128,10 +128,10 @@ func (p *Pool) Stop(ctx context.Context) {
 	}
 }
 
-// Wake makes the pool look for jobs now: one was accepted, or storage is back.
+// Wake makes the pool look for jobs now. Call it when a job was accepted or storage has recovered.
 func (p *Pool) Wake() { p.notifier.Notify() }
 
-// Resume makes what is postponed due now, and looks for jobs: what they need is available again.
+// Resume makes postponed jobs due now and looks for jobs. Call it when what they need is available again.
 func (p *Pool) Resume() {
 	p.mu.Lock()
 	p.resume = true
@@ -204,11 +204,11 @@ func (p *Pool) run() {
 	})
 }
 
-// claim starts what is due and returns how long to wait for the next, negative when only a Wake can bring one.
+// claim starts the due jobs and returns how long until the next is due, negative when none is.
 func (p *Pool) claim() time.Duration {
 	p.mu.Lock()
-	// Claiming and storing take a commit each. A worker that waited for them would be idle, most of all while the storage is
-	// busy with acknowledging.
+	// Claiming a job and storing its result take a commit each. So more jobs are claimed than there are workers, or workers
+	// would be idle during the commits.
 	free := 2*p.options.Workers - len(p.running)
 	recovering := p.recover && len(p.barred) == 0
 	if recovering {
@@ -380,7 +380,7 @@ func (p *Pool) attempt(ctx context.Context, job Job) (final bool, err error) {
 	return err == nil && due.IsZero(), err
 }
 
-// failureLevel is how loudly a failure is logged: that a tenant has used up a quota is no fault of the sidecar.
+// failureLevel is the level at which a failure is logged. A used-up quota is not an error of the sidecar.
 func failureLevel(err error) slog.Level {
 	if _, over := errors.AsType[*memory.QuotaError](err); over {
 		return slog.LevelWarn

@@ -1,6 +1,6 @@
-// Package queue holds the durable jobs: one for each speaker of each dialogue that was handed to ConsiderMemorizing. A
-// user's jobs run one at a time and in order, several users' at once. A job that was accepted is run until it ends,
-// across restarts; what it does must be idempotent, because it may run more than once.
+// Package queue holds durable jobs, one for each speaker of each dialogue that ConsiderMemorizing accepted. The jobs of one user
+// run in order, one at a time; those of several users run concurrently. An accepted job runs until it ends, across restarts. It
+// may run more than once, so its effects must be idempotent. queuetest is the conformance suite of Store.
 package queue
 
 import (
@@ -35,11 +35,11 @@ type Acceptance struct {
 	At          time.Time
 	Call        trace.Call        // what the request was a part of
 	Skip        map[string]string // speakers whose consideration is skipped from the start, and why
-	MaxPending  int               // refuse when this many of the scope's user's considerations wait
-	// MaxPendingNamespace refuses when this many of the namespace's considerations wait; 0 is any number.
+	MaxPending  int               // refuse when this many considerations of the scope's user are pending
+	// MaxPendingNamespace is the number of pending considerations of the namespace at which to refuse; 0 is no limit.
 	MaxPendingNamespace int
-	// MaxPendingTotal and MaxPendingBytes refuse when this many considerations of all namespaces wait, or this many bytes of
-	// their dialogues; 0 is any number.
+	// MaxPendingTotal and MaxPendingBytes are the number of pending considerations of all namespaces, and the bytes of their
+	// dialogues, at which to refuse; 0 is no limit.
 	MaxPendingTotal int
 	MaxPendingBytes int64
 }
@@ -50,14 +50,14 @@ type Forgotten struct {
 	Messages       int64 // of this user, taken out of other people's dialogues
 }
 
-// Stats says how much waits in a namespace.
+// Stats counts the considerations of a namespace.
 type Stats struct {
 	Pending       int64 // running ones included
 	Failed        int64
-	OldestPending time.Time // zero when none waits
+	OldestPending time.Time // zero when none is pending
 }
 
-// Depth says how many considerations of all namespaces are in a state.
+// Depth is the number of considerations of all namespaces in one state.
 type Depth struct {
 	State  memory.State
 	Count  int64
@@ -73,7 +73,7 @@ type ListQuery struct {
 	Limit       int
 }
 
-// Expiry says what is deleted of what has ended.
+// Expiry says which ended considerations are deleted.
 type Expiry struct {
 	EndedBefore  time.Time // of what was remembered or skipped; zero: nothing
 	FailedBefore time.Time // of what failed; zero: nothing
@@ -83,40 +83,40 @@ type Expiry struct {
 // Store keeps the jobs. All methods are safe for concurrent use; errors wrap memory.ErrUnavailable when storage is down.
 type Store interface {
 	// Accept makes a dialogue durable, with a consideration for each of its speakers, and returns the scope's user's.
-	// When the request id was used before with the same payload hash, the earlier one is returned and nothing is added;
-	// with another hash it is a *memory.InvalidError about request_id. A *memory.OverloadError refuses a scope's
-	// user of whom too many wait; of other speakers any number may, so that nobody can keep a group from being heard.
+	// When the request id was used before with the same payload hash, the earlier consideration is returned and nothing is
+	// added; with another hash the error is a *memory.InvalidError about request_id. It is a *memory.OverloadError when too many
+	// considerations are pending. Those of other speakers are not counted, so that no speaker can block a group.
 	Accept(ctx context.Context, a Acceptance) (memory.Consideration, error)
-	// Claim marks up to limit jobs that are due as running, each the first of its user's line, oldest first, and returns
-	// them. next is when another becomes due, zero when none is waiting for a time.
+	// Claim marks up to limit due jobs as running and returns them, oldest first. Only the first job of each user can be due.
+	// next is when another job becomes due, zero when none is postponed.
 	Claim(ctx context.Context, now time.Time, limit int) (jobs []Job, next time.Time, err error)
-	// Checkpoint saves what the job decided, for the attempt after a crash.
+	// Checkpoint saves the decision of a job for the next attempt, should this one not finish.
 	Checkpoint(ctx context.Context, seq int64, data []byte) error
-	// Finish ends a job with a final state and makes the next of its user's line due.
+	// Finish ends a job with a final state and makes the user's next job due.
 	Finish(ctx context.Context, seq int64, state memory.State, outcome memory.Outcome, at time.Time) error
-	// Postpone makes a running job pending until due. Its line waits with it.
+	// Postpone makes a running job pending until due. The user's later jobs are not due before it.
 	Postpone(ctx context.Context, seq int64, due time.Time, outcome memory.Outcome, at time.Time) error
-	// Recover makes running jobs pending again, except those named: what is running in this process.
+	// Recover makes running jobs pending again, except those that run in this process.
 	Recover(ctx context.Context, except []int64, at time.Time) error
-	// MakeDue makes what is pending and due later than a time due now.
+	// MakeDue makes pending jobs that are due later than after due now.
 	MakeDue(ctx context.Context, after, now time.Time) error
-	// Retry makes a failed consideration pending again. Of a pending one it makes the first of the user's line due; one that runs
-	// stays as it is. memory.ErrPrecondition when it has ended well.
+	// Retry makes a failed consideration pending again. For a pending one it makes the user's first job due; a running one does
+	// not change. The error is memory.ErrPrecondition when the consideration ended without a failure.
 	Retry(ctx context.Context, user memory.User, id string, audience memory.Audience, at time.Time) (memory.Consideration, error)
 
 	// Get returns a consideration as the user sees it, else memory.ErrNotFound.
 	Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Consideration, error)
 	// List returns a page of the user's considerations, with their dialogues. next is empty on the last page.
 	List(ctx context.Context, user memory.User, q ListQuery) (jobs []Job, next string, err error)
-	// Stats counts what waits.
+	// Stats counts the considerations of a namespace.
 	Stats(ctx context.Context, namespace string) (Stats, error)
-	// Forget deletes the user's dialogues, the user's view of other people's, and in those what the user said and, where
-	// the user is the scope's, was answered. What the others keep of these dialogues loses the reasons that may quote that.
-	// When it fails, what was deleted stays so, and calling it again goes on.
+	// Forget deletes the user's dialogues and considerations. In the dialogues of other users it deletes what the user said,
+	// and, if the user is the scope's, the answers. The outcomes of the others lose reasons that may quote these messages.
+	// After an error part of it may be deleted; a repeated call deletes the rest.
 	Forget(ctx context.Context, user memory.User) (Forgotten, error)
-	// Expire deletes dialogues of which all considerations ended before the times, with these, and returns how many; none when
-	// there are none left. Memories stay. Their request ids can be used anew.
+	// Expire deletes dialogues whose considerations all ended before the times, with these considerations, and returns how many
+	// dialogues it deleted. Memories stay. The request ids can be used again.
 	Expire(ctx context.Context, e Expiry) (int64, error)
-	// ForgetMemory takes the words of a memory that was deleted out of what became of the user's considerations.
+	// ForgetMemory removes the text of a deleted memory from the outcomes of the user's considerations.
 	ForgetMemory(ctx context.Context, user memory.User, id string) error
 }

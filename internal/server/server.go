@@ -1,5 +1,5 @@
-// Package server is the gRPC surface: it translates between the protocol and the commands behind it, and is, with cmd,
-// the only package that knows either. One file a group of calls; errors.go alone knows status codes.
+// Package server is the gRPC API. A handler translates a request, calls one use case and translates its result; it decides nothing itself.
+// Each service has a file of its own; errors.go alone knows status codes.
 package server
 
 import (
@@ -39,7 +39,7 @@ const StorageService = "storage"
 // StorageReadService is the name for storage that can be read at least.
 const StorageReadService = "storage.read"
 
-// Parts is what the server serves, by service, and what holds for all calls.
+// Parts is what the server works with: the parts of each service, and those that all calls use.
 type Parts struct {
 	Memories MemoryParts
 	Users    UserParts
@@ -94,7 +94,7 @@ type Options struct {
 	RedactHistory *redact.Redactor
 	// RedactWrites takes secrets out of memories that callers write themselves; nil: they are stored as they were sent.
 	RedactWrites *redact.Redactor
-	// Answered is told of each call that was answered: its full method, its code, and how long that took. Optional.
+	// Answered is called after each call with its full method, its code, and how long it took. Optional.
 	Answered func(method, code string, took time.Duration)
 	// Tracing records the calls as spans of OpenTelemetry; nil records none.
 	Tracing oteltrace.TracerProvider

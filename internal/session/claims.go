@@ -308,7 +308,7 @@ func firstReply(messages []memory.Message) int {
 // evidenceMessages is how many of the newest messages of the session claims are compared with.
 const evidenceMessages = 200
 
-// evidence is what was said by people and tools in the session and in the request, and when the session's newest message arrived.
+// evidence returns the texts of people and tools in the session and in the request, and when the session's newest message arrived.
 func (w *Writer) evidence(ctx context.Context, r *AppendRequest) (e *evidence, newest time.Time) {
 	var text strings.Builder
 	note := func(m *memory.Message, tools bool) {

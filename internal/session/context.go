@@ -116,7 +116,7 @@ func (k *Keeper) within(ctx context.Context, r ContextRequest) Context {
 	return a.context
 }
 
-// explain turns an error into words for a caller. What nobody expected is logged, not told.
+// explain returns an error in words for a caller. An unexpected error is logged and not shown.
 func (k *Keeper) explain(err error) string {
 	switch {
 	case errors.Is(err, errLate), errors.Is(err, context.DeadlineExceeded):

@@ -29,7 +29,7 @@ func (k *Keeper) makeDue(now time.Time) error {
 	})
 }
 
-// due lists what is due and can be done: summaries only while their model is available, and one to find out whether it recovered.
+// due lists due work that can be done: summaries only while their model is available, and one summary to find out whether it recovered.
 func (k *Keeper) due(now time.Time, busy map[task]context.CancelFunc) (due []Due, next time.Time, err error) {
 	summaries := 0
 	for t := range busy {

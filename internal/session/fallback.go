@@ -33,7 +33,7 @@ func (k *Keeper) fresh(ctx context.Context, t task, s Summarizing) (text, madeBy
 	return text, k.Extract.Name(), err
 }
 
-// fallback says why a summary is to be extracted after an error of the model. It is "" when there is none, and for errors
+// fallback says why a summary is to be extracted after an error of the model. It is "" without an error, and for errors
 // that may pass: the summary is worth waiting for.
 func fallback(err error) string {
 	_, transient := errors.AsType[*memory.TransientError](err)

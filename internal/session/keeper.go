@@ -17,10 +17,10 @@ type Settings interface {
 	Get(ctx context.Context, user memory.User) (memory.Settings, error)
 }
 
-// Considerer hands what waits in a session to the long-term memory.
+// Considerer has the pending messages of a session considered for the long-term memory.
 type Considerer interface {
-	// ConsiderPending is safe to call when nothing waits. memory.ErrUnavailable, a *memory.OverloadError and a
-	// *memory.TransientError mean that it is to be tried again later.
+	// ConsiderPending may be called when no message is pending. After memory.ErrUnavailable, a *memory.OverloadError or a
+	// *memory.TransientError it is called again later.
 	ConsiderPending(ctx context.Context, namespace, sessionID string) error
 }
 
@@ -67,12 +67,12 @@ type Parts struct {
 	WriteProblem func() string
 }
 
-// Policy is what holds in a namespace.
+// Policy is the configuration of a namespace.
 type Policy struct {
-	Enabled bool // conversations are kept
-	// MemorizeEvery is after how many messages of people what was said is considered; 0 is never, also not after Idle.
+	Enabled bool // conversations are stored
+	// MemorizeEvery is the number of people's messages after which the pending messages are considered; 0 is never, not after Idle either.
 	MemorizeEvery int
-	Idle          time.Duration // pause after which what is left is considered, never later than TTL; 0 is with TTL
+	Idle          time.Duration // pause after which the rest is considered, never later than TTL; 0 is with TTL
 	TTL           time.Duration // pause after which the window expires; 0 never
 	Retention     time.Duration // how long messages are kept; 0 for ever
 }
@@ -95,7 +95,7 @@ type Options struct {
 	Fallback func(reason string)
 	// Unavailable says whether the model is that summaries need. Optional.
 	Unavailable retry.Unavailable
-	// Heartbeat is told how looking for what is due ended when nothing was, and how each session's work did. Optional.
+	// Heartbeat receives the result of each session's work, and of each look that found no work. Optional.
 	Heartbeat background.Heartbeat
 }
 

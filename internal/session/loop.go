@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// storagePoll is how often an unavailable store is asked again, should nobody call Wake.
+	// storagePoll is how often an unavailable store is asked again without a call of Wake.
 	storagePoll = 5 * time.Second
-	// leastPause is between two looks at what is due, however often the keeper is woken: every message wakes it.
+	// leastPause is the pause between two looks for due work, however often the keeper is woken: every message wakes it.
 	leastPause = 10 * time.Millisecond
 	// keepEvery is how often messages that are too old are looked for, and what is not worth another try before.
 	keepEvery = time.Hour
-	// expireStep is how many messages are deleted at once: everybody else's writes wait for it.
+	// expireStep is how many messages are deleted in one transaction: all other writes wait for it.
 	expireStep = 500
 )
 
@@ -32,14 +32,14 @@ type task struct {
 	kind               DueKind
 }
 
-// Start begins to do what is due, what was left by earlier processes too.
+// Start starts the background work, including what earlier processes left.
 func (k *Keeper) Start() {
 	k.signal()
 	k.loop.Go(k.run)
 }
 
-// Stop begins nothing more, lets what runs go on until the context ends, then cancels it, and waits. What was cancelled is
-// due again at the next start.
+// Stop starts no more work, waits for running work until the context ends, then cancels it. Cancelled work is due again at the next
+// start.
 func (k *Keeper) Stop(ctx context.Context) {
 	k.cancel()
 	k.loop.Wait()
@@ -60,7 +60,7 @@ func (k *Keeper) Stop(ctx context.Context) {
 	}
 }
 
-// Wake looks for what is due now, for when storage is back.
+// Wake looks for due work now. Call it when storage recovered.
 func (k *Keeper) Wake() {
 	k.mu.Lock()
 	k.notUntil = time.Time{}
@@ -68,10 +68,10 @@ func (k *Keeper) Wake() {
 	k.signal()
 }
 
-// signal has what is due looked for, unless storage was found down just now.
+// signal makes the loop look for due work, unless storage was unavailable a moment ago.
 func (k *Keeper) signal() { k.notifier.Notify() }
 
-// run does what is due until it is stopped.
+// run does due work until Stop.
 func (k *Keeper) run() {
 	var looked time.Time
 	background.Run(k.ctx, k.notifier, func() time.Time {
@@ -83,7 +83,7 @@ func (k *Keeper) run() {
 	})
 }
 
-// begin starts what is due, as far as there are workers, and returns when to look again.
+// begin starts due work, as far as there are workers, and returns when to look again.
 func (k *Keeper) begin(now time.Time) time.Time {
 	k.mu.Lock()
 	busy := maps.Clone(k.running) // before asking what is due: what ends meanwhile was due and is not

@@ -1,5 +1,5 @@
-// Package session keeps conversations: what is said is appended to a session, the window for the next prompt is cut from
-// its end, what the window drops is summarised, and what was not considered is handed to the long-term memory. Store
+// Package session keeps conversations: messages are appended to a session, the window for the next prompt is cut from
+// its end, older messages are summarised, and pending messages are considered for the long-term memory. Store
 // declares what the storage must do; sessiontest holds what every implementation must keep to.
 package session
 
@@ -59,7 +59,7 @@ type Message struct {
 
 // Summary stands for the older messages of a window.
 type Summary struct {
-	// AgentID is set when it covers only what was said with that agent.
+	// AgentID is set when it covers only the messages with that agent.
 	AgentID  string
 	Text     string
 	Last     int64 // it covers the messages up to this position
@@ -68,7 +68,7 @@ type Summary struct {
 	At       time.Time
 }
 
-// Viewer is who asks, and from where. The user may be empty: then only sessions in which nobody is named are seen.
+// Viewer is the user who asks, and the channel. Without a user only sessions without named participants are seen.
 type Viewer struct {
 	Namespace string
 	UserID    string
@@ -81,7 +81,7 @@ func ViewerOf(scope memory.Scope, visibility memory.Visibility) Viewer {
 	return Viewer{Namespace: scope.Namespace, UserID: scope.UserID, Channel: scope.Channel, Audience: visibility.AudienceOf(scope)}
 }
 
-// Sees reports whether the session may be shown. A group's session is everybody's in that group; other sessions belong to
+// Sees reports whether the session may be shown. All members of a group see its sessions; other sessions belong to
 // those who take part in them, also when asked for from elsewhere.
 func (v Viewer) Sees(s *Session) bool {
 	switch {
@@ -128,7 +128,7 @@ func (v Viewer) MayWrite(s *Session) Refusal {
 	case v.UserID == "" && len(s.Participants) > 0:
 		return UserNeeded
 	case v.UserID != "" && !slices.Contains(s.Participants, v.UserID) && (s.Last > 0 || len(s.Participants) > 0):
-		// Also when nothing was said yet: whoever made it ready would read what others say in it.
+		// Also while it is empty: the user who created it would read what others say in it.
 		return OtherUsers
 	}
 	return ""
@@ -138,7 +138,7 @@ func (v Viewer) inItsGroup(s *Session) bool {
 	return s.Channel.Kind == memory.ChannelGroup && v.Channel.VisibilityKey() == s.Channel.VisibilityKey()
 }
 
-// Owner is the user to whom a message belongs when the user of the scope hears it: who said it, or whom the bot answered.
+// Owner returns the user to whom a message belongs: the one who said it, or the user of the scope, whom the bot answered.
 // Messages without an owner are found in their session only.
 func Owner(m *memory.Message, scopeUser string) string {
 	if m.Role == memory.RoleUser {

@@ -119,7 +119,7 @@ func (k *Keeper) Update(ctx context.Context, v Viewer, id string, p Patch) (Sess
 	return updated, err
 }
 
-// Switch makes a session the user's current one, and creates it when there is none of that id. An empty id clears the current session.
+// Switch makes a session the user's current one, and creates it when it does not exist. An empty id clears the current session.
 func (k *Keeper) Switch(ctx context.Context, v Viewer, id string) (s Session, created bool, err error) {
 	if err := k.CheckEnabled(v.Namespace); err != nil {
 		return Session{}, false, err

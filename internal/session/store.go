@@ -21,14 +21,14 @@ type Store interface {
 	// Record is Append and queue.Store.Accept in one: what the session lacks of r.Acceptance.Dialogue is appended, and of
 	// its messages those not considered before are accepted for considering. When the request id was used before,
 	// nothing is appended and the earlier consideration returned, with nothing of a session. When all messages were
-	// considered before, a skipped consideration says so. Words of those whom the acceptance skips are not kept.
+	// considered before, a skipped consideration says so. Messages of users that the acceptance skips are not kept.
 	Record(ctx context.Context, r Record) (memory.Consideration, Appended, error)
-	// Unconsidered returns what Take would take: without speakers when nothing waits; ErrNotFound when there is no session.
+	// Unconsidered returns what Take would take: without speakers when no message is pending; ErrNotFound when there is no session.
 	Unconsidered(ctx context.Context, namespace, sessionID string) (Pending, error)
 	// Take accepts for considering what no consideration took yet, up to and including t.Last, oldest first, at most
 	// memory.MaxMessages and memory.MaxDialogueBytes of it. The acceptance's dialogue has a scope and no messages; its
-	// speakers are those who are found in them. Words of those whom it skips are settled and not kept with it. ok is
-	// false when nothing was left to take: what the bot says to nobody waits until somebody says something.
+	// speakers are the people found in them. Messages of users that it skips are settled and not kept with it. ok is false when no
+	// message is pending: replies of the bot alone are pending until a person says something.
 	Take(ctx context.Context, t Take) (c memory.Consideration, ok bool, err error)
 
 	// Get returns a session that the viewer sees.
@@ -36,12 +36,12 @@ type Store interface {
 	// List returns a page of the sessions that the viewer sees, the one that changed last first. next is empty on the last
 	// page.
 	List(ctx context.Context, v Viewer, after string, limit int) (sessions []Session, next string, err error)
-	// Participants returns all who take part, also those whom a Session does not name, in the order in which they came in.
+	// Participants returns all participants, also those that a Session does not list, in the order of their first messages.
 	Participants(ctx context.Context, namespace, sessionID string) ([]string, error)
 	// Update changes a session that the viewer may write to.
 	Update(ctx context.Context, v Viewer, sessionID string, p Patch) (Session, error)
 	// Current returns the id of the user's current session in the viewer's channel, in a group else that of the group;
-	// "" when there is none.
+	// "" without one.
 	Current(ctx context.Context, v Viewer) (string, error)
 	// Switch makes a session the user's current one in the viewer's channel, and creates it when there is none of that
 	// id. An empty id leaves the user without.
@@ -53,9 +53,9 @@ type Store interface {
 	// Messages returns a page of a session's messages and how many all pages have. A page of very long ones has fewer than
 	// the limit.
 	Messages(ctx context.Context, v Viewer, sessionID string, q MessageQuery) (Page, error)
-	// Window returns the session, its newest messages that count, and its summary; ErrNotFound when there is none.
+	// Window returns the session, its newest messages that count, and its summary; ErrNotFound when the session does not exist.
 	Window(ctx context.Context, v Viewer, sessionID string, q WindowQuery) (Window, error)
-	// SaveSummary stores a summary, unless the session was deleted, somebody's words were taken out of it or its window
+	// SaveSummary stores a summary, unless the session was deleted, a user's messages were removed from it, or its window
 	// expired since Older returned the revision: then it does nothing.
 	SaveSummary(ctx context.Context, namespace, sessionID string, revision int64, s Summary) error
 	// Older returns the session's messages of the present window after a position, oldest first, at most limit, for a
@@ -68,7 +68,7 @@ type Store interface {
 	// Due returns sessions for which something of these kinds is to be done, of any kind when none is named, the longest due first,
 	// and when the next will be (before now when there are more than the limit).
 	Due(ctx context.Context, now time.Time, limit int, kinds ...DueKind) (due []Due, next time.Time, err error)
-	// Postpone puts off what is due.
+	// Postpone makes due work due later.
 	Postpone(ctx context.Context, d Due, until time.Time) error
 	// MakeDue makes summaries due now that are due later than a time.
 	MakeDue(ctx context.Context, after, now time.Time) error
@@ -80,8 +80,8 @@ type Store interface {
 	Sessions(ctx context.Context, user memory.User, after string, limit int) (sessions []Session, next string, err error)
 	// OwnMessages returns the user's messages in a session (see Owner), oldest first, after a position.
 	OwnMessages(ctx context.Context, user memory.User, sessionID string, after int64, limit int) ([]Message, error)
-	// Forget deletes what a user said anywhere and what was answered to this user; sessions in which nobody else takes
-	// part go with their summaries, summaries of others are made anew from what is left.
+	// Forget deletes what a user said anywhere and what was answered to this user; sessions without other participants
+	// are deleted with their summaries, summaries of others are rebuilt from the remaining messages.
 	Forget(ctx context.Context, user memory.User) (Forgotten, error)
 	// Namespaces lists those that have sessions.
 	Namespaces(ctx context.Context) ([]string, error)
@@ -98,7 +98,7 @@ type Append struct {
 	Audience memory.Audience
 	NewID    string // of the session, should one without a name be made
 	Messages []memory.Message
-	// Hashes are over the messages as they were sent; compared for messages with an id.
+	// Hashes are memory.Hashes of the messages before Complete; compared for messages with an id.
 	Hashes   [][]byte
 	Withheld []Withheld // by message; nil: none
 	At       time.Time
@@ -107,7 +107,7 @@ type Append struct {
 	Settled bool
 	// Paused are people whose words are history only, because nothing of them is remembered for now.
 	Paused map[string]bool
-	// Digests says when digests of people are due, by user id. Nobody else's messages are looked at unless somebody asks.
+	// Digests says when digests of people are due, by user id. Other users' messages are read for a digest on request only.
 	Digests map[string]DigestRule
 	// Import gives a new session these fields, and knows messages without an id by their place: the i-th of all that the
 	// import has handed over (From + i, from 1) is there when the message at that position has the same hash, and was there
@@ -121,7 +121,7 @@ type DigestRule struct {
 	DayEnd time.Time // when something waits at the end of the user's day
 }
 
-// Import is what an import gives to a session beside its messages.
+// Import holds the fields of an imported session.
 type Import struct {
 	Title         string
 	Metadata      string
@@ -135,15 +135,15 @@ type Import struct {
 // Rules are what the configuration and the user's settings say about a session.
 type Rules struct {
 	TTL time.Duration // the window expires after this long without a message; 0 never
-	// MemorizeEvery is after how many messages of people what was said is considered, unless the session has a number of
-	// its own; 0 is never, also not after Idle.
+	// MemorizeEvery is the number of people's messages after which the pending messages are considered, unless the session has its own
+	// number; 0 is never, not after Idle either.
 	MemorizeEvery int
 	Idle          time.Duration // after this long without a message, too; never later than TTL
 	// SummarizeAfter is how many messages of the window no summary covers when a summary becomes due; 0 is never.
 	SummarizeAfter int64
 }
 
-// Pause is after how long without a message what waits is considered; 0 is never.
+// Pause returns after how long without a message the pending messages are considered; 0 is never.
 func (r Rules) Pause() time.Duration {
 	if r.Idle <= 0 || r.TTL > 0 && r.TTL < r.Idle {
 		return max(r.TTL, 0)
@@ -173,11 +173,11 @@ type Record struct {
 	Acceptance queue.Acceptance
 }
 
-// Pending is what waits in a session to be considered.
+// Pending are the messages of a session that were not considered yet.
 type Pending struct {
 	Session  Session
-	Scope    memory.Scope // of the oldest message that waits: its speaker, its agent
-	Speakers []string     // of all that wait; the scope's user first
+	Scope    memory.Scope // of the oldest pending message: its speaker, its agent
+	Speakers []string     // of all pending messages; the scope's user first
 	Last     int64        // the position of the last
 }
 
@@ -188,7 +188,7 @@ type Take struct {
 	Acceptance           queue.Acceptance
 }
 
-// Patch is a change of a session; nil fields stay as they are.
+// Patch is a change of a session; nil fields are not changed.
 type Patch struct {
 	Title, Metadata *string
 	MemorizeEvery   **int // the inner nil removes it
@@ -247,10 +247,10 @@ type Older struct {
 	Revision  int64
 }
 
-// DueKind is what is due.
+// DueKind is the kind of due work.
 type DueKind string
 
-// What may be due.
+// The kinds of due work.
 const (
 	DueConsider  DueKind = "consider"
 	DueSummarize DueKind = "summarize"

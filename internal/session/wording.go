@@ -86,7 +86,7 @@ func (w Wordings) of(language string) Wording {
 // maxGuessed is how many bytes of a conversation are looked at to guess its language: the newest.
 const maxGuessed = 32 << 10
 
-// languageOf guesses the language of what was said, as lexical.Language does.
+// languageOf guesses the language of messages, as lexical.Language does.
 func languageOf(messages []Message) string {
 	var b strings.Builder
 	for _, m := range slices.Backward(messages) {

@@ -16,8 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 )
 
-// settleDigest chooses who finds what digests tell: the model that the configuration names, else the one that summarises,
-// else the rules.
+// settleDigest chooses what extracts the findings of digests: the configured model, else the model that summarises, else the rules.
 func (m *models) settleDigest(summarizer llm.Model) error {
 	c := m.cfg.Digest
 	extractor := digest.Extractor(digestrules.New(m.rules, m.rules))
@@ -49,7 +48,7 @@ func (m *models) settleDigest(summarizer llm.Model) error {
 	return nil
 }
 
-// chosenExtractor is the extractor that the models' choice brings; until then digests wait.
+// chosenExtractor is the extractor that settleDigest chooses. Until then its calls fail, and digests are made later.
 type chosenExtractor struct{ models *models }
 
 // Name implements digest.Extractor.
@@ -68,7 +67,7 @@ func (c chosenExtractor) Extract(ctx context.Context, p digest.Piece) ([]digest.
 	return nil, &memory.TransientError{Err: errors.New("no model is chosen yet; the log says why")}
 }
 
-// digests are the parts that make digests and notebooks.
+// digests makes digests and notebooks.
 type digests struct {
 	keeper   *digest.Keeper
 	notebook *notebook.Keeper
@@ -77,21 +76,34 @@ type digests struct {
 	log      *slog.Logger
 }
 
-// newDigests puts the parts together. The keeper is not started.
+// newDigests returns what makes digests. The keeper is not started.
 func newDigests(p *components) *digests {
 	cfg := &p.cfg
-	d := &digests{log: p.Log, store: sqlstore.NewDigests(p.storage), notebook: &notebook.Keeper{
-		Memories: p.store, Settings: p.settings, Location: p.location,
-	}}
+	d := &digests{
+		store:    sqlstore.NewDigests(p.storage),
+		notebook: &notebook.Keeper{Memories: p.store, Settings: p.settings, Location: p.location},
+		log:      p.Log,
+	}
 	parts := digest.Parts{
-		Store: d.store, Settings: p.settings, Memories: p.store, Vectors: p.vectorizer,
-		Topics: topics.NewCounter(redactedSource{sqlstore.NewTopics(p.storage), p.redactor}), Extractor: redactedFindings{chosenExtractor{p.models}, p.redactor},
-		Rules: redactedFindings{digestrules.New(p.rules, p.rules), p.redactor}, Scorer: p.rules, Echoes: p.echoes,
+		Store:     d.store,
+		Settings:  p.settings,
+		Memories:  p.store,
+		Vectors:   p.vectorizer,
+		Topics:    topics.NewCounter(redactedSource{sqlstore.NewTopics(p.storage), p.redactor}),
+		Extractor: redactedFindings{chosenExtractor{p.models}, p.redactor},
+		Rules:     redactedFindings{digestrules.New(p.rules, p.rules), p.redactor},
+		Scorer:    p.rules,
+		Echoes:    p.echoes,
 	}
 	if cfg.Digest.ExportDir != "" {
 		d.files = &notebook.Files{
-			Dir: cfg.Digest.ExportDir, MaxEntries: cfg.Notebook.MaxEntries, Memories: p.store, Vectors: p.vectorizer, Settings: p.settings,
-			Location: p.location, Log: p.Log,
+			Dir:        cfg.Digest.ExportDir,
+			MaxEntries: cfg.Notebook.MaxEntries,
+			Memories:   p.store,
+			Vectors:    p.vectorizer,
+			Settings:   p.settings,
+			Location:   p.location,
+			Log:        p.Log,
 		}
 		d.notebook.Files = d.files
 		parts.Changed = func(ctx context.Context, user memory.User, days []string) {
@@ -101,10 +113,17 @@ func newDigests(p *components) *digests {
 		}
 	}
 	d.keeper = digest.NewKeeper(parts, digest.Options{
-		Enabled: cfg.Digest.Enabled, Every: cfg.Digest.Interval, MaxTokens: cfg.Digest.MaxTokens, Location: p.location,
-		Templates: cfg.Digest.Templates, Workers: cfg.Queue.Workers,
-		BackoffMin: cfg.Queue.BackoffMin, BackoffMax: cfg.Queue.BackoffMax, Log: p.Log,
-		Heartbeat: p.counts.Loop(loopDigests), Unavailable: p.models.unavailable(p.models.partsOfDigests()...),
+		Enabled:     cfg.Digest.Enabled,
+		Every:       cfg.Digest.Interval,
+		MaxTokens:   cfg.Digest.MaxTokens,
+		Templates:   cfg.Digest.Templates,
+		Location:    p.location,
+		Workers:     cfg.Queue.Workers,
+		BackoffMin:  cfg.Queue.BackoffMin,
+		BackoffMax:  cfg.Queue.BackoffMax,
+		Heartbeat:   p.counts.Loop(loopDigests),
+		Unavailable: p.models.unavailable(p.models.partsOfDigests()...),
+		Log:         p.Log,
 	})
 	if d.files != nil {
 		d.files.Digests = d.keeper
@@ -112,19 +131,20 @@ func newDigests(p *components) *digests {
 	return d
 }
 
-// rule says when a digest of somebody with these settings is due.
+// rule returns when a digest of a user with these settings is due.
 func (d *digests) rule(settings memory.Settings) (session.DigestRule, bool) {
 	rule, ok := d.keeper.Rule(settings)
 	return session.DigestRule{Every: rule.Every, DayEnd: rule.DayEnd}, ok
 }
 
-// rewriteFiles writes the files of a user anew.
+// rewriteFiles writes the files of a user again.
 func (d *digests) rewriteFiles(ctx context.Context, user memory.User) {
 	if d.files == nil {
 		return
 	}
 	if err := d.files.Rewrite(ctx, user); err != nil {
-		d.log.Warn("after a deletion digests could not be written to files, which may still tell what was deleted", "folder", d.files.Dir, "error", err)
+		d.log.Warn("digests could not be written to files after a deletion; the files may still contain what was deleted",
+			"folder", d.files.Dir, "error", err)
 	}
 }
 

@@ -14,13 +14,13 @@ import (
 	"github.com/memsidecar/memsidecar/internal/server"
 )
 
-// entrance is who may call, and over what.
+// entrance decides who may call, and how connections are encrypted.
 type entrance struct {
-	tokens *access.Tokens // nil: everybody
+	tokens *access.Tokens // nil: every caller is allowed
 	tls    *listen.TLS    // nil: connections are not encrypted
 }
 
-// openEntrance reads the files of tokens and certificates. What is wrong with them names its key.
+// openEntrance reads the files of tokens and certificates. Its errors name the key of the configuration.
 func openEntrance(cfg *config.Config, log *slog.Logger) (*entrance, error) {
 	e := &entrance{}
 	var errs []error
@@ -56,7 +56,7 @@ func openEntrance(cfg *config.Config, log *slog.Logger) (*entrance, error) {
 	return e, nil
 }
 
-// authenticator is nil when everybody may call.
+// authenticator returns nil when every caller is allowed.
 func (e *entrance) authenticator() server.Authenticator {
 	if e.tokens == nil {
 		return nil
@@ -98,8 +98,11 @@ func openListener(ctx context.Context, cfg *config.Config) (net.Listener, error)
 	return listener, nil
 }
 
-// limiter bounds how often anybody calls.
+// limiter bounds how often each namespace and each user calls.
 func limiter(cfg *config.Config) *access.Limiter {
 	l := cfg.Limits
-	return access.NewLimiter(access.Rate{PerSecond: l.NamespaceRPS, Burst: l.NamespaceBurst}, access.Rate{PerSecond: l.UserRPS, Burst: l.UserBurst})
+	return access.NewLimiter(
+		access.Rate{PerSecond: l.NamespaceRPS, Burst: l.NamespaceBurst},
+		access.Rate{PerSecond: l.UserRPS, Burst: l.UserBurst},
+	)
 }

@@ -57,11 +57,11 @@ const (
 	modelDimensions = 768
 )
 
-// models chooses who embeds, decides and summarises, once the database says what was used before, and puts each together.
+// models chooses the model of each part, once the database says which one was used before, and builds it.
 type models struct {
 	cfg      config.Config
 	environ  []string
-	redactor *redact.Redactor // nil: nothing is taken out
+	redactor *redact.Redactor // nil: nothing is redacted
 	log      *slog.Logger
 	rules    *rules.Rules
 	records  *sqlstore.Models
@@ -71,16 +71,16 @@ type models struct {
 	counts   *metrics.Metrics
 	tracer   oteltrace.Tracer
 	breakers map[string]*breaker.Breaker
-	// recovered rings when a model's breaker has closed, and when the models are chosen: what was postponed is due then.
+	// recovered is notified when a model's breaker has closed, and when the models are chosen: postponed work is due then.
 	recovered background.Notifier
 	// incomplete is called when memories lack vectors of the embedder chosen.
 	incomplete func()
 
 	embedder embed.Switch
 	deciding *decide.Switch
-	// conversations is who summarises conversations, nil until it is chosen.
+	// conversations summarises conversations; nil until it is chosen.
 	conversations atomic.Pointer[session.Summarizer]
-	// digests is who finds what digests tell, nil until it is chosen.
+	// digests extracts the findings of digests; nil until it is chosen.
 	digests atomic.Pointer[digest.Extractor]
 
 	mu     sync.Mutex
@@ -106,7 +106,7 @@ func newModels(p *components) (*models, error) {
 	return m, nil
 }
 
-// check reports what is wrong with the configured models, as far as it can be told without asking them.
+// check reports what is wrong with the configured models, as far as that can be found without calling them.
 func (m *models) check() error {
 	var errs []error
 	e := m.cfg.Embedding
@@ -161,8 +161,8 @@ type decision struct{ provider, model, why string }
 
 func (d decision) embedded() bool { return d.provider == "" && d.model == "" }
 
-// choose follows the configuration when it names a provider. "auto" stays with what the database recorded; only on a new
-// one it takes Gemini when there is a key, else what is embedded.
+// choose follows the configuration when it names a provider. "auto" stays with what the database recorded. With a new database it takes
+// Gemini when there is a key, else what is embedded.
 func (m *models) choose(configured, modelName, embedded, recorded string) decision {
 	switch {
 	case configured == embedded:
@@ -180,7 +180,7 @@ func (m *models) choose(configured, modelName, embedded, recorded string) decisi
 	return decision{why: "auto: the database is new and GEMINI_API_KEY is not set"}
 }
 
-// settle chooses whatever is not chosen yet. It may be called again after an error.
+// settle chooses all models that are not chosen yet. It may be called again after an error.
 func (m *models) settle(ctx context.Context) error {
 	var errs []error
 	if m.embedder.Fingerprint() == (embed.Fingerprint{}) {
@@ -286,7 +286,9 @@ func (m *models) settleDeciding(ctx context.Context) error {
 }
 
 // settleText chooses the text model of a part; nil are the rules. same puts the same model together for another part.
-func (m *models) settleText(ctx context.Context, part string, c config.Model) (text llm.Model, same func(part string) (llm.Model, error), err error) {
+func (m *models) settleText(
+	ctx context.Context, part string, c config.Model,
+) (text llm.Model, same func(part string) (llm.Model, error), err error) {
 	recorded, err := m.records.Choice(ctx, part)
 	if err != nil {
 		return nil, nil, err
@@ -346,8 +348,7 @@ func (m *models) components() []server.Component {
 	return list
 }
 
-// settleAtStart gives the first choice a moment: nothing should be answered degraded for want of a choice that is made in
-// no time.
+// settleAtStart waits a moment for the first choice: usually it is made at once, and until then answers are degraded.
 func (m *models) settleAtStart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -24,7 +24,7 @@ import (
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
 )
 
-// What lets operators see in: metrics, spans, and the port that serves the former.
+// Metrics, spans, and the HTTP port of operators.
 
 // The background loops, as metrics name them.
 const (
@@ -37,11 +37,15 @@ const (
 	loopTraces         = "traces"
 )
 
-// startTracing returns what makes spans, nil when nobody wants them.
-func startTracing(ctx context.Context, cfg config.Config, environ []string, log *slog.Logger) (_ oteltrace.TracerProvider, stop func(context.Context), err error) {
+// startTracing returns what records spans, nil when they are not configured.
+func startTracing(
+	ctx context.Context, cfg config.Config, environ []string, log *slog.Logger,
+) (_ oteltrace.TracerProvider, stop func(context.Context), err error) {
 	wanted := cfg.OTel.Endpoint != "" || config.Getenv(environ, "OTEL_EXPORTER_OTLP_ENDPOINT") != "" ||
 		config.Getenv(environ, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
-	if !wanted || strings.EqualFold(config.Getenv(environ, "OTEL_SDK_DISABLED"), "true") || config.Getenv(environ, "OTEL_TRACES_EXPORTER") == "none" {
+	disabled := strings.EqualFold(config.Getenv(environ, "OTEL_SDK_DISABLED"), "true") ||
+		config.Getenv(environ, "OTEL_TRACES_EXPORTER") == "none"
+	if !wanted || disabled {
 		return nil, func(context.Context) {}, nil
 	}
 	provider, err := telemetry.Open(ctx, telemetry.Options{
@@ -57,7 +61,7 @@ func startTracing(ctx context.Context, cfg config.Config, environ []string, log 
 	}, nil
 }
 
-// watched is what metrics ask at each scrape.
+// watched are the parts that metrics are read from at each scrape.
 type watched struct {
 	storage *sqlite.Storage
 	queue   *sqlstore.Queue
@@ -80,7 +84,7 @@ func (w watched) sources() metrics.Sources {
 	}
 }
 
-// startHTTP serves the operators' port, if there is one.
+// startHTTP serves the operators' port, if one is configured.
 func (s *Sidecar) startHTTP(ctx context.Context, cfg config.Config, parts ops.Parts, log *slog.Logger) error {
 	if cfg.HTTP.Listen == "" {
 		return nil
@@ -100,9 +104,8 @@ func (s *Sidecar) startHTTP(ctx context.Context, cfg config.Config, parts ops.Pa
 	return nil
 }
 
-// operatorsOnly wraps what only an operator may see. Where calls need tokens, so does this: one with the level admin in all
-// namespaces, because a profile is of all of them together. Where they do not, the port is open on loopback alone when there is
-// any of it, so whoever reaches it is on this machine.
+// operatorsOnly protects what only an operator may see. Where calls need tokens, this needs one with the level admin in all namespaces,
+// because a profile covers all of them. Where calls need none, profiles are served on loopback only, so callers are on this machine.
 func operatorsOnly(tokens server.Authenticator) func(http.Handler) http.Handler {
 	return func(h http.Handler) http.Handler {
 		if tokens == nil {

@@ -8,49 +8,11 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/retry"
 	"github.com/memsidecar/memsidecar/internal/server"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/usage/budget"
 	"github.com/memsidecar/memsidecar/internal/vectorstore/backfill"
 )
-
-// storageState reports whether the database is available. It implements server.Storage.
-type storageState struct{ storage *sqlite.Storage }
-
-// Problem implements server.Storage.
-func (s storageState) Problem() string {
-	if status := s.storage.Status(); status.State != breaker.Closed {
-		return status.Reason
-	}
-	return ""
-}
-
-// WriteProblem implements server.Storage.
-func (s storageState) WriteProblem() string {
-	if status := s.storage.WriteStatus(); status.State != breaker.Closed && s.Problem() == "" {
-		return readOnly + status.Reason
-	}
-	return ""
-}
-
-const readOnly = "what is stored can be read, and nothing can be written: "
-
-// status returns the state of reads while they fail, else that of writes. Damaged pages are a reason, too.
-func (s storageState) status() breaker.Status {
-	status := s.storage.Status()
-	if status.State != breaker.Closed {
-		return status
-	}
-	if writes := s.storage.WriteStatus(); writes.State != breaker.Closed {
-		status = writes
-		status.Reason = readOnly + status.Reason
-	}
-	if status.Reason == "" {
-		status.Reason = s.storage.Damaged()
-	}
-	return status
-}
 
 // status implements server.Status.
 type status struct{ p *components }

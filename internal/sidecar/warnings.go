@@ -1,7 +1,6 @@
 package sidecar
 
 import (
-	"fmt"
 	"log/slog"
 	"net"
 
@@ -35,23 +34,5 @@ func (s *Sidecar) warn(cfg *config.Config, log *slog.Logger) {
 	}
 	if cfg.Encryption.Enabled() && cfg.Digest.ExportDir != "" {
 		log.Warn("the database is encrypted, but the exported files of digests and notebooks are not", "folder", cfg.Digest.ExportDir)
-	}
-}
-
-// EncryptionKey returns a function that reads the configured key of the database. It reads the key on each call: an operator may add or
-// correct the file while the sidecar runs without storage. Without a key it returns the zero key.
-func EncryptionKey(cfg config.Encryption) func() (seal.Key, error) {
-	return func() (seal.Key, error) {
-		switch {
-		case cfg.KeyFile != "":
-			key, err := seal.ReadKeyFile(cfg.KeyFile)
-			if err != nil {
-				return key, fmt.Errorf("encryption.key_file: %w", err)
-			}
-			return key, nil
-		case cfg.Key != "":
-			return seal.ParseKey(cfg.Key.Reveal())
-		}
-		return seal.Key{}, nil
 	}
 }

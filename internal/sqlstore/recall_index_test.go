@@ -1,12 +1,9 @@
 package sqlstore_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -17,171 +14,18 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
+	"github.com/memsidecar/memsidecar/internal/retrieve/recall/recalltest"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// document is a message with its terms.
-type document struct {
-	message session.Message
-	terms   []string
-}
-
-// documents are the messages of ann's session s that can be found.
-func (h *history) documents() (all []document) {
-	h.Helper()
-	for after := ""; ; {
-		page, err := h.sessions.Messages(h.Context(), session.Viewer{Namespace: "n", UserID: "ann", Audience: memory.Everything()}, "s",
-			session.MessageQuery{After: after, Limit: 1000})
-		if err != nil {
-			h.Fatal(err)
-		}
-		for _, m := range page.Messages {
-			if m.Withheld == session.NotWithheld && recall.Indexed(m.Role) {
-				all = append(all, document{m, recall.Terms(&m.Message)})
-			}
-		}
-		if after = page.Next; after == "" {
-			return all
-		}
-	}
-}
-
-// ranked is what a search over all documents would answer, without any index. Documents are in the order of their session.
-func ranked(all []document, text string, neighborWeight float64) (hits []recall.Hit) {
-	terms := recall.QueryTerms(text)
-	holders := make([]int64, len(terms))
-	var length int64
-	for _, d := range all {
-		length += int64(len(d.terms))
-		for j, term := range terms {
-			if slices.Contains(d.terms, term) {
-				holders[j]++
-			}
-		}
-	}
-	scorer := recall.NewScorer(terms, holders, int64(len(all)), length)
-	scored := make([]recall.Hit, len(all))
-	for i, d := range all {
-		scored[i] = recall.Hit{Message: d.message, Score: scorer.Score(d.terms)}
-	}
-	better := func(a, b recall.Hit) int {
-		return cmp.Or(cmp.Compare(b.Relevance(), a.Relevance()), cmp.Compare(b.Message.Position, a.Message.Position))
-	}
-	best := slices.SortedFunc(slices.Values(scored), better)
-	for _, lifting := range best[:min(16, len(best))] {
-		at := slices.IndexFunc(scored, func(h recall.Hit) bool { return h.Message.Position == lifting.Message.Position })
-		for steps, share := range map[int]float64{1: 1, 2: 0.6, -1: 2.0 / 3, -2: 2.0 / 3 * 0.6} {
-			if i := at + steps; i >= 0 && i < len(scored) && max(scored[i].Message.Position-scored[at].Message.Position, scored[at].Message.Position-scored[i].Message.Position) <= 6 {
-				scored[i].Neighbors = max(scored[i].Neighbors, neighborWeight*share*lifting.Score)
-			}
-		}
-	}
-	for _, h := range slices.SortedFunc(slices.Values(scored), better) {
-		if h.Relevance() > 0 {
-			hits = append(hits, h)
-		}
-	}
-	return hits
-}
-
 // sameAsWithoutIndex compares searches with what they would answer without an index.
 func (h *history) sameAsWithoutIndex(texts ...string) {
 	h.Helper()
-	all := h.documents()
-	for _, text := range texts {
-		for _, weight := range []float64{0, 0.6} {
-			want := ranked(all, text, weight)
-			for _, limit := range []int{10_000, 10} {
-				q := query(listener, limit)
-				q.NeighborWeight = weight
-				h.same(fmt.Sprintf("%q, %v, up to %d", text, weight, limit), h.search(q, text), want[:min(limit, len(want))], limit > 10)
-			}
-		}
-	}
-}
-
-// same compares what was found, of the same places in the ranking only when told: which of equals come in may differ.
-func (h *history) same(what string, got, want []recall.Hit, places bool) {
-	h.Helper()
-	if len(got) != len(want) {
-		h.Errorf("%s: %d hits, want %d", what, len(got), len(want))
-		return
-	}
-	for i := range got {
-		got, want := &got[i], &want[i]
-		if math.Abs(got.Relevance()-want.Relevance()) > 1e-9 || places && (got.Message.Position != want.Message.Position ||
-			math.Abs(got.Neighbors-want.Neighbors) > 1e-9) {
-			h.Errorf("%s: hit %d is %d with %v and %v, want %d with %v and %v", what, i, got.Message.Position, got.Score, got.Neighbors,
-				want.Message.Position, want.Score, want.Neighbors)
-			return
-		}
-	}
-}
-
-var randomWords = strings.Fields(`tea 茶 green 绿茶 花生 过敏 peanut piano 钢琴 violin 下雨 rain sunshine 北京 上海 Paris train 火车 flight 飞机
-	book 书 reading 读书 mountain 爬山 swimming 游泳 cat 猫 dog 狗 birthday 生日 2026-03-05`)
-
-func randomText(random *rand.Rand, most int) string {
-	var words []string
-	for range 1 + random.IntN(most) {
-		words = append(words, randomWords[int(float64(len(randomWords))*math.Pow(random.Float64(), 2))])
-	}
-	return strings.Join(words, " ")
-}
-
-// TestRecallRanksAsWithoutIndex: whether a message is in the postings, waits for it, or was deleted again.
-func TestRecallRanksAsWithoutIndex(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	h := newHistory(t, dbtest.Open(t, sqlite.Options{Dir: t.TempDir()}))
-	talk := func(n int) {
-		var messages []memory.Message
-		for i := range n {
-			m := by("ann", randomText(random, 12))
-			if i%2 == 1 {
-				m = answer(m.Content)
-			}
-			m.Time = spoken.Add(time.Duration(random.IntN(10*24)) * time.Hour)
-			messages = append(messages, m)
-		}
-		messages[n/2].Role, messages[n/2].Speaker, messages[n/2].AgentID = memory.RoleTool, "", ""
-		withheld := make([]session.Withheld, n)
-		withheld[n/3] = session.WithheldFailure
-		_, err := h.sessions.Append(t.Context(), session.Append{
-			Scope: scope("ann", "s"), Audience: memory.Everything(), Messages: messages, Withheld: withheld, At: spoken,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.say(scope("bob", "b"), by("bob", "tea and more tea")) // whose rows lie between
-	}
-	compare := func() {
-		var texts []string
-		for range 6 {
-			texts = append(texts, randomText(random, 4))
-		}
-		h.sameAsWithoutIndex(texts...)
-	}
-	talk(50)
-	h.index()
-	compare() // all in the tail
-	talk(30)
-	h.index()
-	compare() // all in the postings
-	talk(40)
-	h.index()
-	compare() // some here, some there
-	for range 3 {
-		talk(100)
-		h.index()
-		compare()
-	}
-	if _, err := h.sessions.Expire(t.Context(), session.Expiry{Namespace: "n", Before: spoken, Limit: 100}); err != nil {
-		t.Fatal(err)
-	}
-	compare()
+	stores := recalltest.Stores{Sessions: h.sessions, Search: h.recall, Index: h.recall}
+	recalltest.SameAsUnindexed(h.T, stores, listener, "s", texts...)
 }
 
 // holds reports whether a term is in anybody's postings.

@@ -6,13 +6,13 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
 
 	"github.com/memsidecar/memsidecar/internal/lists"
-	"github.com/memsidecar/memsidecar/internal/lists/resultstest"
+	"github.com/memsidecar/memsidecar/internal/lists/liststest"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 )
 
 func TestResults(t *testing.T) {
-	resultstest.Run(t, func(t *testing.T) lists.Store {
+	liststest.Run(t, func(t *testing.T) lists.Store {
 		return sqlstore.NewResults(dbtest.Open(t, sqlite.Options{Dir: t.TempDir()}))
 	})
 }

@@ -19,13 +19,13 @@ type Options struct {
 	MaxRecords int              // how many are kept, the newest; 0 is any number
 	Redact     *redact.Redactor // takes secrets out of what callers and models wrote; optional
 	Log        *slog.Logger
-	// Heartbeat is told how each round of deleting old records ended. Optional.
+	// Heartbeat is called after each round of deleting old records, with its error. Optional.
 	Heartbeat background.Heartbeat
 }
 
 const (
 	pruneEvery = time.Minute
-	// pruneStep is how many records one write deletes: other writes wait meanwhile.
+	// pruneStep is how many records one write deletes. It is small because other writes are blocked during it.
 	pruneStep = 500
 )
 
@@ -47,9 +47,10 @@ const forgottenFor = time.Hour
 // NewRecorder returns a recorder that works until Close.
 func NewRecorder(store Store, options Options) *Recorder {
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Recorder{store: store, options: options, stop: stop, forgotten: map[memory.User]time.Time{}, writer: background.NewBatchWriter(store.Append, background.BatchOptions{
+	r := &Recorder{store: store, options: options, stop: stop, forgotten: map[memory.User]time.Time{}}
+	r.writer = background.NewBatchWriter(store.Append, background.BatchOptions{
 		Name: "traces", Every: time.Second, Max: 10_000, Log: options.Log,
-	})}
+	})
 	r.tasks.Go(func() { r.pruneRegularly(ctx) })
 	return r
 }
@@ -113,7 +114,7 @@ func (r *Recorder) ForgetSession(ctx context.Context, namespace, sessionID strin
 	return r.store.ForgetSession(ctx, namespace, sessionID, channel, users...)
 }
 
-// Close writes what waits and stops.
+// Close writes the pending records and stops.
 func (r *Recorder) Close() {
 	r.stop()
 	r.tasks.Wait()

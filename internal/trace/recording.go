@@ -86,8 +86,8 @@ func (r *Recording) End(err error) Record {
 // MaxToolRunes is how much of a tool call's arguments, and of its result, a record keeps, in characters.
 const MaxToolRunes = 2000
 
-// ToolCalls are the tools called in the messages, cut to MaxToolRunes. What they were called with and answered may be
-// about anybody in the room: without payloads only names, status and times are kept, and nobody's words.
+// ToolCalls are the tool calls of the messages, cut to MaxToolRunes. Their arguments and results may concern any person in the
+// channel. Without payloads only names, status and times are kept.
 func ToolCalls(messages []memory.Message, payloads bool) []memory.ToolCall {
 	var calls []memory.ToolCall
 	for _, m := range messages {
@@ -113,8 +113,8 @@ func clip(s string) string {
 	return s
 }
 
-// Alone reports whether the dialogue holds nobody's words but those of one person and the bot's, as far as can be told. A
-// message that was emptied (Dialogue.Without) was somebody else's.
+// Alone reports whether the dialogue seems to hold only the messages of one person and of the bot. A message that was emptied
+// (Dialogue.Without) belonged to another person.
 func Alone(d memory.Dialogue) bool {
 	return d.Scope.Channel.Kind != memory.ChannelGroup && len(d.Speakers()) == 1 &&
 		!slices.ContainsFunc(d.Messages, func(m memory.Message) bool {

@@ -1,6 +1,6 @@
-// Package trace records what the sidecar did and why: what was asked, what was found, which models were called, and what
-// came of it. Recording is asynchronous and never on a caller's path; a crash may lose the last records. Store declares
-// what the storage must do; tracetest holds what every implementation must keep to.
+// Package trace records what the sidecar did and why: the query, the candidates, the model calls and the outcome. Recording is
+// asynchronous and never delays a caller; a crash may lose the last records. Store declares the storage; tracetest is its
+// conformance suite.
 package trace
 
 import (
@@ -23,9 +23,9 @@ const (
 	KindContext  Kind = "context"  // a call of GetContext
 )
 
-// Record is the trace of one call, or of one attempt of a job. Beside the query, the texts of the user's own memories and
-// the tool calls of dialogues that are the user's alone it holds nobody's words: ForgetUser deletes records by their user,
-// and must not leave others' words behind. See ToolCalls.
+// Record is the trace of one call, or of one attempt of a job. ForgetUser deletes records by their user, so a record must not
+// hold the words of other users. It holds the query, texts of the user's own memories, and tool calls of dialogues in which only
+// the user and the bot spoke (see ToolCalls).
 type Record struct {
 	ID          string       `json:"-"` // what has a column of its own is not in the JSON that the database keeps
 	Scope       memory.Scope `json:"-"` // the user may be empty
@@ -58,7 +58,7 @@ func (r *Record) Kind() Kind {
 	return ""
 }
 
-// Degradation is one thing that was missing.
+// Degradation is a part that was not available.
 type Degradation struct {
 	Component string `json:"component"` // as retrieve.Component
 	Reason    string `json:"reason"`
@@ -74,8 +74,8 @@ type RetrieveDetail struct {
 	Messages     int         `json:"messages,omitempty"`
 }
 
-// Candidate is a memory or a message that was ranked, and what by. Candidates make up most of what is stored, so their
-// names in JSON are short.
+// Candidate is a memory or a message that was ranked, with its scores. Most of the stored bytes are candidates, so their names in
+// JSON are short.
 type Candidate struct {
 	MemoryID  string `json:"id,omitempty"`
 	SessionID string `json:"session,omitempty"` // of a message

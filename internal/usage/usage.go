@@ -1,4 +1,4 @@
-// Package usage records what calls of models cost: tokens and time, by day, namespace, part and model.
+// Package usage records the cost of model calls: tokens and time, by day, namespace, part and model.
 package usage
 
 import (
@@ -32,8 +32,17 @@ type Sum struct {
 	Latency                   time.Duration // of all calls together
 }
 
-// Store keeps the sums.
+// Store keeps the sums; usagetest is its conformance suite. All methods are safe for concurrent use. Errors wrap
+// memory.ErrUnavailable when storage is down.
 type Store interface {
+	// AddUsage adds calls to the sums, all or none.
+	AddUsage(ctx context.Context, calls []Call) error
+	// Usage returns the sums of a namespace since the day of a time: the newest day first, then by part and model.
+	Usage(ctx context.Context, namespace string, since time.Time) ([]Sum, error)
+}
+
+// Adder is the part of Store that a Recorder needs.
+type Adder interface {
 	AddUsage(ctx context.Context, calls []Call) error
 }
 
@@ -41,8 +50,9 @@ type Store interface {
 type Recorder struct{ writer *background.BatchWriter[Call] }
 
 // NewRecorder returns a recorder that works until Close.
-func NewRecorder(store Store, log *slog.Logger) *Recorder {
-	return &Recorder{background.NewBatchWriter(store.AddUsage, background.BatchOptions{Name: "model usage", Every: time.Second, Max: 100_000, Log: log})}
+func NewRecorder(store Adder, log *slog.Logger) *Recorder {
+	options := background.BatchOptions{Name: "model usage", Every: time.Second, Max: 100_000, Log: log}
+	return &Recorder{background.NewBatchWriter(store.AddUsage, options)}
 }
 
 // Record takes a call that was made with the context. It never blocks.
@@ -54,22 +64,22 @@ func (r *Recorder) Record(ctx context.Context, c Call) {
 	r.writer.Add(c)
 }
 
-// Close writes what waits.
+// Close writes the pending calls.
 func (r *Recorder) Close() { r.writer.Close() }
 
 type userKey struct{}
 
-// WithUser says for whom the calls made with the context are. Without an id they are the namespace's.
+// WithUser returns a context whose model calls are counted for the user; without a user id, for the namespace.
 func WithUser(ctx context.Context, user memory.User) context.Context {
 	return context.WithValue(ctx, userKey{}, user)
 }
 
-// WithNamespace says for whose namespace the calls made with the context are, and for none of its users.
+// WithNamespace returns a context whose model calls are counted for the namespace and for no user.
 func WithNamespace(ctx context.Context, namespace string) context.Context {
 	return WithUser(ctx, memory.User{Namespace: namespace})
 }
 
-// User is what WithUser said.
+// User returns the user that WithUser has set.
 func User(ctx context.Context) memory.User {
 	user, _ := ctx.Value(userKey{}).(memory.User)
 	return user
@@ -78,5 +88,5 @@ func User(ctx context.Context) memory.User {
 // Day names the day in which calls are counted: that of UTC, as YYYY-MM-DD.
 func Day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
-// DayAfter is when the day of a time is over.
+// DayAfter returns the end of the day of a time.
 func DayAfter(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour) }

@@ -1,5 +1,5 @@
-// Package vectorstore declares the store of memories: rows that are the truth, and the vector and keyword search over
-// one user's rows. vectorstoretest holds what every implementation must keep to; local/ is SQLite with a chromem index.
+// Package vectorstore declares the store of memories: rows, which are authoritative, and the vector and keyword search over the
+// rows of one user. vectorstoretest holds the conformance suites; local keeps the index in memory, built from the rows.
 package vectorstore
 
 import (
@@ -14,46 +14,54 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Store keeps memories. All methods are safe for concurrent use. Every method takes one user and touches nobody
-// else's data: there is no query across users. An error wraps memory.ErrUnavailable when storage is down.
+// Store keeps memories. All methods are safe for concurrent use. Every method takes one user and touches the data of no other
+// user. Errors wrap memory.ErrUnavailable when storage is down.
 type Store interface {
-	// Apply stores the entries of one user, all or none, and returns what was done to each, in order. It is durable when
-	// it returns, and a search started afterwards sees it. An entry whose StatementID was applied before changes
-	// nothing: its first result is returned, with ActionLeftDeleted when that memory was deleted since. A text that is
-	// already known with the same visibility (see TextKey) is not stored twice; what is superseded or withdrawn is not known.
-	// A known text that is given without quarantine ends the quarantine of what is known, and what has expired holds again if
-	// the entry ends later or not at all. An entry whose Memory has SupersededBy is stored as history of that memory, which
-	// must have the same visibility; if it is gone or withdrawn, the entry is stored as if SupersededBy was empty. The changes
-	// happen at the Memory's CreatedAt.
+	// Apply stores the entries of one user, all or none, and returns the result of each, in order. The write is durable when
+	// Apply returns, and a search that starts later sees it.
+	//
+	// An entry whose StatementID was applied before changes nothing. Its first result is returned, with ActionLeftDeleted if
+	// that memory was deleted since.
+	//
+	// A text is stored once for each visibility: if an existing memory has the same TextKey, the entry becomes a mention of it.
+	// Superseded and withdrawn memories do not count as existing. An entry without quarantine ends the quarantine of the existing
+	// memory. An expired one becomes active again if the entry ends later or never.
+	//
+	// An entry whose Memory has SupersededBy is stored as history of that memory, which must have the same visibility. If that
+	// memory was deleted or withdrawn, SupersededBy is ignored.
+	//
+	// The time of the changes is the Memory's CreatedAt.
 	Apply(ctx context.Context, user memory.User, entries []Entry) ([]Applied, error)
 	// Get returns a memory that the audience sees, else memory.ErrNotFound.
 	Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Memory, error)
 	// List returns a page of the memories that match.
 	List(ctx context.Context, user memory.User, query ListQuery) (Page, error)
-	// Update changes a memory that the audience sees, else memory.ErrNotFound, and returns it; memory.ErrPrecondition when it
-	// is superseded or withdrawn. An embedding replaces the memory's; a text without one is found by its words only.
+	// Update changes a memory and returns it. The error is memory.ErrNotFound when the audience does not see it, and
+	// memory.ErrPrecondition when it is superseded or withdrawn. A new text without an embedding is found by its words only.
 	Update(ctx context.Context, user memory.User, id string, audience memory.Audience, patch Patch) (memory.Memory, error)
-	// Delete deletes a memory that the audience sees, else memory.ErrNotFound, with what its revisions say of it. What it
-	// superseded stays history.
+	// Delete deletes a memory and its text in revisions; memory.ErrNotFound when the audience does not see it. The memories
+	// that it superseded remain superseded.
 	Delete(ctx context.Context, user memory.User, id string, audience memory.Audience) error
 	// Forget deletes everything of a user and returns how many memories that were.
 	Forget(ctx context.Context, user memory.User) (int64, error)
-	// SearchVector returns up to limit matching memories, most similar first, at most one hit a memory (its best
-	// chunk). Memories without a vector of this fingerprint are not found; a store that does not index the fingerprint at
-	// all says so with an error. Scores are cosine similarities, -1 to 1.
+	// SearchVector returns up to limit matching memories, the most similar first. The score of a memory is the cosine similarity
+	// of its best chunk, -1 to 1. Memories without a vector of this fingerprint are not found. A fingerprint that the store does
+	// not index at all is an error.
 	SearchVector(ctx context.Context, user memory.User, fingerprint string, vector []float32, filter Filter, limit int) ([]Hit, error)
-	// SearchKeyword returns up to limit matching memories that share a term with the query, best first. Scores are 0 to
-	// 1: the share of the query's terms, weighted by their rarity among this user's memories, that the memory holds.
+	// SearchKeyword returns up to limit matching memories that share a term with the query, best first. The score, 0 to 1, is
+	// the share of the query's terms that the memory contains, weighted by their rarity among the user's memories.
 	SearchKeyword(ctx context.Context, user memory.User, query string, filter Filter, limit int) ([]Hit, error)
-	// MarkUsed counts that memories were retrieved. Those that are gone are passed over.
+	// MarkUsed counts that memories were retrieved. Deleted ones are skipped.
 	MarkUsed(ctx context.Context, uses []Use) error
-	// Revisions returns what was done to a memory that the audience sees (else memory.ErrNotFound), to those whose place it
-	// took and to those that took its place, as far as the audience sees them, newest first.
+	// Revisions returns the changes of a memory, of those that it superseded and of those that superseded it, as far as the
+	// audience sees them, newest first; memory.ErrNotFound when the audience does not see the memory.
 	Revisions(ctx context.Context, user memory.User, id string, audience memory.Audience) ([]Revision, error)
-	// Revert undoes the newest change of the memory's revisions that can be undone and was not: it must be revisionID, unless
-	// that is empty; else the error wraps memory.ErrPrecondition. It returns the memory that holds again and what was undone.
-	// A memory superseded together with others holds again together with them, and the one that took their place is withdrawn
-	// if it was stored with that change. A text that is as it was before an edit has no vectors: SetEmbeddings gives it some.
+	// Revert undoes the newest change among the memory's revisions that can be undone and was not. If revisionID is not empty, it
+	// must name that change; else the error wraps memory.ErrPrecondition. It returns the memory that is active again and the
+	// change that was undone.
+	//
+	// Memories that were superseded together become active together. The memory that superseded them is withdrawn if the same
+	// change stored it. A text restored by undoing an edit has no vectors until SetEmbeddings stores some.
 	Revert(ctx context.Context, user memory.User, id, revisionID string, audience memory.Audience, at time.Time) (memory.Memory, Revision, error)
 	// Release ends a memory's quarantine; memory.ErrPrecondition when it has none.
 	Release(ctx context.Context, user memory.User, id string, audience memory.Audience, at time.Time) (memory.Memory, error)
@@ -77,34 +85,34 @@ type Entry struct {
 	// Memory is complete, its ID included.
 	Memory    memory.Memory
 	Embedding Embedding
-	// Reinforce counts a mention when the text is already known. Without it a known text is left as it is.
+	// Reinforce counts a mention if the text exists. Without it the existing memory does not change.
 	Reinforce bool
-	// SameAs names the memory of the same visibility that says the same in other words: it is reinforced, and nothing is
-	// stored. When it does not hold any more the entry is stored as if SameAs was empty.
+	// SameAs names a memory of the same visibility with the same meaning in other words. It is reinforced, and nothing is
+	// stored. If it is no longer active, SameAs is ignored.
 	SameAs string
-	// ForceNew stores the memory although its text is known.
+	// ForceNew stores the memory even if its text exists.
 	ForceNew bool
-	// Supersedes names memories of the same visibility whose place this one takes: once it is stored they are history, valid
-	// until this one's ValidFrom. Those that are gone, or did not hold any more when this one was said, are passed over. When one of them was said again after
-	// this one was, this one is history and not that one. A quarantined entry takes nobody's place.
+	// Supersedes names memories of the same visibility that this one replaces. They become history, valid until this one's
+	// ValidFrom. Deleted ones, and those that were no longer active when this one was said, are skipped. If one of them was said
+	// again after this one, this one becomes history instead. A quarantined entry supersedes no memory.
 	Supersedes []string
-	// Withdraws names memories of the same visibility that the user asked to forget, history included; nothing is stored when
-	// there is one. Those that are gone are passed over.
+	// Withdraws names memories of the same visibility that the user asked to forget, history included. If one exists, nothing
+	// is stored. Deleted ones are skipped.
 	Withdraws []string
 	// Reason says why SameAs, Supersedes or Withdraws, in words; it is kept in the revisions.
 	Reason string
-	// Restore stores the memory in the state that it has, without looking at the memories it names, which may come later. What
-	// is known is left as it is. For imports.
+	// Restore stores the memory in its given state, without a check of the memories it names, which may be stored later. An
+	// existing memory does not change. Imports use it.
 	Restore bool
 }
 
 // Applied is what was done with an entry.
 type Applied struct {
 	Action memory.Action
-	// Memory is as stored: only the ID for memory.ActionLeftDeleted, the first withdrawn one for memory.ActionWithdrawn, which
-	// may be none (then the ID is empty).
+	// Memory is the stored memory. For memory.ActionLeftDeleted only the ID is set. For memory.ActionWithdrawn it is the first
+	// withdrawn one; its ID is empty if there was none.
 	Memory memory.Memory
-	// Related are the ids of the memories superseded, of all withdrawn ones, or of the one that holds in this one's place.
+	// Related are the ids of the superseded memories, of all withdrawn ones, or of the one that supersedes this one.
 	Related []string
 }
 
@@ -121,19 +129,19 @@ const (
 	ChangeReverted   Change = "reverted"
 )
 
-// Revision is one change of a memory, or of one whose place it took.
+// Revision is one change of a memory, or of one that it superseded.
 type Revision struct {
 	ID              string
 	Change          Change
 	Memory          memory.Memory  // as the change left it
-	Previous        *memory.Memory // as it was before; of ChangeSuperseded the one whose place was taken; nil for ChangeAdded
+	Previous        *memory.Memory // before the change; for ChangeSuperseded the superseded one; nil for ChangeAdded
 	Reason          string
 	ConsiderationID string
 	At              time.Time
 	Reverted        bool
 }
 
-// Patch is a change of a memory; nil fields stay as they are.
+// Patch is a change of a memory; nil fields do not change.
 type Patch struct {
 	Text       *string
 	Language   *string
@@ -193,7 +201,7 @@ type Range struct{ Min, Max *float64 }
 // Period is the time from From (inclusive) to Before (exclusive); a zero bound is open.
 type Period struct{ From, Before time.Time }
 
-// Matches reports whether the filter lets the memory through.
+// Matches reports whether the filter admits the memory.
 func (f *Filter) Matches(m *memory.Memory) bool {
 	return f.Audience.Sees(m.Channel) &&
 		(len(f.Kinds) == 0 || slices.Contains(f.Kinds, m.Kind)) &&
@@ -219,14 +227,14 @@ func (f *Filter) matchesStatus(m *memory.Memory) bool {
 	return slices.Contains(f.Statuses, status)
 }
 
-// MatchesAll reports whether the filter lets every memory through that is active now, so that there is no need to look.
+// MatchesAll reports whether the filter admits every memory that is active now.
 func (f *Filter) MatchesAll() bool {
 	_, everything := f.Audience.Keys()
 	return everything && len(f.Kinds) == 0 && f.AgentID == nil && f.Language == nil && f.Explicit == nil &&
 		f.Importance == Range{} && f.Created == Period{} && f.Observed == Period{} && f.ActiveNow()
 }
 
-// ActiveNow reports whether the filter lets through what is active now, and nothing else as far as the status goes.
+// ActiveNow reports whether the statuses of the filter admit active memories only, at the present time.
 func (f *Filter) ActiveNow() bool { return len(f.Statuses) == 0 && f.At.IsZero() }
 
 func (r Range) contains(v float64) bool {
@@ -237,8 +245,8 @@ func (p Period) contains(t time.Time) bool {
 	return (p.From.IsZero() || !t.Before(p.From)) && (p.Before.IsZero() || t.Before(p.Before))
 }
 
-// TextKey is equal for texts that say the same to the letter: case, surrounding punctuation and the width of white space
-// aside. Nothing inside a text is dropped, so that "1.5" and "15", or a negation, stay apart, nor is the end of a name: C#.
+// TextKey returns a key that is equal for texts that differ only in case, surrounding punctuation and white space. Nothing
+// inside a text is dropped, so that "1.5" and "15" differ, nor is the # at the end of a name such as C#.
 func TextKey(text string) string {
 	text = strings.Join(strings.Fields(strings.ToLower(text)), " ")
 	key := strings.TrimFunc(text, func(r rune) bool { return unicode.IsPunct(r) || unicode.IsSpace(r) })

@@ -6,13 +6,13 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Survey is how an operator's audit reads a namespace. Unlike Store it goes over all its users; it only reads, a page at a
-// time, so that it keeps neither the writer nor the write-ahead log.
+// Survey reads a namespace for an operator's audit. Unlike Store it covers all users. It reads a page at a time, so that it
+// blocks neither the writer nor a checkpoint of the write-ahead log.
 type Survey interface {
 	// Users returns up to limit ids of users who have memories, in the order of their bytes, after the one given.
 	Users(ctx context.Context, namespace, after string, limit int) ([]string, error)
-	// Survey returns up to limit memories of a user whatever their status, newest first, after the place given, which is
-	// empty at first; next is empty on the last page. Each has its first vector of the fingerprint, if it has one.
+	// Survey returns a page of up to limit memories of a user, of any status, newest first. after is the next of the page
+	// before, empty for the first; next is empty on the last page. Each memory comes with its first vector of the fingerprint.
 	Survey(ctx context.Context, user memory.User, fingerprint, after string, limit int) (items []SurveyItem, next string, err error)
 }
 

@@ -43,7 +43,7 @@ type Digests interface {
 }
 
 // Files keeps the digests and the notebook of each user in a folder of Markdown files: <dir>/<namespace>/<user>/. What a person
-// writes into them outside of the marks stays, and is taken in as explicit memories. They hold what a direct chat with the
+// writes into them outside of the marks stays, and is imported as explicit memories. They hold what a direct chat with the
 // user may see.
 type Files struct {
 	Dir        string
@@ -60,7 +60,7 @@ type Files struct {
 	missed map[memory.User][]string // days that could not be written: they are with the next
 }
 
-// Write writes the digests of the days, and the notebook, after it has taken in what people wrote.
+// Write imports what people wrote into the files, then writes the digests of the days and the notebook.
 func (f *Files) Write(ctx context.Context, user memory.User, days []string) error {
 	err := f.TakeIn(ctx, user)
 	if err != nil { // their words stay where they are, and nobody needs to wait for the rest
@@ -117,7 +117,7 @@ func (f *Files) miss(user memory.User, days []string) {
 	f.missed[user] = slices.Concat(f.missed[user], days)
 }
 
-// Rewrite writes all files that the user has anew, because something that they may tell was deleted.
+// Rewrite writes all files of the user again, because something that they may contain was deleted.
 func (f *Files) Rewrite(ctx context.Context, user memory.User) error {
 	names, err := os.ReadDir(f.folder(user))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -280,7 +280,7 @@ func (f *Files) TakeIn(ctx context.Context, user memory.User) error {
 // maxTaken is of how many users it is known what was taken in, and what could not be written.
 const maxTaken = 10_000
 
-// same reports whether the same was taken in before.
+// same reports whether the same text was imported before.
 func (f *Files) same(user memory.User, hash [32]byte) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/manage/retention"
-	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
@@ -51,46 +50,4 @@ func TestMemoriesOfBefore(t *testing.T) {
 	}
 	s.want(ann, "a", "b")
 	s.want(ben, "a")
-}
-
-// TestLooksAgain: what was to be deleted and is not any more, when it comes to it, stays.
-func TestLooksAgain(t *testing.T) {
-	s := start(t, t.TempDir(), retention.Options{WithdrawnGrace: day})
-	s.apply(ann, said("a", explicit), said("b", nil), said("c", nil), said("d", nil), said("e", func(m *memory.Memory) { m.ValidTo = time.Now().Add(time.Hour) }))
-	s.withdraw(ann, "c")
-	now := time.Now()
-	for _, test := range []struct {
-		how  memory.Status
-		at   time.Time
-		want int
-	}{
-		{memory.StatusWithdrawn, now.Add(-time.Hour), 0}, // not yet
-		{memory.StatusExpired, now, 0},
-		{memory.StatusSuperseded, now.Add(2 * time.Hour), 0}, // nothing is
-		{memory.StatusWithdrawn, now, 1},
-		{memory.StatusWithdrawn, now, 0}, // gone already
-		{memory.StatusExpired, now.Add(2 * time.Hour), 1},
-	} {
-		n, err := s.store.Drop(t.Context(), ann, []string{"a", "b", "c", "d", "e", "nothing"}, test.how, test.at)
-		if n != test.want || err != nil {
-			t.Errorf("%s at %s: %d are deleted, %v", test.how, test.at, n, err)
-		}
-	}
-	s.want(ann, "a", "b", "d")
-	for _, keep := range []int{3, 2, 2, 0} {
-		if _, err := s.store.Evict(t.Context(), ann, []string{"a", "d", "b"}, keep); err != nil {
-			t.Error(err)
-		}
-		switch keep {
-		case 3:
-			s.want(ann, "a", "b", "d")
-		case 2:
-			s.want(ann, "a", "b")
-		case 0:
-			s.want(ann, "a")
-		}
-	}
-	if n, err := s.store.Evict(t.Context(), ben, []string{"a"}, 0); n != 0 || err != nil {
-		t.Errorf("of somebody unknown %d are evicted, %v", n, err)
-	}
 }

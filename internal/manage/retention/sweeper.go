@@ -18,13 +18,13 @@ import (
 const (
 	// leastPause is between two rounds, however often the Sweeper is woken: every write wakes it.
 	leastPause = 200 * time.Millisecond
-	// storagePoll is how often an unavailable store is asked again, should nobody call Wake.
+	// storagePoll is how often an unavailable store is asked again without a call of Wake.
 	storagePoll = 5 * time.Second
-	// lookEvery is how often what is due is looked for in any case: the machine's clock may have been set.
+	// lookEvery is the longest time between two looks for due work: the machine's clock may have been set.
 	lookEvery = time.Hour
 	// skew is how far ahead of this clock a time may be that was written by it: none, but clocks are adjusted a little all the time.
 	skew = time.Minute
-	// step is how many memories are deleted in one transaction: everybody else's writes wait for it.
+	// step is how many memories are deleted in one transaction: all other writes wait for it.
 	step = 100
 	// crowdsAtOnce is how many users with too many memories are looked at in one round.
 	crowdsAtOnce = 16
@@ -68,20 +68,20 @@ func NewSweeper(store vectorstore.Sweep, purger Purger, options Options) *Sweepe
 	return &Sweeper{store: store, purger: purger, options: options, notifier: background.NewNotifier(), ctx: ctx, cancel: cancel}
 }
 
-// Start begins to delete what is due, what was left by earlier processes too.
+// Start starts the deletions, including those that earlier processes left.
 func (s *Sweeper) Start() {
 	s.store.OnWrite(s.Wake)
 	s.Wake()
 	s.loop.Go(s.run)
 }
 
-// Stop ends it. What is left is done after the next start.
+// Stop ends the deletions. The next start continues them.
 func (s *Sweeper) Stop() {
 	s.cancel()
 	s.loop.Wait()
 }
 
-// Wake looks for what is due now.
+// Wake looks for due deletions now.
 func (s *Sweeper) Wake() { s.notifier.Notify() }
 
 // Full is how many users of the namespace have as many explicit memories as a user may have memories, or more: none of those
@@ -94,7 +94,7 @@ func (s *Sweeper) Full(ctx context.Context, namespace string) (int64, error) {
 	return full[namespace], err
 }
 
-// run deletes what is due until it is stopped.
+// run deletes expired memories until Stop.
 func (s *Sweeper) run() {
 	background.Run(s.ctx, s.notifier, func() time.Time {
 		next := s.round()
@@ -103,7 +103,7 @@ func (s *Sweeper) run() {
 	})
 }
 
-// round deletes some of what is due and returns when to look again. A panic is a bug, and must not take the sidecar down.
+// round deletes some expired memories and returns when to look again. A panic is a bug, and must not end the sidecar.
 func (s *Sweeper) round() (next time.Time) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -121,7 +121,7 @@ func (s *Sweeper) round() (next time.Time) {
 	return time.Now().Add(storagePoll)
 }
 
-// sweep does a bounded part of what is due and returns when there is more to do.
+// sweep does a bounded part of the due work and returns when more will be due.
 func (s *Sweeper) sweep(now time.Time) (next time.Time, err error) {
 	next = now.Add(lookEvery)
 	if err := s.store.ResetClock(s.ctx, now.Add(skew), now); err != nil {

@@ -16,7 +16,7 @@ func (s *suite) postpone(want string, by time.Duration) {
 	}
 }
 
-// testMakeDue: what is due later than a time is due now, of each user the first alone, and nothing else is.
+// testMakeDue: jobs that are due later than a time are due now, but only the first of each user.
 func testMakeDue(s *suite) {
 	a1, a2 := s.add(direct("ann")), s.add(direct("ann"))
 	s.postpone("ann "+a1, time.Hour)

@@ -87,7 +87,7 @@ func testExpire(s *suite) {
 	}
 }
 
-// testForgetQuotes: what came of others' considerations may quote whoever is forgotten.
+// testForgetQuotes: the outcomes of other users' considerations may quote the forgotten user.
 func testForgetQuotes(s *suite) {
 	id := s.accept(s.acceptance(lobby("ann"), "ben")).ID
 	for range 2 {

@@ -259,7 +259,8 @@ func testForgetInGroups(s *suite) {
 		s.Errorf("ben is still in %s", text)
 	}
 	messages := rest.Dialogue.Messages
-	if len(messages) != 4 || !reflect.DeepEqual(messages[0], a.Dialogue.Messages[0]) || messages[2].Content != "the bot answers" || rest.Consideration.MessageCount != 4 {
+	if len(messages) != 4 || !reflect.DeepEqual(messages[0], a.Dialogue.Messages[0]) || messages[2].Content != "the bot answers" ||
+		rest.Consideration.MessageCount != 4 {
 		s.Errorf("left %+v", messages)
 	}
 	if len(rest.Checkpoint) != 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
 
-// testMaxPendingTotal: what waits of everybody is bounded, in number and in bytes, and every way of not waiting any more makes
+// testMaxPendingTotal: the pending considerations of all users are bounded, in number and in bytes, and each way to end makes
 // room.
 func testMaxPendingTotal(s *suite) {
 	accept := func(limit func(*queue.Acceptance), scope memory.Scope, others ...string) error {

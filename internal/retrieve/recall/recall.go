@@ -1,5 +1,5 @@
 // Package recall finds past messages: what a user said, and what the bot answered to that user. Store declares the search,
-// Index what the background work needs; internal/sqlite implements both. Worker does the background work.
+// Index what the background work needs; recalltest is the conformance suite of both. Worker does the background work.
 package recall
 
 import (

@@ -248,7 +248,7 @@ func testWhoTakesPart(s *suite) {
 	if !slices.Equal(got.Participants, []string{"ann", "ben", "eve"}) || !slices.Equal(got.Agents, []string{"nora", "olga"}) {
 		s.Errorf("there are %q and %q", got.Participants, got.Agents)
 	}
-	// Somebody may come along in a direct chat, and sees it afterwards.
+	// A second user may join a direct chat, and sees it afterwards.
 	s.add(direct("ann", "s2"), said("ann", "this is my brother"), said("ben", "hello"))
 	if got := s.get(direct("ben", "s2")); !slices.Equal(got.Participants, []string{"ann", "ben"}) {
 		s.Errorf("there are %q", got.Participants)

@@ -94,7 +94,7 @@ func testSwitch(s *suite) {
 	}
 	to(direct("eve", ""), "", false) // who never had one
 
-	// In a group, one's own before everybody's.
+	// In a group, the user's own current session comes before the group's.
 	all := s.add(lobby("ann", ""), said("ann", "hello")).Session.ID
 	to(lobby("ben", ""), "quest", true)
 	if a, b := current(lobby("ann", "")), current(lobby("ben", "")); a != all || b != "quest" {
@@ -114,7 +114,7 @@ func testSwitch(s *suite) {
 	if _, _, err := s.store.Switch(s.Context(), viewer(memory.Scope{Namespace: namespace}), "x", s.now); !invalid(err, "scope.user_id") {
 		s.Errorf("nobody switched: %v", err)
 	}
-	// A session that is deleted is nobody's current one.
+	// A deleted session is no user's current one.
 	to(direct("ann", ""), first, false)
 	if _, err := s.store.Delete(s.Context(), viewer(direct("ann", "")), first); err != nil {
 		s.Fatal(err)

@@ -108,14 +108,14 @@ func testNotDue(s *suite) {
 			s.Errorf("of %s something was taken: %t", id, ok)
 		}
 	}
-	// What was said while it was paused is not considered later either.
+	// Messages from during the pause are not considered later either.
 	s.rules.MemorizeEvery = 1
 	s.add(direct("ann", "paused"), said("ann", "three"))
 	c, _ := s.take(direct("ann", "paused"))
 	if got := s.dialogue("ann", c.ID); !slices.Equal(got, []string{"three"}) {
 		s.Errorf("considered is %q", got)
 	}
-	// Who is paused keeps nobody else from being heard.
+	// A paused user does not block the others.
 	a = s.request(lobby("ann", "group"), said("ann", "secret"), said("ben", "hello"), answered("hi"))
 	a.Paused = map[string]bool{"ann": true}
 	s.do(a)
@@ -185,7 +185,9 @@ func testTake(s *suite) {
 	s.expectDue(time.Hour) // what was said meanwhile waits for a pause
 	// The next begins where this one ended. Who asks need not have spoken.
 	p = s.pending(scope)
-	c, ok, err = s.store.Take(s.Context(), session.Take{Namespace: namespace, SessionID: "s1", Last: p.Last, Acceptance: s.acceptance(lobby("eve", "s1"), "eve", "ann")})
+	c, ok, err = s.store.Take(s.Context(), session.Take{
+		Namespace: namespace, SessionID: "s1", Last: p.Last, Acceptance: s.acceptance(lobby("eve", "s1"), "eve", "ann"),
+	})
 	if err != nil || !ok || c.Scope.UserID != "eve" || s.consideration("ann", c.ID).State != memory.StatePending {
 		s.Errorf("taken %+v, %t, %v", c, ok, err)
 	}
@@ -219,7 +221,7 @@ func testTakeInParts(s *suite) {
 	s.expectDue(0, "summarize s1")
 }
 
-// testTakeOnce: whoever takes at once, each message is taken once.
+// testTakeOnce: concurrent calls take each message once.
 func testTakeOnce(s *suite) {
 	scope := direct("ann", "s1")
 	s.add(scope, many("ann", 3)...)
@@ -374,7 +376,7 @@ func testRecordAgain(s *suite) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	// What overlaps is neither stored nor considered twice; what waits in the session is considered now.
+	// Messages that overlap are neither stored nor considered twice. Pending ones of the session are considered now.
 	second, done, err := s.store.Record(s.Context(), s.record(scope, withIDs(said("ann", "zero"), said("ann", "one"), answered("two"), said("ben", "three"))...))
 	if err != nil || done.Added != 1 || !slices.Equal(done.Positions, []int64{1, 2, 3, 4}) || second.MessageCount != 2 {
 		s.Fatalf("recorded %+v, %+v, %v", second, done, err)
@@ -382,7 +384,7 @@ func testRecordAgain(s *suite) {
 	if got := s.dialogue("ben", second.ID); !slices.Equal(got, []string{"zero", "three"}) || s.get(scope).Unconsidered != 0 {
 		s.Errorf("the dialogue is %q", got)
 	}
-	// Of whom there is nothing new there is nothing to be considered.
+	// A speaker without new messages gets no consideration.
 	third, _, err := s.store.Record(s.Context(), s.record(scope, withIDs(said("ann", "one"), said("ben", "four"))...))
 	if err != nil || third.State != memory.StateSkipped || !strings.Contains(third.Outcome.Reason, first.ID) {
 		s.Errorf("ann's is %+v, %v", third, err)

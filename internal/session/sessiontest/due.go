@@ -20,7 +20,7 @@ func (s *suite) dueOf(kinds ...session.DueKind) (list []string) {
 	return list
 }
 
-// testMakeDue: summaries that are due later than a time are due now; what waits for messages or for a pause is not.
+// testMakeDue: summaries that are due later than a time are due now. Considerations that need more messages or a pause are not.
 func testMakeDue(s *suite) {
 	s.rules.MemorizeEvery, s.rules.SummarizeAfter = 10, 3
 	s.rules.Idle = time.Hour
@@ -51,7 +51,7 @@ func testMakeDue(s *suite) {
 	}
 }
 
-// testResetClock: what waits for the end of a pause that began in the future is due now, and what waits for that of a true one is not.
+// testResetClock: a consideration is due now if its pause began in the future, and not if its pause began in the past.
 func testResetClock(s *suite) {
 	s.rules.MemorizeEvery, s.rules.SummarizeAfter = 10, 0
 	s.rules.Idle = time.Hour

@@ -144,7 +144,7 @@ func testWindow(s *suite) {
 	scope.AgentID = "nora"
 	system, tool := memory.Message{Role: memory.RoleSystem, Content: "system", Time: t0}, memory.Message{Role: memory.RoleTool, Content: "tool", Time: t0}
 	a := s.request(scope, said("ann", "one"), system, tool, answered("two"), answered("failed"), said("ann", "three"))
-	a.Withheld = []session.Withheld{session.NotWithheld, session.NotWithheld, session.NotWithheld, session.NotWithheld, session.WithheldFailure, session.NotWithheld}
+	a.Withheld = []session.Withheld{4: session.WithheldFailure, 5: session.NotWithheld}
 	s.do(a)
 	scope.AgentID = "olga"
 	s.add(scope, said("ann", "four"))
@@ -254,7 +254,8 @@ func testSummaryDue(s *suite) {
 	s.expectDue(0)
 	s.add(scope, many("ann", 1)...)
 	s.expectDue(0, "summarize s1")
-	if err := s.store.Postpone(s.Context(), session.Due{Namespace: namespace, SessionID: "s1", Kind: session.DueSummarize, At: s.now}, s.now.Add(time.Hour)); err != nil {
+	due := session.Due{Namespace: namespace, SessionID: "s1", Kind: session.DueSummarize, At: s.now}
+	if err := s.store.Postpone(s.Context(), due, s.now.Add(time.Hour)); err != nil {
 		s.Fatal(err)
 	}
 	s.expectDue(time.Hour)

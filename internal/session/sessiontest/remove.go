@@ -87,7 +87,7 @@ func testDeleteWithConsiderations(s *suite) {
 	if got := s.dialogue("ann", label.ID); !slices.Equal(got, []string{"six"}) {
 		s.Errorf("the dialogue with the label has %q", got)
 	}
-	// The line behind what was deleted goes on.
+	// The jobs behind a deleted one run.
 	jobs, _, err := s.queue.Claim(s.Context(), time.Now().Add(time.Hour), 10)
 	if err != nil || len(jobs) != 1 || jobs[0].Consideration.ID != label.ID {
 		s.Errorf("next are %+v, %v", jobs, err)
@@ -152,7 +152,7 @@ func testForgetInGroups(s *suite) {
 		!got.FirstSaidAt.Equal(t0) || !got.LastSaidAt.Equal(first.Time) {
 		s.Errorf("the session is %+v", got)
 	}
-	// What a summary tells of ann goes, also one that was being made, and a new one is asked for.
+	// Summaries that include ann are deleted, also one that is being made, and a new one is due.
 	s.save(scope, o.Revision, summary)
 	if w := s.window(scope); w.Summary != nil {
 		s.Errorf("the summary is %+v", w.Summary)
@@ -173,7 +173,7 @@ func testForgetInGroups(s *suite) {
 		s.Errorf("forgotten %+v, %v", forgotten, err)
 	}
 	s.expect(lobby("ben", "joined"))
-	// Nothing is left to be considered of whom nothing is left.
+	// A user without messages has nothing to be considered.
 	s.add(lobby("eve", "s3"), said("eve", "x"))
 	s.add(lobby("ben", "s3"), answered("y"))
 	if _, err := s.store.Forget(s.Context(), user("eve")); err != nil {
@@ -187,7 +187,7 @@ func testForgetInGroups(s *suite) {
 	}
 }
 
-// everDue lists what is due of a session, ever.
+// everDue lists what is due for a session at any time.
 func (s *suite) everDue(sessionID string) (list []session.Due) {
 	due, _, err := s.store.Due(s.Context(), s.now.Add(10_000*time.Hour), 100)
 	if err != nil {
@@ -281,7 +281,7 @@ func testExpire(s *suite) {
 	kept := scope
 	kept.Namespace = "kept"
 	s.expect(kept, "kept")
-	// A session that was begun long ago is as old as what is said in it, and keeps no other from expiring.
+	// The age of a session is that of its messages. An old session does not keep another from expiring.
 	s.now = t0
 	if _, _, err := s.store.Switch(s.Context(), viewer(scope), "begun", s.now); err != nil {
 		s.Fatal(err)

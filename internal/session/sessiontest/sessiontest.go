@@ -1,4 +1,4 @@
-// Package sessiontest holds what every implementation of session.Store must keep to.
+// Package sessiontest is the conformance suite of session.Store.
 package sessiontest
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session"
 )
 
-// Stores are what is tested: the sessions, and the queue to which they hand what is to be considered.
+// Stores are the store under test and the queue that it hands dialogues to.
 type Stores struct {
 	Sessions session.Store
 	Queue    queue.Store
@@ -113,7 +113,7 @@ func lobby(userID, sessionID string) memory.Scope {
 	}
 }
 
-// viewer is who asks from the scope.
+// viewer is the caller in the scope.
 func viewer(scope memory.Scope) session.Viewer {
 	return session.Viewer{
 		Namespace: scope.Namespace, UserID: scope.UserID, Channel: scope.Channel,
@@ -121,12 +121,12 @@ func viewer(scope memory.Scope) session.Viewer {
 	}
 }
 
-// said is what a person says.
+// said is a message of a person.
 func said(speaker, content string) memory.Message {
 	return memory.Message{Role: memory.RoleUser, Speaker: speaker, Content: content, Time: t0}
 }
 
-// answered is what the bot says.
+// answered is a message of the bot.
 func answered(content string) memory.Message {
 	return memory.Message{Role: memory.RoleAssistant, Content: content, Time: t0}
 }
@@ -151,7 +151,7 @@ func hashes(messages []memory.Message) (all [][]byte) {
 	return all
 }
 
-// request is what appends the messages now.
+// request appends the messages now.
 func (s *suite) request(scope memory.Scope, messages ...memory.Message) session.Append {
 	s.count++
 	return session.Append{
@@ -174,7 +174,7 @@ func (s *suite) add(scope memory.Scope, messages ...memory.Message) session.Appe
 	return s.do(s.request(scope, messages...))
 }
 
-// acceptance is what takes the words of these people, the first of whom asks.
+// acceptance accepts messages of these speakers. The first is the scope's user.
 func (s *suite) acceptance(scope memory.Scope, speakers ...string) queue.Acceptance {
 	s.count++
 	if len(speakers) == 0 {
@@ -185,7 +185,7 @@ func (s *suite) acceptance(scope memory.Scope, speakers ...string) queue.Accepta
 	}
 }
 
-// record is what records and considers a dialogue.
+// record records a dialogue and has it considered.
 func (s *suite) record(scope memory.Scope, messages ...memory.Message) session.Record {
 	r := session.Record{Append: s.request(scope, messages...)}
 	d := memory.Dialogue{Scope: scope, Messages: messages}
@@ -194,7 +194,7 @@ func (s *suite) record(scope memory.Scope, messages ...memory.Message) session.R
 	return r
 }
 
-// pending is what waits in the session.
+// pending returns the messages of the session that are not considered yet.
 func (s *suite) pending(scope memory.Scope) session.Pending {
 	s.Helper()
 	p, err := s.store.Unconsidered(s.Context(), scope.Namespace, scope.SessionID)
@@ -204,7 +204,7 @@ func (s *suite) pending(scope memory.Scope) session.Pending {
 	return p
 }
 
-// take takes all that waits.
+// take takes all pending messages.
 func (s *suite) take(scope memory.Scope) (memory.Consideration, bool) {
 	s.Helper()
 	p := s.pending(scope)
@@ -226,7 +226,7 @@ func (s *suite) get(scope memory.Scope) session.Session {
 	return got
 }
 
-// gone checks that nobody finds the session any more.
+// gone checks that the session cannot be found any more.
 func (s *suite) gone(scope memory.Scope) {
 	s.Helper()
 	if got, err := s.store.Get(s.Context(), viewer(scope), scope.SessionID); !errors.Is(err, memory.ErrNotFound) {
@@ -259,7 +259,7 @@ func contents(messages []session.Message) (texts []string) {
 	return texts
 }
 
-// due says what is due now, and after how long the next is, as "consider s1" and so on.
+// due lists what is due now, such as "consider s1", and after how long the next is due.
 func (s *suite) due() (list []string, next time.Duration) {
 	s.Helper()
 	due, at, err := s.store.Due(s.Context(), s.now, 100)
@@ -278,7 +278,7 @@ func (s *suite) due() (list []string, next time.Duration) {
 	return list, next
 }
 
-// expectDue checks what is due, and when the next will be; 0 is never.
+// expectDue checks what is due, and after how long the next is due; 0 is never.
 func (s *suite) expectDue(next time.Duration, want ...string) {
 	s.Helper()
 	if got, after := s.due(); !slices.Equal(got, want) || after != next {
@@ -307,7 +307,7 @@ func (s *suite) dialogue(userID, considerationID string) []string {
 	return nil
 }
 
-// consideration is one as a user sees it.
+// consideration returns a consideration as the user sees it.
 func (s *suite) consideration(userID, id string) memory.Consideration {
 	s.Helper()
 	c, err := s.queue.Get(s.Context(), user(userID), id, memory.Everything())
@@ -332,7 +332,7 @@ func (s *suite) finish() {
 	}
 }
 
-// refused reports whether the error says why the request may not write.
+// refused reports whether the error says that the request may not write.
 func refused(err error) bool {
 	return errors.Is(err, memory.ErrPrecondition) && strings.Contains(err.Error(), "session")
 }

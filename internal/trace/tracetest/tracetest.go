@@ -1,4 +1,4 @@
-// Package tracetest holds what every implementation of trace.Store must keep to.
+// Package tracetest is the conformance suite of trace.Store.
 package tracetest
 
 import (
@@ -54,7 +54,7 @@ type suite struct {
 	store trace.Store
 }
 
-// record is one of a call of Retrieve, so many minutes after t0.
+// record is that of a call of Retrieve so many minutes after t0.
 func record(id string, user memory.User, minutes int) trace.Record {
 	return trace.Record{
 		ID: id, Scope: memory.Scope{Namespace: user.Namespace, UserID: user.ID}, At: t0.Add(time.Duration(minutes) * time.Minute),
@@ -225,7 +225,7 @@ func testList(s *suite) {
 	}
 }
 
-// testListPages: pages hold everything once, also when calls began at the same moment and others come in between.
+// testListPages: pages hold every record once, also when several calls began at the same time.
 func testListPages(s *suite) {
 	var want []string
 	for i := range 7 {
@@ -312,7 +312,7 @@ func testPrune(s *suite) {
 	both("|")
 }
 
-// testPruneWithGaps: what is gone does not count.
+// testPruneWithGaps: deleted records do not count.
 func testPruneWithGaps(s *suite) {
 	for i := range 10 {
 		user := ann

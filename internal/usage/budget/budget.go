@@ -1,9 +1,9 @@
-// Package budget counts the tokens that models take in a day, for each namespace and each user, and refuses calls that would
-// take more than is allowed. The day is that of UTC, as for all that is counted of models.
+// Package budget counts the tokens that models use in a day (UTC), for each namespace and each user, and refuses calls that
+// would exceed a limit.
 //
-// A call is let through when the tokens of its prompt, estimated, still fit in; what it really took is counted afterwards. So
-// a budget is overshot by the answers under way and by what the estimate is wrong, and not by more. Store declares what the
-// storage must do; budgettest holds what every implementation must keep to. A crash loses the last second of the counting.
+// A call is admitted if the estimated tokens of its prompt fit into the budget. The tokens that it used are counted afterwards.
+// So a budget can be exceeded by the answers of running calls and by the error of the estimates. A crash loses the counts of the
+// last second. Store declares the storage; budgettest is its conformance suite.
 package budget
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
-// Limits are how many tokens may be taken in a day; 0 is any number.
+// Limits are the tokens that may be used in a day; 0 is no limit.
 type Limits struct {
 	Namespace int64 // by the namespace as a whole
 	User      int64 // by each of its users
@@ -64,10 +64,10 @@ func NewMeter(store Store, options Options) *Meter {
 	}
 }
 
-// Close writes what waits.
+// Close writes the pending counts.
 func (m *Meter) Close() { m.writer.Close() }
 
-// Reset drops what is in memory of the storage, for when that was opened anew: it may be another one.
+// Reset drops the counts in memory. Call it when another database may have been opened.
 func (m *Meter) Reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,8 +96,8 @@ func (m *Meter) allowances(user memory.User) (list []allowance) {
 	return list
 }
 
-// Reserve takes the tokens that a call is going to take at least from the budgets of the context's user (usage.WithUser), or
-// returns a *memory.BudgetError when they are not there. settle must be called once, with the tokens that the call took.
+// Reserve reserves the tokens that a call needs at least in the budgets of the context's user (usage.WithUser). If one of them
+// has too few left, it returns a *memory.BudgetError. settle must be called once, with the tokens that the call used.
 func (m *Meter) Reserve(ctx context.Context, tokens int64) (settle func(tokens int64), err error) {
 	user := usage.User(ctx)
 	allowances := m.allowances(user)
@@ -201,7 +201,7 @@ func (m *Meter) take(now time.Time, allowances []allowance, tokens int64) (reser
 	return reserved, true, nil
 }
 
-// Add counts tokens that were taken for a user, whatever the limits. It never waits for the storage.
+// Add counts the tokens used for a user, also beyond the limits. It never blocks on the storage.
 func (m *Meter) Add(user memory.User, tokens int64) {
 	if tokens <= 0 || user.Namespace == "" {
 		return

@@ -121,7 +121,8 @@ func TestUsersApart(t *testing.T) {
 	if err != nil || len(standings) != 2 {
 		t.Fatalf("%+v, %v", standings, err)
 	}
-	if got, want := standings[0], (budget.Standing{User: nobody, Limit: 250, Count: budget.Count{Tokens: 250, Refused: 2}, RefusedUsers: 2, Until: midnight}); got != want {
+	want := budget.Standing{User: nobody, Limit: 250, Count: budget.Count{Tokens: 250, Refused: 2}, RefusedUsers: 2, Until: midnight}
+	if got := standings[0]; got != want {
 		t.Errorf("the namespace: %+v, want %+v", got, want)
 	}
 	if got, want := standings[1], (budget.Standing{User: ann, Limit: 100, Count: budget.Count{Tokens: 100, Refused: 1}, Until: midnight}); got != want {

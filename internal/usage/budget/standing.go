@@ -54,8 +54,8 @@ func (m *Meter) Today(ctx context.Context, user memory.User) (Entry, error) {
 	return e, err
 }
 
-// Forget deletes what was counted for a user and reports whether there was anything. The namespace's count stays. Calls under
-// way for the user are counted anew.
+// Forget deletes the counts of a user and reports whether there were any. The namespace's count stays. Running calls of the
+// user count from zero.
 func (m *Meter) Forget(ctx context.Context, user memory.User) (bool, error) {
 	m.writer.Flush(ctx) // so that none is written after the deletion
 	had, err := m.store.Forget(ctx, user)

@@ -1,5 +1,5 @@
-// Package backfill gives memories their vectors: at once when the embedder answers, and in the background when it did not
-// or when the model has changed. A memory without vectors is found by its keywords meanwhile.
+// Package backfill embeds memories: immediately while the embedder is available, else in the background, as after a change of the
+// model. Until then a memory without vectors is found by its keywords.
 package backfill
 
 import (
@@ -19,10 +19,10 @@ import (
 // Options describes a Vectorizer.
 type Options struct {
 	ChunkSize int // characters; a longer text is embedded in parts and matches by the best of them
-	// BackoffMin and BackoffMax bound the pauses while the embedder is away.
+	// BackoffMin and BackoffMax bound the pauses while the embedder is unavailable.
 	BackoffMin, BackoffMax time.Duration
 	Log                    *slog.Logger
-	// Heartbeat is told whether the last attempt of the background work at something went through. Optional.
+	// Heartbeat is called after each attempt of the background work, with its error. Optional.
 	Heartbeat background.Heartbeat
 }
 
@@ -33,7 +33,7 @@ const (
 	secondPass = time.Hour
 )
 
-// Progress is how far the background work is.
+// Progress is the progress of the background work.
 type Progress struct {
 	Running bool
 	Done    int64 // memories that got vectors in this pass
@@ -69,7 +69,7 @@ func New(embedder embed.Embedder, store vectorstore.Backfill, options Options) *
 // Start begins the background work, which waits for Wake.
 func (v *Vectorizer) Start() { v.task.Go(v.run) }
 
-// Stop ends it. What is left is done after the next start.
+// Stop ends the background work. The next Start resumes it.
 func (v *Vectorizer) Stop() {
 	v.stop()
 	v.task.Wait()
@@ -243,7 +243,7 @@ func (v *Vectorizer) fill(items []vectorstore.MissingItem) bool {
 	return true
 }
 
-// dropOthers deletes the vectors of models that are no longer used, a little at a time.
+// dropOthers deletes the vectors of models that are not used any more, in small steps.
 func (v *Vectorizer) dropOthers(fingerprint string) {
 	for more := true; more; {
 		if !v.eventually(func() (err error) {

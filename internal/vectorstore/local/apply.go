@@ -220,7 +220,7 @@ func (a *applier) outdated(ctx context.Context, entry *vectorstore.Entry, m *mem
 		if other == nil {
 			continue
 		}
-		// What is over by now held when the entry was said, when that comes late.
+		// An entry that is stored late may have been said before the other memory expired.
 		over := other.StatusAt(m.CreatedAt) == memory.StatusExpired && other.ValidTo.After(m.LastSaidAt)
 		if !over && other.StatusAt(m.CreatedAt) != memory.StatusActive {
 			continue

@@ -53,8 +53,8 @@ func newCache(budget int64) *cache {
 	return &cache{budget: budget, entries: map[memory.User]*cached{}, recent: list.New()}
 }
 
-// get returns the user's index, loading it if need be. Concurrent callers share one load; it goes on when a caller
-// gives up, so that the next one finds it done.
+// get returns the user's index and loads it if necessary. Concurrent callers share one load. It continues when a caller gives
+// up, so that the next caller finds the index loaded.
 func (c *cache) get(ctx context.Context, user memory.User, load func(context.Context) (*index, error)) (*index, error) {
 	c.mu.Lock()
 	e := c.entries[user]
@@ -78,8 +78,8 @@ func (c *cache) get(ctx context.Context, user memory.User, load func(context.Con
 	}
 }
 
-// load loads an entry, again if a write was committed meanwhile that it may have missed. An entry that failed is dropped
-// before its callers hear of it, so that whoever tries again does not find it.
+// load loads an entry. It repeats this if a write was committed in the meantime that it may have missed. A failed entry is
+// dropped before its callers return, so that a retry loads it again.
 func (c *cache) load(ctx context.Context, e *cached, load func(context.Context) (*index, error)) {
 	for loading := true; loading; {
 		e.index, e.err = call(ctx, load)
@@ -97,7 +97,7 @@ func (c *cache) load(ctx context.Context, e *cached, load func(context.Context) 
 	close(e.loaded)
 }
 
-// call keeps a panic from ending the process: a load has a goroutine of its own, where nobody else would catch it.
+// call turns a panic into an error: a load runs in its own goroutine, where a panic would end the process.
 func call(ctx context.Context, load func(context.Context) (*index, error)) (x *index, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -60,7 +60,8 @@ func TestIndexSize(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if x.size() != indexOverhead || x.active.vectors.Count() != 0 || len(x.active.keywords.terms) != 0 || x.active.keywords.documents != 0 || x.active.keywords.total != 0 {
+	keywords := x.active.keywords
+	if x.size() != indexOverhead || x.active.vectors.Count() != 0 || len(keywords.terms) != 0 || keywords.documents != 0 || keywords.total != 0 {
 		t.Errorf("after everything was removed: %d bytes, %d vectors, %d terms, %d documents, total %d", x.size(), x.active.vectors.Count(),
 			len(x.active.keywords.terms), x.active.keywords.documents, x.active.keywords.total)
 	}

@@ -24,7 +24,7 @@ type index struct {
 	bytes  int64     // estimate of what the index occupies
 }
 
-// What Go and chromem spend beside the payload, in bytes, as TestSizeIsTrue measures it.
+// Bytes that Go and chromem use in addition to the payload, as measured by TestSizeIsTrue.
 const (
 	indexOverhead    = 1400 // an empty index with its collections, its maps and its place in the cache
 	documentOverhead = 650  // a memory with its map entries and the headers of its strings
@@ -194,7 +194,7 @@ func (x *index) searchVector(ctx context.Context, vector []float32, filter vecto
 	return hits[:max(0, min(limit, len(hits)))], nil
 }
 
-// searched is what may hold what the filter lets through.
+// searched returns the corpora that may hold memories which the filter admits.
 func (x *index) searched(filter *vectorstore.Filter) []*corpus {
 	if filter.ActiveNow() || len(x.past.documents) == 0 {
 		return []*corpus{x.active}

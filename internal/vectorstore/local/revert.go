@@ -13,7 +13,9 @@ import (
 )
 
 // Revert implements vectorstore.Store.
-func (s *Store) Revert(ctx context.Context, user memory.User, id, revisionID string, audience memory.Audience, at time.Time) (memory.Memory, vectorstore.Revision, error) {
+func (s *Store) Revert(
+	ctx context.Context, user memory.User, id, revisionID string, audience memory.Audience, at time.Time,
+) (memory.Memory, vectorstore.Revision, error) {
 	defer s.writers.lock(user)()
 	var holds memory.Memory
 	var undone vectorstore.Revision

@@ -12,7 +12,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// revision is one change of one memory as it is kept.
+// revision is the stored form of one change of one memory.
 type revision struct {
 	change          vectorstore.Change
 	otherID         string // the memory that took its place

@@ -28,9 +28,9 @@ var _ vectorstore.Store = (*Store)(nil)
 
 // Options describes the store.
 type Options struct {
-	// Fingerprint is the embedder's whose vectors are searched; empty until UseFingerprint says.
+	// Fingerprint is that of the vectors that are searched; empty until a call of UseFingerprint.
 	Fingerprint string
-	// IndexBudget is how many bytes all users' indexes may occupy together; the one in use stays whatever its size.
+	// IndexBudget is how many bytes the indexes of all users may occupy together. An index in use is never evicted.
 	IndexBudget int64
 	// Quotas limit how many memories are stored; optional.
 	Quotas *sqlstore.Quotas
@@ -45,10 +45,10 @@ func New(db sqldb.Access, options Options) *Store {
 	return s
 }
 
-// Reset drops all indexes; they are loaded again when they are needed. For when the database was opened anew.
+// Reset drops all indexes. Call it when the database was opened again.
 func (s *Store) Reset() { s.cache.clear() }
 
-// DropIndex drops the index of a user whose rows somebody else has changed.
+// DropIndex drops the index of a user whose rows were changed by other means than this store.
 func (s *Store) DropIndex(user memory.User) { s.cache.forget(user) }
 
 // Apply implements vectorstore.Store.
@@ -248,7 +248,9 @@ func together(uses []vectorstore.Use) []vectorstore.Use {
 }
 
 // SearchVector implements vectorstore.Store.
-func (s *Store) SearchVector(ctx context.Context, user memory.User, fingerprint string, vector []float32, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error) {
+func (s *Store) SearchVector(
+	ctx context.Context, user memory.User, fingerprint string, vector []float32, filter vectorstore.Filter, limit int,
+) ([]vectorstore.Hit, error) {
 	x, err := s.index(ctx, user)
 	if err != nil {
 		return nil, err

@@ -119,38 +119,3 @@ func TestDeletedTextIsGone(t *testing.T) {
 		t.Errorf("it is still in %q", names)
 	}
 }
-
-// TestRevertedEditIsBackfilled: the words of before lack vectors, which a pass makes when nobody else does.
-func TestRevertedEditIsBackfilled(t *testing.T) {
-	store, user := newStore(openStorage(t, t.TempDir()), roomy), memory.User{Namespace: "n", ID: "u"}
-	complete := func() bool {
-		t.Helper()
-		whole, _, err := store.UseFingerprint(t.Context(), vectorstoretest.Fingerprint)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return whole
-	}
-	complete()
-	embedding := vectorstore.Embedding{Fingerprint: vectorstoretest.Fingerprint, Chunks: [][]float32{{1, 0, 0}}}
-	now, text := time.Now(), "lives in B"
-	_, err := store.Apply(t.Context(), user, []vectorstore.Entry{{Embedding: embedding, Memory: memory.Memory{
-		ID: "a", Text: "lives in A", Mentions: 1, CreatedAt: now, UpdatedAt: now, ObservedAt: now, LastSaidAt: now,
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.Update(t.Context(), user, "a", memory.Everything(), vectorstore.Patch{Text: &text, Embedding: embedding, At: now}); err != nil {
-		t.Fatal(err)
-	}
-	if !complete() {
-		t.Fatal("vectors are missing before anything was undone")
-	}
-	if _, _, err := store.Revert(t.Context(), user, "a", "", memory.Everything(), now); err != nil {
-		t.Fatal(err)
-	}
-	items, _, err := store.Missing(t.Context(), vectorstoretest.Fingerprint, 0, 10)
-	if err != nil || complete() || len(items) != 1 || items[0].Text != "lives in A" {
-		t.Errorf("missing %+v, %v", items, err)
-	}
-}

@@ -17,7 +17,7 @@ var _ vectorstore.Sweep = (*Store)(nil)
 // OnWrite implements vectorstore.Sweep.
 func (s *Store) OnWrite(fn func()) { s.onWrite.Store(&fn) }
 
-// written tells of a write that may have left something to be deleted.
+// written calls the function of OnWrite.
 func (s *Store) written() {
 	if fn := s.onWrite.Load(); fn != nil {
 		(*fn)()
@@ -188,7 +188,7 @@ func (s *Store) Crowded(ctx context.Context, most, limit int) (crowds []vectorst
 	return crowds, err
 }
 
-// Evictable implements vectorstore.Sweep. It reads as little as it can: somebody has too many memories.
+// Evictable implements vectorstore.Sweep. It reads few columns, because the user has many memories.
 func (s *Store) Evictable(ctx context.Context, user memory.User, visit func(*memory.Memory)) error {
 	return s.db.Read(ctx, func(q sqldb.Querier) (err error) {
 		rows, err := q.Query(ctx, `SELECT m.id, m.kind, m.importance, m.mentions, m.last_said_at, m.use_count, m.last_used_at,

@@ -90,7 +90,7 @@ func testApplyOnce(s *suite) {
 		}
 	}
 
-	// What became of the memory since is told.
+	// The result shows the memory as it is now.
 	if _, err := s.store.Update(s.Context(), ann, added.Memory.ID, memory.Everything(), vectorstore.Patch{Importance: new(1.0), At: t0}); err != nil {
 		s.Fatal(err)
 	}

@@ -36,8 +36,11 @@ func testUpdate(s *suite) {
 			"importance": {vectorstore.Patch{Importance: new(0.0)}, func(m *memory.Memory) { m.Importance = 0 }},
 			"nothing":    {vectorstore.Patch{}, func(*memory.Memory) {}},
 			"language":   {vectorstore.Patch{Language: new("fr")}, func(m *memory.Memory) { m.Language = "fr" }},
-			"text":       {vectorstore.Patch{Text: new("likes black tea"), Embedding: embedding([]float32{1, 0, 0})}, func(m *memory.Memory) { m.Text = "likes black tea" }},
-			"embedding":  {vectorstore.Patch{Embedding: embedding([]float32{0, 1, 0})}, func(*memory.Memory) {}},
+			"text": {
+				vectorstore.Patch{Text: new("likes black tea"), Embedding: embedding([]float32{1, 0, 0})},
+				func(m *memory.Memory) { m.Text = "likes black tea" },
+			},
+			"embedding": {vectorstore.Patch{Embedding: embedding([]float32{0, 1, 0})}, func(*memory.Memory) {}},
 		} {
 			c.patch.At = s.memory("").CreatedAt
 			c.apply(&want)
@@ -63,7 +66,7 @@ func testUpdate(s *suite) {
 	}
 }
 
-// testUpdateText: what was known by its old text is known by the new one.
+// testUpdateText: an edited memory is recognised by its new text, and not by the old one.
 func testUpdateText(s *suite) {
 	m := s.add(ann, s.memory("likes green tea"), 1, 0, 0)
 	_, err := s.store.Update(s.Context(), ann, m.ID, memory.Everything(), vectorstore.Patch{
@@ -80,7 +83,7 @@ func testUpdateText(s *suite) {
 	}
 }
 
-// testDeleteOne: deleting one leaves all others, whatever their ids look like.
+// testDeleteOne: Delete deletes one memory, also when other ids are similar.
 func testDeleteOne(s *suite) {
 	for i, warm := range []bool{false, true} {
 		user := []memory.User{ann, ben}[i]
@@ -163,8 +166,8 @@ func testMarkUsed(s *suite) {
 
 func concurrencyTests() []test { return []test{{"Concurrently", testConcurrently}} }
 
-// testConcurrently: writers and readers of several users at once. Each writer sees what it wrote, and nobody sees
-// another user's.
+// testConcurrently: users write and read concurrently. Each writer sees what it wrote, and no user sees
+// another's.
 func testConcurrently(s *suite) {
 	const rounds, writers = 8, 2
 	people := []memory.User{ann, ben, {Namespace: "elsewhere", ID: "ann"}}

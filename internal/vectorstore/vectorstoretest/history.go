@@ -114,7 +114,7 @@ func with(m memory.Memory, change func(*memory.Memory)) memory.Memory {
 	return m
 }
 
-// testSupersedeSeveral: what ends by itself before keeps its end, and nothing ends before it began.
+// testSupersedeSeveral: a memory that ends earlier keeps its end, and none ends before it begins.
 func testSupersedeSeveral(s *suite) {
 	one, two, three := s.memory("lives in Beijing"), s.memory("lives in a hotel"), s.memory("lives with Bo")
 	three.ValidFrom = t0.Add(24 * time.Hour)
@@ -159,7 +159,7 @@ func testSupersededTextIsNotKnown(s *suite) {
 	})
 }
 
-// testKnownTextSupersedes: what is known already may take the place of what contradicts it.
+// testKnownTextSupersedes: an existing memory can supersede one that contradicts it.
 func testKnownTextSupersedes(s *suite) {
 	known, wrong := s.add(ann, s.memory("lives in Beijing"), 1, 1, 0), s.add(ann, s.memory("lives in Shanghai"), 1, 1, 0)
 	e := s.superseding("Lives in Beijing.", wrong.ID, known.ID)
@@ -174,7 +174,7 @@ func testKnownTextSupersedes(s *suite) {
 	s.statuses(ann, map[memory.Status][]string{memory.StatusActive: {known.ID, wrong.ID}})
 }
 
-// testSaidAgainMeanwhile: what was said last holds, whatever was decided before.
+// testSaidAgainMeanwhile: the statement that was said last is active, in whatever order they are applied.
 func testSaidAgainMeanwhile(s *suite) {
 	s.each(func(user memory.User) {
 		known := s.add(user, s.memory("lives in Beijing"), 1, 1, 0)
@@ -210,7 +210,7 @@ func testOutdated(s *suite) {
 		if a := s.apply(user, repeated)[0]; a.Action != memory.ActionReinforced || a.Memory.ID != early.Memory.ID {
 			s.Errorf("once more: %+v", a)
 		}
-		// Undone, it holds beside the other one, which was there before.
+		// After it is undone both memories are active, because the other one existed before.
 		s.revert(user, early.Memory.ID)
 		s.statuses(user, map[memory.Status][]string{memory.StatusActive: {holds.ID, early.Memory.ID}})
 

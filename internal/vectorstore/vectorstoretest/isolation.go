@@ -12,7 +12,7 @@ func isolationTests() []test {
 	}
 }
 
-// testIsolation: people of whom the very same is stored, under the very same ids, never meet.
+// testIsolation: users with the same memories under the same ids never see each other's.
 func testIsolation(s *suite) {
 	people := []memory.User{ann, ben, {Namespace: "tenant", ID: "ann"}, {Namespace: "tenant/site/ann", ID: "ann"}, {Namespace: "default", ID: "ben"}}
 	shared := []vectorstore.Entry{s.entry(s.memory("likes green tea"), 1, 0, 0), s.entry(s.memory("plays the cello"), 0, 1, 0)}

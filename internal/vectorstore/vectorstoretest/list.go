@@ -144,7 +144,8 @@ func (s *suite) inOrder(what string, got []string, byTime [][]string, oldestFirs
 }
 
 func testPages(s *suite) {
-	if page, err := s.store.List(s.Context(), ann, vectorstore.ListQuery{Filter: everything(), Limit: 1}); err != nil || len(page.Memories) != 0 || page.Next != "" {
+	page, err := s.store.List(s.Context(), ann, vectorstore.ListQuery{Filter: everything(), Limit: 1})
+	if err != nil || len(page.Memories) != 0 || page.Next != "" {
 		s.Errorf("of nothing: %+v, %v", page, err)
 	}
 	const count = 10

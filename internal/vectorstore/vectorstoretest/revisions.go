@@ -150,7 +150,7 @@ func testRevertAChain(s *suite) {
 			"reverted: lives in C > lives in C", "reverted: lives in B > lives in B",
 			"superseded: lives in B > lives in C (undone)", "added: lives in C",
 			"superseded: lives in A > lives in B (undone)", "added: lives in B", "added: lives in A")
-		// What is undone stays undone, and goes on from there.
+		// What was undone stays undone; the next revert undoes an earlier change.
 		d := s.apply(user, s.superseding("lives in D", a.ID))[0].Memory
 		s.statuses(user, map[memory.Status][]string{
 			memory.StatusActive: {d.ID}, memory.StatusSuperseded: {a.ID}, memory.StatusWithdrawn: {b.ID, c.ID},
@@ -181,7 +181,7 @@ func testRevertSeveral(s *suite) {
 	})
 }
 
-// testRevertEdit: a memory's words of before have no vectors until somebody makes some.
+// testRevertEdit: a restored text has no vectors until SetEmbeddings stores some.
 func testRevertEdit(s *suite) {
 	s.each(func(user memory.User) {
 		m := s.add(user, s.memory("lives in A"), 1, 1, 0)
@@ -307,7 +307,7 @@ func testRevisionsPerVisibility(s *suite) {
 	}
 }
 
-// testRevisionsOfDeleted: of what was deleted nothing is told, and what it superseded stays history that can be brought back.
+// testRevisionsOfDeleted: revisions hold nothing of a deleted memory. What it superseded stays history and can be restored.
 func testRevisionsOfDeleted(s *suite) {
 	a, b, c := s.chain(ann)
 	s.remove(ann, b.ID)

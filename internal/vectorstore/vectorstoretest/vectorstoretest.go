@@ -1,4 +1,4 @@
-// Package vectorstoretest holds what every implementation of vectorstore.Store must keep to.
+// Package vectorstoretest holds the conformance suites of vectorstore.Store, Backfill, Sweep and Survey.
 package vectorstoretest
 
 import (

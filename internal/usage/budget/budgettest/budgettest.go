@@ -1,4 +1,4 @@
-// Package budgettest holds what every implementation of budget.Store must keep to.
+// Package budgettest is the conformance suite of budget.Store.
 package budgettest
 
 import (
@@ -98,7 +98,7 @@ func testRefusedUsers(s *suite) {
 	}
 }
 
-// testNewDay: what is counted late for the day before does not get lost, and neither does it keep the new day from counting.
+// testNewDay: late counts for the day before are stored, and do not affect the new day.
 func testNewDay(s *suite) {
 	s.add(entry(today, ann, 5, 1))
 	s.add(entry(today, ann, 1, 0), entry(tomorrow, ann, 2, 0))

@@ -1,5 +1,5 @@
-// Package resultstest holds what every implementation of results.Store must keep to.
-package resultstest
+// Package liststest is the conformance suite of lists.Store.
+package liststest
 
 import (
 	"fmt"

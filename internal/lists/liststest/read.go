@@ -1,4 +1,4 @@
-package resultstest
+package liststest
 
 import (
 	"fmt"
@@ -73,7 +73,7 @@ func testApart(s *suite) {
 	for i, r := range all {
 		s.want(fmt.Sprint(i), s.items(s.view(r.scope, r.kind, r.list)), fmt.Sprintf("same! %d!", i))
 	}
-	// The group's is everybody's in it, the namespace's everybody's.
+	// All members of a group share its registry, all users of a namespace share that of the namespace.
 	s.want("group", s.items(s.view(of("bob", lobby), lists.KindChannel, "")), "same! 7!")
 	s.want("namespace", s.items(s.view(of("bob", attic), lists.KindNamespace, "")), "same! 3!")
 }
@@ -304,7 +304,8 @@ func testExport(s *suite) {
 			s.Fatal(err)
 		}
 		for _, r := range page {
-			got = append(got, fmt.Sprintf("%s %q %s %v: %s", r.Kind, r.Channel.VisibilityKey(), r.List, !r.LastCheck.IsZero(), s.items(lists.View{Registry: r.Registry, Part: true})))
+			items := s.items(lists.View{Registry: r.Registry, Part: true})
+			got = append(got, fmt.Sprintf("%s %q %s %v: %s", r.Kind, r.Channel.VisibilityKey(), r.List, !r.LastCheck.IsZero(), items))
 		}
 		after = next
 	}

@@ -1,4 +1,4 @@
-package resultstest
+package liststest
 
 import (
 	"time"
@@ -64,7 +64,7 @@ func testTooOld(s *suite) {
 	s.want("expired", s.shown(me, ""), "none")
 }
 
-// testRefreshed: whoever asks sees the item again, in the parts that it sees.
+// testRefreshed: asking for an item counts as seeing it, in the parts of the registry that the caller sees.
 func testRefreshed(s *suite) {
 	me := ann(direct)
 	everything := func() string {

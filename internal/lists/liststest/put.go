@@ -1,4 +1,4 @@
-package resultstest
+package liststest
 
 import (
 	"errors"
@@ -110,7 +110,7 @@ func testDuplicates(s *suite) {
 	s.want("scheduled", told(done.Items), "1:z new notified, 2:z notified")
 }
 
-// testAttributes: they come back byte for byte; what is not said leaves what is known.
+// testAttributes: attributes are returned byte by byte. An item without a title or attributes keeps the stored ones.
 func testAttributes(s *suite) {
 	me := ann(direct)
 	odd := "{\"id\": 9007199254740993,\t\"b\":\"\\u00e9<>&\", \"a\":1.50}"
@@ -125,7 +125,7 @@ func testAttributes(s *suite) {
 	}
 }
 
-// testConcurrent: everybody's items are there, each is new for one alone, and what is shown is one list as it was put.
+// testConcurrent: the items of all writers are stored, each is new for exactly one of them, and one writer's list is shown whole.
 func testConcurrent(s *suite) {
 	const writers, each = 8, 5
 	site := memory.Scope{Namespace: "tenant/site", Channel: lobby}

@@ -7,8 +7,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/llm"
 )
 
-// settleReconcile chooses who compares new statements with what is known: the model that summarises, unless the configuration
-// keeps it to rules. summary puts that model together; it is nil when rules summarise.
+// settleReconcile chooses what compares new statements with existing memories: the model that summarises, unless the configuration says
+// rules. summary builds that model; it is nil when rules summarise.
 func (m *models) settleReconcile(summary func(part string) (llm.Model, error)) (decide.Reconciler, error) {
 	if !m.cfg.Reconcile.Enabled {
 		m.settled(partReconcile, ruleBased, "the configuration says so: only requests to forget are followed", false)

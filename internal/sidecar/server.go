@@ -1,0 +1,78 @@
+package sidecar
+
+import (
+	"context"
+
+	"github.com/memsidecar/memsidecar/internal/lang/topics"
+	"github.com/memsidecar/memsidecar/internal/manage/audit"
+	"github.com/memsidecar/memsidecar/internal/server"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
+)
+
+// newServer creates the gRPC server. It does not serve yet.
+func (p *components) newServer(context.Context) error {
+	cfg := &p.cfg
+	memories, eraser, exporter := p.newManage()
+	p.server = server.New(server.Parts{
+		Memories: server.MemoryParts{
+			Considerer:    p.considerer,
+			Queue:         p.jobs,
+			Retriever:     p.Retriever,
+			Memories:      memories,
+			Store:         p.store,
+			Curve:         p.curve,
+			Conversations: p.Sessions,
+		},
+		Users: server.UserParts{
+			Eraser:        eraser,
+			Exporter:      exporter,
+			Settings:      p.settings,
+			Conversations: p.Sessions,
+			Lists:         p.numbered,
+		},
+		Sessions: server.SessionParts{
+			Conversations: p.Sessions,
+			Eraser:        eraser,
+			Topics:        topics.NewCounter(redactedSource{sqlstore.NewTopics(p.storage), p.redactor}),
+		},
+		Lists: p.numbered,
+		Digests: server.DigestParts{
+			Considerer: p.considerer,
+			Digests:    p.days.keeper,
+			Notebook:   p.days.notebook,
+		},
+		Traces: p.traces,
+		Admin: server.AdminParts{
+			Status:  status{p},
+			Queue:   p.jobs,
+			Auditor: audit.New(p.store, audit.Options{Fingerprint: p.models.fingerprint, Retention: p.curve.Score}),
+			Prices:  cfg.LLM.Prices,
+		},
+		Storage: p.state(),
+		Calls:   eraser,
+		Tokens:  p.entrance.authenticator(),
+		Limiter: limiter(cfg),
+		PageKey: func(ctx context.Context) ([]byte, error) { return sqlstore.NewKeys(p.storage).Get(ctx, "page_tokens") },
+	}, server.Options{
+		Version:         Version(),
+		TLS:             p.entrance.config(),
+		MaxRequestBytes: cfg.MaxRequestBytes,
+		Bytes:           p.bytes,
+		Visibility:      cfg.Policy(),
+		OwnAgent:        cfg.Retrieval.Agent == "this",
+		Window:          window(p.cfg),
+		MaxPerUser:      cfg.Memories.MaxPerUser,
+		MaxPending:      int64(cfg.Queue.MaxPending),
+		MaxPendingBytes: int64(cfg.Queue.MaxPendingBytes),
+		TopK:            cfg.Retrieval.TopK,
+		MinRelevance:    cfg.Retrieval.MinRelevance,
+		MaxContextChars: cfg.Retrieval.MaxContextChars,
+		NotebookEntries: cfg.Notebook.MaxEntries,
+		RedactHistory:   historyRedactor(p.cfg, p.redactor),
+		RedactWrites:    writesRedactor(p.cfg, p.redactor),
+		Answered:        p.counts.Call,
+		Tracing:         p.tracing,
+		Log:             p.Log,
+	})
+	return nil
+}
