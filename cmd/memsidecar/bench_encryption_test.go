@@ -37,7 +37,9 @@ func BenchmarkEncryption(b *testing.B) {
 			if err != nil {
 				return err
 			}
-			items := []*memsidecarv1.ImportMemoriesRequest{{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: sidecartest.Direct(fmt.Sprintf("moved%d", i))}}}
+			items := []*memsidecarv1.ImportMemoriesRequest{
+				{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: sidecartest.Direct(fmt.Sprintf("moved%d", i))}},
+			}
 			for n := range 500 {
 				items = append(items, &memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{
 					Memory: &memsidecarv1.Memory{Text: visit(500*i + n)},
@@ -53,7 +55,9 @@ func BenchmarkEncryption(b *testing.B) {
 		})
 		two.turns(b, "acknowledge", rounds, func(p *process, i int) error {
 			_, err := p.ConsiderMemorizing(b.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-				Scope: sidecartest.Direct(fmt.Sprintf("talker%d", i%100)), Messages: []*memsidecarv1.Message{sidecartest.Said(fmt.Sprintf("I saw %x today.", i)), sidecartest.Answered("How nice!")},
+				Scope: sidecartest.Direct(
+					fmt.Sprintf("talker%d", i%100),
+				), Messages: []*memsidecarv1.Message{sidecartest.Said(fmt.Sprintf("I saw %x today.", i)), sidecartest.Answered("How nice!")},
 			})
 			return err
 		})
@@ -64,7 +68,9 @@ func BenchmarkEncryption(b *testing.B) {
 			for n := range 8 {
 				callers.Go(func() {
 					_, err := p.ConsiderMemorizing(b.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-						Scope: sidecartest.Direct(fmt.Sprintf("crowd%d", n)), Messages: []*memsidecarv1.Message{sidecartest.Said(fmt.Sprintf("I saw %x and %d today.", i, n))},
+						Scope: sidecartest.Direct(
+							fmt.Sprintf("crowd%d", n),
+						), Messages: []*memsidecarv1.Message{sidecartest.Said(fmt.Sprintf("I saw %x and %d today.", i, n))},
 					})
 					failures <- err
 				})

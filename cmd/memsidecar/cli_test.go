@@ -209,7 +209,8 @@ func TestReplayMistakes(t *testing.T) {
 	}
 	path := replayFile(t, map[string]string{"user": "u", "role": "user", "content": "hi"})
 	r.Stop()
-	if code, _, errs := runMain(t, "replay", path, "--addr", r.Addr); code != cli.ExitUnavailable || !strings.Contains(errs, r.Addr) || !strings.Contains(errs, "memsidecar serve") {
+	if code, _, errs := runMain(t, "replay", path, "--addr", r.Addr); code != cli.ExitUnavailable || !strings.Contains(errs, r.Addr) ||
+		!strings.Contains(errs, "memsidecar serve") {
 		t.Errorf("without a sidecar: exit code %d, %q", code, errs)
 	}
 	if code, _, errs := runMain(t, "replay", "/no/such/file"); code != cli.ExitUsage || !strings.Contains(errs, "/no/such/file") {

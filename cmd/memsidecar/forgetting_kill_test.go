@@ -28,7 +28,14 @@ func TestForgetKilled(t *testing.T) {
 		}
 		sidecartest.Must(sessions.AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: place, Messages: messages}))(t)
 	}
-	sidecartest.Must(p.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct(user), Memory: &memsidecarv1.Memory{Text: sidecartest.Marks + " likes tea"}}))(t)
+	sidecartest.Must(
+		p.CreateMemory(
+			t.Context(),
+			&memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct(user), Memory: &memsidecarv1.Memory{Text: sidecartest.Marks + " likes tea"}},
+		),
+	)(
+		t,
+	)
 	for _, left := range []int64{many, many - 1500} { // killed when fewer messages than that are left
 		ended := make(chan struct{})
 		go func() {

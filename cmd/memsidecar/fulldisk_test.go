@@ -48,7 +48,9 @@ func refusedWrites(t *testing.T, p *process) string {
 	t.Helper()
 	for n := range 4000 {
 		_, err := p.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: sidecartest.Direct("writer"), Messages: []*memsidecarv1.Message{sidecartest.Said(fmt.Sprint("nothing much ", n, strings.Repeat(" again", 10_000)))},
+			Scope: sidecartest.Direct(
+				"writer",
+			), Messages: []*memsidecarv1.Message{sidecartest.Said(fmt.Sprint("nothing much ", n, strings.Repeat(" again", 10_000)))},
 		})
 		if err != nil {
 			sidecartest.WantCode(t, err, codes.Unavailable)

@@ -180,7 +180,11 @@ func (b *bot) stop() {
 // fillForAttacks stores what is read by attackers, and ends the process.
 func fillForAttacks(t *testing.T, p *process, token string) {
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
-	sidecartest.Must(p.CreateMemory(ctx, &memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct("bot"), Memory: &memsidecarv1.Memory{Text: "Likes green tea"}}))(t)
+	sidecartest.Must(
+		p.CreateMemory(ctx, &memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct("bot"), Memory: &memsidecarv1.Memory{Text: "Likes green tea"}}),
+	)(
+		t,
+	)
 	stream := sidecartest.Must(p.ImportMemories(ctx))(t)
 	sidecartest.NoError(t, stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: sidecartest.Direct("much")}}))
 	memories := 100
@@ -419,7 +423,9 @@ func zipped(data []byte) []byte {
 // bombs sends 200 messages that are small only while they are compressed.
 func bombs(size int) func(*attacker) {
 	return func(a *attacker) {
-		bomb := zipped(sidecartest.Must(proto.Marshal(&memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("bot"), Query: strings.Repeat("x", size-64)}))(a.T))
+		bomb := zipped(
+			sidecartest.Must(proto.Marshal(&memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("bot"), Query: strings.Repeat("x", size-64)}))(a.T),
+		)
 		a.over(4, func(int) {
 			if c := a.raw(a.grpc, false); c != nil {
 				for range 50 {

@@ -53,7 +53,9 @@ func (d *deeds) consider(t *testing.T, user string, n int) {
 	t.Helper()
 	text := fmt.Sprintf("%s-%d号", user, n)
 	request := &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: sidecartest.Direct(user), RequestId: text, Messages: []*memsidecarv1.Message{sidecartest.Said("请记住：我的暗号是" + text + strings.Repeat("。没有别的", 100))},
+		Scope: sidecartest.Direct(
+			user,
+		), RequestId: text, Messages: []*memsidecarv1.Message{sidecartest.Said("请记住：我的暗号是" + text + strings.Repeat("。没有别的", 100))},
 	}
 	c := sidecartest.Must(d.p.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
 	d.add(deed{what: "considered", user: user, text: text, id: c.GetId(), acknowledged: c.GetId(), request: request})
@@ -173,7 +175,14 @@ func losePower(t *testing.T, moments int, environ ...string) {
 		points = append(points, r.IntN(trace.End))
 	}
 	r.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
-	t.Logf("%d calls in the trace, %d syncs, %d acknowledged deeds, %d moments of which %d are looked at", trace.End, len(trace.Syncs()), len(d.list), len(points), moments)
+	t.Logf(
+		"%d calls in the trace, %d syncs, %d acknowledged deeds, %d moments of which %d are looked at",
+		trace.End,
+		len(trace.Syncs()),
+		len(d.list),
+		len(points),
+		moments,
+	)
 	for i := range moments {
 		moment, loss := points[i%len(points)], powerloss.AnyLoss(r)
 		disk := t.TempDir()
@@ -231,7 +240,16 @@ func (d *deeds) check(t *testing.T, dir string, moment int) {
 			continue
 		}
 		if n != 0 && n != whole || n == 0 && acknowledged && !removed(one) {
-			t.Errorf("what %s %s (%s %s) is there %d times; it was acknowledged at %d, the power went at %d", one.user, one.what, one.id, one.text, n, one.moment, moment)
+			t.Errorf(
+				"what %s %s (%s %s) is there %d times; it was acknowledged at %d, the power went at %d",
+				one.user,
+				one.what,
+				one.id,
+				one.text,
+				n,
+				one.moment,
+				moment,
+			)
 		}
 	}
 	sidecartest.NoError(t, s.Close())

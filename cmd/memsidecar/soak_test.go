@@ -138,8 +138,20 @@ func (s *soak) run(mix load.Mix, sample func()) {
 			}
 			sample()
 			for _, r := range results {
-				s.Logf("%s: %d offered, %d answered, %d shed, %d degraded, %d overtaken by forgetting, errors %v; p50 %s, p99 %s, p99.9 %s, longest %s", r.Name, r.Offered, r.Calls,
-					r.Shed, r.Degraded, r.Overtaken, r.Codes, r.Percentile(50), r.Percentile(99), r.Percentile(99.9), r.Percentile(100))
+				s.Logf(
+					"%s: %d offered, %d answered, %d shed, %d degraded, %d overtaken by forgetting, errors %v; p50 %s, p99 %s, p99.9 %s, longest %s",
+					r.Name,
+					r.Offered,
+					r.Calls,
+					r.Shed,
+					r.Degraded,
+					r.Overtaken,
+					r.Codes,
+					r.Percentile(50),
+					r.Percentile(99),
+					r.Percentile(99.9),
+					r.Percentile(100),
+				)
 				if r.Errors > 0 {
 					s.Errorf("%s: %d calls failed, for example: %v", r.Name, r.Errors, r.FirstError)
 				}

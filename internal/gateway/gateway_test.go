@@ -52,7 +52,8 @@ func TestEveryCallOverHTTP(t *testing.T) {
 			if !proto.Equal(status.Convert(got).Proto(), status.Convert(want).Proto()) {
 				t.Errorf("%s by %s: %v, over gRPC %v", method.Name(), name, got, want)
 			}
-			if code := status.Code(got); (code == codes.Unauthenticated) == known || code == codes.Unimplemented || known && !reaches && code != codes.PermissionDenied {
+			if code := status.Code(got); (code == codes.Unauthenticated) == known || code == codes.Unimplemented ||
+				known && !reaches && code != codes.PermissionDenied {
 				t.Errorf("%s by %s: %v", method.Name(), name, got)
 			}
 			if got == nil && !answer.ProtoReflect().IsValid() {
@@ -264,7 +265,11 @@ func TestBrowsersCannotUseTheAPI(t *testing.T) {
 		"IPv6":                       {open, "Host", "[::1]", 200},
 		"a program":                  {open, "User-Agent", "curl", 200},
 	} {
-		req := sidecartest.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+test.r.API+"/memsidecar.v1.AdminService/GetStatus", strings.NewReader("{}")))(t)
+		req := sidecartest.Must(
+			http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+test.r.API+"/memsidecar.v1.AdminService/GetStatus", strings.NewReader("{}")),
+		)(
+			t,
+		)
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Authorization", "Bearer "+tokens["a"])
 		req.Header.Set(test.header, test.value)
@@ -286,7 +291,13 @@ func TestJSONOverTLS(t *testing.T) {
 	sidecartest.NoError(t, ca.Leaf("server", "memsidecar.test"))
 	sidecartest.NoError(t, ca.Leaf("client", "memsidecar.test"))
 	file := func(name string) string { return filepath.Join(dir, name) }
-	r := sidecartest.Serve(t, sidecartest.JSONListen, "tls.cert_file="+file("server.pem"), "tls.key_file="+file("server.key"), "tls.client_ca_file="+file("ca.pem"))
+	r := sidecartest.Serve(
+		t,
+		sidecartest.JSONListen,
+		"tls.cert_file="+file("server.pem"),
+		"tls.key_file="+file("server.key"),
+		"tls.client_ca_file="+file("ca.pem"),
+	)
 	config := &tls.Config{RootCAs: sidecartest.Must(listen.Pool(file("ca.pem")))(t), ServerName: "memsidecar.test"}
 	call := func(config *tls.Config, http2 bool) (string, error) {
 		transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: http2}

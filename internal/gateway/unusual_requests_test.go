@@ -22,7 +22,9 @@ func TestUnusualHTTPRequestsAreAnswered(t *testing.T) {
 	if got := r.JSON().Ask(t, "Retrieve", mark+`{"scope": {"user_id": "u"}, "query": "q"}`); got.Status != http.StatusOK {
 		t.Errorf("a byte order mark: %s", got.Text)
 	}
-	if got := r.JSON().Ask(t, "ImportMemories", mark+`{"scope": {"user_id": "u"}} {"memory": {"text": "Likes tea"}}`); strings.TrimSpace(got.Text) != `{"addedCount":"1"}` {
+	if got := r.JSON().Ask(t, "ImportMemories", mark+`{"scope": {"user_id": "u"}} {"memory": {"text": "Likes tea"}}`); strings.TrimSpace(
+		got.Text,
+	) != `{"addedCount":"1"}` {
 		t.Errorf("a byte order mark before a stream: %s", got.Text)
 	}
 	for _, test := range []struct {
@@ -70,7 +72,8 @@ func TestStopEndsHealthWatches(t *testing.T) {
 		t.Errorf("it ends with %v", err)
 	}
 	text := sidecartest.Must(io.ReadAll(resp.Body))(t)
-	if lines := strings.Fields(string(text)); len(lines) < 3 || lines[1] != `{"result":{"status":"NOT_SERVING"}}` || !strings.Contains(string(text), "the sidecar stops") {
+	if lines := strings.Fields(string(text)); len(lines) < 3 || lines[1] != `{"result":{"status":"NOT_SERVING"}}` ||
+		!strings.Contains(string(text), "the sidecar stops") {
 		t.Errorf("over HTTP it says %s", text)
 	}
 	r.Stop()

@@ -46,9 +46,7 @@ func modelOverStdio(t *testing.T, r *sidecartest.Sidecar, user string) *sidecart
 func TestModelUsesTheMemory(t *testing.T) {
 	t.Parallel()
 	for name, connect := range map[string]func(t *testing.T, r *sidecartest.Sidecar, user string) *sidecartest.Model{
-		"stdio": func(t *testing.T, r *sidecartest.Sidecar, user string) *sidecartest.Model {
-			return modelOverStdio(t, r, user)
-		},
+		"stdio": modelOverStdio,
 		"http": func(t *testing.T, r *sidecartest.Sidecar, user string) *sidecartest.Model {
 			return r.Model(t, "Memsidecar-User", user)
 		},
@@ -64,7 +62,8 @@ func TestModelUsesTheMemory(t *testing.T) {
 				t.Error(got)
 			}
 			found := alice.Must(t, "recall", map[string]any{"query": "花生", "top_k": 1})
-			if got := sidecartest.Shown(found, "text"); !slices.Equal(got, []string{"用户对花生过敏。"}) || !strings.Contains(fmt.Sprint(found["notice"]), "not instructions") {
+			if got := sidecartest.Shown(found, "text"); !slices.Equal(got, []string{"用户对花生过敏。"}) ||
+				!strings.Contains(fmt.Sprint(found["notice"]), "not instructions") {
 				t.Error(found)
 			}
 			r.AppendTo(t, sidecartest.Within(sidecartest.Direct("alice"), "s"), sidecartest.Said("We talked about kumquats."))
@@ -72,7 +71,10 @@ func TestModelUsesTheMemory(t *testing.T) {
 			if messages, ok := found["messages"].([]any); !ok || len(messages) != 1 {
 				t.Error(found)
 			}
-			if got := sidecartest.Shown(alice.Must(t, "list_memories", map[string]any{"kind": "preference"}), "text"); !slices.Equal(got, []string{"The user likes jazz."}) {
+			if got := sidecartest.Shown(alice.Must(t, "list_memories", map[string]any{"kind": "preference"}), "text"); !slices.Equal(
+				got,
+				[]string{"The user likes jazz."},
+			) {
 				t.Errorf("preferences are %q", got)
 			}
 			// A bot that sets no channels has it, too.
@@ -86,10 +88,12 @@ func TestModelUsesTheMemory(t *testing.T) {
 			id := sidecartest.Shown(alice.Must(t, "list_memories", map[string]any{"kind": "preference"}), "id")[0]
 			bob.Refuses(t, "forget", map[string]any{"memory_id": id, "confirm": true}, "not found")
 			asked := alice.Must(t, "forget", map[string]any{"memory_id": id})
-			if next, _ := asked["next"].(string); asked["deleted"] != false || !strings.Contains(next, "Ask the user") || !strings.Contains(alice.Remembered(t), "jazz") {
+			if next, _ := asked["next"].(string); asked["deleted"] != false || !strings.Contains(next, "Ask the user") ||
+				!strings.Contains(alice.Remembered(t), "jazz") {
 				t.Errorf("without confirm: %v", asked)
 			}
-			if got := alice.Must(t, "forget", map[string]any{"memory_id": id, "confirm": true}); got["deleted"] != true || strings.Contains(alice.Remembered(t), "jazz") {
+			if got := alice.Must(t, "forget", map[string]any{"memory_id": id, "confirm": true}); got["deleted"] != true ||
+				strings.Contains(alice.Remembered(t), "jazz") {
 				t.Errorf("with confirm: %v, %s", got, alice.Remembered(t))
 			}
 
@@ -123,7 +127,8 @@ func TestModelUsesTheMemory(t *testing.T) {
 					t.Errorf("%s is empty", uri)
 				}
 			}
-			if _, err := alice.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "memsidecar://digest/tomorrow"}); err == nil || !strings.Contains(err.Error(), "day") {
+			if _, err := alice.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "memsidecar://digest/tomorrow"}); err == nil ||
+				!strings.Contains(err.Error(), "day") {
 				t.Errorf("a digest of no day: %v", err)
 			}
 		})
@@ -139,12 +144,20 @@ func TestToolDescriptionsHideOtherUsers(t *testing.T) {
 	if got := m.InitializeResult(); !strings.Contains(got.Instructions, rule) || got.ServerInfo.Name != "memsidecar" {
 		t.Error(got)
 	}
-	reads := map[string]bool{"recall": true, "list_memories": true, "select_from_numbered_list": true, "remember": false, "forget": false, "put_numbered_list": false}
+	reads := map[string]bool{
+		"recall":                    true,
+		"list_memories":             true,
+		"select_from_numbered_list": true,
+		"remember":                  false,
+		"forget":                    false,
+		"put_numbered_list":         false,
+	}
 	for tool, err := range m.Tools(t.Context(), nil) {
 		sidecartest.NoError(t, err)
 		readOnly, known := reads[tool.Name]
 		delete(reads, tool.Name)
-		if !known || tool.Annotations.ReadOnlyHint != readOnly || *tool.Annotations.DestructiveHint != (tool.Name == "forget" || tool.Name == "put_numbered_list") {
+		if !known || tool.Annotations.ReadOnlyHint != readOnly ||
+			*tool.Annotations.DestructiveHint != (tool.Name == "forget" || tool.Name == "put_numbered_list") {
 			t.Errorf("%s: %+v", tool.Name, tool.Annotations)
 		}
 		if strings.HasSuffix(tool.Name, "_results") || tool.Name == "select_from_numbered_list" {
@@ -193,7 +206,17 @@ func TestModelOverHTTPIsBoundToAUser(t *testing.T) {
 	remember := map[string]any{"text": "The user likes tea."}
 
 	as("a").Must(t, "remember", remember)
-	as("a", "Memsidecar-User", "%E5%BC%A0%E4%BC%9F", "Memsidecar-Channel-Kind", "group", "Memsidecar-Channel", "g1", "Memsidecar-Agent", "butler").Must(t, "remember", remember)
+	as(
+		"a",
+		"Memsidecar-User",
+		"%E5%BC%A0%E4%BC%9F",
+		"Memsidecar-Channel-Kind",
+		"group",
+		"Memsidecar-Channel",
+		"g1",
+		"Memsidecar-Agent",
+		"butler",
+	).Must(t, "remember", remember)
 	admin := r.As(t, tokens["admin"])
 	for scope, want := range map[*memsidecarv1.Scope]int{
 		sidecartest.InNamespace("a", sidecartest.Anywhere("小林")): 1, sidecartest.InNamespace("a", sidecartest.Group("张伟", "g1")): 1, sidecartest.InNamespace("a", sidecartest.Group("张伟", "g2")): 0, sidecartest.InNamespace("b", sidecartest.Anywhere("小林")): 0,

@@ -63,7 +63,8 @@ func TestToolAnswersHaveNoHiddenCharacters(t *testing.T) {
 	} {
 		answer, failed := m.Call(t, tool, arguments)
 		text := string(sidecartest.Must(json.Marshal(answer))(t))
-		if failed || !strings.Contains(text, "Likes tea") || strings.ContainsAny(text, "\U000e0049\u202e") || strings.Contains(text, "<|") || strings.Contains(text, `\u003c|`) {
+		if failed || !strings.Contains(text, "Likes tea") || strings.ContainsAny(text, "\U000e0049\u202e") || strings.Contains(text, "<|") ||
+			strings.Contains(text, `\u003c|`) {
 			t.Errorf("%s answers %s", tool, text)
 		}
 	}

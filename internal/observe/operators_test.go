@@ -28,7 +28,11 @@ func TestMetricsAreThoseDocumented(t *testing.T) {
 	p.Take(100, 10)
 	config := filepath.Join(t.TempDir(), "prices.yaml")
 	sidecartest.NoError(t, os.WriteFile(config, []byte("llm:\n  prices:\n    - {model: openai/*, input: 2, output: 8, currency: CNY}\n"), 0o600))
-	r := sidecartest.ServeWith(t, t.TempDir(), []string{"MEMSIDECAR_CONFIG=" + config}, append(sidecartest.UseProvider("openai", p), sidecartest.HTTPListen, "embedding.dimensions=8")...)
+	r := sidecartest.ServeWith(
+		t,
+		t.TempDir(),
+		[]string{"MEMSIDECAR_CONFIG=" + config},
+		append(sidecartest.UseProvider("openai", p), sidecartest.HTTPListen, "embedding.dimensions=8")...)
 	user := sidecartest.Direct("anna")
 	if c := r.Consider(t, user, sidecartest.Said("我平时爱喝点茶。")); c.GetState() != sidecartest.Remembered {
 		t.Fatal(c)
@@ -161,7 +165,9 @@ func TestLogHasNoUserText(t *testing.T) {
 	p := providertest.Start(t, 8)
 	p.Say("用户喜欢" + secret)
 	// The first of two settings of a key counts.
-	r := sidecartest.Serve(t, append([]string{"log.level=info", "embedding.dimensions=8", "session.memorize_every=2"}, sidecartest.UseProvider("openai", p)...)...)
+	r := sidecartest.Serve(
+		t,
+		append([]string{"log.level=info", "embedding.dimensions=8", "session.memorize_every=2"}, sidecartest.UseProvider("openai", p)...)...)
 	user := sidecartest.Direct("anna")
 	user.SessionId = "s"
 	r.Consider(t, user, sidecartest.Said("我喜欢"+secret), sidecartest.Answered(secret+"!"))

@@ -110,10 +110,14 @@ func TestConsiderationTraceLinksToItsCall(t *testing.T) {
 			p.Say("用户喜欢" + secret)
 			p.Take(70, 7)
 			var c collector
-			r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "otel.protocol="+protocol, "otel.endpoint="+c.listen(t, protocol), "embedding.dimensions=8")...)
+			r := sidecartest.Serve(
+				t,
+				append(sidecartest.UseProvider("openai", p), "otel.protocol="+protocol, "otel.endpoint="+c.listen(t, protocol), "embedding.dimensions=8")...)
 			ctx := metadata.AppendToOutgoingContext(t.Context(), "traceparent", "00-"+caller+"-"+callerSpan+"-01")
 			sidecartest.Must(r.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
-				Scope: sidecartest.Direct("u"), Messages: []*memsidecarv1.Message{sidecartest.Said("我喜欢" + secret)}, Wait: sidecartest.Patiently(), // asking again and again would make spans without end
+				Scope: sidecartest.Direct(
+					"u",
+				), Messages: []*memsidecarv1.Message{sidecartest.Said("我喜欢" + secret)}, Wait: sidecartest.Patiently(), // asking again and again would make spans without end
 			}))(t)
 			_ = sidecartest.Must(r.Retrieve(ctx, &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: secret}))(t)
 			p.Fail(providertest.BrokenJSON, providertest.Decision)

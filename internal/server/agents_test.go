@@ -66,7 +66,12 @@ func TestAgentsSeeTheirOwnOrAllMemories(t *testing.T) {
 			scope := sidecartest.Within(sidecartest.Direct("vera"), "s") // one conversation with all of them
 			for agent, fruit := range fruits {
 				spoken := as(agent, scope)
-				r.AppendTo(t, spoken, sidecartest.Said("What about "+fruit+"? The build fails with a "+fruit+" error, how do I fix it?"), sidecartest.Answered("To fix the "+fruit+" error, set PIP="+fruit+"."))
+				r.AppendTo(
+					t,
+					spoken,
+					sidecartest.Said("What about "+fruit+"? The build fails with a "+fruit+" error, how do I fix it?"),
+					sidecartest.Answered("To fix the "+fruit+" error, set PIP="+fruit+"."),
+				)
 				r.Consider(t, spoken, sidecartest.Said(words[agent]+fruit+"."))
 			}
 			for name, call := range personaCalls() {
@@ -107,14 +112,30 @@ func TestAgentsSeeTheirOwnOrAllMemories(t *testing.T) {
 			// The conversation itself is narrowed only when asked for, but for the window of a scope that names no session: nobody
 			// said that the personas are in one room.
 			for filter, want := range map[memsidecarv1.AgentFilter]int{byConfiguration: 9, byAny: 9, byThis: 3} {
-				listed := sidecartest.Must(r.Sessions().ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: as("cook", scope), Agent: filter}))(t)
-				window := sidecartest.Must(r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: as("cook", scope), Agent: filter, MaxMessages: proto.Int32(100), MaxTurns: proto.Int32(100)}))(t)
+				listed := sidecartest.Must(
+					r.Sessions().ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: as("cook", scope), Agent: filter}),
+				)(
+					t,
+				)
+				window := sidecartest.Must(
+					r.Sessions().
+						GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: as("cook", scope), Agent: filter, MaxMessages: proto.Int32(100), MaxTurns: proto.Int32(100)}),
+				)(
+					t,
+				)
 				inWindow := want
 				if filter == byConfiguration && scope.GetSessionId() == "" {
 					inWindow = 3
 				}
 				if len(listed.GetMessages()) != want || len(window.GetMessages()) != inWindow {
-					t.Errorf("with %s there are %d messages and %d in the window, want %d and %d", filter, len(listed.GetMessages()), len(window.GetMessages()), want, inWindow)
+					t.Errorf(
+						"with %s there are %d messages and %d in the window, want %d and %d",
+						filter,
+						len(listed.GetMessages()),
+						len(window.GetMessages()),
+						want,
+						inWindow,
+					)
 				}
 			}
 		})

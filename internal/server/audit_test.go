@@ -17,7 +17,11 @@ import (
 )
 
 // audit is the users and the total that an audit answers.
-func audit(t *testing.T, r *sidecartest.Sidecar, request *memsidecarv1.AuditMemoriesRequest) (users []*memsidecarv1.MemoryAudit, total *memsidecarv1.MemoryAudit, err error) {
+func audit(
+	t *testing.T,
+	r *sidecartest.Sidecar,
+	request *memsidecarv1.AuditMemoriesRequest,
+) (users []*memsidecarv1.MemoryAudit, total *memsidecarv1.MemoryAudit, err error) {
 	t.Helper()
 	stream, err := memsidecarv1.NewAdminServiceClient(r.Conn).AuditMemories(t.Context(), request)
 	if err != nil {
@@ -57,17 +61,20 @@ func TestAuditReportsOnlyWhatIsAsked(t *testing.T) {
 	before := sidecartest.Must(exportAll(t.Context(), r, &memsidecarv1.Scope{UserId: "ann"}))(t)
 
 	users, total, err := audit(t, r, &memsidecarv1.AuditMemoriesRequest{Scope: &memsidecarv1.Scope{}})
-	if err != nil || len(users) != 2 || total.GetUserCount() != 2 || total.GetActiveCount() != 6 || total.GetJunkCount() != 4 || total.GetDoubtfulShare() < 0.66 {
+	if err != nil || len(users) != 2 || total.GetUserCount() != 2 || total.GetActiveCount() != 6 || total.GetJunkCount() != 4 ||
+		total.GetDoubtfulShare() < 0.66 {
 		t.Errorf("the namespace: %v, %s, %v", users, total, err)
 	}
 	users, total, err = audit(t, r, &memsidecarv1.AuditMemoriesRequest{Scope: &memsidecarv1.Scope{Namespace: "else/where", UserId: "ann"}})
 	if err != nil || len(users) != 1 || total.GetActiveCount() != 3 || total.GetUserCount() != 1 {
 		t.Fatalf("one user elsewhere: %v, %s, %v", users, total, err)
 	}
-	if text := protojson.Format(users[0]); !strings.Contains(text, "Thank you, else/whereann!") || strings.Contains(text, "you, ann!") || strings.Contains(text, "ben!") {
+	if text := protojson.Format(users[0]); !strings.Contains(text, "Thank you, else/whereann!") || strings.Contains(text, "you, ann!") ||
+		strings.Contains(text, "ben!") {
 		t.Errorf("the examples are %s", text)
 	}
-	if _, total, err := audit(t, r, &memsidecarv1.AuditMemoriesRequest{Scope: &memsidecarv1.Scope{Namespace: "nowhere"}}); err != nil || total.GetUserCount() != 0 {
+	if _, total, err := audit(t, r, &memsidecarv1.AuditMemoriesRequest{Scope: &memsidecarv1.Scope{Namespace: "nowhere"}}); err != nil ||
+		total.GetUserCount() != 0 {
 		t.Errorf("an empty namespace: %s, %v", total, err)
 	}
 	for name, request := range map[string]*memsidecarv1.AuditMemoriesRequest{

@@ -21,7 +21,9 @@ func TestAcknowledgedDialogueSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	request := &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: sidecartest.Direct("u"), Messages: []*memsidecarv1.Message{sidecartest.Said("I am allergic to peanuts."), sidecartest.Answered("Noted.")}, RequestId: "once",
+		Scope: sidecartest.Direct(
+			"u",
+		), Messages: []*memsidecarv1.Message{sidecartest.Said("I am allergic to peanuts."), sidecartest.Answered("Noted.")}, RequestId: "once",
 	}
 	c := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
 	if c.GetState() != sidecartest.Pending || c.GetMessageCount() != 2 || c.GetCreateTime() == nil || c.GetScope().GetNamespace() != "default" {
@@ -183,7 +185,8 @@ func TestGroupDialogueHasAnOutcomeForEachSpeaker(t *testing.T) {
 			}
 			continue
 		}
-		if theirs.GetState() != sidecartest.Remembered || len(stored) != 1 || !strings.Contains(stored[0].GetText(), word) || stored[0].GetProvenance().GetSpeakerId() != user {
+		if theirs.GetState() != sidecartest.Remembered || len(stored) != 1 || !strings.Contains(stored[0].GetText(), word) ||
+			stored[0].GetProvenance().GetSpeakerId() != user {
 			t.Errorf("%s: %s stored %s", user, theirs, stored)
 		}
 		e := r.Export(t, sidecartest.Anywhere(user))
@@ -230,13 +233,21 @@ func TestPausedUserIsNotRecorded(t *testing.T) {
 	}
 	pause(true)
 	resp := sidecartest.Must(r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: sidecartest.Direct("alice"), Messages: []*memsidecarv1.Message{sidecartest.Said("My name is Xanthippe."), sidecartest.Answered("Hello Xanthippe!")},
+		Scope: sidecartest.Direct(
+			"alice",
+		), Messages: []*memsidecarv1.Message{sidecartest.Said("My name is Xanthippe."), sidecartest.Answered("Hello Xanthippe!")},
 	}))(t)
 	if c := resp.GetConsideration(); c.GetState() != sidecartest.Skipped || !strings.Contains(c.GetReason(), "paused") {
 		t.Errorf("at once: %s", c)
 	}
 	r.Consider(t, sidecartest.Group("alice", "g"), by("alice", "My name is Xanthippe."), by("bob", "My name is Bob."))
-	r.Consider(t, sidecartest.Group("bob", "g"), by("alice", "My name is Xanthippe."), by("bob", "I am allergic to peanuts."), sidecartest.Answered("Both noted."))
+	r.Consider(
+		t,
+		sidecartest.Group("bob", "g"),
+		by("alice", "My name is Xanthippe."),
+		by("bob", "I am allergic to peanuts."),
+		sidecartest.Answered("Both noted."),
+	)
 	for user, count := range map[string]int{"alice": 3, "bob": 2} {
 		e := r.Export(t, sidecartest.Direct(user))
 		if e.Holds("Xanthippe") {
@@ -302,7 +313,8 @@ func TestRepeatedStatementIsCountedOnce(t *testing.T) {
 	before := r.Memories(t, sidecartest.Direct("u"))[0]
 	second := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I am allergic to peanuts!"), sidecartest.Said("My name is Anna."))
 	if len(second.GetChanges()) != 2 || second.GetChanges()[0].GetAction() != sidecartest.Reinforced || second.GetChanges()[1].GetAction() != sidecartest.Added ||
-		second.GetChanges()[0].GetMemoryId() != first.GetChanges()[0].GetMemoryId() || second.GetState() != sidecartest.Remembered {
+		second.GetChanges()[0].GetMemoryId() != first.GetChanges()[0].GetMemoryId() ||
+		second.GetState() != sidecartest.Remembered {
 		t.Errorf("said again: %s", second)
 	}
 	m := r.Memory(t, sidecartest.Direct("u"), before.GetId())

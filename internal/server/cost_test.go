@@ -27,7 +27,8 @@ func cost(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, days 
 func wantDecidedBy(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, by, reason string) *memsidecarv1.Consideration {
 	t.Helper()
 	c := r.Consider(t, scope, sidecartest.Said("我对花生过敏。"), sidecartest.Answered("好的。"))
-	if c.GetState() != sidecartest.Remembered || c.GetDecidedBy() != by || !strings.Contains(c.GetReason(), reason) || reason == "" && strings.Contains(c.GetReason(), "budget") {
+	if c.GetState() != sidecartest.Remembered || c.GetDecidedBy() != by || !strings.Contains(c.GetReason(), reason) ||
+		reason == "" && strings.Contains(c.GetReason(), "budget") {
 		t.Errorf("decided by %s because %q, want by %s because of %q: %v", c.GetDecidedBy(), c.GetReason(), by, reason, c)
 	}
 	return c
@@ -64,7 +65,9 @@ func TestUsedUpTokenBudgetFallsBackToRules(t *testing.T) {
 			}
 			wantDecidedBy(t, r, sidecartest.InNamespace("big", sidecartest.Direct("u")), model, "")
 			wantDegradedTrace(t, r, sidecartest.Direct("v"), memsidecarv1.DegradedComponent_DEGRADED_COMPONENT_DECISION)
-			if resp := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "花生"}))(t); len(resp.GetDegraded()) != 0 {
+			if resp := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "花生"}))(t); len(
+				resp.GetDegraded(),
+			) != 0 {
 				t.Errorf("Retrieve is degraded: %v", resp.GetDegraded())
 			}
 			wantFallback(t, r, nil, "rules, for 3 calls today: "+usedUp) // two to decide, one to compare with what is known
@@ -186,11 +189,18 @@ func TestTokenBudgetCountsFromMidnightUTC(t *testing.T) {
 func TestConversationIsSummarizedByRulesWithoutBudget(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
-	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "llm.daily_token_budget=10", "session.max_messages=2", "session.memorize_every=0")...)
+	r := sidecartest.Serve(
+		t,
+		append(sidecartest.UseProvider("openai", p), "llm.daily_token_budget=10", "session.max_messages=2", "session.memorize_every=0")...)
 	session := r.AppendTo(t, sidecartest.Direct("u"), sidecartest.Said("我对花生过敏，下周三要去成都出差。"), sidecartest.Answered("好的。"), sidecartest.Said("成都有什么好吃的？"), sidecartest.Answered("成都有火锅。"),
-		sidecartest.Said("火锅里有花生酱吗？"), sidecartest.Answered("有的，可以不放。")).GetSession()
+		sidecartest.Said("火锅里有花生酱吗？"), sidecartest.Answered("有的，可以不放。")).
+		GetSession()
 	sidecartest.Eventually(t, "there is a summary", func() bool {
-		window := sidecartest.Must(r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.Within(sidecartest.Direct("u"), session.GetId())}))(t)
+		window := sidecartest.Must(
+			r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.Within(sidecartest.Direct("u"), session.GetId())}),
+		)(
+			t,
+		)
 		if window.GetSummary() == nil {
 			return false
 		}
@@ -216,8 +226,10 @@ func TestStatusShowsTokensAndCosts(t *testing.T) {
 	}{{1, "openai/old"}, {6, "openai/old"}, {7, "openai/old"}, {6, "free/m"}} {
 		sidecartest.Spend(t, dir, call.daysAgo, call.model, 2_000_000, 1_000_000)
 	}
-	r := sidecartest.ServeIn(t, dir, append(sidecartest.UseProvider("openai", p),
-		"llm.prices=[{model: openai/model-of-decision, input: 2, output: 10, currency: CNY}, {model: openai/old, input: 1, output: 3, currency: USD}, {model: openai/model-of-embedding, currency: USD}]")...)
+	r := sidecartest.ServeIn(t, dir, append(
+		sidecartest.UseProvider("openai", p),
+		"llm.prices=[{model: openai/model-of-decision, input: 2, output: 10, currency: CNY}, {model: openai/old, input: 1, output: 3, currency: USD}, {model: openai/model-of-embedding, currency: USD}]",
+	)...)
 	wantDecidedBy(t, r, sidecartest.Direct("u"), "openai/model-of-decision", "")
 	var status *memsidecarv1.GetStatusResponse
 	sidecartest.Eventually(t, "all is counted", func() bool {
@@ -232,15 +244,18 @@ func TestStatusShowsTokensAndCosts(t *testing.T) {
 	}
 	wantCosts := func(name string, got []*memsidecarv1.Cost, cny, usd float64) {
 		t.Helper()
-		if len(got) != 2 || got[0].GetCurrency() != "CNY" || got[1].GetCurrency() != "USD" || math.Abs(got[0].GetAmount()-cny) > 1e-9 || math.Abs(got[1].GetAmount()-usd) > 1e-9 {
+		if len(got) != 2 || got[0].GetCurrency() != "CNY" || got[1].GetCurrency() != "USD" || math.Abs(got[0].GetAmount()-cny) > 1e-9 ||
+			math.Abs(got[1].GetAmount()-usd) > 1e-9 {
 			t.Errorf("%s cost %v, want %g CNY and %g USD", name, got, cny, usd)
 		}
 	}
 	wantCosts("today", status.GetUsage().GetToday().GetCosts(), 3, 0)
 	wantCosts("seven days", status.GetUsage().GetCosts(), 3, 10)
 	days := status.GetUsage().GetDays()
-	if len(days) != 3 || days[0].GetDay() != usage.Day(time.Now()) || days[2].GetDay() != usage.Day(time.Now().UTC().AddDate(0, 0, -6)) || len(days[2].GetModels()) != 2 ||
-		len(days[2].GetCosts()) != 1 || days[2].GetCosts()[0].GetAmount() != 5 {
+	if len(days) != 3 || days[0].GetDay() != usage.Day(time.Now()) || days[2].GetDay() != usage.Day(time.Now().UTC().AddDate(0, 0, -6)) ||
+		len(days[2].GetModels()) != 2 ||
+		len(days[2].GetCosts()) != 1 ||
+		days[2].GetCosts()[0].GetAmount() != 5 {
 		t.Errorf("the days are %v", days)
 	}
 	if s := cost(t, r, nil, 0); len(s.GetUsage().GetDays()) != 0 || len(s.GetUsage().GetToday().GetModels()) != 3 {

@@ -53,7 +53,11 @@ func TestDigestModelPrecedesSummaryModel(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
 	settings := sidecartest.UseProvider("openai", p)
-	own := sidecartest.ServeWith(t, t.TempDir(), []string{"MEMSIDECAR_DIGEST_MODEL=openai/cheap", "OPENAI_API_KEY=" + sidecartest.ProviderKey}, append(settings, "digest.endpoint="+p.URL)...)
+	own := sidecartest.ServeWith(
+		t,
+		t.TempDir(),
+		[]string{"MEMSIDECAR_DIGEST_MODEL=openai/cheap", "OPENAI_API_KEY=" + sidecartest.ProviderKey},
+		append(settings, "digest.endpoint="+p.URL)...)
 	if c := own.Component(t, "digest"); c.GetImplementation() != "openai/cheap" {
 		t.Errorf("by environment it is %v", c)
 	}

@@ -67,7 +67,15 @@ func TestDigestIsMadeAfterTheInterval(t *testing.T) {
 	want := oom + " => " + oomFixed
 	sidecartest.Eventually(t, "the digest is made", func() bool { return issues(r.Digest(t, sidecartest.Direct("u"), "")) == want })
 	// Another session says the same and something more.
-	r.AppendTo(t, sidecartest.Within(sidecartest.Direct("u"), "two"), sidecartest.Said(oom), sidecartest.Answered(oomFixed), sidecartest.Said("我喜欢喝乌龙茶，不加糖！"), sidecartest.Said("我决定下个月换工作。"), sidecartest.Answered("好。"))
+	r.AppendTo(
+		t,
+		sidecartest.Within(sidecartest.Direct("u"), "two"),
+		sidecartest.Said(oom),
+		sidecartest.Answered(oomFixed),
+		sidecartest.Said("我喜欢喝乌龙茶，不加糖！"),
+		sidecartest.Said("我决定下个月换工作。"),
+		sidecartest.Answered("好。"),
+	)
 	sidecartest.Eventually(t, "the digest goes on", func() bool { return len(r.Digest(t, sidecartest.Direct("u"), "").GetDecisions()) == 1 })
 	sidecartest.Eventually(t, "what is important is remembered", func() bool { // after it is told
 		list := r.Memories(t, sidecartest.Direct("u"))
@@ -148,8 +156,13 @@ func TestDigestInAGroupOmitsDirectChats(t *testing.T) {
 func TestDigestDayFollowsTheUsersTimeZone(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "digest.enabled=false", "time_zone=UTC", "session.memorize_every=0")
-	r.AppendTo(t, sidecartest.Direct("u"), on("2026-11-01T15:00:00Z", sidecartest.Said("I love jazz.")), on("2026-11-01T17:00:00Z", sidecartest.Said("I love hiking.")),
-		on("2026-11-05T17:00:00Z", sidecartest.Said("I love chess.")))
+	r.AppendTo(
+		t,
+		sidecartest.Direct("u"),
+		on("2026-11-01T15:00:00Z", sidecartest.Said("I love jazz.")),
+		on("2026-11-01T17:00:00Z", sidecartest.Said("I love hiking.")),
+		on("2026-11-05T17:00:00Z", sidecartest.Said("I love chess.")),
+	)
 	if got := preferences(r.Digest(t, sidecartest.Direct("u"), "2026-11-01")); got != "" {
 		t.Errorf("made by itself: %s", got)
 	}
@@ -166,7 +179,11 @@ func TestDigestDayFollowsTheUsersTimeZone(t *testing.T) {
 	var days []string
 	token := ""
 	for {
-		page := sidecartest.Must(r.Digests().ListDigests(t.Context(), &memsidecarv1.ListDigestsRequest{Scope: sidecartest.Direct("u"), PageSize: 1, PageToken: token}))(t)
+		page := sidecartest.Must(
+			r.Digests().ListDigests(t.Context(), &memsidecarv1.ListDigestsRequest{Scope: sidecartest.Direct("u"), PageSize: 1, PageToken: token}),
+		)(
+			t,
+		)
 		for _, d := range page.GetDigests() {
 			days = append(days, d.GetDay()+" "+preferences(d))
 		}
@@ -249,7 +266,11 @@ func TestDigestOmitsPausedUsersAndDeletedSessions(t *testing.T) {
 	if got := preferences(summarize(t, r, sidecartest.Direct("u"), "")); got != "喜欢=绿色的帽子 喜欢=红色的鞋子" {
 		t.Errorf("the digest is %s", got)
 	}
-	sidecartest.Must(r.Sessions().DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("u"), "doomed")}))(t)
+	sidecartest.Must(
+		r.Sessions().DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("u"), "doomed")}),
+	)(
+		t,
+	)
 	if got := preferences(summarize(t, r, sidecartest.Direct("u"), "")); got != "喜欢=绿色的帽子" {
 		t.Errorf("after the session was deleted the digest is %s", got)
 	}
@@ -290,7 +311,11 @@ func TestDigestFilesAreWrittenAndRead(t *testing.T) {
 	if len(mine) != 2 || !mine[0].GetExplicit() || mine[0].GetMentionCount() != 1 {
 		t.Errorf("taken in were %v", mine)
 	}
-	forgotten := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{Namespace: user.GetNamespace(), UserId: user.GetUserId()}}))(t)
+	forgotten := sidecartest.Must(
+		r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{Namespace: user.GetNamespace(), UserId: user.GetUserId()}}),
+	)(
+		t,
+	)
 	left := sidecartest.Must(os.ReadDir(notes))(t)
 	if forgotten.GetFileCount() != 3 || len(left) != 0 {
 		t.Errorf("the receipt is %v, and there is %v", forgotten, left)

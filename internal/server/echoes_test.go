@@ -76,7 +76,12 @@ var echoesByLanguage = map[string]echoes{
 		facts: []string{"I like cats.", "I live in Berlin.", "I am allergic to peanuts."},
 		rounds: []func(string) []*memsidecarv1.Message{
 			func(b string) []*memsidecarv1.Message {
-				return turns(systemSays("You are a helpful bot.\n"+b), sidecartest.Said("hi"), sidecartest.Answered("You like cats."), sidecartest.Said("yes right"))
+				return turns(
+					systemSays("You are a helpful bot.\n"+b),
+					sidecartest.Said("hi"),
+					sidecartest.Answered("You like cats."),
+					sidecartest.Said("yes right"),
+				)
 			},
 			func(b string) []*memsidecarv1.Message {
 				return turns(sidecartest.Said(b+"\n\nhaha"), sidecartest.Answered("I remember that you love cats, right?"), sidecartest.Said("Yes, right."))
@@ -94,7 +99,11 @@ var echoesByLanguage = map[string]echoes{
 				return turns(sidecartest.Said(rebulleted(b, "• ")), sidecartest.Answered("You are a big fan of cats, aren't you?"), sidecartest.Said("Yes"))
 			},
 			func(string) []*memsidecarv1.Message {
-				return turns(sidecartest.Said("The user likes cats. The user lives in Berlin."), sidecartest.Answered("You're allergic to peanuts, so no peanut butter."), sidecartest.Said("ok, thanks"))
+				return turns(
+					sidecartest.Said("The user likes cats. The user lives in Berlin."),
+					sidecartest.Answered("You're allergic to peanuts, so no peanut butter."),
+					sidecartest.Said("ok, thanks"),
+				)
 			},
 		},
 	},
@@ -236,7 +245,8 @@ func TestDialogueOfRetrievedTextIsSkipped(t *testing.T) {
 	if !slices.ContainsFunc(history.GetMessages(), func(m *memsidecarv1.SessionMessage) bool { return m.GetMessage().GetContent() == block }) {
 		t.Error("the session does not keep what was sent")
 	}
-	if c := r.Consider(t, scope, sidecartest.Said(block+"\n\n我对花生过敏。")); len(c.GetChanges()) != 1 || c.GetChanges()[0].GetAction() != sidecartest.Added || !strings.Contains(c.GetReason(), "handed out") {
+	if c := r.Consider(t, scope, sidecartest.Said(block+"\n\n我对花生过敏。")); len(c.GetChanges()) != 1 || c.GetChanges()[0].GetAction() != sidecartest.Added ||
+		!strings.Contains(c.GetReason(), "handed out") {
 		t.Errorf("the user's own words after a block: %s", c)
 	}
 	if c := r.Consider(t, scope, sidecartest.Said("我喜欢猫。")); len(c.GetChanges()) != 1 || c.GetChanges()[0].GetAction() != sidecartest.Reinforced {

@@ -140,7 +140,10 @@ func TestEncryptedFilesContainNoText(t *testing.T) {
 	if !receipt.GetPurgedFromDisk() || receipt.GetMessageCount() < 3 {
 		t.Errorf("the receipt is %v", receipt)
 	}
-	if again := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t); !proto.Equal(again, &memsidecarv1.ForgetUserResponse{PurgedFromDisk: true}) {
+	if again := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t); !proto.Equal(
+		again,
+		&memsidecarv1.ForgetUserResponse{PurgedFromDisk: true},
+	) {
 		t.Errorf("there was more to forget: %v", again)
 	}
 	r.Stop()

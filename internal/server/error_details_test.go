@@ -179,9 +179,16 @@ func TestPendingLimitOfAUser(t *testing.T) {
 	dir := t.TempDir()
 	sidecartest.SeedConsideration(t, dir, sidecartest.Direct("u"), "waits", sidecartest.Stuck)
 	r := sidecartest.ServeIn(t, dir, "queue.max_pending_per_user=2")
-	request := &memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Direct("u"), Messages: []*memsidecarv1.Message{sidecartest.Said("hello")}, RequestId: "second"}
+	request := &memsidecarv1.ConsiderMemorizingRequest{
+		Scope:     sidecartest.Direct("u"),
+		Messages:  []*memsidecarv1.Message{sidecartest.Said("hello")},
+		RequestId: "second",
+	}
 	second := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t)
-	_, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Direct("u"), Messages: []*memsidecarv1.Message{sidecartest.Said("hello")}})
+	_, err := r.ConsiderMemorizing(
+		t.Context(),
+		&memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Direct("u"), Messages: []*memsidecarv1.Message{sidecartest.Said("hello")}},
+	)
 	sidecartest.WantCode(t, err, codes.ResourceExhausted)
 	var delay time.Duration
 	for _, detail := range status.Convert(err).Details() {

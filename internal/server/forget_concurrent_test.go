@@ -35,17 +35,32 @@ func wantForgotten(t *testing.T, r *sidecartest.Sidecar, user string) {
 func TestForgetDuringOtherWork(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 64)
-	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "digest.timeout=10m", "digest.interval=1", "session.memorize_every=0", "retrieval.budget=10ms",
-		"shutdown_grace=1s")...) // for what hangs still
+	r := sidecartest.Serve(
+		t,
+		append(sidecartest.UseProvider("openai", p), "digest.timeout=10m", "digest.interval=1", "session.memorize_every=0", "retrieval.budget=10ms",
+			"shutdown_grace=1s")...) // for what hangs still
 	user := "alice-" + sidecartest.Marks
 	r.Create(t, sidecartest.Direct(user), sidecartest.Marks+" likes tea")
 	p.Fail(providertest.Hang, providertest.Embedding, providertest.Decision, providertest.Digest)
 	var slow sync.WaitGroup
 	slow.Go(func() {
-		_, err := r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct(user), Memory: &memsidecarv1.Memory{Text: sidecartest.Marks + " is late"}})
+		_, err := r.CreateMemory(
+			t.Context(),
+			&memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct(user), Memory: &memsidecarv1.Memory{Text: sidecartest.Marks + " is late"}},
+		)
 		sidecartest.WantCode(t, err, codes.FailedPrecondition)
 	})
-	sidecartest.Must(r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Direct(user), Messages: []*memsidecarv1.Message{sidecartest.Said("I like " + sidecartest.Marks)}}))(t)
+	sidecartest.Must(
+		r.ConsiderMemorizing(
+			t.Context(),
+			&memsidecarv1.ConsiderMemorizingRequest{
+				Scope:    sidecartest.Direct(user),
+				Messages: []*memsidecarv1.Message{sidecartest.Said("I like " + sidecartest.Marks)},
+			},
+		),
+	)(
+		t,
+	)
 	sidecartest.Must(r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
 		Scope: sidecartest.Group("bob", "g"), Messages: []*memsidecarv1.Message{by("bob", "I like chess."), by(user, "I like "+sidecartest.Marks)},
 	}))(t)
@@ -59,12 +74,18 @@ func TestForgetDuringOtherWork(t *testing.T) {
 			break
 		}
 	}
-	sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct(user), Query: sidecartest.Marks}))(t) // its trace waits to be written
+	sidecartest.Must(
+		r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct(user), Query: sidecartest.Marks}),
+	)(
+		t,
+	) // its trace waits to be written
 	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t)
 	slow.Wait()
 	p.Fail(providertest.NoFault, providertest.Embedding, providertest.Decision, providertest.Digest)
 	sidecartest.Eventually(t, "bob's words are considered", func() bool {
-		all := sidecartest.Must(r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: sidecartest.Group("bob", "g")}))(t).GetConsiderations()
+		all := sidecartest.Must(r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: sidecartest.Group("bob", "g")}))(
+			t,
+		).GetConsiderations()
 		return len(all) == 1 && all[0].GetState() != sidecartest.Pending
 	})
 	wantForgotten(t, r, user)
@@ -109,7 +130,9 @@ func TestDeletedTextIsNotOnDisk(t *testing.T) {
 	purged := func() bool { return r.Status(t).GetStorage().GetPurgePendingSinceTime() == nil }
 	created := r.Create(t, sidecartest.Direct("u"), "Qponmlkjih collects stamps")
 	sidecartest.Must(r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{
-		Scope: sidecartest.Direct("u"), Memory: &memsidecarv1.Memory{Id: created.GetId(), Text: "Qponmlkjih collects coins"}, UpdateMask: sidecartest.Mask("text"),
+		Scope: sidecartest.Direct(
+			"u",
+		), Memory: &memsidecarv1.Memory{Id: created.GetId(), Text: "Qponmlkjih collects coins"}, UpdateMask: sidecartest.Mask("text"),
 	}))(t)
 	r.Consider(t, place, sidecartest.Said("I like "+sidecartest.Marks+" tea."), sidecartest.Answered("Fine, "+sidecartest.Marks))
 	summarize(t, r, sidecartest.Direct("u"), "")
@@ -118,7 +141,8 @@ func TestDeletedTextIsNotOnDisk(t *testing.T) {
 	if len(sidecartest.HoldsBytes(t, r.Dir, "Qponmlkjih")) == 0 || len(sidecartest.HoldsBytes(t, r.Dir, learned)) == 0 {
 		t.Fatal("nothing is stored")
 	}
-	if !slices.Contains(sidecartest.HoldsBytes(t, filepath.Join(dir, "digests"), sidecartest.Marks), "MEMORY.md") || len(sidecartest.HoldsBytes(t, filepath.Join(dir, "digests"), sidecartest.Marks)) < 2 {
+	if !slices.Contains(sidecartest.HoldsBytes(t, filepath.Join(dir, "digests"), sidecartest.Marks), "MEMORY.md") ||
+		len(sidecartest.HoldsBytes(t, filepath.Join(dir, "digests"), sidecartest.Marks)) < 2 {
 		t.Errorf("the files are %q", sidecartest.HoldsBytes(t, filepath.Join(dir, "digests"), sidecartest.Marks))
 	}
 	for _, m := range r.Memories(t, sidecartest.Direct("u")) {

@@ -53,16 +53,40 @@ func everywhere(t *testing.T, r *sidecartest.Sidecar, user string) {
 		return m
 	}
 	tool := sidecartest.Answered("Let me look, " + sidecartest.Marks)
-	tool.ToolCalls = []*memsidecarv1.ToolCall{{Id: sidecartest.Marks, Name: "look-" + sidecartest.Marks, ArgumentsJson: `{"q": "` + sidecartest.Marks + `"}`, Result: sidecartest.Marks + " found", Status: "ok-" + sidecartest.Marks}}
+	tool.ToolCalls = []*memsidecarv1.ToolCall{
+		{
+			Id:            sidecartest.Marks,
+			Name:          "look-" + sidecartest.Marks,
+			ArgumentsJson: `{"q": "` + sidecartest.Marks + `"}`,
+			Result:        sidecartest.Marks + " found",
+			Status:        "ok-" + sidecartest.Marks,
+		},
+	}
 	sidecartest.Must(r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
 		Scope: place, RequestId: "request-" + sidecartest.Marks, TurnId: "turn-" + sidecartest.Marks,
-		Messages: []*memsidecarv1.Message{full("a", sidecartest.Said("My name is "+sidecartest.Marks+".")), full("b", tool), full("c", sidecartest.Said("I like "+sidecartest.Marks+" tea."))},
+		Messages: []*memsidecarv1.Message{
+			full("a", sidecartest.Said("My name is "+sidecartest.Marks+".")),
+			full("b", tool),
+			full("c", sidecartest.Said("I like "+sidecartest.Marks+" tea.")),
+		},
 	}))(t)
 	r.Consider(t, place, sidecartest.Said("I don't like "+sidecartest.Marks+" tea any more."), sidecartest.Answered("Fine, "+sidecartest.Marks))
 	r.Consider(t, sidecartest.Direct(user), sidecartest.Said("ok "+sidecartest.Marks))
 	r.Consider(t, sidecartest.Direct(user), sidecartest.Said("我叫"+sidecartest.Marks+"。"), sidecartest.Answered("你好，"+sidecartest.Marks))
-	r.Consider(t, sidecartest.Group(user, "g"), by(user, "I am allergic to "+sidecartest.Marks+"."), by("bob", "My name is Bob."), sidecartest.Answered("I see, "+sidecartest.Marks))
-	r.Consider(t, sidecartest.Within(sidecartest.Group("bob", "g"), "open"), by("bob", "I am allergic to peanuts."), by(user, "I live in "+sidecartest.Marks+"."), sidecartest.Answered("Both."))
+	r.Consider(
+		t,
+		sidecartest.Group(user, "g"),
+		by(user, "I am allergic to "+sidecartest.Marks+"."),
+		by("bob", "My name is Bob."),
+		sidecartest.Answered("I see, "+sidecartest.Marks),
+	)
+	r.Consider(
+		t,
+		sidecartest.Within(sidecartest.Group("bob", "g"), "open"),
+		by("bob", "I am allergic to peanuts."),
+		by(user, "I live in "+sidecartest.Marks+"."),
+		sidecartest.Answered("Both."),
+	)
 	r.AppendTo(t, place, full("d", sidecartest.Said("And "+sidecartest.Marks+" again")), full("e", sidecartest.Answered("Yes, "+sidecartest.Marks)))
 	r.AppendTo(t, sidecartest.Within(sidecartest.Group("bob", "g"), "open"), by(user, "Still "+sidecartest.Marks), by("bob", "I see."))
 	asked := sidecartest.Within(sidecartest.Group(user, "g"), "open")
@@ -70,28 +94,52 @@ func everywhere(t *testing.T, r *sidecartest.Sidecar, user string) {
 	r.AppendTo(t, asked, sidecartest.Said("Only to you, "+sidecartest.Marks), sidecartest.Answered("Yes, "+sidecartest.Marks))
 	var long []*memsidecarv1.Message
 	for i := range 300 { // enough for the keyword index, and for pages to be split
-		long = append(long, sidecartest.Said(fmt.Sprintf("%s %d %x", sidecartest.Marks, i, i*7919)), sidecartest.Answered(fmt.Sprintf("%d %s", i*31, sidecartest.Marks)))
+		long = append(
+			long,
+			sidecartest.Said(fmt.Sprintf("%s %d %x", sidecartest.Marks, i, i*7919)),
+			sidecartest.Answered(fmt.Sprintf("%d %s", i*31, sidecartest.Marks)),
+		)
 	}
 	r.AppendTo(t, sidecartest.Within(sidecartest.Direct(user), "long"), long...)
 	sidecartest.Must(r.Sessions().UpdateSession(t.Context(), &memsidecarv1.UpdateSessionRequest{
 		Scope: place, Session: &memsidecarv1.Session{Title: "title " + sidecartest.Marks, MetadataJson: `{"a": "` + sidecartest.Marks + `"}`}, UpdateMask: sidecartest.Mask("title", "metadata_json"),
 	}))(t)
-	sidecartest.Must(r.Sessions().SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.Within(sidecartest.Direct(user), "other-"+sidecartest.Marks)}))(t)
+	sidecartest.Must(
+		r.Sessions().
+			SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.Within(sidecartest.Direct(user), "other-"+sidecartest.Marks)}),
+	)(
+		t,
+	)
 	m := sidecartest.Must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{
 		Scope: place, Memory: &memsidecarv1.Memory{Text: sidecartest.Marks + " collects stamps"}, RequestId: "create-" + sidecartest.Marks,
 	}))(t).GetMemory()
 	sidecartest.Must(r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{
 		Scope: place, Memory: &memsidecarv1.Memory{Id: m.GetId(), Text: sidecartest.Marks + " collects coins"}, UpdateMask: sidecartest.Mask("text"),
 	}))(t)
-	sidecartest.Must(r.Import(t, sidecartest.Direct(user), &memsidecarv1.Memory{Id: "imported-" + sidecartest.Marks, Text: sidecartest.Marks + " was imported", QuarantineReason: "why " + sidecartest.Marks}))(t)
-	sidecartest.Must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{Scope: place, Settings: &memsidecarv1.UserSettings{Language: "en"}}))(t)
+	sidecartest.Must(
+		r.Import(
+			t,
+			sidecartest.Direct(user),
+			&memsidecarv1.Memory{Id: "imported-" + sidecartest.Marks, Text: sidecartest.Marks + " was imported", QuarantineReason: "why " + sidecartest.Marks},
+		),
+	)(
+		t,
+	)
+	sidecartest.Must(
+		r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{Scope: place, Settings: &memsidecarv1.UserSettings{Language: "en"}}),
+	)(
+		t,
+	)
 	for _, kind := range []memsidecarv1.RegistryKind{memsidecarv1.RegistryKind_REGISTRY_KIND_USER, ofChannel} {
 		putItems(t, r, &memsidecarv1.PutItemsRequest{
 			Scope: place, RegistryKind: kind, List: "list-" + sidecartest.Marks, Mode: manual, Items: []*memsidecarv1.RegistryItem{film("key-"+sidecartest.Marks, "title "+sidecartest.Marks)},
 		})
 	}
 	putItems(t, r, &memsidecarv1.PutItemsRequest{
-		Scope: sidecartest.Within(sidecartest.Group(user, "g"), "open"), RegistryKind: memsidecarv1.RegistryKind_REGISTRY_KIND_USER, List: "list-" + sidecartest.Marks, Mode: manual,
+		Scope: sidecartest.Within(
+			sidecartest.Group(user, "g"),
+			"open",
+		), RegistryKind: memsidecarv1.RegistryKind_REGISTRY_KIND_USER, List: "list-" + sidecartest.Marks, Mode: manual,
 		Items: []*memsidecarv1.RegistryItem{film("key-"+sidecartest.Marks, "title "+sidecartest.Marks)},
 	})
 	sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{
@@ -112,7 +160,13 @@ func TestForgottenUserIsNotOnDisk(t *testing.T) {
 	sidecartest.SeedConsideration(t, dir, sidecartest.Direct(user), "failed "+sidecartest.Marks, sidecartest.Failed)
 	r := sidecartest.ServeIn(t, dir, "digest.export_dir="+filepath.Join(dir, "digests"))
 	everywhere(t, r, user)
-	r.Consider(t, sidecartest.Group("bob", "g"), by("bob", "I like "+"chess."), by(user, sidecartest.Marks+" is what I like."), sidecartest.Answered("Chess it is."))
+	r.Consider(
+		t,
+		sidecartest.Group("bob", "g"),
+		by("bob", "I like "+"chess."),
+		by(user, sidecartest.Marks+" is what I like."),
+		sidecartest.Answered("Chess it is."),
+	)
 	bob := r.Export(t, sidecartest.Direct("bob"))
 	sidecartest.Eventually(t, "messages are in the keyword index", func() bool { return len(sidecartest.HoldsBytes(t, dir, "zyxwvutsrq")) > 0 })
 	r.Stop()
@@ -142,15 +196,20 @@ func TestForgottenUserIsNotOnDisk(t *testing.T) {
 		}
 	}
 	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t)
-	if !receipt.GetPurgedFromDisk() || receipt.GetFileCount() == 0 || receipt.GetDigestFindingCount() == 0 || receipt.GetRegistryItemCount() != 3 || receipt.GetMessageCount() < 3 {
+	if !receipt.GetPurgedFromDisk() || receipt.GetFileCount() == 0 || receipt.GetDigestFindingCount() == 0 || receipt.GetRegistryItemCount() != 3 ||
+		receipt.GetMessageCount() < 3 {
 		t.Errorf("the receipt is %v", receipt)
 	}
 	wantNoMarks(t, r, "after forgetting")
-	if again := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t); !proto.Equal(again, &memsidecarv1.ForgetUserResponse{PurgedFromDisk: true}) {
+	if again := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t); !proto.Equal(
+		again,
+		&memsidecarv1.ForgetUserResponse{PurgedFromDisk: true},
+	) {
 		t.Errorf("there was more to forget: %v", again)
 	}
 	after := r.Export(t, sidecartest.Direct("bob"))
-	if len(after.Memories) != len(bob.Memories) || len(after.Considerations) != len(bob.Considerations) || !after.Holds("peanuts") || !after.Holds("Chess it is.") {
+	if len(after.Memories) != len(bob.Memories) || len(after.Considerations) != len(bob.Considerations) || !after.Holds("peanuts") ||
+		!after.Holds("Chess it is.") {
 		t.Errorf("bob had %s and now has %s", bob.Records, after.Records)
 	}
 	r.Stop()

@@ -54,7 +54,15 @@ type fuzzed struct {
 // startFuzzed starts one that writes nothing by itself, with a little of everything in it.
 func startFuzzed(f testing.TB) *fuzzed {
 	f.Helper()
-	r := sidecartest.Serve(f, "session.memorize_every=0", "session.summary_max_chars=0", "history.vectors=0", "trace.retention=0", "digest.enabled=false", "log.level=error")
+	r := sidecartest.Serve(
+		f,
+		"session.memorize_every=0",
+		"session.summary_max_chars=0",
+		"history.vectors=0",
+		"trace.retention=0",
+		"digest.enabled=false",
+		"log.level=error",
+	)
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.Dir, sidecartest.DatabaseFile)+"?_pragma=busy_timeout(5000)&_pragma=query_only(1)")
 	if err != nil {
 		f.Fatal(err)
@@ -146,7 +154,12 @@ func (z *fuzzed) stored(t *testing.T) map[string]int {
 
 // call makes a call and reads all of its answer.
 func (z *fuzzed) call(ctx context.Context, method protoreflect.MethodDescriptor, messages [][]byte) error {
-	stream, err := z.Conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, sidecartest.FullName(method), grpc.ForceCodecV2(sidecartest.RawCodec{}))
+	stream, err := z.Conn.NewStream(
+		ctx,
+		&grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+		sidecartest.FullName(method),
+		grpc.ForceCodecV2(sidecartest.RawCodec{}),
+	)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,9 @@ func TestHostileInputIsRefusedOrStored(t *testing.T) {
 	r := sidecartest.Serve(t)
 	r.Create(t, sidecartest.Direct("ann"), "Likes tea")
 	r.Create(t, sidecartest.Direct("ann"), "Likes coffee")
-	token := sidecartest.Must(r.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: sidecartest.Direct("ann"), PageSize: 1}))(t).GetNextPageToken()
+	token := sidecartest.Must(r.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: sidecartest.Direct("ann"), PageSize: 1}))(
+		t,
+	).GetNextPageToken()
 	considering := func(messages ...*memsidecarv1.Message) proto.Message {
 		return &memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Direct("bob"), Messages: messages, Wait: durationpb.New(0)}
 	}

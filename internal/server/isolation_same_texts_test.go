@@ -39,7 +39,9 @@ func settle(t *testing.T, r *sidecartest.Sidecar, namespace, user string) *neigh
 		n.consideration, n.memory = c.GetId(), c.GetChanges()[0].GetMemoryId()
 	}
 	n.memoryPage = sidecartest.Must(r.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: n.scope, PageSize: 1}))(t).GetNextPageToken()
-	n.considerPage = sidecartest.Must(r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: n.scope, PageSize: 1}))(t).GetNextPageToken()
+	n.considerPage = sidecartest.Must(r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: n.scope, PageSize: 1}))(
+		t,
+	).GetNextPageToken()
 	if n.memoryPage == "" || n.considerPage == "" {
 		t.Fatal("there is no second page")
 	}
@@ -59,7 +61,11 @@ func sharedDialogue(n *neighbour, i int, text string) *memsidecarv1.ConsiderMemo
 func neighbourCalls() map[string]func(t *testing.T, r *sidecartest.Sidecar, me, other *neighbour) []proto.Message {
 	return map[string]func(t *testing.T, r *sidecartest.Sidecar, me, other *neighbour) []proto.Message{
 		"Retrieve": func(t *testing.T, r *sidecartest.Sidecar, me, _ *neighbour) []proto.Message {
-			resp := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: me.scope, Query: "allergic peanuts name Anna", TopK: proto.Int32(100)}))(t)
+			resp := sidecartest.Must(
+				r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: me.scope, Query: "allergic peanuts name Anna", TopK: proto.Int32(100)}),
+			)(
+				t,
+			)
 			wantCount(t, "retrieved", len(resp.GetMemories()))
 			return []proto.Message{resp}
 		},

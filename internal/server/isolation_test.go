@@ -57,7 +57,9 @@ func attempts(r *sidecartest.Sidecar, v victim) map[string]func(ctx context.Cont
 			return r.GetMemory(ctx, &memsidecarv1.GetMemoryRequest{Scope: as, MemoryId: v.memoryID})
 		},
 		"ListMemories": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
-			if _, err := r.ListMemories(ctx, &memsidecarv1.ListMemoriesRequest{Scope: as, PageSize: 1, PageToken: v.pageToken}); status.Code(err) != codes.InvalidArgument {
+			if _, err := r.ListMemories(ctx, &memsidecarv1.ListMemoriesRequest{Scope: as, PageSize: 1, PageToken: v.pageToken}); status.Code(
+				err,
+			) != codes.InvalidArgument {
 				return nil, fmt.Errorf("the page token of somebody else's list: %w", err)
 			}
 			return r.ListMemories(ctx, &memsidecarv1.ListMemoriesRequest{Scope: as})
@@ -123,7 +125,12 @@ func exportAll(ctx context.Context, r *sidecartest.Sidecar, scope *memsidecarv1.
 	}
 }
 
-func importAll(ctx context.Context, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, memories ...*memsidecarv1.Memory) (*memsidecarv1.ImportMemoriesResponse, error) {
+func importAll(
+	ctx context.Context,
+	r *sidecartest.Sidecar,
+	scope *memsidecarv1.Scope,
+	memories ...*memsidecarv1.Memory,
+) (*memsidecarv1.ImportMemoriesResponse, error) {
 	stream, err := r.ImportMemories(ctx)
 	if err != nil {
 		return nil, err

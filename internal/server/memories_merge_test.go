@@ -67,7 +67,8 @@ func TestCreateMemoryMergesWithinOneVisibility(t *testing.T) {
 	for _, scope := range []*memsidecarv1.Scope{sidecartest.Group("kim", "a"), sidecartest.Group("kim", "b"), sidecartest.Direct("kim"), {UserId: "kim"}, sidecartest.Direct("lee")} {
 		for n, text := range []string{"Kim plays the cello", "Kim plays the cello !"} {
 			resp := sidecartest.Must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: scope, Memory: &memsidecarv1.Memory{Text: text}}))(t)
-			if resp.GetMerged() != (n == 1) || resp.GetMemory().GetMentionCount() != int32(n+1) || resp.GetMemory().GetScope().GetChannelId() != scope.GetChannelId() {
+			if resp.GetMerged() != (n == 1) || resp.GetMemory().GetMentionCount() != int32(n+1) ||
+				resp.GetMemory().GetScope().GetChannelId() != scope.GetChannelId() {
 				t.Errorf("%s: %s", scope, resp)
 			}
 		}
@@ -96,7 +97,11 @@ func TestCreateMemoryMergesWithinOneVisibility(t *testing.T) {
 	if len(withdrawn) != 1 || withdrawn[0].GetId() != old.GetId() {
 		t.Fatalf("withdrawn are %s", withdrawn)
 	}
-	back := sidecartest.Must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: scope, Memory: &memsidecarv1.Memory{Text: "The user plays trombone"}}))(t)
+	back := sidecartest.Must(
+		r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: scope, Memory: &memsidecarv1.Memory{Text: "The user plays trombone"}}),
+	)(
+		t,
+	)
 	if back.GetMerged() || back.GetMemory().GetId() == old.GetId() {
 		t.Errorf("merged into what was withdrawn: %s", back)
 	}

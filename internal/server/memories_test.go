@@ -52,7 +52,8 @@ func TestCreateMemory(t *testing.T) {
 	}
 	wantSame(t, r.Memory(t, scope, m.GetId()), m)
 	plain := r.Create(t, sidecartest.Direct("u"), "Likes tea")
-	if plain.GetKind() != kindFact || plain.GetImportance() != 0.5 || plain.Importance == nil || !plain.GetObserveTime().AsTime().Equal(plain.GetCreateTime().AsTime()) {
+	if plain.GetKind() != kindFact || plain.GetImportance() != 0.5 || plain.Importance == nil ||
+		!plain.GetObserveTime().AsTime().Equal(plain.GetCreateTime().AsTime()) {
 		t.Errorf("the defaults are %s", plain)
 	}
 	again := r.Create(t, sidecartest.Direct("u"), "likes  TEA.")
@@ -130,7 +131,11 @@ func TestListMemories(t *testing.T) {
 	first := sidecartest.Must(r.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: sidecartest.Direct("u"), PageSize: 3}))(t)
 	r.Create(t, sidecartest.Direct("u"), "Newer")
 	sidecartest.Must(r.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: sidecartest.Direct("u"), MemoryId: newest[2]}))(t)
-	second := sidecartest.Must(r.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: sidecartest.Direct("u"), PageSize: 3, PageToken: first.GetNextPageToken()}))(t)
+	second := sidecartest.Must(
+		r.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: sidecartest.Direct("u"), PageSize: 3, PageToken: first.GetNextPageToken()}),
+	)(
+		t,
+	)
 	if second.GetMemories()[0].GetId() != newest[3] {
 		t.Errorf("the second page begins with %s", second.GetMemories()[0])
 	}
@@ -149,7 +154,11 @@ func TestUpdateMemory(t *testing.T) {
 	update := func(change *memsidecarv1.Memory, paths *fieldmaskpb.FieldMask) *memsidecarv1.Memory {
 		t.Helper()
 		change.Id = m.GetId()
-		resp := sidecartest.Must(r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{Scope: sidecartest.Direct("u"), Memory: change, UpdateMask: paths}))(t)
+		resp := sidecartest.Must(
+			r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{Scope: sidecartest.Direct("u"), Memory: change, UpdateMask: paths}),
+		)(
+			t,
+		)
 		wantSame(t, r.Memory(t, sidecartest.Direct("u"), m.GetId()), resp.GetMemory())
 		return resp.GetMemory()
 	}
@@ -176,9 +185,15 @@ func TestUpdateMemory(t *testing.T) {
 	if changed.GetText() != "All new" || changed.GetKind() != kindFact || changed.GetImportance() != 0.5 || changed.GetMentionCount() != 1 {
 		t.Errorf("a mask of everything: %s", changed)
 	}
-	_, err := r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{Scope: sidecartest.Direct("u"), Memory: &memsidecarv1.Memory{Id: m.GetId()}, UpdateMask: sidecartest.Mask("text")})
+	_, err := r.UpdateMemory(
+		t.Context(),
+		&memsidecarv1.UpdateMemoryRequest{Scope: sidecartest.Direct("u"), Memory: &memsidecarv1.Memory{Id: m.GetId()}, UpdateMask: sidecartest.Mask("text")},
+	)
 	sidecartest.WantInvalid(t, err, "memory.text")
-	_, err = r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{Scope: sidecartest.Direct("u"), Memory: &memsidecarv1.Memory{Id: m.GetId(), Importance: new(math.NaN())}})
+	_, err = r.UpdateMemory(
+		t.Context(),
+		&memsidecarv1.UpdateMemoryRequest{Scope: sidecartest.Direct("u"), Memory: &memsidecarv1.Memory{Id: m.GetId(), Importance: new(math.NaN())}},
+	)
 	sidecartest.WantInvalid(t, err, "memory.importance")
 }
 
@@ -212,8 +227,25 @@ func TestExportImportKeepsIDsAndFields(t *testing.T) {
 		Text: "Likes tea", Kind: kindPreference, Importance: proto.Float64(0), ObserveTime: spring,
 	}}))(t)
 	updated := r.Create(t, sidecartest.Direct("u"), "Will change")
-	sidecartest.Must(r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{Scope: sidecartest.Direct("u"), Memory: &memsidecarv1.Memory{Id: updated.GetId(), Text: "Changed", Kind: kindPlan}}))(t)
-	sidecartest.Must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{Scope: sidecartest.Direct("u"), Settings: &memsidecarv1.UserSettings{Language: "zh"}}))(t)
+	sidecartest.Must(
+		r.UpdateMemory(
+			t.Context(),
+			&memsidecarv1.UpdateMemoryRequest{
+				Scope:  sidecartest.Direct("u"),
+				Memory: &memsidecarv1.Memory{Id: updated.GetId(), Text: "Changed", Kind: kindPlan},
+			},
+		),
+	)(
+		t,
+	)
+	sidecartest.Must(
+		r.UpdateUserSettings(
+			t.Context(),
+			&memsidecarv1.UpdateUserSettingsRequest{Scope: sidecartest.Direct("u"), Settings: &memsidecarv1.UserSettings{Language: "zh"}},
+		),
+	)(
+		t,
+	)
 	// History, and what does not hold: as it comes from elsewhere.
 	history := []*memsidecarv1.Memory{
 		{Id: "before", Text: "Likes coffee", Scope: sidecartest.Direct("u"), ValidStartTime: spring, ValidEndTime: later(spring), SupersededById: "since"},

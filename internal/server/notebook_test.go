@@ -68,7 +68,8 @@ func TestNotebookDatesFollowTheUsersTimeZone(t *testing.T) {
 		book := sidecartest.Must(r.Digests().GetNotebook(t.Context(), &memsidecarv1.GetNotebookRequest{Scope: sidecartest.Direct(user)}))(t).GetNotebook()
 		file := string(sidecartest.Must(os.ReadFile(filepath.Join(notes, "default", user, "MEMORY.md")))(t))
 		found := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct(user), Query: "乌龙茶"}))(t).GetPromptContext()
-		if line := "乌龙茶 (" + c.want + ")\n"; !strings.Contains(book.GetMarkdown(), line) || !strings.Contains(file, line) || !strings.Contains(found, "["+c.want+"]") {
+		if line := "乌龙茶 (" + c.want + ")\n"; !strings.Contains(book.GetMarkdown(), line) || !strings.Contains(file, line) ||
+			!strings.Contains(found, "["+c.want+"]") {
 			t.Errorf("of %s the notebook is\n%s\nits file\n%s\nand retrieved is\n%s", user, book.GetMarkdown(), file, found)
 		}
 	}
@@ -152,7 +153,9 @@ func TestDigestConsidersAllSessionsFirst(t *testing.T) {
 		}
 	}
 	summarize(t, r, sidecartest.Direct("u"), "")
-	last := sidecartest.Must(r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("u"), "s51")}))(t).GetSession()
+	last := sidecartest.Must(r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("u"), "s51")}))(
+		t,
+	).GetSession()
 	if last.GetUnconsideredCount() != 0 || len(r.Memories(t, sidecartest.Direct("u"))) != 1 {
 		t.Errorf("of the newest session %d messages wait, and remembered is %v", last.GetUnconsideredCount(), r.Memories(t, sidecartest.Direct("u")))
 	}
@@ -176,7 +179,12 @@ func TestDeleteSessionOfManyUsers(t *testing.T) {
 			Scope: sidecartest.Within(sidecartest.Group(user, "g"), "party"), Memory: &memsidecarv1.Memory{Text: user + " likes snow."},
 		}))(t)
 	}
-	done := sidecartest.Must(r.Sessions().DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.Within(sidecartest.Group("u0", "g"), "party"), DeleteMemories: true}))(t)
+	done := sidecartest.Must(
+		r.Sessions().
+			DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.Within(sidecartest.Group("u0", "g"), "party"), DeleteMemories: true}),
+	)(
+		t,
+	)
 	if done.GetMemoryCount() != 3 || done.GetMessageCount() != 1003 || len(r.Memories(t, sidecartest.Group("u1002", "g"))) != 0 {
 		t.Errorf("deleted were %v, and left is %v", done, r.Memories(t, sidecartest.Group("u1002", "g")))
 	}

@@ -137,7 +137,11 @@ func TestDeleteNumberedList(t *testing.T) {
 	if got := selected(t, r, scope, "3"); got != "/mv/823D" {
 		t.Errorf("without its registry 3 is %s", got)
 	}
-	wantSame(t, sidecartest.Must(remove(memsidecarv1.NumberedListPart_NUMBERED_LIST_PART_SHOWN))(t), &memsidecarv1.DeleteNumberedListResponse{ShownDeleted: true})
+	wantSame(
+		t,
+		sidecartest.Must(remove(memsidecarv1.NumberedListPart_NUMBERED_LIST_PART_SHOWN))(t),
+		&memsidecarv1.DeleteNumberedListResponse{ShownDeleted: true},
+	)
 	_, err := lists(r).SelectItems(t.Context(), choice(scope, "3"))
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)
 	_, err = remove(0)
@@ -147,7 +151,11 @@ func TestDeleteNumberedList(t *testing.T) {
 
 	// A session takes what was shown in it along.
 	scope.SessionId = "s"
-	sidecartest.Must(r.Sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: []*memsidecarv1.Message{sidecartest.Said("x")}}))(t)
+	sidecartest.Must(
+		r.Sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: []*memsidecarv1.Message{sidecartest.Said("x")}}),
+	)(
+		t,
+	)
 	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: scope, Items: listing(2)})
 	sidecartest.Must(r.Sessions().DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: scope}))(t)
 	_, err = lists(r).SelectItems(t.Context(), choice(scope, "1"))
@@ -205,7 +213,11 @@ func TestImportNumberedList(t *testing.T) {
 	at := timestamppb.New(time.Now().Add(-24 * time.Hour).Truncate(time.Microsecond))
 	request := &memsidecarv1.ImportNumberedListRequest{
 		Scope: sidecartest.Direct("u"), LastCheckTime: at, ShownKeys: []string{"b", "a", "gone"}, ShowTime: at,
-		Items: []*memsidecarv1.RegistryItem{{Key: "a", Title: "A", Notified: true, FirstSeenTime: at}, {Key: "b", AttributesJson: "{}"}, {Key: "old", FirstSeenTime: timestamppb.New(at.AsTime().AddDate(-1, 0, 0))}},
+		Items: []*memsidecarv1.RegistryItem{
+			{Key: "a", Title: "A", Notified: true, FirstSeenTime: at},
+			{Key: "b", AttributesJson: "{}"},
+			{Key: "old", FirstSeenTime: timestamppb.New(at.AsTime().AddDate(-1, 0, 0))},
+		},
 	}
 	wantSame(t, sidecartest.Must(lists(r).ImportNumberedList(t.Context(), request))(t), &memsidecarv1.ImportNumberedListResponse{AddedCount: 3, Shown: true})
 	items := sidecartest.Must(lists(r).ListItems(t.Context(), &memsidecarv1.ListItemsRequest{Scope: sidecartest.Direct("u")}))(t)
@@ -256,7 +268,9 @@ func TestNumberedListRequestsAreValidated(t *testing.T) {
 	}
 	for _, n := range []int32{0, -1, 2} {
 		putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: sidecartest.Direct("u"), Items: listing(1)})
-		_, err := lists(r).SelectItems(t.Context(), &memsidecarv1.SelectItemsRequest{Scope: sidecartest.Direct("u"), Selector: &memsidecarv1.SelectItemsRequest_Ordinal{Ordinal: n}})
+		_, err := lists(
+			r,
+		).SelectItems(t.Context(), &memsidecarv1.SelectItemsRequest{Scope: sidecartest.Direct("u"), Selector: &memsidecarv1.SelectItemsRequest_Ordinal{Ordinal: n}})
 		sidecartest.WantCode(t, err, codes.OutOfRange)
 	}
 }

@@ -95,7 +95,8 @@ func TestNumberedListAnswersWithTheRealURL(t *testing.T) {
 		t.Errorf("put %s", put)
 	}
 	for i, n := range put.GetItems() {
-		if int(n.GetNumber()) != i+1 || n.GetItem().GetKey() != films[i].GetKey() || !n.GetIsNew() || n.GetItem().GetNotified() || n.GetItem().GetFirstSeenTime() == nil {
+		if int(n.GetNumber()) != i+1 || n.GetItem().GetKey() != films[i].GetKey() || !n.GetIsNew() || n.GetItem().GetNotified() ||
+			n.GetItem().GetFirstSeenTime() == nil {
 			t.Errorf("item %d is %s", i, n)
 		}
 	}
@@ -201,7 +202,8 @@ func TestScheduledCheckReportsNewItemsOnce(t *testing.T) {
 	}
 	// What it told once it does not tell again; the list being shown is the user's still.
 	second := check(append(listing(12), film("/mv/n1", "改名"), film("/mv/n2", "新二"))...)
-	if second.GetNewCount() != 0 || !second.GetLastCheckTime().AsTime().After(first.GetLastCheckTime().AsTime()) || second.GetItems()[12].GetItem().GetTitle() != "新一" {
+	if second.GetNewCount() != 0 || !second.GetLastCheckTime().AsTime().After(first.GetLastCheckTime().AsTime()) ||
+		second.GetItems()[12].GetItem().GetTitle() != "新一" {
 		t.Errorf("the second check is %s", second)
 	}
 	if got := selected(t, r, user, "12"); got != "/mv/x11" {
@@ -215,7 +217,11 @@ func TestScheduledCheckReportsNewItemsOnce(t *testing.T) {
 		!proto.Equal(shown.GetLastCheckTime(), second.GetLastCheckTime()) {
 		t.Errorf("shown are %s", shown)
 	}
-	unseen := sidecartest.Must(lists(r).FilterUnseen(t.Context(), &memsidecarv1.FilterUnseenRequest{Scope: site, Keys: []string{"/mv/n9", "/mv/n3", "/mv/n1", "/mv/n9"}}))(t)
+	unseen := sidecartest.Must(
+		lists(r).FilterUnseen(t.Context(), &memsidecarv1.FilterUnseenRequest{Scope: site, Keys: []string{"/mv/n9", "/mv/n3", "/mv/n1", "/mv/n9"}}),
+	)(
+		t,
+	)
 	if !slices.Equal(unseen.GetUnseenKeys(), []string{"/mv/n9"}) || !proto.Equal(unseen.GetLastCheckTime(), second.GetLastCheckTime()) {
 		t.Errorf("unseen are %s", unseen)
 	}
@@ -303,7 +309,9 @@ func TestLargestNumberedListFitsIntoOneAnswer(t *testing.T) {
 	if got != 375 {
 		t.Errorf("%d items on all pages", got)
 	}
-	_, err := lists(r).PutItems(t.Context(), &memsidecarv1.PutItemsRequest{Scope: scope, Items: slices.Repeat([]*memsidecarv1.RegistryItem{{Key: "k", AttributesJson: attributes}}, 140)})
+	_, err := lists(
+		r,
+	).PutItems(t.Context(), &memsidecarv1.PutItemsRequest{Scope: scope, Items: slices.Repeat([]*memsidecarv1.RegistryItem{{Key: "k", AttributesJson: attributes}}, 140)})
 	sidecartest.WantInvalid(t, err, "items")
 }
 
@@ -313,7 +321,15 @@ func TestRegistryLimitsAreConfigurable(t *testing.T) {
 	r := sidecartest.Serve(t, "numbered_lists.max_items=5")
 	scope := sidecartest.Direct("u")
 	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: scope, Items: listing(3)})
-	resp := putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: scope, Items: []*memsidecarv1.RegistryItem{film("a", "A"), film("b", "B"), film("c", "C"), film("d", "D")}, Mode: scheduled})
+	resp := putItems(
+		t,
+		r,
+		&memsidecarv1.PutItemsRequest{
+			Scope: scope,
+			Items: []*memsidecarv1.RegistryItem{film("a", "A"), film("b", "B"), film("c", "C"), film("d", "D")},
+			Mode:  scheduled,
+		},
+	)
 	if resp.GetEvictedCount() != 2 {
 		t.Errorf("evicted %d", resp.GetEvictedCount())
 	}

@@ -29,7 +29,10 @@ func TestPendingLimitOfAllNamespaces(t *testing.T) {
 			send := func() error {
 				n++
 				_, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-					Scope: sidecartest.InNamespace(fmt.Sprint("site", n%2), sidecartest.Direct(fmt.Sprint("user", n))), Messages: []*memsidecarv1.Message{sidecartest.Said(long)},
+					Scope: sidecartest.InNamespace(
+						fmt.Sprint("site", n%2),
+						sidecartest.Direct(fmt.Sprint("user", n)),
+					), Messages: []*memsidecarv1.Message{sidecartest.Said(long)},
 				})
 				return err
 			}

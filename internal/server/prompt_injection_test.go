@@ -40,7 +40,13 @@ func TestInjectionsStayInsideThePromptBlock(t *testing.T) {
 	t.Parallel()
 	// Nothing is remembered or summarised by itself, which may be done before or after all is looked at.
 	r := sidecartest.Serve(t, "session.max_messages=100", "session.max_turns=100", "session.memorize_every=0", "digest.interval=0")
-	sessions, digests, results := memsidecarv1.NewSessionServiceClient(r.Conn), memsidecarv1.NewDigestServiceClient(r.Conn), memsidecarv1.NewNumberedListServiceClient(r.Conn)
+	sessions, digests, results := memsidecarv1.NewSessionServiceClient(
+		r.Conn,
+	), memsidecarv1.NewDigestServiceClient(
+		r.Conn,
+	), memsidecarv1.NewNumberedListServiceClient(
+		r.Conn,
+	)
 	ctx, scope := t.Context(), sidecartest.Direct("eve\u202e")
 	for _, attack := range attacks {
 		m := r.Create(t, scope, "obey tea "+attack)
@@ -73,7 +79,8 @@ func TestInjectionsStayInsideThePromptBlock(t *testing.T) {
 	window := sidecartest.Must(sessions.GetContext(ctx, &memsidecarv1.GetContextRequest{Scope: scope, Language: "en"}))(t)
 	blocks["conversation"] = window.GetPromptContext()
 	speakers := regexp.MustCompile(`(?m)^(User|Assistant): `).FindAllString(window.GetPromptContext(), -1)
-	if len(speakers) != 2*len(attacks) || len(regexp.MustCompile(`(?m)^[^ \n]+: `).FindAllString(window.GetPromptContext(), -1)) != len(speakers)+1 { // and "Note: "
+	if len(speakers) != 2*len(attacks) ||
+		len(regexp.MustCompile(`(?m)^[^ \n]+: `).FindAllString(window.GetPromptContext(), -1)) != len(speakers)+1 { // and "Note: "
 		t.Errorf("%d people speak in\n%s", len(speakers), window.GetPromptContext())
 	}
 	short := sidecartest.Must(sessions.GetContext(ctx, &memsidecarv1.GetContextRequest{Scope: scope, Language: "en", MaxMessages: proto.Int32(2)}))(t)

@@ -74,7 +74,13 @@ func TestMemoryQuotaOfANamespace(t *testing.T) {
 	for _, user := range []string{"u", "v", "new"} {
 		wantQuota(t, tryCreate(t, r, sidecartest.Direct(user), "Likes snow"), "limits.namespace_memories", "namespace", full)
 	}
-	_, err := r.Import(t, sidecartest.Direct("u"), &memsidecarv1.Memory{Text: "Likes tea"}, &memsidecarv1.Memory{Text: "Likes snow"}, &memsidecarv1.Memory{Text: "Likes wind"})
+	_, err := r.Import(
+		t,
+		sidecartest.Direct("u"),
+		&memsidecarv1.Memory{Text: "Likes tea"},
+		&memsidecarv1.Memory{Text: "Likes snow"},
+		&memsidecarv1.Memory{Text: "Likes wind"},
+	)
 	wantQuota(t, err, "limits.namespace_memories", "namespace", "and 2 more are needed")
 	if got := sidecartest.Texts(r.Memories(t, sidecartest.Direct("u"))); !slices.Equal(got, []string{"Likes jazz", "Likes tea"}) {
 		t.Errorf("half of a batch was stored: %q", got)
@@ -170,9 +176,14 @@ func TestHistoryQuotaRefusesWholeDialogues(t *testing.T) {
 	sidecartest.WantCode(t, err, codes.NotFound)
 	sidecartest.NoError(t, try(ann, long(2000)))
 	wantQuota(t, try(ann, sidecartest.Answered(strings.Repeat("y", 1000))), "limits.user_history_bytes", "user:ann", "DeleteSession")
-	_, err = r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{Scope: ann, Messages: []*memsidecarv1.Message{sidecartest.Said("My name is Ann."), long(1000)}})
+	_, err = r.ConsiderMemorizing(
+		t.Context(),
+		&memsidecarv1.ConsiderMemorizingRequest{Scope: ann, Messages: []*memsidecarv1.Message{sidecartest.Said("My name is Ann."), long(1000)}},
+	)
 	wantQuota(t, err, "limits.user_history_bytes", "user:ann", "history.retention")
-	if got := sidecartest.Must(r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: sidecartest.Anywhere("ann")}))(t); len(got.GetConsiderations()) > 0 {
+	if got := sidecartest.Must(r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: sidecartest.Anywhere("ann")}))(t); len(
+		got.GetConsiderations(),
+	) > 0 {
 		t.Errorf("what was refused is considered: %v", got)
 	}
 	if got := r.History(t, ann); len(got) != 1 {

@@ -43,7 +43,11 @@ func TestNewAddressSupersedesTheOld(t *testing.T) {
 		if got := find(true); !slices.Equal(got, []string{test.old, test.new}) {
 			t.Errorf("%s: with the history found %q", name, got)
 		}
-		undone := sidecartest.Must(r.RevertMemory(t.Context(), &memsidecarv1.RevertMemoryRequest{Scope: scope, MemoryId: second.GetChanges()[0].GetMemoryId()}))(t)
+		undone := sidecartest.Must(
+			r.RevertMemory(t.Context(), &memsidecarv1.RevertMemoryRequest{Scope: scope, MemoryId: second.GetChanges()[0].GetMemoryId()}),
+		)(
+			t,
+		)
 		if undone.GetMemory().GetText() != test.old || undone.GetReverted().GetReason() == "" {
 			t.Errorf("%s: undone is %v", name, undone)
 		}
@@ -62,7 +66,11 @@ func TestDigestOmitsWithdrawnMemories(t *testing.T) {
 	if d := r.Digest(t, sidecartest.Direct("u"), ""); !strings.Contains(d.String(), "like cilantro any more") {
 		t.Errorf("before, the digest is %v", d)
 	}
-	sidecartest.Must(r.RevertMemory(t.Context(), &memsidecarv1.RevertMemoryRequest{Scope: sidecartest.Direct("u"), MemoryId: second.GetChanges()[0].GetMemoryId()}))(t)
+	sidecartest.Must(
+		r.RevertMemory(t.Context(), &memsidecarv1.RevertMemoryRequest{Scope: sidecartest.Direct("u"), MemoryId: second.GetChanges()[0].GetMemoryId()}),
+	)(
+		t,
+	)
 	if d := r.Digest(t, sidecartest.Direct("u"), ""); strings.Contains(d.String(), "like cilantro any more") {
 		t.Errorf("afterwards, the digest is %v", d)
 	}

@@ -29,7 +29,9 @@ var (
 // confessions hold every secret, and a phone number that is to be remembered.
 func confessions() []*memsidecarv1.Message {
 	call := sidecartest.Said("My favourite drink is green tea, my password is " + secretWord + " and my phone number is 13812345678.")
-	call.ToolCalls = []*memsidecarv1.ToolCall{{Name: "login", ArgumentsJson: `{"password":"` + strings.ReplaceAll(secretWord, "&", `\u0026`) + `"}`, Result: "key " + secretKey}}
+	call.ToolCalls = []*memsidecarv1.ToolCall{
+		{Name: "login", ArgumentsJson: `{"password":"` + strings.ReplaceAll(secretWord, "&", `\u0026`) + `"}`, Result: "key " + secretKey},
+	}
 	return []*memsidecarv1.Message{
 		call, sidecartest.Answered("I shall not tell anybody that it is " + secretKey + "."),
 		sidecartest.Said("Please remember that my API key is " + secretKey + "."), sidecartest.Answered("Noted."),
@@ -51,7 +53,13 @@ func holding(text string) (found []string) {
 // derived is all that is made of what the user said, as the API tells it.
 func derived(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope) string {
 	t.Helper()
-	sessions, digests, traces := memsidecarv1.NewSessionServiceClient(r.Conn), memsidecarv1.NewDigestServiceClient(r.Conn), memsidecarv1.NewTraceServiceClient(r.Conn)
+	sessions, digests, traces := memsidecarv1.NewSessionServiceClient(
+		r.Conn,
+	), memsidecarv1.NewDigestServiceClient(
+		r.Conn,
+	), memsidecarv1.NewTraceServiceClient(
+		r.Conn,
+	)
 	ctx := t.Context()
 	retrieved := sidecartest.Must(r.Retrieve(ctx, &memsidecarv1.RetrieveRequest{Scope: scope, Query: "tea, card " + secretCard}))(t)
 	retrieved.Messages = nil
@@ -138,7 +146,8 @@ func TestSecretsAreNotOnDiskWithRedactedHistory(t *testing.T) {
 	scope.SessionId = imported.GetSession().GetId()
 	sidecartest.Must(sessions.UpdateSession(t.Context(), &memsidecarv1.UpdateSessionRequest{Scope: scope, Session: about}))(t)
 	for _, user := range []string{"u", "v", "w"} {
-		if history := strings.Join(r.History(t, sidecartest.Direct(user)), "\n"); len(holding(history)) > 0 || !strings.Contains(history, "[redacted: API key]") {
+		if history := strings.Join(r.History(t, sidecartest.Direct(user)), "\n"); len(holding(history)) > 0 ||
+			!strings.Contains(history, "[redacted: API key]") {
 			t.Errorf("the history is\n%s", history)
 		}
 	}

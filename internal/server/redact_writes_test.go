@@ -43,11 +43,16 @@ func TestDirectWritesHoldNoSecrets(t *testing.T) {
 	}
 	for _, text := range []string{"My password is " + secretWord, "我的银行卡号是" + secretBank} {
 		_, err := r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct("x"), Memory: &memsidecarv1.Memory{Text: text}})
-		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "holds a secret and nothing else") || strings.Contains(err.Error(), secretWord) {
+		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "holds a secret and nothing else") ||
+			strings.Contains(err.Error(), secretWord) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	loaded := sidecartest.Must(r.Import(t, sidecartest.Direct("x"), &memsidecarv1.Memory{Text: "My password is " + secretWord}, &memsidecarv1.Memory{Text: "I like tea"}))(t)
+	loaded := sidecartest.Must(
+		r.Import(t, sidecartest.Direct("x"), &memsidecarv1.Memory{Text: "My password is " + secretWord}, &memsidecarv1.Memory{Text: "I like tea"}),
+	)(
+		t,
+	)
 	if loaded.GetAddedCount() != 1 || loaded.GetSkippedCount() != 1 {
 		t.Error(loaded)
 	}
@@ -62,11 +67,15 @@ func TestDirectWritesHoldNoSecrets(t *testing.T) {
 // left is not stored; what else was said is.
 func TestSecretAloneIsNotRemembered(t *testing.T) {
 	t.Parallel()
-	confession := []*memsidecarv1.Message{sidecartest.Said("Please remember that my API key is " + secretKey + "."), sidecartest.Said("记住，我的银行卡号是" + secretBank + "。")}
+	confession := []*memsidecarv1.Message{
+		sidecartest.Said("Please remember that my API key is " + secretKey + "."),
+		sidecartest.Said("记住，我的银行卡号是" + secretBank + "。"),
+	}
 	check := func(t *testing.T, r *sidecartest.Sidecar) {
 		t.Helper()
 		c := r.Consider(t, sidecartest.Direct("u"), confession...)
-		if c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_SKIPPED || !strings.Contains(c.GetReason(), "nothing is left of it without its secrets") {
+		if c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_SKIPPED ||
+			!strings.Contains(c.GetReason(), "nothing is left of it without its secrets") {
 			t.Errorf("%s, %q", c.GetState(), c.GetReason())
 		}
 		for _, m := range r.Memories(t, sidecartest.Direct("u")) {

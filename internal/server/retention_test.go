@@ -43,11 +43,19 @@ func TestRetentionFollowsConfiguredHalfLives(t *testing.T) {
 func TestLimitPerUserDropsTheLeastNeeded(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "memories.max_per_user=4")
-	sidecartest.Must(r.Import(t, sidecartest.Direct("u"), overheard("Will paint the fence", 90), overheard("Will call Ida", 1), overheard("Will fly to Rome", 30)))(t)
+	sidecartest.Must(
+		r.Import(t, sidecartest.Direct("u"), overheard("Will paint the fence", 90), overheard("Will call Ida", 1), overheard("Will fly to Rome", 30)),
+	)(
+		t,
+	)
 	r.Create(t, sidecartest.Direct("u"), "Likes tea")
 	has := func(want ...string) {
 		t.Helper()
-		sidecartest.Eventually(t, fmt.Sprintf("%q are left", want), func() bool { return slices.Equal(sidecartest.Texts(r.Memories(t, sidecartest.Direct("u"))), want) })
+		sidecartest.Eventually(
+			t,
+			fmt.Sprintf("%q are left", want),
+			func() bool { return slices.Equal(sidecartest.Texts(r.Memories(t, sidecartest.Direct("u"))), want) },
+		)
 	}
 	has("Likes tea", "Will call Ida", "Will fly to Rome", "Will paint the fence")
 	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("My name is Anna."))

@@ -43,7 +43,9 @@ func TestRetrieveFindsBothLanguages(t *testing.T) {
 			t.Errorf("%q finds %q", query, got)
 		}
 	}
-	if resp := r.Recalled(t, &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("nobody"), Query: "peanuts"}); len(resp.GetMemories()) != 0 || resp.GetPromptContext() != "" || resp.GetTraceId() == "" {
+	if resp := r.Recalled(t, &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("nobody"), Query: "peanuts"}); len(resp.GetMemories()) != 0 ||
+		resp.GetPromptContext() != "" ||
+		resp.GetTraceId() == "" {
 		t.Errorf("of an unknown user: %s", resp)
 	}
 }
@@ -54,7 +56,9 @@ func TestRetrieveFilters(t *testing.T) {
 	store := func(agent, text string, kind memsidecarv1.MemoryKind) *memsidecarv1.Memory {
 		scope := sidecartest.Direct("u")
 		scope.AgentId = agent
-		return sidecartest.Must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: scope, Memory: &memsidecarv1.Memory{Text: text, Kind: kind}}))(t).GetMemory()
+		return sidecartest.Must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: scope, Memory: &memsidecarv1.Memory{Text: text, Kind: kind}}))(
+			t,
+		).GetMemory()
 	}
 	store("a", "Tea one", kindFact)
 	second := store("b", "Tea two", kindPlan)
@@ -114,7 +118,8 @@ func TestScoreIsTheSumOfItsParts(t *testing.T) {
 		p := h.GetParts()
 		relevance := 1 - (1-p.GetKeyword())*(1-0.3*max(0, p.GetSimilarity()-0.1)/0.9)
 		score := relevance * (0.8 + 0.1*p.GetRecency() + 0.1*p.GetImportance())
-		if math.Abs(p.GetRelevance()-relevance) > 1e-9 || math.Abs(h.GetScore()-score) > 1e-9 || h.GetScore() > best || p.GetImportance() != h.GetMemory().GetImportance() {
+		if math.Abs(p.GetRelevance()-relevance) > 1e-9 || math.Abs(h.GetScore()-score) > 1e-9 || h.GetScore() > best ||
+			p.GetImportance() != h.GetMemory().GetImportance() {
 			t.Errorf("%q has score %v of %s", h.GetMemory().GetText(), h.GetScore(), p)
 		}
 		recency := math.Exp2(-time.Since(h.GetMemory().GetLastMentionTime().AsTime()).Hours() / 720)
@@ -185,7 +190,8 @@ func TestPromptContextStaysWithinItsLimit(t *testing.T) {
 		if len(resp.GetMemories()) != 4 {
 			t.Errorf("at most %d characters also changes the memories: %d", limit, len(resp.GetMemories()))
 		}
-		if strings.Count(block, footer) != 1 || !strings.HasSuffix(block, footer) || strings.Count(block, "【") != 2 || strings.ContainsAny(block, "\u202e\u200b\ufeff\x00") {
+		if strings.Count(block, footer) != 1 || !strings.HasSuffix(block, footer) || strings.Count(block, "【") != 2 ||
+			strings.ContainsAny(block, "\u202e\u200b\ufeff\x00") {
 			t.Errorf("at most %d:\n%s", limit, block)
 		}
 		if limit == 2000 && strings.Count(block, "\n- [") != 4 {

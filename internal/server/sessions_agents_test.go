@@ -30,12 +30,22 @@ func TestDefaultWindowSeparatesAgents(t *testing.T) {
 		}
 		for agent, other := range map[string]string{"smith": "witch", "witch": "smith"} {
 			for _, limit := range []int32{2, 100} { // the rest is summarised
-				window := sidecartest.Must(r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: as(agent), MaxMessages: &limit, MaxTurns: &limit}))(t)
-				if len(window.GetMessages()) == 0 || strings.Contains(window.String(), other) || !strings.Contains(window.GetPromptContext(), "kept by the "+agent) {
+				window := sidecartest.Must(
+					r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: as(agent), MaxMessages: &limit, MaxTurns: &limit}),
+				)(
+					t,
+				)
+				if len(window.GetMessages()) == 0 || strings.Contains(window.String(), other) ||
+					!strings.Contains(window.GetPromptContext(), "kept by the "+agent) {
 					t.Errorf("%s sees %s", agent, window)
 				}
 			}
-			both := sidecartest.Must(r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: as(agent), Agent: byAny, MaxMessages: proto.Int32(100), MaxTurns: proto.Int32(100)}))(t)
+			both := sidecartest.Must(
+				r.Sessions().
+					GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: as(agent), Agent: byAny, MaxMessages: proto.Int32(100), MaxTurns: proto.Int32(100)}),
+			)(
+				t,
+			)
 			if len(both.GetMessages()) != 16 {
 				t.Errorf("asked for all, %s sees %d messages", agent, len(both.GetMessages()))
 			}

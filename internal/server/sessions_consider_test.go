@@ -120,12 +120,15 @@ func TestRecordingCanBeSwitchedOff(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.record_considered=false", "namespaces=[{name: quiet/*, session_enabled: false}]")
 	r.Consider(t, sidecartest.Within(sidecartest.Direct("ann"), "s"), sidecartest.Said("My name is Ann."))
-	if _, err := r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("ann"), "s")}); status.Code(err) != codes.NotFound {
+	if _, err := r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("ann"), "s")}); status.Code(
+		err,
+	) != codes.NotFound {
 		t.Errorf("recorded: %v", err)
 	}
 	quiet := sidecartest.Within(sidecartest.Direct("ann"), "s")
 	quiet.Namespace = "quiet/site"
-	_, err := r.Sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: quiet, Messages: []*memsidecarv1.Message{sidecartest.Said("x")}})
+	_, err := r.Sessions().
+		AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: quiet, Messages: []*memsidecarv1.Message{sidecartest.Said("x")}})
 	if status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("where sessions are off: %v", err)
 	}

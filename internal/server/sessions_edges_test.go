@@ -147,7 +147,11 @@ func TestForgetDeletesAnswersToTheUser(t *testing.T) {
 	if err != nil || receipt.GetSessionMessageCount() != 2 {
 		t.Errorf("forgotten %v, %v", receipt, err)
 	}
-	sidecartest.Eventually(t, "no file holds the words", func() bool { return sidecartest.HoldsBytes(t, r.Dir, "sesame-4711") == nil }) // a reader may hold them for a moment
+	sidecartest.Eventually(
+		t,
+		"no file holds the words",
+		func() bool { return sidecartest.HoldsBytes(t, r.Dir, "sesame-4711") == nil },
+	) // a reader may hold them for a moment
 	left, err := r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: ben, ConsiderationId: c.GetId()})
 	if err != nil || left.GetConsideration().GetState() != c.GetState() || left.GetConsideration().GetMessageCount() != 4 {
 		t.Errorf("ben has %v, %v", left, err)
@@ -170,7 +174,11 @@ func TestDeletedSessionIsNotOnDisk(t *testing.T) {
 	if err != nil || deleted.GetMessageCount() != 2 || deleted.GetMemoryCount() != int64(len(c.GetChanges())) {
 		t.Errorf("deleted %v, %v", deleted, err)
 	}
-	sidecartest.Eventually(t, "no file holds the words", func() bool { return sidecartest.HoldsBytes(t, r.Dir, "sesame-4711") == nil }) // a reader may hold them for a moment
+	sidecartest.Eventually(
+		t,
+		"no file holds the words",
+		func() bool { return sidecartest.HoldsBytes(t, r.Dir, "sesame-4711") == nil },
+	) // a reader may hold them for a moment
 	left, err := r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: scope, ConsiderationId: c.GetId()})
 	if err != nil || left.GetConsideration().GetState() != c.GetState() || left.GetConsideration().GetReason() == "" {
 		t.Errorf("of the consideration is left %v, %v", left, err)

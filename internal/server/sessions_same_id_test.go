@@ -21,7 +21,9 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 	ctx, sessions := t.Context(), r.Sessions()
 	at := func(scope *memsidecarv1.Scope) *memsidecarv1.Scope { return sidecartest.Within(scope, "1") }
 	places := map[string]*memsidecarv1.Scope{
-		"pear": at(sidecartest.Direct("ada")), "plum": at(sidecartest.Direct("bob")), "fig": at(sidecartest.Group("ada", "x")), "kiwi": at(sidecartest.Group("bob", "y")), "lime": at(&memsidecarv1.Scope{UserId: "cleo"}),
+		"pear": at(
+			sidecartest.Direct("ada"),
+		), "plum": at(sidecartest.Direct("bob")), "fig": at(sidecartest.Group("ada", "x")), "kiwi": at(sidecartest.Group("bob", "y")), "lime": at(&memsidecarv1.Scope{UserId: "cleo"}),
 	}
 	for fruit, scope := range places {
 		scope.AgentId = "bot"
@@ -36,11 +38,15 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 	}
 	for fruit, scope := range places {
 		answers := map[string]fmt.Stringer{
-			"GetContext":    sidecartest.Must(sessions.GetContext(ctx, &memsidecarv1.GetContextRequest{Scope: scope}))(t),
-			"ListMessages":  sidecartest.Must(sessions.ListMessages(ctx, &memsidecarv1.ListMessagesRequest{Scope: scope}))(t),
-			"GetSession":    sidecartest.Must(sessions.GetSession(ctx, &memsidecarv1.GetSessionRequest{Scope: scope}))(t),
-			"GetTopics":     sidecartest.Must(sessions.GetTopics(ctx, &memsidecarv1.GetTopicsRequest{Scope: scope}))(t),
-			"UpdateSession": sidecartest.Must(sessions.UpdateSession(ctx, &memsidecarv1.UpdateSessionRequest{Scope: scope, Session: &memsidecarv1.Session{Title: "about the " + fruit}}))(t),
+			"GetContext":   sidecartest.Must(sessions.GetContext(ctx, &memsidecarv1.GetContextRequest{Scope: scope}))(t),
+			"ListMessages": sidecartest.Must(sessions.ListMessages(ctx, &memsidecarv1.ListMessagesRequest{Scope: scope}))(t),
+			"GetSession":   sidecartest.Must(sessions.GetSession(ctx, &memsidecarv1.GetSessionRequest{Scope: scope}))(t),
+			"GetTopics":    sidecartest.Must(sessions.GetTopics(ctx, &memsidecarv1.GetTopicsRequest{Scope: scope}))(t),
+			"UpdateSession": sidecartest.Must(
+				sessions.UpdateSession(ctx, &memsidecarv1.UpdateSessionRequest{Scope: scope, Session: &memsidecarv1.Session{Title: "about the " + fruit}}),
+			)(
+				t,
+			),
 			"SwitchSession": sidecartest.Must(sessions.SwitchSession(ctx, &memsidecarv1.SwitchSessionRequest{Scope: scope}))(t),
 			"ListSessions":  sidecartest.Must(sessions.ListSessions(ctx, &memsidecarv1.ListSessionsRequest{Scope: sidecartest.Within(scope, "")}))(t),
 			"Retrieve": sidecartest.Must(r.Retrieve(ctx, &memsidecarv1.RetrieveRequest{
@@ -76,7 +82,10 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 	}
 
 	// The same user from another kind of channel: that stays an error, or a type.
-	_, err := sessions.AppendMessages(ctx, &memsidecarv1.AppendMessagesRequest{Scope: at(&memsidecarv1.Scope{UserId: "ada"}), Messages: []*memsidecarv1.Message{sidecartest.Said("x")}})
+	_, err := sessions.AppendMessages(
+		ctx,
+		&memsidecarv1.AppendMessagesRequest{Scope: at(&memsidecarv1.Scope{UserId: "ada"}), Messages: []*memsidecarv1.Message{sidecartest.Said("x")}},
+	)
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)
 	// Nobody else reads it, whatever is named.
 	for _, scope := range []*memsidecarv1.Scope{at(sidecartest.Direct("eve")), at(sidecartest.Group("eve", "z")), at(&memsidecarv1.Scope{UserId: "eve"}), at(&memsidecarv1.Scope{})} {
@@ -94,7 +103,9 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 		if got := selected(t, r, places[fruit], "1"); got != "k-"+fruit {
 			t.Errorf("%s selects %q", fruit, got)
 		}
-		traces := sidecartest.Must(memsidecarv1.NewTraceServiceClient(r.Conn).ListTraces(ctx, &memsidecarv1.ListTracesRequest{Scope: places[fruit]}))(t).GetTraces()
+		traces := sidecartest.Must(memsidecarv1.NewTraceServiceClient(r.Conn).ListTraces(ctx, &memsidecarv1.ListTracesRequest{Scope: places[fruit]}))(
+			t,
+		).GetTraces()
 		if len(traces) == 0 {
 			t.Errorf("the traces of %s are gone", fruit)
 		}

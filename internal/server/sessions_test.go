@@ -260,7 +260,10 @@ func TestSessionIsVisibleToItsParticipants(t *testing.T) {
 		}
 	}
 	resp, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: sidecartest.Within(sidecartest.Direct("ben"), "private"), Messages: []*memsidecarv1.Message{sidecartest.Said("My name is Ben.")}, Wait: sidecartest.Patiently(),
+		Scope: sidecartest.Within(
+			sidecartest.Direct("ben"),
+			"private",
+		), Messages: []*memsidecarv1.Message{sidecartest.Said("My name is Ben.")}, Wait: sidecartest.Patiently(),
 	})
 	if err != nil || resp.GetNotRecordedReason() != "" || resp.GetConsideration().GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 		t.Errorf("considered: %v, %v", resp, err)
@@ -285,7 +288,8 @@ func TestScopeWithoutSessionMeansTheCurrentOne(t *testing.T) {
 	if together := r.AppendTo(t, sidecartest.Group("ben", "g"), sidecartest.Said("hi")).GetSession().GetId(); together != inGroup || together == first {
 		t.Errorf("in a group they are in %s and %s", together, inGroup)
 	}
-	switched, err := r.Sessions().SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("ann"), "holiday")})
+	switched, err := r.Sessions().
+		SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("ann"), "holiday")})
 	if err != nil || !switched.GetCreated() {
 		t.Fatalf("%v, %v", switched, err)
 	}
@@ -367,7 +371,10 @@ func TestToolCallsDoNotFillTheWindow(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.max_messages=4")
 	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
-	calling := &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_ASSISTANT, ToolCalls: []*memsidecarv1.ToolCall{{Name: "clock", ArgumentsJson: `{"zone":"x"}`}}}
+	calling := &memsidecarv1.Message{
+		Role:      memsidecarv1.Role_ROLE_ASSISTANT,
+		ToolCalls: []*memsidecarv1.ToolCall{{Name: "clock", ArgumentsJson: `{"zone":"x"}`}},
+	}
 	result := &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_TOOL, Content: "12:00"}
 	for range 3 {
 		r.AppendTo(t, scope, sidecartest.Said("What time is it?"), calling, result, sidecartest.Answered("It is noon."))

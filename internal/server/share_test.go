@@ -179,7 +179,11 @@ func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 		},
 		"ExportSession": func(t *testing.T, r calls, a *answers) {
 			for _, c := range r.all {
-				stream := sidecartest.Must(r.Sessions().ExportSession(t.Context(), &memsidecarv1.ExportSessionRequest{Scope: sidecartest.Within(r.from, c.session)}))(t)
+				stream := sidecartest.Must(
+					r.Sessions().ExportSession(t.Context(), &memsidecarv1.ExportSessionRequest{Scope: sidecartest.Within(r.from, c.session)}),
+				)(
+					t,
+				)
 				for {
 					record, err := stream.Recv()
 					if errors.Is(err, io.EOF) {
@@ -194,7 +198,10 @@ func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 		"GetTrace": func(t *testing.T, r calls, a *answers) {
 			for _, c := range r.all {
 				for _, id := range c.traces {
-					a.add(memsidecarv1.NewTraceServiceClient(r.Conn).GetTrace(t.Context(), &memsidecarv1.GetTraceRequest{Scope: r.from, TraceId: id, IncludeSession: true}))
+					a.add(
+						memsidecarv1.NewTraceServiceClient(r.Conn).
+							GetTrace(t.Context(), &memsidecarv1.GetTraceRequest{Scope: r.from, TraceId: id, IncludeSession: true}),
+					)
 				}
 			}
 		},

@@ -32,7 +32,10 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 
 	// Sessions belong to their channel.
 	sessions := r.Sessions()
-	_, err := sessions.UpdateSession(t.Context(), &memsidecarv1.UpdateSessionRequest{Scope: sidecartest.Within(a, "in b"), Session: &memsidecarv1.Session{Title: "x"}})
+	_, err := sessions.UpdateSession(
+		t.Context(),
+		&memsidecarv1.UpdateSessionRequest{Scope: sidecartest.Within(a, "in b"), Session: &memsidecarv1.Session{Title: "x"}},
+	)
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)
 	_, err = sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.Within(a, "in b")})
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)

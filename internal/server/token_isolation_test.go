@@ -53,7 +53,12 @@ func fillers(r *sidecartest.Sidecar, c *corner) map[string]func(ctx context.Cont
 			}))
 		},
 		"ImportNumberedList": func(ctx context.Context) error {
-			return last(results.ImportNumberedList(ctx, &memsidecarv1.ImportNumberedListRequest{Scope: scope, List: "songs", Items: items, ShownKeys: []string{"/" + marker}}))
+			return last(
+				results.ImportNumberedList(
+					ctx,
+					&memsidecarv1.ImportNumberedListRequest{Scope: scope, List: "songs", Items: items, ShownKeys: []string{"/" + marker}},
+				),
+			)
 		},
 		"DeleteNumberedList": func(ctx context.Context) error {
 			if _, err := results.PutItems(ctx, &memsidecarv1.PutItemsRequest{Scope: scope, List: "gone", Items: items}); err != nil {
@@ -133,7 +138,9 @@ func moreReads(r *sidecartest.Sidecar) map[string]func(ctx context.Context, as *
 			return lists(r).ListItems(ctx, &memsidecarv1.ListItemsRequest{Scope: as, RegistryKind: ofAll, List: "films"})
 		},
 		"SelectItems": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
-			return lists(r).SelectItems(ctx, &memsidecarv1.SelectItemsRequest{Scope: as, List: "songs", Selector: &memsidecarv1.SelectItemsRequest_Ordinal{Ordinal: 1}})
+			return lists(
+				r,
+			).SelectItems(ctx, &memsidecarv1.SelectItemsRequest{Scope: as, List: "songs", Selector: &memsidecarv1.SelectItemsRequest_Ordinal{Ordinal: 1}})
 		},
 		"GetNumberedList": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 			return lists(r).GetNumberedList(ctx, &memsidecarv1.GetNumberedListRequest{Scope: as, List: "songs"})
@@ -223,7 +230,9 @@ func TestTokenReachesOnlyItsNamespace(t *testing.T) {
 	methods := sidecartest.AllMethods(t)
 	for _, method := range methods {
 		name := string(method.Name())
-		if slices.Contains([]string{"UpdateMemory", "CreateMemory", "ExportUser", "GetUserSettings", "GetStatus"}, name) || slices.Contains(operatorCalls, name) || !slices.Contains(otherCalls, name) && name != "SummarizeDay" {
+		if slices.Contains([]string{"UpdateMemory", "CreateMemory", "ExportUser", "GetUserSettings", "GetStatus"}, name) ||
+			slices.Contains(operatorCalls, name) ||
+			!slices.Contains(otherCalls, name) && name != "SummarizeDay" {
 			continue
 		}
 		if stores[name] == nil {

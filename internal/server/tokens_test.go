@@ -82,7 +82,11 @@ func TestNamespaceDefaultsToTheTokens(t *testing.T) {
 	r, tokens := sidecartest.ServeGuarded(t)
 	a, admin := r.As(t, tokens["a"]), r.As(t, tokens["admin"])
 	a.Create(t, sidecartest.Anywhere("u"), "Likes tea")
-	sidecartest.Must(a.Import(t, sidecartest.Anywhere("u"), &memsidecarv1.Memory{Text: "Likes jazz", Scope: sidecartest.InNamespace("b", sidecartest.Anywhere("v"))}))(t)
+	sidecartest.Must(
+		a.Import(t, sidecartest.Anywhere("u"), &memsidecarv1.Memory{Text: "Likes jazz", Scope: sidecartest.InNamespace("b", sidecartest.Anywhere("v"))}),
+	)(
+		t,
+	)
 	a.ImportInto(t, sidecartest.Within(sidecartest.Anywhere("u"), "s"), &memsidecarv1.Session{}, sidecartest.Said("hello"))
 	admin.Create(t, sidecartest.Anywhere("u"), "Likes coffee")
 	for namespace, want := range map[string][]string{"a": {"Likes jazz", "Likes tea"}, "default": {"Likes coffee"}, "": {"Likes coffee"}, "b": {}} {
@@ -177,7 +181,10 @@ func TestPendingLimitOfANamespace(t *testing.T) {
 	dir := t.TempDir()
 	sidecartest.SeedConsideration(t, dir, sidecartest.Direct("u"), "waits", sidecartest.Stuck)
 	r := sidecartest.ServeIn(t, dir, "queue.max_pending_per_namespace=1")
-	_, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Direct("v"), Messages: []*memsidecarv1.Message{sidecartest.Said("hello")}})
+	_, err := r.ConsiderMemorizing(
+		t.Context(),
+		&memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Direct("v"), Messages: []*memsidecarv1.Message{sidecartest.Said("hello")}},
+	)
 	sidecartest.WantCode(t, err, codes.ResourceExhausted)
 	if retryDelay(err) <= 0 {
 		t.Errorf("does not say when to try again: %v", err)

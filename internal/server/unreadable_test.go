@@ -24,10 +24,16 @@ import (
 // statement changes one row.
 var flipped = []struct{ table, statement string }{
 	{"memories", `UPDATE memories SET provenance = '{"quote":' WHERE text LIKE '%peanuts%' AND user_row = (SELECT id FROM users WHERE user_id = 'anna')`},
-	{"memories", `UPDATE memories SET text = CAST(x'49206c697665ff' AS TEXT) WHERE text LIKE '%Lisbon%' AND user_row = (SELECT id FROM users WHERE user_id = 'anna')`},
+	{
+		"memories",
+		`UPDATE memories SET text = CAST(x'49206c697665ff' AS TEXT) WHERE text LIKE '%Lisbon%' AND user_row = (SELECT id FROM users WHERE user_id = 'anna')`,
+	},
 	{"memories", `UPDATE memories SET created_at = 9000000000000000000 WHERE text LIKE '%piano%' AND user_row = (SELECT id FROM users WHERE user_id = 'anna')`},
 	{"memories", `UPDATE memories SET importance = -1e300 WHERE text LIKE '%vegetarian%' AND user_row = (SELECT id FROM users WHERE user_id = 'anna')`},
-	{"embeddings", `UPDATE embeddings SET vector = x'000080' WHERE memory_row = (SELECT row FROM memories WHERE text LIKE '%dentist%' AND user_row = (SELECT id FROM users WHERE user_id = 'anna'))`},
+	{
+		"embeddings",
+		`UPDATE embeddings SET vector = x'000080' WHERE memory_row = (SELECT row FROM memories WHERE text LIKE '%dentist%' AND user_row = (SELECT id FROM users WHERE user_id = 'anna'))`,
+	},
 	{"session_messages", `UPDATE session_messages SET message = replace(message, '"content"', '"content') WHERE message LIKE '%boats%'`},
 	{"session_messages", `UPDATE session_messages SET message = CAST(x'7bff7d' AS TEXT) WHERE message LIKE '%harbours%'`},
 	{"traces", `UPDATE traces SET record = substr(record, 2) WHERE row = (SELECT min(row) FROM traces)`},
@@ -132,7 +138,10 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 	if len(hits.GetMessages()) != 1 || len(hits.GetDegraded()) > 0 {
 		t.Errorf("searching messages: %s", hits)
 	}
-	list := sidecartest.Must(lists(r).GetNumberedList(t.Context(), &memsidecarv1.GetNumberedListRequest{Scope: sidecartest.Direct("anna")}))(t).GetNumberedList().GetItems()
+	list := sidecartest.Must(lists(r).GetNumberedList(t.Context(), &memsidecarv1.GetNumberedListRequest{Scope: sidecartest.Direct("anna")}))(
+		t,
+	).GetNumberedList().
+		GetItems()
 	if len(list) != 3 || list[2].GetNumber() != 3 || !strings.Contains(list[1].GetItem().GetTitle(), "cannot be read") {
 		t.Errorf("the numbered list is %s", list) // the others keep their numbers
 	}
@@ -141,7 +150,11 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 	if len(considerations.GetConsiderations()) < 6 {
 		t.Errorf("the considerations are %s", considerations)
 	}
-	_ = sidecartest.Must(memsidecarv1.NewTraceServiceClient(r.Conn).ListTraces(t.Context(), &memsidecarv1.ListTracesRequest{Scope: sidecartest.Direct("anna")}))(t)
+	_ = sidecartest.Must(
+		memsidecarv1.NewTraceServiceClient(r.Conn).ListTraces(t.Context(), &memsidecarv1.ListTracesRequest{Scope: sidecartest.Direct("anna")}),
+	)(
+		t,
+	)
 	export := sidecartest.Must(r.ExportUser(t.Context(), &memsidecarv1.ExportUserRequest{Scope: &memsidecarv1.Scope{UserId: "anna"}}))(t)
 	for {
 		if _, err := export.Recv(); errors.Is(err, io.EOF) {
@@ -201,7 +214,9 @@ func TestUnreadableDialogueDoesNotBlockTheQueue(t *testing.T) {
 
 	r = sidecartest.ServeIn(t, dir)
 	state := func(user, id string) *memsidecarv1.Consideration {
-		return sidecartest.Must(r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: sidecartest.Direct(user), ConsiderationId: id}))(t).GetConsideration()
+		return sidecartest.Must(r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: sidecartest.Direct(user), ConsiderationId: id}))(
+			t,
+		).GetConsideration()
 	}
 	for user, considerations := range map[string][]string{"anna": ids, "ben": {ben}} {
 		for i, id := range considerations {
@@ -215,7 +230,11 @@ func TestUnreadableDialogueDoesNotBlockTheQueue(t *testing.T) {
 	if c := state("anna", ids[0]); !strings.Contains(c.String(), "cannot be read") {
 		t.Errorf("set aside is %s", c)
 	}
-	_ = sidecartest.Must(r.RetryConsideration(t.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: sidecartest.Direct("anna"), ConsiderationId: ids[0]}))(t)
+	_ = sidecartest.Must(
+		r.RetryConsideration(t.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: sidecartest.Direct("anna"), ConsiderationId: ids[0]}),
+	)(
+		t,
+	)
 	sidecartest.Eventually(t, "it fails again", func() bool {
 		return state("anna", ids[0]).GetState() == memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED
 	})

@@ -41,7 +41,10 @@ func TestUserSettings(t *testing.T) {
 	s = update(&memsidecarv1.UserSettings{}, "*")
 	wantSame(t, s, &memsidecarv1.UserSettings{UpdateTime: s.GetUpdateTime()})
 	for _, wrong := range []string{"Mars/Olympus", "Local", "../../etc/passwd", "UTC+8"} {
-		_, err := r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{Scope: sidecartest.Direct("u"), Settings: &memsidecarv1.UserSettings{TimeZone: wrong}})
+		_, err := r.UpdateUserSettings(
+			t.Context(),
+			&memsidecarv1.UpdateUserSettingsRequest{Scope: sidecartest.Direct("u"), Settings: &memsidecarv1.UserSettings{TimeZone: wrong}},
+		)
 		sidecartest.WantInvalid(t, err, "settings.time_zone")
 	}
 }
@@ -61,7 +64,9 @@ func TestUserSettingsShapeThePrompt(t *testing.T) {
 		{"ja", "", "【Memories of the user", "[2026-03-20]"}, // en serves what has no wording of its own
 	} {
 		sidecartest.Must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{
-			Scope: sidecartest.Direct("u"), Settings: &memsidecarv1.UserSettings{Language: test.language, TimeZone: test.zone}, UpdateMask: sidecartest.Mask("*"),
+			Scope: sidecartest.Direct(
+				"u",
+			), Settings: &memsidecarv1.UserSettings{Language: test.language, TimeZone: test.zone}, UpdateMask: sidecartest.Mask("*"),
 		}))(t)
 		got := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "吃辣"}))(t).GetPromptContext()
 		if !strings.HasPrefix(got, test.header) || !strings.Contains(got, "\n- "+test.date+" 喜欢吃辣\n") {
@@ -76,7 +81,8 @@ func TestStatus(t *testing.T) {
 	sidecartest.SeedConsideration(t, dir, sidecartest.Direct("u"), "stuck", sidecartest.Stuck)
 	r := sidecartest.ServeIn(t, dir)
 	s := sidecartest.Must(r.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t)
-	if s.GetProcess().GetVersion() == "" || s.GetProcess().GetStartTime().AsTime().Before(began) || !strings.HasPrefix(s.GetModels().GetEmbeddingFingerprint(), "local/") ||
+	if s.GetProcess().GetVersion() == "" || s.GetProcess().GetStartTime().AsTime().Before(began) ||
+		!strings.HasPrefix(s.GetModels().GetEmbeddingFingerprint(), "local/") ||
 		s.GetModels().GetEmbeddingProgress() != nil {
 		t.Errorf("the status is %s", s)
 	}
@@ -109,10 +115,31 @@ func TestForgetUser(t *testing.T) {
 	const mark = "Zyxwvutsrq" // unmistakable
 	r.Consider(t, sidecartest.Direct("alice"), sidecartest.Said("My name is "+mark+"."), sidecartest.Answered("Hello "+mark+"!"))
 	r.Consider(t, sidecartest.Group("alice", "g"), by("alice", "I am allergic to "+mark+"."), by("bob", "My name is Bob."))
-	r.Consider(t, sidecartest.Group("bob", "g"), by("bob", "I am allergic to peanuts."), by("alice", "My name is "+mark+"."), by("alice", mark+"?"), sidecartest.Answered("Both."))
+	r.Consider(
+		t,
+		sidecartest.Group("bob", "g"),
+		by("bob", "I am allergic to peanuts."),
+		by("alice", "My name is "+mark+"."),
+		by("alice", mark+"?"),
+		sidecartest.Answered("Both."),
+	)
 	r.Consider(t, sidecartest.Direct("alice"), sidecartest.Said("ok"))
-	sidecartest.Must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct("alice"), Memory: &memsidecarv1.Memory{Text: mark + " likes tea"}, RequestId: mark}))(t)
-	sidecartest.Must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{Scope: sidecartest.Direct("alice"), Settings: &memsidecarv1.UserSettings{Language: "en"}}))(t)
+	sidecartest.Must(
+		r.CreateMemory(
+			t.Context(),
+			&memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct("alice"), Memory: &memsidecarv1.Memory{Text: mark + " likes tea"}, RequestId: mark},
+		),
+	)(
+		t,
+	)
+	sidecartest.Must(
+		r.UpdateUserSettings(
+			t.Context(),
+			&memsidecarv1.UpdateUserSettingsRequest{Scope: sidecartest.Direct("alice"), Settings: &memsidecarv1.UserSettings{Language: "en"}},
+		),
+	)(
+		t,
+	)
 	sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("alice"), Query: "who is " + mark}))(t)
 	sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("bob"), Query: "peanuts"}))(t)
 	memories := int64(len(r.Memories(t, sidecartest.Direct("alice"))))
@@ -133,7 +160,8 @@ func TestForgetUser(t *testing.T) {
 		t.Errorf("after forgetting there is %s", gone.Records)
 	}
 	after := r.Export(t, sidecartest.Direct("bob"))
-	if len(after.Memories) != len(bob.Memories) || len(after.Considerations) != len(bob.Considerations) || !after.Holds("peanuts") || !after.Holds("Both.") || after.Holds(mark) {
+	if len(after.Memories) != len(bob.Memories) || len(after.Considerations) != len(bob.Considerations) || !after.Holds("peanuts") || !after.Holds("Both.") ||
+		after.Holds(mark) {
 		t.Errorf("bob had %s and now has %s", bob.Records, after.Records)
 	}
 	again := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("alice")}))(t)

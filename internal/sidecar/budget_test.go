@@ -66,13 +66,19 @@ func (d *day) keepsTime(fault providertest.Fault) {
 	d.provider.Fail(providertest.NoFault, everything...)
 	time.Sleep(20 * time.Minute)
 	get := func() *memsidecarv1.Consideration {
-		return sidecartest.Must(d.GetConsideration(d.Context(), &memsidecarv1.GetConsiderationRequest{Scope: sidecartest.Direct(userName(0)), ConsiderationId: meanwhile}))(d.T).GetConsideration()
+		return sidecartest.Must(d.GetConsideration(d.Context(), &memsidecarv1.GetConsiderationRequest{Scope: sidecartest.Direct(userName(0)), ConsiderationId: meanwhile}))(
+			d.T,
+		).GetConsideration()
 	}
 	if c := get(); c.GetState() == memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED { // an answer that came, and says nothing
 		if c.GetError() == "" {
 			d.Error("it failed and does not say why")
 		}
-		sidecartest.Must(d.RetryConsideration(d.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: sidecartest.Direct(userName(0)), ConsiderationId: meanwhile}))(d.T)
+		sidecartest.Must(
+			d.RetryConsideration(d.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: sidecartest.Direct(userName(0)), ConsiderationId: meanwhile}),
+		)(
+			d.T,
+		)
 		time.Sleep(time.Minute)
 	}
 	if c := get(); c.GetState() != sidecartest.Remembered {

@@ -308,7 +308,9 @@ func (d *day) wantConsidered(dialogues [][]string) {
 			worth++
 		}
 		for u, id := range ids {
-			c := sidecartest.Must(d.GetConsideration(d.Context(), &memsidecarv1.GetConsiderationRequest{Scope: sidecartest.Direct(userName(u)), ConsiderationId: id}))(d.T).GetConsideration()
+			c := sidecartest.Must(d.GetConsideration(d.Context(), &memsidecarv1.GetConsiderationRequest{Scope: sidecartest.Direct(userName(u)), ConsiderationId: id}))(
+				d.T,
+			).GetConsideration()
 			if c.GetState() != want {
 				d.Errorf("dialogue %d of user %d: %v", number, u, c)
 			}
@@ -343,7 +345,9 @@ func TestDialogueFailsAfterMaxAge(t *testing.T) {
 		ids := d.talk(users, 0, time.Second)
 		time.Sleep(50 * time.Minute)
 		get := func(u int) *memsidecarv1.Consideration {
-			return sidecartest.Must(d.GetConsideration(d.Context(), &memsidecarv1.GetConsiderationRequest{Scope: sidecartest.Direct(userName(u)), ConsiderationId: ids[u]}))(d.T).GetConsideration()
+			return sidecartest.Must(d.GetConsideration(d.Context(), &memsidecarv1.GetConsiderationRequest{Scope: sidecartest.Direct(userName(u)), ConsiderationId: ids[u]}))(
+				d.T,
+			).GetConsideration()
 		}
 		for u := range users {
 			if c := get(u); c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_PENDING {
@@ -358,7 +362,11 @@ func TestDialogueFailsAfterMaxAge(t *testing.T) {
 		}
 		d.provider.Fail(providertest.NoFault, textParts...)
 		for u := range users {
-			sidecartest.Must(d.RetryConsideration(d.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: sidecartest.Direct(userName(u)), ConsiderationId: ids[u]}))(d.T)
+			sidecartest.Must(
+				d.RetryConsideration(d.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: sidecartest.Direct(userName(u)), ConsiderationId: ids[u]}),
+			)(
+				d.T,
+			)
 		}
 		time.Sleep(time.Minute)
 		for u := range users {

@@ -123,7 +123,9 @@ func TestTextModelFaults(t *testing.T) {
 					}
 					id := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration().GetId()
 					get := func() *memsidecarv1.Consideration {
-						return sidecartest.Must(r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: sidecartest.Direct("u"), ConsiderationId: id}))(t).GetConsideration()
+						return sidecartest.Must(r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: sidecartest.Direct("u"), ConsiderationId: id}))(
+							t,
+						).GetConsideration()
 					}
 					open := func() bool {
 						return r.Component(t, string(part)).GetBreaker() != memsidecarv1.BreakerState_BREAKER_STATE_CLOSED
@@ -133,7 +135,11 @@ func TestTextModelFaults(t *testing.T) {
 						sidecartest.Eventually(t, "it waits with the error", func() bool { return strings.Contains(get().GetError(), want.words) })
 						sidecartest.Eventually(t, "the breaker opens", open)
 					case want.fails:
-						sidecartest.Eventually(t, "it fails", func() bool { return get().GetState() == memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED })
+						sidecartest.Eventually(
+							t,
+							"it fails",
+							func() bool { return get().GetState() == memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED },
+						)
 						if c := get(); !strings.Contains(c.GetError(), want.words) {
 							t.Errorf("the error is %q, want %q in it", c.GetError(), want.words)
 						}
@@ -141,15 +147,22 @@ func TestTextModelFaults(t *testing.T) {
 							t.Error("an answer that cannot be used opened the breaker")
 						}
 					}
-					if resp := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "茶"}))(t); len(resp.GetDegraded()) > 0 {
+					if resp := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "茶"}))(t); len(
+						resp.GetDegraded(),
+					) > 0 {
 						t.Errorf("Retrieve is degraded by it: %v", resp.GetDegraded())
 					}
 					p.Fail(providertest.NoFault, part)
 					if want.fails {
-						sidecartest.Must(r.RetryConsideration(t.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: sidecartest.Direct("u"), ConsiderationId: id}))(t)
+						sidecartest.Must(
+							r.RetryConsideration(t.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: sidecartest.Direct("u"), ConsiderationId: id}),
+						)(
+							t,
+						)
 					}
 					request.Wait = sidecartest.Patiently()
-					if c := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration(); c.GetId() != id || c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
+					if c := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration(); c.GetId() != id ||
+						c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 						t.Errorf("once the provider is well: %v", c)
 					}
 					if open() {

@@ -44,7 +44,8 @@ func TestStorageOutageDegradesAnswers(t *testing.T) {
 				t.Errorf("after the outage: %s", resp)
 			}
 			status := sidecartest.Must(r.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t)
-			if c := sidecartest.Component(status, "storage"); c.GetBreaker() != memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || c.GetReason() != "" || status.GetQueue() == nil {
+			if c := sidecartest.Component(status, "storage"); c.GetBreaker() != memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || c.GetReason() != "" ||
+				status.GetQueue() == nil {
 				t.Errorf("after the outage: %s", status)
 			}
 			r.Stop()
@@ -68,7 +69,8 @@ func wantDegraded(t *testing.T, r *sidecartest.Sidecar, reason string) {
 	}
 	status := sidecartest.Must(r.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t)
 	c := sidecartest.Component(status, "storage")
-	if c.GetBreaker() == memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || !strings.Contains(c.GetReason(), reason) || c.GetSinceTime() == nil || status.GetQueue() != nil {
+	if c.GetBreaker() == memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || !strings.Contains(c.GetReason(), reason) || c.GetSinceTime() == nil ||
+		status.GetQueue() != nil {
 		t.Errorf("the status is %s", status)
 	}
 	for _, method := range append(sidecartest.Methods(), sidecartest.ListMethods()...) {

@@ -263,7 +263,12 @@ func (r *Sidecar) Recalled(t *testing.T, request *memsidecarv1.RetrieveRequest) 
 }
 
 // ImportInto calls ImportSession. about may be nil.
-func (r *Sidecar) ImportInto(t *testing.T, scope *memsidecarv1.Scope, about *memsidecarv1.Session, messages ...*memsidecarv1.Message) *memsidecarv1.ImportSessionResponse {
+func (r *Sidecar) ImportInto(
+	t *testing.T,
+	scope *memsidecarv1.Scope,
+	about *memsidecarv1.Session,
+	messages ...*memsidecarv1.Message,
+) *memsidecarv1.ImportSessionResponse {
 	t.Helper()
 	stream, err := r.Sessions().ImportSession(t.Context())
 	if err != nil {

@@ -118,7 +118,11 @@ func TablesWith(t *testing.T, dir, text string) (found []string) {
 	for _, c := range columns {
 		var n int
 		var one []byte
-		query := fmt.Sprintf(`SELECT count(*), max(CAST(%[2]s AS TEXT)) FROM %[1]s WHERE instr(CAST(%[2]s AS TEXT), ?) > 0`, `"`+c[0]+`"`, `"`+c[1]+`"`)
+		query := fmt.Sprintf(
+			`SELECT count(*), max(CAST(%[2]s AS TEXT)) FROM %[1]s WHERE instr(CAST(%[2]s AS TEXT), ?) > 0`,
+			`"`+c[0]+`"`,
+			`"`+c[1]+`"`,
+		) //nolint:gosec // the names are those of the schema
 		if err := db.QueryRowContext(t.Context(), query, text).Scan(&n, &one); err != nil {
 			t.Fatal(err)
 		}
@@ -140,6 +144,7 @@ func Spend(t *testing.T, dir string, daysAgo int, model string, input, output in
 	})
 }
 
+// A key of a database, and the environment variable that sets it.
 const (
 	KeyText    = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 	KeyEnviron = "MEMSIDECAR_ENCRYPTION_KEY=" + KeyText
