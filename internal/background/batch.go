@@ -13,7 +13,7 @@ type BatchOptions struct {
 	Name string
 	// Every is the time between two writes; they come sooner when half of Max waits.
 	Every time.Duration
-	// Max bounds what waits in memory while the writing does not keep up; what comes beyond it is dropped.
+	// Max bounds how many items are buffered when writing is slower than adding. Further items are dropped.
 	Max int
 	Log *slog.Logger
 }
@@ -96,7 +96,7 @@ func (w *BatchWriter[T]) warn(every time.Duration) {
 	w.dropped, w.warned = 0, time.Now()
 }
 
-// Close writes what waits and stops.
+// Close writes what is buffered and stops.
 func (w *BatchWriter[T]) Close() {
 	close(w.stop)
 	<-w.done

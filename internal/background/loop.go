@@ -10,7 +10,7 @@ import (
 // Notifier wakes a loop.
 type Notifier chan struct{}
 
-// NewNotifier returns a notifier that nobody has rung.
+// NewNotifier returns a notifier without a pending notification.
 func NewNotifier() Notifier { return make(Notifier, 1) }
 
 // Notify has the loop begin a round. It never blocks: a round that is under way is followed by another, and however often it is rung
@@ -57,7 +57,7 @@ func Every(ctx context.Context, every time.Duration, round func()) {
 	}
 }
 
-// Sleep makes a pause, and reports false when ctx ended before it was over.
+// Sleep pauses, and returns false if ctx ended first.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

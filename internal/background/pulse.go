@@ -1,6 +1,6 @@
 package background
 
-// Heartbeat is told how each round of some background work ended. nil is nobody who watches. It must not block.
+// Heartbeat is called with the result of each round of a background task. It may be nil. It must not block.
 type Heartbeat func(err error)
 
 // Beat tells that a round has ended, in an error or without one.

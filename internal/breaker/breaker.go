@@ -1,5 +1,5 @@
-// Package breaker is the circuit breaker that every part that can be away is wrapped in: sony/gobreaker, with the
-// reason remembered and one log line a change of state.
+// Package breaker wraps a part that can become unavailable in a circuit breaker: sony/gobreaker, with the reason of the last failure and
+// one log line for each change of state.
 package breaker
 
 import (
@@ -40,8 +40,8 @@ type Config struct {
 	// Delay is how long a failure asks to be left alone, 0 when it does not say. A failure that asks opens the breaker at once, for
 	// as long as it asks, up to MaxDelay; one that opens it in any case does so for OpenFor at least. Optional.
 	Delay func(error) time.Duration
-	// IsFailure reports whether an error says that the thing behind the breaker is away. Other errors are neither
-	// failures nor successes.
+	// IsFailure reports whether an error means that the wrapped part is unavailable. Other errors count neither as failures nor as
+	// successes.
 	IsFailure func(error) bool
 	// OnChange is called after each change of state, from the goroutine that caused it. Optional.
 	OnChange func(Status)
@@ -163,7 +163,7 @@ func (b *Breaker) Status() Status {
 	return b.status
 }
 
-// Until is when the next call is let through, as a probe; zero unless it is open.
+// Until is when the next call is admitted, as a probe. It is zero unless the breaker is open.
 func (b *Breaker) Until() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -293,6 +293,30 @@ rules:
 	}
 }
 
+// TestRenamedKeysNameTheNewOnes: a key of the release before is an error, wherever it is set.
+func TestRenamedKeysNameTheNewOnes(t *testing.T) {
+	got := wrong(t, Sources{
+		File:    write(t, "retrieval: {min_score: 0.1}\nresults: {max_items: 5}\n"),
+		Environ: environ("MEMSIDECAR_RESULTS_MAX_AGE=1h", "MEMSIDECAR_RETRIEVAL_MIN_SCORE=0.1"),
+		Flags:   map[string]string{"results.list_ttl": "1h"},
+	})
+	want := []string{
+		"MEMSIDECAR_RESULTS_MAX_AGE (from environment): has a new name: write MEMSIDECAR_NUMBERED_LISTS_MAX_AGE",
+		"MEMSIDECAR_RETRIEVAL_MIN_SCORE (from environment): has a new name: write MEMSIDECAR_RETRIEVAL_MIN_RELEVANCE",
+		"results (from FILE): has a new name: write numbered_lists",
+		"results.list_ttl (from --set): has a new name: write numbered_lists.list_ttl",
+		"retrieval.min_score (from FILE): has a new name: write retrieval.min_relevance",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the problems are\n%s", strings.Join(got, "\n"))
+	}
+	for former, now := range renamedKeys {
+		if now != "numbered_lists" && !slices.ContainsFunc(Reference(), func(r Key) bool { return r.Key == now }) {
+			t.Errorf("%s is now %s, which does not exist", former, now)
+		}
+	}
+}
+
 // TestOneProblem: what is wrong alone.
 func TestOneProblem(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "none.yaml")

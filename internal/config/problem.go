@@ -55,8 +55,34 @@ func (p problems) err() error {
 	return &InvalidError{p}
 }
 
+// renamedKeys are the keys of today by the keys of the release before.
+var renamedKeys = map[string]string{
+	"retrieval.min_score": "retrieval.min_relevance",
+	"results":             "numbered_lists", // as a file has it
+	"results.max_items":   "numbered_lists.max_items",
+	"results.max_age":     "numbered_lists.max_age",
+	"results.list_ttl":    "numbered_lists.list_ttl",
+}
+
+// renamed is what a key, or the variable of one, is called today, or "".
+func renamed(name string) string {
+	if now := renamedKeys[name]; now != "" {
+		return now
+	}
+	for former, now := range renamedKeys {
+		if envName(former) == name {
+			return envName(now)
+		}
+	}
+	return ""
+}
+
 // addUnknown reports an unknown name and suggests the known name that was probably meant.
 func (p *problems) addUnknown(name, source, what string, known []string) {
+	if now := renamed(name); now != "" {
+		p.add(name, source, "has a new name", "write "+now)
+		return
+	}
 	fix := "remove it; `memsidecar config reference` lists what there is"
 	if near := nearest(name, known); near != "" {
 		fix = "did you mean " + near + "?"

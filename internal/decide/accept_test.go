@@ -18,6 +18,7 @@ import (
 type recording struct {
 	*decide.Considerer
 	sessions *sqlstore.Sessions
+	writer   *session.Writer
 	enabled  bool
 }
 
@@ -37,14 +38,15 @@ func newRecording(t *testing.T, record bool) *recording {
 	settings := sqlstore.NewSettings(storage)
 	traces := trace.NewRecorder(sqlstore.NewTraces(storage), trace.Options{Log: log})
 	t.Cleanup(traces.Close)
+	r.writer = session.NewWriter(session.WriterConfig{
+		Store:    r.sessions,
+		Settings: settings,
+		Policies: func(string) session.Policy { return session.Policy{Enabled: r.enabled, MemorizeEvery: 10} },
+	})
 	r.Considerer = decide.NewConsiderer(decide.Parts{
 		Queue:    sqlstore.NewQueue(storage),
 		Sessions: r.sessions,
-		Recorder: session.NewWriter(session.WriterConfig{
-			Store:    r.sessions,
-			Settings: settings,
-			Policies: func(string) session.Policy { return session.Policy{Enabled: r.enabled, MemorizeEvery: 10} },
-		}),
+		Recorder: r.writer,
 		Settings: settings,
 		Traces:   traces,
 	}, decide.Options{
@@ -56,10 +58,10 @@ func newRecording(t *testing.T, record bool) *recording {
 	return r
 }
 
-// said returns a request in which a user says one thing directly to the bot, without a speaker and a time.
-func said(user, session, content string) decide.Request {
+// said returns a request in which ann says one thing directly to the bot, without a speaker and a time.
+func said(session, content string) decide.Request {
 	d := memory.Dialogue{Scope: memory.Scope{
-		Namespace: "n", UserID: user, SessionID: session, Channel: memory.Channel{Kind: memory.ChannelDirect, ID: user},
+		Namespace: "n", UserID: "ann", SessionID: session, Channel: memory.Channel{Kind: memory.ChannelDirect, ID: "ann"},
 	}}
 	if content != "" {
 		d.Messages = []memory.Message{{Role: memory.RoleUser, Content: content}}
@@ -70,7 +72,7 @@ func said(user, session, content string) decide.Request {
 // messages returns the messages of ann's session "talk"; none when there is no such session.
 func (r *recording) messages(t *testing.T) []session.Message {
 	t.Helper()
-	viewer := session.ViewerOf(said("ann", "talk", "").Dialogue.Scope, memory.NewVisibility(memory.VisibilityChannel, nil))
+	viewer := session.ViewerOf(said("talk", "").Dialogue.Scope, memory.NewVisibility(memory.VisibilityChannel, nil))
 	page, err := r.sessions.Messages(t.Context(), viewer, "talk", session.MessageQuery{Limit: 10})
 	if err != nil && len(page.Messages) > 0 {
 		t.Fatal(err)
@@ -91,7 +93,7 @@ func TestConsiderRecordsTheDialogueInItsSession(t *testing.T) {
 			r := newRecording(t, test.record)
 			r.enabled = test.enabled
 			start := time.Now().Add(-time.Microsecond)
-			accepted, err := r.Consider(t.Context(), said("ann", "talk", "I like tea."))
+			accepted, err := r.Consider(t.Context(), said("talk", "I like tea."))
 			if err != nil || accepted.NotRecorded != nil || accepted.Consideration.State != memory.StatePending {
 				t.Fatalf("%+v, %v", accepted, err)
 			}
@@ -110,10 +112,10 @@ func TestConsiderRecordsTheDialogueInItsSession(t *testing.T) {
 
 func TestConsiderKeepsADialogueThatItsSessionRefuses(t *testing.T) {
 	r := newRecording(t, true)
-	if _, err := r.Consider(t.Context(), said("ann", "talk", "I like tea.")); err != nil {
+	if _, err := r.Consider(t.Context(), said("talk", "I like tea.")); err != nil {
 		t.Fatal(err)
 	}
-	elsewhere := said("ann", "talk", "I like coffee.")
+	elsewhere := said("talk", "I like coffee.")
 	elsewhere.Dialogue.Scope.Channel = memory.Channel{}
 	accepted, err := r.Consider(t.Context(), elsewhere)
 	if err != nil || accepted.Consideration.State != memory.StatePending {
@@ -129,7 +131,7 @@ func TestConsiderKeepsADialogueThatItsSessionRefuses(t *testing.T) {
 
 func TestConsiderReturnsTheEarlierConsiderationForTheSameRequest(t *testing.T) {
 	r := newRecording(t, true)
-	first := said("ann", "talk", "I like tea.")
+	first := said("talk", "I like tea.")
 	first.RequestID = "once"
 	accepted, err := r.Consider(t.Context(), first)
 	if err != nil {
@@ -150,7 +152,7 @@ func TestConsiderReturnsTheEarlierConsiderationForTheSameRequest(t *testing.T) {
 
 func TestConsiderWithoutMessagesConsidersTheCurrentSession(t *testing.T) {
 	r := newRecording(t, false)
-	nothing := said("ann", "", "")
+	nothing := said("", "")
 	if _, err := r.Consider(t.Context(), nothing); err == nil {
 		t.Error("a request without messages and without a session is accepted")
 	}
@@ -162,10 +164,10 @@ func TestConsiderWithoutMessagesConsidersTheCurrentSession(t *testing.T) {
 	if err != nil || accepted.Consideration.State != memory.StateSkipped || accepted.Consideration.Scope.SessionID != "talk" {
 		t.Errorf("an empty session: %+v, %v", accepted, err)
 	}
-	if _, err := r.Recorder.(*session.Writer).Append(t.Context(), session.AppendRequest{
-		Scope:    said("ann", "talk", "").Dialogue.Scope,
+	if _, err := r.writer.Append(t.Context(), session.AppendRequest{
+		Scope:    said("talk", "").Dialogue.Scope,
 		Audience: viewer.Audience,
-		Messages: said("ann", "talk", "I like tea.").Dialogue.Messages,
+		Messages: said("talk", "I like tea.").Dialogue.Messages,
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/memsidecar/memsidecar/internal/jsonapi"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -51,24 +50,13 @@ func (g *Gateway) readOne(w http.ResponseWriter, r *http.Request, message proto.
 		read.Grow(int(known) + bytes.MinRead) // so that it is not copied as it grows
 	}
 	if _, err := read.ReadFrom(http.MaxBytesReader(w, r.Body, g.options.MaxBytes)); err != nil {
-		return g.unreadable("request", err)
+		return g.unreadable(jsonapi.Request, err)
 	}
 	body := bytes.TrimPrefix(read.Bytes(), mark)
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
 	}
-	return decode("request", body, message)
-}
-
-// decode reads a message strictly: an unknown field is an error that names it, and so is anything that follows.
-func decode(field string, text []byte, message proto.Message) error {
-	err := protojson.Unmarshal(text, message)
-	if err == nil {
-		return nil
-	}
-	// The library varies the space after its prefix, so that nobody compares its texts.
-	problem := strings.TrimLeft(strings.TrimPrefix(err.Error(), "proto:"), " \u00a0")
-	return memory.Invalid(field, "cannot be decoded: %s", problem)
+	return jsonapi.Decode(jsonapi.Request, body, message)
 }
 
 // unreadable is why a body could not be read.

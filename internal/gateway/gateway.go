@@ -25,6 +25,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/memsidecar/memsidecar/internal/inflight"
+	"github.com/memsidecar/memsidecar/internal/jsonapi"
 )
 
 // Backend is the server whose calls these are.
@@ -162,6 +163,11 @@ func (g *Gateway) register(service string) error {
 			return fmt.Errorf("%s: %w", m.path, err)
 		}
 		g.routes.Handle(m.path, g.handler(m))
+		for former, now := range jsonapi.FormerCalls {
+			if now == m.path {
+				g.routes.Handle(former, g.handler(m))
+			}
+		}
 	}
 	return nil
 }

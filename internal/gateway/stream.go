@@ -11,6 +11,8 @@ import (
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/memsidecar/memsidecar/internal/jsonapi"
 )
 
 // stream makes a call that takes or answers several messages. All that it takes is sent before anything is answered.
@@ -89,7 +91,7 @@ func (g *Gateway) sendAll(w http.ResponseWriter, r *http.Request, m method, s gr
 			return g.unreadable(field, err)
 		}
 		message := m.input.New().Interface()
-		if err := decode(field, value, message); err != nil {
+		if err := jsonapi.Decode(field, value, message); err != nil {
 			return err
 		}
 		if err := s.SendMsg(message); err != nil {

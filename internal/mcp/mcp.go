@@ -15,6 +15,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"google.golang.org/grpc/status"
 
+	"github.com/memsidecar/memsidecar/internal/jsonapi"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -59,10 +60,23 @@ func NewServer(clients Clients, binding Binding, options Options) *sdk.Server {
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	})
 	t := &tools{clients, binding}
+	server.AddReceivingMiddleware(formerNames)
 	t.addMemories(server)
 	t.addNumberedLists(server)
 	t.addResources(server)
 	return server
+}
+
+// formerNames has tools answer to their former names, too. They are not listed.
+func formerNames(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, request sdk.Request) (sdk.Result, error) {
+		if call, ok := request.GetParams().(*sdk.CallToolParamsRaw); ok {
+			if now, ok := jsonapi.FormerTools[call.Name]; ok {
+				call.Name = now
+			}
+		}
+		return next(ctx, method, request)
+	}
 }
 
 // tools make the calls for one binding.

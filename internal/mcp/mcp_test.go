@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -267,5 +268,22 @@ func TestModelOverHTTPIsBoundToAUser(t *testing.T) {
 	closed := sidecartest.Serve(t, sidecartest.JSONListen)
 	if got := closed.JSON().Ask(t, "/mcp", hello); got.Status != 404 {
 		t.Errorf("switched off: %d, %s", got.Status, got.Text)
+	}
+}
+
+// TestToolsAnswerToTheirFormerNames: they are called by programs that know them, and not listed.
+func TestToolsAnswerToTheirFormerNames(t *testing.T) {
+	t.Parallel()
+	r := sidecartest.Serve(t, sidecartest.MCPListen...)
+	m := r.Model(t, "Memsidecar-User", "u")
+	m.Must(t, "put_results", map[string]any{"items": []any{map[string]any{"key": "/1", "title": "One"}}})
+	got := m.Must(t, "select_result", map[string]any{"answer": "the first"})
+	if !strings.Contains(string(sidecartest.Must(json.Marshal(got))(t)), "/1") {
+		t.Errorf("the first is %v", got)
+	}
+	for _, tool := range sidecartest.Must(m.ListTools(t.Context(), nil))(t).Tools {
+		if strings.HasSuffix(tool.Name, "_result") || strings.HasSuffix(tool.Name, "_results") {
+			t.Errorf("%s is listed", tool.Name)
+		}
 	}
 }

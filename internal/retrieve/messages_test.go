@@ -106,23 +106,41 @@ func TestSources(t *testing.T) {
 		"both":                {both, &world{}, &past{}, 0, "m s/1 s/7", false, nil},
 		"no messages":         {both, &world{}, nil, 0, "m", false, nil},
 		"nothing at all":      {[]Source{Messages}, &world{}, nil, 0, "", false, nil},
-		"memories late": {both, &world{keyword: answer{after: late}}, &past{}, searching, "s/1 s/7", false,
-			[]Degradation{{Storage, Late, lateReason}}},
-		"messages late": {both, &world{}, &past{keyword: answer{after: late}, vector: answer{after: late, deaf: true}}, searching,
-			"m", false, []Degradation{{Storage, Late, lateReason}}},
-		"keywords of messages": {both, &world{}, &past{keyword: answer{err: away}}, 0, "m s/7", false,
-			[]Degradation{{Storage, Unavailable, "storage is unavailable: disk full"}}},
-		"embedder": {both, &world{embedder: answer{err: &memory.TransientError{Err: errors.New("503")}}}, &past{}, 0,
-			"m s/1", false, []Degradation{{Embedding, Unavailable, "503"}}},
-		"embedder late": {both, &world{embedder: answer{after: late}}, &past{}, searching, "m s/1", false,
-			[]Degradation{{Embedding, Late, lateReason}}},
-		"neighbours away": {both, &world{}, &past{neighbors: answer{err: away}}, 0, "m s/1 s/7", true,
-			[]Degradation{{Storage, Unavailable, "storage is unavailable: disk full"}}},
-		"neighbours late": {both, &world{}, &past{neighbors: answer{after: late, deaf: true}}, budget, "m s/1 s/7", true,
-			[]Degradation{{Storage, Late, lateReason}}},
-		"neighbours just in time": {both, &world{},
+		"memories late": {
+			both, &world{keyword: answer{after: late}}, &past{}, searching, "s/1 s/7", false,
+			[]Degradation{{Storage, Late, lateReason}},
+		},
+		"messages late": {
+			both, &world{}, &past{keyword: answer{after: late}, vector: answer{after: late, deaf: true}}, searching,
+			"m", false,
+			[]Degradation{{Storage, Late, lateReason}},
+		},
+		"keywords of messages": {
+			both, &world{}, &past{keyword: answer{err: away}}, 0, "m s/7", false,
+			[]Degradation{{Storage, Unavailable, "storage is unavailable: disk full"}},
+		},
+		"embedder": {
+			both, &world{embedder: answer{err: &memory.TransientError{Err: errors.New("503")}}}, &past{}, 0,
+			"m s/1", false,
+			[]Degradation{{Embedding, Unavailable, "503"}},
+		},
+		"embedder late": {
+			both, &world{embedder: answer{after: late}}, &past{}, searching, "m s/1", false,
+			[]Degradation{{Embedding, Late, lateReason}},
+		},
+		"neighbours away": {
+			both, &world{}, &past{neighbors: answer{err: away}}, 0, "m s/1 s/7", true,
+			[]Degradation{{Storage, Unavailable, "storage is unavailable: disk full"}},
+		},
+		"neighbours late": {
+			both, &world{}, &past{neighbors: answer{after: late, deaf: true}}, budget, "m s/1 s/7", true,
+			[]Degradation{{Storage, Late, lateReason}},
+		},
+		"neighbours just in time": {
+			both, &world{},
 			&past{keyword: answer{after: 400 * time.Millisecond}, neighbors: answer{after: 399 * time.Millisecond}}, 799 * time.Millisecond,
-			"m s/1 s/7", false, nil},
+			"m s/1 s/7", false, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -127,8 +127,10 @@ func TestPromptDates(t *testing.T) {
 	for name, test := range map[string]struct {
 		zone string
 		want string
-	}{"the configured zone": {"", "[2026-02-01]"}, "the user's": {"America/New_York", "[2026-01-31]"},
-		"an unknown one": {"Mars/Olympus", "[2026-02-01]"}} {
+	}{
+		"the configured zone": {"", "[2026-02-01]"}, "the user's": {"America/New_York", "[2026-01-31]"},
+		"an unknown one": {"Mars/Olympus", "[2026-02-01]"},
+	} {
 		got := renderMemories(DefaultPrompts(), noted("en", "x"), memory.Settings{TimeZone: test.zone}, shanghai, 2000)
 		if !strings.Contains(got, "- "+test.want+" x\n") {
 			t.Errorf("%s: %q", name, got)

@@ -149,35 +149,69 @@ func TestBudget(t *testing.T) {
 		logged   bool
 	}{
 		"all well": {&world{}, 0, "both keyword vector", nil, false},
-		"all just in time": {&world{embedder: answer{after: 400 * time.Millisecond}, vector: answer{after: 399 * time.Millisecond},
-			keyword: answer{after: 799 * time.Millisecond}, settings: answer{after: 799 * time.Millisecond}}, 799 * time.Millisecond,
-			"both keyword vector", nil, false},
+		"all just in time": {
+			&world{
+				embedder: answer{after: 400 * time.Millisecond}, vector: answer{after: 399 * time.Millisecond},
+				keyword: answer{after: 799 * time.Millisecond}, settings: answer{after: 799 * time.Millisecond},
+			}, 799 * time.Millisecond,
+			"both keyword vector", nil, false,
+		},
 		"embedder late": {&world{embedder: answer{after: late}}, budget, "both keyword", []Degradation{{Embedding, Late, lateReason}}, false},
-		"embedder late and deaf": {&world{embedder: answer{after: late, deaf: true}}, budget, "both keyword",
-			[]Degradation{{Embedding, Late, lateReason}}, false},
-		"embedder refuses": {&world{embedder: answer{err: limited}}, 0, "both keyword",
-			[]Degradation{{Embedding, Unavailable, "rate limited"}}, false},
-		"embedder broken": {&world{embedder: answer{err: broken}}, 0, "both keyword",
-			[]Degradation{{Embedding, Internal, "internal error"}}, true},
+		"embedder late and deaf": {
+			&world{embedder: answer{after: late, deaf: true}}, budget, "both keyword",
+			[]Degradation{{Embedding, Late, lateReason}},
+			false,
+		},
+		"embedder refuses": {
+			&world{embedder: answer{err: limited}}, 0, "both keyword",
+			[]Degradation{{Embedding, Unavailable, "rate limited"}},
+			false,
+		},
+		"embedder broken": {
+			&world{embedder: answer{err: broken}}, 0, "both keyword",
+			[]Degradation{{Embedding, Internal, "internal error"}},
+			true,
+		},
 		"vector search late":    {&world{vector: answer{after: late}}, budget, "both keyword", []Degradation{{Embedding, Late, lateReason}}, false},
 		"keyword search late":   {&world{keyword: answer{after: late}}, budget, "both vector", []Degradation{{Storage, Late, lateReason}}, false},
 		"keyword search broken": {&world{keyword: answer{err: broken}}, 0, "both vector", []Degradation{{Storage, Internal, "internal error"}}, true},
-		"both searches late": {&world{keyword: answer{after: late}, vector: answer{after: late}}, budget, "",
-			[]Degradation{{Storage, Late, lateReason}}, false},
-		"both late and deaf": {&world{keyword: answer{after: late, deaf: true}, embedder: answer{after: late, deaf: true}}, budget,
-			"", []Degradation{{Storage, Late, lateReason}, {Embedding, Late, lateReason}}, false},
+		"both searches late": {
+			&world{keyword: answer{after: late}, vector: answer{after: late}}, budget, "",
+			[]Degradation{{Storage, Late, lateReason}},
+			false,
+		},
+		"both late and deaf": {
+			&world{keyword: answer{after: late, deaf: true}, embedder: answer{after: late, deaf: true}}, budget,
+			"",
+			[]Degradation{{Storage, Late, lateReason}, {Embedding, Late, lateReason}},
+			false,
+		},
 		"settings late":   {&world{settings: answer{after: late, deaf: true}}, budget, "both keyword vector", nil, false},
 		"settings broken": {&world{settings: answer{err: broken}}, 0, "both keyword vector", nil, false},
-		"storage away, cold": {&world{problem: "disk full", keyword: answer{err: away}, vector: answer{err: away},
-			settings: answer{err: away}}, 0, "", []Degradation{{Storage, Unavailable, "disk full"}}, false},
-		"storage away, hot": {&world{problem: "disk full", settings: answer{err: away}}, 0, "both keyword vector",
-			[]Degradation{{Storage, Unavailable, "disk full"}}, false},
-		"storage away in between": {&world{keyword: answer{err: away}, vector: answer{err: away}}, 0, "",
-			[]Degradation{{Storage, Unavailable, "storage is unavailable: disk full"}}, false},
-		"storage and embedder away": {&world{problem: "disk full", keyword: answer{err: away}, embedder: answer{err: limited}}, 0, "",
-			[]Degradation{{Storage, Unavailable, "disk full"}, {Embedding, Unavailable, "rate limited"}}, false},
-		"hot, embedder late": {&world{problem: "disk full", embedder: answer{after: late}}, budget, "both keyword",
-			[]Degradation{{Storage, Unavailable, "disk full"}, {Embedding, Late, lateReason}}, false},
+		"storage away, cold": {&world{
+			problem: "disk full", keyword: answer{err: away}, vector: answer{err: away},
+			settings: answer{err: away},
+		}, 0, "", []Degradation{{Storage, Unavailable, "disk full"}}, false},
+		"storage away, hot": {
+			&world{problem: "disk full", settings: answer{err: away}}, 0, "both keyword vector",
+			[]Degradation{{Storage, Unavailable, "disk full"}},
+			false,
+		},
+		"storage away in between": {
+			&world{keyword: answer{err: away}, vector: answer{err: away}}, 0, "",
+			[]Degradation{{Storage, Unavailable, "storage is unavailable: disk full"}},
+			false,
+		},
+		"storage and embedder away": {
+			&world{problem: "disk full", keyword: answer{err: away}, embedder: answer{err: limited}}, 0, "",
+			[]Degradation{{Storage, Unavailable, "disk full"}, {Embedding, Unavailable, "rate limited"}},
+			false,
+		},
+		"hot, embedder late": {
+			&world{problem: "disk full", embedder: answer{after: late}}, budget, "both keyword",
+			[]Degradation{{Storage, Unavailable, "disk full"}, {Embedding, Late, lateReason}},
+			false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -298,8 +332,10 @@ func TestScores(t *testing.T) {
 				t.Fatal(name, result, err)
 			}
 			got, score := result.Hits[0].Parts, result.Hits[0].Score
-			want := ScoreParts{Relevance: test.relevance, Similarity: min(1, max(0, test.similarity)), Keyword: test.keyword,
-				Recency: test.recency, Importance: test.importance}
+			want := ScoreParts{
+				Relevance: test.relevance, Similarity: min(1, max(0, test.similarity)), Keyword: test.keyword,
+				Recency: test.recency, Importance: test.importance,
+			}
 			for _, pair := range [][2]float64{
 				{got.Relevance, want.Relevance},
 				{got.Similarity, want.Similarity},
@@ -333,8 +369,15 @@ func TestCut(t *testing.T) {
 			top  int
 			min  float64
 			want string
-		}{{100, 0, "9 8 7 6 old 5 4 3 2 1"}, {3, 0, "9 8 7"}, {100, 0.6, "9 8 7 6 old"}, {100, 0.65, "9 8 7 old"}, {100, 0.66, "9 8 7"},
-			{100, 1, ""}, {2, 0.85, "9"}} {
+		}{
+			{100, 0, "9 8 7 6 old 5 4 3 2 1"},
+			{3, 0, "9 8 7"},
+			{100, 0.6, "9 8 7 6 old"},
+			{100, 0.65, "9 8 7 old"},
+			{100, 0.66, "9 8 7"},
+			{100, 1, ""},
+			{2, 0.85, "9"},
+		} {
 			q := query()
 			q.TopK, q.MinRelevance = test.top, test.min
 			result, err := r.Retrieve(t.Context(), q)

@@ -18,9 +18,15 @@ func TestDueMakesAllDueAtStartAndAfterResume(t *testing.T) {
 		fails  error
 		want   string
 	}{
-		{0, false, nil, "all"}, {time.Minute, false, nil, "nothing"}, {time.Hour, false, nil, "far"},
-		{0, true, fails, "all"}, {0, false, nil, "all"}, {0, false, nil, "nothing"},
-		{time.Hour, false, fails, "far"}, {0, false, nil, "far"}, {0, false, nil, "nothing"},
+		{0, false, nil, "all"},
+		{time.Minute, false, nil, "nothing"},
+		{time.Hour, false, nil, "far"},
+		{0, true, fails, "all"},
+		{0, false, nil, "all"},
+		{0, false, nil, "nothing"},
+		{time.Hour, false, fails, "far"},
+		{0, false, nil, "far"},
+		{0, false, nil, "nothing"},
 	} {
 		now = now.Add(step.after)
 		if step.resume {

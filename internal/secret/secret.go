@@ -38,8 +38,8 @@ func (v Value) LogValue() slog.Value { return slog.StringValue(v.String()) }
 // Reveal is the key itself, for the request that needs it.
 func (v Value) Reveal() string { return string(v) }
 
-// Redact replaces the key in a text, for example in the URL of a transport error: as it is, and as URLs and quoted
-// texts write it.
+// Redact removes the key from a text, for example from the URL in a transport error. It finds the key as it is and in the escaped forms of
+// URLs and quoted strings.
 func (v Value) Redact(text string) string {
 	key := strings.TrimSpace(string(v))
 	if key == "" {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/manage/retention"
@@ -17,7 +19,6 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
-	"google.golang.org/grpc"
 )
 
 // MemoryParts is what the memory service works with.

@@ -148,12 +148,7 @@ func (p *components) startWriting(context.Context) error {
 	p.indexing = p.newIndexing()
 	p.writer = p.newWriter()
 	p.considerer = p.newConsiderer()
-	p.storage.OnOpen(func() {
-		p.store.Reset()
-		p.settings.Reset()
-		p.past.Reset()
-		p.meter.Reset()
-	})
+	p.storage.OnOpen(p.meter.Reset)
 	p.considerer.Start()
 	p.onStop(p.considerer.Stop)
 	p.startSessions()

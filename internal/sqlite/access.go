@@ -57,7 +57,7 @@ func (t *writeTx) Query(ctx context.Context, query string, args ...any) (*sql.Ro
 	return rows, nil
 }
 
-// closeRows closes what a request left open, for example because it panicked: it would keep the connection locked.
+// closeRows closes the rows that a request left open, for example because it panicked. Open rows would keep the connection locked.
 func (t *writeTx) closeRows() {
 	for _, rows := range t.open {
 		_ = rows.Close() // the request has seen every error that concerns it
@@ -115,8 +115,8 @@ func (t *writeTx) prepare(ctx context.Context, query string) (*sql.Stmt, error) 
 	return s, nil
 }
 
-// pool reads with whatever connection is free. Statements are prepared once for each connection, which database/sql sees
-// to: preparing costs as much as reading a user's few rows.
+// pool reads with any connection that is free. database/sql prepares a statement once for each connection, because preparing costs as much
+// as reading a few rows.
 type pool struct {
 	db     *sql.DB
 	stmts  sync.Map // query → *sql.Stmt; the program's queries are few
@@ -165,17 +165,17 @@ func (p *pool) close() error {
 	return errors.Join(append(errs, p.db.Close())...)
 }
 
-// errClosed answers calls that come while the database is being closed or replaced.
+// errClosed is the answer to calls while the database is being closed or replaced.
 var errClosed = errors.New("the database is closed")
 
-// openError is the failure to open the database, or to read its file, whatever its cause.
+// openError means that the database cannot be opened or its file cannot be read.
 type openError struct{ err error }
 
 func (e *openError) Error() string { return "cannot open or read the database: " + e.err.Error() }
 func (e *openError) Unwrap() error { return e.err }
 
-// outage reports whether the error says that the database is away or broken, as opposed to a caller's mistake. A broken page is
-// no outage: it concerns whoever needs that page, and what lies on the other pages can be read and written.
+// outage reports whether the error means that the database is unavailable or broken, and not that a caller made a mistake. A broken page
+// is no outage: only calls that need that page fail.
 func outage(err error) bool {
 	if open := (*openError)(nil); errors.As(err, &open) || errors.Is(err, ErrGone) {
 		return true
@@ -199,7 +199,7 @@ func corrupt(err error) bool {
 	return errors.As(err, &e) && (e.Code()&0xff == sqlitelib.SQLITE_CORRUPT || e.Code()&0xff == sqlitelib.SQLITE_NOTADB)
 }
 
-// classify wraps an outage as memory.ErrUnavailable, a broken page as memory.ErrDamaged, and leaves other errors as they are.
+// classify wraps an outage as memory.ErrUnavailable and a broken page as memory.ErrDamaged. Other errors are unchanged.
 func classify(err error) error {
 	if broken := unreadable(err); broken != nil {
 		return broken

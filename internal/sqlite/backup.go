@@ -21,7 +21,7 @@ type BackupOptions struct {
 	Key seal.Key
 	// Replace allows a file of that name to be replaced.
 	Replace bool
-	// Progress is called now and then with how much is written, and how much it will be at most. Optional.
+	// Progress is called periodically with the bytes that are written and the most that will be written. Optional.
 	Progress func(written, total int64)
 }
 
@@ -34,9 +34,8 @@ type Backup struct {
 	Encrypted bool `json:"encrypted"`
 }
 
-// MakeBackup copies the database of a data folder, as it is at one moment, into a file of its own, beside a running sidecar or
-// without one. The file is compact and has nothing in it of what was deleted. It is verified and on disk before it gets its
-// name, so that a file of that name is always whole.
+// MakeBackup copies the database of a data folder at one moment into a file. A sidecar may be running. The file is compact and holds
+// nothing that was deleted. It is verified and synced before it gets its name, so a file of that name is always complete.
 func MakeBackup(ctx context.Context, dir, file string, o BackupOptions) (b Backup, err error) {
 	if _, err := os.Lstat(file); err == nil && !o.Replace {
 		return b, fmt.Errorf("%s: %w", file, ErrExists)
@@ -93,7 +92,7 @@ func MakeBackup(ctx context.Context, dir, file string, o BackupOptions) (b Backu
 	return b, syncFolder(filepath.Dir(file))
 }
 
-// watch tells how large a file is until it is stopped.
+// watch reports the size of a file until stop is called.
 func watch(file string, total int64, progress func(written, total int64)) (stop func()) {
 	if progress == nil {
 		return func() {}

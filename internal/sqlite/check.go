@@ -8,15 +8,15 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// Report is what Check found.
+// Report is the result of Check.
 type Report struct {
 	File string `json:"file"`
-	// Schema is the version of the tables. Of another one than this program's only pages and references are checked.
+	// Schema is the version of the tables. If this program knows another one, only pages and references are checked.
 	Schema, Known int64
 	Findings      []sqldb.Finding
 }
 
-// Sound reports whether nothing is wrong.
+// Sound reports whether no problem was found.
 func (r *Report) Sound() bool {
 	for _, f := range r.Findings {
 		if f.Problems > 0 {
@@ -31,8 +31,8 @@ const (
 	remedyRestore = "restore a backup: memsidecar restore FILE --replace (docs/backup.md)"
 )
 
-// Check reads the whole database, a data folder's or a backup's, and says what is wrong. It changes nothing, sees the database
-// as it is at one moment, and may run beside a sidecar.
+// Check reads a whole database, a data folder's or a backup's, and reports what is wrong. It changes nothing and reads the state of one
+// moment. A sidecar may be running.
 func (of Files) Check(ctx context.Context, file string, backup bool) (r Report, err error) {
 	open := openSnapshot
 	if backup {

@@ -17,9 +17,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// What cannot be read of the database concerns those who need it and no others. A row whose values cannot be decoded is a
-// *memory.DamagedError: lists and searches skip it, a call for that row alone answers it. A page that SQLite cannot read is
-// memory.ErrDamaged for the calls that need it. Both are logged and counted here, and memsidecar check finds both.
+// Data that cannot be read concerns only the calls that need it. A row whose values cannot be decoded is a *memory.DamagedError: lists and
+// searches skip it, and a call for that row alone answers it. A page that SQLite cannot read is memory.ErrDamaged for the calls that need
+// it. Both are logged and counted here, and memsidecar check finds both.
 
 // errPages means that a page of the database is broken.
 var errPages = fmt.Errorf("%w: some pages of the database cannot be read: see what memsidecar check says, and restore a backup with "+
@@ -34,8 +34,8 @@ func brokenPage(err error) bool {
 	return errors.As(err, &e) && e.Code()&0xff == sqlitelib.SQLITE_CORRUPT
 }
 
-// unreadable is the error when the files cannot be read at all. SQLite reports a disk that fails to read as it reports a broken page.
-func (d *database) unreadable(dir string) error {
+// filesUnreadable is the error if the files cannot be read at all. SQLite reports a disk that fails to read as it reports a broken page.
+func (d *database) filesUnreadable(dir string) error {
 	if _, err := d.raw.ReadAt(make([]byte, headerSize), 0); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (d *database) unreadable(dir string) error {
 	return errors.Join(err, log.Close())
 }
 
-// damage notes what was met that cannot be read.
+// damage records data that could not be read.
 type damage struct {
 	log   *slog.Logger
 	onRow func(table string) // may be nil
@@ -65,13 +65,13 @@ type damage struct {
 type damagedRow struct{ table, id string }
 
 const (
-	// maxDamagedRows bounds how many rows are remembered as logged. More than that in one process are only counted.
+	// maxDamagedRows bounds how many rows are remembered as logged. Further rows are only counted.
 	maxDamagedRows = 1000
 	// pagesAgain is how often broken pages are logged.
 	pagesAgain = time.Hour
 )
 
-// note logs damage that an error reports: a row once, broken pages once an hour. The log names rows and holds nothing of their texts.
+// note logs the damage that an error reports: a row once, broken pages once an hour. The log names rows and holds none of their texts.
 func (d *damage) note(err error) {
 	if d == nil {
 		return
@@ -120,14 +120,14 @@ func (d *damage) noteRow(row *memory.DamagedError) {
 	}
 }
 
-// forget is called when the database is opened: it may be another one.
+// forget is called when the database is opened, because it may be another one.
 func (d *damage) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.rows, d.pages = nil, time.Time{}
 }
 
-// Damaged says that pages of the database could not be read, or "".
+// Damaged is a message that pages of the database could not be read, or "".
 func (s *Storage) Damaged() string {
 	s.damage.mu.Lock()
 	defer s.damage.mu.Unlock()
@@ -157,7 +157,7 @@ func (t *writeTx) NoteDamage(row *memory.DamagedError) { t.damage.noteRow(row) }
 // Unreadable implements sqldb.Querier.
 func (t *writeTx) Unreadable(err error) error { return unreadable(err) }
 
-// NoteDamage implements sqldb.Querier. Who checks a database reports damage and does not log it.
+// NoteDamage implements sqldb.Querier. A check of a database reports damage itself.
 func (s *snapshot) NoteDamage(*memory.DamagedError) {}
 
 // Unreadable implements sqldb.Querier.

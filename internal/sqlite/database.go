@@ -27,29 +27,29 @@ var migrations embed.FS
 
 const (
 	fileName = "memsidecar.db"
-	// maxBatch bounds how many writes share a commit, so that the first of them does not wait for ever.
+	// maxBatch bounds how many writes share a commit, so that the first of them does not wait too long.
 	maxBatch = 512
-	// waryFor is in how many transactions after one with a refused request each request has a savepoint.
+	// waryFor is in how many transactions after a refused request each request gets a savepoint.
 	waryFor = 16
-	// busyTimeout is how long a connection waits for a lock that another program holds, such as a backup.
+	// busyTimeout is how long a connection waits for a lock of another program, such as a backup.
 	busyTimeout = 5 * time.Second
 )
 
-// ErrNewer means that the database was written by a newer version of this program.
+// ErrNewer means that a newer version of this program wrote the database.
 var ErrNewer = errors.New("the database was written by a newer version of memsidecar: run that version")
 
-// ErrEmptied means that the file was emptied by something else: nothing of what it held is in it.
+// ErrEmptied means that another program emptied the file: none of its data is left in it.
 var ErrEmptied = errors.New("the database is empty, but its write-ahead log (-wal) is not: something emptied it; restore a backup " +
 	"with memsidecar restore --replace, or stop memsidecar and move both files away to begin with an empty database")
 
 // ErrDamaged means that some pages of the database cannot be read.
 var ErrDamaged = errors.New("the database is damaged: see what memsidecar check says, and restore a backup with memsidecar restore --replace")
 
-// database is one opened file. It is never reopened; Storage replaces it.
+// database is one opened file. It is never reopened; Storage replaces it by another.
 type database struct {
 	log *slog.Logger
-	// raw is the file itself. It stays open as long as SQLite has the file: closing it would give up SQLite's locks, which
-	// POSIX keeps by process and file.
+	// raw is the file itself. It stays open as long as SQLite has the file open: closing it would release SQLite's locks, because POSIX
+	// locks belong to the process and the file.
 	raw     *os.File
 	place   *place
 	vault   *vault // nil: it is not encrypted
@@ -58,7 +58,7 @@ type database struct {
 	copier  *sql.DB // copies the log into the file beside the writer, see empty
 	conn    *sql.Conn
 	tx      writeTx
-	// readOnly is why it was opened for reading alone; nil when it was not. Then there is nothing that writes.
+	// readOnly is why the database was opened for reading only; nil when it was not. Then there is no writer.
 	readOnly error
 	wary     int // transactions that are still to have savepoints
 
@@ -101,14 +101,14 @@ func dsn(path string, vault *vault, readOnly bool) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
-// openDatabase opens the file in the folder and migrates it. If create is set, it is made when it is missing.
+// openDatabase opens the file in the folder and migrates it. If create is set, a missing file is created.
 func openDatabase(ctx context.Context, dir string, options Options, create bool) (_ *database, err error) {
 	path := filepath.Join(dir, fileName)
 	vault, err := unlock(path, options.key)
 	if err != nil {
 		return nil, err
 	}
-	// SQLite would create the file with the umask's permissions; texts in it are nobody else's business.
+	// SQLite would create the file with the permissions of the umask, and other users could read the texts.
 	flags := os.O_RDWR
 	if create {
 		flags |= os.O_CREATE
@@ -125,7 +125,7 @@ func openDatabase(ctx context.Context, dir string, options Options, create bool)
 			return nil, errors.Join(err, vault.close(), f.Close())
 		}
 	}
-	if err := errors.Join(adopt(dir, options.Log), removeParts(dir), vault.settleEnvelope(path)); err != nil {
+	if err := errors.Join(prepareFile(dir, options.Log), removeParts(dir), vault.settleEnvelope(path)); err != nil {
 		return nil, errors.Join(err, vault.close(), f.Close())
 	}
 
@@ -166,9 +166,9 @@ func openDatabase(ctx context.Context, dir string, options Options, create bool)
 	return d, nil
 }
 
-// adopt looks at the file before SQLite does. An empty file is a new database to SQLite, and it deletes the log beside one.
-// What was synced into a new file must not be lost with its name.
-func adopt(dir string, log *slog.Logger) error {
+// prepareFile checks the file before SQLite opens it. SQLite takes an empty file for a new database and deletes its log. The name of a new
+// file is synced, or a power loss could remove it with all that was synced into it.
+func prepareFile(dir string, log *slog.Logger) error {
 	path := DatabasePath(dir)
 	info, err := os.Stat(path)
 	if err != nil || info.Size() > 0 {
@@ -201,7 +201,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// close lets writes that were taken finish, refuses others, and closes the files.
+// close waits for the writes in progress, refuses others, and closes the files.
 func (d *database) close() {
 	d.once.Do(func() {
 		close(d.stop)
@@ -218,7 +218,7 @@ func (d *database) closeFiles() {
 	if d.conn != nil {
 		err = errors.Join(err, d.conn.Close())
 	}
-	// The readers go first: the last connection to close checkpoints the log, which a query_only one cannot.
+	// Close the readers first: the last connection to close checkpoints the log, and a query_only connection cannot.
 	if d.readers != nil {
 		err = errors.Join(err, d.readers.close())
 	}
@@ -269,7 +269,7 @@ func (d *database) submit(ctx context.Context, r *writeRequest) error {
 		// It is being committed: the caller must learn whether it is durable.
 		return <-r.done
 	case <-d.stopped:
-		// The writer answers all it took before it stops; this one may have been left in the channel.
+		// The writer answers every request that it took before it stops; this one may still be in the channel.
 		select {
 		case err := <-r.done:
 			return err
@@ -279,7 +279,7 @@ func (d *database) submit(ctx context.Context, r *writeRequest) error {
 	}
 }
 
-// write is the single writer: it takes whatever waits and commits it together.
+// write is the single writer: it takes all requests in the channel and commits them together.
 func (d *database) write() {
 	defer close(d.stopped)
 	for {
@@ -303,8 +303,8 @@ func (d *database) write() {
 	}
 }
 
-// commit runs the batch in one transaction. What one request did is undone alone when it fails. What is to be done after it
-// comes when the others are answered.
+// commit executes the batch in one transaction. A request that fails is undone alone. The after functions run when the other requests are
+// answered.
 func (d *database) commit(batch []*writeRequest) {
 	ctx := context.Background() // the batch belongs to no single caller
 	var accepted, after []*writeRequest
@@ -325,7 +325,7 @@ func (d *database) commit(batch []*writeRequest) {
 	}
 }
 
-// commitAccepted answers the requests but for those of which more is to be done.
+// commitAccepted answers the requests, except those that have an after function.
 func (d *database) commitAccepted(ctx context.Context, accepted []*writeRequest) (after []*writeRequest) {
 	results := make([]error, len(accepted))
 	started := time.Now()
@@ -349,10 +349,10 @@ func (d *database) commitAccepted(ctx context.Context, accepted []*writeRequest)
 	return after
 }
 
-// transact fills results and returns an error when nothing was committed. A request that has a transaction to itself, or shares it with
-// none that is refused, needs no savepoint: with one SQLite keeps a copy of each page that the request changes. When one is refused the
-// transaction is undone, and all run once more, each inside a savepoint; so do those of the next transactions, because where one is
-// refused others tend to be.
+// transact fills results, and returns an error when nothing was committed. A request that has a transaction to itself, or shares it only
+// with requests that succeed, needs no savepoint; with one, SQLite keeps a copy of each page that the request changes. When a request is
+// refused, the transaction is rolled back and all requests run again, each in a savepoint. The next transactions use savepoints as well,
+// because refusals often come in groups.
 func (d *database) transact(ctx context.Context, batch []*writeRequest, results []error) error {
 	if len(batch) == 1 || d.wary == 0 {
 		refused := false
@@ -375,7 +375,7 @@ func (d *database) transact(ctx context.Context, batch []*writeRequest, results 
 	return d.transaction(ctx, func() error { return d.each(ctx, batch, results) })
 }
 
-// transaction commits what fn does, or undoes it when it fails.
+// transaction commits what fn does, or rolls it back when fn fails.
 func (d *database) transaction(ctx context.Context, fn func() error) (err error) {
 	if _, err := d.tx.Exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -384,7 +384,7 @@ func (d *database) transaction(ctx context.Context, fn func() error) (err error)
 		if err != nil {
 			defer d.tx.rolledBack(0)
 			if _, rerr := d.tx.Exec(ctx, "ROLLBACK"); rerr != nil {
-				// SQLite has rolled back by itself after some errors; then this one says so and is no news.
+				// After some errors SQLite has already rolled back. Then this error only says so.
 				d.log.Debug("rolling back", "error", rerr)
 			}
 		}
@@ -399,7 +399,7 @@ func (d *database) transaction(ctx context.Context, fn func() error) (err error)
 	return nil
 }
 
-// each runs the requests, each inside a savepoint.
+// each executes the requests, each in a savepoint.
 func (d *database) each(ctx context.Context, batch []*writeRequest, results []error) error {
 	for i, r := range batch {
 		if _, err := d.tx.Exec(ctx, "SAVEPOINT request"); err != nil {
@@ -423,7 +423,7 @@ func (d *database) each(ctx context.Context, batch []*writeRequest, results []er
 	return nil
 }
 
-// call runs a request, and keeps a panic of it from ending the writer.
+// call executes a request. A panic in it does not end the writer.
 func (d *database) call(fn func(sqldb.Tx) error) (err error) {
 	defer d.tx.closeRows()
 	defer func() {

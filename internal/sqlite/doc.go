@@ -1,4 +1,4 @@
-// Package sqlite owns the one database file: the lock on its folder, migrations, the single writer with group commit,
-// the pool of readers, and the queries of everything that is not a vector store. Storage keeps all of that behind a
-// circuit breaker and opens the file again by itself when it could not be opened or broke.
+// Package sqlite is the database engine: the lock on the data folder, migrations, the single writer with group commit, the pool of
+// readers, purge, backup, check and encryption. It implements the contract of package sqldb and knows no store. Storage keeps the database
+// behind a circuit breaker and opens the file again when it could not be opened or broke.
 package sqlite

@@ -31,24 +31,24 @@ const (
 	envelopeSuffix = "-envelope"
 )
 
-// Files is how the files of databases are opened.
+// Files says how files of databases are opened.
 type Files struct {
-	// Key is that of databases that are encrypted. Those that are not are opened as well.
+	// Key is the key of encrypted databases. Databases that are not encrypted are opened as well.
 	Key seal.Key
 	// Checks are what Check does beyond pages and references.
 	Checks []sqldb.Check
 }
 
-// vault is how an encrypted file is opened; nil is how others are.
+// vault decrypts a file; nil for a file that is not encrypted.
 type vault struct {
 	pages    *seal.Pages
 	envelope seal.Envelope
 	vfs      *sealed.VFS
-	// rotating is set when the envelope is not that in the file: it was to be replaced, and something came between.
+	// rotating is set when the envelope is not the one in the file, because replacing it was interrupted.
 	rotating bool
 }
 
-// parameters is the beginning of a connection string's query.
+// parameters is the start of the query of a connection string.
 func (v *vault) parameters() url.Values {
 	q := url.Values{}
 	if v != nil {
@@ -57,7 +57,7 @@ func (v *vault) parameters() url.Values {
 	return q
 }
 
-// name is SQLite's name for how the file is opened; empty is the usual one.
+// name is the name of SQLite's VFS; empty for the default.
 func (v *vault) name() string {
 	if v == nil {
 		return ""
@@ -65,7 +65,7 @@ func (v *vault) name() string {
 	return v.vfs.Name()
 }
 
-// open opens a page that was read past SQLite, in place, and reports whether it could.
+// open decrypts, in place, a page that was not read through SQLite, and reports whether it could.
 func (v *vault) open(number int64, page []byte) bool {
 	return v == nil || v.vfs.OpenPage(number, page) == nil
 }
@@ -78,7 +78,7 @@ func (v *vault) close() error {
 	return v.vfs.Close()
 }
 
-// unlock looks how a database is to be opened, or made when the file is empty. It changes nothing.
+// unlock finds out how to open a database, or how to create one when the file is empty. It changes nothing.
 func unlock(path string, source func() (seal.Key, error)) (*vault, error) {
 	key, err := source()
 	if err != nil {
@@ -98,13 +98,13 @@ func unlock(path string, source func() (seal.Key, error)) (*vault, error) {
 	return v, nil
 }
 
-// unlockKnown is unlock for a file that is there, encrypted or not.
+// unlockKnown is unlock for an existing file, encrypted or not.
 func unlockKnown(path string, key seal.Key) (*vault, error) {
 	v, _, err := look(path, key)
 	return v, err
 }
 
-// newVault is that of a file that is to be made.
+// newVault returns the vault of a new file.
 func newVault(key seal.Key) (*vault, error) {
 	pages, envelope, err := seal.NewPages(key)
 	if err != nil {
@@ -121,7 +121,7 @@ func register(pages *seal.Pages, envelope seal.Envelope, rotating bool) (*vault,
 	return &vault{pages, envelope, vfs, rotating}, nil
 }
 
-// kind is what a file is, by its beginning.
+// kind is the kind of a file, by its first bytes.
 type kind int
 
 const (
@@ -131,7 +131,7 @@ const (
 	other
 )
 
-// look reads the beginning of a file.
+// look reads the first bytes of a file.
 func look(path string, key seal.Key) (*vault, kind, error) {
 	head, err := beginning(path, seal.EnvelopeSize)
 	if err != nil {
@@ -180,14 +180,14 @@ func look(path string, key seal.Key) (*vault, kind, error) {
 	return nil, encrypted, ErrKey
 }
 
-// opensFirst reports whether the first page is of this data key. An envelope that waits may lie beside a database that was put
-// in the place of its own, such as a backup, and would take that one's data key away.
+// opensFirst reports whether the first page is encrypted with this data key. A pending envelope may belong to another database than the
+// one that is in its folder now, for example after a backup was copied there, and must not replace that one's data key.
 func (v *vault) opensFirst(path string) (bool, error) {
 	page, err := beginning(path, sealed.PageSize)
 	return len(page) == sealed.PageSize && v.open(1, page), err
 }
 
-// beginning reads at most so many bytes of a file; none when it is not there.
+// beginning reads at most n bytes of a file; none when it does not exist.
 func beginning(path string, n int) ([]byte, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -200,8 +200,8 @@ func beginning(path string, n int) ([]byte, error) {
 	return head, errors.Join(err, f.Close())
 }
 
-// onlyBegun reports whether a database was being made when its process ended: then a journal lies beside it which says that
-// there was nothing before, and SQLite goes back to that. https://www.sqlite.org/fileformat2.html#the_rollback_journal
+// onlyBegun reports whether a database was being created when its process ended. Then its journal says that there was nothing before, and
+// SQLite returns to that. https://www.sqlite.org/fileformat2.html#the_rollback_journal
 func onlyBegun(path string) (bool, error) {
 	head, err := beginning(path+"-journal", 20)
 	if err != nil || len(head) < 20 {
@@ -211,8 +211,8 @@ func onlyBegun(path string) (bool, error) {
 	return string(head[:len(magic)]) == magic && binary.BigEndian.Uint32(head[16:]) == 0, nil
 }
 
-// settleEnvelope ends a rotation that was interrupted, for the one who has the folder locked: an envelope that waits is put
-// into the database if its key is used, and dropped if the key of before is.
+// settleEnvelope completes an interrupted rotation; the caller must have the folder locked. A pending envelope is written into the
+// database if its key is used, and dropped if the former key is.
 func (v *vault) settleEnvelope(path string) error {
 	waiting, err := beginning(path+envelopeSuffix, seal.EnvelopeSize)
 	if v == nil || err != nil || len(waiting) == 0 {

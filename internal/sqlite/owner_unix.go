@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// keepOwner has a file that takes another's place belong to whom that one belongs to: who looks after a sidecar is often not the
-// user that it runs as.
+// keepOwner gives a file the owner of the file that it replaces. The operator who runs a command is often another user than the sidecar's.
 func keepOwner(part, path string) error {
 	old, err := os.Stat(path)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"modernc.org/sqlite"
 )
 
-// ErrGone means that the files of a database that was open are no longer at their paths, or that others are there.
+// ErrGone means that the files of an open database are no longer at their paths, or that others are.
 var ErrGone = errors.New("is no longer where it was opened: it was moved, removed, replaced or unmounted; put it back, " +
 	"or restore a backup with memsidecar restore: it is opened again as soon as a database is there")
 
@@ -105,10 +105,10 @@ func (g *guarded) Connect(context.Context) (driver.Conn, error) {
 // Driver implements driver.Connector.
 func (g *guarded) Driver() driver.Driver { return g.driver }
 
-// leave prepares the closing of a database whose files are not all in place any more. Transactions of a database and its log that were
-// separated are saved as far as possible, no log stays beside a database that it does not belong to, and SQLite is kept from deleting by
-// name what may be another database's. It reports whether the database itself is elsewhere. After an error the database must stay open:
-// its log is not in it yet.
+// leave prepares closing a database whose files are not all in place. It saves as far as possible the transactions of a database and a log
+// that were separated, leaves no log with the wrong database, and keeps SQLite from deleting by name the files of another database. It
+// reports whether the database itself is elsewhere. After an error the database must stay open, because it does not have the contents of
+// its log yet.
 func (d *database) leave(ctx context.Context) (elsewhere bool, err error) {
 	database, log, index := d.place.has()
 	if database && log && index {

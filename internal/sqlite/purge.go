@@ -12,7 +12,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// purging is how the purges stand.
+// purging is the state of purges.
 type purging struct {
 	turn chan struct{} // holds a token while somebody purges: that serves all who asked before it began
 
@@ -23,7 +23,7 @@ type purging struct {
 	ended       attempt   // the last
 }
 
-// attempt is one that was made, and what came of it.
+// attempt is one attempt to purge, with its result.
 type attempt struct {
 	number int64
 	done   bool
@@ -31,7 +31,7 @@ type attempt struct {
 	took   time.Duration
 }
 
-// ask notes a purge that is to be done.
+// ask records a request for a purge.
 func (p *purging) ask() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,7 +41,7 @@ func (p *purging) ask() {
 	p.asked++
 }
 
-// attempts is how many were begun.
+// attempts is how many attempts were started.
 func (p *purging) attempts() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +55,7 @@ func (p *purging) last() attempt {
 	return p.ended
 }
 
-// begin begins an attempt. What was asked for until now is served by it.
+// begin starts an attempt, which serves all requests until now.
 func (p *purging) begin() (number, serves int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +63,7 @@ func (p *purging) begin() (number, serves int64) {
 	return p.begun, p.asked
 }
 
-// end notes what came of an attempt.
+// end records the result of an attempt.
 func (p *purging) end(a attempt, serves int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,25 +76,25 @@ func (p *purging) end(a attempt, serves int64) {
 	}
 }
 
-// patience is how long Purge tries: reads take microseconds to milliseconds, and a few short pauses outlast them. A large
-// file takes longer to look through, and longer still the first time. leastTries are made however long they take: the reader who
-// was in the way of the first may have stood still for all of that time, as the whole process does when the machine gives it none.
+// purgeTimeout is how long Purge tries: reads take milliseconds, and a few short pauses outlast them. A large file takes longer to scan.
+// leastTries attempts are made however long they take: the reader that blocked the first one may have been stopped for all of that time,
+// as the whole process is on an overloaded machine.
 const (
-	patience   = 2 * time.Second
-	leastTries = 8
+	purgeTimeout = 2 * time.Second
+	leastTries   = 8
 )
 
-// Purge implements sqldb.Access. One who asks purges, and tries again, for all; of the others each takes an answer that was begun after
-// it had asked.
+// Purge implements sqldb.Access. One caller purges, and retries, for all; each of the others takes the result of an attempt that started
+// after its request.
 func (s *Storage) Purge(ctx context.Context) (done bool, err error) {
 	s.due.ask()
-	if done, err = s.purgeWithin(ctx, patience, leastTries); !done {
+	if done, err = s.purgeWithin(ctx, purgeTimeout, leastTries); !done {
 		s.purge.Notify()
 	}
 	return done, err
 }
 
-// purgeWithin tries for a while, but so many times at least.
+// purgeWithin retries for a while, and makes at least so many attempts.
 func (s *Storage) purgeWithin(ctx context.Context, d time.Duration, least int) (done bool, err error) {
 	asked, since := time.Now(), s.due.attempts()
 	select {
@@ -130,7 +130,7 @@ func shortPauses() backoff.BackOff {
 	return pauses
 }
 
-// tries are the pauses between attempts until some time, and in any case between so many.
+// tries are the pauses between attempts: until a time, and at least so many.
 type tries struct {
 	backoff.BackOff
 	least int
@@ -154,8 +154,7 @@ func (s *Storage) PurgeLater() {
 	s.purge.Notify()
 }
 
-// PurgeWaiting says since when bytes of deleted data are to be removed from the files and are still there; the zero time when
-// there are none.
+// PurgeWaiting is since when bytes of deleted data are waiting to be removed from the files, or zero.
 func (s *Storage) PurgeWaiting() time.Time {
 	s.due.mu.Lock()
 	defer s.due.mu.Unlock()
@@ -164,7 +163,7 @@ func (s *Storage) PurgeWaiting() time.Time {
 
 var errLogInUse = errors.New("a reader uses the write-ahead log")
 
-// purgeOnce makes an attempt. The turn must be the caller's.
+// purgeOnce makes one attempt. The caller must have the turn.
 func (s *Storage) purgeOnce(ctx context.Context) (done bool, err error) {
 	number, serves := s.due.begin()
 	begun := time.Now()
@@ -178,8 +177,8 @@ func (s *Storage) purgeOnce(ctx context.Context) (done bool, err error) {
 	return done, err
 }
 
-// purgeLater goes on with purges that nobody waits for, or that a reader or an outage prevented. It rests longer after one that
-// took long.
+// purgeLater completes purges that no caller waits for, or that a reader or an outage prevented. It pauses longer after one that took
+// long.
 func (s *Storage) purgeLater(ctx context.Context) {
 	rest := s.options.RetryMin
 	for {
@@ -208,8 +207,8 @@ func (s *Storage) purgeLater(ctx context.Context) {
 	}
 }
 
-// The file says whether a purge was begun and not completed, for the next process to go on with it. Of the numbers that SQLite
-// keeps for an application in the file's header user_version is the one that nothing else uses.
+// The file records whether a purge was started and not completed, so that the next process can complete it. It is in user_version, a
+// number in the file's header that SQLite leaves to applications and that nothing else uses here.
 
 func isUnpurged(ctx context.Context, q sqldb.Querier) (unpurged bool, err error) {
 	var version int
@@ -217,7 +216,7 @@ func isUnpurged(ctx context.Context, q sqldb.Querier) (unpurged bool, err error)
 	return version != 0, err
 }
 
-// markUnpurged writes also when nothing changes.
+// markUnpurged writes even if the value stays the same.
 func markUnpurged(ctx context.Context, tx sqldb.Tx, unpurged bool) error {
 	statement := "PRAGMA user_version = 0"
 	if unpurged {
@@ -227,10 +226,9 @@ func markUnpurged(ctx context.Context, tx sqldb.Tx, unpurged bool) error {
 	return err
 }
 
-// prove writes to a file that was opened, before anybody relies on it: opening reads little, and a full disk or a read-only file
-// shows only then. It empties the log, in which there may still be what a process that was killed had deleted, and reports
-// whether a purge is still to be done.
-func (d *database) prove(ctx context.Context) (unpurged bool, err error) {
+// testWrite writes to a file that was opened, because opening it reads little, and a full disk or a read-only file shows only at a write.
+// It also empties the log, which may hold what a killed process had deleted, and reports whether a purge is still needed.
+func (d *database) testWrite(ctx context.Context) (unpurged bool, err error) {
 	if d.readOnly != nil {
 		return false, d.readOnly
 	}

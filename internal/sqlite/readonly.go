@@ -14,15 +14,14 @@ import (
 	sqlitelib "modernc.org/sqlite/lib"
 )
 
-// cannotOpen reports whether SQLite could not open one of the database's files, as it says when it cannot create the log's.
+// cannotOpen reports whether SQLite could not open one of the database's files. It says the same when it cannot create the log's.
 func cannotOpen(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == sqlitelib.SQLITE_CANTOPEN
 }
 
-// openUnwritable opens the database of a folder for reading alone, because cause keeps it from being opened for writing: on a full
-// or read-only disk the files beside it cannot be made. The caller must have the folder locked. When it cannot be read that way
-// either, the error is cause.
+// openUnwritable opens the database of a folder for reading only, because cause keeps it from being opened for writing: on a full or
+// read-only disk its log cannot be created. The caller must have the folder locked. If this fails as well, the error is cause.
 func openUnwritable(ctx context.Context, dir string, options Options, cause error) (_ *database, err error) {
 	path := filepath.Join(dir, fileName)
 	info, err := os.Stat(path)

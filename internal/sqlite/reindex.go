@@ -11,8 +11,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// Reindex rebuilds the indexes of the database of a data folder, calls rebuild for what else is derived from the rows, and purges. No sidecar
-// may use the folder at the time.
+// Reindex rebuilds the indexes of the database in a data folder, calls rebuild for other derived data, and purges. No sidecar may use the
+// folder at the same time.
 func Reindex(
 	ctx context.Context, dir string, log *slog.Logger, key seal.Key, rebuild func(context.Context, sqldb.Access) error,
 ) (err error) {

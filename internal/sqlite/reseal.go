@@ -14,13 +14,13 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlite/sealed"
 )
 
-// ErrSame means that a database is as it was asked for already.
+// ErrSame means that a database already is as requested.
 var ErrSame = errors.New("nothing is to be done")
 
-// ErrInUse means that a program that is no sidecar has the database open.
+// ErrInUse means that another program than a sidecar has the database open.
 var ErrInUse = errors.New("another program has the database open, such as memsidecar backup or memsidecar check: wait until it has ended")
 
-// Resealed is what Reseal did.
+// Resealed is the result of Reseal.
 type Resealed struct {
 	Dir       string `json:"data_dir"`
 	Bytes     int64  `json:"bytes"`
@@ -37,10 +37,10 @@ func Encrypt(ctx context.Context, dir string, key seal.Key) (Resealed, error) {
 	return Reseal(ctx, dir, seal.Key{}, key)
 }
 
-// Reseal writes the database of a data folder anew: encrypted with a new data key if there is a key to be used from now on, and
-// not encrypted if there is none. The old key is the zero Key for a database that is not encrypted. No sidecar may use the
-// folder meanwhile, and there must be room for the database twice. A crash leaves the old database or the new one.
-// What was not encrypted before is overwritten, as far as that is in the hands of a program.
+// Reseal rewrites the database of a data folder. If after is a key, the new database is encrypted with a new data key, else it is not
+// encrypted. before is the zero Key for a database that is not encrypted. No sidecar may use the folder at the same time, and the disk
+// needs room for the database twice. A crash leaves the old database or the new one. A database that was not encrypted is overwritten, as
+// far as a program can do that.
 func Reseal(ctx context.Context, dir string, before, after seal.Key) (r Resealed, err error) {
 	path := DatabasePath(dir)
 	unlockFolder, from, err := openResting(ctx, dir, before)
@@ -82,7 +82,7 @@ func Reseal(ctx context.Context, dir string, before, after seal.Key) (r Resealed
 	return r, swap(part, path, from == nil)
 }
 
-// copyInto writes the database into a new file beside it, and syncs it.
+// copyInto copies the database into a new file in the same folder, and syncs it.
 func copyInto(ctx context.Context, path string, from, to *vault) (part string, err error) {
 	if err := removeParts(filepath.Dir(path)); err != nil {
 		return "", err
@@ -105,15 +105,15 @@ func copyInto(ctx context.Context, path string, from, to *vault) (part string, e
 	return part, nil
 }
 
-// What Reseal and Restore write, until it gets its name.
+// Names of the temporary files of Reseal and Restore.
 const (
 	resealPrefix  = ".reseal."
 	restorePrefix = ".restore."
 	partSuffix    = ".part"
 )
 
-// removeParts removes what they have left in the folder when they were killed, for the one who has it locked: it may be the half
-// of a database that was about to be decrypted, or hold somebody who is forgotten since.
+// removeParts removes temporary files that a killed Reseal or Restore left in the folder, because they may hold decrypted data or the data
+// of forgotten users. The caller must have the folder locked.
 func removeParts(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -128,8 +128,8 @@ func removeParts(dir string) error {
 	return err
 }
 
-// swap gives the new file its name. If the old one is to be wiped it is overwritten once it has no name any more; a file
-// that is open cannot lose its name on Windows, so there it is not.
+// swap gives the new file its name. If wipe is set, the old file is overwritten when it has lost its name. On Windows it is not, because
+// an open file cannot lose its name there.
 func swap(part, path string, wipe bool) (err error) {
 	var old *os.File
 	if wipe && runtime.GOOS != "windows" {
@@ -152,7 +152,7 @@ func swap(part, path string, wipe bool) (err error) {
 	return zero(old)
 }
 
-// zero overwrites a file.
+// zero overwrites a file with zeros.
 func zero(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -167,8 +167,8 @@ func zero(f *os.File) error {
 	return f.Sync()
 }
 
-// Rewrap has another key open the database of a data folder: its data key, and so all that is encrypted with it, stays as it
-// is. Either key opens it after a crash, and the new one once this has returned. No sidecar may use the folder meanwhile.
+// Rewrap makes another key open the database of a data folder. The data key, and so all encrypted data, stays the same. After a crash
+// either key opens the database, and only the new one when this has returned. No sidecar may use the folder at the same time.
 func Rewrap(ctx context.Context, dir string, before, after seal.Key) (err error) {
 	path := DatabasePath(dir)
 	unlockFolder, v, err := openResting(ctx, dir, before)
@@ -195,7 +195,7 @@ func Rewrap(ctx context.Context, dir string, before, after seal.Key) (err error)
 	return syncFolder(filepath.Dir(path))
 }
 
-// writeSynced makes a file that is there, whole, after a loss of power.
+// writeSynced writes a file that is complete after a power loss.
 func writeSynced(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -211,8 +211,7 @@ func writeSynced(path string, data []byte) error {
 	return syncFolder(filepath.Dir(path))
 }
 
-// openResting locks a folder, brings what is in the log into the database, and says how that is opened: nil if it is not
-// encrypted.
+// openResting locks a folder, copies the log into the database, and returns how that is opened: nil if it is not encrypted.
 func openResting(ctx context.Context, dir string, key seal.Key) (unlockFolder func() error, _ *vault, err error) {
 	path := DatabasePath(dir)
 	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
@@ -240,7 +239,7 @@ func openResting(ctx context.Context, dir string, key seal.Key) (unlockFolder fu
 	return lock.Close, v, nil
 }
 
-// settle empties the log. The last connection to close takes it away; if it is still there somebody has the database open.
+// settle empties the log. The last connection to close removes it; if it still exists, another program has the database open.
 func settle(ctx context.Context, path string, key seal.Key) (err error) {
 	s, err := openFile(ctx, path, "rw", key)
 	if err != nil {

@@ -14,17 +14,17 @@ import (
 // ErrOccupied means that the data folder has a database already.
 var ErrOccupied = errors.New("this folder has a database already")
 
-// Restored is what Restore did.
+// Restored is the result of Restore.
 type Restored struct {
 	Dir    string `json:"data_dir"`
 	Schema int64  `json:"schema"`
-	// Aside is where the database of before is kept; empty when there was none.
+	// Aside is where the previous database is kept; empty when there was none.
 	Aside string `json:"kept_aside,omitempty"`
 }
 
-// Restore makes a backup the database of a data folder, which no sidecar may use meanwhile. A database that is there is kept
-// aside if replace is set, and is ErrOccupied if not. The copy is verified before anything is changed; a crash leaves either
-// the old database or the new one, and never none.
+// Restore makes a backup the database of a data folder, which no sidecar may use at the same time. If the folder has a database it is kept
+// aside, or the error is ErrOccupied unless replace is set. The copy is verified before anything is changed. A crash leaves the old
+// database or the new one.
 func (of Files) Restore(ctx context.Context, file, dir string, replace bool, now time.Time) (r Restored, err error) {
 	if _, err := os.Stat(file); err != nil {
 		return r, err
@@ -66,8 +66,8 @@ func (of Files) Restore(ctx context.Context, file, dir string, replace bool, now
 		return r, fmt.Errorf("%s: %w (its schema is %d, this one knows %d)", file, ErrNewer, r.Schema, known)
 	}
 	if there {
-		// Without its log the old database is not what it was, and it is without it for a moment. One that is damaged, or whose
-		// key nobody has any more, cannot be helped.
+		// For a moment the old database is without its log, so the log must be empty. For a damaged database, or one whose key is lost,
+		// that cannot be done.
 		if err := settle(ctx, target, of.Key); errors.Is(err, ErrInUse) || ctx.Err() != nil {
 			return r, err
 		}

@@ -11,10 +11,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// secure_delete overwrites what is deleted where it is. It does not overwrite copies: when SQLite spreads the cells of a full
-// page over several, what it moved away stays in the unused middle of the page, and when the moved cell is deleted, nobody
-// looks at that. So a purge also empties the unused middle of every page. (See rebuildPage in SQLite's btree.c, and
-// https://www.sqlite.org/fileformat2.html#b_tree_pages for the layout.)
+// secure_delete overwrites what is deleted, but not its copies: when SQLite spreads the cells of a full page over several, the moved cells
+// stay in the unused middle of the page. So a purge also empties the unused middle of every page. (See rebuildPage in SQLite's btree.c,
+// and https://www.sqlite.org/fileformat2.html#b_tree_pages for the layout.)
 
 const (
 	headerSize    = 100 // of the file, at the beginning of the first page
@@ -23,8 +22,8 @@ const (
 	maxScrubPages = 1 << 25
 )
 
-// gapOf returns the unused middle of a page of a table or an index, nil for other pages. No page that is none begins like
-// one: they begin with zeros or the high byte of a page's number, which is less than 2 up to maxScrubPages.
+// gapOf returns the unused middle of a page of a table or an index, nil for other pages. Those cannot be confused: other pages begin with
+// zeros or with the high byte of a page number, which is less than 2 up to maxScrubPages.
 func gapOf(number int64, page []byte) []byte {
 	at := 0
 	if number == 1 {
@@ -50,8 +49,8 @@ func gapOf(number int64, page []byte) []byte {
 	return page[begin:end]
 }
 
-// leftovers finds pages whose unused middle is not empty. It reads the file past SQLite, so that it holds nobody up: what it
-// finds is looked at again before it is changed. Everything must have been copied from the log into the file.
+// leftovers finds pages whose unused middle is not empty. It reads the file without SQLite, so that it blocks no writer; scrub reads the
+// pages again before it changes them. The log must have been copied into the file.
 func (d *database) leftovers(ctx context.Context) (pages []int64, err error) {
 	size, err := d.pageSize()
 	if err != nil || size == 0 {
@@ -68,7 +67,7 @@ func (d *database) leftovers(ctx context.Context) (pages []int64, err error) {
 		}
 		for i := 0; (i+1)*size <= n; i++ {
 			page := buffer[i*size : (i+1)*size]
-			// One that cannot be opened may be about to be written: whoever looks again will see.
+			// A page that cannot be decrypted may be about to be written: scrub reads it again.
 			opened := d.vault.open(number+int64(i), page)
 			if gap := gapOf(number+int64(i), page); !opened || !bytes.Equal(gap, zeros[:len(gap)]) {
 				pages = append(pages, number+int64(i))
@@ -81,7 +80,7 @@ func (d *database) leftovers(ctx context.Context) (pages []int64, err error) {
 	return pages, nil
 }
 
-// pageSize is how long pages are; 0 when there are none.
+// pageSize is the size of a page, or 0 for an empty file.
 func (d *database) pageSize() (int, error) {
 	header := make([]byte, headerSize)
 	if _, err := d.raw.ReadAt(header, 0); err != nil {
@@ -103,7 +102,7 @@ func (d *database) pageSize() (int, error) {
 	return size, nil
 }
 
-// scrub empties the unused middle of the pages, as they are now.
+// scrub empties the unused middle of the pages. It reads them again first.
 func (d *database) scrub(ctx context.Context, pages []int64) error {
 	for len(pages) > 0 {
 		some := pages[:min(scrubWrite, len(pages))]
@@ -136,15 +135,15 @@ func (d *database) scrub(ctx context.Context, pages []int64) error {
 	return nil
 }
 
-// empty does a write, may be none, and then copies the write-ahead log into the database and empties it. A reader in the middle of a
-// query makes SQLite answer "busy" in the result row and not as an error. Whoever writes must wait only while the log is
-// emptied; so that little is left to be copied then, most of it is copied before, beside the writing.
+// empty does a write, if there is one, then copies the write-ahead log into the database and empties it. If a reader is in the middle of a
+// query, SQLite answers "busy" in the result row and not as an error. Writers have to wait only while the log is emptied, so most of the
+// log is copied before that, concurrently.
 func (d *database) empty(ctx context.Context, first func(sqldb.Tx) error) (done bool, err error) {
 	if _, err := d.copier.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
 		return false, err
 	}
 	err = d.submit(ctx, &writeRequest{fn: first, after: func(ctx context.Context) error {
-		// It must not wait for the reader: every write would wait with it.
+		// It must not wait for the reader, because every write would wait with it.
 		if _, err := d.conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil {
 			return err
 		}
@@ -157,8 +156,8 @@ func (d *database) empty(ctx context.Context, first func(sqldb.Tx) error) (done 
 	return done, err
 }
 
-// purge removes what was deleted from the files: it empties the log, then the unused middles of pages, then the log that
-// this has written. Each step is a write of its own, so that others' come between.
+// purge removes deleted data from the files: it empties the log, then the unused middles of pages, then the log that this has written.
+// Each step is a write of its own, so that other writes come between.
 func (d *database) purge(ctx context.Context) (done bool, err error) {
 	mark := func(unpurged bool) func(sqldb.Tx) error {
 		return func(tx sqldb.Tx) error { return markUnpurged(ctx, tx, unpurged) }

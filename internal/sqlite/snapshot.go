@@ -21,17 +21,16 @@ import (
 )
 
 var (
-	// ErrNoDatabase means that there is nothing to look after.
+	// ErrNoDatabase means that there is no database.
 	ErrNoDatabase = errors.New("there is no database")
-	// ErrNotWhole means that a file is a copy of a database that was in use: what is in its log was not copied with it, or
-	// would be left out.
+	// ErrNotWhole means that a file is a copy of a database in use: its log was not copied with it, or would be ignored.
 	ErrNotWhole = errors.New("a write-ahead log (-wal) lies beside it, so this is a copy of a folder in use and not a backup: " +
 		"make one with memsidecar backup, or start a sidecar on that folder")
-	// ErrForeign means that a file is a database of another program.
+	// ErrForeign means that a file is the database of another program.
 	ErrForeign = errors.New("this is not a database of memsidecar")
 )
 
-// snapshot is a database as it was at one moment, whatever is written to it meanwhile.
+// snapshot is a database as it was at one moment. Later writes do not change it.
 type snapshot struct {
 	path string
 	db   *sql.DB
@@ -40,9 +39,9 @@ type snapshot struct {
 	vault *vault // nil: it is not encrypted
 }
 
-// openSnapshot opens the database of a data folder, beside a sidecar or without one.
+// openSnapshot opens the database of a data folder. A sidecar may be running.
 func openSnapshot(ctx context.Context, file string, key seal.Key) (*snapshot, error) {
-	// Not mode=ro: that cannot read a log which was left by a crash.
+	// Not mode=ro, which cannot read a log that a crash left.
 	s, err := openFile(ctx, file, "rw", key)
 	if err != nil {
 		return nil, err
@@ -53,7 +52,7 @@ func openSnapshot(ctx context.Context, file string, key seal.Key) (*snapshot, er
 	return s, nil
 }
 
-// openBackup opens a file that nobody writes, and leaves nothing beside it.
+// openBackup opens a file that no process writes, and creates no other file.
 func openBackup(ctx context.Context, file string, key seal.Key) (*snapshot, error) {
 	if info, err := os.Stat(file + "-wal"); err == nil && info.Size() > 0 {
 		return nil, fmt.Errorf("%s: %w", file, ErrNotWhole)
@@ -61,7 +60,7 @@ func openBackup(ctx context.Context, file string, key seal.Key) (*snapshot, erro
 	return openFile(ctx, file, "ro", key)
 }
 
-// openFile opens a file to be written (rw), or one that nobody writes (ro).
+// openFile opens a file for writing (rw), or one that no process writes (ro).
 func openFile(ctx context.Context, file, mode string, key seal.Key) (_ *snapshot, err error) {
 	info, err := os.Stat(file)
 	switch {
@@ -129,7 +128,7 @@ func (s *snapshot) texts(ctx context.Context, query string, args ...any) ([]stri
 	return sqldb.Column[string](rows)
 }
 
-// schema is the version of the tables, ErrForeign when they are somebody else's.
+// schema is the version of the tables. It is ErrForeign for the tables of another program.
 func (s *snapshot) schema(ctx context.Context) (version int64, err error) {
 	tables, err := s.texts(ctx, `SELECT name FROM sqlite_schema WHERE name IN ('goose_db_version', 'memories', 'considerations')`)
 	if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code()&0xff == sqlitelib.SQLITE_NOTADB {
@@ -145,7 +144,7 @@ func (s *snapshot) schema(ctx context.Context) (version int64, err error) {
 	return version, err
 }
 
-// sound checks every page, that indexes agree with their tables, and that what is referred to is there.
+// sound checks that every page can be read, that indexes agree with their tables, and that referenced rows exist.
 func (s *snapshot) sound(ctx context.Context) (pages, references []string, err error) {
 	pages, err = s.texts(ctx, fmt.Sprintf(`PRAGMA integrity_check(%d)`, maxBroken))
 	if corrupt(err) {
@@ -163,10 +162,10 @@ func (s *snapshot) sound(ctx context.Context) (pages, references []string, err e
 	return pages, references, err
 }
 
-// maxBroken bounds how many broken pages SQLite goes on to look for.
+// maxBroken bounds how many broken pages are listed.
 const maxBroken = 100
 
-// verify reads a whole backup. The name is what people know it by.
+// verify reads a whole backup. The name is used in errors.
 func verify(ctx context.Context, file, name string, key seal.Key) (schema int64, err error) {
 	s, err := openBackup(ctx, file, key)
 	if err != nil {

@@ -25,7 +25,7 @@ type Options struct {
 	// Dir is the data folder; it is made with mode 0700 when it is missing.
 	Dir string
 	Log *slog.Logger
-	// Key is asked for the key whenever the database is opened; nil means that it is not encrypted. Optional.
+	// Key returns the key. It is called whenever the database is opened. nil means that the database is not encrypted.
 	Key func() (seal.Key, error)
 	// RetryMin and RetryMax bound the time between attempts to open the database again. 0 means 1 s and 1 min.
 	RetryMin, RetryMax time.Duration
@@ -34,7 +34,7 @@ type Options struct {
 	CheckEvery time.Duration
 	// OnChange is called after each change of the breaker's state. Optional; it must not call Storage.
 	OnChange func(breaker.Status)
-	// OnCommit is told of each commit: how many writes shared it, and how long it took. Optional; it must not block.
+	// OnCommit is called after each commit with how many writes shared it and how long it took. Optional; it must not block.
 	OnCommit func(writes int, took time.Duration)
 	// OnUnreadable is called with the table of each stored row that cannot be read, once for each row. Optional; it must not block.
 	OnUnreadable func(table string)
@@ -47,8 +47,8 @@ func (o *Options) key() (seal.Key, error) {
 	return o.Key()
 }
 
-// Storage is the database behind its circuit breaker. It is usable at once, also when the database cannot be opened:
-// then every call answers memory.ErrUnavailable, and it is tried again until it can.
+// Storage is the database behind its circuit breaker. It can be used immediately, even if the database cannot be opened: then every call
+// answers memory.ErrUnavailable, and opening is retried.
 type Storage struct {
 	options Options
 	lock    *flock.Flock
@@ -59,7 +59,7 @@ type Storage struct {
 	db    *database    // nil while not open
 	hooks []func()
 
-	// opened is whether the database was open: then it is looked for, and never created.
+	// opened is set once the database was open: from then on a missing file is not created.
 	opened bool
 
 	damage damage // what was met that cannot be read
@@ -129,18 +129,17 @@ func Open(ctx context.Context, options Options) (*Storage, error) {
 	return s, nil
 }
 
-// OnOpen registers a function that is called whenever the database has been opened again, or at last, before calls are
-// let through: what was cached of it may no longer be true. The function must not call Storage.
+// OnOpen implements sqldb.Access. It is also called when the database is opened for the first time after Open has returned.
 func (s *Storage) OnOpen(fn func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hooks = append(s.hooks, fn)
 }
 
-// Status says how the breaker of opening and reading stands.
+// Status is the state of the breaker of opening and reading.
 func (s *Storage) Status() breaker.Status { return s.breaker.Status() }
 
-// Close finishes what was taken, closes the file and gives up the lock.
+// Close completes the writes in progress, closes the file and releases the lock.
 func (s *Storage) Close() error {
 	s.stop()
 	s.tasks.Wait()
@@ -171,8 +170,8 @@ func (s *Storage) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
 	return s.write(func(db *database) error { return db.submit(ctx, &writeRequest{fn: fn}) })
 }
 
-// do runs fn behind the breaker and turns an outage into memory.ErrUnavailable. Callers never probe: recover does, so
-// that a call during an outage costs nothing.
+// do calls fn behind the breaker and turns an outage into memory.ErrUnavailable. Callers never probe, recover does, so that a call during
+// an outage costs nothing.
 func (s *Storage) do(fn func(*database) error) error {
 	if status := s.breaker.Status(); status.State != breaker.Closed {
 		return fmt.Errorf("%w: %s", memory.ErrUnavailable, status.Reason)
@@ -180,7 +179,7 @@ func (s *Storage) do(fn func(*database) error) error {
 	return s.classify(s.breaker.Do(func() error { return s.use(fn) }))
 }
 
-// use calls fn with the database, which is not closed meanwhile.
+// use calls fn with the database, and keeps it from being closed during the call.
 func (s *Storage) use(fn func(*database) error) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -189,21 +188,21 @@ func (s *Storage) use(fn func(*database) error) error {
 	}
 	err := fn(s.db)
 	if brokenPage(err) {
-		if failure := s.db.unreadable(s.options.Dir); failure != nil {
+		if failure := s.db.filesUnreadable(s.options.Dir); failure != nil {
 			return &openError{fmt.Errorf("%w: %w", failure, err)}
 		}
 	}
 	return err
 }
 
-// classify notes damage, and turns an outage into memory.ErrUnavailable.
+// classify records damage, and turns an outage into memory.ErrUnavailable.
 func (s *Storage) classify(err error) error {
 	err = classify(err)
 	s.damage.note(err)
 	return err
 }
 
-// recover opens the database again, with growing pauses, whenever the breaker is open.
+// recover opens the database again whenever the breaker is open, with growing pauses.
 func (s *Storage) recover(ctx context.Context) {
 	for {
 		select {
@@ -227,7 +226,7 @@ func (s *Storage) recover(ctx context.Context) {
 	}
 }
 
-// probe opens the database if it is not open, or anew if it broke.
+// probe opens the database if it is not open, or reopens it if it broke.
 func (s *Storage) probe(ctx context.Context) error {
 	return s.breaker.Do(func() error {
 		if err := s.reopen(ctx); err != nil {
@@ -285,7 +284,7 @@ func (s *Storage) replace(ctx context.Context) error {
 	return nil
 }
 
-// lockFolder locks the folder unless it is locked. A lock file that was removed, or came with another folder, is locked as well.
+// lockFolder locks the folder unless it is locked. A lock file that was removed, or that came with another folder, is locked again.
 func (s *Storage) lockFolder() error {
 	if holds(s.lock) {
 		return nil
@@ -300,7 +299,7 @@ func (s *Storage) lockFolder() error {
 	return err
 }
 
-// openSound opens the database and tests whether it can be written to. One that cannot be serves reads.
+// openSound opens the database and tests whether it can be written to. One that cannot is used for reading.
 func (s *Storage) openSound(ctx context.Context) (_ *database, err error) {
 	s.damage.forget()
 	db, err := openDatabase(ctx, s.options.Dir, s.options, !s.opened)
@@ -314,7 +313,7 @@ func (s *Storage) openSound(ctx context.Context) (_ *database, err error) {
 		return nil, err
 	}
 	db.readers.damage, db.tx.damage = &s.damage, &s.damage
-	unpurged, err := db.prove(ctx)
+	unpurged, err := db.testWrite(ctx)
 	switch {
 	case err == nil && unpurged:
 		s.PurgeLater()
@@ -326,7 +325,7 @@ func (s *Storage) openSound(ctx context.Context) (_ *database, err error) {
 	return db, nil
 }
 
-// Sizes are those of the database file and of its write-ahead log, in bytes; 0 for one that is not there.
+// Sizes are the sizes of the database file and of its write-ahead log in bytes; 0 for a missing file.
 func (s *Storage) Sizes() (database, log int64) {
 	size := func(name string) int64 {
 		info, err := os.Stat(filepath.Join(s.options.Dir, name))

@@ -18,9 +18,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Reading and writing have a breaker each: on a full or read-only disk what is stored can still be read. The breaker of reads
-// opens when the database cannot be opened or a read fails; then nothing is written either. The breaker of writes opens when
-// a write fails.
+// Reading and writing have a breaker each, so that data can be read on a full or read-only disk. The breaker of reads opens when the
+// database cannot be opened or a read fails; then nothing is written either. The breaker of writes opens when a write fails.
 
 // WriteStatus is the state of the breaker of writes. While Status is not closed, that one counts.
 func (s *Storage) WriteStatus() breaker.Status { return s.writing.Status() }
@@ -39,7 +38,7 @@ func (s *Storage) newWriteBreaker(config breaker.Config) *breaker.Breaker {
 	return breaker.New(config)
 }
 
-// write runs fn behind the breaker of writes. A failure says nothing about reads.
+// write calls fn behind the breaker of writes. A failure says nothing about reads.
 func (s *Storage) write(fn func(*database) error) error {
 	for _, b := range []*breaker.Breaker{s.breaker, s.writing} {
 		if status := b.Status(); status.State != breaker.Closed {
@@ -78,8 +77,8 @@ func (s *Storage) recoverWrites(ctx context.Context) {
 	}
 }
 
-// probeWrites tests whether the open database can be written to. A database that was opened for reading alone is opened again,
-// and so is one whose connections a failure may have spoiled.
+// probeWrites tests whether the open database can be written to. A database that was opened for reading only is opened again, and so is
+// one whose connections a failure may have broken.
 func (s *Storage) probeWrites(ctx context.Context) error {
 	again := false
 	err := s.writing.Do(func() error {
@@ -90,7 +89,7 @@ func (s *Storage) probeWrites(ctx context.Context) error {
 			if again = db.readOnly != nil; again {
 				return db.readOnly
 			}
-			unpurged, err := db.prove(ctx)
+			unpurged, err := db.testWrite(ctx)
 			if again = err != nil && !full(err); err == nil && unpurged {
 				s.PurgeLater()
 			}
@@ -103,12 +102,13 @@ func (s *Storage) probeWrites(ctx context.Context) error {
 	return s.probe(ctx)
 }
 
-// proven notes whether a database that was just opened can be written to. One that cannot still serves reads.
+// proven records whether a database that was just opened can be written to. One that cannot still serves reads.
 func (s *Storage) proven(err error) {
 	_ = s.writing.Do(func() error { return err }) // an open breaker is closed by the next probe
 }
 
-// full reports whether an error says that there is no room, or that somebody holds a lock: opening the database again is no help.
+// full reports whether an error means that there is no space or that another program holds a lock. Opening the database again does not
+// help then.
 func full(err error) bool {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
@@ -118,8 +118,8 @@ func full(err error) bool {
 	return code == sqlitelib.SQLITE_FULL || code == sqlitelib.SQLITE_BUSY || code == sqlitelib.SQLITE_LOCKED
 }
 
-// roomProbe is how much must fit on the disk before writes are tested after a failure: one page always finds a place in the
-// log, and then the next dialogue does not.
+// roomProbe is how much must fit on the disk before writes are tested after a failure. One page always fits into the log, and then the
+// next dialogue does not.
 const roomProbe = 256 << 10
 
 // testRoom writes a file into the data folder, and removes it.
@@ -132,10 +132,10 @@ func testRoom(dir string) (err error) {
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
-// roomName is the file of testRoom. One that a crash left is overwritten and removed by the next.
+// roomName is the file of testRoom. One that a crash left is overwritten and removed by the next test.
 const roomName = ".memsidecar-room" + partSuffix
 
-// blocked reports whether an error says that a disk takes no writes, at least for now: it is full, read-only, or fails.
+// blocked reports whether an error means that the disk accepts no writes at present: it is full, read-only, or fails.
 func blocked(err error) bool {
 	for _, errno := range []error{syscall.ENOSPC, syscall.EROFS, syscall.EDQUOT, syscall.EIO, fs.ErrPermission} {
 		if errors.Is(err, errno) {

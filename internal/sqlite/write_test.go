@@ -68,7 +68,7 @@ func TestOneFailureUndoesItsOwnPart(t *testing.T) {
 			if err := insert(ctx, 4)(tx); err != nil {
 				return err
 			}
-			rows, err := tx.Query(ctx, `SELECT id FROM notes`) //nolint:sqlclosecheck,rowserrcheck // it is left open on purpose
+			rows, err := tx.Query(ctx, `SELECT id FROM notes`) // it is left open on purpose
 			if err != nil {
 				return err
 			}

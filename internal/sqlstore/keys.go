@@ -13,14 +13,14 @@ import (
 // keyBytes is the length of a key, for AES-256.
 const keyBytes = 32
 
-// Keys keeps the random keys of a database, with which the sidecar seals what it hands out and wants back as it was.
+// Keys keeps the random keys of a database, with which the sidecar encrypts the tokens that it hands out.
 type Keys struct{ db sqldb.Access }
 
 // NewKeys returns the keys of the database.
 func NewKeys(db sqldb.Access) *Keys { return &Keys{db} }
 
-// Get returns the key of a name, which is made when it is asked for first. While the database takes no writes a key is made that
-// is not stored: what is sealed with it is refused after a restart.
+// Get returns the key of a name, which is created on the first call. While the database accepts no writes, a new key is not stored: what
+// is signed with it is refused after a restart.
 func (k *Keys) Get(ctx context.Context, name string) (key []byte, err error) {
 	err = k.db.Read(ctx, func(q sqldb.Querier) error {
 		err := q.QueryRow(ctx, `SELECT key FROM keys WHERE name = ?`, name).Scan(&key)

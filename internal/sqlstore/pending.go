@@ -78,10 +78,10 @@ func (c *pendingCounter) advance(ctx context.Context, tx sqldb.Tx) error {
 		return nil
 	}
 	after, err := before.next(ctx, tx)
+	if tx.Unreadable(err) != nil {
+		return nil //nolint:nilerr // the numbers stay incomplete, and nothing is refused because of them
+	}
 	if err != nil {
-		if tx.Unreadable(err) != nil {
-			return nil // the numbers stay incomplete, and nothing is refused because of them
-		}
 		return err
 	}
 	c.move(after)
@@ -167,7 +167,7 @@ func (c *pendingCounter) hasRoomForAll(ctx context.Context, tx sqldb.Tx, a queue
 	if !p.Counted {
 		return nil
 	}
-	full := ""
+	var full string
 	switch {
 	case a.MaxPendingTotal > 0 && p.Considerations >= int64(a.MaxPendingTotal):
 		full = fmt.Sprintf("%d considerations of all users are waiting already (queue.max_pending)", p.Considerations)

@@ -2,6 +2,7 @@ package sqlstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -28,7 +29,10 @@ func TestPendingIsCountedWhileItChanges(t *testing.T) {
 	}
 
 	s = dbtest.Open(t, sqlite.Options{Dir: dir})
-	jobs := sqlstore.NewQueue(s)
+	jobs := sqlstore.NewQueue(&undoing{Access: s, next: 1})
+	if _, _, err := jobs.Claim(t.Context(), time.Now(), 0); !errors.Is(err, errUndone) {
+		t.Fatal(err)
+	}
 	var busy sync.WaitGroup
 	for part := range 4 {
 		busy.Go(func() { accept(t, jobs, fmt.Sprint("late", part, "-"), 250) })

@@ -16,13 +16,14 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
+	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
 // Queue implements queue.Store.
 type Queue struct {
 	db sqldb.Access
-	// Unquoted is told of people out of whose memories a note was taken, because it may have quoted somebody who was
-	// forgotten: what is cached of them is not true any more. Optional; it must be set before the queue is used.
+	// Unquoted is called with users from whose memories a reason was removed, because it may have quoted a user who was forgotten. Caches
+	// of their memories are stale then. Optional; it must be set before the queue is used.
 	Unquoted func(memory.User)
 
 	pending pendingCounter
@@ -41,7 +42,7 @@ func NewQueue(db sqldb.Access) *Queue {
 // Pending is how much is pending or running.
 func (s *Queue) Pending() Pending { return s.pending.get() }
 
-// overloadRetry is how long a caller is asked to wait when too much of one user waits.
+// overloadRetry is how long a caller is asked to wait when too much is pending.
 const overloadRetry = 30 * time.Second
 
 // Accept implements queue.Store.
@@ -66,8 +67,8 @@ func (s *Queue) Accept(ctx context.Context, a queue.Acceptance) (c memory.Consid
 	return c, err
 }
 
-// acceptedBefore finds the consideration that was made for the same request id, or "". The payload is unknown when one of
-// its speakers was forgotten since: then it counts as the same, because the caller must not add it again.
+// acceptedBefore finds the consideration of an earlier request with the same request id, or "". The payload is unknown when one of its
+// speakers was forgotten since; then it counts as the same, because the caller must not add it again.
 func acceptedBefore(ctx context.Context, tx sqldb.Tx, a queue.Acceptance) (id string, err error) {
 	if a.RequestID == "" {
 		return "", nil
@@ -84,8 +85,8 @@ func acceptedBefore(ctx context.Context, tx sqldb.Tx, a queue.Acceptance) (id st
 	return id, err
 }
 
-// accept stores the dialogue and returns the consideration of the scope's user. session is the row of the session from
-// which it was taken, or 0.
+// accept stores the dialogue and returns the consideration of the scope's user. session is the row of the session that it was taken from,
+// or 0.
 func (s *Queue) accept(ctx context.Context, tx sqldb.Tx, a queue.Acceptance, messages string, session int64) (own memory.Consideration, err error) {
 	scope, at := a.Dialogue.Scope, a.At.Truncate(time.Microsecond).UTC() // as the database keeps it
 	var requestID any
@@ -147,10 +148,11 @@ func (s *Queue) accept(ctx context.Context, tx sqldb.Tx, a queue.Acceptance, mes
 	return own, nil
 }
 
-// The queries over lines and failures name their index: left to itself SQLite goes by (namespace, user_id), over everything
-// that was ever considered of the user.
+// The queries of a user's line and of failures name their index: left to itself SQLite uses (namespace, user_id), over everything that was
+// ever considered of the user.
 
-// hasRoom reports whether the next of the user's line would be its first; a *memory.OverloadError when the line is full.
+// hasRoom reports whether the next consideration would be the first of the user's line. It is a *memory.OverloadError when the line is
+// full.
 func hasRoom(ctx context.Context, tx sqldb.Tx, user memory.User, limited bool, maxPending int) (first bool, err error) {
 	var waiting int
 	err = tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT 1 FROM considerations INDEXED BY considerations_line
@@ -165,7 +167,8 @@ func hasRoom(ctx context.Context, tx sqldb.Tx, user memory.User, limited bool, m
 	return waiting == 0, err
 }
 
-// hasRoomInNamespace is a *memory.OverloadError when too much waits in the dialogue's namespace. It costs what may wait there.
+// hasRoomInNamespace is a *memory.OverloadError when too much is pending in the dialogue's namespace. Its cost is proportional to the
+// limit.
 func hasRoomInNamespace(ctx context.Context, tx sqldb.Tx, a queue.Acceptance) error {
 	if a.MaxPendingNamespace == 0 || len(a.Skip) >= len(a.Speakers) { // what is skipped does not wait
 		return nil
@@ -249,7 +252,7 @@ func (s *Queue) finish(ctx context.Context, tx sqldb.Tx, seq int64, state memory
 		return err
 	}
 	err = s.pending.changing(ctx, tx, []int64{dialogue}, func() error {
-		// A failed job keeps its checkpoint: a retry goes on from there.
+		// A failed job keeps its checkpoint, and a retry continues from there.
 		_, err := tx.Exec(ctx, `UPDATE considerations SET state = ?1, due_at = NULL, outcome = ?2, updated_at = ?3,
 			checkpoint = CASE ?1 WHEN 'failed' THEN checkpoint END WHERE seq = ?4`, string(state), outcome, sqldb.Micros(at), seq)
 		return err
@@ -325,7 +328,7 @@ func (s *Queue) List(ctx context.Context, user memory.User, l queue.ListQuery) (
 	}
 	if l.After != "" {
 		if start, err = strconv.ParseInt(l.After, 10, 64); err != nil {
-			return nil, "", memory.Invalid("page_token", "is not one this server gave out: start again without it")
+			return nil, "", memory.Invalid("page_token", "is invalid: start again without it")
 		}
 	}
 	keys, all := l.Audience.Keys()
@@ -401,7 +404,7 @@ func getJob(ctx context.Context, q sqldb.Querier, user memory.User, id string, a
 	return jobs[0], nil
 }
 
-// scanJob reads jobColumns. A job whose dialogue cannot be read is still listed, with what is known of it.
+// scanJob reads jobColumns. A job whose dialogue cannot be decoded is still listed, with the values that can be.
 func scanJob(q sqldb.Querier, scan func(...any) error) (job queue.Job, err error) {
 	var due, accepted, updated, created sql.NullInt64
 	var checkpoint, outcome, messages []byte
@@ -434,8 +437,8 @@ func scanJob(q sqldb.Querier, scan func(...any) error) (job queue.Job, err error
 	return job, err
 }
 
-// Depths says how many considerations of all namespaces wait, run, and have failed. It reads partial indexes alone, which
-// hold just those: it costs what is counted, however many have ended well. The oldest is the first in the queue.
+// Depths counts the considerations of all namespaces that are pending, running or failed. It reads only partial indexes of these states,
+// so its cost does not depend on how many have ended. The oldest is the first in the queue.
 func (s *Queue) Depths(ctx context.Context) (depths []queue.Depth, err error) {
 	const running = `SELECT seq FROM considerations INDEXED BY considerations_running WHERE state = 'running'`
 	err = s.db.Read(ctx, func(q sqldb.Querier) error {
@@ -461,4 +464,191 @@ func (s *Queue) Depths(ctx context.Context) (depths []queue.Depth, err error) {
 		return nil
 	})
 	return depths, err
+}
+
+// When what is pending is due.
+
+// MakeDue implements queue.Store. Its cost is proportional to the jobs that are due later than after.
+func (s *Queue) MakeDue(ctx context.Context, after, now time.Time) error {
+	return s.db.Write(ctx, func(tx sqldb.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE considerations INDEXED BY considerations_due SET due_at = ?2 WHERE due_at IS NOT NULL AND due_at > ?1
+			AND state = 'pending'`, sqldb.Micros(after), sqldb.Micros(now))
+		return err
+	})
+}
+
+// Retry implements queue.Store.
+func (s *Queue) Retry(
+	ctx context.Context, user memory.User, id string, audience memory.Audience, at time.Time,
+) (c memory.Consideration, err error) {
+	err = s.db.Write(ctx, func(tx sqldb.Tx) error {
+		job, err := getJob(ctx, tx, user, id, audience)
+		if err != nil {
+			return err
+		}
+		switch job.Consideration.State {
+		case memory.StateFailed:
+		case memory.StatePending, memory.StateRunning:
+			c, err = retryPending(ctx, tx, job, user, audience, at)
+			return err
+		default:
+			return fmt.Errorf("%w: consideration %q is %s; only one that failed or is pending can be retried", memory.ErrPrecondition, id,
+				job.Consideration.State)
+		}
+		// A line has at most one due job: if another of this user's waits or runs, that one stays the due one, and this
+		// one has its turn by its place in the line.
+		var dialogue int64
+		if err := tx.QueryRow(ctx, `SELECT dialogue_row FROM considerations WHERE seq = ?`, job.Seq).Scan(&dialogue); err != nil {
+			return err
+		}
+		err = s.pending.changing(ctx, tx, []int64{dialogue}, func() error {
+			_, err := tx.Exec(ctx, `UPDATE considerations SET state = 'pending', due_at = NULL, attempts = 0, accepted_at = ?1,
+				updated_at = ?1 WHERE seq = ?2`, sqldb.Micros(at), job.Seq)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		var busy bool
+		err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM considerations INDEXED BY considerations_line WHERE namespace = ? AND user_id = ?
+			AND state IN ('pending', 'running') AND seq <> ? AND (state = 'running' OR due_at IS NOT NULL))`,
+			user.Namespace, user.ID, job.Seq).Scan(&busy)
+		if err != nil {
+			return err
+		}
+		if !busy {
+			if err := advance(ctx, tx, user, at); err != nil {
+				return err
+			}
+		}
+		job, err = getJob(ctx, tx, user, id, audience)
+		c = job.Consideration
+		return err
+	})
+	return c, err
+}
+
+// retryPending makes the first of the user's line due: the others wait for it. The age limit of the consideration begins again.
+func retryPending(
+	ctx context.Context, tx sqldb.Tx, job queue.Job, user memory.User, audience memory.Audience, at time.Time,
+) (memory.Consideration, error) {
+	_, err := tx.Exec(ctx, `UPDATE considerations SET accepted_at = ?1 WHERE seq = ?2 AND state = 'pending'`, sqldb.Micros(at), job.Seq)
+	if err != nil {
+		return memory.Consideration{}, err
+	}
+	_, err = tx.Exec(ctx, `UPDATE considerations INDEXED BY considerations_line SET due_at = ?3, updated_at = ?3
+		WHERE namespace = ?1 AND user_id = ?2 AND state IN ('pending', 'running') AND state = 'pending' AND due_at > ?3`,
+		user.Namespace, user.ID, sqldb.Micros(at))
+	if err != nil {
+		return memory.Consideration{}, err
+	}
+	job, err = getJob(ctx, tx, user, job.Consideration.ID, audience)
+	return job.Consideration, err
+}
+
+// expiredDialogues finds dialogues, the longest ended first. Of a group's dialogue all considerations must have ended long
+// enough ago: while one is kept, forgetting a user must find the dialogue by all who speak in it.
+const expiredDialogues = `SELECT DISTINCT c.dialogue_row FROM considerations c INDEXED BY considerations_ended
+		WHERE c.state IN ('remembered', 'skipped') AND c.updated_at < ?1 AND NOT EXISTS (` + keptSibling + `)
+	UNION SELECT DISTINCT c.dialogue_row FROM considerations c INDEXED BY considerations_given_up
+		WHERE c.state = 'failed' AND c.updated_at < ?2 AND NOT EXISTS (` + keptSibling + `) LIMIT ?3`
+
+const keptSibling = `SELECT 1 FROM considerations o WHERE o.dialogue_row = c.dialogue_row AND NOT (
+	o.state IN ('remembered', 'skipped') AND o.updated_at < ?1 OR o.state = 'failed' AND o.updated_at < ?2)`
+
+// Expire implements queue.Store. What tells that a statement was applied goes with the consideration: it cannot run again.
+func (s *Queue) Expire(ctx context.Context, e queue.Expiry) (deleted int64, err error) {
+	ended, failed := e.EndedBefore.UnixMicro(), e.FailedBefore.UnixMicro()
+	if e.EndedBefore.IsZero() {
+		ended = -1 << 62
+	}
+	if e.FailedBefore.IsZero() {
+		failed = -1 << 62
+	}
+	var rows []int64
+	err = s.db.Read(ctx, func(q sqldb.Querier) error { // so that a look for nothing holds nobody up
+		found, err := q.Query(ctx, expiredDialogues, ended, failed, e.Limit)
+		if err == nil {
+			rows, err = sqldb.Column[int64](found)
+		}
+		return err
+	})
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	list, err := json.Marshal(rows)
+	if err != nil {
+		return 0, err
+	}
+	err = s.db.Write(ctx, func(tx sqldb.Tx) error {
+		// A failed one may have been made pending meanwhile.
+		const which = `(SELECT c.dialogue_row FROM considerations c WHERE c.dialogue_row IN (SELECT value FROM json_each(?3))
+			AND NOT EXISTS (` + keptSibling + `))`
+		if _, err := tx.Exec(ctx, `DELETE FROM applied_statements WHERE row IN (SELECT a.row FROM dialogues d
+			JOIN considerations c ON c.dialogue_row = d.row JOIN users u ON u.namespace = c.namespace AND u.user_id = c.user_id
+			JOIN applied_statements a ON a.user_row = u.id AND a.statement_id > d.id || '/' AND a.statement_id < d.id || '0'
+			WHERE d.row IN `+which+`)`, ended, failed, string(list)); err != nil {
+			return err
+		}
+		deleted, err = tx.Affect(ctx, `DELETE FROM dialogues WHERE row IN `+which, ended, failed, string(list))
+		return err
+	})
+	return deleted, err
+}
+
+// Table names in errors about rows that cannot be decoded.
+const (
+	dialoguesTable      = "dialogues"
+	considerationsTable = "considerations"
+)
+
+// unreadableOutcome is the error in a consideration whose outcome cannot be decoded.
+const unreadableOutcome = "what became of it cannot be read any more"
+
+// dueJobs reads due jobs. If a page is broken they are read one by one, and the jobs on that page are unreadable.
+func dueJobs(ctx context.Context, tx sqldb.Tx, now time.Time, limit int) ([]queue.Job, error) {
+	jobs, err := queryJobs(ctx, tx, `WHERE c.due_at <= ? AND c.state = 'pending' ORDER BY c.due_at, c.seq LIMIT ?`, sqldb.Micros(now), limit)
+	if tx.Unreadable(err) == nil {
+		return jobs, err
+	}
+	rows, err := tx.Query(ctx, `SELECT seq FROM considerations WHERE due_at <= ? AND state = 'pending' ORDER BY due_at, seq LIMIT ?`,
+		sqldb.Micros(now), limit)
+	if err != nil {
+		return nil, err
+	}
+	due, err := sqldb.Column[int64](rows)
+	if err != nil {
+		return nil, err
+	}
+	jobs = nil
+	for _, seq := range due {
+		found, err := queryJobs(ctx, tx, `WHERE c.seq = ?`, seq)
+		if damage := tx.Unreadable(err); damage != nil {
+			found, err = []queue.Job{{Seq: seq, Unreadable: damage}}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, found...)
+	}
+	return jobs, nil
+}
+
+// setAside fails a job whose dialogue cannot be decoded, because it would block its user's line. It is listed with the other failed jobs,
+// and can be retried after a backup was restored.
+func (s *Queue) setAside(ctx context.Context, tx sqldb.Tx, job *queue.Job, at time.Time) error {
+	text, err := json.Marshal(memory.Outcome{Error: "the dialogue cannot be considered: " + job.Unreadable.Error()})
+	if err != nil {
+		return err
+	}
+	return s.finish(ctx, tx, job.Seq, memory.StateFailed, string(text), at)
+}
+
+// otelParent is what the column otel_trace_id of a dialogue has: the trace, and after a hyphen the span in it if it is
+// known, in the order that a traceparent header has them. A database from before has traces alone.
+func otelParent(c trace.Call) string {
+	if c.OTelSpanID == "" {
+		return c.OTelTraceID
+	}
+	return c.OTelTraceID + "-" + c.OTelSpanID
 }

@@ -10,19 +10,18 @@ import (
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
-// forgottenReason stands where a reason or an error was that may have quoted somebody.
+// forgottenReason replaces a reason or an error that may quote a forgotten user.
 const forgottenReason = "somebody who took part was forgotten since"
 
-// considered is a dialogue of which somebody is to be forgotten, and that one's consideration.
+// considered is a dialogue in which a user to be forgotten took part, and that user's consideration.
 type considered struct {
 	seq, row, createdAt  int64
 	id, namespace, owner string // the owner is the scope's user
 	messages             []byte
 }
 
-// Forget implements queue.Store, in steps, each of which leaves everything consistent: calling it again goes on. A message of
-// the user in other people's dialogues leaves an empty one behind, so that the positions by which their memories cite
-// messages stay true.
+// Forget implements queue.Store. It works in steps, each of which leaves the data consistent, so an interrupted call can be repeated. A
+// message of the user in other users' dialogues is replaced by an empty one, so that the positions that memories cite stay true.
 func (s *Queue) Forget(ctx context.Context, user memory.User) (forgotten queue.Forgotten, err error) {
 	for more := true; more; {
 		var step queue.Forgotten
@@ -78,8 +77,8 @@ func (s *Queue) forgetConsidered(ctx context.Context, tx sqldb.Tx, user memory.U
 	return f, len(found) == deletedDialogues, nil
 }
 
-// forget deletes a dialogue that nobody considers any more, or takes the speaker's words out of it: what the speaker said and,
-// when the dialogue is the speaker's, what was answered.
+// forget deletes a dialogue that has no consideration any more, or removes the speaker's words from it: what the speaker said and, if the
+// dialogue is the speaker's, the answers.
 func (d *considered) forget(ctx context.Context, tx sqldb.Tx, speaker string, unquoted map[memory.User]bool) (removed int64, err error) {
 	deleted, err := tx.Affect(ctx, `DELETE FROM dialogues WHERE row = ?1
 		AND NOT EXISTS (SELECT 1 FROM considerations WHERE dialogue_row = ?1)`, d.row)
@@ -108,10 +107,10 @@ func (d *considered) forget(ctx context.Context, tx sqldb.Tx, speaker string, un
 	return int64(count), d.unquote(ctx, tx, unquoted)
 }
 
-// unquote takes out of what the others keep of a dialogue what may quote the words that were taken out of it: what was decided
-// and not applied, reasons and errors. What they are remembered by stays: it rests on their own words.
+// unquote removes from the considerations of other users what may quote the removed words: a decision that was not applied, reasons and
+// errors. Their memories stay, because they rest on their own words.
 func (d *considered) unquote(ctx context.Context, tx sqldb.Tx, unquoted map[memory.User]bool) error {
-	// What others' considerations had decided may rest on those words.
+	// Decisions of other considerations may rest on those words.
 	if _, err := tx.Exec(ctx, `UPDATE considerations SET checkpoint = NULL WHERE dialogue_row = ?`, d.row); err != nil {
 		return err
 	}
@@ -148,14 +147,14 @@ func (d *considered) unquote(ctx context.Context, tx sqldb.Tx, unquoted map[memo
 	return nil
 }
 
-// replace puts a note where a text is.
+// replace replaces a text that is not empty by a note.
 func replace(text *string, note string) {
 	if *text != "" {
 		*text = note
 	}
 }
 
-// rewriteOutcomes changes what became of a dialogue.
+// rewriteOutcomes changes the outcomes of a dialogue's considerations.
 func rewriteOutcomes(ctx context.Context, tx sqldb.Tx, dialogueRow int64, change func(*memory.Outcome)) error {
 	type ended struct {
 		seq  int64
@@ -189,7 +188,7 @@ func rewriteOutcomes(ctx context.Context, tx sqldb.Tx, dialogueRow int64, change
 	return nil
 }
 
-// unquoteTraces changes the records of how somebody else's words in the dialogue were considered.
+// unquoteTraces changes the traces of another user's consideration of the dialogue.
 func (d *considered) unquoteTraces(ctx context.Context, tx sqldb.Tx, other memory.User) error {
 	return rewriteTraces(ctx, tx, considerTraces, []any{other.Namespace, other.ID, d.createdAt, d.id}, func(r *trace.Record) {
 		replace(&r.Error, forgottenReason)
@@ -205,7 +204,7 @@ func (d *considered) unquoteTraces(ctx context.Context, tx sqldb.Tx, other memor
 	})
 }
 
-// unquoteMemories changes the reasons of what was remembered, and told in digests, of somebody else's words in the dialogue.
+// unquoteMemories changes the reasons in another user's memories and digests that came from the dialogue.
 func (d *considered) unquoteMemories(ctx context.Context, tx sqldb.Tx, other memory.User) (changed bool, err error) {
 	userRow, err := UserRow(ctx, tx, other)
 	if err != nil || userRow == 0 {
@@ -229,8 +228,8 @@ func (d *considered) unquoteMemories(ctx context.Context, tx sqldb.Tx, other mem
 
 const deletedMemoryReason = "the memory was deleted since"
 
-// ForgetMemory implements queue.Store. Which considerations concern the memory is told by what was applied, which stays so that
-// nothing is applied twice.
+// ForgetMemory implements queue.Store. applied_statements says which considerations concern the memory. It is kept, so that nothing is
+// applied twice.
 func (s *Queue) ForgetMemory(ctx context.Context, user memory.User, id string) error {
 	return s.db.Write(ctx, func(tx sqldb.Tx) error {
 		userRow, err := UserRow(ctx, tx, user)
@@ -288,6 +287,6 @@ func (d *considered) forgetMemory(ctx context.Context, tx sqldb.Tx, user memory.
 	})
 }
 
-// considerTraces are the records of how somebody's words in a dialogue were considered.
+// considerTraces are the traces of a user's consideration of a dialogue.
 const considerTraces = `INDEXED BY traces_by_user WHERE namespace = ? AND user_id = ? AND created_at >= ? AND kind = 'consider'
 	AND iif(json_valid(record), record ->> '$.consider.consideration' = ?, 1)`

@@ -14,7 +14,7 @@ import (
 type Quotas struct {
 	// Limit says how much may be stored in a namespace; 0 is any amount.
 	Limit func(namespace string, name memory.QuotaName) int64
-	// Refused is told of each write that was undone. Optional.
+	// Refused is called for each write that was undone. Optional.
 	Refused func(memory.QuotaName)
 }
 
@@ -176,17 +176,17 @@ func (q *Quotas) listsWithin(ctx context.Context, tx sqldb.Tx, user memory.User,
 	return nil
 }
 
-// Usage tells how quotas stand.
+// Usage reads how much of the quotas is used.
 type Usage struct {
 	db     sqldb.Access
 	quotas *Quotas
 }
 
-// NewUsage returns what tells how these quotas stand.
+// NewUsage returns the usage of these quotas.
 func NewUsage(db sqldb.Access, quotas *Quotas) *Usage { return &Usage{db, quotas} }
 
-// Standings are how the quotas of a namespace stand, and those of its user if there is one. What is not limited is told as well where
-// it need not be counted.
+// Standings are the usage of the quotas of a namespace, and of its user if there is one. Usage without a limit is included where it need
+// not be counted.
 func (u *Usage) Standings(ctx context.Context, user memory.User) (list []memory.Standing, err error) {
 	limit := func(name memory.QuotaName) int64 { return u.quotas.limit(user.Namespace, name) }
 	err = u.db.Read(ctx, func(q sqldb.Querier) error {

@@ -161,7 +161,8 @@ func (u *usageTest) record() {
 func (u *usageTest) takeBack() {
 	failed := errors.New("failed")
 	err := u.storage.Write(u.Context(), func(tx sqldb.Tx) error {
-		_, err := tx.Exec(u.Context(), `INSERT INTO session_messages (session_row, position, owner_row, hash, role, agent_id, withheld, settled, message, said_at, received_at)
+		_, err := tx.Exec(u.Context(), `INSERT INTO session_messages (session_row, position, owner_row, hash, role, agent_id, withheld,
+			settled, message, said_at, received_at)
 			WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
 			SELECT s.row, 1000000 + i, (SELECT min(id) FROM users), x'', 'user', '', 0, 1, '{}', 0, 0 FROM n, (SELECT min(row) AS row FROM sessions) AS s
 			WHERE s.row IS NOT NULL`)

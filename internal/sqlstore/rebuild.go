@@ -44,9 +44,8 @@ func Rebuild(ctx context.Context, db sqldb.Access, o RebuildOptions) (r Rebuilt,
 
 type rebuilding struct{ sqldb.Access }
 
-// keywords makes the keyword index again. Without a row in message_indexes a search takes no notice of a user's postings and reads
-// the newest messages itself, so that an interruption leaves nothing wrong, and older messages unfound until the next sidecar
-// has gone on.
+// keywords rebuilds the keyword index. Without a row in message_indexes a search ignores a user's postings and reads the newest messages
+// instead. So after an interruption nothing is wrong, and older messages are not found until the next sidecar has continued.
 func (w *rebuilding) keywords(ctx context.Context, progress func(string, int64, int64)) (messages int64, err error) {
 	err = w.Write(ctx, func(tx sqldb.Tx) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM message_indexes`); err != nil {
@@ -77,7 +76,7 @@ func (w *rebuilding) keywords(ctx context.Context, progress func(string, int64, 
 	return messages, err
 }
 
-// dropVectors first notes that vectors are missing: whatever happens afterwards, the next sidecar makes them.
+// dropVectors first records that vectors are missing, so that the next sidecar computes them even after a crash here.
 func (w *rebuilding) dropVectors(ctx context.Context, progress func(string, int64, int64)) (dropped int64, err error) {
 	err = w.Write(ctx, func(tx sqldb.Tx) error {
 		if _, err := tx.Exec(ctx, `UPDATE fingerprints SET complete = 0`); err != nil {
@@ -106,7 +105,7 @@ func (w *rebuilding) dropVectors(ctx context.Context, progress func(string, int6
 	return dropped, nil
 }
 
-// drop runs a statement that deletes some rows until there are none.
+// drop repeats a statement that deletes some rows until it deletes no more.
 func (w *rebuilding) drop(ctx context.Context, statement string, done func(int64)) (dropped int64, err error) {
 	for {
 		var n int64

@@ -25,10 +25,11 @@ var (
 )
 
 // NewRecall returns the search over the messages in the database.
-func NewRecall(db sqldb.Access) *Recall { return &Recall{db: db} }
-
-// Reset forgets how far the index is, for when the database was opened anew.
-func (s *Recall) Reset() { s.started.Store(false) }
+func NewRecall(db sqldb.Access) *Recall {
+	s := &Recall{db: db}
+	db.OnOpen(func() { s.started.Store(false) }) // how far the index is must be read again
+	return s
+}
 
 // Parts of message_progress.
 const (

@@ -3,8 +3,11 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"errors"
+	"hash/fnv"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -18,7 +21,7 @@ const (
 	// tailSize is how many messages of a user wait before they are indexed together: each batch writes a page for each
 	// different term, and each search reads the tail.
 	tailSize = 64
-	// indexBatch is how many messages are indexed at most together: the more there are, the fewer pages are written.
+	// indexBatch is how many messages are indexed together at most. Larger batches write fewer pages.
 	indexBatch = 1024
 	// termsPerWrite keeps a transaction short, because other writes wait.
 	termsPerWrite = 256
@@ -113,9 +116,9 @@ type tailMessage struct {
 	message memory.Message
 }
 
-// indexTail moves a user's oldest messages that are not in the postings there, if there are enough of them, and reports
-// whether there may be more. It writes in several transactions; the last moves indexed_upto, until which a search takes no
-// notice of what the others wrote. A crash between them leaves postings that the next attempt takes out again.
+// indexTail moves the oldest messages of a user that are not in the postings there, if there are enough of them, and reports whether there
+// may be more. It writes in several transactions; the last moves indexed_upto, and until then searches ignore what the others wrote. A
+// crash between them leaves postings that the next attempt removes.
 func (s *Recall) indexTail(ctx context.Context, userRow int64) (more bool, err error) {
 	var state indexState
 	var messages []tailMessage
@@ -240,8 +243,8 @@ func (b *tailBatch) write(ctx context.Context, tx sqldb.Tx, terms []string, list
 	return err
 }
 
-// check makes sure that what was read is still so: nothing of it was deleted, and the index is where it was. Rows are never
-// used again and nobody else moves the index, so counting is enough.
+// check verifies that nothing that was read was deleted since, and that the index was not moved. Rows are not used again, and only this
+// moves the index, so counting is enough.
 func (b *tailBatch) check(ctx context.Context, tx sqldb.Tx, first bool) error {
 	var left int
 	err := tx.QueryRow(ctx, `SELECT count(*) FROM session_messages WHERE owner_row = ? AND row > ? AND row <= ?`,
@@ -350,3 +353,114 @@ func deleteBlock(ctx context.Context, tx sqldb.Tx, userRow int64, term string, f
 	_, err := tx.Exec(ctx, `DELETE FROM message_postings WHERE user_row = ? AND term = ? AND first_row = ?`, userRow, term, first)
 	return err
 }
+
+// posting says that a message holds a term.
+type posting struct {
+	row       int64 // the message
+	frequency int
+	tag       postingTag
+}
+
+// A block of postings is, for each, a varint of twice the distance to the row before, plus 1 when a varint of the
+// frequency follows, and the tag. The first distance is from the block's first_row and so 0.
+const (
+	// maxBlock keeps a block with its key below what SQLite stores inside a page of a table without a rowid (1,002 bytes).
+	maxBlock = 900
+	// maxPosting is the longest a posting gets.
+	maxPosting = 2*binary.MaxVarintLen64 + 1
+)
+
+var errPostings = errors.New("a block of postings is broken")
+
+// appendPosting adds a posting to a block whose last row is given.
+func appendPosting(data []byte, last int64, p posting) []byte {
+	distance := uint64(p.row-last) << 1 //nolint:gosec // rows rise inside a block
+	if p.frequency > 1 {
+		data = binary.AppendUvarint(data, distance|1)
+		data = binary.AppendUvarint(data, uint64(p.frequency))
+	} else {
+		data = binary.AppendUvarint(data, distance)
+	}
+	return append(data, byte(p.tag))
+}
+
+// decodePostings adds a block's postings to a list.
+func decodePostings(list []posting, first int64, data []byte) ([]posting, error) {
+	row := first
+	list = slices.Grow(list, len(data)/2) // most take two or three bytes
+	for len(data) > 0 {
+		head, n := binary.Uvarint(data)
+		if n <= 0 {
+			return nil, errPostings
+		}
+		data = data[n:]
+		p := posting{frequency: 1}
+		if head&1 != 0 {
+			frequency, n := binary.Uvarint(data)
+			if n <= 0 || frequency > math.MaxInt32 {
+				return nil, errPostings
+			}
+			p.frequency, data = int(frequency), data[n:]
+		}
+		if len(data) == 0 {
+			return nil, errPostings
+		}
+		row += int64(head >> 1)
+		p.row, p.tag, data = row, postingTag(data[0]), data[1:]
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// encodePostings writes a whole block.
+func encodePostings(list []posting) []byte {
+	var data []byte
+	last := list[0].row
+	for _, p := range list {
+		data = appendPosting(data, last, p)
+		last = p.row
+	}
+	return data
+}
+
+// postingTag is what a search wants to know of a message before it reads it: about how many terms it has, in the upper
+// half, and in the lower half which visibility, one of sixteen classes. What is found is then looked at exactly.
+type postingTag byte
+
+func newPostingTag(length int, channel memory.Channel) postingTag {
+	class := min(15, int(math.Round(2*math.Log2(float64(max(1, length))))))
+	return postingTag(class<<4 | int(visibilityClass(channel.VisibilityKey()))) //nolint:gosec // below 256
+}
+
+func visibilityClass(key string) uint8 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(key))
+	return uint8(h.Sum32() % 16)
+}
+
+// length is the number of terms, about.
+func (t postingTag) length() float64 { return lengths[t>>4] }
+
+// lengths are what the classes of length stand for: each is 1.4 times the one before.
+var lengths = func() (l [16]float64) {
+	for i := range l {
+		l[i] = math.Exp2(float64(i) / 2)
+	}
+	return l
+}()
+
+// visibilityClasses are the classes that an audience sees.
+type visibilityClasses uint16
+
+func classesOf(audience memory.Audience) (c visibilityClasses) {
+	keys, all := audience.Keys()
+	if all {
+		return math.MaxUint16
+	}
+	for _, key := range keys {
+		c |= 1 << visibilityClass(key)
+	}
+	return c
+}
+
+func (c visibilityClasses) has(t postingTag) bool { return c&(1<<(t&15)) != 0 }

@@ -56,8 +56,8 @@ func (s *keywordSearch) lift(ctx context.Context, hits []rowHit) ([]rowHit, erro
 	return hits, nil
 }
 
-// around reads, for each of the hits, the rows of the user's messages near it in its session that the filter lets through,
-// in their order and the hit's own among them. Their texts are not touched.
+// around reads, for each of the hits, the rows of the user's messages near it in its session that the filter admits, in their order and
+// with the hit's own. It does not read their texts.
 func (s *keywordSearch) around(ctx context.Context, hits []rowHit) (around map[int64][]int64, err error) {
 	around = make(map[int64][]int64, len(hits))
 	channels := make(map[int64]memory.Channel, len(hits))

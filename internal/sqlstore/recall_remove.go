@@ -151,7 +151,7 @@ func blockOf(ctx context.Context, q sqldb.Querier, userRow int64, term string, r
 		WHERE user_row = ? AND term = ? AND first_row <= ? ORDER BY first_row DESC LIMIT 1`, userRow, term, row))
 }
 
-// without is what is left of a block's postings without those of messages, given by rising rows.
+// without returns a block's postings except those of messages, which are given by rising rows.
 func (b *postingBlock) without(rows []int64, removed map[int64]struct{}) (left []posting) {
 	for _, p := range b.postings {
 		if _, found := slices.BinarySearch(rows, p.row); found {
@@ -163,7 +163,7 @@ func (b *postingBlock) without(rows []int64, removed map[int64]struct{}) (left [
 	return left
 }
 
-// rewriteBlock replaces a block by what is left of it.
+// rewriteBlock replaces a block by its remaining postings.
 func rewriteBlock(ctx context.Context, tx sqldb.Tx, userRow int64, term string, first, total int64, left []posting) error {
 	if len(left) == 0 || left[0].row != first { // which is in the key
 		if err := deleteBlock(ctx, tx, userRow, term, first); err != nil {
@@ -179,9 +179,9 @@ func rewriteBlock(ctx context.Context, tx sqldb.Tx, userRow int64, term string, 
 // forgetStep is how many blocks of postings, or vectors, one transaction deletes: other writes wait meanwhile.
 const forgetStep = 2000
 
-// forgetIndex deletes some of what was derived from a user's messages and reports whether all of it is gone. It is to be
-// called until then, in transactions of its own: before the user's messages are deleted, so that they need not be taken
-// out one by one, and once more after. unindexMessages is called for them all the same: meanwhile some may be indexed.
+// forgetIndex deletes some of the data derived from a user's messages, and reports whether all of it is gone. It must be called until
+// then, in transactions of its own: before the user's messages are deleted, so that they need not be removed from the index one by one,
+// and again afterwards. unindexMessages is called for them as well, because some may be indexed in the meantime.
 func forgetIndex(ctx context.Context, tx sqldb.Tx, userRow int64) (done bool, err error) {
 	if _, err := tx.Exec(ctx, `DELETE FROM message_indexes WHERE user_row = ?`, userRow); err != nil {
 		return false, err

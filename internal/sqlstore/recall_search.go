@@ -22,7 +22,7 @@ const (
 	maxScored = 32 << 10
 	// slack is how many messages more than asked for are read: what the postings say of their length is rounded.
 	slack = 32
-	// maxRead bounds how many candidates are read in search of some that the filter lets through.
+	// maxRead bounds how many candidates are read to find some that the filter admits.
 	maxRead  = 4096
 	readStep = 256
 )
@@ -130,7 +130,7 @@ type foundMessage struct {
 // readTail reads the messages that are not in the postings yet.
 func (s *keywordSearch) readTail(ctx context.Context) (tail []foundMessage, err error) {
 	rows, err := s.Query(ctx, `SELECT `+messageColumns+` FROM session_messages m JOIN sessions s ON s.row = m.session_row
-		WHERE m.owner_row = ? AND m.row > ? AND `+searched+` ORDER BY m.row DESC LIMIT ?`, s.userRow, s.state.upto, maxTail)
+		WHERE m.owner_row = ? AND m.row > ? AND `+searchable+` ORDER BY m.row DESC LIMIT ?`, s.userRow, s.state.upto, maxTail)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (s *keywordSearch) readTail(ctx context.Context) (tail []foundMessage, err 
 	return tail, rows.Err()
 }
 
-// lastBlocks reads the last block of each term; those of terms that nobody used are empty.
+// lastBlocks reads the last block of each term. It is empty for a term without postings.
 func (s *keywordSearch) lastBlocks(ctx context.Context) (blocks []postingBlock, err error) {
 	blocks = make([]postingBlock, len(s.terms))
 	if !s.state.exists {
@@ -248,7 +248,7 @@ func (s *keywordSearch) olderPostings(ctx context.Context, term string, before i
 	return list, rows.Err()
 }
 
-// resolve reads the best candidates that the filter lets through, and scores them exactly.
+// resolve reads the best candidates that the filter admits, and computes their exact scores.
 func (s *keywordSearch) resolve(ctx context.Context, candidates candidateHeap) (hits []rowHit, err error) {
 	enough := s.query.Limit + slack
 	for read := 0; len(hits) < enough && len(candidates) > 0 && read < maxRead; {
@@ -277,10 +277,10 @@ func (s *keywordSearch) resolve(ctx context.Context, candidates candidateHeap) (
 // messageColumns are what scanMessage reads, of session_messages m and sessions s.
 const messageColumns = `m.row, s.id, s.ref, s.channel_kind, s.channel_id, m.position, m.received_at, m.consideration, m.agent_id, m.said_at, m.message`
 
-// searched holds for messages that can be found. A session without an id is being deleted.
-const searched = `m.withheld = 0 AND m.role IN ('user', 'assistant') AND s.id IS NOT NULL`
+// searchable is the condition for messages that can be found. A session without an id is being deleted.
+const searchable = `m.withheld = 0 AND m.role IN ('user', 'assistant') AND s.id IS NOT NULL`
 
-// scanMessage reads messageColumns. Of a message that the filter does not let through only the row is returned, 0 then.
+// scanMessage reads messageColumns. For a message that the filter does not admit it returns row 0.
 func scanMessage(rows *sql.Rows, filter *recall.Filter) (row int64, m session.Message, err error) {
 	var received, said sql.NullInt64
 	var consideration sql.NullString
@@ -297,14 +297,14 @@ func scanMessage(rows *sql.Rows, filter *recall.Filter) (row int64, m session.Me
 	return row, m, decodeMessage(row, text, &m.Message)
 }
 
-// readMessages reads a user's messages by their rows, those that the filter lets through.
+// readMessages reads a user's messages by their rows, if the filter admits them.
 func readMessages(ctx context.Context, q sqldb.Querier, userRow int64, rows []int64, filter *recall.Filter) (messages map[int64]session.Message, err error) {
 	list, err := json.Marshal(rows)
 	if err != nil {
 		return nil, err
 	}
 	found, err := q.Query(ctx, `SELECT `+messageColumns+` FROM json_each(?) t CROSS JOIN session_messages m ON m.row = t.value
-		JOIN sessions s ON s.row = m.session_row WHERE m.owner_row = ? AND `+searched, string(list), userRow)
+		JOIN sessions s ON s.row = m.session_row WHERE m.owner_row = ? AND `+searchable, string(list), userRow)
 	if err != nil {
 		return nil, err
 	}
@@ -354,9 +354,11 @@ func (s *Recall) Neighbors(ctx context.Context, q recall.Query, of []session.Mes
 }
 
 // readNeighbors reads the messages on one side of a message, nearest first. Times do not matter for them.
-func readNeighbors(ctx context.Context, db sqldb.Querier, q recall.Query, of *session.Message, side, order string, count int) (list []session.Message, err error) {
+func readNeighbors(
+	ctx context.Context, db sqldb.Querier, q recall.Query, of *session.Message, side, order string, count int,
+) (list []session.Message, err error) {
 	rows, err := db.Query(ctx, `SELECT `+messageColumns+` FROM sessions s JOIN session_messages m ON m.session_row = s.row
-		WHERE s.namespace = ?1 AND s.ref = ?2 AND m.position `+side+` ?3 AND `+searched+` AND (?4 IS NULL OR m.agent_id = ?4)
+		WHERE s.namespace = ?1 AND s.ref = ?2 AND m.position `+side+` ?3 AND `+searchable+` AND (?4 IS NULL OR m.agent_id = ?4)
 		ORDER BY m.position `+order+` LIMIT ?5`, q.User.Namespace, of.SessionRef, of.Position, q.Filter.AgentID, count)
 	if err != nil {
 		return nil, err
@@ -376,4 +378,51 @@ func readNeighbors(ctx context.Context, db sqldb.Querier, q recall.Query, of *se
 		}
 	}
 	return list, rows.Err()
+}
+
+// candidate is a message that a search may find.
+type candidate struct {
+	row   int64
+	score float32
+}
+
+// candidateHeap gives candidates, the best first and of equals the newest. Most are never asked for, so that a heap is
+// quicker than sorting; and quicker than container/heap, which boxes each value.
+type candidateHeap []candidate
+
+func (h candidateHeap) less(i, j int) bool {
+	return h[i].score > h[j].score || h[i].score == h[j].score && h[i].row > h[j].row
+}
+
+func (h candidateHeap) init() {
+	for i := len(h)/2 - 1; i >= 0; i-- {
+		h.down(i)
+	}
+}
+
+func (h *candidateHeap) pop() candidate {
+	list := *h
+	best := list[0]
+	last := len(list) - 1
+	list[0] = list[last]
+	*h = list[:last]
+	h.down(0)
+	return best
+}
+
+func (h candidateHeap) down(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(h) {
+			return
+		}
+		if right := child + 1; right < len(h) && h.less(right, child) {
+			child = right
+		}
+		if !h.less(child, i) {
+			return
+		}
+		h[i], h[child] = h[child], h[i]
+		i = child
+	}
 }

@@ -77,7 +77,7 @@ func (s *Results) Items(ctx context.Context, v lists.View, after string, limit i
 	start := listedItem{firstSeen: math.MaxInt64}
 	if after != "" {
 		if _, err := fmt.Sscanf(after, "%d.%d", &start.firstSeen, &start.row); err != nil {
-			return page, memory.Invalid("page_token", "is not one this server gave out: start again without it")
+			return page, memory.Invalid("page_token", "is invalid: start again without it")
 		}
 	}
 	err = s.db.Read(ctx, func(q sqldb.Querier) error {
@@ -327,7 +327,7 @@ func rowAfter(after string) (int64, error) {
 	}
 	row, err := strconv.ParseInt(after, 10, 64)
 	if err != nil {
-		return 0, memory.Invalid("page_token", "is not one this server gave out: start again without it")
+		return 0, memory.Invalid("page_token", "is invalid: start again without it")
 	}
 	return row, nil
 }

@@ -109,7 +109,7 @@ func querySessions(ctx context.Context, q sqldb.Querier, where string, args ...a
 	})
 }
 
-// errNoSession says that there is no such session, or that the request does not see it.
+// errNoSession is the error when a session does not exist or the viewer does not see it.
 func errNoSession(id string) error {
 	if _, after, ok := strings.Cut(id, refSeparator); ok {
 		id = after
@@ -117,7 +117,7 @@ func errNoSession(id string) error {
 	return fmt.Errorf("session %q: %w", id, memory.ErrNotFound)
 }
 
-// name makes sure that a user who takes part is named.
+// name makes sure that a user who takes part is among the names.
 func (s *sessionRow) name(ctx context.Context, q sqldb.Querier, userID string) error {
 	if userID == "" || s.participants <= len(s.Participants) || slices.Contains(s.Participants, userID) {
 		return nil
@@ -157,7 +157,7 @@ func writableSession(ctx context.Context, q sqldb.Querier, v session.Viewer, id 
 	return s, nil
 }
 
-// refused is memory.ErrPrecondition when the viewer may not write to the session.
+// refused is an error when the viewer may not write to the session.
 func (s *sessionRow) refused(v session.Viewer) error {
 	if why := v.MayWrite(&s.Session); why != "" {
 		return &session.RefusedError{SessionID: s.ID, Refusal: why}
@@ -193,8 +193,8 @@ func newSession(ctx context.Context, tx sqldb.Tx, scope memory.Scope, id string,
 	return findSession(ctx, tx, scope.Namespace, ref, scope.UserID)
 }
 
-// save writes what changes with messages. An index is written anew when its column is set, even to what it was: when the oldest
-// message came changes rarely, and is written only then.
+// save writes the columns that messages change. Setting a column rewrites its index even if the value stays the same. The time of the
+// oldest message changes rarely, so it is written only then.
 func (s *sessionRow) save(ctx context.Context, tx sqldb.Tx) error {
 	_, err := tx.Exec(ctx, `UPDATE sessions SET messages = ?, user_messages = ?, unconsidered = ?, first_said_at = ?,
 		last_said_at = ?, updated_at = ?, active_at = ?, window_start = ?, last_position = ?, revision = ?, default_every = ?,
@@ -281,7 +281,7 @@ func (s *Sessions) Update(ctx context.Context, v session.Viewer, sessionID strin
 	return got, err
 }
 
-// schedule says when what waits is to be considered.
+// schedule sets when the pending messages are to be considered.
 func (s *sessionRow) schedule(at time.Time) {
 	every := s.defaultEvery
 	if s.MemorizeEvery != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// leadingContext is how many messages that wait for nobody are kept to go along with what a person says next.
+// leadingContext is how many messages of a bot are kept, when no user's message is pending, as context for the next message of a user.
 const leadingContext = 20
 
 // Append implements session.Store.
@@ -48,42 +48,42 @@ func encodeMessages(messages []memory.Message) ([]string, error) {
 	return texts, nil
 }
 
-// appending is one call of Append.
+// appending is the state of one call of Append.
 type appending struct {
 	*session.Append
-	at      time.Time
-	session *sessionRow
-	users   map[string]int64 // rows of the users met
-	agents  []string         // of the messages added, none twice
-	spoken  map[string]int64 // how many were added of each agent
-	anybody bool             // there is somebody who can be considered
-	fates   []fate           // of the messages, in order
-	done    session.Appended
-	people  int64 // messages added that wait to be considered
-	before  int64 // the last position before the import
-	joined  []int64
-	renamed bool   // others take part than before, so the names of the session are read again
-	taker   string // consideration that takes what is added: then the session is saved with it
-	// digested is how many messages of their own people have added to what waits for a digest, by the user's id.
+	at       time.Time
+	session  *sessionRow
+	users    map[string]int64 // rows of the users in the messages
+	agents   []string         // of the messages added, without repetition
+	spoken   map[string]int64 // how many were added of each agent
+	anybody  bool             // a user's memories are kept
+	outcomes []outcome        // of the messages, in order
+	done     session.Appended
+	people   int64 // messages of users added and to be considered
+	before   int64 // the last position before the import
+	joined   []int64
+	renamed  bool   // the participants changed, so the session is read again
+	taker    string // consideration that takes the added messages; it saves the session as well
+	// digested counts, by user id, the users' own messages that were added and wait for a digest.
 	digested map[string]int64
-	stored   map[int64]int64 // bytes added of each owner, by the row; of nobody at 0
+	stored   map[int64]int64 // bytes added of each owner, by row; without an owner at 0
 }
 
-// fate is what became of a message.
-type fate struct {
+// outcome is what was done with a message.
+type outcome struct {
 	position      int64
 	settled       bool
 	added         bool
 	consideration string // that took it before
 }
 
-// appendMessages appends what the session lacks. Messages that are left out have the fate of no position.
+// appendMessages appends the messages that the session does not have. Messages that are left out have an outcome without a position.
 func (s *Sessions) appendMessages(
 	ctx context.Context, tx sqldb.Tx, a session.Append, texts []string, leftOut []bool, taker string,
 ) (*appending, error) {
 	w := &appending{
 		Append: &a, at: a.At.Truncate(time.Microsecond).UTC(), users: map[string]int64{}, spoken: map[string]int64{},
-		digested: map[string]int64{}, stored: map[int64]int64{}, fates: make([]fate, len(a.Messages)), taker: taker,
+		digested: map[string]int64{}, stored: map[int64]int64{}, outcomes: make([]outcome, len(a.Messages)), taker: taker,
 	}
 	if err := w.resolve(ctx, tx, s.cache); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (s *Sessions) appendMessages(
 		if len(leftOut) > i && leftOut[i] {
 			continue
 		}
-		known, err := w.known(ctx, tx, i, texts[i])
+		known, err := w.has(ctx, tx, i, texts[i])
 		if err == nil && !known {
 			err = w.add(ctx, tx, i, texts[i])
 		}
@@ -113,7 +113,7 @@ func (s *Sessions) appendMessages(
 			return nil, err
 		}
 	}
-	for _, f := range w.fates {
+	for _, f := range w.outcomes {
 		w.done.Positions = append(w.done.Positions, f.position)
 	}
 	w.done.Session = w.session.Session
@@ -154,7 +154,7 @@ func (w *appending) resolve(ctx context.Context, tx sqldb.Tx, cache *sessionCach
 		return nil
 	}
 	if scope.Channel.Kind == memory.ChannelGroup {
-		return setCurrent(ctx, tx, w.session, everybody, scope.Channel)
+		return setCurrent(ctx, tx, w.session, groupRow, scope.Channel)
 	}
 	user, err := w.user(ctx, tx, scope.UserID)
 	if err != nil || user == 0 {
@@ -163,7 +163,7 @@ func (w *appending) resolve(ctx context.Context, tx sqldb.Tx, cache *sessionCach
 	return setCurrent(ctx, tx, w.session, user, scope.Channel)
 }
 
-// user is the row of a user; 0 for nobody.
+// user is the row of a user; 0 without a user.
 func (w *appending) user(ctx context.Context, tx sqldb.Tx, id string) (row int64, err error) {
 	if id == "" {
 		return 0, nil
@@ -181,7 +181,7 @@ func (w *appending) user(ctx context.Context, tx sqldb.Tx, id string) (row int64
 	return row, nil
 }
 
-// considerable reports whether the message is of a person who is remembered.
+// considerable reports whether the message is from a user whose memories are kept.
 func (w *appending) considerable(m *memory.Message) bool {
 	return m.Role == memory.RoleUser && m.Speaker != "" && !w.Paused[m.Speaker]
 }
@@ -193,9 +193,9 @@ func (w *appending) hash(i int) []byte {
 	return []byte{}
 }
 
-// known reports whether the session has the i-th message, as it was sent or as it is stored, and notes its fate. What was
-// exported has what was filled in.
-func (w *appending) known(ctx context.Context, tx sqldb.Tx, i int, text string) (bool, error) {
+// has reports whether the session has the i-th message, as it was sent or as it is stored, and sets its outcome. An exported message
+// has the fields that were filled in.
+func (w *appending) has(ctx context.Context, tx sqldb.Tx, i int, text string) (bool, error) {
 	if w.session.Last == 0 {
 		return false, nil
 	}
@@ -210,7 +210,7 @@ func (w *appending) known(ctx context.Context, tx sqldb.Tx, i int, text string) 
 	default:
 		return false, nil
 	}
-	var f fate
+	var f outcome
 	var hash []byte
 	var stored string
 	err := row.Scan(&f.position, &hash, &stored, &f.settled, &f.consideration)
@@ -221,11 +221,11 @@ func (w *appending) known(ctx context.Context, tx sqldb.Tx, i int, text string) 
 		err = memory.Invalid(fmt.Sprintf("messages[%d].id", i),
 			"is that of another message of this session (at position %d): give each message an id of its own", f.position)
 	}
-	w.fates[i] = f
+	w.outcomes[i] = f
 	return err == nil, err
 }
 
-// noteForDigest says what becomes of the message in digests, and counts what waits for one.
+// noteForDigest returns the message's state for digests, and counts the messages that wait for one.
 func (w *appending) noteForDigest(m *memory.Message, owner int64, withheld bool) any {
 	state := w.digestState(m, owner, withheld)
 	if state == digestByItself {
@@ -262,7 +262,7 @@ func (w *appending) add(ctx context.Context, tx sqldb.Tx, i int, text string) er
 	}
 	state := w.noteForDigest(m, owner, withheld)
 	s.Last++
-	w.fates[i] = fate{position: s.Last, settled: settled, added: true}
+	w.outcomes[i] = outcome{position: s.Last, settled: settled, added: true}
 	taker := w.taker
 	if settled {
 		taker = ""
@@ -306,7 +306,7 @@ func (w *appending) add(ctx context.Context, tx sqldb.Tx, i int, text string) er
 	return nil
 }
 
-// finish brings the session up to date. before is its last position until now.
+// finish updates the session. before is its last position until now.
 func (w *appending) finish(ctx context.Context, tx sqldb.Tx, before int64) error {
 	s := w.session
 	if err := w.takePart(ctx, tx); err != nil {
@@ -357,7 +357,7 @@ func (w *appending) finish(ctx context.Context, tx sqldb.Tx, before int64) error
 	return err
 }
 
-// takesPart reports whether the user is known to take part. In a session with more participants than it names some are not.
+// takesPart reports whether the user is named as a participant. A session with very many does not name all.
 func (w *appending) takesPart(userRow int64) bool {
 	for id, row := range w.users {
 		if row == userRow {
@@ -367,7 +367,7 @@ func (w *appending) takesPart(userRow int64) bool {
 	return false
 }
 
-// takePart adds who takes part since now.
+// takePart adds new participants.
 func (w *appending) takePart(ctx context.Context, tx sqldb.Tx) error {
 	user, err := w.user(ctx, tx, w.Scope.UserID)
 	if err != nil {
@@ -412,7 +412,7 @@ func (w *appending) takePart(ctx context.Context, tx sqldb.Tx) error {
 	return nil
 }
 
-// renewWindow begins a fresh window when the one before expired.
+// renewWindow begins a new window when the previous one expired.
 func (w *appending) renewWindow(ctx context.Context, tx sqldb.Tx, before int64) error {
 	s, ttl := w.session, w.Rules.TTL
 	if ttl <= 0 || s.ActiveAt.IsZero() || w.at.Before(s.ActiveAt.Add(ttl)) {
@@ -425,7 +425,7 @@ func (w *appending) renewWindow(ctx context.Context, tx sqldb.Tx, before int64) 
 	return err
 }
 
-// settleLeading keeps what the bot says to nobody from piling up: only the last of it is context for what a person says.
+// settleLeading bounds the messages that a bot sends without an answer: only the last of them are context for the next message of a user.
 func (w *appending) settleLeading(ctx context.Context, tx sqldb.Tx) error {
 	if w.session.Unconsidered > 0 || w.people > 0 {
 		return nil
@@ -435,7 +435,7 @@ func (w *appending) settleLeading(ctx context.Context, tx sqldb.Tx) error {
 	return err
 }
 
-// scheduleSummary makes a summary due when enough of the window is not covered by the one of all.
+// scheduleSummary makes a summary due when the summary for all agents does not cover enough of the window.
 func (s *sessionRow) scheduleSummary(ctx context.Context, tx sqldb.Tx, after int64, at time.Time) error {
 	if after <= 0 {
 		s.summarizeAt = time.Time{}

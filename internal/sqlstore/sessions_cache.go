@@ -12,14 +12,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// sessionCache keeps the sessions that are appended to, because reading one takes as long as storing a dialogue. It is used in transactions
-// alone, and holds sessions as the transaction in progress sees them.
-//
-// Only methods of Sessions write the tables that it is read from: sessions, session_participants, session_agents and current_sessions. Each of
-// them that does not put its result into the cache must call drop or clear; TestSessionCacheHoldsWhatIsStored compares the cache with
-// the rows after each method. What was put by a transaction that is rolled back goes with all else.
-//
-// This holds for one process. With several on one database, get must compare a revision that each of these methods raises with that of the row.
+// sessionCache keeps the sessions that are appended to, because reading one takes as long as storing a dialogue. It is used only in
+// transactions, and holds sessions as the transaction in progress sees them.
 type sessionCache struct {
 	mu       sync.Mutex
 	sessions *simplelru.LRU[int64, *sessionRow] // by row

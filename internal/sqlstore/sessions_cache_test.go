@@ -180,9 +180,9 @@ var happenings = map[string]func(ctx context.Context, c *conversations, scope me
 	},
 }
 
-// TestWhatTheWriterKnowsIsStored: the writer does not read again what it knows of sessions. Whatever happens to them in between, the
-// answers and what is stored are those of a writer that knows nothing and reads everything.
-func TestWhatTheWriterKnowsIsStored(t *testing.T) {
+// TestSessionCacheGivesWhatIsStored: whatever happens to a session between two dialogues, the answers and the rows are those of a store that caches
+// nothing.
+func TestSessionCacheGivesWhatIsStored(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	synctest.Test(t, func(t *testing.T) { // it is the same time for both
 		knowing, reading := converse(dbtest.Open(t, sqlite.Options{Dir: first})), converse(dbtest.Open(t, sqlite.Options{Dir: second}))

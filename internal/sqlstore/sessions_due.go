@@ -66,7 +66,7 @@ func (s *Sessions) Postpone(ctx context.Context, d session.Due, until time.Time)
 	})
 }
 
-// MakeDue implements session.Store. A summary is due when it is needed, so that one that is due later was postponed.
+// MakeDue implements session.Store. A summary that is due later was postponed, because it is due at once when it is needed.
 func (s *Sessions) MakeDue(ctx context.Context, after, now time.Time) error {
 	return s.rewrite(ctx, func(tx sqldb.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE sessions SET summarize_at = ?2 WHERE summarize_at IS NOT NULL AND summarize_at > ?1`,
@@ -75,7 +75,7 @@ func (s *Sessions) MakeDue(ctx context.Context, after, now time.Time) error {
 	})
 }
 
-// ResetClock implements session.Store. What waits for the end of a pause in a session is due by when that was active; what is postponed, by
+// ResetClock implements session.Store. A session that waits for the end of a pause is due by its last activity, a postponed one by
 // consider_after.
 func (s *Sessions) ResetClock(ctx context.Context, after, now time.Time) error {
 	return s.rewrite(ctx, func(tx sqldb.Tx) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -37,7 +39,7 @@ func decodeMessage(row int64, text []byte, m *memory.Message) error {
 	return sqldb.Times(messagesTable, row, m.Time.UTC())
 }
 
-// scanSessionMessage reads sessionMessageColumns. size is that of the message as it is stored.
+// scanSessionMessage reads sessionMessageColumns. size is the size of the message as it is stored.
 func scanSessionMessage(s *sessionRow, scan func(...any) error) (m session.Message, size int, err error) {
 	m.SessionID, m.Channel = s.ID, s.Channel
 	var row int64
@@ -98,7 +100,7 @@ func (s *Sessions) Messages(ctx context.Context, v session.Viewer, sessionID str
 	after := int64(0)
 	if query.After != "" {
 		if after, err = strconv.ParseInt(query.After, 10, 64); err != nil || after <= 0 {
-			return page, memory.Invalid("page_token", "is not one this server gave out: start again without it")
+			return page, memory.Invalid("page_token", "is invalid: start again without it")
 		}
 	}
 	err = s.db.Read(ctx, func(q sqldb.Querier) error {
@@ -137,7 +139,8 @@ func (s *Sessions) Messages(ctx context.Context, v session.Viewer, sessionID str
 	return page, err
 }
 
-// count is how many messages lie between two places. Of all of them there is nothing to be counted, nor where there are no gaps.
+// count is how many messages there are between two positions. For all messages of a session, or where there are no gaps, nothing is
+// counted.
 func (s *sessionRow) count(ctx context.Context, q sqldb.Querier, agent *string, first, last int64) (n int64, err error) {
 	oldest := s.Last + 1
 	err = q.QueryRow(ctx, `SELECT position FROM session_messages INDEXED BY session_messages_by_place WHERE session_row = ?
@@ -184,7 +187,7 @@ func (s *Sessions) Window(ctx context.Context, v session.Viewer, sessionID strin
 			return err
 		}
 		wanted := agent
-		if alone, err := found.alone(ctx, q, agent); err != nil {
+		if alone, err := found.onlyAgent(ctx, q, agent); err != nil {
 			return err
 		} else if alone {
 			wanted = "" // that of all is this agent's
@@ -197,8 +200,8 @@ func (s *Sessions) Window(ctx context.Context, v session.Viewer, sessionID strin
 	return w, err
 }
 
-// alone reports whether all messages were said with the agent, none with another or with nobody in particular.
-func (s *sessionRow) alone(ctx context.Context, q sqldb.Querier, agent string) (bool, error) {
+// onlyAgent reports whether all messages belong to the agent, none to another one or to no agent.
+func (s *sessionRow) onlyAgent(ctx context.Context, q sqldb.Querier, agent string) (bool, error) {
 	if !slices.Equal(s.Agents, []string{agent}) {
 		return false, nil
 	}
@@ -282,7 +285,7 @@ func (s *Sessions) Sessions(ctx context.Context, user memory.User, after string,
 	start := int64(0)
 	if after != "" {
 		if start, err = strconv.ParseInt(after, 10, 64); err != nil {
-			return nil, "", memory.Invalid("page_token", "is not one this server gave out: start again without it")
+			return nil, "", memory.Invalid("page_token", "is invalid: start again without it")
 		}
 	}
 	err = s.db.Read(ctx, func(q sqldb.Querier) error {
@@ -334,4 +337,113 @@ func (s *Sessions) OwnMessages(ctx context.Context, user memory.User, sessionID 
 		return err
 	})
 	return messages, err
+}
+
+// listPlace is where a page of a list ends.
+type listPlace struct{ updated, row int64 }
+
+func (s *sessionRow) listPlace() listPlace { return listPlace{s.UpdatedAt.UnixMicro(), s.row} }
+
+// List implements session.Store.
+func (s *Sessions) List(ctx context.Context, v session.Viewer, after string, limit int) (sessions []session.Session, next string, err error) {
+	start := listPlace{math.MaxInt64, math.MaxInt64}
+	if after != "" {
+		if _, err := fmt.Sscanf(after, "%d.%d", &start.updated, &start.row); err != nil {
+			return nil, "", memory.Invalid("page_token", "is invalid: start again without it")
+		}
+	}
+	err = s.db.Read(ctx, func(q sqldb.Querier) error {
+		sessions, next = nil, ""
+		where, args, err := narrowed(ctx, q, v)
+		if err != nil || where == "" {
+			return err
+		}
+		var seen []sessionRow
+		place := start
+		for more := true; more && len(seen) <= limit; {
+			found, err := querySessions(ctx, q, where+` AND s.id IS NOT NULL AND (s.updated_at, s.row) < (?1, ?2)
+				ORDER BY s.updated_at DESC, s.row DESC LIMIT ?3`, append([]any{place.updated, place.row, limit + 1}, args...)...)
+			if err != nil {
+				return err
+			}
+			if more = len(found) > limit; more {
+				place = found[limit].listPlace()
+			}
+			if seen, err = appendSeen(ctx, q, seen, found, v); err != nil {
+				return err
+			}
+		}
+		for i := range seen[:min(len(seen), limit)] {
+			sessions = append(sessions, seen[i].Session)
+		}
+		if len(seen) > limit {
+			end := seen[limit-1].listPlace()
+			next = fmt.Sprintf("%d.%d", end.updated, end.row)
+		}
+		return nil
+	})
+	return sessions, next, err
+}
+
+// appendSeen appends those of the sessions found that the viewer sees.
+func appendSeen(ctx context.Context, q sqldb.Querier, seen, found []sessionRow, v session.Viewer) ([]sessionRow, error) {
+	for i := range found {
+		if found[i].damage != nil {
+			continue
+		}
+		if err := found[i].name(ctx, q, v.UserID); err != nil {
+			return nil, err
+		}
+		if v.Sees(&found[i].Session) {
+			seen = append(seen, found[i])
+		}
+	}
+	return seen, nil
+}
+
+// narrowed is a condition for the sessions that the viewer may see, so that few others are read. It may be "".
+func narrowed(ctx context.Context, q sqldb.Querier, v session.Viewer) (where string, args []any, err error) {
+	keys, all := v.Audience.Keys()
+	visible, err := jsonList(keys)
+	if err != nil {
+		return "", nil, err
+	}
+	const audience = ` AND (?5 OR s.visibility IN (SELECT value FROM json_each(?6)))`
+	inGroup, own := v.Channel.Kind == memory.ChannelGroup, v.Channel.VisibilityKey()
+	elsewhere := all || slices.ContainsFunc(keys, func(key string) bool { return key != own })
+	switch {
+	case inGroup && (v.UserID == "" || !elsewhere):
+		return `WHERE s.namespace = ?4 AND s.visibility = ?5 AND s.channel_kind = 'group'`, []any{v.Namespace, own}, nil
+	case v.UserID == "":
+		return `WHERE s.namespace = ?4 AND s.participants = 0` + audience, []any{v.Namespace, all, visible}, nil
+	}
+	userRow, err := UserRow(ctx, q, memory.User{Namespace: v.Namespace, ID: v.UserID})
+	switch {
+	case err != nil:
+		return "", nil, err
+	case inGroup: // everybody's there, and those of the user that are seen from there
+		return `WHERE s.row IN (SELECT row FROM sessions WHERE namespace = ?7 AND visibility = ?8 AND channel_kind = 'group'
+			UNION SELECT row FROM sessions WHERE row IN (SELECT session_row FROM session_participants WHERE user_row = ?4)
+			AND (?5 OR visibility IN (SELECT value FROM json_each(?6))))`, []any{userRow, all, visible, v.Namespace, own}, nil
+	case userRow == 0:
+		return "", nil, nil
+	}
+	return `WHERE s.row IN (SELECT session_row FROM session_participants WHERE user_row = ?4)` + audience,
+		[]any{userRow, all, visible}, nil
+}
+
+// Namespaces implements session.Store. It jumps from one to the next.
+func (s *Sessions) Namespaces(ctx context.Context) (all []string, err error) {
+	err = s.db.Read(ctx, func(q sqldb.Querier) error {
+		all = nil
+		last := ""
+		for {
+			err := q.QueryRow(ctx, `SELECT namespace FROM sessions WHERE namespace > ? ORDER BY namespace LIMIT 1`, last).Scan(&last)
+			if err != nil {
+				return sqldb.Optional(err)
+			}
+			all = append(all, last)
+		}
+	})
+	return all, err
 }

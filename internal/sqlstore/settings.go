@@ -30,18 +30,20 @@ func NewSettings(db sqldb.Access) *Settings {
 	if err != nil {
 		panic(err) // only for a size that is not positive
 	}
-	return &Settings{db: db, cache: cache}
+	s := &Settings{db: db, cache: cache}
+	db.OnOpen(s.reset)
+	return s
 }
 
-// Reset drops what is cached, for when the database was opened anew.
-func (s *Settings) Reset() {
+// reset clears the cache.
+func (s *Settings) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changes++
 	s.cache.Purge()
 }
 
-// Get returns a user's settings, the defaults when there are none.
+// Get returns a user's settings, or the defaults.
 func (s *Settings) Get(ctx context.Context, user memory.User) (settings memory.Settings, err error) {
 	s.mu.Lock()
 	settings, ok := s.cache.Get(user)

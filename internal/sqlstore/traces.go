@@ -164,7 +164,7 @@ func listTraces(l trace.ListQuery) (query string, args []any, err error) {
 		micros, err1 := strconv.ParseInt(at, 10, 64)
 		number, err2 := strconv.ParseInt(row, 10, 64)
 		if !ok || err1 != nil || err2 != nil {
-			return "", nil, memory.Invalid("page_token", "is not one this server gave out: start again without it")
+			return "", nil, memory.Invalid("page_token", "is invalid: start again without it")
 		}
 		add("(created_at, row) "+compare+" (?, ?)", micros, number)
 	}

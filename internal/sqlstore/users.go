@@ -9,7 +9,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// UserRow finds the row of a user; 0 when nothing was ever stored about them.
+// UserRow is the row of a user; 0 when nothing was ever stored about them.
 func UserRow(ctx context.Context, q sqldb.Querier, user memory.User) (int64, error) {
 	var row int64
 	err := q.QueryRow(ctx, `SELECT id FROM users WHERE namespace = ? AND user_id = ?`, user.Namespace, user.ID).Scan(&row)
@@ -19,7 +19,7 @@ func UserRow(ctx context.Context, q sqldb.Querier, user memory.User) (int64, err
 	return row, err
 }
 
-// EnsureUserRow finds the row of a user, or makes it.
+// EnsureUserRow is the row of a user, which is created when it is missing.
 func EnsureUserRow(ctx context.Context, tx sqldb.Tx, user memory.User) (int64, error) {
 	row, err := UserRow(ctx, tx, user)
 	if err != nil || row != 0 {
@@ -28,7 +28,7 @@ func EnsureUserRow(ctx context.Context, tx sqldb.Tx, user memory.User) (int64, e
 	return tx.Insert(ctx, `INSERT INTO users (namespace, user_id) VALUES (?, ?)`, user.Namespace, user.ID)
 }
 
-// DropUserRow deletes the row of a user of whom nothing else is stored any more.
+// DropUserRow deletes the row of a user about whom nothing else is stored.
 func DropUserRow(ctx context.Context, tx sqldb.Tx, row int64) error {
 	_, err := tx.Exec(ctx, `DELETE FROM users WHERE id = ?1
 		AND NOT EXISTS (SELECT 1 FROM memories WHERE user_row = ?1)

@@ -95,8 +95,10 @@ func TestClean(t *testing.T) {
 
 		"nothing of it":        {"I like cats, and I hate onions.\n\n- milk\n- eggs\n", "I like cats, and I hate onions.\n\n- milk\n- eggs\n"},
 		"the user's own words": {"- I like cats.\n- 我喜欢猫", "- I like cats.\n- 我喜欢猫"},
-		"a diary": {"- [2026-11-20] dentist at 3pm\n- [2026-11-21] flight to Rome",
-			"- [2026-11-20] dentist at 3pm\n- [2026-11-21] flight to Rome"},
+		"a diary": {
+			"- [2026-11-20] dentist at 3pm\n- [2026-11-21] flight to Rome",
+			"- [2026-11-20] dentist at 3pm\n- [2026-11-21] flight to Rome",
+		},
 		"about users of software": {"用户登录接口要改成 OAuth，我负责这块。", "用户登录接口要改成 OAuth，我负责这块。"},
 		"users of software, EN":   {"The user table has three columns. I'm the DBA.", "The user table has three columns. I'm the DBA."},
 		"a speaker's label":       {"User: my name is Ann", "User: my name is Ann"},

@@ -21,21 +21,31 @@ func TestDecide(t *testing.T) {
 		"yes":           {`{"should_remember": true, "reason": "用户的过敏"}`, decide.Verdict{Remember: true, Reason: "用户的过敏"}},
 		"no":            {`{"should_remember": false, "reason": "寒暄"}`, decide.Verdict{Reason: "寒暄"}},
 		"the seed's no": {`{"should_remember": false}`, decide.Verdict{Reason: "the model found nothing worth remembering and gave no reason"}},
-		"no reason": {`{"should_remember": true, "reason": null}`,
-			decide.Verdict{Remember: true, Reason: "the model found something worth remembering and gave no reason"}},
+		"no reason": {
+			`{"should_remember": true, "reason": null}`,
+			decide.Verdict{Remember: true, Reason: "the model found something worth remembering and gave no reason"},
+		},
 		"fenced": {"```json\n{\"should_remember\": true, \"reason\": \"a\\nb\"}\n```", decide.Verdict{Remember: true, Reason: "a b"}},
-		"prose": {"Sure! {see below} Here: {\"should_remember\": true, \"reason\": \"}{\\\"\"} Hope it helps {}.",
-			decide.Verdict{Remember: true, Reason: `}{"`}},
+		"prose": {
+			"Sure! {see below} Here: {\"should_remember\": true, \"reason\": \"}{\\\"\"} Hope it helps {}.",
+			decide.Verdict{Remember: true, Reason: `}{"`},
+		},
 		"byte order mark": {"\ufeff{\"should_remember\":true,\"reason\":\"x\"}", decide.Verdict{Remember: true, Reason: "x"}},
 		"in an array":     {`[{"should_remember": true, "reason": "x"}]`, decide.Verdict{Remember: true, Reason: "x"}},
 		"trailing commas": {`{"should_remember": true, "reason": "x,}",}`, decide.Verdict{Remember: true, Reason: "x,}"}},
-		"thinking": {"<think>maybe {\"should_remember\": false}</think>\n{\"should_remember\": true, \"reason\": \"x\"}",
-			decide.Verdict{Remember: true, Reason: "x"}},
-		"twice the same": {`{"should_remember": true, "reason": "x"} {"should_remember":true,"reason":"x"}`,
-			decide.Verdict{Remember: true, Reason: "x"}},
+		"thinking": {
+			"<think>maybe {\"should_remember\": false}</think>\n{\"should_remember\": true, \"reason\": \"x\"}",
+			decide.Verdict{Remember: true, Reason: "x"},
+		},
+		"twice the same": {
+			`{"should_remember": true, "reason": "x"} {"should_remember":true,"reason":"x"}`,
+			decide.Verdict{Remember: true, Reason: "x"},
+		},
 		"boolean as string": {`{"should_remember": "true", "reason": "x"}`, decide.Verdict{Remember: true, Reason: "x"}},
-		"long reason": {`{"should_remember": true, "reason": "` + strings.Repeat("长", 900) + `"}`,
-			decide.Verdict{Remember: true, Reason: strings.Repeat("长", maxReasonRunes)}},
+		"long reason": {
+			`{"should_remember": true, "reason": "` + strings.Repeat("长", 900) + `"}`,
+			decide.Verdict{Remember: true, Reason: strings.Repeat("长", maxReasonRunes)},
+		},
 	} {
 		got, err := newDecider(t, answers(c.answer), Options{}).Decide(t.Context(), talk("我对花生过敏"))
 		if err != nil || got != c.want {

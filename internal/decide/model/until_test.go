@@ -39,8 +39,10 @@ func TestUntil(t *testing.T) {
 // A request to forget that the detector finds is handed on, and is no request to remember.
 func TestRequestsToForget(t *testing.T) {
 	tr := talk("Forget what I said about my ex")
-	forget := memory.Statement{Text: "The user's ex.", Explicit: true, Forget: true, Reason: "the user asked to forget this",
-		MessageIDs: []string{"#0"}, Quote: "Forget what I said about my ex"}
+	forget := memory.Statement{
+		Text: "The user's ex.", Explicit: true, Forget: true, Reason: "the user asked to forget this",
+		MessageIDs: []string{"#0"}, Quote: "Forget what I said about my ex",
+	}
 	o := Options{Explicit: requests{forget}}
 	m := answers()
 	v, err := newDecider(t, m, o).Decide(t.Context(), tr)

@@ -216,8 +216,10 @@ func (p *pattern) fact(clause string, narrow, tail *regexp.Regexp) (fact, bool) 
 		}
 		return ""
 	}
-	f := fact{slot: p.slot, value: p.value, ended: p.ended, whole: found[0] == clause && p.value == "", weak: p.weak, turn: p.turn,
-		from: comparableForm(group("f"))}
+	f := fact{
+		slot: p.slot, value: p.value, ended: p.ended, whole: found[0] == clause && p.value == "", weak: p.weak, turn: p.turn,
+		from: comparableForm(group("f")),
+	}
 	if p.value == "" {
 		value := strings.TrimSpace(tail.ReplaceAllString(group("v"), ""))
 		if f.value = comparableForm(value); f.value == "" && !p.ended || p.accept != nil && !p.accept(value) {

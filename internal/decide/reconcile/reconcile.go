@@ -127,8 +127,10 @@ func Compare(s memory.Statement, near []decide.Neighbor) decide.Resolution {
 	case same >= 0 && len(replaced) > 0: // said again after all
 		return decide.Resolution{Action: decide.TreatSupersede, Targets: append(replaced, near[same].Memory.ID), Reason: because.Reason}
 	case same >= 0:
-		return decide.Resolution{Action: decide.TreatSame, Targets: []string{near[same].Memory.ID},
-			Reason: fmt.Sprintf("it says the same as %q", near[same].Memory.Text)}
+		return decide.Resolution{
+			Action: decide.TreatSame, Targets: []string{near[same].Memory.ID},
+			Reason: fmt.Sprintf("it says the same as %q", near[same].Memory.Text),
+		}
 	case len(replaced) > 0:
 		return decide.Resolution{Action: decide.TreatSupersede, Targets: replaced, Reason: because.Reason}
 	}

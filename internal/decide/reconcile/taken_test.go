@@ -88,12 +88,16 @@ func TestStruckOff(t *testing.T) {
 			"the list.", "The user asked the assistant to add bread to their shopping list."},
 		{"The user asked the assistant to add eggs and bread to their shopping list.", "The user asked the assistant to remove the bread " +
 			"from the shopping list.", "The user asked the assistant to add eggs to their shopping list."},
-		{`Asked "Who comes?", the user answered: "The guests are Ann Lee (my aunt), Bo Chen, and the Smith family".`,
+		{
+			`Asked "Who comes?", the user answered: "The guests are Ann Lee (my aunt), Bo Chen, and the Smith family".`,
 			"The user asked the assistant to remove 'Ann Lee (my aunt)' from the guests.",
-			`Asked "Who comes?", the user answered, as corrected later: "The guests are Bo Chen, and the Smith family".`},
-		{`Asked "Who gets it?", the user answered: "The letter will be sent to the mayor and the head of the school".`,
+			`Asked "Who comes?", the user answered, as corrected later: "The guests are Bo Chen, and the Smith family".`,
+		},
+		{
+			`Asked "Who gets it?", the user answered: "The letter will be sent to the mayor and the head of the school".`,
 			"The user asked the assistant to delete 'head of the school' from the recipients.",
-			`Asked "Who gets it?", the user answered, as corrected later: "The letter will be sent to the mayor".`},
+			`Asked "Who gets it?", the user answered, as corrected later: "The letter will be sent to the mayor".`,
+		},
 		{"The user needs to buy a rice cooker.", "The user does not need a rice cooker anymore.", ""},
 		{"用户要求助手把牛奶加到购物清单", "用户要求助手把牛奶从购物清单里删掉", ""},
 		{"用户要求助手把牛奶、鸡蛋和面包加到购物清单", "用户要求助手把鸡蛋从购物清单里删掉", "用户要求助手把牛奶、面包加到购物清单"},

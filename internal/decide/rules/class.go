@@ -23,8 +23,10 @@ const (
 
 // String names the class in the reasons that people read.
 func (c class) String() string {
-	return [...]string{"statements", "requests", "small talk", "promises to follow advice", "announcements", "questions",
-		"commands to the bot", "hypotheticals", "hearsay"}[c]
+	return [...]string{
+		"statements", "requests", "small talk", "promises to follow advice", "announcements", "questions",
+		"commands to the bot", "hypotheticals", "hearsay",
+	}[c]
 }
 
 // grammar are the phrase lists of one language that class clauses; they are fixed, unlike the signals.

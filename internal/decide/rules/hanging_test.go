@@ -17,8 +17,10 @@ func TestHanging(t *testing.T) {
 		{"我已经在这个行业中工作了一段时间", nil},
 		{"我喜欢它的味道", nil},
 		{"That sounds nice. I want to learn from him.", nil},
-		{"I want to learn from him, he lives in my street in Oslo and repairs violins for 3 orchestras",
-			[]string{"The user wants to learn from him, he lives in their street in Oslo and repairs violins for 3 orchestras."}},
+		{
+			"I want to learn from him, he lives in my street in Oslo and repairs violins for 3 orchestras",
+			[]string{"The user wants to learn from him, he lives in their street in Oslo and repairs violins for 3 orchestras."},
+		},
 
 		{"I have a new boss called Ann. I want to learn from her.", []string{"The user has a new boss called Ann. They want to learn from her."}},
 		{"There is a new coach called Wang at the gym. I want to learn from him.", []string{"There is a new coach called Wang at the gym. " +

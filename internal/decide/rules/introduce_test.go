@@ -77,8 +77,10 @@ func TestWording(t *testing.T) {
 		{"Like how much I enjoy listening to Bach.", []string{"The user enjoys listening to Bach."}},
 		{"For example, I used to dislike golf, but now I love it.", []string{"The user used to dislike golf, but now they love it."}},
 		{"I just remembered how much I *love* kayaking!", []string{"The user just remembered how much they love kayaking."}},
-		{"I used to dislike the Alps, but after seeing some photos, my opinion has completely changed.",
-			[]string{"The user used to dislike the Alps, but after seeing some photos, their opinion has completely changed."}},
+		{
+			"I used to dislike the Alps, but after seeing some photos, my opinion has completely changed.",
+			[]string{"The user used to dislike the Alps, but after seeing some photos, their opinion has completely changed."},
+		},
 		{"Finally, I moved to Oslo with my wife.", []string{"The user moved to Oslo with their wife."}},
 		{"I enjoyed chatting with you and I'm glad to meet you.", nil},
 		{"I'm really grateful to you, you always cheer me up.", nil},

@@ -274,8 +274,10 @@ var codeStarts = []string{
 	"select ", "insert ", "if (", "for (", "while (", "else", "try", "catch", "print(", "console.", "$ ", "# ", "<?", "<!", "//", "/*", "at ", "file \"",
 }
 
-var logWords = []string{"traceback (most recent", "exception:", "exception in", " error:", "error ", "[error", "[info", "[warn", "[debug",
-	" info ", " warn ", " debug ", "stack trace:", "fatal:", "panic:", "goroutine ", "segmentation fault"}
+var logWords = []string{
+	"traceback (most recent", "exception:", "exception in", " error:", "error ", "[error", "[info", "[warn", "[debug",
+	" info ", " warn ", " debug ", "stack trace:", "fatal:", "panic:", "goroutine ", "segmentation fault",
+}
 
 // notProse reports whether a line is code, a log, or a quotation of an earlier message.
 func notProse(line string) bool {

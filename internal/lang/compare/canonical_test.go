@@ -72,8 +72,10 @@ func TestCanonical(t *testing.T) {
 }
 
 func BenchmarkPrepare(b *testing.B) {
-	for _, text := range []string{"The user has a meeting with two colleagues in Beijing every Friday at 3pm.", "用户每周五下午三点在北京和两个同事开会",
-		"The user likes long walks along the river."} {
+	for _, text := range []string{
+		"The user has a meeting with two colleagues in Beijing every Friday at 3pm.", "用户每周五下午三点在北京和两个同事开会",
+		"The user likes long walks along the river.",
+	} {
 		b.Run("", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

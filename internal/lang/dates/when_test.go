@@ -159,8 +159,10 @@ func TestLeavesAlone(t *testing.T) {
 }
 
 func TestOpenLooksBack(t *testing.T) {
-	for text, want := range map[string]string{"on Friday": "2026-11-20", "周五": "2026-11-20", "in June": "2026-06", "3月5日": "2026-03-05",
-		"周末": "weekend 2026-11-14"} {
+	for text, want := range map[string]string{
+		"on Friday": "2026-11-20", "周五": "2026-11-20", "in June": "2026-06", "3月5日": "2026-03-05",
+		"周末": "weekend 2026-11-14",
+	} {
 		got := dates.Find(text, said, nil)
 		if len(got) != 1 || !got[0].Open || brief(got[0].Past()) != want {
 			t.Errorf("%q: got %v, want one that is open, in the past %s", text, words(got), want)
@@ -182,8 +184,10 @@ func TestZone(t *testing.T) {
 }
 
 func FuzzFind(f *testing.F) {
-	for _, s := range []string{"tomorrow at 3pm, or 明天下午三点", "下周三三点 on Friday, Nov 27", "2026-02-30 二十十天后 24:61", "\xff明天\xe6 in 999 years",
-		"K4 ſunday at 12 in the morning"} {
+	for _, s := range []string{
+		"tomorrow at 3pm, or 明天下午三点", "下周三三点 on Friday, Nov 27", "2026-02-30 二十十天后 24:61", "\xff明天\xe6 in 999 years",
+		"K4 ſunday at 12 in the morning",
+	} {
 		f.Add(s, int64(1763719200))
 	}
 	f.Fuzz(func(t *testing.T, text string, unix int64) {

@@ -24,8 +24,10 @@ var (
 		apps maps`)
 	// So end the names that are written without signs between their words.
 	passwordEnds = []string{"password", "passwd", "passphrase", "pwd", "passwort"}
-	secretEnds   = []string{"token", "secret", "apikey", "accesskey", "secretkey", "privatekey", "accountkey", "authkey", "signingkey",
-		"encryptionkey", "masterkey", "sharedkey", "licensekey"}
+	secretEnds   = []string{
+		"token", "secret", "apikey", "accesskey", "secretkey", "privatekey", "accountkey", "authkey", "signingkey",
+		"encryptionkey", "masterkey", "sharedkey", "licensekey",
+	}
 	vagueEnds = []string{"sessid", "sessionid", "signature"}
 )
 

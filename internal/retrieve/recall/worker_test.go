@@ -89,7 +89,10 @@ func start(t *testing.T, dir string, embedder *flaky) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{T: t, storage: storage, sessions: sqlstore.NewSessions(storage, sqlstore.NewQueue(storage)), recall: sqlstore.NewRecall(storage), embedder: embedder}
+	p := &process{
+		T: t, storage: storage, sessions: sqlstore.NewSessions(storage, sqlstore.NewQueue(storage)),
+		recall: sqlstore.NewRecall(storage), embedder: embedder,
+	}
 	p.worker = recall.NewWorker(p.recall, embedder, recall.Options{
 		Vectors: 50, ChunkSize: 40, Enabled: func(namespace string) bool { return namespace != "off" }, BackoffMin: time.Second,
 		BackoffMax: time.Minute, Log: slog.New(slog.DiscardHandler),

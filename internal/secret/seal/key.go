@@ -81,7 +81,7 @@ func ReadKeyFile(path string) (Key, error) {
 	return k, nil
 }
 
-// Exposed reports whether everybody on the machine may read the file.
+// Exposed reports whether all users of the machine can read the file.
 func Exposed(path string) bool {
 	const othersRead fs.FileMode = 0o004
 	info, err := os.Stat(path)

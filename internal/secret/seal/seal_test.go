@@ -45,7 +45,10 @@ func TestParseKey(t *testing.T) {
 	if none := (seal.Key{}); mustParse(t, text).Equal(newKey(t)) || mustParse(t, text).Equal(none) || none.Equal(newKey(t)) || !none.Equal(seal.Key{}) {
 		t.Error("keys are mistaken for each other")
 	}
-	for _, same := range []string{text, strings.TrimRight(text, "="), base64.URLEncoding.EncodeToString(raw), " " + text + "\r\n", "\ufeff" + text + "\r\n", text[:20] + "\r\n" + text[20:]} {
+	for _, same := range []string{
+		text, strings.TrimRight(text, "="), base64.URLEncoding.EncodeToString(raw), " " + text + "\r\n",
+		"\ufeff" + text + "\r\n", text[:20] + "\r\n" + text[20:],
+	} {
 		if _, err := seal.OpenPages(mustParse(t, same), envelope); err != nil || !mustParse(t, same).Equal(mustParse(t, text)) {
 			t.Errorf("%q is another key: %v", same, err)
 		}

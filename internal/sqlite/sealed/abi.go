@@ -37,7 +37,7 @@ type (
 	opening     = func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32
 )
 
-// realAt is where the file of the system lies behind ours, aligned for whatever it holds.
+// realAt is the offset of the operating system's file in our file structure, aligned for any content.
 const realAt = 16
 
 // below is the file of the system, and its methods.

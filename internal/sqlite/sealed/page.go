@@ -77,8 +77,8 @@ func emptyHeader() []byte {
 	return header
 }
 
-// unreserved reports whether the reserved bytes of a page are zeros, as all pages have them that were read here or made anew.
-// The log's checksums are over them, and they are not stored.
+// unreserved reports whether the reserved bytes of a page are zeros, as they are in pages that were read here or are new. The checksums of
+// the log cover them, and they are not stored.
 func unreserved(page []byte) bool { return isZero(page[PageSize-seal.Overhead:]) }
 
 func isZero(b []byte) bool {

@@ -40,7 +40,7 @@ var (
 	numbers    atomic.Int64
 )
 
-// file is what is known of an open file. SQLite sees to it that one goroutine uses it at a time.
+// file is the state of an open file. SQLite uses it from one goroutine at a time.
 type file struct {
 	vfs     *VFS
 	kind    byte
@@ -96,7 +96,7 @@ func (v *VFS) OpenPage(number int64, page []byte) error {
 	return v.pages.Open(page, placeInDatabase((number-1)*PageSize))
 }
 
-// Close ends it. All connections must have been closed; if not it goes on and says so.
+// Close unregisters the VFS. All connections must have been closed; if not, it stays registered and an error is returned.
 func (v *VFS) Close() (err error) {
 	if n := v.open.Load(); n > 0 {
 		return fmt.Errorf("%w: %d", ErrInUse, n)
@@ -118,8 +118,7 @@ func (v *VFS) free() {
 	v.tls.Close()
 }
 
-// open opens databases, logs and journals, and nothing else: temporary files would hold what nobody sealed, and there are none,
-// because SQLite is told to keep what is temporary in memory.
+// open opens databases, logs and journals only. Temporary files would hold unencrypted data; SQLite keeps temporary data in memory.
 func open(tls *libc.TLS, cvfs, name, pFile uintptr, flags int32, outFlags uintptr) int32 {
 	*at[uintptr](pFile) = 0 // no methods: SQLite does not close it
 	f := &file{frame: -1}

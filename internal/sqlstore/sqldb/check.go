@@ -5,13 +5,13 @@ import (
 	"errors"
 )
 
-// Check is a check of what the rows of a database mean.
+// Check is a check of the meaning of a database's rows.
 type Check func(ctx context.Context, q Querier) (Finding, error)
 
 // maxExamples bounds how many problems a finding names.
 const maxExamples = 5
 
-// Finding is what one check found.
+// Finding is the result of a check.
 type Finding struct {
 	Check    string   // its name
 	About    string   // what it makes sure of
@@ -20,6 +20,7 @@ type Finding struct {
 	Remedy   string   // what to do about it
 }
 
+// Add adds a problem.
 func (f *Finding) Add(problem string) {
 	if f.Problems++; len(f.Examples) < maxExamples {
 		f.Examples = append(f.Examples, problem)

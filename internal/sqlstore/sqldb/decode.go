@@ -13,7 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Skip reports whether an error is about one row that cannot be read, which a list or a search goes without. It is logged.
+// Skip reports whether an error is about one row that cannot be decoded, which lists and searches omit. It is logged.
 func Skip(q Querier, err error) bool {
 	row := (*memory.DamagedError)(nil)
 	if !errors.As(err, &row) {
@@ -23,7 +23,7 @@ func Skip(q Querier, err error) bool {
 	return true
 }
 
-// DecodeJSON decodes a column that holds JSON. What it does not hold, or what is no UTF-8, is a *memory.DamagedError about the row.
+// DecodeJSON decodes a column of JSON. If it is not valid JSON or UTF-8, the error is a *memory.DamagedError about the row.
 func DecodeJSON(table string, id any, text []byte, into any) error {
 	if !utf8.Valid(text) {
 		return Damaged(table, id, "it is not UTF-8")
@@ -34,7 +34,7 @@ func DecodeJSON(table string, id any, text []byte, into any) error {
 	return nil
 }
 
-// Texts is a *memory.DamagedError when one of a row's texts is no UTF-8: no answer can hold it.
+// Texts is a *memory.DamagedError when one of a row's texts is not UTF-8, because no answer can hold it.
 func Texts(table string, id any, texts ...string) error {
 	for _, text := range texts {
 		if !utf8.ValidString(text) {
@@ -54,7 +54,7 @@ func Numbers(table string, id any, least, most float64, numbers ...float64) erro
 	return nil
 }
 
-// Times is a *memory.DamagedError when one of a row's times is none that an answer can hold.
+// Times is a *memory.DamagedError when an answer could not hold one of a row's times.
 func Times(table string, id any, times ...time.Time) error {
 	for _, t := range times {
 		if year := t.Year(); year < 1 || year > 9999 {
@@ -64,7 +64,7 @@ func Times(table string, id any, times ...time.Time) error {
 	return nil
 }
 
-// Scanned makes a *memory.DamagedError of the failure to scan a value of another type than its column has.
+// Scanned turns the failure to scan a value of another type than its column has into a *memory.DamagedError.
 func Scanned(table string, id any, err error) error {
 	if err != nil && strings.HasPrefix(err.Error(), "sql: Scan error on column") {
 		return Damaged(table, id, "it holds a value of another type") // the error quotes the value

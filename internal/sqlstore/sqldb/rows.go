@@ -30,13 +30,13 @@ func Column[T any](rows *sql.Rows) ([]T, error) {
 	})
 }
 
-// Marked is a row, and whether it could not be read: then it has what could be.
+// Marked is a row, and whether it could not be decoded. Then it has the values that could be.
 type Marked[T any] struct {
 	Row     T
 	Damaged bool
 }
 
-// CollectMarked reads all rows and marks those that cannot be read, so that pages can be cut behind them.
+// CollectMarked reads all rows and marks those that cannot be decoded, so that pages can end at one.
 func CollectMarked[T any](q Querier, rows *sql.Rows, scanRow func(scan func(...any) error) (T, error)) ([]Marked[T], error) {
 	return Collect(rows, func(scan func(...any) error) (Marked[T], error) {
 		v, err := scanRow(scan)
@@ -47,7 +47,7 @@ func CollectMarked[T any](q Querier, rows *sql.Rows, scanRow func(scan func(...a
 	})
 }
 
-// CollectReadable reads all rows but those that cannot be read, and closes them.
+// CollectReadable reads all rows except those that cannot be decoded, and closes them.
 func CollectReadable[T any](q Querier, rows *sql.Rows, scanRow func(scan func(...any) error) (T, error)) (all []T, err error) {
 	return Collect(rows, func(scan func(...any) error) (T, error) {
 		v, err := scanRow(scan)
@@ -58,10 +58,10 @@ func CollectReadable[T any](q Querier, rows *sql.Rows, scanRow func(scan func(..
 	})
 }
 
-// errSkipped has collect leave a row out.
+// errSkipped makes Collect omit a row.
 var errSkipped = errors.New("skipped")
 
-// Optional reads a row that may not be there.
+// Optional is nil for the error about a missing row.
 func Optional(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil

@@ -43,8 +43,8 @@ type Tx interface {
 	Insert(ctx context.Context, query string, args ...any) (int64, error)
 	// Affect writes and returns how many rows it changed.
 	Affect(ctx context.Context, query string, args ...any) (int64, error)
-	// OnRollback registers a function that is called if what this run of fn wrote is undone, even after fn has returned. A store that keeps
-	// something in memory beside the rows restores it there. Functions are called in reverse order, before any other transaction
-	// begins. They must not use the database.
+	// OnRollback registers a function that is called if what this run of fn wrote is rolled back, even after fn has returned. A store that
+	// also keeps something in memory restores it there. Functions are called in reverse order, before another transaction begins. They
+	// must not use the database.
 	OnRollback(fn func())
 }

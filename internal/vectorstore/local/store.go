@@ -42,10 +42,11 @@ func New(db sqldb.Access, options Options) *Store {
 	if options.Fingerprint != "" {
 		s.fingerprint.Store(&options.Fingerprint)
 	}
+	db.OnOpen(s.Reset)
 	return s
 }
 
-// Reset drops all indexes. Call it when the database was opened again.
+// Reset drops all indexes. They are loaded again when they are needed.
 func (s *Store) Reset() { s.cache.clear() }
 
 // DropIndex drops the index of a user whose rows were changed by other means than this store.
@@ -296,7 +297,7 @@ func parseCursor(s string) (*cursor, error) {
 	c.createdAt, err1 = strconv.ParseInt(created, 10, 64)
 	c.row, err2 = strconv.ParseInt(row, 10, 64)
 	if !ok || err1 != nil || err2 != nil {
-		return nil, memory.Invalid("page_token", "is not one this server gave out: start again without it")
+		return nil, memory.Invalid("page_token", "is invalid: start again without it")
 	}
 	return c, nil
 }

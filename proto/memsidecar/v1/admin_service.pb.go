@@ -80,25 +80,25 @@ func (BreakerState) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_admin_service_proto_rawDescGZIP(), []int{0}
 }
 
-// AuditFinding is what can be wrong with a memory.
+// AuditFinding is a problem of a memory.
 type AuditFinding int32
 
 const (
 	// Not used.
 	AuditFinding_AUDIT_FINDING_UNSPECIFIED AuditFinding = 0
-	// Another memory of the same visibility says the same to the letter.
+	// Another memory of the same visibility repeats it exactly.
 	AuditFinding_AUDIT_FINDING_DUPLICATE AuditFinding = 1
-	// Another memory of the same visibility says the same in nearly the same words.
+	// Another memory of the same visibility repeats it in nearly the same words.
 	AuditFinding_AUDIT_FINDING_NEAR_DUPLICATE AuditFinding = 2
-	// It is likely not worth remembering.
+	// It is probably not worth remembering.
 	AuditFinding_AUDIT_FINDING_JUNK AuditFinding = 3
 	// It is quarantined.
 	AuditFinding_AUDIT_FINDING_QUARANTINED AuditFinding = 4
-	// It was not said or used for long, and is of little weight.
+	// It has low importance and was not mentioned or used for a long time.
 	AuditFinding_AUDIT_FINDING_STALE AuditFinding = 5
-	// It names no message or no words that it rests on.
+	// It has no message or quote that supports it.
 	AuditFinding_AUDIT_FINDING_UNSUPPORTED AuditFinding = 6
-	// It has no vectors of the model in use.
+	// It has no vectors of the current model.
 	AuditFinding_AUDIT_FINDING_WITHOUT_VECTOR AuditFinding = 7
 )
 
@@ -215,9 +215,9 @@ type GetStatusResponse struct {
 	Process *ProcessStatus `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
 	// The database.
 	Storage *StorageStatus `protobuf:"bytes,2,opt,name=storage,proto3" json:"storage,omitempty"`
-	// What embeds, decides and summarizes.
+	// The parts that can use a model.
 	Models *ModelsStatus `protobuf:"bytes,3,opt,name=models,proto3" json:"models,omitempty"`
-	// The considerations that wait. Unset while storage is unavailable.
+	// The queue of considerations. Unset while storage is unavailable.
 	Queue *QueueStatus `protobuf:"bytes,4,opt,name=queue,proto3" json:"queue,omitempty"`
 	// The memories of the namespace. Unset while storage is unavailable.
 	Memories *MemoriesStatus `protobuf:"bytes,5,opt,name=memories,proto3" json:"memories,omitempty"`
@@ -309,7 +309,7 @@ func (x *GetStatusResponse) GetQuotas() []*Quota {
 	return nil
 }
 
-// ProcessStatus is what runs, and what it takes of its machine. Values that the operating system does not provide are 0.
+// ProcessStatus is the running process and its use of resources. Values that the operating system does not provide are 0.
 type ProcessStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The version of the program.
@@ -409,10 +409,10 @@ func (x *ProcessStatus) GetCpuDuration() *durationpb.Duration {
 	return nil
 }
 
-// StorageStatus is how the database is.
+// StorageStatus is the status of the database.
 type StorageStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whether it works.
+	// Its health.
 	Component *ComponentStatus `protobuf:"bytes,1,opt,name=component,proto3" json:"component,omitempty"`
 	// Since when deleted data is unreachable but its bytes are still in the database files, because a reader keeps the
 	// write-ahead log in use or because it was deleted just now. They are removed in the background. Unset when there are none.
@@ -465,7 +465,7 @@ func (x *StorageStatus) GetPurgePendingSinceTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// ModelsStatus is how the parts are that a model may do: embedding, decision, summary, reconcile and digest.
+// ModelsStatus is the status of the parts that can use a model: embedding, decision, summary, reconcile and digest.
 type ModelsStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One for each part.
@@ -531,7 +531,7 @@ func (x *ModelsStatus) GetEmbeddingProgress() *EmbeddingProgress {
 	return nil
 }
 
-// ComponentStatus is how one part of the sidecar is.
+// ComponentStatus is the health of one part of the sidecar.
 type ComponentStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The part: "storage", "embedding", "decision", "summary", "reconcile" or "digest".
@@ -714,7 +714,7 @@ func (x *EmbeddingProgress) GetProblem() string {
 	return ""
 }
 
-// QueueStatus is how many considerations wait.
+// QueueStatus is the state of the queue of considerations.
 type QueueStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Considerations of the namespace that are pending or running.
@@ -1384,14 +1384,14 @@ func (x *Quota) GetUsed() int64 {
 	return 0
 }
 
-// AuditMemoriesRequest says what to look at.
+// AuditMemoriesRequest selects what to analyze.
 type AuditMemoriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The namespace, or one user of it; the other fields must be unset, since all that is stored is looked at.
+	// Required. The namespace, or one user of it. Other fields must be unset, because all stored memories are analyzed.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// At most this many users are returned, 0 to 200. Unset means 20. All are counted.
+	// The maximum number of users to return, 0 to 200. Unset means 20. All users are counted.
 	MaxUsers *int32 `protobuf:"varint,2,opt,name=max_users,json=maxUsers,proto3,oneof" json:"max_users,omitempty"`
-	// At most this many examples of each finding for each user, 0 to 20. Unset means 3.
+	// The maximum number of examples of each finding for each user, 0 to 20. Unset means 3.
 	MaxExamples   *int32 `protobuf:"varint,3,opt,name=max_examples,json=maxExamples,proto3,oneof" json:"max_examples,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1448,10 +1448,10 @@ func (x *AuditMemoriesRequest) GetMaxExamples() int32 {
 	return 0
 }
 
-// AuditMemoriesResponse is one record of the answer.
+// AuditMemoriesResponse is one record of the response.
 type AuditMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which kind of record.
+	// The record.
 	//
 	// Types that are valid to be assigned to Record:
 	//
@@ -1532,17 +1532,17 @@ type isAuditMemoriesResponse_Record interface {
 }
 
 type AuditMemoriesResponse_Progress struct {
-	// How far it is, about once a second.
+	// The progress, about once a second.
 	Progress *AuditProgress `protobuf:"bytes,1,opt,name=progress,proto3,oneof"`
 }
 
 type AuditMemoriesResponse_User struct {
-	// A user: those with the most doubtful memories first, then those with the most in quarantine.
+	// A user: those with the most doubtful memories first, then those with the most quarantined ones.
 	User *MemoryAudit `protobuf:"bytes,2,opt,name=user,proto3,oneof"`
 }
 
 type AuditMemoriesResponse_Total struct {
-	// Last, once: all users together, those that were not returned included.
+	// The total of all users, including those that are not returned. Last, once.
 	Total *MemoryAudit `protobuf:"bytes,3,opt,name=total,proto3,oneof"`
 }
 
@@ -1552,12 +1552,12 @@ func (*AuditMemoriesResponse_User) isAuditMemoriesResponse_Record() {}
 
 func (*AuditMemoriesResponse_Total) isAuditMemoriesResponse_Record() {}
 
-// AuditProgress is how far an audit is.
+// AuditProgress is the progress of an audit.
 type AuditProgress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Users looked at.
+	// Number of users analyzed.
 	UserCount int64 `protobuf:"varint,1,opt,name=user_count,json=userCount,proto3" json:"user_count,omitempty"`
-	// Memories looked at.
+	// Number of memories analyzed.
 	MemoryCount   int64 `protobuf:"varint,2,opt,name=memory_count,json=memoryCount,proto3" json:"memory_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1607,46 +1607,46 @@ func (x *AuditProgress) GetMemoryCount() int64 {
 	return 0
 }
 
-// MemoryAudit is the state of the memories of one user, or of all together. Only active memories are looked into; a memory
-// may have several findings.
+// MemoryAudit is the quality of the memories of one user, or of all users. Only active memories are analyzed; a memory can have
+// several findings.
 type MemoryAudit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose. Empty for all together.
+	// The user. Empty for the total.
 	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// How many users have memories; 1 for one user.
+	// Number of users who have memories; 1 for a user.
 	UserCount int64 `protobuf:"varint,2,opt,name=user_count,json=userCount,proto3" json:"user_count,omitempty"`
-	// Memories that hold.
+	// Number of active memories.
 	ActiveCount int64 `protobuf:"varint,3,opt,name=active_count,json=activeCount,proto3" json:"active_count,omitempty"`
-	// Memories whose place something later took.
+	// Number of superseded memories.
 	SupersededCount int64 `protobuf:"varint,4,opt,name=superseded_count,json=supersededCount,proto3" json:"superseded_count,omitempty"`
-	// Memories of what is over.
+	// Number of expired memories.
 	ExpiredCount int64 `protobuf:"varint,5,opt,name=expired_count,json=expiredCount,proto3" json:"expired_count,omitempty"`
-	// Memories that are not trusted.
+	// Number of quarantined memories.
 	QuarantinedCount int64 `protobuf:"varint,6,opt,name=quarantined_count,json=quarantinedCount,proto3" json:"quarantined_count,omitempty"`
-	// Memories that the user asked to forget and that are not deleted for good yet.
+	// Number of withdrawn memories that are not deleted permanently yet.
 	WithdrawnCount int64 `protobuf:"varint,7,opt,name=withdrawn_count,json=withdrawnCount,proto3" json:"withdrawn_count,omitempty"`
-	// Active memories that another of the same visibility says to the letter.
+	// Number of active memories that another one of the same visibility repeats exactly.
 	DuplicateCount int64 `protobuf:"varint,8,opt,name=duplicate_count,json=duplicateCount,proto3" json:"duplicate_count,omitempty"`
-	// Active memories that another of the same visibility says in nearly the same words.
+	// Number of active memories that another one of the same visibility repeats in nearly the same words.
 	NearDuplicateCount int64 `protobuf:"varint,9,opt,name=near_duplicate_count,json=nearDuplicateCount,proto3" json:"near_duplicate_count,omitempty"`
-	// Active memories that a rule takes for junk.
+	// Number of active memories that a rule considers junk.
 	JunkCount int64 `protobuf:"varint,10,opt,name=junk_count,json=junkCount,proto3" json:"junk_count,omitempty"`
-	// Active memories that are duplicates, near duplicates or junk, each counted once.
+	// Number of active memories that are duplicates, near duplicates or junk, each counted once.
 	DoubtfulCount int64 `protobuf:"varint,11,opt,name=doubtful_count,json=doubtfulCount,proto3" json:"doubtful_count,omitempty"`
-	// doubtful_count over active_count, 0 to 1.
+	// doubtful_count divided by active_count, 0 to 1.
 	DoubtfulShare float64 `protobuf:"fixed64,12,opt,name=doubtful_share,json=doubtfulShare,proto3" json:"doubtful_share,omitempty"`
-	// Active memories that were not said or used for long, and are of little weight.
+	// Number of active memories of low importance that were not mentioned or used for a long time.
 	StaleCount int64 `protobuf:"varint,13,opt,name=stale_count,json=staleCount,proto3" json:"stale_count,omitempty"`
-	// Active memories that came from a dialogue or an import and name no message or no words that they rest on.
+	// Number of active memories from a dialogue or an import without a message or quote that supports them.
 	UnsupportedCount int64 `protobuf:"varint,14,opt,name=unsupported_count,json=unsupportedCount,proto3" json:"unsupported_count,omitempty"`
-	// Active memories without vectors of the model in use: they are found by their words only. 0 while no model is known.
+	// Number of active memories without vectors of the current model. Only keyword search finds them. 0 while no model is known.
 	WithoutVectorCount int64 `protobuf:"varint,15,opt,name=without_vector_count,json=withoutVectorCount,proto3" json:"without_vector_count,omitempty"`
-	// Active memories whose text is also known where others may see it. That is as it should be: what is learned in a direct
-	// chat and in a group is kept apart.
+	// Number of active memories whose text is also stored with another visibility. This is normal: what is learned in a direct chat and
+	// in a group is stored separately.
 	ElsewhereCount int64 `protobuf:"varint,16,opt,name=elsewhere_count,json=elsewhereCount,proto3" json:"elsewhere_count,omitempty"`
-	// Examples of the findings; empty for all together.
+	// Examples of the findings. Empty for the total.
 	Examples []*AuditExample `protobuf:"bytes,17,rep,name=examples,proto3" json:"examples,omitempty"`
-	// What was not looked into, in words, because a user has too many memories. Empty when everything was.
+	// What was not analyzed because a user has too many memories, for people to read. Empty if everything was.
 	CutReason     string `protobuf:"bytes,18,opt,name=cut_reason,json=cutReason,proto3" json:"cut_reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1811,17 +1811,17 @@ func (x *MemoryAudit) GetCutReason() string {
 // AuditExample is a memory with a finding.
 type AuditExample struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What was found.
+	// The finding.
 	Finding AuditFinding `protobuf:"varint,1,opt,name=finding,proto3,enum=memsidecar.v1.AuditFinding" json:"finding,omitempty"`
 	// The memory.
 	MemoryId string `protobuf:"bytes,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
-	// Its text, or the beginning of a long one.
+	// Its text, shortened if it is long.
 	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
-	// Why, in words.
+	// Why, for people to read.
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Of duplicates, the memory that says the same and could stay.
+	// For duplicates, the memory that says the same and could be kept.
 	OtherMemoryId string `protobuf:"bytes,5,opt,name=other_memory_id,json=otherMemoryId,proto3" json:"other_memory_id,omitempty"`
-	// Its text, or the beginning of it.
+	// The text of that memory, shortened if it is long.
 	OtherText     string `protobuf:"bytes,6,opt,name=other_text,json=otherText,proto3" json:"other_text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -27,15 +27,16 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// AdminService answers what operators ask: how the sidecar is, and in what state its memories are.
+// AdminService answers questions of operators: the status of the sidecar, and the quality of its memories.
 //
 // Errors are as for MemoryService.
 type AdminServiceClient interface {
-	// GetStatus says how the sidecar is: what works, what is degraded and why, how much is waiting.
+	// GetStatus returns the status of the sidecar: what works, what is degraded and why, and how much is pending.
 	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
-	// AuditMemories goes over all memories of a namespace, or of one user, and says how many of them are duplicates, junk,
-	// stale or in quarantine. It answers how far it is now and then, then the users, the worst first, then all together.
-	// Audits wait for each other, so that only one of them takes the processor from the bots.
+	// AuditMemories analyzes all memories of a namespace, or of one user, and returns how many are duplicates, junk, stale or
+	// quarantined. It streams progress records, then the users, the worst first, then the total. It changes nothing. It needs `admin`
+	// access, because the response has examples of any user's memories. Audits run one at a time, so that they leave processor time to
+	// the bots.
 	AuditMemories(ctx context.Context, in *AuditMemoriesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AuditMemoriesResponse], error)
 }
 
@@ -80,15 +81,16 @@ type AdminService_AuditMemoriesClient = grpc.ServerStreamingClient[AuditMemories
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
 //
-// AdminService answers what operators ask: how the sidecar is, and in what state its memories are.
+// AdminService answers questions of operators: the status of the sidecar, and the quality of its memories.
 //
 // Errors are as for MemoryService.
 type AdminServiceServer interface {
-	// GetStatus says how the sidecar is: what works, what is degraded and why, how much is waiting.
+	// GetStatus returns the status of the sidecar: what works, what is degraded and why, and how much is pending.
 	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
-	// AuditMemories goes over all memories of a namespace, or of one user, and says how many of them are duplicates, junk,
-	// stale or in quarantine. It answers how far it is now and then, then the users, the worst first, then all together.
-	// Audits wait for each other, so that only one of them takes the processor from the bots.
+	// AuditMemories analyzes all memories of a namespace, or of one user, and returns how many are duplicates, junk, stale or
+	// quarantined. It streams progress records, then the users, the worst first, then the total. It changes nothing. It needs `admin`
+	// access, because the response has examples of any user's memories. Audits run one at a time, so that they leave processor time to
+	// the bots.
 	AuditMemories(*AuditMemoriesRequest, grpc.ServerStreamingServer[AuditMemoriesResponse]) error
 	mustEmbedUnimplementedAdminServiceServer()
 }

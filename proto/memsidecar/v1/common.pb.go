@@ -21,16 +21,16 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// AgentFilter says whose experience counts.
+// AgentFilter selects data by the agent that learned or said it.
 type AgentFilter int32
 
 const (
-	// As configured for calls about what is remembered (`retrieval.agent`), unless the scope names no agent. In calls about
-	// sessions, and by default, the same as AGENT_FILTER_ANY, but for GetContext without a session_id.
+	// In calls about memories: the configured filter (`retrieval.agent`) if the scope names an agent, otherwise AGENT_FILTER_ANY. In calls
+	// about sessions: AGENT_FILTER_ANY, except for GetContext without a session_id, see GetContextRequest.
 	AgentFilter_AGENT_FILTER_UNSPECIFIED AgentFilter = 0
-	// What any agent learned, said or was told.
+	// Data of all agents.
 	AgentFilter_AGENT_FILTER_ANY AgentFilter = 1
-	// Only what the scope's agent learned, said or was told.
+	// Only data of the scope's agent: what it learned, said or was told.
 	AgentFilter_AGENT_FILTER_THIS AgentFilter = 2
 )
 
@@ -75,21 +75,21 @@ func (AgentFilter) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_common_proto_rawDescGZIP(), []int{0}
 }
 
-// DegradedComponent names a part of the sidecar that can be missing while the rest works.
+// DegradedComponent is a part of the sidecar that can be unavailable while the rest works.
 type DegradedComponent int32
 
 const (
 	// Not used.
 	DegradedComponent_DEGRADED_COMPONENT_UNSPECIFIED DegradedComponent = 0
-	// The query could not be embedded (in time): keyword hits only.
+	// The query could not be embedded in time. Only keyword search was used.
 	DegradedComponent_DEGRADED_COMPONENT_EMBEDDING DegradedComponent = 1
-	// Storage is down: nothing, or only what was in memory.
+	// Storage is unavailable. The response contains nothing, or only what was in memory.
 	DegradedComponent_DEGRADED_COMPONENT_STORAGE DegradedComponent = 2
-	// The model that decides was not asked: the rules decided.
+	// The decision model was not called. The rules decided.
 	DegradedComponent_DEGRADED_COMPONENT_DECISION DegradedComponent = 3
-	// The model that summarises was not asked: the rules summarised.
+	// The summary model was not called. The rules made the summary.
 	DegradedComponent_DEGRADED_COMPONENT_SUMMARY DegradedComponent = 4
-	// The model that compares with what is known gave no answer that can be used, or was not asked: the rules compared.
+	// The model that compares statements with existing memories was not called, or its response could not be used. The rules compared.
 	DegradedComponent_DEGRADED_COMPONENT_RECONCILE DegradedComponent = 5
 )
 
@@ -140,21 +140,21 @@ func (DegradedComponent) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_common_proto_rawDescGZIP(), []int{1}
 }
 
-// ScoreParts is what a score is made of. Each part is 0 to 1.
+// ScoreParts are the factors of a score. Each is between 0 and 1.
 type ScoreParts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Similarity, keyword and neighbors combined as independent evidence; the part that min_relevance is compared with.
+	// Similarity, keyword and neighbors combined as independent evidence. min_relevance is compared with this.
 	Relevance float64 `protobuf:"fixed64,1,opt,name=relevance,proto3" json:"relevance,omitempty"`
-	// Cosine similarity of query and memory, negative ones counted as 0. 0 when the vector half did not find the memory.
+	// Cosine similarity of the query and the memory, 0 if negative. 0 when vector search did not find the memory.
 	Similarity float64 `protobuf:"fixed64,2,opt,name=similarity,proto3" json:"similarity,omitempty"`
-	// The share of the query's terms, weighted by rarity (BM25), that the memory or message holds. 0 when it holds none.
+	// The share of the query's terms that the memory or message contains, weighted by rarity (BM25). 0 when it contains none.
 	Keyword float64 `protobuf:"fixed64,3,opt,name=keyword,proto3" json:"keyword,omitempty"`
-	// 1 for now, halving every `retrieval.recency_half_life` since the memory was last mentioned.
+	// 1 for now; halves with each `retrieval.recency_half_life` since the memory was last mentioned.
 	Recency float64 `protobuf:"fixed64,4,opt,name=recency,proto3" json:"recency,omitempty"`
-	// The memory's importance.
+	// The importance of the memory.
 	Importance float64 `protobuf:"fixed64,5,opt,name=importance,proto3" json:"importance,omitempty"`
-	// What the best of the messages next to a message gives it: `retrieval.neighbor_weight` of that one's keyword part when it
-	// comes just before, less when it comes after or another is between them. 0 for memories.
+	// For messages: `retrieval.neighbor_weight` of the keyword score of the best neighboring message. It is less for a later neighbor and for one
+	// further away. 0 for memories.
 	Neighbors     float64 `protobuf:"fixed64,6,opt,name=neighbors,proto3" json:"neighbors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -232,12 +232,12 @@ func (x *ScoreParts) GetNeighbors() float64 {
 	return 0
 }
 
-// Degradation is one thing that was missing while answering.
+// Degradation is one thing that was not available while the request was answered.
 type Degradation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What was missing.
+	// What was not available.
 	Component DegradedComponent `protobuf:"varint,1,opt,name=component,proto3,enum=memsidecar.v1.DegradedComponent" json:"component,omitempty"`
-	// Why, in words.
+	// Why, for people to read.
 	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -22,19 +22,19 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Digest is what a user's day was about, as far as the scope may see: what was said in a direct chat is in no digest that is
-// shown in a group. It is merged from contributions of several sessions and times; nothing is in it twice.
+// Digest is a summary of a user's day, as far as the scope can see: what was said in a direct chat is in no digest that is shown in a
+// group. It is merged from several sessions and runs, and contains nothing twice.
 type Digest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The day, such as "2026-11-20", where the user is.
+	// The day in the user's time zone, for example "2026-11-20".
 	Day string `protobuf:"bytes,1,opt,name=day,proto3" json:"day,omitempty"`
 	// BCP 47 language of the wording.
 	Language string `protobuf:"bytes,2,opt,name=language,proto3" json:"language,omitempty"`
-	// Words and phrases, the most prominent first.
+	// Words and phrases, most prominent first.
 	Topics []string `protobuf:"bytes,3,rep,name=topics,proto3" json:"topics,omitempty"`
 	// What the user likes, dislikes, or wants done in a certain way.
 	Preferences []*DigestPreference `protobuf:"bytes,4,rep,name=preferences,proto3" json:"preferences,omitempty"`
-	// What the user settled.
+	// What the user decided.
 	Decisions []*DigestItem `protobuf:"bytes,5,rep,name=decisions,proto3" json:"decisions,omitempty"`
 	// What the user plans or has to do.
 	Tasks []*DigestItem `protobuf:"bytes,6,rep,name=tasks,proto3" json:"tasks,omitempty"`
@@ -42,11 +42,11 @@ type Digest struct {
 	TechnicalIssues []*DigestIssue `protobuf:"bytes,7,rep,name=technical_issues,json=technicalIssues,proto3" json:"technical_issues,omitempty"`
 	// What the user understood, and what helps to understand the user.
 	KeyInsights []*DigestItem `protobuf:"bytes,8,rep,name=key_insights,json=keyInsights,proto3" json:"key_insights,omitempty"`
-	// All of it as Markdown, see `digest.templates` in the configuration.
+	// The whole digest as Markdown, see `digest.templates`.
 	Markdown string `protobuf:"bytes,9,opt,name=markdown,proto3" json:"markdown,omitempty"`
-	// How many messages of the day no digest has looked at yet. SummarizeDay does.
+	// Number of messages of the day that no digest covers yet. SummarizeDay covers them.
 	WaitingCount int64 `protobuf:"varint,10,opt,name=waiting_count,json=waitingCount,proto3" json:"waiting_count,omitempty"`
-	// When something was last added; unset when there is nothing.
+	// When an entry was last added. Unset if there are none.
 	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -159,21 +159,21 @@ func (x *Digest) GetUpdateTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// DigestSource says where something in a digest comes from.
+// DigestSource is where an entry of a digest comes from.
 type DigestSource struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose, and where it was said: channel, session, agent.
+	// The user, and where it was said: channel, session, agent.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	// When it was said.
 	ObserveTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=observe_time,json=observeTime,proto3" json:"observe_time,omitempty"`
-	// The messages that it rests on: their ids, or their places. For what came of considering as in Provenance; else "@" and
-	// the position in the session.
+	// The messages that support it: their ids or positions. For entries found by considering, as in Provenance; for others "@" and the
+	// position in the session.
 	MessageIds []string `protobuf:"bytes,3,rep,name=message_ids,json=messageIds,proto3" json:"message_ids,omitempty"`
-	// The words that it rests on, verbatim; empty when they are not known.
+	// The words that support it, verbatim. Empty if they are not known.
 	Quote string `protobuf:"bytes,4,opt,name=quote,proto3" json:"quote,omitempty"`
 	// What found it: "rules", or the model as "provider/model".
 	MadeBy string `protobuf:"bytes,5,opt,name=made_by,json=madeBy,proto3" json:"made_by,omitempty"`
-	// The memory that it is; empty when it was not important enough to be remembered.
+	// The memory that was stored for it. Empty if it was not important enough to be remembered.
 	MemoryId      string `protobuf:"bytes,6,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -306,12 +306,12 @@ func (x *DigestItem) GetSource() *DigestSource {
 	return nil
 }
 
-// DigestPreference is what a user prefers.
+// DigestPreference is a preference of a user.
 type DigestPreference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it is about, such as "likes" or "喜欢".
+	// What it is about, for example "likes" or "喜欢".
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// What it is.
+	// The preference.
 	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	// Where it comes from.
 	Source        *DigestSource `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
@@ -375,7 +375,7 @@ type DigestIssue struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The problem.
 	Question string `protobuf:"bytes,1,opt,name=question,proto3" json:"question,omitempty"`
-	// How it was solved, by whomever; empty when that is not known.
+	// How it was solved. Empty if that is not known.
 	Solution string `protobuf:"bytes,2,opt,name=solution,proto3" json:"solution,omitempty"`
 	// Where it comes from.
 	Source        *DigestSource `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
@@ -434,16 +434,16 @@ func (x *DigestIssue) GetSource() *DigestSource {
 	return nil
 }
 
-// Notebook is the long-lived, categorised, deduplicated view of a user's memories.
+// Notebook is the long-lived view of a user's memories, by category and without duplicates.
 type Notebook struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// By kind, in the order in which people want to read them; kinds without a memory are left out.
+	// The sections in the order in which people read them. Kinds without a memory are left out.
 	Sections []*NotebookSection `protobuf:"bytes,1,rep,name=sections,proto3" json:"sections,omitempty"`
-	// All of it as Markdown.
+	// The whole notebook as Markdown.
 	Markdown string `protobuf:"bytes,2,opt,name=markdown,proto3" json:"markdown,omitempty"`
-	// How many memories it shows.
+	// Number of memories that it shows.
 	EntryCount int32 `protobuf:"varint,3,opt,name=entry_count,json=entryCount,proto3" json:"entry_count,omitempty"`
-	// There are more memories than it shows: the newest are shown.
+	// Whether there are more memories. The newest are shown.
 	Truncated bool `protobuf:"varint,4,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	// BCP 47 language of the wording.
 	Language      string `protobuf:"bytes,5,opt,name=language,proto3" json:"language,omitempty"`
@@ -521,7 +521,7 @@ type NotebookSection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Their kind.
 	Kind MemoryKind `protobuf:"varint,1,opt,name=kind,proto3,enum=memsidecar.v1.MemoryKind" json:"kind,omitempty"`
-	// The newest first; of those that say the same, the newest alone.
+	// The memories, newest first. Of memories that say the same, only the newest is shown.
 	Memories      []*Memory `protobuf:"bytes,2,rep,name=memories,proto3" json:"memories,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -21,16 +21,16 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// GetDigestRequest names a day.
+// GetDigestRequest identifies a day.
 type GetDigestRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose, where; user_id is required. The channel decides what is seen.
+	// Required. Whose, and where; user_id is required. The channel decides what can be seen.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// The day, such as "2026-11-20", where the user is. Empty means today.
+	// The day in the user's time zone, for example "2026-11-20". Empty means today.
 	Day string `protobuf:"bytes,2,opt,name=day,proto3" json:"day,omitempty"`
-	// BCP 47 language of the wording. Empty means that of the user's settings, else that of the conversation.
+	// BCP 47 language of the wording. Empty means the language of the user's settings, else of the conversation.
 	Language string `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`
-	// Whether what was said with other agents counts.
+	// Whether to use what was said with other agents.
 	Agent         AgentFilter `protobuf:"varint,4,opt,name=agent,proto3,enum=memsidecar.v1.AgentFilter" json:"agent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -140,18 +140,18 @@ func (x *GetDigestResponse) GetDigest() *Digest {
 	return nil
 }
 
-// ListDigestsRequest asks for a page of digests.
+// ListDigestsRequest requests a page of digests.
 type ListDigestsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose, where; user_id is required.
+	// Required. Whose, and where; user_id is required.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// At most this many. 0 means 50; more than 1,000 is taken as 1,000.
+	// The maximum number of results. 0 means 50; values above 1,000 mean 1,000.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the page before, with the same other fields.
+	// The next_page_token of the previous page. All other fields must be as in the previous request.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// BCP 47 language of the wording, see GetDigestRequest.
 	Language string `protobuf:"bytes,4,opt,name=language,proto3" json:"language,omitempty"`
-	// Whether what was said with other agents counts.
+	// Whether to use what was said with other agents.
 	Agent         AgentFilter `protobuf:"varint,5,opt,name=agent,proto3,enum=memsidecar.v1.AgentFilter" json:"agent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -222,12 +222,12 @@ func (x *ListDigestsRequest) GetAgent() AgentFilter {
 	return AgentFilter_AGENT_FILTER_UNSPECIFIED
 }
 
-// ListDigestsResponse is one page.
+// ListDigestsResponse is a page of digests.
 type ListDigestsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The newest day first.
+	// The digests, newest day first.
 	Digests []*Digest `protobuf:"bytes,1,rep,name=digests,proto3" json:"digests,omitempty"`
-	// Empty on the last page.
+	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -277,17 +277,17 @@ func (x *ListDigestsResponse) GetNextPageToken() string {
 	return ""
 }
 
-// SummarizeDayRequest names a day.
+// SummarizeDayRequest identifies a day.
 type SummarizeDayRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose, where; user_id is required. All of the user's messages of the day are looked at; the channel decides what is
+	// Required. Whose, and where; user_id is required. All messages of the user's day are summarized; the channel decides what can be
 	// seen of the digest.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// The day, such as "2026-11-20", where the user is. Empty means today.
+	// The day in the user's time zone, for example "2026-11-20". Empty means today.
 	Day string `protobuf:"bytes,2,opt,name=day,proto3" json:"day,omitempty"`
 	// BCP 47 language of the wording, see GetDigestRequest.
 	Language string `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`
-	// Whether what was said with other agents counts.
+	// Whether to use what was said with other agents.
 	Agent         AgentFilter `protobuf:"varint,4,opt,name=agent,proto3,enum=memsidecar.v1.AgentFilter" json:"agent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -397,16 +397,16 @@ func (x *SummarizeDayResponse) GetDigest() *Digest {
 	return nil
 }
 
-// GetNotebookRequest asks for the notebook.
+// GetNotebookRequest identifies a user.
 type GetNotebookRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose, where; user_id is required. The channel decides what is seen.
+	// Required. Whose, and where; user_id is required. The channel decides what can be seen.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// At most this many memories, 1 to 10,000. Unset means the configured number (200).
+	// The maximum number of memories, 1 to 10,000. Unset means `notebook.max_entries` (200).
 	MaxEntries *int32 `protobuf:"varint,2,opt,name=max_entries,json=maxEntries,proto3,oneof" json:"max_entries,omitempty"`
-	// BCP 47 language of the wording. Empty means that of the user's settings, else that of the memories.
+	// BCP 47 language of the wording. Empty means the language of the user's settings, else of the memories.
 	Language string `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`
-	// Whether memories learned by other agents count.
+	// Whether to use memories that other agents learned.
 	Agent         AgentFilter `protobuf:"varint,4,opt,name=agent,proto3,enum=memsidecar.v1.AgentFilter" json:"agent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

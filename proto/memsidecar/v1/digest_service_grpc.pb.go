@@ -29,17 +29,17 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// DigestService has the digests of a user's days, and the notebook.
+// DigestService returns the digests of a user's days, and the notebook.
 //
-// Digests are made in the background: after `digest.interval` messages of the user, and at the end of the user's day for
-// what is left. What a digest finds important becomes a memory like any other. Errors are as for MemoryService.
+// Digests are made in the background: after `digest.interval` messages of the user, and at the end of the user's day for the rest.
+// Important entries of a digest become memories. Errors are as for MemoryService.
 type DigestServiceClient interface {
-	// GetDigest returns the digest of a day as far as it was made. It is empty when there is none.
+	// GetDigest returns the digest of a day as it is now. It is empty if there is none.
 	GetDigest(ctx context.Context, in *GetDigestRequest, opts ...grpc.CallOption) (*GetDigestResponse, error)
-	// ListDigests lists the days of which there is a digest, the newest first.
+	// ListDigests lists the digests, newest day first.
 	ListDigests(ctx context.Context, in *ListDigestsRequest, opts ...grpc.CallOption) (*ListDigestsResponse, error)
-	// SummarizeDay looks at all messages of a day that no digest has looked at, and returns the digest. It also works when
-	// `digest.enabled` is off. UNAVAILABLE when the model is: then nothing is lost, and the same again completes it.
+	// SummarizeDay adds all messages of a day that no digest covers yet, and returns the digest. It also works if `digest.enabled` is
+	// off. UNAVAILABLE if the model is unavailable; nothing is lost then, and a retry completes the digest.
 	SummarizeDay(ctx context.Context, in *SummarizeDayRequest, opts ...grpc.CallOption) (*SummarizeDayResponse, error)
 	// GetNotebook returns the notebook.
 	GetNotebook(ctx context.Context, in *GetNotebookRequest, opts ...grpc.CallOption) (*GetNotebookResponse, error)
@@ -97,17 +97,17 @@ func (c *digestServiceClient) GetNotebook(ctx context.Context, in *GetNotebookRe
 // All implementations must embed UnimplementedDigestServiceServer
 // for forward compatibility.
 //
-// DigestService has the digests of a user's days, and the notebook.
+// DigestService returns the digests of a user's days, and the notebook.
 //
-// Digests are made in the background: after `digest.interval` messages of the user, and at the end of the user's day for
-// what is left. What a digest finds important becomes a memory like any other. Errors are as for MemoryService.
+// Digests are made in the background: after `digest.interval` messages of the user, and at the end of the user's day for the rest.
+// Important entries of a digest become memories. Errors are as for MemoryService.
 type DigestServiceServer interface {
-	// GetDigest returns the digest of a day as far as it was made. It is empty when there is none.
+	// GetDigest returns the digest of a day as it is now. It is empty if there is none.
 	GetDigest(context.Context, *GetDigestRequest) (*GetDigestResponse, error)
-	// ListDigests lists the days of which there is a digest, the newest first.
+	// ListDigests lists the digests, newest day first.
 	ListDigests(context.Context, *ListDigestsRequest) (*ListDigestsResponse, error)
-	// SummarizeDay looks at all messages of a day that no digest has looked at, and returns the digest. It also works when
-	// `digest.enabled` is off. UNAVAILABLE when the model is: then nothing is lost, and the same again completes it.
+	// SummarizeDay adds all messages of a day that no digest covers yet, and returns the digest. It also works if `digest.enabled` is
+	// off. UNAVAILABLE if the model is unavailable; nothing is lost then, and a retry completes the digest.
 	SummarizeDay(context.Context, *SummarizeDayRequest) (*SummarizeDayResponse, error)
 	// GetNotebook returns the notebook.
 	GetNotebook(context.Context, *GetNotebookRequest) (*GetNotebookResponse, error)

@@ -26,25 +26,25 @@ const (
 type MemoryKind int32
 
 const (
-	// In a request: not said. Stored memories always have a kind.
+	// Not specified. Stored memories always have a kind.
 	MemoryKind_MEMORY_KIND_UNSPECIFIED MemoryKind = 0
 	// Identity, trait, habit, circumstance, birthday.
 	MemoryKind_MEMORY_KIND_FACT MemoryKind = 1
-	// Tastes and hobbies, likes and dislikes.
+	// Likes, dislikes, hobbies.
 	MemoryKind_MEMORY_KIND_PREFERENCE MemoryKind = 2
-	// Something about a person in the user's life.
+	// A person in the user's life.
 	MemoryKind_MEMORY_KIND_RELATIONSHIP MemoryKind = 3
-	// Intended or considered.
+	// Something that the user intends or considers.
 	MemoryKind_MEMORY_KIND_PLAN MemoryKind = 4
-	// An arranged event to come.
+	// An event that is arranged.
 	MemoryKind_MEMORY_KIND_APPOINTMENT MemoryKind = 5
-	// A settled choice.
+	// A decision that the user made.
 	MemoryKind_MEMORY_KIND_DECISION MemoryKind = 6
-	// Done, seen, read, visited.
+	// Something that the user did, saw, read or visited.
 	MemoryKind_MEMORY_KIND_EXPERIENCE MemoryKind = 7
-	// Learning or work under way.
+	// Learning or work in progress.
 	MemoryKind_MEMORY_KIND_TASK MemoryKind = 8
-	// A difficulty or worry, with its solution where one was found.
+	// A difficulty or worry, with its solution if one was found.
 	MemoryKind_MEMORY_KIND_PROBLEM MemoryKind = 9
 	// How the user wants to be treated from now on.
 	MemoryKind_MEMORY_KIND_REQUEST MemoryKind = 10
@@ -107,22 +107,22 @@ func (MemoryKind) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{0}
 }
 
-// MemoryState is whether a memory holds.
+// MemoryState is whether a memory is valid.
 type MemoryState int32
 
 const (
-	// Not said. Stored memories always have a state.
+	// Not specified. Stored memories always have a state.
 	MemoryState_MEMORY_STATE_UNSPECIFIED MemoryState = 0
-	// It holds, as far as is known.
+	// Valid, as far as is known.
 	MemoryState_MEMORY_STATE_ACTIVE MemoryState = 1
-	// Something the user said later took its place; kept as history.
+	// Replaced by a later statement of the user. Kept as history.
 	MemoryState_MEMORY_STATE_SUPERSEDED MemoryState = 2
-	// What was arranged or planned is over; kept as history.
+	// An appointment or plan that is over. Kept as history.
 	MemoryState_MEMORY_STATE_EXPIRED MemoryState = 3
-	// A model stated what the messages it cites do not bear out. It is not retrieved; ReleaseMemory lets it be.
+	// Stated by a model and not supported by the messages that it cites. Retrieve does not return it until ReleaseMemory is called.
 	MemoryState_MEMORY_STATE_QUARANTINED MemoryState = 4
-	// The user asked for it to be forgotten. It is never retrieved, and deleted for good when `memories.withdrawn_grace` is
-	// over; until then RevertMemory brings it back.
+	// The user asked for it to be forgotten. It is never retrieved, and deleted permanently after `memories.withdrawn_grace`. Until then
+	// RevertMemory restores it.
 	MemoryState_MEMORY_STATE_WITHDRAWN MemoryState = 5
 )
 
@@ -173,17 +173,17 @@ func (MemoryState) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{1}
 }
 
-// MemoryRevisionChange is what was done to a memory.
+// MemoryRevisionChange is a kind of change.
 type MemoryRevisionChange int32
 
 const (
 	// Not used.
 	MemoryRevisionChange_MEMORY_REVISION_CHANGE_UNSPECIFIED MemoryRevisionChange = 0
-	// It was stored.
+	// The memory was stored.
 	MemoryRevisionChange_MEMORY_REVISION_CHANGE_ADDED MemoryRevisionChange = 1
-	// Its text, kind or importance was changed by UpdateMemory.
+	// UpdateMemory changed its text, kind or importance.
 	MemoryRevisionChange_MEMORY_REVISION_CHANGE_EDITED MemoryRevisionChange = 2
-	// It took the place of an older one.
+	// It replaced an older memory.
 	MemoryRevisionChange_MEMORY_REVISION_CHANGE_SUPERSEDED MemoryRevisionChange = 3
 	// The user asked for it to be forgotten.
 	MemoryRevisionChange_MEMORY_REVISION_CHANGE_WITHDRAWN MemoryRevisionChange = 4
@@ -242,17 +242,17 @@ func (MemoryRevisionChange) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{2}
 }
 
-// MemorySource is how a memory entered.
+// MemorySource is how a memory was stored.
 type MemorySource int32
 
 const (
-	// Not said.
+	// Not specified.
 	MemorySource_MEMORY_SOURCE_UNSPECIFIED MemorySource = 0
-	// From a dialogue handed to ConsiderMemorizing.
+	// By considering a dialogue.
 	MemorySource_MEMORY_SOURCE_DIALOGUE MemorySource = 1
-	// Stored by CreateMemory.
+	// By CreateMemory.
 	MemorySource_MEMORY_SOURCE_API MemorySource = 2
-	// Taken in by ImportMemories.
+	// By ImportMemories.
 	MemorySource_MEMORY_SOURCE_IMPORT MemorySource = 3
 )
 
@@ -299,22 +299,22 @@ func (MemorySource) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{3}
 }
 
-// ConsiderationState is where a consideration stands. "Nothing worth remembering" is SKIPPED; "could not decide" is
-// PENDING while it will be tried again, and FAILED when it will not.
+// ConsiderationState is the state of a consideration. SKIPPED means that nothing was worth remembering. A consideration that could not
+// be decided is PENDING while it will be retried, and FAILED afterwards.
 type ConsiderationState int32
 
 const (
 	// Not used.
 	ConsiderationState_CONSIDERATION_STATE_UNSPECIFIED ConsiderationState = 0
-	// Durable, and waiting: for its turn, or for the next attempt.
+	// Durable, and queued for an attempt.
 	ConsiderationState_CONSIDERATION_STATE_PENDING ConsiderationState = 1
-	// Being worked on.
+	// In progress.
 	ConsiderationState_CONSIDERATION_STATE_RUNNING ConsiderationState = 2
 	// Done: at least one memory was added, confirmed, changed or withdrawn.
 	ConsiderationState_CONSIDERATION_STATE_REMEMBERED ConsiderationState = 3
 	// Done: nothing was worth remembering.
 	ConsiderationState_CONSIDERATION_STATE_SKIPPED ConsiderationState = 4
-	// Given up; RetryConsideration tries again.
+	// Failed permanently. RetryConsideration retries it.
 	ConsiderationState_CONSIDERATION_STATE_FAILED ConsiderationState = 5
 )
 
@@ -365,25 +365,25 @@ func (ConsiderationState) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{4}
 }
 
-// MemoryAction is what was done to a memory.
+// MemoryAction is what a consideration did to a memory.
 type MemoryAction int32
 
 const (
 	// Not used.
 	MemoryAction_MEMORY_ACTION_UNSPECIFIED MemoryAction = 0
-	// It is new.
+	// It was stored.
 	MemoryAction_MEMORY_ACTION_ADDED MemoryAction = 1
-	// The user said again what was already known: counted, not stored twice.
+	// The user repeated an existing memory. The mention was counted, and nothing was stored.
 	MemoryAction_MEMORY_ACTION_REINFORCED MemoryAction = 2
-	// It had been deleted since, and was left so.
+	// The memory had been deleted in the meantime, and was not restored.
 	MemoryAction_MEMORY_ACTION_LEFT_DELETED MemoryAction = 3
-	// It is new, and took the place of older ones that it contradicts or brings up to date.
+	// It was stored, and replaced older memories that it contradicts or updates.
 	MemoryAction_MEMORY_ACTION_UPDATED MemoryAction = 4
-	// It was stored as history only, because something said later is already known.
+	// It was stored as history only, because a later statement is already stored.
 	MemoryAction_MEMORY_ACTION_OUTDATED MemoryAction = 5
 	// The user asked for it to be forgotten.
 	MemoryAction_MEMORY_ACTION_WITHDRAWN MemoryAction = 6
-	// It was stored and is not retrieved, because its words do not bear it out.
+	// It was stored in quarantine, because the messages do not support it.
 	MemoryAction_MEMORY_ACTION_QUARANTINED MemoryAction = 7
 )
 
@@ -438,53 +438,53 @@ func (MemoryAction) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{5}
 }
 
-// Memory is one statement about a user, in the third person and in the language of the dialogue it came from.
+// Memory is one statement about a user, in the language of the dialogue that it comes from.
 type Memory struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Opaque, unique for the user. Output only, but kept by ImportMemories.
+	// Output only. An opaque id, unique for the user. ImportMemories keeps it.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The statement: one line, 1 to 4,000 characters.
+	// The statement: one line of 1 to 4,000 characters.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	// What it is about. MEMORY_KIND_FACT when unset in CreateMemory.
+	// What it is about. In CreateMemory, unset means MEMORY_KIND_FACT.
 	Kind MemoryKind `protobuf:"varint,3,opt,name=kind,proto3,enum=memsidecar.v1.MemoryKind" json:"kind,omitempty"`
 	// How much it matters, 0 to 1. In CreateMemory, unset means 0.5.
 	Importance *float64 `protobuf:"fixed64,4,opt,name=importance,proto3,oneof" json:"importance,omitempty"`
-	// Explicit: the user asked for it to be remembered, or the bot stored it with CreateMemory.
+	// Output only. Whether the user asked for it to be remembered, or the bot stored it with CreateMemory. ImportMemories keeps it.
 	Explicit bool `protobuf:"varint,5,opt,name=explicit,proto3" json:"explicit,omitempty"`
-	// The language of the text, a BCP 47 base language such as "zh" or "en"; "und" when it cannot be told. Output only.
+	// Output only. The language of the text: a BCP 47 base language such as "zh" or "en", or "und" if it is not known.
 	Language string `protobuf:"bytes,6,opt,name=language,proto3" json:"language,omitempty"`
-	// Where it was learned: agent, channel and session. It decides who may see it, see ChannelKind. Output only.
+	// Output only. Where it was learned: agent, channel and session. This decides which requests can see it, see ChannelKind.
 	Scope *Scope `protobuf:"bytes,7,opt,name=scope,proto3" json:"scope,omitempty"`
-	// Where it comes from. Output only.
+	// Output only. Where it comes from.
 	Provenance *Provenance `protobuf:"bytes,8,opt,name=provenance,proto3" json:"provenance,omitempty"`
-	// When it was stored. Output only.
+	// Output only. When it was stored.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// When its text, kind or importance last changed. Output only.
+	// Output only. When its text, kind or importance last changed.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// When the user said it: the time of the newest message cited. Equal to create_time when there is none.
+	// When the user said it: the time of the newest cited message. Equal to create_time if there is none.
 	ObserveTime *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=observe_time,json=observeTime,proto3" json:"observe_time,omitempty"`
-	// How many times the user has said it, at least 1. Output only.
+	// Output only. How many times the user said it, at least 1.
 	MentionCount int32 `protobuf:"varint,12,opt,name=mention_count,json=mentionCount,proto3" json:"mention_count,omitempty"`
-	// When the user last said it. Output only.
+	// Output only. When the user last said it.
 	LastMentionTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=last_mention_time,json=lastMentionTime,proto3" json:"last_mention_time,omitempty"`
-	// How many times Retrieve has returned it. Counted in the background: a crash may lose the latest. Output only.
+	// Output only. How many times Retrieve returned it. Counted in the background; a crash may lose the latest.
 	UseCount int64 `protobuf:"varint,14,opt,name=use_count,json=useCount,proto3" json:"use_count,omitempty"`
-	// When Retrieve last returned it. Output only.
+	// Output only. When Retrieve last returned it.
 	LastUseTime *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=last_use_time,json=lastUseTime,proto3" json:"last_use_time,omitempty"`
-	// Whether it holds. Retrieve returns active ones only, unless it is asked for the history. Output only.
+	// Output only. Whether it is valid. Retrieve returns only active memories, unless include_history is set.
 	State MemoryState `protobuf:"varint,16,opt,name=state,proto3,enum=memsidecar.v1.MemoryState" json:"state,omitempty"`
-	// Since when it holds: when the user said it. Output only, but kept by ImportMemories.
+	// Output only. Start of the time in which it is valid: when the user said it. ImportMemories keeps it.
 	ValidStartTime *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=valid_start_time,json=validStartTime,proto3" json:"valid_start_time,omitempty"`
-	// Until when it holds: when something said later took its place, or when an appointment is over, which may be in the
-	// future. Unset while no end is known. Output only, but kept by ImportMemories.
+	// Output only. End of the time in which it is valid: when a later statement replaced it, or when an appointment is over, which may be in the
+	// future. Unset if no end is known. ImportMemories keeps it.
 	ValidEndTime *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=valid_end_time,json=validEndTime,proto3" json:"valid_end_time,omitempty"`
-	// The memory that took its place, when superseded. Output only, but kept by ImportMemories.
+	// Output only. The memory that replaced it, when superseded. ImportMemories keeps it.
 	SupersededById string `protobuf:"bytes,19,opt,name=superseded_by_id,json=supersededById,proto3" json:"superseded_by_id,omitempty"`
-	// Why it is not trusted, in words, when quarantined. Output only, but kept by ImportMemories.
+	// Output only. Why it is not trusted, when quarantined. ImportMemories keeps it.
 	QuarantineReason string `protobuf:"bytes,20,opt,name=quarantine_reason,json=quarantineReason,proto3" json:"quarantine_reason,omitempty"`
-	// How likely it is to be kept under the limit of `memories.max_per_user`, 0 to 1: it falls with the time since it was last
-	// said or used, and the lowest go first (docs/design/forgetting.md). Explicit ones are never evicted. Set by GetMemory and
-	// ListMemories. Output only.
+	// Output only. How likely it is to be kept under the limit `memories.max_per_user`, 0 to 1. It falls with the time since the memory was last
+	// said or used, and memories with the lowest value are evicted first (docs/design/forgetting.md). Explicit memories are never evicted. Set by
+	// GetMemory and ListMemories.
 	Retention     *float64 `protobuf:"fixed64,21,opt,name=retention,proto3,oneof" json:"retention,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -667,24 +667,24 @@ func (x *Memory) GetRetention() float64 {
 	return 0
 }
 
-// MemoryRevision is one change of a memory, or of one whose place it took.
+// MemoryRevision is one change of a memory, or of a memory that it replaced.
 type MemoryRevision struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Opaque, unique for the user.
+	// An opaque id, unique for the user.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// What was done.
+	// The kind of change.
 	Change MemoryRevisionChange `protobuf:"varint,2,opt,name=change,proto3,enum=memsidecar.v1.MemoryRevisionChange" json:"change,omitempty"`
-	// The memory as the change left it.
+	// The memory after the change.
 	Memory *Memory `protobuf:"bytes,3,opt,name=memory,proto3" json:"memory,omitempty"`
-	// The memory as it was before: of SUPERSEDED the one whose place was taken. Unset for ADDED.
+	// The memory before the change. For SUPERSEDED, the memory that was replaced. Unset for ADDED.
 	Previous *Memory `protobuf:"bytes,4,opt,name=previous,proto3" json:"previous,omitempty"`
-	// Why, in words.
+	// Why the change was made, for people to read.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// The consideration that did it. Empty for calls of this API and what the sidecar does by itself.
+	// The consideration that made the change. Empty for API calls and for changes that the sidecar makes on its own.
 	ConsiderationId string `protobuf:"bytes,6,opt,name=consideration_id,json=considerationId,proto3" json:"consideration_id,omitempty"`
-	// When it was done.
+	// When the change was made.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// Whether it was undone by RevertMemory.
+	// Whether RevertMemory undid the change.
 	Reverted      bool `protobuf:"varint,8,opt,name=reverted,proto3" json:"reverted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -776,20 +776,20 @@ func (x *MemoryRevision) GetReverted() bool {
 	return false
 }
 
-// Provenance says where a memory comes from and why it was kept.
+// Provenance is where a memory comes from and why it was kept.
 type Provenance struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How it entered.
+	// How it was stored.
 	Source MemorySource `protobuf:"varint,1,opt,name=source,proto3,enum=memsidecar.v1.MemorySource" json:"source,omitempty"`
-	// The consideration that made it, for MEMORY_SOURCE_DIALOGUE.
+	// The consideration that stored it, for MEMORY_SOURCE_DIALOGUE.
 	ConsiderationId string `protobuf:"bytes,2,opt,name=consideration_id,json=considerationId,proto3" json:"consideration_id,omitempty"`
 	// The user who said it.
 	SpeakerId string `protobuf:"bytes,3,opt,name=speaker_id,json=speakerId,proto3" json:"speaker_id,omitempty"`
-	// The messages it rests on: their ids, or "#0", "#1", … by position for messages without one.
+	// The messages that support it: their ids or, for messages without one, "#0", "#1", … by position.
 	MessageIds []string `protobuf:"bytes,4,rep,name=message_ids,json=messageIds,proto3" json:"message_ids,omitempty"`
-	// The words it rests on, verbatim.
+	// The words that support it, verbatim.
 	Quote string `protobuf:"bytes,5,opt,name=quote,proto3" json:"quote,omitempty"`
-	// Why it was worth remembering, in words.
+	// Why it was worth remembering, for people to read.
 	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
 	// What decided: "rules", or the model as "provider/model".
 	DecidedBy     string `protobuf:"bytes,7,opt,name=decided_by,json=decidedBy,proto3" json:"decided_by,omitempty"`
@@ -876,28 +876,28 @@ func (x *Provenance) GetDecidedBy() string {
 	return ""
 }
 
-// Consideration is the durable job that ConsiderMemorizing creates, as one user sees it: what was decided about this
-// user's words. Another speaker of the same dialogue has a view of their own under the same id.
+// Consideration is the durable job that ConsiderMemorizing creates, as one user sees it: what was decided about this user's
+// words. Every other speaker of the dialogue has a view of their own under the same id.
 type Consideration struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Opaque.
+	// An opaque id.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The scope in which the dialogue happened; its user is the one whose words are considered here.
+	// Where the dialogue took place. Its user is the one whose words are considered here.
 	Scope *Scope `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`
-	// Where it stands.
+	// The state of the job.
 	State ConsiderationState `protobuf:"varint,3,opt,name=state,proto3,enum=memsidecar.v1.ConsiderationState" json:"state,omitempty"`
-	// Why nothing was remembered (skipped), or why something was (remembered). In words.
+	// Why nothing was remembered (skipped), or why something was (remembered). For people to read.
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	// The failure: the last one when pending after an attempt, the final one when failed.
+	// The error of the last attempt when pending, the final error when failed.
 	Error string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
-	// What was done to which memory, when remembered.
+	// The changes made to memories, when remembered.
 	Changes []*MemoryChange `protobuf:"bytes,6,rep,name=changes,proto3" json:"changes,omitempty"`
-	// How many times it was attempted.
+	// Number of attempts.
 	AttemptCount int32 `protobuf:"varint,7,opt,name=attempt_count,json=attemptCount,proto3" json:"attempt_count,omitempty"`
-	// When it will be attempted next, while pending: not before, and later while its provider is unavailable. Unset while an earlier one
-	// of the same user is pending.
+	// The earliest time of the next attempt, while pending. The attempt is later while the model's provider is unavailable. Unset while an earlier
+	// consideration of the same user is pending.
 	NextAttemptTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=next_attempt_time,json=nextAttemptTime,proto3" json:"next_attempt_time,omitempty"`
-	// How many messages the dialogue has.
+	// Number of messages of the dialogue.
 	MessageCount int32 `protobuf:"varint,9,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
 	// When it was accepted.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
@@ -1032,9 +1032,9 @@ type MemoryChange struct {
 	Action MemoryAction `protobuf:"varint,2,opt,name=action,proto3,enum=memsidecar.v1.MemoryAction" json:"action,omitempty"`
 	// Its text at that time.
 	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
-	// The memories whose place it took (UPDATED), the one that holds in its place (OUTDATED).
+	// The memories that it replaced (UPDATED), or the valid memory that replaces it (OUTDATED).
 	RelatedMemoryIds []string `protobuf:"bytes,4,rep,name=related_memory_ids,json=relatedMemoryIds,proto3" json:"related_memory_ids,omitempty"`
-	// Why, in words, when there is something to say.
+	// Why, for people to read. May be empty.
 	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

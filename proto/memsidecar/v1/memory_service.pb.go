@@ -24,16 +24,16 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// RetrieveSource is where Retrieve looks.
+// RetrieveSource is a place to search.
 type RetrieveSource int32
 
 const (
-	// Not allowed.
+	// Invalid.
 	RetrieveSource_RETRIEVE_SOURCE_UNSPECIFIED RetrieveSource = 0
 	// The user's memories.
 	RetrieveSource_RETRIEVE_SOURCE_MEMORIES RetrieveSource = 1
-	// What the user said, and what the bot answered, in the sessions that the channel may see. Filters by kind do not
-	// apply; times are those at which it was said.
+	// What the user said and what the bot answered, in the sessions that the channel can see. Filters by kind do not apply; filters by
+	// time apply to the time at which a message was sent.
 	RetrieveSource_RETRIEVE_SOURCE_MESSAGES RetrieveSource = 2
 )
 
@@ -78,13 +78,13 @@ func (RetrieveSource) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{0}
 }
 
-// NotRecorded is why a dialogue was refused by its session.
+// NotRecorded is why a session refused a dialogue.
 type NotRecorded int32
 
 const (
-	// It was recorded, or recording is switched off.
+	// The dialogue was recorded, or recording is off.
 	NotRecorded_NOT_RECORDED_UNSPECIFIED NotRecorded = 0
-	// The session was begun in another channel.
+	// The session started in another channel.
 	NotRecorded_NOT_RECORDED_OTHER_CHANNEL NotRecorded = 1
 	// The session belongs to other people.
 	NotRecorded_NOT_RECORDED_OTHER_USERS NotRecorded = 2
@@ -131,37 +131,37 @@ func (NotRecorded) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{1}
 }
 
-// RetrieveRequest asks for the memories that help to answer a query.
+// RetrieveRequest is a query for memories.
 type RetrieveRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose memories; user_id is required.
+	// Required. Whose memories; user_id is required.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// What the user just said, or any question. 1 to 32,000 characters.
+	// Required. What the user just said, or any question: 1 to 32,000 characters.
 	Query string `protobuf:"bytes,2,opt,name=query,proto3" json:"query,omitempty"`
-	// At most this many memories, 1 to 100. Unset means the configured number (3).
+	// The maximum number of memories, 1 to 100. Unset means `retrieval.top_k` (3).
 	TopK *int32 `protobuf:"varint,3,opt,name=top_k,json=topK,proto3,oneof" json:"top_k,omitempty"`
-	// Leave out memories whose relevance is below this, 0 to 1. Relevance is absolute: it does not depend on the other
-	// hits. Unset means the configured one (0.02).
+	// The minimum relevance (ScoreParts.relevance) of a result, 0 to 1. Relevance is absolute: it does not depend on other results.
+	// Unset means `retrieval.min_relevance` (0.02).
 	MinRelevance *float64 `protobuf:"fixed64,4,opt,name=min_relevance,json=minRelevance,proto3,oneof" json:"min_relevance,omitempty"`
-	// Only these kinds. Empty means all.
+	// Only memories of these kinds. Empty means all kinds.
 	Kinds []MemoryKind `protobuf:"varint,5,rep,packed,name=kinds,proto3,enum=memsidecar.v1.MemoryKind" json:"kinds,omitempty"`
 	// Only memories stored at or after this time.
 	CreatedAfterTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=created_after_time,json=createdAfterTime,proto3" json:"created_after_time,omitempty"`
 	// Only memories stored before this time.
 	CreatedBeforeTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_before_time,json=createdBeforeTime,proto3" json:"created_before_time,omitempty"`
-	// Whether memories learned by other agents count.
+	// Whether to use memories that other agents learned.
 	Agent AgentFilter `protobuf:"varint,8,opt,name=agent,proto3,enum=memsidecar.v1.AgentFilter" json:"agent,omitempty"`
-	// prompt_context holds at most this many characters (not bytes), header and footer included; a memory that does not
-	// fit is left out whole. 200 to 100,000. Unset means the configured number (2,000).
+	// The maximum length of prompt_context in characters (not bytes), header and footer included, 200 to 100,000. A memory that does not
+	// fit is left out as a whole. Unset means `retrieval.max_context_chars` (2,000).
 	MaxContextChars *int32 `protobuf:"varint,9,opt,name=max_context_chars,json=maxContextChars,proto3,oneof" json:"max_context_chars,omitempty"`
-	// Where to look. Empty means memories only.
+	// Where to search. Empty means memories only.
 	Sources []RetrieveSource `protobuf:"varint,10,rep,packed,name=sources,proto3,enum=memsidecar.v1.RetrieveSource" json:"sources,omitempty"`
-	// How many messages of the same session come along before and after each message found, 0 to 20. Unset means 1.
+	// How many messages of the same session to return before and after each message found, 0 to 20. Unset means 1.
 	NeighborCount *int32 `protobuf:"varint,11,opt,name=neighbor_count,json=neighborCount,proto3,oneof" json:"neighbor_count,omitempty"`
-	// Joins the calls that belong to one turn of the bot in their traces. Optional, at most 256 bytes.
+	// Connects the traces of the calls that belong to one turn of the bot. Optional, at most 256 bytes.
 	TurnId string `protobuf:"bytes,12,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
-	// Return superseded and expired memories as well; each says its state and from when to when it held. What was withdrawn
-	// or quarantined is never returned.
+	// Whether to return superseded and expired memories as well, with their states and times. Withdrawn and quarantined memories are
+	// never returned.
 	IncludeHistory bool `protobuf:"varint,13,opt,name=include_history,json=includeHistory,proto3" json:"include_history,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -288,19 +288,19 @@ func (x *RetrieveRequest) GetIncludeHistory() bool {
 	return false
 }
 
-// RetrieveResponse has the memories, best first, also as a block for the prompt.
+// RetrieveResponse has the results, also as a block for the prompt.
 type RetrieveResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Best first.
+	// The memories, best first.
 	Memories []*RetrievedMemory `protobuf:"bytes,1,rep,name=memories,proto3" json:"memories,omitempty"`
-	// Ready to paste into a system prompt, in the memories' language (or the user's, if set). It says that these are
-	// recalled notes and not instructions, and stored text cannot forge its delimiters. Empty when there are no memories.
+	// A block to insert into a system prompt as it is, in the language of the memories or of the user's settings. It says that these are
+	// recalled notes and not instructions, and stored text cannot forge its delimiters. Empty if there are no results.
 	PromptContext string `protobuf:"bytes,2,opt,name=prompt_context,json=promptContext,proto3" json:"prompt_context,omitempty"`
-	// What was missing while answering, empty when nothing was.
+	// What was not available. Empty if everything was.
 	Degraded []*Degradation `protobuf:"bytes,3,rep,name=degraded,proto3" json:"degraded,omitempty"`
-	// Names the record of this call.
+	// The id of the trace of this call.
 	TraceId string `protobuf:"bytes,4,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
-	// Messages found, best first; at most top_k, besides the memories.
+	// The messages found, best first: at most top_k, in addition to the memories.
 	Messages      []*RetrievedMessage `protobuf:"bytes,5,rep,name=messages,proto3" json:"messages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -371,18 +371,18 @@ func (x *RetrieveResponse) GetMessages() []*RetrievedMessage {
 	return nil
 }
 
-// RetrievedMessage is a message of the past with the reasons for its rank.
+// RetrievedMessage is a past message and the reasons for its rank.
 type RetrievedMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The message.
 	Message *SessionMessage `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
-	// What it was ranked by, as for a memory; a message's importance is 0.5.
+	// The score that it was ranked by, as for a memory. The importance of a message is 0.5.
 	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
-	// What the score is made of.
+	// The factors of the score.
 	Parts *ScoreParts `protobuf:"bytes,3,opt,name=parts,proto3" json:"parts,omitempty"`
-	// The messages just before it in its session, oldest first.
+	// The messages before it in its session, oldest first.
 	Before []*SessionMessage `protobuf:"bytes,4,rep,name=before,proto3" json:"before,omitempty"`
-	// The messages just after it, oldest first.
+	// The messages after it, oldest first.
 	After         []*SessionMessage `protobuf:"bytes,5,rep,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -453,14 +453,14 @@ func (x *RetrievedMessage) GetAfter() []*SessionMessage {
 	return nil
 }
 
-// RetrievedMemory is a memory with the reasons for its rank.
+// RetrievedMemory is a memory and the reasons for its rank.
 type RetrievedMemory struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The memory.
 	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
-	// What it was ranked by, 0 to 1: relevance × (0.8 + 0.1 × recency + 0.1 × importance).
+	// The score that it was ranked by, 0 to 1: relevance × (0.8 + 0.1 × recency + 0.1 × importance).
 	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
-	// What the score is made of.
+	// The factors of the score.
 	Parts         *ScoreParts `protobuf:"bytes,3,opt,name=parts,proto3" json:"parts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -517,22 +517,23 @@ func (x *RetrievedMemory) GetParts() *ScoreParts {
 	return nil
 }
 
-// ConsiderMemorizingRequest hands over a dialogue.
+// ConsiderMemorizingRequest has a dialogue.
 type ConsiderMemorizingRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where the dialogue happened; user_id is required and is the speaker of messages that name none.
+	// Required. Where the dialogue took place; user_id is required, and is the speaker of messages without one.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// The dialogue in order, 1 to 1,000 messages. They are recorded in the scope's session, or the user's current one, as
-	// AppendMessages would, unless `session.record_considered` is off; those that were considered before are not considered
-	// again. Without messages, what is unconsidered of the session is considered.
+	// The dialogue in order, 1 to 1,000 messages. They are also recorded in the scope's session, or the user's current one, as by
+	// AppendMessages, unless `session.record_considered` is off. Messages that were considered before are not considered again. Empty:
+	// the unconsidered messages of the session are considered.
 	Messages []*Message `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
-	// Makes the call repeatable (an idempotency key, best a random UUID; per namespace and user): the same id with the
-	// same scope and messages returns the same consideration, with others it is INVALID_ARGUMENT. At most 128 bytes.
-	// It is known as long as the consideration is kept, see `queue.retention` (30 days after it ended).
+	// Makes the call idempotent: the same id with the same scope and messages returns the same consideration, with others
+	// INVALID_ARGUMENT. At most 128 bytes, unique for the namespace and user; a random UUID is a good choice. It is known as long as the
+	// consideration is kept, see `queue.retention` (30 days after it ended).
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// Wait up to this long for the outcome. The server caps it (30 s by default). Unset: answer as soon as it is durable.
+	// How long to wait for the outcome. The server limits it (`queue.max_wait`, 30 s). Unset means to return as soon as the dialogue is
+	// durable.
 	Wait *durationpb.Duration `protobuf:"bytes,4,opt,name=wait,proto3" json:"wait,omitempty"`
-	// Joins the calls that belong to one turn of the bot in their traces. Optional, at most 256 bytes.
+	// Connects the traces of the calls that belong to one turn of the bot. Optional, at most 256 bytes.
 	TurnId        string `protobuf:"bytes,5,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -603,15 +604,15 @@ func (x *ConsiderMemorizingRequest) GetTurnId() string {
 	return ""
 }
 
-// ConsiderMemorizingResponse says where the consideration stands.
+// ConsiderMemorizingResponse has the consideration.
 type ConsiderMemorizingResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Durable when this is returned. Its scope names the session in which the messages were recorded.
+	// The consideration, which is durable. Its scope names the session in which the messages were recorded.
 	Consideration *Consideration `protobuf:"bytes,1,opt,name=consideration,proto3" json:"consideration,omitempty"`
-	// not_recorded in words, for people. Empty when it is unspecified.
+	// not_recorded in words. Empty if it is unspecified.
 	NotRecordedReason string `protobuf:"bytes,2,opt,name=not_recorded_reason,json=notRecordedReason,proto3" json:"not_recorded_reason,omitempty"`
-	// Why the messages were not recorded in a session although they would be by the configuration. They are considered all
-	// the same. Check it when the conversation matters: what is not recorded is in no window.
+	// Why the messages were not recorded in a session although the configuration says so. They are considered in any case. A bot that
+	// uses GetContext should check this: messages that are not recorded are in no window.
 	NotRecorded   NotRecorded `protobuf:"varint,3,opt,name=not_recorded,json=notRecorded,proto3,enum=memsidecar.v1.NotRecorded" json:"not_recorded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -668,12 +669,12 @@ func (x *ConsiderMemorizingResponse) GetNotRecorded() NotRecorded {
 	return NotRecorded_NOT_RECORDED_UNSPECIFIED
 }
 
-// GetConsiderationRequest names a consideration.
+// GetConsiderationRequest identifies a consideration.
 type GetConsiderationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose; user_id is required.
+	// Required. Whose; user_id is required.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// The consideration's id.
+	// Required. The id of the consideration.
 	ConsiderationId string `protobuf:"bytes,2,opt,name=consideration_id,json=considerationId,proto3" json:"consideration_id,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -726,7 +727,7 @@ func (x *GetConsiderationRequest) GetConsiderationId() string {
 // GetConsiderationResponse has the consideration.
 type GetConsiderationResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As the scope's user sees it.
+	// The consideration as the scope's user sees it.
 	Consideration *Consideration `protobuf:"bytes,1,opt,name=consideration,proto3" json:"consideration,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -769,16 +770,16 @@ func (x *GetConsiderationResponse) GetConsideration() *Consideration {
 	return nil
 }
 
-// ListConsiderationsRequest asks for a page of considerations.
+// ListConsiderationsRequest requests a page of considerations.
 type ListConsiderationsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose; user_id is required.
+	// Required. Whose; user_id is required.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// Only in these states. Empty means all.
+	// Only considerations in these states. Empty means all.
 	States []ConsiderationState `protobuf:"varint,2,rep,packed,name=states,proto3,enum=memsidecar.v1.ConsiderationState" json:"states,omitempty"`
-	// At most this many. 0 means 50; more than 1,000 is taken as 1,000.
+	// The maximum number of results. 0 means 50; values above 1,000 mean 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the page before, with the same other fields.
+	// The next_page_token of the previous page. All other fields must be as in the previous request.
 	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -842,12 +843,12 @@ func (x *ListConsiderationsRequest) GetPageToken() string {
 	return ""
 }
 
-// ListConsiderationsResponse is one page.
+// ListConsiderationsResponse is a page of considerations.
 type ListConsiderationsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Newest first.
+	// The considerations, newest first.
 	Considerations []*Consideration `protobuf:"bytes,1,rep,name=considerations,proto3" json:"considerations,omitempty"`
-	// Empty on the last page.
+	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -897,12 +898,12 @@ func (x *ListConsiderationsResponse) GetNextPageToken() string {
 	return ""
 }
 
-// RetryConsiderationRequest names a consideration that failed or is pending.
+// RetryConsiderationRequest identifies a consideration that failed or is pending.
 type RetryConsiderationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose; user_id is required.
+	// Required. Whose; user_id is required.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// The consideration's id.
+	// Required. The id of the consideration.
 	ConsiderationId string `protobuf:"bytes,2,opt,name=consideration_id,json=considerationId,proto3" json:"consideration_id,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -952,10 +953,10 @@ func (x *RetryConsiderationRequest) GetConsiderationId() string {
 	return ""
 }
 
-// RetryConsiderationResponse has the consideration, which is pending or running.
+// RetryConsiderationResponse has the consideration.
 type RetryConsiderationResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As the scope's user sees it.
+	// The consideration as the scope's user sees it, pending or running.
 	Consideration *Consideration `protobuf:"bytes,1,opt,name=consideration,proto3" json:"consideration,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -998,19 +999,19 @@ func (x *RetryConsiderationResponse) GetConsideration() *Consideration {
 	return nil
 }
 
-// CreateMemoryRequest stores a memory.
+// CreateMemoryRequest has a memory to store.
 type CreateMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose, and who may see it (its channel); user_id is required.
+	// Required. Whose; user_id is required. The channel decides which requests can see the memory.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// text is required; kind, importance and observe_time are taken; the rest is filled in.
+	// Required. The memory: text is required; kind, importance and observe_time are optional. Other fields are ignored.
 	Memory *Memory `protobuf:"bytes,2,opt,name=memory,proto3" json:"memory,omitempty"`
-	// Makes the call repeatable: the same id with the same memory returns the same memory, with another it is
-	// INVALID_ARGUMENT. At most 128 bytes.
+	// Makes the call idempotent: the same id with the same memory returns the same memory, with another one INVALID_ARGUMENT. At most
+	// 128 bytes.
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// Stores a new memory also when one says the same. Without it a text is merged into an active memory of the same
-	// visibility that is equal after Unicode's NFKC, case, spaces and punctuation, or nearly so (edit similarity above 0.8)
-	// with nothing that matters different: numbers, dates, names, negations, qualifiers.
+	// Whether to store a new memory even if an existing one says the same. By default a text is merged into an active memory of the same
+	// visibility that is equal after Unicode NFKC and without case, spaces and punctuation, or nearly equal (edit similarity above 0.8)
+	// with the same numbers, dates, names, negations and qualifiers.
 	ForceNew      bool `protobuf:"varint,4,opt,name=force_new,json=forceNew,proto3" json:"force_new,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1074,12 +1075,13 @@ func (x *CreateMemoryRequest) GetForceNew() bool {
 	return false
 }
 
-// CreateMemoryResponse has what was stored.
+// CreateMemoryResponse has the memory.
 type CreateMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The stored memory; when merged is true, the one that said the same before, reinforced. Its text stays.
+	// The stored memory or, if merged is true, the existing memory that says the same. Its text does not change, and the mention is
+	// counted.
 	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
-	// Nothing new was stored, because memory says the same.
+	// Whether an existing memory says the same, so that nothing was stored.
 	Merged        bool `protobuf:"varint,2,opt,name=merged,proto3" json:"merged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1129,12 +1131,12 @@ func (x *CreateMemoryResponse) GetMerged() bool {
 	return false
 }
 
-// GetMemoryRequest names a memory.
+// GetMemoryRequest identifies a memory.
 type GetMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose; user_id is required.
+	// Required. Whose; user_id is required.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// The memory's id.
+	// Required. The id of the memory.
 	MemoryId      string `protobuf:"bytes,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1230,20 +1232,19 @@ func (x *GetMemoryResponse) GetMemory() *Memory {
 	return nil
 }
 
-// ListMemoriesRequest asks for a page of memories.
+// ListMemoriesRequest requests a page of memories.
 type ListMemoriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose; user_id is required.
+	// Required. Whose; user_id is required.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// At most this many. 0 means 50; more than 1,000 is taken as 1,000.
+	// The maximum number of results. 0 means 50; values above 1,000 mean 1,000.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the page before, with the same other fields.
+	// The next_page_token of the previous page. All other fields must be as in the previous request.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// An AIP-160 filter: comparisons joined by AND, over kind, state, importance, explicit, agent_id, language, create_time
-	// and observe_time, at most 2,000 bytes. Example: kind = "preference" AND importance >= 0.5 AND create_time > "2026-01-01T00:00:00Z".
+	// An AIP-160 filter, at most 2,000 bytes: comparisons of kind, state, importance, explicit, agent_id, language, create_time and
+	// observe_time, joined by AND. Example: kind = "preference" AND importance >= 0.5 AND create_time > "2026-01-01T00:00:00Z".
 	Filter string `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
-	// Only memories in these states. Empty means active, expired and quarantined ones: what was superseded or withdrawn is
-	// listed when asked for.
+	// Only memories in these states. Empty means active, expired and quarantined ones.
 	States        []MemoryState `protobuf:"varint,5,rep,packed,name=states,proto3,enum=memsidecar.v1.MemoryState" json:"states,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1314,12 +1315,12 @@ func (x *ListMemoriesRequest) GetStates() []MemoryState {
 	return nil
 }
 
-// ListMemoriesResponse is one page.
+// ListMemoriesResponse is a page of memories.
 type ListMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Newest first.
+	// The memories, newest first.
 	Memories []*Memory `protobuf:"bytes,1,rep,name=memories,proto3" json:"memories,omitempty"`
-	// Empty on the last page.
+	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1369,14 +1370,14 @@ func (x *ListMemoriesResponse) GetNextPageToken() string {
 	return ""
 }
 
-// UpdateMemoryRequest changes a memory.
+// UpdateMemoryRequest has the changes to a memory.
 type UpdateMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose; user_id is required.
+	// Required. Whose; user_id is required.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// id is required, and the fields named by update_mask.
+	// Required. The id, and the fields named by update_mask.
 	Memory *Memory `protobuf:"bytes,2,opt,name=memory,proto3" json:"memory,omitempty"`
-	// Which of text, kind and importance to change. Unset means those that are set in memory.
+	// The fields to change, of text, kind and importance. Unset means those that are set in memory.
 	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1433,7 +1434,7 @@ func (x *UpdateMemoryRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
 	return nil
 }
 
-// UpdateMemoryResponse has the memory as it is now.
+// UpdateMemoryResponse has the changed memory.
 type UpdateMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The memory.
@@ -1479,12 +1480,12 @@ func (x *UpdateMemoryResponse) GetMemory() *Memory {
 	return nil
 }
 
-// DeleteMemoryRequest names a memory.
+// DeleteMemoryRequest identifies a memory.
 type DeleteMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose; user_id is required.
+	// Required. Whose; user_id is required.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// The memory's id.
+	// Required. The id of the memory.
 	MemoryId      string `protobuf:"bytes,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1571,12 +1572,12 @@ func (*DeleteMemoryResponse) Descriptor() ([]byte, []int) {
 	return file_memsidecar_v1_memory_service_proto_rawDescGZIP(), []int{21}
 }
 
-// ListMemoryRevisionsRequest names a memory.
+// ListMemoryRevisionsRequest identifies a memory.
 type ListMemoryRevisionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose; user_id is required.
+	// Required. Whose; user_id is required.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// The memory's id.
+	// Required. The id of the memory.
 	MemoryId      string `protobuf:"bytes,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1629,7 +1630,7 @@ func (x *ListMemoryRevisionsRequest) GetMemoryId() string {
 // ListMemoryRevisionsResponse has the changes.
 type ListMemoryRevisionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Newest first; the last is the storing of the oldest memory. At most 1,000.
+	// The changes, newest first, at most 1,000. The last one is the storing of the oldest memory.
 	Revisions     []*MemoryRevision `protobuf:"bytes,1,rep,name=revisions,proto3" json:"revisions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1672,15 +1673,15 @@ func (x *ListMemoryRevisionsResponse) GetRevisions() []*MemoryRevision {
 	return nil
 }
 
-// RevertMemoryRequest names a memory.
+// RevertMemoryRequest identifies a memory and a change.
 type RevertMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose; user_id is required.
+	// Required. Whose; user_id is required.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// The memory's id, or that of one whose place it took.
+	// Required. The id of the memory, or of a memory that it replaced.
 	MemoryId string `protobuf:"bytes,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
-	// The change that is meant to be undone, from ListMemoryRevisions: when another has happened since, it is
-	// FAILED_PRECONDITION. Empty means the newest that was not undone.
+	// The change to undo, from ListMemoryRevisions. FAILED_PRECONDITION if there is a newer change. Empty means the newest change that
+	// is not undone.
 	RevisionId    string `protobuf:"bytes,3,opt,name=revision_id,json=revisionId,proto3" json:"revision_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1737,12 +1738,12 @@ func (x *RevertMemoryRequest) GetRevisionId() string {
 	return ""
 }
 
-// RevertMemoryResponse has what holds now.
+// RevertMemoryResponse has the memory that is valid now.
 type RevertMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The memory that holds again.
+	// The memory that is valid again.
 	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
-	// What was undone.
+	// The change that was undone.
 	Reverted      *MemoryRevision `protobuf:"bytes,2,opt,name=reverted,proto3" json:"reverted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1792,12 +1793,12 @@ func (x *RevertMemoryResponse) GetReverted() *MemoryRevision {
 	return nil
 }
 
-// ReleaseMemoryRequest names a memory.
+// ReleaseMemoryRequest identifies a memory.
 type ReleaseMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose; user_id is required.
+	// Required. Whose; user_id is required.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// The memory's id.
+	// Required. The id of the memory.
 	MemoryId      string `protobuf:"bytes,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1850,7 +1851,7 @@ func (x *ReleaseMemoryRequest) GetMemoryId() string {
 // ReleaseMemoryResponse has the memory.
 type ReleaseMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The memory, active.
+	// The memory, which is active.
 	Memory        *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1896,7 +1897,7 @@ func (x *ReleaseMemoryResponse) GetMemory() *Memory {
 // ImportMemoriesRequest is the scope, or one memory.
 type ImportMemoriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The first message has the scope, each later one a memory.
+	// The first message of the stream has the scope, all others have a memory.
 	//
 	// Types that are valid to be assigned to Item:
 	//
@@ -1967,14 +1968,14 @@ type isImportMemoriesRequest_Item interface {
 }
 
 type ImportMemoriesRequest_Scope struct {
-	// Whose; user_id is required. Its channel is used for memories whose own scope names none.
+	// Required. Whose; user_id is required. Its channel is used for memories whose own scope has none.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3,oneof"`
 }
 
 type ImportMemoriesRequest_Memory struct {
-	// All fields are taken but use_count and last_use_time; its scope's namespace and user_id are ignored. Without an
-	// id, one is derived from channel and text. The state follows from valid_end_time, superseded_by_id and quarantine_reason.
-	// What is withdrawn is skipped: the user asked for it to be forgotten.
+	// A memory. All fields are stored except use_count, last_use_time, and the scope's namespace and user_id. Without an id, one is
+	// derived from the channel and the text. The state follows from valid_end_time, superseded_by_id and quarantine_reason. Withdrawn
+	// memories are skipped, because the user asked for them to be forgotten.
 	Memory *Memory `protobuf:"bytes,2,opt,name=memory,proto3,oneof"`
 }
 
@@ -1982,12 +1983,12 @@ func (*ImportMemoriesRequest_Scope) isImportMemoriesRequest_Item() {}
 
 func (*ImportMemoriesRequest_Memory) isImportMemoriesRequest_Item() {}
 
-// ImportMemoriesResponse says what was done.
+// ImportMemoriesResponse has the result of an import.
 type ImportMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Memories added.
+	// Number of memories added.
 	AddedCount int64 `protobuf:"varint,1,opt,name=added_count,json=addedCount,proto3" json:"added_count,omitempty"`
-	// Memories that were already there, by id or by text, that are withdrawn, or that held a secret and nothing else.
+	// Number of memories skipped, because they exist by id or text, are withdrawn, or consist of a secret only.
 	SkippedCount  int64 `protobuf:"varint,2,opt,name=skipped_count,json=skippedCount,proto3" json:"skipped_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -39,49 +39,47 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// MemoryService is a bot's long-term memory. A bot calls Retrieve before it answers and ConsiderMemorizing after each
-// dialogue; everything else is optional.
+// MemoryService is a bot's long-term memory. A bot calls Retrieve before it answers and ConsiderMemorizing after each dialogue. All
+// other calls are optional.
 //
-// Errors: INVALID_ARGUMENT carries a google.rpc.BadRequest that lists every wrong field; beyond some 1,200 bytes it says
-// how many more there are. NOT_FOUND is also the answer
-// for what the request's scope may not see. RESOURCE_EXHAUSTED carries a google.rpc.RetryInfo when trying later helps.
-// UNAVAILABLE means that storage is down; it is being retried. Retrieve and GetStatus never answer UNAVAILABLE for that.
+// Errors: INVALID_ARGUMENT has a google.rpc.BadRequest that lists all wrong fields, up to about 1,200 bytes. NOT_FOUND is also
+// returned for data that the scope cannot see. RESOURCE_EXHAUSTED has a google.rpc.RetryInfo if a later retry can succeed. UNAVAILABLE
+// means that storage is unavailable; the sidecar keeps retrying. Retrieve and GetStatus do not return UNAVAILABLE for that.
 type MemoryServiceClient interface {
-	// Retrieve returns this user's memories that help to answer the query. It keeps to a time budget and never fails
-	// because something behind it is down: it answers with what it has and says in `degraded` what was missing.
+	// Retrieve returns the user's memories that help to answer a query. It stays within a time budget and does not fail because a model
+	// or storage is unavailable: it returns what it has and lists in `degraded` what was missing.
 	Retrieve(ctx context.Context, in *RetrieveRequest, opts ...grpc.CallOption) (*RetrieveResponse, error)
-	// ConsiderMemorizing accepts a dialogue, answers once it is durable, and works out in the background what of it is
-	// worth remembering: one outcome for each person who spoke in it.
+	// ConsiderMemorizing accepts a dialogue and returns as soon as it is durable. In the background it decides what is worth
+	// remembering, with one outcome for each speaker.
 	ConsiderMemorizing(ctx context.Context, in *ConsiderMemorizingRequest, opts ...grpc.CallOption) (*ConsiderMemorizingResponse, error)
-	// GetConsideration returns what became of a dialogue for the scope's user.
+	// GetConsideration returns a consideration as the scope's user sees it.
 	GetConsideration(ctx context.Context, in *GetConsiderationRequest, opts ...grpc.CallOption) (*GetConsiderationResponse, error)
-	// ListConsiderations lists the scope's user's considerations, newest first.
+	// ListConsiderations lists the user's considerations, newest first.
 	ListConsiderations(ctx context.Context, in *ListConsiderationsRequest, opts ...grpc.CallOption) (*ListConsiderationsResponse, error)
-	// RetryConsideration makes a failed consideration pending again, and a pending one due now, with those of the same user that come
-	// before it. One that is running stays as it is. FAILED_PRECONDITION when it is remembered or skipped.
+	// RetryConsideration sets a failed consideration to pending, and makes a pending one due immediately, together with earlier ones of
+	// the same user. A running one does not change. FAILED_PRECONDITION if it is remembered or skipped.
 	RetryConsideration(ctx context.Context, in *RetryConsiderationRequest, opts ...grpc.CallOption) (*RetryConsiderationResponse, error)
-	// CreateMemory stores a statement as it is, without considering it. Markers take the place of secrets in it, unless
-	// redact.direct_writes is off; INVALID_ARGUMENT when it held nothing else.
+	// CreateMemory stores a statement as it is, without considering it. Secrets in it are replaced by markers, unless
+	// `redact.direct_writes` is off. INVALID_ARGUMENT if the text consists of a secret only.
 	CreateMemory(ctx context.Context, in *CreateMemoryRequest, opts ...grpc.CallOption) (*CreateMemoryResponse, error)
 	// GetMemory returns one memory.
 	GetMemory(ctx context.Context, in *GetMemoryRequest, opts ...grpc.CallOption) (*GetMemoryResponse, error)
-	// ListMemories lists the scope's user's memories, newest first.
+	// ListMemories lists the user's memories, newest first.
 	ListMemories(ctx context.Context, in *ListMemoriesRequest, opts ...grpc.CallOption) (*ListMemoriesResponse, error)
 	// UpdateMemory changes a memory's text, kind or importance.
 	UpdateMemory(ctx context.Context, in *UpdateMemoryRequest, opts ...grpc.CallOption) (*UpdateMemoryResponse, error)
-	// DeleteMemory deletes one memory. A consideration that made it will not bring it back.
+	// DeleteMemory deletes a memory permanently. The consideration that stored it does not restore it.
 	DeleteMemory(ctx context.Context, in *DeleteMemoryRequest, opts ...grpc.CallOption) (*DeleteMemoryResponse, error)
-	// ListMemoryRevisions returns what was done to a memory and to those whose place it took, or that took its place, newest
-	// first.
+	// ListMemoryRevisions lists the changes of a memory and of the memories that it replaced or that replaced it, newest first.
 	ListMemoryRevisions(ctx context.Context, in *ListMemoryRevisionsRequest, opts ...grpc.CallOption) (*ListMemoryRevisionsResponse, error)
-	// RevertMemory undoes the newest change that was not undone yet: what was superseded holds again and what took its place is
-	// withdrawn, an edited text is as it was, what was withdrawn is back. FAILED_PRECONDITION when there is nothing to undo.
+	// RevertMemory undoes the newest change that is not undone yet. A superseded memory becomes valid again and its replacement is
+	// withdrawn; an edited text is restored; a withdrawn memory is restored. FAILED_PRECONDITION if there is nothing to undo.
 	RevertMemory(ctx context.Context, in *RevertMemoryRequest, opts ...grpc.CallOption) (*RevertMemoryResponse, error)
-	// ReleaseMemory lets a quarantined memory be retrieved. FAILED_PRECONDITION when it is not quarantined.
+	// ReleaseMemory makes a quarantined memory active. FAILED_PRECONDITION if it is not quarantined.
 	ReleaseMemory(ctx context.Context, in *ReleaseMemoryRequest, opts ...grpc.CallOption) (*ReleaseMemoryResponse, error)
-	// ImportMemories takes in memories, for example those of ExportUser. The first message has the scope, the others the
-	// memories. Importing the same twice adds nothing. Memories are stored in batches as they arrive: when the stream
-	// breaks, what was stored stays, and sending all of it again completes it.
+	// ImportMemories stores memories, for example those of ExportUser. The first message of the stream has the scope, all others have a
+	// memory. Importing the same memories twice adds nothing. Memories are stored in batches as they arrive: if the stream breaks,
+	// stored memories stay, and repeating the whole import completes it.
 	ImportMemories(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportMemoriesRequest, ImportMemoriesResponse], error)
 }
 
@@ -240,49 +238,47 @@ type MemoryService_ImportMemoriesClient = grpc.ClientStreamingClient[ImportMemor
 // All implementations must embed UnimplementedMemoryServiceServer
 // for forward compatibility.
 //
-// MemoryService is a bot's long-term memory. A bot calls Retrieve before it answers and ConsiderMemorizing after each
-// dialogue; everything else is optional.
+// MemoryService is a bot's long-term memory. A bot calls Retrieve before it answers and ConsiderMemorizing after each dialogue. All
+// other calls are optional.
 //
-// Errors: INVALID_ARGUMENT carries a google.rpc.BadRequest that lists every wrong field; beyond some 1,200 bytes it says
-// how many more there are. NOT_FOUND is also the answer
-// for what the request's scope may not see. RESOURCE_EXHAUSTED carries a google.rpc.RetryInfo when trying later helps.
-// UNAVAILABLE means that storage is down; it is being retried. Retrieve and GetStatus never answer UNAVAILABLE for that.
+// Errors: INVALID_ARGUMENT has a google.rpc.BadRequest that lists all wrong fields, up to about 1,200 bytes. NOT_FOUND is also
+// returned for data that the scope cannot see. RESOURCE_EXHAUSTED has a google.rpc.RetryInfo if a later retry can succeed. UNAVAILABLE
+// means that storage is unavailable; the sidecar keeps retrying. Retrieve and GetStatus do not return UNAVAILABLE for that.
 type MemoryServiceServer interface {
-	// Retrieve returns this user's memories that help to answer the query. It keeps to a time budget and never fails
-	// because something behind it is down: it answers with what it has and says in `degraded` what was missing.
+	// Retrieve returns the user's memories that help to answer a query. It stays within a time budget and does not fail because a model
+	// or storage is unavailable: it returns what it has and lists in `degraded` what was missing.
 	Retrieve(context.Context, *RetrieveRequest) (*RetrieveResponse, error)
-	// ConsiderMemorizing accepts a dialogue, answers once it is durable, and works out in the background what of it is
-	// worth remembering: one outcome for each person who spoke in it.
+	// ConsiderMemorizing accepts a dialogue and returns as soon as it is durable. In the background it decides what is worth
+	// remembering, with one outcome for each speaker.
 	ConsiderMemorizing(context.Context, *ConsiderMemorizingRequest) (*ConsiderMemorizingResponse, error)
-	// GetConsideration returns what became of a dialogue for the scope's user.
+	// GetConsideration returns a consideration as the scope's user sees it.
 	GetConsideration(context.Context, *GetConsiderationRequest) (*GetConsiderationResponse, error)
-	// ListConsiderations lists the scope's user's considerations, newest first.
+	// ListConsiderations lists the user's considerations, newest first.
 	ListConsiderations(context.Context, *ListConsiderationsRequest) (*ListConsiderationsResponse, error)
-	// RetryConsideration makes a failed consideration pending again, and a pending one due now, with those of the same user that come
-	// before it. One that is running stays as it is. FAILED_PRECONDITION when it is remembered or skipped.
+	// RetryConsideration sets a failed consideration to pending, and makes a pending one due immediately, together with earlier ones of
+	// the same user. A running one does not change. FAILED_PRECONDITION if it is remembered or skipped.
 	RetryConsideration(context.Context, *RetryConsiderationRequest) (*RetryConsiderationResponse, error)
-	// CreateMemory stores a statement as it is, without considering it. Markers take the place of secrets in it, unless
-	// redact.direct_writes is off; INVALID_ARGUMENT when it held nothing else.
+	// CreateMemory stores a statement as it is, without considering it. Secrets in it are replaced by markers, unless
+	// `redact.direct_writes` is off. INVALID_ARGUMENT if the text consists of a secret only.
 	CreateMemory(context.Context, *CreateMemoryRequest) (*CreateMemoryResponse, error)
 	// GetMemory returns one memory.
 	GetMemory(context.Context, *GetMemoryRequest) (*GetMemoryResponse, error)
-	// ListMemories lists the scope's user's memories, newest first.
+	// ListMemories lists the user's memories, newest first.
 	ListMemories(context.Context, *ListMemoriesRequest) (*ListMemoriesResponse, error)
 	// UpdateMemory changes a memory's text, kind or importance.
 	UpdateMemory(context.Context, *UpdateMemoryRequest) (*UpdateMemoryResponse, error)
-	// DeleteMemory deletes one memory. A consideration that made it will not bring it back.
+	// DeleteMemory deletes a memory permanently. The consideration that stored it does not restore it.
 	DeleteMemory(context.Context, *DeleteMemoryRequest) (*DeleteMemoryResponse, error)
-	// ListMemoryRevisions returns what was done to a memory and to those whose place it took, or that took its place, newest
-	// first.
+	// ListMemoryRevisions lists the changes of a memory and of the memories that it replaced or that replaced it, newest first.
 	ListMemoryRevisions(context.Context, *ListMemoryRevisionsRequest) (*ListMemoryRevisionsResponse, error)
-	// RevertMemory undoes the newest change that was not undone yet: what was superseded holds again and what took its place is
-	// withdrawn, an edited text is as it was, what was withdrawn is back. FAILED_PRECONDITION when there is nothing to undo.
+	// RevertMemory undoes the newest change that is not undone yet. A superseded memory becomes valid again and its replacement is
+	// withdrawn; an edited text is restored; a withdrawn memory is restored. FAILED_PRECONDITION if there is nothing to undo.
 	RevertMemory(context.Context, *RevertMemoryRequest) (*RevertMemoryResponse, error)
-	// ReleaseMemory lets a quarantined memory be retrieved. FAILED_PRECONDITION when it is not quarantined.
+	// ReleaseMemory makes a quarantined memory active. FAILED_PRECONDITION if it is not quarantined.
 	ReleaseMemory(context.Context, *ReleaseMemoryRequest) (*ReleaseMemoryResponse, error)
-	// ImportMemories takes in memories, for example those of ExportUser. The first message has the scope, the others the
-	// memories. Importing the same twice adds nothing. Memories are stored in batches as they arrive: when the stream
-	// breaks, what was stored stays, and sending all of it again completes it.
+	// ImportMemories stores memories, for example those of ExportUser. The first message of the stream has the scope, all others have a
+	// memory. Importing the same memories twice adds nothing. Memories are stored in batches as they arrive: if the stream breaks,
+	// stored memories stay, and repeating the whole import completes it.
 	ImportMemories(grpc.ClientStreamingServer[ImportMemoriesRequest, ImportMemoriesResponse]) error
 	mustEmbedUnimplementedMemoryServiceServer()
 }

@@ -23,19 +23,19 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Role says in what capacity a message was spoken.
+// Role is who sent a message.
 type Role int32
 
 const (
-	// Not allowed in requests.
+	// Invalid in requests.
 	Role_ROLE_UNSPECIFIED Role = 0
 	// A person.
 	Role_ROLE_USER Role = 1
 	// The bot.
 	Role_ROLE_ASSISTANT Role = 2
-	// Instructions to the bot; context only, never remembered.
+	// Instructions to the bot. Used as context only, never remembered.
 	Role_ROLE_SYSTEM Role = 3
-	// A tool's answer; context only, never remembered.
+	// The result of a tool. Used as context only, never remembered.
 	Role_ROLE_TOOL Role = 4
 )
 
@@ -84,26 +84,26 @@ func (Role) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_message_proto_rawDescGZIP(), []int{0}
 }
 
-// Message is one utterance of a dialogue.
+// Message is one message of a dialogue.
 type Message struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The bot's own id for this message, unique in its session. Optional; without one, provenance names the message's
-	// position in the dialogue ("#0" is the first). At most 256 bytes.
+	// The bot's own id for the message, unique in its session, at most 256 bytes. Optional. Without one, provenance refers to the
+	// message by its position in the dialogue: "#0" is the first.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Who spoke: a person, the bot, the system prompt, a tool.
+	// Required. Who spoke: a person, the bot, the system prompt or a tool.
 	Role Role `protobuf:"varint,2,opt,name=role,proto3,enum=memsidecar.v1.Role" json:"role,omitempty"`
-	// The user id of the person who spoke, for ROLE_USER only. Empty means the scope's user.
+	// The user id of the person who spoke. Allowed for ROLE_USER only. Empty means the scope's user.
 	SpeakerId string `protobuf:"bytes,3,opt,name=speaker_id,json=speakerId,proto3" json:"speaker_id,omitempty"`
-	// The bot or persona that spoke, or for other roles was spoken to. Empty means the scope's agent.
+	// The bot or persona that spoke or, for other roles, that was spoken to. Empty means the scope's agent.
 	AgentId string `protobuf:"bytes,4,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// What was said. May be empty, for example when there are tool calls. At most 256 KiB.
+	// The text, at most 256 KiB. May be empty, for example when the message only calls tools.
 	Content string `protobuf:"bytes,5,opt,name=content,proto3" json:"content,omitempty"`
-	// When it was said. Unset means when the sidecar received it.
+	// When the message was sent. Unset means when the sidecar received it.
 	SendTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=send_time,json=sendTime,proto3" json:"send_time,omitempty"`
-	// The tools called while answering.
+	// The tools called for this message.
 	ToolCalls []*ToolCall `protobuf:"bytes,7,rep,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"`
-	// Whatever the bot wants to keep beside the message: a JSON object, kept byte for byte (so integers above 2^53
-	// survive). Empty means none.
+	// Data that the bot keeps with the message: a JSON object, stored byte for byte, so that integers above 2^53 survive. Empty means
+	// none.
 	MetadataJson  string `protobuf:"bytes,8,opt,name=metadata_json,json=metadataJson,proto3" json:"metadata_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -195,22 +195,22 @@ func (x *Message) GetMetadataJson() string {
 	return ""
 }
 
-// ToolCall is one call of a tool made while a message was being answered.
+// ToolCall is one call of a tool.
 type ToolCall struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The model's id for the call. Optional.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The tool's name.
+	// The name of the tool.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// The arguments: JSON, kept byte for byte.
+	// The arguments: JSON, stored byte for byte.
 	ArgumentsJson string `protobuf:"bytes,3,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
-	// What the tool answered, as text or JSON, kept byte for byte.
+	// The result of the tool, as text or JSON, stored byte for byte.
 	Result string `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"`
-	// How it ended, for example "success" or "error". Free text.
+	// How the call ended, for example "success" or "error". Free text.
 	Status string `protobuf:"bytes,5,opt,name=status,proto3" json:"status,omitempty"`
-	// How long it took.
+	// How long the call took.
 	Duration *durationpb.Duration `protobuf:"bytes,6,opt,name=duration,proto3" json:"duration,omitempty"`
-	// When it was called.
+	// When the call started.
 	StartTime     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -22,18 +22,18 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// RegistryKind says to whom a registry of results belongs. Registries of different kinds share nothing.
+// RegistryKind is to whom a registry belongs. Registries of different kinds are independent.
 type RegistryKind int32
 
 const (
-	// The user's when the scope names one, else the channel's when it names one, else the namespace's.
+	// The user's if the scope has a user, else the channel's if it has a channel, else the namespace's.
 	RegistryKind_REGISTRY_KIND_UNSPECIFIED RegistryKind = 0
-	// The scope's user. It has a part for each visibility, see ChannelKind: what came in a direct chat is not known in a
-	// group, and a direct chat knows all of it.
+	// The scope's user. The registry has a part for each visibility, see ChannelKind: items of a direct chat are unknown in a group, and
+	// a direct chat knows all items.
 	RegistryKind_REGISTRY_KIND_USER RegistryKind = 1
-	// The scope's channel: a group's is everybody's in that group, another channel's is the scope's user's in it.
+	// The scope's channel. A group's registry is shared by all its members. In any other channel it belongs to the scope's user.
 	RegistryKind_REGISTRY_KIND_CHANNEL RegistryKind = 2
-	// The whole namespace: all its users and channels read and write it.
+	// The namespace. All its users and channels read and write the registry.
 	RegistryKind_REGISTRY_KIND_NAMESPACE RegistryKind = 3
 )
 
@@ -80,18 +80,18 @@ func (RegistryKind) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_numbered_list_proto_rawDescGZIP(), []int{0}
 }
 
-// RegistryItem is a thing that a tool found: a film, a paper, an offer.
+// RegistryItem is something that a tool found: a film, a paper, an offer.
 type RegistryItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it really is: its URL or id. Unique in its registry, 1 to 2,048 bytes without control characters.
+	// Required. What identifies it: its URL or id, 1 to 2,048 bytes without control characters, unique in its registry.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// What people call it. At most 1,000 characters.
+	// The title that people see, at most 1,000 characters.
 	Title string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
-	// Whatever the bot wants to keep beside it: a JSON object, kept byte for byte. At most 16 KiB.
+	// Data that the bot keeps with it: a JSON object, at most 16 KiB, stored byte for byte.
 	AttributesJson string `protobuf:"bytes,3,opt,name=attributes_json,json=attributesJson,proto3" json:"attributes_json,omitempty"`
-	// When it was put for the first time. Taken by ImportNumberedList only.
+	// Output only. When it was first put. ImportNumberedList keeps it.
 	FirstSeenTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=first_seen_time,json=firstSeenTime,proto3" json:"first_seen_time,omitempty"`
-	// Whether it was found by a scheduled check, which is told to somebody. Taken by ImportNumberedList only.
+	// Output only. Whether a scheduled check found it and reported it. ImportNumberedList keeps it.
 	Notified      bool `protobuf:"varint,5,opt,name=notified,proto3" json:"notified,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -162,14 +162,14 @@ func (x *RegistryItem) GetNotified() bool {
 	return false
 }
 
-// NumberedItem is an item with its place in a list.
+// NumberedItem is an item and its number in a list.
 type NumberedItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its place, from 1, as people see it.
+	// Its number as people see it, from 1.
 	Number int32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	// The item as the registry has it now.
+	// The item as it is in the registry now.
 	Item *RegistryItem `protobuf:"bytes,2,opt,name=item,proto3" json:"item,omitempty"`
-	// The registry did not have its key before. Of the same key twice in one list only the first is new. Set by PutItems.
+	// Whether the registry did not have its key before. If a list has the same key twice, only the first is new. Set by PutItems.
 	IsNew         bool `protobuf:"varint,3,opt,name=is_new,json=isNew,proto3" json:"is_new,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -226,18 +226,18 @@ func (x *NumberedItem) GetIsNew() bool {
 	return false
 }
 
-// NumberedList is the numbered list that was shown last somewhere.
+// NumberedList is the numbered list that was last shown somewhere.
 type NumberedList struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The registry's name.
+	// The name of the registry.
 	List string `protobuf:"bytes,1,opt,name=list,proto3" json:"list,omitempty"`
-	// Whose registry it is.
+	// To whom the registry belongs.
 	RegistryKind RegistryKind `protobuf:"varint,2,opt,name=registry_kind,json=registryKind,proto3,enum=memsidecar.v1.RegistryKind" json:"registry_kind,omitempty"`
-	// As they were shown, the same item twice included.
+	// The items as they were shown, including repeated ones.
 	Items []*NumberedItem `protobuf:"bytes,3,rep,name=items,proto3" json:"items,omitempty"`
 	// When it was shown.
 	ShowTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=show_time,json=showTime,proto3" json:"show_time,omitempty"`
-	// When it expires; unset when it does not.
+	// When it expires. Unset if it does not.
 	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

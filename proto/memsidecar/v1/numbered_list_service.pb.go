@@ -22,16 +22,16 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// PutMode says on whose behalf a tool looked.
+// PutMode is why a tool was called.
 type PutMode int32
 
 const (
 	// The same as PUT_MODE_MANUAL.
 	PutMode_PUT_MODE_UNSPECIFIED PutMode = 0
-	// Somebody asked. All items are added or updated, and they become the list being shown. Known items keep first_seen_time
-	// and notified, new ones are not notified.
+	// A user asked. All items are added or updated, and become the list shown. Existing items keep first_seen_time and notified; new
+	// ones are not notified.
 	PutMode_PUT_MODE_MANUAL PutMode = 1
-	// A scheduled check. Only new items are added, as notified; known ones and the list being shown stay as they are.
+	// A scheduled check. Only new items are added, as notified. Existing items and the list shown do not change.
 	PutMode_PUT_MODE_SCHEDULED PutMode = 2
 )
 
@@ -76,15 +76,15 @@ func (PutMode) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_numbered_list_service_proto_rawDescGZIP(), []int{0}
 }
 
-// SelectionKind says what a user selected.
+// SelectionKind is what a user selected.
 type SelectionKind int32
 
 const (
-	// Never answered.
+	// Never returned.
 	SelectionKind_SELECTION_KIND_UNSPECIFIED SelectionKind = 0
-	// One item or several.
+	// One item or more.
 	SelectionKind_SELECTION_KIND_ITEMS SelectionKind = 1
-	// Expressly no item: "none of them", "都不要".
+	// Explicitly no item: "none of them", "都不要".
 	SelectionKind_SELECTION_KIND_NONE SelectionKind = 2
 )
 
@@ -129,15 +129,15 @@ func (SelectionKind) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_numbered_list_service_proto_rawDescGZIP(), []int{1}
 }
 
-// NumberedListPart says what is to be deleted.
+// NumberedListPart is what to delete.
 type NumberedListPart int32
 
 const (
-	// The registry and the list being shown.
+	// The registry and the list shown.
 	NumberedListPart_NUMBERED_LIST_PART_UNSPECIFIED NumberedListPart = 0
-	// Only the registry: nothing was seen then. Lists that are being shown go on naming their items.
+	// Only the registry, so that all items are new again. Lists that are shown keep their items.
 	NumberedListPart_NUMBERED_LIST_PART_REGISTRY NumberedListPart = 1
-	// Only the list being shown here.
+	// Only the list shown here.
 	NumberedListPart_NUMBERED_LIST_PART_SHOWN NumberedListPart = 2
 )
 
@@ -185,18 +185,18 @@ func (NumberedListPart) EnumDescriptor() ([]byte, []int) {
 // PutItemsRequest has what a tool found.
 type PutItemsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where it is shown. A scheduled check needs no user and no channel.
+	// Required. Where it is shown. A scheduled check needs no user and no channel.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// Whose registry it goes into.
+	// To whom the registry belongs.
 	RegistryKind RegistryKind `protobuf:"varint,2,opt,name=registry_kind,json=registryKind,proto3,enum=memsidecar.v1.RegistryKind" json:"registry_kind,omitempty"`
-	// The registry's name, at most 256 bytes. Empty means "default".
+	// The name of the registry, at most 256 bytes. Empty means "default".
 	List string `protobuf:"bytes,3,opt,name=list,proto3" json:"list,omitempty"`
-	// In the order in which people see them, at most 500 and 2 MiB. An empty title or empty attributes_json leave a known item's as
-	// they are. PUT_MODE_MANUAL needs at least one.
+	// The items in the order in which people see them, at most 500 and 2 MiB. An empty title or attributes_json does not change that of
+	// an existing item. PUT_MODE_MANUAL needs at least one item.
 	Items []*RegistryItem `protobuf:"bytes,4,rep,name=items,proto3" json:"items,omitempty"`
-	// On whose behalf.
+	// Why the tool was called.
 	Mode PutMode `protobuf:"varint,5,opt,name=mode,proto3,enum=memsidecar.v1.PutMode" json:"mode,omitempty"`
-	// BCP 47 language of prompt_line. Empty means that of the titles. There is wording for zh and en.
+	// BCP 47 language of prompt_line: zh or en. Empty means the language of the titles.
 	Language      string `protobuf:"bytes,6,opt,name=language,proto3" json:"language,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -274,18 +274,18 @@ func (x *PutItemsRequest) GetLanguage() string {
 	return ""
 }
 
-// PutItemsResponse says what each item is.
+// PutItemsResponse has the items with their numbers.
 type PutItemsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The items as sent, the same twice included, with their numbers.
+	// The items as sent, including repeated ones, with their numbers.
 	Items []*NumberedItem `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
-	// How many of them are new.
+	// How many items are new.
 	NewCount int32 `protobuf:"varint,2,opt,name=new_count,json=newCount,proto3" json:"new_count,omitempty"`
-	// When the last scheduled check was, this one included. Unset when there was none.
+	// When the last scheduled check ran, including this one. Unset if there was none.
 	LastCheckTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=last_check_time,json=lastCheckTime,proto3" json:"last_check_time,omitempty"`
-	// How many items the registry dropped, because they were too old or too many.
+	// How many items were evicted from the registry, because they were too old or too many.
 	EvictedCount int32 `protobuf:"varint,4,opt,name=evicted_count,json=evictedCount,proto3" json:"evicted_count,omitempty"`
-	// For the model: what the numbers mean, and that URLs must not be guessed.
+	// A line for the prompt: what the numbers mean, and that URLs must not be guessed.
 	PromptLine    string `protobuf:"bytes,5,opt,name=prompt_line,json=promptLine,proto3" json:"prompt_line,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -356,14 +356,14 @@ func (x *PutItemsResponse) GetPromptLine() string {
 	return ""
 }
 
-// SelectItemsRequest says which number.
+// SelectItemsRequest has the user's answer.
 type SelectItemsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where it was shown.
+	// Required. Where the list was shown.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// The registry's name. Empty means the list shown last, whatever its name.
+	// The name of the registry. Empty means the list shown last, with any name.
 	List string `protobuf:"bytes,2,opt,name=list,proto3" json:"list,omitempty"`
-	// What the user said.
+	// Required. The answer.
 	//
 	// Types that are valid to be assigned to Selector:
 	//
@@ -462,9 +462,9 @@ type SelectItemsRequest_Ordinal struct {
 }
 
 type SelectItemsRequest_Text struct {
-	// The user's answer: a number in words or digits ("3", "３", "第三个", "the third one", "最后一个"), several ("1 and 3", "前两个", "2-4", "all of
-	// them"), none ("none of them", "都不要"), or a title of the list. Requests around it are understood: "给我第三个的链接", "details of 3 please".
-	// Anything else is INVALID_ARGUMENT: "3 people are coming", "3点开会". At most 200 characters.
+	// The user's words, at most 200 characters: a number in words or digits ("3", "３", "第三个", "the third one", "最后一个"), several ("1
+	// and 3", "前两个", "2-4", "all of them"), none ("none of them", "都不要"), or a title of the list. They may be part of a request:
+	// "给我第三个的链接", "details of 3 please". INVALID_ARGUMENT for anything else, for example "3 people are coming" or "3点开会".
 	Text string `protobuf:"bytes,4,opt,name=text,proto3,oneof"`
 }
 
@@ -472,25 +472,25 @@ func (*SelectItemsRequest_Ordinal) isSelectItemsRequest_Selector() {}
 
 func (*SelectItemsRequest_Text) isSelectItemsRequest_Selector() {}
 
-// SelectItemsResponse has the items.
+// SelectItemsResponse has the selected items.
 type SelectItemsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The place of the first selected item in the list, from 1. 0 when none is selected.
+	// The number of the first selected item, from 1. 0 if none is selected.
 	Number int32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	// The first selected item: its title and attributes as they are now, or as they were shown when the registry does not have it any more.
-	// Unset when none is selected.
+	// The first selected item, with its current title and attributes, or those that were shown if it is not in the registry any more.
+	// Unset if none is selected.
 	Item *RegistryItem `protobuf:"bytes,2,opt,name=item,proto3" json:"item,omitempty"`
-	// The registry's name.
+	// The name of the registry.
 	List string `protobuf:"bytes,3,opt,name=list,proto3" json:"list,omitempty"`
-	// How many items the list has.
+	// Number of items of the list.
 	ItemCount int32 `protobuf:"varint,4,opt,name=item_count,json=itemCount,proto3" json:"item_count,omitempty"`
 	// When it was shown.
 	ShowTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=show_time,json=showTime,proto3" json:"show_time,omitempty"`
-	// For the model: the real keys of the items, and that URLs must not be guessed.
+	// A line for the prompt: the keys of the items, and that URLs must not be guessed.
 	PromptLine string `protobuf:"bytes,6,opt,name=prompt_line,json=promptLine,proto3" json:"prompt_line,omitempty"`
-	// All selected items, in the order in which the user named them. Empty when none is selected.
+	// All selected items, in the order in which the user named them. Empty if none is selected.
 	Selected []*NumberedItem `protobuf:"bytes,7,rep,name=selected,proto3" json:"selected,omitempty"`
-	// Whether items were selected, or expressly none.
+	// Whether items were selected, or explicitly none.
 	Kind          SelectionKind `protobuf:"varint,8,opt,name=kind,proto3,enum=memsidecar.v1.SelectionKind" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -582,16 +582,16 @@ func (x *SelectItemsResponse) GetKind() SelectionKind {
 	return SelectionKind_SELECTION_KIND_UNSPECIFIED
 }
 
-// FilterUnseenRequest has keys.
+// FilterUnseenRequest has keys to look up.
 type FilterUnseenRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose, where.
+	// Required. Whose registry, and where.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// Whose registry is looked into.
+	// To whom the registry belongs.
 	RegistryKind RegistryKind `protobuf:"varint,2,opt,name=registry_kind,json=registryKind,proto3,enum=memsidecar.v1.RegistryKind" json:"registry_kind,omitempty"`
-	// The registry's name. Empty means "default".
+	// The name of the registry. Empty means "default".
 	List string `protobuf:"bytes,3,opt,name=list,proto3" json:"list,omitempty"`
-	// At most 5,000.
+	// The keys, at most 5,000.
 	Keys          []string `protobuf:"bytes,4,rep,name=keys,proto3" json:"keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -655,12 +655,12 @@ func (x *FilterUnseenRequest) GetKeys() []string {
 	return nil
 }
 
-// FilterUnseenResponse has those that are new.
+// FilterUnseenResponse has the new keys.
 type FilterUnseenResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In the order in which they were sent, each once.
+	// The new keys in the order in which they were sent, each once.
 	UnseenKeys []string `protobuf:"bytes,1,rep,name=unseen_keys,json=unseenKeys,proto3" json:"unseen_keys,omitempty"`
-	// When the last scheduled check was. Unset when there was none.
+	// When the last scheduled check ran. Unset if there was none.
 	LastCheckTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=last_check_time,json=lastCheckTime,proto3" json:"last_check_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -710,18 +710,18 @@ func (x *FilterUnseenResponse) GetLastCheckTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// ListItemsRequest asks for a page of a registry.
+// ListItemsRequest requests a page of a registry.
 type ListItemsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose, where.
+	// Required. Whose registry, and where.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// Whose registry is listed.
+	// To whom the registry belongs.
 	RegistryKind RegistryKind `protobuf:"varint,2,opt,name=registry_kind,json=registryKind,proto3,enum=memsidecar.v1.RegistryKind" json:"registry_kind,omitempty"`
-	// The registry's name. Empty means "default".
+	// The name of the registry. Empty means "default".
 	List string `protobuf:"bytes,3,opt,name=list,proto3" json:"list,omitempty"`
-	// At most this many, fewer when they are very long. 0 means 50; more than 1,000 is taken as 1,000.
+	// The maximum number of results; fewer are returned if they are very long. 0 means 50; values above 1,000 mean 1,000.
 	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the page before, with the same other fields.
+	// The next_page_token of the previous page. All other fields must be as in the previous request.
 	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -792,16 +792,16 @@ func (x *ListItemsRequest) GetPageToken() string {
 	return ""
 }
 
-// ListItemsResponse is one page.
+// ListItemsResponse is a page of items.
 type ListItemsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The newest first.
+	// The items, newest first.
 	Items []*RegistryItem `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
-	// Empty on the last page.
+	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// How many items all pages have together.
+	// Number of items on all pages.
 	TotalSize int64 `protobuf:"varint,3,opt,name=total_size,json=totalSize,proto3" json:"total_size,omitempty"`
-	// When the last scheduled check was. Unset when there was none.
+	// When the last scheduled check ran. Unset if there was none.
 	LastCheckTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=last_check_time,json=lastCheckTime,proto3" json:"last_check_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -865,12 +865,12 @@ func (x *ListItemsResponse) GetLastCheckTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// GetNumberedListRequest asks for the list being shown.
+// GetNumberedListRequest identifies the list shown.
 type GetNumberedListRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where it was shown.
+	// Required. Where it was shown.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// The registry's name. Empty means the list shown last, whatever its name.
+	// The name of the registry. Empty means the list shown last, with any name.
 	List string `protobuf:"bytes,2,opt,name=list,proto3" json:"list,omitempty"`
 	// BCP 47 language of prompt_line, see PutItemsRequest.
 	Language      string `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`
@@ -934,7 +934,7 @@ type GetNumberedListResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The list.
 	NumberedList *NumberedList `protobuf:"bytes,1,opt,name=numbered_list,json=numberedList,proto3" json:"numbered_list,omitempty"`
-	// For the model: what the numbers mean, and that URLs must not be guessed.
+	// A line for the prompt: what the numbers mean, and that URLs must not be guessed.
 	PromptLine    string `protobuf:"bytes,2,opt,name=prompt_line,json=promptLine,proto3" json:"prompt_line,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -984,16 +984,16 @@ func (x *GetNumberedListResponse) GetPromptLine() string {
 	return ""
 }
 
-// DeleteNumberedListRequest names a list.
+// DeleteNumberedListRequest identifies a list.
 type DeleteNumberedListRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose, where.
+	// Required. Whose registry, and where.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// Whose registry is deleted.
+	// To whom the registry belongs.
 	RegistryKind RegistryKind `protobuf:"varint,2,opt,name=registry_kind,json=registryKind,proto3,enum=memsidecar.v1.RegistryKind" json:"registry_kind,omitempty"`
-	// The registry's name. Empty means "default".
+	// The name of the registry. Empty means "default".
 	List string `protobuf:"bytes,3,opt,name=list,proto3" json:"list,omitempty"`
-	// What is deleted.
+	// What to delete.
 	Part          NumberedListPart `protobuf:"varint,4,opt,name=part,proto3,enum=memsidecar.v1.NumberedListPart" json:"part,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1060,9 +1060,9 @@ func (x *DeleteNumberedListRequest) GetPart() NumberedListPart {
 // DeleteNumberedListResponse says what was deleted.
 type DeleteNumberedListResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Items of the registry.
+	// Number of items deleted from the registry.
 	ItemCount int64 `protobuf:"varint,1,opt,name=item_count,json=itemCount,proto3" json:"item_count,omitempty"`
-	// Whether a list was being shown.
+	// Whether a list shown was deleted.
 	ShownDeleted  bool `protobuf:"varint,2,opt,name=shown_deleted,json=shownDeleted,proto3" json:"shown_deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1112,23 +1112,23 @@ func (x *DeleteNumberedListResponse) GetShownDeleted() bool {
 	return false
 }
 
-// ImportNumberedListRequest has what another program kept.
+// ImportNumberedListRequest has data of another program.
 type ImportNumberedListRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose, where it was shown.
+	// Required. Whose registry, and where the list was shown.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// Whose registry it goes into.
+	// To whom the registry belongs.
 	RegistryKind RegistryKind `protobuf:"varint,2,opt,name=registry_kind,json=registryKind,proto3,enum=memsidecar.v1.RegistryKind" json:"registry_kind,omitempty"`
-	// The registry's name. Empty means "default".
+	// The name of the registry. Empty means "default".
 	List string `protobuf:"bytes,3,opt,name=list,proto3" json:"list,omitempty"`
-	// At most 500 and 2 MiB. Without a first_seen_time it is now.
+	// The items, at most 500 and 2 MiB. Without a first_seen_time it is now.
 	Items []*RegistryItem `protobuf:"bytes,4,rep,name=items,proto3" json:"items,omitempty"`
-	// When the last scheduled check was. An earlier one than the registry knows is ignored.
+	// When the last scheduled check ran. Ignored if the registry has a later one.
 	LastCheckTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=last_check_time,json=lastCheckTime,proto3" json:"last_check_time,omitempty"`
-	// The keys of the list that was shown last, in its order, at most 500. Empty when there was none. Keys without an item
-	// keep their number, and have no title.
+	// The keys of the list shown last, in its order, at most 500. Empty if there was none. Keys without an item keep their number and
+	// have no title.
 	ShownKeys []string `protobuf:"bytes,6,rep,name=shown_keys,json=shownKeys,proto3" json:"shown_keys,omitempty"`
-	// When it was shown. Unset means now. It does not replace a list that was shown later.
+	// When the list was shown. Unset means now. It does not replace a list that was shown later.
 	ShowTime      *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=show_time,json=showTime,proto3" json:"show_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1213,16 +1213,16 @@ func (x *ImportNumberedListRequest) GetShowTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// ImportNumberedListResponse says what was done.
+// ImportNumberedListResponse has the result of an import.
 type ImportNumberedListResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Items added.
+	// Number of items added.
 	AddedCount int32 `protobuf:"varint,1,opt,name=added_count,json=addedCount,proto3" json:"added_count,omitempty"`
-	// Items that were there.
+	// Number of items that existed.
 	SkippedCount int32 `protobuf:"varint,2,opt,name=skipped_count,json=skippedCount,proto3" json:"skipped_count,omitempty"`
-	// How many items the registry dropped, because they were too old or too many.
+	// How many items were evicted from the registry, because they were too old or too many.
 	EvictedCount int32 `protobuf:"varint,3,opt,name=evicted_count,json=evictedCount,proto3" json:"evicted_count,omitempty"`
-	// Whether shown_keys are now the list being shown.
+	// Whether shown_keys are now the list shown.
 	Shown         bool `protobuf:"varint,4,opt,name=shown,proto3" json:"shown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -32,29 +32,29 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// NumberedListService keeps the numbered lists that a bot shows, so that "3" means the third real item, and a registry of what was
-// seen, so that a scheduled check tells only what is new.
+// NumberedListService stores the numbered lists that a bot shows, so that "3" means the third item, and registries of items seen, so
+// that a scheduled check reports only new items.
 //
-// A registry belongs to a user, a channel or the namespace, and has a name, so that films and papers are kept apart. The
-// list being shown belongs to the scope's session when it names one, else to its channel, else to its user, and there is one
-// for each name: a list in a group is everybody's in that group, any other the scope's user's. Showing and selecting must
-// happen in the same place: with the same session, or without one in the same channel. Errors are as for MemoryService.
+// A registry belongs to a user, a channel or the namespace, and has a name, for example to separate films from papers. The list shown
+// belongs to the scope's session if it has one, else to its channel, else to its user; there is one for each name. A list in a group
+// is shared by its members; any other list is the scope's user's. A list must be selected from where it was shown: in the same session
+// or, without one, in the same channel. Errors are as for MemoryService.
 type NumberedListServiceClient interface {
-	// PutItems hands over what a tool found, in the order in which it is shown, and answers once it is durable.
+	// PutItems stores what a tool found, in the order in which it is shown, and returns as soon as it is durable.
 	PutItems(ctx context.Context, in *PutItemsRequest, opts ...grpc.CallOption) (*PutItemsResponse, error)
-	// SelectItems returns the items that a user's answer selects from the list being shown. It changes nothing. FAILED_PRECONDITION when
-	// no list is being shown here, OUT_OF_RANGE with the valid range when the list has no such number.
+	// SelectItems returns the items that a user's answer selects from the list shown. It does not change anything. FAILED_PRECONDITION
+	// if no list is shown, OUT_OF_RANGE with the valid range if the list does not have the number.
 	SelectItems(ctx context.Context, in *SelectItemsRequest, opts ...grpc.CallOption) (*SelectItemsResponse, error)
-	// FilterUnseen returns those of the keys that the registry does not have. It changes nothing, except that the others count as seen now.
+	// FilterUnseen returns the keys that the registry does not have. The other keys count as seen now.
 	FilterUnseen(ctx context.Context, in *FilterUnseenRequest, opts ...grpc.CallOption) (*FilterUnseenResponse, error)
-	// ListItems lists a registry's items, the one seen first last; those put together in their order.
+	// ListItems lists the items of a registry, newest first. Items that were put together are in their order.
 	ListItems(ctx context.Context, in *ListItemsRequest, opts ...grpc.CallOption) (*ListItemsResponse, error)
-	// GetNumberedList returns the list being shown. NOT_FOUND when there is none.
+	// GetNumberedList returns the list shown. NOT_FOUND if there is none.
 	GetNumberedList(ctx context.Context, in *GetNumberedListRequest, opts ...grpc.CallOption) (*GetNumberedListResponse, error)
-	// DeleteNumberedList deletes a registry, the list being shown, or both. NOT_FOUND when there is nothing to delete.
+	// DeleteNumberedList deletes a registry, the list shown, or both. NOT_FOUND if there is nothing to delete.
 	DeleteNumberedList(ctx context.Context, in *DeleteNumberedListRequest, opts ...grpc.CallOption) (*DeleteNumberedListResponse, error)
-	// ImportNumberedList takes in what another program kept: items with their first_seen_time and notified, and the list that it
-	// showed last. What the registry has stays as it is, so importing the same twice adds nothing.
+	// ImportNumberedList imports data of another program: items with their first_seen_time and notified, and the list that it showed
+	// last. Existing data does not change, so importing the same data twice adds nothing.
 	ImportNumberedList(ctx context.Context, in *ImportNumberedListRequest, opts ...grpc.CallOption) (*ImportNumberedListResponse, error)
 }
 
@@ -140,29 +140,29 @@ func (c *numberedListServiceClient) ImportNumberedList(ctx context.Context, in *
 // All implementations must embed UnimplementedNumberedListServiceServer
 // for forward compatibility.
 //
-// NumberedListService keeps the numbered lists that a bot shows, so that "3" means the third real item, and a registry of what was
-// seen, so that a scheduled check tells only what is new.
+// NumberedListService stores the numbered lists that a bot shows, so that "3" means the third item, and registries of items seen, so
+// that a scheduled check reports only new items.
 //
-// A registry belongs to a user, a channel or the namespace, and has a name, so that films and papers are kept apart. The
-// list being shown belongs to the scope's session when it names one, else to its channel, else to its user, and there is one
-// for each name: a list in a group is everybody's in that group, any other the scope's user's. Showing and selecting must
-// happen in the same place: with the same session, or without one in the same channel. Errors are as for MemoryService.
+// A registry belongs to a user, a channel or the namespace, and has a name, for example to separate films from papers. The list shown
+// belongs to the scope's session if it has one, else to its channel, else to its user; there is one for each name. A list in a group
+// is shared by its members; any other list is the scope's user's. A list must be selected from where it was shown: in the same session
+// or, without one, in the same channel. Errors are as for MemoryService.
 type NumberedListServiceServer interface {
-	// PutItems hands over what a tool found, in the order in which it is shown, and answers once it is durable.
+	// PutItems stores what a tool found, in the order in which it is shown, and returns as soon as it is durable.
 	PutItems(context.Context, *PutItemsRequest) (*PutItemsResponse, error)
-	// SelectItems returns the items that a user's answer selects from the list being shown. It changes nothing. FAILED_PRECONDITION when
-	// no list is being shown here, OUT_OF_RANGE with the valid range when the list has no such number.
+	// SelectItems returns the items that a user's answer selects from the list shown. It does not change anything. FAILED_PRECONDITION
+	// if no list is shown, OUT_OF_RANGE with the valid range if the list does not have the number.
 	SelectItems(context.Context, *SelectItemsRequest) (*SelectItemsResponse, error)
-	// FilterUnseen returns those of the keys that the registry does not have. It changes nothing, except that the others count as seen now.
+	// FilterUnseen returns the keys that the registry does not have. The other keys count as seen now.
 	FilterUnseen(context.Context, *FilterUnseenRequest) (*FilterUnseenResponse, error)
-	// ListItems lists a registry's items, the one seen first last; those put together in their order.
+	// ListItems lists the items of a registry, newest first. Items that were put together are in their order.
 	ListItems(context.Context, *ListItemsRequest) (*ListItemsResponse, error)
-	// GetNumberedList returns the list being shown. NOT_FOUND when there is none.
+	// GetNumberedList returns the list shown. NOT_FOUND if there is none.
 	GetNumberedList(context.Context, *GetNumberedListRequest) (*GetNumberedListResponse, error)
-	// DeleteNumberedList deletes a registry, the list being shown, or both. NOT_FOUND when there is nothing to delete.
+	// DeleteNumberedList deletes a registry, the list shown, or both. NOT_FOUND if there is nothing to delete.
 	DeleteNumberedList(context.Context, *DeleteNumberedListRequest) (*DeleteNumberedListResponse, error)
-	// ImportNumberedList takes in what another program kept: items with their first_seen_time and notified, and the list that it
-	// showed last. What the registry has stays as it is, so importing the same twice adds nothing.
+	// ImportNumberedList imports data of another program: items with their first_seen_time and notified, and the list that it showed
+	// last. Existing data does not change, so importing the same data twice adds nothing.
 	ImportNumberedList(context.Context, *ImportNumberedListRequest) (*ImportNumberedListResponse, error)
 	mustEmbedUnimplementedNumberedListServiceServer()
 }

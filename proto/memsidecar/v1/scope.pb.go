@@ -21,15 +21,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ChannelKind decides what a request sees of its own user's memories, and what may see what it stores.
+// ChannelKind decides which memories of its user a request can see, and which requests can see what it stores.
 type ChannelKind int32
 
 const (
-	// The bot does not say. Sees what was stored without a kind; a bot that never sets one sees all it stored.
+	// Not specified. Sees data that was stored without a kind; a bot that never sets a kind sees all its data.
 	ChannelKind_CHANNEL_KIND_UNSPECIFIED ChannelKind = 0
-	// A chat with the user alone. Sees all of this user's memories.
+	// A chat with the user alone. Sees all data of the user.
 	ChannelKind_CHANNEL_KIND_DIRECT ChannelKind = 1
-	// A chat that others read. Sees only what was learned in the same group, and in those that `share_groups` lists with it.
+	// A chat that other people read. Sees only data learned in the same group, and in groups that `share_groups` lists with it.
 	ChannelKind_CHANNEL_KIND_GROUP ChannelKind = 2
 )
 
@@ -74,22 +74,22 @@ func (ChannelKind) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_scope_proto_rawDescGZIP(), []int{0}
 }
 
-// Scope says whose memory a request is about and where it is spoken. Every request carries one.
+// Scope identifies whose data a request is about, and where the conversation takes place. Every request has one.
 type Scope struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The tenant or site, a path of 1 to 8 segments of letters, digits, ".", "_" and "-", for example
-	// "yantian/yantian-main". Empty means "default". At most 200 bytes.
+	// The tenant or site: a path of 1 to 8 segments of letters, digits, ".", "_" and "-", at most 200 bytes, for example
+	// "yantian/yantian-main". Empty means "default".
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// The person remembered, unique inside the namespace. Any text of 1 to 256 bytes without control characters.
+	// The person remembered, unique in the namespace: 1 to 256 bytes of any text without control characters.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// The bot or persona that speaks. Optional, at most 256 bytes.
 	AgentId string `protobuf:"bytes,3,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// The group or direct chat in which the dialogue happens. Optional, at most 256 bytes. Required when channel_kind is
+	// The group or direct chat in which the dialogue takes place. Optional, at most 256 bytes. Required when channel_kind is
 	// CHANNEL_KIND_GROUP.
 	ChannelId string `protobuf:"bytes,4,opt,name=channel_id,json=channelId,proto3" json:"channel_id,omitempty"`
-	// What kind of channel that is. It decides what the request may see, see ChannelKind.
+	// The kind of that channel. It decides what the request can see, see ChannelKind.
 	ChannelKind ChannelKind `protobuf:"varint,5,opt,name=channel_kind,json=channelKind,proto3,enum=memsidecar.v1.ChannelKind" json:"channel_kind,omitempty"`
-	// The running conversation. Optional, at most 256 bytes. Unique for the user, in a group for the group.
+	// The current conversation. Optional, at most 256 bytes. Unique for the user or, in a group, for the group.
 	SessionId     string `protobuf:"bytes,6,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

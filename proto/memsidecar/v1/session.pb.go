@@ -22,16 +22,16 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// WithheldReason says why a reply is left out of windows and considerations.
+// WithheldReason is why a reply is excluded from windows and considerations.
 type WithheldReason int32
 
 const (
-	// It is not.
+	// It is not excluded.
 	WithheldReason_WITHHELD_REASON_UNSPECIFIED WithheldReason = 0
-	// It looks like a failure. See `session.failure_max_chars` in the configuration.
+	// It looks like an error message, see `session.failure_max_chars`.
 	WithheldReason_WITHHELD_REASON_FAILURE WithheldReason = 1
-	// It is short, no tool was called, and it claims a result that neither the session's tools nor its numbered lists have, such as a made-up URL.
-	// See `session.claim_max_chars` in the configuration.
+	// It is short, no tool was called, and it claims a result, such as a URL, that is in no tool result and no numbered list of the
+	// session, see `session.claim_max_chars`.
 	WithheldReason_WITHHELD_REASON_UNSUPPORTED_CLAIM WithheldReason = 2
 )
 
@@ -76,46 +76,45 @@ func (WithheldReason) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_session_proto_rawDescGZIP(), []int{0}
 }
 
-// Session is one running conversation. It is known by its id in its namespace, happens in one channel, and is seen by
-// the people who take part in it, from a channel that sees that one; a group's session by everybody in that group. Requests that name no user see the
-// sessions in which nobody is named.
+// Session is one conversation. Its id is unique in its namespace; it takes place in one channel. Its participants see it, from
+// channels that can see its channel; a group's session is seen by all members of the group. Requests without a user see sessions
+// without participants.
 type Session struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Chosen by the bot, or made when it names none. Unique in the namespace, at most 256 bytes.
+	// The id, chosen by the bot, or generated if the bot names none. Unique in the namespace, at most 256 bytes.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The namespace. Output only.
+	// Output only. The namespace.
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// The channel it happens in. Output only: that of the call which created it.
+	// Output only. The channel: that of the call which created the session.
 	ChannelId string `protobuf:"bytes,3,opt,name=channel_id,json=channelId,proto3" json:"channel_id,omitempty"`
-	// What kind of channel that is. Output only.
+	// Output only. The kind of that channel.
 	ChannelKind ChannelKind `protobuf:"varint,4,opt,name=channel_kind,json=channelKind,proto3,enum=memsidecar.v1.ChannelKind" json:"channel_kind,omitempty"`
-	// The people who take part, in the order in which they came in, at most 1,000 of them. Output only.
+	// Output only. The users who take part, in the order in which they joined, at most 1,000.
 	ParticipantIds []string `protobuf:"bytes,5,rep,name=participant_ids,json=participantIds,proto3" json:"participant_ids,omitempty"`
-	// The bots or personas that take part, likewise, at most 1,000. Output only.
+	// Output only. The bots or personas that take part, in the order in which they joined, at most 1,000.
 	AgentIds []string `protobuf:"bytes,6,rep,name=agent_ids,json=agentIds,proto3" json:"agent_ids,omitempty"`
-	// For people. At most 1,000 characters.
+	// A title for people, at most 1,000 characters.
 	Title string `protobuf:"bytes,7,opt,name=title,proto3" json:"title,omitempty"`
-	// Whatever the bot wants to keep beside the session: a JSON object, kept byte for byte. Empty means none. At most
-	// 256 KiB.
+	// Data that the bot keeps with the session: a JSON object, at most 256 KiB, stored byte for byte. Empty means none.
 	MetadataJson string `protobuf:"bytes,8,opt,name=metadata_json,json=metadataJson,proto3" json:"metadata_json,omitempty"`
-	// After how many user messages what was said is considered by itself; 0 is never. Unset means what the user's
-	// settings say, else the configuration.
+	// After how many user messages they are considered automatically; 0 means never. Unset means what the user's settings say, else the
+	// configuration.
 	MemorizeEvery *int32 `protobuf:"varint,9,opt,name=memorize_every,json=memorizeEvery,proto3,oneof" json:"memorize_every,omitempty"`
-	// How many messages it has. Output only.
+	// Output only. Number of messages.
 	MessageCount int64 `protobuf:"varint,10,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
-	// How many of them people spoke. Output only.
+	// Output only. Number of messages sent by people.
 	UserMessageCount int64 `protobuf:"varint,11,opt,name=user_message_count,json=userMessageCount,proto3" json:"user_message_count,omitempty"`
-	// How many messages of people wait to be considered. Output only.
+	// Output only. Number of messages sent by people that are not considered yet.
 	UnconsideredCount int64 `protobuf:"varint,12,opt,name=unconsidered_count,json=unconsideredCount,proto3" json:"unconsidered_count,omitempty"`
-	// The time of the first message. Output only.
+	// Output only. The time of the first message.
 	FirstMessageTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=first_message_time,json=firstMessageTime,proto3" json:"first_message_time,omitempty"`
-	// The time of the last message. Output only.
+	// Output only. The time of the last message.
 	LastMessageTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=last_message_time,json=lastMessageTime,proto3" json:"last_message_time,omitempty"`
-	// When it was created. Kept by ImportSession.
+	// Output only. When it was created. ImportSession keeps it.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// When it last changed: a message, its title, its metadata. Kept by ImportSession.
+	// Output only. When a message, its title or its metadata last changed. ImportSession keeps it.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// When the window expires if nothing more is said. Output only; unset when it does not, or has.
+	// Output only. When the window expires if no message is added. Unset if it does not expire, or is expired.
 	WindowExpireTime *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=window_expire_time,json=windowExpireTime,proto3" json:"window_expire_time,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -270,22 +269,22 @@ func (x *Session) GetWindowExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// SessionMessage is a message with its place in a session.
+// SessionMessage is a message with its position in a session.
 type SessionMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As it was handed over, with speaker, agent and time filled in where they were left out.
+	// The message as it was sent, with defaults filled in for speaker, agent and time.
 	Message *Message `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
 	// The session.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// Its place: rises with every message of the session, starting at 1. Places of deleted messages stay empty.
+	// Its position, from 1. It rises with every message; positions of deleted messages are not reused.
 	Position int64 `protobuf:"varint,3,opt,name=position,proto3" json:"position,omitempty"`
 	// When the sidecar received it.
 	ReceiveTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=receive_time,json=receiveTime,proto3" json:"receive_time,omitempty"`
-	// The consideration that took it, empty while none has.
+	// The consideration that has it. Empty if none has.
 	ConsiderationId string `protobuf:"bytes,5,opt,name=consideration_id,json=considerationId,proto3" json:"consideration_id,omitempty"`
-	// A reply that is kept in the history and left out of windows and considerations. withheld_reason says why.
+	// Whether it is a reply that is kept in the history and excluded from windows and considerations. withheld_reason says why.
 	Withheld bool `protobuf:"varint,6,opt,name=withheld,proto3" json:"withheld,omitempty"`
-	// Why it is withheld. Unspecified when it is not.
+	// Why it is excluded. Unspecified if it is not.
 	WithheldReason WithheldReason `protobuf:"varint,7,opt,name=withheld_reason,json=withheldReason,proto3,enum=memsidecar.v1.WithheldReason" json:"withheld_reason,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -370,10 +369,10 @@ func (x *SessionMessage) GetWithheldReason() WithheldReason {
 	return WithheldReason_WITHHELD_REASON_UNSPECIFIED
 }
 
-// WithheldMessage names a message that is left out of windows and considerations.
+// WithheldMessage is a message that is excluded from windows and considerations.
 type WithheldMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its place in the session.
+	// Its position in the session.
 	Position int64 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
 	// Why.
 	Reason        WithheldReason `protobuf:"varint,2,opt,name=reason,proto3,enum=memsidecar.v1.WithheldReason" json:"reason,omitempty"`
@@ -425,14 +424,14 @@ func (x *WithheldMessage) GetReason() WithheldReason {
 	return WithheldReason_WITHHELD_REASON_UNSPECIFIED
 }
 
-// SessionSummary stands for the older messages of a session, which no longer fit the window.
+// SessionSummary replaces the older messages of a session, which do not fit into the window.
 type SessionSummary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In the conversation's language.
+	// The summary, in the language of the conversation.
 	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	// It covers the messages up to this position.
+	// The position of the last message that it covers.
 	LastPosition int64 `protobuf:"varint,2,opt,name=last_position,json=lastPosition,proto3" json:"last_position,omitempty"`
-	// How many messages it covers.
+	// Number of messages that it covers.
 	MessageCount int64 `protobuf:"varint,3,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
 	// What made it: "extract", or the model as "provider/model".
 	MadeBy string `protobuf:"bytes,4,opt,name=made_by,json=madeBy,proto3" json:"made_by,omitempty"`

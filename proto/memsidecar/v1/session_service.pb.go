@@ -26,10 +26,10 @@ const (
 // AppendMessagesRequest has messages for a session.
 type AppendMessagesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where it is said. Without a user_id nobody is remembered; only a group's messages may name their speakers then.
+	// Required. Where the messages were sent. Without a user_id nothing is remembered, and messages may name their speakers only in a
+	// group.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// In order, 1 to 1,000. An id, where there is one, is unique in the session; the same id with other content is
-	// INVALID_ARGUMENT.
+	// Required. The messages in order, 1 to 1,000. An id is unique in the session; the same id with other content is INVALID_ARGUMENT.
 	Messages      []*Message `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -79,18 +79,18 @@ func (x *AppendMessagesRequest) GetMessages() []*Message {
 	return nil
 }
 
-// AppendMessagesResponse has the session.
+// AppendMessagesResponse has the changed session.
 type AppendMessagesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As it is now.
+	// The session.
 	Session *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// Whether this call created it.
 	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
-	// How many messages were added; the others were there.
+	// Number of messages added. The others existed.
 	AddedCount int32 `protobuf:"varint,3,opt,name=added_count,json=addedCount,proto3" json:"added_count,omitempty"`
-	// The places of the request's messages, in order.
+	// The positions of the request's messages, in order.
 	Positions []int64 `protobuf:"varint,4,rep,packed,name=positions,proto3" json:"positions,omitempty"`
-	// Those of the messages that are left out of windows and considerations.
+	// The messages that are excluded from windows and considerations.
 	Withheld      []*WithheldMessage `protobuf:"bytes,5,rep,name=withheld,proto3" json:"withheld,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -161,33 +161,32 @@ func (x *AppendMessagesResponse) GetWithheld() []*WithheldMessage {
 	return nil
 }
 
-// GetContextRequest asks for the window.
+// GetContextRequest requests a window.
 type GetContextRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose session, where.
+	// Required. Whose session, and where.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// At most this many messages, 1 to 1,000. Unset means the configured number (10).
+	// The maximum number of messages, 1 to 1,000. Unset means `session.max_messages` (10).
 	MaxMessages *int32 `protobuf:"varint,2,opt,name=max_messages,json=maxMessages,proto3,oneof" json:"max_messages,omitempty"`
-	// At most this many turns, 1 to 1,000. A turn is what people say until they are answered, and the answer. Unset means
-	// the configured number (5).
+	// The maximum number of turns, 1 to 1,000. A turn is what people say until they get an answer, and the answer. Unset means
+	// `session.max_turns` (5).
 	MaxTurns *int32 `protobuf:"varint,3,opt,name=max_turns,json=maxTurns,proto3,oneof" json:"max_turns,omitempty"`
-	// At most this many characters (not bytes) of what was said, labels and wording not counted, 1 to 1,000,000. Unset means
-	// the configured number (4,000).
+	// The maximum length of the messages in characters (not bytes), without labels and delimiters, 1 to 1,000,000. Unset means
+	// `session.max_chars` (4,000).
 	MaxChars *int32 `protobuf:"varint,4,opt,name=max_chars,json=maxChars,proto3,oneof" json:"max_chars,omitempty"`
-	// Whether only what was said with the scope's agent counts. Unset, it does when the scope names an agent and no session, so
-	// that two agents of a user do not share a window by accident.
+	// Whether to use messages of other agents. Unset means AGENT_FILTER_THIS if the scope has an agent and no session, so that two
+	// agents of a user do not share a window by mistake.
 	Agent AgentFilter `protobuf:"varint,5,opt,name=agent,proto3,enum=memsidecar.v1.AgentFilter" json:"agent,omitempty"`
-	// Whether messages of tools, messages that say nothing but call tools, and what tools were called with and answered, come
-	// along.
+	// Whether to include messages of tools, messages that only call tools, and the arguments and results of tool calls.
 	IncludeTools bool `protobuf:"varint,6,opt,name=include_tools,json=includeTools,proto3" json:"include_tools,omitempty"`
-	// Whether system messages come along, those that come after what a person said first.
+	// Whether to include system messages that come after the first message of a person.
 	IncludeSystem bool `protobuf:"varint,7,opt,name=include_system,json=includeSystem,proto3" json:"include_system,omitempty"`
-	// BCP 47 language of the block's wording. Empty means that of the user's settings, else that of the conversation.
+	// BCP 47 language of the block's wording. Empty means the language of the user's settings, else of the conversation.
 	Language string `protobuf:"bytes,8,opt,name=language,proto3" json:"language,omitempty"`
-	// Names for the block, by user id or agent id, for example {"ancestor_yan": "严氏先祖"}; before those of the
-	// configuration. At most 1,000, each at most 256 bytes.
+	// Display names for the block by user id or agent id, for example {"ancestor_yan": "严氏先祖"}. They override the configured ones. At
+	// most 1,000, each at most 256 bytes.
 	Labels map[string]string `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Joins the calls that belong to one turn of the bot in their traces. Optional, at most 256 bytes.
+	// Connects the traces of the calls that belong to one turn of the bot. Optional, at most 256 bytes.
 	TurnId        string `protobuf:"bytes,10,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -293,28 +292,28 @@ func (x *GetContextRequest) GetTurnId() string {
 	return ""
 }
 
-// GetContextResponse is the window.
+// GetContextResponse is a window.
 type GetContextResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The session; empty when there is none.
+	// The session. Empty if there is none.
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// Oldest first. The first is a user's, unless the newest message alone is left and is not.
+	// The messages, oldest first. The first is a user's, unless only the newest message fits and it is not a user's.
 	Messages []*SessionMessage `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
-	// Ready to paste into a prompt: the summary and the messages, between lines that say that they are context only and no
-	// source of facts. What people said cannot forge those lines. Empty when there is nothing to say.
+	// A block to insert into a prompt: the summary and the messages between delimiters which say that they are context and not a source
+	// of facts. Messages cannot forge the delimiters. Empty if there are no messages.
 	PromptContext string `protobuf:"bytes,3,opt,name=prompt_context,json=promptContext,proto3" json:"prompt_context,omitempty"`
-	// What came before the messages. Unset when there is nothing, or no summaries are made. What the summary made in the
-	// background does not cover yet is summarised by extraction in the call, up to 100 messages.
+	// The summary of the messages before the window. Unset if there are none, or summaries are off. Messages that the background summary
+	// does not cover yet are summarized by extraction during the call, up to 100 messages.
 	Summary *SessionSummary `protobuf:"bytes,4,opt,name=summary,proto3" json:"summary,omitempty"`
-	// How many messages came before the window and after its last expiry, and are not in it.
+	// Number of messages since the last expiry that are not in the window.
 	DroppedCount int64 `protobuf:"varint,5,opt,name=dropped_count,json=droppedCount,proto3" json:"dropped_count,omitempty"`
-	// The newest message alone has more than max_chars characters. It is there all the same, and nothing else is.
+	// Whether the newest message alone is longer than max_chars. The window then has this message only.
 	NewestTooLong bool `protobuf:"varint,6,opt,name=newest_too_long,json=newestTooLong,proto3" json:"newest_too_long,omitempty"`
-	// The window expired: nothing was said for `session.ttl`. The history is still there.
+	// Whether the window expired, because no message was added for `session.ttl`. The history is kept.
 	Expired bool `protobuf:"varint,7,opt,name=expired,proto3" json:"expired,omitempty"`
-	// What was missing while answering, empty when nothing was.
+	// What was not available. Empty if everything was.
 	Degraded []*Degradation `protobuf:"bytes,8,rep,name=degraded,proto3" json:"degraded,omitempty"`
-	// Names the record of this call.
+	// The id of the trace of this call.
 	TraceId       string `protobuf:"bytes,9,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -413,26 +412,26 @@ func (x *GetContextResponse) GetTraceId() string {
 	return ""
 }
 
-// ListMessagesRequest asks for a page of a session's messages.
+// ListMessagesRequest requests a page of messages.
 type ListMessagesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose session, where.
+	// Required. Whose session, and where.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// At most this many. 0 means 20; more than 1,000 is taken as 1,000.
+	// The maximum number of results. 0 means 20; values above 1,000 mean 1,000.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the page before, with the same other fields.
+	// The next_page_token of the previous page. All other fields must be as in the previous request.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// From the newest message towards the oldest. Otherwise from the oldest on.
+	// Whether to list from the newest message to the oldest. The default is from the oldest.
 	NewestFirst bool `protobuf:"varint,4,opt,name=newest_first,json=newestFirst,proto3" json:"newest_first,omitempty"`
-	// Begin at this place, included. 0 is the first, or with newest_first the last.
+	// The position of the first message to list. 0 means the first message or, with newest_first, the last.
 	StartPosition int64 `protobuf:"varint,5,opt,name=start_position,json=startPosition,proto3" json:"start_position,omitempty"`
-	// Whether only what was said with the scope's agent counts.
+	// Whether to include messages of other agents.
 	Agent AgentFilter `protobuf:"varint,6,opt,name=agent,proto3,enum=memsidecar.v1.AgentFilter" json:"agent,omitempty"`
-	// Whether to return the page as text, too.
+	// Whether to return the page as text as well.
 	RenderText bool `protobuf:"varint,7,opt,name=render_text,json=renderText,proto3" json:"render_text,omitempty"`
 	// BCP 47 language of the text's labels, as for GetContextRequest.
 	Language string `protobuf:"bytes,8,opt,name=language,proto3" json:"language,omitempty"`
-	// Names for the text, see GetContextRequest.
+	// Display names for the text, see GetContextRequest.
 	Labels        map[string]string `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -531,16 +530,16 @@ func (x *ListMessagesRequest) GetLabels() map[string]string {
 	return nil
 }
 
-// ListMessagesResponse is one page.
+// ListMessagesResponse is a page of messages.
 type ListMessagesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In the order asked for.
+	// The messages, in the requested order.
 	Messages []*SessionMessage `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
-	// Empty on the last page.
+	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// How many messages all pages have together.
+	// Number of messages on all pages.
 	TotalSize int64 `protobuf:"varint,3,opt,name=total_size,json=totalSize,proto3" json:"total_size,omitempty"`
-	// The page to be read, oldest first whatever the order, when it was asked for.
+	// The page as text, oldest message first, if requested.
 	Text          string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -604,16 +603,17 @@ func (x *ListMessagesResponse) GetText() string {
 	return ""
 }
 
-// GetTopicsRequest asks what was talked about.
+// GetTopicsRequest selects the messages to analyze.
 type GetTopicsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of a session when it names one, else of a user, else of the namespace, as far as the channel may see.
+	// Required. A session if session_id is set, else a user if user_id is set, else the namespace. Only messages that the channel can
+	// see are used.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// Messages said at or after this time. Unset means seven days before before_time.
+	// Only messages sent at or after this time. Unset means seven days before before_time.
 	AfterTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=after_time,json=afterTime,proto3" json:"after_time,omitempty"`
-	// Messages said before this time. Unset means now.
+	// Only messages sent before this time. Unset means now.
 	BeforeTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=before_time,json=beforeTime,proto3" json:"before_time,omitempty"`
-	// At most this many topics, 1 to 100. Unset means 10.
+	// The maximum number of topics, 1 to 100. Unset means 10.
 	MaxTopics     *int32 `protobuf:"varint,4,opt,name=max_topics,json=maxTopics,proto3,oneof" json:"max_topics,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -677,14 +677,14 @@ func (x *GetTopicsRequest) GetMaxTopics() int32 {
 	return 0
 }
 
-// GetTopicsResponse is what was talked about.
+// GetTopicsResponse has the topics.
 type GetTopicsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The most prominent first.
+	// The topics, most prominent first.
 	Topics []*Topic `protobuf:"bytes,1,rep,name=topics,proto3" json:"topics,omitempty"`
-	// How many messages of people were counted.
+	// Number of messages of people that were analyzed.
 	MessageCount int64 `protobuf:"varint,2,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
-	// The period holds more than were counted: the newest were.
+	// Whether the period has more messages than were analyzed. The newest were.
 	Truncated     bool `protobuf:"varint,3,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -744,13 +744,13 @@ func (x *GetTopicsResponse) GetTruncated() bool {
 // Topic is a word or phrase that people used.
 type Topic struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As most people wrote it.
+	// The word or phrase as most people wrote it.
 	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	// How many messages have it.
+	// Number of messages that contain it.
 	MessageCount int64 `protobuf:"varint,2,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
-	// How many messages of the period of the same length just before have it.
+	// Number of messages that contain it in the preceding period of the same length.
 	PreviousCount int64 `protobuf:"varint,3,opt,name=previous_count,json=previousCount,proto3" json:"previous_count,omitempty"`
-	// What it was ranked by; comparable inside one answer only.
+	// The score that it was ranked by. Comparable within one response only.
 	Score         float64 `protobuf:"fixed64,4,opt,name=score,proto3" json:"score,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -814,12 +814,12 @@ func (x *Topic) GetScore() float64 {
 	return 0
 }
 
-// GetSessionRequest names a session.
+// GetSessionRequest identifies a session.
 type GetSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose session, where.
+	// Required. Whose session, and where.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// How many of the newest messages to return, 0 to 1,000. Unset means 10.
+	// Number of newest messages to return, 0 to 1,000. Unset means 10.
 	RecentMessages *int32 `protobuf:"varint,2,opt,name=recent_messages,json=recentMessages,proto3,oneof" json:"recent_messages,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -876,7 +876,7 @@ type GetSessionResponse struct {
 	Session *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// The newest messages, oldest first.
 	RecentMessages []*SessionMessage `protobuf:"bytes,2,rep,name=recent_messages,json=recentMessages,proto3" json:"recent_messages,omitempty"`
-	// The summary of what came before the window, when there is one.
+	// The summary of the messages before the window, if there is one.
 	Summary       *SessionSummary `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -933,14 +933,14 @@ func (x *GetSessionResponse) GetSummary() *SessionSummary {
 	return nil
 }
 
-// ListSessionsRequest asks for a page of sessions.
+// ListSessionsRequest requests a page of sessions.
 type ListSessionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose, where; a session_id is not allowed. In a group, the sessions of that group.
+	// Required. Whose, and where; session_id must be unset. In a group, the sessions of that group.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// At most this many. 0 means 50; more than 1,000 is taken as 1,000.
+	// The maximum number of results. 0 means 50; values above 1,000 mean 1,000.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the page before, with the same other fields.
+	// The next_page_token of the previous page. All other fields must be as in the previous request.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -997,14 +997,14 @@ func (x *ListSessionsRequest) GetPageToken() string {
 	return ""
 }
 
-// ListSessionsResponse is one page.
+// ListSessionsResponse is a page of sessions.
 type ListSessionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The one that changed last first.
+	// The sessions, most recently changed first.
 	Sessions []*Session `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
-	// Empty on the last page.
+	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// The id of the user's current session in the scope's channel; empty when there is none.
+	// The id of the user's current session in the scope's channel. Empty if there is none.
 	CurrentSessionId string `protobuf:"bytes,3,opt,name=current_session_id,json=currentSessionId,proto3" json:"current_session_id,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1061,14 +1061,14 @@ func (x *ListSessionsResponse) GetCurrentSessionId() string {
 	return ""
 }
 
-// UpdateSessionRequest changes a session.
+// UpdateSessionRequest has the changes to a session.
 type UpdateSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose session, where.
+	// Required. Whose session, and where.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// The fields named by update_mask; its id is ignored, the scope's counts.
+	// The fields named by update_mask. Its id is ignored; the scope identifies the session.
 	Session *Session `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
-	// Which of title, metadata_json and memorize_every to change. Unset means those that are set.
+	// The fields to change, of title, metadata_json and memorize_every. Unset means those that are set.
 	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1125,7 +1125,7 @@ func (x *UpdateSessionRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
 	return nil
 }
 
-// UpdateSessionResponse has the session as it is now.
+// UpdateSessionResponse has the changed session.
 type UpdateSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session.
@@ -1171,10 +1171,10 @@ func (x *UpdateSessionResponse) GetSession() *Session {
 	return nil
 }
 
-// SwitchSessionRequest names a session.
+// SwitchSessionRequest identifies a session.
 type SwitchSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose, where; user_id is required. Without a session_id the user has no current session afterwards.
+	// Required. Whose, and where; user_id is required. Without a session_id the current session is cleared.
 	Scope         *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1220,7 +1220,7 @@ func (x *SwitchSessionRequest) GetScope() *Scope {
 // SwitchSessionResponse has the session.
 type SwitchSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The current session; unset when there is none.
+	// The current session. Unset if there is none.
 	Session *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// Whether this call created it.
 	Created       bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
@@ -1272,12 +1272,12 @@ func (x *SwitchSessionResponse) GetCreated() bool {
 	return false
 }
 
-// DeleteSessionRequest names a session.
+// DeleteSessionRequest identifies a session.
 type DeleteSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose, where; session_id is required.
+	// Required. Whose session, and where; session_id is required.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// Whether the memories that came of it go, too: of everybody who took part.
+	// Whether to delete the memories that were learned from it as well, of all participants.
 	DeleteMemories bool `protobuf:"varint,2,opt,name=delete_memories,json=deleteMemories,proto3" json:"delete_memories,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1330,11 +1330,11 @@ func (x *DeleteSessionRequest) GetDeleteMemories() bool {
 // DeleteSessionResponse says what was deleted.
 type DeleteSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Messages.
+	// Number of messages deleted.
 	MessageCount int64 `protobuf:"varint,1,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
-	// Considerations that had not ended.
+	// Number of unfinished considerations deleted.
 	ConsiderationCount int64 `protobuf:"varint,2,opt,name=consideration_count,json=considerationCount,proto3" json:"consideration_count,omitempty"`
-	// Memories, when asked for.
+	// Number of memories deleted, if requested.
 	MemoryCount   int64 `protobuf:"varint,3,opt,name=memory_count,json=memoryCount,proto3" json:"memory_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1391,10 +1391,10 @@ func (x *DeleteSessionResponse) GetMemoryCount() int64 {
 	return 0
 }
 
-// ExportSessionRequest names a session.
+// ExportSessionRequest identifies a session.
 type ExportSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose session, where.
+	// Required. Whose session, and where.
 	Scope         *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1440,7 +1440,7 @@ func (x *ExportSessionRequest) GetScope() *Scope {
 // ExportSessionResponse is one record of the export.
 type ExportSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which kind of record.
+	// The record.
 	//
 	// Types that are valid to be assigned to Record:
 	//
@@ -1511,12 +1511,12 @@ type isExportSessionResponse_Record interface {
 }
 
 type ExportSessionResponse_Session struct {
-	// First, once.
+	// The session. First, once.
 	Session *Session `protobuf:"bytes,1,opt,name=session,proto3,oneof"`
 }
 
 type ExportSessionResponse_Message struct {
-	// Then the messages, oldest first.
+	// A message, oldest first.
 	Message *SessionMessage `protobuf:"bytes,2,opt,name=message,proto3,oneof"`
 }
 
@@ -1527,7 +1527,7 @@ func (*ExportSessionResponse_Message) isExportSessionResponse_Record() {}
 // ImportSessionRequest is the session, or one message.
 type ImportSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The first message of the stream has the session, each later one a message.
+	// The first message of the stream has the session, all others have a message.
 	//
 	// Types that are valid to be assigned to Item:
 	//
@@ -1611,14 +1611,14 @@ func (*ImportSessionRequest_Session) isImportSessionRequest_Item() {}
 
 func (*ImportSessionRequest_Message) isImportSessionRequest_Item() {}
 
-// ImportedSession says what is imported.
+// ImportedSession is a session to import.
 type ImportedSession struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose, where. Without a session_id, that of the session counts, else one is made.
+	// Required. Whose, and where. Without a session_id, the id of the session is used, or a new one is generated.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// Taken are title, metadata_json, memorize_every, create_time and update_time; only for a session that is new.
+	// The session. title, metadata_json, memorize_every, create_time and update_time are stored if the session is new.
 	Session *Session `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
-	// Whether the messages are considered, like those of AppendMessages. Otherwise they are history only.
+	// Whether to consider the messages, as AppendMessages does. Otherwise they are history only.
 	Consider      bool `protobuf:"varint,3,opt,name=consider,proto3" json:"consider,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1675,14 +1675,14 @@ func (x *ImportedSession) GetConsider() bool {
 	return false
 }
 
-// ImportSessionResponse says what was done.
+// ImportSessionResponse has the result of an import.
 type ImportSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The session as it is now.
+	// The session.
 	Session *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// Messages added.
+	// Number of messages added.
 	AddedCount int64 `protobuf:"varint,2,opt,name=added_count,json=addedCount,proto3" json:"added_count,omitempty"`
-	// Messages that were there.
+	// Number of messages that existed.
 	SkippedCount  int64 `protobuf:"varint,3,opt,name=skipped_count,json=skippedCount,proto3" json:"skipped_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

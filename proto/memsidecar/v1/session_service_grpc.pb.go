@@ -36,43 +36,43 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// SessionService keeps conversations: the window for the next prompt, and the whole history with nothing lost.
+// SessionService stores conversations: the window for the next prompt, and the whole history.
 //
-// Every call takes a scope. Its session_id names the session; without one, the user's current session of the channel is
-// meant (see SwitchSession). Only this service works with scopes that name no user. Errors are as for MemoryService; what
-// the scope may not see is NOT_FOUND. A session stays in the channel, and, outside of groups, with the people it began
-// with: a call from another channel, or by somebody who does not take part, is FAILED_PRECONDITION when it writes.
-// All calls but GetContext answer FAILED_PRECONDITION when `session.enabled` is off for the namespace.
+// Every call takes a scope. Its session_id identifies the session; without one, the call uses the user's current session in the
+// channel (see SwitchSession). This is the only service whose calls accept scopes without a user. NOT_FOUND is returned for sessions
+// that the scope cannot see. A session belongs to its channel and, outside of groups, to its participants: a write from another
+// channel or by another user is FAILED_PRECONDITION. All calls except GetContext return FAILED_PRECONDITION if `session.enabled` is
+// off for the namespace. Other errors are as for MemoryService.
 type SessionServiceClient interface {
-	// AppendMessages adds messages at the end of a session and answers once they are durable. It creates the session when
-	// there is none of that id, or none is named and the user has no current one; that then is the current one. A message
-	// whose id the session has is not added again. Enough messages, or a pause, have what was said considered.
+	// AppendMessages adds messages at the end of a session and returns as soon as they are durable. It creates the session if no session
+	// has the id, or if none is named and the user has no current one; the new session then is the current one. A message with an id
+	// that the session already has is not added again. Enough messages, or a pause, cause the messages to be considered.
 	AppendMessages(ctx context.Context, in *AppendMessagesRequest, opts ...grpc.CallOption) (*AppendMessagesResponse, error)
-	// GetContext returns what the next prompt needs of the conversation: the newest messages within limits, and a summary of
-	// what came before. It never fails because storage is down: it answers empty, and says so in `degraded`. A session that
-	// does not exist (yet) is empty as well.
+	// GetContext returns the conversation for the next prompt: the newest messages within limits, and a summary of the messages before
+	// them. It does not fail if storage is unavailable: it returns an empty window and says so in `degraded`. For a session that does
+	// not exist the window is empty, too.
 	GetContext(ctx context.Context, in *GetContextRequest, opts ...grpc.CallOption) (*GetContextResponse, error)
-	// ListMessages pages through a session's messages, in either direction.
+	// ListMessages lists a session's messages, in either order.
 	ListMessages(ctx context.Context, in *ListMessagesRequest, opts ...grpc.CallOption) (*ListMessagesResponse, error)
-	// GetTopics says what was talked about most in a session, by a user, or in the whole namespace.
+	// GetTopics returns what was discussed most in a session, by a user, or in the namespace.
 	GetTopics(ctx context.Context, in *GetTopicsRequest, opts ...grpc.CallOption) (*GetTopicsResponse, error)
 	// GetSession returns a session with its newest messages.
 	GetSession(ctx context.Context, in *GetSessionRequest, opts ...grpc.CallOption) (*GetSessionResponse, error)
-	// ListSessions lists the sessions that the scope sees, the one that changed last first.
+	// ListSessions lists the sessions that the scope can see, the most recently changed first.
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
 	// UpdateSession changes a session's title, metadata or memorize_every.
 	UpdateSession(ctx context.Context, in *UpdateSessionRequest, opts ...grpc.CallOption) (*UpdateSessionResponse, error)
-	// SwitchSession makes a session the user's current one in the scope's channel, and creates it when there is none. In a
-	// group that changes nothing for the other members. Without a session_id the user has no current one afterwards.
+	// SwitchSession makes a session the user's current one in the scope's channel, and creates it if it does not exist. In a group, the
+	// current sessions of other members do not change. Without a session_id it clears the current session.
 	SwitchSession(ctx context.Context, in *SwitchSessionRequest, opts ...grpc.CallOption) (*SwitchSessionResponse, error)
-	// DeleteSession deletes a session with its messages, summary, counters and the jobs that wait. Memories that came of it
-	// stay, unless asked for. The id can be used again.
+	// DeleteSession deletes a session with its messages, summary, counters and pending considerations. Memories that were learned from
+	// it stay, unless delete_memories is set. The id can be used again.
 	DeleteSession(ctx context.Context, in *DeleteSessionRequest, opts ...grpc.CallOption) (*DeleteSessionResponse, error)
 	// ExportSession streams a session: the session first, then its messages, oldest first.
 	ExportSession(ctx context.Context, in *ExportSessionRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportSessionResponse], error)
-	// ImportSession takes in a session: the first message has scope and session, the others the messages. Importing the same
-	// twice adds nothing: known are messages whose id the session has, and those without an id that equal the message at
-	// the same place. Messages are stored in batches as they arrive; when the stream breaks, send all of it again.
+	// ImportSession imports a session. The first message of the stream has the scope and the session, all others have a message.
+	// Importing the same session twice adds nothing: a message is skipped if the session has its id or, for messages without one, an
+	// equal message at the same position. Messages are stored in batches as they arrive; if the stream breaks, repeat the whole import.
 	ImportSession(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportSessionRequest, ImportSessionResponse], error)
 }
 
@@ -210,43 +210,43 @@ type SessionService_ImportSessionClient = grpc.ClientStreamingClient[ImportSessi
 // All implementations must embed UnimplementedSessionServiceServer
 // for forward compatibility.
 //
-// SessionService keeps conversations: the window for the next prompt, and the whole history with nothing lost.
+// SessionService stores conversations: the window for the next prompt, and the whole history.
 //
-// Every call takes a scope. Its session_id names the session; without one, the user's current session of the channel is
-// meant (see SwitchSession). Only this service works with scopes that name no user. Errors are as for MemoryService; what
-// the scope may not see is NOT_FOUND. A session stays in the channel, and, outside of groups, with the people it began
-// with: a call from another channel, or by somebody who does not take part, is FAILED_PRECONDITION when it writes.
-// All calls but GetContext answer FAILED_PRECONDITION when `session.enabled` is off for the namespace.
+// Every call takes a scope. Its session_id identifies the session; without one, the call uses the user's current session in the
+// channel (see SwitchSession). This is the only service whose calls accept scopes without a user. NOT_FOUND is returned for sessions
+// that the scope cannot see. A session belongs to its channel and, outside of groups, to its participants: a write from another
+// channel or by another user is FAILED_PRECONDITION. All calls except GetContext return FAILED_PRECONDITION if `session.enabled` is
+// off for the namespace. Other errors are as for MemoryService.
 type SessionServiceServer interface {
-	// AppendMessages adds messages at the end of a session and answers once they are durable. It creates the session when
-	// there is none of that id, or none is named and the user has no current one; that then is the current one. A message
-	// whose id the session has is not added again. Enough messages, or a pause, have what was said considered.
+	// AppendMessages adds messages at the end of a session and returns as soon as they are durable. It creates the session if no session
+	// has the id, or if none is named and the user has no current one; the new session then is the current one. A message with an id
+	// that the session already has is not added again. Enough messages, or a pause, cause the messages to be considered.
 	AppendMessages(context.Context, *AppendMessagesRequest) (*AppendMessagesResponse, error)
-	// GetContext returns what the next prompt needs of the conversation: the newest messages within limits, and a summary of
-	// what came before. It never fails because storage is down: it answers empty, and says so in `degraded`. A session that
-	// does not exist (yet) is empty as well.
+	// GetContext returns the conversation for the next prompt: the newest messages within limits, and a summary of the messages before
+	// them. It does not fail if storage is unavailable: it returns an empty window and says so in `degraded`. For a session that does
+	// not exist the window is empty, too.
 	GetContext(context.Context, *GetContextRequest) (*GetContextResponse, error)
-	// ListMessages pages through a session's messages, in either direction.
+	// ListMessages lists a session's messages, in either order.
 	ListMessages(context.Context, *ListMessagesRequest) (*ListMessagesResponse, error)
-	// GetTopics says what was talked about most in a session, by a user, or in the whole namespace.
+	// GetTopics returns what was discussed most in a session, by a user, or in the namespace.
 	GetTopics(context.Context, *GetTopicsRequest) (*GetTopicsResponse, error)
 	// GetSession returns a session with its newest messages.
 	GetSession(context.Context, *GetSessionRequest) (*GetSessionResponse, error)
-	// ListSessions lists the sessions that the scope sees, the one that changed last first.
+	// ListSessions lists the sessions that the scope can see, the most recently changed first.
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
 	// UpdateSession changes a session's title, metadata or memorize_every.
 	UpdateSession(context.Context, *UpdateSessionRequest) (*UpdateSessionResponse, error)
-	// SwitchSession makes a session the user's current one in the scope's channel, and creates it when there is none. In a
-	// group that changes nothing for the other members. Without a session_id the user has no current one afterwards.
+	// SwitchSession makes a session the user's current one in the scope's channel, and creates it if it does not exist. In a group, the
+	// current sessions of other members do not change. Without a session_id it clears the current session.
 	SwitchSession(context.Context, *SwitchSessionRequest) (*SwitchSessionResponse, error)
-	// DeleteSession deletes a session with its messages, summary, counters and the jobs that wait. Memories that came of it
-	// stay, unless asked for. The id can be used again.
+	// DeleteSession deletes a session with its messages, summary, counters and pending considerations. Memories that were learned from
+	// it stay, unless delete_memories is set. The id can be used again.
 	DeleteSession(context.Context, *DeleteSessionRequest) (*DeleteSessionResponse, error)
 	// ExportSession streams a session: the session first, then its messages, oldest first.
 	ExportSession(*ExportSessionRequest, grpc.ServerStreamingServer[ExportSessionResponse]) error
-	// ImportSession takes in a session: the first message has scope and session, the others the messages. Importing the same
-	// twice adds nothing: known are messages whose id the session has, and those without an id that equal the message at
-	// the same place. Messages are stored in batches as they arrive; when the stream breaks, send all of it again.
+	// ImportSession imports a session. The first message of the stream has the scope and the session, all others have a message.
+	// Importing the same session twice adds nothing: a message is skipped if the session has its id or, for messages without one, an
+	// equal message at the same position. Messages are stored in batches as they arrive; if the stream breaks, repeat the whole import.
 	ImportSession(grpc.ClientStreamingServer[ImportSessionRequest, ImportSessionResponse]) error
 	mustEmbedUnimplementedSessionServiceServer()
 }

@@ -27,7 +27,7 @@ const (
 type TraceKind int32
 
 const (
-	// In a request: any.
+	// In a request: any kind.
 	TraceKind_TRACE_KIND_UNSPECIFIED TraceKind = 0
 	// A call of Retrieve.
 	TraceKind_TRACE_KIND_RETRIEVE TraceKind = 1
@@ -80,33 +80,32 @@ func (TraceKind) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_trace_proto_rawDescGZIP(), []int{0}
 }
 
-// Trace is the record of one call, or of one run of a job: what was asked, what was found, which models were called, and
-// what came of it.
+// Trace is the record of a call or of a run of a job: the request, the candidates, the model calls and the outcome.
 type Trace struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Opaque.
+	// An opaque id.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// What was done.
+	// What is recorded.
 	Kind TraceKind `protobuf:"varint,2,opt,name=kind,proto3,enum=memsidecar.v1.TraceKind" json:"kind,omitempty"`
-	// For whom and where.
+	// The scope of the call.
 	Scope *Scope `protobuf:"bytes,3,opt,name=scope,proto3" json:"scope,omitempty"`
-	// The caller's id of the bot's turn, if it gave one.
+	// The caller's id of the bot's turn, if it set one.
 	TurnId string `protobuf:"bytes,4,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
-	// The id of the OpenTelemetry trace that the call was a part of (32 hexadecimal digits), if there was one.
+	// The id of the OpenTelemetry trace that the call is part of (32 hexadecimal digits), if there is one.
 	OtelTraceId string `protobuf:"bytes,5,opt,name=otel_trace_id,json=otelTraceId,proto3" json:"otel_trace_id,omitempty"`
-	// When it began.
+	// When it started.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// How long it took.
 	Duration *durationpb.Duration `protobuf:"bytes,7,opt,name=duration,proto3" json:"duration,omitempty"`
-	// Why it failed. Empty when it did not.
+	// Why it failed. Empty if it did not.
 	Error string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
-	// What was missing meanwhile.
+	// What was not available.
 	Degraded []*Degradation `protobuf:"bytes,9,rep,name=degraded,proto3" json:"degraded,omitempty"`
-	// The calls of models that it made.
+	// The model calls that it made.
 	ModelCalls []*ModelCall `protobuf:"bytes,10,rep,name=model_calls,json=modelCalls,proto3" json:"model_calls,omitempty"`
-	// The tools that the bot had called in the messages concerned; arguments and results at most 2,000 characters each.
+	// The tool calls of the messages concerned. Arguments and results are cut to 2,000 characters each.
 	ToolCalls []*ToolCall `protobuf:"bytes,11,rep,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"`
-	// The rest depends on the kind.
+	// The details, by kind.
 	//
 	// Types that are valid to be assigned to Detail:
 	//
@@ -287,19 +286,19 @@ func (*Trace_Context) isTrace_Detail() {}
 // ModelCall is one call of a model.
 type ModelCall struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "embedding", "decision" or "summary".
+	// The part that called it: "embedding", "decision", "summary", "reconcile" or "digest".
 	Part string `protobuf:"bytes,1,opt,name=part,proto3" json:"part,omitempty"`
-	// "provider/model".
+	// The model, as "provider/model".
 	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
-	// When it began.
+	// When it started.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// How long it took.
 	Latency *durationpb.Duration `protobuf:"bytes,4,opt,name=latency,proto3" json:"latency,omitempty"`
-	// Tokens in, as the provider counts them; 0 when it does not say.
+	// Input tokens as the provider counts them; 0 if it does not say.
 	InputTokenCount int64 `protobuf:"varint,5,opt,name=input_token_count,json=inputTokenCount,proto3" json:"input_token_count,omitempty"`
-	// Tokens out, likewise.
+	// Output tokens as the provider counts them; 0 if it does not say.
 	OutputTokenCount int64 `protobuf:"varint,6,opt,name=output_token_count,json=outputTokenCount,proto3" json:"output_token_count,omitempty"`
-	// Why it failed. Empty when it did not.
+	// Why it failed. Empty if it did not.
 	Error         string `protobuf:"bytes,7,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -384,20 +383,20 @@ func (x *ModelCall) GetError() string {
 	return ""
 }
 
-// RetrieveTrace is what Retrieve did.
+// RetrieveTrace has the details of a Retrieve call.
 type RetrieveTrace struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The query.
 	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
-	// How many were asked for.
+	// The maximum number of results.
 	TopK int32 `protobuf:"varint,2,opt,name=top_k,json=topK,proto3" json:"top_k,omitempty"`
-	// The relevance below which they were left out.
+	// The minimum relevance of a result.
 	MinRelevance float64 `protobuf:"fixed64,3,opt,name=min_relevance,json=minRelevance,proto3" json:"min_relevance,omitempty"`
-	// The best candidates, with those that just missed.
+	// The best candidates, including those that were narrowly missed.
 	Candidates []*TraceCandidate `protobuf:"bytes,4,rep,name=candidates,proto3" json:"candidates,omitempty"`
-	// How many memories were returned: the first of the candidates that are memories.
+	// Number of memories returned: the first memories of the candidates.
 	MemoryCount int32 `protobuf:"varint,5,opt,name=memory_count,json=memoryCount,proto3" json:"memory_count,omitempty"`
-	// How many messages were returned, likewise.
+	// Number of messages returned: the first messages of the candidates.
 	MessageCount  int32 `protobuf:"varint,6,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -478,15 +477,15 @@ func (x *RetrieveTrace) GetMessageCount() int32 {
 // TraceCandidate is a memory or a message that was ranked.
 type TraceCandidate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Set for a memory.
+	// The memory. Empty for a message.
 	MemoryId string `protobuf:"bytes,1,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
-	// Set for a message: its session.
+	// The session of a message. Empty for a memory.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// Set for a message: its place.
+	// The position of a message in its session.
 	Position int64 `protobuf:"varint,3,opt,name=position,proto3" json:"position,omitempty"`
-	// What it was ranked by.
+	// The score that it was ranked by.
 	Score float64 `protobuf:"fixed64,4,opt,name=score,proto3" json:"score,omitempty"`
-	// What the score is made of.
+	// The factors of the score.
 	Parts *ScoreParts `protobuf:"bytes,5,opt,name=parts,proto3" json:"parts,omitempty"`
 	// Whether it was returned.
 	Returned      bool `protobuf:"varint,6,opt,name=returned,proto3" json:"returned,omitempty"`
@@ -566,22 +565,22 @@ func (x *TraceCandidate) GetReturned() bool {
 	return false
 }
 
-// ConsiderTrace is what a consideration did.
+// ConsiderTrace has the details of an attempt to consider a dialogue.
 type ConsiderTrace struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The consideration.
 	ConsiderationId string `protobuf:"bytes,1,opt,name=consideration_id,json=considerationId,proto3" json:"consideration_id,omitempty"`
-	// Which attempt it was, from 1.
+	// The number of the attempt, from 1.
 	Attempt int32 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	// How many messages the dialogue has.
+	// Number of messages of the dialogue.
 	MessageCount int32 `protobuf:"varint,3,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
-	// How it stood afterwards.
+	// The state after the attempt.
 	State ConsiderationState `protobuf:"varint,4,opt,name=state,proto3,enum=memsidecar.v1.ConsiderationState" json:"state,omitempty"`
 	// Why.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// What decided.
+	// What decided: "rules", or the model as "provider/model".
 	DecidedBy string `protobuf:"bytes,6,opt,name=decided_by,json=decidedBy,proto3" json:"decided_by,omitempty"`
-	// What was done to which memory.
+	// The changes made to memories.
 	Changes       []*MemoryChange `protobuf:"bytes,7,rep,name=changes,proto3" json:"changes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -666,24 +665,24 @@ func (x *ConsiderTrace) GetChanges() []*MemoryChange {
 	return nil
 }
 
-// ContextTrace is what GetContext returned.
+// ContextTrace has the details of a GetContext call.
 type ContextTrace struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The limits that held.
+	// The limit that was used, see GetContextRequest.
 	MaxMessages int32 `protobuf:"varint,1,opt,name=max_messages,json=maxMessages,proto3" json:"max_messages,omitempty"`
-	// See GetContextRequest.
+	// The limit that was used, see GetContextRequest.
 	MaxTurns int32 `protobuf:"varint,2,opt,name=max_turns,json=maxTurns,proto3" json:"max_turns,omitempty"`
-	// See GetContextRequest.
+	// The limit that was used, see GetContextRequest.
 	MaxChars int32 `protobuf:"varint,3,opt,name=max_chars,json=maxChars,proto3" json:"max_chars,omitempty"`
-	// The place of the first message returned, 0 when there is none.
+	// The position of the first message returned, 0 if there is none.
 	FirstPosition int64 `protobuf:"varint,4,opt,name=first_position,json=firstPosition,proto3" json:"first_position,omitempty"`
-	// The place of the last one.
+	// The position of the last message returned, 0 if there is none.
 	LastPosition int64 `protobuf:"varint,5,opt,name=last_position,json=lastPosition,proto3" json:"last_position,omitempty"`
-	// How many messages were returned.
+	// Number of messages returned.
 	MessageCount int32 `protobuf:"varint,6,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
-	// How many came before the window.
+	// Number of messages before the window.
 	DroppedCount int64 `protobuf:"varint,7,opt,name=dropped_count,json=droppedCount,proto3" json:"dropped_count,omitempty"`
-	// Up to where the summary that was offered goes, 0 when there is none.
+	// The position of the last message that the returned summary covers, 0 if there is no summary.
 	SummaryLastPosition int64 `protobuf:"varint,8,opt,name=summary_last_position,json=summaryLastPosition,proto3" json:"summary_last_position,omitempty"`
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache

@@ -22,12 +22,12 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// GetTraceRequest names a trace.
+// GetTraceRequest identifies a trace.
 type GetTraceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose, where. For a trace of a call that named no user, a scope without one.
+	// Required. Whose, and where. For the trace of a call without a user, a scope without one.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// The trace's id.
+	// Required. The id of the trace.
 	TraceId string `protobuf:"bytes,2,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
 	// Whether to return the session in which it happened, with its newest messages.
 	IncludeSession bool `protobuf:"varint,3,opt,name=include_session,json=includeSession,proto3" json:"include_session,omitempty"`
@@ -91,7 +91,7 @@ type GetTraceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The trace.
 	Trace *Trace `protobuf:"bytes,1,opt,name=trace,proto3" json:"trace,omitempty"`
-	// When asked for, and the trace names a session that the scope sees.
+	// The session, if requested, and if the trace names a session that the scope can see.
 	Session       *GetSessionResponse `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -141,22 +141,22 @@ func (x *GetTraceResponse) GetSession() *GetSessionResponse {
 	return nil
 }
 
-// ListTracesRequest asks for a page of traces.
+// ListTracesRequest requests a page of traces.
 type ListTracesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose, where. With a session_id only those of that session.
+	// Required. Whose, and where. With a session_id, only traces of that session.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// At most this many. 0 means 50; more than 1,000 is taken as 1,000.
+	// The maximum number of results. 0 means 50; values above 1,000 mean 1,000.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the page before, with the same other fields.
+	// The next_page_token of the previous page. All other fields must be as in the previous request.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Only of this kind. Unspecified means any.
+	// Only traces of this kind. Unspecified means any.
 	Kind TraceKind `protobuf:"varint,4,opt,name=kind,proto3,enum=memsidecar.v1.TraceKind" json:"kind,omitempty"`
-	// Only of this turn of the bot. Empty means any.
+	// Only traces of this turn of the bot. Empty means any.
 	TurnId string `protobuf:"bytes,5,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
-	// Only of calls that began at or after this time.
+	// Only calls that started at or after this time.
 	AfterTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=after_time,json=afterTime,proto3" json:"after_time,omitempty"`
-	// Only of calls that began before this time.
+	// Only calls that started before this time.
 	BeforeTime    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=before_time,json=beforeTime,proto3" json:"before_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -241,12 +241,12 @@ func (x *ListTracesRequest) GetBeforeTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// ListTracesResponse is one page.
+// ListTracesResponse is a page of traces.
 type ListTracesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Newest first.
+	// The traces, newest first.
 	Traces []*Trace `protobuf:"bytes,1,rep,name=traces,proto3" json:"traces,omitempty"`
-	// Empty on the last page.
+	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -27,12 +27,12 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// TraceService shows what the sidecar did and why. Traces are written in the background, so a crash may lose those of
-// the last second, and kept for `trace.retention`, at most `trace.max_records` of them.
+// TraceService shows what the sidecar did and why. Traces are written in the background, so a crash may lose those of the last second.
+// They are kept for `trace.retention`, at most `trace.max_records` of them. Errors are as for MemoryService.
 type TraceServiceClient interface {
-	// GetTrace returns one trace that the scope sees.
+	// GetTrace returns a trace that the scope can see.
 	GetTrace(ctx context.Context, in *GetTraceRequest, opts ...grpc.CallOption) (*GetTraceResponse, error)
-	// ListTraces lists the traces of a user that the channel sees, newest first.
+	// ListTraces lists the traces of a user that the channel can see, newest first.
 	ListTraces(ctx context.Context, in *ListTracesRequest, opts ...grpc.CallOption) (*ListTracesResponse, error)
 }
 
@@ -68,12 +68,12 @@ func (c *traceServiceClient) ListTraces(ctx context.Context, in *ListTracesReque
 // All implementations must embed UnimplementedTraceServiceServer
 // for forward compatibility.
 //
-// TraceService shows what the sidecar did and why. Traces are written in the background, so a crash may lose those of
-// the last second, and kept for `trace.retention`, at most `trace.max_records` of them.
+// TraceService shows what the sidecar did and why. Traces are written in the background, so a crash may lose those of the last second.
+// They are kept for `trace.retention`, at most `trace.max_records` of them. Errors are as for MemoryService.
 type TraceServiceServer interface {
-	// GetTrace returns one trace that the scope sees.
+	// GetTrace returns a trace that the scope can see.
 	GetTrace(context.Context, *GetTraceRequest) (*GetTraceResponse, error)
-	// ListTraces lists the traces of a user that the channel sees, newest first.
+	// ListTraces lists the traces of a user that the channel can see, newest first.
 	ListTraces(context.Context, *ListTracesRequest) (*ListTracesResponse, error)
 	mustEmbedUnimplementedTraceServiceServer()
 }

@@ -28,14 +28,14 @@ type UserSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// IANA time zone, for example "Asia/Shanghai". Empty means the configured one.
 	TimeZone string `protobuf:"bytes,1,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
-	// BCP 47 language of prompt_context, for example "zh" or "en". Empty means the memories' own.
+	// BCP 47 language of prompt_context, for example "zh" or "en". Empty means the language of the memories.
 	Language string `protobuf:"bytes,2,opt,name=language,proto3" json:"language,omitempty"`
-	// While true nothing of this user is remembered: considerations end skipped. Retrieve goes on working.
+	// While true, nothing of this user is remembered: considerations end as skipped. Retrieve keeps working.
 	Paused bool `protobuf:"varint,3,opt,name=paused,proto3" json:"paused,omitempty"`
-	// When they last changed. Output only; unset when they never have.
+	// Output only. When the settings last changed. Unset if they never did.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// After how many of this user's messages in a session what was said is considered by itself; 0 is never. Unset means what
-	// is configured. In a group, 0 means that this user's words are not considered by themselves.
+	// After how many of this user's messages in a session they are considered automatically; 0 means never. Unset means the configured
+	// number. In a group, 0 means that this user's words are not considered automatically.
 	MemorizeEvery *int32 `protobuf:"varint,5,opt,name=memorize_every,json=memorizeEvery,proto3,oneof" json:"memorize_every,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -106,10 +106,10 @@ func (x *UserSettings) GetMemorizeEvery() int32 {
 	return 0
 }
 
-// GetUserSettingsRequest names a user.
+// GetUserSettingsRequest identifies a user.
 type GetUserSettingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose; user_id is required.
+	// Required. The user; user_id is required.
 	Scope         *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -198,15 +198,14 @@ func (x *GetUserSettingsResponse) GetSettings() *UserSettings {
 	return nil
 }
 
-// UpdateUserSettingsRequest changes a user's settings.
+// UpdateUserSettingsRequest has the changes to a user's settings.
 type UpdateUserSettingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose; user_id is required.
+	// Required. The user; user_id is required.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	// The fields named by update_mask.
 	Settings *UserSettings `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`
-	// Which of time_zone, language, paused and memorize_every to change. Unset means those that are set (not empty, not
-	// false).
+	// The fields to change, of time_zone, language, paused and memorize_every. Unset means those that are set (not empty, not false).
 	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -263,7 +262,7 @@ func (x *UpdateUserSettingsRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
 	return nil
 }
 
-// UpdateUserSettingsResponse has the settings as they are now.
+// UpdateUserSettingsResponse has the changed settings.
 type UpdateUserSettingsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The settings.
@@ -309,10 +308,10 @@ func (x *UpdateUserSettingsResponse) GetSettings() *UserSettings {
 	return nil
 }
 
-// ExportUserRequest names the user to export.
+// ExportUserRequest identifies a user.
 type ExportUserRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The namespace and user; the other fields must be unset, since the whole user is exported.
+	// Required. The namespace and the user. Other fields must be unset, because all data of the user is exported.
 	Scope         *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -355,10 +354,10 @@ func (x *ExportUserRequest) GetScope() *Scope {
 	return nil
 }
 
-// ExportUserResponse is one record of the export.
+// ExportUserResponse is one record of the export. The records come in the order of the fields below.
 type ExportUserResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which kind of record.
+	// The record.
 	//
 	// Types that are valid to be assigned to Record:
 	//
@@ -529,62 +528,62 @@ type isExportUserResponse_Record interface {
 }
 
 type ExportUserResponse_Settings struct {
-	// First, once.
+	// The settings. First, once.
 	Settings *UserSettings `protobuf:"bytes,1,opt,name=settings,proto3,oneof"`
 }
 
 type ExportUserResponse_Memory struct {
-	// Then the memories in all states, oldest first. ImportMemories takes them.
+	// A memory, in any state, oldest first. ImportMemories accepts it.
 	Memory *Memory `protobuf:"bytes,2,opt,name=memory,proto3,oneof"`
 }
 
 type ExportUserResponse_MemoryRevision struct {
-	// Then what was done to each of them since it was stored, the newest first.
+	// A change of a memory, newest first for each memory.
 	MemoryRevision *MemoryRevision `protobuf:"bytes,16,opt,name=memory_revision,json=memoryRevision,proto3,oneof"`
 }
 
 type ExportUserResponse_Consideration struct {
-	// Then the considerations, oldest first, with their messages.
+	// A consideration with its messages, oldest first.
 	Consideration *ExportedConsideration `protobuf:"bytes,3,opt,name=consideration,proto3,oneof"`
 }
 
 type ExportUserResponse_Session struct {
-	// Then the sessions in which the user takes part, with their summaries.
+	// A session in which the user takes part, with its summary.
 	Session *ExportedSession `protobuf:"bytes,4,opt,name=session,proto3,oneof"`
 }
 
 type ExportUserResponse_Message struct {
-	// After each session its messages: in a group only what the user said and was answered.
+	// A message of the session before it. In a group, only what the user said and the answers to it.
 	Message *SessionMessage `protobuf:"bytes,5,opt,name=message,proto3,oneof"`
 }
 
 type ExportUserResponse_Trace struct {
-	// Then the traces, oldest first.
+	// A trace, oldest first.
 	Trace *Trace `protobuf:"bytes,6,opt,name=trace,proto3,oneof"`
 }
 
 type ExportUserResponse_DigestFinding struct {
-	// Then what digests are made of, in the order in which it was found.
+	// An entry of a digest, in the order in which they were found.
 	DigestFinding *DigestFinding `protobuf:"bytes,7,opt,name=digest_finding,json=digestFinding,proto3,oneof"`
 }
 
 type ExportUserResponse_Registry struct {
-	// Then the user's registries of results. A group's and the namespace's are nobody's.
+	// A registry of the user. Registries of groups and of the namespace belong to no user.
 	Registry *ExportedRegistry `protobuf:"bytes,12,opt,name=registry,proto3,oneof"`
 }
 
 type ExportUserResponse_RegistryItem struct {
-	// After each registry its items, the newest first.
+	// An item of the registry before it, newest first.
 	RegistryItem *RegistryItem `protobuf:"bytes,13,opt,name=registry_item,json=registryItem,proto3,oneof"`
 }
 
 type ExportUserResponse_NumberedList struct {
-	// Then the numbered lists that are being shown to the user.
+	// A numbered list that is shown to the user.
 	NumberedList *ExportedNumberedList `protobuf:"bytes,14,opt,name=numbered_list,json=numberedList,proto3,oneof"`
 }
 
 type ExportUserResponse_TokenCount struct {
-	// Last, how many tokens models took for the user today, if any. Earlier days are counted by namespace only.
+	// The number of tokens that models used for the user today, if any. Last. Earlier days are counted for the namespace only.
 	TokenCount *ExportedTokenCount `protobuf:"bytes,15,opt,name=token_count,json=tokenCount,proto3,oneof"`
 }
 
@@ -612,12 +611,12 @@ func (*ExportUserResponse_NumberedList) isExportUserResponse_Record() {}
 
 func (*ExportUserResponse_TokenCount) isExportUserResponse_Record() {}
 
-// ExportedConsideration is a consideration with the dialogue it considered.
+// ExportedConsideration is a consideration with its dialogue.
 type ExportedConsideration struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As the user sees it.
+	// The consideration as the user sees it.
 	Consideration *Consideration `protobuf:"bytes,1,opt,name=consideration,proto3" json:"consideration,omitempty"`
-	// The dialogue; of a group's dialogue only this user's messages and the bot's.
+	// The dialogue. Of a group's dialogue, only messages of this user and of the bot.
 	Messages      []*Message `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -670,9 +669,9 @@ func (x *ExportedConsideration) GetMessages() []*Message {
 // ExportedSession is a session with its summary.
 type ExportedSession struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The session. Of a group's only this user is named as taking part.
+	// The session. Of a group's session, this user is the only participant listed.
 	Session *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// The summary, if there is one. Left out for groups, because it tells what others said.
+	// The summary, if there is one. Unset for groups, because it contains what others said.
 	Summary       *SessionSummary `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -722,12 +721,12 @@ func (x *ExportedSession) GetSummary() *SessionSummary {
 	return nil
 }
 
-// DigestFinding is what a digest is made of.
+// DigestFinding is one entry of a digest.
 type DigestFinding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "topic", "preference", "decision", "task", "issue" or "insight".
+	// The kind of entry: "topic", "preference", "decision", "task", "issue" or "insight".
 	Category string `protobuf:"bytes,1,opt,name=category,proto3" json:"category,omitempty"`
-	// The statement; of a preference the value, of an issue the question.
+	// The statement; the value of a preference, the question of an issue.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	// What a preference is about.
 	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
@@ -804,18 +803,18 @@ func (x *DigestFinding) GetSource() *DigestSource {
 	return nil
 }
 
-// ExportedRegistry is a registry of a user's, without its items.
+// ExportedRegistry is a registry of a user, without its items.
 type ExportedRegistry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its name.
+	// The name of the registry.
 	List string `protobuf:"bytes,1,opt,name=list,proto3" json:"list,omitempty"`
-	// Whose it is: the user's, or the user's in a channel that is no group.
+	// To whom it belongs: to the user, or to the user in a channel that is not a group.
 	Kind RegistryKind `protobuf:"varint,2,opt,name=kind,proto3,enum=memsidecar.v1.RegistryKind" json:"kind,omitempty"`
-	// The channel, for a channel's.
+	// The channel, for a channel's registry.
 	ChannelId string `protobuf:"bytes,3,opt,name=channel_id,json=channelId,proto3" json:"channel_id,omitempty"`
-	// What kind of channel may see it.
+	// The kind of channel that can see it.
 	ChannelKind ChannelKind `protobuf:"varint,4,opt,name=channel_kind,json=channelKind,proto3,enum=memsidecar.v1.ChannelKind" json:"channel_kind,omitempty"`
-	// When the last scheduled check was.
+	// When the last scheduled check ran.
 	LastCheckTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=last_check_time,json=lastCheckTime,proto3" json:"last_check_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -886,12 +885,12 @@ func (x *ExportedRegistry) GetLastCheckTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// ExportedNumberedList is a list that was shown to a user, or of a user's items.
+// ExportedNumberedList is a numbered list that is shown to a user, or that has items of the user's registries.
 type ExportedNumberedList struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The list.
 	NumberedList *NumberedList `protobuf:"bytes,1,opt,name=numbered_list,json=numberedList,proto3" json:"numbered_list,omitempty"`
-	// Where it was shown.
+	// Where it is shown.
 	Scope         *Scope `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -941,14 +940,14 @@ func (x *ExportedNumberedList) GetScope() *Scope {
 	return nil
 }
 
-// ExportedTokenCount is how many tokens models took for a user in a day.
+// ExportedTokenCount is the number of tokens that models used for a user in a day.
 type ExportedTokenCount struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The day in UTC, as YYYY-MM-DD.
 	Day string `protobuf:"bytes,1,opt,name=day,proto3" json:"day,omitempty"`
-	// Tokens in and out, estimated for models that do not say.
+	// Input and output tokens, estimated for models that do not report them.
 	Tokens int64 `protobuf:"varint,2,opt,name=tokens,proto3" json:"tokens,omitempty"`
-	// Calls that were refused because the user's token budget was used up.
+	// Number of calls refused because the user's token budget was used up.
 	RefusedCallCount int64 `protobuf:"varint,3,opt,name=refused_call_count,json=refusedCallCount,proto3" json:"refused_call_count,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1005,10 +1004,10 @@ func (x *ExportedTokenCount) GetRefusedCallCount() int64 {
 	return 0
 }
 
-// ForgetUserRequest names the user to forget.
+// ForgetUserRequest identifies a user.
 type ForgetUserRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The namespace and user; the other fields must be unset, since the whole user is forgotten.
+	// Required. The namespace and the user. Other fields must be unset, because all data of the user is deleted.
 	Scope         *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1051,36 +1050,35 @@ func (x *ForgetUserRequest) GetScope() *Scope {
 	return nil
 }
 
-// ForgetUserResponse is the receipt.
+// ForgetUserResponse says how much was deleted.
 type ForgetUserResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Memories deleted.
+	// Number of memories deleted.
 	MemoryCount int64 `protobuf:"varint,1,opt,name=memory_count,json=memoryCount,proto3" json:"memory_count,omitempty"`
-	// Considerations deleted, this user's view of other people's group dialogues included.
+	// Number of considerations deleted, including this user's view of group dialogues.
 	ConsiderationCount int64 `protobuf:"varint,2,opt,name=consideration_count,json=considerationCount,proto3" json:"consideration_count,omitempty"`
-	// Messages of this user removed from other people's considerations.
+	// Number of messages of this user removed from the considerations of others.
 	MessageCount int64 `protobuf:"varint,3,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
-	// Traces deleted.
+	// Number of traces deleted.
 	TraceCount int64 `protobuf:"varint,4,opt,name=trace_count,json=traceCount,proto3" json:"trace_count,omitempty"`
-	// Whether settings were stored and deleted.
+	// Whether settings were deleted.
 	SettingsDeleted bool `protobuf:"varint,5,opt,name=settings_deleted,json=settingsDeleted,proto3" json:"settings_deleted,omitempty"`
-	// Whether the bytes are gone from the database files. False when a reader kept the write-ahead log in use: the data
-	// is deleted and unreachable, and its bytes are removed in the background. GetStatus says while they are not
-	// (storage.purge_pending_since_time).
+	// Whether the data is removed from the database files. False if a reader keeps the write-ahead log in use: the data is deleted and
+	// unreachable, and is removed from the files in the background. GetStatus reports this in storage.purge_pending_since_time.
 	PurgedFromDisk bool `protobuf:"varint,6,opt,name=purged_from_disk,json=purgedFromDisk,proto3" json:"purged_from_disk,omitempty"`
-	// Messages deleted from sessions: what the user said anywhere, and what the bot answered to this user.
+	// Number of messages deleted from sessions: what the user said, and what the bot answered to this user.
 	SessionMessageCount int64 `protobuf:"varint,7,opt,name=session_message_count,json=sessionMessageCount,proto3" json:"session_message_count,omitempty"`
-	// Sessions deleted, because nobody else takes part in them.
+	// Number of sessions deleted, because nobody else takes part in them.
 	SessionCount int64 `protobuf:"varint,8,opt,name=session_count,json=sessionCount,proto3" json:"session_count,omitempty"`
-	// Whether tokens that models took for the user today were counted, and the count deleted. The namespace's stays.
+	// Whether the user's token count of today was deleted. The namespace's count does not change.
 	TokenCountDeleted bool `protobuf:"varint,11,opt,name=token_count_deleted,json=tokenCountDeleted,proto3" json:"token_count_deleted,omitempty"`
-	// Items deleted from the user's registries of results.
+	// Number of items deleted from the user's registries.
 	RegistryItemCount int64 `protobuf:"varint,12,opt,name=registry_item_count,json=registryItemCount,proto3" json:"registry_item_count,omitempty"`
-	// Numbered lists deleted that were shown to the user, or have items of the user's registries.
+	// Number of numbered lists deleted that were shown to the user or had items of the user's registries.
 	NumberedListCount int64 `protobuf:"varint,13,opt,name=numbered_list_count,json=numberedListCount,proto3" json:"numbered_list_count,omitempty"`
-	// Findings of digests deleted.
+	// Number of digest entries deleted.
 	DigestFindingCount int64 `protobuf:"varint,9,opt,name=digest_finding_count,json=digestFindingCount,proto3" json:"digest_finding_count,omitempty"`
-	// Files of digests and of the notebook deleted, see `digest.export_dir`.
+	// Number of digest and notebook files deleted, see `digest.export_dir`.
 	FileCount     int32 `protobuf:"varint,10,opt,name=file_count,json=fileCount,proto3" json:"file_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -33,13 +33,13 @@ const (
 //
 // Errors are as for MemoryService.
 type UserServiceClient interface {
-	// GetUserSettings returns a user's settings; the defaults when none were stored.
+	// GetUserSettings returns a user's settings, or the defaults if none are stored.
 	GetUserSettings(ctx context.Context, in *GetUserSettingsRequest, opts ...grpc.CallOption) (*GetUserSettingsResponse, error)
 	// UpdateUserSettings changes a user's settings.
 	UpdateUserSettings(ctx context.Context, in *UpdateUserSettingsRequest, opts ...grpc.CallOption) (*UpdateUserSettingsResponse, error)
-	// ExportUser streams everything stored about a user, whatever the channel.
+	// ExportUser streams all data stored about a user, in all channels.
 	ExportUser(ctx context.Context, in *ExportUserRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportUserResponse], error)
-	// ForgetUser deletes everything stored about a user, whatever the channel, and says what it deleted.
+	// ForgetUser deletes all data stored about a user, in all channels, and returns how much was deleted.
 	ForgetUser(ctx context.Context, in *ForgetUserRequest, opts ...grpc.CallOption) (*ForgetUserResponse, error)
 }
 
@@ -108,13 +108,13 @@ func (c *userServiceClient) ForgetUser(ctx context.Context, in *ForgetUserReques
 //
 // Errors are as for MemoryService.
 type UserServiceServer interface {
-	// GetUserSettings returns a user's settings; the defaults when none were stored.
+	// GetUserSettings returns a user's settings, or the defaults if none are stored.
 	GetUserSettings(context.Context, *GetUserSettingsRequest) (*GetUserSettingsResponse, error)
 	// UpdateUserSettings changes a user's settings.
 	UpdateUserSettings(context.Context, *UpdateUserSettingsRequest) (*UpdateUserSettingsResponse, error)
-	// ExportUser streams everything stored about a user, whatever the channel.
+	// ExportUser streams all data stored about a user, in all channels.
 	ExportUser(*ExportUserRequest, grpc.ServerStreamingServer[ExportUserResponse]) error
-	// ForgetUser deletes everything stored about a user, whatever the channel, and says what it deleted.
+	// ForgetUser deletes all data stored about a user, in all channels, and returns how much was deleted.
 	ForgetUser(context.Context, *ForgetUserRequest) (*ForgetUserResponse, error)
 	mustEmbedUnimplementedUserServiceServer()
 }

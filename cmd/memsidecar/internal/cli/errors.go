@@ -182,7 +182,7 @@ func flagOf(field string) string {
 		return "--" + strings.ReplaceAll(name, "_", "-")
 	case "top_k", "min_relevance", "max_context_chars", "filter", "request_id", "wait", "max_messages", "max_turns", "max_chars", "language", "max_entries":
 		return "--" + strings.ReplaceAll(field, "_", "-")
-	case "memory.observe_time", "messages[0].time":
+	case "memory.observe_time", "messages[0].send_time":
 		return "--time"
 	case "created_after_time":
 		return "--after"

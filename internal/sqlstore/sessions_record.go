@@ -53,8 +53,7 @@ func (s *Sessions) Record(ctx context.Context, r session.Record) (c memory.Consi
 	return c, done, s.Quotas.Note(err)
 }
 
-// withoutSkipped is the dialogue without the words of those who are not remembered, and which messages are left out of
-// the session for it: theirs, whoever emptied them.
+// withoutSkipped is the dialogue without the words of users who are skipped, and which messages the session leaves out because of that.
 func withoutSkipped(a queue.Acceptance) (d memory.Dialogue, leftOut []bool) {
 	d = a.Dialogue
 	for speaker := range a.Skip {
@@ -70,7 +69,7 @@ func withoutSkipped(a queue.Acceptance) (d memory.Dialogue, leftOut []bool) {
 
 func jsonArray(texts []string) string { return "[" + strings.Join(texts, ",") + "]" }
 
-// consider accepts those of the messages that were not considered before.
+// consider accepts the messages that were not considered before.
 func (s *Sessions) consider(
 	ctx context.Context, tx sqldb.Tx, w *appending, a queue.Acceptance, texts []string,
 ) (memory.Consideration, error) {
@@ -78,7 +77,7 @@ func (s *Sessions) consider(
 	var restTexts, earlier []string
 	var taken []int64 // positions
 	people, heard, words, some := int64(0), map[string]bool{}, map[string]bool{}, false
-	for i, f := range w.fates {
+	for i, f := range w.outcomes {
 		m := a.Dialogue.Messages[i]
 		if f.settled {
 			if f.consideration != "" && !slices.Contains(earlier, f.consideration) {
@@ -132,8 +131,8 @@ func (s *Sessions) consider(
 	return c, w.session.save(ctx, tx)
 }
 
-// stretch is a part of a session that waits to be considered.
-type stretch struct {
+// span is a part of a session that is to be considered.
+type span struct {
 	messages []memory.Message
 	agents   []string // to or by whom they were said
 	first    int64    // positions
@@ -141,9 +140,9 @@ type stretch struct {
 	people   int64 // messages of people
 }
 
-// waitingMessages returns what waits, up to a position, oldest first, as much of it as fits a dialogue. It is empty when
-// no person's words are in it: what the bot said waits for a person to say something.
-func waitingMessages(ctx context.Context, q sqldb.Querier, sessionRow, last int64) (found stretch, err error) {
+// pendingMessages returns the messages to be considered up to a position, oldest first, as many as fit a dialogue. It is empty without a
+// message of a user: messages of the bot wait for one.
+func pendingMessages(ctx context.Context, q sqldb.Querier, sessionRow, last int64) (found span, err error) {
 	person, room := int64(0), int64(0)
 	err = q.QueryRow(ctx, `SELECT position, ? - octet_length(message) FROM session_messages INDEXED BY session_messages_unsettled
 		WHERE session_row = ? AND settled = 0 AND role = 'user' AND position <= ? ORDER BY position LIMIT 1`,
@@ -151,7 +150,7 @@ func waitingMessages(ctx context.Context, q sqldb.Querier, sessionRow, last int6
 	if err != nil {
 		return found, sqldb.Optional(err)
 	}
-	// What came before goes along as far as there is room beside it.
+	// Earlier messages are included as far as there is room.
 	err = q.QueryRow(ctx, `SELECT coalesce(min(position), ?1) FROM (SELECT position, sum(size) OVER (ORDER BY position DESC) AS size
 		FROM (SELECT position, octet_length(message) AS size FROM session_messages INDEXED BY session_messages_unsettled
 			WHERE session_row = ?2 AND settled = 0 AND position < ?1 ORDER BY position DESC LIMIT ?3)) WHERE size <= ?4`,
@@ -203,7 +202,7 @@ func (s *Sessions) Unconsidered(ctx context.Context, namespace, sessionID string
 			return errNoSession(sessionID)
 		}
 		p.Session = found.Session
-		w, err := waitingMessages(ctx, q, found.row, found.Last)
+		w, err := pendingMessages(ctx, q, found.row, found.Last)
 		if err != nil || w.people == 0 {
 			return err
 		}
@@ -238,7 +237,7 @@ func (s *Sessions) Take(ctx context.Context, t session.Take) (c memory.Considera
 		if found == nil {
 			return errNoSession(t.SessionID)
 		}
-		w, err := waitingMessages(ctx, tx, found.row, t.Last)
+		w, err := pendingMessages(ctx, tx, found.row, t.Last)
 		if err != nil || w.people == 0 {
 			return err
 		}
@@ -250,9 +249,9 @@ func (s *Sessions) Take(ctx context.Context, t session.Take) (c memory.Considera
 	return c, ok && err == nil, err
 }
 
-// take accepts what waits.
+// take accepts the messages of a span.
 func (s *Sessions) take(
-	ctx context.Context, tx sqldb.Tx, from *sessionRow, w stretch, a queue.Acceptance,
+	ctx context.Context, tx sqldb.Tx, from *sessionRow, w span, a queue.Acceptance,
 ) (c memory.Consideration, err error) {
 	a.Dialogue.Messages, a.Dialogue.Scope.SessionID = w.messages, from.ID
 	a.Speakers = a.Dialogue.Speakers() // others took what the rest had said
@@ -270,7 +269,7 @@ func (s *Sessions) take(
 	if err != nil {
 		return c, err
 	}
-	// What the bot said long before a person said something is nobody's context.
+	// Messages of the bot long before the first one of a user are not context.
 	_, err = tx.Exec(ctx, `UPDATE session_messages INDEXED BY session_messages_unsettled SET settled = 1
 		WHERE session_row = ? AND settled = 0 AND position < ?`, from.row, w.first)
 	if err != nil {
