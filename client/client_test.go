@@ -237,8 +237,8 @@ func TestRestart(t *testing.T) {
 	sidecartest.Binary(t) // not while somebody waits for it
 	dir := t.TempDir()
 	socket := "unix://" + filepath.Join(dir, "s")
-	start := func() *sidecartest.Sidecar {
-		return sidecartest.Start(t, sidecartest.Options{Dir: filepath.Join(dir, "data"), Listen: "unix:" + filepath.Join(dir, "s")})
+	start := func() *sidecartest.Process {
+		return sidecartest.StartProcess(t, sidecartest.ProcessOptions{Dir: filepath.Join(dir, "data"), Listen: "unix:" + filepath.Join(dir, "s")})
 	}
 	c, scope := dial(t, socket), client.Direct("alice")
 	if r := c.Recall(t.Context(), scope, "tea"); r.PromptContext != "" || r.Reason == "" {
@@ -287,7 +287,7 @@ func TestTokenAndTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	token = strings.TrimSpace(token)
-	s := sidecartest.Start(t, sidecartest.Options{Settings: []string{
+	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{Settings: []string{
 		"tls.cert_file=" + filepath.Join(dir, "server.pem"), "tls.key_file=" + filepath.Join(dir, "server.key"), "auth.tokens_file=" + tokens,
 	}})
 	encrypted := client.WithTLS(trusting(t, filepath.Join(dir, "ca.pem")))
@@ -325,7 +325,7 @@ func TestTokenAndTLS(t *testing.T) {
 // TestGroup: what was said to the bot alone is not recalled in a group, and what was said in a group is not in another. Dial's
 // options of grpc hold for these calls, and the connection serves other services, too.
 func TestGroup(t *testing.T) {
-	s := sidecartest.Start(t, sidecartest.Options{})
+	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
 	var called []string
 	c, err := client.Dial(s.Addr, client.WithRecallTimeout(sidecartest.Patience), client.WithDialOptions(grpc.WithChainUnaryInterceptor(
 		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {

@@ -44,7 +44,7 @@ func TestMCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	token = regexp.MustCompile(`memsidecar_\S+`).FindString(token)
-	s := sidecartest.Start(t, sidecartest.Options{Settings: []string{"api.listen=127.0.0.1:0", "api.mcp=true", "auth.tokens_file=" + tokens}})
+	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{Settings: []string{"api.listen=127.0.0.1:0", "api.mcp=true", "auth.tokens_file=" + tokens}})
 	const want = `tools: forget list_memories put_numbered_list recall remember select_from_numbered_list
 recalled: The user is allergic to peanuts.
 the second: /mv/2
