@@ -1,4 +1,4 @@
-package main
+package server_test
 
 import (
 	"fmt"
@@ -8,15 +8,16 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
 // users lists all users of a namespace in pages of two.
-func (r *running) users(t *testing.T, request *memsidecarv1.ListUsersRequest) (list []*memsidecarv1.User) {
+func usersOf(t *testing.T, r *sidecartest.Sidecar, request *memsidecarv1.ListUsersRequest) (list []*memsidecarv1.User) {
 	t.Helper()
 	request.PageSize, request.PageToken = 2, ""
 	for {
-		resp := must(r.ListUsers(t.Context(), request))(t)
+		resp := sidecartest.Must(r.ListUsers(t.Context(), request))(t)
 		list = append(list, resp.GetUsers()...)
 		if request.PageToken = resp.GetNextPageToken(); request.PageToken == "" {
 			return list
@@ -34,18 +35,18 @@ func userIDs(list []*memsidecarv1.User) []string {
 
 func TestListUsersCountsWhatIsStored(t *testing.T) {
 	began := time.Now().Truncate(time.Microsecond)
-	r := serve(t)
+	r := sidecartest.Serve(t)
 	say := func(scope *memsidecarv1.Scope, messages ...*memsidecarv1.Message) {
-		must(r.sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: messages}))(t)
+		sidecartest.Must(r.Sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: messages}))(t)
 	}
-	r.create(t, direct("ann"), "Likes tea")
-	r.create(t, direct("ann"), "Plays chess")
-	say(within(direct("ann"), "s"), said("hello"), answered("Hello!"))
-	say(within(group("ann", "g"), "g"), by("ann", "hi"), by("bob", "hi, ann"))
-	must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{
-		Scope: direct("zoe"), Settings: &memsidecarv1.UserSettings{Language: "en"},
+	r.Create(t, sidecartest.Direct("ann"), "Likes tea")
+	r.Create(t, sidecartest.Direct("ann"), "Plays chess")
+	say(sidecartest.Within(sidecartest.Direct("ann"), "s"), sidecartest.Said("hello"), sidecartest.Answered("Hello!"))
+	say(sidecartest.Within(sidecartest.Group("ann", "g"), "g"), by("ann", "hi"), by("bob", "hi, ann"))
+	sidecartest.Must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{
+		Scope: sidecartest.Direct("zoe"), Settings: &memsidecarv1.UserSettings{Language: "en"},
 	}))(t)
-	list := r.users(t, &memsidecarv1.ListUsersRequest{})
+	list := usersOf(t, r, &memsidecarv1.ListUsersRequest{})
 	if len(list) != 3 {
 		t.Fatalf("lists %v", list)
 	}
@@ -59,29 +60,29 @@ func TestListUsersCountsWhatIsStored(t *testing.T) {
 	wantSame(t, list[1], &memsidecarv1.User{UserId: "bob", SessionCount: 1, MessageCount: 1})
 	wantSame(t, list[2], &memsidecarv1.User{UserId: "zoe"})
 
-	must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: anywhere("ann")}))(t)
-	must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: anywhere("zoe")}))(t)
-	if got := userIDs(r.users(t, &memsidecarv1.ListUsersRequest{})); !slices.Equal(got, []string{"bob"}) {
+	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("ann")}))(t)
+	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("zoe")}))(t)
+	if got := userIDs(usersOf(t, r, &memsidecarv1.ListUsersRequest{})); !slices.Equal(got, []string{"bob"}) {
 		t.Errorf("after two were forgotten it lists %q", got)
 	}
 }
 
 func TestListUsersPagesWhileUsersComeAndGo(t *testing.T) {
-	r := serve(t)
+	r := sidecartest.Serve(t)
 	for i := range 9 {
-		r.create(t, direct(fmt.Sprintf("user-%d", i)), "Likes tea")
+		r.Create(t, sidecartest.Direct(fmt.Sprintf("user-%d", i)), "Likes tea")
 	}
 	request := &memsidecarv1.ListUsersRequest{UserIdPrefix: "user-", PageSize: 3}
-	first := must(r.ListUsers(t.Context(), request))(t)
-	must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: anywhere("user-2")}))(t) // the last of the page
-	must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: anywhere("user-4")}))(t)
-	r.create(t, direct("user-1-new"), "Likes tea")
-	r.create(t, direct("user-5-new"), "Likes tea")
-	r.create(t, direct("someone"), "Likes tea")
+	first := sidecartest.Must(r.ListUsers(t.Context(), request))(t)
+	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("user-2")}))(t) // the last of the page
+	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("user-4")}))(t)
+	r.Create(t, sidecartest.Direct("user-1-new"), "Likes tea")
+	r.Create(t, sidecartest.Direct("user-5-new"), "Likes tea")
+	r.Create(t, sidecartest.Direct("someone"), "Likes tea")
 	request.PageToken = first.GetNextPageToken()
-	second := must(r.ListUsers(t.Context(), request))(t)
+	second := sidecartest.Must(r.ListUsers(t.Context(), request))(t)
 	request.PageToken = second.GetNextPageToken()
-	third := must(r.ListUsers(t.Context(), request))(t)
+	third := sidecartest.Must(r.ListUsers(t.Context(), request))(t)
 	got := userIDs(slices.Concat(first.GetUsers(), second.GetUsers(), third.GetUsers()))
 	want := []string{"user-0", "user-1", "user-2", "user-3", "user-5", "user-5-new", "user-6", "user-7", "user-8"}
 	if !slices.Equal(got, want) || third.GetNextPageToken() != "" {
@@ -89,14 +90,14 @@ func TestListUsersPagesWhileUsersComeAndGo(t *testing.T) {
 	}
 	request.UserIdPrefix = "some"
 	_, err := r.ListUsers(t.Context(), request)
-	wantInvalid(t, err, "page_token")
+	sidecartest.WantInvalid(t, err, "page_token")
 }
 
 func TestListUsersStaysInTheNamespace(t *testing.T) {
-	r, tokens := serveGuarded(t)
-	admin := r.as(t, tokens["admin"])
+	r, tokens := sidecartest.ServeGuarded(t)
+	admin := r.As(t, tokens["admin"])
 	for _, namespace := range []string{"a", "b", "a/b"} {
-		admin.create(t, in(namespace, direct("user of "+namespace)), "Likes tea")
+		admin.Create(t, sidecartest.InNamespace(namespace, sidecartest.Direct("user of "+namespace)), "Likes tea")
 	}
 	of := func(namespace string) *memsidecarv1.ListUsersRequest {
 		return &memsidecarv1.ListUsersRequest{Scope: &memsidecarv1.Scope{Namespace: namespace}}
@@ -108,9 +109,9 @@ func TestListUsersStaysInTheNamespace(t *testing.T) {
 		"admin":  {"a": true, "b": true, "a/b": true},
 	} {
 		for namespace, allowed := range namespaces {
-			resp, err := r.as(t, tokens[token]).ListUsers(t.Context(), of(namespace))
+			resp, err := r.As(t, tokens[token]).ListUsers(t.Context(), of(namespace))
 			if !allowed {
-				wantCode(t, err, codes.PermissionDenied)
+				sidecartest.WantCode(t, err, codes.PermissionDenied)
 				continue
 			}
 			want := "user of " + namespace
@@ -123,5 +124,5 @@ func TestListUsersStaysInTheNamespace(t *testing.T) {
 		}
 	}
 	_, err := r.ListUsers(t.Context(), of("a"))
-	wantCode(t, err, codes.Unauthenticated)
+	sidecartest.WantCode(t, err, codes.Unauthenticated)
 }

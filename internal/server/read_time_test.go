@@ -1,4 +1,4 @@
-package main
+package server_test
 
 import (
 	"slices"
@@ -8,24 +8,25 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
 // saidAt is a message of the user that was said at a time.
 func saidAt(at time.Time, text string) *memsidecarv1.Message {
-	m := said(text)
+	m := sidecartest.Said(text)
 	m.SendTime = timestamppb.New(at)
 	return m
 }
 
 // TestRetrieveAsOfAReadTime replays a conversation of months: everything is stored today, and each read time sees what was said by then.
 func TestRetrieveAsOfAReadTime(t *testing.T) {
-	r := serve(t, "time_zone=UTC")
-	scope := direct("u")
+	r := sidecartest.Serve(t, "time_zone=UTC")
+	scope := sidecartest.Direct("u")
 	spring := time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)
 	summer := spring.AddDate(0, 3, 0)
-	r.consider(t, scope, saidAt(spring, "I live in Beijing."))
-	r.consider(t, scope, saidAt(summer, "I moved to Shanghai."))
+	r.Consider(t, scope, saidAt(spring, "I live in Beijing."))
+	r.Consider(t, scope, saidAt(summer, "I moved to Shanghai."))
 	const beijing, shanghai = "The user lives in Beijing.", "The user moved to Shanghai."
 	find := func(at time.Time, history bool) *memsidecarv1.RetrieveResponse {
 		request := &memsidecarv1.RetrieveRequest{
@@ -36,7 +37,7 @@ func TestRetrieveAsOfAReadTime(t *testing.T) {
 		if !at.IsZero() {
 			request.ReadTime = timestamppb.New(at)
 		}
-		return must(r.Retrieve(t.Context(), request))(t)
+		return sidecartest.Must(r.Retrieve(t.Context(), request))(t)
 	}
 	for name, test := range map[string]struct {
 		at                time.Time
@@ -100,7 +101,7 @@ func TestRetrieveAsOfAReadTime(t *testing.T) {
 	if got := halfLife.GetMemories()[0].GetParts().GetRecency(); got < 0.49 || got > 0.51 {
 		t.Errorf("after a half-life, recency is %v", got)
 	}
-	trace := must(memsidecarv1.NewTraceServiceClient(r.conn).GetTrace(t.Context(), &memsidecarv1.GetTraceRequest{Scope: scope, TraceId: halfLife.GetTraceId()}))(t)
+	trace := sidecartest.Must(memsidecarv1.NewTraceServiceClient(r.Conn).GetTrace(t.Context(), &memsidecarv1.GetTraceRequest{Scope: scope, TraceId: halfLife.GetTraceId()}))(t)
 	if got := trace.GetTrace().GetRetrieve().GetReadTime().AsTime(); !got.Equal(spring.Add(30 * 24 * time.Hour)) {
 		t.Errorf("the trace has the read time %s", got)
 	}
@@ -108,9 +109,9 @@ func TestRetrieveAsOfAReadTime(t *testing.T) {
 
 // TestReadTimeDecidesWhatIsOver: an appointment holds until it is over at the read time, which may be in the future.
 func TestReadTimeDecidesWhatIsOver(t *testing.T) {
-	r := serve(t)
+	r := sidecartest.Serve(t)
 	spoken, over := time.Now().AddDate(0, -2, 0), time.Now().AddDate(0, 1, 0)
-	must(r.load(t, direct("u"), &memsidecarv1.Memory{
+	sidecartest.Must(r.Import(t, sidecartest.Direct("u"), &memsidecarv1.Memory{
 		Id: "past", Text: "The user sees the dentist", ObserveTime: timestamppb.New(spoken), CreateTime: timestamppb.New(spoken),
 		ValidEndTime: timestamppb.New(spoken.AddDate(0, 1, 0)),
 	}, &memsidecarv1.Memory{
@@ -125,7 +126,7 @@ func TestReadTimeDecidesWhatIsOver(t *testing.T) {
 		"now":               {nil, []string{"coming"}},
 		"when both is over": {timestamppb.New(over), nil},
 	} {
-		resp := must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "dentist", ReadTime: test.at}))(t)
+		resp := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "dentist", ReadTime: test.at}))(t)
 		var got []string
 		for _, hit := range resp.GetMemories() {
 			got = append(got, hit.GetMemory().GetId())
