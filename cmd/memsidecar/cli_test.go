@@ -67,14 +67,16 @@ func TestConfigCommand(t *testing.T) {
 			t.Errorf("does not name %s:\n%s", key, errs)
 		}
 	}
-	if code, _, again := runMain(t, "serve", "-c", file, "--set", "queue.workers=0", "--set", "log.level=loud"); code != cli.ExitUsage || again != errs {
+	if code, _, again := runMain(t, "serve", "-c", file, "--set", "queue.workers=0", "--set", "log.level=loud"); code != cli.ExitUsage ||
+		again != errs {
 		t.Errorf("serve: exit code %d:\n%s", code, again)
 	}
 	if code, out, errs := runMain(t, "config", "check"); code != 0 || !strings.Contains(out, "valid") || errs != "" {
 		t.Errorf("the defaults: exit code %d, %q and %q", code, out, errs)
 	}
 	code, out, errs = runMain(t, "config", "print", "--set", "retrieval.top_k=7", "--set", "embedding.api_key=sk-secret")
-	if code != 0 || errs != "" || !strings.Contains(out, "top_k: 7") || !strings.Contains(out, "--set") || strings.Contains(out, "sk-secret") {
+	if code != 0 || errs != "" || !strings.Contains(out, "top_k: 7") || !strings.Contains(out, "--set") ||
+		strings.Contains(out, "sk-secret") {
 		t.Errorf("print: exit code %d\n%s%s", code, out, errs)
 	}
 	_, out, _ = runMain(t, "config", "print", "--set", "retrieval.top_k=7")
@@ -92,7 +94,10 @@ func TestConfigCommand(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--colour"}, {"serve", "--colour"}, {"paint"}, {"config"}, {"replay"}, {"--set", "x"}, {"config", "check", "--set", "no.such.key=1"}} {
+	for _, args := range [][]string{
+		{"--colour"}, {"serve", "--colour"}, {"paint"}, {"config"}, {"replay"}, {"--set", "x"},
+		{"config", "check", "--set", "no.such.key=1"},
+	} {
 		if code, _, errs := runMain(t, args...); code != cli.ExitUsage || !strings.HasPrefix(errs, "memsidecar: ") {
 			t.Errorf("%q: exit code %d, %q", args, code, errs)
 		}
@@ -120,8 +125,16 @@ func replayFile(t *testing.T, messages ...map[string]string) string {
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	path := replayFile(t,
-		map[string]string{"user": "anna", "session": "1", "role": "user", "content": "My name is Anna.", "time": "2026-03-20T10:00:00Z", "id": "m1"},
+	path := replayFile(
+		t,
+		map[string]string{
+			"user":    "anna",
+			"session": "1",
+			"role":    "user",
+			"content": "My name is Anna.",
+			"time":    "2026-03-20T10:00:00Z",
+			"id":      "m1",
+		},
 		map[string]string{"user": "anna", "session": "1", "role": "assistant", "content": "Hello Anna!", "time": "2026-03-20T10:00:01Z"},
 		map[string]string{"user": "小林", "session": "1", "role": "user", "content": "我喜欢吃辣", "channel_kind": "direct"},
 		map[string]string{"user": "anna", "session": "2", "role": "user", "content": "I am allergic to peanuts."},
@@ -231,7 +244,9 @@ func TestStopWhileACallWaits(t *testing.T) {
 	answers := make(chan answer, 1)
 	go func() {
 		resp, err := r.ConsiderMemorizing(context.WithoutCancel(t.Context()), &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: sidecartest.Direct("u"), Messages: []*memsidecarv1.Message{sidecartest.Said("My name is Anna.")}, Wait: durationpb.New(time.Hour),
+			Scope: sidecartest.Direct(
+				"u",
+			), Messages: []*memsidecarv1.Message{sidecartest.Said("My name is Anna.")}, Wait: durationpb.New(time.Hour),
 		})
 		answers <- answer{resp, err}
 	}()

@@ -66,7 +66,9 @@ func tell(t *testing.T, p *process, users ...string) {
 	t.Helper()
 	for _, user := range users {
 		resp := sidecartest.Must(p.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: sidecartest.Direct(user), Messages: []*memsidecarv1.Message{sidecartest.Said("I am allergic to peanuts.")}, Wait: sidecartest.Patiently(),
+			Scope: sidecartest.Direct(
+				user,
+			), Messages: []*memsidecarv1.Message{sidecartest.Said("I am allergic to peanuts.")}, Wait: sidecartest.Patiently(),
 		}))(t)
 		if resp.GetConsideration().GetState() != sidecartest.Remembered {
 			t.Fatalf("the consideration is %s", resp)
@@ -166,7 +168,10 @@ func wantReadOnly(t *testing.T, p *process, reason string) {
 		t.Errorf("/readyz is answered %d: %q", code, text)
 	}
 	_, text := p.page(t, "/metrics")
-	for _, line := range []string{`memsidecar_breaker_state{component="storage",state="closed"} 1`, `memsidecar_breaker_state{component="storage_writes",state="closed"} 0`} {
+	for _, line := range []string{
+		`memsidecar_breaker_state{component="storage",state="closed"} 1`,
+		`memsidecar_breaker_state{component="storage_writes",state="closed"} 0`,
+	} {
 		if !strings.Contains(text, line) {
 			t.Errorf("the metrics lack %s", line)
 		}

@@ -31,13 +31,17 @@ func TestAPIAddressIsValidated(t *testing.T) {
 	}
 }
 
-// TestWrongModelSettingsAreReportedTogether: what can be told to be wrong at start is, all that needs no key together and then the rest together.
+// TestWrongModelSettingsAreReportedTogether: what can be told to be wrong at start is, all that needs no key together and then
+// the rest together.
 func TestWrongModelSettingsAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ set, want []string }{
 		{
 			[]string{"embedding.provider=gogle", "summary.model=ollama/", "digest.model=deepseek-chat", "decision.provider=rules", "decision.model=gpt-4o-mini"},
-			[]string{"embedding.provider", `"gogle"`, "deepseek", "summary.model (from --set): is required", `digest.model (from --set): is "deepseek-chat"`, "decision.model (from --set): is set"},
+			[]string{
+				"embedding.provider", `"gogle"`, "deepseek", "summary.model (from --set): is required",
+				`digest.model (from --set): is "deepseek-chat"`, "decision.model (from --set): is set",
+			},
 		},
 		{
 			[]string{"decision.provider=openai", "decision.prompt=no placeholder"},

@@ -77,16 +77,21 @@ func TestJSONAndGRPCShowTheSameData(t *testing.T) {
 	if found.Header.Get("Content-Type") != "application/json" || !strings.Contains(found.Text, "promptContext") {
 		t.Error(found.Header, found.Text)
 	}
-	if got := sidecartest.Texts(r.Memories(t, sidecartest.Anywhere("u"))); len(got) == 0 || !strings.Contains(strings.Join(got, " "), "peanuts") {
+	if got := sidecartest.Texts(r.Memories(t, sidecartest.Anywhere("u"))); len(got) == 0 ||
+		!strings.Contains(strings.Join(got, " "), "peanuts") {
 		t.Errorf("over gRPC it has %q", got)
 	}
 
 	far := sidecartest.NewStubs(web)
 	other := &sidecartest.Sidecar{Stubs: far}
-	if got := sidecartest.Must(other.Import(t, sidecartest.Anywhere("v"), &memsidecarv1.Memory{Text: "Likes tea"}, &memsidecarv1.Memory{Text: "喜欢咖啡"}))(t); got.GetAddedCount() != 2 {
+	if got := sidecartest.Must(other.Import(
+		t, sidecartest.Anywhere("v"), &memsidecarv1.Memory{Text: "Likes tea"},
+		&memsidecarv1.Memory{Text: "喜欢咖啡"},
+	))(t); got.GetAddedCount() != 2 {
 		t.Errorf("importing: %v", got)
 	}
-	if got := r.Export(t, sidecartest.Anywhere("v")); len(got.Memories) != 2 || len(other.Export(t, sidecartest.Anywhere("v")).Records) != len(got.Records) {
+	if got := r.Export(t, sidecartest.Anywhere("v")); len(got.Memories) != 2 ||
+		len(other.Export(t, sidecartest.Anywhere("v")).Records) != len(got.Records) {
 		t.Errorf("exporting: %v", got.Records)
 	}
 	audit := sidecartest.Must(web.Post(t.Context(), "/memsidecar.v1.AdminService/AuditMemories", ""))(t)
@@ -128,19 +133,22 @@ func TestJSONErrorsHaveHTTPStatusAndHeaders(t *testing.T) {
 		"a user without a scope": {
 			web, "Retrieve", `{"user_id": "u", "query": "q"}`, 400, []string{`write \"scope\": {\"user_id\": …}`},
 		},
-		"no JSON":          {web, "Retrieve", `query=q`, 400, []string{`request cannot be decoded`}},
-		"half of it":       {web, "Retrieve", `{"query": "q"`, 400, []string{`request cannot be decoded`}},
-		"no object":        {web, "Retrieve", `[]`, 400, []string{`request cannot be decoded`}},
-		"two":              {web, "Retrieve", `{"query": "q"} {}`, 400, []string{`request cannot be decoded`}},
-		"a broken text":    {web, "Retrieve", "{\"query\": \"\xff\"}", 400, []string{`invalid UTF-8`}},
-		"wrong fields":     {web, "Retrieve", `{"topK": 0}`, 400, []string{`"field":"scope.user_id"`, `"field":"query"`, `"field":"top_k"`, "google.rpc.BadRequest"}},
-		"nothing":          {web, "Retrieve", ``, 400, []string{`"field":"query"`}},
-		"too large":        {web, "Retrieve", `{"query": "` + long + `"}`, 413, []string{`more than 65536 bytes: hand it over in parts`, `"field":"request"`}},
-		"not there":        {web, "GetMemory", `{"scope": {"user_id": "w"}, "memory_id": "mem_x"}`, 404, []string{`"code":5`}},
-		"no call":          {web, "Recall", `{}`, 404, []string{"GET /openapi.json lists them"}},
-		"a form":           {post("Content-Type", "application/x-www-form-urlencoded"), "Retrieve", `{}`, 415, []string{"Content-Type: application/json"}},
-		"a simple request": {post("Content-Type", "text/plain"), "/memsidecar.v1.UserService/ForgetUser", `{"scope": {"user_id": "u"}}`, 415, []string{"application/json"}},
-		"a deadline":       {post("Grpc-Timeout", "soon"), "/memsidecar.v1.AdminService/GetStatus", ``, 400, []string{"grpc-timeout"}},
+		"no JSON":       {web, "Retrieve", `query=q`, 400, []string{`request cannot be decoded`}},
+		"half of it":    {web, "Retrieve", `{"query": "q"`, 400, []string{`request cannot be decoded`}},
+		"no object":     {web, "Retrieve", `[]`, 400, []string{`request cannot be decoded`}},
+		"two":           {web, "Retrieve", `{"query": "q"} {}`, 400, []string{`request cannot be decoded`}},
+		"a broken text": {web, "Retrieve", "{\"query\": \"\xff\"}", 400, []string{`invalid UTF-8`}},
+		"wrong fields":  {web, "Retrieve", `{"topK": 0}`, 400, []string{`"field":"scope.user_id"`, `"field":"query"`, `"field":"top_k"`, "google.rpc.BadRequest"}},
+		"nothing":       {web, "Retrieve", ``, 400, []string{`"field":"query"`}},
+		"too large":     {web, "Retrieve", `{"query": "` + long + `"}`, 413, []string{`more than 65536 bytes: hand it over in parts`, `"field":"request"`}},
+		"not there":     {web, "GetMemory", `{"scope": {"user_id": "w"}, "memory_id": "mem_x"}`, 404, []string{`"code":5`}},
+		"no call":       {web, "Recall", `{}`, 404, []string{"GET /openapi.json lists them"}},
+		"a form":        {post("Content-Type", "application/x-www-form-urlencoded"), "Retrieve", `{}`, 415, []string{"Content-Type: application/json"}},
+		"a simple request": {
+			post("Content-Type", "text/plain"), "/memsidecar.v1.UserService/ForgetUser",
+			`{"scope": {"user_id": "u"}}`, 415, []string{"application/json"},
+		},
+		"a deadline": {post("Grpc-Timeout", "soon"), "/memsidecar.v1.AdminService/GetStatus", ``, 400, []string{"grpc-timeout"}},
 		"the second of a stream": {
 			web, "ImportMemories", `{"scope": {"user_id": "x"}} {"memory": {"words": "w"}}`, 400,
 			[]string{`"field":"request[1].memory.words"`, "is an unknown field: Memory has id, text, "},
@@ -181,7 +189,8 @@ func TestJSONErrorsHaveHTTPStatusAndHeaders(t *testing.T) {
 }
 
 // waiting is the body of a call that waits for what does not come, and of whom.
-const waiting = `{"scope": {"user_id": "u", "channel_kind": "CHANNEL_KIND_DIRECT"}, "wait": "600s", "messages": [{"role": "ROLE_USER", "content": "after it"}]}`
+const waiting = `{"scope": {"user_id": "u", "channel_kind": "CHANNEL_KIND_DIRECT"}, "wait": "600s", "messages": [{"role": "ROLE_USER", ` +
+	`"content": "after it"}]}`
 
 // serveStuck runs a sidecar in which the direct chat of "u" waits for an earlier dialogue.
 func serveStuck(t *testing.T, settings ...string) *sidecartest.Sidecar {
@@ -203,7 +212,8 @@ func TestCallEndsWhenItsCallerLeaves(t *testing.T) {
 	ctx, hangUp := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := r.JSON().Post(metadata.AppendToOutgoingContext(ctx, "x-request-id", "turn-7"), "/memsidecar.v1.MemoryService/ConsiderMemorizing", waiting)
+		_, err := r.JSON().
+			Post(metadata.AppendToOutgoingContext(ctx, "x-request-id", "turn-7"), "/memsidecar.v1.MemoryService/ConsiderMemorizing", waiting)
 		done <- err
 	}()
 	eventuallyWaits(t, r)
@@ -223,7 +233,8 @@ func TestCallEndsWhenItsCallerLeaves(t *testing.T) {
 	late := r.JSON()
 	late.Header.Set("Grpc-Timeout", "50m") // milliseconds
 	late.Header.Set("X-Request-Id", "turn-8")
-	if got := late.Ask(t, "ConsiderMemorizing", waiting); got.Status != http.StatusGatewayTimeout || got.Header.Get("X-Request-Id") != "turn-8" {
+	if got := late.Ask(t, "ConsiderMemorizing", waiting); got.Status != http.StatusGatewayTimeout ||
+		got.Header.Get("X-Request-Id") != "turn-8" {
 		t.Errorf("after the deadline: %d, %s", got.Status, got.Text)
 	}
 }
@@ -252,7 +263,9 @@ func TestTraceparentHeaderIsPropagated(t *testing.T) {
 	}
 	traces := memsidecarv1.NewTraceServiceClient(r.Conn)
 	sidecartest.Eventually(t, "it is recorded", func() bool {
-		list := sidecartest.Must(traces.ListTraces(t.Context(), &memsidecarv1.ListTracesRequest{Scope: sidecartest.Anywhere("u")}))(t).GetTraces()
+		list := sidecartest.Must(traces.ListTraces(t.Context(), &memsidecarv1.ListTracesRequest{Scope: sidecartest.Anywhere("u")}))(
+			t,
+		).GetTraces()
 		return len(list) == 1 && list[0].GetOtelTraceId() == caller
 	})
 }
@@ -278,7 +291,12 @@ func TestBrowsersCannotUseTheAPI(t *testing.T) {
 		"a program":                  {open, "User-Agent", "curl", 200},
 	} {
 		req := sidecartest.Must(
-			http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+test.r.API+"/memsidecar.v1.AdminService/GetStatus", strings.NewReader("{}")),
+			http.NewRequestWithContext(
+				t.Context(),
+				http.MethodPost,
+				"http://"+test.r.API+"/memsidecar.v1.AdminService/GetStatus",
+				strings.NewReader("{}"),
+			),
 		)(
 			t,
 		)

@@ -99,7 +99,10 @@ func TestModelUsesTheMemory(t *testing.T) {
 			}
 
 			alice.Must(t, "put_numbered_list", map[string]any{"items": []any{
-				map[string]any{"key": "/mv/1", "title": "Solaris"}, map[string]any{"key": "/mv/2", "title": "侠女", "attributes": map[string]any{"year": 1971}},
+				map[string]any{
+					"key":   "/mv/1",
+					"title": "Solaris",
+				}, map[string]any{"key": "/mv/2", "title": "侠女", "attributes": map[string]any{"year": 1971}},
 			}})
 			chosen := alice.Must(t, "select_from_numbered_list", map[string]any{"answer": "第二个"})
 			if attributes, _ := chosen["attributes"].(map[string]any); chosen["key"] != "/mv/2" || attributes["year"] != 1971.0 {
@@ -109,7 +112,8 @@ func TestModelUsesTheMemory(t *testing.T) {
 			if list, _ := several["selected"].([]any); len(list) != 2 || several["key"] != "/mv/1" || several["none"] != false {
 				t.Error(several)
 			}
-			if none := alice.Must(t, "select_from_numbered_list", map[string]any{"answer": "none of them"}); none["none"] != true || none["key"] != "" {
+			if none := alice.Must(t, "select_from_numbered_list", map[string]any{"answer": "none of them"}); none["none"] != true ||
+				none["key"] != "" {
 				t.Error(none)
 			}
 			alice.Refuses(t, "select_from_numbered_list", map[string]any{"answer": "7"}, "1 to 2", "Do not make an item up")
@@ -122,7 +126,11 @@ func TestModelUsesTheMemory(t *testing.T) {
 			if got := alice.Read(t, "memsidecar://notebook"); !strings.Contains(got, "花生") {
 				t.Errorf("the notebook is %s", got)
 			}
-			sidecartest.Must(r.Digests().SummarizeDay(t.Context(), &memsidecarv1.SummarizeDayRequest{Scope: sidecartest.Direct("alice")}))(t)
+			sidecartest.Must(
+				r.Digests().SummarizeDay(t.Context(), &memsidecarv1.SummarizeDayRequest{Scope: sidecartest.Direct("alice")}),
+			)(
+				t,
+			)
 			for _, uri := range []string{"memsidecar://digest/today", "memsidecar://digest/2001-02-03"} {
 				if got := alice.Read(t, uri); got == "" {
 					t.Errorf("%s is empty", uri)
@@ -220,7 +228,8 @@ func TestModelOverHTTPIsBoundToAUser(t *testing.T) {
 	).Must(t, "remember", remember)
 	admin := r.As(t, tokens["admin"])
 	for scope, want := range map[*memsidecarv1.Scope]int{
-		sidecartest.InNamespace("a", sidecartest.Anywhere("小林")): 1, sidecartest.InNamespace("a", sidecartest.Group("张伟", "g1")): 1, sidecartest.InNamespace("a", sidecartest.Group("张伟", "g2")): 0, sidecartest.InNamespace("b", sidecartest.Anywhere("小林")): 0,
+		sidecartest.InNamespace("a", sidecartest.Anywhere("小林")): 1, sidecartest.InNamespace("a", sidecartest.Group("张伟",
+			"g1")): 1, sidecartest.InNamespace("a", sidecartest.Group("张伟", "g2")): 0, sidecartest.InNamespace("b", sidecartest.Anywhere("小林")): 0,
 	} {
 		if got := admin.Memories(t, scope); len(got) != want {
 			t.Errorf("%v has %v", scope, got)

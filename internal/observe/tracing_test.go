@@ -98,8 +98,8 @@ func (c *collector) below(s, above *tracev1.Span) bool {
 	return false
 }
 
-// TestConsiderationTraceLinksToItsCall: a call's span is below its caller's; the consideration that follows has a trace of its own that is linked to
-// the call, with the calls of models below it; and no span has what anybody said.
+// TestConsiderationTraceLinksToItsCall: a call's span is below its caller's; the consideration that follows has a trace of its
+// own that is linked to the call, with the calls of models below it; and no span has what anybody said.
 func TestConsiderationTraceLinksToItsCall(t *testing.T) {
 	t.Parallel()
 	const caller, callerSpan = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -112,12 +112,18 @@ func TestConsiderationTraceLinksToItsCall(t *testing.T) {
 			var c collector
 			r := sidecartest.Serve(
 				t,
-				append(sidecartest.UseProvider("openai", p), "otel.protocol="+protocol, "otel.endpoint="+c.listen(t, protocol), "embedding.dimensions=8")...)
+				append(
+					sidecartest.UseProvider("openai", p),
+					"otel.protocol="+protocol,
+					"otel.endpoint="+c.listen(t, protocol),
+					"embedding.dimensions=8",
+				)...)
 			ctx := metadata.AppendToOutgoingContext(t.Context(), "traceparent", "00-"+caller+"-"+callerSpan+"-01")
 			sidecartest.Must(r.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
 				Scope: sidecartest.Direct(
 					"u",
-				), Messages: []*memsidecarv1.Message{sidecartest.Said("我喜欢" + secret)}, Wait: sidecartest.Patiently(), // asking again and again would make spans without end
+				// asking again and again would make spans without end
+				), Messages: []*memsidecarv1.Message{sidecartest.Said("我喜欢" + secret)}, Wait: sidecartest.Patiently(),
 			}))(t)
 			_ = sidecartest.Must(r.Retrieve(ctx, &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: secret}))(t)
 			p.Fail(providertest.BrokenJSON, providertest.Decision)
@@ -139,7 +145,8 @@ func TestConsiderationTraceLinksToItsCall(t *testing.T) {
 			}
 			links := considered[0].GetLinks()
 			if len(links) != 1 || hex.EncodeToString(links[0].GetTraceId()) != caller || string(links[0].GetSpanId()) != string(accepted[0].GetSpanId()) ||
-				hex.EncodeToString(considered[0].GetTraceId()) == caller || len(considered[0].GetParentSpanId()) != 0 {
+				hex.EncodeToString(considered[0].GetTraceId()) == caller ||
+				len(considered[0].GetParentSpanId()) != 0 {
 				t.Errorf("the consideration is not linked to its call: %v", considered[0])
 			}
 			for _, name := range []string{"decide", "summarize", "embed", "apply", "chat model-of-decision", "chat model-of-summary", "embeddings model-of-embedding"} {

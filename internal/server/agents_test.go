@@ -25,7 +25,10 @@ func personaCalls() map[string]func(t *testing.T, r *sidecartest.Sidecar, scope 
 	top, neighbors, zero := proto.Int32(100), proto.Int32(20), proto.Float64(0)
 	return map[string]func(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, agent memsidecarv1.AgentFilter) (fmt.Stringer, error){
 		"Retrieve": func(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, agent memsidecarv1.AgentFilter) (fmt.Stringer, error) {
-			return r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: scope, Query: "papaya 榴莲 kumquat", TopK: top, MinRelevance: zero, Agent: agent})
+			return r.Retrieve(
+				t.Context(),
+				&memsidecarv1.RetrieveRequest{Scope: scope, Query: "papaya 榴莲 kumquat", TopK: top, MinRelevance: zero, Agent: agent},
+			)
 		},
 		"Retrieve messages": func(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, agent memsidecarv1.AgentFilter) (fmt.Stringer, error) {
 			return r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{
@@ -94,7 +97,16 @@ func TestAgentsSeeTheirOwnOrAllMemories(t *testing.T) {
 					}
 					for agent, fruit := range fruits {
 						if got, want := strings.Contains(answer.String(), fruit), slices.Contains(test.want, agent); got != want {
-							t.Errorf("%s as %q with %s shows what %q knows: %v, want %v\n%.1500s", name, test.agent, test.filter, agent, got, want, answer)
+							t.Errorf(
+								"%s as %q with %s shows what %q knows: %v, want %v\n%.1500s",
+								name,
+								test.agent,
+								test.filter,
+								agent,
+								got,
+								want,
+								answer,
+							)
 						}
 					}
 				}
@@ -119,7 +131,10 @@ func TestAgentsSeeTheirOwnOrAllMemories(t *testing.T) {
 				)
 				window := sidecartest.Must(
 					r.Sessions().
-						GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: as("cook", scope), Agent: filter, MaxMessages: proto.Int32(100), MaxTurns: proto.Int32(100)}),
+						GetContext(
+							t.Context(),
+							&memsidecarv1.GetContextRequest{Scope: as("cook", scope), Agent: filter, MaxMessages: proto.Int32(100), MaxTurns: proto.Int32(100)},
+						),
 				)(
 					t,
 				)

@@ -49,7 +49,10 @@ func audit(
 func TestAuditReportsOnlyWhatIsAsked(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	for _, as := range []*memsidecarv1.Scope{sidecartest.Direct("ann"), sidecartest.Direct("ben"), sidecartest.InNamespace("else/where", sidecartest.Direct("ann"))} {
+	for _, as := range []*memsidecarv1.Scope{
+		sidecartest.Direct("ann"), sidecartest.Direct("ben"),
+		sidecartest.InNamespace("else/where", sidecartest.Direct("ann")),
+	} {
 		taken := sidecartest.Must(importAll(t.Context(), r, as,
 			&memsidecarv1.Memory{Text: "The user said: \"Thank you, " + as.GetNamespace() + as.GetUserId() + "!\""},
 			&memsidecarv1.Memory{Text: "用户说：“谢谢你的建议！”", Scope: sidecartest.Group(as.GetUserId(), "g")},

@@ -45,10 +45,15 @@ func TestUsedUpTokenBudgetFallsBackToRules(t *testing.T) {
 			p := providertest.Start(t, 1000)
 			p.Take(59_000, 1000)
 			dir, model := t.TempDir(), protocol+"/model-of-decision"
-			settings := append(sidecartest.UseProvider(protocol, p), "llm.daily_token_budget=100000", "namespaces=[{name: big, daily_token_budget: 0}]")
+			settings := append(
+				sidecartest.UseProvider(protocol, p),
+				"llm.daily_token_budget=100000",
+				"namespaces=[{name: big, daily_token_budget: 0}]",
+			)
 			r := sidecartest.ServeIn(t, dir, settings...)
 			wantDecidedBy(t, r, sidecartest.Direct("u"), model, "")
-			if b := cost(t, r, nil, 0).GetUsage().GetTokenBudgets(); len(b) != 1 || b[0].GetUsedTokens() < 120_000 || b[0].GetRefusedCallCount() != 0 {
+			if b := cost(t, r, nil, 0).GetUsage().GetTokenBudgets(); len(b) != 1 || b[0].GetUsedTokens() < 120_000 ||
+				b[0].GetRefusedCallCount() != 0 {
 				t.Errorf("after one dialogue: %v", b)
 			}
 			asked := len(p.Requests(providertest.Decision))
@@ -142,18 +147,23 @@ func TestTokenBudgetOfAUser(t *testing.T) {
 	wantFallback(t, r, nil, "rules, for 2 users today: the daily token budget of a user is used up")
 
 	status := cost(t, r, sidecartest.Direct("u"), 0)
-	if b := status.GetUsage().GetTokenBudgets(); len(b) != 1 || b[0].GetUserId() != "u" || b[0].GetLimitTokens() != 50_000 || b[0].GetUsedTokens() < 60_000 ||
-		b[0].GetRefusedCallCount() != 2 || !b[0].GetResetTime().AsTime().Equal(usage.DayAfter(time.Now())) {
+	if b := status.GetUsage().GetTokenBudgets(); len(b) != 1 || b[0].GetUserId() != "u" || b[0].GetLimitTokens() != 50_000 ||
+		b[0].GetUsedTokens() < 60_000 ||
+		b[0].GetRefusedCallCount() != 2 ||
+		!b[0].GetResetTime().AsTime().Equal(usage.DayAfter(time.Now())) {
 		t.Errorf("the user's budget is %v (%s)", b, c.GetId())
 	}
 	if b := cost(t, r, nil, 0).GetUsage().GetTokenBudgets(); len(b) != 0 {
 		t.Errorf("the namespace has no budget, and shows %v", b)
 	}
 	records := r.Export(t, sidecartest.Direct("u")).Records
-	if last := records[len(records)-1].GetTokenCount(); last.GetTokens() < 60_000 || last.GetRefusedCallCount() != 2 || last.GetDay() != usage.Day(time.Now()) {
+	if last := records[len(records)-1].GetTokenCount(); last.GetTokens() < 60_000 || last.GetRefusedCallCount() != 2 ||
+		last.GetDay() != usage.Day(time.Now()) {
 		t.Errorf("exported at last: %v", records[len(records)-1])
 	}
-	if receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("u")}))(t); !receipt.GetTokenCountDeleted() {
+	if receipt := sidecartest.Must(r.ForgetUser(
+		t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("u")},
+	))(t); !receipt.GetTokenCountDeleted() {
 		t.Errorf("the receipt is %v", receipt)
 	}
 	if len(r.Export(t, sidecartest.Direct("u")).Records) != 1 {
@@ -192,12 +202,14 @@ func TestConversationIsSummarizedByRulesWithoutBudget(t *testing.T) {
 	r := sidecartest.Serve(
 		t,
 		append(sidecartest.UseProvider("openai", p), "llm.daily_token_budget=10", "session.max_messages=2", "session.memorize_every=0")...)
-	session := r.AppendTo(t, sidecartest.Direct("u"), sidecartest.Said("我对花生过敏，下周三要去成都出差。"), sidecartest.Answered("好的。"), sidecartest.Said("成都有什么好吃的？"), sidecartest.Answered("成都有火锅。"),
+	session := r.AppendTo(t, sidecartest.Direct("u"), sidecartest.Said("我对花生过敏，下周三要去成都出差。"), sidecartest.Answered("好的。"),
+		sidecartest.Said("成都有什么好吃的？"), sidecartest.Answered("成都有火锅。"),
 		sidecartest.Said("火锅里有花生酱吗？"), sidecartest.Answered("有的，可以不放。")).
 		GetSession()
 	sidecartest.Eventually(t, "there is a summary", func() bool {
 		window := sidecartest.Must(
-			r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.Within(sidecartest.Direct("u"), session.GetId())}),
+			r.Sessions().
+				GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.Within(sidecartest.Direct("u"), session.GetId())}),
 		)(
 			t,
 		)
@@ -228,7 +240,8 @@ func TestStatusShowsTokensAndCosts(t *testing.T) {
 	}
 	r := sidecartest.ServeIn(t, dir, append(
 		sidecartest.UseProvider("openai", p),
-		"llm.prices=[{model: openai/model-of-decision, input: 2, output: 10, currency: CNY}, {model: openai/old, input: 1, output: 3, currency: USD}, {model: openai/model-of-embedding, currency: USD}]",
+		"llm.prices=[{model: openai/model-of-decision, input: 2, output: 10, currency: CNY}, {model: openai/old, input: 1, output: 3, "+
+			"currency: USD}, {model: openai/model-of-embedding, currency: USD}]",
 	)...)
 	wantDecidedBy(t, r, sidecartest.Direct("u"), "openai/model-of-decision", "")
 	var status *memsidecarv1.GetStatusResponse
@@ -238,7 +251,8 @@ func TestStatusShowsTokensAndCosts(t *testing.T) {
 	})
 	for _, u := range status.GetUsage().GetToday().GetModels() {
 		cost, want := u.GetEstimatedCost(), map[string]*memsidecarv1.Cost{"decision": {Amount: 3, Currency: "CNY"}, "embedding": {Currency: "USD"}}[u.GetPart()]
-		if (cost == nil) != (want == nil) || cost != nil && (math.Abs(cost.GetAmount()-want.GetAmount()) > 1e-9 || cost.GetCurrency() != want.GetCurrency()) {
+		if (cost == nil) != (want == nil) ||
+			cost != nil && (math.Abs(cost.GetAmount()-want.GetAmount()) > 1e-9 || cost.GetCurrency() != want.GetCurrency()) {
 			t.Errorf("%s cost %v, want %v", u.GetPart(), cost, want)
 		}
 	}

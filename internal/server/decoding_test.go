@@ -39,8 +39,16 @@ func broken(t *testing.T, m proto.Message, text string) []byte {
 func TestUndecodableRequestIsInvalidArgument(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "max_request_bytes=65536")
-	userID := broken(t, &memsidecarv1.GetMemoryRequest{Scope: sidecartest.Direct("the user")}, "the user") // the scope is field 1 of every request
-	tooLarge := sidecartest.Must(proto.Marshal(&memsidecarv1.CreateMemoryRequest{Memory: &memsidecarv1.Memory{Text: strings.Repeat("x", 65536)}}))(t)
+	userID := broken(
+		t,
+		&memsidecarv1.GetMemoryRequest{Scope: sidecartest.Direct("the user")},
+		"the user",
+	) // the scope is field 1 of every request
+	tooLarge := sidecartest.Must(
+		proto.Marshal(&memsidecarv1.CreateMemoryRequest{Memory: &memsidecarv1.Memory{Text: strings.Repeat("x", 65536)}}),
+	)(
+		t,
+	)
 	for _, method := range append(sidecartest.Methods(), sidecartest.ListMethods()...) {
 		t.Run(string(method.Name()), func(t *testing.T) {
 			sidecartest.WantInvalid(t, r.Send(t, method, userID), "scope.user_id")
@@ -54,9 +62,11 @@ func TestUndecodableRequestIsInvalidArgument(t *testing.T) {
 		Messages: []*memsidecarv1.Message{sidecartest.Said("fine"), both},
 	}, "the words")), "messages[1].content", "messages[1].id")
 	for field, message := range map[string]proto.Message{
-		"messages[0].content":                      &memsidecarv1.ConsiderMemorizingRequest{Messages: []*memsidecarv1.Message{sidecartest.Said("the words")}},
-		"messages[0].metadata_json":                &memsidecarv1.ConsiderMemorizingRequest{Messages: []*memsidecarv1.Message{{MetadataJson: "the words"}}},
-		"messages[0].tool_calls[0].arguments_json": &memsidecarv1.ConsiderMemorizingRequest{Messages: []*memsidecarv1.Message{{ToolCalls: []*memsidecarv1.ToolCall{{ArgumentsJson: "the words"}}}}},
+		"messages[0].content":       &memsidecarv1.ConsiderMemorizingRequest{Messages: []*memsidecarv1.Message{sidecartest.Said("the words")}},
+		"messages[0].metadata_json": &memsidecarv1.ConsiderMemorizingRequest{Messages: []*memsidecarv1.Message{{MetadataJson: "the words"}}},
+		"messages[0].tool_calls[0].arguments_json": &memsidecarv1.ConsiderMemorizingRequest{
+			Messages: []*memsidecarv1.Message{{ToolCalls: []*memsidecarv1.ToolCall{{ArgumentsJson: "the words"}}}},
+		},
 	} {
 		sidecartest.WantInvalid(t, r.Send(t, methodOf(t, "ConsiderMemorizing"), broken(t, message, "the words")), field)
 	}
@@ -78,7 +88,9 @@ func TestUndecodableImportKeepsEarlierItems(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "max_request_bytes=65536")
 	item := func(text string) *memsidecarv1.ImportMemoriesRequest {
-		return &memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{Memory: &memsidecarv1.Memory{Text: text}}}
+		return &memsidecarv1.ImportMemoriesRequest{
+			Item: &memsidecarv1.ImportMemoriesRequest_Memory{Memory: &memsidecarv1.Memory{Text: text}},
+		}
 	}
 	for user, test := range map[string]struct {
 		last  any
@@ -132,7 +144,9 @@ func TestTextIsStoredByteForByte(t *testing.T) {
 		}
 		message := sidecartest.Said(text)
 		message.MetadataJson = `{"n":9007199254740993,"t":1.0}`
-		message.ToolCalls = []*memsidecarv1.ToolCall{{Name: "t", ArgumentsJson: `{"big": 123456789012345678901234567890, "x":1.10}`, Result: text}}
+		message.ToolCalls = []*memsidecarv1.ToolCall{
+			{Name: "t", ArgumentsJson: `{"big": 123456789012345678901234567890, "x":1.10}`, Result: text},
+		}
 		user := "of " + strings.Map(func(c rune) rune {
 			if c < ' ' || c >= 0x7f && c < 0xa0 {
 				return -1

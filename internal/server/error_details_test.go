@@ -61,27 +61,67 @@ func TestErrorNamesEveryWrongField(t *testing.T) {
 			Kinds: []memsidecarv1.MemoryKind{99}, CreatedAfterTime: noTime, CreatedBeforeTime: noTime, Agent: 9,
 		}, wrongInScope("query", "top_k", "min_relevance", "max_context_chars", "kinds", "created_after_time", "created_before_time", "agent")},
 		{&memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "q", Agent: memsidecarv1.AgentFilter_AGENT_FILTER_THIS}, []string{"scope.agent_id"}},
-		{&memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: strings.Repeat("问", 32_001), TopK: proto.Int32(101), MinRelevance: new(-0.1), MaxContextChars: proto.Int32(100_001)}, []string{"query", "top_k", "min_relevance", "max_context_chars"}},
-		{&memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "q", TopK: proto.Int32(-1), Kinds: []memsidecarv1.MemoryKind{0}}, []string{"top_k", "kinds"}},
+		{
+			&memsidecarv1.RetrieveRequest{
+				Scope: sidecartest.Direct("u"), Query: strings.Repeat("问", 32_001), TopK: proto.Int32(101),
+				MinRelevance: new(-0.1), MaxContextChars: proto.Int32(100_001),
+			},
+			[]string{"query", "top_k", "min_relevance", "max_context_chars"},
+		},
+		{
+			&memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "q", TopK: proto.Int32(-1), Kinds: []memsidecarv1.MemoryKind{0}},
+			[]string{"top_k", "kinds"},
+		},
 		{&memsidecarv1.ConsiderMemorizingRequest{
 			Scope: wrongScope(), RequestId: strings.Repeat("x", 129), Wait: durationpb.New(-1), Messages: []*memsidecarv1.Message{
 				{Content: "no role", SendTime: noTime, MetadataJson: "[]"},
-				{Role: memsidecarv1.Role_ROLE_ASSISTANT, SpeakerId: "someone", Id: "one\ntwo", ToolCalls: []*memsidecarv1.ToolCall{{ArgumentsJson: "{", Duration: durationpb.New(-1), StartTime: oldTime}}},
+				{
+					Role: memsidecarv1.Role_ROLE_ASSISTANT, SpeakerId: "someone", Id: "one\ntwo",
+					ToolCalls: []*memsidecarv1.ToolCall{{ArgumentsJson: "{", Duration: durationpb.New(-1), StartTime: oldTime}},
+				},
 			},
 		}, wrongInScope("request_id", "wait", "messages[0].role", "messages[0].send_time", "messages[0].metadata_json", "messages[1].speaker_id",
 			"messages[1].id", "messages[1].tool_calls[0].arguments_json", "messages[1].tool_calls[0].duration", "messages[1].tool_calls[0].start_time")},
 		{&memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Direct("u")}, []string{"messages"}},
 		// What is wrong with the scope is not the fault of messages that name no speaker.
-		{&memsidecarv1.ConsiderMemorizingRequest{Scope: &memsidecarv1.Scope{UserId: "a\nb", AgentId: "c\td"}, Messages: []*memsidecarv1.Message{sidecartest.Said("hi"), sidecartest.Answered("hi")}}, []string{"scope.user_id", "scope.agent_id"}},
+		{
+			&memsidecarv1.ConsiderMemorizingRequest{
+				Scope:    &memsidecarv1.Scope{UserId: "a\nb", AgentId: "c\td"},
+				Messages: []*memsidecarv1.Message{sidecartest.Said("hi"), sidecartest.Answered("hi")},
+			},
+			[]string{"scope.user_id", "scope.agent_id"},
+		},
 		{&memsidecarv1.GetConsiderationRequest{Scope: wrongScope()}, wrongInScope("consideration_id")},
-		{&memsidecarv1.ListConsiderationsRequest{Scope: wrongScope(), States: []memsidecarv1.ConsiderationState{99, 0}, PageSize: -1, PageToken: "?"}, wrongInScope("states", "page_size", "page_token")},
+		{
+			&memsidecarv1.ListConsiderationsRequest{Scope: wrongScope(), States: []memsidecarv1.ConsiderationState{99, 0}, PageSize: -1, PageToken: "?"},
+			wrongInScope("states", "page_size", "page_token"),
+		},
 		{&memsidecarv1.RetryConsiderationRequest{Scope: wrongScope(), ConsiderationId: "\x01"}, wrongInScope("consideration_id")},
-		{&memsidecarv1.CreateMemoryRequest{Scope: wrongScope(), RequestId: "\n", Memory: &memsidecarv1.Memory{Kind: 99, Importance: proto.Float64(2), ObserveTime: noTime}}, wrongInScope("request_id", "memory.text", "memory.kind", "memory.importance", "memory.observe_time")},
-		{&memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct("u"), Memory: &memsidecarv1.Memory{Text: strings.Repeat("字", 4001), ObserveTime: oldTime}}, []string{"memory.text", "memory.observe_time"}},
+		{
+			&memsidecarv1.CreateMemoryRequest{
+				Scope: wrongScope(), RequestId: "\n",
+				Memory: &memsidecarv1.Memory{Kind: 99, Importance: proto.Float64(2), ObserveTime: noTime},
+			},
+			wrongInScope("request_id", "memory.text", "memory.kind", "memory.importance", "memory.observe_time"),
+		},
+		{
+			&memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct("u"), Memory: &memsidecarv1.Memory{Text: strings.Repeat("字", 4001), ObserveTime: oldTime}},
+			[]string{"memory.text", "memory.observe_time"},
+		},
 		{&memsidecarv1.GetMemoryRequest{Scope: wrongScope()}, wrongInScope("memory_id")},
-		{&memsidecarv1.ListMemoriesRequest{Scope: wrongScope(), PageSize: -1, PageToken: "?", Filter: "kind", States: []memsidecarv1.MemoryState{1, 99}}, wrongInScope("page_size", "page_token", "filter", "states[1]")},
+		{
+			&memsidecarv1.ListMemoriesRequest{Scope: wrongScope(), PageSize: -1, PageToken: "?", Filter: "kind", States: []memsidecarv1.MemoryState{1, 99}},
+			wrongInScope("page_size", "page_token", "filter", "states[1]"),
+		},
 		{&memsidecarv1.ListMemoriesRequest{Scope: sidecartest.Direct("u"), Filter: `state = "active"`, States: []memsidecarv1.MemoryState{2}}, []string{"filter"}},
-		{&memsidecarv1.UpdateMemoryRequest{Scope: wrongScope(), Memory: &memsidecarv1.Memory{Kind: 99, Importance: proto.Float64(-1)}, UpdateMask: sidecartest.Mask("text", "kind", "importance", "colour")}, wrongInScope("memory.id", "memory.text", "memory.kind", "memory.importance", "update_mask")},
+		{
+			&memsidecarv1.UpdateMemoryRequest{
+				Scope:      wrongScope(),
+				Memory:     &memsidecarv1.Memory{Kind: 99, Importance: proto.Float64(-1)},
+				UpdateMask: sidecartest.Mask("text", "kind", "importance", "colour"),
+			},
+			wrongInScope("memory.id", "memory.text", "memory.kind", "memory.importance", "update_mask"),
+		},
 		{&memsidecarv1.UpdateMemoryRequest{Scope: sidecartest.Direct("u"), Memory: &memsidecarv1.Memory{Id: known.GetId()}}, []string{"update_mask"}},
 		{&memsidecarv1.UpdateMemoryRequest{Scope: sidecartest.Direct("u"), Memory: &memsidecarv1.Memory{Id: known.GetId(), Text: "  "}}, []string{"memory.text"}},
 		{&memsidecarv1.DeleteMemoryRequest{Scope: wrongScope()}, wrongInScope("memory_id")},
@@ -96,9 +136,19 @@ func TestErrorNamesEveryWrongField(t *testing.T) {
 		{&memsidecarv1.ListUsersRequest{Scope: sidecartest.Group("", "g")}, []string{"scope.channel_id", "scope.channel_kind"}},
 		{&memsidecarv1.ForgetUserRequest{Scope: wrongScope()}, wrongInScope("scope.channel_kind")},
 		{&memsidecarv1.GetUserSettingsRequest{Scope: wrongScope()}, wrongInScope()},
-		{&memsidecarv1.UpdateUserSettingsRequest{Scope: wrongScope(), Settings: &memsidecarv1.UserSettings{TimeZone: "Mars/Olympus", Language: "not a language"}, UpdateMask: sidecartest.Mask("time_zone", "language", "colour")}, wrongInScope("settings.time_zone", "settings.language", "update_mask")},
+		{
+			&memsidecarv1.UpdateUserSettingsRequest{
+				Scope:      wrongScope(),
+				Settings:   &memsidecarv1.UserSettings{TimeZone: "Mars/Olympus", Language: "not a language"},
+				UpdateMask: sidecartest.Mask("time_zone", "language", "colour"),
+			},
+			wrongInScope("settings.time_zone", "settings.language", "update_mask"),
+		},
 		{&memsidecarv1.UpdateUserSettingsRequest{Scope: sidecartest.Direct("u")}, []string{"update_mask"}},
-		{&memsidecarv1.UpdateUserSettingsRequest{Scope: sidecartest.Direct("u"), Settings: &memsidecarv1.UserSettings{TimeZone: "Local", Paused: true}}, []string{"settings.time_zone"}},
+		{
+			&memsidecarv1.UpdateUserSettingsRequest{Scope: sidecartest.Direct("u"), Settings: &memsidecarv1.UserSettings{TimeZone: "Local", Paused: true}},
+			[]string{"settings.time_zone"},
+		},
 		{&memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: "a b", ChannelKind: 9}}, []string{"scope.namespace", "scope.channel_kind"}},
 	} {
 		t.Run(string(test.request.ProtoReflect().Descriptor().Name()), func(t *testing.T) {
@@ -122,7 +172,11 @@ func TestErrorNamesEveryWrongField(t *testing.T) {
 func TestErrorFitsInto8KiBOfHeaders(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	conn := sidecartest.Must(grpc.NewClient(r.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithMaxHeaderListSize(8<<10)))(t)
+	conn := sidecartest.Must(
+		grpc.NewClient(r.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithMaxHeaderListSize(8<<10)),
+	)(
+		t,
+	)
 	t.Cleanup(func() { _ = conn.Close() })
 	everywhere := &memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Direct("u")}
 	for range 1000 {
@@ -145,7 +199,8 @@ func TestErrorFitsInto8KiBOfHeaders(t *testing.T) {
 			t.Errorf("%s: names %q, want %s", name, fields, test.wrong)
 		}
 	}
-	if err := ask(t, conn, everywhere); !strings.Contains(err.Error(), "more wrong fields") || !slices.Contains(sidecartest.WrongFields(err), "request") {
+	if err := ask(t, conn, everywhere); !strings.Contains(err.Error(), "more wrong fields") ||
+		!slices.Contains(sidecartest.WrongFields(err), "request") {
 		t.Errorf("does not say that there is more: %v", err)
 	}
 }
@@ -193,7 +248,10 @@ func TestPendingLimitOfAUser(t *testing.T) {
 	second := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t)
 	_, err := r.ConsiderMemorizing(
 		t.Context(),
-		&memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Direct("u"), Messages: []*memsidecarv1.Message{sidecartest.Said("hello")}},
+		&memsidecarv1.ConsiderMemorizingRequest{
+			Scope:    sidecartest.Direct("u"),
+			Messages: []*memsidecarv1.Message{sidecartest.Said("hello")},
+		},
 	)
 	sidecartest.WantCode(t, err, codes.ResourceExhausted)
 	var delay time.Duration
@@ -206,10 +264,15 @@ func TestPendingLimitOfAUser(t *testing.T) {
 		t.Errorf("does not say when to try again: %v", err)
 	}
 	// The same request again adds nothing, so there is room for it.
-	if again := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t); again.GetConsideration().GetId() != second.GetConsideration().GetId() {
+	if again := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t); again.GetConsideration().
+		GetId() !=
+		second.GetConsideration().
+			GetId() {
 		t.Errorf("the same request is %s and then %s", second, again)
 	}
-	if c := r.Consider(t, sidecartest.Direct("other"), sidecartest.Said("I am allergic to peanuts.")); c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
+	if c := r.Consider(
+		t, sidecartest.Direct("other"), sidecartest.Said("I am allergic to peanuts."),
+	); c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 		t.Errorf("another user's is %s", c.GetState())
 	}
 	if n := len(r.Considerations(t, sidecartest.Direct("u"))); n != 2 {

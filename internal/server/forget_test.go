@@ -70,7 +70,12 @@ func everywhere(t *testing.T, r *sidecartest.Sidecar, user string) {
 			full("c", sidecartest.Said("I like "+sidecartest.Marks+" tea.")),
 		},
 	}))(t)
-	r.Consider(t, place, sidecartest.Said("I don't like "+sidecartest.Marks+" tea any more."), sidecartest.Answered("Fine, "+sidecartest.Marks))
+	r.Consider(
+		t,
+		place,
+		sidecartest.Said("I don't like "+sidecartest.Marks+" tea any more."),
+		sidecartest.Answered("Fine, "+sidecartest.Marks),
+	)
 	r.Consider(t, sidecartest.Direct(user), sidecartest.Said("ok "+sidecartest.Marks))
 	r.Consider(t, sidecartest.Direct(user), sidecartest.Said("我叫"+sidecartest.Marks+"。"), sidecartest.Answered("你好，"+sidecartest.Marks))
 	r.Consider(
@@ -87,7 +92,12 @@ func everywhere(t *testing.T, r *sidecartest.Sidecar, user string) {
 		by(user, "I live in "+sidecartest.Marks+"."),
 		sidecartest.Answered("Both."),
 	)
-	r.AppendTo(t, place, full("d", sidecartest.Said("And "+sidecartest.Marks+" again")), full("e", sidecartest.Answered("Yes, "+sidecartest.Marks)))
+	r.AppendTo(
+		t,
+		place,
+		full("d", sidecartest.Said("And "+sidecartest.Marks+" again")),
+		full("e", sidecartest.Answered("Yes, "+sidecartest.Marks)),
+	)
 	r.AppendTo(t, sidecartest.Within(sidecartest.Group("bob", "g"), "open"), by(user, "Still "+sidecartest.Marks), by("bob", "I see."))
 	asked := sidecartest.Within(sidecartest.Group(user, "g"), "open")
 	asked.AgentId = "agent-" + sidecartest.Marks // whom nobody else has spoken to
@@ -102,7 +112,10 @@ func everywhere(t *testing.T, r *sidecartest.Sidecar, user string) {
 	}
 	r.AppendTo(t, sidecartest.Within(sidecartest.Direct(user), "long"), long...)
 	sidecartest.Must(r.Sessions().UpdateSession(t.Context(), &memsidecarv1.UpdateSessionRequest{
-		Scope: place, Session: &memsidecarv1.Session{Title: "title " + sidecartest.Marks, MetadataJson: `{"a": "` + sidecartest.Marks + `"}`}, UpdateMask: sidecartest.Mask("title", "metadata_json"),
+		Scope: place, Session: &memsidecarv1.Session{
+			Title:        "title " + sidecartest.Marks,
+			MetadataJson: `{"a": "` + sidecartest.Marks + `"}`,
+		}, UpdateMask: sidecartest.Mask("title", "metadata_json"),
 	}))(t)
 	sidecartest.Must(
 		r.Sessions().
@@ -120,19 +133,27 @@ func everywhere(t *testing.T, r *sidecartest.Sidecar, user string) {
 		r.Import(
 			t,
 			sidecartest.Direct(user),
-			&memsidecarv1.Memory{Id: "imported-" + sidecartest.Marks, Text: sidecartest.Marks + " was imported", QuarantineReason: "why " + sidecartest.Marks},
+			&memsidecarv1.Memory{
+				Id:               "imported-" + sidecartest.Marks,
+				Text:             sidecartest.Marks + " was imported",
+				QuarantineReason: "why " + sidecartest.Marks,
+			},
 		),
 	)(
 		t,
 	)
 	sidecartest.Must(
-		r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{Scope: place, Settings: &memsidecarv1.UserSettings{Language: "en"}}),
+		r.UpdateUserSettings(
+			t.Context(),
+			&memsidecarv1.UpdateUserSettingsRequest{Scope: place, Settings: &memsidecarv1.UserSettings{Language: "en"}},
+		),
 	)(
 		t,
 	)
 	for _, kind := range []memsidecarv1.RegistryKind{memsidecarv1.RegistryKind_REGISTRY_KIND_USER, ofChannel} {
 		putItems(t, r, &memsidecarv1.PutItemsRequest{
-			Scope: place, RegistryKind: kind, List: "list-" + sidecartest.Marks, Mode: manual, Items: []*memsidecarv1.RegistryItem{film("key-"+sidecartest.Marks, "title "+sidecartest.Marks)},
+			Scope: place, RegistryKind: kind, List: "list-" + sidecartest.Marks, Mode: manual,
+			Items: []*memsidecarv1.RegistryItem{film("key-"+sidecartest.Marks, "title "+sidecartest.Marks)},
 		})
 	}
 	putItems(t, r, &memsidecarv1.PutItemsRequest{
@@ -144,7 +165,10 @@ func everywhere(t *testing.T, r *sidecartest.Sidecar, user string) {
 	})
 	sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{
 		Scope: place, Query: "who is " + sidecartest.Marks, TurnId: "turn-" + sidecartest.Marks,
-		Sources: []memsidecarv1.RetrieveSource{memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MEMORIES, memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES},
+		Sources: []memsidecarv1.RetrieveSource{
+			memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MEMORIES,
+			memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES,
+		},
 	}))(t)
 	sidecartest.Must(r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: place}))(t)
 	summarize(t, r, sidecartest.Direct(user), "")
@@ -168,14 +192,21 @@ func TestForgottenUserIsNotOnDisk(t *testing.T) {
 		sidecartest.Answered("Chess it is."),
 	)
 	bob := r.Export(t, sidecartest.Direct("bob"))
-	sidecartest.Eventually(t, "messages are in the keyword index", func() bool { return len(sidecartest.HoldsBytes(t, dir, "zyxwvutsrq")) > 0 })
+	sidecartest.Eventually(
+		t,
+		"messages are in the keyword index",
+		func() bool { return len(sidecartest.HoldsBytes(t, dir, "zyxwvutsrq")) > 0 },
+	)
 	r.Stop()
 	// What a model would have said about bob's words, quoting what it had read beside them.
 	sidecartest.WithStorage(t, dir, func(storage *sqlite.Storage) {
 		for _, statement := range []string{
-			`UPDATE memories SET provenance = json_set(provenance, '$.reason', 'alice said ` + sidecartest.Marks + `') WHERE text LIKE '%chess%' OR text LIKE '%peanuts%'`,
-			`UPDATE considerations SET outcome = json_set(outcome, '$.reason', 'alice said ` + sidecartest.Marks + `', '$.error', '` + sidecartest.Marks + `'), checkpoint = '{"reason": "` + sidecartest.Marks + `"}' WHERE user_id = 'bob'`,
-			`UPDATE traces SET record = json_set(record, '$.consider.reason', '` + sidecartest.Marks + `', '$.error', '` + sidecartest.Marks + `') WHERE user_id = 'bob' AND kind = 'consider'`,
+			`UPDATE memories SET provenance = json_set(provenance, '$.reason', 'alice said ` + sidecartest.Marks + `')
+				WHERE text LIKE '%chess%' OR text LIKE '%peanuts%'`,
+			`UPDATE considerations SET outcome = json_set(outcome, '$.reason', 'alice said ` + sidecartest.Marks + `', '$.error', '` +
+				sidecartest.Marks + `'), checkpoint = '{"reason": "` + sidecartest.Marks + `"}' WHERE user_id = 'bob'`,
+			`UPDATE traces SET record = json_set(record, '$.consider.reason', '` + sidecartest.Marks + `', '$.error', '` + sidecartest.Marks + `')
+				WHERE user_id = 'bob' AND kind = 'consider'`,
 			`UPDATE digest_findings SET finding = json_set(finding, '$.reason', '` + sidecartest.Marks + `') WHERE finding LIKE '%chess%' OR finding LIKE '%peanuts%'`,
 		} {
 			if err := storage.Write(t.Context(), func(tx sqldb.Tx) error {
@@ -196,7 +227,8 @@ func TestForgottenUserIsNotOnDisk(t *testing.T) {
 		}
 	}
 	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t)
-	if !receipt.GetPurgedFromDisk() || receipt.GetFileCount() == 0 || receipt.GetDigestFindingCount() == 0 || receipt.GetRegistryItemCount() != 3 ||
+	if !receipt.GetPurgedFromDisk() || receipt.GetFileCount() == 0 || receipt.GetDigestFindingCount() == 0 ||
+		receipt.GetRegistryItemCount() != 3 ||
 		receipt.GetMessageCount() < 3 {
 		t.Errorf("the receipt is %v", receipt)
 	}

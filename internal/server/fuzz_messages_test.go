@@ -114,12 +114,20 @@ var (
 	}
 	reals   = []float64{0, 0.5, 1, -1, 1.5, 1e308, 5e-324, math.NaN(), math.Inf(1), math.Inf(-1)}
 	hostile = []string{
-		"tea", "I like tea and I am allergic to nuts.", "我喜欢喝茶", "x", " ", "\x00", "a\x00b", "line\nbreak", "\x1b[31m", "\u202eevil\u2066", "a\u200bb\ufeff", "\ufffd",
-		strings.Repeat("x", 257), strings.Repeat("字", 4001), strings.Repeat("w ", 20_000), "' OR 1=1; --", "%s%n", "../../etc/passwd", "a//b", "*",
+		"tea", "I like tea and I am allergic to nuts.", "我喜欢喝茶", "x", " ", "\x00", "a\x00b", "line\nbreak", "\x1b[31m",
+		"\u202eevil\u2066", "a\u200bb\ufeff", "\ufffd",
+		strings.Repeat(
+			"x",
+			257,
+		), strings.Repeat("字", 4001), strings.Repeat("w ", 20_000), "' OR 1=1; --", "%s%n", "../../etc/passwd", "a//b", "*",
 		`{}`, `[]`, `{"a":1}`, `{"a":`, `{"a":1e999}`, strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200), strings.Repeat("[", 20_000),
 		"2026-11-20", "0000-00-00", "9999-12-31", "zh", "en", "und", "x-private", "not a language", "Asia/Shanghai", "Local", "Mars/Olympus",
-		`kind = FACT`, `importance > 0.5 AND create_time < "2026-11-20T00:00:00Z"`, `text = "a" OR (`, strings.Repeat("(", 500), strings.Repeat("NOT ", 500) + "explicit",
-		`kind = "` + strings.Repeat("x", 5000) + `"`, "text", "title", "metadata_json", "kind", "importance", "memory.text", "settings", "time_zone,language",
+		`kind = FACT`, `importance > 0.5 AND create_time < "2026-11-20T00:00:00Z"`, `text = "a" OR (`, strings.Repeat("(",
+			500), strings.Repeat("NOT ", 500) + "explicit",
+		`kind = "` + strings.Repeat(
+			"x",
+			5000,
+		) + `"`, "text", "title", "metadata_json", "kind", "importance", "memory.text", "settings", "time_zone,language",
 		"3", "the third one", "第三个", "99999999999999999999", "-1", "最后一个", "k0", "s0", "u0", "u1", "eyJhIjoiIiwicSI6IiJ9", "IyMj",
 	}
 )
@@ -180,7 +188,11 @@ func (c *choices) good(field protoreflect.FieldDescriptor) protoreflect.Value {
 // usual are good texts by the name of their field.
 var usual = map[string][]string{
 	"day": {"", "2026-11-20"}, "language": {"", "zh", "en"}, "time_zone": {"", "Asia/Shanghai"}, "list": {"", "films"}, "namespace": {""},
-	"key": {"k0", "k1", "k2"}, "keys": {"k0", "k1", "k2"}, "text": {"2", "第一个", "Likes tea"}, "filter": {"", "importance > 0.5", `kind = "FACT"`},
+	"key": {
+		"k0",
+		"k1",
+		"k2",
+	}, "keys": {"k0", "k1", "k2"}, "text": {"2", "第一个", "Likes tea"}, "filter": {"", "importance > 0.5", `kind = "FACT"`},
 	"paths":            {"text", "kind", "importance", "title", "metadata_json", "time_zone", "language", "paused", "memorize_every"},
 	"superseded_by_id": {""}, "quarantine_reason": {""}, "channel_id": {""}, "id": {""}, "status": {"ok"}, "name": {"search"},
 }

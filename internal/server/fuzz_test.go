@@ -27,12 +27,15 @@ import (
 // everyMethod are the calls of all services of the API, whichever there are, by name.
 func everyMethod() []protoreflect.MethodDescriptor {
 	var all []protoreflect.MethodDescriptor
-	protoregistry.GlobalFiles.RangeFilesByPackage(memsidecarv1.File_memsidecar_v1_scope_proto.Package(), func(file protoreflect.FileDescriptor) bool {
-		for i := range file.Services().Len() {
-			all = append(all, sidecartest.MethodsIn(file.Services().Get(i).Methods())...)
-		}
-		return true
-	})
+	protoregistry.GlobalFiles.RangeFilesByPackage(
+		memsidecarv1.File_memsidecar_v1_scope_proto.Package(),
+		func(file protoreflect.FileDescriptor) bool {
+			for i := range file.Services().Len() {
+				all = append(all, sidecartest.MethodsIn(file.Services().Get(i).Methods())...)
+			}
+			return true
+		},
+	)
 	slices.SortFunc(all, func(a, b protoreflect.MethodDescriptor) int {
 		return strings.Compare(string(a.FullName()), string(b.FullName()))
 	})
@@ -63,7 +66,10 @@ func startFuzzed(f testing.TB) *fuzzed {
 		"digest.enabled=false",
 		"log.level=error",
 	)
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.Dir, sidecartest.DatabaseFile)+"?_pragma=busy_timeout(5000)&_pragma=query_only(1)")
+	db, err := sql.Open(
+		"sqlite",
+		"file:"+filepath.Join(r.Dir, sidecartest.DatabaseFile)+"?_pragma=busy_timeout(5000)&_pragma=query_only(1)",
+	)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -82,19 +88,27 @@ func (z *fuzzed) prepare() error {
 	var problem error
 	check := func(err error) { problem = errors.Join(problem, err) }
 	considered, err := z.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: scope, Messages: []*memsidecarv1.Message{sidecartest.Said("I like tea, and I live in Berlin."), sidecartest.Answered("Noted.")}, Wait: sidecartest.Patiently(),
+		Scope: scope, Messages: []*memsidecarv1.Message{
+			sidecartest.Said("I like tea, and I live in Berlin."), sidecartest.Answered("Noted."),
+		}, Wait: sidecartest.Patiently(),
 	})
 	check(err)
 	z.known["consideration_id"] = considered.GetConsideration().GetId()
 	for _, text := range []string{"Likes tea", "Likes coffee", "喜欢喝茶"} {
-		made, err := z.CreateMemory(ctx, &memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct("u0"), Memory: &memsidecarv1.Memory{Text: text}})
+		made, err := z.CreateMemory(
+			ctx,
+			&memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct("u0"), Memory: &memsidecarv1.Memory{Text: text}},
+		)
 		check(err)
 		z.known["memory_id"] = made.GetMemory().GetId()
 	}
 	page, err := z.ListMemories(ctx, &memsidecarv1.ListMemoriesRequest{Scope: sidecartest.Direct("u0"), PageSize: 1})
 	check(err)
 	z.known["page_token"] = page.GetNextPageToken()
-	revisions, err := z.ListMemoryRevisions(ctx, &memsidecarv1.ListMemoryRevisionsRequest{Scope: sidecartest.Direct("u0"), MemoryId: z.known["memory_id"]})
+	revisions, err := z.ListMemoryRevisions(
+		ctx,
+		&memsidecarv1.ListMemoryRevisionsRequest{Scope: sidecartest.Direct("u0"), MemoryId: z.known["memory_id"]},
+	)
 	check(err)
 	for _, revision := range revisions.GetRevisions() {
 		z.known["revision_id"] = revision.GetId()

@@ -17,11 +17,19 @@ func TestCreateMemoryMergesEqualStatements(t *testing.T) {
 	r := sidecartest.Serve(t)
 	create := func(scope *memsidecarv1.Scope, text string) *memsidecarv1.CreateMemoryResponse {
 		t.Helper()
-		return sidecartest.Must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: scope, Memory: &memsidecarv1.Memory{Text: text}}))(t)
+		return sidecartest.Must(
+			r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: scope, Memory: &memsidecarv1.Memory{Text: text}}),
+		)(
+			t,
+		)
 	}
 	for i, same := range [][]string{
 		{"用户每周三晚上上德语课", "用户每周三晚上上德语课。", "用户 每周三 晚上上德语课", "用户每周三晚上，上德语课！", "用戶每週三晚上上德語課"},
-		{"The user keeps bees on the roof", "the user keeps bees on the roof.", "THE USER KEEPS  BEES, ON THE ROOF!", "Ｔｈｅ user keeps bees on the roof", "The user keeps bees on roof"},
+		{
+			"The user keeps bees on the roof", "the user keeps bees on the roof.",
+			"THE USER KEEPS  BEES, ON THE ROOF!", "Ｔｈｅ user keeps bees on the roof",
+			"The user keeps bees on roof",
+		},
 		{"用户养了3只乌龟", "用户养了 ３ 只乌龟", "用户养了三只乌龟"},
 		{"The user is allergic to penicillin and latex.", "The user is allergic to penicilin and latex."},
 	} {
@@ -32,7 +40,8 @@ func TestCreateMemoryMergesEqualStatements(t *testing.T) {
 		}
 		for n, text := range same[1:] {
 			again := create(scope, text)
-			if !again.GetMerged() || again.GetMemory().GetId() != first.GetMemory().GetId() || again.GetMemory().GetMentionCount() != int32(n+2) ||
+			if !again.GetMerged() || again.GetMemory().GetId() != first.GetMemory().GetId() ||
+				again.GetMemory().GetMentionCount() != int32(n+2) ||
 				again.GetMemory().GetText() != same[0] {
 				t.Errorf("%q beside %q: %s", text, same[0], again)
 			}
@@ -64,9 +73,16 @@ func TestCreateMemoryMergesEqualStatements(t *testing.T) {
 func TestCreateMemoryMergesWithinOneVisibility(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	for _, scope := range []*memsidecarv1.Scope{sidecartest.Group("kim", "a"), sidecartest.Group("kim", "b"), sidecartest.Direct("kim"), {UserId: "kim"}, sidecartest.Direct("lee")} {
+	for _, scope := range []*memsidecarv1.Scope{
+		sidecartest.Group("kim", "a"), sidecartest.Group("kim", "b"), sidecartest.Direct("kim"),
+		{UserId: "kim"}, sidecartest.Direct("lee"),
+	} {
 		for n, text := range []string{"Kim plays the cello", "Kim plays the cello !"} {
-			resp := sidecartest.Must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: scope, Memory: &memsidecarv1.Memory{Text: text}}))(t)
+			resp := sidecartest.Must(
+				r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: scope, Memory: &memsidecarv1.Memory{Text: text}}),
+			)(
+				t,
+			)
 			if resp.GetMerged() != (n == 1) || resp.GetMemory().GetMentionCount() != int32(n+1) ||
 				resp.GetMemory().GetScope().GetChannelId() != scope.GetChannelId() {
 				t.Errorf("%s: %s", scope, resp)
@@ -76,7 +92,12 @@ func TestCreateMemoryMergesWithinOneVisibility(t *testing.T) {
 	scope := sidecartest.Direct("forced")
 	first := r.Create(t, scope, "plays  chess")
 	for _, text := range []string{"plays chess", "plays chess!"} {
-		request := &memsidecarv1.CreateMemoryRequest{Scope: scope, RequestId: "force " + text, ForceNew: true, Memory: &memsidecarv1.Memory{Text: text}}
+		request := &memsidecarv1.CreateMemoryRequest{
+			Scope:     scope,
+			RequestId: "force " + text,
+			ForceNew:  true,
+			Memory:    &memsidecarv1.Memory{Text: text},
+		}
 		forced := sidecartest.Must(r.CreateMemory(t.Context(), request))(t)
 		if forced.GetMerged() || forced.GetMemory().GetId() == first.GetId() || forced.GetMemory().GetMentionCount() != 1 {
 			t.Errorf("forced %q: %s", text, forced)
@@ -98,7 +119,10 @@ func TestCreateMemoryMergesWithinOneVisibility(t *testing.T) {
 		t.Fatalf("withdrawn are %s", withdrawn)
 	}
 	back := sidecartest.Must(
-		r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: scope, Memory: &memsidecarv1.Memory{Text: "The user plays trombone"}}),
+		r.CreateMemory(
+			t.Context(),
+			&memsidecarv1.CreateMemoryRequest{Scope: scope, Memory: &memsidecarv1.Memory{Text: "The user plays trombone"}},
+		),
 	)(
 		t,
 	)
@@ -114,7 +138,11 @@ func TestMergedCreateMemoryIsIdempotent(t *testing.T) {
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Direct("u")
 	r.Create(t, scope, "The user restores old radios")
-	request := &memsidecarv1.CreateMemoryRequest{Scope: scope, RequestId: "once", Memory: &memsidecarv1.Memory{Text: "the user restores old radios ."}}
+	request := &memsidecarv1.CreateMemoryRequest{
+		Scope:     scope,
+		RequestId: "once",
+		Memory:    &memsidecarv1.Memory{Text: "the user restores old radios ."},
+	}
 	merged := sidecartest.Must(r.CreateMemory(t.Context(), request))(t)
 	again := sidecartest.Must(r.CreateMemory(t.Context(), request))(t)
 	if !merged.GetMerged() || merged.GetMemory().GetMentionCount() != 2 {

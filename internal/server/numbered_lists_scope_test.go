@@ -23,7 +23,10 @@ func resultAttempts(r *sidecartest.Sidecar) map[string]func(ctx context.Context,
 	c := lists(r)
 	return map[string]func(context.Context, *memsidecarv1.Scope) (proto.Message, error){
 		"PutItems": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
-			return c.PutItems(ctx, &memsidecarv1.PutItemsRequest{Scope: as, Items: []*memsidecarv1.RegistryItem{{Key: "/secret"}}, Mode: scheduled})
+			return c.PutItems(
+				ctx,
+				&memsidecarv1.PutItemsRequest{Scope: as, Items: []*memsidecarv1.RegistryItem{{Key: "/secret"}}, Mode: scheduled},
+			)
 		},
 		"SelectItems": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 			return c.SelectItems(ctx, choice(as, "1"))
@@ -65,10 +68,15 @@ func TestNumberedListsOfUsersStayApart(t *testing.T) {
 	victim.SessionId, victim.ChannelId = "s", "dm"
 	secret := &memsidecarv1.RegistryItem{Key: "/secret", Title: "The Secret Film"}
 	strangers := map[string]*memsidecarv1.Scope{
-		"another user":             {UserId: "eve", ChannelKind: victim.GetChannelKind(), ChannelId: "dm", SessionId: "s"},
-		"nobody":                   {ChannelKind: victim.GetChannelKind(), ChannelId: "dm", SessionId: "s"},
-		"another namespace":        sidecartest.InNamespace("else/where", victim),
-		"the user in a group":      {UserId: "ann", ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_GROUP, ChannelId: "dm", SessionId: "s"},
+		"another user":      {UserId: "eve", ChannelKind: victim.GetChannelKind(), ChannelId: "dm", SessionId: "s"},
+		"nobody":            {ChannelKind: victim.GetChannelKind(), ChannelId: "dm", SessionId: "s"},
+		"another namespace": sidecartest.InNamespace("else/where", victim),
+		"the user in a group": {
+			UserId:      "ann",
+			ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_GROUP,
+			ChannelId:   "dm",
+			SessionId:   "s",
+		},
 		"the user without channel": {UserId: "ann", ChannelId: "dm", SessionId: "s"},
 	}
 	for name, as := range strangers {
@@ -95,7 +103,11 @@ func TestGroupSharesANumberedList(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: sidecartest.Group("ann", "g"), Items: listing(3)})
-	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: sidecartest.Direct("ann"), Items: []*memsidecarv1.RegistryItem{film("/private", "P")}})
+	putItems(
+		t,
+		r,
+		&memsidecarv1.PutItemsRequest{Scope: sidecartest.Direct("ann"), Items: []*memsidecarv1.RegistryItem{film("/private", "P")}},
+	)
 	if got := selected(t, r, sidecartest.Group("bob", "g"), "第二个"); got != "/mv/4LjJ" {
 		t.Errorf("bob selects %s", got)
 	}
@@ -133,7 +145,11 @@ func TestDeleteNumberedList(t *testing.T) {
 		return lists(r).DeleteNumberedList(t.Context(), &memsidecarv1.DeleteNumberedListRequest{Scope: scope, Part: part})
 	}
 	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: scope, Items: listing(3)})
-	wantSame(t, sidecartest.Must(remove(memsidecarv1.NumberedListPart_NUMBERED_LIST_PART_REGISTRY))(t), &memsidecarv1.DeleteNumberedListResponse{ItemCount: 3})
+	wantSame(
+		t,
+		sidecartest.Must(remove(memsidecarv1.NumberedListPart_NUMBERED_LIST_PART_REGISTRY))(t),
+		&memsidecarv1.DeleteNumberedListResponse{ItemCount: 3},
+	)
 	if got := selected(t, r, scope, "3"); got != "/mv/823D" {
 		t.Errorf("without its registry 3 is %s", got)
 	}
@@ -152,7 +168,8 @@ func TestDeleteNumberedList(t *testing.T) {
 	// A session takes what was shown in it along.
 	scope.SessionId = "s"
 	sidecartest.Must(
-		r.Sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: []*memsidecarv1.Message{sidecartest.Said("x")}}),
+		r.Sessions().
+			AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: []*memsidecarv1.Message{sidecartest.Said("x")}}),
 	)(
 		t,
 	)
@@ -171,7 +188,11 @@ func TestForgetUserDeletesTheirNumberedLists(t *testing.T) {
 	secret := []*memsidecarv1.RegistryItem{{Key: "/" + mark, Title: mark, AttributesJson: `{"m": "` + mark + `"}`}}
 	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: sidecartest.Direct("alice"), Items: secret})
 	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: sidecartest.Group("alice", "g"), Items: secret, List: "films"})
-	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: sidecartest.Group("alice", "g"), RegistryKind: ofChannel, Items: listing(2), Mode: scheduled})
+	putItems(
+		t,
+		r,
+		&memsidecarv1.PutItemsRequest{Scope: sidecartest.Group("alice", "g"), RegistryKind: ofChannel, Items: listing(2), Mode: scheduled},
+	)
 	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: sidecartest.Direct("bob"), Items: listing(3)})
 	var registries, items, lists int
 	for _, record := range r.Export(t, sidecartest.Anywhere("alice")).Records {
@@ -219,16 +240,25 @@ func TestImportNumberedList(t *testing.T) {
 			{Key: "old", FirstSeenTime: timestamppb.New(at.AsTime().AddDate(-1, 0, 0))},
 		},
 	}
-	wantSame(t, sidecartest.Must(lists(r).ImportNumberedList(t.Context(), request))(t), &memsidecarv1.ImportNumberedListResponse{AddedCount: 3, Shown: true})
+	wantSame(
+		t,
+		sidecartest.Must(lists(r).ImportNumberedList(t.Context(), request))(t),
+		&memsidecarv1.ImportNumberedListResponse{AddedCount: 3, Shown: true},
+	)
 	items := sidecartest.Must(lists(r).ListItems(t.Context(), &memsidecarv1.ListItemsRequest{Scope: sidecartest.Direct("u")}))(t)
-	if len(items.GetItems()) != 3 || !proto.Equal(items.GetLastCheckTime(), at) || !proto.Equal(items.GetItems()[1], request.GetItems()[0]) {
+	if len(items.GetItems()) != 3 || !proto.Equal(items.GetLastCheckTime(), at) ||
+		!proto.Equal(items.GetItems()[1], request.GetItems()[0]) {
 		t.Errorf("imported %s", items)
 	}
 	if got := selected(t, r, sidecartest.Direct("u"), "3"); got != "gone" {
 		t.Errorf("3 is %s", got)
 	}
 	request.Items = request.GetItems()[:2]
-	wantSame(t, sidecartest.Must(lists(r).ImportNumberedList(t.Context(), request))(t), &memsidecarv1.ImportNumberedListResponse{SkippedCount: 2})
+	wantSame(
+		t,
+		sidecartest.Must(lists(r).ImportNumberedList(t.Context(), request))(t),
+		&memsidecarv1.ImportNumberedListResponse{SkippedCount: 2},
+	)
 }
 
 func TestNumberedListRequestsAreValidated(t *testing.T) {
@@ -246,8 +276,21 @@ func TestNumberedListRequestsAreValidated(t *testing.T) {
 	}{
 		{&memsidecarv1.PutItemsRequest{}, []string{"scope", "items"}},
 		{&memsidecarv1.PutItemsRequest{Scope: sidecartest.Direct("u"), Items: many}, []string{"items"}},
-		{&memsidecarv1.PutItemsRequest{Scope: sidecartest.Direct("u"), Items: item(&memsidecarv1.RegistryItem{Title: long, AttributesJson: "[]"}), List: "\n", Mode: 9, RegistryKind: 9, Language: "not one"}, []string{"items[0].key", "items[0].title", "items[0].attributes_json", "list", "mode", "registry_kind", "language"}},
-		{&memsidecarv1.PutItemsRequest{Scope: sidecartest.Direct("u"), Items: item(&memsidecarv1.RegistryItem{Key: strings.Repeat("x", 2049), AttributesJson: `{"x": "` + strings.Repeat("y", 16<<10) + `"}`})}, []string{"items[0].key", "items[0].attributes_json"}},
+		{
+			&memsidecarv1.PutItemsRequest{
+				Scope: sidecartest.Direct("u"),
+				Items: item(&memsidecarv1.RegistryItem{Title: long, AttributesJson: "[]"}), List: "\n", Mode: 9,
+				RegistryKind: 9, Language: "not one",
+			},
+			[]string{"items[0].key", "items[0].title", "items[0].attributes_json", "list", "mode", "registry_kind", "language"},
+		},
+		{
+			&memsidecarv1.PutItemsRequest{
+				Scope: sidecartest.Direct("u"),
+				Items: item(&memsidecarv1.RegistryItem{Key: strings.Repeat("x", 2049), AttributesJson: `{"x": "` + strings.Repeat("y", 16<<10) + `"}`}),
+			},
+			[]string{"items[0].key", "items[0].attributes_json"},
+		},
 		{&memsidecarv1.PutItemsRequest{Scope: sidecartest.Direct("u"), Items: item(&memsidecarv1.RegistryItem{Key: "a\nb"})}, []string{"items[0].key"}},
 		{&memsidecarv1.PutItemsRequest{Scope: sidecartest.Direct("u"), RegistryKind: ofChannel, Items: listing(1)}, []string{"scope.channel_id"}},
 		{&memsidecarv1.PutItemsRequest{RegistryKind: memsidecarv1.RegistryKind_REGISTRY_KIND_USER, Mode: scheduled}, []string{"scope.user_id"}},
@@ -259,7 +302,13 @@ func TestNumberedListRequestsAreValidated(t *testing.T) {
 		{&memsidecarv1.ListItemsRequest{Scope: sidecartest.Direct("u"), PageSize: -1, PageToken: "?"}, []string{"page_size", "page_token"}},
 		{&memsidecarv1.GetNumberedListRequest{List: "\x00"}, []string{"scope", "list"}},
 		{&memsidecarv1.DeleteNumberedListRequest{Part: 9}, []string{"part"}},
-		{&memsidecarv1.ImportNumberedListRequest{Items: item(&memsidecarv1.RegistryItem{Key: "a", FirstSeenTime: future}), ShownKeys: []string{""}, ShowTime: future, LastCheckTime: future}, []string{"scope", "items[0].first_seen_time", "shown_keys[0]", "show_time", "last_check_time"}},
+		{
+			&memsidecarv1.ImportNumberedListRequest{
+				Items: item(&memsidecarv1.RegistryItem{Key: "a", FirstSeenTime: future}), ShownKeys: []string{""},
+				ShowTime: future, LastCheckTime: future,
+			},
+			[]string{"scope", "items[0].first_seen_time", "shown_keys[0]", "show_time", "last_check_time"},
+		},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) { sidecartest.WantInvalid(t, ask(t, r.Conn, test.request), test.wrong...) })
 	}

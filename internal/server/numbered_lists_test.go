@@ -29,7 +29,11 @@ func lists(r *sidecartest.Sidecar) memsidecarv1.NumberedListServiceClient {
 
 // film is an item as the film bot's tool gives it.
 func film(url, title string) *memsidecarv1.RegistryItem {
-	return &memsidecarv1.RegistryItem{Key: url, Title: title, AttributesJson: fmt.Sprintf(`{"rating": "7.%d",  "tag": %q}`, len(title)%10, title)}
+	return &memsidecarv1.RegistryItem{
+		Key:            url,
+		Title:          title,
+		AttributesJson: fmt.Sprintf(`{"rating": "7.%d",  "tag": %q}`, len(title)%10, title),
+	}
 }
 
 // listing is what the film site shows: so many films.
@@ -60,7 +64,9 @@ func choice(scope *memsidecarv1.Scope, text string) *memsidecarv1.SelectItemsReq
 func seenKeys(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, kind memsidecarv1.RegistryKind) []string {
 	t.Helper()
 	keys := []string{}
-	for _, item := range sidecartest.Must(lists(r).ListItems(t.Context(), &memsidecarv1.ListItemsRequest{Scope: scope, RegistryKind: kind, PageSize: 1000}))(t).GetItems() {
+	for _, item := range sidecartest.Must(lists(r).ListItems(
+		t.Context(), &memsidecarv1.ListItemsRequest{Scope: scope, RegistryKind: kind, PageSize: 1000},
+	))(t).GetItems() {
 		key := item.GetKey()
 		if item.GetNotified() {
 			key += "!"
@@ -120,7 +126,8 @@ func TestNumberedListAnswersWithTheRealURL(t *testing.T) {
 	for _, said := range []string{"3", "３", "三", "第三个", "第3部", "第 3 条", "number three", "the third one", "#3", "倒数第十个"} {
 		got := sidecartest.Must(lists(r).SelectItems(t.Context(), choice(scope, said)))(t)
 		if got.GetItem().GetKey() != "/mv/823D" || got.GetItem().GetTitle() != "惊变28年2：白骨圣殿" || got.GetNumber() != 3 || got.GetItemCount() != 12 ||
-			got.GetItem().GetAttributesJson() != films[2].GetAttributesJson() || !strings.Contains(got.GetPromptLine(), "/mv/823D") {
+			got.GetItem().GetAttributesJson() != films[2].GetAttributesJson() ||
+			!strings.Contains(got.GetPromptLine(), "/mv/823D") {
 			t.Errorf("%q selects %s", said, got)
 		}
 	}
@@ -142,7 +149,8 @@ func TestNumberedListAnswersWithTheRealURL(t *testing.T) {
 		t.Error("the URL is not the site's")
 	}
 	list := sidecartest.Must(lists(r).GetNumberedList(t.Context(), &memsidecarv1.GetNumberedListRequest{Scope: scope}))(t).GetNumberedList()
-	if len(list.GetItems()) != 12 || list.GetExpireTime() != nil || list.GetList() != "default" || !proto.Equal(list.GetShowTime(), byNumber.GetShowTime()) {
+	if len(list.GetItems()) != 12 || list.GetExpireTime() != nil || list.GetList() != "default" ||
+		!proto.Equal(list.GetShowTime(), byNumber.GetShowTime()) {
 		t.Errorf("the list is %s", list)
 	}
 
@@ -218,7 +226,9 @@ func TestScheduledCheckReportsNewItemsOnce(t *testing.T) {
 		t.Errorf("shown are %s", shown)
 	}
 	unseen := sidecartest.Must(
-		lists(r).FilterUnseen(t.Context(), &memsidecarv1.FilterUnseenRequest{Scope: site, Keys: []string{"/mv/n9", "/mv/n3", "/mv/n1", "/mv/n9"}}),
+		lists(
+			r,
+		).FilterUnseen(t.Context(), &memsidecarv1.FilterUnseenRequest{Scope: site, Keys: []string{"/mv/n9", "/mv/n3", "/mv/n1", "/mv/n9"}}),
 	)(
 		t,
 	)
@@ -311,7 +321,10 @@ func TestLargestNumberedListFitsIntoOneAnswer(t *testing.T) {
 	}
 	_, err := lists(
 		r,
-	).PutItems(t.Context(), &memsidecarv1.PutItemsRequest{Scope: scope, Items: slices.Repeat([]*memsidecarv1.RegistryItem{{Key: "k", AttributesJson: attributes}}, 140)})
+	).PutItems(
+		t.Context(),
+		&memsidecarv1.PutItemsRequest{Scope: scope, Items: slices.Repeat([]*memsidecarv1.RegistryItem{{Key: "k", AttributesJson: attributes}}, 140)},
+	)
 	sidecartest.WantInvalid(t, err, "items")
 }
 

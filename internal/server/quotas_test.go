@@ -31,7 +31,8 @@ func wantQuota(t *testing.T, err error, key, subject, says string) {
 			continue
 		}
 		v := failure.GetViolations()[0]
-		if len(failure.GetViolations()) != 1 || v.GetQuotaMetric() != key || v.GetSubject() != subject || v.GetDescription() != status.Convert(err).Message() {
+		if len(failure.GetViolations()) != 1 || v.GetQuotaMetric() != key || v.GetSubject() != subject ||
+			v.GetDescription() != status.Convert(err).Message() {
 			t.Errorf("the detail is %v, want %s of %s", failure, key, subject)
 		}
 		if !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), says) {
@@ -51,7 +52,10 @@ func quotas(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope) []s
 	var list []string
 	for _, q := range sidecartest.Must(r.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{Scope: scope}))(t).GetQuotas() {
 		if q.GetLimit() > 0 {
-			list = append(list, strings.TrimPrefix(q.GetKey(), "limits.")+" "+q.GetUserId()+fmt.Sprintf(" %d/%d", q.GetUsed(), q.GetLimit()))
+			list = append(
+				list,
+				strings.TrimPrefix(q.GetKey(), "limits.")+" "+q.GetUserId()+fmt.Sprintf(" %d/%d", q.GetUsed(), q.GetLimit()),
+			)
 		}
 	}
 	return list
@@ -95,10 +99,17 @@ func TestMemoryQuotaOfANamespace(t *testing.T) {
 
 	sidecartest.NoError(t, tryCreate(t, r, sidecartest.Direct("u"), "Likes tea")) // known
 	for i := range 4 {
-		sidecartest.NoError(t, tryCreate(t, r, sidecartest.InNamespace("big/one", sidecartest.Direct("u")), fmt.Sprint("Likes the number ", i)))
+		sidecartest.NoError(
+			t,
+			tryCreate(t, r, sidecartest.InNamespace("big/one", sidecartest.Direct("u")), fmt.Sprint("Likes the number ", i)),
+		)
 	}
 	sidecartest.NoError(t, tryCreate(t, r, sidecartest.InNamespace("small", sidecartest.Direct("u")), "Likes snow"))
-	sidecartest.Must(r.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: sidecartest.Direct("u"), MemoryId: tea.GetId()}))(t)
+	sidecartest.Must(
+		r.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: sidecartest.Direct("u"), MemoryId: tea.GetId()}),
+	)(
+		t,
+	)
 	sidecartest.NoError(t, tryCreate(t, r, sidecartest.Direct("v"), "Likes snow"))
 	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("v")}))(t)
 	if got := quotas(t, r, sidecartest.Direct("v")); !slices.Equal(got, []string{"namespace_memories  1/3"}) {
@@ -154,8 +165,19 @@ func TestFullNamespacePostponesDialogues(t *testing.T) {
 	if forgotten.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 		t.Errorf("a wish to forget: %v", forgotten)
 	}
-	sidecartest.Eventually(t, "it is deleted for good", func() bool { return slices.Equal(quotas(t, r, nil), []string{"namespace_memories  1/2"}) })
-	sidecartest.Must(r.RetryConsideration(t.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: sidecartest.Direct("u"), ConsiderationId: c.GetId()}))(t)
+	sidecartest.Eventually(
+		t,
+		"it is deleted for good",
+		func() bool { return slices.Equal(quotas(t, r, nil), []string{"namespace_memories  1/2"}) },
+	)
+	sidecartest.Must(
+		r.RetryConsideration(
+			t.Context(),
+			&memsidecarv1.RetryConsiderationRequest{Scope: sidecartest.Direct("u"), ConsiderationId: c.GetId()},
+		),
+	)(
+		t,
+	)
 	sidecartest.Eventually(t, "the dialogue is remembered", func() bool {
 		return slices.Equal(sidecartest.Texts(r.Memories(t, sidecartest.Direct("u"))), []string{"The user's name is Anna."})
 	})
@@ -171,14 +193,23 @@ func TestHistoryQuotaRefusesWholeDialogues(t *testing.T) {
 		return err
 	}
 	ann, ben := sidecartest.Within(sidecartest.Anywhere("ann"), "hers"), sidecartest.Within(sidecartest.Anywhere("ben"), "his")
-	wantQuota(t, try(ann, long(1000), long(2500)), "limits.user_history_bytes", "user:ann", "0 of 3000 bytes of messages of the user are stored")
+	wantQuota(
+		t,
+		try(ann, long(1000), long(2500)),
+		"limits.user_history_bytes",
+		"user:ann",
+		"0 of 3000 bytes of messages of the user are stored",
+	)
 	_, err := r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: ann})
 	sidecartest.WantCode(t, err, codes.NotFound)
 	sidecartest.NoError(t, try(ann, long(2000)))
 	wantQuota(t, try(ann, sidecartest.Answered(strings.Repeat("y", 1000))), "limits.user_history_bytes", "user:ann", "DeleteSession")
 	_, err = r.ConsiderMemorizing(
 		t.Context(),
-		&memsidecarv1.ConsiderMemorizingRequest{Scope: ann, Messages: []*memsidecarv1.Message{sidecartest.Said("My name is Ann."), long(1000)}},
+		&memsidecarv1.ConsiderMemorizingRequest{
+			Scope:    ann,
+			Messages: []*memsidecarv1.Message{sidecartest.Said("My name is Ann."), long(1000)},
+		},
 	)
 	wantQuota(t, err, "limits.user_history_bytes", "user:ann", "history.retention")
 	if got := sidecartest.Must(r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: sidecartest.Anywhere("ann")}))(t); len(
@@ -201,11 +232,16 @@ func TestHistoryQuotaRefusesWholeDialogues(t *testing.T) {
 	for _, user := range []string{"ann", "ben"} {
 		sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t)
 	}
-	if got := quotas(t, r, sidecartest.Anywhere("ben")); !slices.Equal(got, []string{"namespace_history_bytes  0/5000", "user_history_bytes ben 0/3000"}) {
+	if got := quotas(t, r, sidecartest.Anywhere("ben")); !slices.Equal(
+		got,
+		[]string{"namespace_history_bytes  0/5000", "user_history_bytes ben 0/3000"},
+	) {
 		t.Errorf("once everybody was forgotten, the status says %q", got)
 	}
 	r.Stop()
-	if report := sidecartest.Must(sqlite.Files{Checks: sqlstore.Checks()}.Check(t.Context(), filepath.Join(r.Dir, sidecartest.DatabaseFile), false))(t); !report.Sound() {
+	if report := sidecartest.Must(sqlite.Files{Checks: sqlstore.Checks()}.Check(
+		t.Context(), filepath.Join(r.Dir, sidecartest.DatabaseFile), false,
+	))(t); !report.Sound() {
 		t.Errorf("the check finds %v", report.Findings)
 	}
 }

@@ -101,7 +101,12 @@ func TestRetrieveAsOfAReadTime(t *testing.T) {
 	if got := halfLife.GetMemories()[0].GetParts().GetRecency(); got < 0.49 || got > 0.51 {
 		t.Errorf("after a half-life, recency is %v", got)
 	}
-	trace := sidecartest.Must(memsidecarv1.NewTraceServiceClient(r.Conn).GetTrace(t.Context(), &memsidecarv1.GetTraceRequest{Scope: scope, TraceId: halfLife.GetTraceId()}))(t)
+	trace := sidecartest.Must(
+		memsidecarv1.NewTraceServiceClient(r.Conn).
+			GetTrace(t.Context(), &memsidecarv1.GetTraceRequest{Scope: scope, TraceId: halfLife.GetTraceId()}),
+	)(
+		t,
+	)
 	if got := trace.GetTrace().GetRetrieve().GetReadTime().AsTime(); !got.Equal(spring.Add(30 * 24 * time.Hour)) {
 		t.Errorf("the trace has the read time %s", got)
 	}
@@ -126,7 +131,11 @@ func TestReadTimeDecidesWhatIsOver(t *testing.T) {
 		"now":               {nil, []string{"coming"}},
 		"when both is over": {timestamppb.New(over), nil},
 	} {
-		resp := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "dentist", ReadTime: test.at}))(t)
+		resp := sidecartest.Must(
+			r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "dentist", ReadTime: test.at}),
+		)(
+			t,
+		)
 		var got []string
 		for _, hit := range resp.GetMemories() {
 			got = append(got, hit.GetMemory().GetId())

@@ -22,7 +22,11 @@ func TestDirectWritesHoldNoSecrets(t *testing.T) {
 		made := r.Create(t, sidecartest.Direct("u"), alarm)
 		texts = append(texts, made.GetText())
 		made.Text = "The alarm at work has the password " + secretWord
-		updated := sidecartest.Must(r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{Scope: sidecartest.Direct("u"), Memory: made}))(t)
+		updated := sidecartest.Must(
+			r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{Scope: sidecartest.Direct("u"), Memory: made}),
+		)(
+			t,
+		)
 		texts = append(texts, updated.GetMemory().GetText())
 		sidecartest.Must(r.Import(t, sidecartest.Direct("v"), &memsidecarv1.Memory{
 			Text: "The bike's lock opens with the code 4711", Provenance: &memsidecarv1.Provenance{Quote: "it pays with " + secretCard},
@@ -36,20 +40,31 @@ func TestDirectWritesHoldNoSecrets(t *testing.T) {
 	}
 	r := sidecartest.Serve(t, sidecartest.MCPListen...)
 	texts := written(r)
-	for i, want := range []string{"at home has the password [redacted: password]", "at work has the password [redacted: password]", "[redacted: password] it pays with [redacted: card number]", "[redacted: API key]"} {
+	for i, want := range []string{
+		"at home has the password [redacted: password]", "at work has the password [redacted: password]",
+		"[redacted: password] it pays with [redacted: card number]", "[redacted: API key]",
+	} {
 		if i >= len(texts) || !strings.HasSuffix(texts[i], want) {
 			t.Errorf("%q is not at the end of text %d of %q", want, i, texts)
 		}
 	}
 	for _, text := range []string{"My password is " + secretWord, "我的银行卡号是" + secretBank} {
-		_, err := r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct("x"), Memory: &memsidecarv1.Memory{Text: text}})
+		_, err := r.CreateMemory(
+			t.Context(),
+			&memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct("x"), Memory: &memsidecarv1.Memory{Text: text}},
+		)
 		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "holds a secret and nothing else") ||
 			strings.Contains(err.Error(), secretWord) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	loaded := sidecartest.Must(
-		r.Import(t, sidecartest.Direct("x"), &memsidecarv1.Memory{Text: "My password is " + secretWord}, &memsidecarv1.Memory{Text: "I like tea"}),
+		r.Import(
+			t,
+			sidecartest.Direct("x"),
+			&memsidecarv1.Memory{Text: "My password is " + secretWord},
+			&memsidecarv1.Memory{Text: "I like tea"},
+		),
 	)(
 		t,
 	)
@@ -87,7 +102,10 @@ func TestSecretAloneIsNotRemembered(t *testing.T) {
 	t.Run("rules", func(t *testing.T) {
 		r := sidecartest.Serve(t)
 		check(t, r)
-		c := r.Consider(t, sidecartest.Direct("u"), append(confession, sidecartest.Said("Please remember that I am allergic to peanuts."))...)
+		c := r.Consider(
+			t,
+			sidecartest.Direct("u"),
+			append(confession, sidecartest.Said("Please remember that I am allergic to peanuts."))...)
 		if got := r.Memories(t, sidecartest.Direct("u")); len(got) != 1 || !strings.Contains(got[0].GetText(), "peanuts") {
 			t.Errorf("remembered %v: %s", got, c.GetReason())
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestRetractedPlansAreNotFound: what is called off, struck off, moved, changed or outgrown is not found any more, and what is not stays. Each
-// line is said on a day of its own, the last one today.
+// TestRetractedPlansAreNotFound: what is called off, struck off, moved, changed or outgrown is not found any more, and what is
+// not stays. Each line is said on a day of its own, the last one today.
 func TestRetractedPlansAreNotFound(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -23,30 +23,60 @@ func TestRetractedPlansAreNotFound(t *testing.T) {
 		query       string
 		found, gone string // words that what is found holds, and does not; separated by |
 	}{
-		"struck off a list":             {[]string{"Add oat milk, eggs and bread to my shopping list", "Take the eggs off my shopping list"}, "shopping list eggs", "oat milk|bread", "eggs"},
-		"struck off, and nothing left":  {[]string{"Add a blue candle to my shopping list", "Remove the blue candle from my shopping list"}, "shopping list candle", "remove the blue candle", "add"},
-		"not needed any more":           {[]string{"I need to buy a rice cooker.", "I don't need a rice cooker any more."}, "rice cooker", "doesn't need a rice cooker", "needs to buy"},
-		"从清单删掉":                         {[]string{"把牛奶、鸡蛋和面包加到购物清单", "把鸡蛋从购物清单里删掉"}, "购物清单 鸡蛋", "牛奶|面包", "鸡蛋"},
-		"moved":                         {[]string{"I have a dentist appointment in nine days at 3pm.", "My dentist appointment has been moved to the day after tomorrow."}, "dentist appointment", "moved to", "3pm"},
-		"moved by the bot":              {[]string{"I have a meeting with Tom in six days at 3pm.", "Move the meeting with Tom to tomorrow at 4pm"}, "meeting with Tom", "4pm", "3pm"},
-		"改期":                            {[]string{"我六天后下午三点有面试", "面试推迟到后天了"}, "面试", "推迟到", "三点"},
-		"called off":                    {[]string{"I have a job interview in five days at 2pm.", "The interview is cancelled."}, "interview", "cancelled", "2pm"},
-		"called off by the bot":         {[]string{"I have a dentist appointment in five days at 2pm.", "Cancel my dentist appointment, please."}, "dentist appointment", "cancel", "2pm"},
-		"取消":                            {[]string{"我六天后下午三点有面试", "面试取消了"}, "面试", "取消", "三点"},
-		"让助手取消":                         {[]string{"我五天后约了牙医", "取消我的牙医预约"}, "牙医", "取消", "约了"},
-		"no longer":                     {[]string{"I drink coffee every morning.", "I no longer drink coffee."}, "coffee", "no longer drinks coffee", "morning"},
-		"不再":                            {[]string{"我喝咖啡", "我不喝咖啡了"}, "咖啡", "不喝咖啡", "用户喝"},
-		"outgrown":                      {[]string{"I love ska music.", "I used to like ska, but I just don't enjoy it anymore."}, "ska", "used to like", "loves"},
-		"以前喜欢":                          {[]string{"我很喜欢爬山", "我以前很喜欢爬山，现在不喜欢了"}, "爬山", "以前", "用户很喜欢"},
-		"back and forth":                {[]string{"I like cilantro.", "I don't like cilantro anymore.", "I like cilantro again."}, "cilantro", "likes cilantro", "n't"},
-		"changed by the bot":            {[]string{"My wedding budget is $40,000.", "Change my wedding budget to $50,000"}, "wedding budget", "50,000", "40,000"},
-		"让助手改":                          {[]string{"我的预算是4万元", "把我的预算改成5万"}, "预算", "5万", "4万"},
-		"done":                          {[]string{"I need to renew my passport soon.", "I finally finished renewing my passport."}, "passport", "finished", "needs"},
-		"favourites of two scripts":     {[]string{"My favorite fruit is papaya", "My favorite fruit is 榴莲"}, "favorite fruit", "榴莲", "papaya"},
-		"两种文字":                          {[]string{"我最喜欢的水果是papaya", "我最喜欢的水果是榴莲"}, "最喜欢的水果", "榴莲", "papaya"},
-		"of two lists, another's entry": {[]string{"Add eggs to my shopping list", "Add eggs to my picnic list", "Remove the eggs from my picnic list"}, "eggs list", "shopping list|remove", "add eggs to their picnic"},
-		"another's taste stays":         {[]string{"My wife loves sushi.", "I don't like sushi anymore."}, "sushi", "wife loves sushi|like sushi", "nothing of the kind"},
-		"another appointment stays":     {[]string{"I have a dentist appointment in five days at 2pm.", "My haircut was cancelled."}, "dentist appointment", "2pm", "nothing of the kind"},
+		"struck off a list": {
+			[]string{"Add oat milk, eggs and bread to my shopping list", "Take the eggs off my shopping list"},
+			"shopping list eggs", "oat milk|bread", "eggs",
+		},
+		"struck off, and nothing left": {
+			[]string{"Add a blue candle to my shopping list", "Remove the blue candle from my shopping list"},
+			"shopping list candle", "remove the blue candle", "add",
+		},
+		"not needed any more": {
+			[]string{"I need to buy a rice cooker.", "I don't need a rice cooker any more."}, "rice cooker",
+			"doesn't need a rice cooker", "needs to buy",
+		},
+		"从清单删掉": {[]string{"把牛奶、鸡蛋和面包加到购物清单", "把鸡蛋从购物清单里删掉"}, "购物清单 鸡蛋", "牛奶|面包", "鸡蛋"},
+		"moved": {
+			[]string{"I have a dentist appointment in nine days at 3pm.", "My dentist appointment has been moved to the day after tomorrow."},
+			"dentist appointment", "moved to", "3pm",
+		},
+		"moved by the bot": {
+			[]string{"I have a meeting with Tom in six days at 3pm.", "Move the meeting with Tom to tomorrow at 4pm"},
+			"meeting with Tom", "4pm", "3pm",
+		},
+		"改期":         {[]string{"我六天后下午三点有面试", "面试推迟到后天了"}, "面试", "推迟到", "三点"},
+		"called off": {[]string{"I have a job interview in five days at 2pm.", "The interview is cancelled."}, "interview", "cancelled", "2pm"},
+		"called off by the bot": {
+			[]string{"I have a dentist appointment in five days at 2pm.", "Cancel my dentist appointment, please."},
+			"dentist appointment", "cancel", "2pm",
+		},
+		"取消":        {[]string{"我六天后下午三点有面试", "面试取消了"}, "面试", "取消", "三点"},
+		"让助手取消":     {[]string{"我五天后约了牙医", "取消我的牙医预约"}, "牙医", "取消", "约了"},
+		"no longer": {[]string{"I drink coffee every morning.", "I no longer drink coffee."}, "coffee", "no longer drinks coffee", "morning"},
+		"不再":        {[]string{"我喝咖啡", "我不喝咖啡了"}, "咖啡", "不喝咖啡", "用户喝"},
+		"outgrown":  {[]string{"I love ska music.", "I used to like ska, but I just don't enjoy it anymore."}, "ska", "used to like", "loves"},
+		"以前喜欢":      {[]string{"我很喜欢爬山", "我以前很喜欢爬山，现在不喜欢了"}, "爬山", "以前", "用户很喜欢"},
+		"back and forth": {
+			[]string{"I like cilantro.", "I don't like cilantro anymore.", "I like cilantro again."}, "cilantro",
+			"likes cilantro", "n't",
+		},
+		"changed by the bot":        {[]string{"My wedding budget is $40,000.", "Change my wedding budget to $50,000"}, "wedding budget", "50,000", "40,000"},
+		"让助手改":                      {[]string{"我的预算是4万元", "把我的预算改成5万"}, "预算", "5万", "4万"},
+		"done":                      {[]string{"I need to renew my passport soon.", "I finally finished renewing my passport."}, "passport", "finished", "needs"},
+		"favourites of two scripts": {[]string{"My favorite fruit is papaya", "My favorite fruit is 榴莲"}, "favorite fruit", "榴莲", "papaya"},
+		"两种文字":                      {[]string{"我最喜欢的水果是papaya", "我最喜欢的水果是榴莲"}, "最喜欢的水果", "榴莲", "papaya"},
+		"of two lists, another's entry": {
+			[]string{"Add eggs to my shopping list", "Add eggs to my picnic list", "Remove the eggs from my picnic list"},
+			"eggs list", "shopping list|remove", "add eggs to their picnic",
+		},
+		"another's taste stays": {
+			[]string{"My wife loves sushi.", "I don't like sushi anymore."}, "sushi",
+			"wife loves sushi|like sushi", "nothing of the kind",
+		},
+		"another appointment stays": {
+			[]string{"I have a dentist appointment in five days at 2pm.", "My haircut was cancelled."},
+			"dentist appointment", "2pm", "nothing of the kind",
+		},
 	} {
 		scope := sidecartest.Direct(name)
 		for i, line := range test.lines {
@@ -86,7 +116,10 @@ func TestRequestToForgetWithdrawsMemories(t *testing.T) {
 		if got := r.Texts(t, scope, test.query); len(got) > 0 {
 			t.Errorf("%s: found %q", name, got)
 		}
-		if c := r.Consider(t, scope, sidecartest.Said(test.request), sidecartest.Answered("OK")); !strings.Contains(c.GetReason(), "nothing was withdrawn") {
+		if c := r.Consider(t, scope, sidecartest.Said(test.request), sidecartest.Answered("OK")); !strings.Contains(
+			c.GetReason(),
+			"nothing was withdrawn",
+		) {
 			t.Errorf("%s: the second request did %v", name, c)
 		}
 		sidecartest.Must(r.RevertMemory(t.Context(), &memsidecarv1.RevertMemoryRequest{Scope: scope, MemoryId: id}))(t)
@@ -119,7 +152,11 @@ func TestOneOfTwoStatementsIsRetracted(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for name, test := range map[string]struct{ told, forget, moved, query, home, health string }{
-		"en": {"I live in Porto and I'm allergic to shrimps.", "Forget what I told you about the shrimps", "I moved to Faro.", "Porto Faro shrimps", "The user moved to Faro.", "The user is allergic to shrimps."},
+		"en": {
+			"I live in Porto and I'm allergic to shrimps.", "Forget what I told you about the shrimps",
+			"I moved to Faro.", "Porto Faro shrimps", "The user moved to Faro.",
+			"The user is allergic to shrimps.",
+		},
 		"zh": {"我住在西安，对芒果过敏。", "忘掉我说的关于芒果的事", "我搬到兰州了。", "西安 兰州 芒果", "用户搬到兰州了", "用户对芒果过敏"},
 	} {
 		forgetting, moving := sidecartest.Direct(name+" forgets"), sidecartest.Direct(name+" moves")
@@ -167,7 +204,9 @@ func TestAppointmentExpires(t *testing.T) {
 	r := sidecartest.Serve(t)
 	for name, line := range map[string]string{"en": "I have a dentist appointment tomorrow at 3pm.", "zh": "我明天下午三点去看牙"} {
 		id := r.Consider(t, sidecartest.Direct(name), sidecartest.Said(line), sidecartest.Answered("OK")).GetChanges()[0].GetMemoryId()
-		m := sidecartest.Must(r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: sidecartest.Direct(name), MemoryId: id}))(t).GetMemory()
+		m := sidecartest.Must(r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: sidecartest.Direct(name), MemoryId: id}))(
+			t,
+		).GetMemory()
 		if end := m.GetValidEndTime(); end == nil || time.Until(end.AsTime()) > 49*time.Hour || time.Until(end.AsTime()) < 23*time.Hour {
 			t.Errorf("%s: it is %v", name, m)
 		}
@@ -184,7 +223,9 @@ func TestCancelledPlanIsNotReportedAsPast(t *testing.T) {
 		m.SendTime = timestamppb.New(time.Now().AddDate(0, 0, i-30))
 		ids = append(ids, r.Consider(t, sidecartest.Direct("u"), m, sidecartest.Answered("OK")).GetChanges()[0].GetMemoryId())
 	}
-	first := sidecartest.Must(r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: sidecartest.Direct("u"), MemoryId: ids[0]}))(t).GetMemory()
+	first := sidecartest.Must(r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: sidecartest.Direct("u"), MemoryId: ids[0]}))(
+		t,
+	).GetMemory()
 	if first.GetState() != memsidecarv1.MemoryState_MEMORY_STATE_SUPERSEDED {
 		t.Errorf("the appointment is %v", first)
 	}

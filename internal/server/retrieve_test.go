@@ -43,7 +43,9 @@ func TestRetrieveFindsBothLanguages(t *testing.T) {
 			t.Errorf("%q finds %q", query, got)
 		}
 	}
-	if resp := r.Recalled(t, &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("nobody"), Query: "peanuts"}); len(resp.GetMemories()) != 0 ||
+	if resp := r.Recalled(t, &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("nobody"), Query: "peanuts"}); len(
+		resp.GetMemories(),
+	) != 0 ||
 		resp.GetPromptContext() != "" ||
 		resp.GetTraceId() == "" {
 		t.Errorf("of an unknown user: %s", resp)
@@ -71,16 +73,19 @@ func TestRetrieveFilters(t *testing.T) {
 		request *memsidecarv1.RetrieveRequest
 		want    []string
 	}{
-		"all":            {&memsidecarv1.RetrieveRequest{}, []string{"Tea one", "Tea three", "Tea two"}},
-		"a kind":         {&memsidecarv1.RetrieveRequest{Kinds: []memsidecarv1.MemoryKind{kindPlan}}, []string{"Tea two"}},
-		"two kinds":      {&memsidecarv1.RetrieveRequest{Kinds: []memsidecarv1.MemoryKind{kindPlan, kindFact}}, []string{"Tea one", "Tea two"}},
-		"at or after":    {&memsidecarv1.RetrieveRequest{CreatedAfterTime: at}, []string{"Tea three", "Tea two"}},
-		"after":          {&memsidecarv1.RetrieveRequest{CreatedAfterTime: after}, []string{"Tea three"}},
-		"before":         {&memsidecarv1.RetrieveRequest{CreatedBeforeTime: at}, []string{"Tea one"}},
-		"between":        {&memsidecarv1.RetrieveRequest{CreatedAfterTime: at, CreatedBeforeTime: after}, []string{"Tea two"}},
-		"never":          {&memsidecarv1.RetrieveRequest{CreatedAfterTime: after, CreatedBeforeTime: at}, []string{}},
-		"this agent":     {&memsidecarv1.RetrieveRequest{Scope: thisAgent, Agent: memsidecarv1.AgentFilter_AGENT_FILTER_THIS}, []string{"Tea two"}},
-		"any agent":      {&memsidecarv1.RetrieveRequest{Scope: thisAgent, Agent: memsidecarv1.AgentFilter_AGENT_FILTER_ANY}, []string{"Tea one", "Tea three", "Tea two"}},
+		"all":         {&memsidecarv1.RetrieveRequest{}, []string{"Tea one", "Tea three", "Tea two"}},
+		"a kind":      {&memsidecarv1.RetrieveRequest{Kinds: []memsidecarv1.MemoryKind{kindPlan}}, []string{"Tea two"}},
+		"two kinds":   {&memsidecarv1.RetrieveRequest{Kinds: []memsidecarv1.MemoryKind{kindPlan, kindFact}}, []string{"Tea one", "Tea two"}},
+		"at or after": {&memsidecarv1.RetrieveRequest{CreatedAfterTime: at}, []string{"Tea three", "Tea two"}},
+		"after":       {&memsidecarv1.RetrieveRequest{CreatedAfterTime: after}, []string{"Tea three"}},
+		"before":      {&memsidecarv1.RetrieveRequest{CreatedBeforeTime: at}, []string{"Tea one"}},
+		"between":     {&memsidecarv1.RetrieveRequest{CreatedAfterTime: at, CreatedBeforeTime: after}, []string{"Tea two"}},
+		"never":       {&memsidecarv1.RetrieveRequest{CreatedAfterTime: after, CreatedBeforeTime: at}, []string{}},
+		"this agent":  {&memsidecarv1.RetrieveRequest{Scope: thisAgent, Agent: memsidecarv1.AgentFilter_AGENT_FILTER_THIS}, []string{"Tea two"}},
+		"any agent": {
+			&memsidecarv1.RetrieveRequest{Scope: thisAgent, Agent: memsidecarv1.AgentFilter_AGENT_FILTER_ANY},
+			[]string{"Tea one", "Tea three", "Tea two"},
+		},
 		"an agent alone": {&memsidecarv1.RetrieveRequest{Scope: thisAgent}, []string{"Tea one", "Tea three", "Tea two"}},
 	} {
 		if test.request.GetScope() == nil {
@@ -108,7 +113,12 @@ func TestScoreIsTheSumOfItsParts(t *testing.T) {
 		CreateTime: timestamppb.New(time.Now().Add(-720 * time.Hour)), LastMentionTime: timestamppb.New(time.Now().Add(-720 * time.Hour)),
 	}
 	sidecartest.Must(r.Import(t, sidecartest.Direct("u"), imported))(t)
-	request := &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "green tea", TopK: proto.Int32(100), MinRelevance: proto.Float64(0)}
+	request := &memsidecarv1.RetrieveRequest{
+		Scope:        sidecartest.Direct("u"),
+		Query:        "green tea",
+		TopK:         proto.Int32(100),
+		MinRelevance: proto.Float64(0),
+	}
 	all := r.Recalled(t, request).GetMemories()
 	if len(all) < 2 {
 		t.Fatalf("found %s", all)
@@ -216,7 +226,8 @@ func TestRetrievalsAreCounted(t *testing.T) {
 	r.Stop()
 	r = sidecartest.ServeIn(t, r.Dir)
 	used := r.Memory(t, sidecartest.Direct("u"), tea.GetId())
-	if used.GetUseCount() != 3 || used.GetLastUseTime().AsTime().Before(began) || !used.GetUpdateTime().AsTime().Equal(tea.GetUpdateTime().AsTime()) {
+	if used.GetUseCount() != 3 || used.GetLastUseTime().AsTime().Before(began) ||
+		!used.GetUpdateTime().AsTime().Equal(tea.GetUpdateTime().AsTime()) {
 		t.Errorf("after 3 uses: %s", used)
 	}
 	if unused := r.Memory(t, sidecartest.Direct("u"), chess.GetId()); unused.GetUseCount() != 0 || unused.GetLastUseTime() != nil {

@@ -31,7 +31,10 @@ func TestOmittedSessionFieldsAreEmpty(t *testing.T) {
 		}
 	}
 	for _, s := range []*memsidecarv1.UserSettings{{MemorizeEvery: proto.Int32(3)}, nil} {
-		resp, err := r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{Scope: sidecartest.Direct("ann"), Settings: s, UpdateMask: mask})
+		resp, err := r.UpdateUserSettings(
+			t.Context(),
+			&memsidecarv1.UpdateUserSettingsRequest{Scope: sidecartest.Direct("ann"), Settings: s, UpdateMask: mask},
+		)
 		if err != nil || (resp.GetSettings().MemorizeEvery != nil) != (s != nil) {
 			t.Errorf("%v became %v, %v", s, resp, err)
 		}
@@ -42,7 +45,10 @@ func TestOmittedSessionFieldsAreEmpty(t *testing.T) {
 func TestEmptySessionBelongsToItsCreator(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	if _, err := r.Sessions().SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("mallory"), "main")}); err != nil {
+	if _, err := r.Sessions().SwitchSession(
+		t.Context(),
+		&memsidecarv1.SwitchSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("mallory"), "main")},
+	); err != nil {
 		t.Fatal(err)
 	}
 	r.AppendTo(t, sidecartest.Within(sidecartest.Direct("alice"), "main"), sidecartest.Said("a secret"))
@@ -60,8 +66,8 @@ func TestEmptySessionBelongsToItsCreator(t *testing.T) {
 	}
 }
 
-// TestSessionIntervalPrecedesUserSettings: how often a session is considered, where it says so itself, goes before what its user has set, and
-// counts at once.
+// TestSessionIntervalPrecedesUserSettings: how often a session is considered, where it says so itself, goes before what its user
+// has set, and counts at once.
 func TestSessionIntervalPrecedesUserSettings(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -191,7 +197,10 @@ func TestGroupSessionIsConsideredInItsGroup(t *testing.T) {
 	r := sidecartest.Serve(t)
 	r.AppendTo(t, sidecartest.Within(sidecartest.Group("ann", "g"), "s"), sidecartest.Said("My name is Ann."))
 	r.AppendTo(t, sidecartest.Within(sidecartest.Group("ben", "g"), "s"), sidecartest.Said("My name is Ben."))
-	_, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Within(sidecartest.Direct("ann"), "s")})
+	_, err := r.ConsiderMemorizing(
+		t.Context(),
+		&memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Within(sidecartest.Direct("ann"), "s")},
+	)
 	if status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("from a direct chat: %v", err)
 	}

@@ -23,7 +23,8 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 	places := map[string]*memsidecarv1.Scope{
 		"pear": at(
 			sidecartest.Direct("ada"),
-		), "plum": at(sidecartest.Direct("bob")), "fig": at(sidecartest.Group("ada", "x")), "kiwi": at(sidecartest.Group("bob", "y")), "lime": at(&memsidecarv1.Scope{UserId: "cleo"}),
+		), "plum": at(sidecartest.Direct("bob")), "fig": at(sidecartest.Group("ada", "x")), "kiwi": at(sidecartest.Group("bob",
+			"y")), "lime": at(&memsidecarv1.Scope{UserId: "cleo"}),
 	}
 	for fruit, scope := range places {
 		scope.AgentId = "bot"
@@ -43,12 +44,19 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 			"GetSession":   sidecartest.Must(sessions.GetSession(ctx, &memsidecarv1.GetSessionRequest{Scope: scope}))(t),
 			"GetTopics":    sidecartest.Must(sessions.GetTopics(ctx, &memsidecarv1.GetTopicsRequest{Scope: scope}))(t),
 			"UpdateSession": sidecartest.Must(
-				sessions.UpdateSession(ctx, &memsidecarv1.UpdateSessionRequest{Scope: scope, Session: &memsidecarv1.Session{Title: "about the " + fruit}}),
+				sessions.UpdateSession(
+					ctx,
+					&memsidecarv1.UpdateSessionRequest{Scope: scope, Session: &memsidecarv1.Session{Title: "about the " + fruit}},
+				),
 			)(
 				t,
 			),
 			"SwitchSession": sidecartest.Must(sessions.SwitchSession(ctx, &memsidecarv1.SwitchSessionRequest{Scope: scope}))(t),
-			"ListSessions":  sidecartest.Must(sessions.ListSessions(ctx, &memsidecarv1.ListSessionsRequest{Scope: sidecartest.Within(scope, "")}))(t),
+			"ListSessions": sidecartest.Must(
+				sessions.ListSessions(ctx, &memsidecarv1.ListSessionsRequest{Scope: sidecartest.Within(scope, "")}),
+			)(
+				t,
+			),
 			"Retrieve": sidecartest.Must(r.Retrieve(ctx, &memsidecarv1.RetrieveRequest{
 				Scope: scope, Query: "I want a fruit", MinRelevance: new(0.0),
 				Sources: []memsidecarv1.RetrieveSource{memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES},
@@ -71,7 +79,8 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 		}
 		for call, answer := range answers {
 			for other := range places {
-				if (!own[other] || call != "Retrieve" && call != "ListSessions" && other != fruit) && strings.Contains(answer.String(), other) {
+				if (!own[other] || call != "Retrieve" && call != "ListSessions" && other != fruit) &&
+					strings.Contains(answer.String(), other) {
 					t.Errorf("%s for %s tells of %s: %s", call, fruit, other, answer)
 				}
 			}
@@ -84,11 +93,17 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 	// The same user from another kind of channel: that stays an error, or a type.
 	_, err := sessions.AppendMessages(
 		ctx,
-		&memsidecarv1.AppendMessagesRequest{Scope: at(&memsidecarv1.Scope{UserId: "ada"}), Messages: []*memsidecarv1.Message{sidecartest.Said("x")}},
+		&memsidecarv1.AppendMessagesRequest{
+			Scope:    at(&memsidecarv1.Scope{UserId: "ada"}),
+			Messages: []*memsidecarv1.Message{sidecartest.Said("x")},
+		},
 	)
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)
 	// Nobody else reads it, whatever is named.
-	for _, scope := range []*memsidecarv1.Scope{at(sidecartest.Direct("eve")), at(sidecartest.Group("eve", "z")), at(&memsidecarv1.Scope{UserId: "eve"}), at(&memsidecarv1.Scope{})} {
+	for _, scope := range []*memsidecarv1.Scope{
+		at(sidecartest.Direct("eve")), at(sidecartest.Group("eve", "z")),
+		at(&memsidecarv1.Scope{UserId: "eve"}), at(&memsidecarv1.Scope{}),
+	} {
 		_, err := sessions.GetSession(ctx, &memsidecarv1.GetSessionRequest{Scope: scope})
 		sidecartest.WantCode(t, err, codes.NotFound)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestConversationMemoryOfTheFirstDesign is the dialogue by which the first design explains its conversation memory: without a user, an id made by
-// the first call, and the block for the prompt of the third.
+// TestConversationMemoryOfTheFirstDesign is the dialogue by which the first design explains its conversation memory: without a
+// user, an id made by the first call, and the block for the prompt of the third.
 func TestConversationMemoryOfTheFirstDesign(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.labels={ancestor_yan: 严氏先祖}")
@@ -93,9 +93,17 @@ func TestMessagesComeBackUnchanged(t *testing.T) {
 	r := sidecartest.ServeIn(t, dir)
 	at := time.Date(2025, 12, 31, 10, 0, 1, 123456789, time.UTC)
 	sent := []*memsidecarv1.Message{
-		{Id: "m1", Role: memsidecarv1.Role_ROLE_USER, SpeakerId: "ann", AgentId: "monitor", Content: "帮我查看CPU使用率", SendTime: timestamppb.New(at)},
 		{
-			Id: "m2", Role: memsidecarv1.Role_ROLE_ASSISTANT, AgentId: "monitor", Content: "让我查看一下系统资源使用情况\n\t\"引号\" \u2028 </tag> 👩‍👩‍👧", SendTime: timestamppb.New(at.Add(time.Nanosecond)),
+			Id:        "m1",
+			Role:      memsidecarv1.Role_ROLE_USER,
+			SpeakerId: "ann",
+			AgentId:   "monitor",
+			Content:   "帮我查看CPU使用率",
+			SendTime:  timestamppb.New(at),
+		},
+		{
+			Id: "m2", Role: memsidecarv1.Role_ROLE_ASSISTANT, AgentId: "monitor",
+			Content: "让我查看一下系统资源使用情况\n\t\"引号\" \u2028 </tag> 👩‍👩‍👧", SendTime: timestamppb.New(at.Add(time.Nanosecond)),
 			ToolCalls: []*memsidecarv1.ToolCall{{
 				Id: "call-1", Name: "sys_monitor", ArgumentsJson: `{"metric": "cpu",  "big":9007199254740993, "f": 1.0, "e":1e2}`,
 				Result: "CPU 使用率: 3.0%\n", Status: "success", Duration: durationpb.New(500 * time.Millisecond), StartTime: timestamppb.New(at.Add(time.Second)),
@@ -103,7 +111,13 @@ func TestMessagesComeBackUnchanged(t *testing.T) {
 			MetadataJson: `{ "b": 1, "a": 123456789012345678901234567890, "a": 2 }`,
 		},
 		{Id: "m3", Role: memsidecarv1.Role_ROLE_TOOL, AgentId: "monitor", Content: "raw", SendTime: timestamppb.New(at)},
-		{Id: "m4", Role: memsidecarv1.Role_ROLE_SYSTEM, AgentId: "monitor", Content: "be brief", SendTime: timestamppb.New(at.Add(-time.Hour))},
+		{
+			Id:       "m4",
+			Role:     memsidecarv1.Role_ROLE_SYSTEM,
+			AgentId:  "monitor",
+			Content:  "be brief",
+			SendTime: timestamppb.New(at.Add(-time.Hour)),
+		},
 	}
 	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
 	scope.AgentId = "monitor"
@@ -113,7 +127,8 @@ func TestMessagesComeBackUnchanged(t *testing.T) {
 	}
 	changed := proto.CloneOf(sent[0])
 	changed.Content = "something else"
-	_, err := r.Sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: []*memsidecarv1.Message{changed}})
+	_, err := r.Sessions().
+		AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: []*memsidecarv1.Message{changed}})
 	if status.Code(err) != codes.InvalidArgument {
 		t.Errorf("the same id with other content: %v", err)
 	}
@@ -124,7 +139,8 @@ func TestMessagesComeBackUnchanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest, err := r.Sessions().ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: scope, PageSize: 3, PageToken: page.GetNextPageToken()})
+	rest, err := r.Sessions().
+		ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: scope, PageSize: 3, PageToken: page.GetNextPageToken()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +161,8 @@ func TestMessagesComeBackUnchanged(t *testing.T) {
 	if page.GetTotalSize() != 4 || rest.GetNextPageToken() != "" {
 		t.Errorf("%d in all; after the second page: %q", page.GetTotalSize(), rest.GetNextPageToken())
 	}
-	text, err := r.Sessions().ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: scope, NewestFirst: true, RenderText: true, Language: "zh"})
+	text, err := r.Sessions().
+		ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: scope, NewestFirst: true, RenderText: true, Language: "zh"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +190,9 @@ func TestTwoBotsWriteToOneSession(t *testing.T) {
 				m := sidecartest.Answered(fmt.Sprintf("%s %d", bot, i))
 				m.Id = m.GetContent()
 				for range 2 { // each is sent twice, as after a lost answer
-					if _, err := r.Sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: []*memsidecarv1.Message{m}}); err != nil {
+					if _, err := r.Sessions().AppendMessages(
+						t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: []*memsidecarv1.Message{m}},
+					); err != nil {
 						t.Error(err)
 						return
 					}
@@ -200,7 +219,12 @@ func TestTwoBotsWriteToOneSession(t *testing.T) {
 func TestSessionIsVisibleToItsParticipants(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	r.AppendTo(t, sidecartest.Within(sidecartest.Direct("ann"), "private"), sidecartest.Said("my secret is blue"), sidecartest.Answered("noted"))
+	r.AppendTo(
+		t,
+		sidecartest.Within(sidecartest.Direct("ann"), "private"),
+		sidecartest.Said("my secret is blue"),
+		sidecartest.Answered("noted"),
+	)
 	r.AppendTo(t, sidecartest.Within(sidecartest.Group("ann", "g"), "public"), sidecartest.Said("hello all"))
 	r.AppendTo(t, sidecartest.Within(sidecartest.Group("ben", "g"), "public"), sidecartest.Said("hello ann"))
 	r.AppendTo(t, sidecartest.Within(&memsidecarv1.Scope{}, "nobody"), sidecartest.Said("who am I"))
@@ -210,7 +234,8 @@ func TestSessionIsVisibleToItsParticipants(t *testing.T) {
 		if code := status.Code(err); code != codes.OK && code != codes.NotFound {
 			t.Fatal(err)
 		}
-		window, contextErr := r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.Within(scope, session)})
+		window, contextErr := r.Sessions().
+			GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.Within(scope, session)})
 		if contextErr != nil || (len(window.GetMessages()) > 0) != (err == nil) {
 			t.Errorf("%v sees %s: GetSession %v, GetContext %v (%v)", scope, session, err, window, contextErr)
 		}
@@ -254,7 +279,10 @@ func TestSessionIsVisibleToItsParticipants(t *testing.T) {
 	if !slices.Equal(ids, []string{"public", "private"}) {
 		t.Errorf("ann's sessions are %v", ids)
 	}
-	for _, scope := range []*memsidecarv1.Scope{sidecartest.Within(sidecartest.Group("ann", "g"), "private"), sidecartest.Within(&memsidecarv1.Scope{}, "private")} {
+	for _, scope := range []*memsidecarv1.Scope{
+		sidecartest.Within(sidecartest.Group("ann", "g"), "private"),
+		sidecartest.Within(&memsidecarv1.Scope{}, "private"),
+	} {
 		if !r.AppendTo(t, scope, sidecartest.Said("x")).GetCreated() {
 			t.Errorf("%s wrote to ann's session", scope)
 		}
@@ -265,7 +293,8 @@ func TestSessionIsVisibleToItsParticipants(t *testing.T) {
 			"private",
 		), Messages: []*memsidecarv1.Message{sidecartest.Said("My name is Ben.")}, Wait: sidecartest.Patiently(),
 	})
-	if err != nil || resp.GetNotRecordedReason() != "" || resp.GetConsideration().GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
+	if err != nil || resp.GetNotRecordedReason() != "" ||
+		resp.GetConsideration().GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 		t.Errorf("considered: %v, %v", resp, err)
 	}
 	if got := r.History(t, sidecartest.Within(sidecartest.Direct("ann"), "private")); len(got) != 2 {
@@ -285,7 +314,8 @@ func TestScopeWithoutSessionMeansTheCurrentOne(t *testing.T) {
 		t.Error("another user is in the same session")
 	}
 	inGroup := r.AppendTo(t, sidecartest.Group("ann", "g"), sidecartest.Said("hello")).GetSession().GetId()
-	if together := r.AppendTo(t, sidecartest.Group("ben", "g"), sidecartest.Said("hi")).GetSession().GetId(); together != inGroup || together == first {
+	if together := r.AppendTo(t, sidecartest.Group("ben", "g"), sidecartest.Said("hi")).GetSession().GetId(); together != inGroup ||
+		together == first {
 		t.Errorf("in a group they are in %s and %s", together, inGroup)
 	}
 	switched, err := r.Sessions().
@@ -296,7 +326,8 @@ func TestScopeWithoutSessionMeansTheCurrentOne(t *testing.T) {
 	if now := r.AppendTo(t, sidecartest.Direct("ann"), sidecartest.Said("three")).GetSession().GetId(); now != "holiday" {
 		t.Errorf("after the switch it is %s", now)
 	}
-	back, err := r.Sessions().SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("ann"), first)})
+	back, err := r.Sessions().
+		SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("ann"), first)})
 	if err != nil || back.GetCreated() || back.GetSession().GetMessageCount() != 2 {
 		t.Errorf("back: %v, %v", back, err)
 	}
@@ -339,7 +370,10 @@ func TestExportedSessionCanBeImported(t *testing.T) {
 			Session: &memsidecarv1.ImportedSession{Scope: sidecartest.Within(sidecartest.Direct("ann"), test.to), Session: about},
 		}}}
 		for _, m := range messages {
-			requests = append(requests, &memsidecarv1.ImportSessionRequest{Item: &memsidecarv1.ImportSessionRequest_Message{Message: m.GetMessage()}})
+			requests = append(
+				requests,
+				&memsidecarv1.ImportSessionRequest{Item: &memsidecarv1.ImportSessionRequest_Message{Message: m.GetMessage()}},
+			)
 		}
 		for _, request := range requests {
 			if err := stream.Send(request); err != nil {

@@ -61,7 +61,13 @@ func (c *corner) fill(t *testing.T, r *sidecartest.Sidecar) {
 		text = "我最喜欢的水果是" + c.fruit + "。"
 	}
 	scope := sidecartest.Within(c.scope, c.session)
-	r.AppendTo(t, scope, sidecartest.Said("What about "+c.fruit+"? 说说"+c.fruit), sidecartest.Said(text), sidecartest.Answered("Fine: "+c.fruit))
+	r.AppendTo(
+		t,
+		scope,
+		sidecartest.Said("What about "+c.fruit+"? 说说"+c.fruit),
+		sidecartest.Said(text),
+		sidecartest.Answered("Fine: "+c.fruit),
+	)
 	made := r.Consider(t, scope)
 	if len(made.GetChanges()) != 1 {
 		t.Fatalf("%q is %v", text, made)
@@ -72,7 +78,11 @@ func (c *corner) fill(t *testing.T, r *sidecartest.Sidecar) {
 	}))(t)
 	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: c.scope, Items: []*memsidecarv1.RegistryItem{film("/"+c.fruit, c.fruit)}})
 	found := r.Recalled(t, &memsidecarv1.RetrieveRequest{Scope: scope, Query: "fruit " + c.fruit, TurnId: "turn"})
-	window := sidecartest.Must(r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: scope, TurnId: "turn of " + c.fruit}))(t)
+	window := sidecartest.Must(
+		r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: scope, TurnId: "turn of " + c.fruit}),
+	)(
+		t,
+	)
 	c.traces = []string{found.GetTraceId(), window.GetTraceId()}
 }
 
@@ -106,7 +116,10 @@ func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 	top, neighbors, zero := proto.Int32(100), proto.Int32(20), proto.Float64(0)
 	return map[string]func(t *testing.T, r calls, a *answers){
 		"Retrieve": func(t *testing.T, r calls, a *answers) {
-			for _, source := range []memsidecarv1.RetrieveSource{memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MEMORIES, memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES} {
+			for _, source := range []memsidecarv1.RetrieveSource{
+				memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MEMORIES,
+				memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES,
+			} {
 				found, err := r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{
 					Scope: r.from, Query: "favorite fruit, 最喜欢的水果", TopK: top, MinRelevance: zero, NeighborCount: neighbors, Sources: []memsidecarv1.RetrieveSource{source},
 				})
@@ -122,7 +135,9 @@ func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 		},
 		"GetConsideration": func(t *testing.T, r calls, a *answers) {
 			for _, c := range r.all {
-				a.add(r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: r.from, ConsiderationId: c.consideration}))
+				a.add(
+					r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: r.from, ConsiderationId: c.consideration}),
+				)
 			}
 		},
 		"ListConsiderations": func(t *testing.T, r calls, a *answers) {
@@ -160,7 +175,9 @@ func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 		},
 		"ListMessages": func(t *testing.T, r calls, a *answers) {
 			for _, c := range r.all {
-				a.add(r.Sessions().ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: sidecartest.Within(r.from, c.session)}))
+				a.add(
+					r.Sessions().ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: sidecartest.Within(r.from, c.session)}),
+				)
 			}
 		},
 		"GetTopics": func(t *testing.T, r calls, a *answers) {
@@ -180,7 +197,8 @@ func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 		"ExportSession": func(t *testing.T, r calls, a *answers) {
 			for _, c := range r.all {
 				stream := sidecartest.Must(
-					r.Sessions().ExportSession(t.Context(), &memsidecarv1.ExportSessionRequest{Scope: sidecartest.Within(r.from, c.session)}),
+					r.Sessions().
+						ExportSession(t.Context(), &memsidecarv1.ExportSessionRequest{Scope: sidecartest.Within(r.from, c.session)}),
 				)(
 					t,
 				)
@@ -213,7 +231,11 @@ func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 			for _, c := range r.all {
 				keys = append(keys, "/"+c.fruit)
 			}
-			resp := sidecartest.Must(lists(r.Sidecar).FilterUnseen(t.Context(), &memsidecarv1.FilterUnseenRequest{Scope: r.from, Keys: keys}))(t)
+			resp := sidecartest.Must(
+				lists(r.Sidecar).FilterUnseen(t.Context(), &memsidecarv1.FilterUnseenRequest{Scope: r.from, Keys: keys}),
+			)(
+				t,
+			)
 			for _, key := range keys {
 				if !slices.Contains(resp.GetUnseenKeys(), key) {
 					a.text += key

@@ -40,18 +40,27 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 	_, err = sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.Within(a, "in b")})
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)
 	r.AppendTo(t, b, sidecartest.Said("I live in Lisbon."))
-	_, err = r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Within(a, "in b")}) // what waits there
+	_, err = r.ConsiderMemorizing(
+		t.Context(),
+		&memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Within(a, "in b")},
+	) // what waits there
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)
-	if got := sidecartest.Must(sessions.GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.Group("vera", "a")}))(t); got.GetSessionId() == "in b" {
+	if got := sidecartest.Must(sessions.GetContext(
+		t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.Group("vera", "a")},
+	))(t); got.GetSessionId() == "in b" {
 		t.Error("without an id, a's window is b's")
 	}
 	before := len(r.History(t, b))
 
 	// The id is free for a session of a's own.
 	resp := sidecartest.Must(r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: sidecartest.Within(a, "in b"), Messages: []*memsidecarv1.Message{sidecartest.Said("I live in Porto.")}, Wait: sidecartest.Patiently(),
+		Scope: sidecartest.Within(
+			a,
+			"in b",
+		), Messages: []*memsidecarv1.Message{sidecartest.Said("I live in Porto.")}, Wait: sidecartest.Patiently(),
 	}))(t)
-	if resp.GetNotRecordedReason() != "" || r.Memory(t, a, resp.GetConsideration().GetChanges()[0].GetMemoryId()).GetScope().GetChannelId() != "a" {
+	if resp.GetNotRecordedReason() != "" ||
+		r.Memory(t, a, resp.GetConsideration().GetChanges()[0].GetMemoryId()).GetScope().GetChannelId() != "a" {
 		t.Errorf("a dialogue of a under the id of a session of b is %v", resp)
 	}
 	r.AppendTo(t, sidecartest.Within(a, "in b"), sidecartest.Said("hello"))
@@ -63,7 +72,10 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 
 	// Only who takes part sees a session from where it is not.
 	for user, want := range map[string]codes.Code{"vera": codes.OK, "walt": codes.NotFound, "": codes.NotFound} {
-		_, err := sessions.GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.Within(sidecartest.Group(user, "a"), "in b")})
+		_, err := sessions.GetSession(
+			t.Context(),
+			&memsidecarv1.GetSessionRequest{Scope: sidecartest.Within(sidecartest.Group(user, "a"), "in b")},
+		)
 		sidecartest.WantCode(t, err, want)
 	}
 	if got := r.Texts(t, sidecartest.Group("walt", "a"), "peanuts"); len(got) > 0 {
@@ -78,12 +90,21 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 		t.Errorf("correcting moved it: %v", changed)
 	}
 	done := r.Considerations(t, b)[0].GetId()
-	_, err = r.RetryConsideration(t.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: sidecartest.Group("vera", "other"), ConsiderationId: done})
+	_, err = r.RetryConsideration(
+		t.Context(),
+		&memsidecarv1.RetryConsiderationRequest{Scope: sidecartest.Group("vera", "other"), ConsiderationId: done},
+	)
 	sidecartest.WantCode(t, err, codes.NotFound)
 	ofB := slices.IndexFunc(r.Considerations(t, a), func(c *memsidecarv1.Consideration) bool { return c.GetScope().GetChannelId() == "b" })
-	_, err = r.RetryConsideration(t.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: a, ConsiderationId: r.Considerations(t, a)[ofB].GetId()})
+	_, err = r.RetryConsideration(
+		t.Context(),
+		&memsidecarv1.RetryConsiderationRequest{Scope: a, ConsiderationId: r.Considerations(t, a)[ofB].GetId()},
+	)
 	sidecartest.WantCode(t, err, codes.FailedPrecondition) // it is seen, and has not failed
-	for _, from := range []*memsidecarv1.Scope{sidecartest.Group("vera", "other"), sidecartest.Group("walt", "a"), sidecartest.InNamespace("other", a), sidecartest.Anywhere("vera")} {
+	for _, from := range []*memsidecarv1.Scope{
+		sidecartest.Group("vera", "other"), sidecartest.Group("walt", "a"),
+		sidecartest.InNamespace("other", a), sidecartest.Anywhere("vera"),
+	} {
 		_, err := r.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: from, MemoryId: second})
 		sidecartest.WantCode(t, err, codes.NotFound)
 	}
@@ -96,7 +117,10 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 
 	// What one group was shown, the other need not be told; its list is its own.
 	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: b, Items: listing(3)})
-	if got := newKeys(putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: a, Items: listing(4), Mode: scheduled})); !slices.Equal(got, []string{"/mv/x3"}) {
+	if got := newKeys(putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: a, Items: listing(4), Mode: scheduled})); !slices.Equal(
+		got,
+		[]string{"/mv/x3"},
+	) {
 		t.Errorf("new in a is %q", got)
 	}
 	sidecartest.Must(lists(r).DeleteNumberedList(t.Context(), &memsidecarv1.DeleteNumberedListRequest{Scope: a}))(t)

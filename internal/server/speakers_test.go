@@ -52,7 +52,11 @@ func TestStatementBelongsToItsSpeaker(t *testing.T) {
 			map[string]string{"小王": "花生", "小李": "上海", "小张": "面试", "小赵": "朵朵", "小陈": "羽毛球"},
 		},
 		"five at once in English": {
-			[]*memsidecarv1.Message{by("wang", "I am allergic to peanuts."), by("li", "I live in Shanghai."), by("zhang", "My interview is next Wednesday."), by("zhao", "My daughter's name is Dora."), by("chen", "I love badminton.")},
+			[]*memsidecarv1.Message{
+				by("wang", "I am allergic to peanuts."), by("li", "I live in Shanghai."),
+				by("zhang", "My interview is next Wednesday."), by("zhao", "My daughter's name is Dora."),
+				by("chen", "I love badminton."),
+			},
 			map[string]string{"wang": "peanuts", "li": "Shanghai", "zhang": "interview", "zhao": "Dora", "chen": "badminton"},
 		},
 		// What others say about somebody is hearsay: it is neither's memory.
@@ -60,7 +64,10 @@ func TestStatementBelongsToItsSpeaker(t *testing.T) {
 			[]*memsidecarv1.Message{by("小王", "小李住在上海。"), by("小张", "小赵喜欢喝酒。"), by("小陈", "小李说他住在北京。"), by("小李", "哈哈"), by("小赵", "小王，你喜欢喝茶吧？")}, nil,
 		},
 		"about each other in English": {
-			[]*memsidecarv1.Message{by("wang", "Li lives in Shanghai."), by("zhang", "Zhao likes wine."), by("chen", "Li says he lives in Berlin."), by("li", "lol"), by("zhao", "You live in Porto, right?")}, nil,
+			[]*memsidecarv1.Message{
+				by("wang", "Li lives in Shanghai."), by("zhang", "Zhao likes wine."),
+				by("chen", "Li says he lives in Berlin."), by("li", "lol"), by("zhao", "You live in Porto, right?"),
+			}, nil,
 		},
 		// Unless it is about the speaker as well.
 		"about one's own people": {
@@ -75,7 +82,10 @@ func TestStatementBelongsToItsSpeaker(t *testing.T) {
 			map[string]string{"小李": "用户住在杭州", "小张": "用户喜欢爬山"},
 		},
 		"answers by name in English": {
-			[]*memsidecarv1.Message{by("wang", "@li where do you live?"), by("li", "@wang I live in Porto."), by("zhang", "Chen, I love climbing."), by("chen", "<@42> ok")},
+			[]*memsidecarv1.Message{
+				by("wang", "@li where do you live?"), by("li", "@wang I live in Porto."),
+				by("zhang", "Chen, I love climbing."), by("chen", "<@42> ok"),
+			},
 			map[string]string{"li": "The user lives in Porto.", "zhang": "The user loves climbing."},
 		},
 		// What the bot says counts for the one who was asked, whoever else says yes, and whoever speaks in between.
@@ -84,7 +94,11 @@ func TestStatementBelongsToItsSpeaker(t *testing.T) {
 			map[string]string{"小王": "（周五）下午三点"}, // the day by its date
 		},
 		"the bot asks one in English": {
-			[]*memsidecarv1.Message{by("wang", "Can you book me a dentist?"), sidecartest.Answered("Your dentist appointment is on Friday at 3 pm, is that ok?"), by("li", "Yes"), by("wang", "Yes, Friday at 3")},
+			[]*memsidecarv1.Message{
+				by("wang", "Can you book me a dentist?"),
+				sidecartest.Answered("Your dentist appointment is on Friday at 3 pm, is that ok?"), by("li", "Yes"),
+				by("wang", "Yes, Friday at 3"),
+			},
 			map[string]string{"wang": "dentist"},
 		},
 		"the bot names another": {
@@ -105,7 +119,8 @@ func TestStatementBelongsToItsSpeaker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for who, got := range (room{r, name}).hears(t, test.dialogue...) {
 				word := test.want[who]
-				if word == "" && len(got) > 0 || word != "" && (len(got) != 1 || !strings.Contains(got[0], word) || strings.ContainsAny(got[0], "@<，")) {
+				if word == "" && len(got) > 0 ||
+					word != "" && (len(got) != 1 || !strings.Contains(got[0], word) || strings.ContainsAny(got[0], "@<，")) {
 					t.Errorf("of %s is remembered %q, want %q", who, got, word)
 				}
 			}
@@ -125,7 +140,17 @@ func TestPausedSpeakerInAGroupLeavesNothing(t *testing.T) {
 	sidecartest.Must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{
 		Scope: sidecartest.Direct("小王"), Settings: &memsidecarv1.UserSettings{Paused: true}, UpdateMask: sidecartest.Mask("paused"),
 	}))(t)
-	got := room{r, "g"}.hears(t, by("小李", "我住在上海。"), by("小王", "我对榴莲过敏。"), sidecartest.Answered("@小王 体检约在周五三点，可以吗？"), by("小王", "好"), by("小李", "好"))
+	got := room{
+		r,
+		"g",
+	}.hears(
+		t,
+		by("小李", "我住在上海。"),
+		by("小王", "我对榴莲过敏。"),
+		sidecartest.Answered("@小王 体检约在周五三点，可以吗？"),
+		by("小王", "好"),
+		by("小李", "好"),
+	)
 	if len(got["小王"]) > 0 || !slices.Equal(got["小李"], []string{"用户住在上海"}) {
 		t.Errorf("remembered is %q", got)
 	}

@@ -29,7 +29,10 @@ func fillers(r *sidecartest.Sidecar, c *corner) map[string]func(ctx context.Cont
 	scope := proto.CloneOf(c.scope)
 	scope.AgentId = agent
 	memories, sessions, results := r.Stubs, r.Sessions(), lists(r)
-	items := []*memsidecarv1.RegistryItem{{Key: "/" + marker, Title: marker, AttributesJson: `{"m":"` + marker + `"}`}, {Key: "/2" + marker}}
+	items := []*memsidecarv1.RegistryItem{
+		{Key: "/" + marker, Title: marker, AttributesJson: `{"m":"` + marker + `"}`},
+		{Key: "/2" + marker},
+	}
 	last := func(_ any, err error) error { return err }
 	create := func(ctx context.Context, text string) (*memsidecarv1.Memory, error) {
 		resp, err := memories.CreateMemory(ctx, &memsidecarv1.CreateMemoryRequest{
@@ -79,13 +82,23 @@ func fillers(r *sidecartest.Sidecar, c *corner) map[string]func(ctx context.Cont
 			return refused(last(memories.ReleaseMemory(ctx, &memsidecarv1.ReleaseMemoryRequest{Scope: scope, MemoryId: c.memory})))
 		},
 		"RetryConsideration": func(ctx context.Context) error {
-			return refused(last(memories.RetryConsideration(ctx, &memsidecarv1.RetryConsiderationRequest{Scope: scope, ConsiderationId: c.consideration})))
+			return refused(
+				last(
+					memories.RetryConsideration(
+						ctx,
+						&memsidecarv1.RetryConsiderationRequest{Scope: scope, ConsiderationId: c.consideration},
+					),
+				),
+			)
 		},
 		"ImportMemories": func(ctx context.Context) error {
 			return last(importAll(ctx, r, scope, &memsidecarv1.Memory{Id: "mem_of_" + marker, Text: "A second " + marker}))
 		},
 		"DeleteMemory": func(ctx context.Context) error {
-			made, err := memories.CreateMemory(ctx, &memsidecarv1.CreateMemoryRequest{Scope: scope, Memory: &memsidecarv1.Memory{Text: "not for long"}})
+			made, err := memories.CreateMemory(
+				ctx,
+				&memsidecarv1.CreateMemoryRequest{Scope: scope, Memory: &memsidecarv1.Memory{Text: "not for long"}},
+			)
 			if err != nil {
 				return err
 			}
@@ -105,7 +118,11 @@ func fillers(r *sidecartest.Sidecar, c *corner) map[string]func(ctx context.Cont
 		"ImportSession": func(ctx context.Context) error {
 			stream, err := sessions.ImportSession(ctx)
 			for _, request := range []*memsidecarv1.ImportSessionRequest{
-				{Item: &memsidecarv1.ImportSessionRequest_Session{Session: &memsidecarv1.ImportedSession{Scope: scope, Session: &memsidecarv1.Session{Id: "imported", Title: marker}}}},
+				{
+					Item: &memsidecarv1.ImportSessionRequest_Session{
+						Session: &memsidecarv1.ImportedSession{Scope: scope, Session: &memsidecarv1.Session{Id: "imported", Title: marker}},
+					},
+				},
 				{Item: &memsidecarv1.ImportSessionRequest_Message{Message: sidecartest.Said("What is a " + marker + "?")}},
 			} {
 				if err == nil {
@@ -119,7 +136,10 @@ func fillers(r *sidecartest.Sidecar, c *corner) map[string]func(ctx context.Cont
 		},
 		"DeleteSession": func(ctx context.Context) error {
 			gone := sidecartest.Within(scope, "not for long")
-			if _, err := sessions.AppendMessages(ctx, &memsidecarv1.AppendMessagesRequest{Scope: gone, Messages: []*memsidecarv1.Message{sidecartest.Said("hi")}}); err != nil {
+			if _, err := sessions.AppendMessages(
+				ctx,
+				&memsidecarv1.AppendMessagesRequest{Scope: gone, Messages: []*memsidecarv1.Message{sidecartest.Said("hi")}},
+			); err != nil {
 				return err
 			}
 			return last(sessions.DeleteSession(ctx, &memsidecarv1.DeleteSessionRequest{Scope: gone}))
@@ -147,7 +167,9 @@ func moreReads(r *sidecartest.Sidecar) map[string]func(ctx context.Context, as *
 		},
 		"FilterUnseen": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 			keys := []string{"/" + marker}
-			resp, err := lists(r).FilterUnseen(ctx, &memsidecarv1.FilterUnseenRequest{Scope: as, RegistryKind: ofAll, List: "films", Keys: keys})
+			resp, err := lists(
+				r,
+			).FilterUnseen(ctx, &memsidecarv1.FilterUnseenRequest{Scope: as, RegistryKind: ofAll, List: "films", Keys: keys})
 			if err == nil && !slices.Equal(resp.GetUnseenKeys(), keys) {
 				err = errors.New("it tells what another namespace has seen")
 			}
@@ -163,7 +185,8 @@ func moreReads(r *sidecartest.Sidecar) map[string]func(ctx context.Context, as *
 			return r.GetUserSettings(ctx, &memsidecarv1.GetUserSettingsRequest{Scope: as})
 		},
 		"ListSessions": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
-			return r.Sessions().ListSessions(ctx, &memsidecarv1.ListSessionsRequest{Scope: &memsidecarv1.Scope{Namespace: as.GetNamespace()}})
+			return r.Sessions().
+				ListSessions(ctx, &memsidecarv1.ListSessionsRequest{Scope: &memsidecarv1.Scope{Namespace: as.GetNamespace()}})
 		},
 		"ListMessages": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 			return r.Sessions().ListMessages(ctx, &memsidecarv1.ListMessagesRequest{Scope: sidecartest.Within(as, "imported")})
@@ -182,7 +205,10 @@ func snapshot(t *testing.T, r *sidecartest.Sidecar, namespace string) []string {
 	t.Helper()
 	var all []string
 	keep := func(m proto.Message) {
-		all = append(all, string(m.ProtoReflect().Descriptor().Name())+string(sidecartest.Must(proto.MarshalOptions{Deterministic: true}.Marshal(m))(t)))
+		all = append(
+			all,
+			string(m.ProtoReflect().Descriptor().Name())+string(sidecartest.Must(proto.MarshalOptions{Deterministic: true}.Marshal(m))(t)),
+		)
 	}
 	for _, record := range r.Export(t, &memsidecarv1.Scope{Namespace: namespace, UserId: "vera"}).Records {
 		for _, m := range []*memsidecarv1.Memory{record.GetMemory(), record.GetMemoryRevision().GetMemory(), record.GetMemoryRevision().GetPrevious()} {
@@ -288,7 +314,13 @@ func TestTokenReachesOnlyItsNamespace(t *testing.T) {
 	for i, mine := range own {
 		for name, call := range joined(reads, strict) {
 			tried[name] = true
-			wantCorners(t, name, calls{a, mine.scope, own}, call, map[bool][]string{true: unshared[mine.name], false: {mine.name}}[reads[name] != nil])
+			wantCorners(
+				t,
+				name,
+				calls{a, mine.scope, own},
+				call,
+				map[bool][]string{true: unshared[mine.name], false: {mine.name}}[reads[name] != nil],
+			)
 			for _, namespace := range []string{"", "a"} {
 				found := &answers{t: t, call: name}
 				call(t, calls{a, sidecartest.InNamespace(namespace, others[i].scope), others}, found)

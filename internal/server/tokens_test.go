@@ -47,14 +47,19 @@ func TestCallsNeedASuitableToken(t *testing.T) {
 			t.Errorf("%s with a token that may read: %v", method.Name(), err)
 		}
 		for namespace, want := range map[string]bool{"": false, "a": false, "a/b": true, "a/b/c": true, "ab/c": false} {
-			_, err := below.Call(t, method, sidecartest.ScopedRequest(t, method, sidecartest.InNamespace(namespace, sidecartest.Anywhere("u"))))
+			_, err := below.Call(
+				t,
+				method,
+				sidecartest.ScopedRequest(t, method, sidecartest.InNamespace(namespace, sidecartest.Anywhere("u"))),
+			)
 			if want = want && !slices.Contains(operatorCalls, string(method.Name())); (status.Code(err) == codes.PermissionDenied) == want {
 				t.Errorf("%s in %q with a token for a/*: %v", method.Name(), namespace, err)
 			}
 		}
 	}
 
-	if got := sidecartest.Must(healthpb.NewHealthClient(r.Conn).Check(t.Context(), &healthpb.HealthCheckRequest{}))(t); got.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+	if got := sidecartest.Must(healthpb.NewHealthClient(r.Conn).Check(t.Context(),
+		&healthpb.HealthCheckRequest{}))(t); got.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("without a token health is %s", got)
 	}
 	for name, test := range map[string]struct {
@@ -83,18 +88,28 @@ func TestNamespaceDefaultsToTheTokens(t *testing.T) {
 	a, admin := r.As(t, tokens["a"]), r.As(t, tokens["admin"])
 	a.Create(t, sidecartest.Anywhere("u"), "Likes tea")
 	sidecartest.Must(
-		a.Import(t, sidecartest.Anywhere("u"), &memsidecarv1.Memory{Text: "Likes jazz", Scope: sidecartest.InNamespace("b", sidecartest.Anywhere("v"))}),
+		a.Import(
+			t,
+			sidecartest.Anywhere("u"),
+			&memsidecarv1.Memory{Text: "Likes jazz", Scope: sidecartest.InNamespace("b", sidecartest.Anywhere("v"))},
+		),
 	)(
 		t,
 	)
 	a.ImportInto(t, sidecartest.Within(sidecartest.Anywhere("u"), "s"), &memsidecarv1.Session{}, sidecartest.Said("hello"))
 	admin.Create(t, sidecartest.Anywhere("u"), "Likes coffee")
 	for namespace, want := range map[string][]string{"a": {"Likes jazz", "Likes tea"}, "default": {"Likes coffee"}, "": {"Likes coffee"}, "b": {}} {
-		if got := sidecartest.Texts(admin.Memories(t, sidecartest.InNamespace(namespace, sidecartest.Anywhere("u")))); !slices.Equal(got, want) {
+		if got := sidecartest.Texts(admin.Memories(t, sidecartest.InNamespace(namespace, sidecartest.Anywhere("u")))); !slices.Equal(
+			got,
+			want,
+		) {
 			t.Errorf("%q has %q, want %q", namespace, got, want)
 		}
 	}
-	if got := admin.History(t, sidecartest.InNamespace("a", sidecartest.Within(sidecartest.Anywhere("u"), "s"))); !slices.Equal(got, []string{"hello"}) {
+	if got := admin.History(t, sidecartest.InNamespace("a", sidecartest.Within(sidecartest.Anywhere("u"), "s"))); !slices.Equal(
+		got,
+		[]string{"hello"},
+	) {
 		t.Errorf("the session has %q", got)
 	}
 }
@@ -183,7 +198,10 @@ func TestPendingLimitOfANamespace(t *testing.T) {
 	r := sidecartest.ServeIn(t, dir, "queue.max_pending_per_namespace=1")
 	_, err := r.ConsiderMemorizing(
 		t.Context(),
-		&memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Direct("v"), Messages: []*memsidecarv1.Message{sidecartest.Said("hello")}},
+		&memsidecarv1.ConsiderMemorizingRequest{
+			Scope:    sidecartest.Direct("v"),
+			Messages: []*memsidecarv1.Message{sidecartest.Said("hello")},
+		},
 	)
 	sidecartest.WantCode(t, err, codes.ResourceExhausted)
 	if retryDelay(err) <= 0 {

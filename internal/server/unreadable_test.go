@@ -23,16 +23,27 @@ import (
 // flipped are values that a bit that flipped may leave in a row of anna's: the table and the statement that writes them. Each
 // statement changes one row.
 var flipped = []struct{ table, statement string }{
-	{"memories", `UPDATE memories SET provenance = '{"quote":' WHERE text LIKE '%peanuts%' AND user_row = (SELECT id FROM users WHERE user_id = 'anna')`},
 	{
 		"memories",
-		`UPDATE memories SET text = CAST(x'49206c697665ff' AS TEXT) WHERE text LIKE '%Lisbon%' AND user_row = (SELECT id FROM users WHERE user_id = 'anna')`,
+		`UPDATE memories SET provenance = '{"quote":' WHERE text LIKE '%peanuts%' AND user_row = (SELECT id FROM users WHERE user_id = 'anna')`,
 	},
-	{"memories", `UPDATE memories SET created_at = 9000000000000000000 WHERE text LIKE '%piano%' AND user_row = (SELECT id FROM users WHERE user_id = 'anna')`},
-	{"memories", `UPDATE memories SET importance = -1e300 WHERE text LIKE '%vegetarian%' AND user_row = (SELECT id FROM users WHERE user_id = 'anna')`},
+	{
+		"memories",
+		`UPDATE memories SET text = CAST(x'49206c697665ff' AS TEXT) WHERE text LIKE '%Lisbon%' AND user_row = (SELECT id FROM users WHERE ` +
+			`user_id = 'anna')`,
+	},
+	{
+		"memories",
+		`UPDATE memories SET created_at = 9000000000000000000 WHERE text LIKE '%piano%' AND user_row = (SELECT id FROM users WHERE user_id = 'anna')`,
+	},
+	{
+		"memories",
+		`UPDATE memories SET importance = -1e300 WHERE text LIKE '%vegetarian%' AND user_row = (SELECT id FROM users WHERE user_id = 'anna')`,
+	},
 	{
 		"embeddings",
-		`UPDATE embeddings SET vector = x'000080' WHERE memory_row = (SELECT row FROM memories WHERE text LIKE '%dentist%' AND user_row = (SELECT id FROM users WHERE user_id = 'anna'))`,
+		`UPDATE embeddings SET vector = x'000080' WHERE memory_row = (SELECT row FROM memories WHERE text LIKE '%dentist%' AND user_row = ` +
+			`(SELECT id FROM users WHERE user_id = 'anna'))`,
 	},
 	{"session_messages", `UPDATE session_messages SET message = replace(message, '"content"', '"content') WHERE message LIKE '%boats%'`},
 	{"session_messages", `UPDATE session_messages SET message = CAST(x'7bff7d' AS TEXT) WHERE message LIKE '%harbours%'`},
@@ -42,8 +53,9 @@ var flipped = []struct{ table, statement string }{
 	{"dialogues", `UPDATE dialogues SET messages = '[{"role"' WHERE row = (SELECT max(row) FROM dialogues WHERE user_id = 'anna')`},
 }
 
-// TestUnreadableRowsAreSkippedAndReported: rows that cannot be decoded are skipped where there are others, answered DATA_LOSS where they are asked for, named
-// in the log without their words, counted, and found by check. They can be deleted, and forgetting the user goes on.
+// TestUnreadableRowsAreSkippedAndReported: rows that cannot be decoded are skipped where there are others, answered DATA_LOSS
+// where they are asked for, named in the log without their words, counted, and found by check. They can be deleted, and
+// forgetting the user goes on.
 func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -59,9 +71,13 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 	scope := sidecartest.Direct("anna")
 	scope.SessionId = "s1"
 	sessions := memsidecarv1.NewSessionServiceClient(r.Conn)
-	_ = sidecartest.Must(sessions.AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: []*memsidecarv1.Message{
-		sidecartest.Said("We talked about boats."), sidecartest.Said("And about harbours."), sidecartest.Said("And about lighthouses."),
-	}}))(t)
+	_ = sidecartest.Must(
+		sessions.AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: []*memsidecarv1.Message{
+			sidecartest.Said("We talked about boats."), sidecartest.Said("And about harbours."), sidecartest.Said("And about lighthouses."),
+		}}),
+	)(
+		t,
+	)
 	_ = r.Texts(t, sidecartest.Direct("anna"), "peanuts")
 	_ = putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: sidecartest.Direct("anna"), Items: listing(3)})
 	ids := map[string]string{}
@@ -88,7 +104,10 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 			t.Errorf("check says what was said:\n%s", all)
 		}
 	}
-	for _, kind := range []string{"memory mem_", "vector of memory mem_", "message 8 ", "message 9 ", "trace trc_", "item 2 ", "consideration 1 ", "dialogue con_"} {
+	for _, kind := range []string{
+		"memory mem_", "vector of memory mem_", "message 8 ", "message 9 ", "trace trc_", "item 2 ",
+		"consideration 1 ", "dialogue con_",
+	} {
 		if !strings.Contains(all, kind) {
 			t.Errorf("check finds no %s:\n%s", kind, all)
 		}
@@ -110,7 +129,10 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 		t.Errorf("listed %q", texts)
 	}
 	for query, want := range map[string]string{"dog Rex": "dog", "who is my dentist": "dentist"} {
-		if got := r.Texts(t, sidecartest.Direct("anna"), query); !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, want) }) {
+		if got := r.Texts(t, sidecartest.Direct("anna"), query); !slices.ContainsFunc(
+			got,
+			func(s string) bool { return strings.Contains(s, want) },
+		) {
 			t.Errorf("%q retrieves %q", query, got)
 		}
 	}
@@ -122,18 +144,25 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 	if !strings.Contains(fmt.Sprint(err), "memsidecar check") {
 		t.Errorf("it does not say what to do: %v", err)
 	}
-	_, err = r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: sidecartest.Group("anna", "elsewhere"), MemoryId: ids["Lisbon"]})
+	_, err = r.GetMemory(
+		t.Context(),
+		&memsidecarv1.GetMemoryRequest{Scope: sidecartest.Group("anna", "elsewhere"), MemoryId: ids["Lisbon"]},
+	)
 	sidecartest.WantCode(t, err, codes.NotFound) // who may not see it learns nothing of it
 
 	messages := sidecartest.Must(sessions.ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: scope}))(t).GetMessages()
 	if len(messages) != 1 || !strings.Contains(fmt.Sprint(messages), "lighthouses") {
 		t.Errorf("the messages are %s", messages)
 	}
-	if window := sidecartest.Must(sessions.GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: scope}))(t); len(window.GetMessages()) != 1 {
+	if window := sidecartest.Must(sessions.GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: scope}))(t); len(
+		window.GetMessages(),
+	) != 1 {
 		t.Errorf("the window is %s", window)
 	}
 	hits := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{
-		Scope: sidecartest.Direct("anna"), Query: "lighthouses", Sources: []memsidecarv1.RetrieveSource{memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES},
+		Scope: sidecartest.Direct(
+			"anna",
+		), Query: "lighthouses", Sources: []memsidecarv1.RetrieveSource{memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES},
 	}))(t)
 	if len(hits.GetMessages()) != 1 || len(hits.GetDegraded()) > 0 {
 		t.Errorf("searching messages: %s", hits)
@@ -146,12 +175,17 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 		t.Errorf("the numbered list is %s", list) // the others keep their numbers
 	}
 	_ = sidecartest.Must(sessions.GetTopics(t.Context(), &memsidecarv1.GetTopicsRequest{Scope: sidecartest.Direct("anna")}))(t)
-	considerations := sidecartest.Must(r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: sidecartest.Direct("anna")}))(t)
+	considerations := sidecartest.Must(
+		r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: sidecartest.Direct("anna")}),
+	)(
+		t,
+	)
 	if len(considerations.GetConsiderations()) < 6 {
 		t.Errorf("the considerations are %s", considerations)
 	}
 	_ = sidecartest.Must(
-		memsidecarv1.NewTraceServiceClient(r.Conn).ListTraces(t.Context(), &memsidecarv1.ListTracesRequest{Scope: sidecartest.Direct("anna")}),
+		memsidecarv1.NewTraceServiceClient(r.Conn).
+			ListTraces(t.Context(), &memsidecarv1.ListTracesRequest{Scope: sidecartest.Direct("anna")}),
 	)(
 		t,
 	)
@@ -179,7 +213,11 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 		t.Errorf("counted are %q", values[`unreadable_rows_total{table="memories"}`])
 	}
 
-	_ = sidecartest.Must(r.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: sidecartest.Direct("anna"), MemoryId: ids["Lisbon"]}))(t)
+	_ = sidecartest.Must(
+		r.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: sidecartest.Direct("anna"), MemoryId: ids["Lisbon"]}),
+	)(
+		t,
+	)
 	if c := r.Consider(t, sidecartest.Direct("anna"), sidecartest.Said("I am allergic to peanuts.")); c.GetState() != sidecartest.Remembered {
 		t.Errorf("what cannot be read is said again: %s", c)
 	}
@@ -192,7 +230,8 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 	}
 }
 
-// TestUnreadableDialogueDoesNotBlockTheQueue: a dialogue that cannot be read fails, visibly, and holds up neither its user's other dialogues nor anybody else's.
+// TestUnreadableDialogueDoesNotBlockTheQueue: a dialogue that cannot be read fails, visibly, and holds up neither its user's
+// other dialogues nor anybody else's.
 func TestUnreadableDialogueDoesNotBlockTheQueue(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -231,7 +270,10 @@ func TestUnreadableDialogueDoesNotBlockTheQueue(t *testing.T) {
 		t.Errorf("set aside is %s", c)
 	}
 	_ = sidecartest.Must(
-		r.RetryConsideration(t.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: sidecartest.Direct("anna"), ConsiderationId: ids[0]}),
+		r.RetryConsideration(
+			t.Context(),
+			&memsidecarv1.RetryConsiderationRequest{Scope: sidecartest.Direct("anna"), ConsiderationId: ids[0]},
+		),
 	)(
 		t,
 	)
@@ -265,7 +307,11 @@ func TestDamagedPageAffectsOneUser(t *testing.T) {
 	if n := len(sidecartest.AllMemories(t.Context(), t, r, sidecartest.Direct("ben"))); n != 60 {
 		t.Errorf("%d of ben's memories are listed", n)
 	}
-	resp := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("anna"), Query: "number 3"}))(t)
+	resp := sidecartest.Must(
+		r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("anna"), Query: "number 3"}),
+	)(
+		t,
+	)
 	if len(resp.GetDegraded()) == 0 || !strings.Contains(resp.GetDegraded()[0].GetReason(), "memsidecar check") {
 		t.Errorf("anna's Retrieve is answered %s", resp)
 	}

@@ -16,11 +16,16 @@ func TestUserSettings(t *testing.T) {
 	r := sidecartest.Serve(t)
 	get := func() *memsidecarv1.UserSettings {
 		t.Helper()
-		return sidecartest.Must(r.GetUserSettings(t.Context(), &memsidecarv1.GetUserSettingsRequest{Scope: sidecartest.Direct("u")}))(t).GetSettings()
+		return sidecartest.Must(r.GetUserSettings(t.Context(), &memsidecarv1.GetUserSettingsRequest{Scope: sidecartest.Direct("u")}))(
+			t,
+		).GetSettings()
 	}
 	update := func(s *memsidecarv1.UserSettings, paths ...string) *memsidecarv1.UserSettings {
 		t.Helper()
-		request := &memsidecarv1.UpdateUserSettingsRequest{Scope: sidecartest.Group("u", "g"), Settings: s} // settings are the user's, wherever
+		request := &memsidecarv1.UpdateUserSettingsRequest{
+			Scope:    sidecartest.Group("u", "g"),
+			Settings: s,
+		} // settings are the user's, wherever
 		if paths != nil {
 			request.UpdateMask = sidecartest.Mask(paths...)
 		}
@@ -68,7 +73,9 @@ func TestUserSettingsShapeThePrompt(t *testing.T) {
 				"u",
 			), Settings: &memsidecarv1.UserSettings{Language: test.language, TimeZone: test.zone}, UpdateMask: sidecartest.Mask("*"),
 		}))(t)
-		got := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "吃辣"}))(t).GetPromptContext()
+		got := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "吃辣"}))(
+			t,
+		).GetPromptContext()
 		if !strings.HasPrefix(got, test.header) || !strings.Contains(got, "\n- "+test.date+" 喜欢吃辣\n") {
 			t.Errorf("in %q and %q:\n%s", test.language, test.zone, got)
 		}
@@ -93,7 +100,10 @@ func TestStatus(t *testing.T) {
 	for _, c := range sidecartest.ComponentsOf(s) {
 		parts[c.GetName()] = c
 	}
-	for name, implementation := range map[string]string{"storage": "sqlite", "embedding": "local/", "decision": "rules", "summary": "rules", "reconcile": "rules", "digest": "rules"} {
+	for name, implementation := range map[string]string{
+		"storage": "sqlite", "embedding": "local/", "decision": "rules", "summary": "rules",
+		"reconcile": "rules", "digest": "rules",
+	} {
 		c := parts[name]
 		if !strings.HasPrefix(c.GetImplementation(), implementation) || c.GetRemote() || c.GetReason() != "" {
 			t.Errorf("%s is %s", name, c)
@@ -102,7 +112,11 @@ func TestStatus(t *testing.T) {
 	if got := parts["storage"].GetBreaker(); got != memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || len(parts) != 6 {
 		t.Errorf("the components are %s", sidecartest.ComponentsOf(s))
 	}
-	other := sidecartest.Must(r.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: "elsewhere"}}))(t)
+	other := sidecartest.Must(
+		r.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: "elsewhere"}}),
+	)(
+		t,
+	)
 	if q := other.GetQueue(); q == nil || q.GetPendingCount() != 0 || q.GetOldestPendingTime() != nil {
 		t.Errorf("another namespace's queue is %s", q)
 	}
@@ -127,7 +141,11 @@ func TestForgetUser(t *testing.T) {
 	sidecartest.Must(
 		r.CreateMemory(
 			t.Context(),
-			&memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct("alice"), Memory: &memsidecarv1.Memory{Text: mark + " likes tea"}, RequestId: mark},
+			&memsidecarv1.CreateMemoryRequest{
+				Scope:     sidecartest.Direct("alice"),
+				Memory:    &memsidecarv1.Memory{Text: mark + " likes tea"},
+				RequestId: mark,
+			},
 		),
 	)(
 		t,
@@ -135,7 +153,10 @@ func TestForgetUser(t *testing.T) {
 	sidecartest.Must(
 		r.UpdateUserSettings(
 			t.Context(),
-			&memsidecarv1.UpdateUserSettingsRequest{Scope: sidecartest.Direct("alice"), Settings: &memsidecarv1.UserSettings{Language: "en"}},
+			&memsidecarv1.UpdateUserSettingsRequest{
+				Scope:    sidecartest.Direct("alice"),
+				Settings: &memsidecarv1.UserSettings{Language: "en"},
+			},
 		),
 	)(
 		t,
@@ -160,7 +181,8 @@ func TestForgetUser(t *testing.T) {
 		t.Errorf("after forgetting there is %s", gone.Records)
 	}
 	after := r.Export(t, sidecartest.Direct("bob"))
-	if len(after.Memories) != len(bob.Memories) || len(after.Considerations) != len(bob.Considerations) || !after.Holds("peanuts") || !after.Holds("Both.") ||
+	if len(after.Memories) != len(bob.Memories) || len(after.Considerations) != len(bob.Considerations) || !after.Holds("peanuts") ||
+		!after.Holds("Both.") ||
 		after.Holds(mark) {
 		t.Errorf("bob had %s and now has %s", bob.Records, after.Records)
 	}

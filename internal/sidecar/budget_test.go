@@ -16,9 +16,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestRetrieveAnswersWithinBudgetDuringProviderFaults: whatever the providers do, and under load, Retrieve answers within its budget, by keywords, and says what was
-// missing; dialogues are acknowledged at once. By the program's own clock, which is the bubble's: a slow machine is no reason to
-// be late. When the providers are well again nothing is missing, and what was said meanwhile is remembered.
+// TestRetrieveAnswersWithinBudgetDuringProviderFaults: whatever the providers do, and under load, Retrieve answers within its
+// budget, by keywords, and says what was missing; dialogues are acknowledged at once. By the program's own clock, which is the
+// bubble's: a slow machine is no reason to be late. When the providers are well again nothing is missing, and what was said
+// meanwhile is remembered.
 func TestRetrieveAnswersWithinBudgetDuringProviderFaults(t *testing.T) {
 	for _, protocol := range sidecartest.Protocols() {
 		for _, fault := range []providertest.Fault{
@@ -66,7 +67,10 @@ func (d *day) keepsTime(fault providertest.Fault) {
 	d.provider.Fail(providertest.NoFault, everything...)
 	time.Sleep(20 * time.Minute)
 	get := func() *memsidecarv1.Consideration {
-		return sidecartest.Must(d.GetConsideration(d.Context(), &memsidecarv1.GetConsiderationRequest{Scope: sidecartest.Direct(userName(0)), ConsiderationId: meanwhile}))(
+		return sidecartest.Must(d.GetConsideration(
+			d.Context(),
+			&memsidecarv1.GetConsiderationRequest{Scope: sidecartest.Direct(userName(0)), ConsiderationId: meanwhile},
+		))(
 			d.T,
 		).GetConsideration()
 	}
@@ -75,7 +79,10 @@ func (d *day) keepsTime(fault providertest.Fault) {
 			d.Error("it failed and does not say why")
 		}
 		sidecartest.Must(
-			d.RetryConsideration(d.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: sidecartest.Direct(userName(0)), ConsiderationId: meanwhile}),
+			d.RetryConsideration(
+				d.Context(),
+				&memsidecarv1.RetryConsiderationRequest{Scope: sidecartest.Direct(userName(0)), ConsiderationId: meanwhile},
+			),
 		)(
 			d.T,
 		)
@@ -84,7 +91,11 @@ func (d *day) keepsTime(fault providertest.Fault) {
 	if c := get(); c.GetState() != sidecartest.Remembered {
 		d.Errorf("what was said meanwhile: %v", c)
 	}
-	resp := sidecartest.Must(d.Retrieve(d.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct(userName(0)), Query: "喝什么茶"}))(d.T)
+	resp := sidecartest.Must(
+		d.Retrieve(d.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct(userName(0)), Query: "喝什么茶"}),
+	)(
+		d.T,
+	)
 	if len(resp.GetDegraded()) > 0 || len(resp.GetMemories()) == 0 || resp.GetMemories()[0].GetParts().GetSimilarity() < 0.1 {
 		d.Errorf("when the providers are well again: %v", resp)
 	}

@@ -228,7 +228,9 @@ func (d *day) talk(users, number int, spread time.Duration) []string {
 		everybody.Go(func() {
 			time.Sleep(rand.N(spread))
 			resp, err := d.ConsiderMemorizing(d.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-				Scope: sidecartest.Direct(userName(u)), Messages: []*memsidecarv1.Message{sidecartest.Said(words(u, number)), sidecartest.Answered("好的。")},
+				Scope: sidecartest.Direct(
+					userName(u),
+				), Messages: []*memsidecarv1.Message{sidecartest.Said(words(u, number)), sidecartest.Answered("好的。")},
 			})
 			if err != nil {
 				d.Errorf("user %d was not acknowledged: %v", u, err)
@@ -241,8 +243,9 @@ func (d *day) talk(users, number int, spread time.Duration) []string {
 	return ids
 }
 
-// TestDialoguesSurviveADayWithoutModels: the models are away for a day, in one way and another, while everybody goes on talking. They are hardly
-// asked meanwhile; and when they are back, every dialogue is considered once, in each user's order, by as many workers as ever.
+// TestDialoguesSurviveADayWithoutModels: the models are away for a day, in one way and another, while everybody goes on talking.
+// They are hardly asked meanwhile; and when they are back, every dialogue is considered once, in each user's order, by as many
+// workers as ever.
 func TestDialoguesSurviveADayWithoutModels(t *testing.T) {
 	for protocol, users := range map[string]int{"openai": dayUsers, "gemini": 6} {
 		t.Run(protocol, func(t *testing.T) {
@@ -277,7 +280,11 @@ func (d *day) withoutModels(users int) {
 	if limit := 2 * (int(24*time.Hour/openFor) + 20); asked > limit {
 		d.Errorf("during the outage the models were asked %d times, want at most %d", asked, limit)
 	}
-	if status := sidecartest.Must(d.GetStatus(d.Context(), &memsidecarv1.GetStatusRequest{}))(d.T); status.GetQueue().GetPendingCount() != int64(users*rounds) {
+	if status := sidecartest.Must(d.GetStatus(d.Context(), &memsidecarv1.GetStatusRequest{}))(d.T); status.GetQueue().
+		GetPendingCount() !=
+		int64(
+			users*rounds,
+		) {
 		d.Errorf("%d dialogues wait, want %d", status.GetQueue().GetPendingCount(), users*rounds)
 	}
 
@@ -325,7 +332,10 @@ func (d *day) wantConsidered(dialogues [][]string) {
 			d.Errorf("what user %d said was decided in the order %v", u, d.wire.spoken[u])
 		}
 		mentions := int32(0)
-		for _, m := range sidecartest.Must(d.ListMemories(d.Context(), &memsidecarv1.ListMemoriesRequest{Scope: sidecartest.Direct(userName(u)), PageSize: 1000}))(d.T).GetMemories() {
+		for _, m := range sidecartest.Must(d.ListMemories(
+			d.Context(),
+			&memsidecarv1.ListMemoriesRequest{Scope: sidecartest.Direct(userName(u)), PageSize: 1000},
+		))(d.T).GetMemories() {
 			if m.GetProvenance().GetConsiderationId() != "" { // and not a digest's
 				mentions += m.GetMentionCount()
 			}
@@ -345,7 +355,10 @@ func TestDialogueFailsAfterMaxAge(t *testing.T) {
 		ids := d.talk(users, 0, time.Second)
 		time.Sleep(50 * time.Minute)
 		get := func(u int) *memsidecarv1.Consideration {
-			return sidecartest.Must(d.GetConsideration(d.Context(), &memsidecarv1.GetConsiderationRequest{Scope: sidecartest.Direct(userName(u)), ConsiderationId: ids[u]}))(
+			return sidecartest.Must(d.GetConsideration(
+				d.Context(),
+				&memsidecarv1.GetConsiderationRequest{Scope: sidecartest.Direct(userName(u)), ConsiderationId: ids[u]},
+			))(
 				d.T,
 			).GetConsideration()
 		}
@@ -356,14 +369,18 @@ func TestDialogueFailsAfterMaxAge(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		for u := range users {
-			if c := get(u); c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED || !strings.Contains(c.GetError(), "500") {
+			if c := get(u); c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED ||
+				!strings.Contains(c.GetError(), "500") {
 				d.Errorf("when its time is over: %v", c)
 			}
 		}
 		d.provider.Fail(providertest.NoFault, textParts...)
 		for u := range users {
 			sidecartest.Must(
-				d.RetryConsideration(d.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: sidecartest.Direct(userName(u)), ConsiderationId: ids[u]}),
+				d.RetryConsideration(
+					d.Context(),
+					&memsidecarv1.RetryConsiderationRequest{Scope: sidecartest.Direct(userName(u)), ConsiderationId: ids[u]},
+				),
 			)(
 				d.T,
 			)
