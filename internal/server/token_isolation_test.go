@@ -396,6 +396,12 @@ func otherPages(t *testing.T, r *sidecartest.Sidecar, c *corner) map[string]stri
 		if method.Name() == "ListMessages" {
 			scope = sidecartest.Within(scope, c.session)
 		}
+		if method.Name() == "ListUsers" {
+			sidecartest.Must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{
+				Scope:  sidecartest.InNamespace(scope.GetNamespace(), sidecartest.Direct("another")),
+				Memory: &memsidecarv1.Memory{Text: "Likes tea"},
+			}))(t)
+		}
 		request := sidecartest.ScopedRequest(t, method, proto.CloneOf(scope))
 		request.ProtoReflect().Set(size, protoreflect.ValueOfInt32(1))
 		if method.Name() == "ListItems" {

@@ -31,11 +31,14 @@ func AllMethods(t *testing.T) []protoreflect.MethodDescriptor {
 	return all
 }
 
-// ScopedRequest returns a request with only its scope.
+// ScopedRequest returns a request with only its scope: that of ListUsers has no more than the namespace.
 func ScopedRequest(t *testing.T, method protoreflect.MethodDescriptor, scope *memsidecarv1.Scope) proto.Message {
 	t.Helper()
 	if method.Name() == "ImportSession" {
 		return &memsidecarv1.ImportSessionRequest{Item: &memsidecarv1.ImportSessionRequest_Session{Session: &memsidecarv1.ImportedSession{Scope: scope}}}
+	}
+	if method.Name() == "ListUsers" {
+		scope = &memsidecarv1.Scope{Namespace: scope.GetNamespace()}
 	}
 	request := NewMessage(t, method.Input())
 	field := method.Input().Fields().ByName("scope")
