@@ -43,7 +43,8 @@ func TestUntitledItemsReadWell(t *testing.T) {
 	for _, title := range []string{"", "  ", "\u200b"} {
 		n := &Numbered{Number: 2, Item: Item{Title: title, Key: "/mv/1"}}
 		for p, want := range map[Prompts]string{{chinese: true}: "（共 3 项），真实 key：/mv/1 。", {}: "number 2 of 3, its real key: /mv/1 ."} {
-			if line := p.Chosen([]Numbered{*n}, 3); !strings.Contains(line, want) || strings.Contains(line, "：；") || strings.Contains(line, ": ;") {
+			if line := p.Chosen([]Numbered{*n}, 3); !strings.Contains(line, want) || strings.Contains(line, "：；") ||
+				strings.Contains(line, ": ;") {
 				t.Errorf("%q: %s", title, line)
 			}
 		}

@@ -65,7 +65,7 @@ type Pool struct {
 
 	mu       sync.Mutex
 	running  map[int64]*runningJob
-	blocked   []memory.User                // users whose words no job may use now
+	blocked  []memory.User                // users whose words no job may use now
 	resume   bool                         // postponed jobs must be made due
 	checked  time.Time                    // last check for due times that are too late
 	failures retry.Counts[int64]          // of jobs, by Seq

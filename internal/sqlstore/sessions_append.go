@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -327,6 +328,9 @@ func (w *appending) finish(ctx context.Context, tx sqldb.Tx, before int64) error
 		if err := w.scheduleDigests(ctx, tx); err != nil {
 			return err
 		}
+		if err := w.touchUsers(ctx, tx); err != nil {
+			return err
+		}
 		s.ActiveAt = w.at
 		s.Unconsidered += w.people
 	}
@@ -356,6 +360,19 @@ func (w *appending) finish(ctx context.Context, tx sqldb.Tx, before int64) error
 		w.session = saved
 	}
 	return err
+}
+
+// touchUsers records that the owners of the messages were active.
+func (w *appending) touchUsers(ctx context.Context, tx sqldb.Tx) error {
+	for _, row := range slices.Sorted(maps.Keys(w.stored)) {
+		if row == 0 {
+			continue
+		}
+		if err := TouchUser(ctx, tx, row, w.at); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // takesPart reports whether the user is a listed participant. A session with very many does not list all.

@@ -188,10 +188,10 @@ type Filter struct {
 	Importance Range         // zero value: all
 	Created    Period
 	Observed   Period
-	// Statuses are the selected statuses at the time At; empty: active ones only. Searches never find quarantined or withdrawn
-	// memories.
+	// Statuses are the selected statuses; empty: active ones only. Searches never find quarantined or withdrawn memories.
 	Statuses []memory.Status
-	At       time.Time // zero: now
+	// At is the time at which a memory has its status, see [memory.Memory.AsOf]; zero: now. What was said later counts, too.
+	At time.Time
 }
 
 // Range is a closed interval; a nil bound is open.
@@ -218,6 +218,8 @@ func (f *Filter) matchesStatus(m *memory.Memory) bool {
 	at := f.At
 	if at.IsZero() {
 		at = time.Now()
+	} else {
+		m = m.AsOf(at)
 	}
 	status := m.StatusAt(at)
 	if len(f.Statuses) == 0 {

@@ -26,6 +26,7 @@ type Commands struct {
 	Notebook       notebookCommand        `cmd:"" group:"use" help:"Show all that is remembered about a user, by kind."`
 	Trace          traceCommands          `cmd:"" group:"use" help:"See what the sidecar did and why."`
 	Settings       settingsCommands       `cmd:"" group:"use" help:"Show and change a user's settings."`
+	Users          usersCommands          `cmd:"" group:"use" help:"List the users of a namespace."`
 	MCP            mcpCommand             `cmd:"" name:"mcp" group:"use" help:"Let a model's program use a user's memory, over the Model Context Protocol."`
 	Replay         replayCommand          `cmd:"" group:"use" help:"Feed a file of real messages to a running sidecar."`
 	Audit          auditCommand           `cmd:"" group:"tend" help:"Show in what state memory is: duplicates, junk, quarantine."`
