@@ -64,7 +64,7 @@ func testDueInOrder(s *suite) {
 	}
 }
 
-// testDone: when nothing waits no digest is due, else the rule says when the next one is.
+// testDone: without pending messages no digest is due; otherwise the rule decides when the next one is.
 func testDone(s *suite) {
 	s.append(request(chat(ann, "s"), 2, said(ann, "a"), answered("b"), said(ann, "c"), said(ann, "d")))
 	later := digest.Rule{Now: t0.Add(2 * time.Hour), Every: 2, DayEnd: t0.Add(5 * time.Hour)}
@@ -86,7 +86,7 @@ func testDone(s *suite) {
 	if _, next := s.due(t0); next != 5*time.Hour {
 		s.Errorf("with one message the next is due after %s", next)
 	}
-	s.say(chat(ann, "s"), 2, "e") // the second that waits
+	s.say(chat(ann, "s"), 2, "e") // the second pending message
 	if _, next := s.due(t0); next != time.Minute {
 		s.Errorf("with two messages the next is due after %s", next)
 	}
@@ -121,7 +121,7 @@ func testPostpone(s *suite) {
 	s.wantDue(0, "ann")
 }
 
-// testMakeDue: a digest that is due later than this clock can have made it is due now. One that waits for the end of the day is
+// testMakeDue: a digest becomes due if its due time is later than this clock can have set. One that waits for the end of the day is
 // not.
 func testMakeDue(s *suite) {
 	const longest = 8 * time.Minute

@@ -87,7 +87,7 @@ func testList(s *suite) {
 		s.Fatal(len(first), err)
 	}
 	s.save(s.contribution(chat(ann, "s"), finding("late", -100)))
-	if next != "" { // a store may know that there are no more
+	if next != "" { // a store may detect the last page
 		page, _, err := s.Digests.List(s.Context(), ann, next, 7)
 		if err != nil || texts(page) != "late" {
 			s.Errorf("the next page is %q, %v", texts(page), err)

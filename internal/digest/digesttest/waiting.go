@@ -39,7 +39,7 @@ func testWaiting(s *suite) {
 	s.want("the next session", contents(w)+" "+w.Scope.SessionID, "b1 two")
 }
 
-// testWaitingOfPeople: a message waits for its owner alone, and neither tools nor what is paused or withheld waits.
+// testWaitingOfPeople: a message is pending only for its owner; messages of tools, paused or excluded ones are never pending.
 func testWaitingOfPeople(s *suite) {
 	a := request(scope(ann, lobby, "s"), 10, said(ann, "ann1"), said(ben, "ben1"), answered("to-ann"),
 		memory.Message{Role: memory.RoleTool, Content: "tool", Time: t0}, memory.Message{Role: memory.RoleSystem, Content: "system", Time: t0},
@@ -120,7 +120,7 @@ func (s *suite) wantCount(user memory.User, seen digest.Seen, from, before time.
 func testCountWaiting(s *suite) {
 	s.append(request(chat(ann, "dm"), 10, said(ann, "d1"), answered("d2")))
 	s.append(request(scope(ann, lobby, "g"), 10, said(ann, "g1"), said(ben, "of ben")))
-	s.say(scope(ann, memory.Channel{}, "u"), 0, "u1") // counts although it waits until it is asked for
+	s.say(scope(ann, memory.Channel{}, "u"), 0, "u1") // counts although it is read on request only
 	for name, test := range map[string]struct {
 		user memory.User
 		seen digest.Seen

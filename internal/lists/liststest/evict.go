@@ -28,7 +28,7 @@ func testTooMany(s *suite) {
 	s.want("what was seen again stays", s.items(registry), "g! e! f! c!")
 }
 
-// testLargerThanLimit: what is put stays as a whole, even when that is more than the limit, so that the same check again finds nothing new.
+// testLargerThanLimit: all items of a Put stay, even when that is more than the limit, so that the same check again finds nothing new.
 func testLargerThanLimit(s *suite) {
 	me := ann(direct)
 	registry := s.view(me, lists.KindUser, "")

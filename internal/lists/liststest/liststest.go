@@ -142,7 +142,7 @@ func (s *suite) scheduled(scope memory.Scope, kind lists.Kind, items ...lists.It
 	return done
 }
 
-// told is what Put says of its items: number and key, "new", "notified", and after how many minutes it was first seen.
+// told describes Put's items: number and key, "new", "notified", and after how many minutes it was first seen.
 func told(items []lists.Numbered) string {
 	parts := make([]string, len(items))
 	for i, item := range items {

@@ -9,7 +9,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// testParts: what a user saw in one channel is not known in others, but a direct chat knows all of it.
+// testParts: what a user saw in one channel is not visible in others, but a direct chat sees all of it.
 func testParts(s *suite) {
 	s.manual(ann(lobby), "", films("a", "b")...)
 	s.later(time.Minute)

@@ -107,7 +107,7 @@ func (s *suite) allow(name memory.QuotaName, limit int64) {
 	s.limits[name] = limit
 }
 
-// used is how much of a quota is used, as Standings tells it to the user.
+// used returns how much of a quota is used, as Standings reports it to the user.
 func (s *suite) used(name memory.QuotaName, user memory.User) int64 {
 	s.Helper()
 	standings, err := s.Standings(s.Context(), user)

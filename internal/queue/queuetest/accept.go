@@ -182,7 +182,7 @@ func testSkip(s *suite) {
 		s.Errorf("eve's is %+v", got)
 	}
 	next := s.add(direct("ann"))
-	s.expect("ben "+a.ID, "ann "+next) // what is skipped holds nobody up
+	s.expect("ben "+a.ID, "ann "+next) // skipped ones block no other job
 }
 
 func testMaxPending(s *suite) {
@@ -205,7 +205,7 @@ func testMaxPending(s *suite) {
 	if _, err := limited(direct("ann")); err != nil {
 		s.Fatal(err)
 	}
-	if _, err := limited(direct("ann")); !overloaded(err) { // one runs and one waits
+	if _, err := limited(direct("ann")); !overloaded(err) { // one runs and one is pending
 		s.Fatalf("got %v, want an OverloadError", err)
 	}
 	refused, err := limited(lobby("ann"), "eve")
@@ -235,7 +235,7 @@ func testMaxPending(s *suite) {
 		s.Errorf("after one had ended: %v", err)
 	}
 	if _, err := limited(lobby("dan"), "ann"); err != nil {
-		s.Errorf("somebody of whom much waits keeps the others from being heard: %v", err)
+		s.Errorf("a user with many pending jobs blocks the others: %v", err)
 	}
 }
 

@@ -28,8 +28,8 @@ func (s *suite) ended(state memory.State) (id string) {
 	return id
 }
 
-// testExpire: what ended before the time goes, what failed by a time of its own, what has not ended never; of a group's
-// dialogue nothing goes until all of it may.
+// testExpire: remembered and skipped considerations that ended before a time are deleted, failed ones by a separate time, pending ones
+// never. A group's dialogue is kept until all its considerations can be deleted.
 func testExpire(s *suite) {
 	done, skipped, broken := s.ended(memory.StateRemembered), s.ended(memory.StateSkipped), s.ended(memory.StateFailed)
 	a := s.acceptance(lobby("ben"), "eve")

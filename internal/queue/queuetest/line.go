@@ -121,7 +121,7 @@ func testPostpone(s *suite) {
 		s.Errorf("got %+v", c)
 	}
 	b := s.add(direct("ben"))
-	s.expect("ben " + b) // its line waits with it, others do not
+	s.expect("ben " + b) // it blocks its own line only
 	if jobs, next := s.claim(10); len(jobs) != 0 || !next.Equal(due) {
 		s.Errorf("claimed %q, next %s, want none until %s", names(jobs), next, due)
 	}
@@ -165,7 +165,7 @@ func testCheckpoint(s *suite) {
 		s.Fatal(err)
 	}
 	job = s.expect("ann " + id)[0]
-	holds(job, `{"text":"茶 \u0000"}`) // a retry goes on from there
+	holds(job, `{"text":"茶 \u0000"}`) // a retry continues from there
 	s.finish(job, memory.StateRemembered)
 	holds(s.all(user("ann"))[0], "")
 }

@@ -181,7 +181,7 @@ func testCurrentByAppending(s *suite) {
 	nobody := memory.Scope{Namespace: namespace}
 	one, two := s.add(nobody, said("", "who am I")), s.add(nobody, said("", "who are you"))
 	if one.Session.ID == two.Session.ID || !two.Created {
-		s.Errorf("those who name nobody share %+v", two.Session)
+		s.Errorf("callers without a user share %+v", two.Session)
 	}
 	for scope, want := range map[memory.Scope]string{
 		direct("ann", ""): first.Session.ID, lobby("eve", ""): inGroup.Session.ID, lobby("", ""): inGroup.Session.ID, direct("eve", ""): "", nobody: "",
@@ -254,7 +254,7 @@ func testWhoTakesPart(s *suite) {
 		s.Errorf("there are %q", got.Participants)
 	}
 	if _, err := s.store.Get(s.Context(), viewer(direct("eve", "s2")), "s2"); !errors.Is(err, memory.ErrNotFound) {
-		s.Errorf("somebody else sees it: %v", err)
+		s.Errorf("another user sees it: %v", err)
 	}
 }
 
@@ -305,7 +305,7 @@ func testImport(s *suite) {
 	}
 	s.take(scope)
 	if p := s.pending(scope); len(p.Speakers) != 0 {
-		s.Errorf("what is history only waits: %+v", p)
+		s.Errorf("settled messages are pending: %+v", p)
 	}
 	s.expectDue(0)
 }

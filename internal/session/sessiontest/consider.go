@@ -27,7 +27,7 @@ func testDueByNumber(s *suite) {
 	s.add(direct("ben", "s2"), many("ben", 3)...)
 	s.later(time.Minute)
 	s.add(scope, said("ann", "four"))
-	s.expectDue(0, "consider s1", "consider s2") // what was due keeps its place
+	s.expectDue(0, "consider s1", "consider s2") // due work keeps its position
 
 	if due, next, err := s.store.Due(s.Context(), s.now, 1); err != nil || len(due) != 1 || next.IsZero() || next.After(s.now) {
 		s.Errorf("of two one is %+v, the next at %s, %v", due, next, err)
@@ -182,7 +182,7 @@ func testTake(s *suite) {
 	if got := s.get(scope); got.Unconsidered != 1 {
 		s.Errorf("%d wait", got.Unconsidered)
 	}
-	s.expectDue(time.Hour) // what was said meanwhile waits for a pause
+	s.expectDue(time.Hour) // new messages wait for a pause
 	// The next begins where this one ended. Who asks need not have spoken.
 	p = s.pending(scope)
 	c, ok, err = s.store.Take(s.Context(), session.Take{

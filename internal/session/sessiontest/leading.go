@@ -37,7 +37,7 @@ func testTakeWithLeadingContext(s *suite) {
 	if c, ok := s.take(direct("ann", "s3")); !ok || c.MessageCount < 10 || s.get(direct("ann", "s3")).Unconsidered != 0 {
 		s.Errorf("taken %+v, %t", c, ok)
 	}
-	// An answer that comes after its question was taken waits for the next.
+	// An answer that arrives after its question was accepted stays pending until the next message.
 	s.add(scope, answered("all right"))
 	if _, ok := s.take(scope); ok {
 		s.Error("an answer alone was taken")

@@ -175,7 +175,7 @@ func testPagesOfAFilter(s *suite) {
 	}
 }
 
-// testPagesWhileWriting: what was there before the first page is seen once, whatever is stored or deleted meanwhile.
+// testPagesWhileWriting: a memory stored before the first page is listed exactly once, even with concurrent writes and deletions.
 func testPagesWhileWriting(s *suite) {
 	byTime := s.timeline(9)
 	before := slices.Concat(byTime...)

@@ -44,7 +44,7 @@ func (s *suite) revisions(user memory.User, id string) []vectorstore.Revision {
 	return list
 }
 
-// told is the revisions in short: the change, the memory before it and after it, and whether it was undone.
+// told summarises revisions: the change, the memory before and after it, and whether it was undone.
 func told(list []vectorstore.Revision) (short []string) {
 	for _, r := range list {
 		line := string(r.Change) + ": "
