@@ -105,26 +105,38 @@ func TestConfirming(t *testing.T) {
 		reason string
 	}{
 		"asked": {
-			[]string{"bot: Do you live in Berlin?", "yes"}, "The user lives in Berlin.", memory.KindFact,
-			[]string{"#1"}, []string{"#0", "#1"}, "",
+			[]string{"bot: Do you live in Berlin?", "yes"},
+			"The user lives in Berlin.", memory.KindFact,
+			[]string{"#1"},
+			[]string{"#0", "#1"},
+			"",
 		},
 		"stated and affirmed": {
-			[]string{"bot: You live in Berlin.", "yes, right"}, "The user lives in Berlin.", memory.KindFact,
-			[]string{"#0", "#1"}, []string{"#0", "#1"}, "",
+			[]string{"bot: You live in Berlin.", "yes, right"},
+			"The user lives in Berlin.", memory.KindFact,
+			[]string{"#0", "#1"},
+			[]string{"#0", "#1"},
+			"",
 		},
 		"stated and taken note of": {
-			[]string{"bot: You live in Berlin.", "ok"}, "The user lives in Berlin.", memory.KindFact,
-			[]string{"#0", "#1"}, nil, "did not confirm",
+			[]string{"bot: You live in Berlin.", "ok"},
+			"The user lives in Berlin.", memory.KindFact,
+			[]string{"#0", "#1"},
+			nil, "did not confirm",
 		},
 		"arranged": {
 			[]string{"bot: I'll book the dentist for Friday at 3.", "ok, thanks"},
-			"The user sees the dentist on Friday at 3.", memory.KindAppointment, []string{"#0", "#1"},
-			[]string{"#0", "#1"}, "",
+			"The user sees the dentist on Friday at 3.", memory.KindAppointment,
+			[]string{"#0", "#1"},
+			[]string{"#0", "#1"},
+			"",
 		},
 		"in the user's words": {[]string{"bot: Where do you live?", "Berlin"}, "The user lives in Berlin.", memory.KindFact, []string{"#1"}, []string{"#1"}, ""},
 		"about nothing": {
-			[]string{"bot: Do you live in Berlin?", "yes"}, "The user has a motorcycle.", memory.KindFact,
-			[]string{"#1"}, nil, "is based on no words",
+			[]string{"bot: Do you live in Berlin?", "yes"},
+			"The user has a motorcycle.", memory.KindFact,
+			[]string{"#1"},
+			nil, "is based on no words",
 		},
 		"to nobody": {[]string{"ok", "thanks"}, "The user has a motorcycle.", memory.KindFact, []string{"#0"}, nil, "is based on no words"},
 	} {
