@@ -10,7 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/memsidecar/memsidecar/internal/jsonapi"
+	"github.com/memsidecar/memsidecar/internal/gateway/jsonapi"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 

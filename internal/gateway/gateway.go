@@ -24,8 +24,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/memsidecar/memsidecar/internal/gateway/jsonapi"
 	"github.com/memsidecar/memsidecar/internal/inflight"
-	"github.com/memsidecar/memsidecar/internal/jsonapi"
 )
 
 // Backend is the server whose calls these are.

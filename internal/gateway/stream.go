@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/memsidecar/memsidecar/internal/jsonapi"
+	"github.com/memsidecar/memsidecar/internal/gateway/jsonapi"
 )
 
 // stream makes a call that takes or answers several messages. All that it takes is sent before anything is answered.

@@ -15,7 +15,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"google.golang.org/grpc/status"
 
-	"github.com/memsidecar/memsidecar/internal/jsonapi"
+	"github.com/memsidecar/memsidecar/internal/gateway/jsonapi"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
