@@ -10,22 +10,22 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// Recollection is what [Client.Recall] brings. The zero value is a user of whom nothing is known.
+// Recollection is the result of [Client.Recall]. The zero value means that nothing is remembered.
 type Recollection struct {
-	// PromptContext goes into the system prompt as it is. It is empty when nothing was recalled.
+	// PromptContext is text for the system prompt, to be used unchanged. It is empty when nothing was recalled.
 	PromptContext string
-	// Memories are the same, best first, with their scores.
+	// Memories are the same memories with their scores, best first.
 	Memories []*memsidecarv1.RetrievedMemory
-	// Reason says why memories may be missing: the sidecar could not be asked, or had to do without a part of itself. It is
-	// empty when all is well.
+	// Reason says why memories may be missing: the sidecar could not be reached, or part of it was unavailable. It is empty when nothing
+	// went wrong.
 	Reason string
-	// TraceID names the sidecar's record of the call; empty when there is none.
+	// TraceID is the id of the call's trace in the sidecar; empty when there is no trace.
 	TraceID string
 }
 
-// Recall returns what is remembered of the scope's user that helps to answer the query, which is best what the user just said.
-// Whatever happens, it returns within the timeout for recalling (see [WithRecallTimeout]) and the bot can answer: without the
-// sidecar the recollection is empty, and why is in its Reason and told to [WithOnError].
+// Recall returns memories of the scope's user that help to answer the query. The best query is the user's latest message. Recall always
+// returns within its timeout (see [WithRecallTimeout]). If the sidecar fails, the recollection is empty, and the error is in its Reason and
+// passed to the [WithOnError] hook.
 func (c *Client) Recall(ctx context.Context, scope *memsidecarv1.Scope, query string) Recollection {
 	ctx, cancel := context.WithTimeout(ctx, c.options.recall)
 	defer cancel()
@@ -43,12 +43,12 @@ func (c *Client) Recall(ctx context.Context, scope *memsidecarv1.Scope, query st
 	}
 }
 
-// Remember hands a dialogue over to be considered: what the user said, and what the bot answered. It returns as soon as the
-// dialogue is on the sidecar's disk, which takes some milliseconds; what is worth remembering is worked out in the background.
+// Remember sends a dialogue to be considered: the user's message and the bot's answer. It returns when the dialogue is on the sidecar's
+// disk, which takes a few milliseconds; the sidecar decides in the background what to remember.
 //
-// While nobody listens it waits, until the timeout for remembering (see [WithRememberTimeout]), so that a restart of the sidecar
-// loses nothing. Then nil is returned, [WithOnError] is told why, and the dialogue is not remembered, unless the bot hands it
-// over once more.
+// While the sidecar is unavailable, Remember waits until its timeout (see [WithRememberTimeout]), so that a restart of the sidecar loses
+// nothing. After the timeout it returns nil and passes the error to the [WithOnError] hook. Then the dialogue is not remembered unless the
+// bot sends it again.
 func (c *Client) Remember(ctx context.Context, scope *memsidecarv1.Scope, dialogue ...*memsidecarv1.Message) *memsidecarv1.Consideration {
 	ctx, cancel := context.WithTimeout(ctx, c.options.remember)
 	defer cancel()
@@ -60,22 +60,22 @@ func (c *Client) Remember(ctx context.Context, scope *memsidecarv1.Scope, dialog
 	return answer.GetConsideration()
 }
 
-// Direct is the scope of a chat with the user alone.
+// Direct returns the scope of a direct chat with the user.
 func Direct(user string) *memsidecarv1.Scope {
 	return &memsidecarv1.Scope{UserId: user, ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT}
 }
 
-// Group is the scope of what a user says in a group, which sees only what was learned there.
+// Group returns the scope of a user in a group. It sees only what was learned in that group.
 func Group(user, channel string) *memsidecarv1.Scope {
 	return &memsidecarv1.Scope{UserId: user, ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_GROUP, ChannelId: channel}
 }
 
-// Said is a message of the scope's user.
+// Said returns a message of the scope's user.
 func Said(text string) *memsidecarv1.Message {
 	return &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_USER, Content: text}
 }
 
-// Answered is a message of the bot.
+// Answered returns a message of the bot.
 func Answered(text string) *memsidecarv1.Message {
 	return &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_ASSISTANT, Content: text}
 }

@@ -1,6 +1,5 @@
-// Package client lets a bot that is written in Go use a sidecar. [Client.Recall] before the answer and [Client.Remember] after
-// it are all that most bots need: neither ever keeps the bot from answering. All other calls are the generated clients of
-// [Services].
+// Package client lets a bot that is written in Go use a sidecar. Most bots need two calls: [Client.Recall] before the answer and
+// [Client.Remember] after it. Neither delays an answer beyond its timeout. [Services] are the generated clients for all other calls.
 package client
 
 import (
@@ -23,17 +22,17 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// DefaultTarget is where a sidecar listens unless it is told otherwise.
+// DefaultTarget is the sidecar's default address.
 const DefaultTarget = "127.0.0.1:7420"
 
-// The times that hold unless options say otherwise.
+// Default timeouts.
 const (
 	DefaultTimeout         = 10 * time.Second
 	DefaultRecallTimeout   = time.Second // the sidecar's own budget is 800 ms
 	DefaultRememberTimeout = 5 * time.Second
 )
 
-// Services are the generated clients, one for each service of the API.
+// Services are the generated clients, one for each service.
 type Services struct {
 	Memory        memsidecarv1.MemoryServiceClient
 	Users         memsidecarv1.UserServiceClient
@@ -44,7 +43,7 @@ type Services struct {
 	Admin         memsidecarv1.AdminServiceClient
 }
 
-// NewServices makes the generated clients over a connection of the caller's.
+// NewServices returns the generated clients for a connection.
 func NewServices(conn grpc.ClientConnInterface) Services {
 	return Services{
 		Memory:        memsidecarv1.NewMemoryServiceClient(conn),
@@ -57,20 +56,20 @@ func NewServices(conn grpc.ClientConnInterface) Services {
 	}
 }
 
-// Client is a connection to a sidecar. Any number of goroutines may use it.
+// Client is a connection to a sidecar. It is safe for concurrent use.
 //
-// A call without a deadline gets one, see [WithTimeout]; streams get none. Calls that are safe to repeat are repeated when the
-// sidecar is UNAVAILABLE, for a moment: those that read, and ConsiderMemorizing and CreateMemory, which are given a request_id
-// unless they have one. All others are tried once.
+// Calls without a deadline get one (see [WithTimeout]), except streams. Calls that are safe to repeat are retried for a short time when the
+// sidecar is UNAVAILABLE: reading calls, and ConsiderMemorizing and CreateMemory, which get a request_id if they have none. All other calls
+// are tried once.
 type Client struct {
 	Services
 	conn    *grpc.ClientConn
 	options options
 }
 
-// Dial prepares a connection to the sidecar at target: host:port, or a Unix socket as unix:///path. An empty one means
-// [DefaultTarget]. It only fails when what it is given is wrong: the connection is made with the first call, and again
-// whenever it is lost. So a bot may start before its sidecar.
+// Dial prepares a connection to the sidecar at target: host:port, or a Unix socket as unix:///path. An empty target means [DefaultTarget].
+// Dial fails only when its arguments are invalid. The first call connects, and later calls reconnect when necessary, so a bot may start
+// before its sidecar.
 func Dial(target string, opts ...Option) (*Client, error) {
 	if target == "" {
 		target = DefaultTarget
@@ -85,13 +84,13 @@ func Dial(target string, opts ...Option) (*Client, error) {
 	c := &Client{options: o}
 	conn, err := grpc.NewClient(target, append(c.dialOptions(), o.dial...)...)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no address of a sidecar: %w; write host:port or unix:///path", target, err)
+		return nil, fmt.Errorf("the address %q is invalid: %w; write host:port or unix:///path", target, err)
 	}
 	c.conn, c.Services = conn, NewServices(conn)
 	return c, nil
 }
 
-// problems names all that is wrong with what Dial was given.
+// problems returns all that is wrong with Dial's arguments.
 func (o *options) problems(target string) error {
 	var wrong []error
 	address, ok := addressOf(target)
@@ -99,8 +98,8 @@ func (o *options) problems(target string) error {
 		return fmt.Errorf("the sidecar's address %s: write host:port or unix:///path", problem)
 	}
 	if !o.encrypted() && !o.plaintext && !listen.Local(address) {
-		wrong = append(wrong, fmt.Errorf("%s is not on this machine, and what users say would cross the network unencrypted: "+
-			"use WithTLS, or WithPlaintext if nobody else is on that network", target))
+		wrong = append(wrong, fmt.Errorf("%s is not on this machine, and messages would cross the network unencrypted:  "+
+			"use WithTLS, or WithPlaintext if you trust that network", target))
 	}
 	if o.encrypted() && o.plaintext {
 		wrong = append(wrong, errors.New("WithTLS and WithPlaintext exclude each other"))
@@ -115,7 +114,7 @@ func (o *options) problems(target string) error {
 	return errors.Join(wrong...)
 }
 
-// addressOf is what a target names, without the way in which gRPC looks it up. It is not ok when that is another than these.
+// addressOf returns the address in a target, without the resolver's prefix. ok is false for an unsupported resolver.
 func addressOf(target string) (address string, ok bool) {
 	for _, scheme := range []string{"dns:///", "passthrough:///"} {
 		if rest, found := strings.CutPrefix(target, scheme); found {
@@ -123,7 +122,7 @@ func addressOf(target string) (address string, ok bool) {
 		}
 	}
 	if strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://") {
-		return target, true // which it is not, and what is wrong with it is told
+		return target, true // not valid; the caller reports the problem
 	}
 	if _, socket := listen.SocketPath(target); !socket && strings.Contains(target, "://") {
 		return target, false
@@ -139,13 +138,13 @@ func (c *Client) dialOptions() []grpc.DialOption {
 	list := []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
 		grpc.WithDefaultServiceConfig(serviceConfig()),
-		grpc.WithNoProxy(), // a sidecar is beside the bot
-		// It is found again soon after a restart: trying costs next to nothing, and calls do not wait for it.
+		grpc.WithNoProxy(), // the sidecar runs near the bot
+		// Reconnect soon after a restart: an attempt is cheap, and calls do not wait for it.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
 			MinConnectTimeout: 5 * time.Second,
 		}),
-		// Else a machine that is gone is noticed after a quarter of an hour. The sidecar allows a ping every ten seconds.
+		// Without this, a lost machine is noticed only after 15 minutes. The sidecar allows a ping every ten seconds.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 5 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), // an exported dialogue may be large
 		grpc.WithChainUnaryInterceptor(c.identify, c.limit),
@@ -156,10 +155,10 @@ func (c *Client) dialOptions() []grpc.DialOption {
 	return list
 }
 
-// Conn is the connection, for services of other packages, such as health checks.
+// Conn returns the connection, for services of other packages such as health checks.
 func (c *Client) Conn() *grpc.ClientConn { return c.conn }
 
-// Close ends the connection, and with it the calls that are under way.
+// Close closes the connection and cancels running calls.
 func (c *Client) Close() error { return c.conn.Close() }
 
 // bearer sends a token with every call.
@@ -174,11 +173,11 @@ func (b bearer) GetRequestMetadata(ctx context.Context, _ ...string) (map[string
 	switch token = strings.TrimSpace(token); {
 	case token == "":
 		return nil, nil
-	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }): // which the transport would refuse in its own words
-		return nil, status.Error(codes.Unauthenticated, "the token has characters that no token has: give it as memsidecar token create prints it")
+	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }): // the transport's own error would be unclear
+		return nil, status.Error(codes.Unauthenticated, "the token has invalid characters: use it as printed by memsidecar token create")
 	}
 	return map[string]string{"authorization": "Bearer " + token}, nil
 }
 
-// RequireTransportSecurity implements credentials.PerRPCCredentials. Dial has seen to it.
+// RequireTransportSecurity implements credentials.PerRPCCredentials. Dial checks the transport itself.
 func (bearer) RequireTransportSecurity() bool { return false }

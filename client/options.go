@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Option changes what [Dial] makes.
+// Option configures [Dial].
 type Option func(*options)
 
 type options struct {
@@ -23,8 +23,8 @@ type options struct {
 
 func (o *options) encrypted() bool { return o.tls != nil }
 
-// WithTLS encrypts the connection. nil trusts the authorities of the system; a configuration names others, or has a certificate
-// of the bot's own.
+// WithTLS encrypts the connection. nil trusts the system's certificate authorities; a configuration can name others, or hold a certificate
+// of the bot.
 func WithTLS(config *tls.Config) Option {
 	return func(o *options) {
 		if config == nil {
@@ -34,33 +34,30 @@ func WithTLS(config *tls.Config) Option {
 	}
 }
 
-// WithPlaintext allows an unencrypted connection to another machine: for networks that keep others out by themselves. To this
-// machine it needs no permission.
+// WithPlaintext allows an unencrypted connection to another machine, for trusted networks. Connections to the same machine do not need it.
 func WithPlaintext() Option { return func(o *options) { o.plaintext = true } }
 
-// WithToken sends a token with every call, as `memsidecar token create` prints it, or as it was read from a file: white space
-// around it does not count.
+// WithToken sends a token with every call, as printed by `memsidecar token create`. White space around it is removed.
 func WithToken(token string) Option {
 	return WithTokenFrom(func(context.Context) (string, error) { return token, nil })
 }
 
-// WithTokenFrom asks for the token at every call, for tokens that change while the bot runs. "" is none.
+// WithTokenFrom calls source for the token of every call, for tokens that change while the bot runs. "" means no token.
 func WithTokenFrom(source func(context.Context) (string, error)) Option {
 	return func(o *options) { o.token = source }
 }
 
-// WithTimeout is how long a call may take whose context has no deadline, besides the `wait` that its request asks for.
+// WithTimeout sets the timeout of calls whose context has no deadline. The `wait` of a request is added to it.
 func WithTimeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
-// WithRecallTimeout is how long [Client.Recall] may take, if its context allows as much.
+// WithRecallTimeout sets the timeout of [Client.Recall]. An earlier deadline of its context still applies.
 func WithRecallTimeout(d time.Duration) Option { return func(o *options) { o.recall = d } }
 
-// WithRememberTimeout is how long [Client.Remember] may take, if its context allows as much.
+// WithRememberTimeout sets the timeout of [Client.Remember]. An earlier deadline of its context still applies.
 func WithRememberTimeout(d time.Duration) Option { return func(o *options) { o.remember = d } }
 
-// WithOnError is told why [Client.Recall] or [Client.Remember], as call names them, had to do without the sidecar. It is called
-// by the goroutine of the call, so it should not take long. Without it a warning is logged by slog's default logger; nil tells
-// nobody.
+// WithOnError sets a hook for errors that [Client.Recall] and [Client.Remember] do not return; call is the method's name. The hook runs in
+// the goroutine of the call and should be quick. The default logs a warning with slog's default logger; nil ignores the errors.
 func WithOnError(hook func(ctx context.Context, call string, err error)) Option {
 	if hook == nil {
 		hook = func(context.Context, string, error) {}
@@ -68,12 +65,12 @@ func WithOnError(hook func(ctx context.Context, call string, err error)) Option 
 	return func(o *options) { o.onError = hook }
 }
 
-// WithDialOptions adds what grpc offers beyond these options, such as interceptors.
+// WithDialOptions adds gRPC dial options, such as interceptors.
 func WithDialOptions(dial ...grpc.DialOption) Option {
 	return func(o *options) { o.dial = append(o.dial, dial...) }
 }
 
 func warn(ctx context.Context, call string, err error) {
-	//nolint:sloglint // what a library has to say goes where its program logs
-	slog.WarnContext(ctx, "the bot goes on without its memory", "call", call, "error", err)
+	//nolint:sloglint // a library logs where its program does
+	slog.WarnContext(ctx, "memory is unavailable; the bot continues without it", "call", call, "error", err)
 }

@@ -15,7 +15,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// The service config of gRPC, see https://github.com/grpc/grpc/blob/master/doc/service_config.md.
+// The gRPC service config, see https://github.com/grpc/grpc/blob/master/doc/service_config.md.
 type (
 	config struct {
 		MethodConfig []methodConfig `json:"methodConfig"`
@@ -38,15 +38,15 @@ type (
 )
 
 var (
-	// beforeTheAnswer is for calls that somebody waits for: 150 ms at most, enough for a connection that was lost.
+	// beforeTheAnswer is for calls before an answer, which are urgent: at most 150 ms, enough to replace a lost connection.
 	beforeTheAnswer = retryPolicy{3, "0.05s", "0.1s", 2, []string{"UNAVAILABLE"}}
-	// readings take up to 1.5 s.
+	// readings is for other reading calls: up to 1.5 s.
 	readings = retryPolicy{5, "0.1s", "0.8s", 2, []string{"UNAVAILABLE"}}
-	// identified is for what has a request id: up to 4 s.
+	// identified is for calls with a request id: up to 4 s.
 	identified = retryPolicy{5, "0.1s", "2.7s", 3, []string{"UNAVAILABLE"}}
 )
 
-// serviceConfig says which calls are repeated.
+// serviceConfig sets which calls are retried.
 var serviceConfig = sync.OnceValue(func() string {
 	waiting := methodConfig{RetryPolicy: beforeTheAnswer}
 	reading := methodConfig{RetryPolicy: readings}
@@ -74,12 +74,12 @@ var serviceConfig = sync.OnceValue(func() string {
 	}
 	text, err := json.Marshal(config{[]methodConfig{waiting, reading, writing}})
 	if err != nil {
-		panic(err) // strings and numbers
+		panic(err) // cannot occur: only strings and numbers
 	}
 	return string(text)
 })
 
-// reads reports whether a call changes nothing. The names of the API say so.
+// reads reports whether a call only reads, judged by its name.
 func reads(method string) bool {
 	for _, prefix := range []string{"Get", "List", "Export", "Filter", "Select"} {
 		if strings.HasPrefix(method, prefix) {
@@ -100,7 +100,7 @@ func methodsOf(service *grpc.ServiceDesc) []string {
 	return names
 }
 
-// identify gives a call that stores something a request id, so that it may be repeated. The caller's request stays as it is.
+// identify adds a request id to a call that stores something, so that it can be retried. It does not change the caller's request.
 func (c *Client) identify(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	switch r := req.(type) {
 	case *memsidecarv1.ConsiderMemorizingRequest:
@@ -119,7 +119,7 @@ func (c *Client) identify(ctx context.Context, method string, req, reply any, cc
 	return invoke(ctx, method, req, reply, cc, opts...)
 }
 
-// limit gives a call a deadline that has none.
+// limit adds a deadline to a call that has none.
 func (c *Client) limit(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if _, has := ctx.Deadline(); !has {
 		var cancel context.CancelFunc
@@ -129,7 +129,7 @@ func (c *Client) limit(ctx context.Context, method string, req, reply any, cc *g
 	return invoke(ctx, method, req, reply, cc, opts...)
 }
 
-// wait is how long a request asks the sidecar to wait for an outcome.
+// wait returns how long a request asks the sidecar to wait for an outcome.
 func wait(req any) time.Duration {
 	if r, ok := req.(interface{ GetWait() *durationpb.Duration }); ok {
 		return max(0, r.GetWait().AsDuration())

@@ -1,7 +1,7 @@
-// Package access is who may call: bearer tokens, what each of them reaches, and how much anybody may ask for.
+// Package access decides who may call: bearer tokens, which namespaces each of them reaches, and rate limits.
 //
-// A token is 256 random bits, so its SHA-256 is all that is stored: nobody can guess what it is of. A slow hash such as bcrypt
-// protects passwords that people choose, of which there are few enough to try; here it would only make every call slow.
+// A token is 256 random bits, so storing its SHA-256 is safe: it cannot be guessed. A slow hash such as bcrypt is for passwords that people
+// choose; here it would only make every call slow.
 package access
 
 import (
@@ -16,25 +16,25 @@ import (
 
 // The errors of this package. Compare with errors.Is.
 var (
-	// ErrUnauthenticated: there is no token, or none that is known and valid.
+	// ErrUnauthenticated means that the token is missing, unknown or expired.
 	ErrUnauthenticated = errors.New("not authenticated")
-	// ErrDenied: the token is known and does not reach what was asked for.
+	// ErrDenied means that a valid token does not allow the call.
 	ErrDenied = errors.New("permission denied")
 )
 
-// Level is what a token may do. Each level includes those before it.
+// Level is what a token allows. Each level includes those before it.
 type Level int
 
 // The levels.
 const (
-	Read  Level = iota // calls that show
-	Write              // calls that store, change and delete
-	Admin              // what concerns the sidecar as a whole
+	Read  Level = iota // reading calls
+	Write              // calls that create, update and delete
+	Admin              // calls about the sidecar as a whole
 )
 
 var levelNames = []string{"read", "write", "admin"}
 
-// String is the level's name.
+// String returns the level's name.
 func (l Level) String() string { return levelNames[l] }
 
 // ParseLevel returns the level of a name.
@@ -47,7 +47,7 @@ func ParseLevel(name string) (Level, error) {
 	return 0, fmt.Errorf("access %q is not known: use read, write or admin", name)
 }
 
-// everywhere is the pattern of all namespaces; below ends that of all below one.
+// everywhere is the pattern for all namespaces. below is the end of a pattern for all namespaces below one.
 const (
 	everywhere = "*"
 	below      = "/*"
@@ -59,22 +59,22 @@ type Grant struct {
 	// Namespace is one namespace, a/b/* for all below a/b, or * for all.
 	Namespace string
 	Level     Level
-	// Expires is when the token ends; zero is never.
+	// Expires is when the token expires; zero means never.
 	Expires time.Time
 }
 
-// Anybody is the grant of callers while no tokens are asked for.
+// Anybody is the grant of all callers when no tokens are configured.
 func Anybody() Grant { return Grant{Namespace: everywhere, Level: Admin} }
 
-// Bound returns the only namespace that the grant reaches, if there is only one.
+// Bound returns the grant's namespace if it reaches exactly one.
 func (g Grant) Bound() (namespace string, ok bool) {
 	return g.Namespace, !strings.HasSuffix(g.Namespace, everywhere)
 }
 
-// Everywhere is an error if the grant does not reach all namespaces: for what shows the sidecar as a whole.
+// Everywhere returns an error if the grant does not reach all namespaces, for calls about the sidecar as a whole.
 func (g Grant) Everywhere() error {
 	if g.Namespace != everywhere {
-		return fmt.Errorf("%w: the token %q is for the namespace %s, and this concerns all of them", ErrDenied, g.ID, g.Namespace)
+		return fmt.Errorf("%w: the token %q is for the namespace %s, but this call covers all namespaces", ErrDenied, g.ID, g.Namespace)
 	}
 	return nil
 }
@@ -87,8 +87,8 @@ func (g Grant) Reaches(namespace string) bool {
 	return g.Namespace == namespace
 }
 
-// Confine returns the namespace that a request means by the one it names: without one that is the grant's, if it has only
-// one, else the default. It is an error if the grant does not reach it.
+// Confine returns the namespace of a request. When the request names none, it is the grant's if that has exactly one, otherwise the
+// default. It returns an error if the grant does not reach the namespace.
 func (g Grant) Confine(namespace string) (string, error) {
 	if bound, ok := g.Bound(); ok && namespace == "" {
 		namespace = bound
@@ -97,12 +97,12 @@ func (g Grant) Confine(namespace string) (string, error) {
 		namespace = memory.DefaultNamespace
 	}
 	if !g.Reaches(namespace) {
-		return "", fmt.Errorf("%w: the token %q is for the namespace %s and does not reach this one", ErrDenied, g.ID, g.Namespace)
+		return "", fmt.Errorf("%w: the token %q is for the namespace %s and does not reach the requested one", ErrDenied, g.ID, g.Namespace)
 	}
 	return namespace, nil
 }
 
-// Permit is an error if a call needs more than the grant has.
+// Permit returns an error if a call needs a higher level than the grant has.
 func (g Grant) Permit(needed Level) error {
 	if g.Level < needed {
 		return fmt.Errorf("%w: the token %q has %s access, and this call needs %s", ErrDenied, g.ID, g.Level, needed)
@@ -110,7 +110,7 @@ func (g Grant) Permit(needed Level) error {
 	return nil
 }
 
-// namespaceProblem says what is wrong with the pattern of a grant, or "".
+// namespaceProblem returns what is wrong with the namespace pattern of a grant, or "".
 func namespaceProblem(pattern string) string {
 	if pattern == everywhere {
 		return ""
@@ -132,7 +132,7 @@ func WithGrant(ctx context.Context, g Grant) context.Context {
 	return context.WithValue(ctx, grantKey{}, g)
 }
 
-// GrantOf returns the caller's grant: none at all if the context carries none.
+// GrantOf returns the caller's grant; ok is false if the context carries none.
 func GrantOf(ctx context.Context) (g Grant, ok bool) {
 	g, ok = ctx.Value(grantKey{}).(Grant)
 	return g, ok

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// othersWrite is what would let anybody on the machine give themselves a token.
+	// othersWrite is the permission with which any user of the machine could add a token.
 	othersWrite fs.FileMode = 0o002
 	othersRead  fs.FileMode = 0o004
 	ownersAlone fs.FileMode = 0o600
 	maxFileSize             = 16 << 20
 )
 
-var errMissing = errors.New("there is no such file")
+var errMissing = errors.New("the file does not exist")
 
 // ReadFile returns the entries of a tokens file, in its order.
 func ReadFile(path string) ([]Entry, error) {
@@ -43,29 +43,29 @@ func readFile(path string) (string, fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", nil, fmt.Errorf("%s: %w; make it with: memsidecar token create --file %s --namespace NAMESPACE", path, errMissing, path)
+		return "", nil, fmt.Errorf("%s: %w; create it with: memsidecar token create --file %s --namespace NAMESPACE", path, errMissing, path)
 	case err != nil:
 		return "", nil, err
 	case !info.Mode().IsRegular() || info.Size() > maxFileSize:
-		return "", nil, fmt.Errorf("%s is not a file of tokens", path)
+		return "", nil, fmt.Errorf("%s is not a regular file", path)
 	case runtime.GOOS != "windows" && info.Mode().Perm()&othersWrite != 0:
-		return "", nil, fmt.Errorf("%s may be written by everybody on this machine, who could give themselves a token: chmod 600 %s", path, path)
+		return "", nil, fmt.Errorf("%s can be written by every user of this machine: run chmod 600 %s", path, path)
 	}
 	text, err := os.ReadFile(path)
 	return string(text), info, err
 }
 
-// Exposed reports whether everybody on the machine may read the file. Its hashes are of no use to them, but the names are.
+// Exposed reports whether every user of the machine can read the file. Its hashes are useless to them, but its names are visible.
 func Exposed(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&othersRead != 0
 }
 
-// Add adds a token to a file, which is made when it is missing.
+// Add adds a token to a file, and creates the file when it is missing.
 func Add(path string, e Entry) error {
 	return edit(path, true, func(text string, entries []Entry) (string, error) {
 		if slices.ContainsFunc(entries, func(other Entry) bool { return other.ID == e.ID }) {
-			return "", fmt.Errorf("there is a token %s already: choose another --id, or revoke that one first", e.ID)
+			return "", fmt.Errorf("a token %s already exists: choose another --id, or revoke that one first", e.ID)
 		}
 		if text != "" && !strings.HasSuffix(text, "\n") {
 			text += "\n"
@@ -89,17 +89,17 @@ func Remove(path, id string) error {
 			kept.WriteString(line)
 		}
 		if !found {
-			return "", fmt.Errorf("%w: %s has none with the id %s", ErrNoToken, path, id)
+			return "", fmt.Errorf("%w: %s has no token with the id %s", ErrNoToken, path, id)
 		}
 		return kept.String(), nil
 	})
 }
 
-// edit replaces the file as a whole, so that a sidecar that reads it sees all of a change or nothing. Two edits at once take
-// turns: none may bring back what the other revoked.
+// edit replaces the whole file atomically, so that a sidecar never reads half of a change. A lock makes concurrent edits take turns, so
+// that neither undoes the other.
 func edit(path string, create bool, change func(text string, entries []Entry) (string, error)) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // what a link names is replaced, not the link
+		path = target // replace the target of a link, not the link
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !create {
 		_, _, err := readFile(path)
@@ -124,8 +124,8 @@ func edit(path string, create bool, change func(text string, entries []Entry) (s
 	return replace(path, text, info)
 }
 
-// replace writes beside the file and renames. Owner and mode stay, because the sidecar may run as somebody else than who
-// makes tokens.
+// replace writes a temporary file and renames it. Owner and mode are kept, because the sidecar may run as another user than the one who
+// creates tokens.
 func replace(path, text string, before fs.FileInfo) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.partial") // with 0600
 	if err != nil {
@@ -141,7 +141,7 @@ func replace(path, text string, before fs.FileInfo) (err error) {
 	if before != nil {
 		mode = before.Mode().Perm()
 		if err := keepOwner(file, before); err != nil {
-			return fmt.Errorf("%s belongs to somebody else, who could not read it any more: do this as its owner: %w", path, err)
+			return fmt.Errorf("%s belongs to another user, who could no longer read it: run this command as its owner: %w", path, err)
 		}
 	}
 	_, err = file.WriteString(text)
@@ -152,20 +152,20 @@ func replace(path, text string, before fs.FileInfo) (err error) {
 		return err
 	}
 	if dir, err := os.Open(filepath.Dir(path)); err == nil {
-		_ = dir.Sync() // durable where the platform can; the file is complete either way
+		_ = dir.Sync() // makes the rename durable where supported; the file is complete either way
 		_ = dir.Close()
 	}
 	return nil
 }
 
-// Tokens are those of a file, which is read again when it changes.
+// Tokens are the tokens of a file. The file is read again when it changes.
 type Tokens struct {
 	files *reload.Files[[]Entry]
 	now   func() time.Time
 }
 
-// Open reads the tokens of a file. report is told when they are read anew (nil) and when that fails; until it succeeds those
-// read before hold.
+// Open reads the tokens of a file. report is called after the file was read again, with a nil error or the reason for the failure. After a
+// failure the previous tokens stay valid.
 func Open(path string, report func(tokens int, err error)) (*Tokens, error) {
 	count := 0
 	files, err := reload.Open([]string{path}, func() ([]Entry, error) {
@@ -179,14 +179,14 @@ func Open(path string, report func(tokens int, err error)) (*Tokens, error) {
 	return &Tokens{files, time.Now}, nil
 }
 
-// Count is how many tokens there are.
+// Count returns the number of tokens.
 func (t *Tokens) Count() int { return len(t.files.Get()) }
 
 // Reload reads the file now.
 func (t *Tokens) Reload() error { return t.files.Reload() }
 
-// Authenticate returns what a token allows, or ErrUnauthenticated. A token that was added works at once; one that was revoked
-// ends within a second.
+// Authenticate returns what a token allows, or ErrUnauthenticated. A new token works immediately; a revoked one stops working within a
+// second.
 func (t *Tokens) Authenticate(token string) (Grant, error) {
 	if token == "" {
 		return Grant{}, fmt.Errorf("%w: this sidecar asks for a token, sent as metadata \"authorization: Bearer TOKEN\"; make one with: memsidecar token create", ErrUnauthenticated)

@@ -13,57 +13,57 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Rate is how many calls a second are answered, and how many at once after a pause. A PerSecond of 0 is any number; a Burst
-// of 0 is the calls of a second.
+// Rate is the number of calls allowed per second, and in one burst. A PerSecond of 0 means no limit; a Burst of 0 means the calls of one
+// second.
 type Rate struct {
 	PerSecond float64
 	Burst     int
 }
 
-// maxLimiters bounds the memory of a Limiter, some 200 bytes each: those unused for longest are dropped, and what they count
-// begins again, which favours the caller.
+// maxLimiters bounds the memory of a Limiter, which is about 200 bytes each. The least recently used are dropped and start again empty, in
+// the caller's favour.
 const maxLimiters = 20_000
 
-// Limiter bounds how often a namespace and a user call. Its methods may be called concurrently.
+// Limiter limits the calls of namespaces and users. It is safe for concurrent use.
 type Limiter struct {
 	namespaces, users *buckets
 	now               func() time.Time
 }
 
-// NewLimiter returns a limiter of the calls of each namespace, and of each user in it.
+// NewLimiter returns a limiter for each namespace and each user.
 func NewLimiter(namespace, user Rate) *Limiter {
 	return &Limiter{newBuckets(namespace), newBuckets(user), time.Now}
 }
 
-// Allow counts a call, or says when to try again. Calls about nobody by name count for the namespace alone.
+// Allow counts a call, or returns an error that says when to try again. Calls without a user count for the namespace only.
 func (l *Limiter) Allow(user memory.User) error {
 	now := l.now()
 	var own *rate.Reservation
 	if l.users != nil && user.ID != "" {
 		var wait time.Duration
 		if own, wait = l.users.take(user, now); wait > 0 {
-			return &memory.OverloadError{Limit: "this user's calls are more than limits.user_rps", RetryAfter: wait}
+			return &memory.OverloadError{Limit: "this user exceeds limits.user_rps", RetryAfter: wait}
 		}
 	}
 	if l.namespaces != nil {
 		if _, wait := l.namespaces.take(memory.User{Namespace: user.Namespace}, now); wait > 0 {
 			if own != nil {
-				own.CancelAt(now) // it was not answered
+				own.CancelAt(now) // the call is rejected
 			}
 			return &memory.OverloadError{
-				Limit: fmt.Sprintf("the calls of the namespace %.200q are more than limits.namespace_rps", user.Namespace), RetryAfter: wait,
+				Limit: fmt.Sprintf("the namespace %.200q exceeds limits.namespace_rps", user.Namespace), RetryAfter: wait,
 			}
 		}
 	}
 	return nil
 }
 
-// buckets are token buckets, one each. They are known by a hash of the name: a caller may make names up, and long ones.
+// buckets holds token buckets by a hash of their name, because callers can invent many long names.
 type buckets struct {
 	limit rate.Limit
 	burst int
 	seed  maphash.Seed
-	mu    sync.Mutex // so that two first calls share one bucket
+	mu    sync.Mutex // so that two concurrent first calls share one bucket
 	cache *lru.Cache[uint64, *rate.Limiter]
 }
 
@@ -73,7 +73,7 @@ func newBuckets(r Rate) *buckets {
 	}
 	cache, err := lru.New[uint64, *rate.Limiter](maxLimiters)
 	if err != nil {
-		panic(err) // only for a size below 1
+		panic(err) // cannot occur: only for a size below 1
 	}
 	burst := r.Burst
 	if burst <= 0 {
@@ -82,7 +82,7 @@ func newBuckets(r Rate) *buckets {
 	return &buckets{limit: rate.Limit(r.PerSecond), burst: burst, seed: maphash.MakeSeed(), cache: cache}
 }
 
-// take counts a call now, or says how long there is no room for one.
+// take counts a call now, or returns how long to wait.
 func (b *buckets) take(user memory.User, now time.Time) (*rate.Reservation, time.Duration) {
 	r := b.of(user).ReserveN(now, 1)
 	wait := r.DelayFrom(now)

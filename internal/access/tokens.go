@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// tokenPrefix lets people and secret scanners see what they have found.
+	// tokenPrefix lets people and secret scanners recognise a token.
 	tokenPrefix = "memsidecar_"
 	tokenBytes  = 32
 	hashPrefix  = "sha256:"
@@ -28,11 +28,10 @@ func NewToken() string {
 	return tokenPrefix + base64.RawURLEncoding.EncodeToString(random)
 }
 
-// NewID returns a name for a token that has been given none.
+// NewID returns an id for a token that was given none.
 func NewID() string { return rand.Text()[:8] }
 
-// Bearer is the token in the values of an authorization header, or "". Of several values none counts: a proxy may have added
-// its own.
+// Bearer returns the token in the values of an authorization header, or "". Several values are ignored, because a proxy may have added one.
 func Bearer(authorization []string) string {
 	if len(authorization) != 1 {
 		return ""
@@ -48,16 +47,16 @@ type hash [sha256.Size]byte
 
 func hashOf(token string) hash { return sha256.Sum256([]byte(token)) }
 
-// Entry is a token as it is stored.
+// Entry is a stored token.
 type Entry struct {
 	Grant
 	hash hash
 }
 
-// NewEntry is what is stored of a token.
+// NewEntry returns the stored form of a token.
 func NewEntry(g Grant, token string) Entry { return Entry{g, hashOf(token)} }
 
-// String is the entry's line in the file:
+// String returns the entry's line in the file:
 //
 //	bot sha256:6b86…  namespace=yantian/main access=write expires=2027-02-19T00:00:00Z
 func (e Entry) String() string {
@@ -70,15 +69,15 @@ func (e Entry) String() string {
 
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// idProblem says what is wrong with a token's id, or "".
+// idProblem returns what is wrong with a token's id, or "".
 func idProblem(id string) string {
 	if !idPattern.MatchString(id) {
-		return `is not 1 to 64 letters, digits, ".", "_" or "-"`
+		return `must be 1 to 64 letters, digits, ".", "_" or "-"`
 	}
 	return ""
 }
 
-// Check says what is wrong with a grant.
+// Check returns what is wrong with a grant.
 func (g Grant) Check() error {
 	if problem := idProblem(g.ID); problem != "" {
 		return fmt.Errorf("the id %.80q %s", g.ID, problem)
@@ -89,23 +88,23 @@ func (g Grant) Check() error {
 	return nil
 }
 
-// parseEntry reads a line of the file.
+// parseEntry parses a line of the file.
 func parseEntry(line string) (e Entry, err error) {
 	fields := strings.Fields(line)
 	e.ID, e.Level = fields[0], Write
 	if len(fields) < 2 || !strings.HasPrefix(fields[1], hashPrefix) {
-		return e, errors.New("the second word is not sha256:HASH; make entries with: memsidecar token create")
+		return e, errors.New("the second word must be sha256:HASH; create entries with: memsidecar token create")
 	}
 	digest, err := hex.DecodeString(strings.TrimPrefix(fields[1], hashPrefix))
 	if err != nil || len(digest) != len(e.hash) {
-		return e, fmt.Errorf("%s is not followed by 64 hexadecimal digits", hashPrefix)
+		return e, fmt.Errorf("%s must be followed by 64 hexadecimal digits", hashPrefix)
 	}
 	e.hash = hash(digest)
 	var seen []string
 	for _, field := range fields[2:] {
 		key, value, _ := strings.Cut(field, "=")
 		if slices.Contains(seen, key) {
-			return e, fmt.Errorf("%s is there twice", key)
+			return e, fmt.Errorf("%s is given twice", key)
 		}
 		seen = append(seen, key)
 		switch key {
@@ -116,7 +115,7 @@ func parseEntry(line string) (e Entry, err error) {
 		case "expires":
 			e.Expires, err = time.Parse(time.RFC3339, value)
 		default:
-			err = fmt.Errorf("%.80q is not known: after the hash there are namespace=…, access=… and expires=…", field)
+			err = fmt.Errorf("%.80q is unknown: use namespace=…, access=… and expires=… after the hash", field)
 		}
 		if err != nil {
 			return e, err
@@ -125,7 +124,7 @@ func parseEntry(line string) (e Entry, err error) {
 	return e, e.Check()
 }
 
-// parse reads a file: an entry a line, empty lines, and comments that begin with #. All that is wrong is named.
+// parse parses a file: one entry a line, empty lines, and comments that begin with #. It reports all errors.
 func parse(text string) ([]Entry, error) {
 	var entries []Entry
 	var wrong []error
@@ -141,7 +140,7 @@ func parse(text string) ([]Entry, error) {
 			switch {
 			case err != nil:
 			case other.ID == e.ID:
-				err = fmt.Errorf("there are two tokens with the id %s", e.ID)
+				err = fmt.Errorf("two tokens have the id %s", e.ID)
 			case other.hash == e.hash:
 				err = fmt.Errorf("%s and %s are the same token", other.ID, e.ID)
 			}
@@ -155,8 +154,7 @@ func parse(text string) ([]Entry, error) {
 	return entries, errors.Join(wrong...)
 }
 
-// find returns the entry of a token. It takes as long whichever it is, and whether there is one: every hash is compared, each
-// in constant time.
+// find returns the entry of a token in constant time: every hash is compared.
 func find(entries []Entry, token string) (e Entry, ok bool) {
 	wanted, at := hashOf(token), -1
 	for i := range entries {

@@ -7,37 +7,37 @@ import (
 	"time"
 )
 
-// BatchOptions describes a writer.
+// BatchOptions configures a BatchWriter.
 type BatchOptions struct {
 	// Name is used in the log, for example "traces".
 	Name string
-	// Every is the time between two writes; they come sooner when half of Max waits.
+	// Every is the time between two writes. A write starts earlier when the buffer is half full.
 	Every time.Duration
 	// Max bounds how many items are buffered when writing is slower than adding. Further items are dropped.
 	Max int
 	Log *slog.Logger
 }
 
-// dropsEvery is how often the log says that items were dropped, however many there are.
+// dropsEvery is the minimum time between two log lines about dropped items.
 const dropsEvery = time.Minute
 
-// BatchWriter gathers items. What could not be written, or has not been when the process dies, is lost.
+// BatchWriter collects items and writes them in batches. Items that cannot be written, and buffered items when the process dies, are lost.
 type BatchWriter[T any] struct {
 	write   func(context.Context, []T) error
 	options BatchOptions
 
 	mu      sync.Mutex
 	waiting []T
-	dropped int       // since the log said so
-	warned  time.Time // when it did
+	dropped int       // since the last log line about it
+	warned  time.Time // when that line was logged
 
-	full    chan struct{} // half of Max waits
+	full    chan struct{} // the buffer is half full
 	writing chan struct{} // holds one token while a batch is being written, so that Flush returns after it
 	stop    chan struct{}
 	done    chan struct{}
 }
 
-// NewBatchWriter returns a writer that works until Close.
+// NewBatchWriter returns a writer that runs until Close.
 func NewBatchWriter[T any](write func(context.Context, []T) error, options BatchOptions) *BatchWriter[T] {
 	w := &BatchWriter[T]{
 		write: write, options: options, full: make(chan struct{}, 1), writing: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
@@ -46,7 +46,7 @@ func NewBatchWriter[T any](write func(context.Context, []T) error, options Batch
 	return w
 }
 
-// Add takes an item. It never blocks.
+// Add adds an item. It never blocks.
 func (w *BatchWriter[T]) Add(item T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,7 +63,7 @@ func (w *BatchWriter[T]) Add(item T) {
 	}
 }
 
-// Flush writes what was added before it was called, unless the context ends first.
+// Flush writes the items that were added before the call, unless the context ends first.
 func (w *BatchWriter[T]) Flush(ctx context.Context) {
 	select {
 	case w.writing <- struct{}{}:
@@ -79,13 +79,13 @@ func (w *BatchWriter[T]) Flush(ctx context.Context) {
 	if len(items) == 0 {
 		return
 	}
-	// What was taken is written also when the one who asked for it does not wait any more.
+	// Items that have been removed from the buffer are written even if the caller of Flush has stopped waiting.
 	if err := w.write(context.WithoutCancel(ctx), items); err != nil {
 		w.options.Log.Debug("lost", "what", w.options.Name, "count", len(items), "error", err)
 	}
 }
 
-// warn says how many items were dropped, if any were and it has not said so for a while.
+// warn logs how many items were dropped, unless it logged this recently.
 func (w *BatchWriter[T]) warn(every time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,7 +96,7 @@ func (w *BatchWriter[T]) warn(every time.Duration) {
 	w.dropped, w.warned = 0, time.Now()
 }
 
-// Close writes what is buffered and stops.
+// Close writes the buffered items and stops.
 func (w *BatchWriter[T]) Close() {
 	close(w.stop)
 	<-w.done

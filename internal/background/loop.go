@@ -1,5 +1,5 @@
-// Package background has what background work is made of: a loop that a notifier or a timer wakes, pauses that end when the work must
-// stop, a heartbeat that reports how each round ended, and a writer that collects small writes into batches.
+// Package background provides what background work needs: a loop that a notifier or a timer wakes, pauses that end when the work must stop,
+// a heartbeat that reports how each round ended, and a writer that collects small writes into batches.
 package background
 
 import (
@@ -13,8 +13,7 @@ type Notifier chan struct{}
 // NewNotifier returns a notifier without a pending notification.
 func NewNotifier() Notifier { return make(Notifier, 1) }
 
-// Notify has the loop begin a round. It never blocks: a round that is under way is followed by another, and however often it is rung
-// meanwhile, by one.
+// Notify starts a round of the loop. It never blocks. During a round, any number of calls start one more round.
 func (b Notifier) Notify() {
 	select {
 	case b <- struct{}{}:
@@ -22,8 +21,8 @@ func (b Notifier) Notify() {
 	}
 }
 
-// Run calls round whenever the notifier rings, and at the time that the last round returned, until ctx ends. After a round that returns
-// the zero time only the notifier begins the next.
+// Run calls round on each notification, and at the time that the last round returned, until ctx ends. After a round that returns the zero
+// time, only a notification starts the next.
 func Run(ctx context.Context, notifier Notifier, round func() (again time.Time)) {
 	timer := time.NewTimer(0)
 	timer.Stop()
@@ -43,7 +42,7 @@ func Run(ctx context.Context, notifier Notifier, round func() (again time.Time))
 	}
 }
 
-// Every calls round at once, and then as often as that, until ctx ends.
+// Every calls round immediately and then at the interval, until ctx ends.
 func Every(ctx context.Context, every time.Duration, round func()) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

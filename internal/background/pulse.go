@@ -1,9 +1,9 @@
 package background
 
-// Heartbeat is called with the result of each round of a background task. It may be nil. It must not block.
+// Heartbeat is called with the result of each round of a background task. It must not block. It may be nil.
 type Heartbeat func(err error)
 
-// Beat tells that a round has ended, in an error or without one.
+// Beat reports that a round has ended, with its error or nil.
 func (f Heartbeat) Beat(err error) {
 	if f != nil {
 		f(err)

@@ -1,5 +1,5 @@
-// Package breaker wraps a part that can become unavailable in a circuit breaker: sony/gobreaker, with the reason of the last failure and
-// one log line for each change of state.
+// Package breaker wraps a component that can become unavailable in a circuit breaker: sony/gobreaker, plus the reason of the last failure
+// and one log line for each change of state.
 package breaker
 
 import (
@@ -22,41 +22,40 @@ const (
 	HalfOpen State = "half-open"
 )
 
-// Status is how a breaker stands.
+// Status is the current state of a breaker.
 type Status struct {
 	State  State
 	Reason string // the last failure, empty when closed
 	Since  time.Time
 }
 
-// Config describes a breaker.
+// Config configures a breaker.
 type Config struct {
 	// Name is used in logs and errors, for example "storage".
 	Name string
-	// FailureThreshold is how many failures in a row open it, at least 1.
+	// FailureThreshold is how many consecutive failures open the breaker, at least 1.
 	FailureThreshold uint32
-	// OpenFor is how long it refuses calls before it lets one through as a probe.
+	// OpenFor is how long the breaker rejects calls before it admits one as a probe.
 	OpenFor time.Duration
-	// Delay is how long a failure asks to be left alone, 0 when it does not say. A failure that asks opens the breaker at once, for
-	// as long as it asks, up to MaxDelay; one that opens it in any case does so for OpenFor at least. Optional.
+	// Delay returns for how long an error asks callers not to retry, or 0. Such an error opens the breaker immediately, for that time up to
+	// MaxDelay. If it reaches FailureThreshold, the breaker stays open for at least OpenFor. Optional.
 	Delay func(error) time.Duration
-	// IsFailure reports whether an error means that the wrapped part is unavailable. Other errors count neither as failures nor as
-	// successes.
+	// IsFailure reports whether an error means that the component is unavailable. Other errors count neither as failures nor as successes.
 	IsFailure func(error) bool
 	// OnChange is called after each change of state, from the goroutine that caused it. Optional.
 	OnChange func(Status)
 	Log      *slog.Logger
 }
 
-// MaxDelay is the longest time for which a breaker stays open because a failure asked for it. Providers ask for a day when a daily
-// quota is used up, and some of them work again after seconds: one call each few minutes finds out.
+// MaxDelay limits the time that a failure can ask for. Providers ask for a day when a daily quota is used up, and some recover after
+// seconds: one probe every few minutes finds out.
 const MaxDelay = 2 * time.Minute
 
-// OpenError is the answer while the breaker is open.
+// OpenError is returned while the breaker is open.
 type OpenError struct {
 	Name   string
 	Reason string    // the failure that opened it
-	Until  time.Time // when the next call is let through; zero while a probe is under way
+	Until  time.Time // when the next call is admitted; zero while a probe is running
 }
 
 // Error names the breaker and the failure that opened it.
@@ -64,8 +63,7 @@ func (e *OpenError) Error() string {
 	return fmt.Sprintf("%s is unavailable (circuit breaker open): %s", e.Name, e.Reason)
 }
 
-// Breaker lets calls through while what is behind it works, and refuses them at once while it does not. It is safe for
-// concurrent use.
+// Breaker admits calls while the component works, and rejects them immediately while it does not. It is safe for concurrent use.
 type Breaker struct {
 	config Config
 	cb     *gobreaker.CircuitBreaker[struct{}]
@@ -74,8 +72,8 @@ type Breaker struct {
 	status  Status
 	failure string // the last failure
 	until   time.Time
-	delay   time.Duration // that the last failure asked for, up to MaxDelay
-	row     uint32        // failures in a row, probes included
+	delay   time.Duration // requested by the last failure, up to MaxDelay
+	row     uint32        // consecutive failures, including probes
 }
 
 // New returns a closed breaker.
@@ -83,7 +81,7 @@ func New(config Config) *Breaker {
 	b := &Breaker{config: config, status: Status{State: Closed, Since: time.Now()}}
 	b.cb = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
 		Name: config.Name,
-		// Do refuses calls until the time has come, which differs from one opening to the next.
+		// Do itself rejects calls until the time of the next probe, because that differs between failures.
 		Timeout:       1,
 		ReadyToTrip:   func(gobreaker.Counts) bool { return b.trips() },
 		IsSuccessful:  b.count,
@@ -115,7 +113,7 @@ func (b *Breaker) Do(fn func() error) error {
 	return err
 }
 
-// early refuses a call that comes before the time of the next probe.
+// early returns an error for a call before the time of the next probe.
 func (b *Breaker) early() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,7 +123,7 @@ func (b *Breaker) early() error {
 	return &OpenError{Name: b.config.Name, Reason: b.failure, Until: b.until}
 }
 
-// count notes how a call ended, and reports whether it succeeded. It runs under gobreaker's lock, as trips does right after it.
+// count records the result of a call and reports whether it succeeded. It runs under gobreaker's lock, as does trips right after it.
 func (b *Breaker) count(err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -148,7 +146,7 @@ func (b *Breaker) trips() bool {
 	return b.row >= b.config.FailureThreshold || b.delay > 0
 }
 
-// openFor is how long the breaker stays open after the last failure. The Breaker must be locked.
+// openFor returns how long the breaker stays open after the last failure. The Breaker must be locked.
 func (b *Breaker) openFor() time.Duration {
 	if b.delay > 0 && b.row < b.config.FailureThreshold {
 		return b.delay
@@ -156,22 +154,22 @@ func (b *Breaker) openFor() time.Duration {
 	return max(b.config.OpenFor, b.delay)
 }
 
-// Status says how the breaker stands.
+// Status returns the current state.
 func (b *Breaker) Status() Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.status
 }
 
-// Until is when the next call is admitted, as a probe. It is zero unless the breaker is open.
+// Until returns when the next call is admitted as a probe. It is zero unless the breaker is open.
 func (b *Breaker) Until() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.until
 }
 
-// changed runs under gobreaker's lock, so it must not call the breaker. A probe that failed is no news: only leaving
-// and regaining the closed state is logged and restarts Since.
+// changed runs under gobreaker's lock, so it must not call the breaker. A failed probe is not a change: only opening and closing are logged
+// and reset Since.
 func (b *Breaker) changed(from, to State) {
 	b.mu.Lock()
 	b.status.State = to
@@ -181,7 +179,7 @@ func (b *Breaker) changed(from, to State) {
 	}
 	b.until = time.Time{}
 	if to == Open {
-		b.until = now.Add(b.openFor() + 1) // after the time, and not at it
+		b.until = now.Add(b.openFor() + 1) // strictly after that time
 	}
 	if to == Closed {
 		b.failure = ""

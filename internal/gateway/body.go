@@ -10,27 +10,26 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/memsidecar/memsidecar/internal/jsonapi"
+	"github.com/memsidecar/memsidecar/internal/gateway/jsonapi"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// patience is how long a message of a stream may take to arrive. The first, and the only one of other calls, has as long as the
-// server gives to a body.
-const patience = time.Minute
+// messageTimeout is how long a message of a stream may take to arrive. The first message has the server's timeout for a whole body.
+const messageTimeout = time.Minute
 
-// setPatience has reading of the body fail after that long; 0 is never.
-func setPatience(w http.ResponseWriter, d time.Duration) {
+// setMessageTimeout sets the deadline for reading from the body; 0 means none.
+func setMessageTimeout(w http.ResponseWriter, d time.Duration) {
 	var deadline time.Time
 	if d > 0 {
 		deadline = time.Now().Add(d)
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(deadline) // what has no deadlines has no slow clients
+	_ = http.NewResponseController(w).SetReadDeadline(deadline) // an error means that the connection has no deadlines
 }
 
-// mark is the byte order mark that some programs of Windows begin their texts with. JSON should have none, and may be read with it.
+// mark is the byte order mark with which some Windows programs begin their texts. JSON should have none, but it is accepted.
 var mark = []byte("\ufeff")
 
-// unmarked is a text without its mark.
+// unmarked returns a reader without the byte order mark.
 func unmarked(r io.Reader) (io.Reader, error) {
 	head := make([]byte, len(mark))
 	n, err := io.ReadFull(r, head)
@@ -40,14 +39,14 @@ func unmarked(r io.Reader) (io.Reader, error) {
 	return io.MultiReader(bytes.NewReader(bytes.TrimPrefix(head[:n], mark)), r), nil
 }
 
-// errTooLarge: a message is larger than Options.MaxBytes.
+// errTooLarge means that a message is larger than Options.MaxBytes.
 var errTooLarge = errors.New("too large")
 
-// readOne reads a body that is one message. An empty one is the empty message.
+// readOne reads a body that is one message. An empty body is an empty message.
 func (g *Gateway) readOne(w http.ResponseWriter, r *http.Request, message proto.Message) error {
 	var read bytes.Buffer
 	if known := r.ContentLength; known > 0 && known <= g.options.MaxBytes {
-		read.Grow(int(known) + bytes.MinRead) // so that it is not copied as it grows
+		read.Grow(int(known) + bytes.MinRead) // avoids copies while it grows
 	}
 	if _, err := read.ReadFrom(http.MaxBytesReader(w, r.Body, g.options.MaxBytes)); err != nil {
 		return g.unreadable(jsonapi.Request, err)
@@ -59,18 +58,18 @@ func (g *Gateway) readOne(w http.ResponseWriter, r *http.Request, message proto.
 	return jsonapi.Decode(jsonapi.Request, body, message)
 }
 
-// unreadable is why a body could not be read.
+// unreadable returns why a body could not be read.
 func (g *Gateway) unreadable(field string, err error) error {
 	if overloaded(err) {
 		return err
 	}
 	if oversize := (*http.MaxBytesError)(nil); errors.As(err, &oversize) || errors.Is(err, errTooLarge) {
-		return fmt.Errorf("%w: %w", errTooLarge, memory.Invalid(field, "is more than %d bytes: hand it over in parts", g.options.MaxBytes))
+		return fmt.Errorf("%w: %w", errTooLarge, memory.Invalid(field, "is more than %d bytes: send it in parts", g.options.MaxBytes))
 	}
 	return memory.Invalid(field, "cannot be read: %s", err)
 }
 
-// bounded reads as much as is left. Whoever reads several messages sets that anew for each.
+// bounded reads up to a limit. Readers of several messages reset the limit for each.
 type bounded struct {
 	reader io.Reader
 	left   int64

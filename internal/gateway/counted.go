@@ -9,11 +9,11 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// What a byte takes of a large body and of a large answer: it is there as JSON, as a message, and as the message encoded. What the
-// server behind it takes is counted there.
+// jsonCost is the memory for each byte of a large body or answer: as JSON, as a message, and encoded. The server behind the gateway counts
+// its own memory.
 const jsonCost = 3
 
-// counted has a handler read its body counted among the bytes of large requests and answers of all calls, and counts the call.
+// counted limits the memory of large bodies and answers, and counts the call on its connection.
 func (g *Gateway) counted(w http.ResponseWriter, r *http.Request, next func(*http.Request)) {
 	share := g.options.Bytes.Open(nil)
 	if conn := inflight.ConnFrom(r.Context()); conn != nil {
@@ -29,7 +29,7 @@ func (g *Gateway) counted(w http.ResponseWriter, r *http.Request, next func(*htt
 	body := &countedBody{ReadCloser: r.Body, share: share}
 	if known := r.ContentLength; known > inflight.Small && known <= g.options.MaxBytes {
 		if err := share.Grow(jsonCost * known); err != nil {
-			w.Header().Set("Connection", "close") // the body is not wanted
+			w.Header().Set("Connection", "close") // the body is not read
 			g.fail(w, err)
 			return
 		}
@@ -40,7 +40,7 @@ func (g *Gateway) counted(w http.ResponseWriter, r *http.Request, next func(*htt
 	next(r)
 }
 
-// countedBody counts what is read of a body and was not counted before.
+// countedBody counts the bytes read from a body beyond those already counted.
 type countedBody struct {
 	io.ReadCloser
 	share      *inflight.Share
@@ -59,13 +59,13 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next is called when what was read so far is done with, and more follows.
+// next is called when a message was handled and another follows.
 func (b *countedBody) next() {
 	b.share.Reset()
 	b.read, b.paid = 0, 0
 }
 
-// grow counts a large answer until the request is over.
+// grow counts a large answer until the request ends.
 func grow(r *http.Request, size int) error {
 	if body, ok := r.Body.(*countedBody); ok && size > inflight.Small {
 		return body.share.Grow(jsonCost * int64(size))
@@ -73,7 +73,7 @@ func grow(r *http.Request, size int) error {
 	return nil
 }
 
-// overloaded reports whether an error is that of a limit that trying later may find free.
+// overloaded reports whether an error is an exceeded limit that may be free later.
 func overloaded(err error) bool {
 	overload := (*memory.OverloadError)(nil)
 	return errors.As(err, &overload)

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// fail answers an error: a google.rpc.Status as JSON, with the details that it has over gRPC.
+// fail writes an error: a google.rpc.Status as JSON, with the same details as over gRPC.
 func (g *Gateway) fail(w http.ResponseWriter, err error) {
 	s := g.backend.Status(err)
 	code := runtime.HTTPStatusFromCode(s.Code())
@@ -31,7 +31,7 @@ func (g *Gateway) fail(w http.ResponseWriter, err error) {
 	answer(w, code, s)
 }
 
-// Refuse answers what is no call: the same form, without details.
+// Refuse writes an error for a request that is not a valid call: the same form, without details.
 func Refuse(w http.ResponseWriter, code int, message string) {
 	codeOf := map[int]codes.Code{
 		http.StatusNotFound: codes.NotFound, http.StatusMethodNotAllowed: codes.Unimplemented,
@@ -44,11 +44,11 @@ func Refuse(w http.ResponseWriter, code int, message string) {
 
 func answer(w http.ResponseWriter, code int, s *status.Status) {
 	text, err := new(lines).Marshal(s.Proto())
-	if err != nil { // a detail of a type that this program does not know
+	if err != nil { // a detail has a type unknown to this program
 		text, _ = new(lines).Marshal(status.New(s.Code(), s.Message()).Proto())
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
-	_, _ = w.Write(append(text, '\n')) //nolint:gosec // JSON, and said to be; an error means that whoever asked is gone
+	_, _ = w.Write(append(text, '\n')) //nolint:gosec // JSON with that content type; on an error the client is gone
 }

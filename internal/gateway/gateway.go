@@ -1,9 +1,9 @@
-// Package gateway is the API as JSON over HTTP, for those who have no gRPC: POST /memsidecar.v1.MemoryService/Retrieve with the
-// request as JSON, and so for every call there is. It calls the server over a connection inside the process, so tokens, limits
-// and errors are those of gRPC.
+// Package gateway serves the API as JSON over HTTP, for clients without gRPC: POST /memsidecar.v1.MemoryService/Retrieve with the request
+// as JSON, and the same for every other call. It calls the server over a connection inside the process, so tokens, limits and errors are
+// those of gRPC.
 //
-// Headers, deadlines, codes and the framing of streams are grpc-gateway's. Its generated handlers are not used: what they do
-// for a call without HTTP annotations can be said once for all calls by their descriptors, and here a body is read strictly.
+// Headers, deadlines, codes and the framing of streams come from grpc-gateway. Its generated handlers are not used: without HTTP
+// annotations, one handler based on descriptors serves all calls, and reads bodies strictly.
 package gateway
 
 import (
@@ -24,39 +24,39 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/memsidecar/memsidecar/internal/gateway/jsonapi"
 	"github.com/memsidecar/memsidecar/internal/inflight"
-	"github.com/memsidecar/memsidecar/internal/jsonapi"
 )
 
-// Backend is the server whose calls these are.
+// Backend is the server behind the gateway.
 type Backend struct {
-	// Conn leads to the server.
+	// Conn is a connection to the server.
 	Conn grpc.ClientConnInterface
 	// Services are the full names of its services.
 	Services []string
-	// ReadingCall is a call that everybody may make who may make any.
+	// ReadingCall is a call that every valid token allows.
 	ReadingCall string
-	// Admit says, before anything of a request is read, whether its authorization allows the call. The error is a status.
+	// Admit checks, before the request is read, whether its authorization allows the call. The error is a status.
 	Admit func(ctx context.Context, method string, authorization []string) error
-	// Status is how the server answers an error.
+	// Status returns the status with which the server answers an error.
 	Status func(error) *status.Status
 }
 
-// Options describe a gateway.
+// Options configures a gateway.
 type Options struct {
-	// MaxBytes is the largest message accepted, as JSON.
+	// MaxBytes is the maximum size of a message as JSON.
 	MaxBytes int64
-	// Bytes is what large requests and answers of all calls may take together.
+	// Bytes limits the memory of large requests and answers of all calls.
 	Bytes *inflight.Bytes
 	// Document is the OpenAPI document.
 	Document []byte
 }
 
-// Gateway answers HTTP requests with calls.
+// Gateway translates HTTP requests into calls.
 type Gateway struct {
 	backend Backend
 	options Options
-	mux     *runtime.ServeMux // not for routes: it holds how requests and answers are translated
+	mux     *runtime.ServeMux // translates requests and answers; it has no routes
 	json    *lines
 	routes  *http.ServeMux
 }
@@ -65,17 +65,17 @@ type Gateway struct {
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		w.Header().Set("Accept-Encoding", "identity")
-		Refuse(w, http.StatusUnsupportedMediaType, fmt.Sprintf("nothing is unpacked here: send the request without Content-Encoding: %.80q", encoding))
+		Refuse(w, http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding is not supported: send the request without Content-Encoding: %.80q", encoding))
 		return
 	}
 	if name := unprintable(r.Header); name != "" {
-		Refuse(w, http.StatusBadRequest, fmt.Sprintf("the header %s is not printable ASCII, so it cannot go along with the call: encode it or leave it out", name))
+		Refuse(w, http.StatusBadRequest, fmt.Sprintf("the header %s is not printable ASCII: encode it or leave it out", name))
 		return
 	}
 	g.routes.ServeHTTP(w, r)
 }
 
-// unprintable is the name of a header that goes along with calls and cannot, or "".
+// unprintable returns the name of a forwarded header that is not printable ASCII, or "".
 func unprintable(header http.Header) string {
 	for _, name := range append(slices.Sorted(maps.Keys(forwarded)), "Authorization") {
 		for _, value := range header.Values(name) {
@@ -87,7 +87,7 @@ func unprintable(header http.Header) string {
 	return ""
 }
 
-// Handle adds what is not a call at a path. It is for those who may make any call: the others are refused like there.
+// Handle adds a page that is not a call. Callers need a valid token, as for calls.
 func (g *Gateway) Handle(path string, next http.Handler) {
 	g.routes.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		if err := g.backend.Admit(r.Context(), g.backend.ReadingCall, r.Header.Values("Authorization")); err != nil {
@@ -98,10 +98,10 @@ func (g *Gateway) Handle(path string, next http.Handler) {
 	})
 }
 
-// forwarded are the headers that go along with a call, besides its authorization and deadline.
+// forwarded are the headers that are passed on with a call, in addition to authorization and deadline.
 var forwarded = map[string]string{"Traceparent": "traceparent", "Tracestate": "tracestate", "X-Request-Id": "x-request-id"}
 
-// New returns a handler of all calls, of /openapi.json and of /healthz.
+// New returns a handler for all calls, /openapi.json and /healthz.
 func New(backend Backend, options Options) (*Gateway, error) {
 	g := &Gateway{backend: backend, options: options, json: &lines{}, routes: http.NewServeMux()}
 	g.mux = runtime.NewServeMux(
@@ -122,7 +122,7 @@ func New(backend Backend, options Options) (*Gateway, error) {
 		}
 	}
 	g.routes.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodHead { // which the library has no answer to
+		if r.Method == http.MethodHead { // not supported by the library
 			r = r.Clone(r.Context())
 			r.Method = http.MethodGet
 		}
@@ -136,14 +136,14 @@ func New(backend Backend, options Options) (*Gateway, error) {
 	return g, nil
 }
 
-// method is a call.
+// method describes a call.
 type method struct {
 	path           string
 	input, output  protoreflect.MessageType
-	takes, answers bool // a stream
+	takes, answers bool // whether it streams requests or answers
 }
 
-// register serves all calls of a service.
+// register adds handlers for all calls of a service.
 func (g *Gateway) register(service string) error {
 	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
 	if err != nil {
@@ -151,7 +151,7 @@ func (g *Gateway) register(service string) error {
 	}
 	described, ok := found.(protoreflect.ServiceDescriptor)
 	if !ok {
-		return fmt.Errorf("%s is no service", service)
+		return fmt.Errorf("%s is not a service", service)
 	}
 	for i := range described.Methods().Len() {
 		d := described.Methods().Get(i)
@@ -172,7 +172,7 @@ func (g *Gateway) register(service string) error {
 	return nil
 }
 
-// handler answers one call. What can be refused without the body is refused before it is read.
+// handler returns the handler of one call. It rejects what it can before it reads the body.
 func (g *Gateway) handler(m method) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
@@ -230,14 +230,13 @@ func (g *Gateway) unary(ctx context.Context, w http.ResponseWriter, r *http.Requ
 
 func (g *Gateway) document(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(g.options.Document) // whoever asked is gone
+	_, _ = w.Write(g.options.Document) // on an error the client is gone
 }
 
-// lines is JSON, of streams a value a line.
+// lines writes JSON; a stream has one value per line.
 type lines struct{ runtime.JSONPb }
 
-// Marshal implements runtime.Marshaler. The library varies its spaces from one build of a program to the next; without any the
-// same answer is the same bytes.
+// Marshal implements runtime.Marshaler. It removes spaces, because the library varies them between builds.
 func (l *lines) Marshal(v any) ([]byte, error) {
 	text, err := l.JSONPb.Marshal(v)
 	if err != nil {

@@ -140,7 +140,7 @@ func TestJSONErrorsHaveHTTPStatusAndHeaders(t *testing.T) {
 		"a broken text": {web, "Retrieve", "{\"query\": \"\xff\"}", 400, []string{`invalid UTF-8`}},
 		"wrong fields":  {web, "Retrieve", `{"topK": 0}`, 400, []string{`"field":"scope.user_id"`, `"field":"query"`, `"field":"top_k"`, "google.rpc.BadRequest"}},
 		"nothing":       {web, "Retrieve", ``, 400, []string{`"field":"query"`}},
-		"too large":     {web, "Retrieve", `{"query": "` + long + `"}`, 413, []string{`more than 65536 bytes: hand it over in parts`, `"field":"request"`}},
+		"too large":     {web, "Retrieve", `{"query": "` + long + `"}`, 413, []string{`more than 65536 bytes: send it in parts`, `"field":"request"`}},
 		"not there":     {web, "GetMemory", `{"scope": {"user_id": "w"}, "memory_id": "mem_x"}`, 404, []string{`"code":5`}},
 		"no call":       {web, "Recall", `{}`, 404, []string{"GET /openapi.json lists them"}},
 		"a form":        {post("Content-Type", "application/x-www-form-urlencoded"), "Retrieve", `{}`, 415, []string{"Content-Type: application/json"}},
@@ -205,7 +205,7 @@ func eventuallyWaits(t *testing.T, r *sidecartest.Sidecar) {
 	sidecartest.Eventually(t, "the dialogue is taken", func() bool { return len(r.Considerations(t, sidecartest.Direct("u"))) == 2 })
 }
 
-// TestCallEndsWhenItsCallerLeaves: by hanging up, by a deadline; and when the sidecar stops, those who wait are answered.
+// TestCallEndsWhenItsCallerLeaves: by hanging up, by a deadline; and when the sidecar is stopping, those who wait are answered.
 func TestCallEndsWhenItsCallerLeaves(t *testing.T) {
 	t.Parallel()
 	r := serveStuck(t, "log.level=debug")

@@ -12,10 +12,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/memsidecar/memsidecar/internal/jsonapi"
+	"github.com/memsidecar/memsidecar/internal/gateway/jsonapi"
 )
 
-// stream makes a call that takes or answers several messages. All that it takes is sent before anything is answered.
+// stream makes a streaming call. It sends all requests before it writes an answer.
 func (g *Gateway) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, m method) error {
 	s, err := g.backend.Conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: m.takes, ServerStreams: m.answers}, m.path)
 	if err != nil {
@@ -28,13 +28,13 @@ func (g *Gateway) stream(ctx context.Context, w http.ResponseWriter, r *http.Req
 	err = s.RecvMsg(first)
 	nothing := m.answers && errors.Is(err, io.EOF)
 	if err != nil && !nothing {
-		return err // nothing was written: an answer like that of any other call
+		return err // nothing was written: the error is answered like that of a unary call
 	}
 	if !m.answers {
 		runtime.ForwardResponseMessage(ctx, g.mux, g.json, w, r, first)
 		return nil
 	}
-	// It asks for metadata, none of which is passed on.
+	// The library requires metadata, but none is passed on.
 	ctx = runtime.NewServerMetadataContext(ctx, runtime.ServerMetadata{})
 	runtime.ForwardResponseStream(ctx, g.mux, g.json, w, r, func() (proto.Message, error) {
 		if nothing {
@@ -50,7 +50,7 @@ func (g *Gateway) stream(ctx context.Context, w http.ResponseWriter, r *http.Req
 	return nil
 }
 
-// send sends what the body holds and ends that half of the stream.
+// send sends the messages in the body and closes the sending side of the stream.
 func (g *Gateway) send(w http.ResponseWriter, r *http.Request, m method, s grpc.ClientStream) error {
 	var err error
 	if m.takes {
@@ -65,12 +65,12 @@ func (g *Gateway) send(w http.ResponseWriter, r *http.Request, m method, s grpc.
 		err = s.CloseSend()
 	}
 	if errors.Is(err, io.EOF) {
-		return nil // the server ended the call, and says why when asked for its answer
+		return nil // the server ended the call; receiving returns its error
 	}
 	return err
 }
 
-// sendAll sends the messages of the body, one JSON value after the other.
+// sendAll sends the messages of the body, which are consecutive JSON values.
 func (g *Gateway) sendAll(w http.ResponseWriter, r *http.Request, m method, s grpc.ClientStream) error {
 	body := &bounded{reader: r.Body, left: g.options.MaxBytes}
 	text, err := unmarked(body)
@@ -83,7 +83,7 @@ func (g *Gateway) sendAll(w http.ResponseWriter, r *http.Request, m method, s gr
 		var value json.RawMessage
 		err := decoder.Decode(&value)
 		if errors.Is(err, io.EOF) {
-			setPatience(w, 0) // the end may have been read before the last message was sent
+			setMessageTimeout(w, 0) // the end may have been read before the last message was sent
 			return nil
 		}
 		field := fmt.Sprintf("request[%d]", number)
@@ -97,7 +97,7 @@ func (g *Gateway) sendAll(w http.ResponseWriter, r *http.Request, m method, s gr
 		if err := s.SendMsg(message); err != nil {
 			return err
 		}
-		setPatience(w, patience)
+		setMessageTimeout(w, messageTimeout)
 		if counted, ok := r.Body.(*countedBody); ok {
 			counted.next()
 		}

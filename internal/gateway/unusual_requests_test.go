@@ -68,12 +68,12 @@ func TestStopEndsHealthWatches(t *testing.T) {
 	if got := sidecartest.Must(watch.Recv())(t); got.GetStatus() != healthpb.HealthCheckResponse_NOT_SERVING {
 		t.Error(got)
 	}
-	if _, err := watch.Recv(); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "the sidecar stops") {
+	if _, err := watch.Recv(); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "the sidecar is stopping") {
 		t.Errorf("it ends with %v", err)
 	}
 	text := sidecartest.Must(io.ReadAll(resp.Body))(t)
 	if lines := strings.Fields(string(text)); len(lines) < 3 || lines[1] != `{"result":{"status":"NOT_SERVING"}}` ||
-		!strings.Contains(string(text), "the sidecar stops") {
+		!strings.Contains(string(text), "the sidecar is stopping") {
 		t.Errorf("over HTTP it says %s", text)
 	}
 	r.Stop()

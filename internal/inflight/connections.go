@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// maxConnections is how many connections may be open, of all ports together.
+	// maxConnections is the limit of open connections on all ports together.
 	maxConnections = 1000
-	// maxCalls is how many calls may be under way, of all connections together. Up to some 100 KiB of each are not counted in bytes.
+	// maxCalls is the limit of running calls on all connections together. Up to about 100 KiB of each are not counted in bytes.
 	maxCalls = 1000
-	// longestCount is the age from which a call that is under way counts no more when a connection is chosen to be closed, so that one
-	// long export is not taken for an attack.
+	// longestCount is the maximum age with which a running call counts when a connection has to be closed, so that one long export is not
+	// mistaken for an attack.
 	longestCount = time.Minute
-	// idleFirst is more than the calls of a connection can add up to.
+	// idleFirst is more than the total age of a connection's calls can be.
 	idleFirst = maxCalls * longestCount
 )
 
-// Connections bounds the connections of several listeners and the calls over them. When there are too many, it closes one: a
-// connection that never made a call that was admitted, one that has made none for the longest time, or the one whose calls have
-// been under way for the longest time in sum. Callers that behave well are none of these.
+// Connections limits the connections of several listeners and their calls. Above a limit it closes one connection: one that never made an
+// admitted call, the one whose last call is oldest, or the one whose running calls have the largest total age. Well-behaved clients are not
+// affected.
 type Connections struct {
 	maxConnections, maxCalls int
 	now                      func() time.Time
@@ -33,12 +33,12 @@ type Connections struct {
 	calls int
 }
 
-// NewConnections returns a bound for the listeners that Listen is given.
+// NewConnections returns limits for the listeners that are passed to Listen.
 func NewConnections() *Connections {
 	return &Connections{maxConnections: maxConnections, maxCalls: maxCalls, now: time.Now, conns: map[*Conn]struct{}{}}
 }
 
-// Listen bounds the connections of a listener.
+// Listen applies the limits to a listener.
 func (c *Connections) Listen(listener net.Listener) net.Listener { return limited{listener, c} }
 
 type limited struct {
@@ -55,14 +55,14 @@ func (l limited) Accept() (net.Conn, error) {
 	return l.connections.add(conn), nil
 }
 
-// Conn is a connection that is counted.
+// Conn is a counted connection.
 type Conn struct {
 	net.Conn
 	connections *Connections
 	once        sync.Once
 
 	// Guarded by connections.mu.
-	since  time.Time // of the last call that was admitted, or of the connection
+	since  time.Time // time of the last admitted call, or when the connection was opened
 	called bool      // whether a call was ever admitted
 	calls  map[*call]struct{}
 }
@@ -79,10 +79,10 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// Evict closes the connection in favour of others.
+// Evict closes the connection to make room for others.
 func (c *Conn) Evict() { _ = c.Close() }
 
-// RemoteAddr implements net.Conn. Conn finds the connection by this address.
+// RemoteAddr implements net.Conn. ConnOf finds the connection by this address.
 func (c *Conn) RemoteAddr() net.Addr { return address{c.Conn.RemoteAddr(), c} }
 
 type address struct {
@@ -90,7 +90,7 @@ type address struct {
 	conn *Conn
 }
 
-// ConnOf is the connection that has this remote address; nil if it is not counted.
+// ConnOf returns the connection with this remote address, or nil if it is not counted.
 func ConnOf(remote net.Addr) *Conn {
 	if a, ok := remote.(address); ok {
 		return a.conn
@@ -100,12 +100,12 @@ func ConnOf(remote net.Addr) *Conn {
 
 type connKey struct{}
 
-// WithConn notes in a context which connection a request came over, if it is counted.
+// WithConn stores the connection of a request in its context, if the connection is counted.
 func WithConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, ConnOf(conn.RemoteAddr()))
 }
 
-// ConnFrom is the connection that WithConn noted; nil if there is none.
+// ConnFrom returns the connection that WithConn stored, or nil.
 func ConnFrom(ctx context.Context) *Conn {
 	conn, _ := ctx.Value(connKey{}).(*Conn)
 	return conn
@@ -122,13 +122,13 @@ func (c *Connections) add(conn net.Conn) *Conn {
 	return added
 }
 
-// Begin counts a call until end. It is refused when there are too many and none of another connection can be ended instead.
+// Begin counts a call until end is called. It fails when there are too many calls and no other connection can be closed instead.
 func (c *Conn) Begin() (end func(), err error) {
 	all := c.connections
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.calls >= all.maxCalls && !all.evict(c) {
-		return nil, &memory.OverloadError{Limit: "too many calls are under way", RetryAfter: retryAfter}
+		return nil, &memory.OverloadError{Limit: "too many calls are running", RetryAfter: retryAfter}
 	}
 	begun := &call{since: all.now()}
 	c.calls[begun] = struct{}{}
@@ -144,8 +144,8 @@ func (c *Conn) Begin() (end func(), err error) {
 	}, nil
 }
 
-// evict closes the worst connection besides one. What was called over it is forgotten here, because there is room again as soon as
-// it is closed.
+// evict closes the worst connection other than the given one. It stops counting that connection's calls immediately, because they end with
+// it.
 func (c *Connections) evict(besides *Conn) bool {
 	var worst *Conn
 	var most time.Duration
@@ -155,7 +155,7 @@ func (c *Connections) evict(besides *Conn) bool {
 		for begun := range conn.calls {
 			held += min(now.Sub(begun.since), longestCount)
 		}
-		if besides == nil && len(conn.calls) == 0 { // connections are too many: those without calls come first, strangers before others
+		if besides == nil && len(conn.calls) == 0 { // too many connections: idle ones first, and of those the ones that never called
 			held = idleFirst + min(now.Sub(conn.since), idleFirst)
 			if !conn.called {
 				held += 2 * idleFirst
@@ -177,7 +177,7 @@ func (c *Connections) evict(besides *Conn) bool {
 			own += min(now.Sub(begun.since), longestCount)
 		}
 		if own >= most {
-			return false // the caller itself is the worst
+			return false // the calling connection is the worst
 		}
 	}
 	c.calls -= len(worst.calls)

@@ -1,6 +1,6 @@
-// Package inflight bounds the memory that callers can make the process use: the bytes of large requests and answers of all calls
-// together, and the number of connections and calls. Small requests and answers are not counted in bytes, so that a bot's calls go
-// on while large ones are refused; the number of calls bounds them.
+// Package inflight limits the memory that callers can make the process use: the total bytes of large requests and answers, and the number
+// of connections and calls. Small messages are not counted in bytes, so that a bot's calls succeed while large ones are rejected; the
+// number of calls limits them.
 package inflight
 
 import (
@@ -16,44 +16,44 @@ import (
 // Small is the size up to which a request or an answer is not counted.
 const Small = 16 << 10
 
-// minBytes is the least room for large requests and answers.
+// minBytes is the smallest limit for large requests and answers.
 const minBytes = 64 << 20
 
-// stallAfter is how long a share may be held before its connection may be closed in favour of another caller.
+// stallAfter is how long a share may be held before its connection may be closed to make room for another caller.
 const stallAfter = 5 * time.Second
 
-// retryAfter is when a refused caller should try again.
+// retryAfter is when a rejected caller should try again.
 const retryAfter = time.Second
 
-// Bytes bounds the bytes of large requests and answers that are in memory.
+// Bytes limits the total size of large requests and answers in memory.
 type Bytes struct {
 	capacity int64
 	now      func() time.Time
 
 	mu   sync.Mutex
 	used int64
-	// passed is how many bytes were counted since garbage was collected last on their account.
+	// passed is how many bytes were counted since Bytes last ran the garbage collector.
 	passed     int64
 	collecting bool
 	held       *list.List // of *Share, the oldest first
 }
 
-// NewBytes returns a bound that has room for several requests of the largest size.
+// NewBytes returns a limit with room for several requests of the largest size.
 func NewBytes(maxRequest int) *Bytes {
 	return &Bytes{capacity: max(minBytes, 8*int64(maxRequest)), now: time.Now, held: list.New()}
 }
 
-// Used is how many bytes are counted.
+// Used returns how many bytes are counted.
 func (b *Bytes) Used() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used
 }
 
-// Open returns an empty share. evict closes the connection it is held for; nil if it cannot be closed.
+// Open returns an empty share. evict closes the connection for which it is held; nil means that the connection cannot be closed.
 func (b *Bytes) Open(evict func()) *Share { return &Share{bytes: b, evict: evict} }
 
-// Share is what one call holds.
+// Share is the part of Bytes that one call uses.
 type Share struct {
 	bytes *Bytes
 	evict func()
@@ -65,8 +65,8 @@ type Share struct {
 	ended   bool
 }
 
-// Grow counts n more bytes. If there is no room for them it refuses, and closes the connection of the share that has been held the
-// longest, if that is so long that its caller has most likely stalled.
+// Grow counts n more bytes. If there is no room it returns an error. It then also closes the connection of the oldest share if that has
+// been held so long that its caller has probably stalled.
 func (s *Share) Grow(n int64) error {
 	b := s.bytes
 	b.mu.Lock()
@@ -74,7 +74,7 @@ func (s *Share) Grow(n int64) error {
 	if b.used+n > b.capacity {
 		b.evictOldest(s)
 		return &memory.OverloadError{
-			Limit:      fmt.Sprintf("large requests and answers of all calls together would take more than %d MiB of memory", b.capacity>>20),
+			Limit:      fmt.Sprintf("large requests and answers would need more than %d MiB of memory in total", b.capacity>>20),
 			RetryAfter: retryAfter,
 		}
 	}
@@ -90,8 +90,8 @@ func (s *Share) Grow(n int64) error {
 	return nil
 }
 
-// collect has garbage collected after each quarter of the capacity that went through. By itself the runtime lets as much accumulate as the
-// indexes may take, even if they take nothing.
+// collect runs the garbage collector each time a quarter of the capacity has been counted. The runtime alone would let as much garbage
+// accumulate as the memory limit for the indexes allows.
 func (b *Bytes) collect(n int64) {
 	if b.passed += n; b.passed < b.capacity/4 || b.collecting {
 		return
@@ -119,7 +119,7 @@ func (b *Bytes) evictOldest(besides *Share) {
 	}
 }
 
-// Release gives back what is held. The share stays empty.
+// Release returns all bytes of the share. It cannot grow again.
 func (s *Share) Release() {
 	s.bytes.mu.Lock()
 	defer s.bytes.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *Share) Release() {
 	s.ended = true
 }
 
-// Reset gives back what is held; the share may grow again.
+// Reset returns all bytes of the share. It can grow again.
 func (s *Share) Reset() {
 	s.bytes.mu.Lock()
 	defer s.bytes.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package listen is where a sidecar listens: an address of the network or a Unix socket, with or without TLS.
+// Package listen opens the addresses where a sidecar listens: network addresses and Unix sockets, with or without TLS.
 package listen
 
 import (
@@ -12,24 +12,24 @@ import (
 	"strings"
 )
 
-// unixPrefix begins the addresses of Unix sockets.
+// unixPrefix is the prefix of Unix socket addresses.
 const unixPrefix = "unix:"
 
 // SocketPath returns the path of an address such as unix:/run/memsidecar.sock.
 func SocketPath(address string) (path string, ok bool) { return strings.CutPrefix(address, unixPrefix) }
 
-// Problem says what is wrong with an address to listen on, or "".
+// Problem returns what is wrong with an address to listen on, or "".
 func Problem(address string) string {
 	if path, ok := SocketPath(address); ok {
 		if !filepath.IsAbs(path) {
-			return fmt.Sprintf("is %q, which is no absolute path", address)
+			return fmt.Sprintf("is %q, which is not an absolute path", address)
 		}
 		return ""
 	}
 	return NetworkProblem(address)
 }
 
-// NetworkProblem is Problem for what listens on the network alone.
+// NetworkProblem is Problem for listeners that accept only network addresses.
 func NetworkProblem(address string) string {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -41,7 +41,7 @@ func NetworkProblem(address string) string {
 	return ""
 }
 
-// Local reports whether only this machine reaches an address. A name other than localhost may mean anything.
+// Local reports whether an address can be reached only from this machine. Names other than localhost are assumed to be remote.
 func Local(address string) bool {
 	if _, ok := SocketPath(address); ok {
 		return true
@@ -54,7 +54,7 @@ func Local(address string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// ParseMode reads the mode of a Unix socket, such as 0660.
+// ParseMode parses the mode of a Unix socket, such as 0660.
 func ParseMode(text string) (fs.FileMode, error) {
 	mode, err := strconv.ParseUint(text, 8, 32)
 	if err != nil || mode > 0o777 {
@@ -63,7 +63,7 @@ func ParseMode(text string) (fs.FileMode, error) {
 	return fs.FileMode(mode), nil
 }
 
-// Listen listens on an address; the mode is that of a Unix socket.
+// Listen listens on an address. mode applies to Unix sockets.
 func Listen(ctx context.Context, address string, mode fs.FileMode) (net.Listener, error) {
 	if path, ok := SocketPath(address); ok {
 		return listenUnix(ctx, path, mode)

@@ -12,19 +12,19 @@ import (
 	"github.com/memsidecar/memsidecar/internal/listen/reload"
 )
 
-// Files are the PEM files of TLS.
+// Files are the paths of the PEM files for TLS.
 type Files struct {
-	// Cert is the sidecar's certificate with the chain below it, Key its private key.
+	// Cert is the sidecar's certificate with its chain, Key its private key.
 	Cert, Key string
-	// ClientCA are the authorities of clients' certificates; "" asks for none.
+	// ClientCA has the authorities that sign clients' certificates; "" means that clients need none.
 	ClientCA string
 }
 
-// TLS is a configuration of TLS that follows its files.
+// TLS is a TLS configuration that follows its files.
 type TLS struct{ files *reload.Files[*tls.Config] }
 
-// OpenTLS reads the files. report is told when they are read anew (nil) and when that fails; until it succeeds those read
-// before are in use, so a certificate and a key that are replaced one after the other do no harm.
+// OpenTLS reads the files. report is called with nil after they were read again, and with the error when that fails. After an error the
+// previous files stay in use, so a certificate and its key can be replaced one after the other.
 func OpenTLS(of Files, report func(error)) (*TLS, error) {
 	paths := []string{of.Cert, of.Key}
 	if of.ClientCA != "" {
@@ -40,15 +40,15 @@ func OpenTLS(of Files, report func(error)) (*TLS, error) {
 // Reload reads the files now.
 func (t *TLS) Reload() error { return t.files.Reload() }
 
-// Config is what a server uses: each new connection gets the newest files.
+// Config returns the configuration for a server: each new connection uses the newest files.
 func (t *TLS) Config() *tls.Config {
 	return &tls.Config{
-		MinVersion:         tls.VersionTLS12, // a client that knows 1.3 gets it
+		MinVersion:         tls.VersionTLS12, // clients that support 1.3 use it
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return t.files.Get(), nil },
 	}
 }
 
-// HTTPConfig is Config for a server of HTTP, which also speaks HTTP/1.1.
+// HTTPConfig is Config for an HTTP server, which also supports HTTP/1.1.
 func (t *TLS) HTTPConfig() *tls.Config {
 	protocols := []string{"h2", "http/1.1"}
 	return &tls.Config{
@@ -85,13 +85,13 @@ func Pool(path string) (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s holds no certificate in PEM format", path)
+		return nil, fmt.Errorf("%s contains no certificate in PEM format", path)
 	}
 	return pool, nil
 }
 
-// Pinned is a configuration of a client that trusts exactly the certificate of a file: who reads the sidecar's configuration
-// knows it, and needs neither an authority nor a name to go with an address such as 127.0.0.1.
+// Pinned returns a client configuration that trusts only the certificate in a file. A program that reads the sidecar's configuration needs
+// neither an authority nor a name for an address such as 127.0.0.1.
 func Pinned(path string) (*tls.Config, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -99,11 +99,11 @@ func Pinned(path string) (*tls.Config, error) {
 	}
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE" {
-		return nil, fmt.Errorf("%s does not begin with a certificate in PEM format", path)
+		return nil, fmt.Errorf("%s must begin with a certificate in PEM format", path)
 	}
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection asks for more than a chain: this very certificate
+		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection is stricter: it requires this certificate
 		VerifyConnection: func(state tls.ConnectionState) error {
 			if len(state.PeerCertificates) == 0 || !bytes.Equal(state.PeerCertificates[0].Raw, block.Bytes) {
 				return errors.New("the certificate is not the one of tls.cert_file")

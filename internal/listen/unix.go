@@ -12,11 +12,11 @@ import (
 	"syscall"
 )
 
-// maxSocketPath is what every platform's socket addresses hold, with the terminating zero byte.
+// maxSocketPath is the longest path that sockets support on every platform, without the terminating zero byte.
 const maxSocketPath = 103
 
-// listenUnix makes a socket beside its place, in a folder that nobody else may enter, and renames it when it has its mode: at
-// no moment may anybody connect who should not. It takes the place of one that a dead process left behind.
+// listenUnix creates a socket in a private folder next to path, sets its mode, and renames it to path, so that it is never open to others.
+// It replaces the socket of a dead process.
 func listenUnix(ctx context.Context, path string, mode fs.FileMode) (_ net.Listener, err error) {
 	if err := vacant(ctx, path); err != nil {
 		return nil, err
@@ -28,14 +28,14 @@ func listenUnix(ctx context.Context, path string, mode fs.FileMode) (_ net.Liste
 	defer func() { _ = os.RemoveAll(dir) }()
 	beside := filepath.Join(dir, "s")
 	if long := max(len(path), len(beside)); long > maxSocketPath {
-		return nil, fmt.Errorf("the path of a socket holds %d bytes, and this one needs %d: choose a shorter one", maxSocketPath, long)
+		return nil, fmt.Errorf("the path of a socket can have %d bytes, and this one needs %d: choose a shorter path", maxSocketPath, long)
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", beside)
 	if err != nil {
 		return nil, err
 	}
 	if l, ok := listener.(*net.UnixListener); ok {
-		l.SetUnlinkOnClose(false) // its name is another
+		l.SetUnlinkOnClose(false) // the socket was renamed
 	}
 	defer func() {
 		if err != nil {
@@ -54,14 +54,14 @@ func listenUnix(ctx context.Context, path string, mode fs.FileMode) (_ net.Liste
 	}
 	s := &socket{Listener: listener, path: path}
 	s.remove = sync.OnceFunc(func() {
-		if now, err := os.Lstat(path); err == nil && os.SameFile(own, now) { // and not another sidecar's by now
+		if now, err := os.Lstat(path); err == nil && os.SameFile(own, now) { // another sidecar may have replaced it
 			_ = os.Remove(path)
 		}
 	})
 	return s, nil
 }
 
-// vacant is an error unless nothing is in the socket's place, or one that nobody listens on any more.
+// vacant returns an error unless path is free or has a socket on which no process listens.
 func vacant(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -70,7 +70,7 @@ func vacant(ctx context.Context, path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("%s is there and is no socket: remove it", path)
+		return fmt.Errorf("%s exists and is not a socket: remove it", path)
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	switch {
@@ -80,10 +80,10 @@ func vacant(ctx context.Context, path string) error {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return nil
 	}
-	return fmt.Errorf("whether somebody listens on %s cannot be found out: %w", path, err)
+	return fmt.Errorf("cannot find out whether a process listens on %s: %w", path, err)
 }
 
-// socket is a listener on a Unix socket that removes it at the end.
+// socket is a listener on a Unix socket that removes the socket when it is closed.
 type socket struct {
 	net.Listener
 	path   string
@@ -96,7 +96,7 @@ func (s *socket) Close() error {
 	return s.Listener.Close()
 }
 
-// Addr implements net.Listener: what clients dial.
+// Addr implements net.Listener. It returns the address that clients dial.
 func (s *socket) Addr() net.Addr { return socketAddr(s.path) }
 
 type socketAddr string

@@ -21,7 +21,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// The headers that bind a request. Their values are percent-encoded, because headers are ASCII and ids are not.
+// Headers that bind a request to a user. Their values are percent-encoded, because headers are ASCII and ids are not.
 const (
 	userHeader        = "Memsidecar-User"
 	namespaceHeader   = "Memsidecar-Namespace"
@@ -30,19 +30,19 @@ const (
 	channelKindHeader = "Memsidecar-Channel-Kind"
 )
 
-// HTTPOptions describe a handler.
+// HTTPOptions configures a handler.
 type HTTPOptions struct {
 	Options
-	// User is whose memory it is when a request does not say; "" refuses the request.
+	// User is the default user; if it is "", requests must name one.
 	User string
-	// MaxBytes is the largest request accepted.
+	// MaxBytes is the maximum size of a request.
 	MaxBytes int64
-	// Refuse answers what is wrong with a request before it is one of the protocol.
+	// Refuse writes an error for a request that is not a valid message of the protocol.
 	Refuse func(w http.ResponseWriter, code int, message string)
 }
 
-// Handler speaks the protocol over HTTP (its streamable form). There are no sessions: each request is bound by its own headers
-// and calls with its own authorization, so that nothing is lost by a restart and no session can be taken over.
+// Handler serves the streamable HTTP form of the protocol. There are no sessions: each request is bound by its own headers and calls with
+// its own authorization, so a restart loses nothing and no session can be hijacked.
 func Handler(conn grpc.ClientConnInterface, options HTTPOptions) http.Handler {
 	if options.Schemas == nil {
 		options.Schemas = sdk.NewSchemaCache()
@@ -56,7 +56,7 @@ func Handler(conn grpc.ClientConnInterface, options HTTPOptions) http.Handler {
 	}, &sdk.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, Logger: options.Log,
 		PropagateRequestCancellation: true,
-		DisableLocalhostProtection:   true, // the port's own protection knows whether there are tokens
+		DisableLocalhostProtection:   true, // gateway.Protect does this, depending on tokens
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		binding, err := bind(r, options.User)
@@ -73,7 +73,7 @@ func Handler(conn grpc.ClientConnInterface, options HTTPOptions) http.Handler {
 			options.Refuse(w, http.StatusTooManyRequests, err.Error())
 			return
 		}
-		if err == nil && !utf8.Valid(body) { // JSON's decoder would store it with its characters replaced
+		if err == nil && !utf8.Valid(body) { // the JSON decoder would replace invalid characters
 			err = errNotUTF8
 		}
 		if err != nil {
@@ -90,18 +90,18 @@ func Handler(conn grpc.ClientConnInterface, options HTTPOptions) http.Handler {
 	})
 }
 
-// serverKey is that of a request's server in its context: the library asks for it more than once.
+// serverKey is the context key of a request's server, which the library asks for more than once.
 type serverKey struct{}
 
 var errNotUTF8 = errors.New("it is not UTF-8")
 
-// bind reads whose memory a request is about.
+// bind returns the user and the scopes of a request.
 func bind(r *http.Request, user string) (Binding, error) {
 	values := map[string]string{}
 	for _, name := range []string{userHeader, namespaceHeader, agentHeader, channelHeader, channelKindHeader} {
 		given := r.Header.Values(name)
 		if len(given) > 1 {
-			return Binding{}, fmt.Errorf("the header %s is there %d times", name, len(given))
+			return Binding{}, fmt.Errorf("the header %s is given %d times: send it once", name, len(given))
 		}
 		if len(given) == 0 {
 			continue
@@ -119,7 +119,7 @@ func bind(r *http.Request, user string) (Binding, error) {
 		user = values[userHeader]
 	}
 	if user == "" {
-		return Binding{}, fmt.Errorf("say whose memory it is with the header %s, or with api.mcp_user in the configuration", userHeader)
+		return Binding{}, fmt.Errorf("the user is missing: set the header %s, or api.mcp_user in the configuration", userHeader)
 	}
 	b := Binding{}
 	for scope, kind := range map[**memsidecarv1.Scope]memsidecarv1.ChannelKind{
@@ -132,7 +132,7 @@ func bind(r *http.Request, user string) (Binding, error) {
 			}
 			kind = memsidecarv1.ChannelKind(given)
 		} else if values[channelHeader] != "" {
-			return Binding{}, fmt.Errorf("say with the header %s whether the channel is direct or a group", channelKindHeader)
+			return Binding{}, fmt.Errorf("the channel's kind is missing: set the header %s to direct or group", channelKindHeader)
 		}
 		*scope = &memsidecarv1.Scope{
 			Namespace: values[namespaceHeader], UserId: user, AgentId: values[agentHeader], ChannelId: values[channelHeader], ChannelKind: kind,
@@ -141,7 +141,7 @@ func bind(r *http.Request, user string) (Binding, error) {
 	return b, nil
 }
 
-// callHeaders are those that go along with each call that a request makes.
+// callHeaders returns the headers that are passed on with each call of a request.
 func callHeaders(r *http.Request) metadata.MD {
 	md := metadata.MD{}
 	for _, name := range []string{"authorization", "traceparent", "tracestate", "x-request-id"} {
@@ -150,13 +150,13 @@ func callHeaders(r *http.Request) metadata.MD {
 	return md
 }
 
-// carrying is a connection whose calls carry headers.
+// carrying is a connection that adds headers to its calls.
 type carrying struct {
 	grpc.ClientConnInterface
 	headers metadata.MD
 }
 
-// Invoke implements grpc.ClientConnInterface. No tool makes a call that streams.
+// Invoke implements grpc.ClientConnInterface. No tool uses streams.
 func (c carrying) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
 	return c.ClientConnInterface.Invoke(metadata.NewOutgoingContext(ctx, c.headers), method, args, reply, opts...)
 }

@@ -14,16 +14,15 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// lines reads messages, one a line, and hands on those that are some; to the others it answers what is wrong with them. The SDK
-// alone would end the session over the first of those, and leave what was asked before without an answer. Batches, which only
-// some versions of the protocol have, are handed on one by one.
+// lines reads messages, one per line, and passes on the valid ones; it answers the others with an error. The SDK alone would end the
+// session at the first invalid line and leave earlier requests unanswered. Batches, which only some protocol versions have, are split.
 type lines struct {
 	in   *bufio.Reader
 	out  io.Writer
-	rest []byte // of what is handed on
+	rest []byte // of the line that is being passed on
 }
 
-// mark is the byte order mark that some programs of Windows begin with.
+// mark is the byte order mark with which some Windows programs begin their output.
 var mark = []byte("\ufeff")
 
 // Read implements io.Reader.
@@ -68,17 +67,17 @@ func (l *lines) next() (line []byte, err error) {
 	}
 }
 
-// take hands on what is good of a line. The error is one of writing.
+// take passes on the valid messages of a line. It returns write errors.
 func (l *lines) take(line []byte) error {
 	switch {
 	case len(line) == 0:
 		return nil
-	case !utf8.Valid(line): // else it would be stored with its characters replaced
-		return l.refuse(nil, jsonrpc.CodeParseError, errors.New("the message is not UTF-8: write it in UTF-8, whatever the system's encoding is"))
+	case !utf8.Valid(line): // the JSON decoder would replace invalid characters
+		return l.refuse(nil, jsonrpc.CodeParseError, errors.New("the message is not UTF-8: encode it as UTF-8"))
 	}
 	var message json.RawMessage
 	if err := json.Unmarshal(line, &message); err != nil {
-		return l.refuse(nil, jsonrpc.CodeParseError, fmt.Errorf("the line is not one message as JSON: %w", err))
+		return l.refuse(nil, jsonrpc.CodeParseError, fmt.Errorf("the line is not a JSON message: %w", err))
 	}
 	messages := []json.RawMessage{message}
 	if line[0] == '[' {
@@ -98,10 +97,10 @@ func (l *lines) take(line []byte) error {
 	return nil
 }
 
-// refuse answers what is wrong with a message, by its id if that can be told.
+// refuse answers a message with an error, with the message's id if it has one.
 func (l *lines) refuse(message []byte, code int64, problem error) error {
 	var of struct{ ID any }
-	_ = json.Unmarshal(message, &of) // what has no id is answered without
+	_ = json.Unmarshal(message, &of) // without an id the answer has none
 	switch of.ID.(type) {
 	case string, float64:
 	default:
@@ -123,7 +122,7 @@ func (l *lines) refuse(message []byte, code int64, problem error) error {
 	return err
 }
 
-// locked is a writer whose every Write is one message, by whomever it is written.
+// locked is a writer for concurrent use whose every Write is one message.
 type locked struct {
 	mu sync.Mutex
 	io.Writer
@@ -136,5 +135,5 @@ func (l *locked) Write(p []byte) (int, error) {
 	return l.Writer.Write(p)
 }
 
-// Close implements io.Closer: others close the writer.
+// Close implements io.Closer. It does nothing: the caller closes the writer.
 func (*locked) Close() error { return nil }

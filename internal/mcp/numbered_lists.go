@@ -16,7 +16,7 @@ func (t *tools) addNumberedLists(server *sdk.Server) {
 	sdk.AddTool(server, &sdk.Tool{
 		Name: "put_numbered_list", Annotations: hints("Keep a numbered list", false, true),
 		Description: "Keep the numbered list that you are about to show, in the order in which you show it, so that the user can answer with a number. " +
-			"It takes the place of the list shown before. Keys are the items' real URLs or ids, as a search returned them. " + neverGuess,
+			"It replaces the list shown before. Keys are the items' real URLs or ids, as a search returned them. " + neverGuess,
 	}, t.put)
 	sdk.AddTool(server, &sdk.Tool{
 		Name: "select_from_numbered_list", Annotations: hints("Look a number up", true, false),
@@ -33,7 +33,7 @@ type putInput struct {
 type putItem struct {
 	Key        string         `json:"key" jsonschema:"the item's real URL or id"`
 	Title      string         `json:"title,omitempty" jsonschema:"what people call it"`
-	Attributes map[string]any `json:"attributes,omitempty" jsonschema:"whatever else is worth keeping about it"`
+	Attributes map[string]any `json:"attributes,omitempty" jsonschema:"other data about the item"`
 }
 
 type putOutput struct {
@@ -99,7 +99,7 @@ func (t *tools) choose(ctx context.Context, _ *sdk.CallToolRequest, in chooseInp
 		Scope: t.Says, List: in.List, Selector: &memsidecarv1.SelectItemsRequest_Text{Text: in.Answer},
 	})
 	if err != nil {
-		return nil, chooseOutput{}, refused(err, "Do not make an item up: ask the user which one they mean, or search anew")
+		return nil, chooseOutput{}, refused(err, "Do not invent an item: ask the user which one they mean, or search again")
 	}
 	out := chooseOutput{
 		Selected: []chosen{}, None: resp.GetKind() == memsidecarv1.SelectionKind_SELECTION_KIND_NONE,
@@ -121,7 +121,7 @@ func (t *tools) choose(ctx context.Context, _ *sdk.CallToolRequest, in chooseInp
 	return nil, out, nil
 }
 
-// harmless makes the texts in a JSON value harmless.
+// harmless sanitizes the texts in a JSON value.
 func harmless(value any) any {
 	switch v := value.(type) {
 	case string:

@@ -51,7 +51,7 @@ func (t *tools) digest(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.Re
 	return page(r, resp.GetDigest().GetMarkdown(), "There is no digest of this day.\n"), nil
 }
 
-// page is what was asked for, below the notice, or that there is nothing.
+// page returns a text below the notice, or the replacement when the text is empty.
 func page(r *sdk.ReadResourceRequest, text, nothing string) *sdk.ReadResourceResult {
 	if text == "" {
 		text = nothing

@@ -11,8 +11,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Stdio speaks the protocol over a reader and a writer, a message a line, until the reader ends. What was asked until then is
-// answered: the SDK alone would cancel it.
+// Stdio serves the protocol over a reader and a writer, one message per line, until the reader ends. Then it finishes pending requests,
+// which the SDK alone would cancel.
 func Stdio(ctx context.Context, server *sdk.Server, in io.Reader, out io.Writer) error {
 	writer := &locked{Writer: out}
 	reader := &lines{in: bufio.NewReaderSize(in, 64<<10), out: writer}
@@ -23,7 +23,7 @@ func Stdio(ctx context.Context, server *sdk.Server, in io.Reader, out io.Writer)
 	return err
 }
 
-// finishing is a transport that ends when all is answered.
+// finishing is a transport that closes after all requests have been answered.
 type finishing struct{ sdk.Transport }
 
 // Connect implements sdk.Transport.
@@ -39,7 +39,7 @@ func (f finishing) Connect(ctx context.Context) (sdk.Connection, error) {
 type finishingConn struct {
 	sdk.Connection
 	mu       sync.Mutex
-	open     map[jsonrpc.ID]bool // what is asked and not answered
+	open     map[jsonrpc.ID]bool // pending requests
 	answered chan struct{}
 	once     sync.Once
 	closed   chan struct{}

@@ -16,26 +16,26 @@ import (
 )
 
 const (
-	// maxMessageRunes is how much of a provider's own words an error repeats.
+	// maxMessageRunes is how much of a provider's message an error repeats.
 	maxMessageRunes = 300
-	// maxRetryAfter bounds what is read of what a provider asks for: a day is as long as any quota's. Its breaker has a bound of its own.
+	// maxRetryAfter limits the delay that a provider asks for: no quota lasts longer than a day. Breakers have a lower limit.
 	maxRetryAfter = 24 * time.Hour
 )
 
-// Failure is what is known of a call that failed.
+// Failure describes a failed call.
 type Failure struct {
 	Target     string // "provider/model"
-	Err        error  // as the SDK returned it; never shown as it is
+	Err        error  // as the SDK returned it; never shown unchanged
 	Status     int    // HTTP status, 0 when there was no answer
-	Message    string // the provider's own words
-	Mendable   bool   // the message refuses a key, an account or a model, whatever the status
+	Message    string // the provider's message
+	Mendable   bool   // the message rejects a key, an account or a model, with any status
 	Header     http.Header
-	RetryAfter time.Duration // from the body; the header's counts when it is longer
+	RetryAfter time.Duration // from the body; a longer delay in the header has precedence
 	Key        secret.Value
 }
 
-// Failures returns a function that says what the errors of an SDK mean for a target and its key, as Failure.Error does. As
-// a closure it keeps the key out of what holds it when that is printed.
+// Failures returns a function that converts the errors of an SDK, as Failure.Error does. It is a closure so that printing the struct that
+// holds it does not show the key.
 func Failures(t Target, key secret.Value) func(ctx context.Context, err error) error {
 	return func(ctx context.Context, err error) error {
 		f := Failure{Target: t.Name(), Err: err, Key: key}
@@ -47,11 +47,11 @@ func Failures(t Target, key secret.Value) func(ctx context.Context, err error) e
 	}
 }
 
-// Error says what the failure means: the context's error when the caller gave up, a *memory.TransientError for what may
-// pass, a *memory.RefusedError for what will not. No text holds the key, and nothing that does is wrapped.
+// Error converts the failure: to the context's error when the caller cancelled, to a *memory.TransientError when a retry may help,
+// otherwise to a *memory.RefusedError. No text contains the key, and no error that contains it is wrapped.
 //
-// What came without a status may pass: the network, a timeout, a connection that broke, and an answer that is not the
-// API's, such as the page of a proxy.
+// Failures without a status are transient: network errors, timeouts, broken connections, and answers that are not from the API, such as a
+// proxy's page.
 func (f Failure) Error(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -71,9 +71,8 @@ func (f Failure) Error(ctx context.Context) error {
 	return &memory.TransientError{Err: err, RetryAfter: min(max(f.RetryAfter, retryAfter(f.Header)), maxRetryAfter)}
 }
 
-// passes reports whether trying again later may help. What an operator can mend while the work waits counts: a key or a
-// model that is refused, an endpoint that is not there, an account without money. It does not help when the request itself
-// is wrong, because it would be the same request again.
+// passes reports whether a retry may help. That includes what an operator can correct while the work is pending: a rejected key or model, a
+// wrong endpoint, an account without money. A retry does not help when the request itself is wrong.
 func (f Failure) passes() bool {
 	switch f.Status {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
@@ -84,7 +83,7 @@ func (f Failure) passes() bool {
 	return true
 }
 
-// reasonOf is the text of an error that is no answer. Of a request's URL its host says enough.
+// reasonOf returns the text of an error without an answer. Of the request's URL it shows only the host.
 func reasonOf(err error) string {
 	e, ok := errors.AsType[*url.Error](err)
 	if !ok {
@@ -96,7 +95,7 @@ func reasonOf(err error) string {
 	return e.Err.Error()
 }
 
-// readable is a text as one short line of printable characters, without the key.
+// readable returns a text as one short line of printable characters, without the key.
 func readable(key secret.Value, text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -111,7 +110,7 @@ func readable(key secret.Value, text string) string {
 	return text
 }
 
-// retryAfter reads the header of RFC 9110, section 10.2.3: seconds, of which some providers give fractions, or a date.
+// retryAfter parses the header of RFC 9110, section 10.2.3: seconds, which some providers send as fractions, or a date.
 func retryAfter(h http.Header) time.Duration {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
@@ -123,14 +122,13 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// IsFailure reports whether an error says that a provider is away, for breakers: a caller that gives up and an answer that
-// cannot be used are none.
+// IsFailure reports, for breakers, whether an error means that a provider is unavailable. Cancelled calls and unusable answers do not.
 func IsFailure(err error) bool {
 	transient, ok := errors.AsType[*memory.TransientError](err)
 	return ok && transient != nil && !errors.Is(err, context.Canceled)
 }
 
-// Delay is how long a failure asks to leave the provider alone, for breakers.
+// Delay returns, for breakers, the delay before a retry that a failure asks for.
 func Delay(err error) time.Duration {
 	if transient, ok := errors.AsType[*memory.TransientError](err); ok {
 		return transient.RetryAfter
@@ -138,7 +136,7 @@ func Delay(err error) time.Duration {
 	return 0
 }
 
-// Unusable is an answer that came and cannot be used. It does not pass by waiting.
+// Unusable returns the error for an answer that cannot be used. A retry does not help.
 func Unusable(t Target, err error) error {
 	return &memory.RefusedError{Err: fmt.Errorf("%s: %w", t.Name(), err)}
 }

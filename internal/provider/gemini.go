@@ -11,9 +11,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/secret"
 )
 
-// geminiClients are the clients of this process by endpoint and key. Each of the SDK's clients also begins a gRPC
-// connection for a part of it that is not used here, and has no way to close that: four goroutines that never end. So a
-// client is made once, however often a model is put together again while its provider is away.
+// geminiClients are the clients of this process by endpoint and key. Each client of the SDK also opens a gRPC connection that is not used
+// here and cannot be closed: four goroutines that never end. So clients are shared, however often a model is created again while its
+// provider is unavailable.
 var geminiClients = struct {
 	sync.Mutex
 	byAccess map[geminiAccess]*genai.Client
@@ -21,11 +21,11 @@ var geminiClients = struct {
 
 type geminiAccess struct{ baseURL, key string }
 
-// GeminiClient is a client of the target, the same one for the same endpoint and key. It sends nothing before the first
-// call. Without a key the provider refuses the calls, and that is an error that waits for an operator.
+// GeminiClient returns the client of the target. Targets with the same endpoint and key share one. It sends nothing before the first call.
+// Without a key the provider rejects the calls, and the work is postponed until an operator adds one.
 //
-// The SDK would put the key into the URL, where errors and proxies show it; the HTTP client sends it in a header instead.
-// (The SDK demands a key all the same, for the part that is not used.)
+// The SDK would put the key into the URL, where errors and proxies show it; the HTTP client sends it in a header instead. (The SDK still
+// requires a key, for the unused gRPC connection.)
 func GeminiClient(t Target, key secret.Value) (*genai.Client, error) {
 	geminiClients.Lock()
 	defer geminiClients.Unlock()

@@ -6,10 +6,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/secret"
 )
 
-// OpenAIOptions are the options of the SDK's services for the target. They are for openai.NewEmbeddingService and the
-// like: openai.NewClient also reads the environment, which would be for another account. Retrying is left to those who
-// know how long there is: the queue for dialogues, and nobody for a query. Without a key none is sent, as local servers
-// like it.
+// OpenAIOptions returns SDK options for the target. Use them with openai.NewEmbeddingService and similar functions: openai.NewClient also
+// reads environment variables, which may belong to another account. The SDK does not retry, because only its callers know how much time is
+// left: the queue retries dialogues, and queries are not retried. Without a key none is sent, as local servers expect.
 func OpenAIOptions(t Target, key secret.Value) []option.RequestOption {
 	options := []option.RequestOption{
 		option.WithBaseURL(t.BaseURL), option.WithMaxRetries(0), option.WithHTTPClient(newHTTPClient("", "")),

@@ -1,4 +1,4 @@
-// Package provider knows the model providers: their names, base URLs and key variables, and what their failures mean.
+// Package provider knows the model providers: names, base URLs, key variables, and the meaning of their errors.
 package provider
 
 import (
@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// Protocol is the API a provider speaks.
+// Protocol is the API that a provider implements.
 type Protocol string
 
 // The protocols.
 const (
-	Gemini Protocol = "gemini" // Google's own REST
+	Gemini Protocol = "gemini" // Google's REST API
 	OpenAI Protocol = "openai" // the OpenAI-compatible API
 )
 
@@ -24,11 +24,11 @@ const (
 type Provider struct {
 	Name     string
 	Protocol Protocol
-	BaseURL  string   // empty: it has no usual one, and must be configured
-	KeyVars  []string // environment variables that hold its key, the usual one first; none: it needs no key
-	// Usual models, empty where there is none to recommend.
+	BaseURL  string   // empty: there is no default, it must be configured
+	KeyVars  []string // environment variables for its key, preferred first; none: it needs no key
+	// Default models; empty when there is none.
 	TextModel, EmbeddingModel string
-	// Local: it usually runs on this machine.
+	// Local means that it usually runs on this machine.
 	Local bool
 }
 
@@ -74,8 +74,8 @@ func known() map[string]Provider {
 	return byName
 }
 
-// Find returns a provider by name, in upper or lower case; "google" is another name of gemini, and "dashscope" of qwen.
-// The error lists the known ones.
+// Find returns a provider by its name in any case. "google" is an alias of gemini, and "dashscope" of qwen. The error lists the known
+// names.
 func Find(name string) (Provider, error) {
 	all := known()
 	if p, ok := all[strings.ToLower(name)]; ok {
@@ -85,14 +85,14 @@ func Find(name string) (Provider, error) {
 		strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 }
 
-// Target is a model at a provider.
+// Target is a model of a provider.
 type Target struct {
 	Provider Provider
 	Model    string
 	BaseURL  string
 }
 
-// Name is "provider/model".
+// Name returns "provider/model".
 func (t Target) Name() string { return t.Provider.Name + "/" + t.Model }
 
 // Remote reports whether texts leave this machine.
@@ -105,13 +105,13 @@ func (t Target) Remote() bool {
 	return u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback())
 }
 
-// Resolve finds the model: by the provider's name and the model's, which may also be "provider/model" when no provider is
-// named, and by the endpoint: a base URL, or a full Gemini URL such as …/v1beta/models/NAME:generateContent. usual picks
-// the provider's usual model.
+// Resolve returns the target for a provider's name, a model and an endpoint. Without a provider's name, the model may be "provider/model".
+// The endpoint is a base URL, or a full Gemini URL such as …/v1beta/models/NAME:generateContent. usual returns the provider's default
+// model.
 func Resolve(name, model, endpoint string, usual func(Provider) string) (Target, error) {
 	before, after, slash := strings.Cut(model, "/")
 	if name == "" && !slash {
-		return Target{}, fmt.Errorf("provider is required for the model %q: name one, or write provider/model", model)
+		return Target{}, fmt.Errorf("provider is required for the model %q: set it, or write provider/model", model)
 	}
 	named := name
 	if named == "" {
@@ -121,7 +121,7 @@ func Resolve(name, model, endpoint string, usual func(Provider) string) (Target,
 	if err != nil {
 		return Target{}, fmt.Errorf("provider %w", err)
 	}
-	// With a provider named, the model may name it once more. OpenRouter's own models begin with its name.
+	// The model may repeat the provider's name. OpenRouter's own models begin with that name.
 	if again, err := Find(before); slash && (name == "" || err == nil && again.Name == p.Name && p.Name != "openrouter") {
 		model = after
 	}
@@ -132,7 +132,7 @@ func Resolve(name, model, endpoint string, usual func(Provider) string) (Target,
 			return Target{}, err
 		}
 		if named != "" && t.Model != "" && named != t.Model {
-			return Target{}, fmt.Errorf("endpoint names the model %q and model is %q: leave one of them out", named, t.Model)
+			return Target{}, fmt.Errorf("endpoint names the model %q and model is %q: remove one of them", named, t.Model)
 		}
 		if named != "" {
 			t.Model = named
@@ -143,14 +143,14 @@ func Resolve(name, model, endpoint string, usual func(Provider) string) (Target,
 	}
 	switch {
 	case t.Model == "":
-		return Target{}, fmt.Errorf("model is required for %s: name one", p.Name)
+		return Target{}, fmt.Errorf("model is required for %s: set it", p.Name)
 	case t.BaseURL == "":
-		return Target{}, fmt.Errorf("endpoint is required for %s: give its base URL", p.Name)
+		return Target{}, fmt.Errorf("endpoint is required for %s: set its base URL", p.Name)
 	}
 	return t, nil
 }
 
-// at takes the endpoint apart and returns the model it names, if it does.
+// at parses the endpoint and returns the model that it names, if any.
 func (t *Target) at(endpoint string) (model string, err error) {
 	u, err := url.Parse(endpoint)
 	if err == nil && (u.User != nil || u.RawQuery != "" || u.Fragment != "") { // which may be a key, so they are not shown

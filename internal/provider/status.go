@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-// StatusError is an answer that is no success. Its fields are the provider's own words and may repeat the key, so it is
-// never shown or wrapped: Failures makes an error of it that can be.
+// StatusError is an answer with an error status. Its fields are from the provider and may contain the key, so it is never shown or wrapped;
+// Failures converts it to an error that can be.
 type StatusError struct {
 	Status     int
 	Header     http.Header
-	Message    string        // the body as it is when it has no message
-	RetryDelay time.Duration // from the body, 0 when it says nothing
+	Message    string        // the whole body when it has no message
+	RetryDelay time.Duration // from the body; 0 when unset
 	body       string        // lower case
 }
 
-// StatusOf is the answer of a provider that an SDK's error comes from, if there was one.
+// StatusOf returns the provider's answer that caused an SDK's error, if there was one.
 func StatusOf(err error) (*StatusError, bool) { return errors.AsType[*StatusError](err) }
 
-// Error is the status alone.
+// Error returns the status only.
 func (e *StatusError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("HTTP %d %s", e.Status, http.StatusText(e.Status)))
 }
 
-// Rejects reports whether the request itself was found wrong, in an answer that mentions one of the words (lower case).
-// With it an adapter learns what an endpoint does not take.
+// Rejects reports whether the provider found the request invalid and mentions one of the words (in lower case). Adapters use it to learn
+// which fields an endpoint does not accept.
 func (e *StatusError) Rejects(words ...string) bool {
 	switch e.Status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
@@ -38,7 +38,7 @@ func (e *StatusError) Rejects(words ...string) bool {
 	return false
 }
 
-// Blocked reports whether the provider refuses the prompt for what it says.
+// Blocked reports whether the provider rejected the prompt because of its content.
 func (e *StatusError) Blocked() bool {
 	return e.Rejects(
 		"content_filter", "content_policy_violation", // OpenAI, Azure, Moonshot
@@ -48,9 +48,9 @@ func (e *StatusError) Blocked() bool {
 	)
 }
 
-// Mendable reports whether the answer refuses a key, an account or a model. Some of that comes as HTTP 400: Gemini's
-// refusal of a key ("API key not valid") and of a region or an account (FAILED_PRECONDITION), and that of a model by
-// DeepSeek ("Model Not Exist"), SiliconFlow and Zhipu.
+// Mendable reports whether the answer rejects a key, an account or a model. Some of these come as HTTP 400: from Gemini a rejected key
+// ("API key not valid"), and a region or an account (FAILED_PRECONDITION); from DeepSeek ("Model Not Exist"), SiliconFlow and Zhipu an
+// unknown model.
 func (e *StatusError) Mendable() bool {
 	if containsAny(e.body, "api_key_invalid", "invalid_api_key", "failed_precondition", "model_not_found", `"1211"`) {
 		return true
@@ -69,11 +69,11 @@ func containsAny(text string, words ...string) bool {
 	return false
 }
 
-// newStatusError reads the forms that bodies have: OpenAI's and Google's {"error": {…}}, the same in a list (Gemini's
-// OpenAI-compatible endpoint), {"error": "…"} (Ollama), and a message without a frame (SiliconFlow, Mistral, FastAPI).
+// newStatusError parses the known forms of bodies: {"error": {…}} (OpenAI and Google), the same in a list (Gemini's OpenAI-compatible
+// endpoint), {"error": "…"} (Ollama), and fields at the top level (SiliconFlow, Mistral, FastAPI).
 func newStatusError(status int, header http.Header, body []byte) *StatusError {
 	e := &StatusError{Status: status, Header: header, body: strings.ToLower(string(body))}
-	if text := strings.TrimSpace(string(body)); !strings.HasPrefix(text, "<") { // a proxy's page says nothing in few words
+	if text := strings.TrimSpace(string(body)); !strings.HasPrefix(text, "<") { // skip a proxy's page
 		e.Message = text
 	}
 	var parsed any
@@ -118,7 +118,7 @@ func (e *StatusError) readDetail(detail any) {
 	}
 }
 
-// textOf is a text, which some providers write as a number.
+// textOf returns a text that some providers write as a number.
 func textOf(v any) string {
 	switch v := v.(type) {
 	case string:

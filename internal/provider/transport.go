@@ -10,21 +10,18 @@ import (
 )
 
 const (
-	// maxErrorBytes is how much of an error's body is read, and maxAnswerBytes how much of an answer's: 100 vectors of 4,096
-	// numbers take some 10 MB as JSON.
+	// maxErrorBytes and maxAnswerBytes limit how much of an error's body and of an answer is read: 100 vectors of 4,096 numbers are about
+	// 10 MB of JSON.
 	maxErrorBytes  = 64 << 10
 	maxAnswerBytes = 64 << 20
-	// idleConnections is how many connections to one provider are kept for the next calls; the queue's workers and the
-	// queries use them at the same time.
+	// idleConnections is how many idle connections to one provider are kept. Workers and queries use them concurrently.
 	idleConnections = 16
 )
 
-// newHTTPClient returns the client that the SDKs are given. header is added to each request, unless the key is empty.
+// newHTTPClient returns the HTTP client for the SDKs. It adds the key in header to each request, unless the key is empty.
 //
-// An answer that is no success becomes a *StatusError here, below the SDKs, so that one place reads it, and because
-// generative-ai-go answers HTTP 503 by trying again by itself, for as long as the context lasts: retrying belongs to those
-// who know how long there is. A redirect is such an answer too: the key goes to the endpoint that was configured and to
-// nobody else.
+// Error answers become a *StatusError here, below the SDKs. So one function parses them, and generative-ai-go cannot retry HTTP 503 on its
+// own until the context ends. Redirects are errors, too, so that the key is sent only to the configured endpoint.
 func newHTTPClient(header string, key secret.Value) *http.Client {
 	base := http.DefaultTransport
 	if t, ok := base.(*http.Transport); ok {
@@ -59,20 +56,20 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err != nil && r.Context().Err() != nil {
 			return nil, r.Context().Err()
 		}
-		return nil, newStatusError(resp.StatusCode, resp.Header, body) // the status says enough when the body broke off
+		return nil, newStatusError(resp.StatusCode, resp.Header, body) // the status suffices when the body is incomplete
 	}
 	resp.Body = &bounded{ReadCloser: resp.Body, left: maxAnswerBytes}
 	return resp, nil
 }
 
-// CloseIdleConnections makes that of http.Client work.
+// CloseIdleConnections implements the interface that http.Client uses.
 func (t transport) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// bounded fails when an answer is larger than any that makes sense, instead of taking all memory.
+// bounded fails when an answer exceeds the limit, so that it cannot use all memory.
 type bounded struct {
 	io.ReadCloser
 	left int64

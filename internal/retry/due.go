@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Due decides when postponed work is made due. At the start of the process and after Resume that is all postponed work; otherwise, once in
-// every interval, it is work whose due time is too far away, because the clock that set it was ahead. It is safe for concurrent use.
+// Due decides when postponed work becomes due. At the start of the process and after Resume, all postponed work becomes due. Otherwise,
+// once in every interval, only work becomes due whose due time is too far in the future, because the clock was ahead when it was set. It is
+// safe for concurrent use.
 type Due struct {
 	Every time.Duration
 
@@ -15,14 +16,14 @@ type Due struct {
 	last    time.Time // when work was last made due
 }
 
-// Resume has all postponed work made due: a provider recovered.
+// Resume makes all postponed work due, after a provider recovered.
 func (d *Due) Resume() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.resumed = false
 }
 
-// Run calls makeDue if it is time to; all is set if all postponed work is to be made due. A call that fails is repeated by the next Run.
+// Run calls makeDue if it is time; all means all postponed work. A call that fails is repeated by the next Run.
 func (d *Due) Run(now time.Time, makeDue func(all bool) error) error {
 	d.mu.Lock()
 	all := !d.resumed

@@ -1,5 +1,5 @@
-// Package retry says when work in the background is tried again. Work that failed by itself has pauses of its own, which grow. Work that
-// failed because a provider is unavailable waits for the provider's circuit breaker, and is due when that closes.
+// Package retry decides when background work is tried again. Work that failed on its own is retried after pauses that grow. Work that
+// failed because a provider is unavailable is due when that provider's circuit breaker closes.
 package retry
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Unavailable says whether a provider that work needs is unavailable, and until when its breaker lets no call through: no such work begins
-// until then, and then one piece at a time until the breaker is closed. A nil function says that all are available.
+// Unavailable reports whether a provider that work needs is unavailable, and until when its breaker rejects calls. No such work starts
+// before that, and then only one piece at a time until the breaker closes. A nil function means that all providers are available.
 type Unavailable func() (until time.Time, unavailable bool)
 
-// Now is how many pieces of work of those wanted may begin beside the running ones, and how long to wait when none may yet.
+// Now returns how many of the wanted pieces of work may start in addition to the running ones, and how long to wait when none may.
 func (u Unavailable) Now(wanted, running int) (allowed int, wait time.Duration) {
 	if u == nil {
 		return wanted, 0
@@ -37,7 +37,7 @@ func (u Unavailable) Now(wanted, running int) (allowed int, wait time.Duration) 
 	return max(0, min(wanted, 1-running)), 0
 }
 
-// Pauses bounds the pauses between attempts, before a jitter of up to half of the pause. Each is twice as long as the one before.
+// Pauses sets the pauses between attempts, before a jitter of up to half of the pause. Each pause is twice as long as the one before.
 type Pauses struct{ Min, Max time.Duration }
 
 func (p Pauses) backoff() *backoff.ExponentialBackOff {
@@ -46,10 +46,10 @@ func (p Pauses) backoff() *backoff.ExponentialBackOff {
 	return b
 }
 
-// Longest is the longest pause there is, with its jitter. A due time further away was not set by this clock.
+// Longest returns the longest possible pause with its jitter. A due time further in the future was not set by this clock.
 func (p Pauses) Longest() time.Duration { return p.Max + p.Max/2 + time.Second }
 
-// Nth is the pause after so many failures in a row, from 1.
+// Nth returns the pause after n consecutive failures, from 1.
 func (p Pauses) Nth(failures int) time.Duration {
 	b := p.backoff()
 	pause := b.NextBackOff()
@@ -59,8 +59,8 @@ func (p Pauses) Nth(failures int) time.Duration {
 	return pause
 }
 
-// LogLevel is the level at which to log that work is postponed because of an error. A transient error is only worth debugging: the circuit
-// breaker logs when it begins and ends.
+// LogLevel returns the level for logging that work is postponed because of an error. It is debug for transient errors, because the circuit
+// breaker logs when it opens and closes.
 func LogLevel(err error) slog.Level {
 	var transient *memory.TransientError
 	if errors.As(err, &transient) || errors.Is(err, memory.ErrUnavailable) {
@@ -69,10 +69,10 @@ func LogLevel(err error) slog.Level {
 	return slog.LevelWarn
 }
 
-// maxCounts bounds for how many pieces of work it is known how often they failed in a row. Beyond it all begin again with short pauses.
+// maxCounts limits the number of counted pieces of work. Beyond it, all counts are reset.
 const maxCounts = 10_000
 
-// Counts knows how often each piece of work failed in a row by itself. It is safe for concurrent use.
+// Counts counts the consecutive failures of each piece of work. It is safe for concurrent use.
 type Counts[K comparable] struct {
 	Pauses Pauses
 
@@ -80,10 +80,10 @@ type Counts[K comparable] struct {
 	counts map[K]int
 }
 
-// Failed counts a failure of a piece of work and returns how long it waits. That a provider is unavailable does not count.
+// Failed counts a failure of a piece of work and returns its pause. An unavailable provider does not count.
 func (c *Counts[K]) Failed(key K, err error) (pause time.Duration) {
 	if _, unavailable := memory.Unavailable(err); unavailable {
-		return c.Pauses.Nth(1) // what holds work back is Unavailable; it is due then
+		return c.Pauses.Nth(1) // Unavailable postpones the work until the provider recovers
 	}
 	c.mu.Lock()
 	if c.counts == nil || len(c.counts) >= maxCounts {
@@ -95,14 +95,14 @@ func (c *Counts[K]) Failed(key K, err error) (pause time.Duration) {
 	return c.Pauses.Nth(n)
 }
 
-// Done forgets the failures of a piece of work.
+// Done resets the failures of a piece of work.
 func (c *Counts[K]) Done(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.counts, key)
 }
 
-// Failing lists the pieces of work that failed last time.
+// Failing returns the pieces of work whose last attempt failed.
 func (c *Counts[K]) Failing() (keys []K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,8 +112,8 @@ func (c *Counts[K]) Failing() (keys []K) {
 	return keys
 }
 
-// Until repeats work until it succeeds, and reports false when ctx ended before. failed is called with each error. A ring of recovered ends
-// the pause.
+// Until repeats work until it succeeds, and returns false when ctx ends first. failed is called with each error. A notification of
+// recovered ends the pause.
 func Until(ctx context.Context, p Pauses, recovered background.Notifier, work func() error, failed func(error)) bool {
 	pauses := p.backoff()
 	for {

@@ -9,8 +9,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Through makes a call through a provider's breaker. What the provider asks for delays the breaker, and not the caller's work: a
-// *memory.TransientError says whether the breaker is closed, and how long it lets no call through.
+// Through makes a call through a provider's breaker. A delay that the provider asks for applies to the breaker, not to the caller's work. A
+// *memory.TransientError says whether the breaker is closed, and for how long it rejects calls.
 func Through(b *breaker.Breaker, call func() error) error {
 	err := b.Do(call)
 	if err == nil {
@@ -25,7 +25,7 @@ func Through(b *breaker.Breaker, call func() error) error {
 	return &memory.TransientError{Err: err, Unavailable: b.Status().State != breaker.Closed, RetryAfter: remaining(b.Until())}
 }
 
-// remaining is the time until then; 0 for the zero time.
+// remaining returns the time until then; 0 for the zero time.
 func remaining(until time.Time) time.Duration {
 	if until.IsZero() {
 		return 0

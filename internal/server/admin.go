@@ -18,7 +18,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// AdminParts is what the administration service works with.
+// AdminParts are the dependencies of the administration service.
 type AdminParts struct {
 	Status  Status
 	Queue   queue.Store
@@ -26,37 +26,37 @@ type AdminParts struct {
 	Prices  usage.Prices // of models
 }
 
-// Status reports how the sidecar is. What it reads from storage fails with memory.ErrUnavailable while storage is down.
+// Status reports the state of the sidecar. Its reads from storage fail with memory.ErrUnavailable while storage is unavailable.
 type Status interface {
 	// Components reports on storage and on each model.
 	Components() []Component
-	// Process reports what the process uses of its machine.
+	// Process reports the resources that the process uses.
 	Process() Process
 	// Pending reports what is pending in the queue, in all namespaces.
 	Pending() Pending
-	// PurgePendingSince returns since when bytes of deleted data are to be removed from the files; the zero time when there are none.
+	// PurgePendingSince returns when deleted data began to wait for its removal from the files, or the zero time when none is pending.
 	PurgePendingSince() time.Time
-	// Fingerprint returns that of the embedder in use, "" until it is known.
+	// Fingerprint returns the fingerprint of the current embedder, or "" until it is known.
 	Fingerprint() string
-	// Vectorizing reports how far the background embedding is.
+	// Vectorizing reports the progress of the background embedding.
 	Vectorizing() backfill.Progress
-	// Usage returns what the calls of models since a day cost, the newest day first.
+	// Usage returns what model calls have cost since a day, newest day first.
 	Usage(ctx context.Context, namespace string, since time.Time) ([]usage.Sum, error)
-	// FullUsers counts the users of a namespace who have explicit memories up to the limit.
+	// FullUsers counts the users of a namespace whose explicit memories have reached the limit.
 	FullUsers(ctx context.Context, namespace string) (int64, error)
-	// Budgets returns how the token budgets of a namespace stand, its own first, and of its user if there is one.
+	// Budgets returns the state of the token budgets of a namespace, and of the user if one is given. The namespace comes first.
 	Budgets(ctx context.Context, user memory.User) ([]budget.Standing, error)
-	// Quotas returns how the quotas of a namespace stand, and of its user if there is one.
+	// Quotas returns the state of the quotas of a namespace, and of the user if one is given.
 	Quotas(ctx context.Context, user memory.User) ([]memory.Standing, error)
 }
 
 // Component is the state of storage or of a model.
 type Component struct {
 	Name, Implementation string
-	Breaker              breaker.Status // without a State when there is none
+	Breaker              breaker.Status // has no State when there is no breaker
 	Remote               bool           // texts are sent to another machine
 	Choice               string         // why this implementation was chosen
-	Budgeted             bool           // rules replace it when a token budget is used up
+	Budgeted             bool           // rules replace the model when a token budget is used up
 }
 
 var breakerStates = map[breaker.State]memsidecarv1.BreakerState{
@@ -73,7 +73,7 @@ type adminService struct {
 	started time.Time
 }
 
-// GetStatus implements memsidecarv1.AdminServiceServer. While storage is unavailable it returns what is known without it.
+// GetStatus implements memsidecarv1.AdminServiceServer. While storage is unavailable it returns what it can without storage.
 func (s *adminService) GetStatus(ctx context.Context, r *memsidecarv1.GetStatusRequest) (*memsidecarv1.GetStatusResponse, error) {
 	var v memory.Violations
 	scope := scopeOf(r.GetScope(), false, &v)
@@ -88,7 +88,7 @@ func (s *adminService) GetStatus(ctx context.Context, r *memsidecarv1.GetStatusR
 		Storage: &memsidecarv1.StorageStatus{PurgePendingSinceTime: fromTime(s.Status.PurgePendingSince())},
 		Models:  s.modelsStatus(ctx),
 	}
-	byBudget := map[*memsidecarv1.ComponentStatus]bool{} // rules do their work when a token budget is used up
+	byBudget := map[*memsidecarv1.ComponentStatus]bool{} // these components fall back to rules when a token budget is used up
 	for _, c := range s.Status.Components() {
 		status := &memsidecarv1.ComponentStatus{
 			Name: c.Name, Implementation: c.Implementation, Breaker: breakerStates[c.Breaker.State], Reason: c.Breaker.Reason,
@@ -116,8 +116,8 @@ func (s *adminService) GetStatus(ctx context.Context, r *memsidecarv1.GetStatusR
 // storageComponent is the name of the component that is not a model.
 const storageComponent = "storage"
 
-// stored adds to a status what storage has to tell, as far as it can be read. The fallback is what rules did in the place of models
-// because a token budget was used up, or "".
+// stored adds what storage reports to the response, as far as storage can be read. fallback describes the work that rules did because a
+// token budget was used up, or is "".
 func (s *adminService) stored(ctx context.Context, scope memory.Scope, days int, resp *memsidecarv1.GetStatusResponse) (fallback string, err error) {
 	stats, err := s.Queue.Stats(ctx, scope.Namespace)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *adminService) stored(ctx context.Context, scope memory.Scope, days int,
 	return fallback, err
 }
 
-// modelsStatus tells how many memories there are to embed, in all namespaces together, only callers with admin access.
+// modelsStatus returns how many memories of all namespaces are still to be embedded. Callers without admin access get nil.
 func (s *adminService) modelsStatus(ctx context.Context) *memsidecarv1.ModelsStatus {
 	status := &memsidecarv1.ModelsStatus{EmbeddingFingerprint: s.Status.Fingerprint()}
 	if !operates(ctx) {
@@ -162,10 +162,10 @@ func (s *adminService) modelsStatus(ctx context.Context) *memsidecarv1.ModelsSta
 // Pending is what is pending or running in the queue, in all namespaces.
 type Pending struct {
 	Considerations, Bytes int64
-	Counted               bool // false: that is not known
+	Counted               bool // false: the figures are unknown
 }
 
-// queueTotal tells what waits in all namespaces together, only callers with admin access.
+// queueTotal returns what is pending in all namespaces. Callers without admin access get nil.
 func (s *adminService) queueTotal(ctx context.Context) *memsidecarv1.QueueTotal {
 	p := s.Status.Pending()
 	if !p.Counted || !operates(ctx) {
@@ -176,13 +176,13 @@ func (s *adminService) queueTotal(ctx context.Context) *memsidecarv1.QueueTotal 
 	}
 }
 
-// operates is whether the caller may know what concerns the sidecar as a whole.
+// operates reports whether the caller may see figures about the sidecar as a whole.
 func operates(ctx context.Context) bool {
 	grant, _ := access.GrantOf(ctx)
 	return grant.Level >= access.Admin
 }
 
-// Process is what the sidecar's process takes of its machine; 0 is unknown.
+// Process is the resource use of the process; 0 means unknown.
 type Process struct {
 	ResidentBytes, LiveHeapBytes int64
 	Goroutines, OpenFiles        int

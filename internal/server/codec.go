@@ -15,11 +15,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// A request that cannot be decoded is a caller's mistake, but grpc answers INTERNAL and sends that off before any handler or
-// interceptor runs. So the codec never fails: it leaves the message empty, but for what is wrong, and the interceptors ask
-// every message for that before they hand it on.
+// A request that cannot be decoded is a caller's mistake, but grpc answers INTERNAL before any handler or interceptor runs. So the codec
+// never fails. It leaves the message empty and notes the problem in an unknown field; the interceptors check every message for it.
 
-// problemsField is where the codec notes what is wrong: an unknown field, with a number that no message may declare.
+// problemsField is the number of the unknown field in which the codec notes the problem. No message may declare this number.
 const problemsField protowire.Number = 19_000
 
 type codec struct {
@@ -39,15 +38,15 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	return c.CodecV2.Marshal(v)
 }
 
-// Unmarshal refuses requests that are too large before it takes them apart.
+// Unmarshal checks the size of a request before it decodes it.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	var wrong memory.Violations
 	message, ok := v.(proto.Message)
 	switch {
 	case !ok:
-		return fmt.Errorf("a %T is no message", v)
+		return fmt.Errorf("%T is not a protobuf message", v)
 	case data.Len() > c.maxBytes:
-		wrong.Add("request", "is %d bytes, more than %d: hand it over in parts", data.Len(), c.maxBytes)
+		wrong.Add("request", "is %d bytes, more than %d: send it in parts", data.Len(), c.maxBytes)
 	default:
 		err := c.CodecV2.Unmarshal(data, v)
 		if err == nil {
@@ -66,12 +65,12 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// problem is the unknown field that says what is wrong.
+// problem returns the unknown field that describes the problem.
 func problem(text []byte) protoreflect.RawFields {
 	return protowire.AppendBytes(protowire.AppendTag(nil, problemsField, protowire.BytesType), text)
 }
 
-// decodingProblem is what was wrong with a message that could not be decoded.
+// decodingProblem returns why a message could not be decoded, or nil.
 func decodingProblem(v any) error {
 	message, ok := v.(proto.Message)
 	if !ok {
@@ -87,7 +86,7 @@ func decodingProblem(v any) error {
 			problems, _ := protowire.ConsumeBytes(unknown[tag:])
 			var wrong memory.Violations
 			if err := json.Unmarshal(problems, &wrong); err != nil {
-				return memory.Invalid("request", "cannot be decoded: it has the field %d", problemsField) // a caller's doing
+				return memory.Invalid("request", "cannot be decoded: it has the reserved field %d", problemsField) // sent by the caller
 			}
 			return wrong.Err()
 		}
@@ -96,8 +95,8 @@ func decodingProblem(v any) error {
 	return nil
 }
 
-// addInvalidTexts names the fields of an encoded message whose texts are not valid UTF-8. It stops where the encoding is
-// broken. None of this API's messages holds itself, so the depth is bounded.
+// addInvalidTexts reports the fields of an encoded message whose texts are not valid UTF-8. It stops where the encoding is broken. No
+// message of this API contains itself, so the recursion is bounded.
 func addInvalidTexts(data []byte, d protoreflect.MessageDescriptor, at string, v *memory.Violations) {
 	counts := map[protowire.Number]int{}
 	for len(data) > 0 {

@@ -45,11 +45,11 @@ func (s *memoryService) ConsiderMemorizing(
 	return resp, nil
 }
 
-// refusals are the reasons why a dialogue was not recorded.
+// refusals maps the session's reasons for not recording a dialogue.
 var refusals = map[session.Refusal]memsidecarv1.NotRecorded{
 	session.OtherChannel: memsidecarv1.NotRecorded_NOT_RECORDED_OTHER_CHANNEL,
 	session.OtherUsers:   memsidecarv1.NotRecorded_NOT_RECORDED_OTHER_USERS,
-	session.UserNeeded:   memsidecarv1.NotRecorded_NOT_RECORDED_OTHER_USERS, // a dialogue always names its user
+	session.UserNeeded:   memsidecarv1.NotRecorded_NOT_RECORDED_OTHER_USERS, // cannot occur: a dialogue always names its user
 }
 
 func checkRequestID(id string, v *memory.Violations) {
@@ -72,7 +72,7 @@ func (s *memoryService) GetConsideration(ctx context.Context, r *memsidecarv1.Ge
 	return &memsidecarv1.GetConsiderationResponse{Consideration: fromConsideration(c)}, nil
 }
 
-// named checks a request that names one thing of a user.
+// named checks a request that names one resource of a user.
 func named(p *memsidecarv1.Scope, field, id string) (memory.Scope, error) {
 	var v memory.Violations
 	scope := scopeOf(p, true, &v)

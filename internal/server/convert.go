@@ -12,7 +12,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// names pairs the values of an enum with the domain's.
+// names maps between the values of an API enum and those of the domain.
 type names[P, D comparable] struct {
 	toProto  map[D]P
 	toDomain map[P]D
@@ -80,7 +80,7 @@ var (
 	})
 )
 
-// scopeOf reads a request's scope and checks it.
+// scopeOf converts and checks a request's scope.
 func scopeOf(p *memsidecarv1.Scope, needsUser bool, v *memory.Violations) memory.Scope {
 	s := toScope(p)
 	*v = append(*v, s.Validate("scope", needsUser)...)
@@ -90,7 +90,7 @@ func scopeOf(p *memsidecarv1.Scope, needsUser bool, v *memory.Violations) memory
 func toScope(p *memsidecarv1.Scope) memory.Scope {
 	kind, ok := channelKinds.toDomain[p.GetChannelKind()]
 	if !ok {
-		kind = memory.ChannelKind(p.GetChannelKind().String()) // unknown, and refused by Validate
+		kind = memory.ChannelKind(p.GetChannelKind().String()) // unknown values are rejected by Validate
 	}
 	return memory.Scope{
 		Namespace: p.GetNamespace(), UserID: p.GetUserId(), AgentID: p.GetAgentId(),
@@ -105,7 +105,7 @@ func fromScope(s memory.Scope) *memsidecarv1.Scope {
 	}
 }
 
-// toTime reads a time; unset is the zero time.
+// toTime converts a time; unset becomes the zero time.
 func toTime(p *timestamppb.Timestamp, field string, v *memory.Violations) time.Time {
 	if p == nil {
 		return time.Time{}
@@ -114,8 +114,8 @@ func toTime(p *timestamppb.Timestamp, field string, v *memory.Violations) time.T
 		v.Add(field, "is not a valid time")
 		return time.Time{}
 	}
-	if p.AsTime().IsZero() { // what some languages have for no time: here it would pass for unset
-		v.Add(field, "is in the year 1: leave it unset when there is none")
+	if p.AsTime().IsZero() { // some languages' zero time; here it would mean unset
+		v.Add(field, "is in the year 1: leave it unset when there is no time")
 	}
 	return p.AsTime()
 }
@@ -145,7 +145,7 @@ func fromDuration(d time.Duration) *durationpb.Duration {
 	return durationpb.New(d)
 }
 
-// toDurationPointer reads a duration that may be unset, which is not 0.
+// toDurationPointer converts a duration for which unset and 0 differ.
 func toDurationPointer(p *durationpb.Duration, field string, v *memory.Violations) *time.Duration {
 	if p == nil {
 		return nil
@@ -161,7 +161,7 @@ func fromDurationPointer(d *time.Duration) *durationpb.Duration {
 	return durationpb.New(*d)
 }
 
-// toMessages reads messages as they are to be stored.
+// toMessages converts messages to the form in which they are stored.
 func (o *Options) toMessages(list []*memsidecarv1.Message, v *memory.Violations) []memory.Message {
 	messages := make([]memory.Message, len(list))
 	for i, p := range list {
@@ -235,7 +235,7 @@ func fromMemoryAt(m *memory.Memory, at time.Time) *memsidecarv1.Memory {
 	}
 }
 
-// toMemory reads an imported memory; field names begin with at.
+// toMemory converts an imported memory. The names of invalid fields begin with at.
 func toMemory(p *memsidecarv1.Memory, at string, v *memory.Violations) memory.Memory {
 	scope := toScope(p.GetScope())
 	source := p.GetProvenance()
@@ -256,21 +256,21 @@ func toMemory(p *memsidecarv1.Memory, at string, v *memory.Violations) memory.Me
 		ValidFrom:  toTime(p.GetValidStartTime(), at+".valid_start_time", v), ValidTo: toTime(p.GetValidEndTime(), at+".valid_end_time", v),
 		SupersededBy: p.GetSupersededById(), Quarantine: p.GetQuarantineReason(),
 	}
-	// The state follows from the other fields, but for a withdrawn memory, which is not imported.
+	// The state follows from the other fields, except for withdrawn memories, which are not imported.
 	switch status := memoryStates.toDomain[p.GetState()]; {
 	case status == memory.StatusWithdrawn:
 		m.WithdrawnAt = time.Now()
 	case status == memory.StatusSuperseded && m.SupersededBy == "":
-		v.Add(at+".superseded_by_id", "is required in this state: name the memory that took its place")
+		v.Add(at+".superseded_by_id", "is required in this state: name the memory that replaced it")
 	case status == memory.StatusExpired && m.ValidTo.IsZero():
-		v.Add(at+".valid_end_time", "is required in this state: say until when it held")
+		v.Add(at+".valid_end_time", "is required in this state: say when it stopped being true")
 	case status == memory.StatusQuarantined && m.Quarantine == "":
 		v.Add(at+".quarantine_reason", "is required in this state: say why it is not trusted")
 	}
 	return m
 }
 
-// clamped is a count as an int32.
+// clamped converts a count to int32 and limits it to that range.
 func clamped(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }
 
 const (
@@ -285,7 +285,7 @@ func importance(p *memsidecarv1.Memory) float64 {
 	return p.GetImportance()
 }
 
-// toKind reads a kind; unset is the default.
+// toKind converts a kind; unset means the default.
 func toKind(p memsidecarv1.MemoryKind, field string, v *memory.Violations) memory.Kind {
 	if p == memsidecarv1.MemoryKind_MEMORY_KIND_UNSPECIFIED {
 		return defaultKind
@@ -325,7 +325,7 @@ func fromSettings(s memory.Settings) *memsidecarv1.UserSettings {
 	}
 }
 
-// fromEvery is a number of messages that may be unset.
+// fromEvery converts a number of messages that may be unset.
 func fromEvery(every *int) *int32 {
 	if every == nil {
 		return nil
@@ -339,7 +339,7 @@ func toEvery(set bool, value int32, field string, v *memory.Violations) *int {
 		return nil
 	}
 	if value < 0 || value > maxMemorizeEvery {
-		v.Add(field, "is not between 0 and %d; 0 is never", maxMemorizeEvery)
+		v.Add(field, "is not between 0 and %d; 0 means never", maxMemorizeEvery)
 	}
 	every := int(value)
 	return &every

@@ -14,11 +14,11 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// maxUsageDays is of how many days GetStatus shows what models cost.
+// maxUsageDays is the largest number of days for which GetStatus returns model costs.
 const maxUsageDays = 31
 
-// usage is what models cost, today and on as many days as are asked for, and how the token budgets stand. The note is what rules did
-// in the place of models because a budget was used up, or "".
+// usage adds the costs of models, for today and the requested days, and the state of the token budgets. note describes the work that rules
+// did because a budget was used up, or is "".
 func (s *adminService) usage(ctx context.Context, scope memory.Scope, days int) (_ *memsidecarv1.UsageStatus, note string, err error) {
 	now := time.Now()
 	sums, err := s.Status.Usage(ctx, scope.Namespace, now.AddDate(0, 0, 1-max(1, days)))
@@ -80,7 +80,7 @@ func fromCosts(costs []usage.Cost) []*memsidecarv1.Cost {
 	return list
 }
 
-// fallback says what the rules did today because budgets of a namespace were used up, or "".
+// fallback describes what the rules did today because a budget of the namespace was used up, or is "".
 func fallback(b budget.Standing) string {
 	until := b.Until.Format(time.RFC3339)
 	switch {

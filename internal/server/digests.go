@@ -10,7 +10,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// DigestParts is what the digest service works with.
+// DigestParts are the dependencies of the digest service.
 type DigestParts struct {
 	Considerer *decide.Considerer
 	Digests    *digest.Keeper
@@ -24,17 +24,17 @@ type digestService struct {
 	options Options
 }
 
-// digestRequest is a request of this service.
+// digestRequest is implemented by all requests of this service.
 type digestRequest interface {
 	GetScope() *memsidecarv1.Scope
 	GetAgent() memsidecarv1.AgentFilter
 }
 
-// digestViewer reads whose, and what of it, a request is about.
+// digestViewer reads the user and the audience of a request.
 func (s *digestService) digestViewer(r digestRequest, v *memory.Violations) digest.Viewer {
 	scope := scopeOf(r.GetScope(), true, v)
 	if scope.SessionID != "" {
-		v.Add("scope.session_id", "must be unset: a digest is of a day, whatever the session")
+		v.Add("scope.session_id", "must be unset: a digest covers a day, in all sessions")
 	}
 	return digest.Viewer{User: scope.User(), Seen: digest.Seen{
 		Audience: s.options.audience(scope), AgentID: s.options.learnedBy(r.GetAgent(), scope, v),
@@ -87,7 +87,7 @@ func (s *digestService) SummarizeDay(ctx context.Context, r *memsidecarv1.Summar
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	if err := s.Considerer.ConsiderUser(ctx, viewer.User); err != nil { // the digest is also of what that yields
+	if err := s.Considerer.ConsiderUser(ctx, viewer.User); err != nil { // the digest includes the memories that result
 		return nil, err
 	}
 	day, err := s.Digests.Summarize(ctx, viewer, r.GetDay(), spoken)
@@ -123,7 +123,7 @@ func (s *digestService) GetNotebook(ctx context.Context, r *memsidecarv1.GetNote
 	return &memsidecarv1.GetNotebookResponse{Notebook: p}, nil
 }
 
-// digest is one as callers see it.
+// digest converts a digest for callers.
 func (s *digestService) digest(d *digest.Day, user memory.User) (*memsidecarv1.Digest, error) {
 	text, err := s.Digests.Markdown(d)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// toStatus is the one place that turns errors into status codes. What nobody foresaw is answered as a constant, because
-// its text may hold what is none of the caller's business.
+// toStatus is the only function that maps errors to status codes. Unexpected errors get a constant text, because their own may contain
+// internals.
 func toStatus(err error) *status.Status {
 	var invalid *memory.InvalidError
 	var overload *memory.OverloadError
@@ -35,7 +35,7 @@ func toStatus(err error) *status.Status {
 	case errors.As(err, &overload):
 		return withDetails(codes.ResourceExhausted, overload.Error(),
 			&errdetails.RetryInfo{RetryDelay: durationpb.New(overload.RetryAfter)})
-	case errors.As(err, &over): // no RetryInfo: waiting is no help
+	case errors.As(err, &over): // no RetryInfo: waiting does not help
 		return withDetails(codes.ResourceExhausted, over.Error(), &errdetails.QuotaFailure{
 			Violations: []*errdetails.QuotaFailure_Violation{{
 				Subject: subject(over.UserID), Description: over.Error(), QuotaMetric: "limits." + string(over.Quota), QuotaValue: over.Limit,
@@ -66,7 +66,7 @@ func toStatus(err error) *status.Status {
 	return status.New(codes.Internal, "internal error; the server's log has the details")
 }
 
-// subject is whose a quota is, as details name it.
+// subject names the owner of a quota in error details.
 func subject(userID string) string {
 	if userID == "" {
 		return "namespace"
@@ -74,14 +74,14 @@ func subject(userID string) string {
 	return "user:" + shortened(userID)
 }
 
-// An error travels in HTTP/2 headers, twice: as text and as details. Clients of other languages than Go refuse headers of
-// more than 8 KiB, and their callers would learn nothing at all.
+// An error is sent twice in HTTP/2 headers: as text and as details. Clients in languages other than Go reject headers larger than 8 KiB,
+// and then their callers see no error text.
 const (
-	maxViolationBytes  = 300  // of a field's name or problem, which may quote the request
+	maxViolationBytes  = 300  // for a field's name or problem, which may quote the request
 	maxViolationsBytes = 1200 // of all together
 )
 
-// bound is as much of the violations as fits, and how many do not.
+// bound returns as many violations as fit, and a last one that counts the others.
 func bound(all memory.Violations) (kept memory.Violations) {
 	left := maxViolationsBytes
 	for i, v := range all {

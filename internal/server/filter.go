@@ -14,11 +14,11 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// maxFilterBytes bounds a filter: the parser calls itself for each parenthesis, and a stack that overflows ends the process.
+// maxFilterBytes limits the length of a filter: the parser recurses for each parenthesis, and a stack overflow ends the process.
 const maxFilterBytes = 2000
 
-// parseFilter reads an AIP-160 filter into f. It takes comparisons joined by AND, which is what a store can promise. What is
-// wrong with the filter is noted; an error is a bug.
+// parseFilter parses an AIP-160 filter into f. It accepts comparisons joined by AND, which every store can implement. Problems of the
+// filter are added to v; a returned error is a bug.
 func parseFilter(text string, f *vectorstore.Filter, v *memory.Violations) error {
 	if text == "" {
 		return nil
@@ -45,20 +45,20 @@ func parseFilter(text string, f *vectorstore.Filter, v *memory.Violations) error
 	}
 	parsed, err := filtering.ParseFilterString(text, declarations)
 	if err != nil {
-		v.Add("filter", "cannot be understood: %s", innermost(err))
+		v.Add("filter", "cannot be parsed: %s", innermost(err))
 	} else if err := addCondition(parsed.CheckedExpr.GetExpr(), f); err != nil {
 		v.Add("filter", "cannot be used: %s", err)
 	}
 	return nil
 }
 
-// innermost is the last line of a parser's error; those before repeat the filter for each rule of the grammar.
+// innermost returns the last line of a parser's error. The lines before it repeat the filter for each rule of the grammar.
 func innermost(err error) string {
 	text := strings.TrimSpace(err.Error())
 	return strings.TrimLeft(text[strings.LastIndexByte(text, '\n')+1:], " ^")
 }
 
-// addCondition adds a comparison, or several joined by AND.
+// addCondition adds a comparison, or several that are joined by AND.
 func addCondition(e *expr.Expr, f *vectorstore.Filter) error {
 	call := e.GetCallExpr()
 	switch call.GetFunction() {
@@ -73,7 +73,7 @@ func addCondition(e *expr.Expr, f *vectorstore.Filter) error {
 		filtering.FunctionGreaterThan, filtering.FunctionGreaterEquals:
 		return addComparison(call.GetFunction(), call.GetArgs()[0].GetIdentExpr().GetName(), call.GetArgs()[1], f)
 	}
-	return fmt.Errorf("use comparisons (=, <, <=, >, >=) joined by AND")
+	return fmt.Errorf("only comparisons (=, <, <=, >, >=) joined by AND are supported")
 }
 
 func addComparison(op, field string, value *expr.Expr, f *vectorstore.Filter) error {
@@ -81,7 +81,7 @@ func addComparison(op, field string, value *expr.Expr, f *vectorstore.Filter) er
 	case "kind", "state", "agent_id", "language", "explicit":
 	case "importance":
 		if value.GetConstExpr() == nil {
-			return fmt.Errorf("importance is compared with what is not a number such as 0.5")
+			return fmt.Errorf("importance must be compared with a number such as 0.5")
 		}
 		return addImportance(op, value.GetConstExpr(), f)
 	case "create_time":
@@ -97,12 +97,12 @@ func addComparison(op, field string, value *expr.Expr, f *vectorstore.Filter) er
 	if field == "explicit" {
 		name := value.GetIdentExpr().GetName()
 		if name != "true" && name != "false" {
-			return fmt.Errorf("explicit is compared with what is neither true nor false")
+			return fmt.Errorf("explicit must be compared with true or false")
 		}
 		return setOnce(&f.Explicit, field, name == "true")
 	}
 	if value.GetConstExpr() == nil {
-		return fmt.Errorf("%s is compared with what is not a text in quotes", field)
+		return fmt.Errorf("%s must be compared with a text in quotes", field)
 	}
 	text := value.GetConstExpr().GetStringValue()
 	switch field {
@@ -116,7 +116,7 @@ func addComparison(op, field string, value *expr.Expr, f *vectorstore.Filter) er
 	return addOneOf(&f.Kinds, field, memory.Kind(text), memory.Kinds())
 }
 
-// addOneOf sets what a field must be equal to, which must be one of the known values.
+// addOneOf sets the value that a field must have. It must be one of the known values.
 func addOneOf[T ~string](to *[]T, field string, value T, known []T) error {
 	if !slices.Contains(known, value) {
 		return fmt.Errorf("%q is not a %s: use one of %v", value, field, known)
@@ -129,10 +129,10 @@ func addOneOf[T ~string](to *[]T, field string, value T, known []T) error {
 	return setOnce(&wanted, field, value)
 }
 
-// setOnce sets what a field must be equal to.
+// setOnce sets the value that a field must have.
 func setOnce[T comparable](to **T, field string, value T) error {
 	if *to != nil && **to != value {
-		return fmt.Errorf("a memory has one %s: nothing is both %v and %v", field, **to, value)
+		return fmt.Errorf("a memory has one %s, so it cannot be both %v and %v", field, **to, value)
 	}
 	*to = &value
 	return nil
@@ -163,7 +163,7 @@ func addImportance(op string, value *expr.Constant, f *vectorstore.Filter) error
 	return nil
 }
 
-// addTime narrows a period. Times are kept in microseconds, so "after t" begins one later.
+// addTime narrows a period. Times are stored in microseconds, so "after t" begins one microsecond later.
 func addTime(op, field string, value *expr.Expr, p *vectorstore.Period) error {
 	text := value.GetConstExpr().GetStringValue()
 	if call := value.GetCallExpr(); call.GetFunction() == filtering.FunctionTimestamp {
@@ -171,7 +171,7 @@ func addTime(op, field string, value *expr.Expr, p *vectorstore.Period) error {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return fmt.Errorf("%s is compared with %q, which is not a time such as \"2026-01-31T12:00:00Z\"", field, text)
+		return fmt.Errorf("%s is compared with %q; use a time such as \"2026-01-31T12:00:00Z\"", field, text)
 	}
 	const instant = time.Microsecond
 	var from, before time.Time

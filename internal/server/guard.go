@@ -18,7 +18,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// needed is what each call needs. A call that is missing here needs admin access, and fails a test.
+// needed is the access level that each call requires. A call that is missing here requires admin access, and fails a test.
 var needed = map[string]access.Level{
 	memsidecarv1.MemoryService_Retrieve_FullMethodName:            access.Read,
 	memsidecarv1.MemoryService_ConsiderMemorizing_FullMethodName:  access.Write,
@@ -72,39 +72,39 @@ var needed = map[string]access.Level{
 	memsidecarv1.AdminService_GetStatus_FullMethodName:     access.Read,
 	memsidecarv1.AdminService_AuditMemories_FullMethodName: access.Admin, // shows several people's data
 
-	// What services there are is no secret, and yet nothing for strangers.
+	// Reflection shows only the API's schema, but callers without a token get nothing.
 	"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo":      access.Read,
 	"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": access.Read,
 }
 
-// everybodys are the services that need no token: probes have none.
-var everybodys = []string{healthpb.Health_ServiceDesc.ServiceName}
+// public are the services that need no token, because health probes have none.
+var public = []string{healthpb.Health_ServiceDesc.ServiceName}
 
-// Authenticator says what a bearer token allows; "" is no token.
+// Authenticator returns what a bearer token allows; "" means no token.
 type Authenticator interface {
 	Authenticate(token string) (access.Grant, error)
 }
 
-// Limiter refuses calls of those who make too many.
+// Limiter rejects calls of users who make too many.
 type Limiter interface {
 	Allow(user memory.User) error
 }
 
-// guard decides who may make which call. Whether the token is known and allows the call is decided before anything of the
-// request is read; that it reaches the namespace, when its scope is.
+// guard decides which calls a caller may make. It checks the token and its level before the request is read, and the namespace when the
+// scope has been read.
 type guard struct {
-	tokens  Authenticator // nil: everybody may call
-	limiter Limiter       // nil: as often as they like
+	tokens  Authenticator // nil: calls need no token
+	limiter Limiter       // nil: no rate limit
 	log     *slog.Logger
 }
 
-// admit is called for each call, before its request is read. It must be quick.
+// admit checks each call before its request is read. It must not block.
 func (g *guard) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
 	method := info.FullMethodName
 	if g.tokens == nil {
 		return admitted(access.WithGrant(ctx, access.Anybody()))
 	}
-	if isEverybodys(method) {
+	if isPublic(method) {
 		return admitted(ctx)
 	}
 	grant, err := g.authenticate(info.Header, method)
@@ -115,7 +115,7 @@ func (g *guard) admit(ctx context.Context, info *tap.Info) (context.Context, err
 	return admitted(access.WithGrant(ctx, grant))
 }
 
-// admitted counts a call until its context ends. Those from within the process are counted by who makes them.
+// admitted counts a call on its connection until the call's context ends. Calls from inside the process are counted by their own edge.
 func admitted(ctx context.Context) (context.Context, error) {
 	conn := connOf(ctx)
 	if conn == nil {
@@ -129,7 +129,7 @@ func admitted(ctx context.Context) (context.Context, error) {
 	return ctx, nil
 }
 
-// authenticate returns what a call's token allows, if it allows the call.
+// authenticate returns the grant of a call's token, or an error when it does not allow the call.
 func (g *guard) authenticate(header metadata.MD, method string) (access.Grant, error) {
 	grant, err := g.tokens.Authenticate(bearer(header))
 	if err != nil {
@@ -142,18 +142,18 @@ func (g *guard) authenticate(header metadata.MD, method string) (access.Grant, e
 	return grant, grant.Permit(level)
 }
 
-// bearer is the token that a call brings, or "".
+// bearer returns the token of a call, or "".
 func bearer(header metadata.MD) string { return access.Bearer(header.Get("authorization")) }
 
-// confine refuses a request about a namespace that the caller's token does not reach, and fills in the only one it has. It
-// returns whom the request is about, if it says.
+// confine rejects a request about a namespace that the caller's token does not reach, and fills in the namespace of a token that is bound
+// to one. It returns the user whom the request names.
 func (g *guard) confine(ctx context.Context, req any) (user memory.User, scoped bool, err error) {
 	scope := requestScope(req)
 	if scope == nil {
 		return user, false, nil
 	}
 	grant, ok := access.GrantOf(ctx)
-	if !ok { // nothing that has a scope gets here unasked
+	if !ok { // cannot occur: calls with a scope are authenticated by admit
 		return user, true, access.ErrUnauthenticated
 	}
 	namespace, err := grant.Confine(scope.GetNamespace())
@@ -166,8 +166,8 @@ func (g *guard) confine(ctx context.Context, req any) (user memory.User, scoped 
 	return memory.User{Namespace: namespace, ID: scope.GetUserId()}, true, nil
 }
 
-// requestScope is the scope that says whose data a request is about, made if the request has none. It is nil for messages
-// that have no such thing: those that follow the first of a stream.
+// requestScope returns the scope of a request, and creates it when the request has none. It is nil for messages that never have one, such
+// as the second message of a stream.
 func requestScope(req any) *memsidecarv1.Scope {
 	switch r := req.(type) {
 	case *memsidecarv1.ImportMemoriesRequest:
@@ -203,7 +203,7 @@ func (g *guard) allow(user memory.User) error {
 	return g.limiter.Allow(user)
 }
 
-// unary lets a call through whose scope its token reaches, and whose user has not called too often.
+// unary admits a call when its token reaches the scope and its user is within the rate limit.
 func (g *guard) unary() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		user, scoped, err := g.confine(ctx, req)
@@ -217,7 +217,7 @@ func (g *guard) unary() grpc.UnaryServerInterceptor {
 	}
 }
 
-// stream does likewise. A stream is one call, which counts with its first scope; its token is looked at again as it goes on.
+// stream does the same for streams. A stream counts as one call, with its first scope. Its token is checked again while it runs.
 func (g *guard) stream() grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		return handler(srv, &guardedStream{ServerStream: stream, guard: g, method: info.FullMethod, checked: time.Now()})

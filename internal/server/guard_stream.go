@@ -10,21 +10,20 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// recheckEvery is how often the token of a stream that is under way is looked at again. A call that begins learns of a changed
-// file within a second, too (access.Tokens).
+// recheckEvery is how often the token of a running stream is checked again. New calls also notice a changed token file within a second
+// (access.Tokens).
 const recheckEvery = time.Second
 
-// guardedStream ends a stream with the message after its token was revoked, expired or changed so that it does not reach
-// what the stream is about.
+// guardedStream ends a stream at the next message after its token was revoked, expired, or lost access to the stream's namespace.
 type guardedStream struct {
 	grpc.ServerStream
 	guard   *guard
 	method  string
 	counted bool
 
-	mu         sync.Mutex // messages may go in both directions at once
+	mu         sync.Mutex // messages may be sent and received concurrently
 	checked    time.Time
-	namespaces []string // that the stream is about, as far as it has said
+	namespaces []string // namespaces that the stream has named so far
 }
 
 // RecvMsg implements grpc.ServerStream.
@@ -58,9 +57,9 @@ func (s *guardedStream) SendMsg(m any) error {
 	return s.ServerStream.SendMsg(m)
 }
 
-// recheck is an error if the token does not allow the stream any more.
+// recheck returns an error if the token no longer allows the stream.
 func (s *guardedStream) recheck() error {
-	if s.guard.tokens == nil || isEverybodys(s.method) {
+	if s.guard.tokens == nil || isPublic(s.method) {
 		return nil
 	}
 	s.mu.Lock()
@@ -74,13 +73,13 @@ func (s *guardedStream) recheck() error {
 		_, err = grant.Confine(s.namespaces[i])
 	}
 	if err != nil {
-		return err // and again with the next message, should the handler go on
+		return err // returned again for the next message if the handler continues
 	}
 	s.checked = time.Now()
 	return nil
 }
 
-// isEverybodys reports whether a call needs no token.
-func isEverybodys(method string) bool {
-	return slices.ContainsFunc(everybodys, func(service string) bool { return strings.HasPrefix(method, "/"+service+"/") })
+// isPublic reports whether a call needs no token.
+func isPublic(method string) bool {
+	return slices.ContainsFunc(public, func(service string) bool { return strings.HasPrefix(method, "/"+service+"/") })
 }

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// healthService is grpc's, except that who watches is told that the server stops, and does not hold that up: the library's watches
-// only end with their callers, who wait for more.
+// healthService is grpc's health service with one difference: it ends its watches when the server stops. The library's watches end only
+// with their callers and would delay the stop.
 type healthService struct {
 	*health.Server
 	stopping chan struct{}
@@ -22,7 +22,7 @@ func newHealthService() *healthService {
 	return &healthService{Server: health.NewServer(), stopping: make(chan struct{})}
 }
 
-// end reports NOT_SERVING from now on, and ends all watches.
+// end reports NOT_SERVING and ends all watches.
 func (s *healthService) end() {
 	s.Shutdown()
 	s.once.Do(func() { close(s.stopping) })
@@ -46,15 +46,15 @@ func (s *healthService) Watch(in *healthpb.HealthCheckRequest, stream healthpb.H
 	default:
 		return err
 	}
-	if w.last == healthpb.HealthCheckResponse_SERVING { // that it no longer serves may not have been sent before the end
+	if w.last == healthpb.HealthCheckResponse_SERVING { // the watch may have ended before NOT_SERVING was sent
 		if err := stream.Send(&healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_NOT_SERVING}); err != nil {
 			return err
 		}
 	}
-	return status.Error(codes.Unavailable, "the sidecar stops")
+	return status.Error(codes.Unavailable, "the sidecar is stopping")
 }
 
-// watch is a stream that ends earlier than its caller, and knows what was sent last.
+// watch is a stream with its own end. It remembers the status that it sent last.
 type watch struct {
 	healthpb.Health_WatchServer
 	ctx  context.Context //nolint:containedctx // that of the stream

@@ -82,7 +82,7 @@ func TestHostileInputIsRefusedOrStored(t *testing.T) {
 		},
 		"10 MB of text": {
 			"ConsiderMemorizing", considering(sidecartest.Said(strings.Repeat("tea ", 10<<18))),
-			codes.InvalidArgument, "hand it over in parts",
+			codes.InvalidArgument, "send it in parts",
 		},
 		"1 MB of text": {
 			"ConsiderMemorizing", considering(sidecartest.Said(strings.Repeat("tea ", 1<<18))),
@@ -133,7 +133,7 @@ func TestHostileInputIsRefusedOrStored(t *testing.T) {
 		"a page token of noise": {
 			"ListMemories",
 			listing(func(q *memsidecarv1.ListMemoriesRequest) { q.PageToken = strings.Repeat("%", 10_000) }),
-			codes.InvalidArgument, "page_token is not one this server gave out",
+			codes.InvalidArgument, "page_token is invalid",
 		},
 		"the largest page": {"ListMemories", listing(func(q *memsidecarv1.ListMemoriesRequest) { q.PageSize = math.MaxInt32 }), codes.OK, ""},
 		"the smallest page": {

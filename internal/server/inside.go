@@ -15,14 +15,14 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// The other ways in (JSON over HTTP, MCP) call this server over a connection inside the process, so that what holds for a call
-// holds for theirs: tokens, limits, namespaces, sizes, metrics, spans.
+// The other edges (JSON over HTTP, MCP) call this server over a connection inside the process. So their calls have the same tokens, limits,
+// namespaces, sizes, metrics and spans.
 
-// insideBuffer is how much of such a connection is under way in one direction.
+// insideBuffer is the size of such a connection's buffer in each direction.
 const insideBuffer = 1 << 20
 
-// Inside returns a connection to the server within this process. It ends with the server; closing it earlier is the
-// caller's. Calls over it bring their own tokens.
+// Inside returns a connection to the server inside this process. It ends with the server; the caller may close it earlier. Calls over it
+// send their own tokens.
 func (s *Server) Inside() (*grpc.ClientConn, error) {
 	listener := bufconn.Listen(insideBuffer)
 	conn, err := grpc.NewClient("passthrough:///inside",
@@ -37,8 +37,7 @@ func (s *Server) Inside() (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// Admit decides what the server decides of a call before anything of its request is read: whether the authorization that it
-// brings is known and allows the call. The error is a status.
+// Admit checks a call before its request is read: whether the authorization is known and allows the call. The error is a status.
 func (s *Server) Admit(ctx context.Context, method string, authorization []string) error {
 	header := metadata.MD{}
 	header.Append("authorization", authorization...)
@@ -46,10 +45,10 @@ func (s *Server) Admit(ctx context.Context, method string, authorization []strin
 	return err
 }
 
-// Services are the full names of the services that are called with messages: all but reflection.
+// Services returns the full names of all services except reflection.
 func (s *Server) Services() []string {
 	return append(slices.Clone(services), healthpb.Health_ServiceDesc.ServiceName)
 }
 
-// StatusOf is how the server answers an error.
+// StatusOf returns the status with which the server answers an error.
 func StatusOf(err error) *status.Status { return toStatus(err) }

@@ -21,7 +21,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// watchUnary tells of each call that was answered, and logs it.
+// watchUnary reports each finished call to Options.Answered, and logs it.
 func watchUnary(o *Options) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		started := time.Now()
@@ -40,8 +40,8 @@ func watchStream(o *Options) grpc.StreamServerInterceptor {
 	}
 }
 
-// answered writes a line a call: at debug level when it went well, when its caller gave up, and when storage is down,
-// which has a line of its own. An error's text is told at debug level only, because it may quote what was sent.
+// answered logs one line for each call. The level is debug when the call succeeded, when the caller cancelled it, and when storage is
+// unavailable, which is logged elsewhere. An error's text is logged at debug level only, because it may quote the request.
 func (o *Options) answered(ctx context.Context, method string, started time.Time, err error) {
 	took := time.Since(started)
 	code := status.Code(err)
@@ -53,7 +53,7 @@ func (o *Options) answered(ctx context.Context, method string, started time.Time
 	case codes.OK, codes.Canceled, codes.Unavailable:
 		level = slog.LevelDebug
 	case codes.Internal:
-		return // told with its cause, where that is known
+		return // logged with its cause elsewhere
 	default:
 	}
 	line := []slog.Attr{slog.String("method", path.Base(method)), slog.String("code", code.String()), slog.Duration("duration", took)}
@@ -67,7 +67,7 @@ func (o *Options) answered(ctx context.Context, method string, started time.Time
 	o.Log.LogAttrs(ctx, level, "call", line...)
 }
 
-// traceAttr is the id of the OpenTelemetry trace that a call is a part of, if it is.
+// traceAttr returns the id of the OpenTelemetry trace that a call belongs to, if any.
 func traceAttr(ctx context.Context) []slog.Attr {
 	if id := otelCall(ctx).OTelTraceID; id != "" {
 		return []slog.Attr{slog.String("otel_trace_id", id)}
@@ -75,7 +75,7 @@ func traceAttr(ctx context.Context) []slog.Attr {
 	return nil
 }
 
-// mapUnary turns errors into statuses and panics into INTERNAL, and refuses what could not be decoded.
+// mapUnary turns errors into statuses and panics into INTERNAL, and rejects requests that could not be decoded.
 func mapUnary(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 		started := time.Now()
@@ -115,7 +115,7 @@ func mapped(ctx context.Context, log *slog.Logger, method string, started time.T
 	return s.Err()
 }
 
-// gateUnary answers UNAVAILABLE while storage is down, to every call but those that work without.
+// gateUnary answers UNAVAILABLE while storage is unavailable, except for calls that work without it.
 func gateUnary(problem func() string) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		if err := gate(info.FullMethod, problem); err != nil {
@@ -149,7 +149,7 @@ func gate(method string, problem func() string) error {
 	return nil
 }
 
-// userUnary notes the calls that may store something of a user, so that none does after the user was forgotten.
+// userUnary registers calls that may store data of a user, so that none stores anything after the user was forgotten.
 func userUnary(calls *manage.Eraser) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 		user := userOf(req)
@@ -170,7 +170,7 @@ func userUnary(calls *manage.Eraser) grpc.UnaryServerInterceptor {
 
 func userStream(calls *manage.Eraser) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-		if !info.IsClientStream { // it tells what is stored
+		if !info.IsClientStream { // it only reads
 			return handler(srv, stream)
 		}
 		ctx, cancel := context.WithCancelCause(stream.Context())
@@ -184,13 +184,13 @@ func userStream(calls *manage.Eraser) grpc.StreamServerInterceptor {
 	}
 }
 
-// userServerStream is a stream whose first message with a scope says whose it is.
+// userServerStream is a stream whose first message with a scope names its user.
 type userServerStream struct {
 	grpc.ServerStream
 	ctx    context.Context //nolint:containedctx // that of the stream
 	cancel context.CancelCauseFunc
 	calls  *manage.Eraser
-	call   *manage.Call // nil until it is known whose
+	call   *manage.Call // nil until the user is known
 }
 
 // Context implements grpc.ServerStream.
@@ -214,7 +214,7 @@ func (s *userServerStream) RecvMsg(m any) error {
 	return err
 }
 
-// userOf is the user that a request names, if any.
+// userOf returns the user that a request names, if any.
 func userOf(request any) memory.User {
 	r, ok := request.(interface{ GetScope() *memsidecarv1.Scope })
 	if !ok || r.GetScope() == nil {
@@ -224,8 +224,8 @@ func userOf(request any) memory.User {
 	return scopeOf(r.GetScope(), false, &v).User()
 }
 
-// storesNothingLater reports whether a call need not be ended before its user is forgotten. What Retrieve and GetContext note
-// of it in the background is dropped then.
+// storesNothingLater reports whether a call may continue while its user is forgotten. What Retrieve and GetContext store in the background
+// is dropped then.
 func storesNothingLater(method string) bool {
 	switch method {
 	case memsidecarv1.UserService_ForgetUser_FullMethodName, memsidecarv1.MemoryService_Retrieve_FullMethodName,
@@ -235,7 +235,7 @@ func storesNothingLater(method string) bool {
 	return false
 }
 
-// whyCancelled is the error of a call that was cancelled from within, in the words of who did it.
+// whyCancelled returns the cause of a call that the server cancelled itself.
 func whyCancelled(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, memory.ErrPrecondition) {
 		return cause

@@ -11,8 +11,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// maskedFields says which of the allowed fields an update changes, following AIP-134: those the mask names, all with
-// "*", and without a mask those that are set.
+// maskedFields returns which of the allowed fields an update changes, following AIP-134: the fields in the mask, all fields for "*", and
+// the fields that are set when there is no mask.
 func maskedFields(mask *fieldmaskpb.FieldMask, m proto.Message, allowed []string, resource string, v *memory.Violations) []string {
 	if len(mask.GetPaths()) == 1 && mask.GetPaths()[0] == "*" {
 		return allowed
@@ -28,13 +28,13 @@ func maskedFields(mask *fieldmaskpb.FieldMask, m proto.Message, allowed []string
 	}
 	for _, path := range mask.GetPaths() {
 		if !slices.Contains(allowed, path) {
-			v.Add("update_mask", "names %q: only %s can be changed", path, strings.Join(allowed, ", "))
+			v.Add("update_mask", "names %q, which cannot be changed: use %s", path, strings.Join(allowed, ", "))
 			continue
 		}
 		fields = append(fields, path)
 	}
 	if len(fields) == 0 && len(*v) == 0 {
-		v.Add("update_mask", "names nothing, and nothing is set in %s: say what to change (%s)", resource, strings.Join(allowed, ", "))
+		v.Add("update_mask", "is empty, and no field of %s is set: set the fields to change (%s)", resource, strings.Join(allowed, ", "))
 	}
 	return fields
 }

@@ -21,16 +21,16 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// MemoryParts is what the memory service works with.
+// MemoryParts are the dependencies of the memory service.
 type MemoryParts struct {
 	Considerer *decide.Considerer
 	Queue      queue.Store // the considerations
 	Retriever  *retrieve.Retriever
 	Memories   *manage.Keeper
 	Store      vectorstore.Store
-	// Curve scores how likely memories are to be kept.
+	// Curve scores how likely a memory is to be kept.
 	Curve retention.Curve
-	// Conversations are what past messages are retrieved from.
+	// Conversations are the source of past messages.
 	Conversations *session.Keeper
 }
 
@@ -108,14 +108,14 @@ func (s *memoryService) ListMemories(ctx context.Context, r *memsidecarv1.ListMe
 	return resp, nil
 }
 
-// standing is a memory with how likely it is to be kept.
+// standing converts a memory and adds its retention score.
 func (s *memoryService) standing(m *memory.Memory, now time.Time) *memsidecarv1.Memory {
 	p := fromMemory(m)
 	p.Retention = new(s.Curve.Score(m, now))
 	return p
 }
 
-// listed are the states that a list shows, given those that the request and its filter name.
+// listed returns the states that a list includes, from the request's states and those in its filter.
 func listed(named []memsidecarv1.MemoryState, filtered []memory.Status, v *memory.Violations) []memory.Status {
 	var statuses []memory.Status
 	for i, p := range named {
@@ -131,7 +131,7 @@ func listed(named []memsidecarv1.MemoryState, filtered []memory.Status, v *memor
 	case len(filtered) == 0:
 		return statuses
 	case len(statuses) > 0 && !slices.Contains(statuses, filtered[0]):
-		v.Add("filter", "names a state that is not among states: leave one of them out")
+		v.Add("filter", "names a state that is not in states: remove one of the two")
 	}
 	return filtered
 }
@@ -146,7 +146,7 @@ func (s *memoryService) UpdateMemory(ctx context.Context, r *memsidecarv1.Update
 	}
 	v.Check("memory.id", memory.IDProblem(p.GetId()))
 	var edit manage.Edit
-	d := manage.Draft{Text: "unchanged", Kind: defaultKind} // what is not changed is not checked
+	d := manage.Draft{Text: "unchanged", Kind: defaultKind} // fields that are not changed are not checked
 	for _, field := range maskedFields(r.GetUpdateMask(), p, []string{"text", "kind", "importance"}, "memory", &v) {
 		switch field {
 		case "text":
@@ -209,7 +209,7 @@ func (s *memoryService) ImportMemories(stream grpc.ClientStreamingServer[memside
 		}
 		at := fmt.Sprintf("memory[%d]", i)
 		if item.GetMemory() == nil {
-			err := memory.Invalid(at, "is missing: each message after the first has a memory")
+			err := memory.Invalid(at, "is missing: each message after the first must have a memory")
 			return errors.Join(err, importer.Flush(ctx))
 		}
 		var v memory.Violations

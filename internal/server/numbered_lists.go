@@ -32,7 +32,7 @@ func (s *numberedListService) PutItems(ctx context.Context, r *memsidecarv1.PutI
 		put.Mode = lists.Manual
 		put.Place = s.place(scope, &v)
 		if len(put.Items) == 0 {
-			v.Add("items", "is required: a list that is shown has at least one")
+			v.Add("items", "is required: a list needs at least one item")
 		}
 	case memsidecarv1.PutMode_PUT_MODE_SCHEDULED:
 		put.Mode = lists.Scheduled
@@ -73,21 +73,21 @@ func (s *numberedListService) SelectItems(ctx context.Context, r *memsidecarv1.S
 	switch said := r.GetSelector().(type) {
 	case *memsidecarv1.SelectItemsRequest_Ordinal:
 		selected = func() (lists.Choice, bool, error) {
-			c, err := s.Lists.Select(ctx, *place, r.GetList(), lists.Ordinal(max(0, said.Ordinal))) // only words count from the end
+			c, err := s.Lists.Select(ctx, *place, r.GetList(), lists.Ordinal(max(0, said.Ordinal))) // only a text can count from the end
 			return c, true, err
 		}
 	case *memsidecarv1.SelectItemsRequest_Text:
 		selected = func() (lists.Choice, bool, error) { return s.Lists.SelectText(ctx, *place, r.GetList(), said.Text) }
 	default:
-		v.Add("ordinal", "is required, or text: say which number")
+		v.Add("ordinal", "is required when text is empty: set one of the two")
 	}
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
 	c, understood, err := selected()
 	if !understood {
-		v.Add("text", "is %q, which is not understood as a selection from a list: "+
-			"\"3\", \"第三个\", \"1 and 3\", \"none of them\" and the items' titles are", shortened(r.GetText()))
+		v.Add("text", "is %q, which is not a selection from a list: use for example "+
+			"\"3\", \"第三个\", \"1 and 3\", \"none of them\" or an item's title", shortened(r.GetText()))
 		err = v.Err()
 	}
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *numberedListService) DeleteNumberedList(ctx context.Context, r *memside
 	var place *lists.Place
 	switch r.GetPart() {
 	case memsidecarv1.NumberedListPart_NUMBERED_LIST_PART_UNSPECIFIED:
-		if p, ok := lists.PlaceOf(scope, s.options.audience(scope)); ok { // a namespace's alone is shown nowhere
+		if p, ok := lists.PlaceOf(scope, s.options.audience(scope)); ok { // a scope of a namespace alone has no shown list
 			place = &p
 		}
 	case memsidecarv1.NumberedListPart_NUMBERED_LIST_PART_REGISTRY:
@@ -217,23 +217,23 @@ func (s *numberedListService) ImportNumberedList(ctx context.Context, r *memside
 	return resp, nil
 }
 
-// view reads which registry is meant, as the scope sees it.
+// view reads which registry a request names, as the scope sees it.
 func (s *numberedListService) view(p *memsidecarv1.Scope, kind memsidecarv1.RegistryKind, list string, v *memory.Violations) (memory.Scope, lists.View) {
 	scope := scopeOf(p, false, v)
 	known, ok := registryKinds.toDomain[kind]
 	if !ok {
-		known = lists.Kind(kind.String()) // unknown, and refused by RegistryOf
+		known = lists.Kind(kind.String()) // unknown values are rejected by RegistryOf
 	}
 	registry, wrong := lists.RegistryOf(scope, known, list)
 	*v = append(*v, wrong...)
 	return scope, lists.View{Registry: registry, Audience: s.options.audience(scope)}
 }
 
-// place is where the scope shows its lists; never nil.
+// place returns where the scope's lists are shown; never nil.
 func (s *numberedListService) place(scope memory.Scope, v *memory.Violations) *lists.Place {
 	place, ok := lists.PlaceOf(scope, s.options.audience(scope))
 	if !ok {
-		v.Add("scope", "names nobody to whom a list is shown: set session_id, channel_id or user_id")
+		v.Add("scope", "does not say where the list is shown: set session_id, channel_id or user_id")
 	}
 	return &place
 }
@@ -245,10 +245,10 @@ var registryKinds = newNames(map[memsidecarv1.RegistryKind]lists.Kind{
 	memsidecarv1.RegistryKind_REGISTRY_KIND_NAMESPACE:   lists.KindNamespace,
 })
 
-// toItems reads items; only of imports with what the sidecar otherwise knows itself.
+// toItems converts items. Imported items carry fields that the sidecar otherwise sets itself.
 func toItems(list []*memsidecarv1.RegistryItem, imported bool, v *memory.Violations) []lists.Item {
 	if len(list) > lists.MaxItems {
-		v.Add("items", "has %d items, more than %d: hand them over in parts", len(list), lists.MaxItems)
+		v.Add("items", "has %d items, more than %d: send them in parts", len(list), lists.MaxItems)
 		return nil
 	}
 	items := make([]lists.Item, len(list))
@@ -256,7 +256,7 @@ func toItems(list []*memsidecarv1.RegistryItem, imported bool, v *memory.Violati
 	for i, p := range list {
 		at := fmt.Sprintf("items[%d]", i)
 		items[i] = lists.Item{Key: p.GetKey(), Title: p.GetTitle(), Attributes: p.GetAttributesJson()}
-		if prompt.Line(p.GetTitle()) == "" { // nothing that a user could see
+		if prompt.Line(p.GetTitle()) == "" { // a user would see nothing
 			items[i].Title = ""
 		}
 		v.Check(at+".key", keyProblem(p.GetKey()))
@@ -272,7 +272,7 @@ func toItems(list []*memsidecarv1.RegistryItem, imported bool, v *memory.Violati
 		items[i].FirstSeen = pastTime(toTime(p.GetFirstSeenTime(), at+".first_seen_time", v), at+".first_seen_time", v)
 	}
 	if total > lists.MaxBytes {
-		v.Add("items", "are %d bytes together, more than %d: hand them over in parts", total, lists.MaxBytes)
+		v.Add("items", "are %d bytes together, more than %d: send them in parts", total, lists.MaxBytes)
 	}
 	return items
 }
@@ -288,10 +288,10 @@ func toKeys(keys []string, field string, most int, v *memory.Violations) []strin
 	return keys
 }
 
-// clockSkew is how far another machine's clock may be ahead.
+// clockSkew is how far the clock of another machine may be ahead.
 const clockSkew = 24 * time.Hour
 
-// pastTime refuses times that would keep things for ever.
+// pastTime rejects future times, which would keep items without limit.
 func pastTime(t time.Time, field string, v *memory.Violations) time.Time {
 	switch {
 	case t.IsZero():
@@ -306,7 +306,7 @@ func pastTime(t time.Time, field string, v *memory.Violations) time.Time {
 func keyProblem(key string) string {
 	switch {
 	case key == "":
-		return "is required: the item's real URL or id"
+		return "is required: set the item's URL or id"
 	case len(key) > lists.MaxKeyBytes:
 		return fmt.Sprintf("is %d bytes, more than %d", len(key), lists.MaxKeyBytes)
 	case strings.ContainsFunc(key, unicode.IsControl):
@@ -351,7 +351,7 @@ func fromShown(s *lists.Shown, expiry time.Time) *memsidecarv1.NumberedList {
 	}
 }
 
-// exportedList is a list with where it was shown.
+// exportedList converts a list together with where it was shown.
 func exportedList(s *lists.Shown, expiry time.Time) *memsidecarv1.ExportedNumberedList {
 	scope := memory.Scope{Namespace: s.Place.Namespace, UserID: s.Place.Member, Channel: s.Place.Channel}
 	if s.Place.Kind == lists.PlaceSession {

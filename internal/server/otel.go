@@ -11,8 +11,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
-// callUnary notes what a call is a part of: the bot's turn that its request names, and the OpenTelemetry trace of its
-// caller.
+// callUnary adds to the context what a call belongs to: the turn that its request names, and its caller's OpenTelemetry trace.
 func callUnary() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		call := otelCall(ctx)
@@ -23,8 +22,8 @@ func callUnary() grpc.UnaryServerInterceptor {
 	}
 }
 
-// otelCall names the span of OpenTelemetry that the call is, if this process takes part in tracing, else that of the
-// caller's W3C traceparent header. Without either it is empty.
+// otelCall returns the OpenTelemetry span of the call if this process records spans, otherwise the span of the caller's W3C traceparent
+// header, otherwise the zero value.
 func otelCall(ctx context.Context) trace.Call {
 	const header = "traceparent"
 	span := oteltrace.SpanContextFromContext(ctx)

@@ -20,14 +20,13 @@ import (
 
 const (
 	defaultPageSize = 50
-	messagePageSize = 20 // of ListMessages
+	messagePageSize = 20 // default of ListMessages
 	maxPageSize     = 1000
 )
 
-// A page token is the place of the page after, encrypted and authenticated under a key that is made of the database's own and
-// of the query, namespace and user included. So it says nothing, nobody but this sidecar can make one, and one that is used
-// with other fields is refused, because the place means nothing there. An interceptor opens the token of a request before the
-// call sees it, and seals that of the answer; calls know only places.
+// A page token is the position of the next page, encrypted and authenticated with a key that is derived from the database's key and the
+// query, including namespace and user. So tokens reveal nothing, cannot be forged, and are rejected when they are sent with other fields.
+// An interceptor opens the token of a request and seals that of the answer; handlers see only positions.
 
 // pagedRequest is a request for a page, following AIP-158.
 type pagedRequest interface {
@@ -36,22 +35,22 @@ type pagedRequest interface {
 	GetPageToken() string
 }
 
-// Between the interceptor and page: an opened token begins with one of these, then come the place, or what is wrong.
+// The interceptor replaces an opened token by one of these prefixes, followed by the position or the problem.
 const (
 	openedToken  = "="
 	refusedToken = "!"
 )
 
-const notOurs = "is not one this server gave out: start again without it"
+const invalidToken = "is invalid: start again without it"
 
-// pages seals page tokens with the database's key, which is read with the first list.
+// pages seals page tokens with the database's key, which is read when the first page is requested.
 type pages struct {
 	load func(context.Context) ([]byte, error)
 	mu   sync.Mutex
 	key  []byte
 }
 
-// unary opens and seals the tokens of lists.
+// unary opens and seals the page tokens of list calls.
 func (p *pages) unary() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		r, ok := req.(pagedRequest)
@@ -82,7 +81,7 @@ func setToken(m proto.Message, field protoreflect.Name, token string) {
 	reflected.Set(reflected.Descriptor().Fields().ByName(field), protoreflect.ValueOfString(token))
 }
 
-// sealer is that of one query.
+// sealer returns the cipher for one query.
 func (p *pages) sealer(ctx context.Context, query []byte) (cipher.AEAD, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,16 +104,16 @@ func (p *pages) sealer(ctx context.Context, query []byte) (cipher.AEAD, error) {
 func open(sealer cipher.AEAD, token string) string {
 	sealed, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {
-		return refusedToken + notOurs
+		return refusedToken + invalidToken
 	}
 	place, err := sealer.Open(nil, nil, sealed, nil)
 	if err != nil {
-		return refusedToken + "belongs to another query, or is not one this server gave out: repeat the fields of the first page, or start again without it"
+		return refusedToken + "is invalid for this query: repeat the fields of the first page, or start again without it"
 	}
 	return openedToken + string(place)
 }
 
-// page reads the size, if there is one, and the place of the page that is asked for.
+// page reads the size and the position of the requested page.
 func page(r pagedRequest, usual int, v *memory.Violations) (size int, after string) {
 	size = int(r.GetPageSize())
 	switch {
@@ -123,20 +122,20 @@ func page(r pagedRequest, usual int, v *memory.Violations) (size int, after stri
 	case size < 0:
 		v.Add("page_size", "is negative")
 	case size > maxPageSize:
-		size = maxPageSize // AIP-158: coerced, not refused
+		size = maxPageSize // AIP-158: coerced, not rejected
 	}
 	token := r.GetPageToken()
 	after, opened := strings.CutPrefix(token, openedToken)
 	switch problem, refused := strings.CutPrefix(token, refusedToken); {
 	case refused:
 		v.Add("page_token", "%s", problem)
-	case token != "" && !opened: // no interceptor has seen it
-		v.Add("page_token", "%s", notOurs)
+	case token != "" && !opened: // the interceptor did not open it
+		v.Add("page_token", "%s", invalidToken)
 	}
 	return size, after
 }
 
-// queryHash is over everything but the page's size and place.
+// queryHash hashes all fields of a request except page size and token.
 func queryHash(r pagedRequest) []byte {
 	query := proto.Clone(r)
 	m := query.ProtoReflect()

@@ -74,7 +74,7 @@ func fromParts(p retrieve.ScoreParts) *memsidecarv1.ScoreParts {
 	}
 }
 
-// query checks the request and fills in the defaults.
+// query converts and checks the request, and fills in the defaults.
 func (s *memoryService) query(r *memsidecarv1.RetrieveRequest) (retrieve.Query, error) {
 	var v memory.Violations
 	scope := scopeOf(r.GetScope(), true, &v)
@@ -87,7 +87,7 @@ func (s *memoryService) query(r *memsidecarv1.RetrieveRequest) (retrieve.Query, 
 	}
 	switch n := utf8.RuneCountInString(q.Text); {
 	case n == 0:
-		v.Add("query", "is required: give what the user just said")
+		v.Add("query", "is required: send the user's latest message")
 	case n > maxQueryRunes:
 		v.Add("query", "is %d characters, more than %d", n, maxQueryRunes)
 	}

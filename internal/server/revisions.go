@@ -22,7 +22,7 @@ func fromRevision(r *vectorstore.Revision) *memsidecarv1.MemoryRevision {
 		Id: r.ID, Change: revisionChanges.toProto[r.Change], Reason: r.Reason, ConsiderationId: r.ConsiderationID,
 		CreateTime: fromTime(r.At), Reverted: r.Reverted,
 	}
-	if r.Memory.CreatedAt.IsZero() { // deleted since
+	if r.Memory.CreatedAt.IsZero() { // deleted in the meantime
 		p.Memory = &memsidecarv1.Memory{Id: r.Memory.ID}
 	} else {
 		p.Memory = fromMemory(&r.Memory)

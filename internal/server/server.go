@@ -1,5 +1,5 @@
-// Package server is the gRPC API. A handler translates a request, calls one use case and translates its result; it decides nothing itself.
-// Each service has a file of its own; errors.go alone knows status codes.
+// Package server implements the gRPC API. A handler translates a request, calls one use case, and translates the result; it decides nothing
+// itself. Each service has its own file. Only errors.go maps errors to status codes.
 package server
 
 import (
@@ -32,14 +32,14 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// StorageService is the name under which the health service reports storage. The overall status, "", is SERVING while
-// the process can answer, because Retrieve degrades and never fails with storage.
+// StorageService is the name of storage in the health service. The overall status, "", is SERVING while the process can answer, because
+// Retrieve degrades instead of failing when storage is unavailable.
 const StorageService = "storage"
 
-// StorageReadService is the name for storage that can be read at least.
+// StorageReadService is the name that reports whether storage can at least be read.
 const StorageReadService = "storage.read"
 
-// Parts is what the server works with: the parts of each service, and those that all calls use.
+// Parts are the dependencies of the server: those of each service, and those that all calls use.
 type Parts struct {
 	Memories MemoryParts
 	Users    UserParts
@@ -50,38 +50,37 @@ type Parts struct {
 	Admin    AdminParts
 
 	Storage Storage
-	// Calls holds the calls that may store something of a user, so that none does after the user was forgotten.
+	// Calls registers the calls that may store data of a user, so that none stores anything after the user was forgotten.
 	Calls *manage.Eraser
-	// Tokens decides who may call, Limiter how often; nil: every caller, and any number of calls.
+	// Tokens decides who may call, and Limiter how often. If nil, there is no restriction.
 	Tokens  Authenticator
 	Limiter Limiter
-	// PageKey returns the database's key for page tokens.
+	// PageKey returns the database's key that encrypts page tokens.
 	PageKey func(ctx context.Context) ([]byte, error)
 }
 
 // Storage reports whether the database is available.
 type Storage interface {
-	// Problem returns why nothing can be read, or "".
+	// Problem returns why storage cannot be read, or "".
 	Problem() string
-	// WriteProblem returns why nothing can be written although it can be read, or "".
+	// WriteProblem returns why storage that can be read cannot be written, or "".
 	WriteProblem() string
 }
 
-// Options describes a Server.
+// Options configures a Server.
 type Options struct {
 	Version         string
 	TLS             *tls.Config       // nil: connections are not encrypted
 	MaxRequestBytes int               // larger requests are answered INVALID_ARGUMENT
-	Bytes           *inflight.Bytes   // what large requests and answers may take together, also elsewhere; nil is the server's own bound
+	Bytes           *inflight.Bytes   // limits the memory of large messages, shared with other edges; nil: a limit of its own
 	Visibility      memory.Visibility // who may see what
-	// OwnAgent narrows requests about what is remembered that name an agent, and do not say whose memories count, to it.
+	// OwnAgent restricts requests that name an agent, and set no agent filter, to that agent's memories.
 	OwnAgent bool
-	// Window are the defaults of GetContext.
+	// Window holds the defaults of GetContext.
 	Window session.Limits
-	// MaxPerUser is how many memories a user may have, 0 any number.
+	// MaxPerUser is how many memories a user may have; 0 means no limit.
 	MaxPerUser int
-	// MaxPending is how many considerations of all namespaces together may wait, MaxPendingBytes how large their dialogues may be
-	// together; 0 is any number.
+	// MaxPending limits the pending considerations of all namespaces, MaxPendingBytes the size of their dialogues; 0 means no limit.
 	MaxPending, MaxPendingBytes int64
 	// Defaults of Retrieve.
 	TopK            int
@@ -89,19 +88,18 @@ type Options struct {
 	MaxContextChars int
 	// NotebookEntries is the default of GetNotebook.
 	NotebookEntries int
-	// RedactHistory takes secrets out of messages, and of what sessions are called, before anything is done with them;
-	// nil: they are stored as they were sent.
+	// RedactHistory removes secrets from messages and session titles before they are used or stored; nil: they are stored unchanged.
 	RedactHistory *redact.Redactor
-	// RedactWrites takes secrets out of memories that callers write themselves; nil: they are stored as they were sent.
+	// RedactWrites removes secrets from memories that callers write themselves; nil: they are stored unchanged.
 	RedactWrites *redact.Redactor
-	// Answered is called after each call with its full method, its code, and how long it took. Optional.
+	// Answered is called after each call with its full method, code and duration. Optional.
 	Answered func(method, code string, took time.Duration)
-	// Tracing records the calls as spans of OpenTelemetry; nil records none.
+	// Tracing records the calls as OpenTelemetry spans; nil records none.
 	Tracing oteltrace.TracerProvider
 	Log     *slog.Logger
 }
 
-// services are the names of the services with data behind them.
+// services are the names of the services that use storage.
 var services = []string{
 	memsidecarv1.MemoryService_ServiceDesc.ServiceName,
 	memsidecarv1.UserService_ServiceDesc.ServiceName,
@@ -115,15 +113,15 @@ var services = []string{
 // Server answers gRPC calls.
 type Server struct {
 	grpc   *grpc.Server
-	inside *grpc.Server // for the other ways in: all their calls come over one connection
+	inside *grpc.Server // serves the other edges over one connection
 	health *healthService
 	guard  *guard
 }
 
-// connectionTimeout is how long a client may take to greet, TLS included.
+// connectionTimeout is how long a client's handshake may take, including TLS.
 const connectionTimeout = 10 * time.Second
 
-// New returns a server that Serve sets going.
+// New returns a server. Call Serve to start it.
 func New(parts Parts, options Options) *Server {
 	guard := &guard{tokens: parts.Tokens, limiter: parts.Limiter, log: options.Log}
 	s := &Server{health: newHealthService(), guard: guard}
@@ -153,7 +151,7 @@ func New(parts Parts, options Options) *Server {
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
-		// Bots keep one connection for days, through containers and proxies that drop idle ones silently.
+		// Bots keep a connection open for days, and containers and proxies drop idle connections silently.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 	)...)
@@ -185,7 +183,7 @@ func New(parts Parts, options Options) *Server {
 	return s
 }
 
-// tracing records calls as spans, below the caller's if it sends one. Health checks come every few seconds and tell nothing.
+// tracing records calls as spans, as children of the caller's span if there is one. Health checks are frequent and left out.
 func tracing(provider oteltrace.TracerProvider) []grpc.ServerOption {
 	if provider == nil {
 		return nil
@@ -208,15 +206,14 @@ func (s *Server) SetStorageServing(readable, writable bool) {
 	}
 }
 
-// Serve answers calls on the listener until Stop; then it returns nil.
+// Serve answers calls on the listener until Stop is called; then it returns nil.
 func (s *Server) Serve(listener net.Listener) error { return s.grpc.Serve(listener) }
 
-// EndWatches reports NOT_SERVING to health checks and ends those that watch. Stop does so, too; ways in that wait for their own
-// calls are stopped before.
+// EndWatches reports NOT_SERVING to health checks and ends watches. Stop does this too, but edges that wait for their own calls have to be
+// stopped before Stop is called.
 func (s *Server) EndWatches() { s.health.end() }
 
-// Stop reports NOT_SERVING, takes no more calls and lets the running ones finish until the context ends; then it cuts
-// them off.
+// Stop reports NOT_SERVING, accepts no new calls and lets the running ones finish. When the context ends, it cancels those.
 func (s *Server) Stop(ctx context.Context) {
 	s.health.end()
 	stopped := make(chan struct{})
@@ -234,12 +231,12 @@ func (s *Server) Stop(ctx context.Context) {
 	}
 }
 
-// audience is what a request with this scope may see.
+// audience returns what a request with this scope may see.
 func (o *Options) audience(scope memory.Scope) memory.Audience {
 	return o.Visibility.AudienceOf(scope)
 }
 
-// viewer is who asks, for what is shared by several people.
+// viewer returns the caller's view of data that several people share.
 func (o *Options) viewer(scope memory.Scope) session.Viewer {
 	return session.ViewerOf(scope, o.Visibility)
 }

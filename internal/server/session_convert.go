@@ -56,7 +56,7 @@ func fromSummary(s *session.Summary) *memsidecarv1.SessionSummary {
 	}
 }
 
-// agentFilter reads whose experience counts: nil is everybody's.
+// agentFilter returns the agent whose memories count; nil means all agents.
 func agentFilter(p memsidecarv1.AgentFilter, scope memory.Scope, v *memory.Violations) *string {
 	switch p {
 	case memsidecarv1.AgentFilter_AGENT_FILTER_UNSPECIFIED, memsidecarv1.AgentFilter_AGENT_FILTER_ANY:
@@ -71,8 +71,8 @@ func agentFilter(p memsidecarv1.AgentFilter, scope memory.Scope, v *memory.Viola
 	return nil
 }
 
-// heardBy is agentFilter for a window. Without a session id it is the default window, which each agent has of its own. A session
-// that is named may be a room in which several agents speak.
+// heardBy is agentFilter for a window. Each agent has a default window of its own, which is used when no session is named. A named session
+// may have several agents.
 func heardBy(p memsidecarv1.AgentFilter, scope memory.Scope, v *memory.Violations) *string {
 	if p == memsidecarv1.AgentFilter_AGENT_FILTER_UNSPECIFIED && scope.SessionID == "" && scope.AgentID != "" {
 		return &scope.AgentID
@@ -80,7 +80,7 @@ func heardBy(p memsidecarv1.AgentFilter, scope memory.Scope, v *memory.Violation
 	return agentFilter(p, scope, v)
 }
 
-// learnedBy is agentFilter for what is remembered, where there is a configured default.
+// learnedBy is agentFilter for memories, where the default is configurable.
 func (o *Options) learnedBy(p memsidecarv1.AgentFilter, scope memory.Scope, v *memory.Violations) *string {
 	if p == memsidecarv1.AgentFilter_AGENT_FILTER_UNSPECIFIED && o.OwnAgent && scope.AgentID != "" {
 		return &scope.AgentID

@@ -13,7 +13,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// exportBatch is how many messages are read together.
+// exportBatch is how many messages are read from storage at a time.
 const exportBatch = 500
 
 // ExportSession implements memsidecarv1.SessionServiceServer.
@@ -77,25 +77,25 @@ func (s *sessionService) ImportSession(stream grpc.ClientStreamingServer[memside
 			}
 		}
 		if err != nil {
-			return errors.Join(err, importer.Flush(ctx)) // what came before is good
+			return errors.Join(err, importer.Flush(ctx)) // keep the valid messages before it
 		}
 	}
 	if err := importer.Flush(ctx); err != nil {
 		return err
 	}
 	if importer.Session.ID == "" {
-		return memory.Invalid("message", "is missing: an import has at least one message")
+		return memory.Invalid("message", "is missing: an import needs at least one message")
 	}
 	return stream.SendAndClose(&memsidecarv1.ImportSessionResponse{
 		Session: s.session(&importer.Session), AddedCount: importer.Added, SkippedCount: importer.Skipped,
 	})
 }
 
-// newImport begins the import that the first message of the stream describes.
+// newImport starts the import that the first message of the stream describes.
 func (s *sessionService) newImport(p *memsidecarv1.ImportedSession) (memory.Scope, *session.Importer, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(p.GetScope(), &v)
-	about := cmp.Or(p.GetSession(), &memsidecarv1.Session{}) // optional, and not nil where a field's absence counts
+	about := cmp.Or(p.GetSession(), &memsidecarv1.Session{}) // optional; never nil, because unset fields are read from it
 	if scope.SessionID == "" {
 		scope.SessionID = about.GetId()
 		v.Check("session.session.id", memory.IDProblem(scope.SessionID))
@@ -116,11 +116,11 @@ func (s *sessionService) newImport(p *memsidecarv1.ImportedSession) (memory.Scop
 	return scope, importer, err
 }
 
-// imported reads the i-th message of the stream.
+// imported converts the i-th message of the stream.
 func (s *sessionService) imported(scope memory.Scope, i int, p *memsidecarv1.Message) (memory.Message, error) {
 	at := fmt.Sprintf("message[%d]", i)
 	if p == nil {
-		return memory.Message{}, memory.Invalid(at, "is missing: each message of the stream after the first has one")
+		return memory.Message{}, memory.Invalid(at, "is missing: each message of the stream after the first must have one")
 	}
 	var v memory.Violations
 	d := memory.Dialogue{Scope: scope, Messages: []memory.Message{s.options.toMessage(p, at, &v)}}

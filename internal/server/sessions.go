@@ -27,7 +27,7 @@ const (
 	maxLabelBytes     = 256
 )
 
-// SessionParts is what the session service works with.
+// SessionParts are the dependencies of the session service.
 type SessionParts struct {
 	Conversations *session.Keeper
 	Eraser        *manage.Eraser // deletes sessions
@@ -41,7 +41,7 @@ type sessionService struct {
 	options Options
 }
 
-// sessionScope reads the scope of a call of this service, where a user is optional.
+// sessionScope reads a scope in which the user is optional.
 func (s *sessionService) sessionScope(p *memsidecarv1.Scope, v *memory.Violations) (memory.Scope, session.Viewer) {
 	scope := scopeOf(p, false, v)
 	return scope, s.options.viewer(scope)
@@ -71,12 +71,12 @@ func (s *sessionService) AppendMessages(ctx context.Context, r *memsidecarv1.App
 	}, nil
 }
 
-// checkSpeakers refuses names where nobody is: whoever speaks takes part, and what people take part in by name is seen by
-// them alone, unless it is a group's.
+// checkSpeakers rejects speaker ids when the scope has neither a user nor a group. Speakers become participants, and only participants see
+// a session that is not a group's.
 func checkSpeakers(d memory.Dialogue, list string, first int, v *memory.Violations) {
 	for i, m := range d.Messages {
 		if m.Speaker != "" && d.Scope.UserID == "" && d.Scope.Channel.Kind != memory.ChannelGroup {
-			v.Add(fmt.Sprintf("%s[%d].speaker_id", list, first+i), "names somebody where the scope names nobody: set scope.user_id, or the group it was said in")
+			v.Add(fmt.Sprintf("%s[%d].speaker_id", list, first+i), "names a speaker, but the scope has neither a user nor a group: set scope.user_id, or the group's channel")
 		}
 	}
 }
@@ -107,7 +107,7 @@ func (s *sessionService) GetContext(ctx context.Context, r *memsidecarv1.GetCont
 	}, nil
 }
 
-// languageOf reads a BCP 47 language, which may be empty.
+// languageOf reads an optional BCP 47 language.
 func languageOf(p string, v *memory.Violations) string {
 	if p == "" {
 		return ""
@@ -141,7 +141,7 @@ func (s *sessionService) ListMessages(ctx context.Context, r *memsidecarv1.ListM
 	}
 	q.Limit, q.After = page(r, messagePageSize, &v)
 	if q.Start < 0 {
-		v.Add("start_position", "is negative: 0 is either end")
+		v.Add("start_position", "is negative: 0 starts at the beginning or the end")
 	}
 	spoken, names := languageOf(r.GetLanguage(), &v), labels(r.GetLabels(), &v)
 	if err := v.Err(); err != nil {
@@ -210,7 +210,7 @@ func (s *sessionService) ListSessions(ctx context.Context, r *memsidecarv1.ListS
 func (s *sessionService) UpdateSession(ctx context.Context, r *memsidecarv1.UpdateSessionRequest) (*memsidecarv1.UpdateSessionResponse, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
-	p := cmp.Or(r.GetSession(), &memsidecarv1.Session{}) // a mask alone empties fields
+	p := cmp.Or(r.GetSession(), &memsidecarv1.Session{}) // a mask without values clears fields
 	var patch session.Patch
 	for _, field := range maskedFields(r.GetUpdateMask(), p, []string{"title", "metadata_json", "memorize_every"}, "session", &v) {
 		switch field {

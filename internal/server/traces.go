@@ -18,7 +18,7 @@ var traceKinds = newNames(map[memsidecarv1.TraceKind]trace.Kind{
 	memsidecarv1.TraceKind_TRACE_KIND_CONTEXT:     trace.KindContext,
 })
 
-// Traces are what was recorded of calls and jobs.
+// Traces reads recorded traces.
 type Traces interface {
 	Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (trace.Record, error)
 	List(ctx context.Context, q trace.ListQuery) (records []trace.Record, next string, err error)
@@ -29,7 +29,7 @@ type traceService struct {
 	memsidecarv1.UnimplementedTraceServiceServer
 	Traces  Traces
 	options Options
-	// describe is a session that the viewer sees, with its newest messages.
+	// describe returns a session that the viewer may see, with its newest messages.
 	describe func(ctx context.Context, viewer session.Viewer, id string, recent int) (*memsidecarv1.GetSessionResponse, error)
 }
 
@@ -52,7 +52,7 @@ func (s *traceService) GetTrace(ctx context.Context, r *memsidecarv1.GetTraceReq
 	if r.GetIncludeSession() && record.Scope.SessionID != "" {
 		resp.Session, err = s.describe(ctx, s.options.viewer(scope), record.Scope.SessionID, recentMessages)
 		if errors.Is(err, memory.ErrNotFound) || errors.Is(err, memory.ErrPrecondition) {
-			err = nil // the trace is there all the same
+			err = nil // the trace exists nevertheless
 		}
 	}
 	return resp, err

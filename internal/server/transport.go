@@ -19,25 +19,24 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// grpc reads a whole message, decompresses it and decodes it before anything else runs, up to its limit for each of any number of
-// streams; and it takes an answer of any size and keeps it until the client reads it. So the bytes of large messages are counted
-// here, between grpc's transport and the calls.
+// grpc reads, decompresses and decodes a whole message before anything else runs, for any number of streams, and keeps an answer of any
+// size until the client has read it. So this file counts the bytes of large messages between grpc's transport and the handlers.
 
 const (
 	maxHeaderBytes = 32 << 10 // of the headers of a call
-	maxStreams     = 100      // calls at a time over one connection
-	streamWindow   = 64 << 10 // what a client may send of a call before it is read
+	maxStreams     = 100      // concurrent calls of one connection
+	streamWindow   = 64 << 10 // bytes of a call that a client may send before they are read
 	connWindow     = 1 << 20
 
-	// requestCost is what a byte of a large request takes: it is there as it arrived and as it was decoded. A compressed one is there
-	// in pieces, too.
+	// requestCost is the memory for each byte of a large request: the received and the decoded bytes. A compressed request also needs its
+	// compressed bytes.
 	requestCost, compressedCost = 2, 3
-	// answerCost is what a byte of a large answer takes: it is there encoded, and what it was made of is not collected at once.
+	// answerCost is the memory for each byte of a large answer: its encoding, and its values until they are garbage collected.
 	answerCost = 2
 	unpackPart = 64 << 10
-	// streamCost is what a call holds that answers many messages: the page that it reads from storage.
+	// streamCost is the memory of a call that streams its answer: one page read from storage.
 	streamCost = 2 << 20
-	// gatherers is how many calls may gather large answers at a time. The others wait.
+	// gatherers is how many calls may build large answers concurrently. Other calls wait.
 	gatherers = 4
 )
 
@@ -50,16 +49,16 @@ type transport struct {
 	unary    grpc.UnaryServerInterceptor
 }
 
-// incoming is grpc's stream below the one that handlers are given. It hands over a message in parts. The interface is not promised by
-// grpc: where a version does not have it, messages are read whole, and TestRequestsAreReadInParts fails.
+// incoming is the grpc stream below the one that handlers get. It delivers a message in parts. grpc does not guarantee this interface: if a
+// version lacks it, messages are read whole, and TestRequestsAreReadInParts fails.
 type incoming interface {
 	ReadMessageHeader(header []byte) error
 	Read(n int) (mem.BufferSlice, error)
 	RecvCompress() string
 }
 
-// share is an empty share of the bytes for a call. Its connection may be closed when it stalls; that within the process may not,
-// because all HTTP requests share it, and theirs are closed instead.
+// share returns an empty share of the byte limit for a call. If the call stalls, its connection may be closed. The connection inside the
+// process is never closed, because all HTTP requests share it; their own connections are closed instead.
 func (t *transport) share(ctx context.Context) *inflight.Share {
 	if conn := connOf(ctx); conn != nil {
 		return t.bytes.Open(conn.Evict)
@@ -74,7 +73,7 @@ func connOf(ctx context.Context) *inflight.Conn {
 	return nil
 }
 
-// receive reads a message. An error of io.EOF is the end of the client's messages.
+// receive reads a message. It returns io.EOF when the client has sent all its messages.
 func (t *transport) receive(stream grpc.ServerStream, share *inflight.Share, m any) error {
 	ctx := stream.Context()
 	in, ok := grpc.ServerTransportStreamFromContext(ctx).(incoming)
@@ -108,10 +107,10 @@ func (t *transport) receive(stream grpc.ServerStream, share *inflight.Share, m a
 }
 
 func tooLarge(size int64, most int) error {
-	return memory.Invalid("request", "is %d bytes, more than %d: hand it over in parts", size, most)
+	return memory.Invalid("request", "is %d bytes, more than %d: send it in parts", size, most)
 }
 
-// broken is why a message could not be read.
+// broken returns why a message could not be read.
 func broken(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, io.EOF):
@@ -124,7 +123,7 @@ func broken(ctx context.Context, err error) error {
 	return status.Convert(err).Err()
 }
 
-// readAll reads so many bytes, a part at a time: a client cannot have grpc keep a frame for each of many bytes.
+// readAll reads size bytes in parts, so that a client cannot make grpc hold a frame for each byte.
 func readAll(in incoming, size int) ([]byte, error) {
 	const part = 16 << 10
 	text := make([]byte, 0, size)
@@ -144,11 +143,11 @@ func readAll(in incoming, size int) ([]byte, error) {
 	return text, nil
 }
 
-// unpack decompresses a message, and stops where it is too large or there is no room for more.
+// unpack decompresses a message. It stops when the message is too large or the byte limit is reached.
 func (t *transport) unpack(name string, data mem.BufferSlice, share *inflight.Share) (unpacked mem.BufferSlice, err error) {
 	compressor := encoding.GetCompressor(name)
-	if compressor == nil { // a compressed message in a stream that is said not to be
-		return nil, memory.Invalid("request", "is compressed, and the call has no grpc-encoding that is known")
+	if compressor == nil { // the message is compressed, but its stream names no known encoding
+		return nil, memory.Invalid("request", "is compressed, but the call's grpc-encoding header names no supported encoding")
 	}
 	reader, err := compressor.Decompress(data.Reader())
 	if err != nil {
@@ -158,7 +157,7 @@ func (t *transport) unpack(name string, data mem.BufferSlice, share *inflight.Sh
 		part := make([]byte, min(unpackPart, t.maxBytes+1-size))
 		n, err := io.ReadFull(reader, part)
 		if size += n; size > t.maxBytes {
-			return nil, memory.Invalid("request", "is more than %d bytes when it is decompressed: hand it over in parts", t.maxBytes)
+			return nil, memory.Invalid("request", "is more than %d bytes after decompression: send it in parts", t.maxBytes)
 		}
 		unpacked = append(unpacked, mem.SliceBuffer(part[:n]))
 		switch {
@@ -179,16 +178,16 @@ func ended(r io.Reader) bool {
 	return n == 0 && errors.Is(err, io.EOF)
 }
 
-// encoded is a message that was encoded already. The codec leaves it as it is.
+// encoded is a message that is already encoded. The codec does not change it.
 type encoded struct{ data mem.BufferSlice }
 
-// returned is told when grpc has written a large answer, or given it up.
+// returned is a buffer pool that is notified when grpc has written or dropped a large answer.
 type returned struct {
 	data mem.BufferSlice
 	done chan struct{}
 }
 
-// Get implements mem.BufferPool; nothing is had from here.
+// Get implements mem.BufferPool. It is never used.
 func (returned) Get(length int) *[]byte { return new(make([]byte, length)) }
 
 // Put implements mem.BufferPool.
@@ -197,7 +196,7 @@ func (r returned) Put(*[]byte) {
 	close(r.done)
 }
 
-// send sends a message. One that is large is counted until the client has read it, and so long it waits.
+// send sends a message. A large one is counted, and send blocks until the client has read it.
 func (t *transport) send(stream grpc.ServerStream, share *inflight.Share, m any) error {
 	data, err := t.codec.Marshal(m)
 	if err != nil {
@@ -222,19 +221,19 @@ func (t *transport) send(stream grpc.ServerStream, share *inflight.Share, m any)
 	}
 	select {
 	case <-written.done:
-	case <-stream.Context().Done(): // grpc drops what it has of it
+	case <-stream.Context().Done(): // grpc drops the rest of the message
 	}
 	return nil
 }
 
-// unaryHandler is the handler of a call with one request and one answer, as grpc makes one, with the transport in between.
+// unaryHandler returns a handler for a unary call, as grpc generates one, that uses the transport.
 func (t *transport) unaryHandler(d grpc.MethodDesc) grpc.StreamHandler {
 	gathers := slices.Contains(gathering, d.MethodName) || strings.HasPrefix(d.MethodName, "List")
 	return func(srv any, stream grpc.ServerStream) error {
 		ctx := stream.Context()
 		share := t.share(ctx)
 		defer share.Release()
-		_ = grpc.SetSendCompressor(ctx, encoding.Identity) // a compressed answer would not be known to be written
+		_ = grpc.SetSendCompressor(ctx, encoding.Identity) // it is unknown when a compressed answer has been written
 		var unread error
 		decode := func(m any) error {
 			unread = t.receive(stream, share, m)
@@ -268,10 +267,10 @@ func (t *transport) unaryHandler(d grpc.MethodDesc) grpc.StreamHandler {
 	}
 }
 
-// gathering are the calls besides lists whose answers may be large.
+// gathering are the calls, apart from lists, whose answers may be large.
 var gathering = []string{"AuditMemories", "GetTrace", "GetNotebook", "GetNumberedList"}
 
-// unreadKey is that of the reason why a request could not be read, in the context of its interceptors.
+// unreadKey is the context key of the reason why a request could not be read.
 type unreadKey struct{}
 
 func unreadProblem(ctx context.Context) error {
@@ -279,7 +278,7 @@ func unreadProblem(ctx context.Context) error {
 	return err
 }
 
-// registrar registers services whose calls go through the transport. Those that stream do so by an interceptor.
+// registrar registers services whose unary calls use the transport. Streams use it through an interceptor.
 type registrar struct {
 	*grpc.Server
 	transport *transport
@@ -297,14 +296,14 @@ func (r registrar) RegisterService(d *grpc.ServiceDesc, impl any) {
 	r.Server.RegisterService(&through, impl)
 }
 
-// stream has the messages of a stream go through the transport.
+// stream makes the messages of a stream use the transport.
 func (t *transport) stream() grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		_ = grpc.SetSendCompressor(stream.Context(), encoding.Identity)
 		s := &countedStream{ServerStream: stream, transport: t, received: t.share(stream.Context()), sent: t.share(stream.Context())}
 		defer s.received.Release()
 		defer s.sent.Release()
-		if info.IsServerStream && !isEverybodys(info.FullMethod) && !info.IsClientStream {
+		if info.IsServerStream && !isPublic(info.FullMethod) && !info.IsClientStream {
 			held := t.share(stream.Context())
 			defer held.Release()
 			if err := held.Grow(streamCost); err != nil {
@@ -322,7 +321,7 @@ type countedStream struct {
 	received, sent *inflight.Share
 }
 
-// RecvMsg implements grpc.ServerStream. The message before is taken to be done with.
+// RecvMsg implements grpc.ServerStream. It assumes that the handler no longer uses the previous message.
 func (s *countedStream) RecvMsg(m any) error {
 	s.received.Reset()
 	if err := s.transport.receive(s.ServerStream, s.received, m); err != nil {
@@ -337,7 +336,7 @@ func (s *countedStream) SendMsg(m any) error {
 	return s.transport.send(s.ServerStream, s.sent, m)
 }
 
-// chained are interceptors as one, the first outermost.
+// chained combines interceptors into one; the first is the outermost.
 func chained(all ...grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		for _, next := range slices.Backward(all) {

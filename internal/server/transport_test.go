@@ -80,7 +80,7 @@ func TestLargeRequestsAreRefusedWhenThereIsNoRoom(t *testing.T) {
 	for _, options := range [][]grpc.CallOption{nil, {packed}} {
 		err := send(1<<20, options...)
 		want(err, codes.InvalidArgument)
-		if !strings.Contains(status.Convert(err).Message(), "hand it over in parts") {
+		if !strings.Contains(status.Convert(err).Message(), "send it in parts") {
 			t.Errorf("does not say what to do: %v", err)
 		}
 	}

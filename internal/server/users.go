@@ -20,19 +20,19 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// Settings keeps users' settings.
+// Settings stores users' settings.
 type Settings interface {
 	Get(ctx context.Context, user memory.User) (memory.Settings, error)
 	Update(ctx context.Context, user memory.User, change func(*memory.Settings)) (memory.Settings, error)
 }
 
-// UserParts is what the user service works with.
+// UserParts are the dependencies of the user service.
 type UserParts struct {
 	Eraser   *manage.Eraser
 	Exporter *manage.Exporter
 	Settings Settings
 	List     func(ctx context.Context, query memory.UserQuery) (memory.UserPage, error) // a page of the users of a namespace
-	// Conversations and Lists say when what is exported expires.
+	// Conversations and Lists return when exported data expires.
 	Conversations *session.Keeper
 	Lists         *lists.Keeper
 }
@@ -43,15 +43,15 @@ type userService struct {
 	UserParts
 }
 
-// wholeUser reads the scope of a call that concerns everything of a user. A channel would suggest that only a part is
-// meant, so it is refused.
+// wholeUser reads the scope of a call that affects all data of a user. It rejects a channel, because that suggests that only a part is
+// affected.
 func wholeUser(p *memsidecarv1.Scope) (memory.User, error) {
 	var v memory.Violations
 	scope := wholeScope(p, true, &v)
 	return scope.User(), v.Err()
 }
 
-// wholeScope reads a scope that names a user, or if need not be only the namespace, and nothing else.
+// wholeScope reads a scope that has only a namespace and, unless needsUser is false, a user.
 func wholeScope(p *memsidecarv1.Scope, needsUser bool, v *memory.Violations) memory.Scope {
 	scope := scopeOf(p, needsUser, v)
 	for _, field := range []struct {
@@ -64,7 +64,7 @@ func wholeScope(p *memsidecarv1.Scope, needsUser bool, v *memory.Violations) mem
 		{"session_id", scope.SessionID != ""},
 	} {
 		if field.set {
-			v.Add("scope."+field.name, "must be unset: this call concerns everything of the user, whatever the channel")
+			v.Add("scope."+field.name, "must be unset: this call covers all data of the user, in all channels")
 		}
 	}
 	return scope
@@ -221,14 +221,14 @@ func (s *userService) GetUserSettings(ctx context.Context, r *memsidecarv1.GetUs
 func (s *userService) UpdateUserSettings(ctx context.Context, r *memsidecarv1.UpdateUserSettingsRequest) (*memsidecarv1.UpdateUserSettingsResponse, error) {
 	var v memory.Violations
 	scope := scopeOf(r.GetScope(), true, &v)
-	p := cmp.Or(r.GetSettings(), &memsidecarv1.UserSettings{}) // a mask alone empties fields
+	p := cmp.Or(r.GetSettings(), &memsidecarv1.UserSettings{}) // a mask without values clears fields
 	fields := maskedFields(r.GetUpdateMask(), p, []string{"time_zone", "language", "paused", "memorize_every"}, "settings", &v)
 	spoken := ""
 	var every *int
-	for _, field := range fields { // what is not changed is not checked
+	for _, field := range fields { // fields that are not changed are not checked
 		switch field {
 		case "time_zone":
-			// Local is Go's name for the machine's zone, which is none of a user's.
+			// LoadLocation accepts "Local", which is the zone of this machine and not of a user.
 			if _, err := time.LoadLocation(p.GetTimeZone()); err != nil || p.GetTimeZone() == "Local" {
 				v.Add("settings.time_zone", "is not an IANA time zone such as \"Asia/Shanghai\"")
 			}
@@ -240,7 +240,7 @@ func (s *userService) UpdateUserSettings(ctx context.Context, r *memsidecarv1.Up
 			if err != nil {
 				v.Add("settings.language", "is not a BCP 47 language such as \"zh\" or \"en\"")
 			}
-			spoken = tag.String() // zh_CN is understood and becomes zh-CN
+			spoken = tag.String() // zh_CN becomes zh-CN
 		case "memorize_every":
 			every = toEvery(p.MemorizeEvery != nil, p.GetMemorizeEvery(), "settings.memorize_every", &v)
 		}

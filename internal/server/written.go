@@ -5,16 +5,16 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// writtenText is a memory's text as a caller wrote it, on one line, with markers in the place of secrets.
+// writtenText converts a text that a caller wrote to one line, and replaces secrets by markers.
 func (o *Options) writtenText(text string, v *memory.Violations) string {
 	text = o.RedactWrites.Text(memory.CleanText(text))
 	if o.RedactWrites != nil && redact.Bare(text) {
-		v.Add("memory.text", "holds a secret and nothing else, and secrets are not stored: say what it is for, or set redact.direct_writes to false")
+		v.Add("memory.text", "contains only a secret, and secrets are not stored: say what it is for, or set redact.direct_writes to false")
 	}
 	return text
 }
 
-// redactWritten takes secrets out of a memory that is imported, and reports whether there is nothing else in it.
+// redactWritten removes secrets from an imported memory, and reports whether nothing else is left in it.
 func (o *Options) redactWritten(m *memory.Memory) (bare bool) {
 	if o.RedactWrites == nil {
 		return false

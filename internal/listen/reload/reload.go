@@ -1,7 +1,6 @@
-// Package reload keeps a value that is made of files up to date while the program runs: who may call, and certificates. It
-// looks at the files when the value is asked for, at most once a second, so nothing runs in the background and nothing is
-// read while nobody asks. Modification time, size and identity of a file tell whether it changed, which works on every file
-// system and for files that are replaced by renaming, as Kubernetes and certbot do.
+// Package reload keeps a value that is read from files, such as tokens and certificates, up to date while the program runs. It checks the
+// files when the value is requested, at most once a second, so nothing runs in the background. A change is detected by modification time,
+// size and identity of a file, which works on every file system and for files that are replaced by renaming, as Kubernetes and certbot do.
 package reload
 
 import (
@@ -12,10 +11,10 @@ import (
 	"time"
 )
 
-// interval is how long the files are not looked at again.
+// interval is the minimum time between two checks of the files.
 const interval = time.Second
 
-// Files is a value and the files that it is made of. Its methods may be called concurrently.
+// Files is a value and the files from which it is read. It is safe for concurrent use.
 type Files[T any] struct {
 	paths  []string
 	read   func() (T, error)
@@ -23,15 +22,15 @@ type Files[T any] struct {
 	now    func() time.Time
 
 	value atomic.Pointer[T]
-	due   atomic.Int64 // when to look again, in nanoseconds since 1970
+	due   atomic.Int64 // time of the next check, in Unix nanoseconds
 
-	mu     sync.Mutex // of what follows
+	mu     sync.Mutex // guards the fields below
 	seen   []fs.FileInfo
-	failed string // why reading failed last, or ""
+	failed string // the last error of reading, or ""
 }
 
-// Open reads the value. Later, when a file changed, the value is read anew; when that fails the one before stays in use, it
-// is tried again, and report is called: with the error when it is another than before, and with nil after each success.
+// Open reads the value. When a file has changed later, the value is read again. If that fails, the previous value stays in use and reading
+// is repeated. report is called with each new error, and with nil after each success.
 func Open[T any](paths []string, read func() (T, error), report func(err error)) (*Files[T], error) {
 	f := &Files[T]{paths: paths, read: read, report: report, now: time.Now}
 	f.seen = f.stat()
@@ -44,8 +43,7 @@ func Open[T any](paths []string, read func() (T, error), report func(err error))
 	return f, nil
 }
 
-// Get returns the value as the files had it a second ago at most. A file system that hangs keeps one caller waiting; the
-// others go on with what there is.
+// Get returns the value as of at most a second ago. A hanging file system blocks one caller; the others get the current value.
 func (f *Files[T]) Get() T {
 	if f.now().UnixNano() >= f.due.Load() && f.mu.TryLock() {
 		f.look()
@@ -62,14 +60,14 @@ func (f *Files[T]) Fresh() T {
 	return *f.value.Load()
 }
 
-// Reload reads the files whether they changed or not.
+// Reload reads the files even if they have not changed.
 func (f *Files[T]) Reload() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.load(f.stat())
 }
 
-// look reads the files if they changed, or could not be read last time.
+// look reads the files if they have changed or could not be read last time.
 func (f *Files[T]) look() {
 	if now := f.stat(); f.failed != "" || !same(f.seen, now) {
 		_ = f.load(now) // reported
@@ -77,7 +75,7 @@ func (f *Files[T]) look() {
 	f.due.Store(f.now().Add(interval).UnixNano())
 }
 
-// load reads the files, which looked like this just before: what changes while they are read is noticed next time.
+// load reads the files. seen is their state just before, so that a change while they are read is noticed at the next check.
 func (f *Files[T]) load(seen []fs.FileInfo) error {
 	value, err := f.read()
 	f.seen = seen
@@ -94,7 +92,7 @@ func (f *Files[T]) load(seen []fs.FileInfo) error {
 	return nil
 }
 
-// stat is how the files look, nil for one that cannot be looked at.
+// stat returns the state of the files; nil for a file without one.
 func (f *Files[T]) stat() []fs.FileInfo {
 	infos := make([]fs.FileInfo, len(f.paths))
 	for i, path := range f.paths {

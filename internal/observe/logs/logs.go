@@ -1,4 +1,4 @@
-// Package logs keeps the log readable: whatever goes wrong a thousand times in a minute is not a thousand lines.
+// Package logs limits repeated log lines.
 package logs
 
 import (
@@ -12,14 +12,14 @@ import (
 
 const (
 	window = time.Minute
-	// burst is how many lines of a kind a window has.
+	// burst is how many lines of a kind are written in a window.
 	burst = 10
-	// maxKinds bounds what is remembered. There are about a hundred kinds.
+	// maxKinds limits the number of counted kinds. About a hundred are normal.
 	maxKinds = 10_000
 )
 
-// telling are the attributes that make two lines of the same message different in kind. Their values are few.
-var telling = []string{"method", "code", "component", "part", "doing", "what"}
+// kindAttrs are the attributes that, together with the message, define the kind of a line. They have few values.
+var kindAttrs = []string{"method", "code", "component", "part", "doing", "what"}
 
 // New writes lines of a level ("debug", "info", "warn" or "error") and those above it, as JSON or as text, and limits them as [Limit]
 // does. An unknown level is info.
@@ -35,8 +35,8 @@ func New(w io.Writer, level, format string) *slog.Logger {
 	return slog.New(Limit(slog.NewTextHandler(w, options)))
 }
 
-// Limit writes at most ten lines of a kind in a minute. The next line of the kind after that says how many were left out.
-// Debug lines are not limited: who wants them wants them all.
+// Limit writes at most ten lines of a kind in a minute. The next line of the kind after that has the number of omitted lines. Debug lines
+// are not limited.
 func Limit(inner slog.Handler) slog.Handler {
 	return &limited{inner: inner, kinds: &kinds{counts: map[kind]*count{}, now: time.Now}}
 }
@@ -69,7 +69,7 @@ func (l *limited) Enabled(ctx context.Context, level slog.Level) bool {
 	return l.inner.Enabled(ctx, level)
 }
 
-// WithAttrs implements slog.Handler. The kinds are counted together with those of the handler it comes from.
+// WithAttrs implements slog.Handler. The new handler shares its counts with this one.
 func (l *limited) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &limited{l.inner.WithAttrs(attrs), l.kinds}
 }
@@ -86,7 +86,7 @@ func (l *limited) Handle(ctx context.Context, r slog.Record) error {
 	}
 	k := kind{level: r.Level, message: r.Message}
 	r.Attrs(func(a slog.Attr) bool {
-		if slices.Contains(telling, a.Key) {
+		if slices.Contains(kindAttrs, a.Key) {
 			k.values += a.Value.String() + "\x00"
 		}
 		return true
@@ -102,7 +102,7 @@ func (l *limited) Handle(ctx context.Context, r slog.Record) error {
 	return l.inner.Handle(ctx, r)
 }
 
-// take reports whether a line of the kind is to be written, and how many were left out before it.
+// take reports whether to write a line of the kind, and how many were omitted before it.
 func (s *kinds) take(k kind) (leftOut int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,26 +13,26 @@ import (
 // scrapeLimit is how long a scrape waits for the database. Prometheus gives up after ten seconds by default.
 const scrapeLimit = 2 * time.Second
 
-// IndexCache is how the cache of users' indexes stands.
+// IndexCache is the state of the cache of users' indexes.
 type IndexCache struct {
 	Hits, Misses, Evictions int64 // since the start
 	Users                   int
 	Bytes                   int64
 }
 
-// Sources is what is asked at each scrape. All of them are.
+// Sources are read at each scrape. All of them are required.
 type Sources struct {
 	Breakers map[string]func() breaker.Status
-	// Queue counts considerations by state, of all namespaces. It is asked with a deadline.
+	// Queue counts considerations by state in all namespaces. It is called with a deadline.
 	Queue func(context.Context) ([]queue.Depth, error)
-	// Waiting is how many bytes of dialogues wait; false when that is not known.
+	// Waiting returns the size of the pending dialogues in bytes, or false when it is unknown.
 	Waiting func() (bytes int64, ok bool)
 	Index   func() IndexCache
-	// Sizes are those of the database and its write-ahead log, in bytes.
+	// Sizes returns the sizes of the database and its write-ahead log in bytes.
 	Sizes func() (database, log int64)
 }
 
-// Watch adds what is asked at each scrape. It is to be called once.
+// Watch adds sources to the metrics. Call it once.
 func (m *Metrics) Watch(s Sources) {
 	m.registry.MustRegister(&collector{Sources: s, failed: m.failedReads})
 }
@@ -48,9 +48,9 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	breakerState = desc("breaker_state", "1 for the state that a circuit breaker is in, 0 for the others.", "component", stateLabel)
-	queueDepth   = desc("queue_considerations", "Considerations that wait, run, or have failed.", stateLabel)
+	queueDepth   = desc("queue_considerations", "Considerations that are pending, running or failed.", stateLabel)
 	queueAge     = desc("queue_oldest_age_seconds", "Age of the oldest of them, 0 when there is none.", stateLabel)
-	queueBytes   = desc("queue_bytes", "Size of the dialogues that wait, as queue.max_pending_bytes counts it.")
+	queueBytes   = desc("queue_bytes", "Size of the pending dialogues, as queue.max_pending_bytes counts it.")
 	indexLookups = desc("index_cache_lookups_total", "Searches that found their user's index in memory (hit) or loaded it (miss).", "result")
 	indexDropped = desc("index_cache_evictions_total", "Indexes dropped because index.budget_mib was used up.")
 	indexUsers   = desc("index_cache_users", "Users whose index is in memory.")
@@ -102,7 +102,7 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeLimit)
 	defer cancel()
 	depths, err := c.Queue(ctx)
-	if err != nil { // an outage shows in breaker_state; 0 would be a lie
+	if err != nil { // an outage shows in breaker_state; 0 would be wrong
 		c.failed.Inc()
 		return
 	}

@@ -1,8 +1,8 @@
-// Package metrics is what Prometheus is told about a sidecar. docs/operations.md says what each metric means; a test
-// compares it with what is exported.
+// Package metrics exports metrics of a sidecar to Prometheus. docs/operations.md explains each metric; a test compares it with the exported
+// names.
 //
-// Labels take few values, all of them known to the operator: calls, parts, models, states. No user, text, session or
-// namespace is one, so that what is exported grows neither with the users nor tells of them.
+// Labels have few values, all known to the operator: calls, components, models, states. Users, texts, sessions and namespaces are never
+// labels, so the number of series does not grow with the users and reveals nothing about them.
 package metrics
 
 import (
@@ -26,10 +26,10 @@ import (
 
 const prefix = "memsidecar_"
 
-// Seconds from half a millisecond, which a call without a model takes, to a minute, which a slow model may.
+// From half a millisecond, for a call without a model, to a minute, for a slow model.
 var seconds = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, .8, 1, 2.5, 5, 10, 30, 60}
 
-// Metrics counts what happens. All methods are safe for concurrent use.
+// Metrics counts events. It is safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 	process  *prometheus.Registry
@@ -56,27 +56,27 @@ type Metrics struct {
 	unreadable  *prometheus.CounterVec
 }
 
-// New returns metrics of a program of this version, whose models have these prices.
+// New returns metrics for a program of this version and models with these prices.
 func New(version string, prices usage.Prices) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), process: newProcess(), prices: prices}
 	m.calls = m.counters("rpc_requests_total", "Calls answered, by method and gRPC code.", "method", "code")
 	m.callTime = m.histograms("rpc_duration_seconds", "Time until a call was answered.", seconds, "method")
 	m.modelCalls = m.counters("model_calls_total", "Calls that reached a model, by how they ended: ok or error.", "part", "model", "result")
 	m.modelTime = m.histograms("model_call_duration_seconds", "Time that a call of a model took.", seconds, "part", "model")
-	m.tokens = m.counters("model_tokens_total", "Tokens that models took in and gave out, as their providers count.", "part", "model", "direction")
-	m.cost = m.counters("model_cost_total", "What calls of models cost by llm.prices, in the currency's unit.", "part", "model", "currency")
+	m.tokens = m.counters("model_tokens_total", "Input and output tokens of models, as counted by their providers.", "part", "model", "direction")
+	m.cost = m.counters("model_cost_total", "Cost of model calls according to llm.prices, in the currency's unit.", "part", "model", "currency")
 	m.recalls = m.counters("retrievals_total", "Retrieve calls that were answered.").WithLabelValues()
-	m.degraded = m.counters("retrievals_degraded_total", "Things that were missing in answers of Retrieve.", "component", "reason")
+	m.degraded = m.counters("retrievals_degraded_total", "Components that were unavailable in answers of Retrieve.", "component", "reason")
 	m.outcomes = m.counters("considerations_total", "How attempts of considerations ended; postponed ones are tried again.", "outcome")
 	m.delay = m.histograms("consideration_delay_seconds", "From a dialogue's acceptance to its final outcome.",
 		[]float64{.01, .05, .1, .5, 1, 5, 10, 60, 300, 1800, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600}).WithLabelValues()
 	m.lookups = m.counters("embedding_cache_lookups_total", "Queries whose vector the cache was asked for: hit or miss.", "result")
-	m.success = m.gauges("background_last_success_timestamp_seconds", "When background work last went through, in Unix time; 0 is never.", "loop")
+	m.success = m.gauges("background_last_success_timestamp_seconds", "When background work last succeeded, in Unix time; 0 means never.", "loop")
 	m.failures = m.counters("background_failures_total", "Rounds of background work that failed.", "loop")
 	m.commits = m.histograms("commit_writes", "Writes that shared a commit of the database.",
 		prometheus.ExponentialBuckets(1, 2, 10)).WithLabelValues()
 	m.commitTime = m.histograms("commit_duration_seconds", "Time that a commit of the database took, its writes included.", seconds).WithLabelValues()
-	m.failedReads = m.counters("scrape_problems_total", "Scrapes that went without the queue, because the database did not answer.").WithLabelValues()
+	m.failedReads = m.counters("scrape_problems_total", "Scrapes without figures of the queue, because the database did not answer.").WithLabelValues()
 	m.refused = m.counters("quota_refusals_total", "Writes that were undone because a quota was used up, by its key below limits.", "quota")
 	m.extracted = m.counters("summary_fallbacks_total",
 		"Summaries of conversations that were extracted because the model could not write them.", "reason")
@@ -87,7 +87,7 @@ func New(version string, prices usage.Prices) *Metrics {
 	return m
 }
 
-// preset exports what has not happened yet as 0: a rate needs the value before the first event.
+// preset exports events that have not happened yet as 0, because a rate needs the value before the first event.
 func (m *Metrics) preset() {
 	for _, component := range []retrieve.Component{retrieve.Embedding, retrieve.Storage} {
 		for _, reason := range retrieve.Causes {
@@ -128,7 +128,7 @@ func (m *Metrics) histograms(name, help string, buckets []float64, labels ...str
 	return h
 }
 
-// The values of labels that are not the names of something else.
+// Values of labels that are not defined elsewhere.
 const (
 	hit, miss  = "hit", "miss"
 	resultOK   = "ok"
@@ -146,7 +146,7 @@ func (m *Metrics) Call(method, code string, took time.Duration) {
 	m.callTime.WithLabelValues(method).Observe(took.Seconds())
 }
 
-// ModelCall counts a call of a model.
+// ModelCall counts a model call.
 func (m *Metrics) ModelCall(c usage.Call) {
 	result := resultOK
 	if c.Error != "" {
@@ -161,7 +161,7 @@ func (m *Metrics) ModelCall(c usage.Call) {
 	}
 }
 
-// Retrieved counts an answer of Retrieve, and what was missing in it.
+// Retrieved counts an answer of Retrieve and the components that were unavailable for it.
 func (m *Metrics) Retrieved(missing []retrieve.Degradation) {
 	m.recalls.Inc()
 	for _, d := range missing {
@@ -169,8 +169,8 @@ func (m *Metrics) Retrieved(missing []retrieve.Degradation) {
 	}
 }
 
-// Considered counts how an attempt of a consideration ended, and how long after its acceptance. A state that is not
-// final means that it is tried again.
+// Considered counts the result of an attempt, and its time since acceptance. A state that is not final means that the consideration is
+// retried.
 func (m *Metrics) Considered(state memory.State, after time.Duration) {
 	if !state.Final() {
 		m.outcomes.WithLabelValues(postponed).Inc()
@@ -183,13 +183,13 @@ func (m *Metrics) Considered(state memory.State, after time.Duration) {
 // Refused counts a write that was undone because a quota was used up.
 func (m *Metrics) Refused(quota memory.QuotaName) { m.refused.WithLabelValues(string(quota)).Inc() }
 
-// Extracted counts a conversation's summary that was extracted instead of written by the model.
+// Extracted counts a session summary that was extracted because the model could not write it.
 func (m *Metrics) Extracted(reason string) { m.extracted.WithLabelValues(reason).Inc() }
 
 // Unreadable counts a stored row that could not be read.
 func (m *Metrics) Unreadable(table string) { m.unreadable.WithLabelValues(table).Inc() }
 
-// LookedUp counts queries whose vectors the cache was asked for.
+// LookedUp counts embedding cache lookups.
 func (m *Metrics) LookedUp(hits, misses int) {
 	m.lookups.WithLabelValues(hit).Add(float64(hits))
 	m.lookups.WithLabelValues(miss).Add(float64(misses))
@@ -201,7 +201,7 @@ func (m *Metrics) Committed(writes int, took time.Duration) {
 	m.commitTime.Observe(took.Seconds())
 }
 
-// Loop returns what the background work of this name tells its rounds.
+// Loop returns the heartbeat for background work of this name.
 func (m *Metrics) Loop(name string) background.Heartbeat {
 	success, failures := m.success.WithLabelValues(name), m.failures.WithLabelValues(name)
 	return func(err error) {
@@ -213,7 +213,7 @@ func (m *Metrics) Loop(name string) background.Heartbeat {
 	}
 }
 
-// Handler answers scrapes. What went wrong in one is logged, and the rest is answered.
+// Handler serves scrapes. Metrics that fail are logged and left out.
 func (m *Metrics) Handler(log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, ErrorLog: scrapeLog{log}, MaxRequestsInFlight: 4, Timeout: scrapeLimit * 2,
@@ -230,5 +230,5 @@ func (l scrapeLog) Println(values ...any) {
 			errs = append(errs, err)
 		}
 	}
-	l.log.Warn("metrics cannot be told in full", "error", errors.Join(errs...))
+	l.log.Warn("some metrics could not be collected", "error", errors.Join(errs...))
 }

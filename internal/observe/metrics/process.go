@@ -10,10 +10,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Process is what the process takes of its machine. What the system does not tell is 0.
+// Process is the resource use of the process. Values that the system does not provide are 0.
 type Process struct {
 	ResidentBytes int64
-	// LiveHeapBytes is what the garbage collector found in use when it last looked.
+	// LiveHeapBytes is the live heap after the last garbage collection.
 	LiveHeapBytes int64
 	Goroutines    int
 	OpenFiles     int
@@ -22,17 +22,17 @@ type Process struct {
 
 const liveHeap = "/gc/heap/live:bytes"
 
-// liveHeapToo exports it as go_gc_heap_live_bytes: what grows when memory leaks, whatever the collector's schedule.
+// liveHeapToo also exports go_gc_heap_live_bytes, which grows when memory leaks and does not depend on the collector's schedule.
 var liveHeapToo = collectors.WithGoCollectorRuntimeMetrics(collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile("^" + liveHeap + "$")})
 
-// newProcess returns what asks the system, in the same way as a scrape does.
+// newProcess returns a registry that reads the same values as a scrape.
 func newProcess() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
 
-// Process asks the system and the runtime.
+// Process reads the resource use from the system and the runtime.
 func (m *Metrics) Process() Process {
 	live := []runtimemetrics.Sample{{Name: liveHeap}}
 	runtimemetrics.Read(live)
@@ -40,7 +40,7 @@ func (m *Metrics) Process() Process {
 	if live[0].Value.Kind() == runtimemetrics.KindUint64 {
 		p.LiveHeapBytes = int64(live[0].Value.Uint64()) //nolint:gosec // no heap is so large
 	}
-	families, _ := m.process.Gather() // what failed is missing, and 0
+	families, _ := m.process.Gather() // values that failed stay 0
 	for _, f := range families {
 		if len(f.GetMetric()) == 0 {
 			continue

@@ -7,22 +7,21 @@ import (
 	"time"
 )
 
-// arriving ends the wait for a body that does not come, whoever sends it: what the handler does not read, because it refuses the
-// request, the server reads before it answers, and by itself it waits for ever. A timeout of the server's own for reading would
-// go on while the call is answered, and end it.
-func arriving(next http.Handler, patience time.Duration) http.Handler {
+// arriving limits how long the server waits for a body. A body that the handler does not read, because it rejects the request, is read by
+// the server before it answers, without a time limit. http.Server.ReadTimeout would also run during the call, and end it.
+func arriving(next http.Handler, bodyTimeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
 			control := http.NewResponseController(w)
-			// What has no deadlines has no slow clients.
-			_ = control.SetReadDeadline(time.Now().Add(patience))
+			// An error means that the connection has no deadlines.
+			_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
 			r.Body = &body{r.Body, control}
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// body is one that may take its time no longer once it is there: then the deadline would only end the call.
+// body removes the deadline when it has been read, because the deadline would then only end the call.
 type body struct {
 	io.ReadCloser
 	control *http.ResponseController

@@ -1,5 +1,4 @@
-// Package ops is the optional HTTP port for operators and their programs: whether the process lives and is ready, metrics,
-// and profiles. Users' texts do not pass it.
+// Package ops is the optional HTTP port for operators: health, readiness, metrics and profiles. It never shows users' texts.
 package ops
 
 import (
@@ -16,21 +15,21 @@ import (
 	"github.com/memsidecar/memsidecar/internal/inflight"
 )
 
-// Parts is what the port serves.
+// Parts are the dependencies of the port.
 type Parts struct {
-	// Problems says what keeps the sidecar from storing and recalling, in words; none when it is ready.
+	// Problems returns why the sidecar cannot store or recall; empty when it is ready.
 	Problems func() []string
-	// Remarks says what else an operator should know while it is ready; optional.
+	// Remarks returns other facts for the operator of a ready sidecar; optional.
 	Remarks func() []string
-	// Metrics answers Prometheus.
+	// Metrics serves Prometheus.
 	Metrics http.Handler
 	// Pprof serves profiles of the running process.
 	Pprof bool
-	// Guard wraps what only an operator may see: the profiles. nil lets everybody who reaches the port see them.
+	// Guard protects the profiles, which only operators may see. If nil, every caller who reaches the port sees them.
 	Guard func(http.Handler) http.Handler
 }
 
-// Handler serves /healthz, /readyz and /metrics, and /debug/pprof/ if it is wanted.
+// Handler serves /healthz, /readyz and /metrics, and if configured /debug/pprof/.
 func Handler(p Parts) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
@@ -65,30 +64,30 @@ func say(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text+"\n") // whoever asked is gone
+	_, _ = io.WriteString(w, text+"\n") // on an error the client is gone
 }
 
 // Server serves a handler on a port.
 type Server struct{ http *http.Server }
 
-// patience is how long the body of a request may take to arrive. The call itself may take longer.
-const patience = time.Minute
+// bodyTimeout is how long the body of a request may take to arrive. The call itself may take longer.
+const bodyTimeout = time.Minute
 
-// NewServer returns a server that Serve sets going.
+// NewServer returns a server. Call Serve to start it.
 func NewServer(handler http.Handler, log *slog.Logger) *Server {
-	return newServer(handler, patience, log)
+	return newServer(handler, bodyTimeout, log)
 }
 
-func newServer(handler http.Handler, patience time.Duration, log *slog.Logger) *Server {
+func newServer(handler http.Handler, bodyTimeout time.Duration, log *slog.Logger) *Server {
 	return &Server{&http.Server{
-		Handler: arriving(handler, patience), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+		Handler: arriving(handler, bodyTimeout), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 100, MaxReceiveBufferPerConnection: 1 << 20, MaxReceiveBufferPerStream: 64 << 10},
 		ConnContext: inflight.WithConn,
 		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
 }
 
-// Serve answers requests on the listener until Stop; then it returns nil.
+// Serve answers requests on the listener until Stop is called; then it returns nil.
 func (s *Server) Serve(listener net.Listener) error {
 	if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -96,9 +95,9 @@ func (s *Server) Serve(listener net.Listener) error {
 	return nil
 }
 
-// Stop lets running requests finish until the context ends; then it cuts them off.
+// Stop lets running requests finish. When the context ends, it cancels those.
 func (s *Server) Stop(ctx context.Context) {
 	if s.http.Shutdown(ctx) != nil {
-		_ = s.http.Close() // what is cut off ends in an error for its caller
+		_ = s.http.Close() // the callers of cancelled requests get an error
 	}
 }

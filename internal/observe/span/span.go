@@ -1,5 +1,5 @@
-// Package span makes spans of OpenTelemetry of what the sidecar does. They say what was done, how long it took and how it
-// ended, never what anybody said: not even errors' texts, which may quote what a model answered.
+// Package span records OpenTelemetry spans: what was done, how long it took and how it ended. They never contain what users or models
+// wrote, not even in errors' texts, which may quote it.
 package span
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
-// scope is the instrumentation scope of all spans made here.
+// scope is the instrumentation scope of all spans of this package.
 const scope = "github.com/memsidecar/memsidecar"
 
-// Tracer makes spans with the provider; nil makes none.
+// Tracer returns a tracer of the provider; a nil provider records nothing.
 func Tracer(provider oteltrace.TracerProvider) oteltrace.Tracer {
 	if provider == nil {
 		provider = noop.NewTracerProvider()
@@ -26,7 +26,7 @@ func Tracer(provider oteltrace.TracerProvider) oteltrace.Tracer {
 	return provider.Tracer(scope)
 }
 
-// Start begins a span below the context's; end ends it. Without a span in the context there is none.
+// Start starts a child span of the context's span; end ends it. It does nothing when the context has no span.
 func Start(ctx context.Context, name string, attrs ...attribute.KeyValue) (_ context.Context, end func(error)) {
 	parent := oteltrace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
@@ -36,8 +36,8 @@ func Start(ctx context.Context, name string, attrs ...attribute.KeyValue) (_ con
 	return ctx, func(err error) { End(s, err) }
 }
 
-// Later begins the span of work that a call asked for and did not wait for: in a trace of its own, since the call's is long
-// over, linked to the call.
+// Later starts a span for work that a call started and did not wait for. The span has its own trace, because the call has ended, and a link
+// to the call.
 func Later(ctx context.Context, tracer oteltrace.Tracer, name string, call trace.Call, attrs ...attribute.KeyValue) (_ context.Context, end func(error)) {
 	options := []oteltrace.SpanStartOption{
 		oteltrace.WithNewRoot(), oteltrace.WithSpanKind(oteltrace.SpanKindConsumer), oteltrace.WithAttributes(attrs...),
@@ -52,7 +52,7 @@ func Later(ctx context.Context, tracer oteltrace.Tracer, name string, call trace
 	return ctx, func(err error) { End(s, err) }
 }
 
-// Model begins the span of a call of a model, named as the conventions for generative AI say.
+// Model starts the span of a model call, named by the conventions for generative AI:
 // https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/
 func Model(ctx context.Context, tracer oteltrace.Tracer, operation, part, provider, model string) (context.Context, oteltrace.Span) {
 	return tracer.Start(ctx, operation+" "+model, oteltrace.WithSpanKind(oteltrace.SpanKindClient), oteltrace.WithAttributes(
@@ -61,7 +61,7 @@ func Model(ctx context.Context, tracer oteltrace.Tracer, operation, part, provid
 	))
 }
 
-// Tokens notes what a call of a model cost, as far as the provider says.
+// Tokens records how many tokens a model call used, as far as the provider reports it.
 func Tokens(s oteltrace.Span, input, output int64) {
 	if input > 0 {
 		s.SetAttributes(attribute.Int64("gen_ai.usage.input_tokens", input))
@@ -71,7 +71,7 @@ func Tokens(s oteltrace.Span, input, output int64) {
 	}
 }
 
-// End ends a span and says what kind of error there was, if any.
+// End ends a span and records the kind of error, if any.
 func End(s oteltrace.Span, err error) {
 	if err != nil {
 		s.SetAttributes(attribute.String("error.type", kind(err)))
@@ -96,5 +96,5 @@ func kind(err error) string {
 	case errors.As(err, &budget):
 		return "budget"
 	}
-	return "_OTHER" // as the conventions call what has no name
+	return "_OTHER" // the conventions' name for other errors
 }

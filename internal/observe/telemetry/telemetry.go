@@ -1,4 +1,4 @@
-// Package telemetry sends spans to a collector of OpenTelemetry.
+// Package telemetry sends spans to an OpenTelemetry collector.
 package telemetry
 
 import (
@@ -23,23 +23,22 @@ const (
 	HTTP = "http"
 )
 
-// Options says where spans go.
+// Options configures where spans are sent.
 type Options struct {
-	// Endpoint is a valid URL, such as http://127.0.0.1:4317. Empty leaves it to OTEL_EXPORTER_OTLP_ENDPOINT. What else the
-	// standard's variables say holds too: headers, certificates, timeouts, sampling, the resource's attributes.
+	// Endpoint is a valid URL, such as http://127.0.0.1:4317. If it is empty, OTEL_EXPORTER_OTLP_ENDPOINT is used. The other standard
+	// variables also apply: headers, certificates, timeouts, sampling, resource attributes.
 	Endpoint string
 	Protocol string // GRPC or HTTP
 	Version  string // of this program
 	Log      *slog.Logger
 }
 
-// Provider makes spans and sends them in the background. When the collector does not answer they are dropped: nothing
-// waits for them.
+// Provider records spans and sends them in the background. Spans are dropped when the collector does not answer; no call waits for them.
 type Provider struct {
 	*sdktrace.TracerProvider
 }
 
-// Open returns a provider that works until Shutdown.
+// Open returns a provider that runs until Shutdown.
 func Open(ctx context.Context, o Options) (*Provider, error) {
 	exporter, err := newExporter(ctx, o)
 	if err != nil {
@@ -47,13 +46,13 @@ func Open(ctx context.Context, o Options) (*Provider, error) {
 	}
 	described, err := resource.New(ctx,
 		resource.WithAttributes(semconv.ServiceName("memsidecar"), semconv.ServiceVersion(o.Version)),
-		resource.WithTelemetrySDK(), resource.WithFromEnv(), // last, so that OTEL_SERVICE_NAME counts
+		resource.WithTelemetrySDK(), resource.WithFromEnv(), // last, so that OTEL_SERVICE_NAME has precedence
 	)
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	return &Provider{sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(&told{SpanExporter: exporter, log: o.Log}), sdktrace.WithResource(described),
+		sdktrace.WithBatcher(&loggedExporter{SpanExporter: exporter, log: o.Log}), sdktrace.WithResource(described),
 	)}, nil
 }
 
@@ -72,7 +71,7 @@ func newExporter(ctx context.Context, o Options) (sdktrace.SpanExporter, error) 
 	return otlptrace.New(ctx, client)
 }
 
-// tracesURL is the address that spans are posted to below a base address, as the standard's variable works.
+// tracesURL returns the URL for spans below a base URL, by the rules of the standard variable.
 func tracesURL(base string) string {
 	u, err := url.Parse(base)
 	if err != nil || u.Path != "" && u.Path != "/" {
@@ -81,27 +80,27 @@ func tracesURL(base string) string {
 	return u.JoinPath("v1", "traces").String()
 }
 
-// tellAgain is how often the log says that the collector is away.
-const tellAgain = time.Hour
+// logAgain is the minimum time between two log lines about an unavailable collector.
+const logAgain = time.Hour
 
-// told tells the log when spans cannot be sent, and when they can again. The SDK would print a line for each batch.
-type told struct {
+// loggedExporter logs when spans cannot be sent, and when they can again. The SDK would log each batch.
+type loggedExporter struct {
 	sdktrace.SpanExporter
 	log  *slog.Logger
-	last atomic.Int64 // when it said that they cannot be sent, in Unix nanoseconds; 0 when they can
+	last atomic.Int64 // time of the last log line in Unix nanoseconds; 0 while spans can be sent
 }
 
 // ExportSpans implements sdktrace.SpanExporter.
-func (t *told) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+func (t *loggedExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := t.SpanExporter.ExportSpans(ctx, spans)
 	last := t.last.Load()
 	switch now := time.Now(); {
 	case err == nil && last != 0:
 		t.last.Store(0)
 		t.log.Info("spans reach the collector again")
-	case err != nil && now.Sub(time.Unix(0, last)) > tellAgain:
+	case err != nil && now.Sub(time.Unix(0, last)) > logAgain:
 		t.last.Store(now.UnixNano())
 		t.log.Warn("spans do not reach the collector and are dropped", "error", err)
 	}
-	return nil // told already
+	return nil // already logged
 }

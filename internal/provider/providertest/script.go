@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Script is a server that answers each request in its own way: the first with the first answer and so on, those after the
-// last with the last. It is for what Server's faults do not cover, such as an endpoint that refuses a field.
+// Script is a server with a list of answers: it uses the first for the first request and so on, and repeats the last. Use it for what
+// Server's faults do not cover, such as an endpoint that rejects a field.
 type Script struct {
 	URL string
 
@@ -46,7 +46,7 @@ func (s *Script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, r)
 }
 
-// Requests are those that came so far.
+// Requests returns the requests so far.
 func (s *Script) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,5 +65,5 @@ func JSON(status int, body string) http.HandlerFunc {
 // Disconnect ends the connection without an answer.
 func Disconnect(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// Wait answers nothing until the client leaves.
+// Wait does not answer before the client leaves.
 func Wait(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }

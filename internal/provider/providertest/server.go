@@ -1,5 +1,5 @@
-// Package providertest is a local HTTP server that speaks the providers' protocols, Gemini's REST and the OpenAI-compatible
-// API, and fails in all the ways in which they do.
+// Package providertest is a local HTTP server that implements the providers' protocols, Gemini's REST API and the OpenAI-compatible API,
+// with the faults that occur in practice.
 package providertest
 
 import (
@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// Part is what a request is for.
+// Part is the purpose of a request.
 type Part string
 
 // The parts.
@@ -29,10 +29,10 @@ const (
 	Reconcile Part = "reconcile"
 )
 
-// Fault is how requests are answered.
+// Fault is a way in which a request fails.
 type Fault string
 
-// The faults. NoFault answers well.
+// The faults. NoFault means a good answer.
 const (
 	NoFault         Fault = ""
 	RateLimit       Fault = "429 with a delay of RetryDelay"
@@ -42,10 +42,10 @@ const (
 	Reset           Fault = "connection reset"
 	BadKey          Fault = "401"
 	BadRequest      Fault = "400"
-	BrokenJSON      Fault = "an answer that is no JSON"
+	BrokenJSON      Fault = "an answer that is not JSON"
 	NoCandidates    Fault = "no candidates"
 	Blocked         Fault = "blocked for safety"
-	UnknownFinish   Fault = "a finish reason that nobody knows"
+	UnknownFinish   Fault = "an unknown finish reason"
 	FewerDimensions Fault = "vectors of another size"
 	SilentRateLimit Fault = "429 that does not say when to try again"
 	HalfAnswer      Fault = "an answer that breaks off with its connection"
@@ -59,7 +59,7 @@ const (
 // RetryDelay is what RateLimit asks for.
 const RetryDelay = "1s"
 
-// Request is a request that came.
+// Request is a received request.
 type Request struct {
 	Part   Part
 	Path   string
@@ -68,8 +68,8 @@ type Request struct {
 	Body   string
 }
 
-// Server answers as a provider does: every dialogue is worth remembering, as Statement, and vectors are derived from the
-// texts' words.
+// Server answers like a provider: every dialogue is worth remembering, with Statement as its summary, and vectors are derived from the
+// words of texts.
 type Server struct {
 	URL string
 
@@ -79,10 +79,10 @@ type Server struct {
 	requests   []Request
 	dimensions int
 	statement  string
-	idle       string // what is said in dialogues that are not worth remembering
+	idle       string // text of dialogues that are not worth remembering
 	input      int
 	output     int
-	digest     string // the answer for digests; "" is the usual one
+	digest     string // the answer for digests; "" means the default
 	arrived    chan Request
 	closed     chan struct{}
 }
@@ -90,7 +90,7 @@ type Server struct {
 // Start returns a server that runs until the test ends.
 func Start(t testing.TB, dimensions int) *Server { return StartOn(t, nil, dimensions) }
 
-// StartOn returns one that answers on a listener, such as one in memory; nil is a free port of loopback.
+// StartOn returns a server on a listener, such as one in memory; nil means a free loopback port.
 func StartOn(t testing.TB, listener net.Listener, dimensions int) *Server {
 	s := &Server{
 		faults: map[Part]Fault{}, limits: map[Part]*limit{}, dimensions: dimensions, statement: "用户喜欢喝茶", input: 100, output: 10,
@@ -98,7 +98,7 @@ func StartOn(t testing.TB, listener net.Listener, dimensions int) *Server {
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
 	if listener != nil {
-		_ = server.Listener.Close() // the port that it took by itself
+		_ = server.Listener.Close() // httptest's own listener
 		server.Listener = listener
 	}
 	server.Start()
@@ -111,7 +111,7 @@ func StartOn(t testing.TB, listener net.Listener, dimensions int) *Server {
 	return s
 }
 
-// Fail makes requests for the parts end with the fault from now on.
+// Fail makes requests for the parts fail with the fault from now on.
 func (s *Server) Fail(fault Fault, parts ...Part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,51 +121,51 @@ func (s *Server) Fail(fault Fault, parts ...Part) {
 	}
 }
 
-// FailAfter makes requests for the part end with the fault once so many more of them were answered as before.
+// FailAfter makes requests for the part fail with the fault after the given number of good answers.
 func (s *Server) FailAfter(answers int, fault Fault, part Part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.limits[part] = &limit{answers, fault}
 }
 
-// limit is how many requests are answered before they end with the fault.
+// limit is how many requests succeed before the fault.
 type limit struct {
 	left  int
 	fault Fault
 }
 
-// Say is the statement that the summary makes of every dialogue.
+// Say sets the statement that summarizes every dialogue.
 func (s *Server) Say(statement string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.statement = statement
 }
 
-// Ignore finds no dialogue worth remembering in which the words occur.
+// Ignore makes dialogues with these words not worth remembering.
 func (s *Server) Ignore(words string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.idle = words
 }
 
-// Digest is the answer for every digest, as JSON.
+// Digest sets the answer for every digest, as JSON.
 func (s *Server) Digest(answer string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.digest = answer
 }
 
-// Take is how many tokens each call of a text model takes, in and out; both 0 says nothing about them.
+// Take sets the input and output tokens of each text model call; if both are 0, answers do not report them.
 func (s *Server) Take(input, output int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.input, s.output = input, output
 }
 
-// Arrived delivers the requests as they come.
+// Arrived delivers requests as they arrive.
 func (s *Server) Arrived() <-chan Request { return s.arrived }
 
-// Requests are those that came so far, for a part.
+// Requests returns the requests so far for a part.
 func (s *Server) Requests(part Part) (list []Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,14 +216,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 		case <-s.closed:
 		}
-		panic(http.ErrAbortHandler) // to return would be to answer
+		panic(http.ErrAbortHandler) // returning would send an answer
 	case Reset:
 		if hijacker, ok := w.(http.Hijacker); ok {
 			if conn, _, err := hijacker.Hijack(); err == nil {
 				_ = conn.Close()
 			}
 		}
-		panic(http.ErrAbortHandler) // to return would be to answer
+		panic(http.ErrAbortHandler) // returning would send an answer
 	case RateLimit, DayLimit, SilentRateLimit, ServerError, BadKey, BadRequest:
 		refuse(w, gemini, fault)
 		return
@@ -252,13 +252,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	garble(w, answer, fault)
 }
 
-// garble writes an answer, as a whole unless the fault is of its form.
+// garble writes an answer, damaged if the fault is about its form.
 func garble(w http.ResponseWriter, answer any, fault Fault) {
 	body, err := json.Marshal(answer)
 	if err != nil {
 		return
 	}
-	switch fault { //nolint:exhaustive // the others are no matter of the answer's form
+	switch fault { //nolint:exhaustive // the others do not affect the form
 	case HalfAnswer:
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		_, _ = w.Write(body[:len(body)/2])
@@ -273,7 +273,7 @@ func garble(w http.ResponseWriter, answer any, fault Fault) {
 	_, _ = w.Write(body) // the client may be gone
 }
 
-// Where the vectors are, and each one's first number, in either protocol.
+// Positions of the vectors and their first numbers in either protocol.
 var (
 	vectorList  = regexp.MustCompile(`"(data|embeddings)":\[.*\]`)
 	firstNumber = regexp.MustCompile(`"(embedding|values)":\[[^,\]]*`)
@@ -301,7 +301,7 @@ func refuse(w http.ResponseWriter, gemini bool, fault Fault) {
 
 var numbered = regexp.MustCompile(`\[(s\d+)\] \(`)
 
-// textFor is what a text model answers: that a dialogue is worth remembering, what it says, that all of it is new.
+// textFor returns the answer of a text model: the dialogue is worth remembering, its statements, and that all of them are new.
 func textFor(request Request, statement, digest string, fault Fault, idle bool) string {
 	part := request.Part
 	switch {
@@ -347,7 +347,7 @@ func geminiText(text string, fault Fault, input, output int) any {
 		"usageMetadata": map[string]any{"promptTokenCount": input, "candidatesTokenCount": output, "totalTokenCount": input + output},
 		"modelVersion":  "a field that the SDK does not know",
 	}
-	switch fault { //nolint:exhaustive // the others are no matter of the answer's form
+	switch fault { //nolint:exhaustive // the others do not affect the form
 	case NoCandidates:
 		answer["candidates"] = []any{}
 	case Blocked:
@@ -367,7 +367,7 @@ func openAIText(text string, fault Fault, input, output int) any {
 		"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": []any{choice},
 		"usage": map[string]any{"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output},
 	}
-	switch fault { //nolint:exhaustive // the others are no matter of the answer's form
+	switch fault { //nolint:exhaustive // the others do not affect the form
 	case NoCandidates:
 		answer["choices"] = []any{}
 	case Blocked:
@@ -416,7 +416,7 @@ func openAIEmbeddings(body string, dimensions int) any {
 	return map[string]any{"object": "list", "model": "m", "data": data, "usage": map[string]any{"prompt_tokens": 1, "total_tokens": 1}}
 }
 
-// Vector is derived from a text's characters: texts that share some are similar.
+// Vector derives a vector from a text's characters. Texts that share characters have similar vectors.
 func Vector(text string, dimensions int) []float64 {
 	vector := make([]float64, dimensions)
 	if dimensions == 0 {

@@ -1,4 +1,4 @@
-// Package logstest is for tests that look at what was logged, or written, by several goroutines.
+// Package logstest collects logs for tests, from several goroutines.
 package logstest
 
 import (
@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Log keeps what is written to it. The zero value is empty.
+// Log stores what is written to it. The zero value is empty.
 type Log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -21,14 +21,14 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// String is all of it.
+// String returns all of it.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-// Take is all of it, and leaves nothing.
+// Take returns all of it and empties the log.
 func (l *Log) Take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,7 +36,7 @@ func (l *Log) Take() string {
 	return l.text.String()
 }
 
-// About are the lines that hold the text.
+// About returns the lines that contain the text.
 func (l *Log) About(text string) (lines []string) {
 	for line := range strings.Lines(l.String()) {
 		if strings.Contains(line, text) {
@@ -46,5 +46,5 @@ func (l *Log) About(text string) (lines []string) {
 	return lines
 }
 
-// Logger writes lines to it; it leaves debugging out, as the default configuration does.
+// Logger returns a logger that writes to the log. It omits debug lines, as the default configuration does.
 func (l *Log) Logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

@@ -2,10 +2,10 @@ package jsonapi
 
 import "google.golang.org/protobuf/reflect/protoreflect"
 
-// This file holds the names that the API had before version 0.1. JSON accepts them for one release; then the file goes. Answers have
-// the names of today.
+// This file maps the names that the API had before version 0.1 to the current ones. JSON accepts the former names for one release; answers
+// use the current names.
 
-// FormerCalls are the calls of today by their former HTTP paths.
+// FormerCalls maps former HTTP paths to the current calls.
 var FormerCalls = map[string]string{
 	"/memsidecar.v1.MemoryService/ForgetUser":         "/memsidecar.v1.UserService/ForgetUser",
 	"/memsidecar.v1.MemoryService/ExportUser":         "/memsidecar.v1.UserService/ExportUser",
@@ -22,13 +22,13 @@ var FormerCalls = map[string]string{
 	"/memsidecar.v1.ResultService/ImportResults":      "/memsidecar.v1.NumberedListService/ImportNumberedList",
 }
 
-// FormerTools are the MCP tools of today by their former names.
+// FormerTools maps former names of MCP tools to the current ones.
 var FormerTools = map[string]string{
 	"put_results":   "put_numbered_list",
 	"select_result": "select_from_numbered_list",
 }
 
-// formerFields are the fields of today by message and former name.
+// formerFields maps former field names to the current ones, by message.
 var formerFields = map[protoreflect.FullName]map[protoreflect.Name]protoreflect.Name{
 	"memsidecar.v1.RetrieveRequest": {
 		"min_score":      "min_relevance",
@@ -40,7 +40,7 @@ var formerFields = map[protoreflect.FullName]map[protoreflect.Name]protoreflect.
 	"memsidecar.v1.Memory":   {"valid_from": "valid_start_time", "valid_to": "valid_end_time"},
 }
 
-// formerPrefixes are what the names of an enum's values began with.
+// formerPrefixes are the former prefixes of enum values.
 var formerPrefixes = map[protoreflect.FullName]string{
 	"memsidecar.v1.RegistryKind":     "RESULT_REGISTRY_KIND_",
 	"memsidecar.v1.NumberedListPart": "RESULT_LIST_PART_",

@@ -1,6 +1,6 @@
-// Package jsonapi reads messages of the API that people and programs write as JSON. It accepts all that protojson accepts, and more:
-// short names of enum values ("user" for ROLE_USER, in any case), and the names that fields had in the release before (former.go).
-// Its errors name the field and say what to write instead.
+// Package jsonapi decodes API messages from JSON that people and programs write. It accepts everything that protojson accepts, and also
+// short names of enum values ("user" for ROLE_USER, in any case) and former field names (former.go). Its errors name the field and say what
+// to write instead.
 package jsonapi
 
 import (
@@ -18,13 +18,13 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Request is the name of a message that is a request as a whole. Errors about its fields do not repeat it.
+// Request is the message name for a whole request. Errors about its fields omit the name.
 const Request = "request"
 
-// maxProblems is how many wrong fields one error names. The rest of the message is not read.
+// maxProblems is how many invalid fields one error names. The rest of the message is not checked.
 const maxProblems = 20
 
-// Decode reads a message. The error is a *memory.InvalidError; it calls the message by its name, and its fields by their paths.
+// Decode decodes a message. The error is a *memory.InvalidError that uses the given name of the message and the paths of its fields.
 func Decode(name string, text []byte, message proto.Message) error {
 	if protojson.Unmarshal(text, message) == nil {
 		return nil
@@ -45,24 +45,24 @@ func Decode(name string, text []byte, message proto.Message) error {
 	return nil
 }
 
-// undecodable puts an error of protojson into words.
+// undecodable converts an error of protojson.
 func undecodable(name string, err error) error {
-	// The library varies the space after its prefix, so that no program compares its texts.
+	// The library varies the space after its prefix, to keep programs from comparing its texts.
 	problem := strings.TrimLeft(strings.TrimPrefix(err.Error(), "proto:"), " \u00a0")
 	return memory.Invalid(name, "cannot be decoded: %s", problem)
 }
 
-// rewriter goes through a JSON text along the descriptor of its message. It replaces former and short names, and collects what is wrong.
+// rewriter walks a JSON text along the descriptor of its message. It replaces former and short names, and collects problems.
 type rewriter struct {
 	text     []byte
 	tokens   *json.Decoder
 	problems memory.Violations
 
 	rewritten bytes.Buffer
-	copied    int64 // how much of the text is in rewritten, as it is or replaced
+	copied    int64 // how much of the text has been copied or replaced
 }
 
-// next returns the next token and where it begins.
+// next returns the next token and its position.
 func (r *rewriter) next() (token json.Token, start int64, err error) {
 	start = r.tokens.InputOffset()
 	for start < int64(len(r.text)) && strings.IndexByte(" \t\r\n,:", r.text[start]) >= 0 {
@@ -79,7 +79,7 @@ func (r *rewriter) replace(start int64, replacement string) {
 	r.copied = r.tokens.InputOffset()
 }
 
-// message reads a message. A value that is none is left to protojson, as everything is that is neither a wrong name nor a former one.
+// message reads a message. Values of another type, like all other errors that are not about names, are left to protojson.
 func (r *rewriter) message(path string, d protoreflect.MessageDescriptor) error {
 	token, _, err := r.next()
 	if err != nil || token != json.Delim('{') {
@@ -110,7 +110,7 @@ func (r *rewriter) message(path string, d protoreflect.MessageDescriptor) error 
 	return err
 }
 
-// field reads the value of a field; nil is a field that the message does not have.
+// field reads the value of a field; field is nil if the message has no such field.
 func (r *rewriter) field(path string, field protoreflect.FieldDescriptor) error {
 	var read func(path string) error
 	switch {
@@ -118,7 +118,7 @@ func (r *rewriter) field(path string, field protoreflect.FieldDescriptor) error 
 		read = r.value
 	case field.Enum() != nil:
 		read = func(path string) error { return r.enum(path, field.Enum()) }
-	case field.Message() != nil && field.Message().FullName().Parent() != "google.protobuf": // which have forms of their own
+	case field.Message() != nil && field.Message().FullName().Parent() != "google.protobuf": // those have JSON forms of their own
 		read = func(path string) error { return r.message(path, field.Message()) }
 	default:
 		read = r.value
@@ -160,16 +160,16 @@ func (r *rewriter) enum(path string, d protoreflect.EnumDescriptor) error {
 	return nil
 }
 
-// value passes over a value of any kind.
+// value skips a value of any kind.
 func (r *rewriter) value(string) error {
 	token, _, err := r.next()
 	return r.skip(token, err)
 }
 
-// errDeep is a value that nests deeper than any value of the API.
-var errDeep = errors.New("nested too deep")
+// errDeep means that a value is nested deeper than any value of the API.
+var errDeep = errors.New("nested too deeply")
 
-// skip passes over the rest of a value that begins with a token.
+// skip skips the rest of a value that begins with token.
 func (r *rewriter) skip(token json.Token, err error) error {
 	for depth := 0; err == nil; token, _, err = r.next() {
 		if depth > 100 {
@@ -188,7 +188,7 @@ func (r *rewriter) skip(token json.Token, err error) error {
 	return err
 }
 
-// fieldOf is the field of a name in either form that protojson reads, or nil.
+// fieldOf returns the field with a name in either form that protojson accepts, or nil.
 func fieldOf(d protoreflect.MessageDescriptor, key string) protoreflect.FieldDescriptor {
 	if field := d.Fields().ByJSONName(key); field != nil {
 		return field
@@ -196,7 +196,7 @@ func fieldOf(d protoreflect.MessageDescriptor, key string) protoreflect.FieldDes
 	return d.Fields().ByTextName(key)
 }
 
-// unknownField says what to write in place of a field that a message does not have.
+// unknownField returns what to write in place of an unknown field.
 func unknownField(d protoreflect.MessageDescriptor, key string) string {
 	if scope := d.Fields().ByName("scope"); scope != nil && scope.Message() != nil && fieldOf(scope.Message(), key) != nil {
 		return fmt.Sprintf(`is a field of the scope: write "scope": {%q: …}`, key)
@@ -211,12 +211,12 @@ func unknownField(d protoreflect.MessageDescriptor, key string) string {
 	return fmt.Sprintf("is an unknown field: %s has %s", d.Name(), strings.Join(names, ", "))
 }
 
-// prefixOf is how all names of an enum's values begin: ROLE_ of Role.
+// prefixOf returns the common prefix of an enum's value names: ROLE_ for Role.
 func prefixOf(d protoreflect.EnumDescriptor) string {
 	return strings.TrimSuffix(string(d.Values().Get(0).Name()), "UNSPECIFIED")
 }
 
-// valueOf is the value of a short or former name, in any case, or nil.
+// valueOf returns the enum value of a short or former name, in any case, or nil.
 func valueOf(d protoreflect.EnumDescriptor, name string) protoreflect.EnumValueDescriptor {
 	short := strings.ToUpper(strings.NewReplacer("-", "_", " ", "_").Replace(strings.TrimSpace(name)))
 	for _, prefix := range []string{prefixOf(d), formerPrefixes[d.FullName()]} {
@@ -225,7 +225,7 @@ func valueOf(d protoreflect.EnumDescriptor, name string) protoreflect.EnumValueD
 	return d.Values().ByName(protoreflect.Name(prefixOf(d) + short))
 }
 
-// shortNames are the names of an enum's values that a request may have.
+// shortNames returns the short names of the enum values that a request may have.
 func shortNames(d protoreflect.EnumDescriptor) []string {
 	var names []string
 	for i := 1; i < d.Values().Len(); i++ {
@@ -235,7 +235,7 @@ func shortNames(d protoreflect.EnumDescriptor) []string {
 	return names
 }
 
-// join is the path of a field. A key that is no name is quoted.
+// join appends a key to a path. A key that is not an identifier is quoted.
 func join(path, key string) string {
 	if len(key) > 60 || strings.ContainsFunc(key, func(r rune) bool {
 		return r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
@@ -248,7 +248,7 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// snake is the form of a field's name that the .proto files have: min_score of minScore.
+// snake returns a field name as in the .proto files: min_score for minScore.
 func snake(key string) protoreflect.Name {
 	if !slices.ContainsFunc([]byte(key), func(c byte) bool { return 'A' <= c && c <= 'Z' }) {
 		return protoreflect.Name(key)

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/memsidecar/memsidecar/internal/jsonapi"
+	"github.com/memsidecar/memsidecar/internal/gateway/jsonapi"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
