@@ -208,7 +208,7 @@ func (c numberedListsImport) send(ctx context.Context, conn *connection, scope *
 	total := &memsidecarv1.ImportNumberedListResponse{}
 	items := file.items()
 	for first := true; first || len(items) > 0; first = false {
-		part := items[:min(len(items), maxImported)]
+		part := items[:min(len(items), maxImportBatch)]
 		items = items[len(part):]
 		request := &memsidecarv1.ImportNumberedListRequest{Scope: scope, RegistryKind: c.kind(), List: c.Name, Items: part}
 		if len(items) == 0 {
@@ -229,8 +229,8 @@ func (c numberedListsImport) send(ctx context.Context, conn *connection, scope *
 	return total, nil
 }
 
-// maxImported is the most that one call takes.
-const maxImported = 500
+// maxImportBatch is the most that one call takes.
+const maxImportBatch = 500
 
 // movies is a file of films.
 type movies struct{ *seenmovies.File }

@@ -105,20 +105,20 @@ func (c sessionsAppend) messages(ctx context.Context, p *Program) (list []*memsi
 		return nil, nil, because(err, "%s", inputName(c.File))
 	case len(list) == 0:
 		return nil, nil, usage("%s has no messages", inputName(c.File))
-	case len(list) > maxAppended:
-		return nil, nil, usage("%s has more than %d messages: take them in with memsidecar sessions import", inputName(c.File), maxAppended)
+	case len(list) > maxAppendBatch:
+		return nil, nil, usage("%s has more than %d messages: take them in with memsidecar sessions import", inputName(c.File), maxAppendBatch)
 	}
 	return list, lines, nil
 }
 
-// maxAppended is the most that one call takes.
-const maxAppended = 1000
+// maxAppendBatch is the most that one call takes.
+const maxAppendBatch = 1000
 
 // readMessages reads a message of the API a line.
 func readMessages(in io.Reader) (list []*memsidecarv1.Message, numbers []int, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxRecordBytes)
-	for n := 1; lines.Scan() && len(list) <= maxAppended; n++ {
+	for n := 1; lines.Scan() && len(list) <= maxAppendBatch; n++ {
 		if strings.TrimSpace(lines.Text()) == "" {
 			continue
 		}

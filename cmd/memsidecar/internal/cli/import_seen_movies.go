@@ -22,7 +22,7 @@ type importSeenMovies struct {
 
 // Help has examples.
 func (importSeenMovies) Help() string {
-	return movingHelp + `The films become a registry of numbered lists, as with numbered-lists import.
+	return importHelp + `The films become a registry of numbered lists, as with numbered-lists import.
 
 Examples:
 
@@ -64,7 +64,7 @@ func (c importSeenMovies) Run(ctx context.Context, p *Program) error {
 // unseen counts the films that the registry has not seen.
 func (c numberedListsImport) unseen(ctx context.Context, conn *connection, scope *memsidecarv1.Scope, file movies, to *part) error {
 	for movies := file.Movies; len(movies) > 0; {
-		n := min(len(movies), maxImported)
+		n := min(len(movies), maxImportBatch)
 		request := &memsidecarv1.FilterUnseenRequest{Scope: scope, RegistryKind: c.kind(), List: c.Name}
 		for _, movie := range movies[:n] {
 			request.Keys = append(request.Keys, movie.URL)
