@@ -12,23 +12,23 @@ import (
 )
 
 type importCommands struct {
-	Mem0       importMem0       `cmd:"" name:"mem0" help:"mem0: what get_all or an export wrote."`
-	Nanobot    importNanobot    `cmd:"" help:"nanobot: its workspace, or files of it: MEMORY.md, daily notes, history, sessions."`
-	Lancedb    importLanceDB    `cmd:"" name:"lancedb" help:"LanceDB, and other vector databases: rows as JSONL."`
-	Jsonl      importJSONL      `cmd:"" name:"jsonl" help:"Any JSON with a statement a record: say which field has what."`
-	History    importHistory    `cmd:"" help:"Conversations as JSON: session_YYYYMMDD_ID.json."`
-	SeenMovies importSeenMovies `cmd:"" name:"seen-movies" help:"A film bot's seen_movies.json."`
+	Mem0       importMem0       `cmd:"" name:"mem0" help:"Import from mem0: the output of get_all, or an export."`
+	Nanobot    importNanobot    `cmd:"" help:"Import a nanobot workspace, or some of its files: MEMORY.md, daily notes, history, sessions."`
+	Lancedb    importLanceDB    `cmd:"" name:"lancedb" help:"Import rows of LanceDB or another vector database, as JSONL."`
+	Jsonl      importJSONL      `cmd:"" name:"jsonl" help:"Import any JSON records; flags name the fields."`
+	History    importHistory    `cmd:"" help:"Import conversations as JSON: session_YYYYMMDD_ID.json."`
+	SeenMovies importSeenMovies `cmd:"" name:"seen-movies" help:"Import a film bot's seen_movies.json."`
 }
 
 // importHelp is what is true of all commands that import.
-const importHelp = `What is there already, by where it comes from or by its words, stays as it is, so userBatch twice adds nothing, and an
-interrupted import is completed by the same again. Files are read to their end before anything is sent: one that is cut off,
-or in another encoding, stores nothing. A record with a mistake is left out and reported with its line; the exit code is 1 then.
+const importHelp = `Records that exist already, by source id or by text, are not changed. Importing twice therefore adds nothing, and running an
+interrupted import again completes it. Files are read completely before anything is sent: one that is truncated, or not UTF-8,
+stores nothing. A record with a mistake is skipped and reported with its line; the exit code is then 1.
 `
 
 // importFlags are those of all commands that import.
 type importFlags struct {
-	DryRun bool `help:"Say what would be done, and do nothing."`
+	DryRun bool `help:"Show what would be imported, and store nothing."`
 
 	zoneFlag
 	place
@@ -39,8 +39,8 @@ type importFlags struct {
 
 // fileUsers say whose memories are in a file.
 type fileUsers struct {
-	Users    string `enum:",all" default:"" placeholder:"all" help:"all: they are whose the file says, instead of --user's."`
-	FromUser string `placeholder:"ID" help:"Take only what the file says is this user's."`
+	Users    string `enum:",all" default:"" placeholder:"all" help:"all: store each memory for the user that the file names, instead of --user."`
+	FromUser string `placeholder:"ID" help:"Import only records of this user in the file."`
 }
 
 const stdinName = "-"
@@ -68,7 +68,7 @@ func (c importMem0) Run(ctx context.Context, p *Program) error {
 }
 
 type importLanceDB struct {
-	Files []string `arg:"" name:"file" complete:"file" help:"JSONL, a row a line, or a list. \"-\" is standard input."`
+	Files []string `arg:"" name:"file" complete:"file" help:"JSONL, one row per line, or a JSON list. \"-\" is standard input."`
 
 	fileUsers
 	importFlags
@@ -76,8 +76,8 @@ type importLanceDB struct {
 
 // Help has examples.
 func (importLanceDB) Help() string {
-	return importHelp + `Columns are told by their usual names, also below metadata; import jsonl names others. Vectors are not taken: those of another
-model cannot be compared. How to write the rows: docs/userBatch.md.
+	return importHelp + `Columns are recognized by their usual names, also inside metadata; import jsonl accepts other names. Vectors are not imported,
+because vectors of another model cannot be compared. docs/importing.md says how to export the rows.
 
 Examples:
 
@@ -93,12 +93,12 @@ func (c importLanceDB) Run(ctx context.Context, p *Program) error {
 }
 
 type importJSONL struct {
-	Files []string `arg:"" name:"file" complete:"file" help:"JSONL, a record a line, or a list. \"-\" is standard input."`
+	Files []string `arg:"" name:"file" complete:"file" help:"JSONL, one record per line, or a JSON list. \"-\" is standard input."`
 
 	TextField       string `default:"text" placeholder:"NAME" help:"Field with the statement (${default}). A name may be a path, such as metadata.text."`
 	IDField         string `name:"id-field" default:"id" placeholder:"NAME" help:"Field with the record's id (${default})."`
-	TimeField       string `default:"time" placeholder:"NAME" help:"Field with when it was said (${default}): RFC 3339, a date, or seconds since 1970."`
-	UserField       string `default:"user" placeholder:"NAME" help:"Field with whose it is (${default})."`
+	TimeField       string `default:"time" placeholder:"NAME" help:"Field with the time at which it was said (${default}): RFC 3339, a date, or seconds since 1970."`
+	UserField       string `default:"user" placeholder:"NAME" help:"Field with the user id (${default})."`
 	KindField       string `default:"kind" placeholder:"NAME" help:"Field with the kind (${default})."`
 	ImportanceField string `default:"importance" placeholder:"NAME" help:"Field with the importance, 0 to 1 (${default})."`
 	AgentField      string `default:"agent" placeholder:"NAME" help:"Field with the bot or persona (${default})."`
@@ -110,7 +110,7 @@ type importJSONL struct {
 
 // Help has examples.
 func (importJSONL) Help() string {
-	return importHelp + `Fields that nothing was said of are kept in the provenance of each memory.
+	return importHelp + `Fields that no flag names are kept in the provenance of each memory.
 
 Examples:
 
@@ -182,11 +182,11 @@ func (f importFlags) importer(p *Program, format string, users fileUsers) (*impo
 	var scope *memsidecarv1.Scope
 	switch {
 	case users.Users != "" && f.User != "":
-		return nil, usage("say either --user %s (or MEMSIDECAR_USER) or --users all: memories are one user's, or whose the file says", line(f.User))
+		return nil, usage("use either --user %s (or MEMSIDECAR_USER) or --users all, not both", line(f.User))
 	case users.Users != "":
 		scope, err = f.in(f.anybody(), memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED)
 	case f.User == "" && users != (fileUsers{}) || f.User == "" && format != "nanobot" && format != "history":
-		return nil, usage("say whose memories with --user ID (or the variable MEMSIDECAR_USER), or --users all when the file says it")
+		return nil, usage("name the user with --user ID (or MEMSIDECAR_USER), or use --users all when the file names the users")
 	default:
 		scope, err = f.says()
 	}
@@ -222,7 +222,7 @@ func (m *importer) do(ctx context.Context, run func() error) (err error) {
 		return err
 	}
 	if bad := m.report.bad(); bad > 0 {
-		return failure("%s skipped because of mistakes; the others are dealt with", count(bad, "record was", "records were"))
+		return failure("%s skipped because of mistakes; the others are imported", count(bad, "record was", "records were"))
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func (m *importer) checkOneUser(path string, item migrate.Item) error {
 		m.owner = item.User
 		return nil
 	}
-	return usage("%s: line %d: the memories are of several users, such as %s and %s: take each as its own with --users all, or one user's with --from-user ID",
+	return usage("%s: line %d: the memories are of several users, such as %s and %s: import all with --users all, or one with --from-user ID",
 		inputName(path), item.Line, line(m.owner), line(item.User))
 }
 
@@ -122,7 +122,7 @@ func (m *importer) memories(ctx context.Context, sources []source) error {
 func (m *importer) userOf(item migrate.Item) (user string, left *migrate.Left) {
 	switch {
 	case m.users.FromUser != "" && item.User != m.users.FromUser:
-		return "", &migrate.Left{Line: item.Line, Reason: "it is another user's, or nobody's"}
+		return "", &migrate.Left{Line: item.Line, Reason: "it belongs to another user, or to none"}
 	case m.users.Users == "":
 		return m.User, nil
 	case item.User == "":

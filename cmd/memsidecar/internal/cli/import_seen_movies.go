@@ -9,9 +9,9 @@ import (
 
 type importSeenMovies struct {
 	File string `arg:"" complete:"file" help:"The file. \"-\" is standard input."`
-	Show bool   `help:"Take the list that it showed last as the one being shown, too."`
+	Show bool   `help:"Also make the list that the bot showed last the current list."`
 
-	DryRun bool `help:"Say what would be done, and do nothing."`
+	DryRun bool `help:"Show what would be imported, and store nothing."`
 
 	zoneFlag
 	registryFlags

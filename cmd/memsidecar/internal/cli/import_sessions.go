@@ -22,8 +22,8 @@ import (
 
 // conversationFlags say what becomes of conversations.
 type conversationFlags struct {
-	Consider      bool   `help:"Have the messages considered, like those that are appended. Otherwise they are history only."`
-	SessionPrefix string `placeholder:"TEXT" help:"Put this before the ids of sessions, which are unique in a namespace."`
+	Consider      bool   `help:"Let the sidecar create memories from the messages. By default they are history only."`
+	SessionPrefix string `placeholder:"TEXT" help:"Prefix for session ids, which are unique in a namespace."`
 }
 
 type importHistory struct {
@@ -35,7 +35,7 @@ type importHistory struct {
 
 // Help has examples.
 func (importHistory) Help() string {
-	return importHelp + `A file is one conversation, as sessions import reads it; messages without an id are known by their place.
+	return importHelp + `A file is one conversation, as sessions import reads it; messages without an id are identified by their position.
 
 Examples:
 
@@ -216,9 +216,9 @@ type importNanobot struct {
 
 // Help has examples.
 func (importNanobot) Help() string {
-	return importHelp + `MEMORY.md and daily notes (YYYY-MM-DD.md) become memories, by the heading that they stand under. Sessions (*.jsonl) become
+	return importHelp + `MEMORY.md and daily notes (YYYY-MM-DD.md) become memories; headings decide their kind. Sessions (*.jsonl) become
 sessions. HISTORY.md and history.jsonl become the session nanobot-history:USER, which is searched with the messages.
-nanobot has one memory for everybody, so --user says whose it is.
+nanobot has one memory for all users, so --user names the owner.
 
 Examples:
 
@@ -233,7 +233,7 @@ func (c importNanobot) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	if c.User == "" {
-		return usage("say whose memories with --user ID (or the variable MEMSIDECAR_USER): nanobot's files do not")
+		return usage("name the user with --user ID (or MEMSIDECAR_USER): nanobot's files do not name one")
 	}
 	m, err := c.importer(p, "nanobot", fileUsers{})
 	if err != nil {
@@ -299,7 +299,7 @@ func nanobotFiles(paths []string) (files []string, err error) {
 		}
 		if !info.IsDir() {
 			if migrate.NanobotFile(filepath.Base(path)) == "" {
-				return nil, usage("%s is none of MEMORY.md, YYYY-MM-DD.md, HISTORY.md and *.jsonl", line(path))
+				return nil, usage("%s is not MEMORY.md, YYYY-MM-DD.md, HISTORY.md or *.jsonl", line(path))
 			}
 			files = append(files, path)
 			continue

@@ -23,7 +23,7 @@ import (
 )
 
 type memoriesImport struct {
-	File string `arg:"" complete:"file" help:"JSONL: what export writes, or a memory a line. \"-\" is standard input."`
+	File string `arg:"" complete:"file" help:"JSONL: the output of export, or one memory per line. \"-\" is standard input."`
 
 	place
 	sidecarFlag
@@ -32,9 +32,10 @@ type memoriesImport struct {
 
 // Help has examples.
 func (memoriesImport) Help() string {
-	return `Memories that are there already, by id or by text, stay as they are, so importing twice adds nothing. They come in the state they
-have; what was withdrawn is left out. Settings, considerations, sessions, traces, digests and what was done to memories are not taken; memsidecar sessions import takes in a session. A file is read once before anything is sent: one with a mistake stores nothing.
-Without --channel-kind memories that name no channel are stored unspecified.
+	return `Memories that exist already, by id or by text, are not changed; imported memories keep their state. Importing twice adds nothing.
+Withdrawn memories, settings, considerations, sessions, traces, digests and revisions are not imported; memsidecar sessions
+import reads a session. A file is read completely before anything is sent: one with a mistake stores nothing.
+Without --channel-kind, memories that name no channel belong to none.
 
 Examples:
 
@@ -111,7 +112,7 @@ func (c memoriesImport) Run(ctx context.Context, p *Program) (err error) {
 		return err
 	}
 	if n := s.others; n > 0 {
-		p.note("left out %s of settings, considerations, sessions, traces and digests: only memories are taken in", count(n, "line", "lines"))
+		p.note("left out %s of settings, considerations, sessions, traces and digests: only memories are imported", count(n, "line", "lines"))
 	}
 	switch {
 	case ctx.Err() != nil:

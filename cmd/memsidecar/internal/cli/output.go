@@ -17,7 +17,7 @@ import (
 
 // output says how answers are shown.
 type output struct {
-	JSON  bool   `group:"output" help:"Answer with JSON, an object a line, with the field names of the API."`
+	JSON  bool   `group:"output" help:"Print JSON, one object per line, with the field names of the API."`
 	Color string `group:"output" enum:"auto,always,never" default:"auto" placeholder:"WHEN" help:"auto (on a terminal, unless NO_COLOR is set), always or never."`
 }
 
