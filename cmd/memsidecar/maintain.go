@@ -186,7 +186,7 @@ Examples:
     memsidecar reindex --keep-vectors --data-dir /var/lib/memsidecar`
 }
 
-// Run makes the indexes anew.
+// Run rebuilds the indexes.
 func (r reindexCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	loaded, err := m.load(c)
 	if err != nil {

@@ -101,7 +101,7 @@ type openReport struct {
 	Before *taken `json:"before,omitempty"`
 	Most   *taken `json:"most,omitempty"`
 	After  *taken `json:"after,omitempty"`
-	// Pending is how many dialogues of the made-up users' namespace were not considered yet when it was over.
+	// Pending is how many dialogues of the generated users were pending at the end.
 	Pending int64 `json:"pending_considerations"`
 }
 

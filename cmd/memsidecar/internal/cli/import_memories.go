@@ -131,7 +131,7 @@ func (m *importer) userOf(item migrate.Item) (user string, left *migrate.Left) {
 	return item.User, nil
 }
 
-// take plans what becomes of one item.
+// add queues one item, unless it is left out or exists already.
 func (m *importer) add(ctx context.Context, to *part, item migrate.Item) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -231,7 +231,7 @@ func (m *importer) existingOf(ctx context.Context, user string) (existingMemorie
 	return existing, nil
 }
 
-// flush sends what waits.
+// flush sends the pending batches.
 func (m *importer) flush(ctx context.Context) error {
 	parts := m.batches
 	m.batches, m.queued, m.bytes = nil, 0, 0

@@ -20,7 +20,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// conversationFlags say what becomes of conversations.
+// conversationFlags are the flags of commands that import conversations.
 type conversationFlags struct {
 	Consider      bool   `help:"Let the sidecar create memories from the messages. By default they are history only."`
 	SessionPrefix string `placeholder:"TEXT" help:"Prefix for session ids, which are unique in a namespace."`

@@ -94,7 +94,7 @@ func (p *Program) text(ctx context.Context, args []string) (string, error) {
 	return strings.TrimRight(string(data), "\r\n"), nil
 }
 
-// confirm asks a person to type a word. Where nobody can be asked, --yes must have been given.
+// confirm asks the user to type a word. Without a terminal, --yes is required.
 func (p *Program) confirm(ctx context.Context, question, word string) error {
 	if _, ok := terminal(p.Stdin); !ok {
 		return usage("standard input is not a terminal, so the command cannot ask: add --yes to confirm")

@@ -308,7 +308,7 @@ func (s *screen) fields(pairs ...any) {
 	s.print(t)
 }
 
-// note tells something beside the answer, on standard error.
+// note prints a remark on standard error.
 func (p *Program) note(format string, args ...any) {
 	fmt.Fprintf(p.Stderr, "%s\n", block(fmt.Sprintf(format, args...)))
 }

@@ -207,7 +207,7 @@ func requestID(request *memsidecarv1.ConsiderMemorizingRequest) string {
 	return "replay-" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// replay counts what became of the dialogues.
+// replay counts the outcomes of the dialogues.
 type replay struct {
 	client memsidecarv1.MemoryServiceClient
 	bar    *progressbar.ProgressBar
