@@ -65,11 +65,19 @@ func (s *troubled) Retrieve(ctx context.Context, _ *memsidecarv1.RetrieveRequest
 	}, s.ask(ctx, "Retrieve")
 }
 
-func (s *troubled) ConsiderMemorizing(ctx context.Context, r *memsidecarv1.ConsiderMemorizingRequest) (*memsidecarv1.ConsiderMemorizingResponse, error) {
+func (s *troubled) ConsiderMemorizing(
+	ctx context.Context,
+	r *memsidecarv1.ConsiderMemorizingRequest,
+) (*memsidecarv1.ConsiderMemorizingResponse, error) {
 	s.mu.Lock()
 	s.requestID = append(s.requestID, r.GetRequestId())
 	s.mu.Unlock()
-	return &memsidecarv1.ConsiderMemorizingResponse{Consideration: &memsidecarv1.Consideration{Id: "con_1"}}, s.ask(ctx, "ConsiderMemorizing")
+	return &memsidecarv1.ConsiderMemorizingResponse{
+			Consideration: &memsidecarv1.Consideration{Id: "con_1"},
+		}, s.ask(
+			ctx,
+			"ConsiderMemorizing",
+		)
 }
 
 func (s *troubled) CreateMemory(ctx context.Context, r *memsidecarv1.CreateMemoryRequest) (*memsidecarv1.CreateMemoryResponse, error) {
@@ -106,7 +114,9 @@ func trouble(t *testing.T, failures map[string]int, options ...client.Option) (*
 func dial(t *testing.T, target string, options ...client.Option) *client.Client {
 	t.Helper()
 	c, err := client.Dial(target, append([]client.Option{
-		client.WithTimeout(sidecartest.Patience), client.WithRecallTimeout(sidecartest.Patience), client.WithRememberTimeout(sidecartest.Patience),
+		client.WithTimeout(
+			sidecartest.Patience,
+		), client.WithRecallTimeout(sidecartest.Patience), client.WithRememberTimeout(sidecartest.Patience),
 		client.WithOnError(func(context.Context, string, error) {}),
 	}, options...)...)
 	if err != nil {
@@ -148,7 +158,8 @@ func TestRepeated(t *testing.T) {
 	if _, err := c.Memory.CreateMemory(ctx, create); err != nil || create.GetRequestId() != "" {
 		t.Errorf("%v; the bot's request was changed to %v", err, create)
 	}
-	if _, err := c.Memory.UpdateMemory(ctx, &memsidecarv1.UpdateMemoryRequest{Scope: scope}); status.Code(err) != codes.Unavailable || s.count("UpdateMemory") != 1 {
+	if _, err := c.Memory.UpdateMemory(ctx, &memsidecarv1.UpdateMemoryRequest{Scope: scope}); status.Code(err) != codes.Unavailable ||
+		s.count("UpdateMemory") != 1 {
 		t.Errorf("%v after %d attempts", err, s.count("UpdateMemory"))
 	}
 }
@@ -237,8 +248,11 @@ func TestRestart(t *testing.T) {
 	sidecartest.Binary(t) // not while somebody waits for it
 	dir := t.TempDir()
 	socket := "unix://" + filepath.Join(dir, "s")
-	start := func() *sidecartest.Sidecar {
-		return sidecartest.Start(t, sidecartest.Options{Dir: filepath.Join(dir, "data"), Listen: "unix:" + filepath.Join(dir, "s")})
+	start := func() *sidecartest.Process {
+		return sidecartest.StartProcess(
+			t,
+			sidecartest.ProcessOptions{Dir: filepath.Join(dir, "data"), Listen: "unix:" + filepath.Join(dir, "s")},
+		)
 	}
 	c, scope := dial(t, socket), client.Direct("alice")
 	if r := c.Recall(t.Context(), scope, "tea"); r.PromptContext != "" || r.Reason == "" {
@@ -260,7 +274,8 @@ func TestRestart(t *testing.T) {
 			}
 		}
 		settle(ctx, c, scope)
-		if r := c.Recall(ctx, scope, "Which tea?"); !strings.Contains(r.PromptContext, "lapsang") || len(r.Memories) != 1 || r.TraceID == "" {
+		if r := c.Recall(ctx, scope, "Which tea?"); !strings.Contains(r.PromptContext, "lapsang") || len(r.Memories) != 1 ||
+			r.TraceID == "" {
 			t.Errorf("round %d: recalled %+v", round, r)
 		}
 		cancel()
@@ -287,8 +302,11 @@ func TestTokenAndTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	token = strings.TrimSpace(token)
-	s := sidecartest.Start(t, sidecartest.Options{Settings: []string{
-		"tls.cert_file=" + filepath.Join(dir, "server.pem"), "tls.key_file=" + filepath.Join(dir, "server.key"), "auth.tokens_file=" + tokens,
+	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{Settings: []string{
+		"tls.cert_file=" + filepath.Join(
+			dir,
+			"server.pem",
+		), "tls.key_file=" + filepath.Join(dir, "server.key"), "auth.tokens_file=" + tokens,
 	}})
 	encrypted := client.WithTLS(trusting(t, filepath.Join(dir, "ca.pem")))
 	scope := client.Direct("alice")
@@ -309,7 +327,10 @@ func TestTokenAndTLS(t *testing.T) {
 	if r := dial(t, s.Addr, encrypted, client.WithToken("\t"+token+"\r\n")).Recall(t.Context(), scope, "tea"); r.Reason != "" {
 		t.Errorf("with a token as a file has it: %+v", r)
 	}
-	if r := dial(t, s.Addr, encrypted, client.WithToken("令牌")).Recall(t.Context(), scope, "tea"); !strings.Contains(r.Reason, "characters that no token has") {
+	if r := dial(t, s.Addr, encrypted, client.WithToken("令牌")).Recall(t.Context(), scope, "tea"); !strings.Contains(
+		r.Reason,
+		"characters that no token has",
+	) {
 		t.Errorf("with what is no token: %+v", r)
 	}
 	broken := dial(t, s.Addr, encrypted, client.WithTokenFrom(func(context.Context) (string, error) { return "", errors.New("no vault") }))
@@ -325,13 +346,14 @@ func TestTokenAndTLS(t *testing.T) {
 // TestGroup: what was said to the bot alone is not recalled in a group, and what was said in a group is not in another. Dial's
 // options of grpc hold for these calls, and the connection serves other services, too.
 func TestGroup(t *testing.T) {
-	s := sidecartest.Start(t, sidecartest.Options{})
+	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
 	var called []string
 	c, err := client.Dial(s.Addr, client.WithRecallTimeout(sidecartest.Patience), client.WithDialOptions(grpc.WithChainUnaryInterceptor(
 		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			called = append(called, method[strings.LastIndexByte(method, '/')+1:])
 			return invoke(ctx, method, req, reply, cc, opts...)
-		})))
+		},
+	)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +388,8 @@ func TestGroup(t *testing.T) {
 	if want := []string{"ConsiderMemorizing", "ConsiderMemorizing", "Retrieve", "Retrieve", "Retrieve"}; !slices.Equal(called, want) {
 		t.Errorf("the interceptor was called for %q, want %q", called, want)
 	}
-	if h, err := grpc_health_v1.NewHealthClient(c.Conn()).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}); err != nil || h.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+	if h, err := grpc_health_v1.NewHealthClient(c.Conn()).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}); err != nil ||
+		h.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
 		t.Errorf("health by the same connection: %v, %v", h, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"testing"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -14,11 +13,9 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-func TestMain(m *testing.M) { sidecartest.Main(m) }
-
 // sidecar starts one for an example, and returns where it listens: like "127.0.0.1:7420".
 func sidecar() (target string, stop func()) {
-	s, err := sidecartest.Launch(sidecartest.Options{})
+	s, err := sidecartest.LaunchProcess(sidecartest.ProcessOptions{})
 	if err != nil {
 		panic(err)
 	}

@@ -21,7 +21,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
-	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -29,7 +28,7 @@ import (
 const prometheusVariable = "PROMETHEUS_DIR"
 
 // patience is how long anything here may take on a loaded machine.
-const patience = sidecartest.Patience
+const patience = 5 * time.Minute
 
 func program(t *testing.T, name string) string {
 	t.Helper()

@@ -16,8 +16,6 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-func TestMain(m *testing.M) { sidecartest.Main(m) }
-
 // TestPython runs examples/python with stubs that are generated as its README says for Debian.
 func TestPython(t *testing.T) {
 	sidecartest.Demanded(t, "python")
@@ -91,7 +89,7 @@ func TestNode(t *testing.T) {
 // gone.
 func talk(t *testing.T, bot func(ctx context.Context, args ...string) *exec.Cmd) {
 	t.Helper()
-	s := sidecartest.Start(t, sidecartest.Options{})
+	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
 	say := func(user, text string) (answer, complaint string) {
 		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
 		defer cancel()
@@ -124,7 +122,7 @@ func talk(t *testing.T, bot func(ctx context.Context, args ...string) *exec.Cmd)
 
 // TestDocumentedTurns: what the documents have a newcomer say to a bot is remembered, and found by what they have said next.
 func TestDocumentedTurns(t *testing.T) {
-	s := sidecartest.Start(t, sidecartest.Options{Settings: []string{"retrieval.budget=1m"}})
+	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{Settings: []string{"retrieval.budget=1m"}})
 	memory, err := client.Dial(s.Addr, client.WithRecallTimeout(sidecartest.Patience), client.WithRememberTimeout(sidecartest.Patience))
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,6 @@ func TestReadme(t *testing.T) {
 func perform(t *testing.T, path string, begins ...string) {
 	t.Helper()
 	sidecartest.Demanded(t, "grpcurl")
-	sidecartest.AwaitMorning()
 	s := newStage(t)
 	doc := parse(only(read(t, path), begins))
 	changed := map[*command][]string{}
@@ -131,11 +130,11 @@ func (s *stage) serve(address string, settings []string) {
 			written, settings[i] = api, "api.listen=127.0.0.1:0"
 		}
 	}
-	options := sidecartest.Options{Settings: append(settings, "time_zone=UTC"), WorkDir: s.dir}
+	options := sidecartest.ProcessOptions{Settings: append(settings, "time_zone=UTC"), WorkDir: s.dir}
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		here := filepath.Join(s.t.TempDir(), "s") // a socket's path must be short
 		options.Listen = "unix:" + here
-		sidecartest.Start(s.t, options)
+		sidecartest.StartProcess(s.t, options)
 		s.places = append(s.places, path, here)
 		return
 	}
@@ -143,7 +142,7 @@ func (s *stage) serve(address string, settings []string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	sidecar := sidecartest.Start(s.t, options)
+	sidecar := sidecartest.StartProcess(s.t, options)
 	_, here, err := net.SplitHostPort(sidecar.Addr)
 	if err != nil {
 		s.t.Fatal(err)

@@ -11,13 +11,15 @@ import (
 
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/cli"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
 // bench runs `memsidecar bench` on the sidecar, with few users for a moment.
-func (r *running) bench(t *testing.T, args ...string) (code int, stdout, stderr string) {
+func bench(t *testing.T, r *sidecartest.Sidecar, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return runMain(t, append([]string{
-		"bench", "--addr", r.addr, "--users", "3", "--memories", "4", "--callers", "2", "--duration", "50ms",
+		"bench", "--addr", r.Addr, "--users", "3", "--memories", "4", "--callers", "2", "--duration", "50ms",
 	}, args...)...)
 }
 
@@ -38,9 +40,9 @@ func madeUp(t *testing.T, stderr string) (scopes []*memsidecarv1.Scope) {
 	return scopes
 }
 
-func TestBenchMeasuresAndRemoves(t *testing.T) {
-	r := serve(t)
-	code, out, errs := r.bench(t)
+func TestBenchRemovesWhatItCreated(t *testing.T) {
+	r := sidecartest.Serve(t)
+	code, out, errs := bench(t, r)
 	if code != 0 {
 		t.Fatalf("exit code %d:\n%s", code, errs)
 	}
@@ -53,18 +55,18 @@ func TestBenchMeasuresAndRemoves(t *testing.T) {
 		t.Errorf("does not say that it removed the users:\n%s", errs)
 	}
 	for _, scope := range madeUp(t, errs) {
-		if left := r.list(t, scope); len(left) != 0 {
+		if left := r.Memories(t, scope); len(left) != 0 {
 			t.Errorf("%s has %d memories left", scope.GetUserId(), len(left))
 		}
-		if left := r.considerations(t, scope); len(left) != 0 {
+		if left := r.Considerations(t, scope); len(left) != 0 {
 			t.Errorf("%s has %d considerations left", scope.GetUserId(), len(left))
 		}
 	}
 }
 
-func TestBenchKeeps(t *testing.T) {
-	r := serve(t)
-	code, out, errs := r.bench(t, "--keep", "--json", "--namespace", "mine/load")
+func TestBenchKeepsOnRequest(t *testing.T) {
+	r := sidecartest.Serve(t)
+	code, out, errs := bench(t, r, "--keep", "--json", "--namespace", "mine/load")
 	var report struct {
 		Users, Callers int
 		Measured       []struct {
@@ -88,16 +90,16 @@ func TestBenchKeeps(t *testing.T) {
 		}
 	}
 	for _, scope := range madeUp(t, errs) {
-		if scope.GetNamespace() != "mine/load" || len(r.list(t, scope)) < 4 {
-			t.Errorf("%v has %d memories", scope, len(r.list(t, scope)))
+		if scope.GetNamespace() != "mine/load" || len(r.Memories(t, scope)) < 4 {
+			t.Errorf("%v has %d memories", scope, len(r.Memories(t, scope)))
 		}
 	}
 }
 
-// TestBenchOpen: with a rate calls do not wait for each other, and what was created is removed all the same.
-func TestBenchOpen(t *testing.T) {
-	r := serve(t)
-	code, out, errs := r.bench(t, "--json", "--rate", "400", "--duration", "500ms", "--mix", "retrieve=3,consider=1")
+// TestBenchWithARate: with a rate calls do not wait for each other, and what was created is removed all the same.
+func TestBenchWithARate(t *testing.T) {
+	r := sidecartest.Serve(t)
+	code, out, errs := bench(t, r, "--json", "--rate", "400", "--duration", "500ms", "--mix", "retrieve=3,consider=1")
 	type taken struct {
 		LiveHeap   int64 `json:"live_heap_bytes"`
 		Goroutines int64
@@ -131,26 +133,26 @@ func TestBenchOpen(t *testing.T) {
 		}
 	}
 	for _, scope := range madeUp(t, errs) {
-		if left := r.list(t, scope); len(left) != 0 {
+		if left := r.Memories(t, scope); len(left) != 0 {
 			t.Errorf("%s has %d memories left", scope.GetUserId(), len(left))
 		}
 	}
 }
 
-// TestBenchInterrupted: what was created is removed, too.
-func TestBenchInterrupted(t *testing.T) {
-	r := serve(t)
+// TestInterruptedBenchCleansUp: what was created is removed, too.
+func TestInterruptedBenchCleansUp(t *testing.T) {
+	r := sidecartest.Serve(t)
 	ctx, interrupt := context.WithCancel(t.Context())
-	var errs syncBuffer
+	var errs sidecartest.Log
 	begun := &trigger{to: &errs, at: "measuring Retrieve", fire: interrupt}
 	code := Main{
-		Args: []string{"bench", "--addr", r.addr, "--users", "3", "--memories", "4", "--duration", "1h"}, Stdout: io.Discard, Stderr: begun,
+		Args: []string{"bench", "--addr", r.Addr, "--users", "3", "--memories", "4", "--duration", "1h"}, Stdout: io.Discard, Stderr: begun,
 	}.Run(ctx)
 	if code != cli.ExitInterrupted || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("exit code %d:\n%s", code, errs.String())
 	}
 	for _, scope := range madeUp(t, errs.String()) {
-		if left := r.list(t, scope); len(left) != 0 {
+		if left := r.Memories(t, scope); len(left) != 0 {
 			t.Errorf("%s has %d memories left", scope.GetUserId(), len(left))
 		}
 	}
@@ -171,12 +173,12 @@ func (w *trigger) Write(p []byte) (int, error) {
 }
 
 func TestBenchRefuses(t *testing.T) {
-	remote := serve(t, "decision.provider=ollama", "decision.endpoint=http://192.0.2.1:1/v1", "decision.model=m")
-	if code, _, errs := remote.bench(t); code != cli.ExitFailure || !strings.Contains(errs, "--allow-remote") || strings.Contains(errs, "creating") {
+	remote := sidecartest.Serve(t, "decision.provider=ollama", "decision.endpoint=http://192.0.2.1:1/v1", "decision.model=m")
+	if code, _, errs := bench(t, remote); code != cli.ExitFailure || !strings.Contains(errs, "--allow-remote") || strings.Contains(errs, "creating") {
 		t.Errorf("with a remote model: exit code %d:\n%s", code, errs)
 	}
 	for flag, value := range map[string]string{"--users": "0", "--callers": "5000", "--memories": "20000", "--duration": "0s"} {
-		if code, _, errs := remote.bench(t, flag, value); code != cli.ExitUsage || !strings.Contains(errs, flag+" "+value) {
+		if code, _, errs := bench(t, remote, flag, value); code != cli.ExitUsage || !strings.Contains(errs, flag+" "+value) {
 			t.Errorf("does not refuse %s: exit code %d:\n%s", flag, code, errs)
 		}
 	}

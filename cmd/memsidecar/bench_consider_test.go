@@ -18,13 +18,15 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
 // dialogueUsers is how many users' dialogues are considered, so that they need not wait for each other.
 const dialogueUsers = 1000
 
 func considerRequest(n int64) *memsidecarv1.ConsiderMemorizingRequest {
-	return &memsidecarv1.ConsiderMemorizingRequest{Scope: direct(benchUser(int(n % dialogueUsers)).ID), Messages: load.Dialogue(n)}
+	return &memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Direct(benchUser(int(n % dialogueUsers)).ID), Messages: load.Dialogue(n)}
 }
 
 // durableInserts is what a bot could do instead of calling the sidecar: a table, a row a dialogue, a commit a row, with the
@@ -57,7 +59,7 @@ func durableInserts(b *testing.B) (insert func(payload []byte)) {
 // side is measured while nothing else is under way: what was accepted is considered before the next turn.
 func BenchmarkAcknowledge(b *testing.B) {
 	s := startOn(b, b.TempDir(), nil)
-	client := memsidecarv1.NewMemoryServiceClient(dial(b, s.Addr.String()))
+	client := memsidecarv1.NewMemoryServiceClient(sidecartest.Dial(b, s.Addr.String()))
 	insert := durableInserts(b)
 	var acknowledged, inserted []time.Duration
 	for n := int64(0); b.Loop(); n++ {
@@ -102,7 +104,7 @@ func untilFinal(b *testing.B, client memsidecarv1.MemoryServiceClient, scope *me
 // BenchmarkAcknowledge64 is how many dialogues a second 64 callers can hand over while earlier ones are being considered.
 func BenchmarkAcknowledge64(b *testing.B) {
 	s := startOn(b, b.TempDir(), nil)
-	client := newStubs(dial(b, s.Addr.String()))
+	client := sidecartest.NewStubs(sidecartest.Dial(b, s.Addr.String()))
 	b.ReportAllocs()
 	b.ResetTimer()
 	stats := load.Run(b.Context(), load.Limits{Callers: 64, Calls: int64(b.N)}, func(ctx context.Context, n int64) (load.Answer, error) {
@@ -129,7 +131,7 @@ func BenchmarkConsider(b *testing.B) {
 	b.ResetTimer()
 	started := time.Now()
 	s := startOn(b, dir, nil)
-	client := newStubs(dial(b, s.Addr.String()))
+	client := sidecartest.NewStubs(sidecartest.Dial(b, s.Addr.String()))
 	for n := max(0, b.N-dialogueUsers); n < b.N; n++ { // the last of each user's line
 		untilFinal(b, client, considerRequest(int64(n)).GetScope(), acceptedID(int64(n)))
 	}
@@ -197,12 +199,12 @@ func BenchmarkLongHistory(b *testing.B) {
 		})
 	})
 	s := startOn(b, dir, nil)
-	client := newStubs(dial(b, s.Addr.String()))
+	client := sidecartest.NewStubs(sidecartest.Dial(b, s.Addr.String()))
 	stream, err := client.ImportMemories(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
-	items := []*memsidecarv1.ImportMemoriesRequest{{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: direct(veteran)}}}
+	items := []*memsidecarv1.ImportMemoriesRequest{{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: sidecartest.Direct(veteran)}}}
 	for n := range 5000 {
 		items = append(items, &memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{
 			Memory: &memsidecarv1.Memory{Text: load.Statement(n), Kind: memsidecarv1.MemoryKind_MEMORY_KIND_FACT},
@@ -219,7 +221,7 @@ func BenchmarkLongHistory(b *testing.B) {
 	consider := func(user string) side {
 		return func(n int) {
 			resp, err := client.ConsiderMemorizing(b.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-				Scope: direct(user), Messages: load.Dialogue(int64(n)), Wait: durationpb.New(30 * time.Second),
+				Scope: sidecartest.Direct(user), Messages: load.Dialogue(int64(n)), Wait: durationpb.New(30 * time.Second),
 			})
 			if state := resp.GetConsideration().GetState(); err != nil || state != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 				b.Fatal(state, err)

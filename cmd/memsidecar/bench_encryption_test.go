@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -26,7 +27,7 @@ func BenchmarkEncryption(b *testing.B) {
 	for range b.N {
 		two := twoSidecars{dirs: [2]string{b.TempDir(), b.TempDir()}}
 		two.begin(b)
-		user := func(i int) *memsidecarv1.Scope { return direct(fmt.Sprintf("user%d", i%users)) }
+		user := func(i int) *memsidecarv1.Scope { return sidecartest.Direct(fmt.Sprintf("user%d", i%users)) }
 		two.turns(b, "create", users*memories, func(p *process, i int) error {
 			_, err := p.CreateMemory(b.Context(), &memsidecarv1.CreateMemoryRequest{Scope: user(i), Memory: &memsidecarv1.Memory{Text: visit(i)}})
 			return err
@@ -36,7 +37,9 @@ func BenchmarkEncryption(b *testing.B) {
 			if err != nil {
 				return err
 			}
-			items := []*memsidecarv1.ImportMemoriesRequest{{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: direct(fmt.Sprintf("moved%d", i))}}}
+			items := []*memsidecarv1.ImportMemoriesRequest{
+				{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: sidecartest.Direct(fmt.Sprintf("moved%d", i))}},
+			}
 			for n := range 500 {
 				items = append(items, &memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{
 					Memory: &memsidecarv1.Memory{Text: visit(500*i + n)},
@@ -52,7 +55,9 @@ func BenchmarkEncryption(b *testing.B) {
 		})
 		two.turns(b, "acknowledge", rounds, func(p *process, i int) error {
 			_, err := p.ConsiderMemorizing(b.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-				Scope: direct(fmt.Sprintf("talker%d", i%100)), Messages: []*memsidecarv1.Message{said(fmt.Sprintf("I saw %x today.", i)), answered("How nice!")},
+				Scope: sidecartest.Direct(
+					fmt.Sprintf("talker%d", i%100),
+				), Messages: []*memsidecarv1.Message{sidecartest.Said(fmt.Sprintf("I saw %x today.", i)), sidecartest.Answered("How nice!")},
 			})
 			return err
 		})
@@ -63,7 +68,9 @@ func BenchmarkEncryption(b *testing.B) {
 			for n := range 8 {
 				callers.Go(func() {
 					_, err := p.ConsiderMemorizing(b.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-						Scope: direct(fmt.Sprintf("crowd%d", n)), Messages: []*memsidecarv1.Message{said(fmt.Sprintf("I saw %x and %d today.", i, n))},
+						Scope: sidecartest.Direct(
+							fmt.Sprintf("crowd%d", n),
+						), Messages: []*memsidecarv1.Message{sidecartest.Said(fmt.Sprintf("I saw %x and %d today.", i, n))},
 					})
 					failures <- err
 				})
@@ -101,7 +108,7 @@ type twoSidecars struct {
 }
 
 func environOf(which int) []string {
-	return [][]string{nil, {encrypted}}[which]
+	return [][]string{nil, {sidecartest.KeyEnviron}}[which]
 }
 
 func (s *twoSidecars) begin(b *testing.B) {
@@ -170,7 +177,7 @@ func (s *twoSidecars) commands(b *testing.B, what string, n int, arguments ...st
 	for i := range n {
 		for j := range 2 {
 			which := (i + j) % 2
-			command := exec.CommandContext(context.Background(), binary(b), append([]string{what, "--data-dir", s.dirs[which]}, arguments...)...)
+			command := exec.CommandContext(context.Background(), sidecartest.Binary(b), append([]string{what, "--data-dir", s.dirs[which]}, arguments...)...)
 			command.Env = append(os.Environ(), environOf(which)...)
 			started := time.Now()
 			if out, err := command.CombinedOutput(); err != nil {

@@ -15,13 +15,14 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/load"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
 // BenchmarkStart is the time from the start of the process to the answer SERVING of a health check, with 1,000,000 memories
 // over none. Both databases exist already, and the page cache is warm.
 func BenchmarkStart(b *testing.B) {
-	binary(b)
+	sidecartest.Binary(b)
 	full, empty := manyUsers.dir(b), b.TempDir()
 	spawn(b, empty).stop(b) // makes the database
 	var times [2][]time.Duration
@@ -69,7 +70,7 @@ func BenchmarkResident(b *testing.B) {
 	for b.Loop() {
 		p := spawn(b, dir)
 		stats := load.Run(b.Context(), load.Limits{Callers: 8, Calls: int64(manyUsers.users)}, func(ctx context.Context, n int64) (load.Answer, error) {
-			resp, err := p.Retrieve(ctx, &memsidecarv1.RetrieveRequest{Scope: direct(benchUser(int(n)).ID), Query: load.Question(n)})
+			resp, err := p.Retrieve(ctx, &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct(benchUser(int(n)).ID), Query: load.Question(n)})
 			return load.Answer{Degraded: len(resp.GetDegraded()) > 0}, err
 		})
 		if stats.Errors > 0 || stats.Degraded > 0 {

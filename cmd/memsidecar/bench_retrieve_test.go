@@ -16,6 +16,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	"github.com/memsidecar/memsidecar/internal/vectorstore/local/bare"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
 // The fixtures of Retrieve.
@@ -177,10 +179,10 @@ func BenchmarkRetrieveManyUsers(b *testing.B) {
 func BenchmarkRetrieveGRPC(b *testing.B) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	s := startOn(b, botUsers.dir(b), nil)
-	client := memsidecarv1.NewMemoryServiceClient(dial(b, s.Addr.String()))
+	client := memsidecarv1.NewMemoryServiceClient(sidecartest.Dial(b, s.Addr.String()))
 	call := func(ctx context.Context, n int64) (load.Answer, error) {
 		resp, err := client.Retrieve(ctx, &memsidecarv1.RetrieveRequest{
-			Scope: direct(benchUser(int(n % int64(botUsers.users))).ID), Query: load.Question(n),
+			Scope: sidecartest.Direct(benchUser(int(n % int64(botUsers.users))).ID), Query: load.Question(n),
 		})
 		return load.Answer{Degraded: len(resp.GetDegraded()) > 0}, err
 	}

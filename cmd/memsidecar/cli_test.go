@@ -16,6 +16,8 @@ import (
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/cli"
 	"github.com/memsidecar/memsidecar/internal/sidecar"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
 // runMain runs the program to its end and returns its exit code and output.
@@ -47,14 +49,15 @@ func TestDemo(t *testing.T) {
 	if answers := regexp.MustCompile(`(?m)^Retrieve "[^"]*":\n  0\.\d\d  `).FindAllString(out, -1); len(answers) != 6 {
 		t.Errorf("%d of 6 questions find something:\n%s", len(answers), out)
 	}
-	if left := must(os.ReadDir(temporary))(t); len(left) != 0 {
+	if left := sidecartest.Must(os.ReadDir(temporary))(t); len(left) != 0 {
 		t.Errorf("leaves %v behind", left)
 	}
 }
 
 func TestConfigCommand(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "memsidecar.yaml")
-	mustDo(t, os.WriteFile(file, []byte("retrieval:\n  top_k: 500\n  colour: red\nlisten: nowhere\n"), 0o600))
+	sidecartest.NoError(t, os.WriteFile(file, []byte("retrieval:\n  top_k: 500\n  colour: red\nlisten: nowhere\n"), 0o600))
 	code, out, errs := runMain(t, "config", "check", "-c", file, "--set", "queue.workers=0", "--set", "log.level=loud")
 	if code != cli.ExitUsage || out != "" {
 		t.Errorf("with wrong keys: exit code %d, %q", code, out)
@@ -64,18 +67,20 @@ func TestConfigCommand(t *testing.T) {
 			t.Errorf("does not name %s:\n%s", key, errs)
 		}
 	}
-	if code, _, again := runMain(t, "serve", "-c", file, "--set", "queue.workers=0", "--set", "log.level=loud"); code != cli.ExitUsage || again != errs {
+	if code, _, again := runMain(t, "serve", "-c", file, "--set", "queue.workers=0", "--set", "log.level=loud"); code != cli.ExitUsage ||
+		again != errs {
 		t.Errorf("serve: exit code %d:\n%s", code, again)
 	}
 	if code, out, errs := runMain(t, "config", "check"); code != 0 || !strings.Contains(out, "valid") || errs != "" {
 		t.Errorf("the defaults: exit code %d, %q and %q", code, out, errs)
 	}
 	code, out, errs = runMain(t, "config", "print", "--set", "retrieval.top_k=7", "--set", "embedding.api_key=sk-secret")
-	if code != 0 || errs != "" || !strings.Contains(out, "top_k: 7") || !strings.Contains(out, "--set") || strings.Contains(out, "sk-secret") {
+	if code != 0 || errs != "" || !strings.Contains(out, "top_k: 7") || !strings.Contains(out, "--set") ||
+		strings.Contains(out, "sk-secret") {
 		t.Errorf("print: exit code %d\n%s%s", code, out, errs)
 	}
 	_, out, _ = runMain(t, "config", "print", "--set", "retrieval.top_k=7")
-	mustDo(t, os.WriteFile(file, []byte(out), 0o600))
+	sidecartest.NoError(t, os.WriteFile(file, []byte(out), 0o600))
 	if code, _, errs := runMain(t, "config", "check", "-c", file); code != 0 {
 		t.Errorf("what is printed cannot be read: exit code %d\n%s", code, errs)
 	}
@@ -88,7 +93,11 @@ func TestConfigCommand(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	for _, args := range [][]string{{"--colour"}, {"serve", "--colour"}, {"paint"}, {"config"}, {"replay"}, {"--set", "x"}, {"config", "check", "--set", "no.such.key=1"}} {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"--colour"}, {"serve", "--colour"}, {"paint"}, {"config"}, {"replay"}, {"--set", "x"},
+		{"config", "check", "--set", "no.such.key=1"},
+	} {
 		if code, _, errs := runMain(t, args...); code != cli.ExitUsage || !strings.HasPrefix(errs, "memsidecar: ") {
 			t.Errorf("%q: exit code %d, %q", args, code, errs)
 		}
@@ -106,17 +115,26 @@ func replayFile(t *testing.T, messages ...map[string]string) string {
 	t.Helper()
 	var lines []byte
 	for _, m := range messages {
-		lines = append(append(lines, must(json.Marshal(m))(t)...), '\n')
+		lines = append(append(lines, sidecartest.Must(json.Marshal(m))(t)...), '\n')
 	}
 	path := filepath.Join(t.TempDir(), "messages.jsonl")
-	mustDo(t, os.WriteFile(path, lines, 0o600))
+	sidecartest.NoError(t, os.WriteFile(path, lines, 0o600))
 	return path
 }
 
 func TestReplay(t *testing.T) {
-	r := serve(t)
-	path := replayFile(t,
-		map[string]string{"user": "anna", "session": "1", "role": "user", "content": "My name is Anna.", "time": "2026-03-20T10:00:00Z", "id": "m1"},
+	t.Parallel()
+	r := sidecartest.Serve(t)
+	path := replayFile(
+		t,
+		map[string]string{
+			"user":    "anna",
+			"session": "1",
+			"role":    "user",
+			"content": "My name is Anna.",
+			"time":    "2026-03-20T10:00:00Z",
+			"id":      "m1",
+		},
 		map[string]string{"user": "anna", "session": "1", "role": "assistant", "content": "Hello Anna!", "time": "2026-03-20T10:00:01Z"},
 		map[string]string{"user": "小林", "session": "1", "role": "user", "content": "我喜欢吃辣", "channel_kind": "direct"},
 		map[string]string{"user": "anna", "session": "2", "role": "user", "content": "I am allergic to peanuts."},
@@ -132,17 +150,17 @@ func TestReplay(t *testing.T) {
 	}
 	var before map[string][]string
 	for _, run := range []string{"first", "second"} {
-		code, out, errs := runMain(t, "replay", path, "--addr", r.addr)
+		code, out, errs := runMain(t, "replay", path, "--addr", r.Addr)
 		if code != 0 || !regexp.MustCompile(want[run]).MatchString(out) {
 			t.Errorf("the %s time: exit code %d, %q\n%s", run, code, errs, out)
 		}
 		now := map[string][]string{}
 		for _, user := range []string{"anna", "小林", "otto"} {
-			e := r.export(t, anywhere(user))
-			for _, c := range e.considerations {
+			e := r.Export(t, sidecartest.Anywhere(user))
+			for _, c := range e.Considerations {
 				now[user] = append(now[user], c.GetConsideration().GetId())
 			}
-			for _, m := range e.memories {
+			for _, m := range e.Memories {
 				now[user] = append(now[user], m.String())
 			}
 		}
@@ -151,16 +169,16 @@ func TestReplay(t *testing.T) {
 		}
 		before = now
 	}
-	anna := r.export(t, anywhere("anna"))
-	if len(anna.considerations) != 4 || anna.memories[0].GetObserveTime().AsTime() != time.Date(2026, 3, 20, 10, 0, 0, 0, time.UTC) ||
-		anna.memories[0].GetProvenance().GetMessageIds()[0] != "m1" || anna.memories[0].GetScope().GetSessionId() != "1" {
-		t.Errorf("stored of anna: %s", anna.records)
+	anna := r.Export(t, sidecartest.Anywhere("anna"))
+	if len(anna.Considerations) != 4 || anna.Memories[0].GetObserveTime().AsTime() != time.Date(2026, 3, 20, 10, 0, 0, 0, time.UTC) ||
+		anna.Memories[0].GetProvenance().GetMessageIds()[0] != "m1" || anna.Memories[0].GetScope().GetSessionId() != "1" {
+		t.Errorf("stored of anna: %s", anna.Records)
 	}
-	if got := texts(r.list(t, group("otto", "g"))); len(got) != 1 || !strings.Contains(got[0], "Otto") {
+	if got := sidecartest.Texts(r.Memories(t, sidecartest.Group("otto", "g"))); len(got) != 1 || !strings.Contains(got[0], "Otto") {
 		t.Errorf("the group sees %q", got)
 	}
-	code, _, errs := runMain(t, "replay", path, "--addr", r.addr, "--namespace", "else/where")
-	if stored := r.list(t, in("else/where", direct("otto"))); code != 0 || len(stored) != 2 {
+	code, _, errs := runMain(t, "replay", path, "--addr", r.Addr, "--namespace", "else/where")
+	if stored := r.Memories(t, sidecartest.InNamespace("else/where", sidecartest.Direct("otto"))); code != 0 || len(stored) != 2 {
 		t.Errorf("into a namespace: exit code %d, %q, %s", code, errs, stored)
 	}
 }
@@ -172,7 +190,8 @@ func equalMaps(a, b map[string][]string) bool {
 }
 
 func TestReplayMistakes(t *testing.T) {
-	r := serve(t)
+	t.Parallel()
+	r := sidecartest.Serve(t)
 	good := `{"user":"u","role":"user","content":"My name is Anna."}`
 	for name, test := range map[string]struct{ text, says string }{
 		"no JSON":       {good + "\n\n{\"user\":\"u\",\n", "line 3"},
@@ -187,23 +206,24 @@ func TestReplayMistakes(t *testing.T) {
 		"refused":       {`{"user":"u","role":"user","content":"x","channel_kind":"group"}`, "1 dialogue was refused"},
 	} {
 		path := filepath.Join(t.TempDir(), "messages.jsonl")
-		mustDo(t, os.WriteFile(path, []byte(test.text), 0o600))
+		sidecartest.NoError(t, os.WriteFile(path, []byte(test.text), 0o600))
 		want := cli.ExitUsage
 		if name == "refused" {
 			want = cli.ExitFailure
 		}
-		if code, out, errs := runMain(t, "replay", path, "--addr", r.addr); code != want || !strings.Contains(errs, test.says) {
+		if code, out, errs := runMain(t, "replay", path, "--addr", r.Addr); code != want || !strings.Contains(errs, test.says) {
 			t.Errorf("%s: exit code %d, %q %q, want %q", name, code, out, errs, test.says)
 		} else if name == "refused" && !strings.Contains(out, "scope.channel_id is required") {
 			t.Errorf("%s: %q does not say what is wrong", name, out)
 		}
 	}
-	if stored := r.considerations(t, anywhere("u")); len(stored) != 0 {
+	if stored := r.Considerations(t, sidecartest.Anywhere("u")); len(stored) != 0 {
 		t.Errorf("a file with mistakes is begun: %s", stored)
 	}
 	path := replayFile(t, map[string]string{"user": "u", "role": "user", "content": "hi"})
-	r.stop()
-	if code, _, errs := runMain(t, "replay", path, "--addr", r.addr); code != cli.ExitUnavailable || !strings.Contains(errs, r.addr) || !strings.Contains(errs, "memsidecar serve") {
+	r.Stop()
+	if code, _, errs := runMain(t, "replay", path, "--addr", r.Addr); code != cli.ExitUnavailable || !strings.Contains(errs, r.Addr) ||
+		!strings.Contains(errs, "memsidecar serve") {
 		t.Errorf("without a sidecar: exit code %d, %q", code, errs)
 	}
 	if code, _, errs := runMain(t, "replay", "/no/such/file"); code != cli.ExitUsage || !strings.Contains(errs, "/no/such/file") {
@@ -213,9 +233,10 @@ func TestReplayMistakes(t *testing.T) {
 
 // TestStopWhileACallWaits: the caller gets the answer that there is, and the process does not take as long as it would wait.
 func TestStopWhileACallWaits(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	seedConsideration(t, dir, direct("u"), "stuck", stuck)
-	r := serveIn(t, dir, "queue.max_wait=1h")
+	sidecartest.SeedConsideration(t, dir, sidecartest.Direct("u"), "stuck", sidecartest.Stuck)
+	r := sidecartest.ServeIn(t, dir, "queue.max_wait=1h")
 	type answer struct {
 		resp *memsidecarv1.ConsiderMemorizingResponse
 		err  error
@@ -223,24 +244,45 @@ func TestStopWhileACallWaits(t *testing.T) {
 	answers := make(chan answer, 1)
 	go func() {
 		resp, err := r.ConsiderMemorizing(context.WithoutCancel(t.Context()), &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: direct("u"), Messages: []*memsidecarv1.Message{said("My name is Anna.")}, Wait: durationpb.New(time.Hour),
+			Scope: sidecartest.Direct(
+				"u",
+			), Messages: []*memsidecarv1.Message{sidecartest.Said("My name is Anna.")}, Wait: durationpb.New(time.Hour),
 		})
 		answers <- answer{resp, err}
 	}()
-	for len(r.considerations(t, direct("u"))) < 2 { // until it is accepted; then the call waits
+	for len(r.Considerations(t, sidecartest.Direct("u"))) < 2 { // until it is accepted; then the call waits
 	}
-	r.cancel()
+	r.Cancel()
 	a := <-answers
-	if a.err != nil || a.resp.GetConsideration().GetState() != pending {
+	if a.err != nil || a.resp.GetConsideration().GetState() != sidecartest.Pending {
 		t.Errorf("the call that waits is answered %s, %v", a.resp, a.err)
 	}
 	started := time.Now()
-	r.stop()
-	if took := time.Since(started); took > 5*time.Minute || !strings.Contains(r.log.String(), "stopped") {
-		t.Errorf("stopping takes %s:\n%s", took, r.log)
+	r.Stop()
+	if took := time.Since(started); took > sidecartest.Patience {
+		t.Errorf("stopping takes %s:\n%s", took, r.Log)
 	}
-	again := serveIn(t, dir)
-	if c := again.consideration(t, direct("u"), a.resp.GetConsideration().GetId()); c.GetState() != pending {
+	again := sidecartest.ServeIn(t, dir)
+	if c := again.Consideration(t, sidecartest.Direct("u"), a.resp.GetConsideration().GetId()); c.GetState() != sidecartest.Pending {
 		t.Errorf("what was acknowledged is %s", c)
+	}
+}
+
+// TestImportDoesNotChangeItsFile: the importer only reads.
+func TestImportDoesNotChangeItsFile(t *testing.T) {
+	t.Parallel()
+	r := sidecartest.Serve(t)
+	path := t.TempDir() + "/seen_movies.json"
+	const text = `{"movies": {"/mv/823D": {"title": "x", "first_seen": "2026-02-19"}}, "last_query": {"urls": ["/mv/823D"]}}`
+	sidecartest.NoError(t, os.WriteFile(path, []byte(text), 0o400))
+	if code, _, errs := runMain(t, "numbered-lists", "import", "--addr", r.Addr, "-u", "u", "--show", path); code != 0 {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	lists := memsidecarv1.NewNumberedListServiceClient(r.Conn)
+	got := sidecartest.Must(lists.SelectItems(t.Context(), &memsidecarv1.SelectItemsRequest{
+		Scope: sidecartest.Anywhere("u"), Selector: &memsidecarv1.SelectItemsRequest_Ordinal{Ordinal: 1},
+	}))(t).GetItem().GetKey()
+	if got != "/mv/823D" || string(sidecartest.Must(os.ReadFile(path))(t)) != text {
+		t.Errorf("selects %s", got)
 	}
 }

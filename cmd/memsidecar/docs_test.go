@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/memsidecar/memsidecar/internal/config"
+
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
 const (
@@ -17,7 +19,8 @@ const (
 
 // TestConfigurationPage: the configuration's page has every key as the program knows it. With UPDATE_DOCS=1 it writes them.
 func TestConfigurationPage(t *testing.T) {
-	page := string(must(os.ReadFile(configurationPage))(t))
+	t.Parallel()
+	page := string(sidecartest.Must(os.ReadFile(configurationPage))(t))
 	introduction, before, found := strings.Cut(page, generatedFrom)
 	if !found {
 		t.Fatalf("%s has no line %q", configurationPage, generatedFrom)
@@ -46,7 +49,7 @@ func TestConfigurationPage(t *testing.T) {
 	if os.Getenv("UPDATE_DOCS") == "" {
 		t.Fatalf("%s is not what the program knows: run the command that is written in it", configurationPage)
 	}
-	mustDo(t, os.WriteFile(configurationPage, append(bytes.Clone([]byte(introduction+generatedFrom)), b.String()...), 0o644))
+	sidecartest.NoError(t, os.WriteFile(configurationPage, append(bytes.Clone([]byte(introduction+generatedFrom)), b.String()...), 0o644))
 }
 
 // code is a value as code, or nothing.

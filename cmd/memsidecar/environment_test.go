@@ -8,20 +8,23 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/provider/providertest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestFromEnvironment runs the real binary against a provider by environment variables alone, as docs/getting-started.md tells: each part
+// TestConfigurationFromEnvironmentAlone runs the real binary against a provider by environment variables alone, as docs/getting-started.md tells: each part
 // with a provider of its own.
-func TestFromEnvironment(t *testing.T) {
+func TestConfigurationFromEnvironmentAlone(t *testing.T) {
+	t.Parallel()
 	p := providertest.Start(t, 1000)
 	process := spawn(t, t.TempDir(),
-		"GEMINI_API_KEY="+providerKey, "DEEPSEEK_API_KEY="+providerKey,
+		"GEMINI_API_KEY="+sidecartest.ProviderKey, "DEEPSEEK_API_KEY="+sidecartest.ProviderKey,
 		"MEMSIDECAR_EMBEDDING_PROVIDER=gemini", "MEMSIDECAR_EMBEDDING_ENDPOINT="+p.URL+"/v1beta/models/embedding-001:embedContent",
 		"MEMSIDECAR_DECISION_MODEL=deepseek/deepseek-chat", "MEMSIDECAR_DECISION_ENDPOINT="+p.URL,
 		"MEMSIDECAR_SUMMARY_PROVIDER=ollama", "MEMSIDECAR_SUMMARY_MODEL=qwen3", "MEMSIDECAR_SUMMARY_ENDPOINT="+p.URL,
 	)
 	resp, err := process.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: direct("u"), Messages: []*memsidecarv1.Message{said("我平时爱喝点茶。")}, Wait: patiently(),
+		Scope: sidecartest.Direct("u"), Messages: []*memsidecarv1.Message{sidecartest.Said("我平时爱喝点茶。")}, Wait: sidecartest.Patiently(),
 	})
 	if err != nil || resp.GetConsideration().GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 		t.Fatalf("%v, %v\n%s", resp, err, process.log)
@@ -40,7 +43,7 @@ func TestFromEnvironment(t *testing.T) {
 			t.Errorf("the log does not say %s:\n%s", want, process.log)
 		}
 	}
-	if strings.Contains(process.log.String(), providerKey) {
+	if strings.Contains(process.log.String(), sidecartest.ProviderKey) {
 		t.Errorf("the log shows the key:\n%s", process.log)
 	}
 }

@@ -52,13 +52,14 @@ var faults = map[string]struct {
 // UNAVAILABLE, Retrieve goes on, and when the fault is over everything works again by itself. A kill afterwards shows that what
 // was acknowledged is there, once.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	needsStrace(t)
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for the next attempt to open the database
 			dir, environ, files := t.TempDir(), []string(nil), sqlite.Files{}
 			if fault.key {
-				environ, files = []string{encrypted}, sqlite.Files{Key: testKey(t)}
+				environ, files = []string{sidecartest.KeyEnviron}, sqlite.Files{Key: sidecartest.TestKey(t)}
 			}
 			p := spawn(t, dir, environ...)
 			l := &ledger{acked: map[string]string{}}
@@ -78,7 +79,7 @@ func TestFaults(t *testing.T) {
 			if fault.log && during > 0 {
 				t.Errorf("%d dialogues were acknowledged that cannot be on disk", during)
 			}
-			if _, err := p.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("user"), Query: "暗号"}); err != nil {
+			if _, err := p.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("user"), Query: "暗号"}); err != nil {
 				t.Errorf("Retrieve does not go on: %v", err)
 			}
 			storage := p.storage(t)
@@ -86,14 +87,14 @@ func TestFaults(t *testing.T) {
 				t.Errorf("the status of storage is %s", storage)
 			}
 			if fault.log { // what is stored is still answered
-				_ = must(p.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: direct("user")}))(t)
-				_ = must(p.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: direct("user")}))(t)
+				_ = sidecartest.Must(p.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: sidecartest.Direct("user")}))(t)
+				_ = sidecartest.Must(p.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: sidecartest.Direct("user")}))(t)
 			}
 			mend()
 			t.Logf("%d of 20 were acknowledged during the fault; storage was %s", during, storage)
 
 			p.servesAgain(t)
-			eventually(t, "all are acknowledged", func() bool { // what began during the fault may fail a moment later
+			sidecartest.Eventually(t, "all are acknowledged", func() bool { // what began during the fault may fail a moment later
 				try(t, p, l, 0, 30)
 				return len(l.acked) == 30
 			})
@@ -108,7 +109,7 @@ func TestFaults(t *testing.T) {
 			p = spawn(t, dir, environ...)
 			l.check(t, p)
 			p.kill(t)
-			report := must(files.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
+			report := sidecartest.Must(files.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
 			for _, f := range report.Findings {
 				if f.Problems > 0 {
 					t.Errorf("%s: %v", f.Check, f.Examples)
@@ -128,7 +129,7 @@ func try(t *testing.T, p *process, l *ledger, from, to int) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
 		resp, err := p.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: direct("user"), RequestId: id, Messages: []*memsidecarv1.Message{said("请记住：我的暗号是" + id + "号")},
+			Scope: sidecartest.Direct("user"), RequestId: id, Messages: []*memsidecarv1.Message{sidecartest.Said("请记住：我的暗号是" + id + "号")},
 		})
 		cancel()
 		switch {
@@ -144,15 +145,15 @@ func try(t *testing.T, p *process, l *ledger, from, to int) {
 func (l *ledger) check(t *testing.T, p *process) {
 	t.Helper()
 	for id, consideration := range l.acked {
-		resp := must(p.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: direct("user"), RequestId: id, Messages: []*memsidecarv1.Message{said("请记住：我的暗号是" + id + "号")}, Wait: patiently(),
+		resp := sidecartest.Must(p.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
+			Scope: sidecartest.Direct("user"), RequestId: id, Messages: []*memsidecarv1.Message{sidecartest.Said("请记住：我的暗号是" + id + "号")}, Wait: sidecartest.Patiently(),
 		}))(t)
-		if c := resp.GetConsideration(); c.GetId() != consideration || c.GetState() != remembered {
+		if c := resp.GetConsideration(); c.GetId() != consideration || c.GetState() != sidecartest.Remembered {
 			t.Errorf("%s was acknowledged as %s and is %s", id, consideration, c)
 		}
 	}
 	found := map[string]int32{}
-	for _, m := range allMemories(t.Context(), t, p, direct("user")) {
+	for _, m := range sidecartest.AllMemories(t.Context(), t, p, sidecartest.Direct("user")) {
 		_, id, _ := strings.Cut(m.GetText(), "暗号是")
 		found[strings.TrimSuffix(id, "号")] += m.GetMentionCount()
 	}
@@ -166,7 +167,7 @@ func (l *ledger) check(t *testing.T, p *process) {
 // storage is how it is, as status shows it.
 func (p *process) storage(t *testing.T) *memsidecarv1.ComponentStatus {
 	t.Helper()
-	return must(p.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t).GetStorage().GetComponent()
+	return sidecartest.Must(p.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t).GetStorage().GetComponent()
 }
 
 // servesAgain returns when storage does.
@@ -174,7 +175,7 @@ func (p *process) servesAgain(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
 	defer cancel()
-	watch := must(healthpb.NewHealthClient(p.conn).Watch(ctx, &healthpb.HealthCheckRequest{Service: "storage"}))(t)
+	watch := sidecartest.Must(healthpb.NewHealthClient(p.conn).Watch(ctx, &healthpb.HealthCheckRequest{Service: "storage"}))(t)
 	for {
 		state, err := watch.Recv()
 		if err != nil {
@@ -195,8 +196,8 @@ func injectFault(t *testing.T, pid int, inject string, paths ...string) (mend fu
 		args = append(args, "-P", path)
 	}
 	command := exec.CommandContext(context.Background(), "strace", args...)
-	stderr := must(command.StderrPipe())(t)
-	mustDo(t, command.Start())
+	stderr := sidecartest.Must(command.StderrPipe())(t)
+	sidecartest.NoError(t, command.Start())
 	t.Cleanup(func() { _ = command.Process.Kill() })
 	lines := bufio.NewScanner(stderr)
 	if attached := lines.Scan() && strings.Contains(lines.Text(), "attached"); !attached && strings.Contains(lines.Text(), "not permitted") {
@@ -211,7 +212,7 @@ func injectFault(t *testing.T, pid int, inject string, paths ...string) (mend fu
 		}
 	}()
 	return func() {
-		mustDo(t, command.Process.Signal(syscall.SIGINT)) // it lets the sidecar go
+		sidecartest.NoError(t, command.Process.Signal(syscall.SIGINT)) // it lets the sidecar go
 		<-drained
 		_ = command.Wait() // reports the signal
 	}
@@ -219,6 +220,7 @@ func injectFault(t *testing.T, pid int, inject string, paths ...string) (mend fu
 
 // TestSmallDisk fills a real file system, and makes one read-only.
 func TestSmallDisk(t *testing.T) {
+	t.Parallel()
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=4m"); err != nil {
 		t.Skip("no file system can be mounted here:", err)
@@ -228,7 +230,7 @@ func TestSmallDisk(t *testing.T) {
 	l := &ledger{acked: map[string]string{}}
 	try(t, p, l, 0, 3)
 	filler := filepath.Join(disk, "filler")
-	f := must(os.Create(filler))(t)
+	f := sidecartest.Must(os.Create(filler))(t)
 	for err := error(nil); err == nil; {
 		_, err = f.Write(make([]byte, 4096))
 	}
@@ -245,28 +247,28 @@ func TestSmallDisk(t *testing.T) {
 		}
 	}
 	more := 10_000
-	eventually(t, "Retrieve says that the disk is full", func() bool { // it may have been tried again meanwhile, and be full only for what is longer
+	sidecartest.Eventually(t, "Retrieve says that the disk is full", func() bool { // it may have been tried again meanwhile, and be full only for what is longer
 		more++
 		try(t, p, l, more, more+1)
-		resp := must(p.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("user"), Query: "暗号"}))(t)
+		resp := sidecartest.Must(p.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("user"), Query: "暗号"}))(t)
 		return strings.Contains(fmt.Sprint(resp.GetDegraded()), "full")
 	})
-	mustDo(t, os.Remove(filler))
+	sidecartest.NoError(t, os.Remove(filler))
 	p.servesAgain(t)
 	full := len(l.acked)
-	eventually(t, "with room again all are acknowledged", func() bool {
+	sidecartest.Eventually(t, "with room again all are acknowledged", func() bool {
 		try(t, p, l, 2001, 2005)
 		return len(l.acked) == full+4
 	})
 	p.kill(t)
 
-	mustDo(t, syscall.Mount("", disk, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	sidecartest.NoError(t, syscall.Mount("", disk, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 	p = spawn(t, filepath.Join(disk, "data"))
 	storage := p.storage(t)
 	if !strings.Contains(storage.GetReason(), "read-only file system") {
 		t.Errorf("on a read-only file system storage is %s", storage)
 	}
-	mustDo(t, syscall.Mount("", disk, "", syscall.MS_REMOUNT, ""))
+	sidecartest.NoError(t, syscall.Mount("", disk, "", syscall.MS_REMOUNT, ""))
 	p.servesAgain(t)
 	l.check(t, p)
 	p.kill(t)

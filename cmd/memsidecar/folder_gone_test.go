@@ -41,6 +41,8 @@ type goneCase struct {
 	kept keeping
 	// environ is of the sidecar.
 	environ []string
+	// short cases are run by every `go test`, all cases by `make faults`.
+	short bool
 }
 
 type gonePaths struct{ dir, aside, backup, other string }
@@ -65,16 +67,16 @@ const moved = "is no longer where it was opened"
 func folderCases() map[string]goneCase {
 	rename := func(t *testing.T, from, to string) {
 		t.Helper()
-		mustDo(t, os.Rename(from, to))
+		sidecartest.NoError(t, os.Rename(from, to))
 	}
 	garbage := func(t *testing.T, p gonePaths, content []byte) {
 		t.Helper()
-		mustDo(t, os.WriteFile(p.aside, content, 0o600))
+		sidecartest.NoError(t, os.WriteFile(p.aside, content, 0o600))
 		rename(t, p.aside, p.database())
 	}
 	restore := func(t *testing.T, p gonePaths) {
 		t.Helper()
-		must(sqlite.Files{}.Restore(context.Background(), p.backup, p.dir, true, time.Now()))(t)
+		sidecartest.Must(sqlite.Files{}.Restore(context.Background(), p.backup, p.dir, true, time.Now()))(t)
 	}
 	away := func(t *testing.T, p gonePaths) { t.Helper(); rename(t, p.dir, p.aside) }
 	back := func(t *testing.T, p gonePaths) { t.Helper(); rename(t, p.aside, p.dir) }
@@ -82,17 +84,21 @@ func folderCases() map[string]goneCase {
 		"the folder is removed": {
 			goes: func(t *testing.T, p gonePaths) {
 				t.Helper()
-				eventually(t, "the folder is removed", func() bool { return os.RemoveAll(p.dir) == nil })
+				sidecartest.Eventually(t, "the folder is removed", func() bool { return os.RemoveAll(p.dir) == nil })
 			},
 			returns: restore, absent: true, reason: moved, kept: keepsBackup,
 		},
-		"the folder is moved away and back":              {goes: away, returns: back, absent: true, reason: moved},
-		"the folder of an encrypted database moves away": {goes: away, returns: back, absent: true, reason: moved, environ: []string{encrypted}},
+		"the folder is moved away and back":              {goes: away, returns: back, absent: true, reason: moved, short: true},
+		"the folder of an encrypted database moves away": {goes: away, returns: back, absent: true, reason: moved, environ: []string{sidecartest.KeyEnviron}},
 		"an empty folder takes its place": {
-			goes: func(t *testing.T, p gonePaths) { t.Helper(); away(t, p); mustDo(t, os.Mkdir(p.dir, 0o700)) },
+			goes: func(t *testing.T, p gonePaths) {
+				t.Helper()
+				away(t, p)
+				sidecartest.NoError(t, os.Mkdir(p.dir, 0o700))
+			},
 			returns: func(t *testing.T, p gonePaths) {
 				t.Helper()
-				mustDo(t, os.Remove(p.dir)) // which fails when something was made in it
+				sidecartest.NoError(t, os.Remove(p.dir)) // which fails when something was made in it
 				back(t, p)
 			},
 			absent: true, reason: moved,
@@ -103,8 +109,8 @@ func folderCases() map[string]goneCase {
 			absent:  true, reason: moved,
 		},
 		"the database alone is removed": {
-			goes:    func(t *testing.T, p gonePaths) { t.Helper(); mustDo(t, os.Remove(p.database())) },
-			returns: restore, absent: true, reason: moved, kept: keepsBackup,
+			goes:    func(t *testing.T, p gonePaths) { t.Helper(); sidecartest.NoError(t, os.Remove(p.database())) },
+			returns: restore, absent: true, reason: moved, kept: keepsBackup, short: true,
 		},
 		"something else is renamed over the database": {
 			goes:    func(t *testing.T, p gonePaths) { t.Helper(); garbage(t, p, bytes.Repeat([]byte("no database "), 1000)) },
@@ -121,20 +127,24 @@ func folderCases() map[string]goneCase {
 		},
 		"another sidecar's database is renamed over the database": {
 			goes: func(t *testing.T, p gonePaths) { t.Helper(); rename(t, p.other, p.database()) },
-			kept: keepsNone,
+			kept: keepsNone, short: true,
 		},
-		"the log is removed":         {goes: func(t *testing.T, p gonePaths) { t.Helper(); mustDo(t, os.Remove(p.database()+"-wal")) }},
-		"the log's index is removed": {goes: func(t *testing.T, p gonePaths) { t.Helper(); mustDo(t, os.Remove(p.database()+"-shm")) }},
+		"the log is removed": {
+			goes:  func(t *testing.T, p gonePaths) { t.Helper(); sidecartest.NoError(t, os.Remove(p.database()+"-wal")) },
+			short: true,
+		},
+		"the log's index is removed": {goes: func(t *testing.T, p gonePaths) { t.Helper(); sidecartest.NoError(t, os.Remove(p.database()+"-shm")) }},
 		"the lock file is removed": {goes: func(t *testing.T, p gonePaths) {
 			t.Helper()
-			mustDo(t, os.Remove(filepath.Join(p.dir, "memsidecar.lock")))
+			sidecartest.NoError(t, os.Remove(filepath.Join(p.dir, "memsidecar.lock")))
 		}},
 		"another log takes the log's place": {
 			goes: func(t *testing.T, p gonePaths) {
 				t.Helper()
-				mustDo(t, os.WriteFile(p.aside, must(os.ReadFile(p.database() + "-wal"))(t)[:32], 0o600))
+				sidecartest.NoError(t, os.WriteFile(p.aside, sidecartest.Must(os.ReadFile(p.database() + "-wal"))(t)[:32], 0o600))
 				rename(t, p.aside, p.database()+"-wal")
 			},
+			short: true,
 		},
 	}
 }
@@ -143,7 +153,11 @@ func folderCases() map[string]goneCase {
 // returned, storage says why, no new database is made, and then everything goes on without a restart. What was acknowledged survives a
 // SIGKILL afterwards.
 func TestDataFolderGone(t *testing.T) {
+	t.Parallel()
 	for name, c := range folderCases() {
+		if !c.short && !everyFault() {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for the next attempt to open the database
 			root := t.TempDir()
@@ -154,9 +168,10 @@ func TestDataFolderGone(t *testing.T) {
 
 // TestVolumeUnmounted: the same for a volume that is unmounted while it is in use, and mounted again.
 func TestVolumeUnmounted(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	paths := pathsIn(root, "volume")
-	mustDo(t, errors.Join(os.Mkdir(paths.dir, 0o700), os.Mkdir(paths.aside, 0o700)))
+	sidecartest.NoError(t, errors.Join(os.Mkdir(paths.dir, 0o700), os.Mkdir(paths.aside, 0o700)))
 	mount := func() error { return syscall.Mount(paths.aside, paths.dir, "", syscall.MS_BIND, "") }
 	unmount := func() error { return syscall.Unmount(paths.dir, syscall.MNT_DETACH) }
 	if err := mount(); err != nil {
@@ -164,16 +179,16 @@ func TestVolumeUnmounted(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = unmount() })
 	goneCase{
-		goes:    func(t *testing.T, _ gonePaths) { t.Helper(); mustDo(t, unmount()) },
-		returns: func(t *testing.T, _ gonePaths) { t.Helper(); mustDo(t, mount()) },
+		goes:    func(t *testing.T, _ gonePaths) { t.Helper(); sidecartest.NoError(t, unmount()) },
+		returns: func(t *testing.T, _ gonePaths) { t.Helper(); sidecartest.NoError(t, mount()) },
 		absent:  true, reason: moved,
 	}.run(t, paths)
 }
 
 func (c goneCase) run(t *testing.T, paths gonePaths) {
 	t.Helper()
-	withStorage(t, filepath.Join(filepath.Dir(paths.other), "others"), func(*sqlite.Storage) {})
-	mustDo(t, os.Rename(sqlite.DatabasePath(filepath.Join(filepath.Dir(paths.other), "others")), paths.other))
+	sidecartest.WithStorage(t, filepath.Join(filepath.Dir(paths.other), "others"), func(*sqlite.Storage) {})
+	sidecartest.NoError(t, os.Rename(sqlite.DatabasePath(filepath.Join(filepath.Dir(paths.other), "others")), paths.other))
 	p := spawn(t, paths.dir, append(c.environ, "MEMSIDECAR_LOG_LEVEL=debug", "MEMSIDECAR_HTTP_LISTEN=127.0.0.1:0")...)
 	l := &goneLoad{before: map[string]string{}, after: map[string]string{}, c: c}
 	for n := range 5 {
@@ -184,7 +199,7 @@ func (c goneCase) run(t *testing.T, paths gonePaths) {
 	}
 	saved := len(l.before)
 	if c.environ == nil {
-		must(sqlite.MakeBackup(t.Context(), paths.dir, paths.backup, sqlite.BackupOptions{}))(t)
+		sidecartest.Must(sqlite.MakeBackup(t.Context(), paths.dir, paths.backup, sqlite.BackupOptions{}))(t)
 	}
 	kept := maps.Clone(l.before)
 
@@ -200,7 +215,7 @@ func (c goneCase) run(t *testing.T, paths gonePaths) {
 	}
 	await := func(what string, is func() bool) {
 		t.Helper()
-		eventually(t, what, func() bool { time.Sleep(5 * time.Millisecond); return is() })
+		sidecartest.Eventually(t, what, func() bool { time.Sleep(5 * time.Millisecond); return is() })
 	}
 	await("dialogues are acknowledged", func() bool { return l.count(l.before) >= saved+40 })
 	c.goes(t, paths)
@@ -242,9 +257,9 @@ func (c goneCase) run(t *testing.T, paths gonePaths) {
 	p.kill(t)
 	files := sqlite.Files{}
 	if c.environ != nil {
-		files.Key = testKey(t)
+		files.Key = sidecartest.TestKey(t)
 	}
-	for _, f := range must(files.Check(t.Context(), paths.database(), false))(t).Findings {
+	for _, f := range sidecartest.Must(files.Check(t.Context(), paths.database(), false))(t).Findings {
 		if f.Problems > 0 {
 			t.Errorf("%s: %v", f.Check, f.Examples)
 		}
@@ -254,14 +269,14 @@ func (c goneCase) run(t *testing.T, paths gonePaths) {
 // duringOutage looks at what is answered while the database is gone.
 func (c goneCase) duringOutage(t *testing.T, p *process, paths gonePaths) {
 	t.Helper()
-	resp := must(p.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: direct("user"), Query: "暗号"}))(t)
+	resp := sidecartest.Must(p.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("user"), Query: "暗号"}))(t)
 	if d := resp.GetDegraded(); len(d) == 0 || d[0].GetComponent() != memsidecarv1.DegradedComponent_DEGRADED_COMPONENT_STORAGE {
 		t.Errorf("Retrieve answers %s", resp)
 	}
 	if reason := p.storage(t).GetReason(); !strings.Contains(reason, c.reason) || !strings.Contains(reason, paths.dir) {
 		t.Errorf("storage is down because of %q, want %q", reason, c.reason)
 	}
-	health := must(healthpb.NewHealthClient(p.conn).Check(t.Context(), &healthpb.HealthCheckRequest{Service: "storage"}))(t)
+	health := sidecartest.Must(healthpb.NewHealthClient(p.conn).Check(t.Context(), &healthpb.HealthCheckRequest{Service: "storage"}))(t)
 	if health.GetStatus() != healthpb.HealthCheckResponse_NOT_SERVING {
 		t.Errorf("storage's health is %s", health)
 	}
@@ -269,8 +284,8 @@ func (c goneCase) duringOutage(t *testing.T, p *process, paths gonePaths) {
 	if address == nil {
 		t.Fatalf("no address in the log:\n%s", p.log)
 	}
-	r := &running{http: address[1]}
-	if code, text := r.look(t, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, "storage: ") {
+	r := &sidecartest.Sidecar{HTTP: address[1]}
+	if code, text := r.Look(t, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, "storage: ") {
 		t.Errorf("/readyz is answered %d: %q", code, text)
 	}
 }
@@ -294,7 +309,7 @@ func (l *goneLoad) count(of map[string]string) int {
 func (l *goneLoad) request(id string) *memsidecarv1.ConsiderMemorizingRequest {
 	caller, _, _ := strings.Cut(id, "-")
 	return &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: direct(caller), RequestId: id, Messages: []*memsidecarv1.Message{said("请记住：我的暗号是" + id + "号")},
+		Scope: sidecartest.Direct(caller), RequestId: id, Messages: []*memsidecarv1.Message{sidecartest.Said("请记住：我的暗号是" + id + "号")},
 	}
 }
 
@@ -331,9 +346,9 @@ func (l *goneLoad) check(t *testing.T, p *process, kept map[string]string) {
 	for _, acked := range []map[string]string{kept, l.after} {
 		for id, consideration := range acked {
 			request := l.request(id)
-			request.Wait = patiently()
-			c := must(p.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
-			if c.GetId() != consideration || c.GetState() != remembered {
+			request.Wait = sidecartest.Patiently()
+			c := sidecartest.Must(p.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
+			if c.GetId() != consideration || c.GetState() != sidecartest.Remembered {
 				t.Errorf("%s was acknowledged as %s and is %s", id, consideration, c)
 			}
 		}

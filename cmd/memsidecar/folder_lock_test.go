@@ -11,11 +11,14 @@ import (
 	"testing"
 
 	"github.com/memsidecar/memsidecar/internal/sidecar"
+
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestLockFileRemoved: whoever removes the lock file lets no second sidecar in, nor a command that needs the folder for itself. What
+// TestRemovedLockFileStillLocks: whoever removes the lock file lets no second sidecar in, nor a command that needs the folder for itself. What
 // works alongside a sidecar still does.
-func TestLockFileRemoved(t *testing.T) {
+func TestRemovedLockFileStillLocks(t *testing.T) {
+	t.Parallel()
 	dir, backup := t.TempDir(), filepath.Join(t.TempDir(), "backup.db")
 	p := spawn(t, dir)
 	l := &ledger{acked: map[string]string{}}
@@ -30,14 +33,14 @@ func TestLockFileRemoved(t *testing.T) {
 		{"", []string{"check"}},
 		{refused, []string{"restore", "--replace", backup}},
 		{refused, []string{"reindex"}},
-		{refused, []string{"key", "encrypt", "--set", "encryption.key=" + keyText}},
+		{refused, []string{"key", "encrypt", "--set", "encryption.key=" + sidecartest.KeyText}},
 	} {
-		mustDo(t, os.Remove(filepath.Join(dir, "memsidecar.lock")))
+		sidecartest.NoError(t, os.Remove(filepath.Join(dir, "memsidecar.lock")))
 		code, errs := run(t, append(test.args, "--data-dir", dir)...)
 		if (code == 0) != (test.says == "") || !strings.Contains(errs, test.says) {
 			t.Errorf("%s: exit code %d, said %q", test.args, code, errs)
 		}
-		mustDo(t, os.WriteFile(filepath.Join(dir, "memsidecar.lock"), nil, 0o600)) // a command that needs no lock makes none
+		sidecartest.NoError(t, os.WriteFile(filepath.Join(dir, "memsidecar.lock"), nil, 0o600)) // a command that needs no lock makes none
 		try(t, p, l, len(l.acked), len(l.acked)+5)
 	}
 	if len(l.acked) != 35 {
@@ -52,7 +55,7 @@ func TestLockFileRemoved(t *testing.T) {
 // run runs a command in this process. A sidecar that is ready is stopped.
 func run(t *testing.T, args ...string) (code int, stderr string) {
 	t.Helper()
-	var errs syncBuffer
+	var errs sidecartest.Log
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	m := Main{Args: args, Environ: []string{"HOME=" + t.TempDir()}, Stdout: io.Discard, Stderr: &errs, Started: func(*sidecar.Sidecar) { stop() }}

@@ -8,32 +8,42 @@ import (
 	"testing"
 
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
 // TestForgetKilled: a process that is killed in the middle of forgetting leaves what the next call completes.
 func TestForgetKilled(t *testing.T) {
+	t.Parallel()
 	const many = 3000
 	dir := t.TempDir()
-	user := "alice-" + marks
+	user := "alice-" + sidecartest.Marks
 	p := spawn(t, dir)
 	sessions := memsidecarv1.NewSessionServiceClient(p.conn)
-	place := within(direct(user), "long-"+marks)
+	place := sidecartest.Within(sidecartest.Direct(user), "long-"+sidecartest.Marks)
 	for range many / 500 {
 		var messages []*memsidecarv1.Message
 		for i := range 500 {
-			messages = append(messages, said(fmt.Sprintf("%s %x", marks, i*7919)))
+			messages = append(messages, sidecartest.Said(fmt.Sprintf("%s %x", sidecartest.Marks, i*7919)))
 		}
-		must(sessions.AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: place, Messages: messages}))(t)
+		sidecartest.Must(sessions.AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: place, Messages: messages}))(t)
 	}
-	must(p.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: direct(user), Memory: &memsidecarv1.Memory{Text: marks + " likes tea"}}))(t)
+	sidecartest.Must(
+		p.CreateMemory(
+			t.Context(),
+			&memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct(user), Memory: &memsidecarv1.Memory{Text: sidecartest.Marks + " likes tea"}},
+		),
+	)(
+		t,
+	)
 	for _, left := range []int64{many, many - 1500} { // killed when fewer messages than that are left
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_, _ = p.ForgetUser(context.Background(), &memsidecarv1.ForgetUserRequest{Scope: anywhere(user)})
+			_, _ = p.ForgetUser(context.Background(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)})
 		}()
-		eventually(t, "forgetting has begun", func() bool {
-			got, err := sessions.ListSessions(t.Context(), &memsidecarv1.ListSessionsRequest{Scope: direct(user)})
+		sidecartest.Eventually(t, "forgetting has begun", func() bool {
+			got, err := sessions.ListSessions(t.Context(), &memsidecarv1.ListSessionsRequest{Scope: sidecartest.Direct(user)})
 			return err == nil && (len(got.GetSessions()) == 0 || got.GetSessions()[0].GetMessageCount() < left)
 		})
 		p.kill(t)
@@ -41,13 +51,13 @@ func TestForgetKilled(t *testing.T) {
 		p = spawn(t, dir)
 		sessions = memsidecarv1.NewSessionServiceClient(p.conn)
 	}
-	receipt := must(p.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: anywhere(user)}))(t)
+	receipt := sidecartest.Must(p.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t)
 	if !receipt.GetPurgedFromDisk() {
 		t.Errorf("the receipt is %v", receipt)
 	}
-	for _, form := range forms() {
-		if files := holdsBytes(t, dir, form); len(files) > 0 {
-			t.Errorf("%q is in %q: %s", form, files, tablesWith(t, dir, form))
+	for _, form := range sidecartest.Forms() {
+		if files := sidecartest.HoldsBytes(t, dir, form); len(files) > 0 {
+			t.Errorf("%q is in %q: %s", form, files, sidecartest.TablesWith(t, dir, form))
 		}
 	}
 }

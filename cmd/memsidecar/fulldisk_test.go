@@ -32,14 +32,14 @@ func smallDisk(t *testing.T) (dir string, fill func() (free func()), remount fun
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
 	fill = func() func() {
 		filler := filepath.Join(disk, "filler")
-		f := must(os.Create(filler))(t)
+		f := sidecartest.Must(os.Create(filler))(t)
 		for err := error(nil); err == nil; {
 			_, err = f.Write(make([]byte, 4096))
 		}
 		_ = f.Close() // it is full
-		return func() { mustDo(t, os.Remove(filler)) }
+		return func() { sidecartest.NoError(t, os.Remove(filler)) }
 	}
-	remount = func(flags uintptr) { mustDo(t, syscall.Mount("", disk, "", syscall.MS_REMOUNT|flags, "")) }
+	remount = func(flags uintptr) { sidecartest.NoError(t, syscall.Mount("", disk, "", syscall.MS_REMOUNT|flags, "")) }
 	return filepath.Join(disk, "data"), fill, remount
 }
 
@@ -48,10 +48,12 @@ func refusedWrites(t *testing.T, p *process) string {
 	t.Helper()
 	for n := range 4000 {
 		_, err := p.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: direct("writer"), Messages: []*memsidecarv1.Message{said(fmt.Sprint("nothing much ", n, strings.Repeat(" again", 10_000)))},
+			Scope: sidecartest.Direct(
+				"writer",
+			), Messages: []*memsidecarv1.Message{sidecartest.Said(fmt.Sprint("nothing much ", n, strings.Repeat(" again", 10_000)))},
 		})
 		if err != nil {
-			wantCode(t, err, codes.Unavailable)
+			sidecartest.WantCode(t, err, codes.Unavailable)
 			return err.Error()
 		}
 	}
@@ -63,16 +65,18 @@ func refusedWrites(t *testing.T, p *process) string {
 func tell(t *testing.T, p *process, users ...string) {
 	t.Helper()
 	for _, user := range users {
-		resp := must(p.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: direct(user), Messages: []*memsidecarv1.Message{said("I am allergic to peanuts.")}, Wait: patiently(),
+		resp := sidecartest.Must(p.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
+			Scope: sidecartest.Direct(
+				user,
+			), Messages: []*memsidecarv1.Message{sidecartest.Said("I am allergic to peanuts.")}, Wait: sidecartest.Patiently(),
 		}))(t)
-		if resp.GetConsideration().GetState() != remembered {
+		if resp.GetConsideration().GetState() != sidecartest.Remembered {
 			t.Fatalf("the consideration is %s", resp)
 		}
-		scope := direct(user)
+		scope := sidecartest.Direct(user)
 		scope.SessionId = "s-" + user
-		_ = must(memsidecarv1.NewSessionServiceClient(p.conn).AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{
-			Scope: scope, Messages: []*memsidecarv1.Message{said("We talked about boats."), answered("And about harbours.")},
+		_ = sidecartest.Must(memsidecarv1.NewSessionServiceClient(p.conn).AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{
+			Scope: scope, Messages: []*memsidecarv1.Message{sidecartest.Said("We talked about boats."), sidecartest.Answered("And about harbours.")},
 		}))(t)
 	}
 }
@@ -82,25 +86,25 @@ func wantReadable(t *testing.T, p *process, user, reason string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
 	defer cancel()
-	scope := direct(user)
-	inSession := direct(user)
+	scope := sidecartest.Direct(user)
+	inSession := sidecartest.Direct(user)
 	inSession.SessionId = "s-" + user
-	found := must(p.Retrieve(ctx, &memsidecarv1.RetrieveRequest{Scope: scope, Query: "peanuts"}))(t)
+	found := sidecartest.Must(p.Retrieve(ctx, &memsidecarv1.RetrieveRequest{Scope: scope, Query: "peanuts"}))(t)
 	if len(found.GetMemories()) != 1 || !strings.Contains(fmt.Sprint(found.GetDegraded()), reason) {
 		t.Errorf("Retrieve answers %s, want one memory, degraded by %q", found, reason)
 	}
 	sessions, digests := memsidecarv1.NewSessionServiceClient(p.conn), memsidecarv1.NewDigestServiceClient(p.conn)
-	window := must(sessions.GetContext(ctx, &memsidecarv1.GetContextRequest{Scope: inSession}))(t)
+	window := sidecartest.Must(sessions.GetContext(ctx, &memsidecarv1.GetContextRequest{Scope: inSession}))(t)
 	if len(window.GetMessages()) != 2 {
 		t.Errorf("GetContext answers %s", window)
 	}
-	if n := len(must(p.ListMemories(ctx, &memsidecarv1.ListMemoriesRequest{Scope: scope}))(t).GetMemories()); n != 1 {
+	if n := len(sidecartest.Must(p.ListMemories(ctx, &memsidecarv1.ListMemoriesRequest{Scope: scope}))(t).GetMemories()); n != 1 {
 		t.Errorf("%d memories are listed", n)
 	}
-	if s := must(p.GetStatus(ctx, &memsidecarv1.GetStatusRequest{}))(t); s.GetQueue() == nil {
+	if s := sidecartest.Must(p.GetStatus(ctx, &memsidecarv1.GetStatusRequest{}))(t); s.GetQueue() == nil {
 		t.Errorf("the status is %s", s)
 	}
-	export := must(p.ExportUser(ctx, &memsidecarv1.ExportUserRequest{Scope: &memsidecarv1.Scope{UserId: user}}))(t)
+	export := sidecartest.Must(p.ExportUser(ctx, &memsidecarv1.ExportUserRequest{Scope: &memsidecarv1.Scope{UserId: user}}))(t)
 	parts := 0
 	for {
 		if _, err := export.Recv(); err != nil {
@@ -114,16 +118,16 @@ func wantReadable(t *testing.T, p *process, user, reason string) {
 	if parts < 2 {
 		t.Errorf("the export has %d parts", parts)
 	}
-	_ = must(sessions.ListMessages(ctx, &memsidecarv1.ListMessagesRequest{Scope: inSession}))(t)
-	_ = must(sessions.ListSessions(ctx, &memsidecarv1.ListSessionsRequest{Scope: scope}))(t)
-	_ = must(p.ListConsiderations(ctx, &memsidecarv1.ListConsiderationsRequest{Scope: scope}))(t)
-	_ = must(digests.ListDigests(ctx, &memsidecarv1.ListDigestsRequest{Scope: scope}))(t)
-	_ = must(digests.GetNotebook(ctx, &memsidecarv1.GetNotebookRequest{Scope: scope}))(t)
+	_ = sidecartest.Must(sessions.ListMessages(ctx, &memsidecarv1.ListMessagesRequest{Scope: inSession}))(t)
+	_ = sidecartest.Must(sessions.ListSessions(ctx, &memsidecarv1.ListSessionsRequest{Scope: scope}))(t)
+	_ = sidecartest.Must(p.ListConsiderations(ctx, &memsidecarv1.ListConsiderationsRequest{Scope: scope}))(t)
+	_ = sidecartest.Must(digests.ListDigests(ctx, &memsidecarv1.ListDigestsRequest{Scope: scope}))(t)
+	_ = sidecartest.Must(digests.GetNotebook(ctx, &memsidecarv1.GetNotebookRequest{Scope: scope}))(t)
 	if _, err := digests.GetDigest(ctx, &memsidecarv1.GetDigestRequest{Scope: scope}); err != nil && status.Code(err) != codes.NotFound {
 		t.Errorf("GetDigest: %v", err)
 	}
-	_ = must(memsidecarv1.NewTraceServiceClient(p.conn).ListTraces(ctx, &memsidecarv1.ListTracesRequest{Scope: scope}))(t)
-	_ = must(p.GetUserSettings(ctx, &memsidecarv1.GetUserSettingsRequest{Scope: scope}))(t)
+	_ = sidecartest.Must(memsidecarv1.NewTraceServiceClient(p.conn).ListTraces(ctx, &memsidecarv1.ListTracesRequest{Scope: scope}))(t)
+	_ = sidecartest.Must(p.GetUserSettings(ctx, &memsidecarv1.GetUserSettingsRequest{Scope: scope}))(t)
 }
 
 var operatorsLine = regexp.MustCompile(`health checks and metrics are served.* address=(\S+)`)
@@ -131,15 +135,15 @@ var operatorsLine = regexp.MustCompile(`health checks and metrics are served.* a
 // page is what the operators' port answers.
 func (p *process) page(t *testing.T, path string) (code int, text string) {
 	t.Helper()
-	eventually(t, "the operators' port is open", func() bool { return operatorsLine.MatchString(p.log.String()) })
+	sidecartest.Eventually(t, "the operators' port is open", func() bool { return operatorsLine.MatchString(p.log.String()) })
 	address := "http://" + operatorsLine.FindStringSubmatch(p.log.String())[1]
-	request := must(http.NewRequestWithContext(t.Context(), http.MethodGet, address+path, nil))(t)
+	request := sidecartest.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, address+path, nil))(t)
 	resp, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	return resp.StatusCode, string(must(io.ReadAll(resp.Body))(t))
+	return resp.StatusCode, string(sidecartest.Must(io.ReadAll(resp.Body))(t))
 }
 
 // wantReadOnly checks what says how storage is while it can be read and not written to.
@@ -152,8 +156,8 @@ func wantReadOnly(t *testing.T, p *process, reason string) {
 		"": healthpb.HealthCheckResponse_SERVING, "storage": healthpb.HealthCheckResponse_NOT_SERVING,
 		"storage.read": healthpb.HealthCheckResponse_SERVING,
 	} {
-		eventually(t, "health says how storage is", func() bool {
-			return must(health.Check(ctx, &healthpb.HealthCheckRequest{Service: service}))(t).GetStatus() == want
+		sidecartest.Eventually(t, "health says how storage is", func() bool {
+			return sidecartest.Must(health.Check(ctx, &healthpb.HealthCheckRequest{Service: service}))(t).GetStatus() == want
 		})
 	}
 	if c := p.storage(t); c.GetBreaker() == memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || !strings.Contains(c.GetReason(), reason) ||
@@ -164,7 +168,10 @@ func wantReadOnly(t *testing.T, p *process, reason string) {
 		t.Errorf("/readyz is answered %d: %q", code, text)
 	}
 	_, text := p.page(t, "/metrics")
-	for _, line := range []string{`memsidecar_breaker_state{component="storage",state="closed"} 1`, `memsidecar_breaker_state{component="storage_writes",state="closed"} 0`} {
+	for _, line := range []string{
+		`memsidecar_breaker_state{component="storage",state="closed"} 1`,
+		`memsidecar_breaker_state{component="storage_writes",state="closed"} 0`,
+	} {
 		if !strings.Contains(text, line) {
 			t.Errorf("the metrics lack %s", line)
 		}
@@ -174,6 +181,7 @@ func wantReadOnly(t *testing.T, p *process, reason string) {
 // TestReadsOnAFullDisk: what is stored is answered while nothing can be stored, also of users whose index is not loaded, and
 // after a restart on the full disk. Writes are refused with the reason, and accepted again when there is room.
 func TestReadsOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	dir, fill, _ := smallDisk(t)
 	observed := []string{"MEMSIDECAR_HTTP_LISTEN=127.0.0.1:0"}
 	p := spawn(t, dir, observed...)
@@ -214,6 +222,7 @@ func TestReadsOnAFullDisk(t *testing.T) {
 
 // TestReadsOfAReadOnlyDisk: a start on a file system that was made read-only serves what is stored.
 func TestReadsOfAReadOnlyDisk(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*process, *testing.T){
 		"killed": func(p *process, t *testing.T) { t.Helper(); p.kill(t) }, "stopped": func(p *process, t *testing.T) { t.Helper(); p.end(t) },
 	} {
@@ -239,7 +248,7 @@ func TestReadsOfAReadOnlyDisk(t *testing.T) {
 func (p *process) end(t *testing.T) {
 	t.Helper()
 	_ = p.conn.Close() // so that stopping need not wait for it
-	mustDo(t, p.command.Process.Signal(syscall.SIGTERM))
+	sidecartest.NoError(t, p.command.Process.Signal(syscall.SIGTERM))
 	if err := p.command.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, p.log)
 	}

@@ -21,10 +21,10 @@ import (
 
 // process is `memsidecar serve` in a process of its own.
 type process struct {
-	stubs
+	sidecartest.Stubs
 	command *exec.Cmd
 	conn    *grpc.ClientConn
-	log     *syncBuffer
+	log     *sidecartest.Log
 }
 
 var readyLine = regexp.MustCompile(`memsidecar is ready.* address=(\S+)`)
@@ -38,10 +38,10 @@ func spawn(t testing.TB, dir string, environ ...string) *process {
 // spawnBy puts the arguments of another program before the binary's.
 func spawnBy(t testing.TB, wrapper []string, dir string, environ ...string) *process {
 	t.Helper()
-	arguments := append(slices.Clone(wrapper), binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir)
-	p := &process{command: exec.CommandContext(context.Background(), arguments[0], arguments[1:]...), log: &syncBuffer{}}
+	arguments := append(slices.Clone(wrapper), sidecartest.Binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir)
+	p := &process{command: exec.CommandContext(context.Background(), arguments[0], arguments[1:]...), log: &sidecartest.Log{}}
 	p.command.Env = sidecartest.Environ()
-	for _, setting := range unhurried(t) {
+	for _, setting := range sidecartest.Unhurried(t) {
 		key, value, _ := strings.Cut(setting, "=")
 		p.command.Env = append(p.command.Env, "MEMSIDECAR_"+strings.ToUpper(strings.ReplaceAll(key, ".", "_"))+"="+value)
 	}
@@ -72,8 +72,8 @@ func spawnBy(t testing.TB, wrapper []string, dir string, environ ...string) *pro
 	if !ok {
 		t.Fatalf("serve ended before it was ready:\n%s", p.log)
 	}
-	p.conn = dial(t, addr)
-	p.stubs = newStubs(p.conn)
+	p.conn = sidecartest.Dial(t, addr)
+	p.Stubs = sidecartest.NewStubs(p.conn)
 	return p
 }
 
@@ -105,8 +105,8 @@ func (l *ledger) send(p *process, round, caller int, enough func(acked int)) {
 	for n := 0; ; n++ {
 		id := fmt.Sprintf("r%d-c%d-n%d", round, caller, n)
 		request := &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: direct(fmt.Sprintf("user-%d", caller)), RequestId: id,
-			Messages: []*memsidecarv1.Message{said("请记住：我的暗号是" + id + "号")},
+			Scope: sidecartest.Direct(fmt.Sprintf("user-%d", caller)), RequestId: id,
+			Messages: []*memsidecarv1.Message{sidecartest.Said("请记住：我的暗号是" + id + "号")},
 		}
 		l.mu.Lock()
 		l.sent = append(l.sent, request)
@@ -123,8 +123,9 @@ func (l *ledger) send(p *process, round, caller int, enough func(acked int)) {
 // that was acknowledged must be processed, and every one, acknowledged or not, at most once. The page cache survives a
 // SIGKILL, so this says nothing about a loss of power.
 func TestKilledWhileAcknowledging(t *testing.T) {
+	t.Parallel()
 	const (
-		rounds      = 8
+		rounds      = 4
 		callers     = 6
 		acksARound  = 60
 		finalUserID = callers
@@ -159,7 +160,7 @@ func TestKilledWhileAcknowledging(t *testing.T) {
 		if !ok {
 			continue
 		}
-		request.Wait = patiently()
+		request.Wait = sidecartest.Patiently()
 		resp, err := p.ConsiderMemorizing(ctx, request)
 		if err != nil {
 			t.Fatal(err)
@@ -172,7 +173,7 @@ func TestKilledWhileAcknowledging(t *testing.T) {
 	}
 	found := map[string]int{}
 	for caller := range finalUserID {
-		for _, m := range allMemories(ctx, t, p, direct(fmt.Sprintf("user-%d", caller))) {
+		for _, m := range sidecartest.AllMemories(ctx, t, p, sidecartest.Direct(fmt.Sprintf("user-%d", caller))) {
 			id := m.GetText()
 			if i := strings.Index(id, "暗号是"); i >= 0 {
 				id = strings.TrimSuffix(id[i+len("暗号是"):], "号")

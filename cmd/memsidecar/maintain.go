@@ -13,6 +13,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/cli"
+	"github.com/memsidecar/memsidecar/internal/observe/logs"
 	"github.com/memsidecar/memsidecar/internal/sidecar"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
@@ -198,7 +199,7 @@ func (r reindexCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	}
 	bar := m.bar("reindexing")
 	var done sqlstore.Rebuilt
-	err = sqlite.Reindex(ctx, loaded.Config.DataDir, m.logger(loaded.Config), key, func(ctx context.Context, db sqldb.Access) (err error) {
+	err = sqlite.Reindex(ctx, loaded.Config.DataDir, logs.New(m.Stderr, loaded.Config.Log.Level, loaded.Config.Log.Format), key, func(ctx context.Context, db sqldb.Access) (err error) {
 		done, err = sqlstore.Rebuild(ctx, db, sqlstore.RebuildOptions{KeepVectors: r.KeepVectors, Progress: bar.show})
 		return err
 	})

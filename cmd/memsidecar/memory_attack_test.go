@@ -25,6 +25,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/memsidecar/memsidecar/internal/access"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -54,11 +55,11 @@ type attacker struct {
 // TestMemoryAttacks plays each attack against a process of its own, with a caller beside it that must be answered as always.
 // MEMORY_ATTACKS=all plays all of them (make attacks).
 func TestMemoryAttacks(t *testing.T) {
-	binary(t)
+	sidecartest.Binary(t)
 	dir := t.TempDir()
 	tokens := filepath.Join(dir, "tokens")
-	reader := addToken(t, tokens, "reader", access.Grant{Namespace: "*", Level: access.Read})
-	writer := addToken(t, tokens, "writer", access.Grant{Namespace: "*", Level: access.Write})
+	reader := sidecartest.AddToken(t, tokens, "reader", access.Grant{Namespace: "*", Level: access.Read})
+	writer := sidecartest.AddToken(t, tokens, "writer", access.Grant{Namespace: "*", Level: access.Write})
 	data := filepath.Join(dir, "data")
 	environ := []string{
 		"MEMSIDECAR_AUTH_TOKENS_FILE=" + tokens, "MEMSIDECAR_API_LISTEN=127.0.0.1:0", "MEMSIDECAR_API_MCP=true",
@@ -81,7 +82,7 @@ func playAttack(t *testing.T, one attack, data, token string, environ []string) 
 	p := spawn(t, data, environ...)
 	defer p.kill(t)
 	api := ""
-	eventually(t, "the API's address is logged", func() bool {
+	sidecartest.Eventually(t, "the API's address is logged", func() bool {
 		found := apiLine.FindStringSubmatch(p.log.String())
 		if found != nil {
 			api = found[1]
@@ -95,7 +96,7 @@ func playAttack(t *testing.T, one attack, data, token string, environ []string) 
 	bot.call()
 	a.settle(p)
 	// From here on the highest value counts, and not that of the start.
-	mustDo(t, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.command.Process.Pid), []byte("5"), 0o600))
+	sidecartest.NoError(t, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.command.Process.Pid), []byte("5"), 0o600))
 	idle := statusBytes(t, p.command.Process.Pid, "VmRSS")
 	bot.longest = 0 // the first took what comes once
 	go bot.run()
@@ -135,7 +136,7 @@ func (a *attacker) settle(p *process) {
 // bot is a caller that behaves well.
 type bot struct {
 	t             *testing.T
-	client        stubs
+	client        sidecartest.Stubs
 	ctx           context.Context //nolint:containedctx // that of the test, with its token
 	calls, failed int
 	longest       time.Duration
@@ -145,14 +146,14 @@ type bot struct {
 
 func startBot(t *testing.T, p *process, token string) *bot {
 	return &bot{
-		t: t, client: p.stubs, ctx: metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token),
+		t: t, client: p.Stubs, ctx: metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token),
 		quit: make(chan struct{}), done: make(chan struct{}),
 	}
 }
 
 func (b *bot) call() {
 	started := time.Now()
-	_, err := b.client.Retrieve(b.ctx, &memsidecarv1.RetrieveRequest{Scope: direct("bot"), Query: "What tea do I like?"})
+	_, err := b.client.Retrieve(b.ctx, &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("bot"), Query: "What tea do I like?"})
 	b.longest = max(b.longest, time.Since(started))
 	if b.calls++; err != nil {
 		b.failed, b.err = b.failed+1, err
@@ -179,33 +180,37 @@ func (b *bot) stop() {
 // fillForAttacks stores what is read by attackers, and ends the process.
 func fillForAttacks(t *testing.T, p *process, token string) {
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
-	must(p.CreateMemory(ctx, &memsidecarv1.CreateMemoryRequest{Scope: direct("bot"), Memory: &memsidecarv1.Memory{Text: "Likes green tea"}}))(t)
-	stream := must(p.ImportMemories(ctx))(t)
-	mustDo(t, stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: direct("much")}}))
+	sidecartest.Must(
+		p.CreateMemory(ctx, &memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct("bot"), Memory: &memsidecarv1.Memory{Text: "Likes green tea"}}),
+	)(
+		t,
+	)
+	stream := sidecartest.Must(p.ImportMemories(ctx))(t)
+	sidecartest.NoError(t, stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: sidecartest.Direct("much")}}))
 	memories := 100
 	if os.Getenv("MEMORY_ATTACKS") == "" {
 		memories = 20 // no list of them is played
 	}
 	for i := range memories {
-		mustDo(t, stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{
+		sidecartest.NoError(t, stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{
 			Memory: &memsidecarv1.Memory{Text: fmt.Sprint(i, strings.Repeat("茶", 3900))},
 		}}))
 	}
-	must(stream.CloseAndRecv())(t)
+	sidecartest.Must(stream.CloseAndRecv())(t)
 	sessions := memsidecarv1.NewSessionServiceClient(p.conn)
 	for i := range 4 {
-		scope := direct("much")
+		scope := sidecartest.Direct("much")
 		scope.SessionId = "long"
 		request := &memsidecarv1.AppendMessagesRequest{Scope: scope}
 		for j := range 16 {
-			request.Messages = append(request.Messages, said(fmt.Sprint(i, j, strings.Repeat("x", 128<<10))))
+			request.Messages = append(request.Messages, sidecartest.Said(fmt.Sprint(i, j, strings.Repeat("x", 128<<10))))
 		}
-		must(sessions.AppendMessages(ctx, request))(t)
+		sidecartest.Must(sessions.AppendMessages(ctx, request))(t)
 	}
 	// What is done in the background is not to be done while the attacks go on.
 	(&attacker{T: t, ctx: ctx}).settle(p)
 	_ = p.conn.Close() // so that stopping need not wait for it
-	mustDo(t, p.command.Process.Signal(os.Interrupt))
+	sidecartest.NoError(t, p.command.Process.Signal(os.Interrupt))
 	if err := p.command.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, p.log)
 	}
@@ -418,7 +423,9 @@ func zipped(data []byte) []byte {
 // bombs sends 200 messages that are small only while they are compressed.
 func bombs(size int) func(*attacker) {
 	return func(a *attacker) {
-		bomb := zipped(must(proto.Marshal(&memsidecarv1.RetrieveRequest{Scope: direct("bot"), Query: strings.Repeat("x", size-64)}))(a.T))
+		bomb := zipped(
+			sidecartest.Must(proto.Marshal(&memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("bot"), Query: strings.Repeat("x", size-64)}))(a.T),
+		)
 		a.over(4, func(int) {
 			if c := a.raw(a.grpc, false); c != nil {
 				for range 50 {
@@ -432,7 +439,7 @@ func bombs(size int) func(*attacker) {
 // unread asks for answers and reads none.
 func unread(connections, streams int, method string, request proto.Message) func(*attacker) {
 	return func(a *attacker) {
-		message := must(proto.Marshal(request))(a.T)
+		message := sidecartest.Must(proto.Marshal(request))(a.T)
 		a.over(connections, func(int) {
 			if c := a.raw(a.grpc, true); c != nil {
 				for range streams {

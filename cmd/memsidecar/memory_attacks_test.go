@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
 // overHTTP1 sends the beginning of a request over each of 100 HTTP connections, and reads no answer.
@@ -30,11 +32,11 @@ func overHTTP1(path string, body func() []byte, claim int) func(*attacker) {
 }
 
 func pageOf(user string) *memsidecarv1.ListMemoriesRequest {
-	return &memsidecarv1.ListMemoriesRequest{Scope: direct(user), PageSize: 1000}
+	return &memsidecarv1.ListMemoriesRequest{Scope: sidecartest.Direct(user), PageSize: 1000}
 }
 
 func messagesOf(user string) *memsidecarv1.ListMessagesRequest {
-	scope := direct(user)
+	scope := sidecartest.Direct(user)
 	scope.SessionId = "long"
 	return &memsidecarv1.ListMessagesRequest{Scope: scope, PageSize: 1000}
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-func TestMemoryLimit(t *testing.T) {
+func TestRuntimeMemoryLimit(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		budget    int64
 		container uint64
@@ -28,16 +29,16 @@ func TestMemoryLimit(t *testing.T) {
 func TestServeLimitsMemory(t *testing.T) {
 	const mine = math.MaxInt64 / 2
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(mine))
-	r := serveWith(t, t.TempDir(), []string{"GOMEMLIMIT=1GiB"})
+	stop := runServe(t, []string{"GOMEMLIMIT=1GiB"})
 	if got := debug.SetMemoryLimit(-1); got != mine {
 		t.Errorf("with GOMEMLIMIT the limit became %d", got)
 	}
-	r.stop()
-	r = serve(t, "index.budget_mib=64")
+	stop()
+	stop = runServe(t, nil, "--set", "index.budget_mib=64")
 	if got, most := debug.SetMemoryLimit(-1), memoryLimit(64*mebibyte, 0); got > most {
 		t.Errorf("the limit is %d, want at most %d", got, most)
 	}
-	r.stop()
+	stop()
 	if got := debug.SetMemoryLimit(-1); got != mine {
 		t.Errorf("afterwards the limit is %d", got)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/testkit/powerloss"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -32,6 +33,7 @@ type possible struct {
 // each disk that may be left there is the database of before or the one of after, whole, and once the command has returned it is
 // the latter. Nothing else stays when a sidecar has started: no half of a database that was to be decrypted.
 func TestPowerLossOfKeys(t *testing.T) {
+	t.Parallel()
 	needsStrace(t)
 	disks := 20
 	if n, err := strconv.Atoi(os.Getenv("POWER_LOSSES")); err == nil {
@@ -41,18 +43,18 @@ func TestPowerLossOfKeys(t *testing.T) {
 	fill := func(dir string, memories int, environ ...string) {
 		r := spawn(t, dir, environ...)
 		for n := range memories {
-			must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{
-				Scope: direct("alice"), Memory: &memsidecarv1.Memory{Text: fmt.Sprintf("Alice has been in %d towns. %s", n, strings.Repeat("x", 1000))},
+			sidecartest.Must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{
+				Scope: sidecartest.Direct("alice"), Memory: &memsidecarv1.Memory{Text: fmt.Sprintf("Alice has been in %d towns. %s", n, strings.Repeat("x", 1000))},
 			}))(t)
 		}
 		r.kill(t) // so that there is a log
 	}
 	fill(plain, 30)
-	fill(sealed, 20, encrypted)
+	fill(sealed, 20, sidecartest.KeyEnviron)
 	newKey, backup := filepath.Join(outside, "key"), filepath.Join(outside, "backup.db")
-	mustDo(t, seal.CreateKeyFile(newKey))
-	other, key, none := must(seal.ReadKeyFile(newKey))(t), testKey(t), seal.Key{}
-	must(sqlite.MakeBackup(t.Context(), sealed, backup, sqlite.BackupOptions{Key: key}))(t)
+	sidecartest.NoError(t, seal.CreateKeyFile(newKey))
+	other, key, none := sidecartest.Must(seal.ReadKeyFile(newKey))(t), sidecartest.TestKey(t), seal.Key{}
+	sidecartest.Must(sqlite.MakeBackup(t.Context(), sealed, backup, sqlite.BackupOptions{Key: key}))(t)
 	for _, c := range []struct {
 		arguments     []string
 		folder        string
@@ -68,18 +70,18 @@ func TestPowerLossOfKeys(t *testing.T) {
 			root, recording := t.TempDir(), filepath.Join(t.TempDir(), "trace")
 			before := t.TempDir()
 			for _, to := range []string{root, before} {
-				mustDo(t, os.CopyFS(filepath.Join(to, "data"), os.DirFS(c.folder)))
+				sidecartest.NoError(t, os.CopyFS(filepath.Join(to, "data"), os.DirFS(c.folder)))
 			}
-			arguments := append(append(powerloss.Arguments(recording), binary(t)), c.arguments...)
+			arguments := append(append(powerloss.Arguments(recording), sidecartest.Binary(t)), c.arguments...)
 			command := exec.CommandContext(t.Context(), "strace", append(arguments, "--data-dir", filepath.Join(root, "data"))...)
-			command.Env = append(os.Environ(), encrypted)
+			command.Env = append(os.Environ(), sidecartest.KeyEnviron)
 			if out, err := command.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			f := must(os.Open(recording))(t)
+			f := sidecartest.Must(os.Open(recording))(t)
 			defer f.Close() //nolint:errcheck // only read
-			trace := must(powerloss.Parse(f, root))(t)
-			mustDo(t, trace.Had(before))
+			trace := sidecartest.Must(powerloss.Parse(f, root))(t)
+			sidecartest.NoError(t, trace.Had(before))
 
 			r := rand.New(rand.NewPCG(20261122, uint64(len(c.arguments)))) //nolint:mnd // any
 			points := []int{trace.End}
@@ -92,7 +94,7 @@ func TestPowerLossOfKeys(t *testing.T) {
 			left := map[string]int{}
 			for i, moment := range points {
 				disk, loss, allowed := t.TempDir(), powerloss.AnyLoss(r), []possible{c.before, c.after}
-				mustDo(t, trace.Rebuild(moment, loss, r, disk))
+				sidecartest.NoError(t, trace.Rebuild(moment, loss, r, disk))
 				if moment == trace.End {
 					allowed = allowed[1:]
 				} else if r.IntN(2) == 0 { // whichever key is tried first
@@ -101,7 +103,7 @@ func TestPowerLossOfKeys(t *testing.T) {
 				if left[whichIsThere(t, filepath.Join(disk, "data"), allowed)]++; t.Failed() {
 					t.Fatalf("after a loss of power at line %d of the trace, loss %d, disk %d", moment, loss, i)
 				}
-				mustDo(t, os.RemoveAll(disk))
+				sidecartest.NoError(t, os.RemoveAll(disk))
 			}
 			t.Logf("%d calls in the trace, %d syncs; of %d disks %d have the database of before, %d that of after",
 				trace.End, len(trace.Syncs()), len(points), left["before"], left["after"])
@@ -114,14 +116,14 @@ func whichIsThere(t *testing.T, dir string, allowed []possible) (when string) {
 	t.Helper()
 	var reasons []string
 	for _, p := range allowed {
-		s := must(sqlite.Open(t.Context(), sqlite.Options{
+		s := sidecartest.Must(sqlite.Open(t.Context(), sqlite.Options{
 			Dir: dir, Log: slog.New(slog.DiscardHandler), Key: func() (seal.Key, error) { return p.key, nil },
 		}))(t)
 		status, n := s.Status(), 0
 		if status.State == breaker.Closed {
-			mustDo(t, s.Read(t.Context(), func(q sqldb.Querier) error { return q.QueryRow(t.Context(), `SELECT count(*) FROM memories`).Scan(&n) }))
+			sidecartest.NoError(t, s.Read(t.Context(), func(q sqldb.Querier) error { return q.QueryRow(t.Context(), `SELECT count(*) FROM memories`).Scan(&n) }))
 		}
-		mustDo(t, s.Close())
+		sidecartest.NoError(t, s.Close())
 		if status.State != breaker.Closed {
 			reasons = append(reasons, status.Reason)
 			continue
@@ -129,10 +131,10 @@ func whichIsThere(t *testing.T, dir string, allowed []possible) (when string) {
 		if n != p.memories {
 			t.Errorf("there are %d memories and not %d", n, p.memories)
 		}
-		if r := must(sqlite.Files{Key: p.key}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t); !r.Sound() {
+		if r := sidecartest.Must(sqlite.Files{Key: p.key}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t); !r.Sound() {
 			t.Errorf("the database is damaged: %+v", r.Findings)
 		}
-		if parts := must(filepath.Glob(filepath.Join(dir, ".*part*")))(t); len(parts) > 0 {
+		if parts := sidecartest.Must(filepath.Glob(filepath.Join(dir, ".*part*")))(t); len(parts) > 0 {
 			t.Errorf("there are still %q", parts)
 		}
 		return p.when

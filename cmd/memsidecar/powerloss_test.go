@@ -23,6 +23,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/testkit/powerloss"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
 // deed is something that was asked of the sidecar, with what its acknowledgement says on the wire.
@@ -51,40 +53,42 @@ func (d *deeds) consider(t *testing.T, user string, n int) {
 	t.Helper()
 	text := fmt.Sprintf("%s-%d号", user, n)
 	request := &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: direct(user), RequestId: text, Messages: []*memsidecarv1.Message{said("请记住：我的暗号是" + text + strings.Repeat("。没有别的", 100))},
+		Scope: sidecartest.Direct(
+			user,
+		), RequestId: text, Messages: []*memsidecarv1.Message{sidecartest.Said("请记住：我的暗号是" + text + strings.Repeat("。没有别的", 100))},
 	}
-	c := must(d.p.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
+	c := sidecartest.Must(d.p.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
 	d.add(deed{what: "considered", user: user, text: text, id: c.GetId(), acknowledged: c.GetId(), request: request})
 }
 
 func (d *deeds) create(t *testing.T, user string, n int) *deed {
 	t.Helper()
 	text := fmt.Sprintf("%s keeps %d secrets.", user, n)
-	m := must(d.p.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{
-		Scope: direct(user), Memory: &memsidecarv1.Memory{Text: text, Kind: memsidecarv1.MemoryKind_MEMORY_KIND_FACT},
+	m := sidecartest.Must(d.p.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{
+		Scope: sidecartest.Direct(user), Memory: &memsidecarv1.Memory{Text: text, Kind: memsidecarv1.MemoryKind_MEMORY_KIND_FACT},
 	}))(t).GetMemory()
 	return d.add(deed{what: "created", user: user, text: text, id: m.GetId(), acknowledged: m.GetId()})
 }
 
 func (d *deeds) appendTwo(t *testing.T, user string, n int) {
 	t.Helper()
-	question, answer := said(fmt.Sprintf("What about %d?", n)), answered(fmt.Sprintf("Not %d, please.", n))
+	question, answer := sidecartest.Said(fmt.Sprintf("What about %d?", n)), sidecartest.Answered(fmt.Sprintf("Not %d, please.", n))
 	question.Id, answer.Id = fmt.Sprintf("%s-q%d", user, n), fmt.Sprintf("%s-a%d", user, n)
-	must(memsidecarv1.NewSessionServiceClient(d.p.conn).AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{
-		Scope: within(direct(user), "session-"+user), Messages: []*memsidecarv1.Message{question, answer},
+	sidecartest.Must(memsidecarv1.NewSessionServiceClient(d.p.conn).AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{
+		Scope: sidecartest.Within(sidecartest.Direct(user), "session-"+user), Messages: []*memsidecarv1.Message{question, answer},
 	}))(t)
 	d.add(deed{what: "appended", user: user, text: fmt.Sprintf("%s-_%d", user, n), acknowledged: d.mark(t)})
 }
 
 func (d *deeds) remove(t *testing.T, m *deed) {
 	t.Helper()
-	must(d.p.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: direct(m.user), MemoryId: m.id}))(t)
+	sidecartest.Must(d.p.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: sidecartest.Direct(m.user), MemoryId: m.id}))(t)
 	d.add(deed{what: "deleted", user: m.user, id: m.id, acknowledged: d.mark(t)})
 }
 
 func (d *deeds) forget(t *testing.T, user string) {
 	t.Helper()
-	must(d.p.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: user}}))(t)
+	sidecartest.Must(d.p.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: user}}))(t)
 	d.add(deed{what: "forgotten", user: user, acknowledged: d.mark(t)})
 }
 
@@ -93,17 +97,23 @@ func (d *deeds) mark(t *testing.T) string {
 	t.Helper()
 	m := d.marks[0]
 	d.marks = d.marks[1:]
-	must(d.p.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: direct(m.user), MemoryId: m.id}))(t)
+	sidecartest.Must(d.p.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: sidecartest.Direct(m.user), MemoryId: m.id}))(t)
 	return m.id
 }
 
 // TestPowerLoss runs the real program under strace, and rebuilds the disk that a loss of power would have left: at every sync,
 // at every acknowledgement, and at some moments between. On each of them the database opens by itself and is sound, everything
 // that was acknowledged before is there, nothing is there twice, and who was forgotten is not there.
-func TestPowerLoss(t *testing.T) { losePower(t, 120) }
+func TestPowerLoss(t *testing.T) {
+	t.Parallel()
+	losePower(t, 40)
+}
 
 // TestPowerLossEncrypted: nor does it hurt a database that is encrypted.
-func TestPowerLossEncrypted(t *testing.T) { losePower(t, 60, encrypted) }
+func TestPowerLossEncrypted(t *testing.T) {
+	t.Parallel()
+	losePower(t, 20, sidecartest.KeyEnviron)
+}
 
 func losePower(t *testing.T, moments int, environ ...string) {
 	t.Helper()
@@ -116,7 +126,7 @@ func losePower(t *testing.T, moments int, environ ...string) {
 	p, pid := wrap(t, filepath.Join(root, "new", "data"), environ, append([]string{"strace"}, powerloss.Arguments(recording)...)...)
 	d := &deeds{p: p}
 	if len(environ) > 0 {
-		d.key = testKey(t)
+		d.key = sidecartest.TestKey(t)
 	}
 	for n := range 40 {
 		d.marks = append(d.marks, d.create(t, "marker", n))
@@ -138,12 +148,12 @@ func losePower(t *testing.T, moments int, environ ...string) {
 			d.forget(t, gone)
 		}
 	}
-	mustDo(t, syscall.Kill(pid, syscall.SIGKILL))
+	sidecartest.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	_ = p.command.Wait() // strace ends as the sidecar did
 
-	f := must(os.Open(recording))(t)
+	f := sidecartest.Must(os.Open(recording))(t)
 	defer f.Close() //nolint:errcheck // only read
-	trace := must(powerloss.Parse(f, root))(t)
+	trace := sidecartest.Must(powerloss.Parse(f, root))(t)
 	points := []int{trace.End}
 	for _, one := range d.list {
 		said, nth := trace.Said(one.acknowledged), 0
@@ -165,18 +175,25 @@ func losePower(t *testing.T, moments int, environ ...string) {
 		points = append(points, r.IntN(trace.End))
 	}
 	r.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
-	t.Logf("%d calls in the trace, %d syncs, %d acknowledged deeds, %d moments of which %d are looked at", trace.End, len(trace.Syncs()), len(d.list), len(points), moments)
+	t.Logf(
+		"%d calls in the trace, %d syncs, %d acknowledged deeds, %d moments of which %d are looked at",
+		trace.End,
+		len(trace.Syncs()),
+		len(d.list),
+		len(points),
+		moments,
+	)
 	for i := range moments {
 		moment, loss := points[i%len(points)], powerloss.AnyLoss(r)
 		disk := t.TempDir()
-		mustDo(t, trace.Rebuild(moment, loss, r, disk))
+		sidecartest.NoError(t, trace.Rebuild(moment, loss, r, disk))
 		if d.check(t, filepath.Join(disk, "new", "data"), moment); t.Failed() {
 			t.Fatalf("after a loss of power at line %d of the trace, loss %d, disk %d", moment, loss, i)
 		}
 		if i%40 == 0 {
 			d.finish(t, filepath.Join(disk, "new", "data"), moment, environ)
 		}
-		mustDo(t, os.RemoveAll(disk))
+		sidecartest.NoError(t, os.RemoveAll(disk))
 	}
 }
 
@@ -184,14 +201,14 @@ func losePower(t *testing.T, moments int, environ ...string) {
 func (d *deeds) check(t *testing.T, dir string, moment int) {
 	t.Helper()
 	key := func() (seal.Key, error) { return d.key, nil }
-	s := must(sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler), Key: key}))(t)
+	s := sidecartest.Must(sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler), Key: key}))(t)
 	if status := s.Status(); status.State != breaker.Closed {
-		mustDo(t, s.Close())
+		sidecartest.NoError(t, s.Close())
 		t.Errorf("the database cannot be opened: %s", status.Reason)
 		return
 	}
 	count := func(query string, args ...any) (n int) {
-		mustDo(t, s.Read(t.Context(), func(q sqldb.Querier) error { return q.QueryRow(t.Context(), query, args...).Scan(&n) }))
+		sidecartest.NoError(t, s.Read(t.Context(), func(q sqldb.Querier) error { return q.QueryRow(t.Context(), query, args...).Scan(&n) }))
 		return n
 	}
 	removed := func(one *deed) bool { // or perhaps
@@ -223,11 +240,20 @@ func (d *deeds) check(t *testing.T, dir string, moment int) {
 			continue
 		}
 		if n != 0 && n != whole || n == 0 && acknowledged && !removed(one) {
-			t.Errorf("what %s %s (%s %s) is there %d times; it was acknowledged at %d, the power went at %d", one.user, one.what, one.id, one.text, n, one.moment, moment)
+			t.Errorf(
+				"what %s %s (%s %s) is there %d times; it was acknowledged at %d, the power went at %d",
+				one.user,
+				one.what,
+				one.id,
+				one.text,
+				n,
+				one.moment,
+				moment,
+			)
 		}
 	}
-	mustDo(t, s.Close())
-	report := must(sqlite.Files{Key: d.key}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
+	sidecartest.NoError(t, s.Close())
+	report := sidecartest.Must(sqlite.Files{Key: d.key}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
 	for _, f := range report.Findings {
 		if f.Problems > 0 {
 			t.Errorf("%s: %v", f.Check, f.Examples)
@@ -238,26 +264,26 @@ func (d *deeds) check(t *testing.T, dir string, moment int) {
 // finish runs a sidecar on the folder: what was acknowledged is remembered, once.
 func (d *deeds) finish(t *testing.T, dir string, moment int, environ []string) {
 	t.Helper()
-	r := serveWith(t, dir, environ)
-	must(healthpb.NewHealthClient(r.conn).Check(t.Context(), &healthpb.HealthCheckRequest{Service: "storage"}))(t)
+	r := sidecartest.ServeWith(t, dir, environ)
+	sidecartest.Must(healthpb.NewHealthClient(r.Conn).Check(t.Context(), &healthpb.HealthCheckRequest{Service: "storage"}))(t)
 	for _, one := range d.list {
 		if one.what != "considered" || one.moment > moment || strings.HasPrefix(one.user, "gone") {
 			continue
 		}
-		one.request.Wait = patiently()
-		c := must(r.ConsiderMemorizing(context.WithoutCancel(t.Context()), one.request))(t).GetConsideration()
-		if c.GetId() != one.id || c.GetState() != remembered {
+		one.request.Wait = sidecartest.Patiently()
+		c := sidecartest.Must(r.ConsiderMemorizing(context.WithoutCancel(t.Context()), one.request))(t).GetConsideration()
+		if c.GetId() != one.id || c.GetState() != sidecartest.Remembered {
 			t.Errorf("%s was acknowledged and is %s", one.id, c)
 		}
 	}
 	for _, user := range []string{"user0", "user1"} {
 		found := map[string]int32{}
-		for _, m := range allMemories(t.Context(), t, &process{stubs: stubs{MemoryServiceClient: r}}, direct(user)) {
+		for _, m := range sidecartest.AllMemories(t.Context(), t, &process{Stubs: sidecartest.Stubs{MemoryServiceClient: r}}, sidecartest.Direct(user)) {
 			found[m.GetText()] += m.GetMentionCount()
 			if n := found[m.GetText()]; n != 1 {
 				t.Errorf("%q is remembered %d times", m.GetText(), n)
 			}
 		}
 	}
-	r.stop()
+	r.Stop()
 }

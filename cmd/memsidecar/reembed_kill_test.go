@@ -19,22 +19,23 @@ import (
 // TestKilledWhileReembedding changes the model again and again, and kills serve with SIGKILL in the middle of making the vectors
 // anew. The last one finishes: every memory has the vectors of its model, and no other.
 func TestKilledWhileReembedding(t *testing.T) {
+	t.Parallel()
 	const memories = 2500
 	dir := t.TempDir()
 	p := spawn(t, dir)
-	stream := must(p.ImportMemories(t.Context()))(t)
-	mustDo(t, stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: direct("user")}}))
+	stream := sidecartest.Must(p.ImportMemories(t.Context()))(t)
+	sidecartest.NoError(t, stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: sidecartest.Direct("user")}}))
 	for n := range memories {
-		mustDo(t, stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{
+		sidecartest.NoError(t, stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{
 			Memory: &memsidecarv1.Memory{Text: fmt.Sprintf("The user likes number %d.", n), Kind: memsidecarv1.MemoryKind_MEMORY_KIND_PREFERENCE},
 		}}))
 	}
-	must(stream.CloseAndRecv())(t)
+	sidecartest.Must(stream.CloseAndRecv())(t)
 	p.kill(t)
 	provider := providertest.Start(t, 96)
 	environ := []string{
 		"MEMSIDECAR_EMBEDDING_PROVIDER=openai", "MEMSIDECAR_EMBEDDING_DIMENSIONS=96", "MEMSIDECAR_EMBEDDING_TIMEOUT=10m",
-		"MEMSIDECAR_EMBEDDING_ENDPOINT=" + provider.URL, "OPENAI_API_KEY=" + providerKey,
+		"MEMSIDECAR_EMBEDDING_ENDPOINT=" + provider.URL, "OPENAI_API_KEY=" + sidecartest.ProviderKey,
 	}
 	for round, model := range []string{"one", "two", "one", "three"} {
 		provider.Fail(providertest.NoFault, providertest.Embedding)
@@ -51,8 +52,8 @@ func TestKilledWhileReembedding(t *testing.T) {
 	p = spawn(t, dir, append(environ, "MEMSIDECAR_EMBEDDING_MODEL=three")...)
 	p.reembedded(t, func(int64) bool { return false })
 	p.kill(t)
-	withStorage(t, dir, func(s *sqlite.Storage) {
-		mustDo(t, s.Read(t.Context(), func(q sqldb.Querier) error {
+	sidecartest.WithStorage(t, dir, func(s *sqlite.Storage) {
+		sidecartest.NoError(t, s.Read(t.Context(), func(q sqldb.Querier) error {
 			var made, complete int
 			err := q.QueryRow(t.Context(), `SELECT count(e.vector), max(f.complete) FROM fingerprints f
 				JOIN embeddings e ON e.fingerprint = f.id AND length(e.vector) = 4 * 96
@@ -63,7 +64,7 @@ func TestKilledWhileReembedding(t *testing.T) {
 			return err
 		}))
 	})
-	report := must(sqlite.Files{Checks: sqlstore.Checks()}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
+	report := sidecartest.Must(sqlite.Files{Checks: sqlstore.Checks()}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
 	for _, f := range report.Findings {
 		if f.Problems > 0 {
 			t.Errorf("%s: %v", f.Check, f.Examples)
@@ -77,7 +78,7 @@ func (p *process) reembedded(t *testing.T, enough func(done int64) bool) (done i
 	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
 	defer cancel()
 	for { // it has not begun when serve is ready
-		progress := must(p.GetStatus(ctx, &memsidecarv1.GetStatusRequest{}))(t).GetModels().GetEmbeddingProgress()
+		progress := sidecartest.Must(p.GetStatus(ctx, &memsidecarv1.GetStatusRequest{}))(t).GetModels().GetEmbeddingProgress()
 		finished := strings.Contains(p.log.String(), "all memories have vectors")
 		if done = progress.GetDoneCount(); finished || enough(done) {
 			return done, !finished

@@ -29,13 +29,14 @@ const scripts = "testdata/script"
 // TestScripts runs the transcripts in testdata/script: the real binary against a real sidecar in a process of its own.
 // Beyond testscript's own commands they have those of scriptCommands. Not with the race detector, which the binary is built without.
 func TestScripts(t *testing.T) {
-	bin := filepath.Dir(binary(t))
+	bin := filepath.Dir(sidecartest.Binary(t))
 	testscript.Run(t, testscript.Params{
 		Dir: scripts,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PATH", bin+string(os.PathListSeparator)+e.Getenv("PATH"))
 			e.Setenv("TZ", "UTC")
 			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("GOGC", "off") // each command is short: a third of its processor time would go into collecting garbage
 			e.Setenv("ESC", "\x1b")
 			e.Setenv("RLO", "\u202e")
 			e.Setenv("C1", "\u009b")
@@ -52,7 +53,6 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 	return map[string]func(*testscript.TestScript, bool, []string){
 		// sidecar [flag…] starts memsidecar serve on a free port and the folder "data"; the clients find it by MEMSIDECAR_ADDR.
 		"sidecar": func(ts *testscript.TestScript, _ bool, args []string) {
-			sidecartest.AwaitMorning()
 			p := start(ts, "sidecar", nil, append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", "data"}, args...))
 			addr, ok := p.ready()
 			if !ok {
@@ -103,7 +103,7 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 		"await": func(ts *testscript.TestScript, _ bool, args []string) { processesOf(ts)[args[0]].end(ts, args[1]) },
 		// exists-soon GLOB returns when there is such a file.
 		"exists-soon": func(ts *testscript.TestScript, _ bool, args []string) {
-			eventually(t, "there is a file "+args[0], func() bool {
+			sidecartest.Eventually(t, "there is a file "+args[0], func() bool {
 				found, err := filepath.Glob(ts.MkAbs(args[0]))
 				ts.Check(err)
 				return len(found) > 0
@@ -148,12 +148,12 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 		},
 		// failed VARIABLE USER TEXT stores a consideration that failed, before the sidecar starts.
 		"failed": func(ts *testscript.TestScript, _ bool, args []string) {
-			ts.Setenv(args[0], seedConsideration(t, ts.MkAbs("data"), direct(args[1]), args[2], failed))
+			ts.Setenv(args[0], sidecartest.SeedConsideration(t, ts.MkAbs("data"), sidecartest.Direct(args[1]), args[2], sidecartest.Failed))
 		},
 		// spoil FOLDER SQL… changes the database of a folder that no sidecar uses.
 		"spoil": func(ts *testscript.TestScript, _ bool, args []string) {
 			for _, statement := range args[1:] {
-				execute(t, ts.MkAbs(args[0]), statement)
+				sidecartest.ExecuteSQL(t, ts.MkAbs(args[0]), statement)
 			}
 		},
 		// spent DAYS MODEL IN OUT counts a call of a model so many days ago, before the sidecar starts.
@@ -164,7 +164,7 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 				n[i], err = strconv.Atoi(arg)
 				ts.Check(err)
 			}
-			spend(t, ts.MkAbs("data"), n[0], args[1], n[1], n[2])
+			sidecartest.Spend(t, ts.MkAbs("data"), n[0], args[1], n[1], n[2])
 		},
 	}
 }
@@ -179,14 +179,14 @@ func processesOf(ts *testscript.TestScript) processes {
 
 type scriptProcess struct {
 	command        *exec.Cmd
-	stdout, stderr *syncBuffer
+	stdout, stderr *sidecartest.Log
 	wrote          chan struct{} // something to standard error
 	done           chan struct{} // closed at the end, when err is how it ended
 	err            error
 }
 
 func start(ts *testscript.TestScript, name string, feed io.Reader, args []string) *scriptProcess {
-	p := &scriptProcess{stdout: &syncBuffer{}, stderr: &syncBuffer{}, wrote: make(chan struct{}, 1), done: make(chan struct{})}
+	p := &scriptProcess{stdout: &sidecartest.Log{}, stderr: &sidecartest.Log{}, wrote: make(chan struct{}, 1), done: make(chan struct{})}
 	p.command = exec.CommandContext(context.Background(), filepath.Join(filepath.SplitList(ts.Getenv("PATH"))[0], "memsidecar"), args...)
 	p.command.Dir = ts.MkAbs(".")
 	p.command.Env = []string{"HOME=" + ts.Getenv("HOME"), "TZ=UTC", "MEMSIDECAR_ADDR=" + ts.Getenv("MEMSIDECAR_ADDR"), "MEMSIDECAR_RETRIEVAL_BUDGET=1m"}
@@ -313,10 +313,11 @@ func fieldOf(ts *testscript.TestScript, lines, path string) []string {
 
 // TestEveryCommandHasATranscript: and so has every flag of its own.
 func TestEveryCommandHasATranscript(t *testing.T) {
-	files := must(filepath.Glob(filepath.Join(scripts, "*.txtar")))(t)
+	t.Parallel()
+	files := sidecartest.Must(filepath.Glob(filepath.Join(scripts, "*.txtar")))(t)
 	var lines []string
 	for _, file := range files {
-		script, _, _ := strings.Cut(string(must(os.ReadFile(file))(t)), "\n-- ")
+		script, _, _ := strings.Cut(string(sidecartest.Must(os.ReadFile(file))(t)), "\n-- ")
 		script = strings.NewReplacer(" -u ", " --user ", " -n ", " --namespace ", " -k ", " --top-k ", " -c ", " --config ", " -y", " --yes").Replace(script)
 		for line := range strings.Lines(script) {
 			line = strings.TrimSpace(strings.ReplaceAll(line, "sidecar --", "memsidecar serve --"))
@@ -326,8 +327,8 @@ func TestEveryCommandHasATranscript(t *testing.T) {
 		}
 	}
 	var c commands
-	parser := must(kong.New(&c, Main{}.optionsFor(t, &c)...))(t)
-	mustDo(t, kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
+	parser := sidecartest.Must(kong.New(&c, Main{}.optionsFor(t, &c)...))(t)
+	sidecartest.NoError(t, kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
 		command, ok := node.(*kong.Node)
 		if !ok || !command.Leaf() || command.Hidden {
 			return next(nil)

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/config"
 	"github.com/memsidecar/memsidecar/internal/observe/logs"
 	"github.com/memsidecar/memsidecar/internal/sidecar"
 )
@@ -23,7 +21,7 @@ func (serveCommand) Run(ctx context.Context, m *Main, c *commands) error {
 		return err
 	}
 	cfg := loaded.Config
-	log := m.logger(cfg)
+	log := logs.New(m.Stderr, cfg.Log.Level, cfg.Log.Format)
 	defer limitMemory(cfg, m.Environ, log)()
 	running, err := sidecar.Start(ctx, cfg, sidecar.Options{Environ: m.Environ, Log: log})
 	if err != nil {
@@ -73,17 +71,4 @@ func reloadOnHangup(running *sidecar.Sidecar) (stop func()) {
 		close(hangups)
 		<-done
 	}
-}
-
-// logger writes to standard error as configured.
-func (m *Main) logger(cfg config.Config) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
-		level = slog.LevelInfo // the configuration was validated
-	}
-	options := &slog.HandlerOptions{Level: level}
-	if cfg.Log.Format == "json" {
-		return slog.New(logs.Limit(slog.NewJSONHandler(m.Stderr, options)))
-	}
-	return slog.New(logs.Limit(slog.NewTextHandler(m.Stderr, options)))
 }

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
 // talker is a bot that appends one exchange after the other to a session of its user. After a lost answer it sends the
@@ -24,7 +26,7 @@ type talker struct {
 
 func (b *talker) exchange() []*memsidecarv1.Message {
 	id := fmt.Sprintf("%s-%d", b.scope.GetUserId(), b.next)
-	question, answer := said("请记住：我的暗号是"+id+"号"), answered("好的，"+id+"号已经记下了。还有别的吗？")
+	question, answer := sidecartest.Said("请记住：我的暗号是"+id+"号"), sidecartest.Answered("好的，"+id+"号已经记下了。还有别的吗？")
 	question.Id, answer.Id = id+"-q", id+"-a"
 	return []*memsidecarv1.Message{question, answer}
 }
@@ -41,16 +43,17 @@ func (b *talker) talk(sessions memsidecarv1.SessionServiceClient, sent func()) {
 	}
 }
 
-// TestKilledInTheBackground kills serve with SIGKILL again and again while bots append and what was said is considered,
+// TestKilledDuringBackgroundWork kills serve with SIGKILL again and again while bots append and what was said is considered,
 // summarised, indexed and embedded in the background, and sessions are deleted. Afterwards every message is there once and
 // in order, was considered once, and is found; a session is deleted whole or not at all.
-func TestKilledInTheBackground(t *testing.T) {
+func TestKilledDuringBackgroundWork(t *testing.T) {
+	t.Parallel()
 	const rounds, bots, exchangesARound = 6, 4, 120
 	environ := []string{"MEMSIDECAR_SESSION_MEMORIZE_EVERY=3", "MEMSIDECAR_SESSION_MAX_MESSAGES=4"}
 	dir := t.TempDir()
 	talkers := make([]*talker, bots)
 	for i := range talkers {
-		talkers[i] = &talker{scope: within(direct(fmt.Sprintf("user%d", i)), fmt.Sprintf("session%d", i))}
+		talkers[i] = &talker{scope: sidecartest.Within(sidecartest.Direct(fmt.Sprintf("user%d", i)), fmt.Sprintf("session%d", i))}
 	}
 	sent := 0
 	for round := range rounds {
@@ -87,13 +90,13 @@ func TestKilledInTheBackground(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.next++
-		if _, err := p.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{Scope: b.scope, Wait: patiently()}); err != nil {
+		if _, err := p.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{Scope: b.scope, Wait: sidecartest.Patiently()}); err != nil {
 			t.Fatal(err)
 		}
 		b.finish(ctx, t, p)
 		b.check(ctx, t, p, sessions)
 	}
-	if got, err := sessions.GetSession(ctx, &memsidecarv1.GetSessionRequest{Scope: within(direct("victim"), "doomed")}); err == nil {
+	if got, err := sessions.GetSession(ctx, &memsidecarv1.GetSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("victim"), "doomed")}); err == nil {
 		if n := got.GetSession().GetMessageCount(); n == 0 || n%doomedMessages != 0 {
 			t.Errorf("the session that was being deleted has %d messages", n)
 		}
@@ -107,10 +110,10 @@ const doomedMessages = 100
 
 // deleteAgain fills a session and deletes it until the process is killed.
 func deleteAgain(sessions memsidecarv1.SessionServiceClient) {
-	scope := within(direct("victim"), "doomed")
+	scope := sidecartest.Within(sidecartest.Direct("victim"), "doomed")
 	var messages []*memsidecarv1.Message
 	for i := range doomedMessages {
-		messages = append(messages, said(fmt.Sprintf("第%d句话，过一会儿就没有了", i)))
+		messages = append(messages, sidecartest.Said(fmt.Sprintf("第%d句话，过一会儿就没有了", i)))
 	}
 	for {
 		if _, err := sessions.AppendMessages(context.Background(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: messages}); err != nil {
@@ -125,8 +128,8 @@ func deleteAgain(sessions memsidecarv1.SessionServiceClient) {
 // finish waits until nothing of the user is left to be considered: what was taken just before the last call may be.
 func (b *talker) finish(ctx context.Context, t *testing.T, p *process) {
 	t.Helper()
-	eventually(t, "all is considered", func() bool {
-		waiting := must(p.ListConsiderations(ctx, &memsidecarv1.ListConsiderationsRequest{Scope: b.scope, States: []memsidecarv1.ConsiderationState{
+	sidecartest.Eventually(t, "all is considered", func() bool {
+		waiting := sidecartest.Must(p.ListConsiderations(ctx, &memsidecarv1.ListConsiderationsRequest{Scope: b.scope, States: []memsidecarv1.ConsiderationState{
 			memsidecarv1.ConsiderationState_CONSIDERATION_STATE_PENDING, memsidecarv1.ConsiderationState_CONSIDERATION_STATE_RUNNING,
 		}}))(t)
 		return len(waiting.GetConsiderations()) == 0
@@ -161,7 +164,7 @@ func (b *talker) check(ctx context.Context, t *testing.T, p *process, sessions m
 		t.Errorf("%s has %d messages of %d", user, i, 2*b.next)
 	}
 	found := map[string]int32{}
-	for _, m := range allMemories(ctx, t, p, b.scope) {
+	for _, m := range sidecartest.AllMemories(ctx, t, p, b.scope) {
 		_, id, _ := strings.Cut(m.GetText(), "暗号是")
 		found[strings.TrimSuffix(id, "号")] += m.GetMentionCount()
 	}
@@ -182,8 +185,8 @@ func (b *talker) check(ctx context.Context, t *testing.T, p *process, sessions m
 			t.Errorf("asking for %s recalls %v", id, hits)
 		}
 	}
-	eventually(t, user+" has a summary of what the window dropped", func() bool {
-		s := must(sessions.GetContext(ctx, &memsidecarv1.GetContextRequest{Scope: b.scope}))(t).GetSummary()
+	sidecartest.Eventually(t, user+" has a summary of what the window dropped", func() bool {
+		s := sidecartest.Must(sessions.GetContext(ctx, &memsidecarv1.GetContextRequest{Scope: b.scope}))(t).GetSummary()
 		return s.GetLastPosition() >= int64(2*b.next-12) && s.GetText() != ""
 	})
 }

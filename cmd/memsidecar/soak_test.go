@@ -49,7 +49,7 @@ func TestSoak(t *testing.T) {
 		"MEMSIDECAR_RETRIEVAL_BUDGET=800ms") // the default, by which it counts what is degraded
 	s := &soak{T: t, process: p, dir: dir, http: soakHTTP(t, p)}
 	target := &load.Target{Client: p, Namespace: "soak", Prefix: "soak", Users: 20, Memories: 50}
-	mustDo(t, target.Prepare(t.Context(), func() {}))
+	sidecartest.NoError(t, target.Prepare(t.Context(), func() {}))
 	forgets := soakPercent(t, soakForgetsVar, 0.5) // with twenty users and 100 calls a second each is forgotten every 40 s
 	mix := load.Mix{
 		Rate: 100, Duration: max(2*time.Second, min(duration/10, 2*time.Minute)), InFlight: 256,
@@ -138,8 +138,20 @@ func (s *soak) run(mix load.Mix, sample func()) {
 			}
 			sample()
 			for _, r := range results {
-				s.Logf("%s: %d offered, %d answered, %d shed, %d degraded, %d overtaken by forgetting, errors %v; p50 %s, p99 %s, p99.9 %s, longest %s", r.Name, r.Offered, r.Calls,
-					r.Shed, r.Degraded, r.Overtaken, r.Codes, r.Percentile(50), r.Percentile(99), r.Percentile(99.9), r.Percentile(100))
+				s.Logf(
+					"%s: %d offered, %d answered, %d shed, %d degraded, %d overtaken by forgetting, errors %v; p50 %s, p99 %s, p99.9 %s, longest %s",
+					r.Name,
+					r.Offered,
+					r.Calls,
+					r.Shed,
+					r.Degraded,
+					r.Overtaken,
+					r.Codes,
+					r.Percentile(50),
+					r.Percentile(99),
+					r.Percentile(99.9),
+					r.Percentile(100),
+				)
 				if r.Errors > 0 {
 					s.Errorf("%s: %d calls failed, for example: %v", r.Name, r.Errors, r.FirstError)
 				}
@@ -155,7 +167,7 @@ var httpLine = regexp.MustCompile(`health checks and metrics are served.* addres
 func soakHTTP(t *testing.T, p *process) string {
 	t.Helper()
 	address := ""
-	eventually(t, "the operators' port is told", func() bool {
+	sidecartest.Eventually(t, "the operators' port is told", func() bool {
 		if found := httpLine.FindStringSubmatch(p.log.String()); found != nil {
 			address = found[1]
 		}
@@ -167,20 +179,20 @@ func soakHTTP(t *testing.T, p *process) string {
 // take looks at the process right after a garbage collection.
 func (s *soak) take() taken {
 	s.Helper()
-	request := must(http.NewRequestWithContext(s.Context(), http.MethodGet, "http://"+s.http+"/debug/pprof/heap?gc=1", http.NoBody))(s.T)
+	request := sidecartest.Must(http.NewRequestWithContext(s.Context(), http.MethodGet, "http://"+s.http+"/debug/pprof/heap?gc=1", http.NoBody))(s.T)
 	request.Close = true // so that it is not among the open files
 	resp, err := http.DefaultClient.Do(request)
 	if err != nil {
 		s.Fatal(err)
 	}
 	_, err = io.Copy(io.Discard, resp.Body)
-	mustDo(s.T, firstError(err, resp.Body.Close()))
-	status := must(s.GetStatus(s.Context(), &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: "soak"}}))(s.T).GetProcess()
+	sidecartest.NoError(s.T, firstError(err, resp.Body.Close()))
+	status := sidecartest.Must(s.GetStatus(s.Context(), &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: "soak"}}))(s.T).GetProcess()
 	now := taken{
 		live: status.GetLiveHeapBytes(), resident: status.GetResidentBytes(), goroutines: int64(status.GetGoroutineCount()),
 		files: int64(status.GetOpenFileCount()),
 	}
-	mustDo(s.T, filepath.WalkDir(s.dir, func(_ string, d fs.DirEntry, err error) error {
+	sidecartest.NoError(s.T, filepath.WalkDir(s.dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			if info, err := d.Info(); err == nil { // else it is gone, as the log is at times
 				now.disk += info.Size()
@@ -199,7 +211,7 @@ func (s *soak) rest(is func(taken) bool) taken {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		queue := must(s.GetStatus(s.Context(), &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: "soak"}}))(s.T).GetQueue()
+		queue := sidecartest.Must(s.GetStatus(s.Context(), &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: "soak"}}))(s.T).GetQueue()
 		now := s.take()
 		if queue != nil && queue.GetPendingCount() == 0 && is(now) {
 			return now

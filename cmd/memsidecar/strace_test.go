@@ -39,9 +39,12 @@ func wrap(t *testing.T, dir string, environ []string, wrapper ...string) (p *pro
 	t.Helper()
 	p = spawnBy(t, wrapper, dir, environ...)
 	parent := strconv.Itoa(p.command.Process.Pid)
-	children := must(os.ReadFile("/proc/" + parent + "/task/" + parent + "/children"))(t)
-	pid = must(strconv.Atoi(strings.Fields(string(children))[0]))(t)
+	children := sidecartest.Must(os.ReadFile("/proc/" + parent + "/task/" + parent + "/children"))(t)
+	pid = sidecartest.Must(strconv.Atoi(strings.Fields(string(children))[0]))(t)
 	// Killing strace alone would let the sidecar go on.
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	return p, pid
 }
+
+// everyFault reports whether all cases are to be run, and not only the short ones: `make faults` sets POWER_LOSSES.
+func everyFault() bool { return os.Getenv("POWER_LOSSES") != "" }

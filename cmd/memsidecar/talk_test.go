@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
 // talk is a conversation in the format of evaluations outside of this repository: what is said, what should be remembered of it, and
@@ -33,16 +35,16 @@ type talk struct {
 // version 0.1: Message.time, and MemoryService's call for settings.
 func TestTalksArePlayedWithFormerNames(t *testing.T) {
 	script := talk{}
-	mustDo(t, json.Unmarshal(must(os.ReadFile("testdata/talk/mina.jsonl"))(t), &script))
-	r := serve(t, overHTTP)
-	web := r.overJSON()
+	sidecartest.NoError(t, json.Unmarshal(sidecartest.Must(os.ReadFile("testdata/talk/mina.jsonl"))(t), &script))
+	r := sidecartest.Serve(t, sidecartest.JSONListen)
+	web := r.JSON()
 	call := func(code int, path string, body map[string]any) map[string]any {
 		t.Helper()
-		got := must(web.post(t.Context(), "/memsidecar.v1."+path, string(must(json.Marshal(body))(t))))(t)
-		if got.status != code {
-			t.Fatalf("%s answers %d, want %d: %s", path, got.status, code, got.text)
+		got := sidecartest.Must(web.Post(t.Context(), "/memsidecar.v1."+path, string(sidecartest.Must(json.Marshal(body))(t))))(t)
+		if got.Status != code {
+			t.Fatalf("%s answers %d, want %d: %s", path, got.Status, code, got.Text)
 		}
-		return must(decodeObject(got.text))(t)
+		return sidecartest.Must(decodeObject(got.Text))(t)
 	}
 	scope := func(kind, channel string) map[string]any {
 		s := map[string]any{"namespace": "talk/mina", "user_id": script.User, "channel_kind": "CHANNEL_KIND_DIRECT", "channel_id": "dm-" + script.User}
@@ -119,9 +121,9 @@ func TestTalksArePlayedWithFormerNames(t *testing.T) {
 
 // TestFormerNamesOverHTTP: what the names stand for today is called, and answered with the names of today.
 func TestFormerNamesOverHTTP(t *testing.T) {
-	r := serve(t, overHTTP)
-	web := r.overJSON()
-	r.create(t, anywhere("u"), "Likes tea")
+	r := sidecartest.Serve(t, sidecartest.JSONListen)
+	web := r.JSON()
+	r.Create(t, sidecartest.Anywhere("u"), "Likes tea")
 	scope := `"scope": {"user_id": "u"}`
 	for _, test := range []struct{ call, body, says string }{
 		{"MemoryService/Retrieve", `{` + scope + `, "query": "Is there tea or coffee?", "min_score": 0.999}`, `{"traceId":"`},
@@ -139,9 +141,9 @@ func TestFormerNamesOverHTTP(t *testing.T) {
 		{"MemoryService/ExportUser", `{` + scope + `}`, `{"result":{"memory":{`},
 		{"MemoryService/ForgetUser", `{` + scope + `}`, `"memoryCount":"1"`},
 	} {
-		got := must(web.post(t.Context(), "/memsidecar.v1."+test.call, test.body))(t)
-		if got.status != http.StatusOK || !strings.Contains(got.text, test.says) {
-			t.Errorf("%s %s answers %d, want %s in:\n%s", test.call, test.body, got.status, test.says, got.text)
+		got := sidecartest.Must(web.Post(t.Context(), "/memsidecar.v1."+test.call, test.body))(t)
+		if got.Status != http.StatusOK || !strings.Contains(got.Text, test.says) {
+			t.Errorf("%s %s answers %d, want %s in:\n%s", test.call, test.body, got.Status, test.says, got.Text)
 		}
 	}
 }

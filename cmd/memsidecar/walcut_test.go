@@ -16,30 +16,33 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/sqlite"
+
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestLogCutAnywhere: of the write-ahead log of a killed sidecar any number of bytes may be missing at its end, or be wrong. The
+// TestTruncatedWriteAheadLog: of the write-ahead log of a killed sidecar any number of bytes may be missing at its end, or be wrong. The
 // database then opens, is sound, and holds what was acknowledged up to some moment: nothing in part, and nothing with a gap before.
-func TestLogCutAnywhere(t *testing.T) {
+func TestTruncatedWriteAheadLog(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	serveIn(t, dir).stop() // so that the tables are in the file, and the log begins with the dialogues
+	sidecartest.ServeIn(t, dir).Stop() // so that the tables are in the file, and the log begins with the dialogues
 	p := spawn(t, dir)
 	const count = 15 // few enough for no checkpoint to move the log into the file
 	var sent []string
 	var lengths []int // of the log, by when as many were acknowledged: whatever is written beside, these cuts hold different ones
 	for n := range count {
 		id := fmt.Sprint("request-", n)
-		must(p.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: direct("u"), RequestId: id, Messages: []*memsidecarv1.Message{said(fmt.Sprintf("请记住：我的暗号是%d号", n))},
+		sidecartest.Must(p.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
+			Scope: sidecartest.Direct("u"), RequestId: id, Messages: []*memsidecarv1.Message{sidecartest.Said(fmt.Sprintf("请记住：我的暗号是%d号", n))},
 		}))(t)
 		sent = append(sent, id)
-		lengths = append(lengths, int(must(os.Stat(filepath.Join(dir, databaseFile+"-wal")))(t).Size()))
+		lengths = append(lengths, int(sidecartest.Must(os.Stat(filepath.Join(dir, sidecartest.DatabaseFile+"-wal")))(t).Size()))
 	}
 	p.kill(t)
-	file := must(os.ReadFile(filepath.Join(dir, databaseFile)))(t)
-	log := must(os.ReadFile(filepath.Join(dir, databaseFile+"-wal")))(t)
+	file := sidecartest.Must(os.ReadFile(filepath.Join(dir, sidecartest.DatabaseFile)))(t)
+	log := sidecartest.Must(os.ReadFile(filepath.Join(dir, sidecartest.DatabaseFile+"-wal")))(t)
 
 	random := rand.New(rand.NewPCG(1, 2))
 	kept := map[int]int{} // how many dialogues are left, by the length of the log
@@ -87,14 +90,14 @@ func TestLogCutAnywhere(t *testing.T) {
 func heldAfter(t *testing.T, what string, file, log []byte) (held []string) {
 	t.Helper()
 	dir := t.TempDir()
-	mustDo(t, os.WriteFile(filepath.Join(dir, databaseFile), file, 0o600))
-	mustDo(t, os.WriteFile(filepath.Join(dir, databaseFile+"-wal"), log, 0o600))
-	withStorage(t, dir, func(s *sqlite.Storage) {
+	sidecartest.NoError(t, os.WriteFile(filepath.Join(dir, sidecartest.DatabaseFile), file, 0o600))
+	sidecartest.NoError(t, os.WriteFile(filepath.Join(dir, sidecartest.DatabaseFile+"-wal"), log, 0o600))
+	sidecartest.WithStorage(t, dir, func(s *sqlite.Storage) {
 		if status := s.Status(); status.State != breaker.Closed {
 			t.Fatalf("%s: %s", what, status.Reason)
 		}
 		var list string
-		mustDo(t, s.Read(t.Context(), func(q sqldb.Querier) error {
+		sidecartest.NoError(t, s.Read(t.Context(), func(q sqldb.Querier) error {
 			return q.QueryRow(t.Context(), `SELECT coalesce(group_concat(request_id ORDER BY row), '') FROM dialogues
 				WHERE EXISTS (SELECT 1 FROM considerations WHERE dialogue_row = row)`).Scan(&list)
 		}))
@@ -102,7 +105,7 @@ func heldAfter(t *testing.T, what string, file, log []byte) (held []string) {
 			held = strings.Split(list, ",")
 		}
 	})
-	report := must(sqlite.Files{Checks: sqlstore.Checks()}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
+	report := sidecartest.Must(sqlite.Files{Checks: sqlstore.Checks()}.Check(t.Context(), sqlite.DatabasePath(dir), false))(t)
 	for _, f := range report.Findings {
 		if f.Problems > 0 {
 			t.Errorf("%s: %s: %v", what, f.Check, f.Examples)

@@ -22,7 +22,7 @@ import (
 func TestRemembers(t *testing.T) {
 	buildPlugin(t)
 	model := newChatModel(t)
-	s := sidecartest.Start(t, sidecartest.Options{})
+	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
 
 	b := startBot(t, model.config(s.Addr))
 	expect(t, b.direct("alice", "Hi! I am allergic to peanuts. What can I cook tonight?"), ignorant)
@@ -59,7 +59,7 @@ func TestRemembers(t *testing.T) {
 func TestConversation(t *testing.T) {
 	buildPlugin(t)
 	model := newChatModel(t)
-	s := sidecartest.Start(t, sidecartest.Options{})
+	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
 
 	b := startBot(t, model.config(s.Addr))
 	expect(t, b.direct("alice", "What is a risotto?"), ignorant)
@@ -92,8 +92,8 @@ func TestConversation(t *testing.T) {
 func TestOutage(t *testing.T) {
 	buildPlugin(t)
 	model := newChatModel(t)
-	options := sidecartest.Options{Dir: filepath.Join(t.TempDir(), "data"), Listen: socketPath(t)}
-	s := sidecartest.Start(t, options)
+	options := sidecartest.ProcessOptions{Dir: filepath.Join(t.TempDir(), "data"), Listen: socketPath(t)}
+	s := sidecartest.StartProcess(t, options)
 	config := model.config(s.Addr)
 	config["callTimeout"] = 2000 // so that what waits is tried more than once
 	b := startBot(t, config)
@@ -120,7 +120,7 @@ func TestOutage(t *testing.T) {
 		}
 	}
 
-	s = sidecartest.Start(t, options)
+	s = sidecartest.StartProcess(t, options)
 	b.flush()
 	if !strings.Contains(b.written(), "is handed over: 2 dialogues") {
 		t.Errorf("the log does not say that what waited is handed over:\n%s", b.written())
@@ -166,7 +166,7 @@ func TestSilence(t *testing.T) {
 // TestOtherPlugins: another plugin answers, and its dialogues are remembered; it asks ctx.memory itself.
 func TestOtherPlugins(t *testing.T) {
 	buildPlugin(t)
-	s := sidecartest.Start(t, sidecartest.Options{})
+	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
 	patience := sidecartest.Patience.Milliseconds()
 	b := startBot(t, map[string]any{"address": s.Addr, "retrieveTimeout": patience, "callTimeout": patience})
 	expect(t, b.direct("dave", "I have two cats."), "") // nobody answers
@@ -190,7 +190,7 @@ func TestOtherPlugins(t *testing.T) {
 func TestForget(t *testing.T) {
 	buildPlugin(t)
 	model := newChatModel(t)
-	s := sidecartest.Start(t, sidecartest.Options{})
+	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
 	b := startBot(t, model.config(s.Addr), "BOT_LOCALE=en-US")
 	expect(t, b.direct("alice", "memory.list"), "I remember nothing of you yet.")
 	for _, text := range []string{"I am allergic to peanuts.", "I live in Lisbon.", `My name is <b>Alice</b>.`} {
@@ -239,7 +239,7 @@ func TestAccess(t *testing.T) {
 		t.Fatal(err)
 	}
 	token = regexp.MustCompile(`memsidecar_\S+`).FindString(token)
-	s := sidecartest.Start(t, sidecartest.Options{Listen: "localhost:0", Settings: []string{
+	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{Listen: "localhost:0", Settings: []string{
 		"auth.tokens_file=" + in("tokens"), "tls.cert_file=" + in("server.pem"), "tls.key_file=" + in("server.key"),
 		"tls.client_ca_file=" + in("ca.pem"),
 	}})

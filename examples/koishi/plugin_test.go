@@ -22,7 +22,6 @@ func TestMain(m *testing.M) {
 	if built.dir != "" {
 		_ = os.RemoveAll(built.dir)
 	}
-	sidecartest.Clean()
 	os.Exit(code)
 }
 

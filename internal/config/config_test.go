@@ -253,7 +253,8 @@ rules:
 		"log.levl (from FILE): is not a known key: did you mean log.level?",
 		`max_request_bytes (from FILE): is "8MB": use a whole number`,
 		"queue (from FILE): is 5: use a mapping",
-		"queue.backoff_min (from MEMSIDECAR_QUEUE_BACKOFF_MIN): is 10m, longer than queue.backoff_max, 5m (from default): make it shorter, or that longer",
+		"queue.backoff_min (from MEMSIDECAR_QUEUE_BACKOFF_MIN): is 10m, longer than queue.backoff_max, 5m (from default): make it shorter," +
+			" or that longer",
 		`queue.max_age (from --set): is "48": use a number with its unit, such as 800ms, 30s, 5m or 168h`,
 		"retrieval (from --set): has no value of its own: set a key below it",
 		"retrieval.budget (from FILE): is 800: use a number with its unit, such as 800ms, 30s, 5m or 168h",
@@ -481,7 +482,8 @@ share_groups:
 			`share_groups[1].channels[1] (from FILE): is "a", which the list has already: remove it`,
 			`share_groups[1].channels[2] (from FILE): is empty: name a group by its channel_id`,
 			`share_groups[1].channels[3] (from FILE): holds a control character: name a group by its channel_id`,
-			`share_groups[1].namespace (from FILE): holds a character that is not allowed: use 1 to 8 segments of letters, digits, ".", "_" and "-", joined by "/": name one namespace, or leave it out for default`,
+			`share_groups[1].namespace (from FILE): holds a character that is not allowed: use 1 to 8 segments of letters, digits, ".", ` +
+				`"_" and "-", joined by "/": name one namespace, or leave it out for default`,
 		},
 		`
   - {channels: [a, 7]}

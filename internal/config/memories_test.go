@@ -37,7 +37,8 @@ memories:
 	problems = wrong(t, Sources{Environ: environ(), File: write(t, "memories: {half_lives: {plans: 240h, fact: 0s, experience: 1h}}")})
 	lines = []string{
 		`memories.half_lives.fact (from FILE): is 0s: use 1h to 876000h`,
-		`memories.half_lives.plans (from FILE): is not a kind of memories: use one of [fact preference relationship plan appointment decision experience task problem request]`,
+		`memories.half_lives.plans (from FILE): is not a kind of memories: use one of [fact preference relationship plan appointment ` +
+			`decision experience task problem request]`,
 	}
 	if !reflect.DeepEqual(problems, lines) {
 		t.Errorf("got %q", problems)

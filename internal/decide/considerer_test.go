@@ -97,7 +97,13 @@ func (f *flaky) failSearch(errs ...error) {
 	f.searches = errs
 }
 
-func (f *flaky) SearchKeyword(ctx context.Context, user memory.User, query string, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error) {
+func (f *flaky) SearchKeyword(
+	ctx context.Context,
+	user memory.User,
+	query string,
+	filter vectorstore.Filter,
+	limit int,
+) ([]vectorstore.Hit, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.searches) > 0 {
@@ -138,7 +144,12 @@ func newSystem(t *testing.T, j *judge) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &system{judge: j, store: storelocal.New(storage, storelocal.Options{IndexBudget: 1 << 20}), queue: sqlstore.NewQueue(storage), settings: sqlstore.NewSettings(storage)}
+	s := &system{
+		judge:    j,
+		store:    storelocal.New(storage, storelocal.Options{IndexBudget: 1 << 20}),
+		queue:    sqlstore.NewQueue(storage),
+		settings: sqlstore.NewSettings(storage),
+	}
 	s.memories = &flaky{Memories: s.store}
 	traces := trace.NewRecorder(sqlstore.NewTraces(storage), trace.Options{Retention: time.Hour, Log: log})
 	s.traces = traces
@@ -178,7 +189,15 @@ func user(id string) memory.User { return memory.User{Namespace: "n", ID: id} }
 
 // request is a dialogue in which each speaker says one thing; the first is the scope's user.
 func request(wait time.Duration, speakers ...string) decide.Request {
-	d := memory.Dialogue{Scope: memory.Scope{Namespace: "n", UserID: speakers[0], AgentID: "npc", SessionID: "s", Channel: memory.Channel{Kind: memory.ChannelGroup, ID: "g"}}}
+	d := memory.Dialogue{
+		Scope: memory.Scope{
+			Namespace: "n",
+			UserID:    speakers[0],
+			AgentID:   "npc",
+			SessionID: "s",
+			Channel:   memory.Channel{Kind: memory.ChannelGroup, ID: "g"},
+		},
+	}
 	for _, s := range speakers {
 		d.Messages = append(d.Messages, memory.Message{Role: memory.RoleUser, Speaker: s, Content: "words of " + s, Time: time.Now()})
 	}
@@ -202,7 +221,11 @@ func (s *system) consider(t *testing.T, r decide.Request) memory.Consideration {
 
 func (s *system) stored(t *testing.T, id string) []string {
 	t.Helper()
-	page, err := s.store.List(t.Context(), user(id), vectorstore.ListQuery{Filter: vectorstore.Filter{Audience: memory.Everything()}, Limit: 100})
+	page, err := s.store.List(
+		t.Context(),
+		user(id),
+		vectorstore.ListQuery{Filter: vectorstore.Filter{Audience: memory.Everything()}, Limit: 100},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +327,8 @@ func TestDecidedOnce(t *testing.T) {
 	s := newSystem(t, &judge{})
 	s.memories.fail(&memory.TransientError{Err: errors.New("hiccup")}, &memory.TransientError{Err: errors.New("hiccup")})
 	c := s.consider(t, request(time.Minute, "u"))
-	if c.State != memory.StateRemembered || c.Attempts != 3 || c.Outcome.DecidedBy != "test/judge" || c.Outcome.Reason != "everything matters" {
+	if c.State != memory.StateRemembered || c.Attempts != 3 || c.Outcome.DecidedBy != "test/judge" ||
+		c.Outcome.Reason != "everything matters" {
 		t.Errorf("the consideration is %+v", c)
 	}
 	if n := len(s.judge.asked()); n != 1 {
@@ -356,7 +380,8 @@ func TestCannotDecide(t *testing.T) {
 			}
 			s := newSystem(t, j)
 			c := s.consider(t, request(time.Minute, "u"))
-			if c.State != test.state || c.Attempts != test.attempts || !strings.Contains(c.Outcome.Error, test.says) || (c.Outcome.Error == "") != (test.says == "") {
+			if c.State != test.state || c.Attempts != test.attempts || !strings.Contains(c.Outcome.Error, test.says) ||
+				(c.Outcome.Error == "") != (test.says == "") {
 				t.Errorf("the consideration is %+v", c)
 			}
 			if c.State != memory.StateFailed {
@@ -368,7 +393,8 @@ func TestCannotDecide(t *testing.T) {
 			mu.Lock()
 			failing = false
 			mu.Unlock()
-			if retried, err := s.Retry(t.Context(), user("u"), c.ID, memory.Everything()); err != nil || retried.State != memory.StatePending {
+			if retried, err := s.Retry(t.Context(), user("u"), c.ID, memory.Everything()); err != nil ||
+				retried.State != memory.StatePending {
 				t.Errorf("retried: %+v, %v", retried, err)
 			}
 			s.consider(t, request(time.Minute, "u")) // behind it
@@ -431,13 +457,19 @@ func TestTranscript(t *testing.T) {
 			t.Errorf("%s's transcript is %+v", tr.Speaker, tr.Dialogue.Messages)
 		}
 	}
-	page, err := s.store.List(t.Context(), user("bob"), vectorstore.ListQuery{Filter: vectorstore.Filter{Audience: memory.Everything()}, OldestFirst: true, Limit: 1})
+	page, err := s.store.List(
+		t.Context(),
+		user("bob"),
+		vectorstore.ListQuery{Filter: vectorstore.Filter{Audience: memory.Everything()}, OldestFirst: true, Limit: 1},
+	)
 	if err != nil || len(page.Memories) != 1 {
 		t.Fatal(page, err)
 	}
 	m := page.Memories[0]
-	if m.AgentID != "npc" || m.SessionID != "s" || m.Channel.ID != "g" || m.Provenance.SpeakerID != "bob" || m.Provenance.ConsiderationID != c.ID ||
-		fmt.Sprint(m.Provenance.MessageIDs) != "[#1]" || m.Provenance.DecidedBy != "test/judge" {
+	if m.AgentID != "npc" || m.SessionID != "s" || m.Channel.ID != "g" || m.Provenance.SpeakerID != "bob" ||
+		m.Provenance.ConsiderationID != c.ID ||
+		fmt.Sprint(m.Provenance.MessageIDs) != "[#1]" ||
+		m.Provenance.DecidedBy != "test/judge" {
 		t.Errorf("stored as %+v", m)
 	}
 }
@@ -454,7 +486,10 @@ func TestPausedMeanwhile(t *testing.T) {
 	s.consider(t, request(0, "u"))
 	second := s.consider(t, request(0, "u"))
 	<-deciding
-	if _, err := s.settings.Update(t.Context(), user("u"), func(settings *memory.Settings) { settings.Paused, settings.UpdatedAt = true, time.Now() }); err != nil {
+	if _, err := s.settings.Update(
+		t.Context(), user("u"),
+		func(settings *memory.Settings) { settings.Paused, settings.UpdatedAt = true, time.Now() },
+	); err != nil {
 		t.Fatal(err)
 	}
 	close(release)

@@ -30,7 +30,18 @@ func dialogue(lines ...string) decide.Request {
 func says(text string, kind memory.Kind, cited ...string) *judge {
 	return &judge{summarize: func(t decide.Transcript) ([]memory.Statement, error) {
 		t.Notes.Add("a remark of the model")
-		return []memory.Statement{{Text: text, Language: "en", Kind: kind, Importance: 0.5, MessageIDs: cited, Quote: "q", Reason: "r", ObservedAt: t.Dialogue.Messages[0].Time}}, nil
+		return []memory.Statement{
+			{
+				Text:       text,
+				Language:   "en",
+				Kind:       kind,
+				Importance: 0.5,
+				MessageIDs: cited,
+				Quote:      "q",
+				Reason:     "r",
+				ObservedAt: t.Dialogue.Messages[0].Time,
+			},
+		}, nil
 	}}
 }
 
@@ -49,12 +60,14 @@ func (s *system) all(t *testing.T) []memory.Memory {
 func TestQuarantine(t *testing.T) {
 	s := newSystem(t, says("The user's sister is called Anna.", memory.KindRelationship, "#0"))
 	for range 3 {
-		if c := s.consider(t, dialogue("my sister visits me")); c.State != memory.StateRemembered || len(c.Outcome.Changes) != 1 || !strings.Contains(c.Outcome.Reason, "a remark of the model") {
+		if c := s.consider(t, dialogue("my sister visits me")); c.State != memory.StateRemembered || len(c.Outcome.Changes) != 1 ||
+			!strings.Contains(c.Outcome.Reason, "a remark of the model") {
 			t.Errorf("it is %+v", c)
 		}
 	}
 	all := s.all(t)
-	if len(all) != 1 || all[0].StatusAt(time.Now()) != memory.StatusQuarantined || !strings.Contains(all[0].Quarantine, `name "Anna"`) || all[0].Mentions != 1 {
+	if len(all) != 1 || all[0].StatusAt(time.Now()) != memory.StatusQuarantined || !strings.Contains(all[0].Quarantine, `name "Anna"`) ||
+		all[0].Mentions != 1 {
 		t.Errorf("stored %+v", all)
 	}
 	hits, err := s.store.SearchKeyword(t.Context(), user("alice"), "sister Anna", vectorstore.Filter{Audience: memory.Everything()}, 10)
@@ -91,13 +104,29 @@ func TestConfirming(t *testing.T) {
 		wanted []string // the citations; nil: nothing is stored
 		reason string
 	}{
-		"asked":                    {[]string{"bot: Do you live in Berlin?", "yes"}, "The user lives in Berlin.", memory.KindFact, []string{"#1"}, []string{"#0", "#1"}, ""},
-		"stated and affirmed":      {[]string{"bot: You live in Berlin.", "yes, right"}, "The user lives in Berlin.", memory.KindFact, []string{"#0", "#1"}, []string{"#0", "#1"}, ""},
-		"stated and taken note of": {[]string{"bot: You live in Berlin.", "ok"}, "The user lives in Berlin.", memory.KindFact, []string{"#0", "#1"}, nil, "did not confirm"},
-		"arranged":                 {[]string{"bot: I'll book the dentist for Friday at 3.", "ok, thanks"}, "The user sees the dentist on Friday at 3.", memory.KindAppointment, []string{"#0", "#1"}, []string{"#0", "#1"}, ""},
-		"in the user's words":      {[]string{"bot: Where do you live?", "Berlin"}, "The user lives in Berlin.", memory.KindFact, []string{"#1"}, []string{"#1"}, ""},
-		"about nothing":            {[]string{"bot: Do you live in Berlin?", "yes"}, "The user has a motorcycle.", memory.KindFact, []string{"#1"}, nil, "rests on no words"},
-		"to nobody":                {[]string{"ok", "thanks"}, "The user has a motorcycle.", memory.KindFact, []string{"#0"}, nil, "rests on no words"},
+		"asked": {
+			[]string{"bot: Do you live in Berlin?", "yes"}, "The user lives in Berlin.", memory.KindFact,
+			[]string{"#1"}, []string{"#0", "#1"}, "",
+		},
+		"stated and affirmed": {
+			[]string{"bot: You live in Berlin.", "yes, right"}, "The user lives in Berlin.", memory.KindFact,
+			[]string{"#0", "#1"}, []string{"#0", "#1"}, "",
+		},
+		"stated and taken note of": {
+			[]string{"bot: You live in Berlin.", "ok"}, "The user lives in Berlin.", memory.KindFact,
+			[]string{"#0", "#1"}, nil, "did not confirm",
+		},
+		"arranged": {
+			[]string{"bot: I'll book the dentist for Friday at 3.", "ok, thanks"},
+			"The user sees the dentist on Friday at 3.", memory.KindAppointment, []string{"#0", "#1"},
+			[]string{"#0", "#1"}, "",
+		},
+		"in the user's words": {[]string{"bot: Where do you live?", "Berlin"}, "The user lives in Berlin.", memory.KindFact, []string{"#1"}, []string{"#1"}, ""},
+		"about nothing": {
+			[]string{"bot: Do you live in Berlin?", "yes"}, "The user has a motorcycle.", memory.KindFact,
+			[]string{"#1"}, nil, "rests on no words",
+		},
+		"to nobody": {[]string{"ok", "thanks"}, "The user has a motorcycle.", memory.KindFact, []string{"#0"}, nil, "rests on no words"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSystem(t, says(test.text, test.kind, test.cited...))
@@ -121,7 +150,11 @@ func TestConfirming(t *testing.T) {
 func TestConfirmingWhatIsKnown(t *testing.T) {
 	j := &judge{}
 	s := newSystem(t, j)
-	s.Echoes = &decide.Echoes{Filter: echo.NewFilter(nil), Memories: s.store, Visibility: memory.NewVisibility(memory.VisibilityChannel, nil)}
+	s.Echoes = &decide.Echoes{
+		Filter:     echo.NewFilter(nil),
+		Memories:   s.store,
+		Visibility: memory.NewVisibility(memory.VisibilityChannel, nil),
+	}
 	say := func(statement string, lines ...string) []memory.MemoryChange {
 		j.mu.Lock()
 		j.summarize = says(statement, memory.KindFact, "#0", "#1").summarize
@@ -129,13 +162,17 @@ func TestConfirmingWhatIsKnown(t *testing.T) {
 		return s.consider(t, dialogue(lines...)).Outcome.Changes
 	}
 	say("The user lives in Berlin with two cats.", "I live in Berlin with two cats", "really")
-	if got := say("The user resides in Berlin with two cats", "bot: So you live in Berlin with two cats?", "yes"); len(got) != 1 || got[0].Action != memory.ActionReinforced {
+	if got := say("The user resides in Berlin with two cats", "bot: So you live in Berlin with two cats?", "yes"); len(got) != 1 ||
+		got[0].Action != memory.ActionReinforced {
 		t.Errorf("confirmed: %+v", got)
 	}
-	if got := say("The user lives in Hamburg with two cats.", "bot: You live in Hamburg with two cats, so you need a lift.", "right"); len(got) != 0 {
+	if got := say("The user lives in Hamburg with two cats.", "bot: You live in Hamburg with two cats, so you need a lift.", "right"); len(
+		got,
+	) != 0 {
 		t.Errorf("a changed detail: %+v", got)
 	}
-	if got := say("The user lives in Hamburg with two cats.", "bot: Do you live in Hamburg with two cats now?", "yes"); len(got) != 1 || got[0].Action != memory.ActionAdded {
+	if got := say("The user lives in Hamburg with two cats.", "bot: Do you live in Hamburg with two cats now?", "yes"); len(got) != 1 ||
+		got[0].Action != memory.ActionAdded {
 		t.Errorf("asked for and confirmed: %+v", got)
 	}
 }

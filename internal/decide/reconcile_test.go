@@ -85,7 +85,10 @@ func TestSuperseded(t *testing.T) {
 	s.holds(t, "u", "The user likes jazz.", "The user moved to Shanghai.")
 	c := second.Outcome.Changes
 	if len(c) != 2 || c[0].Action != memory.ActionUpdated || !slices.Equal(c[0].Related, []string{first.Outcome.Changes[0].MemoryID}) ||
-		!strings.Contains(c[0].Reason, "Beijing") || c[1].Action != memory.ActionReinforced || c[1].MemoryID != first.Outcome.Changes[1].MemoryID {
+		!strings.Contains(
+			c[0].Reason,
+			"Beijing",
+		) || c[1].Action != memory.ActionReinforced || c[1].MemoryID != first.Outcome.Changes[1].MemoryID {
 		t.Errorf("the changes are %+v", c)
 	}
 	jazz := s.in(t, "u")[0]
@@ -93,7 +96,9 @@ func TestSuperseded(t *testing.T) {
 		t.Errorf("what was repeated is %+v", jazz)
 	}
 	late := s.consider(t, talk("u", "g", monday.AddDate(0, 0, 1), "The user lives in Chengdu."))
-	if c := late.Outcome.Changes; c[0].Action != memory.ActionOutdated || !slices.Equal(c[0].Related, []string{second.Outcome.Changes[0].MemoryID}) || c[0].Reason == "" {
+	if c := late.Outcome.Changes; c[0].Action != memory.ActionOutdated ||
+		!slices.Equal(c[0].Related, []string{second.Outcome.Changes[0].MemoryID}) ||
+		c[0].Reason == "" {
 		t.Errorf("what comes late is %+v", c)
 	}
 	s.holds(t, "u", "The user likes jazz.", "The user moved to Shanghai.")
@@ -123,7 +128,10 @@ func TestReconciledWithinVisibility(t *testing.T) {
 	s := newReconciling(t, r)
 	s.consider(t, talk("u", "g", monday, "The user lives in Beijing.", "The user likes cats."))
 	s.consider(t, talk("v", "g", monday, "The user lives in Beijing."))
-	c := s.consider(t, talk("u", "h", monday.AddDate(0, 0, 1), "The user moved to Shanghai.", "The user likes cats.", "FORGET The user likes cats."))
+	c := s.consider(
+		t,
+		talk("u", "h", monday.AddDate(0, 0, 1), "The user moved to Shanghai.", "The user likes cats.", "FORGET The user likes cats."),
+	)
 	for _, claim := range r.last.Claims {
 		if len(claim.Near) > 0 {
 			t.Errorf("near to %q is %q", claim.Statement.Text, claim.Near[0].Memory.Text)
@@ -144,14 +152,17 @@ func TestForgetRequest(t *testing.T) {
 	s.holds(t, "u", "The user likes cats.", "The user likes tea.")
 	changes := c.Outcome.Changes
 	if len(changes) != 3 || changes[0].Action != memory.ActionWithdrawn || changes[0].MemoryID != first.Outcome.Changes[0].MemoryID || changes[0].Reason == "" ||
-		changes[1].Action != memory.ActionWithdrawn || changes[1].MemoryID != "" || !strings.Contains(changes[1].Reason, "nothing that is known") ||
+		changes[1].Action != memory.ActionWithdrawn ||
+		changes[1].MemoryID != "" ||
+		!strings.Contains(changes[1].Reason, "nothing that is known") ||
 		changes[2].Action != memory.ActionAdded {
 		t.Errorf("the changes are %+v", changes)
 	}
 	if gone := s.in(t, "u", memory.StatusWithdrawn); len(gone) != 1 || gone[0].Text != "The user's ex is called Tom." {
 		t.Errorf("withdrawn is %+v", gone)
 	}
-	if c := s.consider(t, talk("u", "g", monday, "FORGET the user's parrot")); c.State != memory.StateRemembered || len(c.Outcome.Changes) != 1 {
+	if c := s.consider(t, talk("u", "g", monday, "FORGET the user's parrot")); c.State != memory.StateRemembered ||
+		len(c.Outcome.Changes) != 1 {
 		t.Errorf("nothing to forget: %+v", c)
 	}
 }
@@ -247,7 +258,8 @@ func TestCarelessReconciler(t *testing.T) {
 func TestNearIsAway(t *testing.T) {
 	s := newReconciling(t, reconcile.New())
 	s.memories.failSearch(&memory.TransientError{Err: errors.New("hiccup")})
-	if c := s.consider(t, talk("u", "g", monday, "The user likes tea.")); c.Attempts != 2 || c.State != memory.StateRemembered || len(s.judge.asked()) != 1 {
+	if c := s.consider(t, talk("u", "g", monday, "The user likes tea.")); c.Attempts != 2 || c.State != memory.StateRemembered ||
+		len(s.judge.asked()) != 1 {
 		t.Errorf("%+v", c)
 	}
 }

@@ -65,7 +65,8 @@ func TestMerge(t *testing.T) {
 		{Finding: Finding{Category: Topic, Text: "Go"}},
 		{Finding: Finding{Category: Topic, Text: "go"}},
 	})
-	if len(d.Issues) != 1 || d.Issues[0].Solution != "Clean it." || d.Issues[0].MemoryID != "m" || len(d.Decisions) != 2 || len(d.Topics) != 1 {
+	if len(d.Issues) != 1 || d.Issues[0].Solution != "Clean it." || d.Issues[0].MemoryID != "m" || len(d.Decisions) != 2 ||
+		len(d.Topics) != 1 {
 		t.Errorf("merged into %+v", d)
 	}
 }
@@ -103,10 +104,12 @@ func TestBorneOut(t *testing.T) {
 		{Finding{Category: Decision, Text: "The user chose MySQL, not Postgres.", MessageIDs: []string{"a"}}, nil},
 		{Finding{Category: Task, Text: "The user has a demo for Priya on 2026-11-27.", MessageIDs: []string{"c"}}, []string{"c"}},
 		{Finding{Category: Task, Text: "The user has a demo for Priya on 2026-12-15.", MessageIDs: []string{"c"}}, nil},
-		{Finding{Category: Task, Text: "The user shows Postgres to Priya.", MessageIDs: []string{"c"}}, []string{"c", "a"}}, // said in another message
+		// said in another message
+		{Finding{Category: Task, Text: "The user shows Postgres to Priya.", MessageIDs: []string{"c"}}, []string{"c", "a"}},
 		{Finding{Category: Issue, Text: "How many connections?", Solution: "Set max_connections to 200.", MessageIDs: []string{"a", "b"}}, []string{"a", "b"}},
 		{Finding{Category: Issue, Text: "How many connections?", Solution: "Set max_connections to 500.", MessageIDs: []string{"a", "b"}}, nil},
-		{Finding{Category: Issue, Text: "How many connections?", Solution: "Set max_connections to 200.", MessageIDs: []string{"a"}}, nil}, // the assistant's words are not the user's
+		// the assistant's words are not the user's
+		{Finding{Category: Issue, Text: "How many connections?", Solution: "Set max_connections to 200.", MessageIDs: []string{"a"}}, nil},
 		{Finding{Category: Topic, Text: "the demo for Priya"}, []string{}},
 		{Finding{Category: Topic, Text: "the demo for Anton"}, nil},
 	} {

@@ -72,7 +72,10 @@ func seen(t *testing.T, k *lists.Keeper) string {
 func TestListTTL(t *testing.T) {
 	now := time.Date(2026, 2, 19, 9, 0, 0, 0, time.UTC)
 	store := openStore(t)
-	forever := lists.NewKeeper(store, lists.Options{MaxItems: 100, MaxAge: 90 * 24 * time.Hour, Now: func() time.Time { return now }, Log: discard})
+	forever := lists.NewKeeper(
+		store,
+		lists.Options{MaxItems: 100, MaxAge: 90 * 24 * time.Hour, Now: func() time.Time { return now }, Log: discard},
+	)
 	put(t, forever, lists.Manual, "a", "b", "c")
 	now = now.Add(10 * 365 * 24 * time.Hour)
 	if err := forever.Sweep(t.Context()); err != nil {
@@ -90,7 +93,8 @@ func TestListTTL(t *testing.T) {
 		t.Errorf("before the hour is over: %+v, %v, expires %s", last, err, hour.Expiry(&last.Shown))
 	}
 	now = now.Add(time.Microsecond)
-	if _, err := hour.Select(t.Context(), here(), "", 1); !errors.Is(err, memory.ErrPrecondition) || !strings.Contains(err.Error(), "numbered_lists.list_ttl, 1h") {
+	if _, err := hour.Select(t.Context(), here(), "", 1); !errors.Is(err, memory.ErrPrecondition) ||
+		!strings.Contains(err.Error(), "numbered_lists.list_ttl, 1h") {
 		t.Errorf("after an hour: %v", err)
 	}
 	if _, err := hour.Shown(t.Context(), here(), ""); !errors.Is(err, memory.ErrNotFound) {
@@ -192,7 +196,10 @@ func TestSelectText(t *testing.T) {
 	k := lists.NewKeeper(openStore(t), lists.Options{MaxItems: 100, Log: discard})
 	place := here()
 	_, err := k.Put(t.Context(), lists.Put{View: view(), Mode: lists.Manual, Place: &place, Items: []lists.Item{
-		{Key: "a", Title: "1917"}, {Key: "b", Title: "她"}, {Key: "c", Title: "Her"}, {Key: "d", Title: "重复"}, {Key: "e", Title: "重复"}, {Key: "f"},
+		{
+			Key:   "a",
+			Title: "1917",
+		}, {Key: "b", Title: "她"}, {Key: "c", Title: "Her"}, {Key: "d", Title: "重复"}, {Key: "e", Title: "重复"}, {Key: "f"},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +228,8 @@ func TestSelectText(t *testing.T) {
 	if _, understood, _ := k.SelectText(t.Context(), place, "papers", "她"); understood {
 		t.Error("a title of no list is understood")
 	}
-	if _, understood, err := k.SelectText(t.Context(), place, "papers", "none of them"); !understood || !errors.Is(err, memory.ErrPrecondition) {
+	if _, understood, err := k.SelectText(t.Context(), place, "papers", "none of them"); !understood ||
+		!errors.Is(err, memory.ErrPrecondition) {
 		t.Errorf("of no list: %v, %v", understood, err)
 	}
 }

@@ -36,8 +36,10 @@ func TestNoOrdinals(t *testing.T) {
 	for _, text := range []string{
 		"", " ", "?", "你好", "hello", "查询最新的电影信息", "#", "-1", "3.5", "3 or 4", "3/4", "http://x/3", "/mv/823D", "3D",
 		"三个", "三部电影", "来三部", "两个", "来一首", "来首歌", "第九区", "看第九区", "第七封印", "第一滴血", "第三个问题", "第三次",
-		"最后的武士", "一二三", "最后个", "最后部", "好几个", "换一个", "换一部", "再来一个", "可以", "好", "行", "对", "第三个不可以", "不要第三个", "一部分", "第", "第个", "个", "号", "倒数", "倒数三", "上一个", "十二个", "三体", "一代宗师",
-		"three movies", "3 movies", "The Third Man", "First Blood", "The Last Emperor", "the one", "what about it", "make it", "no", "no thanks", "at last", "you first",
+		"最后的武士", "一二三", "最后个", "最后部", "好几个", "换一个", "换一部", "再来一个", "可以", "好", "行", "对", "第三个不可以", "不要第三个", "一部分", "第", "第个", "个",
+		"号", "倒数", "倒数三", "上一个", "十二个", "三体", "一代宗师",
+		"three movies", "3 movies", "The Third Man", "First Blood", "The Last Emperor", "the one", "what about it", "make it",
+		"no", "no thanks", "at last", "you first",
 		"one more", "two of them", "III", "seconds", "third time", "twenty thirty",
 	} {
 		if got, ok := ParseSelection(text, nil); ok {

@@ -16,7 +16,8 @@ func TestPromptLanguage(t *testing.T) {
 	}{{"", zh, true}, {"", en, false}, {"", nil, false}, {"en", zh, false}, {"zh-Hant-TW", en, true}, {"fr", zh, false}} {
 		p := PromptsFor(test.language, Titles(test.items))
 		for _, line := range []string{p.Rule(), p.List("films", 12), p.Chosen([]Numbered{{Number: 3}}, 12), p.Chosen([]Numbered{{Number: 3}, {Number: 5}}, 12)} {
-			if got := strings.Contains(line, "严禁"); got != test.chinese || strings.Contains(line, "never guess") == test.chinese || !strings.Contains(line, "SelectItems") {
+			if got := strings.Contains(line, "严禁"); got != test.chinese || strings.Contains(line, "never guess") == test.chinese ||
+				!strings.Contains(line, "SelectItems") {
 				t.Errorf("%q and %d titles: %s", test.language, len(test.items), line)
 			}
 		}
@@ -42,7 +43,8 @@ func TestUntitledItemsReadWell(t *testing.T) {
 	for _, title := range []string{"", "  ", "\u200b"} {
 		n := &Numbered{Number: 2, Item: Item{Title: title, Key: "/mv/1"}}
 		for p, want := range map[Prompts]string{{chinese: true}: "（共 3 项），真实 key：/mv/1 。", {}: "number 2 of 3, its real key: /mv/1 ."} {
-			if line := p.Chosen([]Numbered{*n}, 3); !strings.Contains(line, want) || strings.Contains(line, "：；") || strings.Contains(line, ": ;") {
+			if line := p.Chosen([]Numbered{*n}, 3); !strings.Contains(line, want) || strings.Contains(line, "：；") ||
+				strings.Contains(line, ": ;") {
 				t.Errorf("%q: %s", title, line)
 			}
 		}

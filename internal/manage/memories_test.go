@@ -84,7 +84,10 @@ func (w *world) List(context.Context, memory.User, vectorstore.ListQuery) (vecto
 // Revisions tells of each memory what was done to all of them.
 func (w *world) Revisions(context.Context, memory.User, string, memory.Audience) ([]vectorstore.Revision, error) {
 	return []vectorstore.Revision{
-		{ID: "1", Previous: &memory.Memory{ID: "b"}}, {ID: "2", Previous: &memory.Memory{ID: "a"}}, {ID: "3", Change: vectorstore.ChangeAdded},
+		{
+			ID:       "1",
+			Previous: &memory.Memory{ID: "b"},
+		}, {ID: "2", Previous: &memory.Memory{ID: "a"}}, {ID: "3", Change: vectorstore.ChangeAdded},
 	}, w.step("revisions")
 }
 
@@ -305,19 +308,26 @@ func TestDeleteSessionOrder(t *testing.T) {
 		if (failAt == "") != (err == nil) || err != nil && !errors.Is(err, errFailed) {
 			t.Errorf("failing at %q: %v", failAt, err)
 		}
-		if full := (manage.SessionReceipt{Deleted: session.Deleted{Messages: 5, Considerations: 6}, Memories: 2}); failAt == "" && receipt != full {
+		if full := (manage.SessionReceipt{Deleted: session.Deleted{Messages: 5, Considerations: 6}, Memories: 2}); failAt == "" &&
+			receipt != full {
 			t.Errorf("the receipt is %+v", receipt)
 		}
 	}
 	w := &world{}
-	if _, err := eraser(w).DeleteSession(t.Context(), session.Viewer{UserID: "eve"}, "s", true); !errors.Is(err, memory.ErrPrecondition) || len(w.steps) != 1 {
+	if _, err := eraser(w).DeleteSession(t.Context(), session.Viewer{UserID: "eve"}, "s", true); !errors.Is(err, memory.ErrPrecondition) ||
+		len(w.steps) != 1 {
 		t.Errorf("somebody who may not write did %q: %v", w.steps, err)
 	}
 }
 
 // TestExportStops: at what fails first, the caller's own errors included.
 func TestExportStops(t *testing.T) {
-	for _, failAt := range []string{"settings", "list", "jobs", "visit settings", "visit memory", "revisions", "visit revision", "visit consideration", "sessions", "window", "messages", "visit session", "visit message", "traces", "visit trace", "digests", "visit digest", "registries", "visit registry", "items", "visit item", "lists", "visit list", "tokens", "visit tokens", ""} {
+	for _, failAt := range []string{
+		"settings", "list", "jobs", "visit settings", "visit memory", "revisions", "visit revision",
+		"visit consideration", "sessions", "window", "messages", "visit session", "visit message", "traces",
+		"visit trace", "digests", "visit digest", "registries", "visit registry", "items", "visit item",
+		"lists", "visit list", "tokens", "visit tokens", "",
+	} {
 		w := &world{failAt: failAt}
 		visited := 0
 		visit := func(name string) error {
@@ -363,7 +373,8 @@ func TestImportBatches(t *testing.T) {
 	var known memory.Violations
 	known.Add("memory[101].kind", "is wrong as well")
 	err := importer.Add(t.Context(), memory.Memory{Kind: memory.KindFact}, known)
-	if err == nil || !strings.Contains(err.Error(), "memory[101].text is required") || !strings.Contains(err.Error(), "memory[101].kind is wrong as well") {
+	if err == nil || !strings.Contains(err.Error(), "memory[101].text is required") ||
+		!strings.Contains(err.Error(), "memory[101].kind is wrong as well") {
 		t.Errorf("the error is %v", err)
 	}
 	if len(w.applied) != 2 || len(w.applied[0]) != 100 || len(w.applied[1]) != 1 || importer.Added != 101 {

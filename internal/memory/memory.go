@@ -108,6 +108,23 @@ func (m *Memory) StatusAt(t time.Time) Status {
 	return StatusActive
 }
 
+// AsOf is the memory as it was known at a time at which it had been said already, as far as that can be told: it is not superseded by
+// what holds since later, and not said again later. What holds for a known end and is then superseded loses that end.
+func (m *Memory) AsOf(t time.Time) *Memory {
+	superseded := m.SupersededBy != "" && t.Before(m.ValidTo)
+	if !superseded && !m.LastSaidAt.After(t) {
+		return m
+	}
+	then := *m
+	if superseded {
+		then.SupersededBy, then.ValidTo = "", time.Time{}
+	}
+	if m.LastSaidAt.After(t) {
+		then.LastSaidAt = m.ObservedAt
+	}
+	return &then
+}
+
 // HoldsSince is since when the memory holds.
 func (m *Memory) HoldsSince() time.Time {
 	if m.ValidFrom.IsZero() {

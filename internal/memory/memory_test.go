@@ -77,9 +77,17 @@ func message(content string) memory.Message {
 }
 
 func TestDialogueNamesEveryWrongField(t *testing.T) {
-	bad := memory.Message{ID: "same", Role: "boss", Speaker: "u", Content: "\xff", Time: time.Date(1800, 1, 1, 0, 0, 0, 0, time.UTC), Metadata: "[1]", Tools: []memory.ToolCall{
-		{Arguments: "{", Duration: new(time.Duration(-1))},
-	}}
+	bad := memory.Message{
+		ID:       "same",
+		Role:     "boss",
+		Speaker:  "u",
+		Content:  "\xff",
+		Time:     time.Date(1800, 1, 1, 0, 0, 0, 0, time.UTC),
+		Metadata: "[1]",
+		Tools: []memory.ToolCall{
+			{Arguments: "{", Duration: new(time.Duration(-1))},
+		},
+	}
 	first := message("hi")
 	first.ID = "same"
 	got := memory.Dialogue{Messages: []memory.Message{first, bad}}.Validate()

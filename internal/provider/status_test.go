@@ -64,22 +64,59 @@ func TestMeanings(t *testing.T) {
 			status: 429, header: map[string]string{"Retry-After": "20"}, body: openAI("Rate limit reached", "rate_limit_exceeded"),
 			passes: true, after: 20 * time.Second, text: "p/m: HTTP 429 Too Many Requests: Rate limit reached",
 		},
-		"a fraction of seconds":     {status: 429, header: map[string]string{"Retry-After": "0.5"}, passes: true, after: 500 * time.Millisecond, text: "p/m: HTTP 429 Too Many Requests"},
-		"a date":                    {status: 503, header: map[string]string{"Retry-After": "Fri, 31 Dec 1999 23:59:59 GMT"}, passes: true, text: "HTTP 503"},
-		"a date in the far future":  {status: 503, header: map[string]string{"Retry-After": "Fri, 31 Dec 2399 23:59:59 GMT"}, passes: true, after: 24 * time.Hour, text: "HTTP 503"},
-		"seconds without end":       {status: 429, header: map[string]string{"Retry-After": "99999999999999999999"}, passes: true, after: 24 * time.Hour, text: "HTTP 429"},
-		"seconds below nothing":     {status: 429, header: map[string]string{"Retry-After": "-5"}, passes: true, text: "HTTP 429"},
-		"Gemini, rate limit":        {status: 429, body: google(429, "Quota exceeded", "RESOURCE_EXHAUSTED", retry), passes: true, after: 34500 * time.Millisecond, text: "Quota exceeded"},
-		"Gemini's compatible":       {status: 429, body: "[" + google(429, "Quota exceeded", "RESOURCE_EXHAUSTED", retry) + "]", passes: true, after: 34500 * time.Millisecond, text: "Quota exceeded"},
-		"Gemini, key":               {status: 400, body: google(400, "API key not valid. Please pass a valid API key.", "INVALID_ARGUMENT", badKey), passes: true, text: "API key not valid"},
-		"Gemini, region":            {status: 400, body: google(400, "User location is not supported for the API use.", "FAILED_PRECONDITION", ""), passes: true, text: "User location"},
-		"Gemini, request":           {status: 400, body: google(400, "Invalid value at 'contents'", "INVALID_ARGUMENT", ""), text: "Invalid value"},
-		"OpenAI, key":               {status: 401, body: openAI("Incorrect API key provided: "+awkwardKey.Reveal(), "invalid_api_key"), passes: true, text: "Incorrect API key provided: ********"},
-		"OpenAI, model":             {status: 404, body: openAI("The model `m` does not exist", "model_not_found"), passes: true, text: "does not exist"},
-		"OpenAI, too long":          {status: 400, body: openAI("This model's maximum context length is 8192 tokens", "context_length_exceeded"), text: "maximum context length"},
-		"DeepSeek, model":           {status: 400, body: openAI("Model Not Exist", "invalid_request_error"), passes: true, text: "Model Not Exist"},
-		"DeepSeek, money":           {status: 402, body: openAI("Insufficient Balance", "invalid_request_error"), passes: true, text: "Insufficient Balance"},
-		"SiliconFlow, model":        {status: 400, body: `{"code":20012,"message":"Model does not exist. Please check it carefully.","data":null}`, passes: true, text: "Model does not exist"},
+		"a fraction of seconds": {
+			status: 429,
+			header: map[string]string{"Retry-After": "0.5"}, passes: true, after: 500 * time.Millisecond,
+			text: "p/m: HTTP 429 Too Many Requests",
+		},
+		"a date": {status: 503, header: map[string]string{"Retry-After": "Fri, 31 Dec 1999 23:59:59 GMT"}, passes: true, text: "HTTP 503"},
+		"a date in the far future": {
+			status: 503,
+			header: map[string]string{"Retry-After": "Fri, 31 Dec 2399 23:59:59 GMT"}, passes: true,
+			after: 24 * time.Hour, text: "HTTP 503",
+		},
+		"seconds without end": {
+			status: 429,
+			header: map[string]string{"Retry-After": "99999999999999999999"}, passes: true,
+			after: 24 * time.Hour, text: "HTTP 429",
+		},
+		"seconds below nothing": {status: 429, header: map[string]string{"Retry-After": "-5"}, passes: true, text: "HTTP 429"},
+		"Gemini, rate limit": {
+			status: 429,
+			body:   google(429, "Quota exceeded", "RESOURCE_EXHAUSTED", retry), passes: true,
+			after: 34500 * time.Millisecond, text: "Quota exceeded",
+		},
+		"Gemini's compatible": {
+			status: 429,
+			body:   "[" + google(429, "Quota exceeded", "RESOURCE_EXHAUSTED", retry) + "]", passes: true,
+			after: 34500 * time.Millisecond, text: "Quota exceeded",
+		},
+		"Gemini, key": {
+			status: 400,
+			body:   google(400, "API key not valid. Please pass a valid API key.", "INVALID_ARGUMENT", badKey),
+			passes: true, text: "API key not valid",
+		},
+		"Gemini, region": {
+			status: 400,
+			body:   google(400, "User location is not supported for the API use.", "FAILED_PRECONDITION", ""),
+			passes: true, text: "User location",
+		},
+		"Gemini, request": {status: 400, body: google(400, "Invalid value at 'contents'", "INVALID_ARGUMENT", ""), text: "Invalid value"},
+		"OpenAI, key": {
+			status: 401,
+			body:   openAI("Incorrect API key provided: "+awkwardKey.Reveal(), "invalid_api_key"), passes: true,
+			text: "Incorrect API key provided: ********",
+		},
+		"OpenAI, model": {status: 404, body: openAI("The model `m` does not exist", "model_not_found"), passes: true, text: "does not exist"},
+		"OpenAI, too long": {
+			status: 400,
+			body:   openAI("This model's maximum context length is 8192 tokens", "context_length_exceeded"),
+			text:   "maximum context length",
+		},
+		"DeepSeek, model": {status: 400, body: openAI("Model Not Exist", "invalid_request_error"), passes: true, text: "Model Not Exist"},
+		"DeepSeek, money": {status: 402, body: openAI("Insufficient Balance", "invalid_request_error"), passes: true, text: "Insufficient Balance"},
+		"SiliconFlow, model": {status: 400, body: `{"code":20012,"message":"Model does not exist. Please check it carefully.",` +
+			`"data":null}`, passes: true, text: "Model does not exist"},
 		"Zhipu, model":              {status: 400, body: `{"error":{"code":"1211","message":"模型不存在，请检查模型代码。"}}`, passes: true, text: "模型不存在"},
 		"Ollama, model":             {status: 404, body: `{"error":"model 'm' not found"}`, passes: true, text: "model 'm' not found"},
 		"FastAPI":                   {status: 422, body: `{"detail":[{"loc":["body","x"],"msg":"Extra inputs are not permitted"}]}`, text: "Extra inputs"},
@@ -228,7 +265,10 @@ func TestResolveMore(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `provider is required for the model "gpt-4o"`) {
 		t.Errorf("a model without a provider: %v", err)
 	}
-	for _, endpoint := range []string{"AIzaSecretKey", "https://h/v1beta/models/m:generateContent?key=AIzaSecretKey", "https://AIzaSecretKey@h/", "::AIzaSecretKey"} {
+	for _, endpoint := range []string{
+		"AIzaSecretKey", "https://h/v1beta/models/m:generateContent?key=AIzaSecretKey",
+		"https://AIzaSecretKey@h/", "::AIzaSecretKey",
+	} {
 		_, err := provider.Resolve("gemini", "m", endpoint, text)
 		if err == nil || strings.Contains(err.Error(), "SecretKey") {
 			t.Errorf("%s: %v", endpoint, err)
@@ -255,7 +295,8 @@ func TestEveryProviderIsComplete(t *testing.T) {
 	for name := range strings.SplitSeq(list, ", ") {
 		p, err := provider.Find(name)
 		target := provider.Target{Provider: p, BaseURL: p.BaseURL}
-		if err != nil || p.BaseURL == "" || target.Remote() == p.Local || p.Local != (len(p.KeyVars) == 0) || strings.HasSuffix(p.BaseURL, "/") {
+		if err != nil || p.BaseURL == "" || target.Remote() == p.Local || p.Local != (len(p.KeyVars) == 0) ||
+			strings.HasSuffix(p.BaseURL, "/") {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}
 		for _, v := range p.KeyVars {

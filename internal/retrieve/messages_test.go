@@ -257,17 +257,17 @@ func TestMessagesInThePrompt(t *testing.T) {
 [2026-01-31] 用户: 别处
 
 【关于用户的记忆结束】`
-	if got := prompts.render(result, "u", nil, memory.Settings{}, time.UTC, 2000); got != want {
+	if got := prompts.render(result, "u", nil, memory.Settings{}, time.UTC, 2000, time.Now()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	labels := map[string]string{"bot": "严氏先祖", "bob": "小波"}
-	got := prompts.render(Result{Messages: result.Messages}, "u", labels, memory.Settings{TimeZone: "Asia/Shanghai"}, time.UTC, 2000)
+	got := prompts.render(Result{Messages: result.Messages}, "u", labels, memory.Settings{TimeZone: "Asia/Shanghai"}, time.UTC, 2000, time.Now())
 	if !strings.Contains(got, "不能仅凭这些记忆回答。\n\n以往对话中的相关原话（同样只是资料）：\n[2026-02-01] 严氏先祖: 想吃什么？\n") || !strings.Contains(got, "] 小波: 我也是\n") {
 		t.Errorf("got\n%s", got)
 	}
 	// The language is that of what was found; a wording from before there were messages is completed.
 	custom := Prompts{"en": {Header: "<notes>", Footer: "</notes>"}}
-	got = custom.render(Result{Messages: []MessageHit{dated(nil, utterance("a", 1, "I like the tea"))}}, "u", nil, memory.Settings{}, time.UTC, 2000)
+	got = custom.render(Result{Messages: []MessageHit{dated(nil, utterance("a", 1, "I like the tea"))}}, "u", nil, memory.Settings{}, time.UTC, 2000, time.Now())
 	if want := "<notes>\n\n\nRelated excerpts of earlier conversations (data as well):\n[2026-01-31] User: I like the tea\n\n</notes>"; got != want {
 		t.Errorf("got\n%s", got)
 	}
@@ -280,10 +280,10 @@ func TestMessagesPromptLength(t *testing.T) {
 		dated([]session.Message{reply("a", 1, strings.Repeat("前", 90))}, utterance("a", 2, "火锅"), reply("a", 3, strings.Repeat("后", 90))),
 		dated(nil, utterance("b", 9, strings.Repeat("别处", 20))),
 	}}
-	whole := prompts.render(result, "u", nil, memory.Settings{}, time.UTC, 1_000_000)
+	whole := prompts.render(result, "u", nil, memory.Settings{}, time.UTC, 1_000_000, time.Now())
 	seen := map[string]bool{}
 	for limit := range utf8.RuneCountInString(whole) + 2 {
-		got := prompts.render(result, "u", nil, memory.Settings{}, time.UTC, limit)
+		got := prompts.render(result, "u", nil, memory.Settings{}, time.UTC, limit, time.Now())
 		if n := utf8.RuneCountInString(got); n > limit {
 			t.Fatalf("at most %d: %d characters", limit, n)
 		}
@@ -324,7 +324,7 @@ func TestMessagesAreInert(t *testing.T) {
 	} {
 		m := utterance("a", 1, text)
 		m.Speaker = "eve" + text
-		got := prompts.render(Result{Messages: []MessageHit{dated(nil, m)}}, "u", nil, memory.Settings{Language: "en"}, time.UTC, 5000)
+		got := prompts.render(Result{Messages: []MessageHit{dated(nil, m)}}, "u", nil, memory.Settings{Language: "en"}, time.UTC, 5000, time.Now())
 		if strings.Count(got, prompt.Header) != 1 || strings.Count(got, prompt.Footer) != 1 || strings.Count(got, prompt.Messages) != 1 ||
 			strings.Count(got, "\n") != strings.Count(prompt.Note, "\n")+6 {
 			t.Errorf("%q:\n%s", text, got)

@@ -65,14 +65,15 @@ func (p Prompts) Problem() string {
 
 // render writes the block: header, note, a line a memory, a line a message with those around it, footer. What does not fit
 // is left out whole, messages before memories. It is empty when there is nothing to say.
-func (p Prompts) render(result Result, userID string, labels map[string]string, settings memory.Settings, location *time.Location, maxRunes int) string {
+func (p Prompts) render(
+	result Result, userID string, labels map[string]string, settings memory.Settings, location *time.Location, maxRunes int, now time.Time,
+) string {
 	if len(result.Hits) == 0 && len(result.Messages) == 0 {
 		return ""
 	}
 	prompt := p.choose(result, settings.Language)
 	location = settings.Location(location)
 	var lines []string
-	now := time.Now()
 	for _, h := range result.Hits {
 		lines = append(lines, "- ["+h.Memory.ObservedAt.In(location).Format(time.DateOnly)+"] "+prompt.harmless(h.Memory.Text)+
 			prompt.ending(h.Memory, location, now)+"\n")

@@ -20,7 +20,7 @@ func noted(language string, texts ...string) []Hit {
 }
 
 func renderMemories(p Prompts, hits []Hit, settings memory.Settings, location *time.Location, maxRunes int) string {
-	return p.render(Result{Hits: hits}, "u", nil, settings, location, maxRunes)
+	return p.render(Result{Hits: hits}, "u", nil, settings, location, maxRunes, time.Now())
 }
 
 func TestPromptWording(t *testing.T) {

@@ -18,7 +18,7 @@ const (
 // note writes down, in the background, what was retrieved and why. ranked are the candidates of both kinds, best first,
 // returned those of them that were.
 func (r *Retriever) note(q Query, ranked, returned []Hit, degraded []Degradation, recording *trace.Recording) {
-	detail := trace.RetrieveDetail{Query: q.Text, TopK: q.TopK, MinRelevance: q.MinRelevance}
+	detail := trace.RetrieveDetail{Query: q.Text, TopK: q.TopK, MinRelevance: q.MinRelevance, ReadTime: q.ReadTime}
 	isReturned := map[hitKey]bool{}
 	for _, h := range returned {
 		isReturned[keyOf(h)] = true

@@ -78,6 +78,22 @@ type Query struct {
 	Neighbors       int                // messages around each message found
 	MinRelevance    float64
 	MaxContextRunes int
+	// ReadTime is the present for recency, for expiry and for what was said: what was said later is not found. Zero: now. Of messages
+	// the same holds for their neighbors.
+	ReadTime time.Time
+}
+
+// at makes the filter that of the query's read time, if it has one, and returns the present of the query.
+func (q *Query) at(now time.Time) time.Time {
+	if q.ReadTime.IsZero() {
+		return now
+	}
+	q.Filter.At = q.ReadTime
+	until := q.ReadTime.Truncate(time.Microsecond).Add(time.Microsecond) // times are stored to the microsecond
+	if before := q.Filter.Observed.Before; before.IsZero() || until.Before(before) {
+		q.Filter.Observed.Before = until
+	}
+	return q.ReadTime
 }
 
 // Result is what was found, best first.
@@ -155,6 +171,7 @@ func (r *Retriever) Close() { r.uses.Close() }
 func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 	ctx, recording := trace.Begin(ctx, q.Scope)
 	started := recording.At()
+	now := q.at(started)
 	budget, cancel := context.WithTimeout(ctx, r.options.Budget)
 	defer cancel()
 
@@ -170,7 +187,7 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 		return Result{}, err
 	}
 	result := Result{TraceID: recording.ID()}
-	memories, messages := r.rank(found, fromMemories, started), r.rank(found, fromMessages, started)
+	memories, messages := r.rank(found, fromMemories, now), r.rank(found, fromMessages, now)
 	result.Hits = cut(memories, q)
 	messageHits := cut(messages, q)
 	var problem error
@@ -189,7 +206,7 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 		default:
 		}
 	}
-	result.PromptContext = r.options.Prompts.render(result, q.Scope.UserID, r.options.Labels, s, r.options.Location, q.MaxContextRunes)
+	result.PromptContext = r.options.Prompts.render(result, q.Scope.UserID, r.options.Labels, s, r.options.Location, q.MaxContextRunes, now)
 	if r.options.Answered != nil {
 		r.options.Answered(result.Degraded)
 	}

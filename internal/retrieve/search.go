@@ -173,7 +173,7 @@ func (r *Retriever) search(ctx context.Context, q Query) searched {
 func (r *Retriever) searchKeyword(ctx context.Context, q Query, from origin, limit int) ([]scored, error) {
 	if from == fromMemories {
 		hits, err := r.Store.SearchKeyword(ctx, q.Scope.User(), q.Text, q.Filter, limit)
-		return ofMemories(hits), err
+		return ofMemories(hits, q.ReadTime), err
 	}
 	asked := messageQuery(q, limit)
 	asked.NeighborWeight = r.options.NeighborWeight
@@ -185,16 +185,21 @@ func (r *Retriever) searchVector(ctx context.Context, q Query, from origin, vect
 	fingerprint := r.Embedder.Fingerprint().String()
 	if from == fromMemories {
 		hits, err := r.Store.SearchVector(ctx, q.Scope.User(), fingerprint, vector, q.Filter, limit)
-		return ofMemories(hits), err
+		return ofMemories(hits, q.ReadTime), err
 	}
 	hits, err := r.Messages.SearchVector(ctx, messageQuery(q, limit), fingerprint, vector)
 	return ofMessages(hits), err
 }
 
-func ofMemories(hits []vectorstore.Hit) []scored {
+// ofMemories are hits with their memories as of a time; zero is now.
+func ofMemories(hits []vectorstore.Hit, at time.Time) []scored {
 	list := make([]scored, len(hits))
 	for i, h := range hits {
-		list[i] = scored{Hit: Hit{Memory: h.Memory}, score: h.Score}
+		m := h.Memory
+		if !at.IsZero() {
+			m = m.AsOf(at)
+		}
+		list[i] = scored{Hit: Hit{Memory: m}, score: h.Score}
 	}
 	return list
 }
@@ -211,6 +216,7 @@ func ofMessages(hits []recall.Hit) []scored {
 func messageQuery(q Query, limit int) recall.Query {
 	return recall.Query{User: q.Scope.User(), Limit: limit, Filter: recall.Filter{
 		Audience: q.Filter.Audience, AgentID: q.Filter.AgentID, SaidFrom: q.Filter.Created.From, SaidBefore: q.Filter.Created.Before,
+		SaidUntil: q.ReadTime,
 	}}
 }
 

@@ -212,7 +212,10 @@ func fromToolCalls(calls []memory.ToolCall) []*memsidecarv1.ToolCall {
 	return list
 }
 
-func fromMemory(m *memory.Memory) *memsidecarv1.Memory {
+func fromMemory(m *memory.Memory) *memsidecarv1.Memory { return fromMemoryAt(m, time.Now()) }
+
+// fromMemoryAt is a memory with its state at a time.
+func fromMemoryAt(m *memory.Memory, at time.Time) *memsidecarv1.Memory {
 	return &memsidecarv1.Memory{
 		Id: m.ID, Text: m.Text, Kind: kinds.toProto[m.Kind], Importance: &m.Importance, Explicit: m.Explicit,
 		Language: m.Language,
@@ -227,7 +230,7 @@ func fromMemory(m *memory.Memory) *memsidecarv1.Memory {
 		CreateTime: fromTime(m.CreatedAt), UpdateTime: fromTime(m.UpdatedAt), ObserveTime: fromTime(m.ObservedAt),
 		MentionCount: clamped(m.Mentions), LastMentionTime: fromTime(m.LastSaidAt),
 		UseCount: m.UseCount, LastUseTime: fromTime(m.LastUsedAt),
-		State: memoryStates.toProto[m.StatusAt(time.Now())], ValidStartTime: fromTime(m.HoldsSince()), ValidEndTime: fromTime(m.ValidTo),
+		State: memoryStates.toProto[m.StatusAt(at)], ValidStartTime: fromTime(m.HoldsSince()), ValidEndTime: fromTime(m.ValidTo),
 		SupersededById: m.SupersededBy, QuarantineReason: m.Quarantine,
 	}
 }

@@ -35,6 +35,7 @@ var needed = map[string]access.Level{
 	memsidecarv1.MemoryService_ReleaseMemory_FullMethodName:       access.Write,
 	memsidecarv1.MemoryService_ImportMemories_FullMethodName:      access.Write,
 
+	memsidecarv1.UserService_ListUsers_FullMethodName:          access.Read,
 	memsidecarv1.UserService_ForgetUser_FullMethodName:         access.Write,
 	memsidecarv1.UserService_ExportUser_FullMethodName:         access.Read,
 	memsidecarv1.UserService_GetUserSettings_FullMethodName:    access.Read,

@@ -33,7 +33,8 @@ func TestEveryCallHasItsLevel(t *testing.T) {
 				if !ok {
 					t.Errorf("%s: say in needed what it needs", name)
 				}
-				if want := map[bool]access.Level{true: access.Read, false: access.Write}[shows.MatchString(string(m.Name()))]; ok && level < want {
+				if want := map[bool]access.Level{true: access.Read, false: access.Write}[shows.MatchString(string(m.Name()))]; ok &&
+					level < want {
 					t.Errorf("%s needs %s, want %s at least", name, level, want)
 				}
 				left[name] = false
@@ -68,7 +69,9 @@ func TestRequestScope(t *testing.T) {
 	for _, request := range []any{
 		&memsidecarv1.CreateMemoryRequest{Memory: &memsidecarv1.Memory{Scope: inner}},
 		&memsidecarv1.GetStatusRequest{},
-		&memsidecarv1.ImportSessionRequest{Item: &memsidecarv1.ImportSessionRequest_Session{Session: &memsidecarv1.ImportedSession{Session: &memsidecarv1.Session{}}}},
+		&memsidecarv1.ImportSessionRequest{
+			Item: &memsidecarv1.ImportSessionRequest_Session{Session: &memsidecarv1.ImportedSession{Session: &memsidecarv1.Session{}}},
+		},
 	} {
 		scope := requestScope(request)
 		if scope == nil || scope == inner {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -45,9 +46,13 @@ func (s *memoryService) Retrieve(ctx context.Context, r *memsidecarv1.RetrieveRe
 		return nil, err
 	}
 	resp := &memsidecarv1.RetrieveResponse{PromptContext: result.PromptContext, TraceId: result.TraceID}
+	now := q.ReadTime
+	if now.IsZero() {
+		now = time.Now()
+	}
 	for _, h := range result.Hits {
 		resp.Memories = append(resp.Memories, &memsidecarv1.RetrievedMemory{
-			Memory: fromMemory(h.Memory), Score: h.Score,
+			Memory: fromMemoryAt(h.Memory, now), Score: h.Score,
 			Parts: fromParts(h.Parts),
 		})
 	}
@@ -75,7 +80,7 @@ func (s *memoryService) query(r *memsidecarv1.RetrieveRequest) (retrieve.Query, 
 	scope := scopeOf(r.GetScope(), true, &v)
 	q := retrieve.Query{
 		Scope: scope, Text: r.GetQuery(), TopK: s.options.TopK, MinRelevance: s.options.MinRelevance,
-		MaxContextRunes: s.options.MaxContextChars,
+		MaxContextRunes: s.options.MaxContextChars, ReadTime: toTime(r.GetReadTime(), "read_time", &v),
 		Filter: vectorstore.Filter{Audience: s.options.audience(scope), Created: vectorstore.Period{
 			From: toTime(r.GetCreatedAfterTime(), "created_after_time", &v), Before: toTime(r.GetCreatedBeforeTime(), "created_before_time", &v),
 		}},

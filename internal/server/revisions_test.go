@@ -159,10 +159,14 @@ func TestHistory(t *testing.T) {
 	r.lists(&memsidecarv1.ListMemoriesRequest{}, "bob lives in Cairo: ACTIVE")
 	r.lists(&memsidecarv1.ListMemoriesRequest{Filter: `state = "superseded"`}, "bob lives in Berlin: SUPERSEDED", "bob lives in Athens: SUPERSEDED")
 	old, err := r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: fromScope(bob), MemoryId: a})
-	if m := old.GetMemory(); err != nil || m.GetSupersededById() != b || !m.GetValidStartTime().AsTime().Equal(at) || !m.GetValidEndTime().AsTime().Equal(at.AddDate(0, 1, 0)) {
+	if m := old.GetMemory(); err != nil || m.GetSupersededById() != b || !m.GetValidStartTime().AsTime().Equal(at) ||
+		!m.GetValidEndTime().AsTime().Equal(at.AddDate(0, 1, 0)) {
 		t.Errorf("the first one is %s, %v", m, err)
 	}
-	_, err = r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{Scope: fromScope(bob), Memory: &memsidecarv1.Memory{Id: a, Text: "bob lived in Athens"}})
+	_, err = r.UpdateMemory(
+		t.Context(),
+		&memsidecarv1.UpdateMemoryRequest{Scope: fromScope(bob), Memory: &memsidecarv1.Memory{Id: a, Text: "bob lived in Athens"}},
+	)
 	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), b) {
 		t.Errorf("changing history: %v", err)
 	}
@@ -214,7 +218,8 @@ func TestRevertedEdit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if undone, err := r.revert(id, ""); err != nil || undone.GetMemory().GetText() != "bob lives in Athens" || undone.GetReverted().GetMemory().GetText() != "plays chess" {
+	if undone, err := r.revert(id, ""); err != nil || undone.GetMemory().GetText() != "bob lives in Athens" ||
+		undone.GetReverted().GetMemory().GetText() != "plays chess" {
 		t.Fatalf("undone %s, %v", undone, err)
 	}
 	embeddings, err := r.vectors.Embeddings(t.Context(), []string{"bob lives in Athens"})

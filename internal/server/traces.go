@@ -122,7 +122,7 @@ func fromTrace(r trace.Record) *memsidecarv1.Trace {
 func fromRetrieveDetail(d *trace.RetrieveDetail) *memsidecarv1.RetrieveTrace {
 	p := &memsidecarv1.RetrieveTrace{
 		Query: d.Query, TopK: clamped(d.TopK), MinRelevance: d.MinRelevance, MemoryCount: clamped(d.Memories),
-		MessageCount: clamped(d.Messages),
+		MessageCount: clamped(d.Messages), ReadTime: fromTime(d.ReadTime),
 	}
 	for _, c := range d.Candidates {
 		p.Candidates = append(p.Candidates, &memsidecarv1.TraceCandidate{

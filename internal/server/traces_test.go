@@ -88,8 +88,10 @@ func TestGetTrace(t *testing.T) {
 	took := 250 * time.Millisecond
 	s.recorder.Record(trace.Record{
 		ID: "trc_1", Scope: annDirect, TurnID: "turn", OTelTraceID: "0af7651916cd43dd8448eb211c80319c", At: at, Duration: time.Second,
-		Degraded:   []trace.Degradation{{Component: "storage", Reason: "away"}},
-		ModelCalls: []usage.Call{{At: at, Part: "embedding", Model: "p/m", Latency: took, Error: "HTTP 500", InputTokens: 1, OutputTokens: 2}},
+		Degraded: []trace.Degradation{{Component: "storage", Reason: "away"}},
+		ModelCalls: []usage.Call{
+			{At: at, Part: "embedding", Model: "p/m", Latency: took, Error: "HTTP 500", InputTokens: 1, OutputTokens: 2},
+		},
 		Retrieve: &trace.RetrieveDetail{Query: "茶?", TopK: 6, MinRelevance: 0.25, Memories: 1, Messages: 2, Candidates: []trace.Candidate{
 			{MemoryID: "mem_1", Score: 0.1, Relevance: 0.2, Similarity: 0.3, Keyword: 0.4, Recency: 0.5, Importance: 0.6, Returned: true},
 			{SessionID: "s", Position: 7, Score: 0.1},
@@ -104,7 +106,16 @@ func TestGetTrace(t *testing.T) {
 	})
 	s.recorder.Record(trace.Record{
 		ID: "trc_3", Scope: annDirect, At: at,
-		Context: &trace.ContextDetail{MaxMessages: 10, MaxTurns: 5, MaxRunes: 4000, First: 3, Last: 9, Messages: 5, Dropped: 2, SummaryLast: 1},
+		Context: &trace.ContextDetail{
+			MaxMessages: 10,
+			MaxTurns:    5,
+			MaxRunes:    4000,
+			First:       3,
+			Last:        9,
+			Messages:    5,
+			Dropped:     2,
+			SummaryLast: 1,
+		},
 	})
 	for id, want := range map[string]string{
 		"trc_1": `id:"trc_1" kind:TRACE_KIND_RETRIEVE ` +
@@ -188,7 +199,9 @@ func TestTracesOfOthers(t *testing.T) {
 	} {
 		scope := fromScope(annDirect)
 		change(scope)
-		if _, err := s.GetTrace(t.Context(), &memsidecarv1.GetTraceRequest{Scope: scope, TraceId: "1"}); status.Code(err) != codes.NotFound {
+		if _, err := s.GetTrace(t.Context(), &memsidecarv1.GetTraceRequest{Scope: scope, TraceId: "1"}); status.Code(
+			err,
+		) != codes.NotFound {
 			t.Errorf("%s gets it: %v", name, err)
 		}
 		listed, err := s.ListTraces(t.Context(), &memsidecarv1.ListTracesRequest{Scope: scope})
@@ -202,7 +215,12 @@ func TestListTraces(t *testing.T) {
 	s := startTraced(t)
 	begin := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	for i := range 6 {
-		r := trace.Record{ID: fmt.Sprint(i), Scope: annDirect, At: begin.Add(time.Duration(i) * time.Minute), Context: &trace.ContextDetail{}}
+		r := trace.Record{
+			ID:      fmt.Sprint(i),
+			Scope:   annDirect,
+			At:      begin.Add(time.Duration(i) * time.Minute),
+			Context: &trace.ContextDetail{},
+		}
 		if i%2 == 0 {
 			r.Context, r.Retrieve, r.TurnID = nil, &trace.RetrieveDetail{}, "turn"
 		}
@@ -276,9 +294,12 @@ func TestCallOf(t *testing.T) {
 		headers []string
 		want    trace.Call
 	}{
-		"nothing":   {&memsidecarv1.GetTraceRequest{}, nil, trace.Call{}},
-		"turn":      {&memsidecarv1.RetrieveRequest{TurnId: "t"}, nil, trace.Call{TurnID: "t"}},
-		"trace":     {&memsidecarv1.GetContextRequest{}, []string{traceparent}, trace.Call{OTelTraceID: "0af7651916cd43dd8448eb211c80319c", OTelSpanID: "b7ad6b7169203331"}},
+		"nothing": {&memsidecarv1.GetTraceRequest{}, nil, trace.Call{}},
+		"turn":    {&memsidecarv1.RetrieveRequest{TurnId: "t"}, nil, trace.Call{TurnID: "t"}},
+		"trace": {
+			&memsidecarv1.GetContextRequest{}, []string{traceparent},
+			trace.Call{OTelTraceID: "0af7651916cd43dd8448eb211c80319c", OTelSpanID: "b7ad6b7169203331"},
+		},
 		"unsampled": {nil, []string{traceparent[:53] + "00"}, trace.Call{OTelTraceID: "0af7651916cd43dd8448eb211c80319c", OTelSpanID: "b7ad6b7169203331"}},
 		"nonsense":  {nil, []string{"00-xyz"}, trace.Call{}},
 		"zero":      {nil, []string{"00-00000000000000000000000000000000-b7ad6b7169203331-01"}, trace.Call{}},

@@ -31,6 +31,7 @@ type UserParts struct {
 	Eraser   *manage.Eraser
 	Exporter *manage.Exporter
 	Settings Settings
+	List     func(ctx context.Context, query memory.UserQuery) (memory.UserPage, error) // a page of the users of a namespace
 	// Conversations and Lists say when what is exported expires.
 	Conversations *session.Keeper
 	Lists         *lists.Keeper
@@ -67,6 +68,46 @@ func wholeScope(p *memsidecarv1.Scope, needsUser bool, v *memory.Violations) mem
 		}
 	}
 	return scope
+}
+
+var userOrders = map[memsidecarv1.UserOrder]memory.UserOrder{
+	memsidecarv1.UserOrder_USER_ORDER_UNSPECIFIED: memory.UsersByID,
+	memsidecarv1.UserOrder_USER_ORDER_USER_ID:     memory.UsersByID,
+	memsidecarv1.UserOrder_USER_ORDER_LAST_ACTIVE: memory.UsersByActivity,
+}
+
+// ListUsers implements memsidecarv1.UserServiceServer.
+func (s *userService) ListUsers(ctx context.Context, r *memsidecarv1.ListUsersRequest) (*memsidecarv1.ListUsersResponse, error) {
+	var v memory.Violations
+	scope := wholeScope(r.GetScope(), false, &v)
+	if scope.UserID != "" {
+		v.Add("scope.user_id", "must be unset: this call lists users; to search for one set user_id_prefix")
+	}
+	order, known := userOrders[r.GetOrder()]
+	if !known {
+		v.Add("order", "is not a known order")
+	}
+	v.Check("user_id_prefix", memory.IDProblem(r.GetUserIdPrefix()))
+	if order == memory.UsersByActivity && r.GetUserIdPrefix() != "" {
+		v.Add("user_id_prefix", "cannot be combined with the order of activity: leave order unset")
+	}
+	query := memory.UserQuery{Namespace: scope.Namespace, Prefix: r.GetUserIdPrefix(), Order: order}
+	query.Limit, query.After = page(r, defaultPageSize, &v)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	found, err := s.List(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	resp := &memsidecarv1.ListUsersResponse{NextPageToken: found.Next}
+	for _, u := range found.Users {
+		resp.Users = append(resp.Users, &memsidecarv1.User{
+			UserId: u.ID, MemoryCount: u.Memories, SessionCount: u.Sessions, MessageCount: u.Messages,
+			PendingConsiderationCount: u.Pending, LastActiveTime: fromTime(u.LastActive),
+		})
+	}
+	return resp, nil
 }
 
 // ForgetUser implements memsidecarv1.UserServiceServer.

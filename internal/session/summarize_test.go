@@ -82,18 +82,26 @@ func TestRollingSummary(t *testing.T) {
 			w.Errorf("before there is a need: %+v", got)
 		}
 		w.exchange(s, 6, 7)
-		if got := w.summary(s); got.Text != "User:q0|Assistant:a0|User:q1|Assistant:a1" || got.Last != 4 || got.Messages != 4 || got.MadeBy != "test/joiner" {
+		if got := w.summary(s); got.Text != "User:q0|Assistant:a0|User:q1|Assistant:a1" || got.Last != 4 || got.Messages != 4 ||
+			got.MadeBy != "test/joiner" {
 			w.Errorf("the first: %+v", got)
 		}
 		for i := 7; i < 30; i++ {
 			w.exchange(s, i, i+1)
 			c := w.window(s)
 			if gap := c.Messages[0].Position - 1 - c.Summary.Last; gap < 0 || gap > 3 || c.Dropped != c.Messages[0].Position-1 {
-				w.Errorf("after %d: the summary goes to %d, the window begins at %d (%d dropped)", i, c.Summary.Last, c.Messages[0].Position, c.Dropped)
+				w.Errorf(
+					"after %d: the summary goes to %d, the window begins at %d (%d dropped)",
+					i,
+					c.Summary.Last,
+					c.Messages[0].Position,
+					c.Dropped,
+				)
 			}
 		}
 		got := w.summary(s)
-		if n := strings.Count(got.Text, "User:"); n != strings.Count(got.Text, "Assistant:") || int64(2*n) != got.Messages || got.Last != got.Messages {
+		if n := strings.Count(got.Text, "User:"); n != strings.Count(got.Text, "Assistant:") || int64(2*n) != got.Messages ||
+			got.Last != got.Messages {
 			w.Errorf("at last: %+v", got)
 		}
 		if calls := len(j.asked); calls > 15 {
@@ -139,7 +147,8 @@ func TestSummaryOfEachAgent(t *testing.T) {
 			r.AgentID = &id
 			return w.Keeper.Context(w.Context(), r)
 		}
-		if c := agent("one"); c.Summary == nil || strings.Contains(c.Summary.Text, "q100") || c.Summary.Last >= c.Messages[0].Position || c.Summary.Messages < 30 {
+		if c := agent("one"); c.Summary == nil || strings.Contains(c.Summary.Text, "q100") || c.Summary.Last >= c.Messages[0].Position ||
+			c.Summary.Messages < 30 {
 			w.Errorf("of the one: %+v", c.Summary)
 		}
 		if c := agent("two"); c.Summary != nil || len(c.Messages) != 6 {
@@ -273,7 +282,8 @@ func TestSummaryAndForgetting(t *testing.T) {
 		w.restart()
 		defer w.stop()
 		w.pass(time.Minute)
-		if got := w.summary(s); strings.Contains(got.Text, "secret") || !strings.HasPrefix(got.Text, "User ann:fine 0|User ann:fine 1|") && !strings.HasPrefix(got.Text, "User:fine 0|User:fine 1|") {
+		if got := w.summary(s); strings.Contains(got.Text, "secret") ||
+			!strings.HasPrefix(got.Text, "User ann:fine 0|User ann:fine 1|") && !strings.HasPrefix(got.Text, "User:fine 0|User:fine 1|") {
 			w.Errorf("%+v", got)
 		}
 	})
@@ -296,7 +306,8 @@ func TestExtractedSummary(t *testing.T) {
 			w.pass(time.Second)
 		}
 		c := w.window(s)
-		if c.Summary == nil || !strings.Contains(c.Summary.Text, "用户: 我对花生过敏，下周三要去成都出差") || c.Summary.MadeBy != "extract" || len([]rune(c.Summary.Text)) > 300 {
+		if c.Summary == nil || !strings.Contains(c.Summary.Text, "用户: 我对花生过敏，下周三要去成都出差") || c.Summary.MadeBy != "extract" ||
+			len([]rune(c.Summary.Text)) > 300 {
 			w.Errorf("the summary is %+v", c.Summary)
 		}
 		if i := slices.IndexFunc(strings.Split(c.PromptContext, "\n"), func(l string) bool { return l == "- 用户: 我对花生过敏，下周三要去成都出差" }); i < 0 {

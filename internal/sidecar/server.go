@@ -24,6 +24,7 @@ func (p *components) newServer(context.Context) error {
 			Conversations: p.Sessions,
 		},
 		Users: server.UserParts{
+			List:          sqlstore.NewUsers(p.storage).List,
 			Eraser:        eraser,
 			Exporter:      exporter,
 			Settings:      p.settings,

@@ -118,15 +118,15 @@ func openDatabase(ctx context.Context, dir string, options Options, create bool)
 		return nil, errors.Join(err, vault.close())
 	}
 	if err := lockDatabase(f); err != nil {
-		return nil, errors.Join(err, vault.close(), f.Close())
+		return nil, errors.Join(err, vault.close(), closeDatabase(f))
 	}
 	if !create {
 		if err := recognise(ctx, path, &options); err != nil {
-			return nil, errors.Join(err, vault.close(), f.Close())
+			return nil, errors.Join(err, vault.close(), closeDatabase(f))
 		}
 	}
 	if err := errors.Join(prepareFile(dir, options.Log), removeParts(dir), vault.settleEnvelope(path)); err != nil {
-		return nil, errors.Join(err, vault.close(), f.Close())
+		return nil, errors.Join(err, vault.close(), closeDatabase(f))
 	}
 
 	d := &database{
@@ -230,7 +230,7 @@ func (d *database) closeFiles() {
 	}
 	err = errors.Join(err, d.vault.close())
 	if d.raw != nil {
-		err = errors.Join(err, d.raw.Close())
+		err = errors.Join(err, closeDatabase(d.raw))
 	}
 	if err != nil {
 		d.log.Warn("closing the database", "error", err)

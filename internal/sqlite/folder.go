@@ -47,7 +47,7 @@ func tryDatabase(path string) error {
 	if err != nil {
 		return nil //nolint:nilerr // no database, or one that the caller will not open either
 	}
-	return errors.Join(lockDatabase(f), f.Close())
+	return errors.Join(lockDatabase(f), closeDatabase(f))
 }
 
 // holds reports whether the lock is that of the lock file which is in the folder now.

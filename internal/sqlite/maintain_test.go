@@ -47,6 +47,8 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		{"sessions", `UPDATE sessions SET last_position = 1`},
 		{"sessions", `INSERT INTO current_sessions SELECT 9, 'n', 12345, '', min(row) FROM sessions`},
 		{"usage", `UPDATE users SET message_bytes = message_bytes + 1 WHERE user_id = 'ann'`},
+		{"usage", `UPDATE users SET message_count = message_count - 1 WHERE user_id = 'ann'`},
+		{"usage", `UPDATE users SET active_at = 0 WHERE user_id = 'ann'`},
 		{"usage", `UPDATE namespace_usage SET message_bytes = message_bytes - 1`},
 		{"usage", `UPDATE users SET memories = memories + 1 WHERE user_id = 'ann'`}, // the namespace counts with it
 		{"usage", `UPDATE namespace_usage SET memories = memories + 1`},

@@ -59,10 +59,11 @@ func TestWhatWasStoredBeforeQuotasCounts(t *testing.T) {
 	for _, statement := range []string{
 		`DROP TRIGGER users_memories_counted`, `DROP TRIGGER users_deleted`, `DROP TRIGGER messages_deleted`,
 		`DROP TRIGGER messages_rewritten`, `DROP TABLE namespace_usage`, `DROP TABLE usage_progress`, `ALTER TABLE users DROP COLUMN message_bytes`,
+		`DROP INDEX users_by_activity`, `ALTER TABLE users DROP COLUMN message_count`, `ALTER TABLE users DROP COLUMN active_at`,
 	} {
 		dbtest.Raw(t, dir, statement)
 	}
-	for _, name := range []string{"00014_quotas.sql", "00015_tail.sql"} {
+	for _, name := range []string{"00014_quotas.sql", "00015_tail.sql", "00019_user_activity.sql"} {
 		migration, err := os.ReadFile(filepath.Join("migrations", name))
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/embed"
+	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
@@ -94,13 +95,19 @@ var rowChecks = []rowCheck{
 		},
 	},
 	{
-		"usage", "what quotas count is right", remedyReport,
+		"usage", "what quotas and lists of users count is right", remedyReport,
 		[]string{
 			`SELECT format('user %d counts %d bytes of messages and has %d', u.id, u.message_bytes, coalesce(sum(octet_length(m.message)), 0)) FROM users u
 				LEFT JOIN session_messages m ON m.owner_row = u.id AND m.row <= (SELECT counted_upto FROM usage_progress)
 				GROUP BY u.id HAVING coalesce(sum(octet_length(m.message)), 0) <> u.message_bytes`,
 			`SELECT format('user %d counts %d memories and has %d', u.id, u.memories, count(m.row)) FROM users u
 				LEFT JOIN memories m ON m.user_row = u.id GROUP BY u.id HAVING count(m.row) <> u.memories`,
+			`SELECT format('user %d counts %d messages and has %d', u.id, u.message_count, count(m.row)) FROM users u
+				LEFT JOIN session_messages m ON m.owner_row = u.id AND m.row <= (SELECT counted_upto FROM usage_progress)
+				GROUP BY u.id HAVING count(m.row) <> u.message_count`,
+			fmt.Sprintf(`SELECT format('user %%d was active after the noted time', u.id) FROM users u WHERE u.active_at + %d < max(
+				coalesce((SELECT max(created_at) FROM memories WHERE user_row = u.id), 0),
+				coalesce((SELECT max(received_at) FROM session_messages WHERE owner_row = u.id), 0))`, memory.UserActivityStep.Microseconds()),
 			`SELECT format('a namespace counts %d memories and %d bytes of messages, and has %d and %d', coalesce(n.memories, 0), coalesce(n.message_bytes, 0),
 				has.memories, has.bytes) FROM (SELECT namespace, sum(memories) AS memories, sum(bytes) AS bytes FROM (
 					SELECT namespace, 0 AS memories, 0 AS bytes FROM namespace_usage

@@ -84,8 +84,8 @@ func countTail(ctx context.Context, tx sqldb.Tx, row int64) error {
 	}
 	for _, statement := range []string{
 		// NOT INDEXED leaves the rows themselves, of which the tail is the end.
-		`UPDATE users SET message_bytes = message_bytes + tail.bytes
-			FROM (SELECT owner_row, sum(octet_length(message)) AS bytes FROM session_messages NOT INDEXED
+		`UPDATE users SET message_bytes = message_bytes + tail.bytes, message_count = message_count + tail.messages
+			FROM (SELECT owner_row, sum(octet_length(message)) AS bytes, count(*) AS messages FROM session_messages NOT INDEXED
 				WHERE row > (SELECT counted_upto FROM usage_progress) AND owner_row IS NOT NULL GROUP BY owner_row) AS tail
 			WHERE tail.owner_row = users.id`,
 		`INSERT INTO namespace_usage (namespace, memories, message_bytes)

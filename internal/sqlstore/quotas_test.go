@@ -228,6 +228,7 @@ func (u *usageTest) compare() {
 		for _, user := range []string{"ann", "bob", "eve"} {
 			own := dbtest.Value[int64](u.T, u.storage, `SELECT coalesce(sum(octet_length(message)), 0) FROM session_messages
 				WHERE owner_row = (SELECT id FROM users WHERE namespace = ? AND user_id = ?)`, namespace, user)
+			u.compareUser(namespace, user)
 			list, err := u.usage.Standings(u.Context(), memory.User{Namespace: namespace, ID: user})
 			if err != nil {
 				u.Fatal(err)
@@ -241,5 +242,34 @@ func (u *usageTest) compare() {
 				}
 			}
 		}
+	}
+}
+
+// compareUser compares the row of a user in the list of users with a count.
+func (u *usageTest) compareUser(namespace, user string) {
+	u.Helper()
+	page, err := sqlstore.NewUsers(u.storage).List(u.Context(), memory.UserQuery{Namespace: namespace, Prefix: user, Limit: 1})
+	if err != nil {
+		u.Fatal(err)
+	}
+	const row = `(SELECT id FROM users WHERE namespace = ? AND user_id = ?)`
+	count := func(from string) int64 {
+		return dbtest.Value[int64](u.T, u.storage, `SELECT count(*) FROM `+from+` = `+row, namespace, user)
+	}
+	want := memory.UserSummary{
+		ID: user, Messages: count(`session_messages WHERE owner_row`), Sessions: count(`session_participants WHERE user_row`),
+		Pending: dbtest.Value[int64](u.T, u.storage, `SELECT count(*) FROM considerations
+			WHERE state IN ('pending', 'running') AND namespace = ? AND user_id = ?`, namespace, user),
+	}
+	if len(page.Users) == 0 { // the sessions of a forgotten user are gone, and this test leaves the jobs to the queue
+		if want.Pending = 0; want != (memory.UserSummary{ID: user}) {
+			u.Fatalf("%s is not listed in %s and has %+v", user, namespace, want)
+		}
+		return
+	}
+	got := page.Users[0]
+	last := dbtest.Value[int64](u.T, u.storage, `SELECT coalesce(max(received_at), 0) FROM session_messages WHERE owner_row = `+row, namespace, user)
+	if want.LastActive = got.LastActive; got != want || got.LastActive.Add(memory.UserActivityStep).UnixMicro() < last {
+		u.Fatalf("%s in %s is listed as %+v, want %+v, last active at %s", user, namespace, got, want, time.UnixMicro(last))
 	}
 }

@@ -353,7 +353,7 @@ func (s *Recall) Neighbors(ctx context.Context, q recall.Query, of []session.Mes
 	return neighbors, err
 }
 
-// readNeighbors reads the messages on one side of a message, nearest first. Times do not matter for them.
+// readNeighbors reads the messages on one side of a message, nearest first.
 func readNeighbors(
 	ctx context.Context, db sqldb.Querier, q recall.Query, of *session.Message, side, order string, count int,
 ) (list []session.Message, err error) {
@@ -364,7 +364,7 @@ func readNeighbors(
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	filter := &recall.Filter{Audience: q.Filter.Audience, AgentID: q.Filter.AgentID}
+	filter := &recall.Filter{Audience: q.Filter.Audience, AgentID: q.Filter.AgentID, SaidUntil: q.Filter.SaidUntil}
 	for rows.Next() {
 		row, m, err := scanMessage(rows, filter)
 		if sqldb.Skip(db, err) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -326,6 +327,9 @@ func (w *appending) finish(ctx context.Context, tx sqldb.Tx, before int64) error
 		if err := w.scheduleDigests(ctx, tx); err != nil {
 			return err
 		}
+		if err := w.touchUsers(ctx, tx); err != nil {
+			return err
+		}
 		s.ActiveAt = w.at
 		s.Unconsidered += w.people
 	}
@@ -355,6 +359,19 @@ func (w *appending) finish(ctx context.Context, tx sqldb.Tx, before int64) error
 		w.session = saved
 	}
 	return err
+}
+
+// touchUsers notes that the owners of the messages were active.
+func (w *appending) touchUsers(ctx context.Context, tx sqldb.Tx) error {
+	for _, row := range slices.Sorted(maps.Keys(w.stored)) {
+		if row == 0 {
+			continue
+		}
+		if err := TouchUser(ctx, tx, row, w.at); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // takesPart reports whether the user is named as a participant. A session with very many does not name all.

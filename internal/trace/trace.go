@@ -69,6 +69,7 @@ type RetrieveDetail struct {
 	Query        string      `json:"query"`
 	TopK         int         `json:"top_k"`
 	MinRelevance float64     `json:"min_relevance"`
+	ReadTime     time.Time   `json:"read_time,omitzero"`
 	Candidates   []Candidate `json:"candidates,omitempty"` // memories, best first; then messages, best first
 	Memories     int         `json:"memories"`             // how many were returned
 	Messages     int         `json:"messages,omitempty"`

@@ -189,10 +189,10 @@ type Filter struct {
 	Importance Range         // zero value: all
 	Created    Period
 	Observed   Period
-	// Statuses are those that count, by the time of At; empty: active ones only. Searches never find what is quarantined or
-	// withdrawn.
+	// Statuses are those that count; empty: active ones only. Searches never find what is quarantined or withdrawn.
 	Statuses []memory.Status
-	At       time.Time // zero: now
+	// At is the time at which a memory has its status, see [memory.Memory.AsOf]; zero: now. What was said later counts, too.
+	At time.Time
 }
 
 // Range is a closed interval; a nil bound is open.
@@ -219,6 +219,8 @@ func (f *Filter) matchesStatus(m *memory.Memory) bool {
 	at := f.At
 	if at.IsZero() {
 		at = time.Now()
+	} else {
+		m = m.AsOf(at)
 	}
 	status := m.StatusAt(at)
 	if len(f.Statuses) == 0 {

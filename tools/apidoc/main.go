@@ -57,7 +57,10 @@ func (r *reference) write(files []*protogen.File) {
 	}
 	// The service of the two calls that every bot makes comes first.
 	slices.SortStableFunc(services, func(a, b *protogen.Service) int {
-		return cmp.Or(-cmp.Compare(strings.Count(string(a.Desc.Name()), "Memory"), strings.Count(string(b.Desc.Name()), "Memory")), cmp.Compare(a.Desc.Name(), b.Desc.Name()))
+		return cmp.Or(
+			-cmp.Compare(strings.Count(string(a.Desc.Name()), "Memory"), strings.Count(string(b.Desc.Name()), "Memory")),
+			cmp.Compare(a.Desc.Name(), b.Desc.Name()),
+		)
 	})
 	slices.SortFunc(messages, func(a, b *protogen.Message) int { return cmp.Compare(name(a.Desc), name(b.Desc)) })
 	slices.SortFunc(enums, func(a, b *protogen.Enum) int { return cmp.Compare(name(a.Desc), name(b.Desc)) })
@@ -98,7 +101,13 @@ func (r *reference) service(s *protogen.Service) {
 	r.p("%s\n", text(s.Comments.Leading))
 	r.p("| call | takes | answers | |\n|---|---|---|---|")
 	for _, m := range s.Methods {
-		r.p("| `%s` | %s | %s | %s |", m.Desc.Name(), r.streamed(m.Desc.IsStreamingClient(), m.Input.Desc), r.streamed(m.Desc.IsStreamingServer(), m.Output.Desc), cell(m.Comments.Leading))
+		r.p(
+			"| `%s` | %s | %s | %s |",
+			m.Desc.Name(),
+			r.streamed(m.Desc.IsStreamingClient(), m.Input.Desc),
+			r.streamed(m.Desc.IsStreamingServer(), m.Output.Desc),
+			cell(m.Comments.Leading),
+		)
 	}
 	r.p("")
 }

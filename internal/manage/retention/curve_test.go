@@ -75,7 +75,11 @@ func TestWorkedExample(t *testing.T) {
 		{"a fact, just said", memory.Memory{Kind: memory.KindFact, Importance: 0.5, Mentions: 1, LastSaidAt: now}, 0.75},
 		{"a fact after a year", memory.Memory{Kind: memory.KindFact, Importance: 0.5, Mentions: 1, LastSaidAt: ago(365)}, 0.375},
 		{"said four times", memory.Memory{Kind: memory.KindFact, Importance: 0.5, Mentions: 4, LastSaidAt: ago(365)}, 0.5953},
-		{"retrieved 15 times, long ago", memory.Memory{Kind: memory.KindFact, Importance: 0.5, Mentions: 1, UseCount: 15, LastSaidAt: ago(400), LastUsedAt: ago(365)}, 0.5303},
+		{
+			"retrieved 15 times, long ago",
+			memory.Memory{Kind: memory.KindFact, Importance: 0.5, Mentions: 1, UseCount: 15, LastSaidAt: ago(400), LastUsedAt: ago(365)},
+			0.5303,
+		},
 		{"retrieved today", memory.Memory{Kind: memory.KindFact, Importance: 0.5, Mentions: 1, UseCount: 15, LastSaidAt: ago(400), LastUsedAt: now}, 0.75},
 		{"a plan after 90 days", memory.Memory{Kind: memory.KindPlan, Importance: 0.5, Mentions: 1, LastSaidAt: ago(90)}, 0.0938},
 		{"the same, with a date ahead", memory.Memory{Kind: memory.KindPlan, Importance: 0.5, Mentions: 1, LastSaidAt: ago(90), ValidTo: now.Add(day)}, 0.75},

@@ -18,7 +18,8 @@ func TestMemoriesOfBefore(t *testing.T) {
 	err := s.storage.Write(t.Context(), func(tx sqldb.Tx) error { // as it was
 		for statement := range strings.SplitSeq(`DROP TRIGGER users_memories_counted; DROP TRIGGER users_deleted;
 			DROP TRIGGER messages_deleted; DROP TRIGGER messages_rewritten; DROP TABLE namespace_usage; DROP TABLE usage_progress;
-			ALTER TABLE users DROP COLUMN message_bytes; DROP TRIGGER memories_added; DROP TRIGGER memories_deleted; DROP TRIGGER memories_made_explicit;
+			ALTER TABLE users DROP COLUMN message_bytes; DROP INDEX users_by_activity; ALTER TABLE users DROP COLUMN message_count;
+			ALTER TABLE users DROP COLUMN active_at; DROP TRIGGER memories_added; DROP TRIGGER memories_deleted; DROP TRIGGER memories_made_explicit;
 			DROP INDEX users_crowded; DROP INDEX users_full; DROP INDEX memories_withdrawn; DROP INDEX memories_expired;
 			DROP INDEX memories_outdated; ALTER TABLE users DROP COLUMN memories; ALTER TABLE users DROP COLUMN explicit_memories;
 			DROP TABLE keys; DROP INDEX considerations_ended; DROP INDEX considerations_given_up;

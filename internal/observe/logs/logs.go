@@ -3,6 +3,7 @@ package logs
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -19,6 +20,20 @@ const (
 
 // telling are the attributes that make two lines of the same message different in kind. Their values are few.
 var telling = []string{"method", "code", "component", "part", "doing", "what"}
+
+// New writes lines of a level ("debug", "info", "warn" or "error") and those above it, as JSON or as text, and limits them as [Limit]
+// does. An unknown level is info.
+func New(w io.Writer, level, format string) *slog.Logger {
+	var least slog.Level
+	if err := least.UnmarshalText([]byte(level)); err != nil {
+		least = slog.LevelInfo
+	}
+	options := &slog.HandlerOptions{Level: least}
+	if format == "json" {
+		return slog.New(Limit(slog.NewJSONHandler(w, options)))
+	}
+	return slog.New(Limit(slog.NewTextHandler(w, options)))
+}
 
 // Limit writes at most ten lines of a kind in a minute. The next line of the kind after that says how many were left out.
 // Debug lines are not limited: who wants them wants them all.

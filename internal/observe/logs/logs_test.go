@@ -38,3 +38,20 @@ func TestLimit(t *testing.T) {
 		}
 	})
 }
+
+// TestNewWritesFromALevelOn: the level and the format are those of the configuration.
+func TestNewWritesFromALevelOn(t *testing.T) {
+	for _, test := range []struct{ level, format, want string }{
+		{"warn", "text", "level=WARN msg=seen"},
+		{"warn", "json", `"level":"WARN","msg":"seen"`},
+		{"unknown", "text", "level=INFO msg=hidden"},
+	} {
+		var out bytes.Buffer
+		log := logs.New(&out, test.level, test.format)
+		log.Info("hidden")
+		log.Warn("seen")
+		if got := out.String(); !strings.Contains(got, test.want) || (test.level == "warn") == strings.Contains(got, "hidden") {
+			t.Errorf("%s as %s: %s", test.level, test.format, got)
+		}
+	}
+}

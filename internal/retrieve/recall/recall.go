@@ -26,6 +26,8 @@ type Filter struct {
 	AgentID    *string   // nil: all
 	SaidFrom   time.Time // inclusive; zero: open
 	SaidBefore time.Time // exclusive; zero: open
+	// SaidUntil is the last time that counts, zero: open. It holds for the neighbors of hits as well, as the other times do not.
+	SaidUntil time.Time
 }
 
 // Matches reports whether the filter lets a message through that was said in the channel.
@@ -33,7 +35,8 @@ func (f *Filter) Matches(channel memory.Channel, agentID string, saidAt time.Tim
 	return f.Audience.Sees(channel) &&
 		(f.AgentID == nil || *f.AgentID == agentID) &&
 		(f.SaidFrom.IsZero() || !saidAt.Before(f.SaidFrom)) &&
-		(f.SaidBefore.IsZero() || saidAt.Before(f.SaidBefore))
+		(f.SaidBefore.IsZero() || saidAt.Before(f.SaidBefore)) &&
+		(f.SaidUntil.IsZero() || !saidAt.After(f.SaidUntil))
 }
 
 // Hit is a message found by a search.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
@@ -76,6 +77,9 @@ func (s *Store) Apply(ctx context.Context, user memory.User, entries []vectorsto
 			applied = append(applied, done)
 		}
 		changed = a.changed
+		if err := sqlstore.TouchUser(ctx, tx, userRow, latest(entries)); err != nil {
+			return err
+		}
 		return s.quotas.MemoriesWithin(ctx, tx, user.Namespace, before)
 	})
 	if err != nil {
@@ -84,6 +88,16 @@ func (s *Store) Apply(ctx context.Context, user memory.User, entries []vectorsto
 	s.reindex(ctx, user, changed)
 	s.written()
 	return applied, nil
+}
+
+// latest is when the newest of the entries was stored.
+func latest(entries []vectorstore.Entry) (at time.Time) {
+	for i := range entries {
+		if created := entries[i].Memory.CreatedAt; created.After(at) {
+			at = created
+		}
+	}
+	return at
 }
 
 // changed is a memory as a write left it, for the index.

@@ -21,6 +21,7 @@ func historyTests() []test {
 		{"Withdraw", testWithdraw},
 		{"Quarantine", testQuarantine},
 		{"Expiry", testExpiry},
+		{"AsOf", testAsOf},
 		{"OtherVisibility", testOtherVisibility},
 		{"Restore", testRestore},
 	}
@@ -420,5 +421,33 @@ func testRestore(s *suite) {
 	s.statuses(ann, map[memory.Status][]string{
 		memory.StatusActive: {now.ID, active.Memory.ID}, memory.StatusSuperseded: {past.Memory.ID},
 		memory.StatusQuarantined: {doubtful.Memory.ID},
+	})
+}
+
+// testAsOf: before something took its place a memory is active, and what was said later is left out by Observed.
+func testAsOf(s *suite) {
+	s.each(func(user memory.User) {
+		first := s.statement("lives in Paris")
+		first.Memory.ObservedAt = t0.Add(-48 * time.Hour)
+		first.Memory.LastSaidAt = first.Memory.ObservedAt
+		s.apply(user, first)
+		second := s.superseding("lives in Rome", first.Memory.ID)
+		second.Memory.ObservedAt = t0.Add(-24 * time.Hour)
+		second.Memory.LastSaidAt = second.Memory.ObservedAt
+		s.apply(user, second)
+		for _, c := range []struct {
+			after time.Duration // of the second
+			want  []string
+		}{
+			{-time.Microsecond, []string{first.Memory.ID}},
+			{0, []string{second.Memory.ID}},
+		} {
+			at := second.Memory.ObservedAt.Add(c.after)
+			then := everything()
+			then.At, then.Observed.Before = at, at.Add(time.Microsecond)
+			s.is("SearchVector", idsOf(s.byVector(user, then, 1, 0, 0)), c.want...)
+			s.is("SearchKeyword", idsOf(s.byKeyword(user, then, "lives")), c.want...)
+			s.is("List", ids(s.list(user, then)), c.want...)
+		}
 	})
 }

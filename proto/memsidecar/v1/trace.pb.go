@@ -397,7 +397,9 @@ type RetrieveTrace struct {
 	// Number of memories returned: the first memories of the candidates.
 	MemoryCount int32 `protobuf:"varint,5,opt,name=memory_count,json=memoryCount,proto3" json:"memory_count,omitempty"`
 	// Number of messages returned: the first messages of the candidates.
-	MessageCount  int32 `protobuf:"varint,6,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
+	MessageCount int32 `protobuf:"varint,6,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
+	// The read_time of the request; unset when it had none.
+	ReadTime      *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=read_time,json=readTime,proto3" json:"read_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -472,6 +474,13 @@ func (x *RetrieveTrace) GetMessageCount() int32 {
 		return x.MessageCount
 	}
 	return 0
+}
+
+func (x *RetrieveTrace) GetReadTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ReadTime
+	}
+	return nil
 }
 
 // TraceCandidate is a memory or a message that was ranked.
@@ -807,7 +816,7 @@ const file_memsidecar_v1_trace_proto_rawDesc = "" +
 	"\alatency\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\alatency\x12*\n" +
 	"\x11input_token_count\x18\x05 \x01(\x03R\x0finputTokenCount\x12,\n" +
 	"\x12output_token_count\x18\x06 \x01(\x03R\x10outputTokenCount\x12\x14\n" +
-	"\x05error\x18\a \x01(\tR\x05error\"\xe6\x01\n" +
+	"\x05error\x18\a \x01(\tR\x05error\"\x9f\x02\n" +
 	"\rRetrieveTrace\x12\x14\n" +
 	"\x05query\x18\x01 \x01(\tR\x05query\x12\x13\n" +
 	"\x05top_k\x18\x02 \x01(\x05R\x04topK\x12#\n" +
@@ -816,7 +825,8 @@ const file_memsidecar_v1_trace_proto_rawDesc = "" +
 	"candidates\x18\x04 \x03(\v2\x1d.memsidecar.v1.TraceCandidateR\n" +
 	"candidates\x12!\n" +
 	"\fmemory_count\x18\x05 \x01(\x05R\vmemoryCount\x12#\n" +
-	"\rmessage_count\x18\x06 \x01(\x05R\fmessageCount\"\xcb\x01\n" +
+	"\rmessage_count\x18\x06 \x01(\x05R\fmessageCount\x127\n" +
+	"\tread_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\"\xcb\x01\n" +
 	"\x0eTraceCandidate\x12\x1b\n" +
 	"\tmemory_id\x18\x01 \x01(\tR\bmemoryId\x12\x1d\n" +
 	"\n" +
@@ -896,14 +906,15 @@ var file_memsidecar_v1_trace_proto_depIdxs = []int32{
 	8,  // 10: memsidecar.v1.ModelCall.start_time:type_name -> google.protobuf.Timestamp
 	9,  // 11: memsidecar.v1.ModelCall.latency:type_name -> google.protobuf.Duration
 	4,  // 12: memsidecar.v1.RetrieveTrace.candidates:type_name -> memsidecar.v1.TraceCandidate
-	12, // 13: memsidecar.v1.TraceCandidate.parts:type_name -> memsidecar.v1.ScoreParts
-	13, // 14: memsidecar.v1.ConsiderTrace.state:type_name -> memsidecar.v1.ConsiderationState
-	14, // 15: memsidecar.v1.ConsiderTrace.changes:type_name -> memsidecar.v1.MemoryChange
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	8,  // 13: memsidecar.v1.RetrieveTrace.read_time:type_name -> google.protobuf.Timestamp
+	12, // 14: memsidecar.v1.TraceCandidate.parts:type_name -> memsidecar.v1.ScoreParts
+	13, // 15: memsidecar.v1.ConsiderTrace.state:type_name -> memsidecar.v1.ConsiderationState
+	14, // 16: memsidecar.v1.ConsiderTrace.changes:type_name -> memsidecar.v1.MemoryChange
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_trace_proto_init() }

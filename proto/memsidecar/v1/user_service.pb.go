@@ -23,6 +23,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// UserOrder is an order of users.
+type UserOrder int32
+
+const (
+	// By id.
+	UserOrder_USER_ORDER_UNSPECIFIED UserOrder = 0
+	// By id, byte by byte. A user who exists the whole time is on exactly one page.
+	UserOrder_USER_ORDER_USER_ID UserOrder = 1
+	// Most recently active first. A user who becomes active between two pages may be on no page, and is never on two.
+	UserOrder_USER_ORDER_LAST_ACTIVE UserOrder = 2
+)
+
+// Enum value maps for UserOrder.
+var (
+	UserOrder_name = map[int32]string{
+		0: "USER_ORDER_UNSPECIFIED",
+		1: "USER_ORDER_USER_ID",
+		2: "USER_ORDER_LAST_ACTIVE",
+	}
+	UserOrder_value = map[string]int32{
+		"USER_ORDER_UNSPECIFIED": 0,
+		"USER_ORDER_USER_ID":     1,
+		"USER_ORDER_LAST_ACTIVE": 2,
+	}
+)
+
+func (x UserOrder) Enum() *UserOrder {
+	p := new(UserOrder)
+	*p = x
+	return p
+}
+
+func (x UserOrder) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (UserOrder) Descriptor() protoreflect.EnumDescriptor {
+	return file_memsidecar_v1_user_service_proto_enumTypes[0].Descriptor()
+}
+
+func (UserOrder) Type() protoreflect.EnumType {
+	return &file_memsidecar_v1_user_service_proto_enumTypes[0]
+}
+
+func (x UserOrder) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use UserOrder.Descriptor instead.
+func (UserOrder) EnumDescriptor() ([]byte, []int) {
+	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{0}
+}
+
 // UserSettings are one user's settings.
 type UserSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -106,6 +159,235 @@ func (x *UserSettings) GetMemorizeEvery() int32 {
 	return 0
 }
 
+// ListUsersRequest asks for users of a namespace.
+type ListUsersRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The namespace; the other fields must be unset.
+	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	// Only users whose id begins with this. Only in the order of ids.
+	UserIdPrefix string `protobuf:"bytes,2,opt,name=user_id_prefix,json=userIdPrefix,proto3" json:"user_id_prefix,omitempty"`
+	// The order of the users. Unset means by id.
+	Order UserOrder `protobuf:"varint,3,opt,name=order,proto3,enum=memsidecar.v1.UserOrder" json:"order,omitempty"`
+	// At most this many. 0 means 50; more than 1,000 is taken as 1,000.
+	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the page before, with the same other fields.
+	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListUsersRequest) Reset() {
+	*x = ListUsersRequest{}
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListUsersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListUsersRequest) ProtoMessage() {}
+
+func (x *ListUsersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListUsersRequest.ProtoReflect.Descriptor instead.
+func (*ListUsersRequest) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ListUsersRequest) GetScope() *Scope {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+func (x *ListUsersRequest) GetUserIdPrefix() string {
+	if x != nil {
+		return x.UserIdPrefix
+	}
+	return ""
+}
+
+func (x *ListUsersRequest) GetOrder() UserOrder {
+	if x != nil {
+		return x.Order
+	}
+	return UserOrder_USER_ORDER_UNSPECIFIED
+}
+
+func (x *ListUsersRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListUsersRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListUsersResponse is one page.
+type ListUsersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The users. A user is listed once a memory, a message in a session, a setting or a finding of a digest is stored, and until
+	// ForgetUser, or until all of it is deleted.
+	Users []*User `protobuf:"bytes,1,rep,name=users,proto3" json:"users,omitempty"`
+	// Empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListUsersResponse) Reset() {
+	*x = ListUsersResponse{}
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListUsersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListUsersResponse) ProtoMessage() {}
+
+func (x *ListUsersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListUsersResponse.ProtoReflect.Descriptor instead.
+func (*ListUsersResponse) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ListUsersResponse) GetUsers() []*User {
+	if x != nil {
+		return x.Users
+	}
+	return nil
+}
+
+func (x *ListUsersResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// User is a user of a namespace, and how much is stored of them.
+type User struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The user's id.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Memories in all states.
+	MemoryCount int64 `protobuf:"varint,2,opt,name=memory_count,json=memoryCount,proto3" json:"memory_count,omitempty"`
+	// Sessions in which the user takes part.
+	SessionCount int64 `protobuf:"varint,3,opt,name=session_count,json=sessionCount,proto3" json:"session_count,omitempty"`
+	// Messages in sessions: what the user said, and what the bot answered.
+	MessageCount int64 `protobuf:"varint,4,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
+	// Considerations that are pending or running.
+	PendingConsiderationCount int64 `protobuf:"varint,5,opt,name=pending_consideration_count,json=pendingConsiderationCount,proto3" json:"pending_consideration_count,omitempty"`
+	// When a message or a memory was last stored, to within ten minutes. Unset when none was.
+	LastActiveTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=last_active_time,json=lastActiveTime,proto3" json:"last_active_time,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *User) Reset() {
+	*x = User{}
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *User) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*User) ProtoMessage() {}
+
+func (x *User) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use User.ProtoReflect.Descriptor instead.
+func (*User) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *User) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *User) GetMemoryCount() int64 {
+	if x != nil {
+		return x.MemoryCount
+	}
+	return 0
+}
+
+func (x *User) GetSessionCount() int64 {
+	if x != nil {
+		return x.SessionCount
+	}
+	return 0
+}
+
+func (x *User) GetMessageCount() int64 {
+	if x != nil {
+		return x.MessageCount
+	}
+	return 0
+}
+
+func (x *User) GetPendingConsiderationCount() int64 {
+	if x != nil {
+		return x.PendingConsiderationCount
+	}
+	return 0
+}
+
+func (x *User) GetLastActiveTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastActiveTime
+	}
+	return nil
+}
+
 // GetUserSettingsRequest identifies a user.
 type GetUserSettingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -117,7 +399,7 @@ type GetUserSettingsRequest struct {
 
 func (x *GetUserSettingsRequest) Reset() {
 	*x = GetUserSettingsRequest{}
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[1]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -129,7 +411,7 @@ func (x *GetUserSettingsRequest) String() string {
 func (*GetUserSettingsRequest) ProtoMessage() {}
 
 func (x *GetUserSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[1]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -142,7 +424,7 @@ func (x *GetUserSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetUserSettingsRequest.ProtoReflect.Descriptor instead.
 func (*GetUserSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{1}
+	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *GetUserSettingsRequest) GetScope() *Scope {
@@ -163,7 +445,7 @@ type GetUserSettingsResponse struct {
 
 func (x *GetUserSettingsResponse) Reset() {
 	*x = GetUserSettingsResponse{}
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[2]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -175,7 +457,7 @@ func (x *GetUserSettingsResponse) String() string {
 func (*GetUserSettingsResponse) ProtoMessage() {}
 
 func (x *GetUserSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[2]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -188,7 +470,7 @@ func (x *GetUserSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetUserSettingsResponse.ProtoReflect.Descriptor instead.
 func (*GetUserSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{2}
+	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetUserSettingsResponse) GetSettings() *UserSettings {
@@ -213,7 +495,7 @@ type UpdateUserSettingsRequest struct {
 
 func (x *UpdateUserSettingsRequest) Reset() {
 	*x = UpdateUserSettingsRequest{}
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[3]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -225,7 +507,7 @@ func (x *UpdateUserSettingsRequest) String() string {
 func (*UpdateUserSettingsRequest) ProtoMessage() {}
 
 func (x *UpdateUserSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[3]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -238,7 +520,7 @@ func (x *UpdateUserSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserSettingsRequest.ProtoReflect.Descriptor instead.
 func (*UpdateUserSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{3}
+	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *UpdateUserSettingsRequest) GetScope() *Scope {
@@ -273,7 +555,7 @@ type UpdateUserSettingsResponse struct {
 
 func (x *UpdateUserSettingsResponse) Reset() {
 	*x = UpdateUserSettingsResponse{}
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[4]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -285,7 +567,7 @@ func (x *UpdateUserSettingsResponse) String() string {
 func (*UpdateUserSettingsResponse) ProtoMessage() {}
 
 func (x *UpdateUserSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[4]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -298,7 +580,7 @@ func (x *UpdateUserSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserSettingsResponse.ProtoReflect.Descriptor instead.
 func (*UpdateUserSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{4}
+	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *UpdateUserSettingsResponse) GetSettings() *UserSettings {
@@ -319,7 +601,7 @@ type ExportUserRequest struct {
 
 func (x *ExportUserRequest) Reset() {
 	*x = ExportUserRequest{}
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[5]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -331,7 +613,7 @@ func (x *ExportUserRequest) String() string {
 func (*ExportUserRequest) ProtoMessage() {}
 
 func (x *ExportUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[5]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -344,7 +626,7 @@ func (x *ExportUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportUserRequest.ProtoReflect.Descriptor instead.
 func (*ExportUserRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{5}
+	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ExportUserRequest) GetScope() *Scope {
@@ -380,7 +662,7 @@ type ExportUserResponse struct {
 
 func (x *ExportUserResponse) Reset() {
 	*x = ExportUserResponse{}
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[6]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -392,7 +674,7 @@ func (x *ExportUserResponse) String() string {
 func (*ExportUserResponse) ProtoMessage() {}
 
 func (x *ExportUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[6]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -405,7 +687,7 @@ func (x *ExportUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportUserResponse.ProtoReflect.Descriptor instead.
 func (*ExportUserResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{6}
+	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ExportUserResponse) GetRecord() isExportUserResponse_Record {
@@ -624,7 +906,7 @@ type ExportedConsideration struct {
 
 func (x *ExportedConsideration) Reset() {
 	*x = ExportedConsideration{}
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[7]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -636,7 +918,7 @@ func (x *ExportedConsideration) String() string {
 func (*ExportedConsideration) ProtoMessage() {}
 
 func (x *ExportedConsideration) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[7]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -649,7 +931,7 @@ func (x *ExportedConsideration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedConsideration.ProtoReflect.Descriptor instead.
 func (*ExportedConsideration) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{7}
+	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ExportedConsideration) GetConsideration() *Consideration {
@@ -679,7 +961,7 @@ type ExportedSession struct {
 
 func (x *ExportedSession) Reset() {
 	*x = ExportedSession{}
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[8]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -691,7 +973,7 @@ func (x *ExportedSession) String() string {
 func (*ExportedSession) ProtoMessage() {}
 
 func (x *ExportedSession) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[8]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -704,7 +986,7 @@ func (x *ExportedSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedSession.ProtoReflect.Descriptor instead.
 func (*ExportedSession) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{8}
+	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ExportedSession) GetSession() *Session {
@@ -740,7 +1022,7 @@ type DigestFinding struct {
 
 func (x *DigestFinding) Reset() {
 	*x = DigestFinding{}
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[9]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -752,7 +1034,7 @@ func (x *DigestFinding) String() string {
 func (*DigestFinding) ProtoMessage() {}
 
 func (x *DigestFinding) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[9]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -765,7 +1047,7 @@ func (x *DigestFinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestFinding.ProtoReflect.Descriptor instead.
 func (*DigestFinding) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{9}
+	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DigestFinding) GetCategory() string {
@@ -822,7 +1104,7 @@ type ExportedRegistry struct {
 
 func (x *ExportedRegistry) Reset() {
 	*x = ExportedRegistry{}
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[10]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -834,7 +1116,7 @@ func (x *ExportedRegistry) String() string {
 func (*ExportedRegistry) ProtoMessage() {}
 
 func (x *ExportedRegistry) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[10]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -847,7 +1129,7 @@ func (x *ExportedRegistry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedRegistry.ProtoReflect.Descriptor instead.
 func (*ExportedRegistry) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{10}
+	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ExportedRegistry) GetList() string {
@@ -898,7 +1180,7 @@ type ExportedNumberedList struct {
 
 func (x *ExportedNumberedList) Reset() {
 	*x = ExportedNumberedList{}
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[11]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -910,7 +1192,7 @@ func (x *ExportedNumberedList) String() string {
 func (*ExportedNumberedList) ProtoMessage() {}
 
 func (x *ExportedNumberedList) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[11]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -923,7 +1205,7 @@ func (x *ExportedNumberedList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedNumberedList.ProtoReflect.Descriptor instead.
 func (*ExportedNumberedList) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{11}
+	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ExportedNumberedList) GetNumberedList() *NumberedList {
@@ -955,7 +1237,7 @@ type ExportedTokenCount struct {
 
 func (x *ExportedTokenCount) Reset() {
 	*x = ExportedTokenCount{}
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[12]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -967,7 +1249,7 @@ func (x *ExportedTokenCount) String() string {
 func (*ExportedTokenCount) ProtoMessage() {}
 
 func (x *ExportedTokenCount) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[12]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -980,7 +1262,7 @@ func (x *ExportedTokenCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedTokenCount.ProtoReflect.Descriptor instead.
 func (*ExportedTokenCount) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{12}
+	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ExportedTokenCount) GetDay() string {
@@ -1015,7 +1297,7 @@ type ForgetUserRequest struct {
 
 func (x *ForgetUserRequest) Reset() {
 	*x = ForgetUserRequest{}
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[13]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1027,7 +1309,7 @@ func (x *ForgetUserRequest) String() string {
 func (*ForgetUserRequest) ProtoMessage() {}
 
 func (x *ForgetUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[13]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1040,7 +1322,7 @@ func (x *ForgetUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetUserRequest.ProtoReflect.Descriptor instead.
 func (*ForgetUserRequest) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{13}
+	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ForgetUserRequest) GetScope() *Scope {
@@ -1086,7 +1368,7 @@ type ForgetUserResponse struct {
 
 func (x *ForgetUserResponse) Reset() {
 	*x = ForgetUserResponse{}
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[14]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1098,7 +1380,7 @@ func (x *ForgetUserResponse) String() string {
 func (*ForgetUserResponse) ProtoMessage() {}
 
 func (x *ForgetUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_user_service_proto_msgTypes[14]
+	mi := &file_memsidecar_v1_user_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1111,7 +1393,7 @@ func (x *ForgetUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetUserResponse.ProtoReflect.Descriptor instead.
 func (*ForgetUserResponse) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{14}
+	return file_memsidecar_v1_user_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ForgetUserResponse) GetMemoryCount() int64 {
@@ -1217,7 +1499,24 @@ const file_memsidecar_v1_user_service_proto_rawDesc = "" +
 	"\vupdate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12*\n" +
 	"\x0ememorize_every\x18\x05 \x01(\x05H\x00R\rmemorizeEvery\x88\x01\x01B\x11\n" +
-	"\x0f_memorize_every\"D\n" +
+	"\x0f_memorize_every\"\xd0\x01\n" +
+	"\x10ListUsersRequest\x12*\n" +
+	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12$\n" +
+	"\x0euser_id_prefix\x18\x02 \x01(\tR\fuserIdPrefix\x12.\n" +
+	"\x05order\x18\x03 \x01(\x0e2\x18.memsidecar.v1.UserOrderR\x05order\x12\x1b\n" +
+	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\"f\n" +
+	"\x11ListUsersResponse\x12)\n" +
+	"\x05users\x18\x01 \x03(\v2\x13.memsidecar.v1.UserR\x05users\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x92\x02\n" +
+	"\x04User\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12!\n" +
+	"\fmemory_count\x18\x02 \x01(\x03R\vmemoryCount\x12#\n" +
+	"\rsession_count\x18\x03 \x01(\x03R\fsessionCount\x12#\n" +
+	"\rmessage_count\x18\x04 \x01(\x03R\fmessageCount\x12>\n" +
+	"\x1bpending_consideration_count\x18\x05 \x01(\x03R\x19pendingConsiderationCount\x12D\n" +
+	"\x10last_active_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x0elastActiveTime\"D\n" +
 	"\x16GetUserSettingsRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\"R\n" +
 	"\x17GetUserSettingsResponse\x127\n" +
@@ -1290,8 +1589,13 @@ const file_memsidecar_v1_user_service_proto_rawDesc = "" +
 	"\x14digest_finding_count\x18\t \x01(\x03R\x12digestFindingCount\x12\x1d\n" +
 	"\n" +
 	"file_count\x18\n" +
-	" \x01(\x05R\tfileCount2\x82\x03\n" +
-	"\vUserService\x12`\n" +
+	" \x01(\x05R\tfileCount*[\n" +
+	"\tUserOrder\x12\x1a\n" +
+	"\x16USER_ORDER_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12USER_ORDER_USER_ID\x10\x01\x12\x1a\n" +
+	"\x16USER_ORDER_LAST_ACTIVE\x10\x022\xd2\x03\n" +
+	"\vUserService\x12N\n" +
+	"\tListUsers\x12\x1f.memsidecar.v1.ListUsersRequest\x1a .memsidecar.v1.ListUsersResponse\x12`\n" +
 	"\x0fGetUserSettings\x12%.memsidecar.v1.GetUserSettingsRequest\x1a&.memsidecar.v1.GetUserSettingsResponse\x12i\n" +
 	"\x12UpdateUserSettings\x12(.memsidecar.v1.UpdateUserSettingsRequest\x1a).memsidecar.v1.UpdateUserSettingsResponse\x12S\n" +
 	"\n" +
@@ -1312,85 +1616,96 @@ func file_memsidecar_v1_user_service_proto_rawDescGZIP() []byte {
 	return file_memsidecar_v1_user_service_proto_rawDescData
 }
 
-var file_memsidecar_v1_user_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_memsidecar_v1_user_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_memsidecar_v1_user_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_memsidecar_v1_user_service_proto_goTypes = []any{
-	(*UserSettings)(nil),               // 0: memsidecar.v1.UserSettings
-	(*GetUserSettingsRequest)(nil),     // 1: memsidecar.v1.GetUserSettingsRequest
-	(*GetUserSettingsResponse)(nil),    // 2: memsidecar.v1.GetUserSettingsResponse
-	(*UpdateUserSettingsRequest)(nil),  // 3: memsidecar.v1.UpdateUserSettingsRequest
-	(*UpdateUserSettingsResponse)(nil), // 4: memsidecar.v1.UpdateUserSettingsResponse
-	(*ExportUserRequest)(nil),          // 5: memsidecar.v1.ExportUserRequest
-	(*ExportUserResponse)(nil),         // 6: memsidecar.v1.ExportUserResponse
-	(*ExportedConsideration)(nil),      // 7: memsidecar.v1.ExportedConsideration
-	(*ExportedSession)(nil),            // 8: memsidecar.v1.ExportedSession
-	(*DigestFinding)(nil),              // 9: memsidecar.v1.DigestFinding
-	(*ExportedRegistry)(nil),           // 10: memsidecar.v1.ExportedRegistry
-	(*ExportedNumberedList)(nil),       // 11: memsidecar.v1.ExportedNumberedList
-	(*ExportedTokenCount)(nil),         // 12: memsidecar.v1.ExportedTokenCount
-	(*ForgetUserRequest)(nil),          // 13: memsidecar.v1.ForgetUserRequest
-	(*ForgetUserResponse)(nil),         // 14: memsidecar.v1.ForgetUserResponse
-	(*timestamppb.Timestamp)(nil),      // 15: google.protobuf.Timestamp
-	(*Scope)(nil),                      // 16: memsidecar.v1.Scope
-	(*fieldmaskpb.FieldMask)(nil),      // 17: google.protobuf.FieldMask
-	(*Memory)(nil),                     // 18: memsidecar.v1.Memory
-	(*MemoryRevision)(nil),             // 19: memsidecar.v1.MemoryRevision
-	(*SessionMessage)(nil),             // 20: memsidecar.v1.SessionMessage
-	(*Trace)(nil),                      // 21: memsidecar.v1.Trace
-	(*RegistryItem)(nil),               // 22: memsidecar.v1.RegistryItem
-	(*Consideration)(nil),              // 23: memsidecar.v1.Consideration
-	(*Message)(nil),                    // 24: memsidecar.v1.Message
-	(*Session)(nil),                    // 25: memsidecar.v1.Session
-	(*SessionSummary)(nil),             // 26: memsidecar.v1.SessionSummary
-	(*DigestSource)(nil),               // 27: memsidecar.v1.DigestSource
-	(RegistryKind)(0),                  // 28: memsidecar.v1.RegistryKind
-	(ChannelKind)(0),                   // 29: memsidecar.v1.ChannelKind
-	(*NumberedList)(nil),               // 30: memsidecar.v1.NumberedList
+	(UserOrder)(0),                     // 0: memsidecar.v1.UserOrder
+	(*UserSettings)(nil),               // 1: memsidecar.v1.UserSettings
+	(*ListUsersRequest)(nil),           // 2: memsidecar.v1.ListUsersRequest
+	(*ListUsersResponse)(nil),          // 3: memsidecar.v1.ListUsersResponse
+	(*User)(nil),                       // 4: memsidecar.v1.User
+	(*GetUserSettingsRequest)(nil),     // 5: memsidecar.v1.GetUserSettingsRequest
+	(*GetUserSettingsResponse)(nil),    // 6: memsidecar.v1.GetUserSettingsResponse
+	(*UpdateUserSettingsRequest)(nil),  // 7: memsidecar.v1.UpdateUserSettingsRequest
+	(*UpdateUserSettingsResponse)(nil), // 8: memsidecar.v1.UpdateUserSettingsResponse
+	(*ExportUserRequest)(nil),          // 9: memsidecar.v1.ExportUserRequest
+	(*ExportUserResponse)(nil),         // 10: memsidecar.v1.ExportUserResponse
+	(*ExportedConsideration)(nil),      // 11: memsidecar.v1.ExportedConsideration
+	(*ExportedSession)(nil),            // 12: memsidecar.v1.ExportedSession
+	(*DigestFinding)(nil),              // 13: memsidecar.v1.DigestFinding
+	(*ExportedRegistry)(nil),           // 14: memsidecar.v1.ExportedRegistry
+	(*ExportedNumberedList)(nil),       // 15: memsidecar.v1.ExportedNumberedList
+	(*ExportedTokenCount)(nil),         // 16: memsidecar.v1.ExportedTokenCount
+	(*ForgetUserRequest)(nil),          // 17: memsidecar.v1.ForgetUserRequest
+	(*ForgetUserResponse)(nil),         // 18: memsidecar.v1.ForgetUserResponse
+	(*timestamppb.Timestamp)(nil),      // 19: google.protobuf.Timestamp
+	(*Scope)(nil),                      // 20: memsidecar.v1.Scope
+	(*fieldmaskpb.FieldMask)(nil),      // 21: google.protobuf.FieldMask
+	(*Memory)(nil),                     // 22: memsidecar.v1.Memory
+	(*MemoryRevision)(nil),             // 23: memsidecar.v1.MemoryRevision
+	(*SessionMessage)(nil),             // 24: memsidecar.v1.SessionMessage
+	(*Trace)(nil),                      // 25: memsidecar.v1.Trace
+	(*RegistryItem)(nil),               // 26: memsidecar.v1.RegistryItem
+	(*Consideration)(nil),              // 27: memsidecar.v1.Consideration
+	(*Message)(nil),                    // 28: memsidecar.v1.Message
+	(*Session)(nil),                    // 29: memsidecar.v1.Session
+	(*SessionSummary)(nil),             // 30: memsidecar.v1.SessionSummary
+	(*DigestSource)(nil),               // 31: memsidecar.v1.DigestSource
+	(RegistryKind)(0),                  // 32: memsidecar.v1.RegistryKind
+	(ChannelKind)(0),                   // 33: memsidecar.v1.ChannelKind
+	(*NumberedList)(nil),               // 34: memsidecar.v1.NumberedList
 }
 var file_memsidecar_v1_user_service_proto_depIdxs = []int32{
-	15, // 0: memsidecar.v1.UserSettings.update_time:type_name -> google.protobuf.Timestamp
-	16, // 1: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	0,  // 2: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	16, // 3: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
-	0,  // 4: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
-	17, // 5: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
-	0,  // 6: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
-	16, // 7: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
-	0,  // 8: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
-	18, // 9: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
-	19, // 10: memsidecar.v1.ExportUserResponse.memory_revision:type_name -> memsidecar.v1.MemoryRevision
-	7,  // 11: memsidecar.v1.ExportUserResponse.consideration:type_name -> memsidecar.v1.ExportedConsideration
-	8,  // 12: memsidecar.v1.ExportUserResponse.session:type_name -> memsidecar.v1.ExportedSession
-	20, // 13: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
-	21, // 14: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
-	9,  // 15: memsidecar.v1.ExportUserResponse.digest_finding:type_name -> memsidecar.v1.DigestFinding
-	10, // 16: memsidecar.v1.ExportUserResponse.registry:type_name -> memsidecar.v1.ExportedRegistry
-	22, // 17: memsidecar.v1.ExportUserResponse.registry_item:type_name -> memsidecar.v1.RegistryItem
-	11, // 18: memsidecar.v1.ExportUserResponse.numbered_list:type_name -> memsidecar.v1.ExportedNumberedList
-	12, // 19: memsidecar.v1.ExportUserResponse.token_count:type_name -> memsidecar.v1.ExportedTokenCount
-	23, // 20: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
-	24, // 21: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
-	25, // 22: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
-	26, // 23: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
-	27, // 24: memsidecar.v1.DigestFinding.source:type_name -> memsidecar.v1.DigestSource
-	28, // 25: memsidecar.v1.ExportedRegistry.kind:type_name -> memsidecar.v1.RegistryKind
-	29, // 26: memsidecar.v1.ExportedRegistry.channel_kind:type_name -> memsidecar.v1.ChannelKind
-	15, // 27: memsidecar.v1.ExportedRegistry.last_check_time:type_name -> google.protobuf.Timestamp
-	30, // 28: memsidecar.v1.ExportedNumberedList.numbered_list:type_name -> memsidecar.v1.NumberedList
-	16, // 29: memsidecar.v1.ExportedNumberedList.scope:type_name -> memsidecar.v1.Scope
-	16, // 30: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
-	1,  // 31: memsidecar.v1.UserService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
-	3,  // 32: memsidecar.v1.UserService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
-	5,  // 33: memsidecar.v1.UserService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
-	13, // 34: memsidecar.v1.UserService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
-	2,  // 35: memsidecar.v1.UserService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
-	4,  // 36: memsidecar.v1.UserService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
-	6,  // 37: memsidecar.v1.UserService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
-	14, // 38: memsidecar.v1.UserService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
-	35, // [35:39] is the sub-list for method output_type
-	31, // [31:35] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	19, // 0: memsidecar.v1.UserSettings.update_time:type_name -> google.protobuf.Timestamp
+	20, // 1: memsidecar.v1.ListUsersRequest.scope:type_name -> memsidecar.v1.Scope
+	0,  // 2: memsidecar.v1.ListUsersRequest.order:type_name -> memsidecar.v1.UserOrder
+	4,  // 3: memsidecar.v1.ListUsersResponse.users:type_name -> memsidecar.v1.User
+	19, // 4: memsidecar.v1.User.last_active_time:type_name -> google.protobuf.Timestamp
+	20, // 5: memsidecar.v1.GetUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	1,  // 6: memsidecar.v1.GetUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	20, // 7: memsidecar.v1.UpdateUserSettingsRequest.scope:type_name -> memsidecar.v1.Scope
+	1,  // 8: memsidecar.v1.UpdateUserSettingsRequest.settings:type_name -> memsidecar.v1.UserSettings
+	21, // 9: memsidecar.v1.UpdateUserSettingsRequest.update_mask:type_name -> google.protobuf.FieldMask
+	1,  // 10: memsidecar.v1.UpdateUserSettingsResponse.settings:type_name -> memsidecar.v1.UserSettings
+	20, // 11: memsidecar.v1.ExportUserRequest.scope:type_name -> memsidecar.v1.Scope
+	1,  // 12: memsidecar.v1.ExportUserResponse.settings:type_name -> memsidecar.v1.UserSettings
+	22, // 13: memsidecar.v1.ExportUserResponse.memory:type_name -> memsidecar.v1.Memory
+	23, // 14: memsidecar.v1.ExportUserResponse.memory_revision:type_name -> memsidecar.v1.MemoryRevision
+	11, // 15: memsidecar.v1.ExportUserResponse.consideration:type_name -> memsidecar.v1.ExportedConsideration
+	12, // 16: memsidecar.v1.ExportUserResponse.session:type_name -> memsidecar.v1.ExportedSession
+	24, // 17: memsidecar.v1.ExportUserResponse.message:type_name -> memsidecar.v1.SessionMessage
+	25, // 18: memsidecar.v1.ExportUserResponse.trace:type_name -> memsidecar.v1.Trace
+	13, // 19: memsidecar.v1.ExportUserResponse.digest_finding:type_name -> memsidecar.v1.DigestFinding
+	14, // 20: memsidecar.v1.ExportUserResponse.registry:type_name -> memsidecar.v1.ExportedRegistry
+	26, // 21: memsidecar.v1.ExportUserResponse.registry_item:type_name -> memsidecar.v1.RegistryItem
+	15, // 22: memsidecar.v1.ExportUserResponse.numbered_list:type_name -> memsidecar.v1.ExportedNumberedList
+	16, // 23: memsidecar.v1.ExportUserResponse.token_count:type_name -> memsidecar.v1.ExportedTokenCount
+	27, // 24: memsidecar.v1.ExportedConsideration.consideration:type_name -> memsidecar.v1.Consideration
+	28, // 25: memsidecar.v1.ExportedConsideration.messages:type_name -> memsidecar.v1.Message
+	29, // 26: memsidecar.v1.ExportedSession.session:type_name -> memsidecar.v1.Session
+	30, // 27: memsidecar.v1.ExportedSession.summary:type_name -> memsidecar.v1.SessionSummary
+	31, // 28: memsidecar.v1.DigestFinding.source:type_name -> memsidecar.v1.DigestSource
+	32, // 29: memsidecar.v1.ExportedRegistry.kind:type_name -> memsidecar.v1.RegistryKind
+	33, // 30: memsidecar.v1.ExportedRegistry.channel_kind:type_name -> memsidecar.v1.ChannelKind
+	19, // 31: memsidecar.v1.ExportedRegistry.last_check_time:type_name -> google.protobuf.Timestamp
+	34, // 32: memsidecar.v1.ExportedNumberedList.numbered_list:type_name -> memsidecar.v1.NumberedList
+	20, // 33: memsidecar.v1.ExportedNumberedList.scope:type_name -> memsidecar.v1.Scope
+	20, // 34: memsidecar.v1.ForgetUserRequest.scope:type_name -> memsidecar.v1.Scope
+	2,  // 35: memsidecar.v1.UserService.ListUsers:input_type -> memsidecar.v1.ListUsersRequest
+	5,  // 36: memsidecar.v1.UserService.GetUserSettings:input_type -> memsidecar.v1.GetUserSettingsRequest
+	7,  // 37: memsidecar.v1.UserService.UpdateUserSettings:input_type -> memsidecar.v1.UpdateUserSettingsRequest
+	9,  // 38: memsidecar.v1.UserService.ExportUser:input_type -> memsidecar.v1.ExportUserRequest
+	17, // 39: memsidecar.v1.UserService.ForgetUser:input_type -> memsidecar.v1.ForgetUserRequest
+	3,  // 40: memsidecar.v1.UserService.ListUsers:output_type -> memsidecar.v1.ListUsersResponse
+	6,  // 41: memsidecar.v1.UserService.GetUserSettings:output_type -> memsidecar.v1.GetUserSettingsResponse
+	8,  // 42: memsidecar.v1.UserService.UpdateUserSettings:output_type -> memsidecar.v1.UpdateUserSettingsResponse
+	10, // 43: memsidecar.v1.UserService.ExportUser:output_type -> memsidecar.v1.ExportUserResponse
+	18, // 44: memsidecar.v1.UserService.ForgetUser:output_type -> memsidecar.v1.ForgetUserResponse
+	40, // [40:45] is the sub-list for method output_type
+	35, // [35:40] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_user_service_proto_init() }
@@ -1406,7 +1721,7 @@ func file_memsidecar_v1_user_service_proto_init() {
 	file_memsidecar_v1_session_proto_init()
 	file_memsidecar_v1_trace_proto_init()
 	file_memsidecar_v1_user_service_proto_msgTypes[0].OneofWrappers = []any{}
-	file_memsidecar_v1_user_service_proto_msgTypes[6].OneofWrappers = []any{
+	file_memsidecar_v1_user_service_proto_msgTypes[9].OneofWrappers = []any{
 		(*ExportUserResponse_Settings)(nil),
 		(*ExportUserResponse_Memory)(nil),
 		(*ExportUserResponse_MemoryRevision)(nil),
@@ -1425,13 +1740,14 @@ func file_memsidecar_v1_user_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_memsidecar_v1_user_service_proto_rawDesc), len(file_memsidecar_v1_user_service_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   15,
+			NumEnums:      1,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_memsidecar_v1_user_service_proto_goTypes,
 		DependencyIndexes: file_memsidecar_v1_user_service_proto_depIdxs,
+		EnumInfos:         file_memsidecar_v1_user_service_proto_enumTypes,
 		MessageInfos:      file_memsidecar_v1_user_service_proto_msgTypes,
 	}.Build()
 	File_memsidecar_v1_user_service_proto = out.File

@@ -19,6 +19,7 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
+	UserService_ListUsers_FullMethodName          = "/memsidecar.v1.UserService/ListUsers"
 	UserService_GetUserSettings_FullMethodName    = "/memsidecar.v1.UserService/GetUserSettings"
 	UserService_UpdateUserSettings_FullMethodName = "/memsidecar.v1.UserService/UpdateUserSettings"
 	UserService_ExportUser_FullMethodName         = "/memsidecar.v1.UserService/ExportUser"
@@ -29,10 +30,12 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// UserService manages a user as a whole: their settings, and all data stored about them.
+// UserService lists the users of a namespace, and manages a user as a whole: their settings, and all data stored about them.
 //
 // Errors are as for MemoryService.
 type UserServiceClient interface {
+	// ListUsers lists the users of a namespace, with how much is stored of each. Any token that reaches the namespace may call it.
+	ListUsers(ctx context.Context, in *ListUsersRequest, opts ...grpc.CallOption) (*ListUsersResponse, error)
 	// GetUserSettings returns a user's settings, or the defaults if none are stored.
 	GetUserSettings(ctx context.Context, in *GetUserSettingsRequest, opts ...grpc.CallOption) (*GetUserSettingsResponse, error)
 	// UpdateUserSettings changes a user's settings.
@@ -49,6 +52,16 @@ type userServiceClient struct {
 
 func NewUserServiceClient(cc grpc.ClientConnInterface) UserServiceClient {
 	return &userServiceClient{cc}
+}
+
+func (c *userServiceClient) ListUsers(ctx context.Context, in *ListUsersRequest, opts ...grpc.CallOption) (*ListUsersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListUsersResponse)
+	err := c.cc.Invoke(ctx, UserService_ListUsers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (c *userServiceClient) GetUserSettings(ctx context.Context, in *GetUserSettingsRequest, opts ...grpc.CallOption) (*GetUserSettingsResponse, error) {
@@ -104,10 +117,12 @@ func (c *userServiceClient) ForgetUser(ctx context.Context, in *ForgetUserReques
 // All implementations must embed UnimplementedUserServiceServer
 // for forward compatibility.
 //
-// UserService manages a user as a whole: their settings, and all data stored about them.
+// UserService lists the users of a namespace, and manages a user as a whole: their settings, and all data stored about them.
 //
 // Errors are as for MemoryService.
 type UserServiceServer interface {
+	// ListUsers lists the users of a namespace, with how much is stored of each. Any token that reaches the namespace may call it.
+	ListUsers(context.Context, *ListUsersRequest) (*ListUsersResponse, error)
 	// GetUserSettings returns a user's settings, or the defaults if none are stored.
 	GetUserSettings(context.Context, *GetUserSettingsRequest) (*GetUserSettingsResponse, error)
 	// UpdateUserSettings changes a user's settings.
@@ -126,6 +141,9 @@ type UserServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedUserServiceServer struct{}
 
+func (UnimplementedUserServiceServer) ListUsers(context.Context, *ListUsersRequest) (*ListUsersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListUsers not implemented")
+}
 func (UnimplementedUserServiceServer) GetUserSettings(context.Context, *GetUserSettingsRequest) (*GetUserSettingsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetUserSettings not implemented")
 }
@@ -157,6 +175,24 @@ func RegisterUserServiceServer(s grpc.ServiceRegistrar, srv UserServiceServer) {
 		t.testEmbeddedByValue()
 	}
 	s.RegisterService(&UserService_ServiceDesc, srv)
+}
+
+func _UserService_ListUsers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListUsersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(UserServiceServer).ListUsers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: UserService_ListUsers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(UserServiceServer).ListUsers(ctx, req.(*ListUsersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
 }
 
 func _UserService_GetUserSettings_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
@@ -231,6 +267,10 @@ var UserService_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "memsidecar.v1.UserService",
 	HandlerType: (*UserServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "ListUsers",
+			Handler:    _UserService_ListUsers_Handler,
+		},
 		{
 			MethodName: "GetUserSettings",
 			Handler:    _UserService_GetUserSettings_Handler,

@@ -38,13 +38,15 @@ func get(t *testing.T, addr string) error {
 }
 
 func TestAnswersBecomeWords(t *testing.T) {
-	exhausted, err := status.New(codes.ResourceExhausted, "too much waits").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(7 * time.Second)})
+	exhausted, err := status.New(codes.ResourceExhausted, "too much waits").
+		WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(7 * time.Second)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	wrong, err := status.New(codes.InvalidArgument, "invalid").WithDetails(&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{
-		{Field: "scope.user_id", Description: "scope.user_id is \x1b[31mtoo long"},
-	}})
+	wrong, err := status.New(codes.InvalidArgument, "invalid").
+		WithDetails(&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{
+			{Field: "scope.user_id", Description: "scope.user_id is \x1b[31mtoo long"},
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,9 +55,12 @@ func TestAnswersBecomeWords(t *testing.T) {
 		code int
 		says string
 	}{
-		"overload":       {exhausted.Err(), ExitUnavailable, "too much waits; try again in 7s"},
-		"wrong field":    {wrong.Err(), ExitUsage, `--user is \u{1b}[31mtoo long`},
-		"storage down":   {status.Error(codes.Unavailable, "storage is unavailable: the disk is full"), ExitUnavailable, "cannot do that now: storage is unavailable: the disk is full"},
+		"overload":    {exhausted.Err(), ExitUnavailable, "too much waits; try again in 7s"},
+		"wrong field": {wrong.Err(), ExitUsage, `--user is \u{1b}[31mtoo long`},
+		"storage down": {
+			status.Error(codes.Unavailable, "storage is unavailable: the disk is full"), ExitUnavailable,
+			"cannot do that now: storage is unavailable: the disk is full",
+		},
 		"not found":      {status.Error(codes.NotFound, `memory "m": not found`), ExitNotFound, `memory "m": not found`},
 		"precondition":   {status.Error(codes.FailedPrecondition, "failed precondition: not now"), ExitFailure, "not now"},
 		"internal":       {status.Error(codes.Internal, "internal error"), ExitFailure, "internal error"},
@@ -83,7 +88,8 @@ func TestNotASidecar(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
 	addr := web.Listener.Addr().String()
-	if err := get(t, addr); ExitCode(err) != ExitUnavailable || !strings.Contains(err.Error(), "the server at "+addr+" is not a sidecar") {
+	if err := get(t, addr); ExitCode(err) != ExitUnavailable ||
+		!strings.Contains(err.Error(), "the server at "+addr+" is not a sidecar") {
 		t.Errorf("%d, %q", ExitCode(err), err)
 	}
 	if err := get(t, "nowhere.invalid:7420"); ExitCode(err) != ExitUnavailable || !strings.Contains(err.Error(), "check that it is running there") {

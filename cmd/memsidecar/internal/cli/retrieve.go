@@ -16,6 +16,7 @@ type retrieveCommand struct {
 	Kind            []string `enum:"${kinds}" placeholder:"KIND" help:"Only these kinds: ${kindlist}."`
 	After           when     `placeholder:"TIME" help:"Only results stored at or after this time."`
 	Before          when     `placeholder:"TIME" help:"Only results stored before this time."`
+	At              when     `placeholder:"TIME" help:"Answer as of this time: ignore later messages, and use the memories that were valid then."`
 	MaxContextChars *int32   `placeholder:"N" help:"Longest prompt block in characters, 200 to 100000. By default as configured."`
 	Messages        bool     `help:"Search past messages, and show the messages around them. With --memories, search both."`
 	Memories        bool     `help:"Search memories (the default)."`
@@ -40,6 +41,7 @@ Examples:
     memsidecar retrieve -u alice What may I cook tonight?
     memsidecar retrieve -u alice --messages --neighbors 2 soup
     memsidecar retrieve -u alice --history Where did I live?
+    memsidecar retrieve -u alice --at 2026-03-01 Where do I live?
     memsidecar retrieve -u 小林 --kind preference,fact 今晚吃什么
     memsidecar retrieve -u alice --context "Any plans?" >> prompt.txt`
 }
@@ -62,7 +64,7 @@ func (c retrieveCommand) Run(ctx context.Context, p *Program) error {
 	request := &memsidecarv1.RetrieveRequest{
 		Scope: scope, Query: query, TopK: c.TopK, MinRelevance: c.MinRelevance, MaxContextChars: c.MaxContextChars,
 		NeighborCount: c.Neighbors, TurnId: c.Turn, IncludeHistory: c.History,
-		CreatedAfterTime: c.After.timestamp(), CreatedBeforeTime: c.Before.timestamp(),
+		CreatedAfterTime: c.After.timestamp(), CreatedBeforeTime: c.Before.timestamp(), ReadTime: c.At.timestamp(),
 		Agent: learnedBy,
 	}
 	for _, kind := range c.Kind {

@@ -28,7 +28,9 @@ type halting struct {
 	err  error
 }
 
-func (h halting) ImportSession(stream grpc.ClientStreamingServer[memsidecarv1.ImportSessionRequest, memsidecarv1.ImportSessionResponse]) error {
+func (h halting) ImportSession(
+	stream grpc.ClientStreamingServer[memsidecarv1.ImportSessionRequest, memsidecarv1.ImportSessionResponse],
+) error {
 	resp := &memsidecarv1.ImportSessionResponse{Session: &memsidecarv1.Session{Id: "s"}}
 	for n := -1; ; n++ {
 		switch _, err := stream.Recv(); {
@@ -47,8 +49,13 @@ func (h halting) ImportSession(stream grpc.ClientStreamingServer[memsidecarv1.Im
 	}
 }
 
-func (h halting) ExportSession(_ *memsidecarv1.ExportSessionRequest, stream grpc.ServerStreamingServer[memsidecarv1.ExportSessionResponse]) error {
-	err := stream.Send(&memsidecarv1.ExportSessionResponse{Record: &memsidecarv1.ExportSessionResponse_Session{Session: &memsidecarv1.Session{Id: "s"}}})
+func (h halting) ExportSession(
+	_ *memsidecarv1.ExportSessionRequest,
+	stream grpc.ServerStreamingServer[memsidecarv1.ExportSessionResponse],
+) error {
+	err := stream.Send(
+		&memsidecarv1.ExportSessionResponse{Record: &memsidecarv1.ExportSessionResponse_Session{Session: &memsidecarv1.Session{Id: "s"}}},
+	)
 	if err != nil {
 		return err
 	}
@@ -161,14 +168,34 @@ func TestTraceOnAScreen(t *testing.T) {
 		ModelCalls: []*memsidecarv1.ModelCall{{
 			Part: "decision", Model: "gemini/flash", StartTime: timestamppb.New(began.Add(2 * time.Millisecond)), Latency: durationpb.New(812 * time.Millisecond),
 			InputTokenCount: 321, OutputTokenCount: 45,
-		}, {Part: "embedding", Model: "gemini/embedding", StartTime: timestamppb.New(began.Add(time.Second)), Latency: durationpb.New(340 * time.Microsecond), Error: "429"}},
-		ToolCalls: []*memsidecarv1.ToolCall{{Name: "sys_monitor", ArgumentsJson: `{"metric": "cpu"}`, Result: "3.0%\x1b[2J", Status: "success", Duration: durationpb.New(time.Second / 2)}},
-		Detail:    &memsidecarv1.Trace_Consider{Consider: &memsidecarv1.ConsiderTrace{ConsiderationId: "con_1", Attempt: 2, MessageCount: 3, State: memsidecarv1.ConsiderationState_CONSIDERATION_STATE_PENDING}},
+		}, {
+			Part: "embedding", Model: "gemini/embedding",
+			StartTime: timestamppb.New(began.Add(time.Second)),
+			Latency:   durationpb.New(340 * time.Microsecond), Error: "429",
+		}},
+		ToolCalls: []*memsidecarv1.ToolCall{
+			{
+				Name:          "sys_monitor",
+				ArgumentsJson: `{"metric": "cpu"}`,
+				Result:        "3.0%\x1b[2J",
+				Status:        "success",
+				Duration:      durationpb.New(time.Second / 2),
+			},
+		},
+		Detail: &memsidecarv1.Trace_Consider{
+			Consider: &memsidecarv1.ConsiderTrace{
+				ConsiderationId: "con_1",
+				Attempt:         2,
+				MessageCount:    3,
+				State:           memsidecarv1.ConsiderationState_CONSIDERATION_STATE_PENDING,
+			},
+		},
 	}, nil)
 	for _, want := range []string{
 		"OpenTelemetry  4bf92f3577b34da6a3ce929d0e0e4736\n", "took           1.23s\n", "error          the model refused\n",
 		"degraded       embedding: too slow\n", "user           none\n", "attempt        2\n", "outcome        pending\n",
-		"  2ms  decision   gemini/flash      812ms        321          45  ok\n", "   1s  embedding  gemini/embedding  340µs          0           0  429\n",
+		"  2ms  decision   gemini/flash      812ms        321          45  ok\n", "   1s  embedding  gemini/embedding  340µs          0   " +
+			"        0  429\n",
 		`sys_monitor  {"metric": "cpu"}  3.0%\u{1b}[2J  success  500ms`,
 	} {
 		if !strings.Contains(out.String(), want) {

@@ -243,6 +243,7 @@ func exactly(t *memsidecarv1.Trace) string {
 func (s *screen) retrieveTrace(r *memsidecarv1.RetrieveTrace, texts []string) {
 	s.heading("asked")
 	s.fields("query", r.GetQuery(), "top k", r.GetTopK(), "min score", fmt.Sprintf("%.2f", r.GetMinRelevance()),
+		"as of", date(r.GetReadTime()),
 		"returned", fmt.Sprintf("%s, %s", count(r.GetMemoryCount(), "memory", "memories"), count(r.GetMessageCount(), "message", "messages")))
 	s.heading("candidates")
 	if len(r.GetCandidates()) == 0 {

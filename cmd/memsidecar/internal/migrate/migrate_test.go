@@ -142,7 +142,8 @@ func TestDoubtfulFiles(t *testing.T) {
 		}
 	}
 	got, err := rows(`{"text": "a"}` + "\n" + `{"text": "` + long + "\"}\n{\"text\": \"caf\xe9 na\xefve\"}\n" + `{"text": "b"}`)
-	if want := "1 unspecified: a\n4 unspecified: b\n2 left: is longer than 16 MiB\n3 left: is not UTF-8\n"; err != nil || got.String() != want {
+	if want := "1 unspecified: a\n4 unspecified: b\n2 left: is longer than 16 MiB\n3 left: is not UTF-8\n"; err != nil ||
+		got.String() != want {
 		t.Errorf("lines of many: %.300v %v", got, err)
 	}
 }
@@ -164,7 +165,9 @@ type failing struct{ err error }
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 func TestOrigin(t *testing.T) {
-	got, err := rows(`{"id": 9007199254740993, "text": "x", "vector": [1e-3, 2], "embeddings": [[-1], [2]], "tags": ["a"], "none": null, "n": 9007199254740993}`)
+	got, err := rows(
+		`{"id": 9007199254740993, "text": "x", "vector": [1e-3, 2], "embeddings": [[-1], [2]], "tags": ["a"], "none": null, "n": 9007199254740993}`,
+	)
 	if err != nil || len(got.items) != 1 {
 		t.Fatal(got, err)
 	}
@@ -239,8 +242,10 @@ on here.
 // TestNotesLoseNothing: what is not taken of notes is reported.
 func TestNotesLoseNothing(t *testing.T) {
 	for text, want := range map[string]string{
-		"---\n- likes tea\n- has a cat\n": "1 left: a header begins here, with three dashes, and does not end: take them out, or end it with three more\n",
-		"- Contacts:\n\nHer motto is:\n\n- 爱好：\n  - 钓鱼\n- Pets:\n  - cats:\n": "6 fact: 爱好： 钓鱼\n1 left: it ends with a colon, and nothing stands below it\n" +
+		"---\n- likes tea\n- has a cat\n": "1 left: a header begins here, with three dashes, and does not end: take them out, or end it " +
+			"with three more\n",
+		"- Contacts:\n\nHer motto is:\n\n- 爱好：\n  - 钓鱼\n- Pets:\n  - cats:\n": "6 fact: 爱好： 钓鱼\n1 left: it ends with a colon, and nothing " +
+			"stands below it\n" +
 			"8 left: it ends with a colon, and nothing stands below it\n7 left: it ends with a colon, and nothing stands below it\n",
 		"- Food:\n# Next\n- x\n": "3 fact: x\n1 left: it ends with a colon, and nothing stands below it\n",
 	} {
@@ -257,14 +262,17 @@ func TestNotesLoseNothing(t *testing.T) {
 // FuzzReaders: whatever a file holds, it is read to its end or refused, and what is read can be stored.
 func FuzzReaders(f *testing.F) {
 	for _, seed := range []string{
-		`{"results": [{"id": "a", "memory": "x", "created_at": "2025-01-01"}], "next": null}`, "[1, {}]", "{\"text\": \"x\"}\n{", "# A\n- b:\n  - c\n|a|b|\n|-|-|\n```\n",
-		"[2026-01-01 10:00] x\n\ny", `{"role": "user", "content": [{"type": "text", "text": "x"}], "tool_calls": [{"function": {"arguments": "{"}}]}`, "\xff\xfe", "\xce\xd2\xb6\xd4",
+		`{"results": [{"id": "a", "memory": "x", "created_at": "2025-01-01"}], "next": null}`, "[1, {}]", "{\"text\": \"x\"}\n{",
+		"# A\n- b:\n  - c\n|a|b|\n|-|-|\n```\n",
+		"[2026-01-01 10:00] x\n\ny", `{"role": "user", "content": [{"type": "text", "text": "x"}], "tool_calls": [{"function": ` +
+			`{"arguments": "{"}}]}`, "\xff\xfe", "\xce\xd2\xb6\xd4",
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		sink := migrate.Sink{Leave: func(migrate.Left) {}, Item: func(i migrate.Item) error {
-			if i.Line < 1 || strings.TrimSpace(i.Memory.GetText()) == "" || !json.Valid([]byte(`"`+i.SourceID+`"`)) && !strings.ContainsAny(i.SourceID, `"\`) {
+			if i.Line < 1 || strings.TrimSpace(i.Memory.GetText()) == "" ||
+				!json.Valid([]byte(`"`+i.SourceID+`"`)) && !strings.ContainsAny(i.SourceID, `"\`) {
 				t.Errorf("%+v", i)
 			}
 			return nil
@@ -274,7 +282,8 @@ func FuzzReaders(f *testing.F) {
 		_ = migrate.Rows(in(), "LanceDB", migrate.LanceDB, false, options, sink)
 		_ = migrate.Notes(in(), "MEMORY.md", time.Time{}, options, sink)
 		for _, lines := range []bool{false, true} {
-			if file, err := migrate.NanobotHistory(in(), "log", lines, options, sink.Leave); err == nil && len(file.Messages) != len(file.Lines) {
+			if file, err := migrate.NanobotHistory(in(), "log", lines, options, sink.Leave); err == nil &&
+				len(file.Messages) != len(file.Lines) {
 				t.Errorf("%d messages on %d lines", len(file.Messages), len(file.Lines))
 			}
 		}

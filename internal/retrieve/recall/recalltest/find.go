@@ -190,6 +190,27 @@ func join(messages []session.Message) string {
 	return strings.Join(texts, " ")
 }
 
+// testSaidUntil: what was said after the last time that counts is neither found nor a neighbor of what is found.
+func testSaidUntil(s *suite) {
+	later, latest := by(ann, "I drink black tea now"), answer("Tea again")
+	later.Time, latest.Time = t0.Add(time.Hour), t0.Add(2*time.Hour)
+	s.say(in(ann, "s"), by(ann, "I drink green tea"), later, latest)
+	s.settle()
+	for until, want := range map[time.Duration]int{-1: 0, 0: 1, time.Hour: 2, 2 * time.Hour: 3} {
+		q := all(ann, 10)
+		q.Filter.SaidUntil = t0.Add(until)
+		if hits := s.search(q, "tea"); len(hits) != want {
+			s.Errorf("until %s: found %d messages, want %d", until, len(hits), want)
+		}
+		for _, hit := range s.search(q, "green") {
+			around, err := s.Search.Neighbors(s.Context(), q, []session.Message{hit.Message}, 5)
+			if err != nil || len(around) != 1 || len(around[0].Before)+len(around[0].After) != want-1 {
+				s.Errorf("until %s: around it are %+v, %v", until, around, err)
+			}
+		}
+	}
+}
+
 // testNeighbors: they are the nearest messages of the session that people or the bot said, in order.
 func testNeighbors(s *suite) {
 	other := answer("other")

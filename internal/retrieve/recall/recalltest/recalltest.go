@@ -39,6 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) Stores) {
 		{"FindNames", testFindNames},
 		{"Visibility", testVisibility},
 		{"Neighbors", testNeighbors},
+		{"SaidUntil", testSaidUntil},
 		{"LiftAnswers", testLiftAnswers},
 		{"LiftOwnOnly", testLiftOwnOnly},
 		{"Remove", testRemove},

@@ -50,13 +50,21 @@ var chinese = talk("用户", "助手",
 	"那就去人民公园和锦江，成都的酒店订在春熙路。", "A: 春熙路的酒店很方便，去人民公园坐地铁两站。",
 )
 
-var english = talk("User", "Assistant",
-	"Hello!", "A: Hello! How can I help you today?",
-	"I'm training for the Berlin marathon in September. My knee hurts after long runs.", "A: A hurting knee after long runs is often a sign of too much too soon.",
-	"ok thanks", "A: You're welcome!",
-	"How many kilometres a week should I run for the marathon?", "A: For a marathon in September, start at 30 kilometres a week and add ten percent each week. The weather is lovely. Rest the knee on Mondays.",
-	"lol", "A: :-)",
-	"Then my plan is 30 kilometres a week, and no long runs until the knee is better.", "A: A good plan for the marathon.",
+var english = talk(
+	"User",
+	"Assistant",
+	"Hello!",
+	"A: Hello! How can I help you today?",
+	"I'm training for the Berlin marathon in September. My knee hurts after long runs.",
+	"A: A hurting knee after long runs is often a sign of too much too soon.",
+	"ok thanks",
+	"A: You're welcome!",
+	"How many kilometres a week should I run for the marathon?",
+	"A: For a marathon in September, start at 30 kilometres a week and add ten percent each week. The weather is lovely. Rest the knee on Mondays.",
+	"lol",
+	"A: :-)",
+	"Then my plan is 30 kilometres a week, and no long runs until the knee is better.",
+	"A: A good plan for the marathon.",
 )
 
 // TestSense: what matters is kept, in order and with who said it; greetings and asides are not, however much room there is.
@@ -69,8 +77,16 @@ func TestSense(t *testing.T) {
 	}{
 		"Chinese, little room": {chinese, 120, []string{"用户: 我下个月要带妈妈去成都旅游", "用户: 那就去人民公园和锦江"}, []string{"哈哈", "你好", "天气", "不客气", "嗯嗯"}},
 		"Chinese, room":        {chinese, 1000, []string{"用户: 我下个月要带妈妈去成都旅游", "用户: 妈妈对花生过敏", "助手: 成都小吃常放花生碎", "用户: 那就去人民公园和锦江"}, []string{"哈哈", "嗯嗯", "用户: 好的"}},
-		"English, little room": {english, 200, []string{"User: I'm training for the Berlin marathon in September.", "User: Then my plan is 30 kilometres"}, []string{"Hello", "lol", "weather", "welcome"}},
-		"English, room":        {english, 1000, []string{"User: I'm training for the Berlin", "User: My knee hurts after long runs.", "Assistant: For a marathon in September", "User: Then my plan"}, []string{"lol", "ok thanks", "Hello!"}},
+		"English, little room": {
+			english, 200,
+			[]string{"User: I'm training for the Berlin marathon in September.", "User: Then my plan is 30 kilometres"},
+			[]string{"Hello", "lol", "weather", "welcome"},
+		},
+		"English, room": {
+			english, 1000,
+			[]string{"User: I'm training for the Berlin", "User: My knee hurts after long runs.", "Assistant: For a marathon in September", "User: Then my plan"},
+			[]string{"lol", "ok thanks", "Hello!"},
+		},
 	} {
 		lines := summarize(t, test.maxRunes, test.said)
 		at := -1
@@ -120,10 +136,23 @@ func TestRolling(t *testing.T) {
 // TestOddTexts: code is left out, long sentences are cut, marks of lists go, and nothing makes nothing.
 func TestOddTexts(t *testing.T) {
 	long := strings.Repeat("很长的句子没有标点", 100)
-	lines := summarize(t, 1000, talk("u", "a", "fix this deployment script\n```go\nfunc deployment() {}\n```\n- first bullet point here\n# Second heading point", long,
-		"Version 3.5 of node.js costs 2.50 dollars", "\xffbroken bytes \u200b here too"))
+	lines := summarize(
+		t,
+		1000,
+		talk(
+			"u",
+			"a",
+			"fix this deployment script\n```go\nfunc deployment() {}\n```\n- first bullet point here\n# Second heading point",
+			long,
+			"Version 3.5 of node.js costs 2.50 dollars",
+			"\xffbroken bytes \u200b here too",
+		),
+	)
 	text := strings.Join(lines, "\n")
-	for _, want := range []string{"u: fix this deployment script", "u: first bullet point here", "u: Second heading point", "u: Version 3.5 of node.js costs 2.50 dollars", "…"} {
+	for _, want := range []string{
+		"u: fix this deployment script", "u: first bullet point here", "u: Second heading point",
+		"u: Version 3.5 of node.js costs 2.50 dollars", "…",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}

@@ -99,7 +99,10 @@ func TestWhatIsRead(t *testing.T) {
 	if file := read(t, `{"session_id": "s", "message_count": 0, "messages": []}`); file.Session.GetId() != "s" {
 		t.Errorf("%v", file)
 	}
-	if got := write(t, read(t, `{"session_id": "s", "messages": []}`), sessionfile.JSON, time.UTC); !strings.Contains(got, `"messages": [],`) {
+	if got := write(t, read(t, `{"session_id": "s", "messages": []}`), sessionfile.JSON, time.UTC); !strings.Contains(
+		got,
+		`"messages": [],`,
+	) {
 		t.Errorf("%s", got)
 	}
 }
@@ -139,7 +142,8 @@ func TestTimes(t *testing.T) {
 		if !strings.Contains(text, `"timestamp": "`+test.out) {
 			t.Errorf("%s is written as %s", test.in, text)
 		}
-		if back, err := sessionfile.Read(strings.NewReader(text), test.zone); err != nil || !proto.Equal(back.Messages[0], file.Messages[0]) {
+		if back, err := sessionfile.Read(strings.NewReader(text), test.zone); err != nil ||
+			!proto.Equal(back.Messages[0], file.Messages[0]) {
 			t.Errorf("%s is read back as %v, %v", test.in, back, err)
 		}
 	}
@@ -160,7 +164,8 @@ func TestLeftOut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := b.String(); strings.Contains(got, `"u"`) || !strings.Contains(got, `"speaker": "v"`) || strings.Contains(got, `"bot"`) || !strings.Contains(got, `"agent": "other"`) {
+	if got := b.String(); strings.Contains(got, `"u"`) || !strings.Contains(got, `"speaker": "v"`) || strings.Contains(got, `"bot"`) ||
+		!strings.Contains(got, `"agent": "other"`) {
 		t.Errorf("%s", got)
 	}
 }
@@ -169,26 +174,36 @@ func TestMistakes(t *testing.T) {
 	good := `{"role": "user", "content": "x"}`
 	whole := func(message string) string { return "{\n\"messages\": [\n" + good + ",\n" + message + "]\n}" }
 	for name, test := range map[string]struct{ text, says string }{
-		"empty":             {" \n", "is empty"},
-		"not JSON":          {"hello", "line 1: is not JSON"},
-		"a number":          {"7", "line 1: is neither a JSON object nor a list"},
-		"cut":               {"{\n\"messages\": [\n" + good + ",\n", "line 3: the file ends before its end"},
-		"cut in a message":  {"[\n" + good + ",\n{\"role\"", "line 3: the file ends before its end"},
-		"cut list":          {"[" + good, "line 1: the file ends before its end"},
-		"comma":             {"{\n\"messages\": [\n" + good + "\n" + good + "]}", "line 3: is not JSON: expected comma"},
-		"more":              {"[]\n{}", "line 2: there is more after the end"},
-		"role":              {whole(`{"role": "boss", "content": "x"}`), `line 4: role "boss": use user, assistant, system or tool`},
-		"no role":           {whole(`{"content": "x"}`), `line 4: role "": use user`},
-		"unknown":           {whole(`{"role": "user", "content": "x", "tools_used": []}`), `line 4: unknown field "tools_used": leave it out, or put it into metadata`},
-		"text":              {whole(`{"role": "user", "content": 7}`), "line 4: content is not a text"},
-		"time":              {whole(`{"role": "user", "content": "x", "timestamp": "yesterday"}`), `line 4: timestamp "yesterday" is not a time such as 2025-12-31T10:00:00`},
-		"metadata":          {whole(`{"role": "user", "content": "x", "metadata": []}`), "line 4: metadata is not an object"},
-		"tool calls":        {whole(`{"role": "user", "content": "x", "tool_calls": {}}`), "line 4: tool_calls is not a list of objects"},
-		"tool call":         {whole(`{"role": "user", "content": "x", "tool_calls": [{"tool_name": "a", "function": {}}]}`), `line 4: tool_calls[0]: unknown field "function"`},
-		"duration":          {whole(`{"role": "user", "content": "x", "tool_calls": [{"duration": -1}]}`), "line 4: tool_calls[0]: duration -1 is no time"},
-		"duration text":     {whole(`{"role": "user", "content": "x", "tool_calls": [{"duration": "1s"}]}`), "duration is not a number of seconds"},
-		"npc":               {whole(`{"role": "assistant", "content": "x", "npc_id": "a", "agent": "b"}`), "line 4: agent and npc_id differ"},
-		"id twice":          {"[" + `{"role": "user", "content": "x", "id": "1"}` + ",\n" + `{"role": "user", "content": "y", "id": "1"}]`, `line 2: id "1" is that of line 1, too`},
+		"empty":            {" \n", "is empty"},
+		"not JSON":         {"hello", "line 1: is not JSON"},
+		"a number":         {"7", "line 1: is neither a JSON object nor a list"},
+		"cut":              {"{\n\"messages\": [\n" + good + ",\n", "line 3: the file ends before its end"},
+		"cut in a message": {"[\n" + good + ",\n{\"role\"", "line 3: the file ends before its end"},
+		"cut list":         {"[" + good, "line 1: the file ends before its end"},
+		"comma":            {"{\n\"messages\": [\n" + good + "\n" + good + "]}", "line 3: is not JSON: expected comma"},
+		"more":             {"[]\n{}", "line 2: there is more after the end"},
+		"role":             {whole(`{"role": "boss", "content": "x"}`), `line 4: role "boss": use user, assistant, system or tool`},
+		"no role":          {whole(`{"content": "x"}`), `line 4: role "": use user`},
+		"unknown": {whole(`{"role": "user", "content": "x", "tools_used": []}`), `line 4: unknown field "tools_used": leave it ` +
+			`out, or put it into metadata`},
+		"text": {whole(`{"role": "user", "content": 7}`), "line 4: content is not a text"},
+		"time": {
+			whole(`{"role": "user", "content": "x", "timestamp": "yesterday"}`),
+			`line 4: timestamp "yesterday" is not a time such as 2025-12-31T10:00:00`,
+		},
+		"metadata":   {whole(`{"role": "user", "content": "x", "metadata": []}`), "line 4: metadata is not an object"},
+		"tool calls": {whole(`{"role": "user", "content": "x", "tool_calls": {}}`), "line 4: tool_calls is not a list of objects"},
+		"tool call": {
+			whole(`{"role": "user", "content": "x", "tool_calls": [{"tool_name": "a", "function": {}}]}`),
+			`line 4: tool_calls[0]: unknown field "function"`,
+		},
+		"duration":      {whole(`{"role": "user", "content": "x", "tool_calls": [{"duration": -1}]}`), "line 4: tool_calls[0]: duration -1 is no time"},
+		"duration text": {whole(`{"role": "user", "content": "x", "tool_calls": [{"duration": "1s"}]}`), "duration is not a number of seconds"},
+		"npc":           {whole(`{"role": "assistant", "content": "x", "npc_id": "a", "agent": "b"}`), "line 4: agent and npc_id differ"},
+		"id twice": {
+			"[" + `{"role": "user", "content": "x", "id": "1"}` + ",\n" + `{"role": "user", "content": "y", "id": "1"}]`,
+			`line 2: id "1" is that of line 1, too`,
+		},
 		"no message":        {whole(`7`), "line 4: is not a message"},
 		"messages":          {`{"messages": {}}`, "line 1: messages is not a list"},
 		"count":             {`{"messages": [], "message_count": 2}`, "message_count is 2, but there are 0"},

@@ -1,6 +1,0 @@
-//go:build race
-
-package main
-
-// echoRounds is smaller with the race detector, which slows the database some 27 times.
-const echoRounds = 21

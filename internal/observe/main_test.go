@@ -1,0 +1,10 @@
+package observe_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
+)
+
+func TestMain(m *testing.M) { os.Exit(sidecartest.Main(m)) }

@@ -1,0 +1,100 @@
+package server_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/memsidecar/memsidecar/internal/provider/providertest"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
+)
+
+// TestMemoryNamesItsEvidence: every memory says who said what it rests on, in which messages, and in which words; with what was confirmed
+// also the assistant's.
+func TestMemoryNamesItsEvidence(t *testing.T) {
+	t.Parallel()
+	r := sidecartest.Serve(t)
+	for _, test := range []struct {
+		messages []*memsidecarv1.Message
+		cited    []string // nil: nothing is remembered
+		quoted   []string
+	}{
+		{messages("我对花生过敏。"), []string{"#0"}, []string{"我对花生过敏"}},
+		{messages("I am allergic to peanuts."), []string{"#0"}, []string{"I am allergic to peanuts"}},
+		{messages("我这周要看牙医", "bot: 那周五三点见？", "好，就周五三点"), []string{"#1", "#2"}, []string{"那周五三点见", "好，就周五三点"}},
+		{messages("hi", "bot: Shall we meet on Friday at 3?", "Yes, Friday at 3 works"), []string{"#1", "#2"}, []string{"Friday at 3?", "Yes, Friday at 3 works"}},
+		{messages("你好", "bot: 你住在北京，对吧？", "对"), []string{"#1", "#2"}, []string{"你住在北京", "对"}},
+		{messages("hi", "bot: You live in Berlin, right?", "Yes, that's right."), []string{"#1", "#2"}, []string{"You live in Berlin", "Yes"}},
+		// What the assistant alone says is context.
+		{messages("你好", "bot: 你住在北京，你喜欢猫。", "今天好热"), nil, nil},
+		{messages("hi", "bot: You live in Berlin and you like cats.", "what's up?"), nil, nil},
+	} {
+		scope := sidecartest.Direct("user of " + test.messages[0].GetContent() + test.messages[len(test.messages)-1].GetContent())
+		c := r.Consider(t, scope, test.messages...)
+		if test.cited == nil {
+			if c.GetState() != sidecartest.Skipped {
+				t.Errorf("%v is %s", test.messages, c)
+			}
+			continue
+		}
+		found := false
+		for _, m := range r.Memories(t, scope) {
+			p := m.GetProvenance()
+			if p.GetSpeakerId() != scope.GetUserId() || len(p.GetMessageIds()) == 0 || p.GetQuote() == "" {
+				t.Errorf("%q rests on %v", m.GetText(), p)
+			}
+			found = found || slices.Equal(p.GetMessageIds(), test.cited) &&
+				!slices.ContainsFunc(test.quoted, func(words string) bool { return !strings.Contains(p.GetQuote(), words) })
+		}
+		if !found {
+			t.Errorf("%v: nothing cites %v with %q: %v (%s)", test.messages, test.cited, test.quoted, r.Memories(t, scope), c.GetReason())
+		}
+	}
+}
+
+// messages are the user's, and the bot's where they begin so.
+func messages(lines ...string) []*memsidecarv1.Message {
+	var list []*memsidecarv1.Message
+	for _, line := range lines {
+		if rest, ok := strings.CutPrefix(line, "bot: "); ok {
+			list = append(list, sidecartest.Answered(rest))
+		} else {
+			list = append(list, sidecartest.Said(line))
+		}
+	}
+	return list
+}
+
+// TestUnsupportedStatementIsWithheld: what a model adds to what was said is listed with the reason and not retrieved, until it is released or said.
+func TestUnsupportedStatementIsWithheld(t *testing.T) {
+	t.Parallel()
+	p := providertest.Start(t, 8)
+	r := sidecartest.Serve(t, sidecartest.UseProvider("openai", p)...)
+	const query = "用户的女儿叫什么"
+	p.Say("用户的女儿叫小红")
+	for _, released := range []bool{true, false} {
+		scope := sidecartest.Direct(fmt.Sprint("released: ", released))
+		c := r.Consider(t, scope, sidecartest.Said("我女儿今天上学了"))
+		if len(c.GetChanges()) != 1 || c.GetChanges()[0].GetAction() != memsidecarv1.MemoryAction_MEMORY_ACTION_QUARANTINED {
+			t.Errorf("what nobody said is %s", c)
+		}
+		listed := r.Memories(t, scope)
+		if len(listed) != 1 || listed[0].GetState() != memsidecarv1.MemoryState_MEMORY_STATE_QUARANTINED || !strings.Contains(listed[0].GetQuarantineReason(), "小红") {
+			t.Fatalf("listed %v", listed)
+		}
+		if found := r.Texts(t, scope, query); len(found) > 0 {
+			t.Errorf("retrieved %q, which nobody said", found)
+		}
+		if released {
+			sidecartest.Must(r.ReleaseMemory(t.Context(), &memsidecarv1.ReleaseMemoryRequest{Scope: scope, MemoryId: listed[0].GetId()}))(t)
+		} else {
+			r.Consider(t, scope, sidecartest.Said("我女儿小红今天上学了"))
+		}
+		if found := r.Texts(t, scope, query); !slices.Equal(found, []string{"用户的女儿叫小红"}) {
+			t.Errorf("released: %v, retrieved %q", released, found)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package server_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/memsidecar/memsidecar/internal/provider/providertest"
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
+)
+
+// TestPendingLimitOfAllNamespaces: while a model is away what waits stays within queue.max_pending and queue.max_pending_bytes, across a
+// restart as well; whoever is refused learns which limit it is and when to try again, recall goes on, and there is room again once
+// the model is back.
+func TestPendingLimitOfAllNamespaces(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("我平时爱喝点茶。", 100) // 2,400 bytes
+	for key, limit := range map[string]int{"queue.max_pending": 5, "queue.max_pending_bytes": 10_000} {
+		t.Run(key, func(t *testing.T) {
+			p := providertest.Start(t, 768)
+			p.Fail(providertest.ServerError, providertest.Decision)
+			dir, settings := t.TempDir(), append(sidecartest.UseProvider("openai", p), fmt.Sprintf("%s=%d", key, limit))
+			r := sidecartest.ServeIn(t, dir, settings...)
+			n := 0
+			send := func() error {
+				n++
+				_, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
+					Scope: sidecartest.InNamespace(
+						fmt.Sprint("site", n%2),
+						sidecartest.Direct(fmt.Sprint("user", n)),
+					), Messages: []*memsidecarv1.Message{sidecartest.Said(long)},
+				})
+				return err
+			}
+			for range 5 { // of the bytes the last goes a little beyond
+				sidecartest.NoError(t, send())
+			}
+			refused := func() {
+				t.Helper()
+				err := send()
+				sidecartest.WantCode(t, err, codes.ResourceExhausted)
+				if retryDelay(err) <= 0 || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "memsidecar status") {
+					t.Errorf("does not say what to do: %v", err)
+				}
+			}
+			refused()
+			r.Stop()
+			r = sidecartest.ServeIn(t, dir, settings...)
+			refused()
+			sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("user1"), Query: "茶"}))(t)
+			p.Fail(providertest.NoFault, providertest.Decision)
+			sidecartest.Eventually(t, "there is room again", func() bool { return send() == nil })
+		})
+	}
+}

@@ -1,0 +1,160 @@
+package server_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
+
+	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
+)
+
+// room is a group in which several people talk in one dialogue.
+type room struct {
+	*sidecartest.Sidecar
+	id string
+}
+
+// hears considers a dialogue of the room and waits until everybody's part of it is done. It returns what is remembered of
+// each in this room.
+func (g room) hears(t *testing.T, messages ...*memsidecarv1.Message) map[string][]string {
+	t.Helper()
+	heard := map[string][]string{}
+	for _, m := range messages {
+		if m.GetRole() == memsidecarv1.Role_ROLE_USER {
+			heard[m.GetSpeakerId()] = nil
+		}
+	}
+	g.Consider(t, sidecartest.Group(messages[0].GetSpeakerId(), g.id), messages...)
+	for who := range heard {
+		g.Consider(t, sidecartest.Group(who, g.id), sidecartest.Said("ok")) // stands behind it in the same line
+		for _, m := range g.Memories(t, sidecartest.Group(who, g.id)) {
+			heard[who] = append(heard[who], m.GetText())
+			if m.GetProvenance().GetSpeakerId() != who || m.GetScope().GetUserId() != who {
+				t.Errorf("%s has what %s said: %v", who, m.GetProvenance().GetSpeakerId(), m)
+			}
+		}
+	}
+	return heard
+}
+
+// TestStatementBelongsToItsSpeaker: in a group a statement belongs to who made it, and to nobody else.
+func TestStatementBelongsToItsSpeaker(t *testing.T) {
+	t.Parallel()
+	r := sidecartest.Serve(t, "digest.interval=0") // which would be made at some moment, of several cases together
+	for name, test := range map[string]struct {
+		dialogue []*memsidecarv1.Message
+		want     map[string]string // whose memory holds which words; of the others nothing is remembered
+	}{
+		"five at once": {
+			[]*memsidecarv1.Message{by("小王", "我对花生过敏。"), by("小李", "我住在上海。"), by("小张", "我下周三要去面试。"), by("小赵", "我女儿叫朵朵。"), by("小陈", "我喜欢打羽毛球。")},
+			map[string]string{"小王": "花生", "小李": "上海", "小张": "面试", "小赵": "朵朵", "小陈": "羽毛球"},
+		},
+		"five at once in English": {
+			[]*memsidecarv1.Message{
+				by("wang", "I am allergic to peanuts."), by("li", "I live in Shanghai."),
+				by("zhang", "My interview is next Wednesday."), by("zhao", "My daughter's name is Dora."),
+				by("chen", "I love badminton."),
+			},
+			map[string]string{"wang": "peanuts", "li": "Shanghai", "zhang": "interview", "zhao": "Dora", "chen": "badminton"},
+		},
+		// What others say about somebody is hearsay: it is neither's memory.
+		"about each other": {
+			[]*memsidecarv1.Message{by("小王", "小李住在上海。"), by("小张", "小赵喜欢喝酒。"), by("小陈", "小李说他住在北京。"), by("小李", "哈哈"), by("小赵", "小王，你喜欢喝茶吧？")}, nil,
+		},
+		"about each other in English": {
+			[]*memsidecarv1.Message{
+				by("wang", "Li lives in Shanghai."), by("zhang", "Zhao likes wine."),
+				by("chen", "Li says he lives in Berlin."), by("li", "lol"), by("zhao", "You live in Porto, right?"),
+			}, nil,
+		},
+		// Unless it is about the speaker as well.
+		"about one's own people": {
+			[]*memsidecarv1.Message{by("小张", "我同事小李住在上海。"), by("小李", "嗯")}, map[string]string{"小张": "用户的同事小李"},
+		},
+		// A copied line is not its copier's.
+		"somebody else's line": {
+			[]*memsidecarv1.Message{by("小李", "在吗"), by("小陈", "小李：我住在深圳"), by("wang", "ok"), by("zhao", "Wang: I live in Rome")}, nil,
+		},
+		"answers by name": {
+			[]*memsidecarv1.Message{by("小王", "@小李 你住在哪里？"), by("小李", "@小王 我住在杭州。"), by("小张", "小陈，我喜欢爬山。"), by("小陈", "好")},
+			map[string]string{"小李": "用户住在杭州", "小张": "用户喜欢爬山"},
+		},
+		"answers by name in English": {
+			[]*memsidecarv1.Message{
+				by("wang", "@li where do you live?"), by("li", "@wang I live in Porto."),
+				by("zhang", "Chen, I love climbing."), by("chen", "<@42> ok"),
+			},
+			map[string]string{"li": "The user lives in Porto.", "zhang": "The user loves climbing."},
+		},
+		// What the bot says counts for the one who was asked, whoever else says yes, and whoever speaks in between.
+		"the bot asks one": {
+			[]*memsidecarv1.Message{by("小王", "帮我约一下牙医"), sidecartest.Answered("@小王 牙医约在周五下午三点，可以吗？"), by("小李", "好"), by("小王", "好，就周五三点")},
+			map[string]string{"小王": "（周五）下午三点"}, // the day by its date
+		},
+		"the bot asks one in English": {
+			[]*memsidecarv1.Message{
+				by("wang", "Can you book me a dentist?"),
+				sidecartest.Answered("Your dentist appointment is on Friday at 3 pm, is that ok?"), by("li", "Yes"),
+				by("wang", "Yes, Friday at 3"),
+			},
+			map[string]string{"wang": "dentist"},
+		},
+		"the bot names another": {
+			[]*memsidecarv1.Message{by("小王", "小李住哪儿来着"), sidecartest.Answered("小李，你住在北京，对吗？"), by("小王", "对"), by("小李", "对的")},
+			map[string]string{"小李": "用户住在北京"},
+		},
+		"the bot asks all": {
+			[]*memsidecarv1.Message{by("小王", "聚餐定在什么时候？"), sidecartest.Answered("大家周五晚上七点聚餐，可以吗？"), by("小李", "可以"), by("小张", "再说吧")},
+			map[string]string{"小李": "聚餐"},
+		},
+		"a question in between": {
+			[]*memsidecarv1.Message{by("小王", "帮我约一下牙医"), sidecartest.Answered("@小王 牙医约在周五下午三点，可以吗？"), by("小李", "小王，晚上来吃饭吗"), by("小王", "好")}, nil,
+		},
+		"the same words": {
+			[]*memsidecarv1.Message{by("小王", "我喜欢喝乌龙茶。"), by("li", "我喜欢喝乌龙茶。")}, map[string]string{"小王": "乌龙茶", "li": "乌龙茶"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for who, got := range (room{r, name}).hears(t, test.dialogue...) {
+				word := test.want[who]
+				if word == "" && len(got) > 0 ||
+					word != "" && (len(got) != 1 || !strings.Contains(got[0], word) || strings.ContainsAny(got[0], "@<，")) {
+					t.Errorf("of %s is remembered %q, want %q", who, got, word)
+				}
+			}
+		})
+	}
+	// Two people who said the same have a memory each: one's goes with its owner.
+	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("小王")}))(t)
+	if got := sidecartest.Texts(r.Memories(t, sidecartest.Direct("li"))); !slices.Contains(got, "用户喜欢喝乌龙茶") {
+		t.Errorf("after 小王 was forgotten, li has %q", got)
+	}
+}
+
+// TestPausedSpeakerInAGroupLeavesNothing: who is paused leaves nothing, not by what the bot asked them either; the others are remembered.
+func TestPausedSpeakerInAGroupLeavesNothing(t *testing.T) {
+	t.Parallel()
+	r := sidecartest.Serve(t)
+	sidecartest.Must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{
+		Scope: sidecartest.Direct("小王"), Settings: &memsidecarv1.UserSettings{Paused: true}, UpdateMask: sidecartest.Mask("paused"),
+	}))(t)
+	got := room{
+		r,
+		"g",
+	}.hears(
+		t,
+		by("小李", "我住在上海。"),
+		by("小王", "我对榴莲过敏。"),
+		sidecartest.Answered("@小王 体检约在周五三点，可以吗？"),
+		by("小王", "好"),
+		by("小李", "好"),
+	)
+	if len(got["小王"]) > 0 || !slices.Equal(got["小李"], []string{"用户住在上海"}) {
+		t.Errorf("remembered is %q", got)
+	}
+	if e := r.Export(t, sidecartest.Anywhere("小李")); e.Holds("榴莲") {
+		t.Error("小李's export holds what 小王 said")
+	}
+}
