@@ -96,7 +96,7 @@ func (demoCommand) Run(ctx context.Context, m *Main) (err error) {
 		return err
 	}
 	d.say("\nThat is all a bot needs: ConsiderMemorizing after a dialogue, Retrieve before an answer.\n" +
-		"Without a model, recall goes by words and parts of words, not by meaning.\n" +
+		"Without a model, retrieval matches words and parts of words, not meaning.\n" +
 		"Run it for real with: memsidecar serve\n")
 	return nil
 }
@@ -121,7 +121,7 @@ func (d demo) play(ctx context.Context, a act) error {
 	scope := &memsidecarv1.Scope{UserId: a.user, AgentId: "demo-bot", ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT}
 	now := time.Now()
 	for i, lines := range a.dialogues {
-		d.say("\nDialogue %d, handed to ConsiderMemorizing:\n", i+1)
+		d.say("\nDialogue %d, sent to ConsiderMemorizing:\n", i+1)
 		var messages []*memsidecarv1.Message
 		for j, line := range lines {
 			role, name := memsidecarv1.Role_ROLE_USER, a.user

@@ -37,16 +37,16 @@ Examples:
 func (k keyCreate) Run(p *cli.Program) error {
 	switch err := seal.CreateKeyFile(k.File); {
 	case errors.Is(err, fs.ErrExist):
-		return usageError{fmt.Errorf("%s exists already: a key that is lost cannot be made again, so choose another name", k.File)}
+		return usageError{fmt.Errorf("%s exists already: choose another name, because a lost key cannot be recovered", k.File)}
 	case err != nil:
 		return usageError{err}
 	}
-	p.Note("%s has a new key; keep a copy of it where the database is not, because nothing can be read without it", k.File)
+	p.Note("%s has a new key; keep a copy away from the database, because nothing can be read without it", k.File)
 	return nil
 }
 
 type keyEncrypt struct {
-	JSON bool `group:"output" help:"Answer with JSON."`
+	JSON bool `group:"output" help:"Print JSON."`
 }
 
 // Help has examples.
@@ -77,7 +77,7 @@ func (k keyEncrypt) Run(ctx context.Context, m *Main, c *commands) error {
 }
 
 type keyDecrypt struct {
-	JSON bool `group:"output" help:"Answer with JSON."`
+	JSON bool `group:"output" help:"Print JSON."`
 }
 
 // Help has examples.
@@ -100,14 +100,14 @@ func (k keyDecrypt) Run(ctx context.Context, m *Main, c *commands) error {
 	if err != nil {
 		return maintenance(ctx, err)
 	}
-	return m.tell(k.JSON, done, "the database of %s is not encrypted any more: %.1f MiB, verified; take the key out of the configuration\n",
+	return m.tell(k.JSON, done, "the database of %s is no longer encrypted: %.1f MiB, verified; remove the key from the configuration\n",
 		done.Dir, float64(done.Bytes)/mebibyte)
 }
 
 type keyRotate struct {
 	File string `arg:"" complete:"file" help:"File with the new key, from key create."`
 	Data bool   `help:"Also replace the internal data key and encrypt everything again. Use it when the old key and a copy of the database may have leaked."`
-	JSON bool   `group:"output" help:"Answer with JSON."`
+	JSON bool   `group:"output" help:"Print JSON."`
 }
 
 // Help has examples.
@@ -137,12 +137,12 @@ func (k keyRotate) Run(ctx context.Context, m *Main, c *commands) error {
 		return usageError{err}
 	}
 	if after.Equal(before) {
-		return usageError{fmt.Errorf("%s has the key that is set already: make another with memsidecar key create", k.File)}
+		return usageError{fmt.Errorf("%s has the key that is already configured: create another one with memsidecar key create", k.File)}
 	}
 	how := "nothing else was written"
 	done := sqlite.Resealed{Dir: dir, Encrypted: true}
 	if k.Data {
-		how = "everything was encrypted anew"
+		how = "everything was encrypted again"
 		done, err = sqlite.Reseal(ctx, dir, before, after)
 	} else {
 		err = sqlite.Rewrap(ctx, dir, before, after)
@@ -166,5 +166,5 @@ func (m *Main) keyed(c *commands) (dir string, key seal.Key, err error) {
 }
 
 func noKey() error {
-	return usageError{errors.New("there is no key: make one with memsidecar key create, and set encryption.key_file or MEMSIDECAR_ENCRYPTION_KEY")}
+	return usageError{errors.New("no key is configured: create one with memsidecar key create, and set encryption.key_file or MEMSIDECAR_ENCRYPTION_KEY")}
 }

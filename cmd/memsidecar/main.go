@@ -53,7 +53,7 @@ type commands struct {
 	Version kong.VersionFlag `help:"Print the version."`
 
 	Serve serveCommand `cmd:"" default:"1" group:"run" help:"Run the sidecar (the default)."`
-	Demo  demoCommand  `cmd:"" group:"run" help:"Start a sidecar on a temporary folder, play a short dialogue, and show what it remembers."`
+	Demo  demoCommand  `cmd:"" group:"run" help:"Start a temporary sidecar, play short dialogues, and show what it remembers."`
 	cli.Commands
 	Token         tokenCommands      `cmd:"" group:"tend" help:"Create, list and revoke access tokens."`
 	Backup        backupCommand      `cmd:"" group:"tend" help:"Back up the database to a file, also while the sidecar runs."`

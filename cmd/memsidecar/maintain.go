@@ -26,7 +26,7 @@ import (
 type backupCommand struct {
 	File    string `arg:"" complete:"file" help:"The file to create."`
 	Replace bool   `help:"Replace an existing file when the new one is complete."`
-	JSON    bool   `group:"output" help:"Answer with JSON."`
+	JSON    bool   `group:"output" help:"Print JSON."`
 }
 
 // Help has examples.
@@ -67,7 +67,7 @@ func (b backupCommand) Run(ctx context.Context, m *Main, c *commands) error {
 type restoreCommand struct {
 	File    string `arg:"" complete:"file" help:"A file from memsidecar backup."`
 	Replace bool   `help:"Replace an existing database; the old one stays in the folder under another name."`
-	JSON    bool   `group:"output" help:"Answer with JSON."`
+	JSON    bool   `group:"output" help:"Print JSON."`
 }
 
 // Help has examples.
@@ -93,14 +93,14 @@ func (r restoreCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	}
 	aside := ""
 	if restored.Aside != "" {
-		aside = "; the one of before is kept as " + filepath.Base(restored.Aside) + ": delete it when you are content"
+		aside = "; the old one is kept as " + filepath.Base(restored.Aside) + ": delete it when you no longer need it"
 	}
 	return m.tell(r.JSON, restored, "%s has the database of %s%s\n", restored.Dir, r.File, aside)
 }
 
 type checkCommand struct {
 	File string `arg:"" optional:"" complete:"file" help:"A backup to check, instead of the data folder."`
-	JSON bool   `group:"output" help:"Answer with JSON."`
+	JSON bool   `group:"output" help:"Print JSON."`
 }
 
 // Help has examples.
@@ -159,7 +159,7 @@ func (k checkCommand) Run(ctx context.Context, m *Main, c *commands) error {
 		answer.Checks = append(answer.Checks, one)
 	}
 	if r.Schema != r.Known && r.Schema != 0 {
-		fmt.Fprintf(&text, "Only this was looked at: the schema is %d, and this memsidecar knows %d.\n", r.Schema, r.Known)
+		fmt.Fprintf(&text, "Other checks were skipped: the schema is %d, and this memsidecar supports %d.\n", r.Schema, r.Known)
 	}
 	if err := m.tell(k.JSON, answer, "%s", text.String()); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (k checkCommand) Run(ctx context.Context, m *Main, c *commands) error {
 
 type reindexCommand struct {
 	KeepVectors bool `help:"Keep the vectors: a provider's model takes time and money to compute them again."`
-	JSON        bool `group:"output" help:"Answer with JSON."`
+	JSON        bool `group:"output" help:"Print JSON."`
 }
 
 // Help has examples.
@@ -187,7 +187,7 @@ Examples:
     memsidecar reindex --keep-vectors --data-dir /var/lib/memsidecar`
 }
 
-// Run makes the indexes anew.
+// Run rebuilds the indexes.
 func (r reindexCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	loaded, err := m.load(c)
 	if err != nil {
@@ -209,9 +209,9 @@ func (r reindexCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	}
 	vectors := "; the vectors were kept"
 	if !r.KeepVectors {
-		vectors = fmt.Sprintf("; %d vectors were dropped, and the next sidecar makes them again", done.Vectors)
+		vectors = fmt.Sprintf("; %d vectors were dropped, and the next sidecar computes them again", done.Vectors)
 	}
-	return m.tell(r.JSON, done, "the keyword index has %d messages, beside the newest of each user, which are found without it%s\n", done.Postings, vectors)
+	return m.tell(r.JSON, done, "the keyword index has %d messages; the newest of each user need no index%s\n", done.Postings, vectors)
 }
 
 // tell writes the answer: as JSON, or as text.
@@ -241,15 +241,15 @@ func maintenance(ctx context.Context, err error) error {
 	code, advice := cli.ExitFailure, ""
 	switch {
 	case ctx.Err() != nil:
-		return &cli.Error{Code: cli.ExitInterrupted, Message: "interrupted; nothing was changed that the next sidecar cannot go on with"}
+		return &cli.Error{Code: cli.ExitInterrupted, Message: "interrupted; the next sidecar continues with a consistent database"}
 	case errors.Is(err, sqlite.ErrLocked):
 		return &cli.Error{Code: cli.ExitUnavailable, Message: "a sidecar uses this data folder: stop it first, or name another folder with --data-dir"}
 	case errors.Is(err, sqlite.ErrInUse):
 		code = cli.ExitUnavailable
 	case errors.Is(err, sqlite.ErrExists):
-		code, advice = cli.ExitUsage, "choose another name, or --replace it"
+		code, advice = cli.ExitUsage, "choose another name, or add --replace"
 	case errors.Is(err, sqlite.ErrOccupied):
-		code, advice = cli.ExitUsage, "with --replace it is kept aside"
+		code, advice = cli.ExitUsage, "add --replace to keep the old one under another name"
 	case errors.Is(err, sqlite.ErrNoDatabase):
 		code, advice = cli.ExitNotFound, "name the folder of the sidecar with --data-dir"
 	case errors.Is(err, fs.ErrNotExist):

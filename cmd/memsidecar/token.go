@@ -35,7 +35,7 @@ func (f tokensFile) path(m *Main, c *commands) (string, error) {
 		return "", err
 	}
 	if loaded.Config.Auth.TokensFile == "" {
-		return "", usageError{errors.New("say with --file where the tokens are, or set auth.tokens_file")}
+		return "", usageError{errors.New("name the token file with --file, or set auth.tokens_file")}
 	}
 	return loaded.Config.Auth.TokensFile, nil
 }
@@ -83,7 +83,7 @@ func (t tokenCreate) Run(m *Main, c *commands, p *cli.Program) error {
 	if err := access.Add(path, access.NewEntry(grant, token)); err != nil {
 		return usageError{err}
 	}
-	p.Note("the token %s is in %s; it reads as follows, and is not shown again", id, path)
+	p.Note("added token %s to %s; it is shown only once", id, path)
 	_, err = fmt.Fprintln(m.Stdout, token)
 	return err
 }
@@ -95,7 +95,7 @@ func parseExpiry(text string, now time.Time) (time.Time, error) {
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		if !at.After(now) {
-			return at, fmt.Errorf("--expires %s is past", text)
+			return at, fmt.Errorf("--expires %s is in the past", text)
 		}
 		return at, nil
 	}
@@ -107,7 +107,7 @@ func parseExpiry(text string, now time.Time) (time.Time, error) {
 		}
 	}
 	if err != nil || after <= 0 {
-		return now, fmt.Errorf("--expires %s: write a while such as 90d or 12h, or a time such as 2027-02-19T00:00:00Z", text)
+		return now, fmt.Errorf("--expires %s: write a duration such as 90d or 12h, or a time such as 2027-02-19T00:00:00Z", text)
 	}
 	return now.Add(after), nil
 }
@@ -133,7 +133,7 @@ func (t tokenList) Run(m *Main, c *commands, p *cli.Program) error {
 			expires = e.Expires.UTC().Format(time.RFC3339)
 		}
 		if !e.Expires.IsZero() && !e.Expires.After(time.Now()) {
-			expires += " (over)"
+			expires += " (expired)"
 		}
 		rows = append(rows, []string{e.ID, e.Namespace, e.Level.String(), expires})
 	}
@@ -159,6 +159,6 @@ func (t tokenRevoke) Run(m *Main, c *commands, p *cli.Program) error {
 	case err != nil:
 		return usageError{err}
 	}
-	p.Note("the token %s is revoked; a sidecar that runs refuses it within a second", t.ID)
+	p.Note("revoked token %s; a running sidecar refuses it within a second", t.ID)
 	return nil
 }

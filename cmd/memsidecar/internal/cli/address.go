@@ -26,14 +26,14 @@ func (f sidecarFlag) address(p *Program) (Sidecar, error) {
 	}
 	configured, err := p.Sidecar()
 	if err != nil {
-		return configured, fmt.Errorf("%w\n(the configuration says where the sidecar listens; --addr says it, too)", err)
+		return configured, fmt.Errorf("%w\n(the configuration has the address of the sidecar; --addr overrides it)", err)
 	}
 	if _, ok := listen.SocketPath(configured.Listen); ok {
 		return configured, nil
 	}
 	host, port, err := net.SplitHostPort(configured.Listen)
 	if err != nil || port == "0" {
-		return configured, usage("the sidecar is configured to listen on %s: say with --addr where it is", configured.Listen)
+		return configured, usage("the sidecar is configured to listen on %s: pass its address with --addr", configured.Listen)
 	}
 	// What listens everywhere also listens on loopback.
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip == netip.IPv4Unspecified() {
@@ -76,7 +76,7 @@ func (f sidecarFlag) encryption(to Sidecar) (credentials.TransportCredentials, b
 	}
 	config.ServerName = f.ServerName
 	if (f.Cert == "") != (f.Key == "") {
-		return nil, false, usage("--cert and --key belong together: give both")
+		return nil, false, usage("--cert and --key must be used together")
 	}
 	if f.Cert != "" {
 		certificate, err := tls.LoadX509KeyPair(f.Cert, f.Key)

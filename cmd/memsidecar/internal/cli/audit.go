@@ -11,8 +11,8 @@ import (
 )
 
 type auditCommand struct {
-	Limit     int      `default:"20" placeholder:"N" help:"Show the N users with the most doubtful memories, 0 to 200 (${default}). All are counted."`
-	Examples  int      `default:"3" placeholder:"N" help:"Show at most N examples of each finding for each of them, 0 to 20 (${default})."`
+	Limit     int      `default:"20" placeholder:"N" help:"Show the N users with the most doubtful memories, 0 to 200 (${default}). The total counts all users."`
+	Examples  int      `default:"3" placeholder:"N" help:"Show at most N examples of each finding and user, 0 to 20 (${default})."`
 	FailAbove *float64 `placeholder:"SHARE" help:"Exit with 1 when a larger share of the active memories is doubtful, 0 to 1. For monitoring."`
 
 	person
@@ -22,9 +22,9 @@ type auditCommand struct {
 
 // Help has examples.
 func (auditCommand) Help() string {
-	return `It looks at all memories of the namespace, or of one user: how many hold, how many are history, and how many of them are stored
-twice, likely junk, stale, or rest on nothing. Doubtful are duplicates, near duplicates and junk. It only reads, and tells what
-is stored about people: it is for the operator. With --json every line is a user, the last one all together.
+	return `Counts the memories of a namespace, or of one user: active ones, history, duplicates, likely junk, stale ones, and ones without
+support in a message. Duplicates, near duplicates and junk are doubtful. The command only reads. It shows what is stored about
+users, so it needs an admin token. With --json every line is a user, and the last line is the total.
 
 Examples:
 
@@ -115,7 +115,7 @@ func (s *screen) auditTotal(a *memsidecarv1.MemoryAudit) {
 		"quarantined", number(a.GetQuarantinedCount()), "duplicates", number(a.GetDuplicateCount()),
 		"near duplicates", number(a.GetNearDuplicateCount()), "junk", number(a.GetJunkCount()), "doubtful", doubtful,
 		"stale", a.GetStaleCount(), "unsupported", a.GetUnsupportedCount(), "without vector", a.GetWithoutVectorCount(),
-		"known elsewhere, too", a.GetElsewhereCount(), "cut", cell{a.GetCutReason(), yellow},
+		"also in other channels", a.GetElsewhereCount(), "cut", cell{a.GetCutReason(), yellow},
 	)
 }
 
@@ -159,19 +159,19 @@ var remedies = []struct {
 			memsidecarv1.AuditFinding_AUDIT_FINDING_JUNK, memsidecarv1.AuditFinding_AUDIT_FINDING_DUPLICATE,
 			memsidecarv1.AuditFinding_AUDIT_FINDING_NEAR_DUPLICATE, memsidecarv1.AuditFinding_AUDIT_FINDING_STALE,
 		},
-		"delete what should go: memsidecar memories delete -u USER MEMORY…",
+		"delete unwanted memories: memsidecar memories delete -u USER MEMORY…",
 	},
 	{
 		[]memsidecarv1.AuditFinding{memsidecarv1.AuditFinding_AUDIT_FINDING_QUARANTINED},
-		"let what is right be retrieved: memsidecar memories release -u USER MEMORY…",
+		"release correct memories: memsidecar memories release -u USER MEMORY…",
 	},
 	{
 		[]memsidecarv1.AuditFinding{memsidecarv1.AuditFinding_AUDIT_FINDING_UNSUPPORTED},
-		"see where it comes from: memsidecar memories get -u USER MEMORY; what was done to it: memsidecar memories revisions -u USER MEMORY",
+		"show the source: memsidecar memories get -u USER MEMORY; show the changes: memsidecar memories revisions -u USER MEMORY",
 	},
 	{
 		[]memsidecarv1.AuditFinding{memsidecarv1.AuditFinding_AUDIT_FINDING_WITHOUT_VECTOR},
-		"vectors are made in the background; how far that is: memsidecar status",
+		"vectors are computed in the background; show the progress: memsidecar status",
 	},
 }
 

@@ -15,13 +15,13 @@ import (
 )
 
 type benchCommand struct {
-	Users    int           `default:"100" placeholder:"N" help:"Made-up users, 1 to 100000 (${default})."`
-	Memories int           `default:"100" placeholder:"N" help:"Memories of each of them, 1 to 10000 (${default})."`
-	Callers  int           `default:"64" placeholder:"N" help:"Callers at once, each with one call at a time, 1 to 1024 (${default})."`
-	Duration time.Duration `default:"10s" placeholder:"DURATION" help:"How long each kind of call is measured, up to 1h (${default})."`
+	Users    int           `default:"100" placeholder:"N" help:"Number of generated users, 1 to 100000 (${default})."`
+	Memories int           `default:"100" placeholder:"N" help:"Memories of each user, 1 to 10000 (${default})."`
+	Callers  int           `default:"64" placeholder:"N" help:"Concurrent callers, each with one call at a time, 1 to 1024 (${default})."`
+	Duration time.Duration `default:"10s" placeholder:"DURATION" help:"How long to measure each kind of call, up to 1h (${default})."`
 	openFlags
-	Keep        bool `help:"Leave the made-up users in the sidecar."`
-	AllowRemote bool `help:"Measure also when the sidecar hands texts to another machine, which may cost money."`
+	Keep        bool `help:"Do not delete the generated users at the end."`
+	AllowRemote bool `help:"Measure even when the sidecar sends texts to another machine, which may cost money."`
 
 	namespaceFlag
 	calls
@@ -30,7 +30,7 @@ type benchCommand struct {
 
 // Help has examples.
 func (benchCommand) Help() string {
-	return `It creates users of its own, in a namespace of their own unless --namespace says otherwise, and forgets them at the end.
+	return `It creates users, in a new namespace unless --namespace names one, and deletes them at the end.
 
 Examples:
 
@@ -38,8 +38,8 @@ Examples:
     memsidecar bench --users 1000 --memories 10 --callers 8 --duration 30s --json
     memsidecar bench --users 10000 --memories 10 --rate 500 --mix retrieve=0.7,consider=0.3 --duration 1m
 
-With --rate calls arrive as those of many independent bots do, and a latency counts from when the call was due: a stall is seen by
-all that arrive meanwhile.`
+With --rate, calls arrive like those of many independent bots, and the latency of a call counts from the time at which it was due.
+A stall of the sidecar therefore shows in every call that arrives during the stall.`
 }
 
 // How long removing what was created may take, after an interruption too. Each user's data is purged from the disk.
@@ -81,7 +81,7 @@ func (c benchCommand) Run(ctx context.Context, p *Program) (err error) {
 	}
 	users := fmt.Sprintf("users %s-0 to %s-%d in namespace %s", id, id, c.Users-1, target.Namespace)
 	if c.Keep {
-		p.note("creating %s, which stay", users)
+		p.note("creating %s; they are not removed at the end", users)
 	} else {
 		p.note("creating %s; they are removed at the end", users)
 		defer func() { err = errors.Join(err, remove(context.WithoutCancel(ctx), p, target, users)) }()
@@ -124,7 +124,7 @@ func (c *benchCommand) check(ctx context.Context, target *load.Target) error {
 	}
 	for _, part := range resp.GetModels().GetComponents() {
 		if part.GetRemote() && !c.AllowRemote {
-			return failure("the sidecar's %s is done by %s on another machine: thousands of made-up texts would go there and may cost "+
+			return failure("the sidecar's %s uses %s on another machine: thousands of generated texts would be sent there and may cost "+
 				"money; measure a sidecar without a model, or add --allow-remote", part.GetName(), part.GetImplementation())
 		}
 	}
@@ -137,7 +137,7 @@ func remove(ctx context.Context, p *Program, target *load.Target, users string) 
 	defer cancel()
 	memories, considerations, err := target.Remove(ctx)
 	if err != nil {
-		return because(err, "some of the %s may be left; memsidecar forget removes them", users)
+		return because(err, "some of the %s may remain; memsidecar forget removes them", users)
 	}
 	p.note("removed %s: %d memories, %d considerations", users, memories, considerations)
 	return nil

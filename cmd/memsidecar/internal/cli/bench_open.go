@@ -17,9 +17,9 @@ import (
 
 // openFlags are of load that does not wait for its answers.
 type openFlags struct {
-	Rate     float64            `placeholder:"N" help:"Calls arrive at so many a second by chance, whatever the answers, up to 100000; without it each caller waits for its answer."`
-	Mix      map[string]float64 `mapsep:"," placeholder:"CALL=SHARE,…" help:"With --rate: which calls arrive, of retrieve, consider and forget (retrieve=0.5,consider=0.5)."`
-	InFlight int                `default:"1024" placeholder:"N" help:"With --rate: calls under way at once, 1 to 10000; what arrives beyond is counted as shed and not made (${default})."`
+	Rate     float64            `placeholder:"N" help:"N calls arrive each second at random times, up to 100000. Without it, each caller waits for its answer."`
+	Mix      map[string]float64 `mapsep:"," placeholder:"CALL=SHARE,…" help:"With --rate: shares of retrieve, consider and forget (retrieve=0.5,consider=0.5)."`
+	InFlight int                `default:"1024" placeholder:"N" help:"With --rate: most concurrent calls, 1 to 10000 (${default}). Further calls are not made and count as shed."`
 }
 
 // calledName is what a call of a mix is called by the API.
@@ -101,7 +101,7 @@ type openReport struct {
 	Before *taken `json:"before,omitempty"`
 	Most   *taken `json:"most,omitempty"`
 	After  *taken `json:"after,omitempty"`
-	// Pending is how many dialogues of the made-up users' namespace were not considered yet when it was over.
+	// Pending is how many dialogues of the generated users were pending at the end.
 	Pending int64 `json:"pending_considerations"`
 }
 
@@ -112,7 +112,7 @@ func (c *benchCommand) open(ctx context.Context, p *Program, target *load.Target
 	if r.Before, _, err = look(ctx, target); err != nil {
 		return unfinished(ctx, err)
 	}
-	p.note("measuring for %s; %g calls arrive a second, whatever the answers", c.Duration, c.Rate)
+	p.note("measuring for %s; %g calls arrive each second", c.Duration, c.Rate)
 	watched := make(chan *taken, 1)
 	watching, stop := context.WithCancel(ctx)
 	go func() { watched <- mostTaken(watching, target, r.Before) }()
@@ -202,7 +202,7 @@ func (c *benchCommand) reportOpen(p *Program, r openReport) error {
 			s.print(r.process())
 		}
 		if r.Pending > 0 {
-			s.say("\n%s when it was over\n", count(r.Pending, "dialogue waited to be considered", "dialogues waited to be considered"))
+			s.say("\n%s at the end\n", count(r.Pending, "dialogue was pending", "dialogues were pending"))
 		}
 	}
 	failed := int64(0)
@@ -218,7 +218,7 @@ func (c *benchCommand) reportOpen(p *Program, r openReport) error {
 			p.note("%s: %s refused, because the user was being forgotten", m.Call, count(m.Overtaken, "call was", "calls were"))
 		}
 		if m.Shed > 0 {
-			p.note("%s: %s shed, because %d were under way; those are in no percentile", m.Call, count(m.Shed, "call", "calls"), r.InFlight)
+			p.note("%s: %s shed, because %d were in flight; no percentile includes them", m.Call, count(m.Shed, "call", "calls"), r.InFlight)
 		}
 	}
 	if failed > 0 {

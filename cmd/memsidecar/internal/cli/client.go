@@ -15,24 +15,24 @@ import (
 // Commands are the commands that talk to a running sidecar.
 type Commands struct {
 	Retrieve       retrieveCommand        `cmd:"" group:"use" help:"Find the memories that help to answer a question."`
-	Remember       rememberCommand        `cmd:"" group:"use" help:"Remember a statement, or let the sidecar consider it."`
+	Remember       rememberCommand        `cmd:"" group:"use" help:"Store a statement, or let the sidecar decide whether to."`
 	Forget         forgetCommand          `cmd:"" group:"use" help:"Delete everything that is stored about a user."`
 	Memories       memoriesCommands       `cmd:"" group:"use" help:"List, change, undo, delete, export and import memories."`
-	Import         importCommands         `cmd:"" group:"use" help:"Move in: take what mem0, nanobot, LanceDB and others kept."`
-	Considerations considerationsCommands `cmd:"" group:"use" help:"See what became of the dialogues that were handed over."`
-	Sessions       sessionsCommands       `cmd:"" group:"use" help:"Keep conversations: add to them, read, export and import them."`
-	NumberedLists  numberedListsCommands  `cmd:"" group:"use" help:"Keep numbered lists: what \"3\" means, and what was seen."`
-	Digest         digestCommands         `cmd:"" group:"use" help:"Show what a user's days were about."`
-	Notebook       notebookCommand        `cmd:"" group:"use" help:"Show all that is remembered about a user, by kind."`
-	Trace          traceCommands          `cmd:"" group:"use" help:"See what the sidecar did and why."`
+	Import         importCommands         `cmd:"" group:"use" help:"Import from mem0, nanobot, LanceDB and others."`
+	Considerations considerationsCommands `cmd:"" group:"use" help:"Show the outcome of the dialogues that were sent."`
+	Sessions       sessionsCommands       `cmd:"" group:"use" help:"Read, append to, export and import conversations."`
+	NumberedLists  numberedListsCommands  `cmd:"" group:"use" help:"Store numbered lists, so that a bot knows what \"3\" means."`
+	Digest         digestCommands         `cmd:"" group:"use" help:"Show and create summaries of a user's days."`
+	Notebook       notebookCommand        `cmd:"" group:"use" help:"Show all memories of a user, grouped by kind."`
+	Trace          traceCommands          `cmd:"" group:"use" help:"Show what the sidecar did in a call, and why."`
 	Settings       settingsCommands       `cmd:"" group:"use" help:"Show and change a user's settings."`
 	Users          usersCommands          `cmd:"" group:"use" help:"List the users of a namespace."`
-	MCP            mcpCommand             `cmd:"" name:"mcp" group:"use" help:"Let a model's program use a user's memory, over the Model Context Protocol."`
-	Replay         replayCommand          `cmd:"" group:"use" help:"Feed a file of real messages to a running sidecar."`
-	Audit          auditCommand           `cmd:"" group:"tend" help:"Show in what state memory is: duplicates, junk, quarantine."`
-	Status         statusCommand          `cmd:"" group:"tend" help:"Show how the sidecar is: what works, what waits, what it costs."`
-	Bench          benchCommand           `cmd:"" group:"tend" help:"Measure a running sidecar with made-up users."`
-	Health         healthCommand          `cmd:"" group:"tend" help:"Ask whether the sidecar serves, for probes: see the exit code."`
+	MCP            mcpCommand             `cmd:"" name:"mcp" group:"use" help:"Serve a user's memory over the Model Context Protocol, on standard input and output."`
+	Replay         replayCommand          `cmd:"" group:"use" help:"Send a file of messages to a running sidecar."`
+	Audit          auditCommand           `cmd:"" group:"tend" help:"Report duplicates, junk and quarantined memories."`
+	Status         statusCommand          `cmd:"" group:"tend" help:"Show the state of the parts, the queue and the costs."`
+	Bench          benchCommand           `cmd:"" group:"tend" help:"Measure a running sidecar with generated users."`
+	Health         healthCommand          `cmd:"" group:"tend" help:"Exit with 0 when the sidecar serves. For health probes."`
 }
 
 // Program is what the commands take from outside.

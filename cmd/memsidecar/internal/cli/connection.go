@@ -79,7 +79,7 @@ func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error
 	if token != "" {
 		options = append(options, grpc.WithPerRPCCredentials(bearer(token)))
 		if !encrypted && !listen.Local(to.Listen) {
-			p.note("the token is sent to %s unencrypted, for everybody on the way to read; --tls encrypts it", to.Listen)
+			p.note("the token is sent to %s unencrypted, and the network can read it; --tls encrypts it", to.Listen)
 		}
 	}
 	// The dialer resolves the name, so that a wrong one is its error, too; and it goes around the environment's proxies.

@@ -11,8 +11,8 @@ import (
 
 type considerationsCommands struct {
 	List  considerationsList  `cmd:"" help:"List a user's considerations, newest first."`
-	Get   considerationsGet   `cmd:"" help:"Show what became of one dialogue."`
-	Retry considerationsRetry `cmd:"" help:"Try failed or pending considerations now."`
+	Get   considerationsGet   `cmd:"" help:"Show the outcome of one dialogue."`
+	Retry considerationsRetry `cmd:"" help:"Try failed or pending considerations again now."`
 }
 
 type considerationsList struct {
@@ -145,8 +145,8 @@ type considerationsRetry struct {
 
 // Help has examples.
 func (considerationsRetry) Help() string {
-	return `A failed one is pending again. A pending one that was postponed is due now, after those of the same user that
-come before it. While the model's provider is unavailable both wait until its circuit breaker lets a call through.
+	return `A failed consideration becomes pending again. A postponed one becomes due now, after earlier ones of the same user.
+While the model's provider is unavailable, both wait until its circuit breaker admits a call.
 
 Examples:
 

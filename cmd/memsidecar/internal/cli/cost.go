@@ -44,11 +44,11 @@ func (s *screen) usage(day string, list []*memsidecarv1.ModelUsage, costs []*mem
 	s.print(t)
 	switch {
 	case len(costs) == 0:
-		s.say("(no price is known: set llm.prices)\n")
+		s.say("(prices are unknown: set llm.prices)\n")
 	case unpriced:
-		s.say("together %s, without those whose price is not known (llm.prices)\n", costText(costs))
+		s.say("total %s, without models of unknown price (llm.prices)\n", costText(costs))
 	default:
-		s.say("together %s\n", costText(costs))
+		s.say("total %s\n", costText(costs))
 	}
 }
 

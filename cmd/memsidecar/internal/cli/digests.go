@@ -9,14 +9,14 @@ import (
 )
 
 type digestCommands struct {
-	Show      digestShow      `cmd:"" help:"Show the digest of a day as far as it was made."`
-	List      digestList      `cmd:"" help:"List the days of which there is a digest, newest first."`
-	Summarize digestSummarize `cmd:"" help:"Look at what no digest has looked at, and show the digest of the day."`
+	Show      digestShow      `cmd:"" help:"Show the digest of a day so far."`
+	List      digestList      `cmd:"" help:"List the days that have a digest, newest first."`
+	Summarize digestSummarize `cmd:"" help:"Summarize messages that no digest covers yet, and show the digest of the day."`
 }
 
 // wording is the flag of commands that write in a language.
 type wording struct {
-	Language string `placeholder:"LANGUAGE" help:"BCP 47 language of the wording, for example zh. By default that of the user's settings, else of the conversation."`
+	Language string `placeholder:"LANGUAGE" help:"BCP 47 language of the text, for example zh. By default that of the user's settings, else of the conversation."`
 }
 
 // narrowed is what the place sees, and whether only of the agent.
@@ -30,7 +30,7 @@ func (f learned) narrowed(at place, agent string) (*memsidecarv1.Scope, memsidec
 	return scope, filter, err
 }
 
-const dayHelp = `A day is written 2026-11-20 and is the user's; without one it is today. Without --channel-kind everything of the user is shown.
+const dayHelp = `A day, such as 2026-11-20, is in the user's time zone; the default is today. Without --channel-kind, the digest covers all channels.
 `
 
 type digestShow struct {
@@ -75,7 +75,7 @@ func (c digestShow) Run(ctx context.Context, p *Program) error {
 // digest shows one digest.
 func (f output) digest(p *Program, d *memsidecarv1.Digest) error {
 	if n := d.GetWaitingCount(); n > 0 {
-		p.note("%s not looked at yet: memsidecar digest summarize does", count(n, "message of the day was", "messages of the day were"))
+		p.note("%s covered by no digest yet: run memsidecar digest summarize", count(n, "message of the day is", "messages of the day are"))
 	}
 	return f.show(p, d, func(s *screen) { s.promptBlock(p, strings.TrimSpace(d.GetMarkdown())) })
 }
@@ -93,8 +93,8 @@ type digestSummarize struct {
 
 // Help has examples.
 func (digestSummarize) Help() string {
-	return dayHelp + `It also works when digests are not made by themselves (digest.enabled), and with what was imported as history only.
-With a model it may take longer than --timeout; the same again then goes on.
+	return dayHelp + `It also works when automatic digests are off (digest.enabled), and on messages that were imported as history only.
+With a model it may take longer than --timeout; running it again continues.
 
 Examples:
 
@@ -132,7 +132,7 @@ type digestList struct {
 
 // Help has examples.
 func (digestList) Help() string {
-	return `Without --channel-kind everything of the user is listed. With --json every line is one digest.
+	return `Without --channel-kind, all channels are listed. With --json every line is one digest.
 
 Examples:
 
@@ -189,8 +189,8 @@ type notebookCommand struct {
 
 // Help has examples.
 func (notebookCommand) Help() string {
-	return `All that is remembered about a user, by kind, the newest first and nothing twice. Without --channel-kind everything of the
-user is shown.
+	return `All memories of a user, grouped by kind, newest first, without duplicates. Without --channel-kind, memories of all channels
+are shown.
 
 Examples:
 

@@ -124,16 +124,16 @@ func (c *connection) unavailable(state *call, s *status.Status) string {
 	case state.sent.Load():
 		return fmt.Sprintf("the connection to the sidecar at %s was lost", c.addr)
 	case c.connected.Load() && late:
-		return fmt.Sprintf("what listens at %s did not answer in time; give it more with --timeout, or name another with --addr", c.addr)
+		return fmt.Sprintf("the server at %s did not answer in time; raise --timeout, or name another address with --addr", c.addr)
 	case c.connected.Load() && c.encrypted && handshake(s) != "":
-		return fmt.Sprintf("no encrypted connection to %s: %s; --ca names the authorities of its certificate, --server-name the "+
-			"name in it, --cert and --key a certificate of your own", c.addr, block(handshake(s)))
+		return fmt.Sprintf("no encrypted connection to %s: %s; use --ca for the CA of its certificate, --server-name for the "+
+			"name in it, --cert and --key for a client certificate", c.addr, block(handshake(s)))
 	case c.connected.Load() && c.dialing.Load() == nil && c.encrypted:
-		return fmt.Sprintf("what listens at %s is not a sidecar, or wants a certificate of yours; name another with --addr, or give --cert and --key", c.addr)
+		return fmt.Sprintf("the server at %s is not a sidecar, or requires a client certificate; name another address with --addr, or pass --cert and --key", c.addr)
 	case c.connected.Load() && c.dialing.Load() == nil:
-		return fmt.Sprintf("what listens at %s is not a sidecar, or wants an encrypted connection; name another with --addr, or say --tls", c.addr)
+		return fmt.Sprintf("the server at %s is not a sidecar, or requires an encrypted connection; name another address with --addr, or add --tls", c.addr)
 	}
-	advice := "is it running there? --addr names another"
+	advice := "check that it is running there, or name another address with --addr"
 	if listen.Local(c.addr) {
 		advice = "start one with: memsidecar serve --listen " + c.addr
 	}

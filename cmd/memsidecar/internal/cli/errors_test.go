@@ -89,10 +89,10 @@ func TestNotASidecar(t *testing.T) {
 	t.Cleanup(web.Close)
 	addr := web.Listener.Addr().String()
 	if err := get(t, addr); ExitCode(err) != ExitUnavailable ||
-		!strings.Contains(err.Error(), "what listens at "+addr+" is not a sidecar") {
+		!strings.Contains(err.Error(), "the server at "+addr+" is not a sidecar") {
 		t.Errorf("%d, %q", ExitCode(err), err)
 	}
-	if err := get(t, "nowhere.invalid:7420"); ExitCode(err) != ExitUnavailable || !strings.Contains(err.Error(), "is it running there?") {
+	if err := get(t, "nowhere.invalid:7420"); ExitCode(err) != ExitUnavailable || !strings.Contains(err.Error(), "check that it is running there") {
 		t.Errorf("%d, %q", ExitCode(err), err)
 	}
 }

@@ -8,27 +8,27 @@ import (
 
 // sidecarFlag says which sidecar is meant, and how it is talked to.
 type sidecarFlag struct {
-	Addr string `variable:"MEMSIDECAR_ADDR" group:"sidecar" placeholder:"HOST:PORT" help:"Where the sidecar listens, or unix:/path; also MEMSIDECAR_ADDR. By default where the configuration lets it listen."`
+	Addr string `variable:"MEMSIDECAR_ADDR" group:"sidecar" placeholder:"HOST:PORT" help:"Address of the sidecar, or unix:/path; also MEMSIDECAR_ADDR. By default the configured address."`
 
-	Token      string `variable:"MEMSIDECAR_TOKEN" group:"sidecar" placeholder:"TOKEN" help:"Token to call with; also MEMSIDECAR_TOKEN, which others on this machine cannot see in the list of processes."`
-	TokenFile  string `variable:"MEMSIDECAR_TOKEN_FILE" group:"sidecar" placeholder:"FILE" complete:"file" help:"File that holds the token; also MEMSIDECAR_TOKEN_FILE."`
-	TLS        bool   `name:"tls" variable:"MEMSIDECAR_TLS" group:"sidecar" help:"Encrypt the connection; also MEMSIDECAR_TLS=true. The next flags imply it."`
-	CA         string `name:"ca" variable:"MEMSIDECAR_CA" group:"sidecar" placeholder:"FILE" complete:"file" help:"Authorities of the sidecar's certificate (PEM), instead of the machine's; also MEMSIDECAR_CA."`
-	Cert       string `variable:"MEMSIDECAR_CERT" group:"sidecar" placeholder:"FILE" complete:"file" help:"Certificate (PEM) to call with; also MEMSIDECAR_CERT."`
+	Token      string `variable:"MEMSIDECAR_TOKEN" group:"sidecar" placeholder:"TOKEN" help:"Access token; also MEMSIDECAR_TOKEN, which does not show in the list of processes."`
+	TokenFile  string `variable:"MEMSIDECAR_TOKEN_FILE" group:"sidecar" placeholder:"FILE" complete:"file" help:"File with the access token; also MEMSIDECAR_TOKEN_FILE."`
+	TLS        bool   `name:"tls" variable:"MEMSIDECAR_TLS" group:"sidecar" help:"Encrypt the connection; also MEMSIDECAR_TLS=true. The next four flags imply it."`
+	CA         string `name:"ca" variable:"MEMSIDECAR_CA" group:"sidecar" placeholder:"FILE" complete:"file" help:"CA certificates (PEM) that signed the sidecar's certificate, instead of the system's; also MEMSIDECAR_CA."`
+	Cert       string `variable:"MEMSIDECAR_CERT" group:"sidecar" placeholder:"FILE" complete:"file" help:"Client certificate (PEM); also MEMSIDECAR_CERT."`
 	Key        string `variable:"MEMSIDECAR_KEY" group:"sidecar" placeholder:"FILE" complete:"file" help:"Private key of --cert (PEM); also MEMSIDECAR_KEY."`
-	ServerName string `variable:"MEMSIDECAR_SERVER_NAME" group:"sidecar" placeholder:"NAME" help:"Name in the sidecar's certificate, if it is not the address's; also MEMSIDECAR_SERVER_NAME."`
+	ServerName string `variable:"MEMSIDECAR_SERVER_NAME" group:"sidecar" placeholder:"NAME" help:"Name in the sidecar's certificate, if it differs from the address; also MEMSIDECAR_SERVER_NAME."`
 }
 
 // calls are the flags of commands that make calls of bounded length.
 type calls struct {
 	sidecarFlag
-	Timeout time.Duration `group:"sidecar" default:"30s" placeholder:"DURATION" help:"How long to wait for each answer (${default})."`
+	Timeout time.Duration `group:"sidecar" default:"30s" placeholder:"DURATION" help:"Longest wait for each answer (${default})."`
 }
 
 // person is whose memories a command is about.
 type person struct {
 	namespaceFlag
-	User string `short:"u" variable:"MEMSIDECAR_USER" group:"scope" placeholder:"ID" help:"Whose memories; also MEMSIDECAR_USER."`
+	User string `short:"u" variable:"MEMSIDECAR_USER" group:"scope" placeholder:"ID" help:"The user; also MEMSIDECAR_USER."`
 }
 
 type namespaceFlag struct {
@@ -39,7 +39,7 @@ type namespaceFlag struct {
 type place struct {
 	person
 	Channel     string `group:"scope" placeholder:"ID" help:"The channel; needs --channel-kind."`
-	ChannelKind string `group:"scope" placeholder:"KIND" enum:",direct,group,unspecified" default:"" help:"direct, group or unspecified: what is visible, and to whom."`
+	ChannelKind string `group:"scope" placeholder:"KIND" enum:",direct,group,unspecified" default:"" help:"direct, group or unspecified. Decides what is visible."`
 }
 
 // agentFlag is the bot or persona.
@@ -49,12 +49,12 @@ type agentFlag struct {
 
 // learned is whose memories count.
 type learned struct {
-	LearnedBy string `enum:",any,this" default:"" placeholder:"WHO" help:"any, or this: only what --agent learned. By default as configured."`
+	LearnedBy string `enum:",any,this" default:"" placeholder:"WHO" help:"any, or this: only memories that --agent learned. By default as configured."`
 }
 
 func (f learned) filter(agent string) (memsidecarv1.AgentFilter, error) {
 	if f.LearnedBy == "this" && agent == "" {
-		return 0, usage("say with --agent whose memories --learned-by this means")
+		return 0, usage("--learned-by this needs --agent")
 	}
 	return memsidecarv1.AgentFilter(valueOf(memsidecarv1.AgentFilter_value, "AGENT_FILTER_", f.LearnedBy)), nil
 }
@@ -62,7 +62,7 @@ func (f learned) filter(agent string) (memsidecarv1.AgentFilter, error) {
 // whole is the scope of what concerns everything of a user.
 func (f person) whole() (*memsidecarv1.Scope, error) {
 	if f.User == "" {
-		return nil, usage("say whose memories with --user ID (or the variable MEMSIDECAR_USER)")
+		return nil, usage("name the user with --user ID (or MEMSIDECAR_USER)")
 	}
 	return f.anybody(), nil
 }
@@ -93,7 +93,7 @@ func (f place) scope(kind memsidecarv1.ChannelKind) (*memsidecarv1.Scope, error)
 // in adds the channel, of the kind given unless a flag says another.
 func (f place) in(scope *memsidecarv1.Scope, kind memsidecarv1.ChannelKind) (*memsidecarv1.Scope, error) {
 	if f.Channel != "" && f.ChannelKind == "" {
-		return nil, usage("say with --channel-kind whether channel %s is a direct chat or a group", f.Channel)
+		return nil, usage("channel %s needs --channel-kind direct or --channel-kind group", f.Channel)
 	}
 	if f.ChannelKind != "" {
 		kind = memsidecarv1.ChannelKind(valueOf(memsidecarv1.ChannelKind_value, "CHANNEL_KIND_", f.ChannelKind))

@@ -8,7 +8,7 @@ import (
 )
 
 type forgetCommand struct {
-	Yes bool `short:"y" help:"Do not ask."`
+	Yes bool `short:"y" help:"Do not ask for confirmation."`
 
 	person
 	calls
@@ -17,7 +17,7 @@ type forgetCommand struct {
 
 // Help has examples.
 func (forgetCommand) Help() string {
-	return `Memories, dialogues, sessions, traces, numbered lists and settings are gone for good, in all channels, and so are their bytes on disk.
+	return `Permanently deletes memories, dialogues, sessions, traces, numbered lists and settings in all channels, also from the disk.
 On a terminal it asks for the user's id first.
 
 Examples:
@@ -34,7 +34,7 @@ func (c forgetCommand) Run(ctx context.Context, p *Program) error {
 	}
 	defer conn.close()
 	if !c.Yes {
-		if err := p.confirm(ctx, fmt.Sprintf("This deletes everything that %s has stored about %s, for good.", conn.addr, c.User), c.User); err != nil {
+		if err := p.confirm(ctx, fmt.Sprintf("This deletes everything that %s has stored about %s, permanently.", conn.addr, c.User), c.User); err != nil {
 			return err
 		}
 	}
@@ -46,15 +46,15 @@ func (c forgetCommand) Run(ctx context.Context, p *Program) error {
 		s.say("forgot %s\n", s.paint(line(c.User), bold))
 		purged := cell{"yes", green}
 		if !resp.GetPurgedFromDisk() {
-			purged = cell{"not yet: a reader is using the file; it is tried again in the background, see memsidecar status", yellow}
+			purged = cell{"not yet: a reader is using the file; the sidecar retries in the background, see memsidecar status", yellow}
 		}
 		s.fields("memories", resp.GetMemoryCount(), "considerations", resp.GetConsiderationCount(),
-			"messages to others", resp.GetMessageCount(), "sessions", resp.GetSessionCount(),
+			"messages to other users", resp.GetMessageCount(), "sessions", resp.GetSessionCount(),
 			"messages of sessions", resp.GetSessionMessageCount(), "traces", resp.GetTraceCount(),
 			"registry items", resp.GetRegistryItemCount(), "numbered lists", resp.GetNumberedListCount(),
 			"findings of digests", resp.GetDigestFindingCount(), "files", resp.GetFileCount(),
 			"settings", yesNo(resp.GetSettingsDeleted()), "token count", yesNo(resp.GetTokenCountDeleted()),
-			"bytes gone from disk", purged)
+			"purged from disk", purged)
 	})
 }
 

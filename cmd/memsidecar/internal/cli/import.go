@@ -1,278 +1,272 @@
 package cli
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
-	"google.golang.org/grpc"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/migrate"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-type memoriesImport struct {
-	File string `arg:"" complete:"file" help:"JSONL: what export writes, or a memory a line. \"-\" is standard input."`
+type importCommands struct {
+	Mem0       importMem0       `cmd:"" name:"mem0" help:"Import from mem0: the output of get_all, or an export."`
+	Nanobot    importNanobot    `cmd:"" help:"Import a nanobot workspace, or some of its files: MEMORY.md, daily notes, history, sessions."`
+	Lancedb    importLanceDB    `cmd:"" name:"lancedb" help:"Import rows of LanceDB or another vector database, as JSONL."`
+	Jsonl      importJSONL      `cmd:"" name:"jsonl" help:"Import any JSON records; flags name the fields."`
+	History    importHistory    `cmd:"" help:"Import conversations as JSON: session_YYYYMMDD_ID.json."`
+	SeenMovies importSeenMovies `cmd:"" name:"seen-movies" help:"Import a film bot's seen_movies.json."`
+}
 
+// importHelp is what is true of all commands that import.
+const importHelp = `Records that exist already, by source id or by text, are not changed. Importing twice therefore adds nothing, and running an
+interrupted import again completes it. Files are read completely before anything is sent: one that is truncated, or not UTF-8,
+stores nothing. A record with a mistake is skipped and reported with its line; the exit code is then 1.
+`
+
+// importFlags are those of all commands that import.
+type importFlags struct {
+	DryRun bool `help:"Show what would be imported, and store nothing."`
+
+	zoneFlag
 	place
+	agentFlag
 	sidecarFlag
 	output
 }
 
+// fileUsers say whose memories are in a file.
+type fileUsers struct {
+	Users    string `enum:",all" default:"" placeholder:"all" help:"all: store each memory for the user that the file names, instead of --user."`
+	FromUser string `placeholder:"ID" help:"Import only records of this user in the file."`
+}
+
+const stdinName = "-"
+
+type importMem0 struct {
+	Files []string `arg:"" name:"file" complete:"file" help:"JSON or JSONL. \"-\" is standard input."`
+
+	fileUsers
+	importFlags
+}
+
 // Help has examples.
-func (memoriesImport) Help() string {
-	return `Memories that are there already, by id or by text, stay as they are, so importing twice adds nothing. They come in the state they
-have; what was withdrawn is left out. Settings, considerations, sessions, traces, digests and what was done to memories are not taken; memsidecar sessions import takes in a session. A file is read once before anything is sent: one with a mistake stores nothing.
-Without --channel-kind memories that name no channel are stored unspecified.
+func (importMem0) Help() string {
+	return importHelp + `
+Examples:
+
+    memsidecar import mem0 -u alice --dry-run mem0.json
+    memsidecar import mem0 --users all mem0.json
+    memsidecar import mem0 -u alice --from-user telegram:42 mem0.json`
+}
+
+// Run imports.
+func (c importMem0) Run(ctx context.Context, p *Program) error {
+	return c.memories(ctx, p, "mem0", c.fileUsers, c.Files, migrate.Mem0)
+}
+
+type importLanceDB struct {
+	Files []string `arg:"" name:"file" complete:"file" help:"JSONL, one row per line, or a JSON list. \"-\" is standard input."`
+
+	fileUsers
+	importFlags
+}
+
+// Help has examples.
+func (importLanceDB) Help() string {
+	return importHelp + `Columns are recognized by their usual names, also inside metadata; import jsonl accepts other names. Vectors are not imported,
+because vectors of another model cannot be compared. docs/importing.md says how to export the rows.
 
 Examples:
 
-    memsidecar memories import -u alice alice.jsonl
-    echo '{"text": "The user likes jazz."}' | memsidecar memories import -u alice -`
+    memsidecar import lancedb -u alice rows.jsonl
+    memsidecar import lancedb --users all rows.jsonl`
 }
 
-// Run sends the memories of the file.
-func (c memoriesImport) Run(ctx context.Context, p *Program) (err error) {
-	scope, err := c.says()
-	if err != nil {
-		return err
-	}
-	total := -1
-	if info, err := os.Stat(c.File); c.File != "-" && err == nil && info.Mode().IsRegular() {
-		if total, err = c.check(ctx, p); err != nil {
-			return err
-		}
-	}
-	conn, err := c.dial(p, 0)
-	if err != nil {
-		return err
-	}
-	defer conn.close()
-
-	// Interrupting ends the reading, not the call: what was sent is stored, and the sidecar says how much that was.
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { afterGrace(running, cancel) })
-	defer stop()
-	bar := p.progress(total, "memories")
-	s := &sending{name: c.name(), bar: bar}
-	if s.stream, err = conn.ImportMemories(running); err != nil {
-		return err
-	}
-	if err := s.stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: scope}}); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	// The answer is awaited meanwhile, so that a sidecar that goes away ends the reading, too.
-	reading, stopReading := context.WithCancel(ctx)
-	defer stopReading()
-	in, err := p.open(reading, c.File)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, in.Close()) }()
-	resp, answer := &memsidecarv1.ImportMemoriesResponse{}, make(chan error, 1)
-	go func() {
-		answer <- s.stream.RecvMsg(resp)
-		stopReading()
-	}()
-	stopped := records(in, s.name, func(n int, m *memsidecarv1.Memory) error {
-		if err := reading.Err(); err != nil {
-			return err
-		}
-		return s.send(n, m)
+// Run imports.
+func (c importLanceDB) Run(ctx context.Context, p *Program) error {
+	return c.memories(ctx, p, "lancedb", c.fileUsers, c.Files, func(in io.Reader, o migrate.Options, sink migrate.Sink) error {
+		return migrate.Rows(in, "LanceDB", migrate.LanceDB, false, o, sink)
 	})
-	if errors.Is(stopped, io.EOF) { // the sidecar ended the call, and says why
-		stopped = nil
+}
+
+type importJSONL struct {
+	Files []string `arg:"" name:"file" complete:"file" help:"JSONL, one record per line, or a JSON list. \"-\" is standard input."`
+
+	TextField       string `default:"text" placeholder:"NAME" help:"Field with the statement (${default}). A name may be a path, such as metadata.text."`
+	IDField         string `name:"id-field" default:"id" placeholder:"NAME" help:"Field with the record's id (${default})."`
+	TimeField       string `default:"time" placeholder:"NAME" help:"Field with the time at which it was said (${default}): RFC 3339, a date, or seconds since 1970."`
+	UserField       string `default:"user" placeholder:"NAME" help:"Field with the user id (${default})."`
+	KindField       string `default:"kind" placeholder:"NAME" help:"Field with the kind (${default})."`
+	ImportanceField string `default:"importance" placeholder:"NAME" help:"Field with the importance, 0 to 1 (${default})."`
+	AgentField      string `default:"agent" placeholder:"NAME" help:"Field with the bot or persona (${default})."`
+	SessionField    string `default:"session" placeholder:"NAME" help:"Field with the conversation (${default})."`
+
+	fileUsers
+	importFlags
+}
+
+// Help has examples.
+func (importJSONL) Help() string {
+	return importHelp + `Fields that no flag names are kept in the provenance of each memory.
+
+Examples:
+
+    memsidecar import jsonl -u alice --text-field fact --time-field meta.when facts.jsonl
+    memsidecar import jsonl --users all --user-field owner facts.jsonl`
+}
+
+// Run imports.
+func (c importJSONL) Run(ctx context.Context, p *Program) error {
+	fields := migrate.Fields{
+		Text: []string{c.TextField}, ID: []string{c.IDField}, Time: []string{c.TimeField}, User: []string{c.UserField},
+		Kind: []string{c.KindField}, Importance: []string{c.ImportanceField}, Agent: []string{c.AgentField}, Session: []string{c.SessionField},
 	}
-	err = s.stream.CloseSend()
-	if answered := <-answer; answered != nil {
-		err = answered
-	}
-	if barErr := bar.Finish(); err == nil {
-		err = barErr
-	}
+	return c.memories(ctx, p, "jsonl", c.fileUsers, c.Files, func(in io.Reader, o migrate.Options, sink migrate.Sink) error {
+		return migrate.Rows(in, "JSONL", fields, true, o, sink)
+	})
+}
+
+// reader reads memories of a format.
+type reader func(io.Reader, migrate.Options, migrate.Sink) error
+
+// source is one file with how it is read.
+type source struct {
+	path string
+	read reader
+}
+
+// memories imports files that hold nothing but memories.
+func (f importFlags) memories(ctx context.Context, p *Program, format string, users fileUsers, paths []string, read reader) error {
+	m, err := f.importer(p, format, users)
 	if err != nil {
-		return s.explain(ctx, err)
-	}
-	if err := c.show(p, resp, func(out *screen) {
-		out.fields("added", cell{strconv.FormatInt(resp.GetAddedCount(), 10), green}, "there already", resp.GetSkippedCount())
-	}); err != nil {
 		return err
 	}
-	if n := s.others; n > 0 {
-		p.note("left out %s of settings, considerations, sessions, traces and digests: only memories are taken in", count(n, "line", "lines"))
+	sources := make([]source, len(paths))
+	for i, path := range paths {
+		sources[i] = source{path, read}
+	}
+	if err := m.check(ctx, sources); err != nil {
+		return err
+	}
+	return m.do(ctx, func() error { return m.memories(ctx, sources) })
+}
+
+// importer is an import under way.
+type importer struct {
+	importFlags
+	users   fileUsers
+	p       *Program
+	format  string
+	options migrate.Options
+	scope   *memsidecarv1.Scope // of everything but its user, when each has their own
+	conn    *connection
+	report  report
+	total   int // records, -1 when that is not known
+
+	owner    string // whom the files name, when they name one
+	existing map[string]*existingMemories
+	batches  []*userBatch
+	queued   int
+	bytes    int
+	stored   int
+}
+
+func (f importFlags) importer(p *Program, format string, users fileUsers) (*importer, error) {
+	zone, err := f.zone()
+	if err != nil {
+		return nil, err
+	}
+	var scope *memsidecarv1.Scope
+	switch {
+	case users.Users != "" && f.User != "":
+		return nil, usage("use either --user %s (or MEMSIDECAR_USER) or --users all, not both", line(f.User))
+	case users.Users != "":
+		scope, err = f.in(f.anybody(), memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED)
+	case f.User == "" && users != (fileUsers{}) || f.User == "" && format != "nanobot" && format != "history":
+		return nil, usage("name the user with --user ID (or MEMSIDECAR_USER), or use --users all when the file names the users")
+	default:
+		scope, err = f.says()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &importer{
+		importFlags: f, users: users, p: p, format: format, scope: scope, existing: map[string]*existingMemories{},
+		options: migrate.Options{Zone: zone, Now: time.Now()}, report: report{format: format, dryRun: f.DryRun},
+	}, nil
+}
+
+// do runs the import and shows what came of it, however it ends.
+func (m *importer) do(ctx context.Context, run func() error) (err error) {
+	if m.conn, err = m.dial(m.p, 0); err != nil {
+		return err
+	}
+	defer m.conn.close()
+	err = run()
+	if err == nil || !m.report.empty() {
+		if showErr := m.report.show(m.p, m.output); err == nil {
+			err = showErr
+		}
 	}
 	switch {
+	case ctx.Err() != nil && m.stored == 0:
+		return interrupted("; nothing was stored")
 	case ctx.Err() != nil:
-		return interrupted(" after %s, which %s stored; run it again to complete it, nothing is stored twice",
-			count(len(s.lines), "memory", "memories"), isAre(len(s.lines)))
-	case stopped != nil && len(s.lines) > 0:
-		return because(stopped, "%s before %s stored; correct this and run it again, nothing is stored twice",
-			count(len(s.lines), "memory", "memories"), isAre(len(s.lines)))
-	}
-	return stopped
-}
-
-func isAre(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
-}
-
-// afterGrace cancels what has not ended by itself in time.
-func afterGrace(running context.Context, cancel func()) {
-	select {
-	case <-running.Done():
-	case <-time.After(grace):
-		cancel()
-	}
-}
-
-func (c memoriesImport) name() string {
-	if c.File == "-" {
-		return "standard input"
-	}
-	return c.File
-}
-
-// check reads the whole file and counts its memories.
-func (c memoriesImport) check(ctx context.Context, p *Program) (memories int, err error) {
-	in, err := p.open(ctx, c.File)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, in.Close()) }()
-	err = records(in, c.name(), func(_ int, m *memsidecarv1.Memory) error {
-		if m != nil {
-			memories++
-		}
-		return ctx.Err()
-	})
-	return memories, err
-}
-
-// records calls do for each line; the memory is nil where the line is another record. A mistake names its line.
-func records(in io.Reader, name string, do func(n int, m *memsidecarv1.Memory) error) error {
-	in, err := migrate.Text(in)
-	if err != nil {
-		return usage("%s: %s", name, line(err.Error()))
-	}
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, maxRecordBytes)
-	n := 1
-	for ; lines.Scan(); n++ {
-		if strings.TrimSpace(lines.Text()) == "" {
-			continue
-		}
-		m, err := memoryOf(lines.Bytes())
-		if err != nil {
-			return usage("%s: line %d: %s", name, n, line(err.Error()))
-		}
-		if err := do(n, m); err != nil {
-			return err
-		}
-	}
-	switch err := lines.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
-		return usage("%s: line %d is longer than %d bytes", name, n, maxRecordBytes)
-	case errors.As(err, new(*migrate.NotTextError)):
-		return usage("%s: %v", name, err)
+		return interrupted(" after %s; run it again to complete it, nothing is stored twice", m.done())
+	case err != nil && m.stored > 0:
+		return m.stopped(err)
 	case err != nil:
-		return because(err, "%s: line %d", name, n)
+		return err
+	}
+	if bad := m.report.bad(); bad > 0 {
+		return failure("%s skipped because of mistakes; the others are imported", count(bad, "record was", "records were"))
 	}
 	return nil
 }
 
-// maxRecordBytes bounds a line. A consideration's dialogue is a record, too, and is at most as long as a request; JSON may
-// write a byte as six.
-const maxRecordBytes = 6 * 64 << 20
-
-// memoryOf reads a record: of an export, or a memory alone.
-func memoryOf(data []byte) (*memsidecarv1.Memory, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(data, &fields); err != nil {
-		return nil, fmt.Errorf("is not a JSON object: %w", err)
-	}
-	kinds := (&memsidecarv1.ExportUserResponse{}).ProtoReflect().Descriptor().Fields()
-	for name := range fields {
-		if name != "memory" && kinds.ByName(protoreflect.Name(name)) != nil {
-			return nil, nil
-		}
-	}
-	if m, ok := fields["memory"]; ok && len(fields) == 1 {
-		data = m
-	}
-	m := &memsidecarv1.Memory{}
-	if err := protojson.Unmarshal(data, m); err != nil {
-		return nil, errors.New(jsonMistake(err))
-	}
-	return m, nil
+// done is how much is stored.
+func (m *importer) done() string {
+	return count(m.stored, "record, which is", "records, which are") + " stored"
 }
 
-// jsonMistake says what protojson found wrong, and in which column.
-func jsonMistake(err error) string {
-	text := strings.TrimSpace(strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\u00a0", " "), "proto:"))
-	return jsonPosition.ReplaceAllString(text, "column $1: ")
-}
-
-// jsonPosition is where in its one line protojson found a mistake.
-var jsonPosition = regexp.MustCompile(`^(?:syntax error )?\(line 1:(\d+)\): `)
-
-// sending is an import under way.
-type sending struct {
-	name   string
-	stream grpc.ClientStreamingClient[memsidecarv1.ImportMemoriesRequest, memsidecarv1.ImportMemoriesResponse]
-	bar    *progressbar.ProgressBar
-	lines  []int // of the memories sent, by their position in the stream
-	others int   // lines that are no memories
-}
-
-func (s *sending) send(n int, m *memsidecarv1.Memory) error {
-	if m == nil {
-		s.others++
-		return nil
+// stopped says how much was stored before an error, and what to do, unless the error does.
+func (m *importer) stopped(err error) error {
+	message, again := err.Error(), "; correct this and run it again, nothing is stored twice"
+	if forGood(err) {
+		again = "; run it again to complete it, nothing is stored twice"
 	}
-	s.lines = append(s.lines, n)
-	if err := s.stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{Memory: m}}); err != nil {
+	if !strings.Contains(message, "nothing is stored twice") {
+		message += again
+	}
+	return &Error{Code: ExitCode(err), Message: "stopped after " + m.done() + ": " + message, cause: err}
+}
+
+// open reads a file from its beginning.
+func (m *importer) open(ctx context.Context, path string, read func(io.Reader) error) (err error) {
+	in, err := m.p.open(ctx, path)
+	if err != nil {
 		return err
 	}
-	return s.bar.Add(1)
-}
-
-// position is how the sidecar names a memory of the stream.
-var position = regexp.MustCompile(`memory\[(\d+)\]\.?`)
-
-// explain names lines instead of positions, and says what is stored.
-func (s *sending) explain(ctx context.Context, err error) error {
-	message := position.ReplaceAllStringFunc(err.Error(), func(found string) string {
-		i, err := strconv.Atoi(position.FindStringSubmatch(found)[1])
-		if err != nil || i >= len(s.lines) {
-			return found
+	defer func() { err = errors.Join(err, in.Close()) }()
+	stop := errors.New("")
+	err = read(readerFunc(func(b []byte) (int, error) {
+		n, err := in.Read(b)
+		if err != nil && !errors.Is(err, io.EOF) {
+			stop = err
 		}
-		return fmt.Sprintf("line %d: ", s.lines[i])
-	})
-	code := ExitCode(err)
-	if ctx.Err() != nil {
-		code = ExitInterrupted
+		return n, err
+	}))
+	var own *Error
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil || errors.As(err, &own):
+		return err
+	case errors.Is(err, stop):
+		return because(err, "%s", inputName(path)) // the disk's mistake, not the file's
 	}
-	again := ""
-	if len(s.lines) > 0 {
-		again = "; what was stored before stays: run it again to complete it, nothing is stored twice"
-		if code == ExitUsage {
-			again = strings.Replace(again, "run it again", "correct this and run it again", 1)
-		}
-	}
-	return &Error{Code: code, Message: s.name + ": " + message + again, cause: err}
+	return usage("%s: %s", inputName(path), line(err.Error()))
 }

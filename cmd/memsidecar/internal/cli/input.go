@@ -94,12 +94,12 @@ func (p *Program) text(ctx context.Context, args []string) (string, error) {
 	return strings.TrimRight(string(data), "\r\n"), nil
 }
 
-// confirm asks a person to type a word. Where nobody can be asked, --yes must have been given.
+// confirm asks the user to type a word. Without a terminal, --yes is required.
 func (p *Program) confirm(ctx context.Context, question, word string) error {
 	if _, ok := terminal(p.Stdin); !ok {
-		return usage("standard input is no terminal to ask on: add --yes if you are sure")
+		return usage("standard input is not a terminal, so the command cannot ask: add --yes to confirm")
 	}
-	fmt.Fprintf(p.Stderr, "%s\nType %s to go on: ", block(question), line(word))
+	fmt.Fprintf(p.Stderr, "%s\nType %s to continue: ", block(question), line(word))
 	answer, err := bufio.NewReader(interruptible(ctx, p.Stdin)).ReadString('\n')
 	switch {
 	case ctx.Err() != nil:

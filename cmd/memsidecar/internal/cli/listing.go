@@ -7,7 +7,7 @@ import (
 // pages are the flags of commands that list.
 type pages struct {
 	Limit int  `default:"${page}" placeholder:"N" help:"At most this many (${default})."`
-	All   bool `help:"All, however many."`
+	All   bool `help:"No limit."`
 }
 
 // maxPage is the most that the sidecar gives at once.
@@ -89,6 +89,6 @@ func (f output) list(p *Program, t *table, more bool) {
 		p.note("nothing found")
 	}
 	if more {
-		p.note("there are more: add --all, or a higher --limit")
+		p.note("there are more; add --all or a higher --limit")
 	}
 }

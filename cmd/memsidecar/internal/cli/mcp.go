@@ -15,9 +15,8 @@ type mcpCommand struct {
 
 // Help has examples.
 func (mcpCommand) Help() string {
-	return `A program that runs a model starts this command and speaks the Model Context Protocol with it over standard input and output.
-Whose memory it is, is said here and not by the model. What is remembered is visible to a bot that sets no channels,
-unless --channel-kind says another.
+	return `A program that runs a model starts this command and uses the Model Context Protocol over its standard input and output.
+The flags decide whose memory it is; the model cannot. New memories belong to no channel unless --channel-kind names one.
 
 Examples:
 

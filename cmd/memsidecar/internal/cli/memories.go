@@ -12,18 +12,18 @@ import (
 
 type memoriesCommands struct {
 	List      memoriesList      `cmd:"" help:"List a user's memories, newest first."`
-	Get       memoriesGet       `cmd:"" help:"Show one memory with where it comes from."`
+	Get       memoriesGet       `cmd:"" help:"Show one memory and its source."`
 	Update    memoriesUpdate    `cmd:"" help:"Change a memory."`
 	Delete    memoriesDelete    `cmd:"" help:"Delete memories."`
-	Revisions memoriesRevisions `cmd:"" help:"Show what was done to a memory, and to those whose place it took."`
+	Revisions memoriesRevisions `cmd:"" help:"Show the changes of a memory, and of memories that it replaced."`
 	Revert    memoriesRevert    `cmd:"" help:"Undo the newest change of a memory."`
-	Release   memoriesRelease   `cmd:"" help:"Let quarantined memories be retrieved."`
+	Release   memoriesRelease   `cmd:"" help:"Release memories from quarantine."`
 	Export    memoriesExport    `cmd:"" help:"Write everything stored about a user as JSONL."`
-	Import    memoriesImport    `cmd:"" help:"Take in memories from JSONL."`
+	Import    memoriesImport    `cmd:"" help:"Import memories from JSONL."`
 }
 
 type memoriesList struct {
-	Filter string   `placeholder:"FILTER" help:"Comparisons joined by AND, over kind, state, importance, explicit, agent_id, language, create_time and observe_time."`
+	Filter string   `placeholder:"FILTER" help:"Comparisons joined by AND, of kind, state, importance, explicit, agent_id, language, create_time or observe_time."`
 	State  []string `enum:"${memorystates}" placeholder:"STATE" help:"Only in these states: ${memorystatelist}. By default active, expired and quarantined."`
 
 	pages
@@ -34,7 +34,7 @@ type memoriesList struct {
 
 // Help has examples.
 func (memoriesList) Help() string {
-	return `Without --channel-kind everything of the user is listed. With --json every line is one memory.
+	return `Without --channel-kind, all channels are listed. With --json every line is one memory.
 
 Examples:
 
@@ -201,7 +201,7 @@ type memoriesDelete struct {
 
 // Help has examples.
 func (memoriesDelete) Help() string {
-	return `A consideration that made it does not bring it back. With --json every line is a memory with its id alone.
+	return `The consideration that created a memory does not create it again. With --json every line is the id of a memory.
 
 Examples:
 

@@ -9,18 +9,18 @@ import (
 )
 
 type numberedListsCommands struct {
-	Put    numberedListsPut    `cmd:"" help:"Hand over what a tool found: a numbered list, or a scheduled check."`
-	Select numberedListsSelect `cmd:"" help:"Show the items that an answer selects from the list being shown."`
-	Show   numberedListsShow   `cmd:"" help:"Show the list being shown."`
-	Items  numberedListsItems  `cmd:"" help:"List what a registry has seen, newest first."`
-	Unseen numberedListsUnseen `cmd:"" help:"Print those of the keys that a registry has not seen."`
-	Delete numberedListsDelete `cmd:"" help:"Delete a registry, and the list being shown."`
-	Import numberedListsImport `cmd:"" help:"Take in what another program kept."`
+	Put    numberedListsPut    `cmd:"" help:"Store a list: the numbered results of a tool, or of a scheduled check."`
+	Select numberedListsSelect `cmd:"" help:"Show the items that a user's words select from the current list."`
+	Show   numberedListsShow   `cmd:"" help:"Show the current list."`
+	Items  numberedListsItems  `cmd:"" help:"List the items in a registry, newest first."`
+	Unseen numberedListsUnseen `cmd:"" help:"Print the keys that are not in a registry."`
+	Delete numberedListsDelete `cmd:"" help:"Delete a registry and the current list."`
+	Import numberedListsImport `cmd:"" help:"Import the list of another program."`
 }
 
 // numberedListsHelp is what is true of all commands about results.
-const numberedListsHelp = `Without --channel-kind it is as if a bot that sets no channels asked. A list is being shown in its --session, else in its
---channel, else to its --user: name the same there again.
+const numberedListsHelp = `Without --channel-kind, uses no channel. The current list belongs to the --session, else to the --channel, else to the --user
+of the call that stored it: pass the same flags again.
 `
 
 // showing is where numbered lists are shown.
@@ -39,13 +39,13 @@ func (f showing) scope() (*memsidecarv1.Scope, error) {
 
 // listFlag names a registry.
 type listFlag struct {
-	Name string `name:"list" placeholder:"NAME" help:"The registry's name. By default \"default\", or of what is being shown the last."`
+	Name string `name:"list" placeholder:"NAME" help:"The registry's name. By default \"default\", or that of the current list."`
 }
 
 // registryFlags say which registry is meant.
 type registryFlags struct {
 	listFlag
-	Registry string `enum:",user,channel,namespace" default:"" placeholder:"KIND" help:"Whose registry: user, channel or namespace. By default the first of them that is named."`
+	Registry string `enum:",user,channel,namespace" default:"" placeholder:"KIND" help:"Owner of the registry: user, channel or namespace. By default the first of them that a flag names."`
 }
 
 func (f registryFlags) kind() memsidecarv1.RegistryKind {
@@ -54,7 +54,7 @@ func (f registryFlags) kind() memsidecarv1.RegistryKind {
 
 // languageFlag is that of what models are told.
 type languageFlag struct {
-	Language string `placeholder:"TAG" help:"Language of what the model is told, such as zh. By default that of the titles."`
+	Language string `placeholder:"TAG" help:"Language of the line for the model, such as zh. By default that of the titles."`
 }
 
 // itemTable has a list's items.
@@ -78,7 +78,7 @@ func itemNote(i *memsidecarv1.RegistryItem, isNew bool) string {
 }
 
 type numberedListsSelect struct {
-	Number []string `arg:"" help:"What the user said: 3, 第三个, the last one, 1 and 3, all of them, none of them, or a title."`
+	Number []string `arg:"" help:"The user's words: 3, 第三个, the last one, 1 and 3, all of them, none of them, or a title."`
 
 	listFlag
 	languageFlag
@@ -261,7 +261,7 @@ func (c numberedListsUnseen) Run(ctx context.Context, p *Program) error {
 }
 
 type numberedListsDelete struct {
-	Only string `enum:",registry,shown" default:"" placeholder:"PART" help:"registry or shown: delete that alone."`
+	Only string `enum:",registry,shown" default:"" placeholder:"PART" help:"Delete only the registry, or only the current list (shown)."`
 
 	registryFlags
 	showing
@@ -271,7 +271,7 @@ type numberedListsDelete struct {
 
 // Help has examples.
 func (numberedListsDelete) Help() string {
-	return numberedListsHelp + `Without its registry nothing was seen; lists that are being shown go on naming their items.
+	return numberedListsHelp + `After its registry is deleted, every item counts as new. Current lists keep their items.
 
 Examples:
 
@@ -296,7 +296,7 @@ func (c numberedListsDelete) Run(ctx context.Context, p *Program) error {
 	return c.show(p, resp, func(s *screen) {
 		s.say("deleted %s", count(resp.GetItemCount(), "item", "items"))
 		if resp.GetShownDeleted() {
-			s.say(" and the list being shown")
+			s.say(" and the current list")
 		}
 		s.say("\n")
 	})

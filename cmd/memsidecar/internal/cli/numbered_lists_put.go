@@ -21,8 +21,8 @@ import (
 )
 
 type numberedListsPut struct {
-	File      string `arg:"" optional:"" default:"-" complete:"file" help:"JSONL: an item a line, {\"key\": …, \"title\": …, \"attributes\": {…}}. \"-\" (the default) is standard input."`
-	Scheduled bool   `help:"It is a scheduled check: add only what is new, and show no list."`
+	File      string `arg:"" optional:"" default:"-" complete:"file" help:"JSONL: one {\"key\": …, \"title\": …, \"attributes\": {…}} per line. \"-\" (the default) is standard input."`
+	Scheduled bool   `help:"A scheduled check: add only new items, and do not change the current list."`
 
 	registryFlags
 	languageFlag
@@ -33,7 +33,7 @@ type numberedListsPut struct {
 
 // Help has examples.
 func (numberedListsPut) Help() string {
-	return numberedListsHelp + `The lines are numbered as they come, and become the list being shown. All are stored, or with a mistake none.
+	return numberedListsHelp + `The lines are numbered in order and become the current list. If a line has a mistake, none is stored.
 
 Examples:
 
@@ -143,7 +143,7 @@ func readItem(text []byte) (*memsidecarv1.RegistryItem, error) {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "json: ") + `: write {"key": …, "title": …, "attributes": {…}}`)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more after the item: write one a line")
+		return nil, errors.New("more text follows the item: write one item per line")
 	}
 	attributes := string(item.Attributes)
 	if attributes == "null" {
@@ -155,7 +155,7 @@ func readItem(text []byte) (*memsidecarv1.RegistryItem, error) {
 type numberedListsImport struct {
 	File   string `arg:"" complete:"file" help:"The file. \"-\" is standard input."`
 	Format string `enum:"seen-movies" default:"seen-movies" placeholder:"FORMAT" help:"seen-movies: a film bot's seen_movies.json (${default})."`
-	Show   bool   `help:"Take the list that it showed last as the one being shown, too."`
+	Show   bool   `help:"Also make the list that the bot showed last the current list."`
 
 	zoneFlag
 	registryFlags
@@ -166,8 +166,8 @@ type numberedListsImport struct {
 
 // Help has examples.
 func (numberedListsImport) Help() string {
-	return numberedListsHelp + `A film's URL becomes its key; rating, tag and what else there is beside the title become its attributes. When it was first
-seen and whether it was notified are kept. What is there already stays as it is, so importing twice adds nothing, however old the films are.
+	return numberedListsHelp + `A film's URL becomes its key; rating, tag and other fields become its attributes. The times at which films were first seen and
+the notified marks are kept. Existing items are not changed, so importing twice adds nothing.
 
 Examples:
 
@@ -208,7 +208,7 @@ func (c numberedListsImport) send(ctx context.Context, conn *connection, scope *
 	total := &memsidecarv1.ImportNumberedListResponse{}
 	items := file.items()
 	for first := true; first || len(items) > 0; first = false {
-		part := items[:min(len(items), maxImported)]
+		part := items[:min(len(items), maxImportBatch)]
 		items = items[len(part):]
 		request := &memsidecarv1.ImportNumberedListRequest{Scope: scope, RegistryKind: c.kind(), List: c.Name, Items: part}
 		if len(items) == 0 {
@@ -229,8 +229,8 @@ func (c numberedListsImport) send(ctx context.Context, conn *connection, scope *
 	return total, nil
 }
 
-// maxImported is the most that one call takes.
-const maxImported = 500
+// maxImportBatch is the most that one call takes.
+const maxImportBatch = 500
 
 // movies is a file of films.
 type movies struct{ *seenmovies.File }

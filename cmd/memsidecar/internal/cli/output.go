@@ -17,7 +17,7 @@ import (
 
 // output says how answers are shown.
 type output struct {
-	JSON  bool   `group:"output" help:"Answer with JSON, an object a line, with the field names of the API."`
+	JSON  bool   `group:"output" help:"Print JSON, one object per line, with the field names of the API."`
 	Color string `group:"output" enum:"auto,always,never" default:"auto" placeholder:"WHEN" help:"auto (on a terminal, unless NO_COLOR is set), always or never."`
 }
 
@@ -308,7 +308,7 @@ func (s *screen) fields(pairs ...any) {
 	s.print(t)
 }
 
-// note tells something beside the answer, on standard error.
+// note prints a remark on standard error.
 func (p *Program) note(format string, args ...any) {
 	fmt.Fprintf(p.Stderr, "%s\n", block(fmt.Sprintf(format, args...)))
 }

@@ -11,12 +11,12 @@ import (
 
 type rememberCommand struct {
 	Text       []string      `arg:"" help:"The statement. \"-\" is standard input."`
-	Kind       string        `enum:",${kinds}" default:"" placeholder:"KIND" help:"What it is about (fact): ${kindlist}."`
-	Importance *float64      `placeholder:"X" help:"How much it matters, 0 to 1 (0.5)."`
+	Kind       string        `enum:",${kinds}" default:"" placeholder:"KIND" help:"Kind of the memory (fact): ${kindlist}."`
+	Importance *float64      `placeholder:"X" help:"Importance, 0 to 1 (0.5)."`
 	Time       when          `placeholder:"TIME" help:"When the user said it. By default now."`
-	RequestID  string        `placeholder:"ID" help:"Makes the call repeatable: the same id stores once."`
-	New        bool          `help:"Store a new memory also when one says the same."`
-	Consider   bool          `help:"Hand the text over as what the user said: the sidecar decides what of it to remember."`
+	RequestID  string        `placeholder:"ID" help:"Idempotency key: the same id stores once."`
+	New        bool          `help:"Store a new memory even when an existing one says the same."`
+	Consider   bool          `help:"Send the text as what the user said; the sidecar decides what to remember."`
 	Wait       time.Duration `default:"30s" placeholder:"DURATION" help:"With --consider, how long to wait for the outcome (${default})."`
 
 	place
@@ -28,7 +28,7 @@ type rememberCommand struct {
 
 // Help has examples.
 func (rememberCommand) Help() string {
-	return `Without --channel-kind the memory is stored unspecified, as by a bot that sets no channels.
+	return `Without --channel-kind, the memory belongs to no channel.
 
 Examples:
 
@@ -44,7 +44,7 @@ func (c rememberCommand) Run(ctx context.Context, p *Program) error {
 	}
 	scope.AgentId, scope.SessionId = c.Agent, c.Session
 	if c.Consider && (c.Kind != "" || c.Importance != nil || c.New) {
-		return usage("with --consider the sidecar decides: leave --kind, --importance and --new out")
+		return usage("with --consider the sidecar decides: remove --kind, --importance and --new")
 	}
 	text, err := p.text(ctx, c.Text)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c rememberCommand) Run(ctx context.Context, p *Program) error {
 	return c.show(p, resp.GetMemory(), func(s *screen) {
 		outcome := "remembered"
 		if resp.GetMerged() {
-			outcome = "known already, said again"
+			outcome = "exists already, mentioned again"
 		}
 		s.say("%s %s\n", s.paint(outcome, green), line(resp.GetMemory().GetId()))
 	})
@@ -95,7 +95,7 @@ func (c rememberCommand) consider(ctx context.Context, p *Program, conn *connect
 		return failure("the consideration failed; try again with: memsidecar considerations retry %s", outcome.GetId())
 	case memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED, memsidecarv1.ConsiderationState_CONSIDERATION_STATE_SKIPPED:
 	default:
-		p.note("not decided yet; it is safe on disk. See what became of it with: memsidecar considerations get %s", outcome.GetId())
+		p.note("not decided yet; it is stored on disk. Show its outcome with: memsidecar considerations get %s", outcome.GetId())
 	}
 	return nil
 }

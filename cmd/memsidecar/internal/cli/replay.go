@@ -25,7 +25,7 @@ import (
 )
 
 type replayCommand struct {
-	File string        `arg:"" complete:"file" help:"JSONL, a message a line: user, session, speaker, role, content, time (RFC 3339); optionally id, channel, channel_kind. \"-\" is standard input."`
+	File string        `arg:"" complete:"file" help:"JSONL, one message per line: user, session, speaker, role, content, time (RFC 3339), optionally id, channel, channel_kind. \"-\" is standard input."`
 	Wait time.Duration `default:"30s" placeholder:"DURATION" help:"How long to wait for the outcome of each dialogue (${default})."`
 
 	namespaceFlag
@@ -35,7 +35,8 @@ type replayCommand struct {
 
 // Help has examples.
 func (replayCommand) Help() string {
-	return `A user's messages of one session in one channel are one dialogue. In a group the user is the same in every line, and the speaker is who said it. Replaying a file twice adds nothing.
+	return `The messages of a user in one session and channel are one dialogue. In a group every line has the same user, and speaker
+is the id of who wrote the message. Replaying a file twice adds nothing.
 
 Examples:
 
@@ -91,9 +92,9 @@ func (c replayCommand) Run(ctx context.Context, p *Program) error {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return interrupted(" after %d of %d dialogues; run it again to complete it, what is done is not done twice", r.done, total)
+		return interrupted(" after %d of %d dialogues; run it again to complete it; nothing is sent twice", r.done, total)
 	case err != nil && r.done > 0:
-		return because(err, "stopped after %d of %d dialogues; run it again to complete it, what is done is not done twice", r.done, total)
+		return because(err, "stopped after %d of %d dialogues; run it again to complete it; nothing is sent twice", r.done, total)
 	case err != nil:
 		return err
 	}
@@ -143,7 +144,7 @@ func (c replayCommand) read(in io.Reader) (map[string][]*memsidecarv1.ConsiderMe
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
 		if decoder.More() {
-			return nil, fmt.Errorf("line %d: there is more after the message: write one message a line", n)
+			return nil, fmt.Errorf("line %d: more text follows the message: write one message per line", n)
 		}
 		message, scope, err := c.message(replayed)
 		if err != nil {
@@ -206,7 +207,7 @@ func requestID(request *memsidecarv1.ConsiderMemorizingRequest) string {
 	return "replay-" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// replay counts what became of the dialogues.
+// replay counts the outcomes of the dialogues.
 type replay struct {
 	client memsidecarv1.MemoryServiceClient
 	bar    *progressbar.ProgressBar

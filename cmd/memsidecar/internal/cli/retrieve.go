@@ -11,30 +11,30 @@ import (
 type retrieveCommand struct {
 	Query           []string `arg:"" help:"What the user said, or any question. \"-\" is standard input."`
 	Context         bool     `help:"Print only the block for the bot's system prompt."`
-	TopK            *int32   `short:"k" placeholder:"N" help:"At most this many, 1 to 100. By default as configured."`
-	MinRelevance    *float64 `placeholder:"X" help:"Leave out what is less relevant, 0 to 1. By default as configured."`
+	TopK            *int32   `short:"k" placeholder:"N" help:"At most N results, 1 to 100. By default as configured."`
+	MinRelevance    *float64 `placeholder:"X" help:"Lowest relevance of a result, 0 to 1. By default as configured."`
 	Kind            []string `enum:"${kinds}" placeholder:"KIND" help:"Only these kinds: ${kindlist}."`
-	After           when     `placeholder:"TIME" help:"Only what was stored at or after this time."`
-	Before          when     `placeholder:"TIME" help:"Only what was stored before this time."`
-	At              when     `placeholder:"TIME" help:"Answer as of this time: without what was said later, and with what held then."`
-	MaxContextChars *int32   `placeholder:"N" help:"Longest block for the prompt, 200 to 100000. By default as configured."`
-	Messages        bool     `help:"Find messages of the past, with what was said around them; with --memories both."`
-	Memories        bool     `help:"Find memories, which is what it does without --messages."`
-	History         bool     `help:"Find what was superseded or is over, too, and say when it held."`
-	Neighbors       *int32   `placeholder:"N" help:"How many messages come along before and after each message found, 0 to 20 (1)."`
-	Turn            string   `placeholder:"ID" help:"The bot's turn, which joins the traces of its calls."`
+	After           when     `placeholder:"TIME" help:"Only results stored at or after this time."`
+	Before          when     `placeholder:"TIME" help:"Only results stored before this time."`
+	At              when     `placeholder:"TIME" help:"Answer as of this time: ignore later messages, and use the memories that were valid then."`
+	MaxContextChars *int32   `placeholder:"N" help:"Longest prompt block in characters, 200 to 100000. By default as configured."`
+	Messages        bool     `help:"Search past messages, and show the messages around them. With --memories, search both."`
+	Memories        bool     `help:"Search memories (the default)."`
+	History         bool     `help:"Include superseded and expired memories, with the time in which they were valid."`
+	Neighbors       *int32   `placeholder:"N" help:"With --messages: number of messages to show before and after each result, 0 to 20 (1)."`
+	Turn            string   `placeholder:"ID" help:"Id of the bot's turn; the traces of its calls share it."`
 
 	learned
 	place
 	agentFlag
-	Session string `group:"scope" placeholder:"ID" help:"The conversation in which it is asked, for the trace."`
+	Session string `group:"scope" placeholder:"ID" help:"The session of the question, for the trace."`
 	calls
 	output
 }
 
 // Help has examples.
 func (retrieveCommand) Help() string {
-	return `Without --channel-kind everything of the user is searched, as for a direct chat.
+	return `Without --channel-kind, all channels of the user are searched, as in a direct chat.
 
 Examples:
 

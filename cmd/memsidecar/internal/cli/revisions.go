@@ -41,8 +41,8 @@ type memoriesRevisions struct {
 
 // Help has examples.
 func (memoriesRevisions) Help() string {
-	return `What was done to the memory, to those whose place it took, and to those that took its place, newest first. With --json every line
-is one change.
+	return `Lists the changes of the memory, of memories that it replaced, and of memories that replaced it, newest first. With --json
+every line is one change.
 
 Examples:
 
@@ -95,8 +95,8 @@ func before(r *memsidecarv1.MemoryRevision) string {
 }
 
 type memoriesRevert struct {
-	ID       string `arg:"" help:"The memory's id, or that of one whose place it took."`
-	Revision string `placeholder:"ID" help:"The change that is meant, of memories revisions: when another has happened since, nothing is undone."`
+	ID       string `arg:"" help:"The memory's id, or that of a memory that it replaced."`
+	Revision string `placeholder:"ID" help:"The change to undo, from memories revisions. If it is not the newest one, nothing is undone."`
 
 	place
 	calls
@@ -105,8 +105,8 @@ type memoriesRevert struct {
 
 // Help has examples.
 func (memoriesRevert) Help() string {
-	return `Undoes the newest change that was not undone yet: what was superseded holds again and what took its place is withdrawn, an edited text
-is as it was, what was withdrawn is back.
+	return `Undoes the newest change that was not undone yet. A superseded memory becomes active again and its replacement is withdrawn;
+an edited memory gets its earlier text; a withdrawn memory is restored.
 
 Examples:
 
@@ -140,7 +140,7 @@ type memoriesRelease struct {
 
 // Help has examples.
 func (memoriesRelease) Help() string {
-	return `Lets quarantined memories be retrieved. With --json every line is one memory.
+	return `Retrieve finds released memories. With --json every line is one memory.
 
 Examples:
 

@@ -12,22 +12,22 @@ type sessionsCommands struct {
 	List     sessionsList     `cmd:"" help:"List the sessions, the one that changed last first."`
 	Get      sessionsGet      `cmd:"" help:"Show a session with its newest messages."`
 	Messages sessionsMessages `cmd:"" help:"Page through a session's messages."`
-	Context  sessionsContext  `cmd:"" help:"Print what the next prompt needs of the conversation."`
-	Topics   sessionsTopics   `cmd:"" help:"Show what was talked about most."`
+	Context  sessionsContext  `cmd:"" help:"Print the part of a conversation for the next prompt."`
+	Topics   sessionsTopics   `cmd:"" help:"Show the most frequent topics."`
 	Append   sessionsAppend   `cmd:"" help:"Add messages at the end of a session."`
 	Switch   sessionsSwitch   `cmd:"" help:"Make a session the user's current one in a channel."`
-	Update   sessionsUpdate   `cmd:"" help:"Change a session's title, metadata or when it is considered."`
+	Update   sessionsUpdate   `cmd:"" help:"Change a session's title, metadata or how often it is considered."`
 	Delete   sessionsDelete   `cmd:"" help:"Delete sessions with their messages."`
 	Export   sessionsExport   `cmd:"" help:"Write a session as JSON or JSONL."`
-	Import   sessionsImport   `cmd:"" help:"Take in a session from JSON or JSONL."`
+	Import   sessionsImport   `cmd:"" help:"Import a session from JSON or JSONL."`
 }
 
 // sessionsHelp is what is true of all commands about sessions.
-const sessionsHelp = `Without --user the sessions are meant in which nobody is named.
+const sessionsHelp = `Without --user, the command works on sessions without a user.
 `
 
 // currentHelp is what is true of those that take an id.
-const currentHelp = sessionsHelp + `Without an id the current session of the channel is meant.
+const currentHelp = sessionsHelp + `Without an id, it works on the current session of the channel.
 `
 
 // conversation is whose a session is and where it happens.
@@ -77,7 +77,8 @@ type sessionsList struct {
 
 // Help has examples.
 func (sessionsList) Help() string {
-	return sessionsHelp + `Without --channel-kind everything of the user is listed. With --json every line is one session.
+	return `Without --user, lists sessions without a user. Without --channel-kind, lists sessions of all channels. With --json every line is
+one session.
 
 Examples:
 
@@ -190,25 +191,25 @@ func (s *screen) session(c *memsidecarv1.Session, summary *memsidecarv1.SessionS
 	if summary != nil {
 		made = fmt.Sprintf("%s (of %s, by %s)", summary.GetText(), count(summary.GetMessageCount(), "message", "messages"), summary.GetMadeBy())
 	}
-	window := cell{"empty: nothing was said for a while, or yet", dim}
+	window := cell{"empty: no message yet, or none recently", dim}
 	if c.GetWindowExpireTime() != nil {
-		window = cell{"expires " + date(c.GetWindowExpireTime()) + " if nothing more is said", ""}
+		window = cell{"expires " + date(c.GetWindowExpireTime()) + " without a new message", ""}
 	} else if c.GetMessageCount() > 0 {
 		window = cell{"expired, or never expires", dim}
 	}
 	s.fields(
 		"id", cell{c.GetId(), bold}, "title", c.GetTitle(), "channel", where(c), "people", strings.Join(c.GetParticipantIds(), ", "),
 		"agents", strings.Join(c.GetAgentIds(), ", "), "metadata", c.GetMetadataJson(),
-		"messages", fmt.Sprintf("%d, of people %d", c.GetMessageCount(), c.GetUserMessageCount()),
-		"unconsidered", c.GetUnconsideredCount(), "considered", everyName(c.MemorizeEvery != nil, c.GetMemorizeEvery(), "as the user's settings or the configuration say"),
+		"messages", fmt.Sprintf("%d, %d of users", c.GetMessageCount(), c.GetUserMessageCount()),
+		"unconsidered", c.GetUnconsideredCount(), "considered", everyName(c.MemorizeEvery != nil, c.GetMemorizeEvery(), "as the user's settings or the configuration specify"),
 		"first message", date(c.GetFirstMessageTime()), "last message", date(c.GetLastMessageTime()), "window", window,
 		"created", date(c.GetCreateTime()), "changed", date(c.GetUpdateTime()), "summary", made,
 	)
 }
 
 type sessionsSwitch struct {
-	ID   string `arg:"" optional:"" help:"The session's id; it is created when there is none."`
-	None bool   `help:"Have no current session."`
+	ID   string `arg:"" optional:"" help:"The session's id; a session that does not exist is created."`
+	None bool   `help:"Clear the current session."`
 
 	conversation
 	agentFlag
@@ -218,7 +219,7 @@ type sessionsSwitch struct {
 
 // Help has examples.
 func (sessionsSwitch) Help() string {
-	return `The current session of a channel is meant by all calls that name none. In a group that changes nothing for others.
+	return `Calls without a session id use the current session of the channel. In a group, other users keep theirs.
 
 Examples:
 
@@ -251,7 +252,7 @@ func (c sessionsSwitch) Run(ctx context.Context, p *Program) error {
 	return c.show(p, resp, func(s *screen) {
 		switch {
 		case c.None:
-			s.say("there is no current session now\n")
+			s.say("the current session was cleared\n")
 		case resp.GetCreated():
 			s.say("%s is current, and new\n", line(c.ID))
 		default:

@@ -20,7 +20,7 @@ import (
 
 // zoneFlag is for files that do not say the zone of their times.
 type zoneFlag struct {
-	TimeZone string `default:"UTC" placeholder:"ZONE" help:"IANA time zone of times that say none (${default})."`
+	TimeZone string `default:"UTC" placeholder:"ZONE" help:"IANA time zone of times without a zone (${default})."`
 }
 
 func (f zoneFlag) zone() (*time.Location, error) {
@@ -32,8 +32,8 @@ func (f zoneFlag) zone() (*time.Location, error) {
 }
 
 type sessionsExport struct {
-	File    string `arg:"" optional:"" default:"-" complete:"file" help:"Where to: a file, a folder for session_YYYYMMDD_ID.json in it, or \"-\" (the default) for standard output."`
-	Format  string `enum:",json,jsonl" default:"" placeholder:"FORMAT" help:"json or jsonl. By default what the file's name ends with, else json."`
+	File    string `arg:"" optional:"" default:"-" complete:"file" help:"A file, a folder (for session_YYYYMMDD_ID.json in it), or \"-\" (the default), standard output."`
+	Format  string `enum:",json,jsonl" default:"" placeholder:"FORMAT" help:"json or jsonl. By default the ending of the file's name, else json."`
 	Session string `group:"scope" placeholder:"ID" help:"The session."`
 
 	zoneFlag
@@ -44,10 +44,10 @@ type sessionsExport struct {
 
 // Help has examples.
 func (sessionsExport) Help() string {
-	return sessionsHelp + `Without --session the current session of the channel is meant.
-json is one object with its messages, jsonl a line about the session and then a message a line; see docs/cli.md.
-Speakers are named unless --user is the only one, and agents unless they are --agent. A file is complete or not there at all,
-and only its owner can read it.
+	return sessionsHelp + `Without --session, the current session of the channel is exported.
+json is one object with its messages; jsonl is one line for the session and then one line per message (docs/cli.md).
+The file names speakers unless --user is the only one, and agents other than --agent. The file is created only when it is
+complete, and only its owner can read it.
 
 Examples:
 

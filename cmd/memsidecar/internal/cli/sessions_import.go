@@ -17,9 +17,9 @@ import (
 )
 
 type sessionsImport struct {
-	File     string `arg:"" complete:"file" help:"JSON or JSONL: what export writes, or a list of messages. \"-\" is standard input."`
-	Session  string `group:"scope" placeholder:"ID" help:"The session. By default what the file says."`
-	Consider bool   `help:"Have the messages considered, like those that are appended. Otherwise they are history only."`
+	File     string `arg:"" complete:"file" help:"JSON or JSONL: the output of export, or a list of messages. \"-\" is standard input."`
+	Session  string `group:"scope" placeholder:"ID" help:"The session. By default the one that the file names."`
+	Consider bool   `help:"Let the sidecar create memories from the messages. By default they are history only."`
 
 	zoneFlag
 	conversation
@@ -30,9 +30,9 @@ type sessionsImport struct {
 
 // Help has examples.
 func (sessionsImport) Help() string {
-	return sessionsHelp + `The whole file is read before anything is sent: one with a mistake stores nothing, and the line is named.
-Messages that are there already, by id or else by place, are not added again, so importing twice adds nothing.
-Messages of people that name no speaker are --user's, and answers that name no agent are --agent's.
+	return sessionsHelp + `The file is read completely before anything is sent: one with a mistake stores nothing, and the error names the line.
+Messages that exist already, by id or else by position, are not added again, so importing twice adds nothing.
+User messages without a speaker get --user, and answers without an agent get --agent.
 
 Examples:
 

@@ -12,9 +12,9 @@ import (
 // voices is whose words count in a session, and what they are called.
 type voices struct {
 	agentFlag
-	AgentOnly bool              `help:"Only what was said with --agent."`
-	Language  string            `placeholder:"LANGUAGE" help:"BCP 47 language of the wording, for example zh. By default that of the conversation."`
-	Label     map[string]string `mapsep:"none" placeholder:"ID=NAME" help:"What somebody is called, by user or agent id. Can be repeated."`
+	AgentOnly bool              `help:"Only messages exchanged with --agent."`
+	Language  string            `placeholder:"LANGUAGE" help:"BCP 47 language of the text, for example zh. By default that of the conversation."`
+	Label     map[string]string `mapsep:"none" placeholder:"ID=NAME" help:"Name to show for a user or agent id. Can be repeated."`
 }
 
 func (f voices) filter() (memsidecarv1.AgentFilter, error) {
@@ -22,16 +22,16 @@ func (f voices) filter() (memsidecarv1.AgentFilter, error) {
 		return memsidecarv1.AgentFilter_AGENT_FILTER_ANY, nil
 	}
 	if f.Agent == "" {
-		return 0, usage("say with --agent whose words --agent-only means")
+		return 0, usage("--agent-only needs --agent")
 	}
 	return memsidecarv1.AgentFilter_AGENT_FILTER_THIS, nil
 }
 
 type sessionsMessages struct {
 	ID          string `arg:"" optional:"" help:"The session's id."`
-	NewestFirst bool   `help:"From the newest message towards the oldest."`
-	Start       int64  `placeholder:"N" help:"Begin at this place, the first column."`
-	Text        bool   `help:"As a text to be read, oldest first."`
+	NewestFirst bool   `help:"List the newest messages first."`
+	Start       int64  `placeholder:"N" help:"Start at this position (the first column)."`
+	Text        bool   `help:"Print the messages as text, oldest first."`
 
 	voices
 	pages `set:"page=20"`
@@ -42,7 +42,7 @@ type sessionsMessages struct {
 
 // Help has examples.
 func (sessionsMessages) Help() string {
-	return currentHelp + `With --json every line is one message, with all that was stored of it.
+	return currentHelp + `With --json every line is one message with all its fields.
 
 Examples:
 
@@ -116,7 +116,7 @@ func (c sessionsMessages) Run(ctx context.Context, p *Program) error {
 	case shown == 0:
 		p.note("nothing found")
 	case more:
-		p.note("%d of %s; there are more: add --all, or a higher --limit", shown, count(total, "message", "messages"))
+		p.note("%d of %s; there are more; add --all or a higher --limit", shown, count(total, "message", "messages"))
 	default:
 		p.note("%d of %s", shown, count(total, "message", "messages"))
 	}
@@ -178,10 +178,10 @@ type sessionsContext struct {
 	ID          string `arg:"" optional:"" help:"The session's id."`
 	MaxMessages *int32 `placeholder:"N" help:"At most this many messages, 1 to 1000. By default as configured."`
 	MaxTurns    *int32 `placeholder:"N" help:"At most this many turns, 1 to 1000. By default as configured."`
-	MaxChars    *int32 `placeholder:"N" help:"At most this many characters of what was said, 1 to 1000000. By default as configured."`
-	Tools       bool   `help:"With messages of tools, and what tools were called with and answered."`
-	System      bool   `help:"With system messages."`
-	Turn        string `placeholder:"ID" help:"The bot's turn, which joins the traces of its calls."`
+	MaxChars    *int32 `placeholder:"N" help:"At most this many characters of messages, 1 to 1000000. By default as configured."`
+	Tools       bool   `help:"Include tool messages, and the arguments and results of tool calls."`
+	System      bool   `help:"Include system messages."`
+	Turn        string `placeholder:"ID" help:"Id of the bot's turn; the traces of its calls share it."`
 
 	voices
 	conversation
@@ -191,7 +191,7 @@ type sessionsContext struct {
 
 // Help has examples.
 func (sessionsContext) Help() string {
-	return currentHelp + `With --json the messages and the summary come one by one.
+	return currentHelp + `With --json the messages and the summary are separate fields.
 
 Examples:
 
@@ -225,12 +225,12 @@ func (c sessionsContext) Run(ctx context.Context, p *Program) error {
 	p.degraded(resp.GetDegraded())
 	switch {
 	case resp.GetExpired():
-		p.note("the window expired: nothing was said for a while. The history is still there: memsidecar sessions messages")
+		p.note("the window expired, because the last message is too old. List the messages with: memsidecar sessions messages")
 	case resp.GetPromptContext() == "":
 		p.note("nothing found")
 	}
 	if resp.GetNewestTooLong() {
-		p.note("the newest message alone has more characters than are allowed; it is there all the same")
+		p.note("the newest message alone exceeds the character limit; it is returned anyway")
 	}
 	if n := resp.GetDroppedCount(); n > 0 {
 		p.note("%s before the window left out", count(n, "message", "messages"))
@@ -266,8 +266,8 @@ type sessionsTopics struct {
 
 // Help has examples.
 func (sessionsTopics) Help() string {
-	return `Of a session, without an id of the user, without --user of the whole namespace, as far as the channel may see.
-BEFORE is how many messages had it in the period of the same length just before.
+	return `Counts the topics of a session; without an id those of the user, and without --user those of the namespace, as far as the
+channel may see them. BEFORE is the number of messages in the preceding period of the same length.
 
 Examples:
 
@@ -294,9 +294,9 @@ func (c sessionsTopics) Run(ctx context.Context, p *Program) error {
 	}
 	newest := ""
 	if resp.GetTruncated() {
-		newest = ", the newest of more"
+		newest = ", the newest ones"
 	}
-	p.note("counted %s of people%s", count(resp.GetMessageCount(), "message", "messages"), newest)
+	p.note("counted %s%s", count(resp.GetMessageCount(), "user message", "user messages"), newest)
 	return c.show(p, resp, func(s *screen) {
 		if len(resp.GetTopics()) == 0 {
 			return

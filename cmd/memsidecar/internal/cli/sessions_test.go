@@ -193,7 +193,7 @@ func TestTraceOnAScreen(t *testing.T) {
 	}, nil)
 	for _, want := range []string{
 		"OpenTelemetry  4bf92f3577b34da6a3ce929d0e0e4736\n", "took           1.23s\n", "error          the model refused\n",
-		"degraded       embedding: too slow\n", "user           nobody named\n", "attempt        2\n", "outcome        pending\n",
+		"degraded       embedding: too slow\n", "user           none\n", "attempt        2\n", "outcome        pending\n",
 		"  2ms  decision   gemini/flash      812ms        321          45  ok\n", "   1s  embedding  gemini/embedding  340µs          0   " +
 			"        0  429\n",
 		`sys_monitor  {"metric": "cpu"}  3.0%\u{1b}[2J  success  500ms`,

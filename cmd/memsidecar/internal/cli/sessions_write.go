@@ -18,13 +18,13 @@ import (
 )
 
 type sessionsAppend struct {
-	Text     []string `arg:"" optional:"" help:"What was said. \"-\" is standard input."`
+	Text     []string `arg:"" optional:"" help:"The text of the message. \"-\" is standard input."`
 	Role     string   `enum:"user,assistant,system,tool" default:"user" placeholder:"ROLE" help:"Who spoke: user, assistant, system or tool (${default})."`
 	Speaker  string   `placeholder:"ID" help:"The user id of who spoke, in a group. By default --user."`
 	ID       string   `placeholder:"ID" help:"The message's id: the same id is added once."`
 	Time     when     `placeholder:"TIME" help:"When it was said. By default now."`
-	Metadata string   `placeholder:"JSON" help:"Whatever is to be kept beside it: a JSON object."`
-	File     string   `complete:"file" placeholder:"FILE" help:"Instead of a text, JSONL: a message a line, with the field names of the API. \"-\" is standard input."`
+	Metadata string   `placeholder:"JSON" help:"A JSON object to store with the message."`
+	File     string   `complete:"file" placeholder:"FILE" help:"Instead of a text, JSONL: one message per line, with the field names of the API. \"-\" is standard input."`
 	Session  string   `group:"scope" placeholder:"ID" help:"The session; by default the current one, or a new one."`
 
 	conversation
@@ -35,7 +35,7 @@ type sessionsAppend struct {
 
 // Help has examples.
 func (sessionsAppend) Help() string {
-	return sessionsHelp + `A session is created when there is none. Without --channel-kind it is one of a bot that sets no channels.
+	return sessionsHelp + `A session that does not exist is created. Without --channel-kind, it belongs to no channel.
 
 Examples:
 
@@ -92,7 +92,7 @@ func (c sessionsAppend) messages(ctx context.Context, p *Program) (list []*memsi
 		}}, nil, err
 	}
 	if c.Role != "user" || c.Speaker != "" || c.ID != "" || !c.Time.IsZero() || c.Metadata != "" {
-		return nil, nil, usage("with --file each line says role, speaker_id, id, time and metadata_json itself: leave the flags out")
+		return nil, nil, usage("with --file each line has its own role, speaker_id, id, send_time and metadata_json: remove the flags")
 	}
 	in, err := p.open(ctx, c.File)
 	if err != nil {
@@ -105,20 +105,20 @@ func (c sessionsAppend) messages(ctx context.Context, p *Program) (list []*memsi
 		return nil, nil, because(err, "%s", inputName(c.File))
 	case len(list) == 0:
 		return nil, nil, usage("%s has no messages", inputName(c.File))
-	case len(list) > maxAppended:
-		return nil, nil, usage("%s has more than %d messages: take them in with memsidecar sessions import", inputName(c.File), maxAppended)
+	case len(list) > maxAppendBatch:
+		return nil, nil, usage("%s has more than %d messages: import them with memsidecar sessions import", inputName(c.File), maxAppendBatch)
 	}
 	return list, lines, nil
 }
 
-// maxAppended is the most that one call takes.
-const maxAppended = 1000
+// maxAppendBatch is the most that one call takes.
+const maxAppendBatch = 1000
 
 // readMessages reads a message of the API a line.
 func readMessages(in io.Reader) (list []*memsidecarv1.Message, numbers []int, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxRecordBytes)
-	for n := 1; lines.Scan() && len(list) <= maxAppended; n++ {
+	for n := 1; lines.Scan() && len(list) <= maxAppendBatch; n++ {
 		if strings.TrimSpace(lines.Text()) == "" {
 			continue
 		}
@@ -181,18 +181,18 @@ func everyName(decided bool, n int32, otherwise string) string {
 	case !decided:
 		return otherwise
 	case n == 0:
-		return "never by itself"
+		return "never automatically"
 	case n == 1:
-		return "after every message of people"
+		return "after every user message"
 	}
-	return fmt.Sprintf("after %d messages of people", n)
+	return fmt.Sprintf("after %d user messages", n)
 }
 
 type sessionsUpdate struct {
 	ID            string  `arg:"" optional:"" help:"The session's id."`
 	Title         *string `placeholder:"TITLE" help:"The new title; \"\" is none."`
 	Metadata      *string `placeholder:"JSON" help:"The new metadata: a JSON object; \"\" is none."`
-	MemorizeEvery every   `placeholder:"N" help:"After how many messages of people what was said is considered by itself; 0 is never, default as the user's settings or the configuration say."`
+	MemorizeEvery every   `placeholder:"N" help:"Consider the messages after every N user messages; 0 is never, \"default\" uses the user's settings or the configuration."`
 
 	conversation
 	calls
@@ -245,7 +245,7 @@ func (c sessionsUpdate) Run(ctx context.Context, p *Program) error {
 
 type sessionsDelete struct {
 	ID       []string `arg:"" help:"The sessions' ids."`
-	Memories bool     `help:"Delete the memories that came of it, too: of everybody who took part."`
+	Memories bool     `help:"Also delete the memories from it, of all participants."`
 
 	conversation
 	calls
@@ -254,7 +254,8 @@ type sessionsDelete struct {
 
 // Help has examples.
 func (sessionsDelete) Help() string {
-	return sessionsHelp + `With --json every line is what was deleted with one session. Messages, summary and what waits to be considered go; memories that came of it stay, unless asked for.
+	return sessionsHelp + `Deletes the messages, the summary and pending considerations; memories from the session stay without --memories.
+With --json every line is the result for one session.
 
 Examples:
 
@@ -298,7 +299,7 @@ func (c sessionsDelete) Run(ctx context.Context, p *Program) error {
 		return c.show(p, resp, func(s *screen) {
 			parts := []string{count(resp.GetMessageCount(), "message", "messages")}
 			if n := resp.GetConsiderationCount(); n > 0 {
-				parts = append(parts, count(n, "consideration that waited", "considerations that waited"))
+				parts = append(parts, count(n, "pending consideration", "pending considerations"))
 			}
 			if c.Memories {
 				parts = append(parts, count(resp.GetMemoryCount(), "memory", "memories"))

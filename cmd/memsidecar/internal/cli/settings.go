@@ -46,15 +46,15 @@ func (s *screen) settings(settings *memsidecarv1.UserSettings) {
 	if settings.GetPaused() {
 		paused = cell{"yes: nothing is remembered", yellow}
 	}
-	s.fields("time zone", cmp.Or(settings.GetTimeZone(), "as configured"), "language", cmp.Or(settings.GetLanguage(), "the memories' own"),
+	s.fields("time zone", cmp.Or(settings.GetTimeZone(), "as configured"), "language", cmp.Or(settings.GetLanguage(), "that of the memories"),
 		"paused", paused, "considered", everyName(settings.MemorizeEvery != nil, settings.GetMemorizeEvery(), "as configured"), "changed", cmp.Or(date(settings.GetUpdateTime()), "never"))
 }
 
 type settingsSet struct {
 	TimeZone      *string `placeholder:"ZONE" help:"IANA time zone, for example Asia/Shanghai; \"\" is the configured one."`
-	Language      *string `placeholder:"LANGUAGE" help:"BCP 47 language of the block for the prompt, for example zh; \"\" is the memories' own."`
-	Paused        *bool   `negatable:"" help:"Whether to remember nothing of this user."`
-	MemorizeEvery every   `placeholder:"N" help:"After how many of this user's messages in a session what was said is considered by itself; 0 is never, default as configured."`
+	Language      *string `placeholder:"LANGUAGE" help:"BCP 47 language of the prompt block, for example zh; \"\" is the language of the memories."`
+	Paused        *bool   `negatable:"" help:"Stop remembering anything of this user; --no-paused resumes."`
+	MemorizeEvery every   `placeholder:"N" help:"Consider a session after every N messages of this user; 0 is never, \"default\" is as configured."`
 
 	person
 	calls

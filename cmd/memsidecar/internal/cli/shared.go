@@ -18,5 +18,5 @@ func (p *Program) Table(columns []string, words int, rows [][]string) {
 	output{}.screen(p).print(t)
 }
 
-// Note tells something beside the answer, on standard error.
+// Note prints a remark on standard error.
 func (p *Program) Note(format string, args ...any) { p.note(format, args...) }

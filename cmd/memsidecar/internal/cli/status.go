@@ -13,7 +13,7 @@ import (
 )
 
 type statusCommand struct {
-	Days int `placeholder:"N" help:"What models cost on the last N days (1 to 31), too, today included."`
+	Days int `placeholder:"N" help:"Also show the costs of models on the last N days, 1 to 31, including today."`
 
 	person
 	calls
@@ -22,7 +22,7 @@ type statusCommand struct {
 
 // Help has examples.
 func (statusCommand) Help() string {
-	return `The queue, the costs, the budgets and the quotas are those of the namespace; with --user those of that user are shown, too.
+	return `Shows the queue, costs, budgets and quotas of the namespace; with --user also those of that user.
 
 Examples:
 
@@ -50,9 +50,9 @@ func (c statusCommand) Run(ctx context.Context, p *Program) error {
 
 func queueCell(q *memsidecarv1.QueueStatus) cell {
 	if q == nil {
-		return cell{"unknown while storage is down", red}
+		return cell{"unknown while storage is unavailable", red}
 	}
-	c := cell{fmt.Sprintf("%d waiting, %d failed", q.GetPendingCount(), q.GetFailedCount()), ""}
+	c := cell{fmt.Sprintf("%d pending, %d failed", q.GetPendingCount(), q.GetFailedCount()), ""}
 	if q.GetOldestPendingTime() != nil {
 		c.text += ", the oldest since " + date(q.GetOldestPendingTime())
 	}
@@ -72,7 +72,7 @@ func totalCell(q *memsidecarv1.QueueTotal) cell {
 	if most := q.GetMaxPendingCount(); most > 0 {
 		c.text += fmt.Sprintf(" of at most %d", most)
 	}
-	c.text += " waiting, " + mib(q.GetPendingBytes())
+	c.text += " pending, " + mib(q.GetPendingBytes())
 	if most := q.GetMaxPendingBytes(); most > 0 {
 		c.text += " of at most " + mib(most)
 	}
@@ -98,7 +98,7 @@ func fullCell(limit *memsidecarv1.MemoriesStatus) cell {
 	if limit.GetFullUserCount() == 0 {
 		return cell{}
 	}
-	return cell{fmt.Sprintf("users with %d explicit memories or more: %d; none of those is evicted, but what else is learned about them",
+	return cell{fmt.Sprintf("users with %d explicit memories or more: %d; explicit memories are not evicted, other memories of these users are",
 		limit.GetMaxPerUser(), limit.GetFullUserCount()), yellow}
 }
 
@@ -114,10 +114,10 @@ func (s *screen) status(addr string, r *memsidecarv1.GetStatusResponse) {
 		}
 	}
 	s.fields("address", addr, "version", r.GetProcess().GetVersion(), "started", date(r.GetProcess().GetStartTime()),
-		"embedding", cmp.Or(r.GetModels().GetEmbeddingFingerprint(), "not known yet"), "re-embedding", progress,
-		"queue", queueCell(r.GetQueue()), "of all", totalCell(r.GetQueue().GetTotal()), "full", fullCell(r.GetMemories()))
+		"embedding", cmp.Or(r.GetModels().GetEmbeddingFingerprint(), "unknown"), "re-embedding", progress,
+		"queue", queueCell(r.GetQueue()), "all namespaces", totalCell(r.GetQueue().GetTotal()), "full", fullCell(r.GetMemories()))
 	if since := r.GetStorage().GetPurgePendingSinceTime(); since != nil {
-		s.say("%s\n", s.paint("deleted data waits to be removed from the files since "+date(since), yellow))
+		s.say("%s\n", s.paint("deleted data is not purged from the files yet, since "+date(since), yellow))
 	}
 
 	s.say("\n")
@@ -145,7 +145,7 @@ func (s *screen) status(addr string, r *memsidecarv1.GetStatusResponse) {
 			s.usage(day.GetDay(), day.GetModels(), day.GetCosts())
 		}
 		if costs := r.GetUsage().GetCosts(); len(costs) > 0 {
-			s.say("\nall these days together: %s\n", costText(costs))
+			s.say("\ntotal of these days: %s\n", costText(costs))
 		}
 		return
 	}
@@ -156,27 +156,27 @@ func (s *screen) status(addr string, r *memsidecarv1.GetStatusResponse) {
 func breakerCell(state memsidecarv1.BreakerState) cell {
 	switch state {
 	case memsidecarv1.BreakerState_BREAKER_STATE_OPEN:
-		return cell{"away", red}
+		return cell{"unavailable", red}
 	case memsidecarv1.BreakerState_BREAKER_STATE_HALF_OPEN:
-		return cell{"trying", yellow}
+		return cell{"half open", yellow}
 	case memsidecarv1.BreakerState_BREAKER_STATE_CLOSED:
 		return cell{"ok", green}
 	default:
-		return cell{"embedded", green} // inside the process: it cannot be away
+		return cell{"embedded", green} // inside the process: it has no breaker
 	}
 }
 
 type healthCommand struct {
-	Service string `default:"" placeholder:"NAME" help:"Which service: \"\" is the sidecar as a whole, storage its storage."`
+	Service string `default:"" placeholder:"NAME" help:"The service to check: \"\" is the whole sidecar, storage its storage."`
 
 	sidecarFlag
-	Timeout time.Duration `group:"sidecar" default:"2s" placeholder:"DURATION" help:"How long to wait for the answer (${default})."`
-	JSON    bool          `group:"output" help:"Answer with JSON."`
+	Timeout time.Duration `group:"sidecar" default:"2s" placeholder:"DURATION" help:"Longest wait for the answer (${default})."`
+	JSON    bool          `group:"output" help:"Print JSON."`
 }
 
 // Help has examples.
 func (healthCommand) Help() string {
-	return `The exit code is 0 only if it is SERVING. It asks the standard gRPC health service.
+	return `The exit code is 0 only if the status is SERVING. It calls the standard gRPC health service.
 
 Examples:
 

@@ -11,8 +11,8 @@ import (
 )
 
 type traceCommands struct {
-	List traceList `cmd:"" help:"List what was done, newest first."`
-	Show traceShow `cmd:"" help:"Show one call, or one attempt to consider: what was asked, found, called and answered."`
+	List traceList `cmd:"" help:"List traces, newest first."`
+	Show traceShow `cmd:"" help:"Show the trace of a call or of a consideration: request, candidates, model calls and outcome."`
 }
 
 type traceList struct {
@@ -29,12 +29,13 @@ type traceList struct {
 }
 
 // traceHelp is what is true of all commands about traces.
-const traceHelp = `Without --user the traces are meant of calls that named nobody.
+const traceHelp = `Without --user, the command works on traces without a user.
 `
 
 // Help has examples.
 func (traceList) Help() string {
-	return traceHelp + `Traces are written in the background: after a crash the last second is missing. With --json every line is one trace.
+	return `Without --user, lists traces without a user. Traces are written in the background: a crash loses the last second.
+With --json every line is one trace.
 
 Examples:
 
@@ -117,7 +118,7 @@ func degradedCell(t *memsidecarv1.Trace, text string) cell {
 
 type traceShow struct {
 	ID          string `arg:"" help:"The trace's id."`
-	WithSession bool   `help:"With the session in which it happened, and its newest messages."`
+	WithSession bool   `help:"Include the session and its newest messages."`
 
 	conversation
 	calls
@@ -126,7 +127,7 @@ type traceShow struct {
 
 // Help has examples.
 func (traceShow) Help() string {
-	return traceHelp + `Candidates are shown with their texts as they are now. The id is in the answer of retrieve --json, for example.
+	return traceHelp + `Candidates are shown with their current texts. Answers contain the id, for example that of retrieve --json.
 
 Examples:
 
@@ -143,7 +144,7 @@ func (c traceShow) Run(ctx context.Context, p *Program) error {
 	defer conn.close()
 	resp, err := conn.GetTrace(ctx, &memsidecarv1.GetTraceRequest{Scope: scope, TraceId: c.ID, IncludeSession: c.WithSession})
 	if notThere(err) && scope.GetUserId() == "" {
-		return &Error{Code: ExitNotFound, Message: err.Error() + "; if the call named somebody, say whom with --user", cause: err}
+		return &Error{Code: ExitNotFound, Message: err.Error() + "; if the call named a user, add --user", cause: err}
 	}
 	if err != nil {
 		return err
@@ -161,7 +162,7 @@ func (c traceShow) Run(ctx context.Context, p *Program) error {
 		s.trace(resp.GetTrace(), texts.found)
 		if c.WithSession && resp.GetSession() == nil {
 			s.heading("session")
-			s.say("  none, or it is gone\n")
+			s.say("  none, or deleted\n")
 		} else if resp.GetSession() != nil {
 			s.heading("session")
 			s.sessionWithMessages(resp.GetSession())
@@ -217,7 +218,7 @@ func (s *screen) trace(t *memsidecarv1.Trace, texts []string) {
 	}
 	scope := t.GetScope()
 	s.fields(
-		"trace", t.GetId(), "of", cell{traceName(t), bold}, "user", cmp.Or(scope.GetUserId(), "nobody named"), "namespace", scope.GetNamespace(),
+		"trace", t.GetId(), "of", cell{traceName(t), bold}, "user", cmp.Or(scope.GetUserId(), "none"), "namespace", scope.GetNamespace(),
 		"channel", channelName(scope), "agent", scope.GetAgentId(), "session", scope.GetSessionId(), "turn", t.GetTurnId(),
 		"OpenTelemetry", t.GetOtelTraceId(), "began", exactly(t), "took", took(t.GetDuration().AsDuration()),
 		"error", cell{t.GetError(), red}, "degraded", cell{strings.Join(degraded, "; "), yellow},
@@ -289,7 +290,7 @@ func (s *screen) modelCalls(t *memsidecarv1.Trace) {
 	if len(t.GetModelCalls()) == 0 {
 		return
 	}
-	s.heading("calls of models")
+	s.heading("model calls")
 	calls := &table{columns: []column{
 		{name: "after", right: true},
 		{name: "part"},
@@ -314,7 +315,7 @@ func (s *screen) toolCalls(t *memsidecarv1.Trace) {
 	if len(t.GetToolCalls()) == 0 {
 		return
 	}
-	s.heading("tools that the bot had called")
+	s.heading("tool calls of the bot")
 	calls := &table{columns: []column{{name: "tool"}, {name: "arguments", wraps: true}, {name: "result", wraps: true}, {name: "status"}, {name: "took", right: true}}}
 	for _, call := range t.GetToolCalls() {
 		duration := ""

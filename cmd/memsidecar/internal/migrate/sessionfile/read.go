@@ -147,7 +147,7 @@ func (p *parser) lines(n int, first fields) error {
 		case len(text) == 0:
 			continue
 		case rest:
-			return fmt.Errorf("line %d: there is more after the message: write one message a line", n)
+			return fmt.Errorf("line %d: more text follows the message: write one message per line", n)
 		}
 		if err := p.message(n, text); err != nil {
 			return err

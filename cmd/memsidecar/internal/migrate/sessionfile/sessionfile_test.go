@@ -209,7 +209,7 @@ func TestMistakes(t *testing.T) {
 		"count":             {`{"messages": [], "message_count": 2}`, "message_count is 2, but there are 0"},
 		"session":           {`{"messages": [], "colour": "red"}`, `unknown field "colour"`},
 		"neither":           {`{"colour": "red"}`, `line 1: has neither "messages" nor "role" nor "_type": "metadata"`},
-		"two in a line":     {good + " " + good, "line 1: there is more after the message"},
+		"two in a line":     {good + " " + good, "line 1: more text follows the message"},
 		"a line":            {`{"_type": "metadata"}` + "\n\n" + good + "\n{\"role\": \"user\"", "line 4: is not a message"},
 		"a line's field":    {good + "\n" + `{"role": "user", "colour": 1}`, `line 2: unknown field "colour"`},
 		"bytes":             {whole("{\"role\": \"user\", \"content\": \"\xff\"}"), "line 4: content is not UTF-8"},

@@ -9,14 +9,14 @@ import (
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/migrate"
 )
 
-// report says what became of every record of an import.
+// report counts the outcomes of the records of an import.
 type report struct {
 	format string
 	dryRun bool
 	parts  []*part
 }
 
-// part is what became of one kind of thing in a file.
+// part counts the outcomes of one kind of record in a file.
 type part struct {
 	file, what                   string
 	added, there, aside, skipped int

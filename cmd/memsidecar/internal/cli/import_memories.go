@@ -19,35 +19,35 @@ import (
 
 // Memories are sent when so many wait, or so many bytes.
 const (
-	movedAtOnce      = 500
-	movedBytesAtOnce = 4 << 20
+	batchMemories = 500
+	batchBytes    = 4 << 20
 )
 
-// importing is one user's memories that wait to be sent, with where they come from.
-type importing struct {
+// userBatch is one user's memories that wait to be sent, with where they come from.
+type userBatch struct {
 	user     string
 	memories []*memsidecarv1.Memory
 	from     []*part
 	lines    []int
 }
 
-// knownMemories are what a user has already: ids, and words that are seen by the same people.
-type knownMemories map[[16]byte]struct{}
+// existingMemories are what a user has already: ids, and words that are seen by the same people.
+type existingMemories map[[16]byte]struct{}
 
-func (k knownMemories) has(what, value string) bool {
-	_, ok := k[knownKey(what, value)]
+func (k existingMemories) has(what, value string) bool {
+	_, ok := k[existingKey(what, value)]
 	return ok
 }
 
-func (k knownMemories) add(what, value string) { k[knownKey(what, value)] = struct{}{} }
+func (k existingMemories) add(what, value string) { k[existingKey(what, value)] = struct{}{} }
 
-func knownKey(what, value string) [16]byte {
+func existingKey(what, value string) [16]byte {
 	sum := sha256.Sum256([]byte(what + "\x00" + value))
 	return [16]byte(sum[:16])
 }
 
 // check reads all files to their end, and counts. Standard input can be read only once.
-func (m *mover) check(ctx context.Context, sources []source) error {
+func (m *importer) check(ctx context.Context, sources []source) error {
 	for _, s := range sources {
 		if s.path == stdinName {
 			m.total = -1
@@ -62,7 +62,7 @@ func (m *mover) check(ctx context.Context, sources []source) error {
 					if err := ctx.Err(); err != nil {
 						return err
 					}
-					return m.same(s.path, item)
+					return m.checkOneUser(s.path, item)
 				},
 			})
 		})
@@ -80,7 +80,7 @@ func (m *mover) check(ctx context.Context, sources []source) error {
 }
 
 // same refuses to make one user of several.
-func (m *mover) same(path string, item migrate.Item) error {
+func (m *importer) checkOneUser(path string, item migrate.Item) error {
 	if m.users.Users != "" || m.users.FromUser != "" || item.User == "" || item.User == m.owner {
 		return nil
 	}
@@ -88,21 +88,21 @@ func (m *mover) same(path string, item migrate.Item) error {
 		m.owner = item.User
 		return nil
 	}
-	return usage("%s: line %d: the memories are of several users, such as %s and %s: take each as its own with --users all, or one user's with --from-user ID",
+	return usage("%s: line %d: the memories are of several users, such as %s and %s: import all with --users all, or one with --from-user ID",
 		inputName(path), item.Line, line(m.owner), line(item.User))
 }
 
 // memories imports the files one after the other.
-func (m *mover) memories(ctx context.Context, sources []source) error {
+func (m *importer) memories(ctx context.Context, sources []source) error {
 	bar := m.p.progress(m.total, "memories")
 	for _, s := range sources {
 		to := m.report.part(inputName(s.path), "memories")
 		err := m.open(ctx, s.path, func(in io.Reader) error {
 			return s.read(in, m.options, migrate.Sink{Leave: to.leave, Item: func(item migrate.Item) error {
-				if err := m.same(s.path, item); err != nil {
+				if err := m.checkOneUser(s.path, item); err != nil {
 					return err
 				}
-				if err := m.take(ctx, to, item); err != nil {
+				if err := m.add(ctx, to, item); err != nil {
 					return err
 				}
 				return bar.Add(1)
@@ -119,10 +119,10 @@ func (m *mover) memories(ctx context.Context, sources []source) error {
 }
 
 // whose is the user of an item, or why it is left out.
-func (m *mover) whose(item migrate.Item) (user string, left *migrate.Left) {
+func (m *importer) userOf(item migrate.Item) (user string, left *migrate.Left) {
 	switch {
 	case m.users.FromUser != "" && item.User != m.users.FromUser:
-		return "", &migrate.Left{Line: item.Line, Reason: "it is another user's, or nobody's"}
+		return "", &migrate.Left{Line: item.Line, Reason: "it belongs to another user, or to none"}
 	case m.users.Users == "":
 		return m.User, nil
 	case item.User == "":
@@ -131,17 +131,17 @@ func (m *mover) whose(item migrate.Item) (user string, left *migrate.Left) {
 	return item.User, nil
 }
 
-// take plans what becomes of one item.
-func (m *mover) take(ctx context.Context, to *part, item migrate.Item) error {
+// add queues one item, unless it is left out or exists already.
+func (m *importer) add(ctx context.Context, to *part, item migrate.Item) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	user, left := m.whose(item)
+	user, left := m.userOf(item)
 	if left != nil {
 		to.leave(*left)
 		return nil
 	}
-	known, err := m.knows(ctx, user)
+	existing, err := m.existingOf(ctx, user)
 	if err != nil {
 		return err
 	}
@@ -151,27 +151,27 @@ func (m *mover) take(ctx context.Context, to *part, item migrate.Item) error {
 	}
 	words := vectorstore.TextKey(memory.GetText())
 	switch {
-	case memory.GetId() != "" && known.has("id", memory.GetId()):
+	case memory.GetId() != "" && existing.has("id", memory.GetId()):
 		to.there++
 		return nil
-	case known.has("text", words):
+	case existing.has("text", words):
 		to.there++
 		return nil
 	}
-	known.add("text", words)
+	existing.add("text", words)
 	if memory.GetId() != "" {
-		known.add("id", memory.GetId())
+		existing.add("id", memory.GetId())
 	}
-	m.learnt(memory)
+	m.setAgent(memory)
 	m.queue(user, to, item.Line, memory)
-	if m.queued >= movedAtOnce || m.bytes >= movedBytesAtOnce {
+	if m.queued >= batchMemories || m.bytes >= batchBytes {
 		return m.flush(ctx)
 	}
 	return nil
 }
 
 // learnt says where a memory was learned, as far as the file does not.
-func (m *mover) learnt(memory *memsidecarv1.Memory) {
+func (m *importer) setAgent(memory *memsidecarv1.Memory) {
 	if memory.GetScope() == nil {
 		memory.Scope = &memsidecarv1.Scope{}
 	}
@@ -180,19 +180,19 @@ func (m *mover) learnt(memory *memsidecarv1.Memory) {
 	}
 }
 
-func (m *mover) queue(user string, to *part, line int, memory *memsidecarv1.Memory) {
-	i := slices.IndexFunc(m.parts, func(p *importing) bool { return p.user == user })
+func (m *importer) queue(user string, to *part, line int, memory *memsidecarv1.Memory) {
+	i := slices.IndexFunc(m.batches, func(p *userBatch) bool { return p.user == user })
 	if i < 0 {
-		m.parts, i = append(m.parts, &importing{user: user}), len(m.parts)
+		m.batches, i = append(m.batches, &userBatch{user: user}), len(m.batches)
 	}
-	p := m.parts[i]
+	p := m.batches[i]
 	p.memories, p.from, p.lines = append(p.memories, memory), append(p.from, to), append(p.lines, line)
 	m.queued++
 	m.bytes += proto.Size(memory)
 }
 
 // visibility is equal for channels in which the same people see what was learned.
-func (m *mover) visibility(scope *memsidecarv1.Scope) string {
+func (m *importer) visibility(scope *memsidecarv1.Scope) string {
 	if scope.GetChannelKind() == memsidecarv1.ChannelKind_CHANNEL_KIND_GROUP {
 		return "group:" + scope.GetChannelId()
 	}
@@ -200,11 +200,11 @@ func (m *mover) visibility(scope *memsidecarv1.Scope) string {
 }
 
 // knows is what a user has already.
-func (m *mover) knows(ctx context.Context, user string) (knownMemories, error) {
-	if known := m.known[user]; known != nil {
-		return *known, nil
+func (m *importer) existingOf(ctx context.Context, user string) (existingMemories, error) {
+	if existing := m.existing[user]; existing != nil {
+		return *existing, nil
 	}
-	known := knownMemories{}
+	existing := existingMemories{}
 	request := &memsidecarv1.ListMemoriesRequest{
 		Scope:    &memsidecarv1.Scope{Namespace: m.scope.GetNamespace(), UserId: user, ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT},
 		PageSize: 1000,
@@ -218,23 +218,23 @@ func (m *mover) knows(ctx context.Context, user string) (knownMemories, error) {
 			return nil, err
 		}
 		for _, memory := range resp.GetMemories() {
-			known.add("id", memory.GetId())
-			// What was superseded or withdrawn is known by its id alone, as for the sidecar.
+			existing.add("id", memory.GetId())
+			// What was superseded or withdrawn is existing by its id alone, as for the sidecar.
 			gone := memory.GetState() == memsidecarv1.MemoryState_MEMORY_STATE_SUPERSEDED || memory.GetState() == memsidecarv1.MemoryState_MEMORY_STATE_WITHDRAWN
 			if !gone && m.visibility(memory.GetScope()) == m.visibility(m.scope) {
-				known.add("text", vectorstore.TextKey(memory.GetText()))
+				existing.add("text", vectorstore.TextKey(memory.GetText()))
 			}
 		}
 		request.PageToken = resp.GetNextPageToken()
 	}
-	m.known[user] = &known
-	return known, nil
+	m.existing[user] = &existing
+	return existing, nil
 }
 
-// flush sends what waits.
-func (m *mover) flush(ctx context.Context) error {
-	parts := m.parts
-	m.parts, m.queued, m.bytes = nil, 0, 0
+// flush sends the pending batches.
+func (m *importer) flush(ctx context.Context) error {
+	parts := m.batches
+	m.batches, m.queued, m.bytes = nil, 0, 0
 	for _, p := range parts {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -255,7 +255,7 @@ func (m *mover) flush(ctx context.Context) error {
 
 // count notes what became of the memories. Those that somebody else stored since they were planned are there already; which
 // ones is not known, and does not matter.
-func (p *importing) count(added int64) {
+func (p *userBatch) count(added int64) {
 	for i, to := range p.from {
 		if int64(i) < added {
 			to.added++
@@ -266,7 +266,7 @@ func (p *importing) count(added int64) {
 }
 
 // send sends one user's memories. Interrupting does not end a call under way: what was sent is stored, and it says how much.
-func (m *mover) send(ctx context.Context, p *importing) (*memsidecarv1.ImportMemoriesResponse, error) {
+func (m *importer) send(ctx context.Context, p *userBatch) (*memsidecarv1.ImportMemoriesResponse, error) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { afterGrace(running, cancel) })
@@ -288,7 +288,7 @@ func (m *mover) send(ctx context.Context, p *importing) (*memsidecarv1.ImportMem
 }
 
 // explain names files and lines instead of positions.
-func (p *importing) explain(err error) error {
+func (p *userBatch) explain(err error) error {
 	message := position.ReplaceAllStringFunc(err.Error(), func(found string) string {
 		i, err := strconv.Atoi(position.FindStringSubmatch(found)[1])
 		if err != nil || i >= len(p.lines) {

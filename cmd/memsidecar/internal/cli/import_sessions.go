@@ -20,22 +20,22 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// movedSessions say what becomes of conversations.
-type movedSessions struct {
-	Consider      bool   `help:"Have the messages considered, like those that are appended. Otherwise they are history only."`
-	SessionPrefix string `placeholder:"TEXT" help:"Put this before the ids of sessions, which are unique in a namespace."`
+// conversationFlags are the flags of commands that import conversations.
+type conversationFlags struct {
+	Consider      bool   `help:"Let the sidecar create memories from the messages. By default they are history only."`
+	SessionPrefix string `placeholder:"TEXT" help:"Prefix for session ids, which are unique in a namespace."`
 }
 
 type importHistory struct {
 	Files []string `arg:"" name:"file" complete:"file" help:"Files, or folders with session_*.json in them. \"-\" is standard input."`
 
-	movedSessions
-	movingFlags
+	conversationFlags
+	importFlags
 }
 
 // Help has examples.
 func (importHistory) Help() string {
-	return movingHelp + `A file is one conversation, as sessions import reads it; messages without an id are known by their place.
+	return importHelp + `A file is one conversation, as sessions import reads it; messages without an id are identified by their position.
 
 Examples:
 
@@ -49,7 +49,7 @@ func (c importHistory) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	m, err := c.move(p, "history", fileUsers{})
+	m, err := c.importer(p, "history", fileUsers{})
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (c importHistory) Run(ctx context.Context, p *Program) error {
 	if err := m.checkConversations(ctx, conversations); err != nil {
 		return err
 	}
-	return m.do(ctx, func() error { return m.conversations(ctx, conversations, c.movedSessions) })
+	return m.do(ctx, func() error { return m.conversations(ctx, conversations, c.conversationFlags) })
 }
 
 // historyFiles are the files, and those that folders have.
@@ -100,7 +100,7 @@ type conversationSource struct {
 	read func(io.Reader, func(migrate.Left)) (*sessionfile.File, error)
 }
 
-func (m *mover) conversation(ctx context.Context, s conversationSource, leave func(migrate.Left)) (file *sessionfile.File, err error) {
+func (m *importer) conversation(ctx context.Context, s conversationSource, leave func(migrate.Left)) (file *sessionfile.File, err error) {
 	err = m.open(ctx, s.path, func(in io.Reader) error {
 		file, err = s.read(in, leave)
 		return err
@@ -109,7 +109,7 @@ func (m *mover) conversation(ctx context.Context, s conversationSource, leave fu
 }
 
 // checkConversations reads all files to their end, and counts.
-func (m *mover) checkConversations(ctx context.Context, sources []conversationSource) error {
+func (m *importer) checkConversations(ctx context.Context, sources []conversationSource) error {
 	for _, s := range sources {
 		if s.path == stdinName {
 			m.total = -1
@@ -132,7 +132,7 @@ func (m *mover) checkConversations(ctx context.Context, sources []conversationSo
 }
 
 // conversations imports the files one after the other.
-func (m *mover) conversations(ctx context.Context, sources []conversationSource, how movedSessions) error {
+func (m *importer) conversations(ctx context.Context, sources []conversationSource, how conversationFlags) error {
 	bar := m.p.progress(m.total, "messages")
 	for _, s := range sources {
 		to := m.report.part(inputName(s.path), "messages")
@@ -165,7 +165,7 @@ func (m *mover) conversations(ctx context.Context, sources []conversationSource,
 	return bar.Finish()
 }
 
-func (m *mover) sendConversation(ctx context.Context, to *part, s *sendingSession, about *memsidecarv1.ImportedSession, file *sessionfile.File) error {
+func (m *importer) sendConversation(ctx context.Context, to *part, s *sendingSession, about *memsidecarv1.ImportedSession, file *sessionfile.File) error {
 	resp, err := s.send(ctx, m.conn, about, file.Messages)
 	if err != nil {
 		if status.Code(err) == codes.FailedPrecondition {
@@ -179,7 +179,7 @@ func (m *mover) sendConversation(ctx context.Context, to *part, s *sendingSessio
 }
 
 // compare counts what the sidecar would add: what it does not have, by id or else by place.
-func (m *mover) compare(ctx context.Context, to *part, about *memsidecarv1.ImportedSession, file *sessionfile.File) error {
+func (m *importer) compare(ctx context.Context, to *part, about *memsidecarv1.ImportedSession, file *sessionfile.File) error {
 	ids, texts := map[string]bool{}, []string{}
 	request := &memsidecarv1.ListMessagesRequest{Scope: about.GetScope(), PageSize: 1000}
 	for more := true; more; more = request.GetPageToken() != "" {
@@ -210,15 +210,15 @@ func (m *mover) compare(ctx context.Context, to *part, about *memsidecarv1.Impor
 type importNanobot struct {
 	Paths []string `arg:"" name:"path" complete:"file" help:"The workspace (or ~/.nanobot), or files of it."`
 
-	movedSessions
-	movingFlags
+	conversationFlags
+	importFlags
 }
 
 // Help has examples.
 func (importNanobot) Help() string {
-	return movingHelp + `MEMORY.md and daily notes (YYYY-MM-DD.md) become memories, by the heading that they stand under. Sessions (*.jsonl) become
+	return importHelp + `MEMORY.md and daily notes (YYYY-MM-DD.md) become memories; headings decide their kind. Sessions (*.jsonl) become
 sessions. HISTORY.md and history.jsonl become the session nanobot-history:USER, which is searched with the messages.
-nanobot has one memory for everybody, so --user says whose it is.
+nanobot has one memory for all users, so --user names the owner.
 
 Examples:
 
@@ -233,9 +233,9 @@ func (c importNanobot) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	if c.User == "" {
-		return usage("say whose memories with --user ID (or the variable MEMSIDECAR_USER): nanobot's files do not")
+		return usage("name the user with --user ID (or MEMSIDECAR_USER): nanobot's files do not name one")
 	}
-	m, err := c.move(p, "nanobot", fileUsers{})
+	m, err := c.importer(p, "nanobot", fileUsers{})
 	if err != nil {
 		return err
 	}
@@ -255,12 +255,12 @@ func (c importNanobot) Run(ctx context.Context, p *Program) error {
 			return cmp.Or(err, ctx.Err())
 		}
 		m.total = messages
-		return m.conversations(ctx, conversations, c.movedSessions)
+		return m.conversations(ctx, conversations, c.conversationFlags)
 	})
 }
 
 // nanobot says how each file is read.
-func (m *mover) nanobot(files []string) (notes []source, conversations []conversationSource) {
+func (m *importer) nanobot(files []string) (notes []source, conversations []conversationSource) {
 	for _, path := range files {
 		name := filepath.Base(path)
 		switch migrate.NanobotFile(name) {
@@ -282,7 +282,7 @@ func (m *mover) nanobot(files []string) (notes []source, conversations []convers
 }
 
 // logSession is the id of the session that the log becomes: ids of sessions are unique in a namespace, and each bot has one log.
-func (m *mover) logSession() string {
+func (m *importer) logSession() string {
 	id := "nanobot-history:" + m.User
 	if m.Channel != "" {
 		id += "@" + m.Channel
@@ -299,7 +299,7 @@ func nanobotFiles(paths []string) (files []string, err error) {
 		}
 		if !info.IsDir() {
 			if migrate.NanobotFile(filepath.Base(path)) == "" {
-				return nil, usage("%s is none of MEMORY.md, YYYY-MM-DD.md, HISTORY.md and *.jsonl", line(path))
+				return nil, usage("%s is not MEMORY.md, YYYY-MM-DD.md, HISTORY.md or *.jsonl", line(path))
 			}
 			files = append(files, path)
 			continue

@@ -15,7 +15,7 @@ import (
 )
 
 type memoriesExport struct {
-	File string `arg:"" optional:"" default:"-" complete:"file" help:"Where to; \"-\" (the default) is standard output."`
+	File string `arg:"" optional:"" default:"-" complete:"file" help:"The file to write; \"-\" (the default) is standard output."`
 
 	person
 	sidecarFlag
@@ -23,9 +23,10 @@ type memoriesExport struct {
 
 // Help has examples.
 func (memoriesExport) Help() string {
-	return `One record a line: the settings, then the memories, what was done to them, the considerations with their dialogues, the sessions, each followed by
-its messages, the traces, what digests are made of, and the numbered lists. memsidecar sessions export writes one session alone.
-A file is complete or not there at all, and only its owner can read it.
+	return `One record per line: the settings, the memories, their revisions, the considerations with their dialogues, the sessions, each
+followed by its messages, the traces, the findings of digests, and the numbered lists. memsidecar sessions export writes a
+single session.
+The file is created only when it is complete, and only its owner can read it.
 
 Examples:
 

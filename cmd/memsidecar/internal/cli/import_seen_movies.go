@@ -9,9 +9,9 @@ import (
 
 type importSeenMovies struct {
 	File string `arg:"" complete:"file" help:"The file. \"-\" is standard input."`
-	Show bool   `help:"Take the list that it showed last as the one being shown, too."`
+	Show bool   `help:"Also make the list that the bot showed last the current list."`
 
-	DryRun bool `help:"Say what would be done, and do nothing."`
+	DryRun bool `help:"Show what would be imported, and store nothing."`
 
 	zoneFlag
 	registryFlags
@@ -22,7 +22,7 @@ type importSeenMovies struct {
 
 // Help has examples.
 func (importSeenMovies) Help() string {
-	return movingHelp + `The films become a registry of numbered lists, as with numbered-lists import.
+	return importHelp + `The films become a registry of numbered lists, as with numbered-lists import.
 
 Examples:
 
@@ -64,7 +64,7 @@ func (c importSeenMovies) Run(ctx context.Context, p *Program) error {
 // unseen counts the films that the registry has not seen.
 func (c numberedListsImport) unseen(ctx context.Context, conn *connection, scope *memsidecarv1.Scope, file movies, to *part) error {
 	for movies := file.Movies; len(movies) > 0; {
-		n := min(len(movies), maxImported)
+		n := min(len(movies), maxImportBatch)
 		request := &memsidecarv1.FilterUnseenRequest{Scope: scope, RegistryKind: c.kind(), List: c.Name}
 		for _, movie := range movies[:n] {
 			request.Keys = append(request.Keys, movie.URL)
