@@ -98,7 +98,7 @@ func (o *options) problems(target string) error {
 		return fmt.Errorf("the sidecar's address %s: write host:port or unix:///path", problem)
 	}
 	if !o.encrypted() && !o.plaintext && !listen.Local(address) {
-		wrong = append(wrong, fmt.Errorf("%s is not on this machine, and messages would cross the network unencrypted:  "+
+		wrong = append(wrong, fmt.Errorf("%s is not on this machine, and messages would cross the network unencrypted: "+
 			"use WithTLS, or WithPlaintext if you trust that network", target))
 	}
 	if o.encrypted() && o.plaintext {

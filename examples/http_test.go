@@ -49,7 +49,7 @@ func TestMCP(t *testing.T) {
 		sidecartest.ProcessOptions{Settings: []string{"api.listen=127.0.0.1:0", "api.mcp=true", "auth.tokens_file=" + tokens}},
 	)
 	const refusal = `select_from_numbered_list: the list "default" being shown has no number 9: it has 1 to 2. ` +
-		"Do not make an item up: ask the user which one they mean, or search anew"
+		"Do not invent an item: ask the user which one they mean, or search again"
 	const want = `tools: forget list_memories put_numbered_list recall remember select_from_numbered_list
 recalled: The user is allergic to peanuts.
 the second: /mv/2

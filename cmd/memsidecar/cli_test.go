@@ -196,8 +196,8 @@ func TestReplayMistakes(t *testing.T) {
 	for name, test := range map[string]struct{ text, says string }{
 		"no JSON":       {good + "\n\n{\"user\":\"u\",\n", "line 3"},
 		"unknown field": {good + "\n" + `{"user":"u","role":"user","colour":"red"}`, `line 2: json: unknown field "colour"`},
-		"two in a line": {good + good, "line 1: there is more"},
-		"rubbish after": {good + " rubbish", "line 1: there is more"},
+		"two in a line": {good + good, "line 1: more text"},
+		"rubbish after": {good + " rubbish", "line 1: more text"},
 		"role":          {`{"user":"u","role":"boss"}`, `line 1: role "boss"`},
 		"channel kind":  {`{"user":"u","role":"user","channel_kind":"cave"}`, `line 1: channel_kind "cave"`},
 		"no user":       {good + "\n" + `{"role":"user"}`, "line 2: user is missing"},

@@ -199,10 +199,16 @@ func (r reindexCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	}
 	bar := m.bar("reindexing")
 	var done sqlstore.Rebuilt
-	err = sqlite.Reindex(ctx, loaded.Config.DataDir, logs.New(m.Stderr, loaded.Config.Log.Level, loaded.Config.Log.Format), key, func(ctx context.Context, db sqldb.Access) (err error) {
-		done, err = sqlstore.Rebuild(ctx, db, sqlstore.RebuildOptions{KeepVectors: r.KeepVectors, Progress: bar.show})
-		return err
-	})
+	err = sqlite.Reindex(
+		ctx,
+		loaded.Config.DataDir,
+		logs.New(m.Stderr, loaded.Config.Log.Level, loaded.Config.Log.Format),
+		key,
+		func(ctx context.Context, db sqldb.Access) (err error) {
+			done, err = sqlstore.Rebuild(ctx, db, sqlstore.RebuildOptions{KeepVectors: r.KeepVectors, Progress: bar.show})
+			return err
+		},
+	)
 	bar.end()
 	if err != nil {
 		return maintenance(ctx, err)
@@ -243,7 +249,10 @@ func maintenance(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return &cli.Error{Code: cli.ExitInterrupted, Message: "interrupted; the next sidecar continues with a consistent database"}
 	case errors.Is(err, sqlite.ErrLocked):
-		return &cli.Error{Code: cli.ExitUnavailable, Message: "a sidecar uses this data folder: stop it first, or name another folder with --data-dir"}
+		return &cli.Error{
+			Code:    cli.ExitUnavailable,
+			Message: "a sidecar uses this data folder: stop it first, or name another folder with --data-dir",
+		}
 	case errors.Is(err, sqlite.ErrInUse):
 		code = cli.ExitUnavailable
 	case errors.Is(err, sqlite.ErrExists):

@@ -17,7 +17,7 @@ func Protect(next http.Handler, loopbackOnly bool) http.Handler {
 	}))
 	return origins.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if loopbackOnly && !namesLoopback(r.Host) {
-			Refuse(w, http.StatusForbidden, "the request names another host:  address it to 127.0.0.1 or localhost, or set auth.tokens_file")
+			Refuse(w, http.StatusForbidden, "the request names another host: address it to 127.0.0.1 or localhost, or set auth.tokens_file")
 			return
 		}
 		next.ServeHTTP(w, r)

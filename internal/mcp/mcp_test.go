@@ -116,9 +116,9 @@ func TestModelUsesTheMemory(t *testing.T) {
 				none["key"] != "" {
 				t.Error(none)
 			}
-			alice.Refuses(t, "select_from_numbered_list", map[string]any{"answer": "7"}, "1 to 2", "Do not make an item up")
-			alice.Refuses(t, "select_from_numbered_list", map[string]any{"answer": "the nice one"}, "Do not make an item up")
-			bob.Refuses(t, "select_from_numbered_list", map[string]any{"answer": "1"}, "Do not make an item up")
+			alice.Refuses(t, "select_from_numbered_list", map[string]any{"answer": "7"}, "1 to 2", "Do not invent an item")
+			alice.Refuses(t, "select_from_numbered_list", map[string]any{"answer": "the nice one"}, "Do not invent an item")
+			bob.Refuses(t, "select_from_numbered_list", map[string]any{"answer": "1"}, "Do not invent an item")
 			alice.Refuses(t, "remember", map[string]any{"text": "t", "kind": "secret"}, "use fact, preference")
 			alice.Refuses(t, "list_memories", map[string]any{"limit": 1000}, "use 1 to 200")
 			alice.Refuses(t, "recall", map[string]any{"query": "q", "user_id": "bob"}, "user_id")

@@ -124,11 +124,11 @@ func TestHostileInputIsRefusedOrStored(t *testing.T) {
 		},
 		"somebody's page token": {
 			"ListMemories", listing(func(q *memsidecarv1.ListMemoriesRequest) { q.PageToken = token }),
-			codes.InvalidArgument, "page_token belongs to another query",
+			codes.InvalidArgument, "page_token is invalid for this query",
 		},
 		"a made-up page token": {
 			"ListMemories", listing(func(q *memsidecarv1.ListMemoriesRequest) { q.PageToken = "e30" }),
-			codes.InvalidArgument, "page_token belongs to another query",
+			codes.InvalidArgument, "page_token is invalid for this query",
 		},
 		"a page token of noise": {
 			"ListMemories",

@@ -53,7 +53,7 @@ func TestDirectWritesHoldNoSecrets(t *testing.T) {
 			t.Context(),
 			&memsidecarv1.CreateMemoryRequest{Scope: sidecartest.Direct("x"), Memory: &memsidecarv1.Memory{Text: text}},
 		)
-		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "holds a secret and nothing else") ||
+		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "contains only a secret") ||
 			strings.Contains(err.Error(), secretWord) {
 			t.Errorf("%s: %v", text, err)
 		}

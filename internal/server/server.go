@@ -132,14 +132,30 @@ func New(parts Parts, options Options) *Server {
 	}
 	through := &transport{
 		codec: newCodec(options.MaxRequestBytes), maxBytes: options.MaxRequestBytes, bytes: bytes, lists: semaphore.NewWeighted(gatherers),
-		unary: chained(watchUnary(&options), mapUnary(options.Log), guard.unary(), gateUnary(parts.Storage.Problem), userUnary(parts.Calls), pages.unary(), callUnary()),
+		unary: chained(
+			watchUnary(&options),
+			mapUnary(options.Log),
+			guard.unary(),
+			gateUnary(parts.Storage.Problem),
+			userUnary(parts.Calls),
+			pages.unary(),
+			callUnary(),
+		),
 	}
-	common := append(tracing(options.Tracing),
+	common := append(
+		tracing(options.Tracing),
 		grpc.InTapHandle(guard.admit),
 		grpc.MaxRecvMsgSize(options.MaxRequestBytes),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.ForceServerCodecV2(through.codec),
-		grpc.ChainStreamInterceptor(watchStream(&options), mapStream(options.Log), through.stream(), guard.stream(), gateStream(parts.Storage.Problem), userStream(parts.Calls)),
+		grpc.ChainStreamInterceptor(
+			watchStream(&options),
+			mapStream(options.Log),
+			through.stream(),
+			guard.stream(),
+			gateStream(parts.Storage.Problem),
+			userStream(parts.Calls),
+		),
 	)
 	transport := insecure.NewCredentials()
 	if options.TLS != nil {
@@ -155,7 +171,8 @@ func New(parts Parts, options Options) *Server {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 	)...)
-	s.inside = grpc.NewServer(append(slices.Clone(common), grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow))...)
+	s.inside = grpc.NewServer(
+		append(slices.Clone(common), grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow))...)
 	memories := &memoryService{MemoryParts: parts.Memories, options: options}
 	users := &userService{UserParts: parts.Users}
 	sessions := &sessionService{SessionParts: parts.Sessions, options: options}

@@ -52,7 +52,10 @@ func (s *sessionService) session(of *session.Session) *memsidecarv1.Session {
 }
 
 // AppendMessages implements memsidecarv1.SessionServiceServer.
-func (s *sessionService) AppendMessages(ctx context.Context, r *memsidecarv1.AppendMessagesRequest) (*memsidecarv1.AppendMessagesResponse, error) {
+func (s *sessionService) AppendMessages(
+	ctx context.Context,
+	r *memsidecarv1.AppendMessagesRequest,
+) (*memsidecarv1.AppendMessagesResponse, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
 	d := memory.Dialogue{Scope: scope, Messages: s.options.toMessages(r.GetMessages(), &v)}
@@ -76,7 +79,10 @@ func (s *sessionService) AppendMessages(ctx context.Context, r *memsidecarv1.App
 func checkSpeakers(d memory.Dialogue, list string, first int, v *memory.Violations) {
 	for i, m := range d.Messages {
 		if m.Speaker != "" && d.Scope.UserID == "" && d.Scope.Channel.Kind != memory.ChannelGroup {
-			v.Add(fmt.Sprintf("%s[%d].speaker_id", list, first+i), "names a speaker, but the scope has neither a user nor a group: set scope.user_id, or the group's channel")
+			v.Add(
+				fmt.Sprintf("%s[%d].speaker_id", list, first+i),
+				"names a speaker, but the scope has neither a user nor a group: set scope.user_id, or the group's channel",
+			)
 		}
 	}
 }
@@ -89,9 +95,17 @@ func (s *sessionService) GetContext(ctx context.Context, r *memsidecarv1.GetCont
 	request := session.ContextRequest{
 		Scope: scope, Viewer: viewer, AgentID: heardBy(r.GetAgent(), scope, &v),
 		Limits: session.Limits{
-			MaxMessages: limit(r.MaxMessages != nil, r.GetMaxMessages(), s.options.Window.MaxMessages, 1, maxWindowMessages, "max_messages", &v),
-			MaxTurns:    limit(r.MaxTurns != nil, r.GetMaxTurns(), s.options.Window.MaxTurns, 1, maxWindowMessages, "max_turns", &v),
-			MaxRunes:    limit(r.MaxChars != nil, r.GetMaxChars(), s.options.Window.MaxRunes, 1, maxWindowChars, "max_chars", &v),
+			MaxMessages: limit(
+				r.MaxMessages != nil,
+				r.GetMaxMessages(),
+				s.options.Window.MaxMessages,
+				1,
+				maxWindowMessages,
+				"max_messages",
+				&v,
+			),
+			MaxTurns: limit(r.MaxTurns != nil, r.GetMaxTurns(), s.options.Window.MaxTurns, 1, maxWindowMessages, "max_turns", &v),
+			MaxRunes: limit(r.MaxChars != nil, r.GetMaxChars(), s.options.Window.MaxRunes, 1, maxWindowChars, "max_chars", &v),
 		},
 		Tools: r.GetIncludeTools(), System: r.GetIncludeSystem(),
 		Language: languageOf(r.GetLanguage(), &v), Labels: labels(r.GetLabels(), &v),
@@ -133,7 +147,10 @@ func labels(p map[string]string, v *memory.Violations) map[string]string {
 }
 
 // ListMessages implements memsidecarv1.SessionServiceServer.
-func (s *sessionService) ListMessages(ctx context.Context, r *memsidecarv1.ListMessagesRequest) (*memsidecarv1.ListMessagesResponse, error) {
+func (s *sessionService) ListMessages(
+	ctx context.Context,
+	r *memsidecarv1.ListMessagesRequest,
+) (*memsidecarv1.ListMessagesResponse, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
 	q := session.MessageQuery{
@@ -173,7 +190,12 @@ func (s *sessionService) GetSession(ctx context.Context, r *memsidecarv1.GetSess
 }
 
 // describe returns a session with its newest messages and its summary.
-func (s *sessionService) describe(ctx context.Context, viewer session.Viewer, id string, recent int) (*memsidecarv1.GetSessionResponse, error) {
+func (s *sessionService) describe(
+	ctx context.Context,
+	viewer session.Viewer,
+	id string,
+	recent int,
+) (*memsidecarv1.GetSessionResponse, error) {
 	d, err := s.Conversations.Describe(ctx, viewer, id, recent)
 	if err != nil {
 		return nil, err
@@ -184,7 +206,10 @@ func (s *sessionService) describe(ctx context.Context, viewer session.Viewer, id
 }
 
 // ListSessions implements memsidecarv1.SessionServiceServer.
-func (s *sessionService) ListSessions(ctx context.Context, r *memsidecarv1.ListSessionsRequest) (*memsidecarv1.ListSessionsResponse, error) {
+func (s *sessionService) ListSessions(
+	ctx context.Context,
+	r *memsidecarv1.ListSessionsRequest,
+) (*memsidecarv1.ListSessionsResponse, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
 	if scope.SessionID != "" {
@@ -207,7 +232,10 @@ func (s *sessionService) ListSessions(ctx context.Context, r *memsidecarv1.ListS
 }
 
 // UpdateSession implements memsidecarv1.SessionServiceServer.
-func (s *sessionService) UpdateSession(ctx context.Context, r *memsidecarv1.UpdateSessionRequest) (*memsidecarv1.UpdateSessionResponse, error) {
+func (s *sessionService) UpdateSession(
+	ctx context.Context,
+	r *memsidecarv1.UpdateSessionRequest,
+) (*memsidecarv1.UpdateSessionResponse, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
 	p := cmp.Or(r.GetSession(), &memsidecarv1.Session{}) // a mask without values clears fields
@@ -259,7 +287,10 @@ func metadataProblem(metadata string) string {
 }
 
 // SwitchSession implements memsidecarv1.SessionServiceServer.
-func (s *sessionService) SwitchSession(ctx context.Context, r *memsidecarv1.SwitchSessionRequest) (*memsidecarv1.SwitchSessionResponse, error) {
+func (s *sessionService) SwitchSession(
+	ctx context.Context,
+	r *memsidecarv1.SwitchSessionRequest,
+) (*memsidecarv1.SwitchSessionResponse, error) {
 	var v memory.Violations
 	scope := scopeOf(r.GetScope(), true, &v)
 	if err := v.Err(); err != nil {
@@ -277,7 +308,10 @@ func (s *sessionService) SwitchSession(ctx context.Context, r *memsidecarv1.Swit
 }
 
 // DeleteSession implements memsidecarv1.SessionServiceServer.
-func (s *sessionService) DeleteSession(ctx context.Context, r *memsidecarv1.DeleteSessionRequest) (*memsidecarv1.DeleteSessionResponse, error) {
+func (s *sessionService) DeleteSession(
+	ctx context.Context,
+	r *memsidecarv1.DeleteSessionRequest,
+) (*memsidecarv1.DeleteSessionResponse, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
 	if scope.SessionID == "" {

@@ -105,7 +105,10 @@ func readGate(paths []string) (gateFiles, error) {
 		}
 	}
 	if len(files.personas) > 0 && len(files.judged) > 0 {
-		return files, &InputError{File: paths[len(paths)-1], Problem: "is of another format than the files before: measure sessions and labelled turns in runs of their own"}
+		return files, &InputError{
+			File:    paths[len(paths)-1],
+			Problem: "is of another format than the files before: measure sessions and labelled turns in runs of their own",
+		}
 	}
 	return files, nil
 }
@@ -258,7 +261,13 @@ func readAsked(path string) (*asked, error) {
 		} `json:"questions"`
 	}
 	if err := json.Unmarshal(data, &file); err != nil {
-		return nil, jsonError(path, 1, data, err, `it holds {"questions": {KIND: [{"question": …, "memory_evidence": …, "forgetting_evidence": …}]}}`)
+		return nil, jsonError(
+			path,
+			1,
+			data,
+			err,
+			`it holds {"questions": {KIND: [{"question": …, "memory_evidence": …, "forgetting_evidence": …}]}}`,
+		)
 	}
 	a := &asked{}
 	for _, kind := range sortedKeys(file.Questions) {

@@ -19,7 +19,7 @@ import (
 type openFlags struct {
 	Rate     float64            `placeholder:"N" help:"N calls arrive each second at random times, up to 100000. Without it, each caller waits for its answer."`
 	Mix      map[string]float64 `mapsep:"," placeholder:"CALL=SHARE,…" help:"With --rate: shares of retrieve, consider and forget (retrieve=0.5,consider=0.5)."`
-	InFlight int                `default:"1024" placeholder:"N" help:"With --rate: most concurrent calls, 1 to 10000 (${default}). Further calls are not made and count as shed."`
+	InFlight int                `default:"1024" placeholder:"N" help:"With --rate: most concurrent calls, 1 to 10000 (${default}). More calls count as shed."`
 }
 
 // calledName is what a call of a mix is called by the API.

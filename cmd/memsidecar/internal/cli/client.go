@@ -27,7 +27,7 @@ type Commands struct {
 	Trace          traceCommands          `cmd:"" group:"use" help:"Show what the sidecar did in a call, and why."`
 	Settings       settingsCommands       `cmd:"" group:"use" help:"Show and change a user's settings."`
 	Users          usersCommands          `cmd:"" group:"use" help:"List the users of a namespace."`
-	MCP            mcpCommand             `cmd:"" name:"mcp" group:"use" help:"Serve a user's memory over the Model Context Protocol, on standard input and output."`
+	MCP            mcpCommand             `cmd:"" name:"mcp" group:"use" help:"Serve a user's memory over MCP, on standard input and output."`
 	Replay         replayCommand          `cmd:"" group:"use" help:"Send a file of messages to a running sidecar."`
 	Audit          auditCommand           `cmd:"" group:"tend" help:"Report duplicates, junk and quarantined memories."`
 	Status         statusCommand          `cmd:"" group:"tend" help:"Show the state of the parts, the queue and the costs."`

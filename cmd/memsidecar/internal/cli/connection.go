@@ -93,7 +93,12 @@ func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error
 		// memsidecar mcp goes on for days: a sidecar that comes back is found at once and not after up to two minutes, and one whose
 		// machine is gone, or whose connection a sleeping laptop lost, is noticed. The package client does the same.
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
+			Backoff: backoff.Config{
+				BaseDelay:  50 * time.Millisecond,
+				Multiplier: 1.6,
+				Jitter:     0.2,
+				MaxDelay:   500 * time.Millisecond,
+			},
 			MinConnectTimeout: 20 * time.Second,
 		}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 5 * time.Second}),
@@ -140,7 +145,14 @@ func (c *connection) obstacle() string {
 	return fmt.Sprintf(" (%v)", *cause)
 }
 
-func (c *connection) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (c *connection) unary(
+	ctx context.Context,
+	method string,
+	req, reply any,
+	cc *grpc.ClientConn,
+	invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
+) error {
 	bounded := ctx
 	if c.timeout > 0 {
 		timeout := c.timeout
@@ -156,7 +168,14 @@ func (c *connection) unary(ctx context.Context, method string, req, reply any, c
 	return c.explain(ctx, state, err)
 }
 
-func (c *connection) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c *connection) stream(
+	ctx context.Context,
+	desc *grpc.StreamDesc,
+	cc *grpc.ClientConn,
+	method string,
+	open grpc.Streamer,
+	opts ...grpc.CallOption,
+) (grpc.ClientStream, error) {
 	state := &call{}
 	words := func(err error) error { return c.explain(ctx, state, err) }
 	s, err := open(context.WithValue(ctx, watch{}, state), desc, cc, method, opts...)

@@ -43,9 +43,21 @@ func (c considerationsList) Run(ctx context.Context, p *Program) error {
 	defer conn.close()
 	request := &memsidecarv1.ListConsiderationsRequest{Scope: scope}
 	for _, state := range c.State {
-		request.States = append(request.States, memsidecarv1.ConsiderationState(valueOf(memsidecarv1.ConsiderationState_value, statePrefix, state)))
+		request.States = append(
+			request.States,
+			memsidecarv1.ConsiderationState(valueOf(memsidecarv1.ConsiderationState_value, statePrefix, state)),
+		)
 	}
-	t := &table{columns: []column{{name: "id"}, {name: "state"}, {name: "accepted"}, {name: "messages", right: true}, {name: "attempts", right: true}, {name: "why", wraps: true}}}
+	t := &table{
+		columns: []column{
+			{name: "id"},
+			{name: "state"},
+			{name: "accepted"},
+			{name: "messages", right: true},
+			{name: "attempts", right: true},
+			{name: "why", wraps: true},
+		},
+	}
 	list := listing[*memsidecarv1.Consideration]{
 		table: t,
 		page: func(size int32, token string) ([]*memsidecarv1.Consideration, string, error) {

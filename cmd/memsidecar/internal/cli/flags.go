@@ -8,15 +8,15 @@ import (
 
 // sidecarFlag says which sidecar is meant, and how it is talked to.
 type sidecarFlag struct {
-	Addr string `variable:"MEMSIDECAR_ADDR" group:"sidecar" placeholder:"HOST:PORT" help:"Address of the sidecar, or unix:/path; also MEMSIDECAR_ADDR. By default the configured address."`
+	Addr string `variable:"MEMSIDECAR_ADDR" group:"sidecar" placeholder:"HOST:PORT" help:"Address of the sidecar (default: as configured); also MEMSIDECAR_ADDR."`
 
-	Token      string `variable:"MEMSIDECAR_TOKEN" group:"sidecar" placeholder:"TOKEN" help:"Access token; also MEMSIDECAR_TOKEN, which does not show in the list of processes."`
-	TokenFile  string `variable:"MEMSIDECAR_TOKEN_FILE" group:"sidecar" placeholder:"FILE" complete:"file" help:"File with the access token; also MEMSIDECAR_TOKEN_FILE."`
+	Token      string `variable:"MEMSIDECAR_TOKEN" group:"sidecar" placeholder:"TOKEN" help:"Access token; MEMSIDECAR_TOKEN hides it from other users."`
+	TokenFile  string `variable:"MEMSIDECAR_TOKEN_FILE" group:"sidecar" placeholder:"FILE" complete:"file" help:"File with the token."`
 	TLS        bool   `name:"tls" variable:"MEMSIDECAR_TLS" group:"sidecar" help:"Encrypt the connection; also MEMSIDECAR_TLS=true. The next four flags imply it."`
-	CA         string `name:"ca" variable:"MEMSIDECAR_CA" group:"sidecar" placeholder:"FILE" complete:"file" help:"CA certificates (PEM) that signed the sidecar's certificate, instead of the system's; also MEMSIDECAR_CA."`
+	CA         string `name:"ca" variable:"MEMSIDECAR_CA" group:"sidecar" placeholder:"FILE" complete:"file" help:"CA certificates (PEM); also MEMSIDECAR_CA."`
 	Cert       string `variable:"MEMSIDECAR_CERT" group:"sidecar" placeholder:"FILE" complete:"file" help:"Client certificate (PEM); also MEMSIDECAR_CERT."`
 	Key        string `variable:"MEMSIDECAR_KEY" group:"sidecar" placeholder:"FILE" complete:"file" help:"Private key of --cert (PEM); also MEMSIDECAR_KEY."`
-	ServerName string `variable:"MEMSIDECAR_SERVER_NAME" group:"sidecar" placeholder:"NAME" help:"Name in the sidecar's certificate, if it differs from the address; also MEMSIDECAR_SERVER_NAME."`
+	ServerName string `variable:"MEMSIDECAR_SERVER_NAME" group:"sidecar" placeholder:"NAME" help:"Name in the sidecar's certificate; also MEMSIDECAR_SERVER_NAME."`
 }
 
 // calls are the flags of commands that make calls of bounded length.

@@ -97,7 +97,7 @@ type importJSONL struct {
 
 	TextField       string `default:"text" placeholder:"NAME" help:"Field with the statement (${default}). A name may be a path, such as metadata.text."`
 	IDField         string `name:"id-field" default:"id" placeholder:"NAME" help:"Field with the record's id (${default})."`
-	TimeField       string `default:"time" placeholder:"NAME" help:"Field with the time at which it was said (${default}): RFC 3339, a date, or seconds since 1970."`
+	TimeField       string `default:"time" placeholder:"NAME" help:"Field with the time (${default}): RFC 3339, a date, or seconds since 1970."`
 	UserField       string `default:"user" placeholder:"NAME" help:"Field with the user id (${default})."`
 	KindField       string `default:"kind" placeholder:"NAME" help:"Field with the kind (${default})."`
 	ImportanceField string `default:"importance" placeholder:"NAME" help:"Field with the importance, 0 to 1 (${default})."`

@@ -32,7 +32,15 @@ Examples:
 
 // Run imports.
 func (c importSeenMovies) Run(ctx context.Context, p *Program) error {
-	own := numberedListsImport{File: c.File, Show: c.Show, zoneFlag: c.zoneFlag, registryFlags: c.registryFlags, showing: c.showing, calls: c.calls, output: c.output}
+	own := numberedListsImport{
+		File:          c.File,
+		Show:          c.Show,
+		zoneFlag:      c.zoneFlag,
+		registryFlags: c.registryFlags,
+		showing:       c.showing,
+		calls:         c.calls,
+		output:        c.output,
+	}
 	scope, err := own.scope()
 	if err != nil {
 		return err

@@ -68,9 +68,16 @@ func (c memoriesExport) Run(ctx context.Context, p *Program) error {
 	if e.items > 0 {
 		items = ", and " + count(e.items, "registry item", "registry items")
 	}
-	p.note("exported %s, %s%s, %s with %s, %s, and %s", count(e.memories, "memory", "memories"), history, count(e.considerations, "consideration", "considerations"),
-		count(e.sessions, "session", "sessions"), count(e.messages, "message", "messages"), count(e.traces, "trace", "traces"),
-		count(e.findings, "finding of digests", "findings of digests")+items)
+	p.note(
+		"exported %s, %s%s, %s with %s, %s, and %s",
+		count(e.memories, "memory", "memories"),
+		history,
+		count(e.considerations, "consideration", "considerations"),
+		count(e.sessions, "session", "sessions"),
+		count(e.messages, "message", "messages"),
+		count(e.traces, "trace", "traces"),
+		count(e.findings, "finding of digests", "findings of digests")+items,
+	)
 	return nil
 }
 

@@ -71,7 +71,8 @@ func (c memoriesImport) Run(ctx context.Context, p *Program) (err error) {
 	if s.stream, err = conn.ImportMemories(running); err != nil {
 		return err
 	}
-	if err := s.stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: scope}}); err != nil && !errors.Is(err, io.EOF) {
+	if err := s.stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: scope}}); err != nil &&
+		!errors.Is(err, io.EOF) {
 		return err
 	}
 	// The answer is awaited meanwhile, so that a sidecar that goes away ends the reading, too.
@@ -112,7 +113,10 @@ func (c memoriesImport) Run(ctx context.Context, p *Program) (err error) {
 		return err
 	}
 	if n := s.others; n > 0 {
-		p.note("left out %s of settings, considerations, sessions, traces and digests: only memories are imported", count(n, "line", "lines"))
+		p.note(
+			"left out %s of settings, considerations, sessions, traces and digests: only memories are imported",
+			count(n, "line", "lines"),
+		)
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -45,7 +45,7 @@ type listFlag struct {
 // registryFlags say which registry is meant.
 type registryFlags struct {
 	listFlag
-	Registry string `enum:",user,channel,namespace" default:"" placeholder:"KIND" help:"Owner of the registry: user, channel or namespace. By default the first of them that a flag names."`
+	Registry string `enum:",user,channel,namespace" default:"" placeholder:"KIND" help:"Owner of the registry (default: the first that a flag names)."`
 }
 
 func (f registryFlags) kind() memsidecarv1.RegistryKind {

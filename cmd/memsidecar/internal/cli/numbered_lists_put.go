@@ -21,7 +21,7 @@ import (
 )
 
 type numberedListsPut struct {
-	File      string `arg:"" optional:"" default:"-" complete:"file" help:"JSONL: one {\"key\": …, \"title\": …, \"attributes\": {…}} per line. \"-\" (the default) is standard input."`
+	File      string `arg:"" optional:"" default:"-" complete:"file" help:"JSONL with one item per line; \"-\" (the default) is standard input."`
 	Scheduled bool   `help:"A scheduled check: add only new items, and do not change the current list."`
 
 	registryFlags
@@ -33,7 +33,8 @@ type numberedListsPut struct {
 
 // Help has examples.
 func (numberedListsPut) Help() string {
-	return numberedListsHelp + `The lines are numbered in order and become the current list. If a line has a mistake, none is stored.
+	return numberedListsHelp + `A line is an object with key, title and attributes. Lines are numbered in order and become the current
+list. If a line has a mistake, none is stored.
 
 Examples:
 
@@ -81,7 +82,10 @@ func (c numberedListsPut) Run(ctx context.Context, p *Program) error {
 
 func evictedNote(p *Program, evicted int32) {
 	if evicted > 0 {
-		p.note("%s of the registry dropped, because they were too old (numbered_lists.max_age) or too many (numbered_lists.max_items)", count(evicted, "item", "items"))
+		p.note(
+			"%s of the registry dropped, because they were too old (numbered_lists.max_age) or too many (numbered_lists.max_items)",
+			count(evicted, "item", "items"),
+		)
 	}
 }
 
@@ -204,7 +208,12 @@ func (c numberedListsImport) Run(ctx context.Context, p *Program) error {
 }
 
 // send sends the films, and says what the sidecar did with them.
-func (c numberedListsImport) send(ctx context.Context, conn *connection, scope *memsidecarv1.Scope, file movies) (*memsidecarv1.ImportNumberedListResponse, error) {
+func (c numberedListsImport) send(
+	ctx context.Context,
+	conn *connection,
+	scope *memsidecarv1.Scope,
+	file movies,
+) (*memsidecarv1.ImportNumberedListResponse, error) {
 	total := &memsidecarv1.ImportNumberedListResponse{}
 	items := file.items()
 	for first := true; first || len(items) > 0; first = false {

@@ -25,7 +25,7 @@ import (
 )
 
 type replayCommand struct {
-	File string        `arg:"" complete:"file" help:"JSONL, one message per line: user, session, speaker, role, content, time (RFC 3339), optionally id, channel, channel_kind. \"-\" is standard input."`
+	File string        `arg:"" complete:"file" help:"JSONL, one message per line (see below); \"-\" is standard input."`
 	Wait time.Duration `default:"30s" placeholder:"DURATION" help:"How long to wait for the outcome of each dialogue (${default})."`
 
 	namespaceFlag
@@ -35,7 +35,8 @@ type replayCommand struct {
 
 // Help has examples.
 func (replayCommand) Help() string {
-	return `The messages of a user in one session and channel are one dialogue. In a group every line has the same user, and speaker
+	return `A line has the fields user, session, speaker, role, content, time (RFC 3339), and optionally id, channel and channel_kind.
+The messages of a user in one session and channel are one dialogue. In a group every line has the same user, and speaker
 is the id of who wrote the message. Replaying a file twice adds nothing.
 
 Examples:

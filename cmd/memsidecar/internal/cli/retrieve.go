@@ -117,7 +117,15 @@ func (s *screen) hits(hits []*memsidecarv1.RetrievedMemory, history bool) {
 	if len(hits) == 0 {
 		return
 	}
-	t := &table{columns: []column{{name: "score", right: true}, {name: "text", wraps: true}, {name: "kind"}, {name: "when"}, {name: "why", wraps: true}}}
+	t := &table{
+		columns: []column{
+			{name: "score", right: true},
+			{name: "text", wraps: true},
+			{name: "kind"},
+			{name: "when"},
+			{name: "why", wraps: true},
+		},
+	}
 	if history {
 		t.columns = append(t.columns, column{name: "state"}, column{name: "held"})
 	}
@@ -161,7 +169,16 @@ func (s *screen) messageHits(hits []*memsidecarv1.RetrievedMessage) {
 	if len(hits) == 0 {
 		return
 	}
-	t := &table{columns: []column{{name: "score", right: true}, {name: "where"}, {name: "when"}, {name: "who"}, {name: "text", wraps: true}, {name: "why", wraps: true}}}
+	t := &table{
+		columns: []column{
+			{name: "score", right: true},
+			{name: "where"},
+			{name: "when"},
+			{name: "who"},
+			{name: "text", wraps: true},
+			{name: "why", wraps: true},
+		},
+	}
 	around := func(list []*memsidecarv1.SessionMessage) {
 		for _, m := range list {
 			t.row("", cell{spot(m.GetSessionId(), m.GetPosition()), dim}, cell{date(m.GetMessage().GetSendTime()), dim},

@@ -189,7 +189,12 @@ func (s *screen) sessionWithMessages(r *memsidecarv1.GetSessionResponse) {
 func (s *screen) session(c *memsidecarv1.Session, summary *memsidecarv1.SessionSummary) {
 	made := ""
 	if summary != nil {
-		made = fmt.Sprintf("%s (of %s, by %s)", summary.GetText(), count(summary.GetMessageCount(), "message", "messages"), summary.GetMadeBy())
+		made = fmt.Sprintf(
+			"%s (of %s, by %s)",
+			summary.GetText(),
+			count(summary.GetMessageCount(), "message", "messages"),
+			summary.GetMadeBy(),
+		)
 	}
 	window := cell{"empty: no message yet, or none recently", dim}
 	if c.GetWindowExpireTime() != nil {
@@ -198,12 +203,36 @@ func (s *screen) session(c *memsidecarv1.Session, summary *memsidecarv1.SessionS
 		window = cell{"expired, or never expires", dim}
 	}
 	s.fields(
-		"id", cell{c.GetId(), bold}, "title", c.GetTitle(), "channel", where(c), "people", strings.Join(c.GetParticipantIds(), ", "),
-		"agents", strings.Join(c.GetAgentIds(), ", "), "metadata", c.GetMetadataJson(),
-		"messages", fmt.Sprintf("%d, %d of users", c.GetMessageCount(), c.GetUserMessageCount()),
-		"unconsidered", c.GetUnconsideredCount(), "considered", everyName(c.MemorizeEvery != nil, c.GetMemorizeEvery(), "as the user's settings or the configuration specify"),
-		"first message", date(c.GetFirstMessageTime()), "last message", date(c.GetLastMessageTime()), "window", window,
-		"created", date(c.GetCreateTime()), "changed", date(c.GetUpdateTime()), "summary", made,
+		"id",
+		cell{c.GetId(), bold},
+		"title",
+		c.GetTitle(),
+		"channel",
+		where(c),
+		"people",
+		strings.Join(c.GetParticipantIds(), ", "),
+		"agents",
+		strings.Join(c.GetAgentIds(), ", "),
+		"metadata",
+		c.GetMetadataJson(),
+		"messages",
+		fmt.Sprintf("%d, %d of users", c.GetMessageCount(), c.GetUserMessageCount()),
+		"unconsidered",
+		c.GetUnconsideredCount(),
+		"considered",
+		everyName(c.MemorizeEvery != nil, c.GetMemorizeEvery(), "as the user's settings or the configuration specify"),
+		"first message",
+		date(c.GetFirstMessageTime()),
+		"last message",
+		date(c.GetLastMessageTime()),
+		"window",
+		window,
+		"created",
+		date(c.GetCreateTime()),
+		"changed",
+		date(c.GetUpdateTime()),
+		"summary",
+		made,
 	)
 }
 

@@ -32,7 +32,7 @@ func (f zoneFlag) zone() (*time.Location, error) {
 }
 
 type sessionsExport struct {
-	File    string `arg:"" optional:"" default:"-" complete:"file" help:"A file, a folder (for session_YYYYMMDD_ID.json in it), or \"-\" (the default), standard output."`
+	File    string `arg:"" optional:"" default:"-" complete:"file" help:"A file, a folder, or \"-\" (the default), standard output."`
 	Format  string `enum:",json,jsonl" default:"" placeholder:"FORMAT" help:"json or jsonl. By default the ending of the file's name, else json."`
 	Session string `group:"scope" placeholder:"ID" help:"The session."`
 
@@ -46,6 +46,7 @@ type sessionsExport struct {
 func (sessionsExport) Help() string {
 	return sessionsHelp + `Without --session, the current session of the channel is exported.
 json is one object with its messages; jsonl is one line for the session and then one line per message (docs/cli.md).
+In a folder, the file is named session_YYYYMMDD_ID.json.
 The file names speakers unless --user is the only one, and agents other than --agent. The file is created only when it is
 complete, and only its owner can read it.
 

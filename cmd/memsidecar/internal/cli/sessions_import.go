@@ -116,7 +116,12 @@ type sendingSession struct {
 	sent  int
 }
 
-func (s *sendingSession) send(ctx context.Context, conn *connection, about *memsidecarv1.ImportedSession, messages []*memsidecarv1.Message) (*memsidecarv1.ImportSessionResponse, error) {
+func (s *sendingSession) send(
+	ctx context.Context,
+	conn *connection,
+	about *memsidecarv1.ImportedSession,
+	messages []*memsidecarv1.Message,
+) (*memsidecarv1.ImportSessionResponse, error) {
 	// Interrupting ends the sending, not the call: what was sent is stored, and the sidecar says how much that was.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -136,7 +141,11 @@ func (s *sendingSession) send(ctx context.Context, conn *connection, about *mems
 	return stream.CloseAndRecv()
 }
 
-func (s *sendingSession) messages(ctx context.Context, stream grpc.ClientStreamingClient[memsidecarv1.ImportSessionRequest, memsidecarv1.ImportSessionResponse], messages []*memsidecarv1.Message) error {
+func (s *sendingSession) messages(
+	ctx context.Context,
+	stream grpc.ClientStreamingClient[memsidecarv1.ImportSessionRequest, memsidecarv1.ImportSessionResponse],
+	messages []*memsidecarv1.Message,
+) error {
 	for _, m := range messages {
 		select {
 		case <-ctx.Done():

@@ -24,7 +24,7 @@ type sessionsAppend struct {
 	ID       string   `placeholder:"ID" help:"The message's id: the same id is added once."`
 	Time     when     `placeholder:"TIME" help:"When it was said. By default now."`
 	Metadata string   `placeholder:"JSON" help:"A JSON object to store with the message."`
-	File     string   `complete:"file" placeholder:"FILE" help:"Instead of a text, JSONL: one message per line, with the field names of the API. \"-\" is standard input."`
+	File     string   `complete:"file" placeholder:"FILE" help:"Instead of a text, JSONL with one message of the API per line; \"-\" is standard input."`
 	Session  string   `group:"scope" placeholder:"ID" help:"The session; by default the current one, or a new one."`
 
 	conversation
@@ -192,7 +192,7 @@ type sessionsUpdate struct {
 	ID            string  `arg:"" optional:"" help:"The session's id."`
 	Title         *string `placeholder:"TITLE" help:"The new title; \"\" is none."`
 	Metadata      *string `placeholder:"JSON" help:"The new metadata: a JSON object; \"\" is none."`
-	MemorizeEvery every   `placeholder:"N" help:"Consider the messages after every N user messages; 0 is never, \"default\" uses the user's settings or the configuration."`
+	MemorizeEvery every   `placeholder:"N" help:"Consider messages after every N user messages; 0 is never, \"default\" as configured."`
 
 	conversation
 	calls

@@ -46,8 +46,18 @@ func (s *screen) settings(settings *memsidecarv1.UserSettings) {
 	if settings.GetPaused() {
 		paused = cell{"yes: nothing is remembered", yellow}
 	}
-	s.fields("time zone", cmp.Or(settings.GetTimeZone(), "as configured"), "language", cmp.Or(settings.GetLanguage(), "that of the memories"),
-		"paused", paused, "considered", everyName(settings.MemorizeEvery != nil, settings.GetMemorizeEvery(), "as configured"), "changed", cmp.Or(date(settings.GetUpdateTime()), "never"))
+	s.fields(
+		"time zone",
+		cmp.Or(settings.GetTimeZone(), "as configured"),
+		"language",
+		cmp.Or(settings.GetLanguage(), "that of the memories"),
+		"paused",
+		paused,
+		"considered",
+		everyName(settings.MemorizeEvery != nil, settings.GetMemorizeEvery(), "as configured"),
+		"changed",
+		cmp.Or(date(settings.GetUpdateTime()), "never"),
+	)
 }
 
 type settingsSet struct {
@@ -77,7 +87,11 @@ func (c settingsSet) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	request := &memsidecarv1.UpdateUserSettingsRequest{Scope: scope, Settings: &memsidecarv1.UserSettings{}, UpdateMask: &fieldmaskpb.FieldMask{}}
+	request := &memsidecarv1.UpdateUserSettingsRequest{
+		Scope:      scope,
+		Settings:   &memsidecarv1.UserSettings{},
+		UpdateMask: &fieldmaskpb.FieldMask{},
+	}
 	change := func(field string) { request.UpdateMask.Paths = append(request.UpdateMask.Paths, field) }
 	if c.TimeZone != nil {
 		request.Settings.TimeZone = *c.TimeZone

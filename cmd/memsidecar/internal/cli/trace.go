@@ -51,7 +51,17 @@ func (c traceList) Run(ctx context.Context, p *Program) error {
 	}
 	defer conn.close()
 	scope.SessionId = c.Session
-	t := &table{columns: []column{{name: "id"}, {name: "kind"}, {name: "when"}, {name: "took", right: true}, {name: "turn"}, {name: "session"}, {name: "outcome", wraps: true}}}
+	t := &table{
+		columns: []column{
+			{name: "id"},
+			{name: "kind"},
+			{name: "when"},
+			{name: "took", right: true},
+			{name: "turn"},
+			{name: "session"},
+			{name: "outcome", wraps: true},
+		},
+	}
 	list := listing[*memsidecarv1.Trace]{
 		table: t,
 		page: func(size int32, token string) ([]*memsidecarv1.Trace, string, error) {
@@ -242,15 +252,32 @@ func exactly(t *memsidecarv1.Trace) string {
 
 func (s *screen) retrieveTrace(r *memsidecarv1.RetrieveTrace, texts []string) {
 	s.heading("asked")
-	s.fields("query", r.GetQuery(), "top k", r.GetTopK(), "min score", fmt.Sprintf("%.2f", r.GetMinRelevance()),
-		"as of", date(r.GetReadTime()),
-		"returned", fmt.Sprintf("%s, %s", count(r.GetMemoryCount(), "memory", "memories"), count(r.GetMessageCount(), "message", "messages")))
+	s.fields(
+		"query",
+		r.GetQuery(),
+		"top k",
+		r.GetTopK(),
+		"min score",
+		fmt.Sprintf("%.2f", r.GetMinRelevance()),
+		"as of",
+		date(r.GetReadTime()),
+		"returned",
+		fmt.Sprintf("%s, %s", count(r.GetMemoryCount(), "memory", "memories"), count(r.GetMessageCount(), "message", "messages")),
+	)
 	s.heading("candidates")
 	if len(r.GetCandidates()) == 0 {
 		s.say("none\n")
 		return
 	}
-	t := &table{columns: []column{{name: "score", right: true}, {name: "returned"}, {name: "what"}, {name: "text", wraps: true}, {name: "why", wraps: true}}}
+	t := &table{
+		columns: []column{
+			{name: "score", right: true},
+			{name: "returned"},
+			{name: "what"},
+			{name: "text", wraps: true},
+			{name: "why", wraps: true},
+		},
+	}
 	for i, candidate := range r.GetCandidates() {
 		what := candidate.GetMemoryId()
 		if what == "" {
@@ -316,7 +343,15 @@ func (s *screen) toolCalls(t *memsidecarv1.Trace) {
 		return
 	}
 	s.heading("tool calls of the bot")
-	calls := &table{columns: []column{{name: "tool"}, {name: "arguments", wraps: true}, {name: "result", wraps: true}, {name: "status"}, {name: "took", right: true}}}
+	calls := &table{
+		columns: []column{
+			{name: "tool"},
+			{name: "arguments", wraps: true},
+			{name: "result", wraps: true},
+			{name: "status"},
+			{name: "took", right: true},
+		},
+	}
 	for _, call := range t.GetToolCalls() {
 		duration := ""
 		if call.GetDuration() != nil {
