@@ -309,7 +309,7 @@ func TestTokenAndTLS(t *testing.T) {
 	if r := dial(t, s.Addr, encrypted, client.WithToken("\t"+token+"\r\n")).Recall(t.Context(), scope, "tea"); r.Reason != "" {
 		t.Errorf("with a token as a file has it: %+v", r)
 	}
-	if r := dial(t, s.Addr, encrypted, client.WithToken("令牌")).Recall(t.Context(), scope, "tea"); !strings.Contains(r.Reason, "characters that no token has") {
+	if r := dial(t, s.Addr, encrypted, client.WithToken("令牌")).Recall(t.Context(), scope, "tea"); !strings.Contains(r.Reason, "the token has invalid characters") {
 		t.Errorf("with what is no token: %+v", r)
 	}
 	broken := dial(t, s.Addr, encrypted, client.WithTokenFrom(func(context.Context) (string, error) { return "", errors.New("no vault") }))
@@ -390,7 +390,7 @@ func TestDialRefuses(t *testing.T) {
 		{"memsidecar:7420", []client.Option{client.WithTLS(nil), client.WithPlaintext()}, "exclude"},
 		{"localhost", nil, "write host:port"},
 		{"http://localhost:7420", []client.Option{client.WithPlaintext()}, "write host:port"},
-		{"unix:memsidecar.sock", nil, "no absolute path"},
+		{"unix:memsidecar.sock", nil, "not an absolute path"},
 		{"", []client.Option{client.WithTimeout(0), client.WithRecallTimeout(-1), client.WithRememberTimeout(0)}, "WithRecallTimeout"},
 	} {
 		c, err := client.Dial(test.target, test.options...)

@@ -48,7 +48,7 @@ func TestMCP(t *testing.T) {
 	const want = `tools: forget list_memories put_numbered_list recall remember select_from_numbered_list
 recalled: The user is allergic to peanuts.
 the second: /mv/2
-the ninth: select_from_numbered_list: the list "default" being shown has no number 9: it has 1 to 2. Do not make an item up: ask the user which one they mean, or search anew
+the ninth: select_from_numbered_list: the list "default" being shown has no number 9: it has 1 to 2. Do not invent an item: ask the user which one they mean, or search again
 forgotten: false true
 notebook: true
 templates: memsidecar://digest/{day}

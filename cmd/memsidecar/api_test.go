@@ -359,7 +359,7 @@ func TestAPIAddress(t *testing.T) {
 	for _, test := range []struct{ settings, says string }{
 		{"api.listen=0.0.0.0:0", "api.listen: is reached from outside of this machine"},
 		{"api.listen=somewhere", "api.listen: is \"somewhere\""},
-		{"api.listen=unix:s", "api.listen: is \"unix:s\", which is no absolute path"},
+		{"api.listen=unix:s", "api.listen: is \"unix:s\", which is not an absolute path"},
 		{"api.mcp=true", "api.mcp: is on without a port"},
 		{"api.listen=127.0.0.1:0 api.mcp_user=u", "api.mcp_user: is set, and api.mcp is off"},
 		{"api.listen=0.0.0.0:0 insecure=true", ""},

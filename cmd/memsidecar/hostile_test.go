@@ -90,9 +90,9 @@ func TestHostileInput(t *testing.T) {
 			q.Filter = strings.Repeat("(", 300) + "explicit" + strings.Repeat(")", 300)
 		}), codes.InvalidArgument, "filter"},
 		"a filter that injects":  {"ListMemories", listing(func(q *memsidecarv1.ListMemoriesRequest) { q.Filter = `explicit"; DROP TABLE memories; --` }), codes.InvalidArgument, "filter"},
-		"somebody's page token":  {"ListMemories", listing(func(q *memsidecarv1.ListMemoriesRequest) { q.PageToken = token }), codes.InvalidArgument, "page_token belongs to another query"},
-		"a made-up page token":   {"ListMemories", listing(func(q *memsidecarv1.ListMemoriesRequest) { q.PageToken = "e30" }), codes.InvalidArgument, "page_token belongs to another query"},
-		"a page token of noise":  {"ListMemories", listing(func(q *memsidecarv1.ListMemoriesRequest) { q.PageToken = strings.Repeat("%", 10_000) }), codes.InvalidArgument, "page_token is invalid"},
+		"somebody's page token":  {"ListMemories", listing(func(q *memsidecarv1.ListMemoriesRequest) { q.PageToken = token }), codes.InvalidArgument, "page_token is invalid for this query"},
+		"a made-up page token":   {"ListMemories", listing(func(q *memsidecarv1.ListMemoriesRequest) { q.PageToken = "e30" }), codes.InvalidArgument, "page_token is invalid for this query"},
+		"a page token of noise":  {"ListMemories", listing(func(q *memsidecarv1.ListMemoriesRequest) { q.PageToken = strings.Repeat("%", 10_000) }), codes.InvalidArgument, "page_token is invalid: start again"},
 		"the largest page":       {"ListMemories", listing(func(q *memsidecarv1.ListMemoriesRequest) { q.PageSize = math.MaxInt32 }), codes.OK, ""},
 		"the smallest page":      {"ListMemories", listing(func(q *memsidecarv1.ListMemoriesRequest) { q.PageSize = math.MinInt32 }), codes.InvalidArgument, "page_size is negative"},
 		"the most memories":      {"Retrieve", &memsidecarv1.RetrieveRequest{Scope: direct("u"), Query: "q", TopK: proto.Int32(math.MaxInt32)}, codes.InvalidArgument, "top_k"},

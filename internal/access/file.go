@@ -189,7 +189,8 @@ func (t *Tokens) Reload() error { return t.files.Reload() }
 // second.
 func (t *Tokens) Authenticate(token string) (Grant, error) {
 	if token == "" {
-		return Grant{}, fmt.Errorf("%w: this sidecar asks for a token, sent as metadata \"authorization: Bearer TOKEN\"; make one with: memsidecar token create", ErrUnauthenticated)
+		return Grant{}, fmt.Errorf("%w: this sidecar asks for a token, sent as metadata \"authorization: Bearer TOKEN\"; "+
+			"create one with: memsidecar token create", ErrUnauthenticated)
 	}
 	e, ok := find(t.files.Get(), token)
 	if !ok {
@@ -197,9 +198,11 @@ func (t *Tokens) Authenticate(token string) (Grant, error) {
 	}
 	switch {
 	case !ok:
-		return Grant{}, fmt.Errorf("%w: this sidecar does not know the token: it was revoked, cut off, or is another sidecar's; make one with: memsidecar token create", ErrUnauthenticated)
+		return Grant{}, fmt.Errorf("%w: this sidecar does not know the token: it was revoked, truncated, or belongs to another sidecar; "+
+			"create one with: memsidecar token create", ErrUnauthenticated)
 	case !e.Expires.IsZero() && !t.now().Before(e.Expires):
-		return Grant{}, fmt.Errorf("%w: the token %q expired on %s; make another with: memsidecar token create", ErrUnauthenticated, e.ID, e.Expires.UTC().Format(time.RFC3339))
+		return Grant{}, fmt.Errorf("%w: the token %q expired on %s; create another with: memsidecar token create",
+			ErrUnauthenticated, e.ID, e.Expires.UTC().Format(time.RFC3339))
 	}
 	return e.Grant, nil
 }

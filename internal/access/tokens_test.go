@@ -127,18 +127,18 @@ func TestWrongFiles(t *testing.T) {
 	for text, problems := range map[string][]string{
 		"bot":                                            {"line 1: the second word"},
 		"bot secret namespace=a":                         {"line 1: the second word"},
-		"bot sha256:12 namespace=a":                      {"line 1: sha256: is not followed"},
-		"bot " + hash("z") + " namespace=a":              {"line 1: sha256: is not followed"},
+		"bot sha256:12 namespace=a":                      {"line 1: sha256: must be followed"},
+		"bot " + hash("z") + " namespace=a":              {"line 1: sha256: must be followed"},
 		"bot " + hash("a"):                               {"the namespace", "is missing"},
 		"bot " + hash("a") + " namespace=a//b":           {"the namespace"},
 		"bot " + hash("a") + " namespace=a*":             {"the namespace"},
 		"bot " + hash("a") + " namespace=/*":             {"the namespace"},
 		"b@t " + hash("a") + " namespace=a":              {`the id "b@t"`},
-		"bot " + hash("a") + " namespace=a colour":       {`"colour" is not known`},
+		"bot " + hash("a") + " namespace=a colour":       {`"colour" is unknown`},
 		"bot " + hash("a") + " namespace=a access=":      {"use read, write or admin"},
 		"bot " + hash("a") + " namespace=a namespace=b":  {"twice"},
 		"bot " + hash("a") + " namespace=a expires=soon": {"soon"},
-		"\n# x\nbot " + hash("a") + " namespace=a\nbot " + hash("b") + " namespace=a":            {"line 4: there are two"},
+		"\n# x\nbot " + hash("a") + " namespace=a\nbot " + hash("b") + " namespace=a":            {"line 4: two tokens"},
 		"one " + hash("a") + " namespace=a\ntwo " + hash("a") + " namespace=a\nthree x\n four y": {"line 2: one and two are the same", "line 3", "line 4"},
 	} {
 		file := filepath.Join(t.TempDir(), "tokens")

@@ -103,7 +103,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-// TestStaleSocket: one that a dead process left is replaced; what is no socket is not.
+// TestStaleSocket: one that a dead process left is replaced; what is not a socket is not.
 func TestStaleSocket(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	dead, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
@@ -130,7 +130,7 @@ func TestStaleSocket(t *testing.T) {
 	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(t.Context(), "unix:"+file, 0o600); err == nil || !strings.Contains(err.Error(), "is no socket") {
+	if _, err := Listen(t.Context(), "unix:"+file, 0o600); err == nil || !strings.Contains(err.Error(), "is not a socket") {
 		t.Errorf("in the place of a file: %v", err)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "precious" {

@@ -82,7 +82,9 @@ func Handler(conn grpc.ClientConnInterface, options HTTPOptions) http.Handler {
 		}
 		own := carrying{conn, callHeaders(r)}
 		server := NewServer(Clients{
-			Memory: memsidecarv1.NewMemoryServiceClient(own), NumberedLists: memsidecarv1.NewNumberedListServiceClient(own), Digests: memsidecarv1.NewDigestServiceClient(own),
+			Memory:        memsidecarv1.NewMemoryServiceClient(own),
+			NumberedLists: memsidecarv1.NewNumberedListServiceClient(own),
+			Digests:       memsidecarv1.NewDigestServiceClient(own),
 		}, binding, options.Options)
 		r = r.WithContext(context.WithValue(r.Context(), serverKey{}, server))
 		r.Body = io.NopCloser(bytes.NewReader(body))

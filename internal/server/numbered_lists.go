@@ -64,7 +64,9 @@ func (s *numberedListService) PutItems(ctx context.Context, r *memsidecarv1.PutI
 }
 
 // SelectItems implements memsidecarv1.NumberedListServiceServer.
-func (s *numberedListService) SelectItems(ctx context.Context, r *memsidecarv1.SelectItemsRequest) (*memsidecarv1.SelectItemsResponse, error) {
+func (s *numberedListService) SelectItems(
+	ctx context.Context, r *memsidecarv1.SelectItemsRequest,
+) (*memsidecarv1.SelectItemsResponse, error) {
 	var v memory.Violations
 	place := s.place(scopeOf(r.GetScope(), false, &v), &v)
 	v.Check("list", memory.IDProblem(r.GetList()))
@@ -106,7 +108,9 @@ func (s *numberedListService) SelectItems(ctx context.Context, r *memsidecarv1.S
 }
 
 // FilterUnseen implements memsidecarv1.NumberedListServiceServer.
-func (s *numberedListService) FilterUnseen(ctx context.Context, r *memsidecarv1.FilterUnseenRequest) (*memsidecarv1.FilterUnseenResponse, error) {
+func (s *numberedListService) FilterUnseen(
+	ctx context.Context, r *memsidecarv1.FilterUnseenRequest,
+) (*memsidecarv1.FilterUnseenResponse, error) {
 	var v memory.Violations
 	_, view := s.view(r.GetScope(), r.GetRegistryKind(), r.GetList(), &v)
 	keys := toKeys(r.GetKeys(), "keys", lists.MaxKeys, &v)
@@ -141,7 +145,9 @@ func (s *numberedListService) ListItems(ctx context.Context, r *memsidecarv1.Lis
 }
 
 // GetNumberedList implements memsidecarv1.NumberedListServiceServer.
-func (s *numberedListService) GetNumberedList(ctx context.Context, r *memsidecarv1.GetNumberedListRequest) (*memsidecarv1.GetNumberedListResponse, error) {
+func (s *numberedListService) GetNumberedList(
+	ctx context.Context, r *memsidecarv1.GetNumberedListRequest,
+) (*memsidecarv1.GetNumberedListResponse, error) {
 	var v memory.Violations
 	place := s.place(scopeOf(r.GetScope(), false, &v), &v)
 	v.Check("list", memory.IDProblem(r.GetList()))
@@ -160,7 +166,9 @@ func (s *numberedListService) GetNumberedList(ctx context.Context, r *memsidecar
 }
 
 // DeleteNumberedList implements memsidecarv1.NumberedListServiceServer.
-func (s *numberedListService) DeleteNumberedList(ctx context.Context, r *memsidecarv1.DeleteNumberedListRequest) (*memsidecarv1.DeleteNumberedListResponse, error) {
+func (s *numberedListService) DeleteNumberedList(
+	ctx context.Context, r *memsidecarv1.DeleteNumberedListRequest,
+) (*memsidecarv1.DeleteNumberedListResponse, error) {
 	var v memory.Violations
 	scope, view := s.view(r.GetScope(), r.GetRegistryKind(), r.GetList(), &v)
 	registry := &view
@@ -187,7 +195,9 @@ func (s *numberedListService) DeleteNumberedList(ctx context.Context, r *memside
 }
 
 // ImportNumberedList implements memsidecarv1.NumberedListServiceServer.
-func (s *numberedListService) ImportNumberedList(ctx context.Context, r *memsidecarv1.ImportNumberedListRequest) (*memsidecarv1.ImportNumberedListResponse, error) {
+func (s *numberedListService) ImportNumberedList(
+	ctx context.Context, r *memsidecarv1.ImportNumberedListRequest,
+) (*memsidecarv1.ImportNumberedListResponse, error) {
 	var v memory.Violations
 	scope, view := s.view(r.GetScope(), r.GetRegistryKind(), r.GetList(), &v)
 	put := lists.Put{

@@ -34,7 +34,9 @@ func fromRevision(r *vectorstore.Revision) *memsidecarv1.MemoryRevision {
 }
 
 // ListMemoryRevisions implements memsidecarv1.MemoryServiceServer.
-func (s *memoryService) ListMemoryRevisions(ctx context.Context, r *memsidecarv1.ListMemoryRevisionsRequest) (*memsidecarv1.ListMemoryRevisionsResponse, error) {
+func (s *memoryService) ListMemoryRevisions(
+	ctx context.Context, r *memsidecarv1.ListMemoryRevisionsRequest,
+) (*memsidecarv1.ListMemoryRevisionsResponse, error) {
 	scope, err := named(r.GetScope(), "memory_id", r.GetMemoryId())
 	if err != nil {
 		return nil, err
@@ -70,7 +72,9 @@ func (s *memoryService) RevertMemory(ctx context.Context, r *memsidecarv1.Revert
 }
 
 // ReleaseMemory implements memsidecarv1.MemoryServiceServer.
-func (s *memoryService) ReleaseMemory(ctx context.Context, r *memsidecarv1.ReleaseMemoryRequest) (*memsidecarv1.ReleaseMemoryResponse, error) {
+func (s *memoryService) ReleaseMemory(
+	ctx context.Context, r *memsidecarv1.ReleaseMemoryRequest,
+) (*memsidecarv1.ReleaseMemoryResponse, error) {
 	scope, err := named(r.GetScope(), "memory_id", r.GetMemoryId())
 	if err != nil {
 		return nil, err

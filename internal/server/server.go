@@ -132,14 +132,29 @@ func New(parts Parts, options Options) *Server {
 	}
 	through := &transport{
 		codec: newCodec(options.MaxRequestBytes), maxBytes: options.MaxRequestBytes, bytes: bytes, lists: semaphore.NewWeighted(gatherers),
-		unary: chained(watchUnary(&options), mapUnary(options.Log), guard.unary(), gateUnary(parts.Storage.Problem), userUnary(parts.Calls), pages.unary(), callUnary()),
+		unary: chained(
+			watchUnary(&options),
+			mapUnary(options.Log),
+			guard.unary(),
+			gateUnary(parts.Storage.Problem),
+			userUnary(parts.Calls),
+			pages.unary(),
+			callUnary(),
+		),
 	}
 	common := append(tracing(options.Tracing),
 		grpc.InTapHandle(guard.admit),
 		grpc.MaxRecvMsgSize(options.MaxRequestBytes),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.ForceServerCodecV2(through.codec),
-		grpc.ChainStreamInterceptor(watchStream(&options), mapStream(options.Log), through.stream(), guard.stream(), gateStream(parts.Storage.Problem), userStream(parts.Calls)),
+		grpc.ChainStreamInterceptor(
+			watchStream(&options),
+			mapStream(options.Log),
+			through.stream(),
+			guard.stream(),
+			gateStream(parts.Storage.Problem),
+			userStream(parts.Calls),
+		),
 	)
 	transport := insecure.NewCredentials()
 	if options.TLS != nil {

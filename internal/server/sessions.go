@@ -76,7 +76,8 @@ func (s *sessionService) AppendMessages(ctx context.Context, r *memsidecarv1.App
 func checkSpeakers(d memory.Dialogue, list string, first int, v *memory.Violations) {
 	for i, m := range d.Messages {
 		if m.Speaker != "" && d.Scope.UserID == "" && d.Scope.Channel.Kind != memory.ChannelGroup {
-			v.Add(fmt.Sprintf("%s[%d].speaker_id", list, first+i), "names a speaker, but the scope has neither a user nor a group: set scope.user_id, or the group's channel")
+			v.Add(fmt.Sprintf("%s[%d].speaker_id", list, first+i), "names a speaker, but the scope has neither a user nor a group: "+
+				"set scope.user_id, or the group's channel")
 		}
 	}
 }
