@@ -138,7 +138,7 @@ func TestWrongFiles(t *testing.T) {
 		"bot " + hash("a") + " namespace=a access=":      {"use read, write or admin"},
 		"bot " + hash("a") + " namespace=a namespace=b":  {"twice"},
 		"bot " + hash("a") + " namespace=a expires=soon": {"soon"},
-		"\n# x\nbot " + hash("a") + " namespace=a\nbot " + hash("b") + " namespace=a":            {"line 4: there are two"},
+		"\n# x\nbot " + hash("a") + " namespace=a\nbot " + hash("b") + " namespace=a":            {"line 4: two tokens"},
 		"one " + hash("a") + " namespace=a\ntwo " + hash("a") + " namespace=a\nthree x\n four y": {"line 2: one and two are the same", "line 3", "line 4"},
 	} {
 		file := filepath.Join(t.TempDir(), "tokens")

@@ -103,7 +103,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-// TestStaleSocket: one that a dead process left is replaced; what is no socket is not.
+// TestStaleSocket: one that a dead process left is replaced; what is not a socket is not.
 func TestStaleSocket(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	dead, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)

@@ -153,11 +153,11 @@ func Resolve(name, model, endpoint string, usual func(Provider) string) (Target,
 // at parses the endpoint and returns the model that it names, if any.
 func (t *Target) at(endpoint string) (model string, err error) {
 	u, err := url.Parse(endpoint)
-	if err == nil && (u.User != nil || u.RawQuery != "" || u.Fragment != "") { // which may be a key, so they are not shown
-		return "", errors.New("endpoint holds a user, a query or a fragment: give the URL alone, and the key as api_key")
+	if err == nil && (u.User != nil || u.RawQuery != "" || u.Fragment != "") { // these may contain a key, so they are not shown
+		return "", errors.New("endpoint contains a user, a query or a fragment: set the URL alone, and the key as api_key")
 	}
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return "", fmt.Errorf("endpoint is no http or https URL (%.8s…): use an http or https URL such as https://host/v1", endpoint)
+		return "", fmt.Errorf("endpoint is not an http or https URL (%.8s…): use an http or https URL such as https://host/v1", endpoint)
 	}
 	path := strings.TrimRight(u.Path, "/")
 	if t.Provider.Protocol != Gemini {
@@ -181,7 +181,7 @@ func (t *Target) at(endpoint string) (model string, err error) {
 		}
 		path = before
 	}
-	// The SDK adds the version and the path by itself.
+	// The SDK adds the version and the path.
 	for _, version := range []string{"/v1beta", "/v1"} {
 		path = strings.TrimSuffix(path, version)
 	}

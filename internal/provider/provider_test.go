@@ -46,7 +46,7 @@ func TestResolve(t *testing.T) {
 		{"", "nobody/m", "", `"nobody", which is not a known provider`},
 		{"ollama", "", "", "model is required"},
 		{"openai", "", "ftp://h", "use an http or https URL"},
-		{"openai", "", "https://h/v1?key=1", "give the URL alone"},
+		{"openai", "", "https://h/v1?key=1", "set the URL alone"},
 		{"openai", "m", "https://h/v1beta/models/m:generateContent", "ends in a method"},
 		{"gemini", "", "https://h/v1beta/models/m:streamGenerateContent", `the method "streamGenerateContent"`},
 		{"gemini", "a", "https://h/v1beta/models/b:generateContent", `names the model "b" and model is "a"`},

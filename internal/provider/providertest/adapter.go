@@ -13,24 +13,24 @@ import (
 	"github.com/memsidecar/memsidecar/internal/provider"
 )
 
-// Adapter is what every adapter of a provider is tested by, whatever it asks for.
+// Adapter has the tests that every adapter of a provider must pass.
 type Adapter[A any] struct {
-	Name string // provider/model, with which its errors begin
-	Key  string // that Open gives it
+	Name string // provider/model: the prefix of its errors
+	Key  string // the key with which Open opens it
 	Open func(t *testing.T, endpoint string) A
-	// Call makes one call. A limit above 0 is how long it may wait for the answer, as the decorator of its contract sees to.
+	// Call makes one call. A limit above 0 is its timeout, as set by the decorator of its contract.
 	Call func(ctx context.Context, a A, limit time.Duration) error
 }
 
-// Failure is an answer that is none, and what the adapter makes of it.
+// Failure is a failed answer and the error that is expected.
 type Failure struct {
 	Answer http.HandlerFunc
-	Passes bool          // waiting may help
-	After  time.Duration // and for so long, as the provider says
-	Asked  int           // how often, when it is not once: repeating is the queue's business
+	Passes bool          // whether a retry may help
+	After  time.Duration // the delay that the provider asks for
+	Asked  int           // number of requests if not one; the queue retries, not the adapter
 }
 
-// Failures checks what comes of each.
+// Failures checks the error for each failed answer.
 func (a Adapter[A]) Failures(t *testing.T, failures map[string]Failure) {
 	for name, f := range failures {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +50,7 @@ func (a Adapter[A]) Failures(t *testing.T, failures map[string]Failure) {
 	}
 }
 
-// Hang checks that no answer is a failure of the provider when the limit is over, and none when the caller has no more time.
+// Hang checks that a missing answer is a failure of the provider when the timeout ends, and not when the caller's deadline ends.
 func (a Adapter[A]) Hang(t *testing.T) {
 	adapter := a.Open(t, Play(t, Wait).URL)
 	err := a.Call(t.Context(), adapter, 20*time.Millisecond)
@@ -68,7 +68,7 @@ func (a Adapter[A]) Hang(t *testing.T) {
 // HidesKey checks that printing it does not show the key.
 func (a Adapter[A]) HidesKey(t *testing.T) {
 	adapter := a.Open(t, "http://127.0.0.1:1")
-	if text := fmt.Sprintf("%v %+v %#v", adapter, adapter, adapter); strings.Contains(text, a.Key[len(a.Key)/2:]) { // part of it is too much, too
+	if text := fmt.Sprintf("%v %+v %#v", adapter, adapter, adapter); strings.Contains(text, a.Key[len(a.Key)/2:]) { // part of it is too much
 		t.Errorf("printed as %s", text)
 	}
 }
