@@ -43,7 +43,7 @@ func newRecording(t *testing.T, record bool) *recording {
 		Settings: settings,
 		Policies: func(string) session.Policy { return session.Policy{Enabled: r.enabled, MemorizeEvery: 10} },
 	})
-	r.Considerer = decide.NewConsiderer(decide.Parts{
+	r.Considerer = decide.NewConsiderer(decide.Deps{
 		Queue:    sqlstore.NewQueue(storage),
 		Sessions: r.sessions,
 		Recorder: r.writer,

@@ -58,8 +58,8 @@ type Vectors interface {
 	Wake()
 }
 
-// Parts is what a Considerer works with.
-type Parts struct {
+// Deps is what a Considerer works with.
+type Deps struct {
 	Queue    queue.Store
 	Sessions Sessions
 	// Recorder records dialogues in their sessions. Optional: without it no dialogue is recorded, and sessions are not considered on
@@ -103,7 +103,7 @@ type Options struct {
 
 // Considerer accepts dialogues and considers them in the background.
 type Considerer struct {
-	Parts
+	Deps
 	options  Options
 	pool     *queue.Pool
 	tracer   oteltrace.Tracer
@@ -112,8 +112,8 @@ type Considerer struct {
 }
 
 // NewConsiderer returns a Considerer; Start starts its workers.
-func NewConsiderer(parts Parts, options Options) *Considerer {
-	c := &Considerer{Parts: parts, options: options, tracer: span.Tracer(options.Tracing), ending: make(chan struct{})}
+func NewConsiderer(parts Deps, options Options) *Considerer {
+	c := &Considerer{Deps: parts, options: options, tracer: span.Tracer(options.Tracing), ending: make(chan struct{})}
 	c.endWaits = sync.OnceFunc(func() { close(c.ending) })
 	c.pool = queue.NewPool(parts.Queue, c.attempt, options.Pool)
 	return c

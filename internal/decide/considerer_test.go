@@ -153,12 +153,12 @@ func newSystem(t *testing.T, j *judge) *system {
 	s.memories = &flaky{Memories: s.store}
 	traces := trace.NewRecorder(sqlstore.NewTraces(storage), trace.Options{Retention: time.Hour, Log: log})
 	s.traces = traces
-	s.Considerer = decide.NewConsiderer(decide.Parts{
+	s.Considerer = decide.NewConsiderer(decide.Deps{
 		Queue: s.queue, Memories: s.memories, Settings: s.settings, Vectors: noVectors{}, Decider: j, Summarizer: j, Traces: traces,
 	}, decide.Options{MaxPending: 100, MaxWait: time.Minute, Location: time.UTC, Pool: queue.Options{
 		Workers: 4, MaxAge: time.Hour, BackoffMin: time.Millisecond, BackoffMax: time.Millisecond, Log: log,
 	}})
-	memories := manage.NewKeeper(manage.Parts{
+	memories := manage.NewService(manage.Deps{
 		Store: s.store, Considerations: s.queue, Traces: traces, Purger: storage, Uncache: reconcile.DropReadings,
 	})
 	s.eraser = manage.NewEraser(manage.EraserConfig{

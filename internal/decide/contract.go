@@ -13,21 +13,21 @@ type Transcript struct {
 	Speaker  string         // the user whose words are considered; the others' are context
 	Location *time.Location // the speaker's time zone, for "tomorrow" and the like
 	// Notes collects remarks about the reading, such as what was left out. It may be nil.
-	Notes *Notes
+	Notes *Remarks
 }
 
-// Notes are remarks for a consideration's reason. Each call has its own. A nil *Notes ignores remarks.
-type Notes struct{ list []string }
+// Remarks are remarks for a consideration's reason. Each call has its own. A nil *Remarks ignores remarks.
+type Remarks struct{ list []string }
 
 // Add adds a remark.
-func (n *Notes) Add(remark string) {
+func (n *Remarks) Add(remark string) {
 	if n != nil {
 		n.list = append(n.list, remark)
 	}
 }
 
 // All returns the remarks, in order.
-func (n *Notes) All() []string {
+func (n *Remarks) All() []string {
 	if n == nil {
 		return nil
 	}

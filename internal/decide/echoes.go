@@ -45,7 +45,7 @@ func (e *Echoes) near(ctx context.Context, scope memory.Scope, text string, stat
 // withoutEchoes returns the transcript without echoes, for considering only: sessions keep the original messages. note says what was
 // removed; it is the whole reason when nothing of the speaker is left.
 func (c *Considerer) withoutEchoes(ctx context.Context, t Transcript) (clean Transcript, note string, err error) {
-	t.Notes = &Notes{}
+	t.Notes = &Remarks{}
 	if c.Echoes == nil {
 		return t, "", nil
 	}

@@ -21,7 +21,7 @@ import (
 const waitingAtOnce = 200
 
 // Summarize reads the pending messages of a day, even if digests are made on request only, and returns the day's digest.
-func (k *Keeper) Summarize(ctx context.Context, v Viewer, date, language string) (Day, error) {
+func (k *Service) Summarize(ctx context.Context, v Viewer, date, language string) (Day, error) {
 	settings, err := k.Settings.Get(ctx, v.User)
 	if err != nil {
 		return Day{}, err
@@ -49,7 +49,7 @@ func (k *Keeper) Summarize(ctx context.Context, v Viewer, date, language string)
 }
 
 // look reads all pending messages.
-func (k *Keeper) look(ctx context.Context, user memory.User, settings memory.Settings, q WaitingQuery) error {
+func (k *Service) look(ctx context.Context, user memory.User, settings memory.Settings, q WaitingQuery) error {
 	ctx = usage.WithUser(ctx, user)
 	q.Limit = waitingAtOnce
 	zone := settings.Location(k.options.Location)
@@ -88,7 +88,7 @@ func (k *Keeper) look(ctx context.Context, user memory.User, settings memory.Set
 }
 
 // contribution returns the findings of the first piece of the pending messages.
-func (k *Keeper) contribution(ctx context.Context, w Waiting, zone *time.Location) (Contribution, error) {
+func (k *Service) contribution(ctx context.Context, w Waiting, zone *time.Location) (Contribution, error) {
 	day := w.Messages[0].Time.In(zone).Format(time.DateOnly)
 	end := slices.IndexFunc(w.Messages, func(m Message) bool { return m.Time.In(zone).Format(time.DateOnly) != day })
 	if end < 0 {
@@ -141,7 +141,7 @@ func (k *Keeper) contribution(ctx context.Context, w Waiting, zone *time.Locatio
 }
 
 // withoutEchoes removes text that Retrieve returned from a piece.
-func (k *Keeper) withoutEchoes(ctx context.Context, p *Piece) error {
+func (k *Service) withoutEchoes(ctx context.Context, p *Piece) error {
 	if k.Echoes == nil {
 		return nil
 	}
@@ -161,7 +161,7 @@ func (k *Keeper) withoutEchoes(ctx context.Context, p *Piece) error {
 }
 
 // extract asks the extractor, or the rules when its answers cannot be used or its token budget is used up.
-func (k *Keeper) extract(ctx context.Context, p Piece) ([]Finding, string, error) {
+func (k *Service) extract(ctx context.Context, p Piece) ([]Finding, string, error) {
 	found, err := k.Extractor.Extract(ctx, p)
 	var transient *memory.TransientError
 	unusable := errors.Is(err, answer.ErrUnusable) || errors.Is(err, llm.ErrBlocked) || errors.Is(err, llm.ErrNoAnswer)
@@ -178,7 +178,7 @@ func (k *Keeper) extract(ctx context.Context, p Piece) ([]Finding, string, error
 }
 
 // checked completes findings and sets their importance.
-func (k *Keeper) checked(findings []Finding, p *Piece, day string) []Finding {
+func (k *Service) checked(findings []Finding, p *Piece, day string) []Finding {
 	last := p.Messages[len(p.Messages)-1].Time
 	var kept []Finding
 	for _, f := range findings {
@@ -213,7 +213,7 @@ func (k *Keeper) checked(findings []Finding, p *Piece, day string) []Finding {
 }
 
 // score sets the importance of a finding, unless it is set already or the finding is never remembered.
-func (k *Keeper) score(f *Finding, day string) {
+func (k *Service) score(f *Finding, day string) {
 	if f.Category == Topic || f.Importance != 0 || f.Passing {
 		return
 	}

@@ -20,7 +20,7 @@ type Viewer struct {
 }
 
 // period returns the start and end of a date in the user's zone; an empty date means today.
-func (k *Keeper) period(settings memory.Settings, date string) (from, before time.Time, err error) {
+func (k *Service) period(settings memory.Settings, date string) (from, before time.Time, err error) {
 	zone := settings.Location(k.options.Location)
 	if date == "" {
 		date = time.Now().In(zone).Format(time.DateOnly)
@@ -36,7 +36,7 @@ func (k *Keeper) period(settings memory.Settings, date string) (from, before tim
 
 // Get returns the digest of a day from the findings so far; an empty date means today. An empty language means that of the user's
 // settings, else that of the conversation.
-func (k *Keeper) Get(ctx context.Context, v Viewer, date, language string) (Day, error) {
+func (k *Service) Get(ctx context.Context, v Viewer, date, language string) (Day, error) {
 	settings, err := k.Settings.Get(ctx, v.User)
 	if err != nil {
 		return Day{}, err
@@ -48,7 +48,7 @@ func (k *Keeper) Get(ctx context.Context, v Viewer, date, language string) (Day,
 	return k.day(ctx, v, settings, from, before, language)
 }
 
-func (k *Keeper) day(ctx context.Context, v Viewer, settings memory.Settings, from, before time.Time, language string) (Day, error) {
+func (k *Service) day(ctx context.Context, v Viewer, settings memory.Settings, from, before time.Time, language string) (Day, error) {
 	d := Day{Date: from.Format(time.DateOnly), From: from, Before: before}
 	entries, err := k.Store.Find(ctx, v.User, v.Seen, from, before)
 	if err != nil {
@@ -100,7 +100,7 @@ func withoutRetold(entries []Entry) []Entry {
 }
 
 // present excludes entries whose memory was deleted, or that the user asked to forget.
-func (k *Keeper) present(ctx context.Context, v Viewer, entries []Entry) ([]Entry, error) {
+func (k *Service) present(ctx context.Context, v Viewer, entries []Entry) ([]Entry, error) {
 	kept := entries[:0]
 	for _, e := range entries {
 		if e.MemoryID != "" {
@@ -137,7 +137,7 @@ func (d *Day) spoken(given ...string) string {
 }
 
 // List returns a page of the days that have a digest, newest first. next is the cursor: the date before which the next page starts.
-func (k *Keeper) List(ctx context.Context, v Viewer, before, language string, limit int) (days []Day, next string, err error) {
+func (k *Service) List(ctx context.Context, v Viewer, before, language string, limit int) (days []Day, next string, err error) {
 	settings, err := k.Settings.Get(ctx, v.User)
 	if err != nil {
 		return nil, "", err

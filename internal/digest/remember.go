@@ -17,7 +17,7 @@ import (
 const candidates = 10
 
 // remember makes memories of important findings; existing memories are reinforced. Repeating it for the same findings changes nothing.
-func (k *Keeper) remember(ctx context.Context, user memory.User) error {
+func (k *Service) remember(ctx context.Context, user memory.User) error {
 	entries, err := k.Store.Unremembered(ctx, user)
 	if err != nil || len(entries) == 0 {
 		return err
@@ -57,7 +57,7 @@ func (k *Keeper) remember(ctx context.Context, user memory.User) error {
 }
 
 // existing returns a memory of the same visibility that says the same, or nil.
-func (k *Keeper) existing(ctx context.Context, user memory.User, m *memory.Memory, embedding vectorstore.Embedding) (*memory.Memory, error) {
+func (k *Service) existing(ctx context.Context, user memory.User, m *memory.Memory, embedding vectorstore.Embedding) (*memory.Memory, error) {
 	filter := vectorstore.Filter{Audience: memory.VisibilityChannel.AudienceOf(m.Channel)}
 	hits, err := k.Memories.SearchKeyword(ctx, user, m.Text, filter, candidates)
 	if err != nil {
@@ -112,7 +112,7 @@ func FromStatement(s memory.Statement) Finding {
 var unknown = []memory.Action{memory.ActionLeftDeleted, memory.ActionWithdrawn, memory.ActionQuarantined}
 
 // Remembered contributes the results of considering, so that a digest need not find them again. Repeating it changes nothing.
-func (k *Keeper) Remembered(ctx context.Context, r decide.Remembered) error {
+func (k *Service) Remembered(ctx context.Context, r decide.Remembered) error {
 	c := Contribution{
 		ID: r.ConsiderationID, Scope: r.Scope, ConsiderationID: r.ConsiderationID, MadeBy: r.DecidedBy, At: time.Now(),
 	}

@@ -98,7 +98,7 @@ func (t Templates) Problem() string {
 }
 
 // Markdown renders the digest as Markdown.
-func (k *Keeper) Markdown(d *Day) (string, error) { return k.options.Templates.render(d, d.Language) }
+func (k *Service) Markdown(d *Day) (string, error) { return k.options.Templates.render(d, d.Language) }
 
 func (t Templates) render(d *Day, language string) (string, error) {
 	base, _, _ := strings.Cut(strings.ToLower(language), "-")

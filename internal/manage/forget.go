@@ -79,7 +79,7 @@ type EraserConfig struct {
 	Forgetters [][]Forgetter
 	Purger     Purger
 	// Memories deletes the memories learned in a session.
-	Memories *Keeper
+	Memories *Service
 	Sessions Sessions
 	Traces   interface {
 		ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel, users ...string) (int64, error)

@@ -17,7 +17,7 @@ const maxReasonBytes = 2000
 
 // Importer imports memories, in batches.
 type Importer struct {
-	keeper         *Keeper
+	keeper         *Service
 	scope          memory.Scope
 	batch          []vectorstore.Entry
 	count          int // memories given to Add
@@ -25,7 +25,7 @@ type Importer struct {
 }
 
 // Import starts an import. Memories without a channel get the scope's.
-func (k *Keeper) Import(scope memory.Scope) *Importer { return &Importer{keeper: k, scope: scope} }
+func (k *Service) Import(scope memory.Scope) *Importer { return &Importer{keeper: k, scope: scope} }
 
 // Add adds a memory. The error names its fields by its position; wrong are the violations found before.
 func (i *Importer) Add(ctx context.Context, m memory.Memory, wrong memory.Violations) error {

@@ -22,8 +22,8 @@ type Backfill interface {
 	SetEmbeddings(ctx context.Context, user memory.User, embeddings []vectorstore.TextEmbedding) error
 }
 
-// Parts is what a Keeper works with.
-type Parts struct {
+// Deps is what a Service works with.
+type Deps struct {
 	Store    vectorstore.Store
 	Backfill Backfill
 	Vectors  decide.Vectors
@@ -40,14 +40,14 @@ type Parts struct {
 	Uncache func()
 }
 
-// Keeper carries out the commands on single memories.
-type Keeper struct {
-	Parts
+// Service carries out the commands on single memories.
+type Service struct {
+	Deps
 	turns turns
 }
 
-// NewKeeper returns a Keeper.
-func NewKeeper(parts Parts) *Keeper { return &Keeper{Parts: parts} }
+// NewService returns a Service.
+func NewService(parts Deps) *Service { return &Service{Deps: parts} }
 
 // Draft is a memory as a caller states it.
 type Draft struct {
@@ -82,7 +82,7 @@ func importanceProblem(importance float64) string {
 
 // Create stores a valid draft. If an active memory of the same visibility says the same, that one is reinforced instead and merged is
 // true. With a request id the call can be repeated, with the same payloadHash.
-func (k *Keeper) Create(ctx context.Context, scope memory.Scope, d Draft, requestID string, payloadHash []byte) (m memory.Memory, merged bool, err error) {
+func (k *Service) Create(ctx context.Context, scope memory.Scope, d Draft, requestID string, payloadHash []byte) (m memory.Memory, merged bool, err error) {
 	now := time.Now()
 	if d.ObservedAt.IsZero() {
 		d.ObservedAt = now
@@ -124,7 +124,7 @@ func (k *Keeper) Create(ctx context.Context, scope memory.Scope, d Draft, reques
 }
 
 // apply embeds the entries and stores them.
-func (k *Keeper) apply(ctx context.Context, user memory.User, entries []vectorstore.Entry) ([]vectorstore.Applied, error) {
+func (k *Service) apply(ctx context.Context, user memory.User, entries []vectorstore.Entry) ([]vectorstore.Applied, error) {
 	if err := k.embed(ctx, user, entries); err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (k *Keeper) apply(ctx context.Context, user memory.User, entries []vectorst
 }
 
 // embed sets the embeddings of the entries.
-func (k *Keeper) embed(ctx context.Context, user memory.User, entries []vectorstore.Entry) error {
+func (k *Service) embed(ctx context.Context, user memory.User, entries []vectorstore.Entry) error {
 	texts := make([]string, len(entries))
 	for i := range entries {
 		texts[i] = entries[i].Memory.Text
@@ -148,7 +148,7 @@ func (k *Keeper) embed(ctx context.Context, user memory.User, entries []vectorst
 }
 
 // Revert undoes the newest change of a memory that can be undone, see vectorstore.Store.
-func (k *Keeper) Revert(ctx context.Context, user memory.User, id, revisionID string, audience memory.Audience) (memory.Memory, vectorstore.Revision, error) {
+func (k *Service) Revert(ctx context.Context, user memory.User, id, revisionID string, audience memory.Audience) (memory.Memory, vectorstore.Revision, error) {
 	m, undone, err := k.Store.Revert(ctx, user, id, revisionID, audience, time.Now())
 	if err != nil || undone.Change != vectorstore.ChangeEdited && undone.Change != vectorstore.ChangeWithdrawn {
 		return m, undone, err
@@ -163,7 +163,7 @@ func (k *Keeper) Revert(ctx context.Context, user memory.User, id, revisionID st
 }
 
 // Release ends a memory's quarantine.
-func (k *Keeper) Release(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Memory, error) {
+func (k *Service) Release(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Memory, error) {
 	return k.Store.Release(ctx, user, id, audience, time.Now())
 }
 
@@ -175,7 +175,7 @@ type Edit struct {
 }
 
 // Update changes a memory.
-func (k *Keeper) Update(ctx context.Context, user memory.User, id string, audience memory.Audience, e Edit) (memory.Memory, error) {
+func (k *Service) Update(ctx context.Context, user memory.User, id string, audience memory.Audience, e Edit) (memory.Memory, error) {
 	patch := vectorstore.Patch{Text: e.Text, Kind: e.Kind, Importance: e.Importance, At: time.Now()}
 	if e.Text != nil {
 		embeddings, err := k.Vectors.Embeddings(usage.WithUser(ctx, user), []string{*e.Text})
@@ -189,7 +189,7 @@ func (k *Keeper) Update(ctx context.Context, user memory.User, id string, audien
 }
 
 // Delete deletes a memory, and its text in considerations, traces and digest files. The purge of the bytes runs in the background.
-func (k *Keeper) Delete(ctx context.Context, user memory.User, id string, audience memory.Audience) error {
+func (k *Service) Delete(ctx context.Context, user memory.User, id string, audience memory.Audience) error {
 	err := k.remove(ctx, user, id, audience)
 	if err == nil {
 		k.Rewrite(context.WithoutCancel(ctx), user)
@@ -198,7 +198,7 @@ func (k *Keeper) Delete(ctx context.Context, user memory.User, id string, audien
 }
 
 // remove is Delete without the files.
-func (k *Keeper) remove(ctx context.Context, user memory.User, id string, audience memory.Audience) error {
+func (k *Service) remove(ctx context.Context, user memory.User, id string, audience memory.Audience) error {
 	if err := k.Store.Delete(ctx, user, id, audience); err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (k *Keeper) remove(ctx context.Context, user memory.User, id string, audien
 }
 
 // Get returns a memory, unless it was withdrawn.
-func (k *Keeper) Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Memory, error) {
+func (k *Service) Get(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Memory, error) {
 	m, err := k.Store.Get(ctx, user, id, audience)
 	if err == nil && !m.WithdrawnAt.IsZero() {
 		return memory.Memory{}, fmt.Errorf(

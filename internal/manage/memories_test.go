@@ -22,7 +22,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// world is everything that a Keeper works with. It notes what is done, and fails at one step.
+// world is everything that a Service works with. It notes what is done, and fails at one step.
 type world struct {
 	vectorstore.Store // of which only what is below is called
 	failAt            string
@@ -189,8 +189,8 @@ func (d disk) PurgeLater() { d.steps = append(d.steps, "purge later") }
 
 func (d disk) Purge(context.Context) (bool, error) { return true, d.step("purge") }
 
-func keeper(w *world) *manage.Keeper {
-	return manage.NewKeeper(manage.Parts{
+func keeper(w *world) *manage.Service {
+	return manage.NewService(manage.Deps{
 		Store: w, Vectors: w, Considerations: jobs{w}, Traces: traces{w}, Purger: disk{w},
 		Rewrite: func(context.Context, memory.User) {},
 		Uncache: func() { _ = w.step("uncache") },

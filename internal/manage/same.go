@@ -15,7 +15,7 @@ const maxCandidates = 100
 
 // sayingTheSame returns the id of an active memory of the same visibility that says the same as a text, or "". It compares spelling
 // only (see similar.Same), because vectors of "likes tea" and "dislikes tea" are alike.
-func (k *Keeper) sayingTheSame(ctx context.Context, scope memory.Scope, text string) (string, error) {
+func (k *Service) sayingTheSame(ctx context.Context, scope memory.Scope, text string) (string, error) {
 	filter := vectorstore.Filter{Audience: memory.OnlyVisibility(scope.Channel)}
 	hits, err := k.Store.SearchKeyword(ctx, scope.User(), text, filter, maxCandidates)
 	if err != nil {

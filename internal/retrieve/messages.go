@@ -23,7 +23,7 @@ const (
 type MessageHit struct {
 	Message       session.Message
 	Score         float64
-	Parts         ScoreParts
+	Parts         ScoreBreakdown
 	Before, After []session.Message
 }
 

@@ -198,7 +198,7 @@ func TestMessageScores(t *testing.T) {
 		if err != nil || found(result) != "s/1 s/30 s/19" { // of equals, the later one
 			t.Fatal(found(result), err)
 		}
-		want := ScoreParts{Relevance: 1 - 0.5*0.97, Similarity: 1, Keyword: 0.5, Recency: 0.25, Importance: 0.5}
+		want := ScoreBreakdown{Relevance: 1 - 0.5*0.97, Similarity: 1, Keyword: 0.5, Recency: 0.25, Importance: 0.5}
 		best := result.Messages[0]
 		if best.Parts != want || math.Abs(best.Score-want.Relevance*(0.8+0.025+0.05)) > 1e-9 {
 			t.Errorf("%+v with score %v, want %+v", best.Parts, best.Score, want)

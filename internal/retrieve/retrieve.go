@@ -39,8 +39,8 @@ type Traces interface {
 	Record(record trace.Record)
 }
 
-// Parts is what a Retriever works with.
-type Parts struct {
+// Deps is what a Retriever works with.
+type Deps struct {
 	Store    Store
 	Messages recall.Store // nil: no messages are found
 	Settings Settings
@@ -110,11 +110,11 @@ type Hit struct {
 	Memory  *memory.Memory   // nil for a message
 	Message *session.Message // nil for a memory
 	Score   float64
-	Parts   ScoreParts
+	Parts   ScoreBreakdown
 }
 
-// ScoreParts is what a score is made of, each 0 to 1.
-type ScoreParts struct {
+// ScoreBreakdown is what a score is made of, each 0 to 1.
+type ScoreBreakdown struct {
 	Relevance, Similarity, Keyword, Neighbors, Recency, Importance float64
 }
 
@@ -152,14 +152,14 @@ type Degradation struct {
 
 // Retriever answers queries.
 type Retriever struct {
-	Parts
+	Deps
 	options Options
 	uses    *background.BatchWriter[vectorstore.Use]
 }
 
 // New returns a Retriever that works until Close.
-func New(parts Parts, options Options) *Retriever {
-	return &Retriever{Parts: parts, options: options, uses: background.NewBatchWriter(parts.Store.MarkUsed, background.BatchOptions{
+func New(parts Deps, options Options) *Retriever {
+	return &Retriever{Deps: parts, options: options, uses: background.NewBatchWriter(parts.Store.MarkUsed, background.BatchOptions{
 		Name: "use counts", Every: time.Second, Max: 10_000, Log: options.Log,
 	})}
 }
@@ -261,7 +261,7 @@ func (r *Retriever) rank(found searched, from origin, now time.Time) []Hit {
 	keyword, vector := found[search{from, byKeyword}].hits, found[search{from, byVector}].hits
 	ranked := make([]Hit, 0, len(keyword)+len(vector))
 	places := make(map[hitKey]int, len(keyword)+len(vector)) // in ranked
-	parts := func(h Hit) *ScoreParts {
+	parts := func(h Hit) *ScoreBreakdown {
 		i, known := places[keyOf(h)]
 		if !known {
 			i = len(ranked)

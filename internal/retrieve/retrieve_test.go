@@ -117,7 +117,7 @@ func (w *world) Enabled() bool { return true }
 func (w *world) Record(record trace.Record) { w.traces = append(w.traces, record) }
 
 func (w *world) retriever() *Retriever {
-	return New(Parts{
+	return New(Deps{
 		Store: w, Settings: w, Embedder: w, Traces: w, StorageProblem: func() string { return w.problem },
 	}, Options{
 		Budget: budget, RecencyHalfLife: 30 * 24 * time.Hour, Prompts: DefaultPrompts(), Location: time.UTC,
@@ -332,7 +332,7 @@ func TestScores(t *testing.T) {
 				t.Fatal(name, result, err)
 			}
 			got, score := result.Hits[0].Parts, result.Hits[0].Score
-			want := ScoreParts{
+			want := ScoreBreakdown{
 				Relevance: test.relevance, Similarity: min(1, max(0, test.similarity)), Keyword: test.keyword,
 				Recency: test.recency, Importance: test.importance,
 			}

@@ -18,8 +18,8 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// AdminParts are the dependencies of the administration service.
-type AdminParts struct {
+// AdminDeps are the dependencies of the administration service.
+type AdminDeps struct {
 	Status  Status
 	Queue   queue.Store
 	Auditor *audit.Auditor
@@ -68,7 +68,7 @@ var breakerStates = map[breaker.State]memsidecarv1.BreakerState{
 // adminService implements memsidecarv1.AdminServiceServer.
 type adminService struct {
 	memsidecarv1.UnimplementedAdminServiceServer
-	AdminParts
+	AdminDeps
 	options Options
 	started time.Time
 }

@@ -10,17 +10,17 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// DigestParts are the dependencies of the digest service.
-type DigestParts struct {
+// DigestDeps are the dependencies of the digest service.
+type DigestDeps struct {
 	Considerer *decide.Considerer
-	Digests    *digest.Keeper
-	Notebook   *notebook.Keeper
+	Digests    *digest.Service
+	Notebook   *notebook.Service
 }
 
 // digestService implements memsidecarv1.DigestServiceServer.
 type digestService struct {
 	memsidecarv1.UnimplementedDigestServiceServer
-	DigestParts
+	DigestDeps
 	options Options
 }
 

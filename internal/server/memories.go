@@ -21,23 +21,23 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// MemoryParts are the dependencies of the memory service.
-type MemoryParts struct {
+// MemoryDeps are the dependencies of the memory service.
+type MemoryDeps struct {
 	Considerer *decide.Considerer
 	Queue      queue.Store // the considerations
 	Retriever  *retrieve.Retriever
-	Memories   *manage.Keeper
+	Memories   *manage.Service
 	Store      vectorstore.Store
 	// Curve scores how likely a memory is to be kept.
 	Curve retention.Curve
 	// Conversations are the source of past messages.
-	Conversations *session.Keeper
+	Conversations *session.Service
 }
 
 // memoryService implements memsidecarv1.MemoryServiceServer, in the files named after its calls.
 type memoryService struct {
 	memsidecarv1.UnimplementedMemoryServiceServer
-	MemoryParts
+	MemoryDeps
 	options Options
 }
 

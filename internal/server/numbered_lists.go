@@ -18,7 +18,7 @@ import (
 // numberedListService implements memsidecarv1.NumberedListServiceServer.
 type numberedListService struct {
 	memsidecarv1.UnimplementedNumberedListServiceServer
-	Lists   *lists.Keeper
+	Lists   *lists.Service
 	options Options
 }
 

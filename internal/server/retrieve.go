@@ -68,7 +68,7 @@ func (s *memoryService) Retrieve(ctx context.Context, r *memsidecarv1.RetrieveRe
 	return resp, nil
 }
 
-func fromParts(p retrieve.ScoreParts) *memsidecarv1.ScoreParts {
+func fromParts(p retrieve.ScoreBreakdown) *memsidecarv1.ScoreParts {
 	return &memsidecarv1.ScoreParts{
 		Relevance: p.Relevance, Similarity: p.Similarity, Keyword: p.Keyword, Neighbors: p.Neighbors, Recency: p.Recency, Importance: p.Importance,
 	}

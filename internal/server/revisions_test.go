@@ -51,15 +51,15 @@ func startRemembering(t *testing.T) *remembering {
 	}
 	r := &remembering{t: t, store: storelocal.New(db, storelocal.Options{Fingerprint: embedder.Fingerprint().String(), IndexBudget: 1 << 20})}
 	r.vectors = backfill.New(embedder, r.store, backfill.Options{ChunkSize: 1000, Log: log})
-	retriever := retrieve.New(retrieve.Parts{
+	retriever := retrieve.New(retrieve.Deps{
 		Store: r.store, Settings: settingsFunc(func() error { return nil }), Embedder: embedder, Traces: untraced{},
 		StorageProblem: func() string { return "" },
 	}, retrieve.Options{Budget: time.Minute, RecencyHalfLife: time.Hour, Prompts: retrieve.DefaultPrompts(), Location: time.UTC, Log: log})
-	r.stubs, _ = newClient(t, Parts{
-		Memories: MemoryParts{
+	r.stubs, _ = newClient(t, Deps{
+		Memories: MemoryDeps{
 			Store:     r.store,
 			Retriever: retriever,
-			Memories:  manage.NewKeeper(manage.Parts{Store: r.store, Backfill: r.store, Vectors: r.vectors}),
+			Memories:  manage.NewService(manage.Deps{Store: r.store, Backfill: r.store, Vectors: r.vectors}),
 		},
 		PageKey: func(context.Context) ([]byte, error) { return make([]byte, 32), nil },
 	})

@@ -39,15 +39,15 @@ const StorageService = "storage"
 // StorageReadService is the name that reports whether storage can at least be read.
 const StorageReadService = "storage.read"
 
-// Parts are the dependencies of the server: those of each service, and those that all calls use.
-type Parts struct {
-	Memories MemoryParts
-	Users    UserParts
-	Sessions SessionParts
-	Lists    *lists.Keeper
-	Digests  DigestParts
+// Deps are the dependencies of the server: those of each service, and those that all calls use.
+type Deps struct {
+	Memories MemoryDeps
+	Users    UserDeps
+	Sessions SessionDeps
+	Lists    *lists.Service
+	Digests  DigestDeps
 	Traces   Traces
-	Admin    AdminParts
+	Admin    AdminDeps
 
 	Storage Storage
 	// Calls registers the calls that may store data of a user, so that none stores anything after the user was forgotten.
@@ -122,7 +122,7 @@ type Server struct {
 const connectionTimeout = 10 * time.Second
 
 // New returns a server. Call Serve to start it.
-func New(parts Parts, options Options) *Server {
+func New(parts Deps, options Options) *Server {
 	guard := &guard{tokens: parts.Tokens, limiter: parts.Limiter, log: options.Log}
 	s := &Server{health: newHealthService(), guard: guard}
 	pages := &pages{load: parts.PageKey}
@@ -173,13 +173,13 @@ func New(parts Parts, options Options) *Server {
 	)...)
 	s.inside = grpc.NewServer(
 		append(slices.Clone(common), grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow))...)
-	memories := &memoryService{MemoryParts: parts.Memories, options: options}
-	users := &userService{UserParts: parts.Users}
-	sessions := &sessionService{SessionParts: parts.Sessions, options: options}
+	memories := &memoryService{MemoryDeps: parts.Memories, options: options}
+	users := &userService{UserDeps: parts.Users}
+	sessions := &sessionService{SessionDeps: parts.Sessions, options: options}
 	lists := &numberedListService{Lists: parts.Lists, options: options}
-	digests := &digestService{DigestParts: parts.Digests, options: options}
+	digests := &digestService{DigestDeps: parts.Digests, options: options}
 	traces := &traceService{Traces: parts.Traces, options: options, describe: sessions.describe}
-	admin := &adminService{AdminParts: parts.Admin, options: options, started: time.Now()}
+	admin := &adminService{AdminDeps: parts.Admin, options: options, started: time.Now()}
 	for _, server := range []*grpc.Server{s.grpc, s.inside} {
 		registrar := registrar{server, through}
 		memsidecarv1.RegisterMemoryServiceServer(registrar, memories)

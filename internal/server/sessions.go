@@ -27,9 +27,9 @@ const (
 	maxLabelBytes     = 256
 )
 
-// SessionParts are the dependencies of the session service.
-type SessionParts struct {
-	Conversations *session.Keeper
+// SessionDeps are the dependencies of the session service.
+type SessionDeps struct {
+	Conversations *session.Service
 	Eraser        *manage.Eraser // deletes sessions
 	Topics        *topics.Counter
 }
@@ -37,7 +37,7 @@ type SessionParts struct {
 // sessionService implements memsidecarv1.SessionServiceServer, in the files named after its calls.
 type sessionService struct {
 	memsidecarv1.UnimplementedSessionServiceServer
-	SessionParts
+	SessionDeps
 	options Options
 }
 

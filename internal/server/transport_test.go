@@ -23,8 +23,8 @@ import (
 // boundedClient serves settings with a bound for large requests of its own.
 func boundedClient(t *testing.T, bytes *inflight.Bytes) stubs {
 	t.Helper()
-	s := New(Parts{
-		Users:   UserParts{Settings: settingsFunc(func() error { return memory.ErrNotFound })},
+	s := New(Deps{
+		Users:   UserDeps{Settings: settingsFunc(func() error { return memory.ErrNotFound })},
 		Storage: storage(""),
 		Calls:   manage.NewEraser(manage.EraserConfig{}),
 	}, Options{MaxRequestBytes: 1 << 20, Bytes: bytes, Log: (&logstest.Log{}).Logger()})

@@ -26,21 +26,21 @@ type Settings interface {
 	Update(ctx context.Context, user memory.User, change func(*memory.Settings)) (memory.Settings, error)
 }
 
-// UserParts are the dependencies of the user service.
-type UserParts struct {
+// UserDeps are the dependencies of the user service.
+type UserDeps struct {
 	Eraser   *manage.Eraser
 	Exporter *manage.Exporter
 	Settings Settings
 	List     func(ctx context.Context, query memory.UserQuery) (memory.UserPage, error) // a page of the users of a namespace
 	// Conversations and Lists return when exported data expires.
-	Conversations *session.Keeper
-	Lists         *lists.Keeper
+	Conversations *session.Service
+	Lists         *lists.Service
 }
 
 // userService implements memsidecarv1.UserServiceServer.
 type userService struct {
 	memsidecarv1.UnimplementedUserServiceServer
-	UserParts
+	UserDeps
 }
 
 // wholeUser reads the scope of a call that affects all data of a user. It rejects a channel, because that suggests that only a part is

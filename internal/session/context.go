@@ -44,7 +44,7 @@ var errLate = errors.New("no answer within the budget")
 
 // Context returns the conversation part of the next prompt. It never fails: without storage it is empty and degraded. A session that
 // does not exist, or that the viewer may not see, is empty.
-func (k *Keeper) Context(ctx context.Context, r ContextRequest) Context {
+func (k *Service) Context(ctx context.Context, r ContextRequest) Context {
 	ctx, recording := trace.Begin(ctx, r.Scope)
 	c := Context{}
 	if k.Policy(r.Scope.Namespace).Enabled {
@@ -77,7 +77,7 @@ func (r *ContextRequest) detail(c *Context) *trace.ContextDetail {
 }
 
 // within reads the window within the time budget.
-func (k *Keeper) within(ctx context.Context, r ContextRequest) Context {
+func (k *Service) within(ctx context.Context, r ContextRequest) Context {
 	budget, cancel := context.WithTimeoutCause(ctx, k.options.Budget, errLate)
 	defer cancel()
 	type answer struct {
@@ -117,7 +117,7 @@ func (k *Keeper) within(ctx context.Context, r ContextRequest) Context {
 }
 
 // explain words an error for a caller. An unexpected error is logged and not shown.
-func (k *Keeper) explain(err error) string {
+func (k *Service) explain(err error) string {
 	switch {
 	case errors.Is(err, errLate), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("%s (%s)", errLate, k.options.Budget)
@@ -129,7 +129,7 @@ func (k *Keeper) explain(err error) string {
 }
 
 // look reads the window, then cuts and renders it.
-func (k *Keeper) look(ctx context.Context, r ContextRequest) (c Context, err error) {
+func (k *Service) look(ctx context.Context, r ContextRequest) (c Context, err error) {
 	id := r.Scope.SessionID
 	if id == "" {
 		if id, err = k.Store.Current(ctx, r.Viewer); err != nil || id == "" {
@@ -183,7 +183,7 @@ func dropped(s *Session, left []Message) int64 {
 }
 
 // language is the user's setting, else the language of the conversation.
-func (k *Keeper) language(ctx context.Context, scope memory.Scope, c *Context) string {
+func (k *Service) language(ctx context.Context, scope memory.Scope, c *Context) string {
 	if scope.UserID != "" {
 		// On an error use the conversation's own language.
 		if settings, err := k.Settings.Get(ctx, scope.User()); err == nil && settings.Language != "" {

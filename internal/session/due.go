@@ -11,12 +11,12 @@ import (
 // When the background work on a session is done.
 
 // Resume makes postponed summaries due. Call it when their model recovered.
-func (k *Keeper) Resume() {
+func (k *Service) Resume() {
 	k.postponed.Resume()
 	k.signal()
 }
 
-func (k *Keeper) makeDue(now time.Time) error {
+func (k *Service) makeDue(now time.Time) error {
 	return k.postponed.Run(now, func(all bool) error {
 		after := now.Add(keepEvery + k.failures.Pauses.Longest())
 		if err := k.Store.ResetClock(k.ctx, after, now); err != nil {
@@ -31,7 +31,7 @@ func (k *Keeper) makeDue(now time.Time) error {
 
 // due returns due work that can be done now. While the model is unavailable it returns at most one summary, to find out whether the
 // model recovered.
-func (k *Keeper) due(now time.Time, busy map[task]context.CancelFunc) (due []Due, next time.Time, err error) {
+func (k *Service) due(now time.Time, busy map[task]context.CancelFunc) (due []Due, next time.Time, err error) {
 	summaries := 0
 	for t := range busy {
 		if t.kind == DueSummarize {
@@ -69,7 +69,7 @@ func soonest(a, b time.Time) time.Time {
 
 // pause returns how long a failed task is postponed. It grows with consecutive failures and respects the delay that a full queue asks
 // for. Permanent errors are retried, too, since an operator may fix the cause.
-func (k *Keeper) pause(t task, err error) time.Duration {
+func (k *Service) pause(t task, err error) time.Duration {
 	_, transient := errors.AsType[*memory.TransientError](err)
 	overload, full := errors.AsType[*memory.OverloadError](err)
 	var least time.Duration

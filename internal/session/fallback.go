@@ -16,7 +16,7 @@ const (
 )
 
 // fresh returns the new text and the name of its author: the summarizer or, if waiting for its model would not help, Extract.
-func (k *Keeper) fresh(ctx context.Context, t task, s Summarizing) (text, madeBy string, err error) {
+func (k *Service) fresh(ctx context.Context, t task, s Summarizing) (text, madeBy string, err error) {
 	text, err = k.Summarizer.Summarize(ctx, s)
 	reason := fallback(err)
 	if reason == "" || ctx.Err() != nil || k.Extract == nil {
@@ -56,7 +56,7 @@ func fallback(err error) string {
 const summaryComponent = "summary"
 
 // summaryFallback returns the trace's note that the model did not write the stored summary, or nil.
-func (k *Keeper) summaryFallback(s *Summary) []trace.Degradation {
+func (k *Service) summaryFallback(s *Summary) []trace.Degradation {
 	if s == nil || k.Extract == nil || k.Summarizer == nil || s.MadeBy != k.Extract.Name() {
 		return nil
 	}

@@ -33,14 +33,14 @@ type task struct {
 }
 
 // Start starts the background work, including work left by earlier processes.
-func (k *Keeper) Start() {
+func (k *Service) Start() {
 	k.signal()
 	k.loop.Go(k.run)
 }
 
 // Stop starts no more work, waits for running work until the context ends, then cancels it. Cancelled work is due again at the next
 // start.
-func (k *Keeper) Stop(ctx context.Context) {
+func (k *Service) Stop(ctx context.Context) {
 	k.cancel()
 	k.loop.Wait()
 	finished := make(chan struct{})
@@ -61,7 +61,7 @@ func (k *Keeper) Stop(ctx context.Context) {
 }
 
 // Wake polls for due work now. Call it when storage recovered.
-func (k *Keeper) Wake() {
+func (k *Service) Wake() {
 	k.mu.Lock()
 	k.notUntil = time.Time{}
 	k.mu.Unlock()
@@ -69,10 +69,10 @@ func (k *Keeper) Wake() {
 }
 
 // signal makes the loop poll for due work, unless storage was unavailable a moment ago.
-func (k *Keeper) signal() { k.notifier.Notify() }
+func (k *Service) signal() { k.notifier.Notify() }
 
 // run does due work until Stop.
-func (k *Keeper) run() {
+func (k *Service) run() {
 	var looked time.Time
 	background.Run(k.ctx, k.notifier, func() time.Time {
 		if !background.Sleep(k.ctx, leastPause-time.Since(looked)) {
@@ -84,7 +84,7 @@ func (k *Keeper) run() {
 }
 
 // begin starts due work while workers are free, and returns when to poll again.
-func (k *Keeper) begin(now time.Time) time.Time {
+func (k *Service) begin(now time.Time) time.Time {
 	k.mu.Lock()
 	busy := maps.Clone(k.running) // copied before the query, because work that ends now may still be in its result
 	wait := k.notUntil
@@ -154,7 +154,7 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // down pauses polling after a storage error, and returns until when.
-func (k *Keeper) down(doing string, err error) time.Time {
+func (k *Service) down(doing string, err error) time.Time {
 	k.failed(doing, err)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -163,7 +163,7 @@ func (k *Keeper) down(doing string, err error) time.Time {
 }
 
 // failed logs an error of the store, unless storage is unavailable, which is logged elsewhere, or the keeper stops.
-func (k *Keeper) failed(doing string, err error) {
+func (k *Service) failed(doing string, err error) {
 	if k.ctx.Err() == nil {
 		k.options.Heartbeat.Beat(err)
 	}
@@ -173,7 +173,7 @@ func (k *Keeper) failed(doing string, err error) {
 }
 
 // start starts a task in the background. The keeper must be locked.
-func (k *Keeper) start(t task, d Due) {
+func (k *Service) start(t task, d Due) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(k.ctx))
 	k.running[t] = cancel
 	k.tasks.Go(func() {
@@ -192,7 +192,7 @@ func (k *Keeper) start(t task, d Due) {
 }
 
 // attempt does a task once, or postpones it, and reports whether storage was available. If not, the task stays due.
-func (k *Keeper) attempt(ctx context.Context, t task, d Due) (available bool) {
+func (k *Service) attempt(ctx context.Context, t task, d Due) (available bool) {
 	err := k.do(usage.WithNamespace(ctx, t.namespace), t)
 	switch {
 	case ctx.Err() != nil: // stopping: it is due at the next start
@@ -221,7 +221,7 @@ func (k *Keeper) attempt(ctx context.Context, t task, d Due) (available bool) {
 var errOff = errors.New("sessions are switched off")
 
 // do does a task. A panic is a bug, but must not end the sidecar.
-func (k *Keeper) do(ctx context.Context, t task) (err error) {
+func (k *Service) do(ctx context.Context, t task) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			k.options.Log.Error("panic in a session's background work", "panic", v, "stack", string(debug.Stack()))
@@ -238,7 +238,7 @@ func (k *Keeper) do(ctx context.Context, t task) (err error) {
 }
 
 // keep completes interrupted deletions and deletes old messages.
-func (k *Keeper) keep() {
+func (k *Service) keep() {
 	err := k.expire()
 	k.mu.Lock()
 	k.keeping, k.keepAt = false, time.Now().Add(keepEvery)
@@ -253,7 +253,7 @@ func (k *Keeper) keep() {
 	k.signal()
 }
 
-func (k *Keeper) expire() error {
+func (k *Service) expire() error {
 	if err := k.Store.Sweep(k.ctx); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ type labels struct {
 }
 
 // labels returns the labels of a conversation.
-func (k *Keeper) labels(s *Session, wording Wording, requested map[string]string) labels {
+func (k *Service) labels(s *Session, wording Wording, requested map[string]string) labels {
 	return labels{
 		wording: wording, chosen: []map[string]string{requested, k.options.Labels},
 		people: len(s.Participants) > 1, agents: len(s.Agents) > 1,
@@ -124,7 +124,7 @@ type TextRequest struct {
 }
 
 // RenderText returns a page as text for people: oldest first, with the arguments and results of tool calls.
-func (k *Keeper) RenderText(ctx context.Context, r TextRequest) string {
+func (k *Service) RenderText(ctx context.Context, r TextRequest) string {
 	language, page := r.Language, r.Page
 	if language == "" && r.User.ID != "" {
 		if settings, err := k.Settings.Get(ctx, r.User); err == nil { // on an error use the language of the messages

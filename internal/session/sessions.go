@@ -20,7 +20,7 @@ func (w *Writer) CheckEnabled(namespace string) error {
 }
 
 // current returns the id of the current session, or "".
-func (k *Keeper) current(ctx context.Context, v Viewer) (string, error) {
+func (k *Service) current(ctx context.Context, v Viewer) (string, error) {
 	if err := k.CheckEnabled(v.Namespace); err != nil {
 		return "", err
 	}
@@ -28,7 +28,7 @@ func (k *Keeper) current(ctx context.Context, v Viewer) (string, error) {
 }
 
 // resolve returns the given id, or that of the current session.
-func (k *Keeper) resolve(ctx context.Context, v Viewer, id string) (string, error) {
+func (k *Service) resolve(ctx context.Context, v Viewer, id string) (string, error) {
 	if id != "" {
 		return id, k.CheckEnabled(v.Namespace)
 	}
@@ -40,7 +40,7 @@ func (k *Keeper) resolve(ctx context.Context, v Viewer, id string) (string, erro
 }
 
 // Get returns a session that the viewer may see.
-func (k *Keeper) Get(ctx context.Context, v Viewer, id string) (Session, error) {
+func (k *Service) Get(ctx context.Context, v Viewer, id string) (Session, error) {
 	id, err := k.resolve(ctx, v, id)
 	if err != nil {
 		return Session{}, err
@@ -50,7 +50,7 @@ func (k *Keeper) Get(ctx context.Context, v Viewer, id string) (Session, error) 
 
 // List returns a page of the sessions that the viewer may see, last changed first, and the id of the current one, or "". next is empty
 // on the last page.
-func (k *Keeper) List(ctx context.Context, v Viewer, after string, limit int) (sessions []Session, current, next string, err error) {
+func (k *Service) List(ctx context.Context, v Viewer, after string, limit int) (sessions []Session, current, next string, err error) {
 	if current, err = k.current(ctx, v); err != nil {
 		return nil, "", "", err
 	}
@@ -59,7 +59,7 @@ func (k *Keeper) List(ctx context.Context, v Viewer, after string, limit int) (s
 }
 
 // Messages returns a page of a session's messages.
-func (k *Keeper) Messages(ctx context.Context, v Viewer, id string, q MessageQuery) (Page, error) {
+func (k *Service) Messages(ctx context.Context, v Viewer, id string, q MessageQuery) (Page, error) {
 	id, err := k.resolve(ctx, v, id)
 	if err != nil {
 		return Page{}, err
@@ -75,7 +75,7 @@ type Description struct {
 }
 
 // Describe returns a session with its newest messages, at most newest of them.
-func (k *Keeper) Describe(ctx context.Context, v Viewer, id string, newest int) (Description, error) {
+func (k *Service) Describe(ctx context.Context, v Viewer, id string, newest int) (Description, error) {
 	id, err := k.resolve(ctx, v, id)
 	if err != nil {
 		return Description{}, err
@@ -97,7 +97,7 @@ func (k *Keeper) Describe(ctx context.Context, v Viewer, id string, newest int) 
 }
 
 // WindowExpiry returns when the window of a session expires. It is zero if it never does, or has expired.
-func (k *Keeper) WindowExpiry(s *Session, now time.Time) time.Time {
+func (k *Service) WindowExpiry(s *Session, now time.Time) time.Time {
 	ttl := k.Policy(s.Namespace).TTL
 	if expiry := s.ActiveAt.Add(ttl); !s.ActiveAt.IsZero() && ttl > 0 && expiry.After(now) {
 		return expiry
@@ -106,7 +106,7 @@ func (k *Keeper) WindowExpiry(s *Session, now time.Time) time.Time {
 }
 
 // Update changes a session that the viewer may write to.
-func (k *Keeper) Update(ctx context.Context, v Viewer, id string, p Patch) (Session, error) {
+func (k *Service) Update(ctx context.Context, v Viewer, id string, p Patch) (Session, error) {
 	id, err := k.resolve(ctx, v, id)
 	if err != nil {
 		return Session{}, err
@@ -120,7 +120,7 @@ func (k *Keeper) Update(ctx context.Context, v Viewer, id string, p Patch) (Sess
 }
 
 // Switch makes a session the user's current one, and creates it if it does not exist. An empty id clears the current session.
-func (k *Keeper) Switch(ctx context.Context, v Viewer, id string) (s Session, created bool, err error) {
+func (k *Service) Switch(ctx context.Context, v Viewer, id string) (s Session, created bool, err error) {
 	if err := k.CheckEnabled(v.Namespace); err != nil {
 		return Session{}, false, err
 	}

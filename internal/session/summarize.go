@@ -19,7 +19,7 @@ const (
 )
 
 // summarize updates a session's summaries: that of all agents and, if several take part, one of each.
-func (k *Keeper) summarize(ctx context.Context, t task) error {
+func (k *Service) summarize(ctx context.Context, t task) error {
 	first, err := k.Store.Older(ctx, t.namespace, t.session, 0, "", 0)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (k *Keeper) summarize(ctx context.Context, t task) error {
 }
 
 // expired reports whether the session's window has expired.
-func (k *Keeper) expired(s *Session) bool {
+func (k *Service) expired(s *Session) bool {
 	ttl := k.Policy(s.Namespace).TTL
 	return ttl > 0 && !s.ActiveAt.IsZero() && !time.Now().Before(s.ActiveAt.Add(ttl))
 }
@@ -69,7 +69,7 @@ func covered(summaries []Summary, agent string) int64 {
 
 // fold takes one step: it adds to the summary the oldest messages that come after the position and are no longer in the default window.
 // It returns the last position covered now, and whether there may be more.
-func (k *Keeper) fold(ctx context.Context, t task, agent string, after int64) (more bool, last int64, err error) {
+func (k *Service) fold(ctx context.Context, t task, agent string, after int64) (more bool, last int64, err error) {
 	limit := stepMessages + k.options.Window.MaxMessages
 	o, err := k.Store.Older(ctx, t.namespace, t.session, after, agent, limit)
 	if err != nil {
@@ -123,7 +123,7 @@ const maxBridged = 100
 
 // bridge extends the summary over the messages between it and the window: they are not yet summarised in the background, or the
 // requested window is shorter than the default one.
-func (k *Keeper) bridge(ctx context.Context, w *Window, left []Message, agent string) (*Summary, error) {
+func (k *Service) bridge(ctx context.Context, w *Window, left []Message, agent string) (*Summary, error) {
 	after, first := w.Session.WindowStart-1, w.Session.Last+1
 	if w.Summary != nil {
 		after = w.Summary.Last

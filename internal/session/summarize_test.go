@@ -109,7 +109,7 @@ func TestRollingSummary(t *testing.T) {
 		}
 		r := w.request(s)
 		r.Limits = session.Limits{MaxMessages: 100, MaxTurns: 100, MaxRunes: 10_000}
-		if c := w.Keeper.Context(w.Context(), r); len(c.Messages) != 60 || c.Summary != nil {
+		if c := w.Service.Context(w.Context(), r); len(c.Messages) != 60 || c.Summary != nil {
 			w.Errorf("when all of it is in the window: %d messages and %+v", len(c.Messages), c.Summary)
 		}
 		block := w.window(s).PromptContext
@@ -145,7 +145,7 @@ func TestSummaryOfEachAgent(t *testing.T) {
 		agent := func(id string) session.Context {
 			r := w.request(one)
 			r.AgentID = &id
-			return w.Keeper.Context(w.Context(), r)
+			return w.Service.Context(w.Context(), r)
 		}
 		if c := agent("one"); c.Summary == nil || strings.Contains(c.Summary.Text, "q100") || c.Summary.Last >= c.Messages[0].Position ||
 			c.Summary.Messages < 30 {
@@ -185,7 +185,7 @@ func TestLongSession(t *testing.T) {
 		w.options.Workers = 1
 		j := &joiner{}
 		w.parts.Summarizer = j
-		w.Keeper = w.newKeeper()
+		w.Service = w.newKeeper()
 		long, short := scope("ann", "long"), scope("ben", "short")
 		for range 2 {
 			lines := make([]string, 1000)
@@ -272,7 +272,7 @@ func TestSummaryAndForgetting(t *testing.T) {
 			}
 		}
 		w.parts.Summarizer = j
-		w.Keeper = w.newKeeper()
+		w.Service = w.newKeeper()
 		for i := range 10 {
 			w.say(s, fmt.Sprint("ann: fine ", i), fmt.Sprint("bob: secret ", i))
 		}

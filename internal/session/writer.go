@@ -40,7 +40,7 @@ type Writer struct {
 	WriterConfig
 	guard    guard
 	claims   claims
-	notifier background.Notifier // of the Keeper's loop
+	notifier background.Notifier // of the Service's loop
 }
 
 // NewWriter returns a Writer.

@@ -66,7 +66,7 @@ type components struct {
 	considerer *decide.Considerer
 	curve      retention.Curve
 	sweeper    *retention.Sweeper
-	numbered   *lists.Keeper
+	numbered   *lists.Service
 }
 
 // startMetrics starts tracing and creates the metrics.
@@ -118,7 +118,7 @@ func (p *components) startReading(context.Context) error {
 		Log:        p.Log,
 	})
 	p.onStop(func(context.Context) { p.traces.Close() })
-	p.Retriever = retrieve.New(retrieve.Parts{
+	p.Retriever = retrieve.New(retrieve.Deps{
 		Store:          p.store,
 		Messages:       p.past,
 		Settings:       p.settings,
@@ -160,7 +160,7 @@ func (p *components) startWriting(context.Context) error {
 // newConsiderer returns what considers dialogues.
 func (p *components) newConsiderer() *decide.Considerer {
 	cfg := &p.cfg
-	return decide.NewConsiderer(decide.Parts{
+	return decide.NewConsiderer(decide.Deps{
 		Queue:          p.jobs,
 		Sessions:       p.sessions,
 		Recorder:       p.writer,
@@ -215,7 +215,7 @@ func (p *components) startCleanup(context.Context) error {
 	})
 	p.sweeper.Start()
 	p.onStop(func(context.Context) { p.sweeper.Stop() })
-	p.numbered = lists.NewKeeper(p.lists, lists.Options{
+	p.numbered = lists.NewService(p.lists, lists.Options{
 		MaxItems:  cfg.NumberedLists.MaxItems,
 		MaxAge:    cfg.NumberedLists.MaxAge,
 		ListTTL:   cfg.NumberedLists.ListTTL,
@@ -230,7 +230,7 @@ func (p *components) startCleanup(context.Context) error {
 // startOps starts the operators' HTTP port.
 func (p *components) startOps(ctx context.Context) error {
 	p.counts.Watch(watched{p.storage, p.jobs, p.store, p.models}.sources())
-	return p.startHTTP(ctx, p.cfg, ops.Parts{
+	return p.startHTTP(ctx, p.cfg, ops.Config{
 		Problems: func() []string { return ofStorage(p.state().Problem()) },
 		Remarks:  func() []string { return ofStorage(p.state().WriteProblem()) },
 		Metrics:  p.counts.Handler(p.Log),

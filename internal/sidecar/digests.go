@@ -69,8 +69,8 @@ func (c chosenExtractor) Extract(ctx context.Context, p digest.Piece) ([]digest.
 
 // digests makes digests and notebooks.
 type digests struct {
-	keeper   *digest.Keeper
-	notebook *notebook.Keeper
+	keeper   *digest.Service
+	notebook *notebook.Service
 	files    *notebook.Files // nil when none are written
 	store    *sqlstore.Digests
 	log      *slog.Logger
@@ -81,10 +81,10 @@ func newDigests(p *components) *digests {
 	cfg := &p.cfg
 	d := &digests{
 		store:    sqlstore.NewDigests(p.storage),
-		notebook: &notebook.Keeper{Memories: p.store, Settings: p.settings, Location: p.location},
+		notebook: &notebook.Service{Memories: p.store, Settings: p.settings, Location: p.location},
 		log:      p.Log,
 	}
-	parts := digest.Parts{
+	parts := digest.Deps{
 		Store:     d.store,
 		Settings:  p.settings,
 		Memories:  p.store,
@@ -112,7 +112,7 @@ func newDigests(p *components) *digests {
 			}
 		}
 	}
-	d.keeper = digest.NewKeeper(parts, digest.Options{
+	d.keeper = digest.NewService(parts, digest.Options{
 		Enabled:     cfg.Digest.Enabled,
 		Every:       cfg.Digest.Interval,
 		MaxTokens:   cfg.Digest.MaxTokens,

@@ -41,8 +41,8 @@ func (p *components) forgetters() [][]manage.Forgetter {
 }
 
 // newManage returns the commands on memories, and what forgets and exports users.
-func (p *components) newManage() (*manage.Keeper, *manage.Eraser, *manage.Exporter) {
-	memories := manage.NewKeeper(manage.Parts{
+func (p *components) newManage() (*manage.Service, *manage.Eraser, *manage.Exporter) {
+	memories := manage.NewService(manage.Deps{
 		Store:          p.store,
 		Backfill:       p.store,
 		Vectors:        p.vectorizer,

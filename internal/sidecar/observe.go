@@ -85,7 +85,7 @@ func (w watched) sources() metrics.Sources {
 }
 
 // startHTTP serves the operators' port, if one is configured.
-func (s *Sidecar) startHTTP(ctx context.Context, cfg config.Config, parts ops.Parts, log *slog.Logger) error {
+func (s *Sidecar) startHTTP(ctx context.Context, cfg config.Config, parts ops.Config, log *slog.Logger) error {
 	if cfg.HTTP.Listen == "" {
 		return nil
 	}

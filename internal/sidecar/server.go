@@ -13,8 +13,8 @@ import (
 func (p *components) newServer(context.Context) error {
 	cfg := &p.cfg
 	memories, eraser, exporter := p.newManage()
-	p.server = server.New(server.Parts{
-		Memories: server.MemoryParts{
+	p.server = server.New(server.Deps{
+		Memories: server.MemoryDeps{
 			Considerer:    p.considerer,
 			Queue:         p.jobs,
 			Retriever:     p.Retriever,
@@ -23,7 +23,7 @@ func (p *components) newServer(context.Context) error {
 			Curve:         p.curve,
 			Conversations: p.Sessions,
 		},
-		Users: server.UserParts{
+		Users: server.UserDeps{
 			List:          sqlstore.NewUsers(p.storage).List,
 			Eraser:        eraser,
 			Exporter:      exporter,
@@ -31,19 +31,19 @@ func (p *components) newServer(context.Context) error {
 			Conversations: p.Sessions,
 			Lists:         p.numbered,
 		},
-		Sessions: server.SessionParts{
+		Sessions: server.SessionDeps{
 			Conversations: p.Sessions,
 			Eraser:        eraser,
 			Topics:        topics.NewCounter(redactedSource{sqlstore.NewTopics(p.storage), p.redactor}),
 		},
 		Lists: p.numbered,
-		Digests: server.DigestParts{
+		Digests: server.DigestDeps{
 			Considerer: p.considerer,
 			Digests:    p.days.keeper,
 			Notebook:   p.days.notebook,
 		},
 		Traces: p.traces,
-		Admin: server.AdminParts{
+		Admin: server.AdminDeps{
 			Status:  status{p},
 			Queue:   p.jobs,
 			Auditor: audit.New(p.store, audit.Options{Fingerprint: p.models.fingerprint, Retention: p.curve.Score}),

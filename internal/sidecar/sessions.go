@@ -52,7 +52,7 @@ func (p *components) newWriter() *session.Writer {
 // startSessions starts the background work on conversations, and the indexing of their messages.
 func (p *components) startSessions() {
 	cfg := &p.cfg
-	parts := session.Parts{
+	parts := session.Deps{
 		Considerer:     p.considerer,
 		Traces:         p.traces,
 		StorageProblem: p.state().Problem,
@@ -62,7 +62,7 @@ func (p *components) startSessions() {
 		parts.Summarizer = redactedSummaries{chosenSummarizer{p.models}, p.redactor}
 		parts.Extract = redactedSummaries{extract.New(cfg.Session.SummaryMaxChars), p.redactor}
 	}
-	p.Sessions = session.NewKeeper(p.writer, parts, session.Options{
+	p.Sessions = session.NewService(p.writer, parts, session.Options{
 		Window:      window(p.cfg),
 		Budget:      cfg.Retrieval.Budget,
 		Labels:      cfg.Session.Labels,

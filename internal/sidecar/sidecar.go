@@ -35,7 +35,7 @@ type Sidecar struct {
 
 	// Retriever and Sessions answer calls without gRPC, for programs that measure them.
 	Retriever *retrieve.Retriever
-	Sessions  *session.Keeper
+	Sessions  *session.Service
 
 	server   *server.Server
 	entrance *entrance

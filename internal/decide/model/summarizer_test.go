@@ -160,7 +160,7 @@ func TestBrokenSummaries(t *testing.T) {
 			t.Errorf("%.80s: the second prompt does not say %q: %s", c.broken, c.problem, again)
 		}
 		m = answers(c.broken, c.broken, list(good))
-		tr.Notes = &decide.Notes{}
+		tr.Notes = &decide.Remarks{}
 		got, err := newSummarizer(t, m, Options{Explicit: asked("#0", "我住在上海")}).Summarize(t.Context(), tr, yes)
 		if strings.HasPrefix(c.problem, "statements[1]") { // the first one is right
 			if notes := strings.Join(tr.Notes.All(), "|"); err != nil || len(got) != 1 || got[0].Text != "用户住在上海" || len(m.prompts) != 2 ||

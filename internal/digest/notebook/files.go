@@ -77,7 +77,7 @@ func (f *Files) write(ctx context.Context, user memory.User, days []string) erro
 			return err
 		}
 	}
-	k := Keeper{Memories: f.Memories, Settings: f.Settings, Location: f.Location}
+	k := Service{Memories: f.Memories, Settings: f.Settings, Location: f.Location}
 	n, err := k.read(ctx, v, f.MaxEntries, "")
 	if err != nil {
 		return err

@@ -52,8 +52,8 @@ type Section struct {
 	Memories []memory.Memory
 }
 
-// Keeper makes notebooks.
-type Keeper struct {
+// Service makes notebooks.
+type Service struct {
 	Memories Memories
 	Settings Settings
 	Location *time.Location // for dates, for users who set no time zone
@@ -63,7 +63,7 @@ type Keeper struct {
 
 // Get returns the notebook with the newest memories that the viewer may see. An empty language means that of the user's settings, else
 // that of the memories.
-func (k *Keeper) Get(ctx context.Context, v digest.Viewer, most int, language string) (Notebook, error) {
+func (k *Service) Get(ctx context.Context, v digest.Viewer, most int, language string) (Notebook, error) {
 	if k.Files != nil {
 		if err := k.Files.TakeIn(ctx, v.User); err != nil && ctx.Err() == nil { // the memories are still readable
 			k.Files.Log.Warn("what people wrote into their files was not imported; the next read or write of the notebook retries",
@@ -73,7 +73,7 @@ func (k *Keeper) Get(ctx context.Context, v digest.Viewer, most int, language st
 	return k.read(ctx, v, most, language)
 }
 
-func (k *Keeper) read(ctx context.Context, v digest.Viewer, most int, language string) (Notebook, error) {
+func (k *Service) read(ctx context.Context, v digest.Viewer, most int, language string) (Notebook, error) {
 	var n Notebook
 	kept := map[memory.Kind][]memory.Memory{}
 	known := map[memory.Kind][]compare.Text{}

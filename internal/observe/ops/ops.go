@@ -15,8 +15,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/inflight"
 )
 
-// Parts are the dependencies of the port.
-type Parts struct {
+// Config are the dependencies of the port.
+type Config struct {
 	// Problems returns why the sidecar cannot store or recall; empty when it is ready.
 	Problems func() []string
 	// Remarks returns other facts for the operator of a ready sidecar; optional.
@@ -30,7 +30,7 @@ type Parts struct {
 }
 
 // Handler serves /healthz, /readyz and /metrics, and if configured /debug/pprof/.
-func Handler(p Parts) http.Handler {
+func Handler(p Config) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {

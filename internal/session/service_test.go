@@ -26,9 +26,9 @@ func TestMain(m *testing.M) { leaks.Main(m) }
 // world is a keeper over a real database, in a bubble of its own.
 type world struct {
 	*testing.T
-	*session.Keeper
+	*session.Service
 	writing  session.WriterConfig
-	parts    session.Parts
+	parts    session.Deps
 	options  session.Options
 	mu       sync.Mutex
 	policies map[string]session.Policy // by namespace; change them with policy
@@ -66,12 +66,12 @@ func bubble(t *testing.T, run func(w *world)) {
 				return w.policies[namespace]
 			},
 		}
-		w.parts = session.Parts{Considerer: w.taker, Traces: w.traces, StorageProblem: func() string { return "" }}
+		w.parts = session.Deps{Considerer: w.taker, Traces: w.traces, StorageProblem: func() string { return "" }}
 		w.options = session.Options{
 			Window: session.Limits{MaxMessages: 10, MaxTurns: 5, MaxRunes: 4000}, Budget: 800 * time.Millisecond,
 			Wordings: session.DefaultWordings(), Workers: 2, BackoffMin: time.Second, BackoffMax: time.Minute, Log: log,
 		}
-		w.Keeper = w.newKeeper()
+		w.Service = w.newKeeper()
 		run(w)
 	})
 }
@@ -84,16 +84,16 @@ func (w *world) policy(namespace string, p session.Policy) {
 }
 
 // newKeeper returns a keeper of the test's parts and options.
-func (w *world) newKeeper() *session.Keeper {
+func (w *world) newKeeper() *session.Service {
 	if w.parts.Summarizer != nil {
 		w.writing.SummaryWindow = w.options.Window.MaxMessages
 	}
-	return session.NewKeeper(session.NewWriter(w.writing), w.parts, w.options)
+	return session.NewService(session.NewWriter(w.writing), w.parts, w.options)
 }
 
 // restart begins with a new keeper, as a new process does, and sets it going until the test ends.
 func (w *world) restart() {
-	w.Keeper = w.newKeeper()
+	w.Service = w.newKeeper()
 	w.Start()
 	synctest.Wait()
 }
@@ -252,7 +252,7 @@ func (w *world) request(s memory.Scope) session.ContextRequest {
 // window asks for the usual window.
 func (w *world) window(s memory.Scope) session.Context {
 	w.Helper()
-	c := w.Keeper.Context(w.Context(), w.request(s))
+	c := w.Service.Context(w.Context(), w.request(s))
 	if len(c.Degraded) > 0 {
 		w.Errorf("degraded: %v", c.Degraded)
 	}
@@ -271,7 +271,7 @@ func contents(messages []session.Message) []string {
 func TestSeedDialogue(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.options.Labels = map[string]string{"ancestor_yan": "严氏先祖"}
-		w.Keeper = w.newKeeper()
+		w.Service = w.newKeeper()
 		s := memory.Scope{Namespace: namespace, AgentID: "ancestor_yan"}
 		if c := w.window(s); c.PromptContext != "" || c.SessionID != "" || c.TraceID == "" {
 			w.Errorf("before anything was said there is %+v", c)
@@ -343,14 +343,14 @@ func TestWindowOfRequest(t *testing.T) {
 		w.say(s, "and you?", "A: black tea")
 
 		r := w.request(s)
-		c := w.Keeper.Context(w.Context(), r)
+		c := w.Service.Context(w.Context(), r)
 		if got := contents(c.Messages); !slices.Equal(got, []string{"what tea?", "looking", "green tea", "and you?", "black tea"}) ||
 			c.Dropped != 1 || c.Messages[1].Tools[0].Name != "search" || c.Messages[1].Tools[0].Result != "" ||
 			strings.Contains(c.PromptContext, "search") || !strings.Contains(c.PromptContext, "\nAssistant two: black tea\n") {
 			w.Errorf("%d dropped, %q\n%s", c.Dropped, got, c.PromptContext)
 		}
 		r.Tools, r.System, r.Labels = true, true, map[string]string{"ann": "Annie", "two": "Deux"}
-		c = w.Keeper.Context(w.Context(), r)
+		c = w.Service.Context(w.Context(), r)
 		if got := contents(c.Messages); len(got) != 6 || c.Messages[1].Tools[0].Result != "green" ||
 			!strings.Contains(c.PromptContext, "Annie: what tea?\nAssistant one: looking\n  [Tool search({\"q\":\"tea\"}): green (ok)]\nTool: raw\n") ||
 			!strings.Contains(c.PromptContext, "Deux: black tea") {
@@ -359,13 +359,13 @@ func TestWindowOfRequest(t *testing.T) {
 		agent := "two"
 		r = w.request(s)
 		r.AgentID, r.Language = &agent, "ZH-cn"
-		c = w.Keeper.Context(w.Context(), r)
+		c = w.Service.Context(w.Context(), r)
 		if got := contents(c.Messages); !slices.Equal(got, []string{"and you?", "black tea"}) || !strings.Contains(c.PromptContext, "用户: and you?") {
 			w.Errorf("with one agent: %q\n%s", got, c.PromptContext)
 		}
 		r = w.request(s)
 		r.MaxRunes = 5
-		if c = w.Keeper.Context(w.Context(), r); !c.NewestTooLong || len(c.Messages) != 1 || c.Dropped != 6 {
+		if c = w.Service.Context(w.Context(), r); !c.NewestTooLong || len(c.Messages) != 1 || c.Dropped != 6 {
 			w.Errorf("too long: %+v", c)
 		}
 
@@ -415,7 +415,7 @@ func TestContextWithoutStorage(t *testing.T) {
 			writing, parts := w.writing, w.parts
 			writing.Store, parts.StorageProblem = broken{w.store, test.err}, func() string { return test.problem }
 			start := time.Now()
-			c := session.NewKeeper(session.NewWriter(writing), parts, w.options).Context(w.Context(), w.request(scope("ann", "s")))
+			c := session.NewService(session.NewWriter(writing), parts, w.options).Context(w.Context(), w.request(scope("ann", "s")))
 			if len(c.Degraded) != 1 || c.Degraded[0].Component != "storage" || c.Degraded[0].Reason != test.want || len(c.Messages) != 0 {
 				w.Errorf("%s: %+v", name, c)
 			}
@@ -431,7 +431,7 @@ func TestContextWithoutStorage(t *testing.T) {
 func TestWithheld(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.writing.FailureMaxRunes, w.writing.FailurePhrases = 50, []string{"My Circuits"}
-		w.Keeper = w.newKeeper()
+		w.Service = w.newKeeper()
 		s := scope("ann", "s")
 		messages := talk(s, "查一下天气", "A: 抱歉，查询失败，请稍后再试。", "and now?", "A: Something went wrong.", "T: raw", "hm", "A: my circuits hurt",
 			"ok?", "A: Fine: "+strings.Repeat("long ", 20)+"please try again")

@@ -38,8 +38,8 @@ type Topics interface {
 	Count(ctx context.Context, q topics.Query, limit int) (topics.Report, error)
 }
 
-// Parts is what a Keeper works with.
-type Parts struct {
+// Deps is what a Service works with.
+type Deps struct {
 	Store    Store
 	Settings Settings
 	Memories Memories
@@ -55,7 +55,7 @@ type Parts struct {
 	Changed func(ctx context.Context, user memory.User, days []string)
 }
 
-// Options describes a Keeper.
+// Options describes a Service.
 type Options struct {
 	Enabled   bool // digests are made automatically
 	Every     int  // messages of a user that trigger a digest; 0: only the end of the day does
@@ -72,9 +72,9 @@ type Options struct {
 	Heartbeat background.Heartbeat
 }
 
-// Keeper makes digests, in the background and on request.
-type Keeper struct {
-	Parts
+// Service makes digests, in the background and on request.
+type Service struct {
+	Deps
 	options Options
 
 	notifier background.Notifier
@@ -106,44 +106,44 @@ const leastPause = 10 * time.Millisecond
 // lookEvery is the longest pause between two polls for due work: the machine's clock may have been set.
 const lookEvery = time.Hour
 
-// NewKeeper returns a Keeper; Start starts its background work.
-func NewKeeper(parts Parts, options Options) *Keeper {
+// NewService returns a Service; Start starts its background work.
+func NewService(parts Deps, options Options) *Service {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Keeper{
-		Parts: parts, options: options, notifier: background.NewNotifier(), ctx: ctx, cancel: cancel,
+	return &Service{
+		Deps: parts, options: options, notifier: background.NewNotifier(), ctx: ctx, cancel: cancel,
 		busy: map[memory.User]*turn{}, postponed: retry.Due{Every: lookEvery},
 		failures: retry.Counts[memory.User]{Pauses: retry.Pauses{Min: options.BackoffMin, Max: options.BackoffMax}},
 	}
 }
 
 // Rule returns when the digest of a user with these settings is due; ok is false when digests are made on request only.
-func (k *Keeper) Rule(settings memory.Settings) (rule Rule, ok bool) {
+func (k *Service) Rule(settings memory.Settings) (rule Rule, ok bool) {
 	now := time.Now()
 	return Rule{Now: now, Every: k.options.Every, DayEnd: nextDay(now, settings.Location(k.options.Location))}, k.options.Enabled && !settings.Paused
 }
 
 // Start starts making due digests, including those that earlier processes left.
-func (k *Keeper) Start() {
+func (k *Service) Start() {
 	k.Wake()
 	k.loop.Go(k.run)
 }
 
 // Stop starts no new work, cancels what runs, and waits for it. Cancelled work is due again at the next start.
-func (k *Keeper) Stop() {
+func (k *Service) Stop() {
 	k.cancel()
 	k.loop.Wait()
 }
 
 // Wake polls for due digests now.
-func (k *Keeper) Wake() { k.notifier.Notify() }
+func (k *Service) Wake() { k.notifier.Notify() }
 
 // Resume makes postponed digests due. Call it when a model recovered.
-func (k *Keeper) Resume() {
+func (k *Service) Resume() {
 	k.postponed.Resume()
 	k.Wake()
 }
 
-func (k *Keeper) makeDue(now time.Time) error {
+func (k *Service) makeDue(now time.Time) error {
 	return k.postponed.Run(now, func(all bool) error {
 		o := Overdue{Now: now, Every: k.options.Every}
 		if !all {
@@ -154,7 +154,7 @@ func (k *Keeper) makeDue(now time.Time) error {
 }
 
 // run makes due digests until Stop.
-func (k *Keeper) run() {
+func (k *Service) run() {
 	background.Run(k.ctx, k.notifier, func() time.Time {
 		next := k.round()
 		return time.Now().Add(max(leastPause, time.Until(next)))
@@ -162,7 +162,7 @@ func (k *Keeper) run() {
 }
 
 // round makes the digests that are due and returns when to look again.
-func (k *Keeper) round() time.Time {
+func (k *Service) round() time.Time {
 	now := time.Now()
 	allowed, wait := k.options.Unavailable.Now(k.options.Workers, 0)
 	if wait > 0 {
@@ -199,7 +199,7 @@ func (k *Keeper) round() time.Time {
 }
 
 // attempt makes the due digest of a user, or postpones it.
-func (k *Keeper) attempt(user memory.User) {
+func (k *Service) attempt(user memory.User) {
 	err := k.due(user)
 	switch {
 	case k.ctx.Err() != nil:
@@ -218,7 +218,7 @@ func (k *Keeper) attempt(user memory.User) {
 	}
 }
 
-func (k *Keeper) due(user memory.User) error {
+func (k *Service) due(user memory.User) error {
 	ctx, done, err := k.take(k.ctx, user)
 	if err != nil {
 		return err
@@ -241,7 +241,7 @@ func (k *Keeper) due(user memory.User) error {
 }
 
 // take waits for the lock on a user's digests. The context is cancelled when the user is blocked.
-func (k *Keeper) take(parent context.Context, user memory.User) (ctx context.Context, done func(), err error) {
+func (k *Service) take(parent context.Context, user memory.User) (ctx context.Context, done func(), err error) {
 	k.mu.Lock()
 	t := k.busy[user]
 	if t == nil {
@@ -276,7 +276,7 @@ func (k *Keeper) take(parent context.Context, user memory.User) (ctx context.Con
 }
 
 // Bar cancels the work on a user's digests and blocks new work until release is called.
-func (k *Keeper) Bar(ctx context.Context, user memory.User) (release func(), err error) {
+func (k *Service) Bar(ctx context.Context, user memory.User) (release func(), err error) {
 	k.mu.Lock()
 	if t := k.busy[user]; t != nil && t.cancel != nil {
 		t.cancel()

@@ -41,7 +41,7 @@ func openStore(t *testing.T) *sqlstore.Results {
 	return sqlstore.NewResults(storage)
 }
 
-func put(t *testing.T, k *lists.Keeper, mode lists.Mode, keys ...string) lists.PutDone {
+func put(t *testing.T, k *lists.Service, mode lists.Mode, keys ...string) lists.PutDone {
 	t.Helper()
 	place := here()
 	p := lists.Put{View: view(), Mode: mode, Place: &place}
@@ -55,7 +55,7 @@ func put(t *testing.T, k *lists.Keeper, mode lists.Mode, keys ...string) lists.P
 	return done
 }
 
-func seen(t *testing.T, k *lists.Keeper) string {
+func seen(t *testing.T, k *lists.Service) string {
 	t.Helper()
 	page, err := k.Items(t.Context(), view(), "", 1000)
 	if err != nil {
@@ -72,7 +72,7 @@ func seen(t *testing.T, k *lists.Keeper) string {
 func TestListTTL(t *testing.T) {
 	now := time.Date(2026, 2, 19, 9, 0, 0, 0, time.UTC)
 	store := openStore(t)
-	forever := lists.NewKeeper(
+	forever := lists.NewService(
 		store,
 		lists.Options{MaxItems: 100, MaxAge: 90 * 24 * time.Hour, Now: func() time.Time { return now }, Log: discard},
 	)
@@ -85,7 +85,7 @@ func TestListTTL(t *testing.T) {
 		t.Errorf("after ten years 3 is %+v, %v", c, err)
 	}
 
-	hour := lists.NewKeeper(store, lists.Options{MaxItems: 100, ListTTL: time.Hour, Now: func() time.Time { return now }, Log: discard})
+	hour := lists.NewService(store, lists.Options{MaxItems: 100, ListTTL: time.Hour, Now: func() time.Time { return now }, Log: discard})
 	put(t, hour, lists.Manual, "d")
 	now = now.Add(time.Hour - time.Microsecond)
 	last, err := hour.Select(t.Context(), here(), "", -1)
@@ -111,7 +111,7 @@ func TestListTTL(t *testing.T) {
 // TestMaxAge: an item ages from when it was last seen, and the limit holds whatever lists show.
 func TestMaxAge(t *testing.T) {
 	now := time.Date(2026, 2, 19, 9, 0, 0, 0, time.UTC)
-	k := lists.NewKeeper(openStore(t), lists.Options{MaxItems: 3, MaxAge: time.Hour, Now: func() time.Time { return now }, Log: discard})
+	k := lists.NewService(openStore(t), lists.Options{MaxItems: 3, MaxAge: time.Hour, Now: func() time.Time { return now }, Log: discard})
 	put(t, k, lists.Scheduled, "old")
 	put(t, k, lists.Manual, "shown")
 	now = now.Add(time.Hour + time.Second)
@@ -137,7 +137,7 @@ func TestMaxAge(t *testing.T) {
 func TestSweepsInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sweeps{}
-		k := lists.NewKeeper(s, lists.Options{MaxAge: 24 * time.Hour, Log: discard})
+		k := lists.NewService(s, lists.Options{MaxAge: 24 * time.Hour, Log: discard})
 		k.Start()
 		synctest.Wait()
 		if count, _ := s.done(); count != 2 { // one that deletes, one that finds nothing more
@@ -180,7 +180,7 @@ func (s *sweeps) Sweep(_ context.Context, l lists.Limits, _ int) (int64, error) 
 }
 
 func TestSelectOutside(t *testing.T) {
-	k := lists.NewKeeper(openStore(t), lists.Options{MaxItems: 100, Log: discard})
+	k := lists.NewService(openStore(t), lists.Options{MaxItems: 100, Log: discard})
 	put(t, k, lists.Manual, "a", "b")
 	for _, o := range []lists.Ordinal{0, 3, -3} {
 		_, err := k.Select(t.Context(), here(), "", o)
@@ -193,7 +193,7 @@ func TestSelectOutside(t *testing.T) {
 
 // TestSelectText: what the grammar does not know may be a title; a number that the list does not have, too.
 func TestSelectText(t *testing.T) {
-	k := lists.NewKeeper(openStore(t), lists.Options{MaxItems: 100, Log: discard})
+	k := lists.NewService(openStore(t), lists.Options{MaxItems: 100, Log: discard})
 	place := here()
 	_, err := k.Put(t.Context(), lists.Put{View: view(), Mode: lists.Manual, Place: &place, Items: []lists.Item{
 		{

@@ -12,7 +12,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Options describe a Keeper.
+// Options describe a Service.
 type Options struct {
 	MaxItems int           // per registry
 	MaxAge   time.Duration // since an item was last seen; 0: no limit
@@ -23,8 +23,8 @@ type Options struct {
 	Heartbeat background.Heartbeat
 }
 
-// Keeper carries out the commands, and evicts old items in the background.
-type Keeper struct {
+// Service carries out the commands, and evicts old items in the background.
+type Service struct {
 	store   Store
 	options Options
 	ctx     context.Context
@@ -38,17 +38,17 @@ const (
 	sweepStep  = 500
 )
 
-// NewKeeper returns a Keeper; Start starts its background work.
-func NewKeeper(store Store, options Options) *Keeper {
+// NewService returns a Service; Start starts its background work.
+func NewService(store Store, options Options) *Service {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Keeper{store: store, options: options, ctx: ctx, cancel: cancel, done: make(chan struct{})}
+	return &Service{store: store, options: options, ctx: ctx, cancel: cancel, done: make(chan struct{})}
 }
 
 // Start sweeps periodically until Stop.
-func (k *Keeper) Start() {
+func (k *Service) Start() {
 	go func() {
 		defer close(k.done)
 		background.Every(k.ctx, sweepEvery, func() {
@@ -64,13 +64,13 @@ func (k *Keeper) Start() {
 }
 
 // Stop stops the background work.
-func (k *Keeper) Stop() {
+func (k *Service) Stop() {
 	k.cancel()
 	<-k.done
 }
 
 // Sweep deletes all items that are too old and all expired lists.
-func (k *Keeper) Sweep(ctx context.Context) error {
+func (k *Service) Sweep(ctx context.Context) error {
 	limits := k.limits(k.options.Now())
 	if limits.SeenAfter.IsZero() && limits.ShownAfter.IsZero() {
 		return nil
@@ -83,7 +83,7 @@ func (k *Keeper) Sweep(ctx context.Context) error {
 	}
 }
 
-func (k *Keeper) limits(now time.Time) Limits {
+func (k *Service) limits(now time.Time) Limits {
 	l := Limits{MaxItems: k.options.MaxItems}
 	if k.options.MaxAge > 0 {
 		l.SeenAfter = now.Add(-k.options.MaxAge)
@@ -95,7 +95,7 @@ func (k *Keeper) limits(now time.Time) Limits {
 }
 
 // Put adds items to a registry. It fills in times and limits.
-func (k *Keeper) Put(ctx context.Context, p Put) (PutDone, error) {
+func (k *Service) Put(ctx context.Context, p Put) (PutDone, error) {
 	p.At = k.options.Now()
 	p.Limits = k.limits(p.At)
 	if p.ShownAt.IsZero() {
@@ -105,18 +105,18 @@ func (k *Keeper) Put(ctx context.Context, p Put) (PutDone, error) {
 }
 
 // Unseen calls Store.Unseen with the current time.
-func (k *Keeper) Unseen(ctx context.Context, v View, keys []string) (unseen []string, lastCheck time.Time, err error) {
+func (k *Service) Unseen(ctx context.Context, v View, keys []string) (unseen []string, lastCheck time.Time, err error) {
 	return k.store.Unseen(ctx, v, keys, k.options.Now())
 }
 
 // Items calls Store.Items.
-func (k *Keeper) Items(ctx context.Context, v View, after string, limit int) (Page, error) {
+func (k *Service) Items(ctx context.Context, v View, after string, limit int) (Page, error) {
 	return k.store.Items(ctx, v, after, limit)
 }
 
 // Shown returns the list being shown; an empty name means the one shown last. It returns ErrNotFound if there is no such list, or it
 // expired.
-func (k *Keeper) Shown(ctx context.Context, p Place, list string) (Shown, error) {
+func (k *Service) Shown(ctx context.Context, p Place, list string) (Shown, error) {
 	shown, err := k.store.Shown(ctx, p, list, k.limits(k.options.Now()).ShownAfter)
 	if errors.Is(err, memory.ErrNotFound) {
 		return shown, fmt.Errorf("%s: %w", k.missing(p, list), memory.ErrNotFound)
@@ -125,7 +125,7 @@ func (k *Keeper) Shown(ctx context.Context, p Place, list string) (Shown, error)
 }
 
 // Around returns all lists shown in the places of a scope's conversation: its session, its channel, and its user.
-func (k *Keeper) Around(ctx context.Context, scope memory.Scope, audience memory.Audience) (all []Shown, err error) {
+func (k *Service) Around(ctx context.Context, scope memory.Scope, audience memory.Audience) (all []Shown, err error) {
 	looked := map[string]bool{}
 	for range 3 {
 		p, ok := PlaceOf(scope, audience)
@@ -148,7 +148,7 @@ func (k *Keeper) Around(ctx context.Context, scope memory.Scope, audience memory
 }
 
 // missing is the error text for a list that is not being shown.
-func (k *Keeper) missing(p Place, list string) string {
+func (k *Service) missing(p Place, list string) string {
 	name, expired := "no list", ""
 	if list != "" {
 		name = fmt.Sprintf("no list %q", list)
@@ -160,7 +160,7 @@ func (k *Keeper) missing(p Place, list string) string {
 }
 
 // Expiry returns when a list expires, or the zero time if it never does.
-func (k *Keeper) Expiry(s *Shown) time.Time {
+func (k *Service) Expiry(s *Shown) time.Time {
 	if k.options.ListTTL <= 0 {
 		return time.Time{}
 	}
@@ -175,7 +175,7 @@ type Choice struct {
 
 // Select returns the item that a number means in the list being shown. It returns ErrPrecondition if there is no list, and a
 // *memory.RangeError if the list has no such number.
-func (k *Keeper) Select(ctx context.Context, p Place, list string, o Ordinal) (Choice, error) {
+func (k *Service) Select(ctx context.Context, p Place, list string, o Ordinal) (Choice, error) {
 	shown, err := k.selectable(ctx, p, list)
 	if err != nil {
 		return Choice{}, err
@@ -185,7 +185,7 @@ func (k *Keeper) Select(ctx context.Context, p Place, list string, o Ordinal) (C
 
 // SelectText returns the items that a user's answer selects from the list being shown. understood is false if the answer is not a
 // selection; errors are those of Select.
-func (k *Keeper) SelectText(ctx context.Context, p Place, list, text string) (c Choice, understood bool, err error) {
+func (k *Service) SelectText(ctx context.Context, p Place, list, text string) (c Choice, understood bool, err error) {
 	said, isSelection := ParseSelection(text, nil)
 	shown, err := k.selectable(ctx, p, list)
 	if err != nil {
@@ -208,7 +208,7 @@ func (k *Keeper) SelectText(ctx context.Context, p Place, list, text string) (c 
 }
 
 // selectable returns the list being shown, or ErrPrecondition.
-func (k *Keeper) selectable(ctx context.Context, p Place, list string) (Shown, error) {
+func (k *Service) selectable(ctx context.Context, p Place, list string) (Shown, error) {
 	shown, err := k.store.Shown(ctx, p, list, k.limits(k.options.Now()).ShownAfter)
 	if errors.Is(err, memory.ErrNotFound) {
 		err = fmt.Errorf("%w: %s: put one with PUT_MODE_MANUAL and the same scope first", memory.ErrPrecondition, k.missing(p, list))
@@ -231,7 +231,7 @@ func (s Shown) choose(said Selection) (Choice, error) {
 }
 
 // Delete calls Store.Delete. It returns ErrNotFound if nothing was deleted.
-func (k *Keeper) Delete(ctx context.Context, v *View, p *Place, list string) (items int64, shown bool, err error) {
+func (k *Service) Delete(ctx context.Context, v *View, p *Place, list string) (items int64, shown bool, err error) {
 	items, registry, shown, err := k.store.Delete(ctx, v, p, list)
 	if err == nil && !registry && !shown {
 		err = fmt.Errorf("list %q: %w", list, memory.ErrNotFound)

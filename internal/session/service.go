@@ -53,8 +53,8 @@ type Traces interface {
 	Record(record trace.Record)
 }
 
-// Parts is what a Keeper works with.
-type Parts struct {
+// Deps is what a Service works with.
+type Deps struct {
 	Considerer Considerer
 	Summarizer Summarizer // nil: no summaries are made
 	// Extract summarises without a model: when the model refuses or its answers cannot be used, when a token budget is used up, and for
@@ -78,7 +78,7 @@ type Policy struct {
 	Retention     time.Duration // how long messages are kept; 0: forever
 }
 
-// Options describes a Keeper.
+// Options describes a Service.
 type Options struct {
 	// Window is the default window. Messages that it drops are summarised.
 	Window Limits
@@ -100,11 +100,11 @@ type Options struct {
 	Heartbeat background.Heartbeat
 }
 
-// Keeper reads conversations: it cuts windows from them and, in the background, considers them, summarises the messages that windows
+// Service reads conversations: it cuts windows from them and, in the background, considers them, summarises the messages that windows
 // drop, and deletes old messages.
-type Keeper struct {
+type Service struct {
 	*Writer
-	Parts
+	Deps
 	options Options
 
 	ctx    context.Context
@@ -123,12 +123,12 @@ type Keeper struct {
 	keeping  bool
 }
 
-// NewKeeper returns a Keeper; Start starts its background work.
-func NewKeeper(writer *Writer, parts Parts, options Options) *Keeper {
+// NewService returns a Service; Start starts its background work.
+func NewService(writer *Writer, parts Deps, options Options) *Service {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Keeper{
+	return &Service{
 		Writer:    writer,
-		Parts:     parts,
+		Deps:     parts,
 		options:   options,
 		ctx:       ctx,
 		cancel:    cancel,
