@@ -95,7 +95,12 @@ func TestConfigCommand(t *testing.T) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"--colour"}, {"serve", "--colour"}, {"paint"}, {"config"}, {"replay"}, {"--set", "x"},
+		{"--colour"},
+		{"serve", "--colour"},
+		{"paint"},
+		{"config"},
+		{"replay"},
+		{"--set", "x"},
 		{"config", "check", "--set", "no.such.key=1"},
 	} {
 		if code, _, errs := runMain(t, args...); code != cli.ExitUsage || !strings.HasPrefix(errs, "memsidecar: ") {

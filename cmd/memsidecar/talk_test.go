@@ -59,7 +59,7 @@ func TestTalksArePlayedWithFormerNames(t *testing.T) {
 		var all []string
 		for _, m := range objects(page["memories"]) {
 			if m["state"] == "MEMORY_STATE_ACTIVE" {
-				all = append(all, m["text"].(string))
+				all = append(all, textOf(m["text"]))
 			}
 		}
 		return all
@@ -67,7 +67,7 @@ func TestTalksArePlayedWithFormerNames(t *testing.T) {
 
 	settings := map[string]any{"scope": scope("", ""), "settings": map[string]any{"time_zone": script.TimeZone}, "update_mask": "timeZone"}
 	for _, path := range []string{"UserService/UpdateUserSettings", "MemoryService/UpdateUserSettings"} {
-		if got := call(http.StatusOK, path, settings)["settings"]; got.(map[string]any)["timeZone"] != script.TimeZone {
+		if got := call(http.StatusOK, path, settings)["settings"]; object(got)["timeZone"] != script.TimeZone {
 			t.Errorf("%s answers %v", path, got)
 		}
 	}
@@ -80,7 +80,7 @@ func TestTalksArePlayedWithFormerNames(t *testing.T) {
 			block, _ := answer["promptContext"].(string)
 			lines := strings.Split(block, "\n")
 			for _, hit := range objects(answer["memories"]) {
-				lines = append(lines, hit["memory"].(map[string]any)["text"].(string))
+				lines = append(lines, textOf(object(hit["memory"])["text"]))
 			}
 			wantMatches(t, step.Ask, lines, step.Want, step.Avoid)
 			if len(step.Want) == 0 && answer["memories"] != nil {
@@ -99,9 +99,9 @@ func TestTalksArePlayedWithFormerNames(t *testing.T) {
 		}
 		place := scope(step.Channel.Kind, step.Channel.ID)
 		considered := call(http.StatusOK, "MemoryService/ConsiderMemorizing", map[string]any{"scope": place, "messages": messages, "wait": "60s"})
-		id := considered["consideration"].(map[string]any)["id"]
+		id := object(considered["consideration"])["id"]
 		got := call(http.StatusOK, "MemoryService/GetConsideration", map[string]any{"scope": place, "consideration_id": id})
-		state := got["consideration"].(map[string]any)["state"]
+		state := object(got["consideration"])["state"]
 		if want := map[bool]string{true: "CONSIDERATION_STATE_SKIPPED", false: "CONSIDERATION_STATE_REMEMBERED"}[step.Nothing]; state != want {
 			t.Errorf("%v is %v, want %s", step.Call, state, want)
 		}
@@ -166,7 +166,19 @@ func objects(value any) []map[string]any {
 	var list []map[string]any
 	values, _ := value.([]any)
 	for _, v := range values {
-		list = append(list, v.(map[string]any))
+		list = append(list, object(v))
 	}
 	return list
+}
+
+// object returns a JSON value as an object, nil when it is something else.
+func object(value any) map[string]any {
+	fields, _ := value.(map[string]any)
+	return fields
+}
+
+// textOf returns a JSON value as a text, "" when it is something else.
+func textOf(value any) string {
+	text, _ := value.(string)
+	return text
 }

@@ -146,7 +146,8 @@ func TestJSONErrorsHaveHTTPStatusAndHeaders(t *testing.T) {
 		"a form":        {post("Content-Type", "application/x-www-form-urlencoded"), "Retrieve", `{}`, 415, []string{"Content-Type: application/json"}},
 		"a simple request": {
 			post("Content-Type", "text/plain"), "/memsidecar.v1.UserService/ForgetUser",
-			`{"scope": {"user_id": "u"}}`, 415, []string{"application/json"},
+			`{"scope": {"user_id": "u"}}`, 415,
+			[]string{"application/json"},
 		},
 		"a deadline": {post("Grpc-Timeout", "soon"), "/memsidecar.v1.AdminService/GetStatus", ``, 400, []string{"grpc-timeout"}},
 		"the second of a stream": {

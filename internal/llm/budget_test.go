@@ -47,8 +47,10 @@ func TestBudget(t *testing.T) {
 
 // TestBudgetIsNoFailure: a refusal reaches neither the provider nor its breaker.
 func TestBudgetIsNoFailure(t *testing.T) {
-	b := breaker.New(breaker.Config{Name: "decision", FailureThreshold: 1, OpenFor: time.Minute, IsFailure: provider.IsFailure,
-		Log: slog.New(slog.DiscardHandler)})
+	b := breaker.New(breaker.Config{
+		Name: "decision", FailureThreshold: 1, OpenFor: time.Minute, IsFailure: provider.IsFailure,
+		Log: slog.New(slog.DiscardHandler),
+	})
 	inner, p := &fake{}, &purse{refuse: &memory.BudgetError{Of: memory.BudgetOfUser, Until: time.Unix(0, 0)}}
 	m := llm.WithBudget(llm.WithBreaker(inner, b), p)
 	for range 3 {

@@ -17,7 +17,7 @@ const maxReasonBytes = 2000
 
 // Importer imports memories, in batches.
 type Importer struct {
-	keeper         *Service
+	service        *Service
 	scope          memory.Scope
 	batch          []vectorstore.Entry
 	count          int // memories given to Add
@@ -25,7 +25,7 @@ type Importer struct {
 }
 
 // Import starts an import. Memories without a channel get the scope's.
-func (k *Service) Import(scope memory.Scope) *Importer { return &Importer{keeper: k, scope: scope} }
+func (k *Service) Import(scope memory.Scope) *Importer { return &Importer{service: k, scope: scope} }
 
 // Add adds a memory. The error names its fields by its position; wrong are the violations found before.
 func (i *Importer) Add(ctx context.Context, m memory.Memory, wrong memory.Violations) error {
@@ -137,7 +137,7 @@ func (i *Importer) Flush(ctx context.Context) error {
 	if len(i.batch) == 0 {
 		return nil
 	}
-	applied, err := i.keeper.apply(ctx, i.scope.User(), i.batch)
+	applied, err := i.service.apply(ctx, i.scope.User(), i.batch)
 	if err != nil {
 		return err
 	}

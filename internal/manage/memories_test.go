@@ -189,7 +189,7 @@ func (d disk) PurgeLater() { d.steps = append(d.steps, "purge later") }
 
 func (d disk) Purge(context.Context) (bool, error) { return true, d.step("purge") }
 
-func keeper(w *world) *manage.Service {
+func service(w *world) *manage.Service {
 	return manage.NewService(manage.Deps{
 		Store: w, Vectors: w, Considerations: jobs{w}, Traces: traces{w}, Purger: disk{w},
 		Rewrite: func(context.Context, memory.User) {},
@@ -210,7 +210,7 @@ func eraser(w *world) *manage.Eraser {
 				manage.NewForgetter("memories", w.Forget, func(r *manage.Receipt, n int64) { r.Memories = n }),
 			},
 		},
-		Purger: disk{w}, Memories: keeper(w), Sessions: talks{w}, Traces: traces{w}, Lists: shown{w},
+		Purger: disk{w}, Memories: service(w), Sessions: talks{w}, Traces: traces{w}, Lists: shown{w},
 	})
 }
 
@@ -363,7 +363,7 @@ func TestExportStops(t *testing.T) {
 // TestImportBatches: what came before a wrong memory is stored, and the error names it by its place.
 func TestImportBatches(t *testing.T) {
 	w := &world{}
-	importer := keeper(w).Import(memory.Scope{Namespace: "n", UserID: "u"})
+	importer := service(w).Import(memory.Scope{Namespace: "n", UserID: "u"})
 	good := memory.Memory{Text: "Likes tea", Kind: memory.KindFact}
 	for range 101 {
 		if err := importer.Add(t.Context(), good, nil); err != nil {

@@ -19,7 +19,7 @@ func usersOf(t *testing.T, r *sidecartest.Sidecar, request *memsidecarv1.ListUse
 	for {
 		resp := sidecartest.Must(r.ListUsers(t.Context(), request))(t)
 		list = append(list, resp.GetUsers()...)
-		if request.PageToken = resp.GetNextPageToken(); request.PageToken == "" {
+		if request.PageToken = resp.GetNextPageToken(); request.GetPageToken() == "" {
 			return list
 		}
 	}

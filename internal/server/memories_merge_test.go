@@ -75,7 +75,8 @@ func TestCreateMemoryMergesWithinOneVisibility(t *testing.T) {
 	r := sidecartest.Serve(t)
 	for _, scope := range []*memsidecarv1.Scope{
 		sidecartest.Group("kim", "a"), sidecartest.Group("kim", "b"), sidecartest.Direct("kim"),
-		{UserId: "kim"}, sidecartest.Direct("lee"),
+		{UserId: "kim"},
+		sidecartest.Direct("lee"),
 	} {
 		for n, text := range []string{"Kim plays the cello", "Kim plays the cello !"} {
 			resp := sidecartest.Must(

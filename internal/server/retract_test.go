@@ -32,7 +32,8 @@ func TestRetractedPlansAreNotFound(t *testing.T) {
 			"shopping list candle", "remove the blue candle", "add",
 		},
 		"not needed any more": {
-			[]string{"I need to buy a rice cooker.", "I don't need a rice cooker any more."}, "rice cooker",
+			[]string{"I need to buy a rice cooker.", "I don't need a rice cooker any more."},
+			"rice cooker",
 			"doesn't need a rice cooker", "needs to buy",
 		},
 		"从清单删掉": {[]string{"把牛奶、鸡蛋和面包加到购物清单", "把鸡蛋从购物清单里删掉"}, "购物清单 鸡蛋", "牛奶|面包", "鸡蛋"},
@@ -57,7 +58,8 @@ func TestRetractedPlansAreNotFound(t *testing.T) {
 		"outgrown":  {[]string{"I love ska music.", "I used to like ska, but I just don't enjoy it anymore."}, "ska", "used to like", "loves"},
 		"以前喜欢":      {[]string{"我很喜欢爬山", "我以前很喜欢爬山，现在不喜欢了"}, "爬山", "以前", "用户很喜欢"},
 		"back and forth": {
-			[]string{"I like cilantro.", "I don't like cilantro anymore.", "I like cilantro again."}, "cilantro",
+			[]string{"I like cilantro.", "I don't like cilantro anymore.", "I like cilantro again."},
+			"cilantro",
 			"likes cilantro", "n't",
 		},
 		"changed by the bot":        {[]string{"My wedding budget is $40,000.", "Change my wedding budget to $50,000"}, "wedding budget", "50,000", "40,000"},
@@ -70,7 +72,8 @@ func TestRetractedPlansAreNotFound(t *testing.T) {
 			"eggs list", "shopping list|remove", "add eggs to their picnic",
 		},
 		"another's taste stays": {
-			[]string{"My wife loves sushi.", "I don't like sushi anymore."}, "sushi",
+			[]string{"My wife loves sushi.", "I don't like sushi anymore."},
+			"sushi",
 			"wife loves sushi|like sushi", "nothing of the kind",
 		},
 		"another appointment stays": {

@@ -297,7 +297,8 @@ func TestCallOf(t *testing.T) {
 		"nothing": {&memsidecarv1.GetTraceRequest{}, nil, trace.Call{}},
 		"turn":    {&memsidecarv1.RetrieveRequest{TurnId: "t"}, nil, trace.Call{TurnID: "t"}},
 		"trace": {
-			&memsidecarv1.GetContextRequest{}, []string{traceparent},
+			&memsidecarv1.GetContextRequest{},
+			[]string{traceparent},
 			trace.Call{OTelTraceID: "0af7651916cd43dd8448eb211c80319c", OTelSpanID: "b7ad6b7169203331"},
 		},
 		"unsampled": {nil, []string{traceparent[:53] + "00"}, trace.Call{OTelTraceID: "0af7651916cd43dd8448eb211c80319c", OTelSpanID: "b7ad6b7169203331"}},

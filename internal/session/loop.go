@@ -18,7 +18,7 @@ import (
 const (
 	// storagePoll is the retry interval for an unavailable store, without a call of Wake.
 	storagePoll = 5 * time.Second
-	// leastPause is the least time between two polls for due work. Every message wakes the keeper.
+	// leastPause is the least time between two polls for due work. Every message wakes the service.
 	leastPause = 10 * time.Millisecond
 	// keepEvery is the interval of deletions of old messages, and the longest retry interval.
 	keepEvery = time.Hour
@@ -162,7 +162,7 @@ func (k *Service) down(doing string, err error) time.Time {
 	return k.notUntil
 }
 
-// failed logs an error of the store, unless storage is unavailable, which is logged elsewhere, or the keeper stops.
+// failed logs an error of the store, unless storage is unavailable, which is logged elsewhere, or the service stops.
 func (k *Service) failed(doing string, err error) {
 	if k.ctx.Err() == nil {
 		k.options.Heartbeat.Beat(err)
@@ -172,7 +172,7 @@ func (k *Service) failed(doing string, err error) {
 	}
 }
 
-// start starts a task in the background. The keeper must be locked.
+// start starts a task in the background. The service must be locked.
 func (k *Service) start(t task, d Due) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(k.ctx))
 	k.running[t] = cancel

@@ -171,7 +171,7 @@ func (o *outage) Due(ctx context.Context, now time.Time, limit int, kinds ...ses
 	return o.Store.Due(ctx, now, limit, kinds...)
 }
 
-// TestOutage: the keeper outlives an outage of storage, asks now and then, and at once when it is woken.
+// TestOutage: the service outlives an outage of storage, asks now and then, and at once when it is woken.
 func TestOutage(t *testing.T) {
 	bubble(t, func(w *world) {
 		store := &outage{Store: w.store}
@@ -200,7 +200,7 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// TestStuck: something that stays due although it was done keeps the keeper neither busy nor from other work.
+// TestStuck: something that stays due although it was done keeps the service neither busy nor from other work.
 func TestStuck(t *testing.T) {
 	bubble(t, func(w *world) {
 		var calls atomic.Int64

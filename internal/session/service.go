@@ -128,7 +128,7 @@ func NewService(writer *Writer, parts Deps, options Options) *Service {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Service{
 		Writer:    writer,
-		Deps:     parts,
+		Deps:      parts,
 		options:   options,
 		ctx:       ctx,
 		cancel:    cancel,

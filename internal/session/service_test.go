@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { leaks.Main(m) }
 
-// world is a keeper over a real database, in a bubble of its own.
+// world is a service over a real database, in a bubble of its own.
 type world struct {
 	*testing.T
 	*session.Service
@@ -71,7 +71,7 @@ func bubble(t *testing.T, run func(w *world)) {
 			Window: session.Limits{MaxMessages: 10, MaxTurns: 5, MaxRunes: 4000}, Budget: 800 * time.Millisecond,
 			Wordings: session.DefaultWordings(), Workers: 2, BackoffMin: time.Second, BackoffMax: time.Minute, Log: log,
 		}
-		w.Service = w.newKeeper()
+		w.Service = w.newService()
 		run(w)
 	})
 }
@@ -83,17 +83,17 @@ func (w *world) policy(namespace string, p session.Policy) {
 	w.policies[namespace] = p
 }
 
-// newKeeper returns a keeper of the test's parts and options.
-func (w *world) newKeeper() *session.Service {
+// newService returns a service of the test's parts and options.
+func (w *world) newService() *session.Service {
 	if w.parts.Summarizer != nil {
 		w.writing.SummaryWindow = w.options.Window.MaxMessages
 	}
 	return session.NewService(session.NewWriter(w.writing), w.parts, w.options)
 }
 
-// restart begins with a new keeper, as a new process does, and sets it going until the test ends.
+// restart begins with a new service, as a new process does, and sets it going until the test ends.
 func (w *world) restart() {
-	w.Service = w.newKeeper()
+	w.Service = w.newService()
 	w.Start()
 	synctest.Wait()
 }
@@ -241,7 +241,7 @@ func (w *world) set(userID string, change func(*memory.Settings)) {
 	}
 }
 
-// Context is the test's: the keeper's has another name.
+// Context is the test's: the service's has another name.
 func (w *world) Context() context.Context { return w.T.Context() }
 
 // request asks for the usual window.
@@ -271,7 +271,7 @@ func contents(messages []session.Message) []string {
 func TestSeedDialogue(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.options.Labels = map[string]string{"ancestor_yan": "严氏先祖"}
-		w.Service = w.newKeeper()
+		w.Service = w.newService()
 		s := memory.Scope{Namespace: namespace, AgentID: "ancestor_yan"}
 		if c := w.window(s); c.PromptContext != "" || c.SessionID != "" || c.TraceID == "" {
 			w.Errorf("before anything was said there is %+v", c)
@@ -431,7 +431,7 @@ func TestContextWithoutStorage(t *testing.T) {
 func TestWithheld(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.writing.FailureMaxRunes, w.writing.FailurePhrases = 50, []string{"My Circuits"}
-		w.Service = w.newKeeper()
+		w.Service = w.newService()
 		s := scope("ann", "s")
 		messages := talk(s, "查一下天气", "A: 抱歉，查询失败，请稍后再试。", "and now?", "A: Something went wrong.", "T: raw", "hm", "A: my circuits hurt",
 			"ok?", "A: Fine: "+strings.Repeat("long ", 20)+"please try again")

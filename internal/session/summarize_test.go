@@ -185,7 +185,7 @@ func TestLongSession(t *testing.T) {
 		w.options.Workers = 1
 		j := &joiner{}
 		w.parts.Summarizer = j
-		w.Service = w.newKeeper()
+		w.Service = w.newService()
 		long, short := scope("ann", "long"), scope("ben", "short")
 		for range 2 {
 			lines := make([]string, 1000)
@@ -272,7 +272,7 @@ func TestSummaryAndForgetting(t *testing.T) {
 			}
 		}
 		w.parts.Summarizer = j
-		w.Service = w.newKeeper()
+		w.Service = w.newService()
 		for i := range 10 {
 			w.say(s, fmt.Sprint("ann: fine ", i), fmt.Sprint("bob: secret ", i))
 		}
@@ -316,7 +316,7 @@ func TestExtractedSummary(t *testing.T) {
 	})
 }
 
-// TestSummaryOfManyAgents: however many agents take part, the keeper comes to an end.
+// TestSummaryOfManyAgents: however many agents take part, the service comes to an end.
 func TestSummaryOfManyAgents(t *testing.T) {
 	bubble(t, func(w *world) {
 		j := &joiner{}

@@ -152,8 +152,8 @@ func (p *components) startWriting(context.Context) error {
 	p.considerer.Start()
 	p.onStop(p.considerer.Stop)
 	p.startSessions()
-	p.days.keeper.Start()
-	p.onStop(func(context.Context) { p.days.keeper.Stop() })
+	p.days.service.Start()
+	p.onStop(func(context.Context) { p.days.service.Stop() })
 	return nil
 }
 
@@ -172,7 +172,7 @@ func (p *components) newConsiderer() *decide.Considerer {
 		Rules:          p.models.rules,
 		Reconciler:     p.models.deciding.Reconciler(),
 		ReconcileRules: reconcile.New(),
-		Digests:        p.days.keeper,
+		Digests:        p.days.service,
 		Echoes:         p.echoes,
 		Redactor:       p.redactor,
 		Traces:         p.traces,
@@ -268,7 +268,7 @@ func (p *components) serve(ctx context.Context, listener net.Listener) error {
 		p.vectorizer.Wake()
 		p.Sessions.Wake()
 		p.indexing.Wake()
-		p.days.keeper.Wake()
+		p.days.service.Wake()
 		p.sweeper.Wake()
 		storageRecovered.Notify()
 	})
@@ -287,7 +287,7 @@ func (p *components) serve(ctx context.Context, listener net.Listener) error {
 		p.Sessions.Resume()
 		p.indexing.Resume()
 		p.indexing.Wake()
-		p.days.keeper.Resume()
+		p.days.service.Resume()
 		return again
 	})
 	return nil

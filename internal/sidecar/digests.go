@@ -69,14 +69,14 @@ func (c chosenExtractor) Extract(ctx context.Context, p digest.Piece) ([]digest.
 
 // digests makes digests and notebooks.
 type digests struct {
-	keeper   *digest.Service
+	service  *digest.Service
 	notebook *notebook.Service
 	files    *notebook.Files // nil when none are written
 	store    *sqlstore.Digests
 	log      *slog.Logger
 }
 
-// newDigests returns what makes digests. The keeper is not started.
+// newDigests returns what makes digests. The service is not started.
 func newDigests(p *components) *digests {
 	cfg := &p.cfg
 	d := &digests{
@@ -112,7 +112,7 @@ func newDigests(p *components) *digests {
 			}
 		}
 	}
-	d.keeper = digest.NewService(parts, digest.Options{
+	d.service = digest.NewService(parts, digest.Options{
 		Enabled:     cfg.Digest.Enabled,
 		Every:       cfg.Digest.Interval,
 		MaxTokens:   cfg.Digest.MaxTokens,
@@ -126,14 +126,14 @@ func newDigests(p *components) *digests {
 		Log:         p.Log,
 	})
 	if d.files != nil {
-		d.files.Digests = d.keeper
+		d.files.Digests = d.service
 	}
 	return d
 }
 
 // rule returns when a digest of a user with these settings is due.
 func (d *digests) rule(settings memory.Settings) (session.DigestRule, bool) {
-	rule, ok := d.keeper.Rule(settings)
+	rule, ok := d.service.Rule(settings)
 	return session.DigestRule{Every: rule.Every, DayEnd: rule.DayEnd}, ok
 }
 

@@ -53,7 +53,7 @@ func (p *components) newManage() (*manage.Service, *manage.Eraser, *manage.Expor
 		Uncache:        reconcile.DropReadings,
 	})
 	eraser := manage.NewEraser(manage.EraserConfig{
-		Barriers:   []manage.Barrier{p.considerer, p.days.keeper},
+		Barriers:   []manage.Barrier{p.considerer, p.days.service},
 		Forgetters: p.forgetters(),
 		Purger:     p.storage,
 		Memories:   memories,

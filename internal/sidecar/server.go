@@ -39,7 +39,7 @@ func (p *components) newServer(context.Context) error {
 		Lists: p.numbered,
 		Digests: server.DigestDeps{
 			Considerer: p.considerer,
-			Digests:    p.days.keeper,
+			Digests:    p.days.service,
 			Notebook:   p.days.notebook,
 		},
 		Traces: p.traces,

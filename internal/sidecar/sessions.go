@@ -37,7 +37,7 @@ func (p *components) newWriter() *session.Writer {
 		Lists:    p.shownLists,
 		Appended: func() {
 			p.indexing.Wake()
-			p.days.keeper.Wake()
+			p.days.service.Wake()
 		},
 		FailureMaxRunes: cfg.Session.FailureMaxChars,
 		FailurePhrases:  cfg.Session.FailurePhrases,

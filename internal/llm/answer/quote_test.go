@@ -18,8 +18,10 @@ func TestQuotedHoldsNoTemplateToken(t *testing.T) {
 		"a < b, List<String> [1] <b>", "<a \"<bos>\" \\<eos>",
 	} {
 		quoted := answer.Quoted(text)
-		for _, token := range []string{"<|", "[gMASK]", "<sop>", "[TOOL_CALLS]", "[INST]", "<think>", "<tool_call>", "<reserved_106>",
-			"]~b]", "<bos>", "<eos>"} {
+		for _, token := range []string{
+			"<|", "[gMASK]", "<sop>", "[TOOL_CALLS]", "[INST]", "<think>", "<tool_call>", "<reserved_106>",
+			"]~b]", "<bos>", "<eos>",
+		} {
 			if strings.Contains(norm.NFKC.String(quoted), token) {
 				t.Errorf("%s holds %q", quoted, token)
 			}

@@ -92,8 +92,10 @@ func TestRequest(t *testing.T) {
 	want := map[string]any{
 		"model": "gpt", "messages": []any{map[string]any{"role": "user", "content": "Is it?"}},
 		"temperature": 0.25, "top_p": 0.5, "max_tokens": 77.0,
-		"response_format": map[string]any{"type": "json_schema",
-			"json_schema": map[string]any{"name": "answer", "schema": map[string]any{"type": "object"}}},
+		"response_format": map[string]any{
+			"type":        "json_schema",
+			"json_schema": map[string]any{"name": "answer", "schema": map[string]any{"type": "object"}},
+		},
 	}
 	if got := body(t, r); !reflect.DeepEqual(got, want) {
 		t.Errorf("sent\n%v, want\n%v", got, want)
@@ -132,8 +134,10 @@ func TestFormats(t *testing.T) {
 		"all taken": {[]http.HandlerFunc{answering("t")}, []string{"json_schema", "json_schema"}},
 		"no schema": {[]http.HandlerFunc{noSchema, answering("t")}, []string{"json_schema", "json_object", "json_object"}},
 		"neither":   {[]http.HandlerFunc{noSchema, noObject, answering("t")}, []string{"json_schema", "json_object", "none", "none"}},
-		"refused as FastAPI": {[]http.HandlerFunc{providertest.JSON(422, `{"detail":[{"loc":["body","response_format"]}]}`),
-			answering("t")}, []string{"json_schema", "json_object", "json_object"}},
+		"refused as FastAPI": {[]http.HandlerFunc{
+			providertest.JSON(422, `{"detail":[{"loc":["body","response_format"]}]}`),
+			answering("t"),
+		}, []string{"json_schema", "json_object", "json_object"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := providertest.Play(t, test.answers...)
@@ -214,8 +218,10 @@ func TestAnswers(t *testing.T) {
 		"filtered by DeepSeek": {refusing("Content Exists Risk"), "", llm.ErrBlocked},
 		"filtered by DashScope": {providertest.JSON(400, `{"error":{"code":"data_inspection_failed","message":"Input data may contain `+
 			`inappropriate content."}}`), "", llm.ErrBlocked},
-		"not after Groq's schema": {providertest.JSON(400, `{"error":{"message":"Failed to validate JSON","code":"json_validate_failed"}}`),
-			"", llm.ErrNoAnswer},
+		"not after Groq's schema": {
+			providertest.JSON(400, `{"error":{"message":"Failed to validate JSON","code":"json_validate_failed"}}`),
+			"", llm.ErrNoAnswer,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			resp, err := model(t, providertest.Play(t, test.answer).URL).Generate(t.Context(), llm.Request{Prompt: "p"})

@@ -60,7 +60,7 @@ func TestLineLength(t *testing.T) {
 		}
 	}
 	if len(list) > 0 {
-		t.Skipf("%d lines have more than %d characters:\n%s", len(list), maxLine, strings.Join(list, "\n"))
+		t.Errorf("%d lines have more than %d characters:\n%s", len(list), maxLine, strings.Join(list, "\n"))
 	}
 }
 

@@ -118,11 +118,8 @@ func TablesWith(t *testing.T, dir, text string) (found []string) {
 	for _, c := range columns {
 		var n int
 		var one []byte
-		query := fmt.Sprintf(
-			`SELECT count(*), max(CAST(%[2]s AS TEXT)) FROM %[1]s WHERE instr(CAST(%[2]s AS TEXT), ?) > 0`,
-			`"`+c[0]+`"`,
-			`"`+c[1]+`"`,
-		) //nolint:gosec // the names are those of the schema
+		const find = `SELECT count(*), max(CAST(%[2]s AS TEXT)) FROM %[1]s WHERE instr(CAST(%[2]s AS TEXT), ?) > 0`
+		query := fmt.Sprintf(find, `"`+c[0]+`"`, `"`+c[1]+`"`) //nolint:gosec // the names are those of the schema
 		if err := db.QueryRowContext(t.Context(), query, text).Scan(&n, &one); err != nil {
 			t.Fatal(err)
 		}
