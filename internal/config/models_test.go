@@ -25,7 +25,7 @@ func TestModelKeysThatCannotWorkAreErrors(t *testing.T) {
 		{"provider=gogle model=m", `provider (from --set): is "gogle", which is not a known provider`},
 		{"provider=ollama", "model (from default): is required for ollama: set it"},
 		{"model=ollama/", "model (from --set): is required for ollama: set it"},
-		{"provider=gemini endpoint=nowhere", "endpoint (from --set): is no http or https URL"},
+		{"provider=gemini endpoint=nowhere", "endpoint (from --set): is not an http or https URL"},
 	} {
 		for part, embedded := range map[string]string{"embedding": "local", "decision": "rules", "summary": "rules", "digest": "rules"} {
 			if part == "embedding" && c.want == "" { // deepseek has no embeddings of its own, and a name is a name
