@@ -131,7 +131,7 @@ func (m *Main) options(ctx context.Context, c *commands, exit *int) []kong.Optio
 	)
 }
 
-// asFlags has "help COMMAND" and "version", which are tried first by whoever comes from other programs, do what the flags do.
+// asFlags translates "help COMMAND" and "version", which other programs have, into flags.
 func asFlags(args []string) []string {
 	if len(args) == 0 {
 		return args
@@ -148,7 +148,7 @@ func asFlags(args []string) []string {
 // hinted says where the help is.
 func hinted(err error) error {
 	command := "memsidecar"
-	// An optional choice has the empty one, too, which nobody has to be told.
+	// An optional choice also accepts the empty value, which the message need not name.
 	what := strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)
 	if parsing := (*kong.ParseError)(nil); errors.As(err, &parsing) {
 		for _, step := range parsing.Context.Path {

@@ -97,7 +97,7 @@ func (r VisibilityRule) AudienceOf(c Channel) Audience {
 	return Audience{}
 }
 
-// OnlyVisibility is the audience of exactly what was learned with the visibility of a channel, whatever the rule is. Statements are
+// OnlyVisibility is the audience of exactly what was learned with the visibility of a channel, for any rule. Statements are
 // compared only with memories that the same people may see.
 func OnlyVisibility(c Channel) Audience {
 	return Audience{keys: map[string]bool{c.VisibilityKey(): true}}

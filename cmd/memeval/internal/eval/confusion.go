@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// confusion counts judgements: how many turns worth remembering were remembered and missed, and likewise of the others.
+// confusion counts true and false positives and negatives.
 type confusion struct{ tp, fp, fn, tn int }
 
 func (c *confusion) add(label, predicted bool) {
@@ -25,7 +25,7 @@ func (c *confusion) add(label, predicted bool) {
 func ratio(part, whole int) float64 { return float64(part) / float64(whole) }
 
 // report notes precision, recall, F1 (their harmonic mean), and balanced accuracy: the mean of the share of the positive that
-// were remembered and the share of the negative that were not. Chance is 0.5, whatever the share of the positive.
+// were remembered and the share of the negative that were not. Guessing gives 0.5, for any share of positives.
 func (c *confusion) report(r Report, prefix string) {
 	r[prefix+"turns"], r[prefix+"positive"], r[prefix+"predicted"] = c.tp+c.fp+c.fn+c.tn, c.tp+c.fn, c.tp+c.fp
 	r[prefix+"false_positives"], r[prefix+"false_negatives"] = c.fp, c.fn

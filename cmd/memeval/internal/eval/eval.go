@@ -106,7 +106,7 @@ func (s *Sidecar) answer(ctx context.Context, request *memsidecarv1.RetrieveRequ
 	if err != nil {
 		return retrieved{}, err
 	}
-	// Memories of the same score are told apart by their ids, which are others in every run.
+	// Ties in score are broken by id, and ids differ in every run.
 	slices.SortStableFunc(resp.GetMemories(), func(a, b *memsidecarv1.RetrievedMemory) int {
 		return cmp.Or(cmp.Compare(b.GetScore(), a.GetScore()), strings.Compare(a.GetMemory().GetText(), b.GetMemory().GetText()))
 	})

@@ -146,7 +146,7 @@ func readLines(path string) (lines []numberedLine, err error) {
 	return lines, nil
 }
 
-// readPersona reads the sessions of one persona, and the questions beside them.
+// readPersona reads the sessions and the questions of one persona.
 func readPersona(path string, lines []numberedLine) (personaFile, error) {
 	p := personaFile{Path: path, Name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))}
 	days := map[string]int{} // how many sessions each day has

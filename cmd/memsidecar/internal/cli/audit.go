@@ -45,7 +45,7 @@ func (c auditCommand) Run(ctx context.Context, p *Program) error {
 	}
 	defer conn.close()
 	users, examples := int32(min(c.Limit, maxPage)), int32(min(c.Examples, maxPage)) //nolint:gosec // what is out of range is refused
-	stream, err := conn.AuditMemories(ctx, &memsidecarv1.AuditMemoriesRequest{Scope: c.anybody(), MaxUsers: &users, MaxExamples: &examples})
+	stream, err := conn.AuditMemories(ctx, &memsidecarv1.AuditMemoriesRequest{Scope: c.anyone(), MaxUsers: &users, MaxExamples: &examples})
 	if err != nil {
 		return err
 	}

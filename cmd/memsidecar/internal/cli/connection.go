@@ -51,7 +51,7 @@ func (f calls) dial(p *Program) (*connection, error) {
 	return f.sidecarFlag.dial(p, f.Timeout)
 }
 
-// reach is dial for a command about a scope; what is wrong with the scope is told first.
+// reach dials for a command about a scope. It reports a wrong scope before it dials.
 func (f calls) reach(p *Program, about func() (*memsidecarv1.Scope, error)) (*memsidecarv1.Scope, *connection, error) {
 	scope, err := about()
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *connection) connect(ctx context.Context, addr string) (net.Conn, error)
 	return conn, nil
 }
 
-// obstacle is why there is no connection, unless simply nobody listens.
+// obstacle returns why there is no connection; "" when no process listens.
 func (c *connection) obstacle() string {
 	cause := c.dialing.Load()
 	if cause == nil || errors.Is(*cause, syscall.ECONNREFUSED) {

@@ -64,11 +64,11 @@ func (f person) whole() (*memsidecarv1.Scope, error) {
 	if f.User == "" {
 		return nil, usage("name the user with --user ID (or MEMSIDECAR_USER)")
 	}
-	return f.anybody(), nil
+	return f.anyone(), nil
 }
 
-// anybody is the scope of what may be nobody's by name.
-func (f person) anybody() *memsidecarv1.Scope {
+// anyone returns the scope of a command for which --user is optional.
+func (f person) anyone() *memsidecarv1.Scope {
 	return &memsidecarv1.Scope{Namespace: f.Namespace, UserId: f.User}
 }
 

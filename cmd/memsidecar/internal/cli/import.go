@@ -184,7 +184,7 @@ func (f importFlags) importer(p *Program, format string, users fileUsers) (*impo
 	case users.Users != "" && f.User != "":
 		return nil, usage("use either --user %s (or MEMSIDECAR_USER) or --users all, not both", line(f.User))
 	case users.Users != "":
-		scope, err = f.in(f.anybody(), memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED)
+		scope, err = f.in(f.anyone(), memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED)
 	case f.User == "" && users != (fileUsers{}) || f.User == "" && format != "nanobot" && format != "history":
 		return nil, usage("name the user with --user ID (or MEMSIDECAR_USER), or use --users all when the file names the users")
 	default:

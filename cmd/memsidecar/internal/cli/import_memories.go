@@ -253,8 +253,7 @@ func (m *importer) flush(ctx context.Context) error {
 	return nil
 }
 
-// count notes what became of the memories. Those that somebody else stored since they were planned are there already; which
-// ones is not known, and does not matter.
+// count records how many memories were added. The others were stored by another caller in the meantime; which ones does not matter.
 func (p *userBatch) count(added int64) {
 	for i, to := range p.from {
 		if int64(i) < added {

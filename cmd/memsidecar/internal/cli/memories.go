@@ -124,7 +124,7 @@ func (s *screen) memory(m *memsidecarv1.Memory) {
 	)
 }
 
-// retentionOf is how likely a memory is to be kept, where that is told.
+// retentionOf returns how likely a memory is to be kept; "" when the answer does not say.
 func retentionOf(m *memsidecarv1.Memory) string {
 	if m.Retention == nil {
 		return ""
@@ -156,7 +156,7 @@ func (memoriesUpdate) Help() string {
     memsidecar memories update -u alice mem_ixmff34jmcga2cmhdf6jbmhr --text "The user is allergic to nuts."`
 }
 
-// Run changes what was given and shows the memory as it is now.
+// Run changes the given fields and shows the memory.
 func (c memoriesUpdate) Run(ctx context.Context, p *Program) error {
 	scope, err := c.sees()
 	if err != nil {

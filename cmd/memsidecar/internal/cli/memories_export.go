@@ -137,7 +137,7 @@ func (e *export) write(ctx context.Context, w io.Writer) (err error) {
 	}
 }
 
-// replaceFile makes a file that is complete or not there at all: written beside its place, made durable, then renamed.
+// replaceFile writes a complete file or none: it writes a temporary file in the same folder, syncs it and renames it.
 func replaceFile(path string, write func(io.Writer) error) (err error) {
 	dir, name := filepath.Split(path)
 	if dir == "" {

@@ -136,7 +136,7 @@ func isAre(n int) string {
 	return "are"
 }
 
-// afterGrace cancels what has not ended by itself in time.
+// afterGrace cancels the context when the work has not finished in time.
 func afterGrace(running context.Context, cancel func()) {
 	select {
 	case <-running.Done():

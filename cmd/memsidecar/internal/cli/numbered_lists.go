@@ -52,7 +52,7 @@ func (f registryFlags) kind() memsidecarv1.RegistryKind {
 	return memsidecarv1.RegistryKind(valueOf(memsidecarv1.RegistryKind_value, "REGISTRY_KIND_", f.Registry))
 }
 
-// languageFlag is that of what models are told.
+// languageFlag is the language of texts for models.
 type languageFlag struct {
 	Language string `placeholder:"TAG" help:"Language of the line for the model, such as zh. By default that of the titles."`
 }

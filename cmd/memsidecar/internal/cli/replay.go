@@ -125,8 +125,8 @@ func (c replayCommand) dialogues(ctx context.Context, p *Program) (_ map[string]
 	return byUser, nil
 }
 
-// read groups the messages into dialogues: a session of a user in one channel is one. What is said in one channel must not
-// count as said in another, because others may see it there.
+// read groups the messages into dialogues, one for each session of a user in a channel. Channels must not be mixed, because other people
+// may see what was said in them.
 func (c replayCommand) read(in io.Reader) (map[string][]*memsidecarv1.ConsiderMemorizingRequest, error) {
 	byUser := map[string][]*memsidecarv1.ConsiderMemorizingRequest{}
 	type key struct{ user, session, channel, kind string }

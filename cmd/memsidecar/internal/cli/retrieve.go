@@ -104,7 +104,7 @@ func (c retrieveCommand) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// promptBlock shows the block: as it is to a file or a program, that the bot's prompt is made of, and safely to a person.
+// promptBlock prints the block: unchanged to a file or a program, with control characters escaped on a terminal.
 func (s *screen) promptBlock(p *Program, text string) {
 	if _, ok := terminal(p.Stdout); ok {
 		text = block(text)
@@ -164,7 +164,7 @@ func why(parts *memsidecarv1.ScoreParts) string {
 	return strings.Join(list, ", ")
 }
 
-// messageHits shows messages between what was said around them, which has no score.
+// messageHits shows messages with their neighbors, which have no score.
 func (s *screen) messageHits(hits []*memsidecarv1.RetrievedMessage) {
 	if len(hits) == 0 {
 		return

@@ -33,14 +33,14 @@ const currentHelp = sessionsHelp + `Without an id, it works on the current sessi
 // conversation is whose a session is and where it happens.
 type conversation struct{ place }
 
-// sees is the scope of what shows sessions: whatever the user sees, unless a channel is given.
+// sees returns the scope of commands that show sessions: all that the user can see, unless a channel is given.
 func (f conversation) sees() (*memsidecarv1.Scope, error) {
-	return f.in(f.anybody(), memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT)
+	return f.in(f.anyone(), memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT)
 }
 
 // says is the scope of what adds to sessions: those of a bot that sets no channels, unless a channel is given.
 func (f conversation) says() (*memsidecarv1.Scope, error) {
-	return f.in(f.anybody(), memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED)
+	return f.in(f.anyone(), memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED)
 }
 
 // reads is the scope of a session that is shown. Which one is current depends on the channel in which it is spoken.

@@ -179,7 +179,7 @@ func (e *sessionExport) write(w io.Writer) (err error) {
 	}
 }
 
-// toStdout writes the bytes as they are, but to a terminal safely.
+// toStdout writes the bytes unchanged, but escapes control characters on a terminal.
 func (e *sessionExport) toStdout() error {
 	if _, ok := terminal(e.p.Stdout); !ok {
 		return e.write(e.p.Stdout)

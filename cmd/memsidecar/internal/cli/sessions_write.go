@@ -154,7 +154,7 @@ func inputName(file string) string {
 	return line(file)
 }
 
-// every is after how many messages of people what was said is considered by itself.
+// every is the number of user messages after which messages are considered automatically.
 type every struct {
 	given bool
 	n     *int32 // nil: not decided here
@@ -209,7 +209,7 @@ Examples:
     memsidecar sessions update -u alice chat-1 --memorize-every default`
 }
 
-// Run changes what was given and shows the session as it is now.
+// Run changes the given fields and shows the session.
 func (c sessionsUpdate) Run(ctx context.Context, p *Program) error {
 	request := &memsidecarv1.UpdateSessionRequest{Session: &memsidecarv1.Session{}, UpdateMask: &fieldmaskpb.FieldMask{}}
 	change := func(field string) { request.UpdateMask.Paths = append(request.UpdateMask.Paths, field) }

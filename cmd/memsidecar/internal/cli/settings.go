@@ -81,7 +81,7 @@ Examples:
     memsidecar settings set -u alice --paused`
 }
 
-// Run changes what was given and shows the settings as they are now.
+// Run changes the given settings and shows all.
 func (c settingsSet) Run(ctx context.Context, p *Program) error {
 	scope, err := c.whole()
 	if err != nil {

@@ -41,7 +41,7 @@ func (c statusCommand) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	defer conn.close()
-	resp, err := conn.GetStatus(ctx, &memsidecarv1.GetStatusRequest{Scope: c.anybody(), UsageDays: int32(c.Days)})
+	resp, err := conn.GetStatus(ctx, &memsidecarv1.GetStatusRequest{Scope: c.anyone(), UsageDays: int32(c.Days)})
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func queueCell(q *memsidecarv1.QueueStatus) cell {
 	return c
 }
 
-// totalCell says how much of what may wait of everybody together does: yellow when most of the room is taken, red when all is.
+// totalCell returns how much of the limit for all pending considerations is used: yellow near the limit, red at the limit.
 func totalCell(q *memsidecarv1.QueueTotal) cell {
 	if q == nil {
 		return cell{}

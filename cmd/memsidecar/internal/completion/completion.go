@@ -1,5 +1,5 @@
 // Package completion completes command lines in shells. The shells' scripts are small: they ask the program itself, which
-// walks the same model of commands and flags that parses the line, so that nothing needs to be generated anew.
+// walks the same model of commands and flags that parses the line, so that nothing has to be generated.
 package completion
 
 import (

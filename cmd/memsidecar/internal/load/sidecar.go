@@ -25,7 +25,7 @@ type Client interface {
 type Target struct {
 	Client    Client
 	Namespace string
-	// Prefix begins the ids of the users, so that they are nobody else's.
+	// Prefix is the prefix of the users' ids, which no other users have.
 	Prefix   string
 	Users    int
 	Memories int // of each user

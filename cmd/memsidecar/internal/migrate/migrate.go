@@ -1,8 +1,8 @@
-// Package migrate reads what other programs keep about people, so that nobody who moves in begins with nothing: mem0's export,
-// nanobot's notes and conversations, rows of a vector database, and any JSON with a statement in it.
+// Package migrate reads the memories of other programs: mem0's export, nanobot's notes and conversations, rows of a vector database, and
+// any JSON that contains statements.
 //
-// Files are read record by record. A record that is no good is left out with its line and the reason; what makes the whole
-// file doubtful (not JSON, cut off, another encoding) is an error that names the line and says what to do.
+// It reads files record by record. An unusable record is skipped and reported with its line and the reason. A problem with the whole file
+// (not JSON, truncated, another encoding) is an error that names the line and says what to do.
 package migrate
 
 import (

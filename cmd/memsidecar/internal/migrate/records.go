@@ -17,7 +17,7 @@ import (
 // maxRecordBytes bounds one record. A memory has at most 4,000 characters, but rows carry vectors and metadata.
 const maxRecordBytes = 16 << 20
 
-// magics are the first bytes of files that are no text, and what to do with them.
+// magics are the first bytes of binary files, with what to do about each.
 var magics = []struct{ bytes, advice string }{
 	{"\xff\xfe", "is UTF-16: convert it with iconv -f UTF-16 -t UTF-8"},
 	{"\xfe\xff", "is UTF-16: convert it with iconv -f UTF-16 -t UTF-8"},

@@ -125,7 +125,7 @@ func (r *row) time(names ...string) (name string, t time.Time) {
 	return name, t
 }
 
-// others are the fields that nobody asked for. Vectors are not among them: those of another model are of no use.
+// others returns the fields that no flag names. It omits vectors, because those of another model are useless.
 func (r *row) others(but ...string) map[string]json.RawMessage {
 	rest := map[string]json.RawMessage{}
 	for name, value := range r.fields {

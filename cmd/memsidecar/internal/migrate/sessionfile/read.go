@@ -249,7 +249,7 @@ func (v *values) wrong(format string, args ...any) {
 	}
 }
 
-// done returns the first mistake. What nobody asked for is one: it would be lost.
+// done returns the first mistake. An unknown field is one: it would be lost.
 func (v *values) done() error {
 	for _, key := range slices.Sorted(maps.Keys(v.fields)) {
 		if !slices.Contains(v.known, key) {

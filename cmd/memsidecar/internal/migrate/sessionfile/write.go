@@ -16,7 +16,7 @@ import (
 
 // Writer writes a conversation, message by message.
 type Writer struct {
-	// Speaker and Agent need not be said in each message, because whoever reads the file names them.
+	// Speaker and Agent are omitted from messages, because the reader of the file knows them.
 	Speaker, Agent string
 
 	w       io.Writer
@@ -77,7 +77,7 @@ func (f *Writer) times() object {
 	return object{{keyCreated, f.time(f.session.GetCreateTime())}, {keyUpdated, f.time(f.session.GetUpdateTime())}}
 }
 
-// extra is what a session has beyond the format that everybody knows.
+// extra holds the fields of a session that the common format does not have.
 func (f *Writer) extra() (o object) {
 	if title := f.session.GetTitle(); title != "" {
 		o = append(o, field{keyTitle, text(title)})
