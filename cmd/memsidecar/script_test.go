@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -71,9 +72,12 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 		// logged NAME PATTERN waits until what was started has written that to standard error.
 		"logged": func(ts *testscript.TestScript, _ bool, args []string) {
 			p, pattern := processesOf(ts)[args[0]], regexp.MustCompile(args[1])
+			late := time.After(sidecartest.Patience)
 			for !pattern.MatchString(p.stderr.String()) {
 				select {
 				case <-p.wrote:
+				case <-late:
+					ts.Fatalf("it does not write %s:\n%s", pattern, p.stderr)
 				case <-p.done:
 					ts.Fatalf("it ended without writing %s:\n%s", pattern, p.stderr)
 				}
@@ -241,7 +245,11 @@ func (p *scriptProcess) ready() (addr string, ok bool) {
 
 // end waits for the exit code and makes the output that of the script's last command.
 func (p *scriptProcess) end(ts *testscript.TestScript, want string) {
-	<-p.done
+	select {
+	case <-p.done:
+	case <-time.After(sidecartest.Patience):
+		ts.Fatalf("it does not end:\n%s", p.stderr)
+	}
 	err := p.err
 	_, err1 := io.WriteString(ts.Stdout(), p.stdout.String())
 	_, err2 := io.WriteString(ts.Stderr(), p.stderr.String())
