@@ -61,7 +61,7 @@ func (s *troubled) count(call string) int {
 
 func (s *troubled) Retrieve(ctx context.Context, _ *memsidecarv1.RetrieveRequest) (*memsidecarv1.RetrieveResponse, error) {
 	return &memsidecarv1.RetrieveResponse{
-		PromptContext: "likes tea", Degraded: []*memsidecarv1.Degradation{{Reason: "the model is away"}},
+		PromptContext: "likes tea", Degraded: []*memsidecarv1.Degradation{{Reason: "the model is unavailable"}},
 	}, s.ask(ctx, "Retrieve")
 }
 
@@ -72,12 +72,8 @@ func (s *troubled) ConsiderMemorizing(
 	s.mu.Lock()
 	s.requestID = append(s.requestID, r.GetRequestId())
 	s.mu.Unlock()
-	return &memsidecarv1.ConsiderMemorizingResponse{
-			Consideration: &memsidecarv1.Consideration{Id: "con_1"},
-		}, s.ask(
-			ctx,
-			"ConsiderMemorizing",
-		)
+	err := s.ask(ctx, "ConsiderMemorizing")
+	return &memsidecarv1.ConsiderMemorizingResponse{Consideration: &memsidecarv1.Consideration{Id: "con_1"}}, err
 }
 
 func (s *troubled) CreateMemory(ctx context.Context, r *memsidecarv1.CreateMemoryRequest) (*memsidecarv1.CreateMemoryResponse, error) {
@@ -131,7 +127,7 @@ func TestRepeated(t *testing.T) {
 	s, c := trouble(t, map[string]int{"Retrieve": 2, "ListMemories": 4, "ConsiderMemorizing": 3, "CreateMemory": 1, "UpdateMemory": 1})
 	ctx, scope := t.Context(), client.Direct("anna")
 
-	if r := c.Recall(ctx, scope, "tea"); r.PromptContext != "likes tea" || r.Reason != "the model is away" {
+	if r := c.Recall(ctx, scope, "tea"); r.PromptContext != "likes tea" || r.Reason != "the model is unavailable" {
 		t.Errorf("recalled %+v", r)
 	}
 	if _, err := c.Memory.ListMemories(ctx, &memsidecarv1.ListMemoriesRequest{Scope: scope}); err != nil {
