@@ -33,6 +33,7 @@ type Memories interface {
 	Apply(ctx context.Context, user memory.User, entries []vectorstore.Entry) ([]vectorstore.Applied, error)
 	SearchVector(ctx context.Context, user memory.User, fingerprint string, vector []float32, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error)
 	SearchKeyword(ctx context.Context, user memory.User, query string, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error)
+	List(ctx context.Context, user memory.User, query vectorstore.ListQuery) (vectorstore.Page, error)
 }
 
 // Digests receives the results of considering.
@@ -64,22 +65,19 @@ type Deps struct {
 	Sessions Sessions
 	// Recorder records dialogues in their sessions. Optional: without it no dialogue is recorded, and sessions are not considered on
 	// request.
-	Recorder   Recorder
-	Memories   Memories
-	Settings   Settings
-	Vectors    Vectors
-	Decider    Decider
-	Summarizer Summarizer
-	Traces     Traces
-	// Rules replace the decider or the summariser when its token budget is used up.
-	Rules   Rules
-	Digests Digests // optional
-	// Reconciler compares new statements with existing memories; without it all statements count as new. ReconcileRules replace it when
-	// its token budget is used up or its answers cannot be used.
-	Reconciler     Reconciler
-	ReconcileRules Reconciler
-	Echoes         *Echoes          // recognise what Retrieve returned; optional
-	Redactor       *redact.Redactor // removes secrets from dialogues; optional
+	Recorder Recorder
+	Memories Memories
+	Settings Settings
+	Vectors  Vectors
+	Traces   Traces
+	// Gate decides whether the extractor is asked; optional.
+	Gate      Gate
+	Extractor Extractor
+	// Local replaces a model that refuses, whose answers cannot be used, or whose token budget is used up.
+	Local    Extractor
+	Digests  Digests          // optional
+	Echoes   *Echoes          // recognise what Retrieve returned; optional
+	Redactor *redact.Redactor // removes secrets from dialogues; optional
 }
 
 // Options describes a Considerer.
@@ -184,10 +182,18 @@ type plan struct {
 	Statements []memory.Statement `json:"statements"`
 	Reason     string             `json:"reason"`
 	DecidedBy  string             `json:"decided_by"`
-	// Resolutions say how each statement is stored; empty until that is decided.
+	// Resolutions say how each statement is stored.
 	Resolutions []Resolution `json:"resolutions,omitempty"`
+	Dropped     []string     `json:"dropped,omitempty"`    // changes that were not made, with reasons
+	Fallback    string       `json:"fallback,omitempty"`   // why the local extractor decided instead of a model
+	Everything  bool         `json:"everything,omitempty"` // the user asked to forget everything
 
-	embeddings []vectorstore.Embedding // of the statements; nil after a crash
+	embeddings []vectorstore.Embedding // of the statements, some of which may be missing; nil after a crash
+}
+
+// outcome returns what the plan says about a consideration.
+func (p *plan) outcome() memory.Outcome {
+	return memory.Outcome{Reason: p.Reason, DecidedBy: p.DecidedBy, Dropped: p.Dropped, Fallback: p.Fallback, ForgetEverything: p.Everything}
 }
 
 // handle considers one speaker's words.
@@ -199,24 +205,21 @@ func (c *Considerer) handle(ctx context.Context, job queue.Job) (memory.State, m
 		return "", memory.Outcome{}, err
 	}
 	if settings.Paused {
-		return skipped(pausedReason, "")
+		return memory.StateSkipped, memory.Outcome{Reason: pausedReason}, nil
 	}
-	var p plan
-	if job.Checkpoint != nil {
-		err = json.Unmarshal(job.Checkpoint, &p)
-	} else {
-		p, err = c.decide(ctx, job, settings.Location(c.options.Location))
-	}
-	if err != nil {
-		return "", memory.Outcome{}, err
-	}
-	if len(p.Statements) == 0 {
-		return skipped(p.Reason, p.DecidedBy)
-	}
-	if len(p.Resolutions) != len(p.Statements) {
-		if err := c.reconcile(ctx, job, &p); err != nil {
+	p, ok := savedPlan(job.Checkpoint)
+	if !ok {
+		if p, err = c.decide(ctx, job, settings.Location(c.options.Location)); err != nil {
 			return "", memory.Outcome{}, err
 		}
+		if len(p.Statements) > 0 {
+			if err := c.save(ctx, job, p); err != nil {
+				return "", memory.Outcome{}, err
+			}
+		}
+	}
+	if len(p.Statements) == 0 {
+		return memory.StateSkipped, p.outcome(), nil
 	}
 	changes, err := c.apply(ctx, job, p)
 	if err != nil {
@@ -225,14 +228,22 @@ func (c *Considerer) handle(ctx context.Context, job queue.Job) (memory.State, m
 	if err := c.remembered(ctx, job, p, changes); err != nil {
 		return "", memory.Outcome{}, err
 	}
-	return memory.StateRemembered, memory.Outcome{Reason: p.Reason + onlyWithdrawn(p.Statements, changes), Changes: changes, DecidedBy: p.DecidedBy}, nil
+	outcome := p.outcome()
+	outcome.Reason += onlyWithdrawn(p.Statements, changes)
+	outcome.Changes = changes
+	return memory.StateRemembered, outcome, nil
 }
 
-func skipped(reason, decidedBy string) (memory.State, memory.Outcome, error) {
-	return memory.StateSkipped, memory.Outcome{Reason: reason, DecidedBy: decidedBy}, nil
+// savedPlan reads a checkpoint. Databases of earlier versions may hold one that was decided and not yet compared with the memories;
+// nothing of such a plan was applied, and it is made again.
+func savedPlan(checkpoint []byte) (p plan, ok bool) {
+	if checkpoint == nil || json.Unmarshal(checkpoint, &p) != nil || len(p.Resolutions) != len(p.Statements) {
+		return plan{}, false
+	}
+	return p, true
 }
 
-// decide asks the models what is worth remembering.
+// decide asks what is to be remembered.
 func (c *Considerer) decide(ctx context.Context, job queue.Job, location *time.Location) (plan, error) {
 	t := Transcript{Dialogue: job.Dialogue, Speaker: job.Consideration.Scope.UserID, Location: location}
 	if !t.spoken() {
@@ -242,38 +253,58 @@ func (c *Considerer) decide(ctx context.Context, job queue.Job, location *time.L
 	if err != nil || !t.spoken() {
 		return plan{Reason: echoed}, err
 	}
-	verdict, over, err := c.verdict(ctx, t)
+	before, err := c.earlier(ctx, job)
+	if err != nil {
+		return plan{}, fmt.Errorf("reading the last turns: %w", err)
+	}
+	t = t.after(before)
+	found, err := c.extract(ctx, Input{Transcript: t, Known: sync.OnceValues(func() ([]Known, error) {
+		return c.knownMemories(ctx, job, t, before)
+	})})
 	if err != nil {
 		return plan{}, fmt.Errorf("deciding: %w", err)
 	}
-	p := plan{Reason: verdict.Reason + echoed, DecidedBy: c.Decider.Name()}
-	if over != nil {
-		p.Reason += "; decided by rules: " + over.Error()
-		p.DecidedBy = c.Rules.Name()
+	p := plan{Reason: found.Reason + echoed, DecidedBy: found.by, Fallback: found.fallback}
+	if p.Fallback != "" {
+		p.Reason += "; decided by rules: " + p.Fallback
 	}
-	if !verdict.Remember {
+	if len(found.Ops) == 0 {
+		p.Reason += remarks(t.Notes)
 		return p, nil
 	}
-	decided := over
-	if p.Statements, over, err = c.statements(ctx, t, verdict, over); err != nil {
-		return plan{}, fmt.Errorf("summarising: %w", err)
+	ops, left := withoutBare(found.Ops)
+	if !left {
+		p.Reason += "; but nothing is left of it after removing secrets"
+		return p, nil
 	}
-	if over != nil && decided == nil {
-		p.Reason += "; summarised by rules: " + over.Error()
-	}
-	if n := len(p.Statements); n > 0 {
-		if p.Statements = withoutBare(p.Statements); len(p.Statements) == 0 {
-			p.Reason += "; but nothing is left of it after removing secrets"
-			return p, nil
+	if !found.Checked {
+		if ops, err = c.checkOps(ctx, t, ops); err != nil {
+			return plan{}, err
 		}
 	}
-	if err := c.examine(ctx, t, &p, over); err != nil {
-		return plan{}, fmt.Errorf("comparing with existing memories: %w", err)
+	if err := c.settleOps(ctx, job, t, ops, &p); err != nil {
+		return plan{}, err
 	}
+	p.Reason += remarks(t.Notes)
 	if len(p.Statements) == 0 {
 		p.Reason += "; but no statement could be made of it"
 	}
 	return p, nil
+}
+
+// after returns the transcript with the last turns before it.
+func (t Transcript) after(before earlierTurns) Transcript {
+	t.Dialogue.Messages = slices.Concat(before.messages, t.Dialogue.Messages)
+	t.Earlier, t.refs = len(before.messages), before.refs
+	return t
+}
+
+func remarks(notes *Remarks) string {
+	var b strings.Builder
+	for _, note := range notes.All() {
+		b.WriteString("; " + note)
+	}
+	return b.String()
 }
 
 // save makes the plan durable.
@@ -285,23 +316,17 @@ func (c *Considerer) save(ctx context.Context, job queue.Job, p plan) error {
 	return c.Queue.Checkpoint(ctx, job.Seq, data)
 }
 
-// spoken reports whether the speaker said anything.
+// spoken reports whether the speaker said anything in the new messages.
 func (t Transcript) spoken() bool {
-	for _, m := range t.Dialogue.Messages {
-		if m.Role == memory.RoleUser && m.Speaker == t.Speaker && strings.TrimSpace(m.Content) != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Dialogue.Messages[t.Earlier:], func(m memory.Message) bool {
+		return m.Role == memory.RoleUser && m.Speaker == t.Speaker && strings.TrimSpace(m.Content) != ""
+	})
 }
 
 // apply stores the plan's statements. Applying the same plan again changes nothing.
 func (c *Considerer) apply(ctx context.Context, job queue.Job, p plan) ([]memory.MemoryChange, error) {
-	if p.embeddings == nil {
-		var err error
-		if p.embeddings, err = c.embed(ctx, p.Statements); err != nil {
-			return nil, err
-		}
+	if err := c.embed(ctx, &p); err != nil {
+		return nil, err
 	}
 	changes := make([]memory.MemoryChange, len(p.Statements))
 	var entries []vectorstore.Entry

@@ -76,10 +76,10 @@ const (
 	restsOnNothing   = "it is based on no words of the user"
 )
 
-// checkEcho decides about a statement that may be an echo of a memory. leftOut is the reason to exclude it, or empty. A statement that
+// Check decides about a statement that may be an echo of a memory. leftOut is the reason to exclude it, or empty. A statement that
 // the user confirmed and that a memory says already gets that memory's text, so that the memory is reinforced and not stored again; it
-// also cites what was confirmed.
-func (c *Considerer) checkEcho(ctx context.Context, t Transcript, s *memory.Statement) (leftOut string, err error) {
+// also cites what was confirmed. A nil *Echoes knows no memories.
+func (e *Echoes) Check(ctx context.Context, t Transcript, s *memory.Statement) (leftOut string, err error) {
 	if s.Explicit {
 		return "", nil // in the user's own words
 	}
@@ -88,7 +88,7 @@ func (c *Considerer) checkEcho(ctx context.Context, t Transcript, s *memory.Stat
 	for _, i := range own {
 		switch echo.ReplyOf(t.Dialogue.Messages[i].Content) {
 		case echo.Words:
-			return c.repeated(ctx, t, s, own)
+			return e.repeated(ctx, t, s, own)
 		case echo.Affirm:
 			reply = echo.Affirm
 		case echo.Acknowledge:
@@ -105,7 +105,7 @@ func (c *Considerer) checkEcho(ctx context.Context, t Transcript, s *memory.Stat
 	for _, i := range asked {
 		t.cite(s, i)
 	}
-	hits, err := c.similar(ctx, t, s.Text)
+	hits, err := e.similar(ctx, t, s.Text)
 	if err != nil {
 		return "", err
 	}
@@ -142,13 +142,13 @@ func (t Transcript) retold(s *memory.Statement, asked []int) []string {
 
 // repeated excludes a statement that a memory says already and that shares no word with the user's words it cites: the model read the
 // memory somewhere else.
-func (c *Considerer) repeated(ctx context.Context, t Transcript, s *memory.Statement, own []int) (leftOut string, err error) {
+func (e *Echoes) repeated(ctx context.Context, t Transcript, s *memory.Statement, own []int) (leftOut string, err error) {
 	for _, i := range own {
 		if echo.Shares(s.Text, t.Dialogue.Messages[i].Content) {
 			return "", nil
 		}
 	}
-	hits, err := c.similar(ctx, t, s.Text)
+	hits, err := e.similar(ctx, t, s.Text)
 	if err != nil {
 		return "", err
 	}
@@ -159,11 +159,11 @@ func (c *Considerer) repeated(ctx context.Context, t Transcript, s *memory.State
 }
 
 // similar returns current memories that are similar to a text.
-func (c *Considerer) similar(ctx context.Context, t Transcript, text string) ([]vectorstore.Hit, error) {
-	if c.Echoes == nil {
+func (e *Echoes) similar(ctx context.Context, t Transcript, text string) ([]vectorstore.Hit, error) {
+	if e == nil {
 		return nil, nil
 	}
-	return c.Echoes.near(ctx, t.Dialogue.Scope.WithUser(t.Speaker), text, []memory.Status{memory.StatusActive})
+	return e.near(ctx, t.Dialogue.Scope.WithUser(t.Speaker), text, []memory.Status{memory.StatusActive})
 }
 
 // arranged reports whether acknowledging a statement of this kind agrees to it: "I'll come at three." "Ok."
@@ -182,7 +182,7 @@ func (t Transcript) grounds(s *memory.Statement) (own, asked []int) {
 	var answered []int
 	last := -1
 	for i, m := range t.Dialogue.Messages {
-		cited := slices.Contains(s.MessageIDs, t.Dialogue.MessageRef(i))
+		cited := slices.Contains(s.MessageIDs, t.Ref(i))
 		switch {
 		case m.Role == memory.RoleAssistant && strings.TrimSpace(m.Content) != "":
 			last = i
@@ -204,10 +204,10 @@ func (t Transcript) grounds(s *memory.Statement) (own, asked []int) {
 
 // cite adds a message to the statement's citations, which stay in the order of the dialogue.
 func (t Transcript) cite(s *memory.Statement, message int) {
-	refs := append([]string{t.Dialogue.MessageRef(message)}, s.MessageIDs...)
+	refs := append([]string{t.Ref(message)}, s.MessageIDs...)
 	s.MessageIDs = nil
 	for i, m := range t.Dialogue.Messages {
-		if ref := t.Dialogue.MessageRef(i); slices.Contains(refs, ref) {
+		if ref := t.Ref(i); slices.Contains(refs, ref) {
 			s.MessageIDs = append(s.MessageIDs, ref)
 			if m.Time.After(s.ObservedAt) {
 				s.ObservedAt = m.Time

@@ -11,48 +11,77 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// rulesName is the name of extractors that quote the user. Their statements need no check.
-const rulesName = "rules"
-
-// examine excludes echoes of existing memories from a plan, quarantines model statements without evidence, and adds to the plan's
-// reason what was left out. over is the budget that made rules summarise instead of a model, or nil.
-func (c *Considerer) examine(ctx context.Context, t Transcript, p *plan, over *memory.BudgetError) error {
-	var kept []memory.Statement
-	var reasons []string // in order of first appearance
-	count := map[string]int{}
-	checker := t.checker()
-	for _, s := range p.Statements {
-		if s.Forget { // a request, not a statement
-			kept = append(kept, s)
-			continue
-		}
-		why, err := c.checkEcho(ctx, t, &s)
-		if err != nil {
-			return err
-		}
-		if why != "" {
-			if count[why]++; count[why] == 1 {
-				reasons = append(reasons, why)
+// Examine excludes statements that are echoes of existing memories. note says what was left out.
+func (e *Echoes) Examine(ctx context.Context, t Transcript, statements []memory.Statement) (kept []memory.Statement, note string, err error) {
+	var left exclusions
+	for _, s := range statements {
+		why := ""
+		if !s.Forget { // a request, not a statement
+			if why, err = e.Check(ctx, t, &s); err != nil {
+				return nil, "", err
 			}
-			continue
 		}
-		if over == nil && c.Summarizer.Name() != rulesName {
-			t.checkDetails(checker, &s)
+		if !left.add(why) {
+			kept = append(kept, s)
 		}
-		kept = append(kept, s)
 	}
-	p.Statements = kept
-	for _, why := range reasons {
+	return kept, left.String(), nil
+}
+
+// checkOps excludes ops of a model that are echoes of existing memories, and quarantines statements without evidence. The transcript's
+// notes say what was left out.
+func (c *Considerer) checkOps(ctx context.Context, t Transcript, ops []Op) (kept []Op, err error) {
+	var left exclusions
+	checker := t.checker()
+	for _, op := range ops {
+		why := ""
+		if op.Action == OpAdd || op.Action == OpUpdate {
+			if why, err = c.Echoes.Check(ctx, t, &op.Statement); err != nil {
+				return nil, fmt.Errorf("comparing with existing memories: %w", err)
+			}
+			t.checkDetails(checker, &op.Statement)
+		}
+		if left.add(why) {
+			op.Action = opExcluded // the numbers of ops stay
+		}
+		kept = append(kept, op)
+	}
+	if note := left.String(); note != "" {
+		t.Notes.Add(strings.TrimPrefix(note, "; "))
+	}
+	return kept, nil
+}
+
+// exclusions counts the reasons for which statements were left out.
+type exclusions struct {
+	reasons []string // in order of first appearance
+	count   map[string]int
+}
+
+// add counts a reason. It reports false for an empty one.
+func (e *exclusions) add(why string) bool {
+	if why == "" {
+		return false
+	}
+	if e.count == nil {
+		e.count = map[string]int{}
+	}
+	if e.count[why]++; e.count[why] == 1 {
+		e.reasons = append(e.reasons, why)
+	}
+	return true
+}
+
+func (e *exclusions) String() string {
+	var b strings.Builder
+	for _, why := range e.reasons {
 		what := "a statement was left out"
-		if n := count[why]; n > 1 {
+		if n := e.count[why]; n > 1 {
 			what = fmt.Sprintf("%d statements were left out", n)
 		}
-		p.Reason += "; " + what + ": " + why
+		b.WriteString("; " + what + ": " + why)
 	}
-	for _, note := range t.Notes.All() {
-		p.Reason += "; " + note
-	}
-	return nil
+	return b.String()
 }
 
 // checker returns a checker for statements that a model makes about the transcript.
@@ -75,7 +104,7 @@ func (t Transcript) checkDetails(checker *evidence.Checker, s *memory.Statement)
 	for i := range t.Dialogue.Messages {
 		m := &t.Dialogue.Messages[i]
 		switch {
-		case slices.Contains(s.MessageIDs, t.Dialogue.MessageRef(i)):
+		case slices.Contains(s.MessageIDs, t.Ref(i)):
 			cited = append(cited, i)
 		case m.Role == memory.RoleUser && m.Speaker == t.Speaker:
 			others = append(others, i)

@@ -4,13 +4,19 @@ import (
 	"slices"
 
 	"github.com/memsidecar/memsidecar/internal/lang/redact"
-	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
 
-// withoutBare excludes statements that consist only of a marker: they say nothing.
-func withoutBare(statements []memory.Statement) []memory.Statement {
-	return slices.DeleteFunc(slices.Clone(statements), func(s memory.Statement) bool { return !s.Forget && redact.Bare(s.Text) })
+// withoutBare excludes ops whose statements consist only of a marker: they say nothing. left reports whether any op is left.
+func withoutBare(ops []Op) (_ []Op, left bool) {
+	ops = slices.Clone(ops)
+	for i := range ops {
+		if ops[i].Action != OpForget && redact.Bare(ops[i].Statement.Text) {
+			ops[i].Action = opExcluded
+		}
+		left = left || ops[i].Action != opExcluded
+	}
+	return ops, left
 }
 
 // withoutSecrets returns the job with markers instead of the secrets in its dialogue. So no derived data and no model prompt holds a

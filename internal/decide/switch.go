@@ -9,27 +9,31 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// patience is how long a dialogue waits for the choice before it is postponed. The choice usually follows soon after storage is open.
-const patience = 5 * time.Second
+// choiceTimeout is how long a dialogue waits for the choice before it is postponed. The choice usually follows soon after storage is open.
+const choiceTimeout = 5 * time.Second
 
-// Switch is a decider, a summariser and a reconciler that are chosen later: the choice depends on what the database says was used
-// before, and the database may not be readable yet. Until Use is called they wait briefly and return a *memory.TransientError, so that
-// dialogues stay pending.
+// Switch is a gate and an extractor that are chosen later: the choice depends on what the database says was used before, and the
+// database may not be readable yet. Until Use is called they wait briefly and return a *memory.TransientError, so that dialogues stay
+// pending.
 type Switch struct {
-	chosen     chan struct{} // closed by Use
-	once       sync.Once
-	decider    Decider
-	summarizer Summarizer
-	reconciler Reconciler
+	chosen    chan struct{} // closed by Use
+	once      sync.Once
+	gate      Gate
+	extractor Extractor
 }
+
+var (
+	_ Gate      = (*Switch)(nil)
+	_ Extractor = (*Switch)(nil)
+)
 
 // NewSwitch returns a Switch without a choice.
 func NewSwitch() *Switch { return &Switch{chosen: make(chan struct{})} }
 
-// Use sets the choice. It may be called once.
-func (s *Switch) Use(d Decider, m Summarizer, r Reconciler) {
+// Use sets the choice. The gate may be nil. Use may be called once.
+func (s *Switch) Use(g Gate, e Extractor) {
 	s.once.Do(func() {
-		s.decider, s.summarizer, s.reconciler = d, m, r
+		s.gate, s.extractor = g, e
 		close(s.chosen)
 	})
 }
@@ -44,17 +48,35 @@ func (s *Switch) Chosen() bool {
 	}
 }
 
-// Decider returns a decider that forwards to the chosen one.
-func (s *Switch) Decider() Decider { return switchedDecider{s} }
+// Name is the extractor's, or empty before the choice.
+func (s *Switch) Name() string {
+	if !s.Chosen() {
+		return ""
+	}
+	return s.extractor.Name()
+}
 
-// Summarizer returns a summariser that forwards to the chosen one.
-func (s *Switch) Summarizer() Summarizer { return switchedSummarizer{s} }
+// Open implements Gate. Without a gate everything is worth extracting.
+func (s *Switch) Open(ctx context.Context, in Input) (Verdict, error) {
+	if err := s.wait(ctx); err != nil {
+		return Verdict{}, err
+	}
+	if s.gate == nil {
+		return Verdict{Remember: true}, nil
+	}
+	return s.gate.Open(ctx, in)
+}
 
-// Reconciler returns a reconciler that forwards to the chosen one.
-func (s *Switch) Reconciler() Reconciler { return switchedReconciler{s} }
+// Extract implements Extractor.
+func (s *Switch) Extract(ctx context.Context, in Input) (Extraction, error) {
+	if err := s.wait(ctx); err != nil {
+		return Extraction{}, err
+	}
+	return s.extractor.Extract(ctx, in)
+}
 
 func (s *Switch) wait(ctx context.Context) error {
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(choiceTimeout)
 	defer timer.Stop()
 	select {
 	case <-s.chosen:
@@ -64,59 +86,4 @@ func (s *Switch) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-type switchedDecider struct{ s *Switch }
-
-func (d switchedDecider) Name() string {
-	if !d.s.Chosen() {
-		return ""
-	}
-	return d.s.decider.Name()
-}
-
-func (d switchedDecider) Decide(ctx context.Context, t Transcript) (Verdict, error) {
-	if err := d.s.wait(ctx); err != nil {
-		return Verdict{}, err
-	}
-	return d.s.decider.Decide(ctx, t)
-}
-
-type switchedSummarizer struct{ s *Switch }
-
-func (m switchedSummarizer) Name() string {
-	if !m.s.Chosen() {
-		return ""
-	}
-	return m.s.summarizer.Name()
-}
-
-func (m switchedSummarizer) Summarize(ctx context.Context, t Transcript, v Verdict) ([]memory.Statement, error) {
-	if err := m.s.wait(ctx); err != nil {
-		return nil, err
-	}
-	return m.s.summarizer.Summarize(ctx, t, v)
-}
-
-type switchedReconciler struct{ s *Switch }
-
-func (r switchedReconciler) Name() string {
-	if !r.s.Chosen() {
-		return ""
-	}
-	return r.s.reconciler.Name()
-}
-
-func (r switchedReconciler) Probes(statement memory.Statement) []Probe {
-	if !r.s.Chosen() {
-		return nil // Reconcile returns the error
-	}
-	return r.s.reconciler.Probes(statement)
-}
-
-func (r switchedReconciler) Reconcile(ctx context.Context, input ReconcileInput) ([]Resolution, error) {
-	if err := r.s.wait(ctx); err != nil {
-		return nil, err
-	}
-	return r.s.reconciler.Reconcile(ctx, input)
 }

@@ -36,6 +36,12 @@ type Outcome struct {
 	Error     string         `json:"error,omitempty"`      // of the last failed attempt
 	Changes   []MemoryChange `json:"changes,omitempty"`    // when remembered
 	DecidedBy string         `json:"decided_by,omitempty"` // "rules" or "provider/model"
+	// Fallback is why rules decided instead of the configured model; empty: they did not.
+	Fallback string `json:"fallback,omitempty"`
+	// Dropped are changes that the model proposed and that could not be made, with the reasons.
+	Dropped []string `json:"dropped,omitempty"`
+	// ForgetEverything is set when the user asked to forget everything about them.
+	ForgetEverything bool `json:"forget_everything,omitempty"`
 }
 
 // MemoryChange is what a consideration did to one memory.
@@ -60,5 +66,6 @@ const (
 	ActionUpdated     Action = "updated"      // new, and it took the place of older ones
 	ActionOutdated    Action = "outdated"     // stored as history, because something said later is known
 	ActionWithdrawn   Action = "withdrawn"    // the user asked for it to be forgotten
+	ActionNotFound    Action = "not_found"    // the user asked to forget something, and no memory says it
 	ActionQuarantined Action = "quarantined"  // stored, not retrieved
 )

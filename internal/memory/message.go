@@ -120,8 +120,11 @@ func (d Dialogue) MessageRef(i int) string {
 	if id := d.Messages[i].ID; id != "" {
 		return id
 	}
-	return "#" + strconv.Itoa(i)
+	return PositionRef(i)
 }
+
+// PositionRef names the i-th message of a dialogue in provenance.
+func PositionRef(i int) string { return "#" + strconv.Itoa(i) }
 
 // Without is the dialogue with the speaker's words emptied. The messages keep their places, because memories cite them
 // by position. When no person's words are left, what the bot answered goes too. removed counts the speaker's messages.

@@ -44,6 +44,12 @@ type Acceptance struct {
 	MaxPendingBytes int64
 }
 
+// Preceding is an earlier dialogue of a conversation.
+type Preceding struct {
+	ConsiderationID string
+	Messages        []memory.Message
+}
+
 // Forgotten counts what Forget deleted.
 type Forgotten struct {
 	Considerations int64 // this user's, including those in other people's dialogues
@@ -90,6 +96,10 @@ type Store interface {
 	// Claim marks up to limit due jobs as running and returns them, oldest first. Only the first job of each user can be due. next is
 	// the time when another job becomes due, or zero.
 	Claim(ctx context.Context, now time.Time, limit int) (jobs []Job, next time.Time, err error)
+	// Preceding returns the dialogues that were accepted before a job's, of the same conversation: those of its session, or without a
+	// session those of the user in the same channel with the same agent. They come newest first, at most limit. Unreadable ones are
+	// left out.
+	Preceding(ctx context.Context, seq int64, limit int) ([]Preceding, error)
 	// Checkpoint saves the decision of a job for the next attempt, in case this one does not finish.
 	Checkpoint(ctx context.Context, seq int64, data []byte) error
 	// Finish ends a job with a final state and makes the user's next job due.

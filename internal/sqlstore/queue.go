@@ -221,6 +221,48 @@ func (s *Queue) Claim(ctx context.Context, now time.Time, limit int) (jobs []que
 	return jobs, next, err
 }
 
+// precedingScan is how many of a user's considerations Preceding looks at when there is no session.
+const precedingScan = 100
+
+// Preceding implements queue.Store.
+func (s *Queue) Preceding(ctx context.Context, seq int64, limit int) (list []queue.Preceding, err error) {
+	err = s.db.Read(ctx, func(q sqldb.Querier) error {
+		var dialogue int64
+		var session sql.NullInt64
+		err := q.QueryRow(ctx, `SELECT d.row, d.session_row FROM considerations c JOIN dialogues d ON d.row = c.dialogue_row
+			WHERE c.seq = ?`, seq).Scan(&dialogue, &session)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil // its user was forgotten
+		}
+		if err != nil {
+			return err
+		}
+		query := `SELECT d.id, d.messages FROM dialogues d WHERE d.session_row = ? AND d.row < ? ORDER BY d.row DESC LIMIT ?`
+		args := []any{session.Int64, dialogue, limit}
+		if !session.Valid {
+			query = `SELECT d.id, d.messages FROM dialogues mine JOIN (SELECT p.dialogue_row AS row FROM considerations c
+				JOIN considerations p ON p.namespace = c.namespace AND p.user_id = c.user_id AND p.seq < c.seq
+				WHERE c.seq = ? ORDER BY p.seq DESC LIMIT ?) earlier JOIN dialogues d ON d.row = earlier.row
+				WHERE mine.row = ? AND d.channel_kind = mine.channel_kind AND d.channel_id = mine.channel_id
+				AND d.agent_id = mine.agent_id AND d.session_row IS NULL ORDER BY d.row DESC LIMIT ?`
+			args = []any{seq, precedingScan, dialogue, limit}
+		}
+		rows, err := q.Query(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		list, err = sqldb.CollectReadable(q, rows, func(scan func(...any) error) (p queue.Preceding, err error) {
+			var messages []byte
+			if err := scan(&p.ConsiderationID, &messages); err != nil {
+				return p, err
+			}
+			return p, sqldb.DecodeJSON(dialoguesTable, p.ConsiderationID, messages, &p.Messages)
+		})
+		return err
+	})
+	return list, err
+}
+
 // Checkpoint implements queue.Store.
 func (s *Queue) Checkpoint(ctx context.Context, seq int64, data []byte) error {
 	return s.db.Write(ctx, func(tx sqldb.Tx) error {

@@ -73,7 +73,7 @@ func detect(ctx context.Context, detector ExplicitDetector, t decide.Transcript)
 		r := request{words: strings.TrimSpace(s.Quote), kind: s.Kind}
 		own := false
 		for i, m := range t.Dialogue.Messages {
-			if slices.Contains(s.MessageIDs, t.Dialogue.MessageRef(i)) {
+			if slices.Contains(s.MessageIDs, t.Ref(i)) {
 				r.messages = append(r.messages, i)
 				own = own || spokenBy(m, t.Speaker)
 			}
@@ -211,7 +211,7 @@ func (r request) verbatim(t decide.Transcript, v decide.Verdict) draft {
 	words := r.words
 	for _, i := range r.messages {
 		m := t.Dialogue.Messages[i]
-		d.MessageIDs = append(d.MessageIDs, t.Dialogue.MessageRef(i))
+		d.MessageIDs = append(d.MessageIDs, t.Ref(i))
 		if m.Time.After(d.ObservedAt) {
 			d.ObservedAt = m.Time
 		}

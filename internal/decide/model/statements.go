@@ -147,7 +147,7 @@ func (r *reader) statement(raw json.RawMessage) (draft, error) {
 	var own []string
 	for _, i := range d.cited {
 		m := r.t.Dialogue.Messages[i]
-		d.MessageIDs = append(d.MessageIDs, r.t.Dialogue.MessageRef(i))
+		d.MessageIDs = append(d.MessageIDs, r.t.Ref(i))
 		if m.Time.After(d.ObservedAt) {
 			d.ObservedAt = m.Time
 		}

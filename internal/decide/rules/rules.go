@@ -115,7 +115,7 @@ func (r *Rules) Summarize(ctx context.Context, t decide.Transcript, v decide.Ver
 			ValidTo: u.validTo, Forget: u.forget,
 		}
 		for _, i := range u.messages {
-			s.MessageIDs = append(s.MessageIDs, t.Dialogue.MessageRef(i))
+			s.MessageIDs = append(s.MessageIDs, t.Ref(i))
 		}
 		out = append(out, s)
 	}
@@ -176,11 +176,18 @@ func (r *Rules) read(t decide.Transcript) (kept []*unit, why string) {
 	var all []*heard
 	classes := map[class]int{}
 	spoke := false
+	asked := map[*unit]bool{} // earlier requests to remember
 	for i, m := range t.Dialogue.Messages {
+		if i == t.Earlier {
+			classes = map[class]int{}
+			for _, u := range unitsOf(all) {
+				asked[u] = u.explicit
+			}
+		}
 		if m.Role != memory.RoleUser || m.Speaker != t.Speaker {
 			continue
 		}
-		spoke = true
+		spoke = spoke || t.New(i)
 		if others(t.Dialogue, m) {
 			continue
 		}
@@ -199,6 +206,7 @@ func (r *Rules) read(t decide.Transcript) (kept []*unit, why string) {
 	for _, h := range all {
 		for _, u := range h.units {
 			switch {
+			case !t.New(h.source.index) && (!u.explicit || asked[u]): // considered before, and the new messages ask nothing about it
 			case h.forgotten && !u.explicit:
 			case r.passes(u):
 				kept = append(kept, u)
@@ -208,9 +216,17 @@ func (r *Rules) read(t decide.Transcript) (kept []*unit, why string) {
 		}
 	}
 	if len(kept) == 0 {
-		return nil, r.whyNot(spoke, all, best, classes)
+		fresh := slices.DeleteFunc(all, func(h *heard) bool { return !t.New(h.source.index) })
+		return nil, r.whyNot(spoke, fresh, best, classes)
 	}
 	return r.finish(kept, t), ""
+}
+
+func unitsOf(all []*heard) (units []*unit) {
+	for _, h := range all {
+		units = append(units, h.units...)
+	}
+	return units
 }
 
 func (r *Rules) passes(u *unit) bool { return u.explicit || u.score >= r.threshold }

@@ -1,0 +1,72 @@
+package decide
+
+import (
+	"context"
+	"errors"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/observe/span"
+	"github.com/memsidecar/memsidecar/internal/trace"
+)
+
+// What a trace calls the steps that the local extractor did instead of a model.
+const (
+	decisionComponent = "decision"
+	summaryComponent  = "summary"
+)
+
+// extracted is what an extractor found, and who it was.
+type extracted struct {
+	Extraction
+	by string
+	// fallback is why the local extractor decided instead of a model; empty: it did not.
+	fallback string
+}
+
+// extract asks the gate, if there is one, and the extractor. While a model cannot be reached, the error is a *memory.TransientError and
+// the dialogue is considered later. When a model refuses, gives unusable answers, or its token budget is used up, the local extractor
+// decides instead.
+func (c *Considerer) extract(ctx context.Context, in Input) (extracted, error) {
+	if c.Gate != nil {
+		v, err := c.ask(ctx, in)
+		switch {
+		case err == nil && !v.Remember:
+			return extracted{Extraction: Extraction{Reason: v.Reason}, by: c.Gate.Name()}, nil
+		case err == nil:
+		case postponed(ctx, err):
+			return extracted{}, err
+		default:
+			trace.Degrade(ctx, decisionComponent, err.Error())
+			return c.extractLocally(ctx, in, err.Error())
+		}
+	}
+	name := c.Extractor.Name()
+	spanned, end := span.Start(ctx, "extract")
+	found, err := c.Extractor.Extract(spanned, in)
+	end(err)
+	switch {
+	case err == nil:
+		return extracted{Extraction: found, by: name}, nil
+	case postponed(ctx, err) || c.Local == nil:
+		return extracted{}, err
+	}
+	trace.Degrade(ctx, summaryComponent, err.Error())
+	return c.extractLocally(ctx, in, err.Error())
+}
+
+func (c *Considerer) ask(ctx context.Context, in Input) (v Verdict, err error) {
+	ctx, end := span.Start(ctx, "decide")
+	defer func() { end(err) }()
+	return c.Gate.Open(ctx, in)
+}
+
+func (c *Considerer) extractLocally(ctx context.Context, in Input, why string) (extracted, error) {
+	found, err := c.Local.Extract(ctx, in)
+	return extracted{Extraction: found, by: c.Local.Name(), fallback: why}, err
+}
+
+// postponed reports whether a dialogue waits after this error.
+func postponed(ctx context.Context, err error) bool {
+	_, transient := errors.AsType[*memory.TransientError](err)
+	return transient || errors.Is(err, memory.ErrUnavailable) || ctx.Err() != nil
+}
