@@ -286,9 +286,6 @@ func (c *Considerer) decide(ctx context.Context, job queue.Job, location *time.L
 		return plan{}, err
 	}
 	p.Reason += remarks(t.Notes)
-	if len(p.Statements) == 0 {
-		p.Reason += "; but no statement could be made of it"
-	}
 	return p, nil
 }
 

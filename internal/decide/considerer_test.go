@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/decide/local"
 	"github.com/memsidecar/memsidecar/internal/decide/reconcile"
 	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -59,11 +60,20 @@ func (j *judge) Summarize(_ context.Context, t decide.Transcript, v decide.Verdi
 		if m.Role == memory.RoleUser && m.Speaker == t.Speaker {
 			statements = append(statements, memory.Statement{
 				Text: "The user said: " + m.Content, Language: "en", Kind: memory.KindFact, Importance: 0.5, Reason: v.Reason,
-				MessageIDs: []string{t.Dialogue.MessageRef(i)}, Quote: m.Content, ObservedAt: m.Time,
+				MessageIDs: []string{t.Ref(i)}, Quote: m.Content, ObservedAt: m.Time,
 			})
 		}
 	}
 	return statements, nil
+}
+
+// asModel is an extractor whose statements are checked, as those of a model are.
+type asModel struct{ *local.Extractor }
+
+func (e asModel) Extract(ctx context.Context, in decide.Input) (decide.Extraction, error) {
+	found, err := e.Extractor.Extract(ctx, in)
+	found.Checked = false
+	return found, err
 }
 
 // noVectors is an embedder that is away.
@@ -129,6 +139,7 @@ func (f *flaky) Apply(ctx context.Context, user memory.User, entries []vectorsto
 type system struct {
 	*decide.Considerer
 	judge    *judge
+	steps    *local.Extractor // which asks the judge
 	memories *flaky
 	store    *storelocal.Store
 	queue    *sqlstore.Queue
@@ -153,8 +164,9 @@ func newSystem(t *testing.T, j *judge) *system {
 	s.memories = &flaky{Memories: s.store}
 	traces := trace.NewRecorder(sqlstore.NewTraces(storage), trace.Options{Retention: time.Hour, Log: log})
 	s.traces = traces
+	s.steps = local.New(local.Deps{Decider: j, Summarizer: j, Memories: s.memories, Vectors: noVectors{}})
 	s.Considerer = decide.NewConsiderer(decide.Deps{
-		Queue: s.queue, Memories: s.memories, Settings: s.settings, Vectors: noVectors{}, Decider: j, Summarizer: j, Traces: traces,
+		Queue: s.queue, Memories: s.memories, Settings: s.settings, Vectors: noVectors{}, Extractor: asModel{s.steps}, Traces: traces,
 	}, decide.Options{MaxPending: 100, MaxWait: time.Minute, Location: time.UTC, Pool: queue.Options{
 		Workers: 4, MaxAge: time.Hour, BackoffMin: time.Millisecond, BackoffMax: time.Millisecond, Log: log,
 	}})

@@ -36,9 +36,14 @@ func (t Transcript) LastTurns(n int) Transcript {
 	return t
 }
 
-// TakesBack reports whether a statement cites an earlier message.
-func (t Transcript) TakesBack(s memory.Statement) bool {
-	for i := range t.Earlier {
+// CitesNew reports whether a statement rests on a new message.
+func (t Transcript) CitesNew(s memory.Statement) bool { return t.cites(s, t.Earlier, len(t.Dialogue.Messages)) }
+
+// CitesEarlier reports whether a statement rests on an earlier message.
+func (t Transcript) CitesEarlier(s memory.Statement) bool { return t.cites(s, 0, t.Earlier) }
+
+func (t Transcript) cites(s memory.Statement, from, to int) bool {
+	for i := from; i < to; i++ {
 		if slices.Contains(s.MessageIDs, t.Ref(i)) {
 			return true
 		}

@@ -22,10 +22,7 @@ type Switch struct {
 	extractor Extractor
 }
 
-var (
-	_ Gate      = (*Switch)(nil)
-	_ Extractor = (*Switch)(nil)
-)
+var _ Extractor = (*Switch)(nil)
 
 // NewSwitch returns a Switch without a choice.
 func NewSwitch() *Switch { return &Switch{chosen: make(chan struct{})} }
@@ -56,15 +53,26 @@ func (s *Switch) Name() string {
 	return s.extractor.Name()
 }
 
-// Open implements Gate. Without a gate everything is worth extracting.
-func (s *Switch) Open(ctx context.Context, in Input) (Verdict, error) {
-	if err := s.wait(ctx); err != nil {
+// Gate returns a gate that forwards to the chosen one. Without one everything is worth extracting.
+func (s *Switch) Gate() Gate { return switchedGate{s} }
+
+type switchedGate struct{ s *Switch }
+
+func (g switchedGate) Name() string {
+	if !g.s.Chosen() || g.s.gate == nil {
+		return ""
+	}
+	return g.s.gate.Name()
+}
+
+func (g switchedGate) Open(ctx context.Context, in Input) (Verdict, error) {
+	if err := g.s.wait(ctx); err != nil {
 		return Verdict{}, err
 	}
-	if s.gate == nil {
+	if g.s.gate == nil {
 		return Verdict{Remember: true}, nil
 	}
-	return s.gate.Open(ctx, in)
+	return g.s.gate.Open(ctx, in)
 }
 
 // Extract implements Extractor.

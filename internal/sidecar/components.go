@@ -10,6 +10,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/background"
 	"github.com/memsidecar/memsidecar/internal/config"
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/decide/local"
 	"github.com/memsidecar/memsidecar/internal/decide/reconcile"
 	"github.com/memsidecar/memsidecar/internal/decide/rules"
 	"github.com/memsidecar/memsidecar/internal/embed"
@@ -147,6 +148,9 @@ func (p *components) startWriting(context.Context) error {
 	p.days = newDigests(p)
 	p.indexing = p.newIndexing()
 	p.writer = p.newWriter()
+	p.models.newLocal = func(d decide.Decider, s decide.Summarizer, r decide.Reconciler) decide.Extractor {
+		return local.New(local.Deps{Decider: d, Summarizer: s, Reconciler: r, Memories: p.store, Vectors: p.vectorizer, Echoes: p.echoes})
+	}
 	p.considerer = p.newConsiderer()
 	p.storage.OnOpen(p.meter.Reset)
 	p.considerer.Start()
@@ -161,21 +165,19 @@ func (p *components) startWriting(context.Context) error {
 func (p *components) newConsiderer() *decide.Considerer {
 	cfg := &p.cfg
 	return decide.NewConsiderer(decide.Deps{
-		Queue:          p.jobs,
-		Sessions:       p.sessions,
-		Recorder:       p.writer,
-		Memories:       p.store,
-		Settings:       p.settings,
-		Vectors:        p.vectorizer,
-		Decider:        p.models.deciding.Decider(),
-		Summarizer:     p.models.deciding.Summarizer(),
-		Rules:          p.models.rules,
-		Reconciler:     p.models.deciding.Reconciler(),
-		ReconcileRules: reconcile.New(),
-		Digests:        p.days.service,
-		Echoes:         p.echoes,
-		Redactor:       p.redactor,
-		Traces:         p.traces,
+		Queue:     p.jobs,
+		Sessions:  p.sessions,
+		Recorder:  p.writer,
+		Memories:  p.store,
+		Settings:  p.settings,
+		Vectors:   p.vectorizer,
+		Gate:      p.models.deciding.Gate(),
+		Extractor: p.models.deciding,
+		Local:     p.models.newLocal(p.rules, p.rules, reconcile.New()),
+		Digests:   p.days.service,
+		Echoes:    p.echoes,
+		Redactor:  p.redactor,
+		Traces:    p.traces,
 	}, decide.Options{
 		Record:              cfg.Session.RecordConsidered,
 		Visibility:          cfg.Policy(),

@@ -78,6 +78,8 @@ type models struct {
 
 	embedder embed.Switch
 	deciding *decide.Switch
+	// newLocal returns an extractor of these parts.
+	newLocal func(decide.Decider, decide.Summarizer, decide.Reconciler) decide.Extractor
 	// conversations summarises conversations; nil until it is chosen.
 	conversations atomic.Pointer[session.Summarizer]
 	// digests extracts the findings of digests; nil until it is chosen.
@@ -281,7 +283,7 @@ func (m *models) settleDeciding(ctx context.Context) error {
 		return fmt.Errorf("reconcile: %w", err)
 	}
 	m.conversations.Store(&conversations)
-	m.deciding.Use(d, s, reconciler)
+	m.deciding.Use(nil, m.newLocal(d, s, reconciler))
 	return nil
 }
 

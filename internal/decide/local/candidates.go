@@ -140,7 +140,6 @@ func consistent(claims []decide.Claim, resolutions []decide.Resolution) []decide
 	return list
 }
 
-
 // sharesMessage reports whether a memory rests on one of the messages that a statement cites.
 func sharesMessage(m memory.Memory, s memory.Statement) bool {
 	return slices.ContainsFunc(m.Provenance.MessageIDs, func(id string) bool {

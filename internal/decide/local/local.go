@@ -49,11 +49,14 @@ func (e *Extractor) Extract(ctx context.Context, in decide.Input) (decide.Extrac
 	if err != nil {
 		return found, fmt.Errorf("summarising: %w", err)
 	}
+	statements = slices.DeleteFunc(statements, func(s memory.Statement) bool { return !t.CitesNew(s) }) // considered before
 	statements, note, err := e.Echoes.Examine(ctx, t, statements)
 	if err != nil {
 		return found, fmt.Errorf("comparing with existing memories: %w", err)
 	}
-	found.Reason += note
+	if found.Reason += note; len(statements) == 0 {
+		found.Reason += "; but no statement could be made of it"
+	}
 	found.Ops, err = e.ops(ctx, t, statements)
 	if err != nil {
 		return found, fmt.Errorf("comparing with existing memories: %w", err)
@@ -118,7 +121,7 @@ func (e *Extractor) ops(ctx context.Context, t decide.Transcript, statements []m
 func (e *Extractor) justSaid(t decide.Transcript, in decide.Input, ops []decide.Op) error {
 	for i := range ops {
 		op := &ops[i]
-		if op.Action != decide.OpForget || !t.TakesBack(op.Statement) {
+		if op.Action != decide.OpForget || !t.CitesEarlier(op.Statement) {
 			continue
 		}
 		known, err := in.Known()

@@ -90,6 +90,7 @@ func (r *Rules) rememberBack(h *heard, earlier []*heard) {
 				if !u.explicit {
 					u.explicit = true
 					u.assessment = r.assess(u.pieces[0], u.lang, SignalExplicit)
+					u.requestedBy(h)
 				}
 				found = true
 			}
@@ -113,7 +114,16 @@ func (r *Rules) rememberBack(h *heard, earlier []*heard) {
 	}
 	previous := earlier[len(earlier)-1]
 	if p := previous.source.piece(0, len(previous.source.raw)); !p.empty() && !previous.forgotten {
-		previous.units = append(previous.units, r.explicitUnit(p, languageOf(p, english)))
+		u := r.explicitUnit(p, languageOf(p, english))
+		u.requestedBy(h)
+		previous.units = append(previous.units, u)
+	}
+}
+
+// requestedBy adds the message that asks to remember the unit.
+func (u *unit) requestedBy(h *heard) {
+	if !slices.Contains(u.messages, h.source.index) {
+		u.messages = append(u.messages, h.source.index)
 	}
 }
 
