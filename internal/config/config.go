@@ -117,10 +117,9 @@ type Generation struct {
 	MaxOutputTokens int     `koanf:"max_output_tokens" min:"0" max:"1000000"`
 }
 
-// Reconcile configures how new statements are compared with existing memories. It uses the model of summary.
+// Reconcile configures how rules compare new statements with existing memories.
 type Reconcile struct {
-	Enabled  bool   `koanf:"enabled"`
-	Provider string `koanf:"provider" oneof:"auto rules"`
+	Enabled bool `koanf:"enabled"`
 }
 
 // LLM configures budgets and prices of models.
@@ -328,7 +327,7 @@ func defaults(dataDir string) Config {
 		Embedding:       Embedding{Provider: "auto", ChunkSize: 300, Timeout: 10 * time.Second, CacheEntries: 1024},
 		Decision:        model,
 		Summary:         model,
-		Reconcile:       Reconcile{Enabled: true, Provider: "auto"},
+		Reconcile:       Reconcile{Enabled: true},
 		Rules: rules.Config{
 			Threshold:         rules.DefaultThreshold,
 			MaxStatements:     rules.DefaultMaxStatements,

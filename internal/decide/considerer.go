@@ -264,7 +264,7 @@ func (c *Considerer) decide(ctx context.Context, job queue.Job, location *time.L
 	if err != nil {
 		return plan{}, fmt.Errorf("deciding: %w", err)
 	}
-	p := plan{Reason: found.Reason + echoed, DecidedBy: found.by, Fallback: found.fallback}
+	p := plan{Reason: found.Reason + echoed, DecidedBy: found.by, Fallback: found.fallback, Dropped: found.Dropped}
 	if p.Fallback != "" {
 		p.Reason += "; decided by rules: " + p.Fallback
 	}

@@ -131,6 +131,8 @@ type Extraction struct {
 	Ops []Op // in the order in which the things were said
 	// Reason says in words why something or nothing is to be remembered.
 	Reason string
+	// Dropped are proposed changes that cannot be used, with the reasons.
+	Dropped []string
 	// Checked is set when the statements are the speaker's own words or were checked against them.
 	Checked bool
 }

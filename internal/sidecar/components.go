@@ -148,9 +148,7 @@ func (p *components) startWriting(context.Context) error {
 	p.days = newDigests(p)
 	p.indexing = p.newIndexing()
 	p.writer = p.newWriter()
-	p.models.newLocal = func(d decide.Decider, s decide.Summarizer, r decide.Reconciler) decide.Extractor {
-		return local.New(local.Deps{Decider: d, Summarizer: s, Reconciler: r, Memories: p.store, Vectors: p.vectorizer, Echoes: p.echoes})
-	}
+	p.models.local = p.newLocal()
 	p.considerer = p.newConsiderer()
 	p.storage.OnOpen(p.meter.Reset)
 	p.considerer.Start()
@@ -159,6 +157,17 @@ func (p *components) startWriting(context.Context) error {
 	p.days.service.Start()
 	p.onStop(func(context.Context) { p.days.service.Stop() })
 	return nil
+}
+
+// newLocal returns the extractor that needs no model.
+func (p *components) newLocal() decide.Extractor {
+	reconciler := reconcile.New()
+	if !p.cfg.Reconcile.Enabled {
+		reconciler = reconcile.OnlyForget()
+	}
+	return local.New(local.Deps{
+		Decider: p.rules, Summarizer: p.rules, Reconciler: reconciler, Memories: p.store, Vectors: p.vectorizer, Echoes: p.echoes,
+	})
 }
 
 // newConsiderer returns what considers dialogues.
@@ -173,7 +182,7 @@ func (p *components) newConsiderer() *decide.Considerer {
 		Vectors:   p.vectorizer,
 		Gate:      p.models.deciding.Gate(),
 		Extractor: p.models.deciding,
-		Local:     p.models.newLocal(p.rules, p.rules, reconcile.New()),
+		Local:     p.models.local,
 		Digests:   p.days.service,
 		Echoes:    p.echoes,
 		Redactor:  p.redactor,

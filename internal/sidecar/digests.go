@@ -20,7 +20,7 @@ import (
 func (m *models) settleDigest(summarizer llm.Model) error {
 	c := m.cfg.Digest
 	extractor := digest.Extractor(digestrules.New(m.rules, m.rules))
-	chosen := options(c.Text(), nil).Generation
+	chosen := options(c.Text()).Generation
 	switch {
 	case c.Provider == ruleBased:
 		m.settled(partDigest, ruleBased, "the configuration says so", false)

@@ -132,8 +132,8 @@ func (m *models) stackText(part string, target provider.Target, key secret.Value
 	return t, nil
 }
 
-func options(c config.Model, explicit model.ExplicitDetector) model.Options {
-	o := model.Options{Prompt: c.Prompt, Explicit: explicit, Generation: llm.Generation{MaxOutputTokens: c.Generation.MaxOutputTokens}}
+func options(c config.Model) model.Options {
+	o := model.Options{Prompt: c.Prompt, Generation: llm.Generation{MaxOutputTokens: c.Generation.MaxOutputTokens}}
 	if c.Generation.Temperature >= 0 {
 		o.Generation.Temperature = &c.Generation.Temperature
 	}

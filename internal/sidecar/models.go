@@ -45,13 +45,13 @@ const (
 	partDecision  = "decision"
 	partSummary   = "summary"
 	partDigest    = "digest"
-	partReconcile = "reconcile"
 )
 
 const (
 	auto         = "auto"
 	providerNone = "local" // the embedded embedder
-	ruleBased    = "rules" // the embedded decider and summariser
+	ruleBased    = "rules" // the embedded extractor
+	noGate       = "none"  // no model decides before the extractor
 	// modelDimensions is how many numbers of a model's vectors are used unless the configuration says otherwise, or the
 	// model has fewer.
 	modelDimensions = 768
@@ -78,8 +78,7 @@ type models struct {
 
 	embedder embed.Switch
 	deciding *decide.Switch
-	// newLocal returns an extractor of these parts.
-	newLocal func(decide.Decider, decide.Summarizer, decide.Reconciler) decide.Extractor
+	local    decide.Extractor // extracts when no model does
 	// conversations summarises conversations; nil until it is chosen.
 	conversations atomic.Pointer[session.Summarizer]
 	// digests extracts the findings of digests; nil until it is chosen.
@@ -96,7 +95,7 @@ func newModels(p *components) (*models, error) {
 		breakers: map[string]*breaker.Breaker{}, chosen: map[string]server.Component{},
 		deciding: decide.NewSwitch(), recovered: background.NewNotifier(),
 	}
-	for _, part := range []string{partEmbedding, partDecision, partSummary, partReconcile, partDigest} {
+	for _, part := range []string{partEmbedding, partDecision, partSummary, partDigest} {
 		m.breakers[part] = breaker.New(breaker.Config{
 			Name: part, FailureThreshold: uint32(p.cfg.Breaker.Failures), OpenFor: p.cfg.Breaker.OpenFor, //nolint:gosec // 1 to 1000
 			IsFailure: provider.IsFailure, Delay: provider.Delay, Log: p.Log, OnChange: m.changed,
@@ -119,6 +118,10 @@ func (m *models) check() error {
 	for part, c := range map[string]config.Model{partDecision: m.cfg.Decision, partSummary: m.cfg.Summary} {
 		if problem := model.ValidatePrompt(c.Prompt); problem != "" {
 			errs = append(errs, fmt.Errorf("%s.prompt %s", part, problem))
+		}
+		if part == partDecision && c.Prompt != "" && !namesModel(c.Provider, c.Model, ruleBased) {
+			errs = append(errs, errors.New("decision.prompt is not used without a model that decides: set decision.provider to one, "+
+				"or say in summary.prompt what is worth remembering"))
 		}
 		if namesModel(c.Provider, c.Model, ruleBased) {
 			_, _, err := m.locate(part, named(c.Provider), c.Model)
@@ -248,68 +251,67 @@ func sizeOf(f embed.Fingerprint, providerName, modelName string) int {
 }
 
 func (m *models) settleDeciding(ctx context.Context) error {
-	decider, _, err := m.settleText(ctx, partDecision, m.cfg.Decision)
+	gate, err := m.settleGate(ctx)
 	if err != nil {
 		return fmt.Errorf("decision: %w", err)
 	}
-	summarizer, same, err := m.settleText(ctx, partSummary, m.cfg.Summary)
+	summarizer, err := m.settleText(ctx, partSummary, m.cfg.Summary)
 	if err != nil {
 		return fmt.Errorf("summary: %w", err)
 	}
-	explicit := model.ExplicitBy(m.rules, m.rules)
-	var d decide.Decider = m.rules
-	var s decide.Summarizer = m.rules
-	if decider != nil {
-		if d, err = model.NewDecider(decider, options(m.cfg.Decision, explicit)); err != nil {
-			return err
-		}
-	}
+	extractor := m.local
 	if summarizer != nil {
-		if s, err = model.NewSummarizer(summarizer, options(m.cfg.Summary, explicit)); err != nil {
+		if extractor, err = model.NewExtractor(summarizer, options(m.cfg.Summary)); err != nil {
 			return err
 		}
 	}
 	conversations := session.Summarizer(extract.New(m.cfg.Session.SummaryMaxChars))
 	if summarizer != nil && m.cfg.Session.SummaryMaxChars > 0 {
 		conversations = summarymodel.New(summarizer, summarymodel.Options{
-			MaxRunes: m.cfg.Session.SummaryMaxChars, Generation: options(m.cfg.Summary, nil).Generation,
+			MaxRunes: m.cfg.Session.SummaryMaxChars, Generation: options(m.cfg.Summary).Generation,
 		})
 	}
 	if err := m.settleDigest(summarizer); err != nil {
 		return fmt.Errorf("digest: %w", err)
 	}
-	reconciler, err := m.settleReconcile(same)
-	if err != nil {
-		return fmt.Errorf("reconcile: %w", err)
-	}
 	m.conversations.Store(&conversations)
-	m.deciding.Use(nil, m.newLocal(d, s, reconciler))
+	m.deciding.Use(gate, extractor)
 	return nil
 }
 
-// settleText chooses the text model of a part; nil are the rules. same puts the same model together for another part.
-func (m *models) settleText(
-	ctx context.Context, part string, c config.Model,
-) (text llm.Model, same func(part string) (llm.Model, error), err error) {
+// settleGate chooses the model that decides before the extractor, or nil.
+func (m *models) settleGate(ctx context.Context) (decide.Gate, error) {
+	if c := m.cfg.Decision; !namesModel(c.Provider, c.Model, ruleBased) {
+		m.settled(partDecision, noGate, "the configuration names no model: the extractor decides", false)
+		return nil, m.records.Choose(ctx, partDecision, noGate)
+	}
+	text, err := m.settleText(ctx, partDecision, m.cfg.Decision)
+	if err != nil {
+		return nil, err
+	}
+	return model.NewGate(text, options(m.cfg.Decision))
+}
+
+// settleText chooses the text model of a part; nil are the rules.
+func (m *models) settleText(ctx context.Context, part string, c config.Model) (text llm.Model, err error) {
 	recorded, err := m.records.Choice(ctx, part)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	d := m.choose(c.Provider, c.Model, ruleBased, recorded)
 	if d.embedded() {
 		m.settled(part, ruleBased, d.why, false)
-		return nil, nil, m.records.Choose(ctx, part, ruleBased)
+		return nil, m.records.Choose(ctx, part, ruleBased)
 	}
 	target, key, err := m.locate(part, d.provider, d.model)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	same = func(part string) (llm.Model, error) { return m.stackText(part, target, key, c.Timeout) }
-	if text, err = same(part); err != nil {
-		return nil, nil, err
+	if text, err = m.stackText(part, target, key, c.Timeout); err != nil {
+		return nil, err
 	}
 	m.settled(part, text.Name(), d.why, target.Remote())
-	return text, same, m.records.Choose(ctx, part, text.Name())
+	return text, m.records.Choose(ctx, part, text.Name())
 }
 
 // settled notes who does a part, and says so.
@@ -336,12 +338,12 @@ func (m *models) components() []server.Component {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var list []server.Component
-	for _, part := range []string{partEmbedding, partDecision, partSummary, partReconcile, partDigest} {
+	for _, part := range []string{partEmbedding, partDecision, partSummary, partDigest} {
 		c, ok := m.chosen[part]
 		switch {
 		case !ok:
 			c = server.Component{Name: part, Breaker: breaker.Status{Reason: "not chosen yet"}}
-		case c.Implementation == ruleBased || strings.HasPrefix(c.Implementation, providerNone+"/"):
+		case c.Implementation == ruleBased || c.Implementation == noGate || strings.HasPrefix(c.Implementation, providerNone+"/"):
 		default:
 			c.Breaker, c.Budgeted = m.breakers[part].Status(), part != partEmbedding
 		}

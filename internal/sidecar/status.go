@@ -84,7 +84,7 @@ func (m *models) unavailable(parts ...string) retry.Unavailable {
 }
 
 // The parts that background work needs. Vectors are made later, so considering needs none.
-func partsOfConsidering() []string { return []string{partDecision, partSummary, partReconcile} }
+func partsOfConsidering() []string { return []string{partDecision, partSummary} }
 
 // partsOfDigests are those of the model that settleDigest chooses.
 func (m *models) partsOfDigests() []string {

@@ -13,14 +13,12 @@ const DefaultMaxChars = 24_000
 // minMaxChars leaves room for a few messages with their dates and names.
 const minMaxChars = 1000
 
-// Options describe a Decider or a Summarizer. The zero value is the default.
+// Options describe a Gate or an Extractor. The zero value is the default.
 type Options struct {
 	// Prompt is the template; empty means DefaultDecisionPrompt or DefaultSummaryPrompt. See ValidatePrompt.
 	Prompt string
 	// Generation are the settings of the sampling.
 	Generation llm.Generation
-	// Explicit finds explicit requests to remember; nil leaves their recognition to the model.
-	Explicit ExplicitDetector
 	// MaxChars is the longest transcript, in characters as the model sees it, at least 1000; 0 means DefaultMaxChars. Of
 	// a longer one the oldest messages are left out.
 	MaxChars int

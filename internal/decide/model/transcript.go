@@ -4,8 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -19,6 +17,8 @@ import (
 const (
 	maxToolCalls = 10
 	maxToolChars = 200 // of a call's arguments, and of its result
+	// maxKnownRunes is how much of a known memory is shown, in characters.
+	maxKnownRunes = 400
 )
 
 // page is a dialogue as a model sees it.
@@ -31,21 +31,39 @@ type page struct {
 	date     string // of the newest message
 	language string // what the speaker writes, as lexical.Language names it
 	speaker  string
+	known    []decide.Known // numbered in the text: [k0] is the first
 }
 
-// render writes the dialogue, one line for each message. If that is longer than max characters, long contents are shortened, and then
-// the oldest messages are dropped, but never the speaker's newest one.
+// textOf returns the text of a known memory.
+func (p *page) textOf(id string) string {
+	for _, k := range p.known {
+		if k.Memory.ID == id {
+			return k.Memory.Text
+		}
+	}
+	return ""
+}
+
+// render writes the known memories, the last turns and the new messages, one line for each. If the messages are longer than max
+// characters, long contents are shortened, and then the oldest messages are dropped, but never the speaker's newest one.
 //
 // No content can imitate a line or a mark: it is a JSON string, without line ends and bare quotation marks, and the marks contain a hash
-// of the whole transcript, which no author of a part can know. Equal dialogues have equal hashes, so that prompts can be cached and
+// of everything between them, which no author of a part can know. Equal input has equal hashes, so that prompts can be cached and
 // compared.
-func render(t decide.Transcript, maxChars int) page {
+func render(in decide.Input, maxChars int) (page, error) {
+	t := in.Transcript
 	location := t.Location
 	if location == nil {
 		location = time.UTC
 	}
 	d := t.Dialogue
 	p := page{shown: make([]bool, len(d.Messages)), speaker: t.Speaker, language: dominantLanguage(t)}
+	if in.Known != nil {
+		var err error
+		if p.known, err = in.Known(); err != nil {
+			return p, err
+		}
+	}
 	lines := make([]string, len(d.Messages))
 	total, newest := 0, -1
 	for i, m := range d.Messages {
@@ -84,25 +102,45 @@ func render(t decide.Transcript, maxChars int) page {
 		}
 		p.shown[i] = true
 	}
-	p.assemble(lines)
-	return p
+	p.assemble(lines, t.Earlier, location)
+	return p, nil
 }
 
-// assemble puts the shown lines between their marks.
-func (p *page) assemble(lines []string) {
-	var kept []string
+// assemble puts the known memories and the shown lines between their marks.
+func (p *page) assemble(lines []string, earlier int, location *time.Location) {
+	var b strings.Builder
+	b.WriteString("Known memories:\n")
+	for i, k := range p.known {
+		note := ""
+		if k.JustNow {
+			note = ", just now"
+		}
+		fmt.Fprintf(&b, "[k%d] %s, %s%s: %s\n", i, k.Memory.ObservedAt.In(location).Format(time.DateOnly), k.Memory.Kind, note,
+			answer.Shortened(k.Memory.Text, maxKnownRunes))
+	}
+	if len(p.known) == 0 {
+		b.WriteString("(none)\n")
+	}
+	kept := 0
 	for i, l := range lines {
+		if i == 0 && earlier > 0 {
+			b.WriteString("Last turns (already dealt with):\n")
+		}
+		if i == earlier {
+			b.WriteString("New messages:\n")
+		}
 		if p.shown[i] {
-			kept = append(kept, l)
+			b.WriteString(l + "\n")
+			kept++
 		}
 	}
-	if p.left = p.messages - len(kept); p.left > 0 {
-		kept = slices.Insert(kept, 0, fmt.Sprintf("(the transcript is cut: %d of %d messages, the oldest ones, are left out)", p.left, p.messages))
+	if p.left = p.messages - kept; p.left > 0 {
+		fmt.Fprintf(&b, "(%d of %d messages, the oldest ones, are left out)\n", p.left, p.messages)
 	}
-	body := strings.Join(kept, "\n")
+	body := b.String()
 	sum := sha256.Sum256([]byte(body))
 	p.mark = hex.EncodeToString(sum[:8])
-	p.text = fmt.Sprintf("===== transcript %[1]s begins =====\n%[2]s\n===== transcript %[1]s ends =====", p.mark, body)
+	p.text = fmt.Sprintf("===== record %[1]s begins =====\n%[2]s===== record %[1]s ends =====", p.mark, body)
 }
 
 // cutNote says in words what was not read, to be added to a reason; or "".
@@ -111,17 +149,6 @@ func (p *page) cutNote() string {
 		return ""
 	}
 	return fmt.Sprintf("; %d of %d messages, the oldest ones, were too much for one prompt and were not read", p.left, p.messages)
-}
-
-// refsOf names those of the messages that are shown: "m1, m4".
-func (p *page) refsOf(messages []int) string {
-	var refs []string
-	for _, i := range messages {
-		if ref := "m" + strconv.Itoa(i); p.shown[i] && !slices.Contains(refs, ref) {
-			refs = append(refs, ref)
-		}
-	}
-	return strings.Join(refs, ", ")
 }
 
 // line is one message, or "" when it holds nothing. A positive limit shortens its content to about so many characters.

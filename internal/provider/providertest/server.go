@@ -26,7 +26,6 @@ const (
 	Decision  Part = "decision"
 	Summary   Part = "summary"
 	Digest    Part = "digest"
-	Reconcile Part = "reconcile"
 )
 
 // Fault is a way in which a request fails.
@@ -190,8 +189,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		request.Part = Decision
 	case strings.Contains(request.Body, "what the digest of the user"):
 		request.Part = Digest
-	case strings.Contains(request.Body, "none that is merely similar"):
-		request.Part = Reconcile
 	}
 	gemini := strings.HasPrefix(r.URL.Path, "/v1beta/")
 	s.mu.Lock()
@@ -299,9 +296,7 @@ func refuse(w http.ResponseWriter, gemini bool, fault Fault) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"error": failure})
 }
 
-var numbered = regexp.MustCompile(`\[(s\d+)\] \(`)
-
-// textFor returns the answer of a text model: the dialogue is worth remembering, its statements, and that all of them are new.
+// textFor returns the answer of a text model: the dialogue is worth remembering, and its statement is new.
 func textFor(request Request, statement, digest string, fault Fault, idle bool) string {
 	part := request.Part
 	switch {
@@ -318,19 +313,12 @@ func textFor(request Request, statement, digest string, fault Fault, idle bool) 
 	if part == Digest {
 		return `{"topics": ["tea"], "issues": [{"question": "How long does it steep?", "solution": "Three minutes.", "messages": ["m0", "m1"]}], "insights": []}`
 	}
-	if part == Reconcile {
-		list := []any{}
-		for _, m := range numbered.FindAllStringSubmatch(request.Body, -1) {
-			list = append(list, map[string]any{"statement": m[1], "action": "new", "known": []any{}, "reason": ""})
-		}
-		text, err := json.Marshal(map[string]any{"resolutions": list})
-		if err != nil {
-			return ""
-		}
-		return string(text)
+	if idle {
+		return `{"ops": []}`
 	}
-	text, err := json.Marshal(map[string]any{"statements": []any{map[string]any{
-		"text": statement, "kind": "preference", "importance": 0.7, "messages": []string{"m0"}, "quote": "",
+	text, err := json.Marshal(map[string]any{"ops": []any{map[string]any{
+		"op": "add", "ids": []string{}, "text": statement, "kind": "preference", "importance": 0.7, "about": "user", "holds": "now",
+		"until": "", "asked": false, "from": []string{},
 	}}})
 	if err != nil {
 		return ""

@@ -14,47 +14,34 @@ import (
 // maxReasonRunes is the longest reason kept, in characters.
 const maxReasonRunes = 500
 
-const nothingSaid = "the dialogue holds no words of this user"
-
-// Decider asks a model whether a dialogue holds anything worth remembering.
-type Decider struct {
+// Gate asks a model whether a dialogue holds anything worth remembering.
+type Gate struct {
 	model   llm.Model
 	options Options
 }
 
-var _ decide.Decider = (*Decider)(nil)
+var _ decide.Gate = (*Gate)(nil)
 
-// NewDecider returns a Decider. It is an error if the options are wrong.
-func NewDecider(m llm.Model, options Options) (*Decider, error) {
+// NewGate returns a Gate. It is an error if the options are wrong.
+func NewGate(m llm.Model, options Options) (*Gate, error) {
 	options, err := options.resolve(DefaultDecisionPrompt)
 	if err != nil {
 		return nil, fmt.Errorf("decision by model: %w", err)
 	}
-	return &Decider{model: m, options: options}, nil
+	return &Gate{model: m, options: options}, nil
 }
 
 // Name is the model's.
-func (d *Decider) Name() string { return d.model.Name() }
+func (g *Gate) Name() string { return g.model.Name() }
 
-// Decide asks the model, unless the answer is already clear: an explicit request to remember is a yes, even if the model is unavailable,
-// and a dialogue without the speaker's words is a no.
-func (d *Decider) Decide(ctx context.Context, t decide.Transcript) (decide.Verdict, error) {
-	requests, forgets, err := detect(ctx, d.options.Explicit, t)
+// Open implements decide.Gate.
+func (g *Gate) Open(ctx context.Context, in decide.Input) (decide.Verdict, error) {
+	p, err := render(in, g.options.MaxChars)
 	if err != nil {
 		return decide.Verdict{}, err
 	}
-	if len(requests) > 0 {
-		return decide.Verdict{Remember: true, Explicit: true, Reason: requestReason(requests)}, nil
-	}
-	if len(forgets) > 0 {
-		return decide.Verdict{Remember: true, Explicit: true, Reason: forgets[0].Reason}, nil
-	}
-	if !anyWords(t) {
-		return decide.Verdict{Reason: nothingSaid}, nil
-	}
-	p := render(t, d.options.MaxChars)
-	v, err := answer.Ask(ctx, d.model, llm.Request{
-		Prompt: decisionPrompt(d.options.Prompt, p), Schema: decisionSchema(), SchemaName: "decision", Generation: d.options.Generation,
+	v, err := answer.Ask(ctx, g.model, llm.Request{
+		Prompt: gatePrompt(g.options.Prompt, p), Schema: gateSchema(), SchemaName: "decision", Generation: g.options.Generation,
 	}, readVerdict)
 	if err != nil {
 		return decide.Verdict{}, err
@@ -81,27 +68,15 @@ func readVerdict(text string) (decide.Verdict, error) {
 	default:
 		return decide.Verdict{}, errors.New(`"should_remember" is neither true nor false`)
 	}
-	var reason *string
+	var reason string
 	if raw := fields["reason"]; raw != nil && json.Unmarshal(raw, &reason) != nil {
 		return decide.Verdict{}, errors.New(`"reason" is not a string`)
 	}
-	if reason != nil {
-		v.Reason = cutText(clean(*reason), maxReasonRunes)
-	}
-	if v.Reason == "" {
+	if v.Reason = cutText(clean(reason), maxReasonRunes); v.Reason == "" {
 		v.Reason = "the model found nothing worth remembering and gave no reason"
 		if v.Remember {
 			v.Reason = "the model found something worth remembering and gave no reason"
 		}
 	}
 	return v, nil
-}
-
-func anyWords(t decide.Transcript) bool {
-	for _, m := range t.Dialogue.Messages {
-		if spokenBy(m, t.Speaker) {
-			return true
-		}
-	}
-	return false
 }

@@ -1,0 +1,48 @@
+package model
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/llm"
+	"github.com/memsidecar/memsidecar/internal/llm/answer"
+)
+
+// Extractor asks a model, in one call, how what was said changes the memories.
+type Extractor struct {
+	model   llm.Model
+	options Options
+}
+
+var _ decide.Extractor = (*Extractor)(nil)
+
+// NewExtractor returns an Extractor. It is an error if the options are wrong.
+func NewExtractor(m llm.Model, options Options) (*Extractor, error) {
+	options, err := options.resolve(DefaultSummaryPrompt)
+	if err != nil {
+		return nil, fmt.Errorf("summary by model: %w", err)
+	}
+	return &Extractor{model: m, options: options}, nil
+}
+
+// Name is the model's.
+func (e *Extractor) Name() string { return e.model.Name() }
+
+// Extract implements decide.Extractor. An answer that cannot be read is asked for once more. Of a readable one, each op is checked
+// alone: one that cannot be used is left out, and the transcript's notes say so.
+func (e *Extractor) Extract(ctx context.Context, in decide.Input) (decide.Extraction, error) {
+	p, err := render(in, e.options.MaxChars)
+	if err != nil {
+		return decide.Extraction{}, err
+	}
+	r := &reader{in: in, page: p}
+	found, err := answer.Ask(ctx, e.model, llm.Request{
+		Prompt: extractionPrompt(e.options.Prompt, p), Schema: opsSchema(), SchemaName: "memory", Generation: e.options.Generation,
+	}, r.read)
+	if err != nil {
+		return decide.Extraction{}, err
+	}
+	found.Reason += p.cutNote()
+	return found, nil
+}
