@@ -171,9 +171,11 @@ type Statement struct {
 	Quote      string    `json:"quote"`
 	Reason     string    `json:"reason"`
 	ObservedAt time.Time `json:"observed_at"`
-	ValidTo    time.Time `json:"valid_to,omitzero"`    // when the appointment, plan or task is over; zero: not known, or never
-	Forget     bool      `json:"forget,omitempty"`     // Text is what the user asked to forget: no memory to be
-	Quarantine string    `json:"quarantine,omitempty"` // why it is not trusted, in words; empty: it is
+	ValidTo    time.Time `json:"valid_to,omitzero"` // when the appointment, plan or task is over; zero: not known, or never
+	Forget     bool      `json:"forget,omitempty"`  // Text is what the user asked to forget: no memory to be
+	// Everything is set with Forget when all memories are meant.
+	Everything bool   `json:"everything,omitempty"`
+	Quarantine string `json:"quarantine,omitempty"` // why it is not trusted, in words; empty: it is
 }
 
 // Settings are one user's settings. The zero value is the default.

@@ -57,7 +57,13 @@ func (e *Extractor) Extract(ctx context.Context, in decide.Input) (decide.Extrac
 	if found.Reason += note; len(statements) == 0 {
 		found.Reason += "; but no statement could be made of it"
 	}
-	found.Ops, err = e.ops(ctx, t, statements)
+	if found.Ops, err = e.ops(ctx, t, statements); err == nil {
+		for i := range found.Ops {
+			if found.Ops[i].Statement.Everything {
+				found.Ops[i].IDs, found.Ops[i].Reason = []string{decide.Everything}, "the user asked to forget everything"
+			}
+		}
+	}
 	if err != nil {
 		return found, fmt.Errorf("comparing with existing memories: %w", err)
 	}

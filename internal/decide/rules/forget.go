@@ -16,6 +16,7 @@ type withdrawal struct {
 	before  []piece // the clauses in front of it
 	request piece   // all of it
 	content piece   // what is to be forgotten; empty when that is what was said before
+	all     bool    // everything about the speaker is to be forgotten
 	after   []piece // the clauses behind it
 }
 
@@ -61,6 +62,9 @@ var (
 	vagueEN = regexp.MustCompile(`^(me|us|it|this|that|them|everything|all of it|i (just )?(said|told you|asked|wrote|mentioned)( (that|` +
 		`this|anything|something|it|earlier|before))*|i (exist|asked)|my (last|previous|question|message|request)( .*)?|(the|a|an|other|` +
 		`last|rest|things?|stuff|matter|same|whole)( .*)?)$`)
+	// The request concerns all that is known of the speaker.
+	everythingZH = regexp.MustCompile(`^我们?(自己)?(的(一切|所有|全部|(所有|全部)?(事|事情|东西|信息|资料|记忆|记录|数据|内容)))?(都|全|吧|了)*$`)
+	everythingEN = regexp.MustCompile(`^(me|us|myself|ourselves)$`)
 	// A clause is about the user's life, "my keys" in "I forgot my keys" are not asked about at all.
 	tailZH = regexp.MustCompile(`(这件事|这回事|这事|的事情?|的记忆|的信息|的内容)?(吧|了|啦|好吗|可以吗|行吗|呗|啊|呀|哦)*[。！!？?～~，, ]*$`)
 	tailEN = regexp.MustCompile(`(?i)( please| ok| okay| thanks| thank you| any ?more| any longer| from your memory| now)+$`)
@@ -108,11 +112,14 @@ func (r *Rules) withdrawal(s sentence, clauses []piece, lang string) (withdrawal
 		if cut := matchStart(alsoEN, content.norm); lang == english && cut > 0 {
 			content = content.src.piece(content.start, content.start+cut)
 		}
+		if everythingZH.MatchString(content.norm) || everythingEN.MatchString(tailEN.ReplaceAllString(content.norm, "")) {
+			return withdrawal{before: clauses[:k], request: body, content: content, all: true, after: clauses[k+1:]}, true
+		}
 		vague := vagueZH.MatchString(content.norm) || vagueEN.MatchString(tailEN.ReplaceAllString(content.norm, ""))
 		if vague || content.runes() > r.maxRunes/2 {
 			content = piece{}
 		}
-		return withdrawal{clauses[:k], body, content, clauses[k+1:]}, true
+		return withdrawal{before: clauses[:k], request: body, content: content, after: clauses[k+1:]}, true
 	}
 	return withdrawal{}, false
 }
@@ -130,13 +137,25 @@ func firstMatch(forms []*regexp.Regexp, s string) []int {
 // withdraw hears a request to forget, with the clauses around it.
 func (r *Rules) withdraw(h *heard, s sentence, w withdrawal, lang string, classes map[class]int) {
 	r.hearClauses(h, sentence{piece: s.piece}, w.before, lang, classes)
+	text := forgottenAll(lang)
+	if !w.all {
+		text = forgottenText(w.content, lang)
+	}
 	h.units = append(h.units, &unit{
 		assessment: r.assess(w.content, lang, SignalExplicit), pieces: []piece{w.content}, lang: lang, explicit: true, forget: true,
-		messages: []int{w.content.src.index}, kind: memory.KindFact, quote: w.request.raw, text: forgottenText(w.content, lang),
-		reason: "the user asked to forget this",
+		messages: []int{w.content.src.index}, kind: memory.KindFact, quote: w.request.raw, text: text,
+		reason: "the user asked to forget this", everything: w.all,
 	})
 	h.withheld = true
 	r.hearClauses(h, s, w.after, lang, classes)
+}
+
+// forgottenAll is what is to be forgotten when everything is.
+func forgottenAll(lang string) string {
+	if lang == chinese {
+		return "关于用户的一切"
+	}
+	return "everything about the user"
 }
 
 // forgottenText tells in the third person what is to be forgotten.

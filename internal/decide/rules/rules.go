@@ -112,7 +112,7 @@ func (r *Rules) Summarize(ctx context.Context, t decide.Transcript, v decide.Ver
 		s := memory.Statement{
 			Text: u.text, Language: u.lang, Kind: u.kind, Importance: r.importance(u.assessment, u.explicit),
 			Explicit: u.explicit, Quote: u.quote, Reason: u.reason, ObservedAt: t.Dialogue.Messages[u.messages[len(u.messages)-1]].Time,
-			ValidTo: u.validTo, Forget: u.forget,
+			ValidTo: u.validTo, Forget: u.forget, Everything: u.everything,
 		}
 		for _, i := range u.messages {
 			s.MessageIDs = append(s.MessageIDs, t.Ref(i))
@@ -142,15 +142,17 @@ type unit struct {
 	class    class
 	lang     string
 	explicit bool
-	forget   bool  // it is to be forgotten
-	own      bool  // without a subject, and about the speaker as what came before it
-	intro    piece // of the message before: who the unit is about
-	messages []int
-	text     string
-	quote    string
-	reason   string
-	kind     memory.Kind
-	validTo  time.Time // when an arrangement is over
+	forget   bool // it is to be forgotten
+	// everything is set with forget when all that is known of the speaker is meant.
+	everything bool
+	own        bool  // without a subject, and about the speaker as what came before it
+	intro      piece // of the message before: who the unit is about
+	messages   []int
+	text       string
+	quote      string
+	reason     string
+	kind       memory.Kind
+	validTo    time.Time // when an arrangement is over
 }
 
 func (u *unit) stronger(than *unit) bool {
