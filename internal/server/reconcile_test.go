@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/memsidecar/memsidecar/internal/provider/providertest"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
@@ -73,47 +72,5 @@ func TestDigestOmitsWithdrawnMemories(t *testing.T) {
 	)
 	if d := r.Digest(t, sidecartest.Direct("u"), ""); strings.Contains(d.String(), "like cilantro any more") {
 		t.Errorf("afterwards, the digest is %v", d)
-	}
-}
-
-// TestReconcileByModel: one call a consideration, of the summary's model, counted as its own part; none when nothing near is
-// known or the configuration keeps it to rules.
-func TestReconcileByModel(t *testing.T) {
-	t.Parallel()
-	for _, protocol := range sidecartest.Protocols() {
-		t.Run(protocol, func(t *testing.T) {
-			p := providertest.Start(t, 1000)
-			r := sidecartest.Serve(t, sidecartest.UseProvider(protocol, p)...)
-			if c := r.Component(t, "reconcile"); c.GetImplementation() != protocol+"/model-of-summary" || c.GetChoice() != "auto: as summary" {
-				t.Errorf("compared by %v", c)
-			}
-			r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("我平时爱喝点茶。"), sidecartest.Answered("好的。"))
-			if n := len(p.Requests(providertest.Reconcile)); n != 0 {
-				t.Errorf("%d calls with nothing known", n)
-			}
-			p.Say("用户喜欢喝绿茶")
-			r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("我平时爱喝点绿茶。"), sidecartest.Answered("好的。"))
-			if n := len(p.Requests(providertest.Reconcile)); n != 1 {
-				t.Errorf("%d calls", n)
-			}
-			sidecartest.Eventually(t, "the call is counted", func() bool {
-				return slices.ContainsFunc(r.Status(t).GetUsage().GetToday().GetModels(), func(u *memsidecarv1.ModelUsage) bool {
-					return u.GetPart() == "reconcile" && u.GetCallCount() == 1
-				})
-			})
-			p.Fail(providertest.BrokenJSON, providertest.Reconcile)
-			p.Say("用户喜欢喝红茶")
-			c := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("我平时爱喝点红茶。"), sidecartest.Answered("好的。"))
-			if c.GetState() != sidecartest.Remembered || !strings.Contains(c.GetReason(), "compared with existing memories by rules") {
-				t.Errorf("with answers that cannot be used: %v", c)
-			}
-		})
-	}
-	p := providertest.Start(t, 1000)
-	for setting, why := range map[string]string{"reconcile.provider=rules": "the configuration says so", "reconcile.enabled=false": "only requests to forget"} {
-		r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), setting)...)
-		if c := r.Component(t, "reconcile"); c.GetImplementation() != "rules" || !strings.Contains(c.GetChoice(), why) {
-			t.Errorf("%s: %v", setting, c)
-		}
 	}
 }

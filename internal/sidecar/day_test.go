@@ -260,7 +260,7 @@ const (
 	rounds  = 9 // of dialogues during the outage
 )
 
-var textParts = []providertest.Part{providertest.Decision, providertest.Summary, providertest.Reconcile}
+var textParts = []providertest.Part{providertest.Decision, providertest.Summary}
 
 func (d *day) withoutModels(users int) {
 	w := d.wire
