@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 	"github.com/memsidecar/memsidecar/internal/llm/answer"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -124,7 +124,7 @@ func isStatements(value json.RawMessage) bool {
 }
 
 // trailingRefs are citations that a model puts into the text although they have a place of their own.
-var trailingRefs = regexp.MustCompile(`\s*[\[(（【]m\d+(?:\s*[,，、]\s*m\d+)*[\])）】]([.。]?)$`)
+var trailingRefs = lazyregexp.New(`\s*[\[(（【]m\d+(?:\s*[,，、]\s*m\d+)*[\])）】]([.。]?)$`)
 
 func (r *reader) statement(raw json.RawMessage) (draft, error) {
 	var a answered
@@ -227,7 +227,7 @@ func importance(raw json.RawMessage) (float64, error) {
 }
 
 // ref is how a model may write a message's number: m3, M3, [m3], 3.
-var ref = regexp.MustCompile(`^\[?[mM]?(\d{1,4})\]?$`)
+var ref = lazyregexp.New(`^\[?[mM]?(\d{1,4})\]?$`)
 
 // cited reads the numbers of the messages that a statement rests on. All must be in the transcript.
 func (r *reader) cited(raw json.RawMessage) ([]int, error) {

@@ -1,12 +1,12 @@
 package dates
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
@@ -18,29 +18,29 @@ const (
 )
 
 var (
-	isoDate    = regexp.MustCompile(`\b(\d{4})([-/.])(\d{1,2})([-/.])(\d{1,2})\b`)
-	monthDay   = regexp.MustCompile(`(?i)\b(` + monthsEN + `)\b\.? +(?:the )?(\d{1,2})(?:st|nd|rd|th)?\b(?:,? +(\d{4})\b)?`)
-	dayMonth   = regexp.MustCompile(`(?i)\b(?:the )?(\d{1,2})(?:st|nd|rd|th)?(?: of)? +(` + monthsEN + `)\b(?:\.?,? +(\d{4})\b)?`)
-	monthYear  = regexp.MustCompile(`(?i)\b(` + monthsEN + `)\b\.?,? +(?:of )?(\d{4})\b`)
-	monthAlone = regexp.MustCompile(`(?i)\b(?:in|by|until|till|since|during|of|early|late|mid|around|(last|next|this))[ -](` + monthsEN + `)\b`)
-	nearDays   = regexp.MustCompile(`(?i)\b(the day after tomorrow|day after tomorrow|the day before yesterday|day before yesterday|today|` +
+	isoDate    = lazyregexp.New(`\b(\d{4})([-/.])(\d{1,2})([-/.])(\d{1,2})\b`)
+	monthDay   = lazyregexp.New(`(?i)\b(` + monthsEN + `)\b\.? +(?:the )?(\d{1,2})(?:st|nd|rd|th)?\b(?:,? +(\d{4})\b)?`)
+	dayMonth   = lazyregexp.New(`(?i)\b(?:the )?(\d{1,2})(?:st|nd|rd|th)?(?: of)? +(` + monthsEN + `)\b(?:\.?,? +(\d{4})\b)?`)
+	monthYear  = lazyregexp.New(`(?i)\b(` + monthsEN + `)\b\.?,? +(?:of )?(\d{4})\b`)
+	monthAlone = lazyregexp.New(`(?i)\b(?:in|by|until|till|since|during|of|early|late|mid|around|(last|next|this))[ -](` + monthsEN + `)\b`)
+	nearDays   = lazyregexp.New(`(?i)\b(the day after tomorrow|day after tomorrow|the day before yesterday|day before yesterday|today|` +
 		`tonight|tomorrow|tmrw|tmr|yesterday|last night|yesterday night|tomorrow night|this (?:morning|afternoon|evening))\b`)
-	inUnits    = regexp.MustCompile(`(?i)\bin (` + countEN + `) (day|week|month|year)s?(?:'? time)?\b`)
-	unitsAgo   = regexp.MustCompile(`(?i)\b(` + countEN + `) (day|week|month|year)s? (ago|from (?:now|today))\b`)
-	weekday    = regexp.MustCompile(`(?i)\b(?:(last|next|this coming|this past|this|coming|past) )?(` + weekdaysEN + `)\b`)
-	weekdayAbb = regexp.MustCompile(`\b(?:((?i:last|next|this coming|this|on|by|until|till)) )?(Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun|mon|` +
+	inUnits    = lazyregexp.New(`(?i)\bin (` + countEN + `) (day|week|month|year)s?(?:'? time)?\b`)
+	unitsAgo   = lazyregexp.New(`(?i)\b(` + countEN + `) (day|week|month|year)s? (ago|from (?:now|today))\b`)
+	weekday    = lazyregexp.New(`(?i)\b(?:(last|next|this coming|this past|this|coming|past) )?(` + weekdaysEN + `)\b`)
+	weekdayAbb = lazyregexp.New(`\b(?:((?i:last|next|this coming|this|on|by|until|till)) )?(Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun|mon|` +
 		`tues?|wed|thu(?:rs?)?|fri|sat|sun)\b`)
-	weekend = regexp.MustCompile(`(?i)\b(?:(last|next|this coming|this past|this|coming|past|the) )weekend\b`)
-	periods = regexp.MustCompile(`(?i)\b(last|next|this) (week|month|year)\b`)
-	partEN  = regexp.MustCompile(`(?i)\b(?:in the )?(morning|afternoon|evening)\b|\b(?:at )?(night)\b`)
+	weekend = lazyregexp.New(`(?i)\b(?:(last|next|this coming|this past|this|coming|past|the) )weekend\b`)
+	periods = lazyregexp.New(`(?i)\b(last|next|this) (week|month|year)\b`)
+	partEN  = lazyregexp.New(`(?i)\b(?:in the )?(morning|afternoon|evening)\b|\b(?:at )?(night)\b`)
 
-	clock12  = regexp.MustCompile(`(?i)\b(\d{1,2})(?:[:.](\d{2}))? ?(a\.m\.|p\.m\.|am|pm)`)
-	clock24  = regexp.MustCompile(`\b(\d{1,2})[:：](\d{2})\b`)
-	oclock   = regexp.MustCompile(`(?i)\b(\d{1,2}|` + countEN + `) o['’]clock\b`)
-	atHour   = regexp.MustCompile(`(?i)\bat (\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`)
-	pastHour = regexp.MustCompile(`(?i)\b(half|(?:a )?quarter|five|ten|twenty|twenty[- ]five) (past|to) (\d{1,2}|one|two|three|four|five|` +
+	clock12  = lazyregexp.New(`(?i)\b(\d{1,2})(?:[:.](\d{2}))? ?(a\.m\.|p\.m\.|am|pm)`)
+	clock24  = lazyregexp.New(`\b(\d{1,2})[:：](\d{2})\b`)
+	oclock   = lazyregexp.New(`(?i)\b(\d{1,2}|` + countEN + `) o['’]clock\b`)
+	atHour   = lazyregexp.New(`(?i)\bat (\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`)
+	pastHour = lazyregexp.New(`(?i)\b(half|(?:a )?quarter|five|ten|twenty|twenty[- ]five) (past|to) (\d{1,2}|one|two|three|four|five|` +
 		`six|seven|eight|nine|ten|eleven|twelve)\b`)
-	namedHour = regexp.MustCompile(`(?i)\b(noon|midday|midnight)\b`)
+	namedHour = lazyregexp.New(`(?i)\b(noon|midday|midnight)\b`)
 )
 
 // number reads digits of both widths, English words and Chinese characters; -1 when there is no number.
@@ -70,7 +70,7 @@ func weekdayEN(name string) time.Weekday {
 }
 
 // each calls do with the positions of every match; groups that did not take part are "".
-func (f *finder) each(re *regexp.Regexp, do func(start, end int, groups []string)) {
+func (f *finder) each(re *lazyregexp.Regexp, do func(start, end int, groups []string)) {
 	for _, at := range re.FindAllStringSubmatchIndex(f.text, -1) {
 		groups := make([]string, len(at)/2)
 		for g := range groups {
@@ -180,7 +180,7 @@ func (f *finder) followedBy(end int, starts ...string) bool {
 	return slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(rest, s) })
 }
 
-var nowadays = regexp.MustCompile(`^['’]s (world|youth|society|generation|kids|young|age|economy|market|standards|children|teens)|^ ` +
+var nowadays = lazyregexp.New(`^['’]s (world|youth|society|generation|kids|young|age|economy|market|standards|children|teens)|^ ` +
 	`?['’]?s? ?and age`)
 
 func (f *finder) daysEN() {
@@ -255,7 +255,7 @@ func (f *finder) weekdaysEN() {
 	})
 }
 
-var rangeEN = regexp.MustCompile(`^ ?(to|through|thru|till|until|-|–|—|&|and|or) ?(mon|tue|wed|thu|fri|sat|sun)`)
+var rangeEN = lazyregexp.New(`^ ?(to|through|thru|till|until|-|–|—|&|and|or) ?(mon|tue|wed|thu|fri|sat|sun)`)
 
 func (f *finder) weekday(start, end int, which, name string) {
 	d := weekdayEN(name)
@@ -379,7 +379,7 @@ func (f *finder) pastHour(start, end int, g []string) {
 	f.clock(start, end, hour, minute, true, false, false)
 }
 
-var clauseEnd = regexp.MustCompile(`(?i)^\s*($|[,.;!?)，。]|(on|this|next|tomorrow|today|tonight|in|with|for|and|but|so|sharp|i|we|mon|tue|` +
+var clauseEnd = lazyregexp.New(`(?i)^\s*($|[,.;!?)，。]|(on|this|next|tomorrow|today|tonight|in|with|for|and|but|so|sharp|i|we|mon|tue|` +
 	`wed|thu|fri|sat|sun)[a-z]*\b)`)
 
 // endsClause reports whether nothing follows that a number could count: "at 3 on Friday", not "at 5 places".

@@ -12,12 +12,12 @@ package dates
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -302,7 +302,7 @@ func onPart(hour int, p Part) (int, bool) {
 }
 
 // between is what may stand between the parts of one mention.
-var between = regexp.MustCompile(`^(?i)[\s,，(（]*(at|on|@|around|about|by|from|in the|of|的|大概|大约|约|差不多)?[\s]*$`)
+var between = lazyregexp.New(`^(?i)[\s,，(（]*(at|on|@|around|about|by|from|in the|of|的|大概|大约|约|差不多)?[\s]*$`)
 
 // mentions joins the atoms that belong together.
 func (f *finder) mentions() []Mention {

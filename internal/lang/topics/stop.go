@@ -2,9 +2,9 @@ package topics
 
 import (
 	_ "embed"
-	"regexp"
 
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // maxStopChars is the length of the longest Chinese stop word.
@@ -38,4 +38,4 @@ const localizers = "说說时時前后後里裡上下中得"
 const lightVerbs = "去吃喝买買"
 
 // laughter recognises haha, hehehe, hhhh, emmm, lolol, 233333 and the like.
-var laughter = regexp.MustCompile(`^(?:(?:a*h+a+){2,}h*|(?:h+[eio]+){2,}h*|h{2,}m*|h+m{2,}|e+m{2,}|u+m{2,}|l+(?:o+l+)+|a+w+|w{3,}|23{2,})$`)
+var laughter = lazyregexp.New(`^(?:(?:a*h+a+){2,}h*|(?:h+[eio]+){2,}h*|h{2,}m*|h+m{2,}|e+m{2,}|u+m{2,}|l+(?:o+l+)+|a+w+|w{3,}|23{2,})$`)

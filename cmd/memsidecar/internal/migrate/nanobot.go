@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/migrate/sessionfile"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -198,7 +198,7 @@ func NanobotHistory(in io.Reader, session string, lines bool, o Options, leave f
 }
 
 // began is how an entry of HISTORY.md begins.
-var began = regexp.MustCompile(`^\[(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d))?[^\]]*\]`)
+var began = lazyregexp.New(`^\[(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d))?[^\]]*\]`)
 
 func (c *conversation) entries(text string) {
 	var entry []string
@@ -246,7 +246,7 @@ const (
 	NanobotConversation = "conversation"
 )
 
-var daily = regexp.MustCompile(`^(\d{4}-\d\d-\d\d)\.md$`)
+var daily = lazyregexp.New(`^(\d{4}-\d\d-\d\d)\.md$`)
 
 // NanobotFile is what a file of nanobot's holds, by its name; "" when it is none.
 func NanobotFile(name string) string {

@@ -5,43 +5,43 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
 // sections are the kinds of what stands under a heading, told by words in it; the first that fits counts. The headings are
 // those of nanobot's MEMORY.md, and of daily notes that were written from a digest.
 var sections = []struct {
-	words *regexp.Regexp
+	words *lazyregexp.Regexp
 	kind  memsidecarv1.MemoryKind
 }{
-	{regexp.MustCompile(`(?i)prefer|likes|habits|偏好|喜好|爱好|习惯`), memsidecarv1.MemoryKind_MEMORY_KIND_PREFERENCE},
-	{regexp.MustCompile(`(?i)decision|决定|决策`), memsidecarv1.MemoryKind_MEMORY_KIND_DECISION},
-	{regexp.MustCompile(`(?i)appointment|schedule|calendar|日程|约定|预约`), memsidecarv1.MemoryKind_MEMORY_KIND_APPOINTMENT},
-	{regexp.MustCompile(`(?i)relationship|family|friends|people|contacts|关系|家人|朋友|联系人`), memsidecarv1.MemoryKind_MEMORY_KIND_RELATIONSHIP},
-	{regexp.MustCompile(`(?i)\btasks?\b|to-?dos?\b|action items|任务|待办`), memsidecarv1.MemoryKind_MEMORY_KIND_TASK},
-	{regexp.MustCompile(`(?i)problem|\bissues?\b|troubleshooting|问题|故障`), memsidecarv1.MemoryKind_MEMORY_KIND_PROBLEM},
-	{regexp.MustCompile(`(?i)\bplans?\b|\bgoals?\b|计划|目标`), memsidecarv1.MemoryKind_MEMORY_KIND_PLAN},
-	{regexp.MustCompile(`(?i)instruction|\brules?\b|\brequests?\b|要求|规则|指令`), memsidecarv1.MemoryKind_MEMORY_KIND_REQUEST},
-	{regexp.MustCompile(`(?i)experience|events?\b|经历|事件`), memsidecarv1.MemoryKind_MEMORY_KIND_EXPERIENCE},
+	{lazyregexp.New(`(?i)prefer|likes|habits|偏好|喜好|爱好|习惯`), memsidecarv1.MemoryKind_MEMORY_KIND_PREFERENCE},
+	{lazyregexp.New(`(?i)decision|决定|决策`), memsidecarv1.MemoryKind_MEMORY_KIND_DECISION},
+	{lazyregexp.New(`(?i)appointment|schedule|calendar|日程|约定|预约`), memsidecarv1.MemoryKind_MEMORY_KIND_APPOINTMENT},
+	{lazyregexp.New(`(?i)relationship|family|friends|people|contacts|关系|家人|朋友|联系人`), memsidecarv1.MemoryKind_MEMORY_KIND_RELATIONSHIP},
+	{lazyregexp.New(`(?i)\btasks?\b|to-?dos?\b|action items|任务|待办`), memsidecarv1.MemoryKind_MEMORY_KIND_TASK},
+	{lazyregexp.New(`(?i)problem|\bissues?\b|troubleshooting|问题|故障`), memsidecarv1.MemoryKind_MEMORY_KIND_PROBLEM},
+	{lazyregexp.New(`(?i)\bplans?\b|\bgoals?\b|计划|目标`), memsidecarv1.MemoryKind_MEMORY_KIND_PLAN},
+	{lazyregexp.New(`(?i)instruction|\brules?\b|\brequests?\b|要求|规则|指令`), memsidecarv1.MemoryKind_MEMORY_KIND_REQUEST},
+	{lazyregexp.New(`(?i)experience|events?\b|经历|事件`), memsidecarv1.MemoryKind_MEMORY_KIND_EXPERIENCE},
 }
 
 var (
-	heading = regexp.MustCompile(`^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$`)
-	bullet  = regexp.MustCompile(`^(\s*)(?:[-*+•]|\d{1,3}[.)、])\s+(?:\[[ xX]\]\s+)?(.*)$`)
-	rule    = regexp.MustCompile(`^\s*(?:[-*_=]\s*){3,}$`)
-	fence   = regexp.MustCompile("^\\s*(?:```|~~~)")
-	comment = regexp.MustCompile(`(?s)<!--.*?-->`)
-	bold    = regexp.MustCompile(`\*\*(.+?)\*\*|__(.+?)__`)
+	heading = lazyregexp.New(`^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$`)
+	bullet  = lazyregexp.New(`^(\s*)(?:[-*+•]|\d{1,3}[.)、])\s+(?:\[[ xX]\]\s+)?(.*)$`)
+	rule    = lazyregexp.New(`^\s*(?:[-*_=]\s*){3,}$`)
+	fence   = lazyregexp.New("^\\s*(?:```|~~~)")
+	comment = lazyregexp.New(`(?s)<!--.*?-->`)
+	bold    = lazyregexp.New(`\*\*(.+?)\*\*|__(.+?)__`)
 	// placeholders are what a template has where nothing was written yet, and its remarks about itself.
-	placeholder = regexp.MustCompile(`^(?:\([^()]*\)|（[^（）]*）|\*[^*]+\*|_[^_]+_|(?:This file|本文件).*|\[[^\]]*\]|N/?A|None|无|暂无)[.。]?$`)
-	topics      = regexp.MustCompile(`(?i)topic|话题`)
-	dated       = regexp.MustCompile(`^[\[(（【]?(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d))?(?::\d\d)?[\])）】]?\s*[:：|-]?\s+(.+)$`)
-	cells       = regexp.MustCompile(`^\s*\|(.+)\|\s*$`)
-	divider     = regexp.MustCompile(`^\s*\|[\s:|-]+\|\s*$`)
+	placeholder = lazyregexp.New(`^(?:\([^()]*\)|（[^（）]*）|\*[^*]+\*|_[^_]+_|(?:This file|本文件).*|\[[^\]]*\]|N/?A|None|无|暂无)[.。]?$`)
+	topics      = lazyregexp.New(`(?i)topic|话题`)
+	dated       = lazyregexp.New(`^[\[(（【]?(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d))?(?::\d\d)?[\])）】]?\s*[:：|-]?\s+(.+)$`)
+	cells       = lazyregexp.New(`^\s*\|(.+)\|\s*$`)
+	divider     = lazyregexp.New(`^\s*\|[\s:|-]+\|\s*$`)
 )
 
 // maxNotesBytes is far more than a bot's prompt takes.

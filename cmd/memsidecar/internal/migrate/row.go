@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -161,7 +161,7 @@ var zoned = []string{
 }
 
 // zoneName is the name that JavaScript puts behind the zone.
-var zoneName = regexp.MustCompile(` \([^()]*\)$`)
+var zoneName = lazyregexp.New(` \([^()]*\)$`)
 
 // readTime reads what programs write for a time: RFC 3339, Python's isoformat, a day, or a number of seconds, milliseconds,
 // microseconds or nanoseconds since 1970.
