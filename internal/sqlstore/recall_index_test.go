@@ -154,7 +154,7 @@ func manyWords() (messages []memory.Message) {
 // deleted leaves no word.
 func TestRecallAfterCrash(t *testing.T) {
 	crash := errors.New("killed")
-	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	s := dbtest.New(t)
 	h := newHistory(t, s)
 	h.say(scope("ann", "s"), manyWords()...)
 	h.index()
@@ -211,7 +211,7 @@ func TestRecallAfterCrash(t *testing.T) {
 
 // TestRecallAfterCrashInALongBatch: as before, when a frequent word fills more than a block.
 func TestRecallAfterCrashInALongBatch(t *testing.T) {
-	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	s := dbtest.New(t)
 	h := newHistory(t, s)
 	h.say(scope("ann", "s"), manyWords()...)
 	h.index()
@@ -236,7 +236,7 @@ func TestRecallAfterCrashInALongBatch(t *testing.T) {
 
 // TestRecallDeletedMeanwhile: messages that are deleted while their words are being indexed leave none.
 func TestRecallDeletedMeanwhile(t *testing.T) {
-	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	s := dbtest.New(t)
 	h := newHistory(t, s)
 	for at := 1; at <= 4; at++ {
 		h.say(scope("ann", "s"), manyWords()...)

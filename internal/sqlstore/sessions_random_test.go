@@ -13,7 +13,6 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/session"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
@@ -124,7 +123,7 @@ func TestSessionCacheHoldsWhatIsStored(t *testing.T) {
 			t.Errorf("this test does not call %s: if it writes, the cache may be wrong after it", m.Name)
 		}
 	}
-	storage := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	storage := dbtest.New(t)
 	db := &undoing{Access: storage}
 	jobs := sqlstore.NewQueue(db)
 	c := &conversations{db: storage, queue: jobs, sessions: sqlstore.NewSessions(db, jobs)}

@@ -22,7 +22,7 @@ import (
 
 func TestSessions(t *testing.T) {
 	sessiontest.Run(t, func(t *testing.T) sessiontest.Stores {
-		db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+		db := dbtest.New(t)
 		return sessiontest.Stores{Sessions: sqlstore.NewSessions(db, sqlstore.NewQueue(db)), Queue: sqlstore.NewQueue(db)}
 	})
 }
@@ -69,7 +69,7 @@ func (f *failing) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
 
 // TestDeleteInterrupted: wherever the deletion of a session ends, the session is gone, its id free, and Sweep completes it.
 func TestDeleteInterrupted(t *testing.T) {
-	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	db := dbtest.New(t)
 	s, q := sqlstore.NewSessions(db, sqlstore.NewQueue(db)), sqlstore.NewQueue(db)
 	finished := false
 	for steps := 1; !finished; steps++ {
@@ -132,7 +132,7 @@ func TestDeleteInterrupted(t *testing.T) {
 
 // TestForgetInterrupted: wherever forgetting ends, doing it again completes it.
 func TestForgetInterrupted(t *testing.T) {
-	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	db := dbtest.New(t)
 	s := sqlstore.NewSessions(db, sqlstore.NewQueue(db))
 	finished := false
 	for steps := 0; !finished; steps++ {
@@ -162,7 +162,7 @@ func TestForgetInterrupted(t *testing.T) {
 // TestForgetWhileAppending: whatever a bot appends meanwhile, nothing of the user is left behind that forgetting again does not
 // find, and the session is as usable as before.
 func TestForgetWhileAppending(t *testing.T) {
-	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	db := dbtest.New(t)
 	meddling := &between{Access: db}
 	s := sqlstore.NewSessions(meddling, sqlstore.NewQueue(meddling))
 	appendTexts(t, s, chat("s"), "one")
@@ -252,7 +252,7 @@ func older(t *testing.T, s *sqlstore.Sessions, id string) session.Older {
 
 // TestManyTakePart: a session names so many, and still knows everybody.
 func TestManyTakePart(t *testing.T) {
-	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	db := dbtest.New(t)
 	s := sqlstore.NewSessions(db, sqlstore.NewQueue(db))
 	appendTexts(t, s, chat("s"), "one")
 	dbtest.Exec(t, db,
@@ -314,7 +314,7 @@ func TestSessionsLast(t *testing.T) {
 
 // TestTalkToNobody: what a bot says while nobody answers does not pile up as waiting.
 func TestTalkToNobody(t *testing.T) {
-	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	db := dbtest.New(t)
 	s := sqlstore.NewSessions(db, sqlstore.NewQueue(db))
 	news := session.Append{Scope: chat("s"), At: at, Messages: slices.Repeat([]memory.Message{{Role: memory.RoleAssistant, Content: "news", Time: at}}, 30)}
 	waiting := func(most int) {

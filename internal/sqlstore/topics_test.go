@@ -12,7 +12,6 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang/topics"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/session"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 )
 
@@ -68,7 +67,7 @@ func texts(messages []topics.Message) (all []string) {
 }
 
 func TestTopicMessages(t *testing.T) {
-	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	db := dbtest.New(t)
 	c := conversation{t, sqlstore.NewSessions(db, sqlstore.NewQueue(db))}
 	c.say("test", "group", inGroup, at, "ann: a1", "ben: b1", "ann: a2")
 	c.say("test", "direct", inDirect, at.Add(10*time.Minute), "ann: a3")
@@ -134,7 +133,7 @@ func TestTopicMessages(t *testing.T) {
 
 // TestTopicMessagesLimits: of too many messages the newest are chosen, over all sessions, and it is said that there are more.
 func TestTopicMessagesLimits(t *testing.T) {
-	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	db := dbtest.New(t)
 	c := conversation{t, sqlstore.NewSessions(db, sqlstore.NewQueue(db))}
 	const sessions, lines = 3, 3400
 	for i := range sessions {

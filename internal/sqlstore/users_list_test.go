@@ -50,7 +50,7 @@ func pagesOfUsers(t *testing.T, users *sqlstore.Users, query memory.UserQuery, b
 }
 
 func TestListUsersPagesInBothOrders(t *testing.T) {
-	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	s := dbtest.New(t)
 	sessions, users := sqlstore.NewSessions(s, sqlstore.NewQueue(s)), sqlstore.NewUsers(s)
 	for i, id := range []string{"b", "tg:2", "a", "tg:10", "小林", "tg:1", "tg;", "tg"} {
 		talk(t, sessions, "n", id, spoken.Add(time.Duration(i)*time.Hour))
@@ -85,7 +85,7 @@ func TestListUsersPagesInBothOrders(t *testing.T) {
 func TestListUsersWhileUsersComeAndGo(t *testing.T) {
 	for name, order := range map[string]memory.UserOrder{"by id": memory.UsersByID, "by activity": memory.UsersByActivity} {
 		t.Run(name, func(t *testing.T) {
-			s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+			s := dbtest.New(t)
 			sessions, users := sqlstore.NewSessions(s, sqlstore.NewQueue(s)), sqlstore.NewUsers(s)
 			for i := range 40 {
 				talk(t, sessions, "n", fmt.Sprintf("user-%02d", i), spoken.Add(time.Duration(i)*time.Hour))
@@ -117,7 +117,7 @@ func TestListUsersWhileUsersComeAndGo(t *testing.T) {
 }
 
 func TestLastActivityIsWrittenOnceInAStep(t *testing.T) {
-	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	s := dbtest.New(t)
 	sessions, users := sqlstore.NewSessions(s, sqlstore.NewQueue(s)), sqlstore.NewUsers(s)
 	for _, c := range []struct{ said, listed time.Duration }{
 		{0, 0},
@@ -155,7 +155,7 @@ func manyUsers(t testing.TB, s *sqlite.Storage, count int) {
 
 // TestListUsersReadsOnlyThePage: both orders are read from an index, whatever the namespace holds, and nothing is sorted.
 func TestListUsersReadsOnlyThePage(t *testing.T) {
-	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	s := dbtest.New(t)
 	for _, page := range sqlstore.UserPages {
 		var plan []string
 		err := s.Read(t.Context(), func(q sqldb.Querier) error {
@@ -186,7 +186,7 @@ func TestListUsersReadsOnlyThePage(t *testing.T) {
 
 // BenchmarkListUsers reads pages of 50 in the middle of 100,000 users.
 func BenchmarkListUsers(b *testing.B) {
-	s := dbtest.Open(b, sqlite.Options{Dir: b.TempDir()})
+	s := dbtest.New(b)
 	manyUsers(b, s, 100_000)
 	users := sqlstore.NewUsers(s)
 	for _, c := range []struct {

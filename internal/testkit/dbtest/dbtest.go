@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,6 +38,50 @@ func Open(t testing.TB, options sqlite.Options) *sqlite.Storage {
 	})
 	return s
 }
+
+// New opens a new storage in a temporary folder and closes it with the test. It copies a database that it made once, because the
+// migrations take more processor time than most tests. Tests of opening itself use Open.
+func New(t testing.TB) *sqlite.Storage {
+	t.Helper()
+	files, err := migrated()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Open(t, sqlite.Options{Dir: dir})
+}
+
+// migrated returns the files of an empty database, by name.
+var migrated = sync.OnceValues(func() (files map[string][]byte, err error) {
+	dir, err := os.MkdirTemp("", "dbtest")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	s, err := sqlite.Open(context.Background(), sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	files = map[string][]byte{}
+	for _, entry := range entries {
+		if files[entry.Name()], err = os.ReadFile(filepath.Join(dir, entry.Name())); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+})
 
 // Exec executes statements in one write.
 func Exec(t testing.TB, db sqldb.Access, statements ...string) {
