@@ -35,9 +35,9 @@ type possible struct {
 func TestPowerLossOfKeys(t *testing.T) {
 	t.Parallel()
 	needsStrace(t)
-	disks := 20
+	disks := 8
 	if n, err := strconv.Atoi(os.Getenv("POWER_LOSSES")); err == nil {
-		disks = max(disks, n/20)
+		disks = max(20, n/20)
 	}
 	plain, sealed, outside := t.TempDir(), t.TempDir(), t.TempDir()
 	fill := func(dir string, memories int, environ ...string) {

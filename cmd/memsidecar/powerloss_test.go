@@ -106,13 +106,13 @@ func (d *deeds) mark(t *testing.T) string {
 // that was acknowledged before is there, nothing is there twice, and who was forgotten is not there.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
-	losePower(t, 40)
+	losePower(t, 20)
 }
 
 // TestPowerLossEncrypted: nor does it hurt a database that is encrypted.
 func TestPowerLossEncrypted(t *testing.T) {
 	t.Parallel()
-	losePower(t, 20, sidecartest.KeyEnviron)
+	losePower(t, 10, sidecartest.KeyEnviron)
 }
 
 func losePower(t *testing.T, moments int, environ ...string) {

@@ -48,7 +48,7 @@ func (b *talker) talk(sessions memsidecarv1.SessionServiceClient, sent func()) {
 // in order, was considered once, and is found; a session is deleted whole or not at all.
 func TestKilledDuringBackgroundWork(t *testing.T) {
 	t.Parallel()
-	const rounds, bots, exchangesARound = 6, 4, 120
+	const rounds, bots, exchangesARound = 4, 4, 80
 	environ := []string{"MEMSIDECAR_SESSION_MEMORIZE_EVERY=3", "MEMSIDECAR_SESSION_MAX_MESSAGES=4"}
 	dir := t.TempDir()
 	talkers := make([]*talker, bots)

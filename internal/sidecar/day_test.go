@@ -42,7 +42,7 @@ import (
 const pipeSize = 1 << 20
 
 // dayUsers is how many talk while the models are away for a day.
-const dayUsers = 30
+const dayUsers = 12
 
 // day is a sidecar in a bubble, with the provider that its models are at.
 type day struct {
