@@ -36,9 +36,9 @@ const (
 // Progress is the progress of the background work.
 type Progress struct {
 	Running bool
-	Done    int64 // memories that got vectors in this pass
-	Total   int64 // memories without vectors at the start of the pass
-	Refused int64 // memories whose texts the embedder refused
+	Done    int64  // memories that got vectors in this pass
+	Total   int64  // memories without vectors at the start of the pass
+	Refused int64  // memories whose texts the embedder refused
 	Problem string // the last error; empty after a success
 }
 

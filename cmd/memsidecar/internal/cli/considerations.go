@@ -24,7 +24,7 @@ type considerationsList struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (considerationsList) Help() string {
 	return `With --json every line is one consideration.
 
@@ -94,7 +94,7 @@ type considerationsGet struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (considerationsGet) Help() string {
 	return `Examples:
 
@@ -155,7 +155,7 @@ type considerationsRetry struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (considerationsRetry) Help() string {
 	return `A failed consideration becomes pending again. A postponed one becomes due now, after earlier ones of the same user.
 While the model's provider is unavailable, both wait until its circuit breaker admits a call.

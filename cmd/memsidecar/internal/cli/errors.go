@@ -229,7 +229,7 @@ func flagOf(field string) string {
 	return field
 }
 
-// answered is what the sidecar said itself: it names the fields of requests that were made from a file, not from flags.
+// answered returns the sidecar's own message, which names fields of the request. Use it for requests that were read from a file.
 func answered(err error) string {
 	if e := (*Error)(nil); errors.As(err, &e) && e.cause != nil {
 		return status.Convert(e.cause).Message()
@@ -237,13 +237,13 @@ func answered(err error) string {
 	return err.Error()
 }
 
-// forGood reports whether an error will also meet what comes next, so that going on is useless.
+// forGood reports whether the next call would fail with the same error, so that the command should stop.
 func forGood(err error) bool {
 	code := ExitCode(err)
 	return code == ExitUnavailable || code == ExitInterrupted
 }
 
-// each does something for every id, going on after what concerns one id alone.
+// each calls do for every id. It continues after an error that concerns only one id.
 func each(ids []string, do func(id string) error) error {
 	var failed []error
 	for _, id := range ids {

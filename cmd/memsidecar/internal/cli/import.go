@@ -52,7 +52,7 @@ type importMem0 struct {
 	importFlags
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (importMem0) Help() string {
 	return importHelp + `
 Examples:
@@ -74,7 +74,7 @@ type importLanceDB struct {
 	importFlags
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (importLanceDB) Help() string {
 	return importHelp + `Columns are recognized by their usual names, also inside metadata; import jsonl accepts other names. Vectors are not imported,
 because vectors of another model cannot be compared. docs/importing.md says how to export the rows.
@@ -108,7 +108,7 @@ type importJSONL struct {
 	importFlags
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (importJSONL) Help() string {
 	return importHelp + `Fields that no flag names are kept in the provenance of each memory.
 

@@ -20,7 +20,7 @@ type importSeenMovies struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (importSeenMovies) Help() string {
 	return importHelp + `The films become a registry of numbered lists, as with numbered-lists import.
 

@@ -33,7 +33,7 @@ type importHistory struct {
 	importFlags
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (importHistory) Help() string {
 	return importHelp + `A file is one conversation, as sessions import reads it; messages without an id are identified by their position.
 
@@ -214,7 +214,7 @@ type importNanobot struct {
 	importFlags
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (importNanobot) Help() string {
 	return importHelp + `MEMORY.md and daily notes (YYYY-MM-DD.md) become memories; headings decide their kind. Sessions (*.jsonl) become
 sessions. HISTORY.md and history.jsonl become the session nanobot-history:USER, which is searched with the messages.

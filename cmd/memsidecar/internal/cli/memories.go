@@ -32,7 +32,7 @@ type memoriesList struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesList) Help() string {
 	return `Without --channel-kind, all channels are listed. With --json every line is one memory.
 
@@ -78,7 +78,7 @@ type memoriesGet struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesGet) Help() string {
 	return `Examples:
 
@@ -148,7 +148,7 @@ type memoriesUpdate struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesUpdate) Help() string {
 	return `Examples:
 
@@ -199,7 +199,7 @@ type memoriesDelete struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesDelete) Help() string {
 	return `The consideration that created a memory does not create it again. With --json every line is the id of a memory.
 

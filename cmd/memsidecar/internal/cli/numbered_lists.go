@@ -87,7 +87,7 @@ type numberedListsSelect struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (numberedListsSelect) Help() string {
 	return numberedListsHelp + `
 Examples:
@@ -141,7 +141,7 @@ type numberedListsShow struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (numberedListsShow) Help() string {
 	return numberedListsHelp + `
 Examples:
@@ -182,7 +182,7 @@ type numberedListsItems struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (numberedListsItems) Help() string {
 	return numberedListsHelp + `With --json every line is one item.
 
@@ -232,7 +232,7 @@ type numberedListsUnseen struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (numberedListsUnseen) Help() string {
 	return numberedListsHelp + `One key a line.
 
@@ -269,7 +269,7 @@ type numberedListsDelete struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (numberedListsDelete) Help() string {
 	return numberedListsHelp + `After its registry is deleted, every item counts as new. Current lists keep their items.
 

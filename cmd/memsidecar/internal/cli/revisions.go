@@ -39,7 +39,7 @@ type memoriesRevisions struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesRevisions) Help() string {
 	return `Lists the changes of the memory, of memories that it replaced, and of memories that replaced it, newest first. With --json
 every line is one change.
@@ -103,7 +103,7 @@ type memoriesRevert struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesRevert) Help() string {
 	return `Undoes the newest change that was not undone yet. A superseded memory becomes active again and its replacement is withdrawn;
 an edited memory gets its earlier text; a withdrawn memory is restored.
@@ -138,7 +138,7 @@ type memoriesRelease struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesRelease) Help() string {
 	return `Retrieve finds released memories. With --json every line is one memory.
 

@@ -28,7 +28,7 @@ type sessionsImport struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsImport) Help() string {
 	return sessionsHelp + `The file is read completely before anything is sent: one with a mistake stores nothing, and the error names the line.
 Messages that exist already, by id or else by position, are not added again, so importing twice adds nothing.

@@ -33,7 +33,7 @@ type sessionsAppend struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsAppend) Help() string {
 	return sessionsHelp + `A session that does not exist is created. Without --channel-kind, it belongs to no channel.
 
@@ -200,7 +200,7 @@ type sessionsUpdate struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsUpdate) Help() string {
 	return currentHelp + `Only what is given is changed.
 
@@ -253,7 +253,7 @@ type sessionsDelete struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsDelete) Help() string {
 	return sessionsHelp + `Deletes the messages, the summary and pending considerations; memories from the session stay without --memories.
 With --json every line is the result for one session.

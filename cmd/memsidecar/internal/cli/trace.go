@@ -32,7 +32,7 @@ type traceList struct {
 const traceHelp = `Without --user, the command works on traces without a user.
 `
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (traceList) Help() string {
 	return `Without --user, lists traces without a user. Traces are written in the background: a crash loses the last second.
 With --json every line is one trace.
@@ -135,7 +135,7 @@ type traceShow struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (traceShow) Help() string {
 	return traceHelp + `Candidates are shown with their current texts. Answers contain the id, for example that of retrieve --json.
 

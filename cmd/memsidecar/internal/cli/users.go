@@ -21,7 +21,7 @@ type usersList struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (usersList) Help() string {
 	return `The last activity is when a message or a memory was last stored, to within ten minutes. With --json every line is one user.
 
