@@ -69,7 +69,7 @@ func (c numberedListsPut) Run(ctx context.Context, p *Program) error {
 	if err := c.show(p, resp, func(s *screen) {
 		t := itemTable()
 		for _, n := range resp.GetItems() {
-			t.result(n)
+			t.numbered(n)
 		}
 		s.print(t)
 	}); err != nil {
