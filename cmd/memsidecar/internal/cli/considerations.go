@@ -34,7 +34,7 @@ Examples:
     memsidecar considerations list -u alice --state pending,failed`
 }
 
-// Run lists.
+// Run lists considerations.
 func (c considerationsList) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
@@ -166,7 +166,7 @@ Examples:
       xargs memsidecar considerations retry -u alice`
 }
 
-// Run makes one after the other pending again, or due.
+// Run retries the considerations one by one: failed ones become pending again, pending ones due.
 func (c considerationsRetry) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {

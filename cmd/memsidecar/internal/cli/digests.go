@@ -140,7 +140,7 @@ Examples:
     memsidecar digest list -u alice --all --json | jq -r .markdown`
 }
 
-// Run lists.
+// Run lists the digests.
 func (c digestList) Run(ctx context.Context, p *Program) error {
 	scope, agent, err := c.narrowed(c.place, c.Agent)
 	if err != nil {

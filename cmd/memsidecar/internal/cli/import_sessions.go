@@ -43,7 +43,7 @@ Examples:
     memsidecar import history -u alice --dry-run session_20251231_abc.json`
 }
 
-// Run imports.
+// Run imports conversations.
 func (c importHistory) Run(ctx context.Context, p *Program) error {
 	paths, err := historyFiles(c.Files)
 	if err != nil {
@@ -131,7 +131,7 @@ func (m *importer) checkConversations(ctx context.Context, sources []conversatio
 	return nil
 }
 
-// conversations imports the files one after the other.
+// conversations imports the files one by one.
 func (m *importer) conversations(ctx context.Context, sources []conversationSource, how conversationFlags) error {
 	bar := m.p.progress(m.total, "messages")
 	for _, s := range sources {
@@ -226,7 +226,7 @@ Examples:
     memsidecar import nanobot -u 小林 --time-zone Asia/Shanghai ~/.nanobot/workspace/memory`
 }
 
-// Run imports.
+// Run imports the memories and conversations of nanobot.
 func (c importNanobot) Run(ctx context.Context, p *Program) error {
 	files, err := nanobotFiles(c.Paths)
 	if err != nil {

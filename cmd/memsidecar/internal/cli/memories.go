@@ -44,7 +44,7 @@ Examples:
     memsidecar memories list -u alice --all --json | jq -r .text`
 }
 
-// Run lists.
+// Run lists memories.
 func (c memoriesList) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
@@ -208,7 +208,7 @@ Examples:
     memsidecar memories delete -u alice mem_ixmff34jmcga2cmhdf6jbmhr`
 }
 
-// Run deletes one after the other.
+// Run deletes the memories one by one.
 func (c memoriesDelete) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {

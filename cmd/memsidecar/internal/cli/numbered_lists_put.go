@@ -43,7 +43,7 @@ Examples:
     memsidecar numbered-lists put --scheduled --registry namespace films.jsonl`
 }
 
-// Run puts.
+// Run stores the list.
 func (c numberedListsPut) Run(ctx context.Context, p *Program) error {
 	scope, err := c.scope()
 	if err != nil {

@@ -86,7 +86,7 @@ Examples:
     memsidecar sessions list -u alice --channel g1 --channel-kind group`
 }
 
-// Run lists.
+// Run lists sessions.
 func (c sessionsList) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
@@ -256,7 +256,7 @@ Examples:
     memsidecar sessions switch -u alice --none`
 }
 
-// Run switches.
+// Run switches the current session.
 func (c sessionsSwitch) Run(ctx context.Context, p *Program) error {
 	if _, err := c.whole(); err != nil {
 		return err

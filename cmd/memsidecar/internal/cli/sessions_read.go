@@ -51,7 +51,7 @@ Examples:
     memsidecar sessions messages -u 小林 --all --text --label ancestor_yan=严氏先祖`
 }
 
-// Run lists.
+// Run lists messages of the session.
 func (c sessionsMessages) Run(ctx context.Context, p *Program) error {
 	if c.Text && c.JSON {
 		return usage("--text and --json exclude each other")

@@ -184,7 +184,7 @@ Examples:
     HEALTHCHECK CMD ["/memsidecar", "health"]`
 }
 
-// Run asks.
+// Run asks the sidecar whether it serves.
 func (c healthCommand) Run(ctx context.Context, p *Program) error {
 	conn, err := calls{c.sidecarFlag, c.Timeout}.dial(p)
 	if err != nil {

@@ -32,7 +32,7 @@ Examples:
     memsidecar users list --all --json | jq -r .user_id`
 }
 
-// Run lists.
+// Run lists users.
 func (c usersList) Run(ctx context.Context, p *Program) error {
 	conn, err := c.dial(p)
 	if err != nil {
